@@ -1,0 +1,43 @@
+# What a contributor runs. `make test` is the whole truth: it needs nothing but
+# the Go toolchain and, on Debian, brings the rest by itself.
+
+SHELL := /bin/bash
+export PATH := $(PATH):/usr/local/go/bin
+
+FUZZTIME ?= 30s
+
+.PHONY: test lint setup build bench fuzz dev clean
+
+# Everything, with the race detector, browser tests included; fails when a test
+# was skipped.
+test: setup lint
+	@bash scripts/test.sh -race -count=1 -timeout 20m ./...
+
+lint:
+	@unformatted=$$(gofmt -l .) || exit 1; \
+	if [ -n "$$unformatted" ]; then \
+		echo "not formatted, run gofmt -w on:" >&2; echo "$$unformatted" >&2; exit 1; \
+	fi
+	go vet ./...
+	go tool staticcheck ./...
+
+setup:
+	@command -v go >/dev/null || { echo "Go is missing: https://go.dev/dl/" >&2; exit 1; }
+	@bash scripts/setup-debian.sh
+
+build:
+	CGO_ENABLED=0 go build -trimpath -o bin/grantkeeper ./cmd/grantkeeper
+
+bench:
+	go run ./bench $(ARGS)
+
+# Each fuzz target of the module for FUZZTIME.
+fuzz:
+	@bash scripts/fuzz.sh $(FUZZTIME)
+
+# The server with demo data on loopback: make dev ARGS="--data ./dev-data"
+dev:
+	go run ./cmd/grantkeeper dev $(ARGS)
+
+clean:
+	rm -rf bin

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Installs what the tests need beside the Go toolchain. Quick, and silent,
+# where everything is there; on anything but Debian and its relatives it names
+# what is missing and exits 1.
+#
+#   scripts/setup-debian.sh          install what is missing
+#   scripts/setup-debian.sh --check  only name it; exits 1 if anything is missing
+set -euo pipefail
+
+missing=() # packages, by Debian's names
+reasons=() # one for each of them
+
+need() { # package, reason
+	missing+=("$1")
+	reasons+=("$2")
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+
+debian=
+if [ -e /etc/debian_version ] && have apt-get; then
+	debian=yes
+fi
+
+have make || need make "runs the targets of the Makefile"
+have git || need git "builds are stamped with the commit"
+
+# The race detector is the only thing here that needs a C compiler.
+have "${CC:-gcc}" || need gcc "a C compiler, for go test -race"
+if [ -n "$debian" ]; then
+	[ -e /usr/include/stdlib.h ] || need libc6-dev "headers of the C library, for go test -race"
+	[ -s /etc/ssl/certs/ca-certificates.crt ] || need ca-certificates "to fetch modules over https"
+fi
+
+have chromium || have chromium-browser || have google-chrome ||
+	need chromium "a browser, for the page tests"
+
+# The pages show names in whatever script they were written in. A bare system
+# cannot draw Arabic or Devanagari; these two stand for the rest.
+fonts="fonts for the page tests, Arabic included"
+if ! have fc-list; then
+	need fontconfig "finds the fonts"
+	need fonts-noto-core "$fonts"
+elif [ -z "$(fc-list :lang=ar family)" ] || [ -z "$(fc-list :lang=hi family)" ]; then
+	need fonts-noto-core "$fonts"
+fi
+
+if [ ${#missing[@]} -eq 0 ]; then
+	exit 0
+fi
+
+{
+	echo "Missing for the tests (names of Debian packages):"
+	for i in "${!missing[@]}"; do
+		printf '  %-16s %s\n' "${missing[$i]}" "${reasons[$i]}"
+	done
+} >&2
+
+if [ "${1:-}" = --check ]; then
+	exit 1
+fi
+if [ -z "$debian" ]; then
+	echo "This is not Debian: install them by its own means, then run again." >&2
+	exit 1
+fi
+
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+	if ! have sudo || ! sudo -n true 2>/dev/null; then
+		echo "Run as root: apt-get install ${missing[*]}" >&2
+		exit 1
+	fi
+	root=(sudo -n)
+fi
+
+apt() {
+	# A machine that has just booted may still be updating itself: wait for it.
+	"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+		-o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
+}
+
+# Package lists may be absent or stale. They are fetched only when installing
+# without them fails, so that a machine with fresh ones is not kept waiting.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
+	if ! { apt update && apt install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+		cat "$log" >&2
+		echo "apt-get could not install: ${missing[*]}" >&2
+		exit 1
+	fi
+fi
+echo "Installed: ${missing[*]}" >&2
