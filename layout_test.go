@@ -1,0 +1,461 @@
+package grantkeeper_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// These tests keep the building as docs/architecture.md draws it, and the
+// citations in the sources pointing at something.
+
+const module = "github.com/grantkeeper/grantkeeper"
+
+// A room is a folder with Go files, and what it may import of this module.
+type room struct {
+	pure bool     // the standard library alone, and neither clock nor I/O
+	may  []string // rooms
+}
+
+var (
+	pureRooms = []string{"approval", "grantset", "org", "client", "token"}
+	below     = append([]string{"store", "limit"}, pureRooms...) // below the doors
+	doors     = []string{"oauth", "consent", "api", "mcp", "operator"}
+)
+
+// rooms lists every folder that may hold Go files. One that is not here fails
+// the test: it is added here and in docs/architecture.md in the same commit.
+var rooms = map[string]room{
+	"org":             {pure: true},
+	"grantset":        {pure: true, may: []string{"org"}},
+	"approval":        {pure: true, may: []string{"grantset", "org"}},
+	"token":           {pure: true},
+	"client":          {pure: true},
+	"limit":           {may: pureRooms},
+	"store":           {may: pureRooms},
+	"oauth":           {may: below},
+	"consent":         {may: below},
+	"api":             {may: below},
+	"mcp":             {may: append([]string{"api"}, below...)},
+	"operator":        {may: below},
+	"cmd/grantkeeper": {may: append(slices.Clone(doors), below...)},
+}
+
+// tools are folders, at any depth, that may import every room and that no room
+// may import. The root holds these tests.
+var tools = []string{".", "bench", "e2e", "scripts"}
+
+// notPure are the packages (and all below them) that a pure room may not
+// import: each of them reads or writes something, or stands for a request.
+var notPure = []string{"net/http", "database/sql", "os", "log", "context"}
+
+// clock are the functions of package time that read it.
+var clock = []string{"Now", "Since", "Until"}
+
+// emptyNames say nothing about what is in a package.
+var emptyNames = []string{"util", "common", "model", "service", "handler", "core", "types", "pkg", "internal"}
+
+func TestLayout(t *testing.T) {
+	tree := os.DirFS(".")
+	files := goFiles(t, tree)
+	if !slices.Contains(files, "layout_test.go") {
+		t.Fatalf("read %d Go files and not this one: the wrong folder", len(files))
+	}
+	for _, fault := range layoutFaults(t, tree) {
+		t.Error(fault)
+	}
+}
+
+// goFiles returns the paths of all Go files that the toolchain would look at.
+func goFiles(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	var files []string
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := name != "." && (strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_"))
+		if d.IsDir() && (hidden || d.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && !hidden && path.Ext(name) == ".go" {
+			files = append(files, name)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// layoutFaults returns what is wrong in the tree, each fault as "file: why".
+func layoutFaults(t *testing.T, tree fs.FS) []string {
+	t.Helper()
+	var faults []string
+	for _, name := range goFiles(t, tree) {
+		source, err := fs.ReadFile(tree, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		for _, why := range fileFaults(name, f) {
+			faults = append(faults, name+": "+why)
+		}
+	}
+	return faults
+}
+
+func fileFaults(name string, f *ast.File) []string {
+	var faults []string
+	dir := path.Dir(name)
+	for _, element := range append(strings.Split(dir, "/"), strings.TrimSuffix(f.Name.Name, "_test")) {
+		if slices.Contains(emptyNames, element) {
+			faults = append(faults, fmt.Sprintf("a package called %s", element))
+		}
+	}
+	here, listed := rooms[dir]
+	if !listed && !isTool(dir) {
+		faults = append(faults, fmt.Sprintf("folder %s is not in the layout", dir))
+	}
+	test := strings.HasSuffix(name, "_test.go")
+	for _, spec := range f.Imports {
+		p, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			faults = append(faults, err.Error())
+			continue
+		}
+		if why := importFault(dir, here, p, test); why != "" {
+			faults = append(faults, why)
+		}
+	}
+	if here.pure && !test {
+		faults = append(faults, clockFaults(f)...)
+	}
+	return faults
+}
+
+// importFault says why a file of room here, in folder dir, may not import the
+// package p; "" if it may. Tests keep to the arrows as well, but may read files
+// and use libraries for testing.
+func importFault(dir string, here room, p string, test bool) string {
+	if p == "C" {
+		return "imports C"
+	}
+	if to, ours := strings.CutPrefix(p, module+"/"); ours {
+		switch {
+		case isTool(dir), to == dir, slices.Contains(here.may, to):
+			return ""
+		}
+		return fmt.Sprintf("%s may not import %s", dir, to)
+	}
+	if p == module {
+		return fmt.Sprintf("%s may not import the root", dir)
+	}
+	if !here.pure || test {
+		return ""
+	}
+	if first, _, _ := strings.Cut(p, "/"); strings.Contains(first, ".") {
+		return fmt.Sprintf("%s is pure and imports %s from outside the standard library", dir, p)
+	}
+	for _, no := range notPure {
+		if p == no || strings.HasPrefix(p, no+"/") {
+			return fmt.Sprintf("%s is pure and imports %s", dir, p)
+		}
+	}
+	return ""
+}
+
+func isTool(dir string) bool {
+	first, _, _ := strings.Cut(dir, "/")
+	return slices.Contains(tools, first)
+}
+
+// clockFaults finds every mention of a function that reads the clock, called
+// or passed on, under whatever name the file imports package time.
+func clockFaults(f *ast.File) []string {
+	var faults []string
+	names := map[string]bool{} // of package time in this file
+	for _, spec := range f.Imports {
+		if spec.Path.Value != `"time"` && spec.Path.Value != "`time`" {
+			continue
+		}
+		switch {
+		case spec.Name == nil:
+			names["time"] = true
+		case spec.Name.Name == ".":
+			faults = append(faults, "imports time with a dot, which hides readings of the clock")
+		default:
+			names[spec.Name.Name] = true
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && names[x.Name] && slices.Contains(clock, sel.Sel.Name) {
+			faults = append(faults, "a pure room reads the clock: time."+sel.Sel.Name)
+		}
+		return true
+	})
+	return faults
+}
+
+// The checker is worth something only if it notices: each source here is
+// planted alone in a tree.
+func TestLayoutFaultsAreNoticed(t *testing.T) {
+	imports := func(pkg string, paths ...string) string {
+		s := "package " + pkg + "\n"
+		for _, p := range paths {
+			s += "import _ " + strconv.Quote(p) + "\n"
+		}
+		return s
+	}
+	ours := func(rooms ...string) []string {
+		for i := range rooms {
+			rooms[i] = module + "/" + rooms[i]
+		}
+		return rooms
+	}
+	tests := []struct {
+		name, file, source string
+		want               string // a part of the only fault; "" for none
+	}{
+		// What stands as drawn.
+		{"approval on grant set and org", "approval/a.go", imports("approval", ours("grantset", "org")...), ""},
+		{"grant set on org", "grantset/a.go", imports("grantset", ours("org")...), ""},
+		{"store on pure rooms", "store/a.go", imports("store", ours("approval", "client", "token")...), ""},
+		{"limit on pure rooms", "limit/a.go", imports("limit", ours("org")...), ""},
+		{"a door on store, limit and pure rooms", "oauth/a.go", imports("oauth", ours("store", "limit", "token")...), ""},
+		{"mcp behind api", "mcp/a.go", imports("mcp", ours("api", "store")...), ""},
+		{"the command on everything", "cmd/grantkeeper/main.go", imports("main", ours("oauth", "mcp", "store", "org")...), ""},
+		{"end-to-end tests on everything", "e2e/browser/a_test.go", imports("browser_test", ours("consent", "oauth")...), ""},
+		{"a test of its own room", "client/a_test.go", imports("client_test", ours("client")...), ""},
+		{"a test of a pure room reads files", "client/a_test.go", imports("client", "os", "pgregory.net/rapid"), ""},
+		{"a test of a pure room reads the clock", "token/a_test.go", "package token\nimport \"time\"\nvar t = time.Now()\n", ""},
+		{"net/url is pure", "client/a.go", imports("client", "net/url", "net/netip"), ""},
+		{"time as an argument", "approval/a.go", "package approval\nimport \"time\"\nfunc f(now time.Time) time.Time { return now.Add(time.Second) }\n", ""},
+		{"Now of something else", "approval/a.go", "package approval\nvar a struct{ Now func() }\nfunc f() { a.Now() }\n", ""},
+		{"I/O may read the clock", "store/a.go", "package store\nimport \"time\"\nvar t = time.Now()\n", ""},
+		{"I/O may do I/O, by libraries too", "store/a.go", imports("store", "os", "context", "database/sql", "github.com/ncruces/go-sqlite3/driver"), ""},
+		{"testdata is not ours to judge", "client/testdata/util/a.go", imports("util"), ""},
+
+		// Arrows upward or sideways.
+		{"org on grant set", "org/a.go", imports("org", ours("grantset")...), "org may not import grantset"},
+		{"grant set on approval", "grantset/a.go", imports("grantset", ours("approval")...), "grantset may not import approval"},
+		{"token on approval", "token/a.go", imports("token", ours("approval")...), "token may not import approval"},
+		{"approval on token", "approval/a.go", imports("approval", ours("token")...), "approval may not import token"},
+		{"client on org", "client/a.go", imports("client", ours("org")...), "client may not import org"},
+		{"a pure room on the store", "approval/a.go", imports("approval", ours("store")...), "approval may not import store"},
+		{"its test on the store", "approval/a_test.go", imports("approval_test", ours("store")...), "approval may not import store"},
+		{"store on limit", "store/a.go", imports("store", ours("limit")...), "store may not import limit"},
+		{"limit on store", "limit/a.go", imports("limit", ours("store")...), "limit may not import store"},
+		{"store on a door", "store/a.go", imports("store", ours("oauth")...), "store may not import oauth"},
+		{"oauth on consent", "oauth/a.go", imports("oauth", ours("consent")...), "oauth may not import consent"},
+		{"a door's test on another door", "consent/a_test.go", imports("consent_test", ours("oauth")...), "consent may not import oauth"},
+		{"api on mcp", "api/a.go", imports("api", ours("mcp")...), "api may not import mcp"},
+		{"mcp on oauth", "mcp/a.go", imports("mcp", ours("oauth")...), "mcp may not import oauth"},
+		{"operator on api", "operator/a.go", imports("operator", ours("api")...), "operator may not import api"},
+		{"a door on the command", "api/a.go", imports("api", ours("cmd/grantkeeper")...), "api may not import cmd/grantkeeper"},
+		{"the command on tests", "cmd/grantkeeper/a.go", imports("main", ours("e2e")...), "cmd/grantkeeper may not import e2e"},
+		{"a door on a room's folder", "oauth/a.go", imports("oauth", ours("store/rows")...), "oauth may not import store/rows"},
+		{"a door on the root", "oauth/a.go", imports("oauth", module), "may not import the root"},
+		{"an import under another name", "oauth/a.go", "package oauth\nimport c \"" + module + "/consent\"\nvar _ c.Page\n", "oauth may not import consent"},
+		{"behind a build constraint", "oauth/a_windows.go", "//go:build windows\n\n" + imports("oauth", ours("consent")...), "oauth may not import consent"},
+
+		// Pure rooms that are not.
+		{"net/http", "token/a.go", imports("token", "net/http"), "token is pure and imports net/http"},
+		{"net/http/httptest", "token/a.go", imports("token", "net/http/httptest"), "imports net/http/httptest"},
+		{"database/sql", "client/a.go", imports("client", "database/sql"), "imports database/sql"},
+		{"os", "org/a.go", imports("org", "os"), "imports os"},
+		{"os/exec", "org/a.go", imports("org", "os/exec"), "imports os/exec"},
+		{"log", "approval/a.go", imports("approval", "log"), "imports log"},
+		{"log/slog", "approval/a.go", imports("approval", "log/slog"), "imports log/slog"},
+		{"context", "grantset/a.go", imports("grantset", "context"), "imports context"},
+		{"a library", "client/a.go", imports("client", "golang.org/x/text/width"), "from outside the standard library"},
+		{"C", "store/a.go", imports("store", "C"), "imports C"},
+		{"the clock", "approval/a.go", "package approval\nimport \"time\"\nfunc f() time.Time { return time.Now() }\n", "reads the clock: time.Now"},
+		{"the clock, passed on", "approval/a.go", "package approval\nimport \"time\"\nvar now = time.Now\n", "reads the clock: time.Now"},
+		{"the clock, renamed", "approval/a.go", "package approval\nimport clock \"time\"\nvar t = clock.Now()\n", "reads the clock: time.Now"},
+		{"the clock, with a dot", "approval/a.go", "package approval\nimport . \"time\"\nvar t = Now()\n", "imports time with a dot"},
+		{"the clock, as a difference", "token/a.go", "package token\nimport \"time\"\nfunc f(t time.Time) time.Duration { return time.Since(t) }\n", "reads the clock: time.Since"},
+
+		// Folders and names.
+		{"a new folder", "mailer/a.go", imports("mailer"), "folder mailer is not in the layout"},
+		{"a folder in a room", "store/rows/a.go", imports("rows"), "folder store/rows is not in the layout"},
+		{"a second command", "cmd/other/main.go", imports("main"), "folder cmd/other is not in the layout"},
+		{"an empty name", "store/a.go", imports("util"), "a package called util"},
+		{"an empty name, of a test", "store/a_test.go", imports("common_test"), "a package called common"},
+		{"an empty folder name", "e2e/internal/a.go", imports("x"), "a package called internal"},
+		{"not Go", "store/a.go", "package store\nfunc {", "expected"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := layoutFaults(t, fstest.MapFS{tt.file: {Data: []byte(tt.source)}})
+			switch {
+			case tt.want == "" && len(got) > 0:
+				t.Errorf("faults %q, want none", got)
+			case tt.want != "" && (len(got) != 1 || !strings.Contains(got[0], tt.want)):
+				t.Errorf("faults %q, want one with %q", got, tt.want)
+			}
+		})
+	}
+	for _, name := range emptyNames {
+		got := layoutFaults(t, fstest.MapFS{"store/a.go": {Data: []byte("package " + name)}})
+		if len(got) != 1 {
+			t.Errorf("package %s: faults %q, want one", name, got)
+		}
+	}
+}
+
+// A citation names a section of docs/protocol.md ("spec 4.4", "spec section 8")
+// or a decision of docs/decisions.md ("decision T9", "decisions T9 and A2").
+var (
+	sectionCited  = regexp.MustCompile(`\b[Ss]pec\s+(?:sections?\s+)?(\d{1,2}(?:\.\d{1,2})*(?:(?:,\s*|\s+and\s+|\s+or\s+)\d{1,2}\.\d{1,2})*)\b`)
+	decisionCited = regexp.MustCompile(`\b[Dd]ecisions?\s+([A-Z]\d{1,3}(?:(?:,\s*and\s+|,\s*|\s+and\s+|\s+or\s+|/|-)[A-Z]\d{1,3})*)\b`)
+	number        = regexp.MustCompile(`[A-Z]?\d+(?:\.\d+)*`)
+
+	// A comment or a quotation may break a citation in two.
+	lineBreak = regexp.MustCompile(`\s*\n[\t >]*(?://|#|--|\*)?[\t ]*`)
+
+	sectionHeading = regexp.MustCompile(`(?m)^##+ (\d+(?:\.\d+)*)\.? `)
+	decisionAnchor = regexp.MustCompile(`<a id="([a-z])(\d+)"></a>\*\*([A-Z]\d+)\*\*`)
+)
+
+// cited returns the sections and decisions that a source cites.
+func cited(source string) (sections, decisions []string) {
+	flat := lineBreak.ReplaceAllString(source, " ")
+	for _, m := range sectionCited.FindAllStringSubmatch(flat, -1) {
+		sections = append(sections, number.FindAllString(m[1], -1)...)
+	}
+	for _, m := range decisionCited.FindAllStringSubmatch(flat, -1) {
+		decisions = append(decisions, number.FindAllString(m[1], -1)...)
+	}
+	return sections, decisions
+}
+
+// sectionsOf returns the numbers of a document's headings.
+func sectionsOf(doc string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range sectionHeading.FindAllStringSubmatch(doc, -1) {
+		found[m[1]] = true
+	}
+	return found
+}
+
+// decisionsOf returns the numbers of the decisions that have an anchor.
+func decisionsOf(doc string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range decisionAnchor.FindAllStringSubmatch(doc, -1) {
+		found[m[3]] = true
+	}
+	return found
+}
+
+func TestCitationsNameWhatExists(t *testing.T) {
+	sections := sectionsOf(read(t, "docs/protocol.md"))
+	decisions := decisionsOf(read(t, "docs/decisions.md"))
+	for _, name := range goFiles(t, os.DirFS(".")) {
+		if name == "layout_test.go" {
+			continue // cites what does not exist, on purpose
+		}
+		citedSections, citedDecisions := cited(read(t, name))
+		for _, s := range citedSections {
+			if !sections[s] {
+				t.Errorf("%s cites spec %s, which is not in docs/protocol.md", name, s)
+			}
+		}
+		for _, d := range citedDecisions {
+			if !decisions[d] {
+				t.Errorf("%s cites decision %s, which is not in docs/decisions.md", name, d)
+			}
+		}
+	}
+}
+
+func TestCitationsAreNoticed(t *testing.T) {
+	tests := []struct {
+		source    string
+		sections  []string
+		decisions []string
+	}{
+		{"// RFC 7009 section 2.2, spec 4.4, decision T9", []string{"4.4"}, []string{"T9"}},
+		{"// spec section 8; RFC 6749 section 4.1.2", []string{"8"}, nil},
+		{"// Spec 2.1 and 4.2. Decision R2.", []string{"2.1", "4.2"}, []string{"R2"}},
+		{"// spec 4.4.1", []string{"4.4.1"}, nil},
+		{"// spec sections 4.1, 4.3", []string{"4.1", "4.3"}, nil},
+		{"// decisions T4, T5 and T6", nil, []string{"T4", "T5", "T6"}},
+		{"// decisions T4 or P1/P2", nil, []string{"T4", "P1", "P2"}},
+		{"// as written in decision\n\t// T11: keys", nil, []string{"T11"}},
+		{"// as written in spec\n\t\t// section 5 item 7", []string{"5"}, nil},
+		{"-- decision\n-- P12", nil, []string{"P12"}},
+		{`t.Run("decision A12", f)`, nil, []string{"A12"}},
+		{"// RFC 7009 section 2.2 and MCP spec 2025-06-18", nil, nil},
+		{"// the spec says 5 entries; a decision made", nil, nil},
+	}
+	for _, tt := range tests {
+		sections, decisions := cited(tt.source)
+		if !slices.Equal(sections, tt.sections) || !slices.Equal(decisions, tt.decisions) {
+			t.Errorf("%q cites %q and %q, want %q and %q", tt.source, sections, decisions, tt.sections, tt.decisions)
+		}
+	}
+}
+
+// The numbers are an address that sources, tests and people use: none may go
+// missing, and every anchor leads to the decision that it names.
+func TestDocumentsKeepTheirNumbers(t *testing.T) {
+	sections := sectionsOf(read(t, "docs/protocol.md"))
+	want := []string{
+		"1", "2", "2.1", "2.2", "2.3", "2.4", "2.5", "3",
+		"4", "4.1", "4.2", "4.3", "4.4", "4.5", "5", "6", "7", "8", "9",
+	}
+	if got := slices.Sorted(maps.Keys(sections)); !slices.Equal(got, want) {
+		t.Errorf("sections of docs/protocol.md:\n%q, want\n%q", got, want)
+	}
+
+	doc := read(t, "docs/decisions.md")
+	last := map[string]int{} // by letter
+	for _, m := range decisionAnchor.FindAllStringSubmatch(doc, -1) {
+		letter := strings.ToUpper(m[1])
+		if letter+m[2] != m[3] {
+			t.Errorf("anchor %s%s stands at decision %s", m[1], m[2], m[3])
+		}
+		last[letter]++
+		if want := fmt.Sprint(letter, last[letter]); m[3] != want {
+			t.Errorf("decision %s stands where %s should", m[3], want)
+		}
+	}
+	// More may be added; fewer means that one was lost.
+	for letter, least := range map[string]int{
+		"N": 1, "M": 6, "R": 7, "A": 12, "P": 15, "T": 14, "B": 6, "L": 5, "S": 2, "J": 3, "O": 4,
+	} {
+		if last[letter] < least {
+			t.Errorf("docs/decisions.md has %d decisions %s, want at least %d", last[letter], letter, least)
+		}
+	}
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
