@@ -375,16 +375,42 @@ func TestCitationsNameWhatExists(t *testing.T) {
 		if name == "layout_test.go" {
 			continue // cites what does not exist, on purpose
 		}
-		citedSections, citedDecisions := cited(read(t, name))
-		for _, s := range citedSections {
-			if !sections[s] {
-				t.Errorf("%s cites spec %s, which is not in docs/protocol.md", name, s)
-			}
+		for _, why := range deadCitations(read(t, name), sections, decisions) {
+			t.Errorf("%s %s", name, why)
 		}
-		for _, d := range citedDecisions {
-			if !decisions[d] {
-				t.Errorf("%s cites decision %s, which is not in docs/decisions.md", name, d)
-			}
+	}
+}
+
+// deadCitations says what the source cites that is in neither document.
+func deadCitations(source string, sections, decisions map[string]bool) []string {
+	var dead []string
+	citedSections, citedDecisions := cited(source)
+	for _, s := range citedSections {
+		if !sections[s] {
+			dead = append(dead, "cites spec "+s+", which is not in docs/protocol.md")
+		}
+	}
+	for _, d := range citedDecisions {
+		if !decisions[d] {
+			dead = append(dead, "cites decision "+d+", which is not in docs/decisions.md")
+		}
+	}
+	return dead
+}
+
+func TestDeadCitationsAreNoticed(t *testing.T) {
+	sections := sectionsOf("# 7. Title\n## 4. Endpoints\n### 4.4 POST /oauth/revoke\ntext 9.9\n")
+	decisions := decisionsOf("<a id=\"t9\"></a>**T9** Revocation. T10 is mentioned.\n")
+	for source, want := range map[string]int{
+		"// spec 4.4, spec section 4, decision T9": 0,
+		"// spec 4.5":                                  1,
+		"// spec 9.9, which is no heading":             1,
+		"// spec 7, which is the title":                1,
+		"// decision T10, which has no anchor":         1,
+		"// decisions T9 and T11 and spec 4.4 and 6.1": 2,
+	} {
+		if got := deadCitations(source, sections, decisions); len(got) != want {
+			t.Errorf("%q: dead %q, want %d", source, got, want)
 		}
 	}
 }
