@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target of the module, one after the other, for the duration
 # given (default 30s). Stops at the first that finds something; go test then
-# names the file with the input, which belongs into the repository.
+# names the file with the input, which belongs in the repository.
 set -euo pipefail
 
 duration=${1:-30s}
@@ -14,4 +14,8 @@ for package in $(go list ./...); do
 		found=$((found + 1))
 	done
 done
+if [ "$found" -eq 0 ]; then
+	echo "no fuzz targets" >&2
+	exit 1
+fi
 echo "$found fuzz targets, $duration each, nothing found"
