@@ -334,7 +334,8 @@ var (
 	// A comment or a quotation may break a citation in two.
 	lineBreak = regexp.MustCompile(`\s*\n[\t >]*(?://|#|--|\*)?[\t ]*`)
 
-	sectionHeading = regexp.MustCompile(`(?m)^##+ (\d+(?:\.\d+)*)\.? `)
+	sectionHeading = regexp.MustCompile(`^##+ (\d+(?:\.\d+)*)\.? `)
+	listItem       = regexp.MustCompile(`^(\d+)\. `)
 	decisionAnchor = regexp.MustCompile(`<a id="([a-z])(\d+)"></a>\*\*([A-Z]\d+)\*\*`)
 )
 
@@ -350,11 +351,20 @@ func cited(source string) (sections, decisions []string) {
 	return sections, decisions
 }
 
-// sectionsOf returns the numbers of a document's headings.
+// sectionsOf returns the numbers of a document's headings, and of the items of
+// the numbered list in a section: item 7 of section 5 is cited as spec 5.7.
 func sectionsOf(doc string) map[string]bool {
 	found := map[string]bool{}
-	for _, m := range sectionHeading.FindAllStringSubmatch(doc, -1) {
-		found[m[1]] = true
+	section := ""
+	for line := range strings.Lines(doc) {
+		if m := sectionHeading.FindStringSubmatch(line); m != nil {
+			section = m[1]
+			found[section] = true
+		} else if strings.HasPrefix(line, "#") {
+			section = ""
+		} else if m := listItem.FindStringSubmatch(line); m != nil {
+			found[section+"."+m[1]] = true
+		}
 	}
 	return found
 }
@@ -399,15 +409,18 @@ func deadCitations(source string, sections, decisions map[string]bool) []string 
 }
 
 func TestDeadCitationsAreNoticed(t *testing.T) {
-	sections := sectionsOf("# 7. Title\n## 4. Endpoints\n### 4.4 POST /oauth/revoke\ntext 9.9\n")
+	sections := sectionsOf("# 7. Title\n## 4. Endpoints\n### 4.4 POST /oauth/revoke\n1. One.\n   2. Inner.\ntext 9.9\n## Words\n3. Not ours.\n")
 	decisions := decisionsOf("<a id=\"t9\"></a>**T9** Revocation. T10 is mentioned.\n")
 	for source, want := range map[string]int{
 		"// spec 4.4, spec section 4, decision T9": 0,
-		"// spec 4.5":                                  1,
-		"// spec 9.9, which is no heading":             1,
-		"// spec 7, which is the title":                1,
-		"// decision T10, which has no anchor":         1,
-		"// decisions T9 and T11 and spec 4.4 and 6.1": 2,
+		"// spec 4.5":                                   1,
+		"// spec 4.4.1, an item":                        0,
+		"// spec 4.4.2, a list inside an item":          1,
+		"// spec 4.4.3, below a heading without number": 1,
+		"// spec 9.9, which is no heading":              1,
+		"// spec 7, which is the title":                 1,
+		"// decision T10, which has no anchor":          1,
+		"// decisions T9 and T11 and spec 4.4 and 6.1":  2,
 	} {
 		if got := deadCitations(source, sections, decisions); len(got) != want {
 			t.Errorf("%q: dead %q, want %d", source, got, want)
@@ -448,8 +461,12 @@ func TestCitationsAreNoticed(t *testing.T) {
 func TestDocumentsKeepTheirNumbers(t *testing.T) {
 	sections := sectionsOf(read(t, "docs/protocol.md"))
 	want := []string{
-		"1", "2", "2.1", "2.2", "2.3", "2.4", "2.5", "3",
-		"4", "4.1", "4.2", "4.3", "4.4", "4.5", "5", "6", "7", "8", "9",
+		"1", "1.1", "1.2", "1.3", "1.4", "1.5",
+		"2", "2.1", "2.1.1", "2.1.2", "2.1.3", "2.1.4", "2.2", "2.3", "2.4", "2.4.1", "2.4.2", "2.5",
+		"3",
+		"4", "4.1", "4.2", "4.3", "4.3.1", "4.3.2", "4.3.3", "4.4", "4.5",
+		"5", "5.1", "5.2", "5.3", "5.4", "5.5", "5.6", "5.7",
+		"6", "7", "8", "9",
 	}
 	if got := slices.Sorted(maps.Keys(sections)); !slices.Equal(got, want) {
 		t.Errorf("sections of docs/protocol.md:\n%q, want\n%q", got, want)
