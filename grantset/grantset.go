@@ -142,7 +142,7 @@ func (s Set) Narrow(m org.Member) Authority {
 		return a
 	}
 	a.picks = make([]Pick, 0, len(s.Picks))
-	a.circles = make([]string, 0, min(len(s.Picks), 16)) // many roles share few
+	a.circles = make([]string, 0, min(len(s.Picks), 32)) // many roles share few
 	for _, p := range s.Picks {
 		r, ok := m.Role(p.Role)
 		if !ok {
