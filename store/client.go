@@ -1,0 +1,315 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/client"
+)
+
+const (
+	// UnapprovedAlarm is the number of clients that nobody has approved from
+	// which the log warns; see also MaxUnapproved.
+	UnapprovedAlarm = 100_000
+	// MaxUnapproved bounds what strangers can store. Beyond it nobody can
+	// register until some are approved or their 14 days are over.
+	MaxUnapproved = 1_000_000
+)
+
+// How a client's row says that it is disabled.
+const (
+	enabled            = 0
+	disabledByOperator = 1
+	notConfigured      = 2 // was preregistered, and was taken out (decision R6)
+)
+
+func (c *clientFact) known(now time.Time) bool {
+	return client.Client{
+		IssuedAt: c.issuedAt, Preregistered: c.preregistered, Approved: c.approved,
+	}.Known(now)
+}
+
+// AddClient adds a newly registered client. ErrConflict: the ID exists;
+// ErrUnavailable: there are too many that nobody has approved.
+func (s *Store) AddClient(_ context.Context, c client.Client, act Act) error {
+	if err := s.roomForClient(); err != nil {
+		return err
+	}
+	return s.writer.change(func(w *writer) (func(), error) {
+		if err := w.insertClient(c); err != nil {
+			return nil, err
+		}
+		if err := w.journal(Event{Kind: "client_registered", Client: c.ID}.by(act)); err != nil {
+			return nil, err
+		}
+		return func() { w.store.memory.putClient(c, 0) }, nil
+	})
+}
+
+func (s *Store) roomForClient() error {
+	s.memory.mu.RLock()
+	n := s.memory.unapproved
+	s.memory.mu.RUnlock()
+	if n >= MaxUnapproved {
+		return fmt.Errorf("%d clients wait for their first approval: %w", n, ErrUnavailable)
+	}
+	if n > 0 && n%UnapprovedAlarm == 0 {
+		s.log.Warn("many clients wait for their first approval", "clients", n)
+	}
+	return nil
+}
+
+func (w *writer) insertClient(c client.Client) error {
+	_, err := w.exec(`
+		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
+		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled))
+	return err
+}
+
+// ClientState is what a token endpoint needs to know of a client.
+type ClientState uint8
+
+const (
+	ClientUnknown  ClientState = iota // never was, or is deleted
+	ClientEnabled                     // registered, approved or preregistered
+	ClientDisabled                    // known, and may do nothing
+)
+
+// ClientState tells how a client stands now, without I/O.
+func (s *Store) ClientState(_ context.Context, id string) (ClientState, error) {
+	now := s.Now()
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	switch c := s.memory.clients[id]; {
+	case c == nil || !c.known(now):
+		return ClientUnknown, nil
+	case c.disabled:
+		return ClientDisabled, nil
+	}
+	return ClientEnabled, nil
+}
+
+// Client gives a client that is known now, disabled ones too, or ErrNotFound.
+func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
+	c, err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1`, id))
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return client.Client{}, fmt.Errorf("client: %w", ErrNotFound)
+	case err != nil:
+		return client.Client{}, unavailable("client", err)
+	case !c.Known(s.Now()):
+		return client.Client{}, fmt.Errorf("client: %w", ErrNotFound)
+	}
+	return c, nil
+}
+
+const selectClient = `SELECT id, name, redirect_uris, issued_at, preregistered, approved, disabled FROM client`
+
+func scanClient(row interface{ Scan(...any) error }) (client.Client, error) {
+	var c client.Client
+	var uris string
+	var preregistered, approved, disabled int64
+	err := row.Scan(&c.ID, &c.Name, &uris, &c.IssuedAt, &preregistered, &approved, &disabled)
+	c.RedirectURIs = strings.Split(uris, "\n")
+	c.Preregistered, c.Approved, c.Disabled = preregistered == 1, approved == 1, disabled != enabled
+	return c, err
+}
+
+// ClientFilter narrows Clients; empty fields match all. State is registered,
+// approved, disabled or preregistered. Query is a part of the name, of a
+// redirect URI or of the ID. Limit is at most 1000, 0 is 50.
+type ClientFilter struct {
+	State, Query, After string
+	Limit               int
+}
+
+// Clients lists the clients that are known now, newest first, and gives the
+// cursor of the next page or "".
+func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, string, error) {
+	limit := pageSize(f.Limit)
+	q, err := s.clientQuery(f)
+	if err != nil {
+		return nil, "", err
+	}
+	rows, err := s.reader.QueryContext(ctx, q.page("issued_at DESC, id DESC", limit), q.args...)
+	if err != nil {
+		return nil, "", unavailable("clients", err)
+	}
+	defer rows.Close()
+	var out []client.Client
+	for rows.Next() {
+		c, err := scanClient(rows)
+		if err != nil {
+			return nil, "", unavailable("clients", err)
+		}
+		out = append(out, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, "", unavailable("clients", err)
+	}
+	if len(out) > limit {
+		last := out[limit-1]
+		return out[:limit], fmt.Sprintf("%d.%s", last.IssuedAt, last.ID), nil
+	}
+	return out, "", nil
+}
+
+func (s *Store) clientQuery(f ClientFilter) (query, error) {
+	q := query{text: selectClient}
+	q.where("(approved = 1 OR preregistered = 1 OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
+	q.conditions[0] += ")"
+	switch f.State {
+	case "":
+	case "disabled":
+		q.conditions = append(q.conditions, "disabled <> 0")
+	case "preregistered":
+		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 1")
+	case "approved":
+		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 0 AND approved = 1")
+	case "registered":
+		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 0 AND approved = 0")
+	default:
+		return query{}, fmt.Errorf("client state %q: %w", f.State, ErrNotFound)
+	}
+	if f.Query != "" {
+		q.args = append(q.args, "%"+likePattern(f.Query)+"%")
+		n := len(q.args)
+		q.conditions = append(q.conditions, fmt.Sprintf(
+			`(LOWER(name) LIKE $%[1]d ESCAPE '\' OR LOWER(redirect_uris) LIKE $%[1]d ESCAPE '\' OR LOWER(id) LIKE $%[1]d ESCAPE '\')`, n))
+	}
+	if f.After != "" {
+		at, id, ok := strings.Cut(f.After, ".")
+		var issued int64
+		if _, err := fmt.Sscanf(at, "%d", &issued); err != nil || !ok {
+			return query{}, fmt.Errorf("cursor: %w", ErrNotFound)
+		}
+		q.args = append(q.args, issued, id)
+		q.conditions = append(q.conditions, fmt.Sprintf("(issued_at, id) < ($%d, $%d)", len(q.args)-1, len(q.args)))
+	}
+	return q, nil
+}
+
+// likePattern makes a text match itself alone.
+func likePattern(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(s))
+}
+
+// SetClientEnabled disables a client, which ends its approvals, or enables it
+// again, which revives none (decision P10).
+func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Act) error {
+	c, err := s.Client(ctx, id)
+	if err != nil {
+		return err
+	}
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.clients[id]
+		if at == nil {
+			return nil, fmt.Errorf("client: %w", ErrNotFound)
+		}
+		if at.disabled == !on {
+			return nil, nil
+		}
+		c.Approved = at.approved
+		return w.switchClient(c, on, disabledByOperator, act)
+	})
+	if err == nil && !on {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+func (w *writer) switchClient(c client.Client, on bool, how int64, act Act) (func(), error) {
+	epoch, kind := w.store.memory.clients[c.ID].epoch, "client_enabled"
+	if on {
+		how = enabled
+	} else {
+		epoch, kind = epoch+1, "client_disabled"
+	}
+	if _, err := w.exec(`UPDATE client SET disabled = $1, epoch = $2 WHERE id = $3`, how, epoch, c.ID); err != nil {
+		return nil, err
+	}
+	if err := w.journal(Event{Kind: kind, Client: c.ID}.by(act)); err != nil {
+		return nil, err
+	}
+	c.Disabled = !on
+	return func() { w.store.memory.putClient(c, epoch) }, nil
+}
+
+// SyncPreregistered makes the preregistered clients those of the
+// configuration: new ones are added, changed ones changed, and those taken out
+// disabled. What an operator has disabled stays so (decision R6).
+func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Client, act Act) error {
+	for _, c := range configured {
+		if err := s.putPreregistered(ctx, c, act); err != nil {
+			return fmt.Errorf("client %s: %w", c.ID, err)
+		}
+	}
+	var there []client.Client
+	for after := ""; ; {
+		page, next, err := s.Clients(ctx, ClientFilter{State: "preregistered", After: after, Limit: 1000})
+		if err != nil {
+			return err
+		}
+		there = append(there, page...)
+		if after = next; next == "" {
+			break
+		}
+	}
+	for _, c := range there {
+		if has(configured, c.ID) {
+			continue
+		}
+		if err := s.writer.changeFacts(func(w *writer) (func(), error) {
+			return w.switchClient(c, false, notConfigured, act)
+		}); err != nil {
+			return err
+		}
+	}
+	s.markSoon(ctx)
+	return nil
+}
+
+func has(cs []client.Client, id string) bool {
+	for _, c := range cs {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.clients[c.ID]
+		if at == nil {
+			if c.IssuedAt == 0 {
+				c.IssuedAt = w.store.Now().Unix()
+			}
+			if err := w.insertClient(c); err != nil {
+				return nil, err
+			}
+			return func() { w.store.memory.putClient(c, 0) }, w.journal(Event{Kind: "client_registered", Client: c.ID}.by(act))
+		}
+		if !at.preregistered {
+			return nil, fmt.Errorf("the ID belongs to a client that registered itself: %w", ErrConflict)
+		}
+		var disabled int64
+		if err := w.conn.QueryRowContext(ctx, `SELECT disabled FROM client WHERE id = $1`, c.ID).Scan(&disabled); err != nil {
+			return nil, err
+		}
+		if disabled == notConfigured {
+			disabled = enabled
+		}
+		if _, err := w.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3 WHERE id = $4`,
+			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
+			return nil, err
+		}
+		c.IssuedAt, c.Approved, c.Disabled = at.issuedAt, at.approved, disabled != enabled
+		return func() { w.store.memory.putClient(c, at.epoch) }, nil
+	})
+}

@@ -1,0 +1,745 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// --- reading
+
+// Person finds somebody by ID or by email, in any case.
+func (s *Store) Person(_ context.Context, idOrEmail string) (org.Person, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	at := s.memory.people[idOrEmail]
+	if at == nil {
+		at = s.memory.byEmail[strings.ToLower(idOrEmail)]
+	}
+	if at == nil {
+		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
+	}
+	return at.Person, nil
+}
+
+// Password gives a person with the PHC string of their password, which is
+// empty when none is set.
+func (s *Store) Password(ctx context.Context, email string) (org.Person, string, error) {
+	p, err := s.Person(ctx, email)
+	if err != nil {
+		return org.Person{}, "", err
+	}
+	var hash string
+	err = s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, p.ID).Scan(&hash)
+	if err != nil {
+		return org.Person{}, "", unavailable("password", err)
+	}
+	return p, hash, nil
+}
+
+// PeopleFilter narrows People; empty fields match all. Query is a part of name
+// or email. Limit is at most 1000, 0 is 50.
+type PeopleFilter struct {
+	Organization, Query, After string
+	Limit                      int
+}
+
+// People lists people by ID and gives the cursor of the next page or "".
+func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, string, error) {
+	q := query{text: `SELECT p.id, p.email, p.name, p.active, p.support FROM person p`}
+	if f.Organization != "" {
+		q.text += ` JOIN membership m ON m.person = p.id AND m.present = 1`
+		q.equal("m.organization", f.Organization)
+	}
+	if f.Query != "" {
+		q.args = append(q.args, "%"+likePattern(f.Query)+"%")
+		n := len(q.args)
+		q.conditions = append(q.conditions, fmt.Sprintf(
+			`(LOWER(p.name) LIKE $%[1]d ESCAPE '\' OR p.email_key LIKE $%[1]d ESCAPE '\')`, n))
+	}
+	if f.After != "" {
+		q.where("p.id > ", f.After)
+	}
+	limit := pageSize(f.Limit)
+	rows, err := s.reader.QueryContext(ctx, q.page("p.id", limit), q.args...)
+	if err != nil {
+		return nil, "", unavailable("people", err)
+	}
+	defer rows.Close()
+	var out []org.Person
+	for rows.Next() {
+		var p org.Person
+		var active, support int64
+		if err := rows.Scan(&p.ID, &p.Email, &p.Name, &active, &support); err != nil {
+			return nil, "", unavailable("people", err)
+		}
+		p.Active, p.Support = active == 1, support == 1
+		out = append(out, p)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, "", unavailable("people", err)
+	}
+	if len(out) > limit {
+		return out[:limit], out[limit-1].ID, nil
+	}
+	return out, "", nil
+}
+
+// Organization gives an organization, or ErrNotFound.
+func (s *Store) Organization(_ context.Context, id string) (org.Organization, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	at := s.memory.orgs[id]
+	if at == nil {
+		return org.Organization{}, fmt.Errorf("organization: %w", ErrNotFound)
+	}
+	return at.Organization, nil
+}
+
+// Organizations lists them by ID and gives the cursor of the next page or "".
+// limit is at most 1000, 0 is 50.
+func (s *Store) Organizations(_ context.Context, after string, limit int) ([]org.Organization, string, error) {
+	limit = pageSize(limit)
+	s.memory.mu.RLock()
+	all := sorted(s.memory.orgs, func(a, b *organization) bool { return a.ID < b.ID })
+	var out []org.Organization
+	for _, o := range all {
+		if o.ID > after && len(out) <= limit {
+			out = append(out, o.Organization)
+		}
+	}
+	s.memory.mu.RUnlock()
+	if len(out) > limit {
+		return out[:limit], out[limit-1].ID, nil
+	}
+	return out, "", nil
+}
+
+// Member gives a person as a member of an organization, as they stand now.
+// ErrNotFound: not a member, or not active.
+func (s *Store) Member(_ context.Context, person, organization string) (org.Member, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	m := s.memory.members[memberKey{person, organization}].asMember()
+	if !m.Exists() {
+		return org.Member{}, fmt.Errorf("membership: %w", ErrNotFound)
+	}
+	return m, nil
+}
+
+// Offers lists what the person can give in each of their organizations, by
+// name, whether AI integration is on there or not.
+func (s *Store) Offers(_ context.Context, personID string) ([]grantset.Offer, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	at := s.memory.people[personID]
+	if at == nil {
+		return nil, fmt.Errorf("person: %w", ErrNotFound)
+	}
+	var out []grantset.Offer
+	for _, m := range at.members {
+		if f := m.asMember(); f.Exists() {
+			circles := sorted(m.org.circles, func(a, b org.Circle) bool { return a.ID < b.ID })
+			out = append(out, grantset.NewOffer(m.org.Organization, f, circles))
+		}
+	}
+	sortOffers(out)
+	return out, nil
+}
+
+func sortOffers(offers []grantset.Offer) {
+	key := func(o grantset.Offer) string {
+		return strings.ToLower(o.Organization.Name) + "\x00" + o.Organization.ID
+	}
+	for i := range offers {
+		for j := i; j > 0 && key(offers[j]) < key(offers[j-1]); j-- {
+			offers[j], offers[j-1] = offers[j-1], offers[j]
+		}
+	}
+}
+
+// Circles lists the circles of an organization by name.
+func (s *Store) Circles(_ context.Context, organization string) ([]org.Circle, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	at := s.memory.orgs[organization]
+	if at == nil {
+		return nil, fmt.Errorf("organization: %w", ErrNotFound)
+	}
+	return sorted(at.circles, func(a, b org.Circle) bool {
+		return a.Name < b.Name || a.Name == b.Name && a.ID < b.ID
+	}), nil
+}
+
+// RoleRow is a role with those who fill it, by ID.
+type RoleRow struct {
+	org.Role
+	Fillers []string
+}
+
+// Roles lists the roles of an organization by ID.
+func (s *Store) Roles(_ context.Context, organization string) ([]RoleRow, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	if s.memory.orgs[organization] == nil {
+		return nil, fmt.Errorf("organization: %w", ErrNotFound)
+	}
+	var out []RoleRow
+	for _, r := range sorted(s.memory.roles, func(a, b *role) bool { return a.ID < b.ID }) {
+		if r.Organization != organization {
+			continue
+		}
+		row := RoleRow{Role: r.Role}
+		for _, f := range r.fillers {
+			if f.present && f.person.Active {
+				row.Fillers = append(row.Fillers, f.person.ID)
+			}
+		}
+		out = append(out, row)
+	}
+	return out, nil
+}
+
+// Admins lists up to limit admins of an organization by name.
+func (s *Store) Admins(_ context.Context, organization string, limit int) ([]org.Person, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	at := s.memory.orgs[organization]
+	if at == nil {
+		return nil, fmt.Errorf("organization: %w", ErrNotFound)
+	}
+	var out []org.Person
+	for _, m := range sorted(at.members, func(a, b *member) bool { return a.person.Name < b.person.Name }) {
+		if m.admin && m.person.Active && len(out) < limit {
+			out = append(out, m.person.Person)
+		}
+	}
+	return out, nil
+}
+
+// APIKey gives the member that an API key acts as (decision B6), or
+// ErrNotFound.
+func (s *Store) APIKey(_ context.Context, key string) (org.Member, error) {
+	hash := sha256.Sum256([]byte(key))
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	k, ok := s.memory.apiKeys[hash]
+	if !ok {
+		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
+	}
+	m := s.memory.members[k].asMember()
+	if !m.Exists() {
+		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
+	}
+	return m, nil
+}
+
+// --- changing
+
+// changed journals a change of the directory.
+func (w *writer) changed(person, organization, detail string, act Act) error {
+	return w.journal(Event{Kind: "directory_changed", Person: person, Organization: organization, Detail: detail}.by(act))
+}
+
+// SetActive deactivates a person, which ends their sessions and all their
+// approvals, or reactivates them, which revives none (decision P10).
+func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.people[personID]
+		if at == nil {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		if at.Active == on {
+			return nil, nil
+		}
+		p, detail := at.Person, "person reactivated"
+		if p.Active = on; !on {
+			detail = "person deactivated"
+		}
+		after, err := w.putPerson(p)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed(p.ID, "", detail, act)
+	})
+	if err == nil && !on {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+// putPerson adds or updates a person; a deactivation raises the epoch.
+func (w *writer) putPerson(p org.Person) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.people[p.ID]; at != nil {
+		epoch = at.epoch
+		if at.Active && !p.Active {
+			epoch++
+		}
+	}
+	_, err := w.exec(`
+		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '')
+		ON CONFLICT (id) DO UPDATE
+		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
+		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
+		p.ID, p.Email, strings.ToLower(p.Email), p.Name, flag(p.Active), flag(p.Support), epoch)
+	return func() { w.store.memory.putPerson(p, epoch) }, err
+}
+
+// SetPassword sets the PHC string of a person's password and ends the
+// person's other sessions; approvals stay.
+func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2`, hash, personID)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		if _, err := w.exec(`DELETE FROM session WHERE person = $1`, personID); err != nil {
+			return nil, err
+		}
+		return nil, w.changed(personID, "", "password set", act)
+	})
+}
+
+// SetIntegration switches an organization's AI integration. Off ends every
+// approval in it; on again revives none (decision P7).
+func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bool, act Act) error {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.orgs[organizationID]
+		if at == nil {
+			return nil, fmt.Errorf("organization: %w", ErrNotFound)
+		}
+		if at.AIIntegration == on {
+			return nil, nil
+		}
+		o, detail := at.Organization, "AI integration on"
+		if o.AIIntegration = on; !on {
+			detail = "AI integration off"
+		}
+		after, err := w.putOrganization(o)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed("", o.ID, detail, act)
+	})
+	if err == nil && !on {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+// putOrganization adds or updates; switching AI integration off raises the
+// epoch.
+func (w *writer) putOrganization(o org.Organization) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.orgs[o.ID]; at != nil {
+		epoch = at.epoch
+		if at.AIIntegration && !o.AIIntegration {
+			epoch++
+		}
+	}
+	_, err := w.exec(`
+		INSERT INTO organization (id, name, ai_integration, epoch) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE
+		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
+		o.ID, o.Name, flag(o.AIIntegration), epoch)
+	return func() { w.store.memory.putOrganization(o, epoch) }, err
+}
+
+// SetMember adds a person to an organization, or sets the admin right of one
+// who is there.
+func (s *Store) SetMember(ctx context.Context, organizationID, personID string, admin bool, act Act) error {
+	return s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		return memberState{admin: admin, present: true, detail: "member added"}, nil
+	}, act)
+}
+
+// SetAdmin gives or takes the admin right of a member. Approvals stay: what
+// they give narrows by itself (decision P6).
+func (s *Store) SetAdmin(ctx context.Context, organizationID, personID string, on bool, act Act) error {
+	return s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		if at == nil || !at.present {
+			return memberState{}, fmt.Errorf("membership: %w", ErrNotFound)
+		}
+		detail := "admin right taken"
+		if on {
+			detail = "admin right given"
+		}
+		return memberState{admin: on, present: true, detail: detail}, nil
+	}, act)
+}
+
+// RemoveMember ends a membership, whether the person left or was removed: the
+// person's approvals there end, and their roles there are empty again. One who
+// is no member is left as they are.
+func (s *Store) RemoveMember(ctx context.Context, organizationID, personID string, act Act) error {
+	err := s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		return memberState{detail: "member removed"}, nil
+	}, act)
+	if err == nil {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+type memberState struct {
+	admin, present bool
+	detail         string
+}
+
+func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*member) (memberState, error), act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		m, key := w.store.memory, memberKey{personID, organizationID}
+		if m.people[personID] == nil || m.orgs[organizationID] == nil {
+			return nil, fmt.Errorf("person or organization: %w", ErrNotFound)
+		}
+		at := m.members[key]
+		to, err := next(at)
+		if err != nil {
+			return nil, err
+		}
+		if at == nil && !to.present || at != nil && at.present == to.present && at.admin == to.admin {
+			return nil, nil
+		}
+		after, err := w.putMember(key, to.admin, to.present)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed(personID, organizationID, to.detail, act)
+	})
+}
+
+// putMember adds or updates a membership; its end raises the epoch and
+// empties the roles that the person filled there.
+func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.members[key]; at != nil {
+		epoch = at.epoch
+		if at.present && !present {
+			epoch++
+		}
+	}
+	_, err := w.exec(`
+		INSERT INTO membership (person, organization, admin, present, epoch) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (person, organization) DO UPDATE
+		   SET admin = excluded.admin, present = excluded.present, epoch = excluded.epoch`,
+		key.person, key.organization, flag(admin), flag(present), epoch)
+	if err != nil {
+		return nil, err
+	}
+	if !present {
+		_, err = w.exec(`
+			DELETE FROM filler WHERE person = $1
+			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.person, key.organization)
+	}
+	return func() {
+		at := w.store.memory.putMember(key, admin, present, epoch)
+		for !present && at != nil && len(at.roles) > 0 {
+			w.store.memory.setFiller(at.roles[0].ID, key.person, false)
+		}
+	}, err
+}
+
+// SetFiller puts a member into a role, or takes them out.
+func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		m := w.store.memory
+		r := m.roles[roleID]
+		if r == nil || m.people[personID] == nil {
+			return nil, fmt.Errorf("role or person: %w", ErrNotFound)
+		}
+		at := m.members[memberKey{personID, r.Organization}]
+		if on && (at == nil || !at.present) {
+			return nil, fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
+		}
+		after, err := w.putFiller(roleID, personID, on)
+		if err != nil {
+			return nil, err
+		}
+		detail := "role " + roleID + " taken"
+		if on {
+			detail = "role " + roleID + " given"
+		}
+		return after, w.changed(personID, r.Organization, detail, act)
+	})
+}
+
+func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {
+	text := `DELETE FROM filler WHERE role = $1 AND person = $2`
+	if on {
+		text = `INSERT INTO filler (role, person) VALUES ($1, $2) ON CONFLICT (role, person) DO NOTHING`
+	}
+	_, err := w.exec(text, roleID, personID)
+	return func() { w.store.memory.setFiller(roleID, personID, on) }, err
+}
+
+// Directory is people and organizations as they are loaded together.
+type Directory struct {
+	People        []DirectoryPerson
+	Organizations []org.Organization
+	Members       []DirectoryMember
+	Circles       []org.Circle
+	Roles         []org.Role
+	Fillers       []Filler
+	APIKeys       []DirectoryAPIKey
+}
+
+// DirectoryPerson is a person with the PHC string of their password; an empty
+// one leaves the password as it is.
+type DirectoryPerson struct {
+	org.Person
+	PasswordHash string
+}
+
+// DirectoryMember is a membership.
+type DirectoryMember struct {
+	Person, Organization string
+	Admin                bool
+}
+
+// Filler says that a person fills a role.
+type Filler struct{ Role, Person string }
+
+// DirectoryAPIKey is an API key in clear; only its hash is stored.
+type DirectoryAPIKey struct{ Key, Person, Organization, Name string }
+
+// AddDirectory adds or updates all that a directory names, in one transaction,
+// and removes nothing. ErrNotFound names what refers to something that is not
+// there, ErrConflict a doubled email or an ID of another organization.
+func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		if err := d.check(w.store.memory); err != nil {
+			return nil, err
+		}
+		afters, err := w.addDirectory(d)
+		if err != nil {
+			return nil, err
+		}
+		detail := fmt.Sprintf("%d people, %d organizations, %d members, %d circles, %d roles, %d fillers, %d API keys",
+			len(d.People), len(d.Organizations), len(d.Members), len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys))
+		return func() {
+			for _, after := range afters {
+				after()
+			}
+		}, w.changed("", "", detail, act)
+	})
+	if err == nil {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+func (w *writer) addDirectory(d Directory) (afters []func(), err error) {
+	add := func(after func(), e error) {
+		if err == nil {
+			err, afters = e, append(afters, after)
+		}
+	}
+	for _, p := range d.People {
+		add(w.putPerson(p.Person))
+		if p.PasswordHash != "" && err == nil {
+			_, err = w.exec(`UPDATE person SET password = $1 WHERE id = $2`, p.PasswordHash, p.ID)
+		}
+	}
+	for _, o := range d.Organizations {
+		add(w.putOrganization(o))
+	}
+	for _, m := range d.Members {
+		add(w.putMember(memberKey{m.Person, m.Organization}, m.Admin, true))
+	}
+	for _, c := range d.Circles {
+		add(w.putCircle(c))
+	}
+	for _, r := range d.Roles {
+		add(w.putRole(r))
+	}
+	for _, f := range d.Fillers {
+		add(w.putFiller(f.Role, f.Person, true))
+	}
+	for _, k := range d.APIKeys {
+		add(w.putAPIKey(k))
+	}
+	return afters, err
+}
+
+func (w *writer) putCircle(c org.Circle) (func(), error) {
+	_, err := w.exec(`
+		INSERT INTO circle (id, organization, parent, name) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, name = excluded.name`,
+		c.ID, c.Organization, c.Parent, c.Name)
+	return func() { w.store.memory.putCircle(c) }, err
+}
+
+func (w *writer) putRole(r org.Role) (func(), error) {
+	_, err := w.exec(`
+		INSERT INTO role (id, organization, circle, name) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE SET circle = excluded.circle, name = excluded.name`,
+		r.ID, r.Organization, r.Circle, r.Name)
+	return func() { w.store.memory.putRole(r) }, err
+}
+
+func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
+	hash := sha256.Sum256([]byte(k.Key))
+	_, err := w.exec(`
+		INSERT INTO api_key (hash, person, organization, name, created_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (hash) DO UPDATE
+		   SET person = excluded.person, organization = excluded.organization, name = excluded.name`,
+		hash[:], k.Person, k.Organization, k.Name, w.store.Now().Unix())
+	return func() { w.store.memory.apiKeys[hash] = memberKey{k.Person, k.Organization} }, err
+}
+
+// check finds what a directory refers to and neither it nor the database has.
+func (d Directory) check(m *memory) error {
+	people, orgs := map[string]bool{}, map[string]bool{}
+	circles, roles, members := map[string]string{}, map[string]string{}, map[memberKey]bool{}
+	emails := map[string]string{}
+	for _, p := range d.People {
+		key := strings.ToLower(p.Email)
+		if at := m.byEmail[key]; at != nil && at.ID != p.ID || emails[key] != "" && emails[key] != p.ID {
+			return fmt.Errorf("person %s: another person has this email: %w", p.ID, ErrConflict)
+		}
+		people[p.ID], emails[key] = true, p.ID
+	}
+	for _, o := range d.Organizations {
+		orgs[o.ID] = true
+	}
+	person := func(id string) bool { return people[id] || m.people[id] != nil }
+	organization := func(id string) bool { return orgs[id] || m.orgs[id] != nil }
+	for _, k := range d.Members {
+		if !person(k.Person) || !organization(k.Organization) {
+			return fmt.Errorf("membership of %s in %s: %w", k.Person, k.Organization, ErrNotFound)
+		}
+		members[memberKey{k.Person, k.Organization}] = true
+	}
+	for _, c := range d.Circles {
+		for _, o := range m.orgs {
+			if _, ok := o.circles[c.ID]; ok && o.ID != c.Organization {
+				return fmt.Errorf("circle %s belongs to %s: %w", c.ID, o.ID, ErrConflict)
+			}
+		}
+		circles[c.ID] = c.Organization
+		if !organization(c.Organization) {
+			return fmt.Errorf("circle %s: organization %s: %w", c.ID, c.Organization, ErrNotFound)
+		}
+	}
+	for _, r := range d.Roles {
+		if at := m.roles[r.ID]; at != nil && at.Organization != r.Organization {
+			return fmt.Errorf("role %s belongs to %s: %w", r.ID, at.Organization, ErrConflict)
+		}
+		in := circles[r.Circle]
+		if o := m.orgs[r.Organization]; in == "" && o != nil {
+			in = o.circles[r.Circle].Organization
+		}
+		if in == "" || in != r.Organization {
+			return fmt.Errorf("role %s: circle %s in %s: %w", r.ID, r.Circle, r.Organization, ErrNotFound)
+		}
+		roles[r.ID] = r.Organization
+	}
+	return d.checkMembers(m, roles, members)
+}
+
+func (d Directory) checkMembers(m *memory, roles map[string]string, members map[memberKey]bool) error {
+	isMember := func(person, organization string) bool {
+		at := m.members[memberKey{person, organization}]
+		return members[memberKey{person, organization}] || at != nil && at.present
+	}
+	for _, f := range d.Fillers {
+		in := roles[f.Role]
+		if at := m.roles[f.Role]; in == "" && at != nil {
+			in = at.Organization
+		}
+		if in == "" || !isMember(f.Person, in) {
+			return fmt.Errorf("filler %s of role %s: %w", f.Person, f.Role, ErrNotFound)
+		}
+	}
+	for _, k := range d.APIKeys {
+		if len(k.Key) < 16 {
+			return fmt.Errorf("API key of %s: shorter than 16 characters: %w", k.Person, ErrConflict)
+		}
+		if !isMember(k.Person, k.Organization) {
+			return fmt.Errorf("API key of %s in %s: %w", k.Person, k.Organization, ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// --- sessions
+
+// Session is somebody signed in at a browser.
+type Session struct {
+	Person            string // ID
+	CreatedAt, SeenAt int64  // Unix seconds
+}
+
+// seenGrain is how true a session's last sight is.
+const seenGrain = 60 // seconds
+
+// AddSession records a sign-in. value is the cookie's; only its hash is
+// stored (decision S1).
+func (s *Store) AddSession(_ context.Context, value, personID string, act Act) error {
+	hash := sha256.Sum256([]byte(value))
+	return s.writer.change(func(w *writer) (func(), error) {
+		at := w.store.memory.people[personID]
+		if at == nil || !at.Active {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		now := w.store.Now().Unix()
+		if _, err := w.exec(`
+			INSERT INTO session (hash, person, person_epoch, created_at, seen_at) VALUES ($1, $2, $3, $4, $5)`,
+			hash[:], personID, at.epoch, now, now); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(Event{Kind: "signin_succeeded", Person: personID}.by(act))
+	})
+}
+
+// Session gives a session that stands. ErrNotFound: there is none, it was idle
+// or lasted too long, or the person was deactivated since (decision S2).
+func (s *Store) Session(ctx context.Context, value string) (Session, error) {
+	hash := sha256.Sum256([]byte(value))
+	var out Session
+	var epoch int64
+	err := s.reader.QueryRowContext(ctx,
+		`SELECT person, person_epoch, created_at, seen_at FROM session WHERE hash = $1`, hash[:]).
+		Scan(&out.Person, &epoch, &out.CreatedAt, &out.SeenAt)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
+	} else if err != nil {
+		return Session{}, unavailable("session", err)
+	}
+	now := s.Now().Unix()
+	s.memory.mu.RLock()
+	at := s.memory.people[out.Person]
+	stands := at != nil && at.Active && at.epoch == epoch
+	s.memory.mu.RUnlock()
+	if !stands || now-out.SeenAt >= int64(s.options.SessionIdle.Seconds()) ||
+		now-out.CreatedAt >= int64(s.options.SessionMax.Seconds()) {
+		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
+	}
+	if now-out.SeenAt >= seenGrain {
+		s.writer.note(func(w *writer) (func(), error) {
+			_, err := w.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
+			return nil, err
+		})
+	}
+	return out, nil
+}
+
+// EndSession ends a session; one that is not there is fine.
+func (s *Store) EndSession(_ context.Context, value string) error {
+	hash := sha256.Sum256([]byte(value))
+	return s.writer.change(func(w *writer) (func(), error) {
+		_, err := w.exec(`DELETE FROM session WHERE hash = $1`, hash[:])
+		return nil, err
+	})
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Act says who makes a change, from where and why. It becomes part of the
+// journal's entry.
+type Act struct {
+	Actor     string // person:<ID>, client:<client ID>, operator or system
+	Address   string // of the client, as text
+	Reference string // request ID, which error pages show too
+	Reason    string // free text, of an operator
+}
+
+// Event is one entry of the journal (decisions J1 to J3). It never holds a
+// token, code, verifier, password, cookie or state.
+type Event struct {
+	ID   string
+	At   int64 // Unix seconds
+	Kind string
+
+	Client, Person, Organization, Approval string // IDs
+	Actor, Address, Reason, Detail         string
+	Reference                              string
+}
+
+// eventIDs gives IDs that sort by time, also within a millisecond.
+type eventIDs struct {
+	mu   sync.Mutex
+	last int64 // milliseconds << 16 and a counter
+}
+
+func (e *eventIDs) next(now time.Time) string {
+	e.mu.Lock()
+	e.last = max(e.last+1, now.UnixMilli()<<16)
+	v := e.last
+	e.mu.Unlock()
+	var b [12]byte
+	for i := range 8 {
+		b[i] = byte(v >> (56 - 8*i))
+	}
+	rand.Read(b[8:])
+	return hex.EncodeToString(b[:])
+}
+
+// Record writes an entry for what changes nothing else, such as a refusal. It
+// never waits; when the queue is full the entry is lost, and the log says so.
+func (s *Store) Record(e Event) {
+	ok := s.writer.note(func(w *writer) (func(), error) { return nil, w.journal(e) })
+	if !ok {
+		s.log.Warn("the journal's queue is full; an entry is lost", "kind", e.Kind)
+	}
+}
+
+// journal writes an entry in the transaction under way.
+func (w *writer) journal(e Event) error {
+	now := w.store.Now()
+	_, err := w.exec(`
+		INSERT INTO journal (id, at, kind, client, person, organization, approval,
+		                     actor, address, reason, detail, reference)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
+		e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+	return err
+}
+
+// by gives the entry the act's who, where and why.
+func (e Event) by(a Act) Event {
+	e.Actor, e.Address, e.Reference = a.Actor, a.Address, a.Reference
+	if e.Reason == "" {
+		e.Reason = a.Reason
+	} else if e.Detail == "" {
+		e.Detail = a.Reason
+	}
+	return e
+}
+
+// EventFilter narrows Events; empty fields match all. Since and Until are Unix
+// seconds, Until not included; Limit is at most 1000, 0 is 50.
+type EventFilter struct {
+	Kind, Client, Person, Organization, Approval string
+	Since, Until                                 int64
+	After                                        string
+	Limit                                        int
+}
+
+// Events lists the journal, newest first, and gives the cursor of the next
+// page or "".
+func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, error) {
+	q := query{text: `SELECT id, at, kind, client, person, organization, approval,
+	       actor, address, reason, detail, reference FROM journal`}
+	q.equal("kind", f.Kind)
+	q.equal("client", f.Client)
+	q.equal("person", f.Person)
+	q.equal("organization", f.Organization)
+	q.equal("approval", f.Approval)
+	if f.Since > 0 {
+		q.where("at >= ", f.Since)
+	}
+	if f.Until > 0 {
+		q.where("at < ", f.Until)
+	}
+	if f.After != "" {
+		q.where("id < ", f.After)
+	}
+	limit := pageSize(f.Limit)
+	rows, err := s.reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
+	if err != nil {
+		return nil, "", unavailable("events", err)
+	}
+	defer rows.Close()
+	var out []Event
+	for rows.Next() {
+		var e Event
+		if err := rows.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
+			&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference); err != nil {
+			return nil, "", unavailable("events", err)
+		}
+		out = append(out, e)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, "", unavailable("events", err)
+	}
+	if len(out) > limit {
+		return out[:limit], out[limit-1].ID, nil
+	}
+	return out, "", nil
+}
+
+// query gathers the conditions of a list. Only constants of this package
+// become text; every value is a parameter.
+type query struct {
+	text       string
+	conditions []string
+	args       []any
+}
+
+func (q *query) where(condition string, value any) {
+	q.args = append(q.args, value)
+	q.conditions = append(q.conditions, fmt.Sprintf("%s$%d", condition, len(q.args)))
+}
+
+func (q *query) equal(column, value string) {
+	if value != "" {
+		q.where(column+" = ", value)
+	}
+}
+
+// page closes the statement; it asks for one row more than the page, which
+// tells whether there is a next one.
+func (q *query) page(order string, limit int) string {
+	text := q.text
+	if len(q.conditions) > 0 {
+		text += " WHERE " + strings.Join(q.conditions, " AND ")
+	}
+	return fmt.Sprintf("%s ORDER BY %s LIMIT %d", text, order, limit+1)
+}
+
+func pageSize(limit int) int {
+	if limit <= 0 {
+		return 50
+	}
+	return min(limit, 1000)
+}
+
+// unavailable marks an error of the database as one to be tried again.
+func unavailable(what string, err error) error {
+	return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
+}

@@ -1,0 +1,382 @@
+package store
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// memory is what the embedded engine keeps of the rows: all facts, and of
+// every approval that has not ended the part that a check needs. The writer
+// changes it under the lock; the writer alone may read it without.
+type memory struct {
+	mu        sync.RWMutex
+	people    map[string]*person
+	byEmail   map[string]*person // in lower case
+	orgs      map[string]*organization
+	members   map[memberKey]*member
+	roles     map[string]*role
+	roleList  []*role // by index
+	clients   map[string]*clientFact
+	apiKeys   map[[32]byte]memberKey
+	approvals approvals
+
+	unapproved int // clients that nobody has approved
+}
+
+type memberKey struct{ person, organization string }
+
+type person struct {
+	org.Person
+	epoch   int64
+	members []*member
+}
+
+type organization struct {
+	org.Organization
+	epoch   int64
+	circles map[string]org.Circle
+	members map[string]*member // present ones, by person
+}
+
+type member struct {
+	person  *person
+	org     *organization
+	admin   bool
+	present bool
+	epoch   int64
+	roles   []*role
+	facts   atomic.Pointer[org.Member] // nil when something has changed
+}
+
+type role struct {
+	org.Role
+	index   uint32
+	fillers []*member
+}
+
+type clientFact struct {
+	id            string
+	issuedAt      int64
+	epoch         int64
+	preregistered bool
+	approved      bool
+	disabled      bool
+}
+
+func newMemory() *memory {
+	return &memory{
+		people: map[string]*person{}, byEmail: map[string]*person{}, orgs: map[string]*organization{},
+		members: map[memberKey]*member{}, roles: map[string]*role{}, clients: map[string]*clientFact{},
+		apiKeys: map[[32]byte]memberKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
+	}
+}
+
+// --- facts
+
+func (m *memory) putPerson(p org.Person, epoch int64) {
+	if at := m.people[p.ID]; at != nil {
+		delete(m.byEmail, strings.ToLower(at.Email))
+		at.Person, at.epoch = p, epoch
+		m.byEmail[strings.ToLower(p.Email)] = at
+		return
+	}
+	at := &person{Person: p, epoch: epoch}
+	m.people[p.ID], m.byEmail[strings.ToLower(p.Email)] = at, at
+}
+
+func (m *memory) putOrganization(o org.Organization, epoch int64) {
+	if at := m.orgs[o.ID]; at != nil {
+		at.Organization, at.epoch = o, epoch
+		return
+	}
+	m.orgs[o.ID] = &organization{
+		Organization: o, epoch: epoch, circles: map[string]org.Circle{}, members: map[string]*member{},
+	}
+}
+
+func (m *memory) putCircle(c org.Circle) {
+	if o := m.orgs[c.Organization]; o != nil {
+		o.circles[c.ID] = c
+	}
+}
+
+func (m *memory) putRole(r org.Role) {
+	at := m.roles[r.ID]
+	if at == nil {
+		at = &role{index: uint32(len(m.roleList))}
+		m.roles[r.ID], m.roleList = at, append(m.roleList, at)
+	}
+	at.Role = r
+	for _, f := range at.fillers {
+		f.facts.Store(nil)
+	}
+}
+
+// putMember gives nil when person or organization is unknown.
+func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) *member {
+	at := m.members[key]
+	if at == nil {
+		p, o := m.people[key.person], m.orgs[key.organization]
+		if p == nil || o == nil {
+			return nil
+		}
+		at = &member{person: p, org: o}
+		m.members[key] = at
+		p.members = append(p.members, at)
+	}
+	at.admin, at.present, at.epoch = admin, present, epoch
+	at.facts.Store(nil)
+	if present {
+		at.org.members[key.person] = at
+	} else {
+		delete(at.org.members, key.person)
+	}
+	return at
+}
+
+// setFiller records who fills a role. Somebody who is no member yet is
+// remembered by the row alone, and by memory once they are.
+func (m *memory) setFiller(roleID, personID string, on bool) {
+	r := m.roles[roleID]
+	if r == nil {
+		return
+	}
+	at := m.members[memberKey{personID, r.Organization}]
+	if at == nil {
+		return
+	}
+	r.fillers = without(r.fillers, at)
+	at.roles = without(at.roles, r)
+	if on {
+		r.fillers, at.roles = append(r.fillers, at), append(at.roles, r)
+	}
+	at.facts.Store(nil)
+}
+
+func without[T comparable](list []T, x T) []T {
+	for i, y := range list {
+		if y == x {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+func (m *memory) putClient(c client.Client, epoch int64) {
+	at := m.clients[c.ID]
+	if at == nil {
+		at = &clientFact{id: c.ID}
+		m.clients[c.ID] = at
+	} else if !at.approved && !at.preregistered {
+		m.unapproved--
+	}
+	at.issuedAt, at.epoch = c.IssuedAt, epoch
+	at.preregistered, at.approved, at.disabled = c.Preregistered, c.Approved, c.Disabled
+	if !at.approved && !at.preregistered {
+		m.unapproved++
+	}
+}
+
+func (m *memory) dropClient(id string) {
+	if at := m.clients[id]; at != nil {
+		if !at.approved && !at.preregistered {
+			m.unapproved--
+		}
+		delete(m.clients, id)
+	}
+}
+
+// asMember gives the facts of a membership as they stand now: the zero Member
+// when it is over or the person is deactivated.
+func (at *member) asMember() org.Member {
+	if at == nil || !at.present || !at.person.Active {
+		return org.Member{}
+	}
+	if f := at.facts.Load(); f != nil {
+		return *f
+	}
+	roles := make([]org.Role, len(at.roles))
+	for i, r := range at.roles {
+		roles[i] = r.Role
+	}
+	f := org.NewMember(at.person.ID, at.org.ID, at.admin, roles)
+	at.facts.Store(&f)
+	return f
+}
+
+// --- approvals
+
+// hot is what memory keeps of an approval that has not ended: about 120 bytes
+// with its share of the index. Epochs of 32 bits are enough: a fact that ends
+// once a second lasts 136 years.
+type hot struct {
+	generation int64
+	member     *member
+	client     *clientFact
+	picks      string // four bytes each: role index and one bit for change
+	born       [4]uint32
+	used       uint32 // Unix seconds, true to the hour; 0 never
+	issuedAt   uint32 // of the code, while it waits
+	key        uint16
+	phase      approval.Phase
+	kind       byte // index into grantset.Kinds
+	personal   bool
+}
+
+const chunkLen = 1024
+
+// approvals is a table of hot rows in chunks, which keeps a million of them
+// cheap for the garbage collector.
+type approvals struct {
+	index  map[approval.ID]uint32
+	chunks []*[chunkLen]hot
+	ids    []*[chunkLen]approval.ID
+	free   []uint32
+	next   uint32
+}
+
+func (t *approvals) at(id approval.ID) *hot {
+	i, ok := t.index[id]
+	if !ok {
+		return nil
+	}
+	return &t.chunks[i/chunkLen][i%chunkLen]
+}
+
+func (t *approvals) put(id approval.ID, h hot) {
+	i, ok := t.index[id]
+	if !ok {
+		if n := len(t.free); n > 0 {
+			i, t.free = t.free[n-1], t.free[:n-1]
+		} else {
+			i = t.next
+			t.next++
+			if int(i/chunkLen) == len(t.chunks) {
+				t.chunks = append(t.chunks, new([chunkLen]hot))
+				t.ids = append(t.ids, new([chunkLen]approval.ID))
+			}
+		}
+		t.index[id] = i
+	}
+	t.chunks[i/chunkLen][i%chunkLen] = h
+	t.ids[i/chunkLen][i%chunkLen] = id
+}
+
+func (t *approvals) drop(id approval.ID) {
+	if i, ok := t.index[id]; ok {
+		t.chunks[i/chunkLen][i%chunkLen] = hot{}
+		t.ids[i/chunkLen][i%chunkLen] = approval.ID{}
+		delete(t.index, id)
+		t.free = append(t.free, i)
+	}
+}
+
+// heat makes the hot part of an approval; nil facts are unknown ones, and the
+// approval is left to its row.
+func (m *memory) heat(a approval.Approval, used int64) (hot, error) {
+	mem, c := m.members[memberKey{a.Person, a.Organization}], m.clients[a.Client]
+	if mem == nil || c == nil {
+		return hot{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
+	}
+	h := hot{
+		generation: a.Generation, member: mem, client: c, phase: a.Phase, key: uint16(a.Key),
+		born: [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
+		used: uint32(used), issuedAt: uint32(a.IssuedAt), personal: a.Grant.Personal,
+	}
+	for i, k := range grantset.Kinds {
+		if k == a.Grant.Kind {
+			h.kind = byte(i)
+		}
+	}
+	if n := len(a.Grant.Picks); n > 0 {
+		b := make([]byte, 0, 4*n)
+		for _, p := range a.Grant.Picks {
+			r := m.roles[p.Role]
+			if r == nil {
+				continue // a role that is gone counts for nothing (decision P5)
+			}
+			v := r.index << 1
+			if p.Change {
+				v |= 1
+			}
+			b = binary.LittleEndian.AppendUint32(b, v)
+		}
+		h.picks = string(b)
+	}
+	return h, nil
+}
+
+// cool gives the approval behind a hot row, without the code's fields.
+func (m *memory) cool(id approval.ID, h *hot) approval.Approval {
+	return approval.Approval{
+		ID: id, Client: h.client.id, Person: h.member.person.ID, Organization: h.member.org.ID,
+		IssuedAt: int64(h.issuedAt), Born: h.epochs(),
+		State: approval.State{Phase: h.phase, Generation: h.generation, Key: int(h.key)},
+	}
+}
+
+func (h *hot) epochs() approval.Epochs {
+	return approval.Epochs{
+		Membership: int64(h.born[0]), Person: int64(h.born[1]), Organization: int64(h.born[2]), Client: int64(h.born[3]),
+	}
+}
+
+// grantSet rebuilds the grant set; picks are in order of role ID, as they were
+// put there.
+func (m *memory) grantSet(h *hot) grantset.Set {
+	s := grantset.Set{Kind: grantset.Kinds[h.kind], Personal: h.personal}
+	if n := len(h.picks) / 4; n > 0 {
+		s.Picks = make([]grantset.Pick, n)
+		for i := range s.Picks {
+			b := h.picks[4*i:]
+			v := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
+			s.Picks[i] = grantset.Pick{Role: m.roleList[v>>1].ID, Change: v&1 == 1}
+		}
+	}
+	return s
+}
+
+func (h *hot) standing() approval.Standing {
+	return approval.Standing{
+		Membership: h.member.epoch, Person: h.member.person.epoch,
+		Organization: h.member.org.epoch, Client: h.client.epoch,
+	}
+}
+
+// standing gives the facts' epochs for any approval. Facts that are not there
+// have an epoch that no approval was born with.
+func (m *memory) standing(a approval.Approval) approval.Standing {
+	s := approval.Standing{Membership: -1, Person: -1, Organization: -1, Client: -1}
+	if at := m.members[memberKey{a.Person, a.Organization}]; at != nil {
+		s.Membership = at.epoch
+	}
+	if at := m.people[a.Person]; at != nil {
+		s.Person = at.epoch
+	}
+	if at := m.orgs[a.Organization]; at != nil {
+		s.Organization = at.epoch
+	}
+	if at := m.clients[a.Client]; at != nil {
+		s.Client = at.epoch
+	}
+	return s
+}
+
+// sorted lists the values of a map by name.
+func sorted[K comparable, V any](of map[K]V, less func(a, b V) bool) []V {
+	out := make([]V, 0, len(of))
+	for _, v := range of {
+		out = append(out, v)
+	}
+	sort.Slice(out, func(i, j int) bool { return less(out[i], out[j]) })
+	return out
+}

@@ -1,0 +1,145 @@
+-- The first schema. Only TEXT, BIGINT and BYTEA; times are Unix seconds;
+-- booleans are 0 or 1. The same text serves SQLite and PostgreSQL.
+
+CREATE TABLE meta (
+	name  TEXT PRIMARY KEY,
+	value TEXT NOT NULL
+);
+
+-- Facts (spec 2.4). An epoch grows whenever its fact ends; rows stay as
+-- tombstones, so an epoch never starts again (decision P12).
+
+CREATE TABLE person (
+	id        TEXT PRIMARY KEY,
+	email     TEXT NOT NULL,
+	email_key TEXT NOT NULL UNIQUE, -- in lower case
+	name      TEXT NOT NULL,
+	active    BIGINT NOT NULL,
+	support   BIGINT NOT NULL,
+	epoch     BIGINT NOT NULL,
+	password  TEXT NOT NULL -- PHC string, or empty
+);
+
+CREATE TABLE organization (
+	id             TEXT PRIMARY KEY,
+	name           TEXT NOT NULL,
+	ai_integration BIGINT NOT NULL,
+	epoch          BIGINT NOT NULL
+);
+
+CREATE TABLE membership (
+	person       TEXT NOT NULL,
+	organization TEXT NOT NULL,
+	admin        BIGINT NOT NULL,
+	present      BIGINT NOT NULL, -- 0 is the tombstone of a membership
+	epoch        BIGINT NOT NULL,
+	PRIMARY KEY (person, organization)
+);
+CREATE INDEX membership_organization ON membership (organization, person);
+
+CREATE TABLE circle (
+	id           TEXT PRIMARY KEY,
+	organization TEXT NOT NULL,
+	parent       TEXT NOT NULL, -- empty at the root
+	name         TEXT NOT NULL
+);
+CREATE INDEX circle_organization ON circle (organization);
+
+CREATE TABLE role (
+	id           TEXT PRIMARY KEY,
+	organization TEXT NOT NULL,
+	circle       TEXT NOT NULL,
+	name         TEXT NOT NULL
+);
+CREATE INDEX role_organization ON role (organization);
+
+CREATE TABLE filler (
+	role   TEXT NOT NULL,
+	person TEXT NOT NULL,
+	PRIMARY KEY (role, person)
+);
+
+CREATE TABLE api_key (
+	hash         BYTEA PRIMARY KEY, -- SHA-256 of the key
+	person       TEXT NOT NULL,
+	organization TEXT NOT NULL,
+	name         TEXT NOT NULL,
+	created_at   BIGINT NOT NULL
+);
+
+CREATE TABLE client (
+	id            TEXT PRIMARY KEY,
+	name          TEXT NOT NULL,
+	redirect_uris TEXT NOT NULL, -- one on each line
+	issued_at     BIGINT NOT NULL,
+	preregistered BIGINT NOT NULL,
+	approved      BIGINT NOT NULL,
+	disabled      BIGINT NOT NULL, -- 1 by an operator, 2 taken out of the configuration
+	epoch         BIGINT NOT NULL
+);
+CREATE INDEX client_issued ON client (approved, issued_at);
+
+-- One row is one approval, whatever happens to its tokens, which are sealed
+-- and not stored (decision T1). A refresh changes phase, generation and
+-- key_number only: no index may stand on these.
+
+CREATE TABLE approval (
+	id                 BYTEA PRIMARY KEY,
+	client             TEXT NOT NULL,
+	person             TEXT NOT NULL,
+	organization       TEXT NOT NULL,
+	grant_kind         TEXT NOT NULL,
+	picks              TEXT NOT NULL,
+	personal           BIGINT NOT NULL,
+	redirect_uri       TEXT NOT NULL,
+	issuer             TEXT NOT NULL,
+	challenge          TEXT NOT NULL,
+	issued_at          BIGINT NOT NULL, -- of the code
+	created_at         BIGINT NOT NULL,
+	replaces           TEXT NOT NULL,   -- IDs of the approvals that end at the exchange
+	membership_epoch   BIGINT NOT NULL,
+	person_epoch       BIGINT NOT NULL,
+	organization_epoch BIGINT NOT NULL,
+	client_epoch       BIGINT NOT NULL,
+	phase              BIGINT NOT NULL,
+	generation         BIGINT NOT NULL,
+	key_number         BIGINT NOT NULL,
+	reason             TEXT NOT NULL,
+	ended_at           BIGINT NOT NULL
+);
+CREATE INDEX approval_person ON approval (person, organization, created_at);
+CREATE INDEX approval_client ON approval (client, organization, person);
+CREATE INDEX approval_organization ON approval (organization, created_at);
+CREATE INDEX approval_created ON approval (created_at);
+CREATE INDEX approval_ended ON approval (ended_at) WHERE ended_at > 0;
+
+CREATE TABLE approval_use (
+	approval BYTEA PRIMARY KEY,
+	used_at  BIGINT NOT NULL -- true to the hour (decision P11)
+);
+
+CREATE TABLE session (
+	hash         BYTEA PRIMARY KEY, -- SHA-256 of the cookie's value
+	person       TEXT NOT NULL,
+	person_epoch BIGINT NOT NULL, -- deactivation ends the session (decision S2)
+	created_at   BIGINT NOT NULL,
+	seen_at      BIGINT NOT NULL
+);
+CREATE INDEX session_person ON session (person);
+CREATE INDEX session_seen ON session (seen_at);
+
+-- Append-only (decision J1). The ID sorts by time.
+CREATE TABLE journal (
+	id           TEXT PRIMARY KEY,
+	at           BIGINT NOT NULL,
+	kind         TEXT NOT NULL,
+	client       TEXT NOT NULL,
+	person       TEXT NOT NULL,
+	organization TEXT NOT NULL,
+	approval     TEXT NOT NULL,
+	actor        TEXT NOT NULL,
+	address      TEXT NOT NULL,
+	reason       TEXT NOT NULL,
+	detail       TEXT NOT NULL,
+	reference    TEXT NOT NULL
+);

@@ -1,0 +1,267 @@
+// Package store keeps the rows: one schema, one set of statements, and one
+// writer that commits in groups. It carries moves in and verdicts out, and
+// decides nothing about them.
+//
+// On the embedded engine, SQLite, this process is the only writer. So the
+// facts that every check needs (approvals as they stand, people, memberships,
+// roles, clients) also live in memory, and change there after, and only
+// after, the durable commit of the row.
+package store
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	_ "github.com/ncruces/go-sqlite3/driver"
+	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
+
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// Errors that a caller decides on.
+var (
+	ErrNotFound    = errors.New("not found")
+	ErrConflict    = errors.New("exists already, or changed meanwhile")
+	ErrUnavailable = errors.New("the database cannot answer now") // 503: nothing was changed
+	ErrAnswered    = errors.New("the page was answered and its code exchanged")
+	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
+	ErrInUse       = errors.New("another process works on this database")
+	ErrSchema      = errors.New("the database has a schema of another release")
+	ErrKeys        = errors.New("the secret keys are not the database's")
+)
+
+// SchemaVersion is the newest schema that this release knows.
+const SchemaVersion = 1
+
+//go:embed schema/0001.sql
+var schema0001 string
+
+// Options say where the rows are and what belongs to them.
+type Options struct {
+	Path string           // of the SQLite file; empty keeps everything in memory
+	Ring *token.Ring      // its keys must be those of the database (decision T11)
+	Now  func() time.Time // the machine's clock; nil is time.Now
+	Log  *slog.Logger     // nil discards
+
+	SessionIdle time.Duration // 0 is 12 hours (decision S2)
+	SessionMax  time.Duration // 0 is 30 days
+}
+
+// Store is safe for concurrent use.
+type Store struct {
+	options Options
+	log     *slog.Logger
+	lock    *os.File
+	reader  *sql.DB
+	writer  *writer
+	memory  *memory
+	clock   clock
+	ids     eventIDs
+
+	marking sync.Mutex // one marker of ended rows at a time
+	stop    chan struct{}
+	stopped sync.WaitGroup
+}
+
+var memoryNames atomic.Int64
+
+// Open opens the database, creates what is missing in an empty one, and loads
+// what lives in memory. ErrInUse, ErrSchema and ErrKeys are final.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.SessionIdle == 0 {
+		o.SessionIdle = 12 * time.Hour
+	}
+	if o.SessionMax == 0 {
+		o.SessionMax = 30 * 24 * time.Hour
+	}
+	s := &Store{options: o, log: o.Log, memory: newMemory(), stop: make(chan struct{})}
+	s.clock.machine = o.Now
+	if err := s.open(ctx); err != nil {
+		s.closeFiles()
+		return nil, err
+	}
+	s.stopped.Add(2)
+	go s.writer.run(&s.stopped)
+	go s.tick()
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) error {
+	if s.options.Path != "" {
+		if err := s.lockFile(); err != nil {
+			return err
+		}
+	}
+	dsn := dsn(s.options.Path)
+	db, err := sql.Open("sqlite3", dsn+"&_txlock=immediate")
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	db.SetMaxOpenConns(1)
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		db.Close()
+		return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
+	}
+	s.writer = newWriter(s, db, conn)
+	if s.reader, err = sql.Open("sqlite3", dsn+"&_pragma=query_only(1)"); err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	s.reader.SetMaxOpenConns(4)
+	s.reader.SetMaxIdleConns(4)
+	if err := s.prepareSchema(ctx); err != nil {
+		return err
+	}
+	if err := s.checkKeys(); err != nil {
+		return err
+	}
+	if err := s.loadClock(); err != nil {
+		return err
+	}
+	return s.load(ctx, conn)
+}
+
+// dsn names the database with its settings. Every commit is on the disk
+// before it is answered: WAL with synchronous=FULL.
+func dsn(path string) string {
+	pragmas := url.Values{"_pragma": {"busy_timeout(5000)", "temp_store(2)"}}
+	if path == "" {
+		name := fmt.Sprintf("/grantkeeper-%d", memoryNames.Add(1))
+		return "file:" + name + "?vfs=memdb&" + pragmas.Encode()
+	}
+	for _, p := range []string{
+		"journal_mode(wal)", "synchronous(full)", "wal_autocheckpoint(2000)", "journal_size_limit(16777216)",
+	} {
+		pragmas.Add("_pragma", p)
+	}
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String() + "?" + pragmas.Encode()
+}
+
+// lockFile keeps a second server off the database: both would believe that
+// their memory is the truth.
+func (s *Store) lockFile() error {
+	f, err := os.OpenFile(s.options.Path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	s.lock = f
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("database: %s: %w", s.options.Path, ErrInUse)
+	}
+	return nil
+}
+
+func (s *Store) prepareSchema(ctx context.Context) error {
+	var tables int
+	if err := s.writer.conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
+		return fmt.Errorf("database: cannot read %s: %w", s.options.Path, err)
+	}
+	if tables == 0 {
+		return s.writer.inTransaction(func() error {
+			if _, err := s.writer.conn.ExecContext(ctx, schema0001); err != nil {
+				return fmt.Errorf("database: schema: %w", err)
+			}
+			return s.writer.putMeta("schema", strconv.Itoa(SchemaVersion))
+		})
+	}
+	version, err := s.writer.meta("schema")
+	if err != nil {
+		return fmt.Errorf("database: %s is not Grantkeeper's: %w", s.options.Path, err)
+	}
+	if version != strconv.Itoa(SchemaVersion) {
+		return fmt.Errorf("database: schema %s, this release has %d: %w", version, SchemaVersion, ErrSchema)
+	}
+	return nil
+}
+
+// checkKeys compares the ring with the check values of the keys that this
+// database has been used with, and stores those that are new (decision T11).
+func (s *Store) checkKeys() error {
+	if s.options.Ring == nil {
+		return nil
+	}
+	rows, err := s.writer.conn.QueryContext(context.Background(), `SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
+	if err != nil {
+		return fmt.Errorf("database: keys: %w", err)
+	}
+	defer rows.Close()
+	known := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return fmt.Errorf("database: keys: %w", err)
+		}
+		known[name] = value
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("database: keys: %w", err)
+	}
+	return s.compareKeys(known)
+}
+
+func (s *Store) compareKeys(known map[string]string) error {
+	for _, k := range s.options.Ring.Keys() {
+		name := "key." + strconv.Itoa(k.Number)
+		switch known[name] {
+		case k.Fingerprint():
+		case "":
+			if err := s.writer.putMeta(name, k.Fingerprint()); err != nil {
+				return fmt.Errorf("database: keys: %w", err)
+			}
+		default:
+			return fmt.Errorf("key %d: %w", k.Number, ErrKeys)
+		}
+		delete(known, name)
+	}
+	for name := range known {
+		return fmt.Errorf("%s is missing: %w", name, ErrKeys)
+	}
+	return nil
+}
+
+// Close waits for what is under way, and closes the database.
+func (s *Store) Close() error {
+	close(s.stop)
+	s.writer.close()
+	s.stopped.Wait()
+	return s.closeFiles()
+}
+
+func (s *Store) closeFiles() error {
+	var errs []error
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+	}
+	if s.writer != nil {
+		s.writer.conn.Close()
+		errs = append(errs, s.writer.db.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Ready reports whether the database answers a write.
+func (s *Store) Ready(ctx context.Context) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		return nil, w.saveTime()
+	})
+}

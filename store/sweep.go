@@ -1,0 +1,215 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+)
+
+const (
+	sweepBatch = 500 // rows in one commit, so that nobody waits for long
+
+	// EndedRetention is how long an ended approval stays listed.
+	EndedRetention = 90 * 24 * time.Hour
+	// JournalRetention is how long the journal keeps its entries.
+	JournalRetention = 365 * 24 * time.Hour
+	// pageLife bounds how long a page can be answered again, with room: until
+	// then an approval whose code has expired is left for that (decision A12).
+	pageLife = 35 * time.Minute
+)
+
+// Swept counts what a sweep has done.
+type Swept struct {
+	Clients   int // deleted: 14 days without an approval (spec 3)
+	Ended     int // rows marked ended whose facts were lost or whose code expired
+	Approvals int // ended ones deleted after 90 days
+	Sessions  int
+	Events    int // of the journal
+}
+
+// Sweep does what time brings: nothing depends on when it runs, for expiry is
+// asked and never written. It can be repeated, and stops at the first error.
+func (s *Store) Sweep(ctx context.Context) (Swept, error) {
+	var out Swept
+	var err error
+	if out.Ended, err = s.mark(ctx); err != nil {
+		return out, fmt.Errorf("mark: %w", err)
+	}
+	now := s.Now()
+	for _, step := range []struct {
+		count *int
+		run   func(*writer) (int, func(), error)
+	}{
+		{&out.Clients, func(w *writer) (int, func(), error) { return w.sweepClients(now) }},
+		{&out.Approvals, func(w *writer) (int, func(), error) { return w.sweepApprovals(now) }},
+		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepSessions(now) }},
+		{&out.Events, func(w *writer) (int, func(), error) { return w.sweepJournal(now) }},
+	} {
+		for more := true; more; {
+			var n int
+			err := s.writer.changeFacts(func(w *writer) (after func(), err error) {
+				n, after, err = step.run(w)
+				return after, err
+			})
+			if err != nil {
+				return out, fmt.Errorf("sweep: %w", err)
+			}
+			*step.count += n
+			if more = n >= sweepBatch; ctx.Err() != nil {
+				return out, ctx.Err()
+			}
+		}
+	}
+	return out, nil
+}
+
+// markSoon marks the rows that a lost fact has ended. From the fact's commit
+// on they are dead anyway, so an error waits for the next sweep.
+func (s *Store) markSoon(ctx context.Context) {
+	if _, err := s.mark(ctx); err != nil {
+		s.log.Warn("rows are not marked ended yet", "err", err)
+	}
+}
+
+// mark writes the end into rows that have ended by a lost fact, or by a code
+// that nobody can ask for again. It yields to others between batches.
+func (s *Store) mark(ctx context.Context) (marked int, err error) {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	due := s.due()
+	for len(due) > 0 {
+		batch := due[:min(sweepBatch, len(due))]
+		due = due[len(batch):]
+		err := s.writer.changeFacts(func(w *writer) (func(), error) {
+			var afters []func()
+			for _, id := range batch {
+				after, ended, err := w.moveRow(id, settle(w.store.Now()), Act{Actor: "system"})
+				if err != nil {
+					return nil, err
+				}
+				if ended {
+					marked++
+					afters = append(afters, after)
+				}
+			}
+			return func() {
+				for _, after := range afters {
+					after()
+				}
+			}, nil
+		})
+		if err != nil {
+			return marked, err
+		}
+		if ctx != nil && ctx.Err() != nil {
+			return marked, ctx.Err()
+		}
+	}
+	return marked, nil
+}
+
+// settle writes down an end that has come by itself, and nothing else. A code
+// that has expired is left until its page cannot be answered any more.
+func settle(now time.Time) approval.Move {
+	return func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
+		if a.Lost(s) == "" && a.IssuedAt > now.Add(-pageLife).Unix() {
+			return a.State, approval.OK
+		}
+		return a.At(s, now), approval.OK
+	}
+}
+
+// due lists the approvals in memory that have ended without a row saying so.
+func (s *Store) due() []approval.ID {
+	var out []approval.ID
+	now := s.Now().Add(-pageLife).Unix()
+	m := s.memory
+	for chunk := 0; ; chunk++ {
+		m.mu.RLock()
+		if chunk >= len(m.approvals.chunks) {
+			m.mu.RUnlock()
+			return out
+		}
+		for i := range m.approvals.chunks[chunk] {
+			h := &m.approvals.chunks[chunk][i]
+			if h.phase == 0 {
+				continue
+			}
+			if approval.Standing(h.epochs()) != h.standing() ||
+				h.phase == approval.CodeIssued && int64(h.issuedAt) <= now {
+				out = append(out, m.approvals.ids[chunk][i])
+			}
+		}
+		m.mu.RUnlock()
+	}
+}
+
+// sweepClients deletes clients that nobody has approved for 14 days (spec 3).
+func (w *writer) sweepClients(now time.Time) (int, func(), error) {
+	rows, err := w.query(`
+		SELECT id FROM client
+		 WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1
+		 ORDER BY issued_at LIMIT 500`, now.Add(-client.UnapprovedRetention).Unix())
+	if err != nil {
+		return 0, nil, err
+	}
+	var ids []string
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			rows.Close()
+			return 0, nil, err
+		}
+		ids = append(ids, id)
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return 0, nil, err
+	}
+	for _, id := range ids {
+		if _, err := w.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
+			return 0, nil, err
+		}
+		if err := w.journal(Event{Kind: "client_expired", Client: id, Actor: "system"}); err != nil {
+			return 0, nil, err
+		}
+	}
+	return len(ids), func() {
+		for _, id := range ids {
+			w.store.memory.dropClient(id)
+		}
+	}, nil
+}
+
+// sweepApprovals deletes what has been listed as ended for long enough.
+func (w *writer) sweepApprovals(now time.Time) (int, func(), error) {
+	before := now.Add(-EndedRetention).Unix()
+	if _, err := w.exec(`
+		DELETE FROM approval_use WHERE approval IN (
+			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`, before); err != nil {
+		return 0, nil, err
+	}
+	n, err := w.exec(`
+		DELETE FROM approval WHERE id IN (
+			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`, before)
+	return int(n), nil, err
+}
+
+func (w *writer) sweepSessions(now time.Time) (int, func(), error) {
+	n, err := w.exec(`
+		DELETE FROM session WHERE hash IN (
+			SELECT hash FROM session WHERE seen_at <= $1 OR created_at <= $2 LIMIT 500)`,
+		now.Add(-w.store.options.SessionIdle).Unix(), now.Add(-w.store.options.SessionMax).Unix())
+	return int(n), nil, err
+}
+
+func (w *writer) sweepJournal(now time.Time) (int, func(), error) {
+	n, err := w.exec(`
+		DELETE FROM journal WHERE id IN (
+			SELECT id FROM journal WHERE id < $1 ORDER BY id LIMIT 500)`,
+		fmt.Sprintf("%016x", now.Add(-JournalRetention).UnixMilli()<<16))
+	return int(n), nil, err
+}

@@ -1,0 +1,376 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// maxBatch bounds how many operations share a commit.
+const maxBatch = 256
+
+// writer is the only one who writes. It takes whatever waits, runs it in one
+// transaction, and answers all after the commit: a caller waits for its own
+// durable commit, never for a timer. Only its goroutine touches the
+// connection, and only it changes memory.
+type writer struct {
+	store      *Store
+	db         *sql.DB
+	conn       *sql.Conn
+	statements map[string]*sql.Stmt
+
+	queue  chan *operation
+	notes  chan *operation // nobody waits for these
+	closed chan struct{}
+	once   sync.Once
+	held   *operation // taken from the queue, but belongs to the next batch
+
+	open bool // a transaction is
+}
+
+// operation is a move of one approval, or any other change.
+type operation struct {
+	id   approval.ID
+	move approval.Move // with id
+	live bool          // the move asks nothing of the code: no row is read
+	act  Act
+
+	// run makes a change. It may return what is to be done to memory once
+	// the commit is durable. An error undoes this change alone.
+	run func(*writer) (after func(), err error)
+	// alone keeps a change out of batches: it alters facts that other
+	// operations of a batch would read from memory.
+	alone bool
+
+	result  approval.Approval
+	verdict approval.Verdict
+	after   func()
+	err     error
+	done    chan struct{}
+}
+
+func newWriter(s *Store, db *sql.DB, conn *sql.Conn) *writer {
+	return &writer{
+		store: s, db: db, conn: conn, statements: map[string]*sql.Stmt{},
+		queue: make(chan *operation, maxBatch), notes: make(chan *operation, 4096), closed: make(chan struct{}),
+	}
+}
+
+var operations = sync.Pool{New: func() any { return &operation{done: make(chan struct{}, 1)} }}
+
+// do hands an operation to the writer and waits for its commit.
+func (w *writer) do(o *operation) error {
+	select {
+	case <-w.closed:
+		return fmt.Errorf("closing: %w", ErrUnavailable)
+	case w.queue <- o:
+	}
+	select {
+	case <-o.done:
+		return o.err
+	case <-w.closed:
+		// The writer empties its queue before it ends.
+		select {
+		case <-o.done:
+			return o.err
+		case <-time.After(10 * time.Second):
+			return fmt.Errorf("closing: %w", ErrUnavailable)
+		}
+	}
+}
+
+// apply makes a move.
+func (w *writer) apply(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
+	o := operations.Get().(*operation)
+	o.id, o.move, o.live, o.act = id, m, live, act
+	err := w.do(o)
+	a, v := o.result, o.verdict
+	if err == nil || !errors.Is(err, ErrUnavailable) {
+		*o = operation{done: o.done}
+		operations.Put(o)
+	}
+	return a, v, err
+}
+
+// change makes a change that may share a batch.
+func (w *writer) change(run func(*writer) (func(), error)) error {
+	return w.do(&operation{run: run, done: make(chan struct{}, 1)})
+}
+
+// changeFacts makes a change that no other operation may share a batch with.
+func (w *writer) changeFacts(run func(*writer) (func(), error)) error {
+	return w.do(&operation{run: run, alone: true, done: make(chan struct{}, 1)})
+}
+
+// note queues a change that nobody waits for; false when the queue is full.
+func (w *writer) note(run func(*writer) (func(), error)) bool {
+	select {
+	case w.notes <- &operation{run: run}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *writer) close() { w.once.Do(func() { close(w.closed) }) }
+
+func (w *writer) run(stopped *sync.WaitGroup) {
+	defer stopped.Done()
+	batch := make([]*operation, 0, maxBatch)
+	for {
+		batch = w.gather(batch[:0])
+		if len(batch) == 0 {
+			w.commit([]*operation{{run: func(w *writer) (func(), error) { return nil, w.saveTime() }}})
+			return
+		}
+		w.commit(batch)
+	}
+}
+
+// gather waits for one operation, then takes what else is there. An
+// operation that must be alone is a batch of its own. It gives none when the
+// writer is closed and its queues are empty.
+func (w *writer) gather(batch []*operation) []*operation {
+	first := w.held
+	w.held = nil
+	if first == nil {
+		select {
+		case first = <-w.queue:
+		case first = <-w.notes:
+		case <-w.closed:
+			select {
+			case first = <-w.queue:
+			case first = <-w.notes:
+			default:
+				return batch
+			}
+		}
+	}
+	batch = append(batch, first)
+	if first.alone {
+		return batch
+	}
+	for len(batch) < maxBatch {
+		var next *operation
+		select {
+		case next = <-w.queue:
+		default:
+			select {
+			case next = <-w.notes:
+			default:
+				return batch
+			}
+		}
+		if next.alone || next.move != nil && holds(batch, next.id) {
+			w.held = next
+			return batch
+		}
+		batch = append(batch, next)
+	}
+	return batch
+}
+
+// holds reports whether a move of the approval stands in the batch already:
+// the next is computed from the new row.
+func holds(batch []*operation, id approval.ID) bool {
+	for _, o := range batch {
+		if o.move != nil && o.id == id {
+			return true
+		}
+	}
+	return false
+}
+
+// commit runs a batch in one transaction. Memory changes only after the
+// durable commit, and not at all if it fails.
+func (w *writer) commit(batch []*operation) {
+	err := w.runBatch(batch)
+	if w.open {
+		if err == nil {
+			err = w.end()
+		} else {
+			w.rollback()
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		w.store.log.Error("a commit failed; nothing of it stands", "operations", len(batch), "err", err)
+	}
+	w.store.memory.mu.Lock()
+	for _, o := range batch {
+		if err != nil {
+			o.err = err
+		} else if o.err == nil && o.after != nil {
+			o.after()
+		}
+	}
+	w.store.memory.mu.Unlock()
+	for _, o := range batch {
+		if o.done != nil {
+			o.done <- struct{}{}
+		}
+	}
+}
+
+// runBatch gives an error when the whole batch must be undone.
+func (w *writer) runBatch(batch []*operation) error {
+	for _, o := range batch {
+		var err error
+		if o.move != nil {
+			err = w.makeMove(o)
+		} else {
+			err = w.makeChange(o)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if w.open && w.store.Now().Unix() > w.store.clock.saved.Load() {
+		return w.saveTime()
+	}
+	return nil
+}
+
+// makeChange runs one change inside a savepoint, so that its refusal leaves
+// the others of the batch alone.
+func (w *writer) makeChange(o *operation) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if _, err := w.exec(`SAVEPOINT change`); err != nil {
+		return err
+	}
+	o.after, o.err = o.run(w)
+	if o.err != nil && !refusal(o.err) {
+		return o.err
+	}
+	if o.err != nil {
+		if _, err := w.exec(`ROLLBACK TO change`); err != nil {
+			return err
+		}
+	}
+	_, err := w.exec(`RELEASE change`)
+	return err
+}
+
+// refusal tells a change that may not be from a database that cannot.
+func refusal(err error) bool {
+	for _, e := range []error{ErrNotFound, ErrConflict, ErrAnswered, ErrNotAllowed} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// saveTime writes the time into the database (decision T12).
+func (w *writer) saveTime() error {
+	now := w.store.Now().Unix()
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if err := w.putMeta("time", strconv.FormatInt(now, 10)); err != nil {
+		return err
+	}
+	w.store.clock.saved.Store(now)
+	return nil
+}
+
+// begin opens the transaction of a batch at its first write.
+func (w *writer) begin() error {
+	if w.open {
+		return nil
+	}
+	if _, err := w.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	w.open = true
+	return nil
+}
+
+func (w *writer) end() error {
+	if _, err := w.exec(`COMMIT`); err != nil {
+		w.rollback()
+		return err
+	}
+	w.open = false
+	return nil
+}
+
+// rollback also serves when the engine has rolled back by itself, as SQLite
+// does when the disk is full.
+func (w *writer) rollback() {
+	if _, err := w.exec(`ROLLBACK`); err != nil {
+		w.store.log.Debug("rollback", "err", err)
+	}
+	w.open = false
+	w.store.clock.saved.Store(0)
+}
+
+// inTransaction is for the start, before the writer runs.
+func (w *writer) inTransaction(f func() error) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if err := f(); err != nil {
+		w.rollback()
+		return err
+	}
+	return w.end()
+}
+
+// statement prepares a statement once. The texts are constants of this
+// package, so their number is bounded.
+func (w *writer) statement(text string) (*sql.Stmt, error) {
+	if st, ok := w.statements[text]; ok {
+		return st, nil
+	}
+	st, err := w.conn.PrepareContext(context.Background(), text)
+	if err != nil {
+		return nil, err
+	}
+	w.statements[text] = st
+	return st, nil
+}
+
+func (w *writer) exec(text string, args ...any) (int64, error) {
+	st, err := w.statement(text)
+	if err != nil {
+		return 0, err
+	}
+	r, err := st.ExecContext(context.Background(), args...)
+	if errors.Is(err, sqlite3.CONSTRAINT) {
+		return 0, fmt.Errorf("%w: %w", ErrConflict, err)
+	} else if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+func (w *writer) query(text string, args ...any) (*sql.Rows, error) {
+	st, err := w.statement(text)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(context.Background(), args...)
+}
+
+func (w *writer) meta(name string) (value string, err error) {
+	err = w.conn.QueryRowContext(context.Background(), `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
+	return value, err
+}
+
+func (w *writer) putMeta(name, value string) error {
+	_, err := w.exec(`
+		INSERT INTO meta (name, value) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+	return err
+}
