@@ -6,6 +6,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
+const notMember = "The person is not a member of this organization."
+
 // ExplainRead says why an item may not be read, or "" when it may. role is the
 // name of the item's role. The answer is for the person and for operators: to
 // a client, what it may not read does not exist.
@@ -14,7 +16,7 @@ func (a Authority) ExplainRead(i org.Item, role string) string {
 	case a.MayRead(i):
 		return ""
 	case !a.member.Exists():
-		return "The person is not a member of this organization."
+		return notMember
 	case i.Organization != a.member.Organization:
 		return "The item belongs to another organization."
 	case !a.MayReadOrganization():
@@ -55,6 +57,8 @@ func (a Authority) ExplainAdminister() string {
 	switch {
 	case a.MayAdminister():
 		return ""
+	case !a.member.Exists():
+		return notMember
 	case !a.member.MayAdminister():
 		return "The person is not an admin of this organization."
 	}
