@@ -228,7 +228,7 @@ func FuzzWalk(f *testing.F) {
 func TestWalks(t *testing.T) {
 	chance := rand.NewChaCha8([32]byte{7})
 	told := map[Verdict]int{}
-	for range 5000 {
+	for range 2000 {
 		bytes := make([]byte, 200)
 		chance.Read(bytes)
 		for v, n := range walked(t, bytes) {
