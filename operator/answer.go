@@ -1,0 +1,107 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// Error is what an operator is told. Every other error is ours: it is logged,
+// and told as a reference alone.
+type Error struct {
+	Status      int
+	Code        string
+	Description string
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Description }
+
+func badRequest(description string) *Error {
+	return &Error{http.StatusBadRequest, "invalid_request", description}
+}
+
+func unknown(what string) *Error {
+	return &Error{http.StatusNotFound, "not_found", "there is no such " + what}
+}
+
+// errorBody is the JSON of every refusal. The reference is in the log too.
+type errorBody struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+	Reference   string `json:"reference"`
+}
+
+func (s *Server) refuse(w http.ResponseWriter, c call, err error) {
+	e := s.outward(c, err)
+	if e.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	writeJSON(w, e.Status, errorBody{e.Code, e.Description, c.reference})
+}
+
+func (s *Server) outward(c call, err error) *Error {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, store.ErrNotFound):
+		return unknown("object")
+	case errors.Is(err, store.ErrConflict):
+		return &Error{http.StatusConflict, "conflict", "it exists already, or was changed meanwhile"}
+	case errors.Is(err, store.ErrNotAllowed):
+		return &Error{http.StatusConflict, "not_allowed", "something that this change stands on is not there"}
+	case errors.Is(err, store.ErrUnavailable), c.Context().Err() != nil:
+		return &Error{http.StatusServiceUnavailable, "temporarily_unavailable", "the database cannot answer now, nothing was changed"}
+	}
+	s.Log.ErrorContext(c.Context(), "request failed", "request_id", c.reference, "route", c.Pattern, "err", err)
+	return &Error{http.StatusInternalServerError, "server_error", "something went wrong here"}
+}
+
+// answerAs is a body with another status than 200.
+type answerAs struct {
+	status int
+	body   any
+}
+
+// writeJSON writes an answer that nobody may keep.
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // only our own structs come here
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // the operator may have gone
+}
+
+// orNothing answers what no pattern matches, which ServeMux does in plain
+// text, in JSON.
+func (s *Server) orNothing(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refusal, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		p := probe{header: http.Header{}}
+		refusal.ServeHTTP(&p, r)
+		e := &Error{http.StatusNotFound, "not_found", "there is nothing at this path"}
+		if p.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", p.header.Get("Allow"))
+			e = &Error{http.StatusMethodNotAllowed, "method_not_allowed", "this path takes only " + p.header.Get("Allow")}
+		}
+		s.refuse(w, s.call(w, r), e)
+	})
+}
+
+// probe takes an answer for its status and header alone.
+type probe struct {
+	header http.Header
+	status int
+}
+
+func (p *probe) Header() http.Header         { return p.header }
+func (p *probe) WriteHeader(status int)      { p.status = status }
+func (p *probe) Write(b []byte) (int, error) { return len(b), nil }

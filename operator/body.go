@@ -1,0 +1,164 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The most bytes of a body (decision L5), and of a directory, which comes
+// whole so that it is taken whole or not at all.
+const (
+	maxBody      = 64 << 10
+	maxDirectory = 32 << 20
+)
+
+// maxReason bounds the text of a reason, in characters.
+const maxReason = 1000
+
+// maxDepth bounds how deep arrays and objects may stand in each other.
+const maxDepth = 8
+
+// reasoned is the part of every change's body that says why.
+type reasoned struct {
+	Reason string `json:"reason"`
+}
+
+func (r reasoned) why() string { return r.Reason }
+
+// decode reads the body of a change into v: one JSON object in UTF-8 with
+// members that v has, each once. An empty body is an empty object.
+func decode[T interface{ why() string }](c call, v *T, most int64) error {
+	text, err := io.ReadAll(io.LimitReader(c.Body, most+1))
+	if err != nil {
+		return badRequest("the body could not be read")
+	}
+	if int64(len(text)) > most {
+		return badRequest(fmt.Sprintf("the body has more than %d bytes", most))
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	if media, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return badRequest("the body needs Content-Type: application/json")
+	}
+	if err := strict(text, v); err != nil {
+		return badRequest(err.Error())
+	}
+	return checkText("reason", (*v).why(), maxReason)
+}
+
+// strict is json.Unmarshal without its latitude: no unknown, doubled or
+// differently spelled member, no broken UTF-8, nothing after the object.
+func strict(text []byte, v any) error {
+	if !utf8.Valid(text) {
+		return errors.New("the body is not valid UTF-8")
+	}
+	if err := checkMembers(text); err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(v)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s: it must be of type %s", wrong.Field, kindOf(wrong))
+	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
+		return errors.New("unknown member " + strings.TrimPrefix(err.Error(), "json: unknown field "))
+	case err != nil:
+		return errors.New("the body is not one JSON object")
+	}
+	return nil
+}
+
+func kindOf(e *json.UnmarshalTypeError) string {
+	switch e.Type.Kind().String() {
+	case "bool", "string":
+		return e.Type.Kind().String()
+	case "slice":
+		return "array"
+	case "struct", "map":
+		return "object"
+	}
+	return "number"
+}
+
+// checkMembers walks the JSON and refuses what two readers could read
+// differently: a member twice in one object, one that is spelled other than
+// in small letters, anything before or after the object (RFC 8259 section 4).
+func checkMembers(text []byte) error {
+	broken := errors.New("the body is not one JSON object")
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return broken
+	}
+	type level struct {
+		names  map[string]bool // nil in an array
+		atName bool            // the next token is a member's name
+	}
+	object := func() level { return level{map[string]bool{}, true} }
+	for open := []level{object()}; len(open) > 0; {
+		t, err := dec.Token()
+		if err != nil {
+			return broken
+		}
+		in := &open[len(open)-1]
+		if name, ok := t.(string); ok && in.atName {
+			if err := checkName(name, in.names); err != nil {
+				return err
+			}
+			in.atName = false
+			continue
+		}
+		in.atName = in.names != nil // after this value, or within it after its end
+		switch t {
+		case json.Delim('{'):
+			open = append(open, object())
+		case json.Delim('['):
+			open = append(open, level{})
+		case json.Delim('}'), json.Delim(']'):
+			open = open[:len(open)-1]
+		}
+		if len(open) > maxDepth {
+			return fmt.Errorf("the body is nested deeper than %d", maxDepth)
+		}
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return broken
+	}
+	return nil
+}
+
+// checkName refuses a name that came before, and one that json.Unmarshal
+// would take for another in other letters.
+func checkName(name string, before map[string]bool) error {
+	if before[name] {
+		return fmt.Errorf("member %q comes twice", name)
+	}
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		return fmt.Errorf("unknown member %q", name)
+	}
+	before[name] = true
+	return nil
+}
+
+// checkText refuses what cannot be shown on one line.
+func checkText(member, s string, most int) error {
+	if utf8.RuneCountInString(s) > most {
+		return badRequest(fmt.Sprintf("%s: it has more than %d characters", member, most))
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
+			return badRequest(member + ": it has a control character")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package operator
+
+import (
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// reason is the whole body of a change that needs nothing else.
+type reason struct{ reasoned }
+
+// switched is the body of what is on or off. On has no default: a forgotten
+// one must not switch anything.
+type switched struct {
+	reasoned
+	On *bool `json:"on"`
+}
+
+// about is the body of a change that names a person, by ID or email.
+type about struct {
+	reasoned
+	Person string `json:"person"`
+	Admin  bool   `json:"admin"`
+}
+
+// filling is about without a right.
+type filling struct {
+	reasoned
+	Person string `json:"person"`
+}
+
+func (s *Server) setActive(on bool) func(call) (any, error) {
+	return func(c call) (any, error) {
+		var body reason
+		if err := decode(c, &body, maxBody); err != nil {
+			return nil, err
+		}
+		p, err := s.Store.Person(c.Context(), c.PathValue("id"))
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Store.SetActive(c.Context(), p.ID, on, c.act(body.Reason)); err != nil {
+			return nil, err
+		}
+		p.Active = on
+		return newPerson(p), nil
+	}
+}
+
+func (s *Server) setIntegration(c call) (any, error) {
+	var body switched
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	if body.On == nil {
+		return nil, badRequest("on: it is missing")
+	}
+	id := c.PathValue("id")
+	if err := s.Store.SetIntegration(c.Context(), id, *body.On, c.act(body.Reason)); err != nil {
+		return nil, err
+	}
+	return s.organization(c)
+}
+
+func (s *Server) setMember(c call) (any, error) {
+	var body about
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	if body.Person == "" {
+		return nil, badRequest("person: it is missing")
+	}
+	person, err := s.knownPerson(c, body.Person)
+	if err != nil {
+		return nil, err
+	}
+	organization := c.PathValue("id")
+	if err := s.Store.SetMember(c.Context(), organization, person, body.Admin, c.act(body.Reason)); err != nil {
+		return nil, err
+	}
+	return newMember(organization, person, true, body.Admin), nil
+}
+
+func newMember(organization, person string, member, admin bool) memberObject {
+	return memberObject{organization + "/" + person, organization, person, member, admin}
+}
+
+func (s *Server) removeMember(c call) (any, error) {
+	var body reason
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	person, err := s.knownPerson(c, c.PathValue("person"))
+	if err != nil {
+		return nil, err
+	}
+	organization := c.PathValue("id")
+	if err := s.Store.RemoveMember(c.Context(), organization, person, c.act(body.Reason)); err != nil {
+		return nil, err
+	}
+	return newMember(organization, person, false, false), nil
+}
+
+func (s *Server) setAdmin(c call) (any, error) {
+	var body switched
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	if body.On == nil {
+		return nil, badRequest("on: it is missing")
+	}
+	person, err := s.knownPerson(c, c.PathValue("person"))
+	if err != nil {
+		return nil, err
+	}
+	organization := c.PathValue("id")
+	if err := s.Store.SetAdmin(c.Context(), organization, person, *body.On, c.act(body.Reason)); err != nil {
+		return nil, err
+	}
+	return newMember(organization, person, true, *body.On), nil
+}
+
+func (s *Server) setFiller(on bool) func(call) (any, error) {
+	return func(c call) (any, error) {
+		var body filling
+		if err := decode(c, &body, maxBody); err != nil {
+			return nil, err
+		}
+		if body.Person == "" {
+			return nil, badRequest("person: it is missing")
+		}
+		person, err := s.knownPerson(c, body.Person)
+		if err != nil {
+			return nil, err
+		}
+		role := c.PathValue("id")
+		if err := s.Store.SetFiller(c.Context(), role, person, on, c.act(body.Reason)); err != nil {
+			return nil, err
+		}
+		return fillerObject{role + "/" + person, role, person, on}, nil
+	}
+}
+
+func (s *Server) setEnabled(on bool) func(call) (any, error) {
+	return func(c call) (any, error) {
+		var body reason
+		if err := decode(c, &body, maxBody); err != nil {
+			return nil, err
+		}
+		if err := s.Store.SetClientEnabled(c.Context(), c.PathValue("id"), on, c.act(body.Reason)); err != nil {
+			return nil, err
+		}
+		return s.client(c)
+	}
+}
+
+func (s *Server) revoke(c call) (any, error) {
+	var body reason
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	id, err := c.approvalID()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.EndApproval(c.Context(), id, approval.RevokedByOperator, c.act(body.Reason)); err != nil {
+		return nil, err
+	}
+	return s.approval(c)
+}

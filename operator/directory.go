@@ -1,0 +1,275 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// A directory is the body of POST /v1/directory: people, organizations and all
+// that is between them. What it names is added, or updated; nothing is
+// removed. It is taken whole or not at all. Everything refers by ID, to what is
+// in the same body or stored already.
+type directory struct {
+	reasoned
+	People        []directoryPerson       `json:"people"`
+	Organizations []directoryOrganization `json:"organizations"`
+	Members       []directoryMember       `json:"members"`
+	Circles       []directoryCircle       `json:"circles"`
+	Roles         []directoryRole         `json:"roles"`
+	APIKeys       []directoryAPIKey       `json:"api_keys"`
+}
+
+// A directoryPerson has a password, or the PHC string of one (argon2id), or
+// neither: then a password that is stored already stays.
+type directoryPerson struct {
+	ID           string `json:"id"`
+	Email        string `json:"email"`
+	Name         string `json:"name"`
+	Active       *bool  `json:"active"`  // not sent: as it is; true for a new person
+	Support      *bool  `json:"support"` // not sent: as it is; false for a new person
+	Password     string `json:"password"`
+	PasswordHash string `json:"password_hash"`
+}
+
+type directoryOrganization struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	AIIntegration *bool  `json:"ai_integration"` // not sent: as it is; false for a new organization
+}
+
+type directoryMember struct {
+	Organization string `json:"organization"`
+	Person       string `json:"person"`
+	Admin        *bool  `json:"admin"` // not sent: as it is; false for a new member
+}
+
+type directoryCircle struct {
+	ID           string `json:"id"`
+	Organization string `json:"organization"`
+	Parent       string `json:"parent"` // "" at the root
+	Name         string `json:"name"`
+}
+
+type directoryRole struct {
+	ID           string   `json:"id"`
+	Organization string   `json:"organization"`
+	Circle       string   `json:"circle"`
+	Name         string   `json:"name"`
+	Fillers      []string `json:"fillers"` // IDs of members; they are added
+}
+
+type directoryAPIKey struct {
+	Key          string `json:"key"` // 16 to 200 visible ASCII characters
+	Organization string `json:"organization"`
+	Person       string `json:"person"`
+	Name         string `json:"name"`
+}
+
+// The bounds of a directory's texts, in characters, and of the passwords that
+// one request may have hashed: each takes some 30 ms.
+const (
+	maxName      = 200
+	maxEmail     = 254
+	maxPasswords = 200
+)
+
+// directoryTaken counts what was added or updated.
+type directoryTaken struct {
+	ID            string `json:"id"` // always "directory"
+	People        int    `json:"people"`
+	Organizations int    `json:"organizations"`
+	Members       int    `json:"members"`
+	Circles       int    `json:"circles"`
+	Roles         int    `json:"roles"`
+	Fillers       int    `json:"fillers"`
+	APIKeys       int    `json:"api_keys"`
+}
+
+func (s *Server) addDirectory(c call) (any, error) {
+	var body directory
+	if err := decode(c, &body, maxDirectory); err != nil {
+		return nil, err
+	}
+	if err := body.check(); err != nil {
+		return nil, err
+	}
+	d, err := s.asStored(c, body)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Store.AddDirectory(c.Context(), d, c.act(body.Reason))
+	switch {
+	case errors.Is(err, store.ErrNotFound): // of what the body names, so the body is at fault
+		return nil, badRequest(err.Error())
+	case errors.Is(err, store.ErrConflict):
+		return nil, &Error{409, "conflict", err.Error()}
+	case err != nil:
+		return nil, err
+	}
+	return directoryTaken{"directory", len(d.People), len(d.Organizations), len(d.Members),
+		len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys)}, nil
+}
+
+// check finds what no directory may hold.
+func (d directory) check() error {
+	for i, p := range d.People {
+		if err := checkFields(fmt.Sprintf("people[%d]", i), p.Name, p.ID); err != nil {
+			return err
+		}
+		if err := p.check(); err != nil {
+			return badRequest(fmt.Sprintf("people[%d].%v", i, err))
+		}
+	}
+	for i, o := range d.Organizations {
+		if err := checkFields(fmt.Sprintf("organizations[%d]", i), o.Name, o.ID); err != nil {
+			return err
+		}
+	}
+	for i, m := range d.Members {
+		if err := checkIDs(fmt.Sprintf("members[%d]", i), m.Organization, m.Person); err != nil {
+			return err
+		}
+	}
+	for i, o := range d.Circles {
+		ids := []string{o.ID, o.Organization}
+		if o.Parent != "" {
+			ids = append(ids, o.Parent)
+		}
+		if err := checkFields(fmt.Sprintf("circles[%d]", i), o.Name, ids...); err != nil {
+			return err
+		}
+	}
+	for i, r := range d.Roles {
+		ids := append([]string{r.ID, r.Organization, r.Circle}, r.Fillers...)
+		if err := checkFields(fmt.Sprintf("roles[%d]", i), r.Name, ids...); err != nil {
+			return err
+		}
+	}
+	for i, k := range d.APIKeys {
+		if err := checkFields(fmt.Sprintf("api_keys[%d]", i), k.Name, k.Organization, k.Person); err != nil {
+			return err
+		}
+		if len(k.Key) < 16 || len(k.Key) > 200 || strings.Trim(k.Key, visible) != "" {
+			return badRequest(fmt.Sprintf("api_keys[%d].key: 16 to 200 visible ASCII characters", i))
+		}
+	}
+	return nil
+}
+
+// visible are the characters of an API key: it travels in a header.
+var visible = func() string {
+	var b []byte
+	for c := byte('!'); c <= '~'; c++ {
+		b = append(b, c)
+	}
+	return string(b)
+}()
+
+func checkFields(at, name string, ids ...string) error {
+	if strings.TrimSpace(name) == "" {
+		return badRequest(at + ".name: it is missing")
+	}
+	if err := checkText(at+".name", name, maxName); err != nil {
+		return err
+	}
+	return checkIDs(at, ids...)
+}
+
+func checkIDs(at string, ids ...string) error {
+	for _, id := range ids {
+		if err := org.CheckID(id); err != nil {
+			return badRequest(at + ": " + err.Error())
+		}
+	}
+	return nil
+}
+
+// argon2id is the form of a PHC string as sign-in reads it.
+var argon2id = regexp.MustCompile(`^\$argon2id\$v=19\$m=[1-9]\d{0,5},t=[1-9]\d?,p=[1-9]\$[A-Za-z0-9+/]{11,128}\$[A-Za-z0-9+/]{22,128}$`)
+
+// check is for what a person has beside ID and name. The error begins with
+// the member.
+func (p directoryPerson) check() error {
+	local, domain, ok := strings.Cut(p.Email, "@")
+	if !ok || local == "" || domain == "" || strings.Contains(domain, "@") || len(p.Email) > maxEmail ||
+		strings.ContainsAny(p.Email, " \t<>\"(),;:\\") || checkText("", p.Email, maxEmail) != nil {
+		return errors.New("email: it is not an email address")
+	}
+	switch {
+	case p.Password != "" && p.PasswordHash != "":
+		return errors.New("password: there is a password_hash too")
+	case p.Password != "" && (len(p.Password) < 8 || len(p.Password) > 1000):
+		return errors.New("password: 8 to 1000 bytes")
+	case p.PasswordHash != "" && !argon2id.MatchString(p.PasswordHash):
+		return errors.New("password_hash: it is not a PHC string of argon2id")
+	}
+	return nil
+}
+
+// asStored completes what was not sent with what is stored, and hashes.
+func (s *Server) asStored(c call, body directory) (store.Directory, error) {
+	var d store.Directory
+	passwords := 0
+	for _, p := range body.People {
+		one := store.DirectoryPerson{PasswordHash: p.PasswordHash, Person: org.Person{ID: p.ID, Active: true}}
+		if at, err := s.Store.Person(c.Context(), p.ID); err == nil && at.ID == p.ID {
+			one.Person = at
+		}
+		one.Email, one.Name = p.Email, p.Name
+		set(&one.Active, p.Active)
+		set(&one.Support, p.Support)
+		if p.Password != "" {
+			if passwords++; passwords > maxPasswords || s.HashPassword == nil {
+				return d, badRequest(fmt.Sprintf("people: more than %d passwords; send password_hash, or several requests", maxPasswords))
+			}
+			one.PasswordHash = s.HashPassword(p.Password)
+		}
+		d.People = append(d.People, one)
+	}
+	for _, o := range body.Organizations {
+		one := org.Organization{ID: o.ID}
+		if at, err := s.Store.Organization(c.Context(), o.ID); err == nil {
+			one = at
+		}
+		one.Name = o.Name
+		set(&one.AIIntegration, o.AIIntegration)
+		d.Organizations = append(d.Organizations, one)
+	}
+	for _, m := range body.Members {
+		one := store.DirectoryMember{Person: m.Person, Organization: m.Organization}
+		if at, err := s.Store.Member(c.Context(), m.Person, m.Organization); err == nil {
+			one.Admin = at.Admin
+		}
+		set(&one.Admin, m.Admin)
+		d.Members = append(d.Members, one)
+	}
+	body.rest(&d)
+	return d, nil
+}
+
+// rest is what is stored as it was sent.
+func (body directory) rest(d *store.Directory) {
+	for _, o := range body.Circles {
+		d.Circles = append(d.Circles, org.Circle{ID: o.ID, Organization: o.Organization, Parent: o.Parent, Name: o.Name})
+	}
+	for _, r := range body.Roles {
+		d.Roles = append(d.Roles, org.Role{ID: r.ID, Organization: r.Organization, Circle: r.Circle, Name: r.Name})
+		for _, person := range r.Fillers {
+			d.Fillers = append(d.Fillers, store.Filler{Role: r.ID, Person: person})
+		}
+	}
+	for _, k := range body.APIKeys {
+		d.APIKeys = append(d.APIKeys, store.DirectoryAPIKey{Key: k.Key, Person: k.Person, Organization: k.Organization, Name: k.Name})
+	}
+}
+
+func set(value *bool, sent *bool) {
+	if sent != nil {
+		*value = *sent
+	}
+}

@@ -1,0 +1,131 @@
+package operator
+
+import (
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// The objects of decision O2. Members are added, never renamed; nothing is
+// null. All times are Unix seconds.
+
+type personObject struct {
+	ID      string `json:"id"`
+	Email   string `json:"email"`
+	Name    string `json:"name"`
+	Active  bool   `json:"active"`
+	Support bool   `json:"support"`
+}
+
+func newPerson(p org.Person) personObject {
+	return personObject{p.ID, p.Email, p.Name, p.Active, p.Support}
+}
+
+type organizationObject struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	AIIntegration bool   `json:"ai_integration"`
+}
+
+func newOrganization(o org.Organization) organizationObject {
+	return organizationObject{o.ID, o.Name, o.AIIntegration}
+}
+
+type clientObject struct {
+	ID           string   `json:"id"` // the client ID too
+	ClientID     string   `json:"client_id"`
+	ClientName   string   `json:"client_name"` // as the client reported it; "" when it reported none
+	State        string   `json:"state"`
+	RedirectURIs []string `json:"redirect_uris"`
+	IssuedAt     int64    `json:"issued_at"`
+}
+
+func newClient(c client.Client) clientObject {
+	return clientObject{c.ID, c.ID, c.Name, c.State(), append([]string{}, c.RedirectURIs...), c.IssuedAt}
+}
+
+type approvalObject struct {
+	ID           string       `json:"id"`
+	ClientID     string       `json:"client_id"`
+	ClientName   string       `json:"client_name"`
+	Person       string       `json:"person"`       // ID
+	Organization string       `json:"organization"` // ID
+	Grant        string       `json:"grant"`        // roles, everything or organization
+	Roles        []rolePicked `json:"roles"`        // under roles
+	Personal     bool         `json:"personal"`     // under roles
+	State        string       `json:"state"`        // code_issued, live or ended
+	Reason       string       `json:"reason"`       // of the end; "" before
+	CreatedAt    int64        `json:"created_at"`
+	LastUsed     int64        `json:"last_used"` // true to the hour; 0 is never
+	EndedAt      int64        `json:"ended_at"`  // 0 is not
+}
+
+type rolePicked struct {
+	Role   string `json:"role"`   // ID
+	Access string `json:"access"` // read or change
+}
+
+func newApproval(r store.ApprovalRow) approvalObject {
+	o := approvalObject{
+		ID: r.ID.String(), ClientID: r.Client, ClientName: r.ClientName,
+		Person: r.Person, Organization: r.Organization,
+		Grant: string(r.Grant.Kind), Roles: []rolePicked{}, Personal: r.Grant.Personal,
+		State: r.StateName(), Reason: string(r.Reason),
+		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt,
+	}
+	for _, p := range r.Grant.Picks {
+		o.Roles = append(o.Roles, rolePicked{p.Role, r.Grant.Access(p.Role)})
+	}
+	return o
+}
+
+type eventObject struct {
+	ID           string `json:"id"`
+	At           int64  `json:"at"`
+	Kind         string `json:"kind"`
+	Client       string `json:"client"`
+	Person       string `json:"person"`
+	Organization string `json:"organization"`
+	Approval     string `json:"approval"`
+	Actor        string `json:"actor"`
+	Address      string `json:"address"`
+	Reason       string `json:"reason"`
+	Detail       string `json:"detail"`
+	Reference    string `json:"reference"`
+}
+
+func newEvent(e store.Event) eventObject {
+	return eventObject{e.ID, e.At, e.Kind, e.Client, e.Person, e.Organization, e.Approval,
+		e.Actor, e.Address, e.Reason, e.Detail, e.Reference}
+}
+
+// A memberObject is a person in an organization, after a change.
+type memberObject struct {
+	ID           string `json:"id"` // organization/person
+	Organization string `json:"organization"`
+	Person       string `json:"person"`
+	Member       bool   `json:"member"`
+	Admin        bool   `json:"admin"`
+}
+
+// A fillerObject is a person in a role, after a change.
+type fillerObject struct {
+	ID     string `json:"id"` // role/person
+	Role   string `json:"role"`
+	Person string `json:"person"`
+	Fills  bool   `json:"fills"`
+}
+
+// A page is one part of a list.
+type page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next"` // for after; "" at the end
+}
+
+func newPage[R, T any](rows []R, next string, object func(R) T) page[T] {
+	p := page[T]{Items: make([]T, 0, len(rows)), Next: next}
+	for _, r := range rows {
+		p.Items = append(p.Items, object(r))
+	}
+	return p
+}

@@ -1,0 +1,192 @@
+// Package operator is the door for operators, on its own listener: an API in
+// JSON to look at people, organizations, clients, approvals and the journal
+// and to change them, and the health of the process (decisions O1 to O3).
+package operator
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// User is the only name that signs in here (decision O1).
+const User = "operator"
+
+// Server answers operators. Set the fields and call Handler once.
+type Server struct {
+	Store *store.Store
+	Log   *slog.Logger // nil discards
+
+	// Address is the client address, for the journal; nil is the TCP peer.
+	Address func(*http.Request) netip.Addr
+	// Password opens /v1. Without one, /v1 is off: 404.
+	Password string
+	// Version is what /version tells.
+	Version Version
+	// Draining reports that the process is about to end, so that /readyz
+	// sends nobody here any more; nil is never.
+	Draining func() bool
+
+	// HashPassword gives the PHC string of a password, for people who are
+	// added with one; nil refuses them.
+	HashPassword func(password string) string
+
+	// Advance moves the server's clock by a time and gives how far it has
+	// been moved in all. It is there under dev alone; nil is 404.
+	Advance func(ctx context.Context, by time.Duration) (total time.Duration, err error)
+
+	refused *limit.Addresses // journal entries about wrong passwords
+}
+
+// Version says what runs. Its members are fixed, others may be added.
+type Version struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	Go      string `json:"go"`
+	Schema  int    `json:"schema"`
+}
+
+// Handler gives every path of this listener.
+func (s *Server) Handler() http.Handler {
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	if s.Address == nil {
+		s.Address = limit.Proxies{}.ClientAddr
+	}
+	s.refused = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
+
+	open := http.NewServeMux()
+	open.Handle("GET /livez", s.answer(s.live))
+	open.Handle("GET /readyz", s.answer(s.ready))
+	open.Handle("GET /healthz", s.answer(s.ready))
+	open.Handle("GET /version", s.answer(s.version))
+
+	v1 := http.NewServeMux()
+	s.reading(v1)
+	s.changing(v1)
+	closed := s.guard(s.orNothing(v1))
+	public := s.orNothing(open)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.URL.Path == "/v1" || strings.HasPrefix(r.URL.Path, "/v1/") {
+			closed.ServeHTTP(w, r)
+			return
+		}
+		public.ServeHTTP(w, r)
+	})
+}
+
+// reading are the paths of decision O2.
+func (s *Server) reading(mux *http.ServeMux) {
+	mux.Handle("GET /v1/people", s.answer(s.people))
+	mux.Handle("GET /v1/people/{id}", s.answer(s.person))
+	mux.Handle("GET /v1/organizations", s.answer(s.organizations))
+	mux.Handle("GET /v1/organizations/{id}", s.answer(s.organization))
+	mux.Handle("GET /v1/clients", s.answer(s.clients))
+	mux.Handle("GET /v1/clients/{id}", s.answer(s.client))
+	mux.Handle("GET /v1/approvals", s.answer(s.approvals))
+	mux.Handle("GET /v1/approvals/{id}", s.answer(s.approval))
+	mux.Handle("GET /v1/events", s.answer(s.events))
+	mux.Handle("GET /v1/events/{id}", s.answer(s.event))
+	mux.Handle("GET /v1/dev/clock", s.answer(s.clock))
+}
+
+// changing are the paths of decision O3, the import of a directory, and the
+// clock of dev.
+func (s *Server) changing(mux *http.ServeMux) {
+	mux.Handle("POST /v1/people/{id}/deactivate", s.answer(s.setActive(false)))
+	mux.Handle("POST /v1/people/{id}/reactivate", s.answer(s.setActive(true)))
+	mux.Handle("POST /v1/organizations/{id}/members", s.answer(s.setMember))
+	mux.Handle("POST /v1/organizations/{id}/members/{person}/remove", s.answer(s.removeMember))
+	mux.Handle("POST /v1/organizations/{id}/members/{person}/admin", s.answer(s.setAdmin))
+	mux.Handle("POST /v1/organizations/{id}/ai-integration", s.answer(s.setIntegration))
+	mux.Handle("POST /v1/roles/{id}/fillers", s.answer(s.setFiller(true)))
+	mux.Handle("POST /v1/roles/{id}/fillers/remove", s.answer(s.setFiller(false)))
+	mux.Handle("POST /v1/clients/{id}/disable", s.answer(s.setEnabled(false)))
+	mux.Handle("POST /v1/clients/{id}/enable", s.answer(s.setEnabled(true)))
+	mux.Handle("POST /v1/approvals/{id}/revoke", s.answer(s.revoke))
+	mux.Handle("POST /v1/directory", s.answer(s.addDirectory))
+	mux.Handle("POST /v1/dev/clock", s.answer(s.advance))
+}
+
+// call is one request.
+type call struct {
+	*http.Request
+	address   netip.Addr
+	reference string // request ID
+}
+
+func (s *Server) call(w http.ResponseWriter, r *http.Request) call {
+	return call{r, s.Address(r), w.Header().Get("X-Request-Id")}
+}
+
+// act says who makes a change, for the journal.
+func (c call) act(reason string) store.Act {
+	return store.Act{Actor: User, Address: c.address.String(), Reference: c.reference, Reason: reason}
+}
+
+// answer turns what a handler returns into JSON.
+func (s *Server) answer(f func(call) (any, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := s.call(w, r)
+		body, err := f(c)
+		if err != nil {
+			s.refuse(w, c, err)
+			return
+		}
+		if as, ok := body.(answerAs); ok {
+			writeJSON(w, as.status, as.body)
+			return
+		}
+		writeJSON(w, http.StatusOK, body)
+	})
+}
+
+// guard lets in who knows the password, and no page of another site: browsers
+// send a password that they once learned by themselves.
+func (s *Server) guard(next http.Handler) http.Handler {
+	crossSite := http.NewCrossOriginProtection()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := s.call(w, r)
+		switch {
+		case s.Password == "":
+			s.refuse(w, c, &Error{Status: http.StatusNotFound, Code: "not_found",
+				Description: "the operator API is off, because operator.password_file is not set"})
+		case !s.knows(c):
+			w.Header().Set("WWW-Authenticate", `Basic realm="Grantkeeper operator", charset="UTF-8"`)
+			s.refuse(w, c, &Error{Status: http.StatusUnauthorized, Code: "unauthorized",
+				Description: "sign in as operator, with the operators' password (HTTP Basic)"})
+		case crossSite.Check(r) != nil:
+			s.refuse(w, c, &Error{Status: http.StatusForbidden, Code: "cross_site",
+				Description: "this request was sent by a page of another site"})
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// knows compares name and password in constant time, whatever their lengths.
+func (s *Server) knows(c call) bool {
+	name, password, sent := c.BasicAuth()
+	got, want := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(s.Password))
+	right := subtle.ConstantTimeCompare(got[:], want[:]) & subtle.ConstantTimeCompare([]byte(name), []byte(User))
+	if sent && right == 1 {
+		return true
+	}
+	if sent {
+		if first, _ := s.refused.Allow(c.address, s.Store.Now()); first {
+			s.Store.Record(store.Event{Kind: "signin_failed", Actor: User, Address: c.address.String(), Reference: c.reference})
+		}
+	}
+	return false
+}
