@@ -1,0 +1,118 @@
+package limit
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+)
+
+// Remembered is how many addresses, or names, are counted on their own at one
+// time. Beyond it, new ones are counted with their neighbours (decision L1).
+const Remembered = 1_000_000
+
+// Addresses counts requests for each client address.
+//
+// An IPv6 address counts with its /64, an IPv4-mapped one as IPv4 (decision L2),
+// and an invalid one with all other invalid ones: nobody is unlimited.
+//
+// Memory, with [Remembered] addresses: at most 100 bytes each, and 5 bytes for
+// each further request in the window. Beyond, a new address counts with its /24 or
+// /48, of which at most a quarter of that number is remembered, and beyond that
+// with its /16 or /20: as much as registries give to one provider, and so few that
+// there is room for all of them. None of this touches the budget of an address
+// that is remembered already.
+//
+// It is safe for use by many goroutines.
+type Addresses struct {
+	c        *counter[network]
+	networks Networks
+}
+
+// NewAddresses panics if l has no requests or less than a second.
+func NewAddresses(l Limit, networks Networks) *Addresses {
+	return newAddresses(l, networks, Remembered)
+}
+
+func newAddresses(l Limit, networks Networks, room int) *Addresses {
+	keep := func(k network) network { return k }
+	return &Addresses{c: newCounter(l, room, keep, network.wider), networks: networks}
+}
+
+// Allow says whether a request that came from a at now is let through, and if not,
+// after how many whole seconds (at least one) the next one is. A refused request is
+// not counted, so asking in vain does not make the wait longer.
+//
+// Time never goes back: an earlier now than the highest one seen counts as that one.
+// A now with a monotonic reading, as time.Now gives it, is safe from a clock that
+// is set.
+func (w *Addresses) Allow(a netip.Addr, now time.Time) (ok bool, retryAfter time.Duration) {
+	a = plain(a)
+	_, wait := w.c.ask(networkOf(a), w.n(a), now, true)
+	return wait == 0, wait
+}
+
+// Remaining says how many more requests Allow would let through at now. It takes none.
+func (w *Addresses) Remaining(a netip.Addr, now time.Time) int {
+	a = plain(a)
+	left, _ := w.c.ask(networkOf(a), w.n(a), now, false)
+	return left
+}
+
+func (w *Addresses) n(a netip.Addr) int {
+	if len(w.networks) == 0 {
+		return w.c.limit.N
+	}
+	return w.c.limit.N * w.networks.multiple(a)
+}
+
+// Key is what an address is counted under: itself for IPv4, its /64 for IPv6
+// (decision L2). It is the zero Prefix for an invalid address.
+func Key(a netip.Addr) netip.Prefix {
+	a = plain(a)
+	bits := 64
+	if a.Is4() {
+		bits = 32
+	}
+	p, _ := a.Prefix(bits) // the zero Prefix with the error
+	return p
+}
+
+// plain is the one form of an address: IPv4-mapped is IPv4, and no zone.
+func plain(a netip.Addr) netip.Addr {
+	return a.Unmap().WithZone("")
+}
+
+// A network is an address block in 12 bytes without pointers: for IPv6 the first
+// 64 bits, for IPv4 the address in hi; and how many of the bits count.
+type network struct {
+	hi, lo uint32
+	bits   uint32 // plus v4 for IPv4; 0 for no address
+}
+
+const v4 = 1 << 8
+
+func networkOf(a netip.Addr) network {
+	switch {
+	case a.Is4():
+		b := a.As4()
+		return network{hi: binary.BigEndian.Uint32(b[:]), bits: v4 + 32}
+	case a.Is6():
+		b := a.As16()
+		return network{binary.BigEndian.Uint32(b[:4]), binary.BigEndian.Uint32(b[4:8]), 64}
+	}
+	return network{}
+}
+
+func (k network) wider(l level) network {
+	switch {
+	case k.bits == 0:
+		return k
+	case k.bits > v4 && l == wide:
+		return network{hi: k.hi &^ 0xff, bits: v4 + 24}
+	case k.bits > v4:
+		return network{hi: k.hi &^ 0xffff, bits: v4 + 16}
+	case l == wide:
+		return network{k.hi, k.lo &^ 0xffff, 48}
+	}
+	return network{hi: k.hi &^ 0xfff, bits: 20}
+}

@@ -1,0 +1,268 @@
+package limit
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A counter keeps one sliding window for each key.
+//
+// Keys are spread over many tables with a lock each. When as many keys are
+// remembered as memory was meant for, a new key is counted together with its
+// neighbours under a wider key, and when there are too many of those, under the
+// widest: memory is bounded and nobody who is remembered is forgotten for a
+// stranger (decision L1).
+//
+// A key that was counted under a wider one may later get an entry of its own.
+// It then is young for a window: what the wider keys counted before that entry
+// began counts for it too, so that moving never gives a second budget, while what
+// strangers do after that costs it nothing.
+type counter[K comparable] struct {
+	limit Limit
+	room  int64            // keys remembered on their own
+	keep  func(K) K        // makes a key fit to be remembered
+	wider func(K, level) K // the key that k is counted under when there is no room
+	seed  maphash.Seed     // strangers cannot aim at one lock
+	start atomic.Pointer[time.Time]
+
+	seen   atomic.Int64  // the highest time seen, nanoseconds since start
+	size   atomic.Int64  // keys remembered on their own, or about to be
+	next   atomic.Uint32 // the table to tidy
+	shards [shards]shard[K]
+
+	mu     sync.Mutex // after a shard's lock, never before
+	shared [2]table[K]
+	crowds atomic.Int64 // entries in shared
+}
+
+// A level of wider keys.
+type level int
+
+const (
+	wide   level = iota // at most a quarter of room
+	widest              // so few keys that there is always room
+)
+
+const shards = 64
+
+// few is after how many calls a table's caller sweeps, and how many entries then. It
+// goes through all the tables in turn, so that entries go wherever nobody calls.
+const few = 16
+
+type shard[K comparable] struct {
+	mu    sync.Mutex
+	calls uint32
+	table[K]
+	_ [64]byte // no two locks in one cache line
+}
+
+func newCounter[K comparable](l Limit, room int, keep func(K) K, wider func(K, level) K) *counter[K] {
+	if l.N < 1 || l.Window < time.Second {
+		panic("limit: a limit without requests or without time")
+	}
+	c := &counter[K]{limit: l, room: int64(room), keep: keep, wider: wider, seed: maphash.MakeSeed()}
+	for i := range c.shards {
+		c.shards[i].table = newTable[K](int64(l.Window))
+	}
+	for i := range c.shared {
+		c.shared[i] = newTable[K](int64(l.Window))
+	}
+	return c
+}
+
+// ask says how many of n requests k has left, and if none how long to wait. With
+// take, one of them is taken, and left is what remains after that.
+func (c *counter[K]) ask(k K, n int, now time.Time, take bool) (left int, wait time.Duration) {
+	if n < 1 {
+		return 0, c.limit.Window.Truncate(time.Second)
+	}
+	given := c.since(now)
+	s := &c.shards[maphash.Comparable(c.seed, k)%shards]
+	left, wait, tidy := c.askShard(s, k, n, given, take)
+	if tidy || c.size.Load() >= c.room {
+		c.tidy(given)
+	}
+	return left, wait
+}
+
+func (c *counter[K]) askShard(s *shard[K], k K, n int, given int64, take bool) (left int, wait time.Duration, tidy bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := c.advance(given)
+	s.calls++
+	tidy = s.calls%few == 0
+	i := s.find(k)
+	if i == 0 || s.entries[i].young {
+		left, wait = c.askNeighbours(s, i, k, n, at, given, take)
+		return left, wait, tidy
+	}
+	e := &s.entries[i]
+	s.expire(e, at)
+	left, wait = c.settle(&s.table, e, nil, n, at, given, take)
+	return left, wait, tidy
+}
+
+// settle decides by the times of one entry and by older times counted elsewhere.
+func (c *counter[K]) settle(t *table[K], e *entry[K], older []int64, n int, at, given int64, take bool) (int, time.Duration) {
+	over := len(older) + int(e.n) - n
+	if over < 0 {
+		if take {
+			t.push(e, at)
+			over++
+		}
+		return -over, 0
+	}
+	if over < len(older) {
+		return 0, c.wait(older[over], given)
+	}
+	return 0, c.wait(t.nth(e, over-len(older)), given)
+}
+
+// wait is how long it takes, in whole seconds from the caller's own now, until a
+// request at a time no longer counts.
+func (c *counter[K]) wait(at, given int64) time.Duration {
+	rest := time.Duration(int64(c.limit.Window) - (given - at))
+	return (rest + time.Second - 1).Truncate(time.Second)
+}
+
+// askNeighbours is ask for a key without an entry, or with a young one.
+func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given int64, take bool) (int, time.Duration) {
+	reserved := i == 0 && c.reserve(s, at)
+	if reserved && c.crowds.Load() == 0 {
+		return c.enter(&s.table, k, nil, n, at, given, take, true)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.noteCrowds()
+
+	var found [2]uint32
+	for l := range c.shared {
+		t := &c.shared[l]
+		t.sweep(at, 4)
+		if found[l] = t.find(c.wider(k, level(l))); found[l] != 0 {
+			t.expire(&t.entries[found[l]], at)
+		}
+	}
+	// What the levels from here on may have counted for k until bound: a level's own
+	// entry that is not young has counted everything of k for a window.
+	older := func(from level, bound int64) (times []int64) {
+		for l := from; l <= widest; l++ {
+			if found[l] == 0 {
+				continue
+			}
+			t := &c.shared[l]
+			e := &t.entries[found[l]]
+			times = t.appendTimes(times, e, bound)
+			if !e.young {
+				break
+			}
+			bound = min(bound, t.nth(e, 0))
+		}
+		slices.Sort(times)
+		return times
+	}
+	// The narrowest entry that k has or can have is where it is counted from now on.
+	t, j, from := &s.table, i, wide
+	if i == 0 && !reserved {
+		t, j, from = &c.shared[wide], found[wide], widest
+		if j == 0 && int64(len(t.index)) >= max(c.room/4, 1) {
+			t, j, from = &c.shared[widest], found[widest], widest+1
+		}
+		k = c.wider(k, from-1)
+	}
+	if j == 0 {
+		return c.enter(t, k, older(from, at), n, at, given, take, reserved)
+	}
+	e := &t.entries[j]
+	t.expire(e, at)
+	if !e.young {
+		return c.settle(t, e, nil, n, at, given, take)
+	}
+	return c.settle(t, e, older(from, t.nth(e, 0)), n, at, given, take)
+}
+
+// enter makes an entry for k if its request is let through.
+func (c *counter[K]) enter(t *table[K], k K, older []int64, n int, at, given int64, take, reserved bool) (int, time.Duration) {
+	var none entry[K]
+	if !take || len(older) >= n {
+		if reserved {
+			c.size.Add(-1)
+		}
+		return c.settle(t, &none, older, n, at, given, false)
+	}
+	e := &t.entries[t.add(c.keep(k))]
+	e.young = len(older) > 0
+	return c.settle(t, e, older, n, at, given, true)
+}
+
+// reserve takes a place for one more key, if there is one.
+func (c *counter[K]) reserve(s *shard[K], at int64) bool {
+	c.sweep(s, at, 4)
+	if c.size.Add(1) > c.room {
+		c.size.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (c *counter[K]) sweep(s *shard[K], at int64, few int) {
+	if removed := s.sweep(at, few); removed > 0 {
+		c.size.Add(-int64(removed))
+	}
+}
+
+// tidy sweeps the next of the tables, and the shared ones while there is anything in them.
+func (c *counter[K]) tidy(given int64) {
+	s := &c.shards[c.next.Add(1)%shards]
+	s.mu.Lock()
+	at := c.advance(given)
+	c.sweep(s, at, few)
+	s.mu.Unlock()
+	if c.crowds.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for l := range c.shared {
+		c.shared[l].sweep(at, few)
+	}
+	c.noteCrowds()
+}
+
+// noteCrowds lets callers see without the lock whether there are shared entries.
+func (c *counter[K]) noteCrowds() {
+	c.crowds.Store(int64(len(c.shared[wide].index) + len(c.shared[widest].index)))
+}
+
+// since turns a time into nanoseconds since the first one that was asked about,
+// by the monotonic clock if both have a reading of it.
+func (c *counter[K]) since(now time.Time) int64 {
+	start := c.start.Load()
+	if start == nil {
+		start = c.begin(now)
+	}
+	const far = 1 << 61 // about 73 years: beyond, sums might overflow
+	return min(max(int64(now.Sub(*start)), -far), far)
+}
+
+func (c *counter[K]) begin(now time.Time) *time.Time {
+	c.start.CompareAndSwap(nil, &now)
+	return c.start.Load()
+}
+
+// advance gives the highest time seen: time never goes back (decision T12).
+// Called under a shard's lock, so the times in a shard never go back either.
+func (c *counter[K]) advance(given int64) int64 {
+	for {
+		seen := c.seen.Load()
+		if given <= seen {
+			return seen
+		}
+		if c.seen.CompareAndSwap(seen, given) {
+			return given
+		}
+	}
+}

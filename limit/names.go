@@ -1,0 +1,62 @@
+package limit
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"hash/maphash"
+	"strings"
+	"time"
+)
+
+// Names counts requests for each name: an organization's ID (decision B6) or the
+// account of a sign-in (decision L4).
+//
+// Names may come from strangers. At most [Remembered] are counted on their own;
+// beyond, a new one shares one of 65,536 counters with others of the same hash,
+// which nobody outside can compute. It is safe for use by many goroutines.
+type Names struct {
+	c *counter[string]
+}
+
+// NewNames panics if l has no requests or less than a second.
+func NewNames(l Limit) *Names {
+	return newNames(l, Remembered)
+}
+
+func newNames(l Limit, room int) *Names {
+	seed := maphash.MakeSeed()
+	crowd := func(name string, _ level) string {
+		return string(binary.BigEndian.AppendUint16(nil, uint16(maphash.String(seed, name))))
+	}
+	// A name may be a piece of a whole request, which must not be kept with it.
+	return &Names{c: newCounter(l, room, strings.Clone, crowd)}
+}
+
+// Allow is as [Addresses.Allow].
+func (w *Names) Allow(name string, now time.Time) (ok bool, retryAfter time.Duration) {
+	return w.AllowUpTo(name, w.c.limit.N, now)
+}
+
+// AllowUpTo is Allow for a name that has n requests in the window instead of the
+// limit's: an organization's override (decision B6). With n below one nothing is
+// let through.
+func (w *Names) AllowUpTo(name string, n int, now time.Time) (ok bool, retryAfter time.Duration) {
+	_, wait := w.c.ask(short(name), n, now, true)
+	return wait == 0, wait
+}
+
+// Remaining says how many more requests AllowUpTo would let through at now. It
+// takes none.
+func (w *Names) Remaining(name string, n int, now time.Time) int {
+	left, _ := w.c.ask(short(name), n, now, false)
+	return left
+}
+
+// short bounds what a name costs: a long one is remembered by its hash.
+func short(name string) string {
+	if len(name) <= 64 {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	return string(sum[:])
+}
