@@ -57,6 +57,9 @@ func (w *writer) makeMove(o *operation) error {
 		if a.State == before {
 			return nil
 		}
+		if err := w.begin(); err != nil {
+			return err
+		}
 		hit, err := w.save(a, before)
 		if err != nil {
 			return err

@@ -70,6 +70,7 @@ type Store struct {
 	ids     eventIDs
 
 	marking sync.Mutex // one marker of ended rows at a time
+	closing sync.Once
 	stop    chan struct{}
 	stopped sync.WaitGroup
 }
@@ -236,12 +237,16 @@ func (s *Store) compareKeys(known map[string]string) error {
 	return nil
 }
 
-// Close waits for what is under way, and closes the database.
-func (s *Store) Close() error {
-	close(s.stop)
-	s.writer.close()
-	s.stopped.Wait()
-	return s.closeFiles()
+// Close waits for what is under way, and closes the database. It may be called
+// again.
+func (s *Store) Close() (err error) {
+	s.closing.Do(func() {
+		close(s.stop)
+		s.writer.close()
+		s.stopped.Wait()
+		err = s.closeFiles()
+	})
+	return err
 }
 
 func (s *Store) closeFiles() error {
@@ -250,7 +255,10 @@ func (s *Store) closeFiles() error {
 		errs = append(errs, s.reader.Close())
 	}
 	if s.writer != nil {
-		s.writer.conn.Close()
+		for _, st := range s.writer.statements {
+			errs = append(errs, st.Close())
+		}
+		errs = append(errs, s.writer.conn.Close())
 		errs = append(errs, s.writer.db.Close())
 	}
 	if s.lock != nil {

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// many puts n live approvals of three roles each into the file, past the
+// writer, and gives their IDs.
+func many(b *testing.B, h house, n int) []approval.ID {
+	b.Helper()
+	ctx := context.Background()
+	exec := func(text string, args ...any) {
+		if _, err := h.writer.conn.ExecContext(ctx, text, args...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	exec(`BEGIN`)
+	ids := make([]approval.ID, n)
+	for i := range ids {
+		binary.BigEndian.PutUint64(ids[i][:], uint64(i)*0x9E3779B97F4A7C15)
+		exec(`INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal, redirect_uri, issuer,
+			challenge, issued_at, created_at, replaces, membership_epoch, person_epoch, organization_epoch, client_epoch,
+			phase, generation, key_number, reason, ended_at)
+			VALUES ($1, 'quill', 'ada', 'nordlys', 'roles', 'buddy=read facilitator=read treasurer=change', 0, $2, $3, $4, $5, $5, '', 0, 0, 0, 0, 2, 1, 1, '', 0)`,
+			ids[i][:], redirect, issuer, challenge(), h.Now().Unix())
+	}
+	exec(`COMMIT`)
+	return ids
+}
+
+// Refreshes by 64 callers at once, each durable.
+func BenchmarkRefresh64(b *testing.B) {
+	h := furnished(b)
+	ids := many(b, h, 10_000)
+	h = h.reopen(b)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range 64 {
+		wg.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				if i >= int64(b.N) {
+					return
+				}
+				if v, err := h.refresh(ids[i%10_000], 1+i/10_000); v != approval.OK || err != nil {
+					b.Error(i, v, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "refreshes/s")
+}
+
+func BenchmarkCheck(b *testing.B) {
+	h := furnished(b)
+	id := h.live(b, h.answer(1))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := h.Check(context.Background(), id); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// Opening a file of a million live approvals, and what each takes in memory.
+func BenchmarkOpenMillion(b *testing.B) {
+	const n = 1_000_000
+	h := house{clock: &machine{now: time.Unix(1_800_000_000, 0)}, path: filepath.Join(b.TempDir(), "million.db"), ring: ring(b)}
+	h = open(b, h.path, h.clock)
+	h.furnish(b)
+	many(b, h, n)
+	h.Close()
+	if info, err := os.Stat(h.path); err == nil {
+		b.ReportMetric(float64(info.Size())/n, "file-bytes/approval")
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		start := time.Now()
+		h = h.reopen(b)
+		b.ReportMetric(float64(time.Since(start).Milliseconds()), "ms-to-open")
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "heap-bytes/approval")
+}
