@@ -1,0 +1,56 @@
+package oauth
+
+import "testing"
+
+const (
+	base      = "https://auth.example"
+	otherBase = "https://eu.auth.example"
+)
+
+// decision A7
+func TestServedAt(t *testing.T) {
+	tests := []struct {
+		base, resource string
+		want           bool
+	}{
+		{base, base, true},
+		{base, base + "/", true},
+		{base, base + "/api/v5", true},
+		{base, base + "/api/v5/", true},
+		{base, base + "/api/v5/mcp", true},
+		{base, base + "/api/v5/mcp/", true},
+		{base, base + "/api/v5/circles/7", true},
+		{base, "HTTPS://AUTH.Example/api/v5", true},
+		{base, "https://auth.example:443/api/v5/mcp", true},
+		{base, "https://auth.example:443", true},
+		{"http://127.0.0.1", "http://127.0.0.1:80/api/v5", true},
+		{"http://127.0.0.1:8080", "http://127.0.0.1:8080/api/v5", true},
+		{"https://auth.example:8443", "https://AUTH.example:8443/api/v5/mcp", true},
+
+		{base, "", false},
+		{base, "auth.example", false},
+		{base, "//auth.example/api/v5", false},
+		{base, "http://auth.example/api/v5", false},
+		{base, "https://auth.example:80/api/v5", false},
+		{base, "https://auth.example:8443/api/v5", false},
+		{base, "https://auth.example.evil.example/api/v5", false},
+		{base, "https://auth.example@evil.example/api/v5", false},
+		{base, "https://me@auth.example/api/v5", false},
+		{base, otherBase + "/api/v5", false},
+		{base, base + "/api", false},
+		{base, base + "/api/v4", false},
+		{base, base + "/api/v55", false},
+		{base, base + "/API/v5", false},
+		{base, base + "/api/v5?a=b", false},
+		{base, base + "//", false},
+		{base, base + "/api/v5/mcp#top", false}, // RFC 8707 section 2
+		{base, base + "#", false},
+		{"http://127.0.0.1:8080", "http://127.0.0.1/api/v5", false},
+		{"http://127.0.0.1", "http://127.0.0.1:443/api/v5", false},
+	}
+	for _, tt := range tests {
+		if got := servedAt(tt.base, tt.resource); got != tt.want {
+			t.Errorf("at %s, %s: %v, want %v", tt.base, tt.resource, got, tt.want)
+		}
+	}
+}
