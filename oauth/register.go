@@ -1,0 +1,55 @@
+package oauth
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// register is POST /oauth/register (spec 4.2, RFC 7591). It needs no
+// credential, and the client may do nothing until a person approves it.
+func (s *Server) register(c call) (answer, error) {
+	m, refused := s.readMetadata(c)
+	if refused != nil {
+		s.Store.Record(store.Event{
+			Kind: "registration_refused", Address: c.address.String(), Reference: c.reference,
+			Reason: refused.Code, Detail: refused.Description,
+		})
+		return answer{}, refuse(http.StatusBadRequest, refused.Code, refused.Description)
+	}
+	registered := client.New(m, newClientID(), s.Store.Now())
+	if err := s.Store.AddClient(c.Context(), registered, c.act(registered.ID)); err != nil {
+		return answer{}, err
+	}
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // a URI shall be read as it was written
+	if err := enc.Encode(registered.Response()); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusCreated, body: body.Bytes()}, nil
+}
+
+// readMetadata reads the body; what is wrong with the request itself is bad
+// metadata too (decision R7).
+func (s *Server) readMetadata(c call) (client.Metadata, *client.Refusal) {
+	if !isMedia(c.Request, "application/json") {
+		return client.Metadata{}, &client.Refusal{
+			Code: client.InvalidClientMetadata, Description: "Content-Type must be application/json, in UTF-8",
+		}
+	}
+	body, fault := readBody(c.Request, client.MaxBody, nil)
+	if fault != "" {
+		return client.Metadata{}, &client.Refusal{Code: client.InvalidClientMetadata, Description: fault}
+	}
+	return client.ParseMetadata(body, s.OwnHosts)
+}
+
+// newClientID gives 26 letters and digits, at least 128 random bits. In one
+// case, because people read them to each other.
+func newClientID() string { return strings.ToLower(rand.Text()) }

@@ -1,0 +1,123 @@
+package oauth
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+func wantRevoked(t *testing.T, w *httptest.ResponseRecorder) {
+	t.Helper()
+	if w.Code != http.StatusOK || w.Body.String() != "{}" {
+		t.Errorf("%d %q, want 200 {}", w.Code, w.Body)
+	}
+	wantUnkept(t, w)
+}
+
+// A client calls the revocation endpoint with one of its own tokens (spec
+// section 3): every token of the approval ends, whatever the hint says.
+func TestRevoke(t *testing.T) {
+	d := open(t)
+	tests := []struct {
+		name  string
+		token func(access, refresh string) string
+		hint  []string
+		after time.Duration
+	}{
+		{"access token", func(access, _ string) string { return access }, nil, 0},
+		{"refresh token", func(_, refresh string) string { return refresh }, nil, 0},
+		{"refresh token with its hint", func(_, refresh string) string { return refresh }, []string{"refresh_token"}, 0},
+		{"refresh token with the other hint", func(_, refresh string) string { return refresh }, []string{"access_token"}, 0},
+		{"access token with an unknown hint", func(access, _ string) string { return access }, []string{"magic"}, 0},
+		{"expired access token", func(access, _ string) string { return access }, nil, time.Hour},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			id, h, access, refresh := d.live()
+			d.clock.sleep(tt.after)
+			form := with(revokeForm(id, tt.token(access, refresh)), "token_type_hint", tt.hint...)
+			for range 2 { // a second time is 200 too
+				wantRevoked(t, d.post("/oauth/revoke", form))
+				d.wantState(h, approval.Ended, 1, approval.RevokedByClient)
+			}
+			wantRefusal(t, d.post("/oauth/token", refreshForm(id, refresh)), 400, "invalid_grant")
+		})
+	}
+	t.Run("used refresh token", func(t *testing.T) {
+		id, h, _, refresh := d.live()
+		readTokens(t, d.post("/oauth/token", refreshForm(id, refresh)))
+		wantRevoked(t, d.post("/oauth/revoke", revokeForm(id, refresh)))
+		d.wantState(h, approval.Ended, 2, approval.RevokedByClient)
+	})
+	t.Run("of a disabled client", func(t *testing.T) {
+		id, h, _, refresh := d.live()
+		d.disable(id)
+		wantRevoked(t, d.post("/oauth/revoke", revokeForm(id, refresh)))
+		d.wantState(h, approval.Ended, 1, approval.ClientDisabled)
+	})
+}
+
+// What decision T9 answers without ending anything.
+func TestRevokeEndsNothing(t *testing.T) {
+	d := open(t)
+	id, h, access, refresh := d.live()
+	other := d.registered()
+	foreign := newRing(t)
+	_, code := d.approved(id)
+	tests := []struct {
+		name   string
+		form   url.Values
+		status int
+		code   string // "" for 200
+	}{
+		{"token missing", with(revokeForm(id, access), "token"), 400, "invalid_request"},
+		{"token empty", revokeForm(id, ""), 400, "invalid_request"},
+		{"client_id missing", with(revokeForm(id, access), "client_id"), 400, "invalid_request"},
+		{"token and client_id missing", url.Values{"a": {"b"}}, 400, "invalid_request"},
+		{"token missing, client unknown", url.Values{"client_id": {"nobody"}}, 400, "invalid_request"},
+		{"token twice", with(revokeForm(id, ""), "token", access, access), 400, "invalid_request"},
+		{"client unknown", revokeForm("nobody", access), 403, "invalid_client"},
+		{"client unknown, token unreadable", revokeForm("nobody", "x"), 403, "invalid_client"},
+		{"client_id endless", revokeForm(strings.Repeat("x", 50_000), access), 403, "invalid_client"},
+		{"client_secret", with(revokeForm(id, access), "client_secret", "x"), 401, "invalid_client"},
+		{"access token of another client", revokeForm(other, access), 403, "unauthorized_client"},
+		{"refresh token of another client", revokeForm(other, refresh), 403, "unauthorized_client"},
+		{"token unreadable", revokeForm(id, "svr_x"), 200, ""},
+		{"token of another installation", revokeForm(id, foreign.Refresh(h, 1)), 200, ""},
+		{"token whose approval is not stored", revokeForm(id, d.ring.Refresh(token.Handle{9}, 1)), 200, ""},
+		{"an authorization code", revokeForm(id, code), 200, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := d.post("/oauth/revoke", tt.form)
+			if tt.code == "" {
+				wantRevoked(t, w)
+			} else {
+				wantRefusal(t, w, tt.status, tt.code)
+				wantNoChallenge(t, w)
+			}
+			d.wantState(h, approval.Live, 1, "")
+		})
+	}
+	readTokens(t, d.post("/oauth/token", exchangeForm(id, code)))
+	readTokens(t, d.post("/oauth/token", refreshForm(id, refresh)))
+}
+
+// Dead or alive: whether another client's token still works is none of this
+// client's business (decision T9).
+func TestRevokeOfAnotherClientsDeadToken(t *testing.T) {
+	d := open(t)
+	id, h, access, refresh := d.live()
+	other := d.registered()
+	wantRevoked(t, d.post("/oauth/revoke", revokeForm(id, refresh)))
+	for _, dead := range []string{access, refresh} {
+		wantRefusal(t, d.post("/oauth/revoke", revokeForm(other, dead)), 403, "unauthorized_client")
+	}
+	d.wantState(h, approval.Ended, 1, approval.RevokedByClient)
+}
