@@ -1,0 +1,339 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// Checked is a configuration that serve can start with: every value parsed,
+// every file read.
+type Checked struct {
+	Config
+	Hosts         Hosts
+	Ring          *token.Ring
+	Password      string // the operators'; "" when their API is off
+	Path          string // of the SQLite file
+	Proxies       limit.Proxies
+	Networks      limit.Networks
+	Preregistered []client.Client // decision R6
+	TLS           *tls.Config     // nil behind a proxy
+	Level         slog.Level
+}
+
+// Check does all of that, short of opening the database and listening. Every
+// error is an exitError with code 3, or 4 for a file that cannot be read.
+func (l Loaded) Check() (Checked, error) {
+	c := Checked{Config: l.Config}
+	if l.File == "" && len(l.BaseURLs) == 0 {
+		return Checked{}, badConfig("run: grantkeeper init",
+			"configuration: there is none in %s, and base_urls is not set", DefaultConfigFile)
+	}
+	for _, step := range []func() error{
+		c.checkHosts, c.checkService, c.checkKey, c.checkPassword, c.checkDatabase,
+		c.checkAddresses, c.checkNetworks, c.checkSessions, c.checkClients, c.checkTLS, c.checkLog,
+	} {
+		if err := step(); err != nil {
+			return Checked{}, err
+		}
+	}
+	return c, nil
+}
+
+func (c *Checked) checkHosts() (err error) {
+	c.Hosts, err = ParseHosts(c.BaseURLs)
+	if err != nil {
+		return badConfig(`write base_urls = ["https://app.example.com"]`, "base_urls: %v", err)
+	}
+	return nil
+}
+
+func (c *Checked) checkService() error {
+	name := c.Service.Name
+	if strings.TrimSpace(name) == "" || len(name) > 100 || client.CheckName(name) != nil || strings.ContainsAny(name, `"\`) {
+		// It stands in a quoted string of the challenge (RFC 6750 section 3).
+		return badConfig("take a plain name", `service.name: %q is empty, too long, or has markup, quotation marks or control characters`, name)
+	}
+	return nil
+}
+
+func (c *Checked) checkKey() error {
+	keys, err := readKeys(c.SecretKeyFile)
+	if err != nil {
+		return err
+	}
+	c.Ring, err = token.NewRing(c.Service.TokenPrefix, keys[0].Number, keys...)
+	if err != nil {
+		return badConfig("correct service.token_prefix, or the key file", "secret key: %v", err)
+	}
+	return nil
+}
+
+func (c *Checked) checkPassword() (err error) {
+	if c.Operator.PasswordFile != "" {
+		c.Password, err = readPassword(c.Operator.PasswordFile)
+	}
+	return err
+}
+
+func (c *Checked) checkDatabase() error {
+	u, err := url.Parse(c.Database.URL)
+	switch {
+	case err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql"):
+		// The address is not repeated: it may hold a password.
+		return badConfig("use sqlite:///path/to/file", "database.url: PostgreSQL is not supported by this build")
+	case err != nil, u.Scheme != "sqlite", u.Host != "", u.User != nil, u.RawQuery != "", u.Fragment != "",
+		u.Opaque == "" && !strings.HasPrefix(u.Path, "/"), u.Opaque == "" && u.Path == "/":
+		return badConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db", "database.url: not sqlite:///path/to/file")
+	}
+	c.Path = u.Path + u.Opaque
+	return nil
+}
+
+func (c *Checked) checkAddresses() (err error) {
+	if err := checkListen("http.listen", c.HTTP.Listen); err != nil {
+		return err
+	}
+	if c.Operator.Listen != "off" {
+		if err := checkListen("operator.listen", c.Operator.Listen); err != nil {
+			return err
+		}
+	}
+	if c.Proxies, err = limit.ParseProxies(c.HTTP.TrustedProxies); err != nil {
+		return badConfig(`write trusted_proxies = ["10.0.0.0/8"]`, "http.trusted_proxies: %v", err)
+	}
+	return nil
+}
+
+func checkListen(key, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil && host != "" {
+		if _, err = netip.ParseAddr(host); host == "localhost" {
+			err = nil
+		}
+	}
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return badConfig("write 127.0.0.1:8080, or :8080 for every address", "%s: %q is not an address and a port", key, address)
+	}
+	return nil
+}
+
+func (c *Checked) checkNetworks() error {
+	for _, n := range c.Limiter.Networks {
+		one, err := limit.ParseNetwork(n.CIDR, n.Multiple)
+		if err != nil {
+			return badConfig(`write {cidr = "192.0.2.0/24", multiple = 10}`, "limiter.networks: %v", err)
+		}
+		c.Networks = append(c.Networks, one)
+	}
+	return nil
+}
+
+func (c *Checked) checkSessions() error {
+	if c.Session.Idle <= 0 || c.Session.Max < c.Session.Idle {
+		return badConfig("write idle = \"12h\", max = \"720h\"", "session: idle must be positive, and max not below it")
+	}
+	return nil
+}
+
+// checkClients holds preregistered clients to the rules of any other. A bad
+// one stops the start (decision R6).
+func (c *Checked) checkClients() error {
+	seen := map[string]bool{}
+	for i, one := range c.Clients {
+		made, err := client.Preregistered(one.ID, one.Name, one.RedirectURIs, c.Hosts.Names())
+		if err == nil && seen[one.ID] {
+			err = errors.New("its id is given twice")
+		}
+		if err != nil {
+			return badConfig("correct the entry [[clients]]", "clients[%d] %q: %v", i, one.ID, err)
+		}
+		seen[one.ID] = true
+		c.Preregistered = append(c.Preregistered, made)
+	}
+	return nil
+}
+
+func (c *Checked) checkTLS() error {
+	cert, key := c.HTTP.TLSCertFile, c.HTTP.TLSKeyFile
+	if cert == "" && key == "" {
+		return nil
+	}
+	if cert == "" || key == "" {
+		return badConfig("set both, or neither", "http: tls_cert_file and tls_key_file belong together")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return badConfig("see http.tls_cert_file and http.tls_key_file", "http: certificate: %v", err)
+	}
+	c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	return nil
+}
+
+func (c *Checked) checkLog() error {
+	if err := c.Level.UnmarshalText([]byte(c.Log.Level)); err != nil || !plainLevel(c.Log.Level) {
+		return badConfig("use debug, info, warn or error", "log.level: %q is unknown", c.Log.Level)
+	}
+	switch c.Log.Format {
+	case "auto", "text", "json":
+		return nil
+	}
+	return badConfig("use auto, text or json", "log.format: %q is unknown", c.Log.Format)
+}
+
+// plainLevel leaves out what slog would read as well, such as INFO+2.
+func plainLevel(s string) bool {
+	return s == "debug" || s == "info" || s == "warn" || s == "error"
+}
+
+// Hosts are the hosts that are believed, each with its {base} (decision M1).
+type Hosts struct {
+	bases map[string]string // by the Host header, lower case, with and without a default port
+	in    []string          // {base} of each, in order
+	names []string          // without port
+	dev   bool              // every loopback name and address, on any port, is believed
+}
+
+// ParseHosts reads base URLs: https, or http for a loopback host, and nothing
+// but a host and perhaps a port after that. Two with one host are refused.
+func ParseHosts(urls []string) (Hosts, error) {
+	h := Hosts{bases: map[string]string{}}
+	if len(urls) == 0 {
+		return Hosts{}, errors.New("there is none")
+	}
+	for _, s := range urls {
+		base, host, name, err := parseBase(s)
+		if err != nil {
+			return Hosts{}, fmt.Errorf("%q: %w", s, err)
+		}
+		if h.bases[host] != "" {
+			return Hosts{}, fmt.Errorf("%q: another one has the host %s", s, host)
+		}
+		h.bases[host] = base
+		h.in = append(h.in, base)
+		h.names = append(h.names, name)
+	}
+	for i, base := range h.in {
+		scheme, host, _ := strings.Cut(base, "://")
+		if host != hostOf(h.names[i]) {
+			continue // it has a port
+		}
+		host += map[string]string{"https": ":443", "http": ":80"}[scheme]
+		if h.bases[host] != "" {
+			return Hosts{}, fmt.Errorf("%q: another one has the host %s", base, host)
+		}
+		h.bases[host] = base
+	}
+	return h, nil
+}
+
+// parseBase gives {base}, its host as it is asked for, and the host's name.
+func parseBase(s string) (base, host, name string, err error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return "", "", "", errors.New("not an https URL")
+	}
+	if u.User != nil || u.Path != "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.ContainsAny(s, "#") {
+		return "", "", "", errors.New("only a host may follow the scheme, and no slash after it")
+	}
+	name = strings.ToLower(u.Hostname())
+	if !hostName(name) {
+		return "", "", "", errors.New("not a host name in ASCII, nor an address")
+	}
+	if u.Scheme == "http" && !loopback(name) {
+		return "", "", "", errors.New("plain http is for loopback hosts only")
+	}
+	host = strings.ToLower(u.Host)
+	if port := u.Port(); port == "" && strings.HasSuffix(host, ":") || !validPort(port) {
+		return "", "", "", errors.New("the port is not a number from 1 to 65535")
+	} else if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	return u.Scheme + "://" + host, host, name, nil
+}
+
+// hostOf writes a name or an address as it stands in a URL without a port.
+func hostOf(name string) string {
+	if strings.Contains(name, ":") {
+		return "[" + name + "]"
+	}
+	return name
+}
+
+func validPort(port string) bool {
+	if port == "" {
+		return true
+	}
+	n := 0
+	for _, c := range port {
+		if c < '0' || c > '9' || n > 65535 {
+			return false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n >= 1 && n <= 65535 && port[0] != '0'
+}
+
+func hostName(name string) bool {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return !strings.Contains(name, "%")
+	}
+	if name == "" || len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" ||
+			label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// loopback says whether a host name, lower case and without port, can only
+// mean this machine (RFC 6761 section 6.3).
+func loopback(name string) bool {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a.Unmap().IsLoopback() && a.Zone() == ""
+	}
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// Base gives {base} for a Host header, or "" for a host that is not believed
+// (decisions M1 and M2).
+func (h Hosts) Base(host string) string {
+	if base := h.bases[host]; base != "" {
+		return base
+	}
+	if h.dev {
+		return devBase(strings.ToLower(host))
+	}
+	return h.bases[strings.ToLower(host)]
+}
+
+// devBase believes every loopback name and address, on any port.
+func devBase(host string) string {
+	base, _, name, err := parseBase("http://" + host)
+	if err != nil || !loopback(name) {
+		return ""
+	}
+	return base
+}
+
+// Names are the hosts without ports: no client may live there (decision R2).
+func (h Hosts) Names() []string { return h.names }
+
+// List gives every {base}, in the order of the configuration.
+func (h Hosts) List() []string { return h.in }

@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// demoRedirect is where the demo's client wants the browser to go. Nobody goes
+// there: the redirect is read, not followed.
+const demoRedirect = "https://demo-client.example/callback"
+
+type demoOptions struct {
+	baseURL, email, passwordFile string
+	steps                        string
+	verbose, json                bool
+}
+
+func demoCommand(g *global) *cobra.Command {
+	o := demoOptions{}
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Be a client against a server, step by step",
+		Example: `  grantkeeper demo
+  grantkeeper demo --verbose
+  grantkeeper demo --base-url https://app.example.com --steps 1-2    # needs no account
+  grantkeeper demo --base-url https://app.example.com --email me@example.com --password-file ./password`,
+		Long: `It registers a client, signs in and approves as a browser would, and ends what
+it was given by sending an old refresh token. Run it against servers of your own.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "open " + devClientPath + " of grantkeeper dev in a browser"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.json = g.json
+			return runDemo(c.Context(), o, c.OutOrStdout())
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.baseURL, "base-url", "http://"+devListen, "the server")
+	f.StringVar(&o.email, "email", "", "who signs in (default: "+demoPeople[0].email+", of dev)")
+	f.StringVar(&o.passwordFile, "password-file", "", "file with the password (default: that of dev)")
+	f.StringVar(&o.steps, "steps", "1-10", "how far to go, such as 1-2")
+	f.BoolVar(&o.verbose, "verbose", false, "show requests and answers, secrets shortened")
+	return c
+}
+
+// demoStep is one line of the demo.
+type demoStep struct {
+	name string
+	run  func(*demo, context.Context) (outcome, error)
+}
+
+// outcome is what a step tells. Its error is an unexpected answer.
+type outcome struct {
+	what   string
+	status int
+	note   string
+}
+
+var demoSteps = []demoStep{
+	{"discover", (*demo).discover},
+	{"register", (*demo).register},
+	{"authorize", (*demo).authorize},
+	{"sign in", (*demo).signIn},
+	{"consent", (*demo).consent},
+	{"exchange", (*demo).exchange},
+	{"call API", (*demo).call},
+	{"refresh", (*demo).refresh},
+	{"reuse", (*demo).reuse},
+	{"call API", (*demo).callAfter},
+}
+
+// demo is a client and a browser in one, in the middle of the steps.
+type demo struct {
+	base, email, password string
+	http                  *http.Client
+	verbose               io.Writer // nil is silent
+
+	authorizeAt, tokenAt, registerAt string
+	clientID, state, verifier        string
+	next                             string // where the browser goes
+	code                             string
+	access, current, used            string // tokens; used is a refresh token that was sent
+}
+
+func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	last, err := lastStep(o.steps)
+	if err != nil {
+		return err
+	}
+	d, err := newDemo(o, last)
+	if err != nil {
+		return err
+	}
+	if o.verbose && !o.json {
+		d.verbose = stdout
+	}
+	for i, step := range demoSteps[:last] {
+		got, err := step.run(d, ctx)
+		tellStep(stdout, o.json, i+1, step.name, got, err)
+		var unreachable *net.OpError
+		switch {
+		case err != nil && i == 0 && errors.As(err, &unreachable):
+			return cannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
+		case err != nil:
+			return &exitError{code: exitFailed, what: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err)}
+		}
+	}
+	if !o.json {
+		fmt.Fprintf(stdout, "All %d steps as expected.\n", last)
+	}
+	return nil
+}
+
+// lastStep reads --steps. Each step stands on those before it, so they begin
+// at the first.
+func lastStep(s string) (int, error) {
+	first, last, isRange := strings.Cut(s, "-")
+	if !isRange {
+		last = first
+	}
+	n, err := strconv.Atoi(last)
+	if err != nil || first != "1" || n < 1 || n > len(demoSteps) {
+		return 0, wrongUse("grantkeeper demo --steps 1-2", "--steps: each step stands on those before it: write 1-1 to 1-%d", len(demoSteps))
+	}
+	return n, nil
+}
+
+func newDemo(o demoOptions, last int) (*demo, error) {
+	base, _, name, err := parseBaseAnywhere(o.baseURL)
+	if err != nil {
+		return nil, wrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
+	}
+	d := &demo{base: base, email: o.email, password: demoPassword, state: secret(), verifier: secret()}
+	switch {
+	case o.passwordFile != "":
+		b, err := os.ReadFile(o.passwordFile)
+		if err != nil {
+			return nil, cannotOpen("", "--password-file: %v", err)
+		}
+		d.password = strings.TrimRight(string(b), "\r\n")
+	case last > 3 && !loopback(name):
+		return nil, wrongUse("or go no further: --steps 1-2", "the password of the demo data is for dev: name yours with --email and --password-file")
+	}
+	if d.email == "" {
+		d.email = demoPeople[0].email
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	d.http = &http.Client{Jar: jar, Timeout: 30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return d, nil
+}
+
+// parseBaseAnywhere is parseBase, and plain http everywhere: who asks is not
+// who serves. A slash at the end is forgiven.
+func parseBaseAnywhere(s string) (base, host, name string, err error) {
+	s = strings.TrimSuffix(s, "/")
+	base, host, name, err = parseBase(strings.Replace(s, "http://", "https://", 1))
+	if err == nil && strings.HasPrefix(s, "http://") {
+		base = "http" + strings.TrimPrefix(base, "https")
+		host = strings.TrimSuffix(host, ":80")
+		base = strings.TrimSuffix(base, ":80")
+	}
+	return base, host, name, err
+}
+
+func tellStep(w io.Writer, asJSON bool, n int, name string, got outcome, err error) {
+	if asJSON {
+		line := struct {
+			Step   int    `json:"step"`
+			Name   string `json:"name"`
+			What   string `json:"what"`
+			Status int    `json:"status"`
+			Note   string `json:"note"`
+			OK     bool   `json:"ok"`
+			Error  string `json:"error"`
+		}{n, name, got.what, got.status, got.note, err == nil, ""}
+		if err != nil {
+			line.Error = err.Error()
+		}
+		_ = json.NewEncoder(w).Encode(line)
+		return
+	}
+	status := strconv.Itoa(got.status)
+	if got.status == 0 {
+		status = "---"
+	}
+	fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%2d  %-9s  %-50s  %s  %s", n, name, got.what, status, got.note), " "))
+}
+
+// answered is an answer that was read whole.
+type answered struct {
+	*http.Response
+	body []byte
+}
+
+// send sends one request. Only a request that got no answer is an error.
+func (d *demo) send(ctx context.Context, method, address string, body []byte, header map[string]string) (answered, error) {
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return answered{}, err
+	}
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	if d.verbose != nil {
+		fmt.Fprintf(d.verbose, "    > %s %s\n", method, hideQuery(address))
+		if len(body) > 0 {
+			fmt.Fprintf(d.verbose, "    > %s\n", hideForm(string(body)))
+		}
+	}
+	response, err := d.http.Do(r)
+	if err != nil {
+		return answered{}, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	if err != nil {
+		return answered{}, err
+	}
+	if d.verbose != nil {
+		fmt.Fprintf(d.verbose, "    < %s %s\n", response.Status, hideQuery(response.Header.Get("Location")))
+		if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
+			fmt.Fprintf(d.verbose, "    < %s\n", shortenAll(strings.TrimSpace(string(content))))
+		}
+	}
+	return answered{response, content}, nil
+}
+
+// hideQuery shows an address without the values of its parameters.
+func hideQuery(address string) string {
+	at, query, ok := strings.Cut(address, "?")
+	if !ok {
+		return at
+	}
+	return at + "?" + hideForm(query)
+}
+
+// open are the parameters that everybody may see.
+var openParameters = []string{
+	"grant_type", "response_type", "client_id", "redirect_uri", "code_challenge_method", "scope", "iss", "error",
+	"error_description", "organization", "grant", "decision", "email",
+}
+
+// hideForm shortens the values of a form, but those that everybody may see. A
+// text that is no form, such as JSON, is shown with its tokens shortened.
+func hideForm(s string) string {
+	if strings.HasPrefix(s, "{") {
+		return shortenAll(s)
+	}
+	pairs := strings.Split(s, "&")
+	for i, p := range pairs {
+		name, value, _ := strings.Cut(p, "=")
+		plain, err := url.QueryUnescape(name)
+		if err == nil && !slices.Contains(openParameters, plain) && !strings.HasPrefix(plain, "role:") && value != "" {
+			pairs[i] = name + "=…"
+		}
+	}
+	return strings.Join(pairs, "&")
+}
+
+func (d *demo) get(ctx context.Context, address string) (answered, error) {
+	return d.send(ctx, http.MethodGet, address, nil, map[string]string{"Accept": "text/html, application/json"})
+}
+
+// post sends a form of a client.
+func (d *demo) post(ctx context.Context, address string, form url.Values) (answered, error) {
+	return d.send(ctx, http.MethodPost, address, []byte(form.Encode()), map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
+}
+
+// submit sends a form of a page, as the browser that showed it.
+func (d *demo) submit(ctx context.Context, page string, f form, values url.Values) (answered, error) {
+	at, err := url.Parse(page)
+	if err != nil {
+		return answered{}, err
+	}
+	to, err := at.Parse(f.action)
+	if err != nil {
+		return answered{}, err
+	}
+	return d.send(ctx, http.MethodPost, to.String(), []byte(values.Encode()), map[string]string{
+		"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html",
+		"Origin": d.base, "Sec-Fetch-Site": "same-origin",
+	})
+}
+
+// want checks the status, and says what the answer was instead.
+func (a answered) want(status int) error {
+	if a.StatusCode == status {
+		return nil
+	}
+	said := ""
+	var members map[string]any
+	switch {
+	case json.Unmarshal(a.body, &members) == nil:
+		said = fmt.Sprintf(": %v %v", members["error"], members["error_description"])
+	case strings.HasPrefix(a.Header.Get("Content-Type"), "text/html"):
+		said = ": " + heading(bytes.NewReader(a.body))
+	}
+	return fmt.Errorf("expected %d, got %d%s", status, a.StatusCode, shortenAll(said))
+}
+
+// member gives a member of a JSON answer as text, or "".
+func (a answered) member(name string) string {
+	var members map[string]any
+	_ = json.Unmarshal(a.body, &members)
+	switch v := members[name].(type) {
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}

@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+func (d *demo) discover(ctx context.Context) (outcome, error) {
+	o := outcome{what: "GET  /.well-known/oauth-authorization-server"}
+	a, err := d.get(ctx, d.base+"/.well-known/oauth-authorization-server")
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := a.want(http.StatusOK); err != nil {
+		return o, err
+	}
+	if a.member("issuer") != d.base {
+		return o, fmt.Errorf("expected the issuer %s, got %q", d.base, a.member("issuer"))
+	}
+	d.authorizeAt, d.tokenAt, d.registerAt = a.member("authorization_endpoint"), a.member("token_endpoint"), a.member("registration_endpoint")
+	for _, at := range []string{d.authorizeAt, d.tokenAt, d.registerAt} {
+		if !strings.HasPrefix(at, d.base+"/") {
+			return o, fmt.Errorf("expected endpoints on %s, got %q", d.base, at)
+		}
+	}
+	return o, nil
+}
+
+func (d *demo) register(ctx context.Context) (outcome, error) {
+	o := outcome{what: "POST /oauth/register"}
+	body, err := json.Marshal(map[string]any{"client_name": "Grantkeeper demo", "redirect_uris": []string{demoRedirect}})
+	if err != nil {
+		return o, err
+	}
+	a, err := d.send(ctx, http.MethodPost, d.registerAt, body, map[string]string{"Content-Type": "application/json"})
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := a.want(http.StatusCreated); err != nil {
+		return o, err
+	}
+	if d.clientID = a.member("client_id"); d.clientID == "" || a.member("client_secret") != "" {
+		return o, errors.New("expected a client_id and no client_secret")
+	}
+	id := d.clientID
+	if len(id) > 8 {
+		id = id[:4] + "…" + id[len(id)-2:]
+	}
+	o.note = "client " + id
+	return o, nil
+}
+
+func (d *demo) authorize(ctx context.Context) (outcome, error) {
+	o := outcome{what: "GET  /oauth/authorize?…"}
+	q := url.Values{
+		"response_type": {"code"}, "client_id": {d.clientID}, "redirect_uri": {demoRedirect}, "state": {d.state},
+		"code_challenge": {challengeOf(d.verifier)}, "code_challenge_method": {"S256"},
+	}
+	at := d.authorizeAt + "?" + q.Encode()
+	a, err := d.get(ctx, at)
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := a.want(http.StatusSeeOther); err != nil {
+		return o, err
+	}
+	if d.next, err = d.follow(at, a); err != nil {
+		return o, err
+	}
+	if !strings.HasPrefix(d.next, d.base+"/signin") {
+		return o, fmt.Errorf("expected to be sent to the sign-in page, got %s", hideQuery(d.next))
+	}
+	o.note = "sign-in"
+	return o, nil
+}
+
+// follow gives where a redirect leads, as long as it stays on the server.
+func (d *demo) follow(page string, a answered) (string, error) {
+	at, err := url.Parse(page)
+	if err != nil {
+		return "", err
+	}
+	to, err := at.Parse(a.Header.Get("Location"))
+	if err != nil || a.Header.Get("Location") == "" {
+		return "", errors.New("expected a redirect, got none that can be read")
+	}
+	if !strings.HasPrefix(to.String(), d.base+"/") {
+		return "", fmt.Errorf("expected a redirect on the server, got one to %s", to.Host)
+	}
+	return to.String(), nil
+}
+
+func (d *demo) signIn(ctx context.Context) (outcome, error) {
+	o := outcome{what: fmt.Sprintf("%-26sas %s", "POST /signin", d.email)}
+	page, err := d.get(ctx, d.next)
+	if err != nil {
+		return o, err
+	}
+	o.status = page.StatusCode
+	if err := page.want(http.StatusOK); err != nil {
+		return o, err
+	}
+	f, err := formWith(bytes.NewReader(page.body), "password")
+	if err != nil {
+		return o, err
+	}
+	values := f.values()
+	values.Set("email", d.email)
+	values.Set("password", d.password)
+	a, err := d.submit(ctx, d.next, f, values)
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := a.want(http.StatusSeeOther); err != nil {
+		return o, err
+	}
+	d.next, err = d.follow(d.next, a)
+	return o, err
+}
+
+func (d *demo) consent(ctx context.Context) (outcome, error) {
+	o := outcome{what: "the person approves"}
+	page, err := d.get(ctx, d.next)
+	if err != nil {
+		return o, err
+	}
+	o.status = page.StatusCode
+	if err := page.want(http.StatusOK); err != nil {
+		return o, err
+	}
+	f, err := formWith(bytes.NewReader(page.body), "organization")
+	if err != nil {
+		return o, err
+	}
+	values := f.values()
+	if o.what, err = choose(f, values); err != nil {
+		return o, err
+	}
+	values.Set("decision", "approve")
+	a, err := d.submit(ctx, d.next, f, values)
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := a.want(http.StatusSeeOther); err != nil {
+		return o, err
+	}
+	if err := d.takeCode(a.Header.Get("Location")); err != nil {
+		return o, err
+	}
+	o.note = demoRedirect + "?code=…"
+	return o, nil
+}
+
+// choose fills in the consent form: the role Treasurer where there is one, or
+// the first role of the first organization with roles, or personal items.
+func choose(f form, values url.Values) (said string, err error) {
+	all := f.choices()
+	if len(all) == 0 {
+		return "", errors.New("expected organizations to choose from, got none")
+	}
+	chosen, role := all[0], roleChoice{}
+	for _, c := range all {
+		i := slices.IndexFunc(c.roles, func(r roleChoice) bool { return r.name == "Treasurer" })
+		switch {
+		case i >= 0:
+			chosen, role = c, c.roles[i]
+		case role.field == "" && len(c.roles) > 0:
+			chosen, role = c, c.roles[0]
+		}
+		if i >= 0 {
+			break
+		}
+	}
+	values.Set("organization", chosen.organization)
+	values.Set("grant", "roles")
+	if role.field == "" {
+		values.Set("personal", "1")
+		return chosen.name + ", only selected roles: personal items", nil
+	}
+	values.Set(role.field, "change")
+	return fmt.Sprintf("%s, only selected roles: %s change", chosen.name, role.name), nil
+}
+
+// takeCode reads the redirect to the client, which nobody follows.
+func (d *demo) takeCode(location string) error {
+	to, err := url.Parse(location)
+	if err != nil || !strings.HasPrefix(location, demoRedirect+"?") {
+		return fmt.Errorf("expected a redirect to %s, got %s", demoRedirect, hideQuery(location))
+	}
+	q := to.Query()
+	switch {
+	case q.Get("error") != "":
+		return fmt.Errorf("expected a code, got %s", q.Get("error"))
+	case q.Get("state") != d.state:
+		return errors.New("expected the state that was sent, got another")
+	case q.Get("iss") != d.base:
+		return fmt.Errorf("expected iss %s, got %q", d.base, q.Get("iss"))
+	}
+	if d.code = q.Get("code"); d.code == "" {
+		return errors.New("expected a code, got none")
+	}
+	return nil
+}
+
+func (d *demo) exchange(ctx context.Context) (outcome, error) {
+	o := outcome{what: "POST /oauth/token"}
+	a, err := d.post(ctx, d.tokenAt, url.Values{"grant_type": {"authorization_code"}, "client_id": {d.clientID},
+		"code": {d.code}, "redirect_uri": {demoRedirect}, "code_verifier": {d.verifier}})
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := d.takeTokens(a); err != nil {
+		return o, err
+	}
+	if a.member("expires_in") != "1800" {
+		return o, fmt.Errorf("expected expires_in 1800, got %s", a.member("expires_in"))
+	}
+	o.note = prefix(d.access) + "…, " + a.member("expires_in") + " s"
+	return o, nil
+}
+
+func (d *demo) takeTokens(a answered) error {
+	if err := a.want(http.StatusOK); err != nil {
+		return err
+	}
+	access, refresh := a.member("access_token"), a.member("refresh_token")
+	switch {
+	case access == "" || refresh == "" || a.member("token_type") != "Bearer":
+		return errors.New("expected an access token of type Bearer and a refresh token")
+	case access == d.access || refresh == d.current:
+		return errors.New("expected new tokens, got the old ones")
+	}
+	d.used, d.access, d.current = d.current, access, refresh
+	return nil
+}
+
+// prefix is what a token begins with: which kind it is.
+func prefix(token string) string {
+	kind, _, ok := strings.Cut(token, "_")
+	if !ok {
+		return ""
+	}
+	return kind + "_"
+}
+
+func (d *demo) mcp(ctx context.Context) (answered, error) {
+	body := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+		`"clientInfo":{"name":"grantkeeper demo","version":"1"}}}`
+	return d.send(ctx, http.MethodPost, d.base+"/api/v5/mcp", []byte(body), map[string]string{
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + d.access,
+	})
+}
+
+func (d *demo) call(ctx context.Context) (outcome, error) {
+	o := outcome{what: "POST /api/v5/mcp"}
+	a, err := d.mcp(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	return o, a.want(http.StatusOK)
+}
+
+func (d *demo) refresh(ctx context.Context) (outcome, error) {
+	o := outcome{what: "POST /oauth/token"}
+	a, err := d.post(ctx, d.tokenAt, url.Values{"grant_type": {"refresh_token"}, "client_id": {d.clientID}, "refresh_token": {d.current}})
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := d.takeTokens(a); err != nil {
+		return o, err
+	}
+	o.note = "new " + prefix(d.current) + "…"
+	return o, nil
+}
+
+func (d *demo) reuse(ctx context.Context) (outcome, error) {
+	o := outcome{what: "POST /oauth/token  with the old refresh token"}
+	a, err := d.post(ctx, d.tokenAt, url.Values{"grant_type": {"refresh_token"}, "client_id": {d.clientID}, "refresh_token": {d.used}})
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := a.want(http.StatusBadRequest); err != nil {
+		return o, err
+	}
+	if a.member("error") != "invalid_grant" {
+		return o, fmt.Errorf("expected invalid_grant, got %s", a.member("error"))
+	}
+	o.note = "invalid_grant (expected: theft)"
+	return o, nil
+}
+
+func (d *demo) callAfter(ctx context.Context) (outcome, error) {
+	o := outcome{what: "with the newest access token"}
+	a, err := d.mcp(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.status = a.StatusCode
+	if err := a.want(http.StatusUnauthorized); err != nil {
+		return o, err
+	}
+	if challenge := a.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `error="invalid_token"`) {
+		return o, fmt.Errorf("expected the challenge invalid_token, got %q", challenge)
+	}
+	o.note = "invalid_token (expected: all ended)"
+	return o, nil
+}

@@ -1,0 +1,369 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// devOptions are the flags of dev.
+type devOptions struct {
+	listen, operatorListen string
+	data                   string // folder; "" keeps everything in memory
+	empty                  bool
+	readyFile              string
+	open                   bool
+	logLevel, logFormat    string
+}
+
+const (
+	devListen         = "127.0.0.1:8080"
+	devOperatorListen = "127.0.0.1:8081"
+)
+
+func devCommand(g *global) *cobra.Command {
+	o := devOptions{}
+	c := &cobra.Command{
+		Use:   "dev",
+		Short: "Try it: embedded database, demo data, loopback",
+		Example: `  grantkeeper dev
+  grantkeeper dev --data ./dev-data              # keep what happens
+  grantkeeper dev --listen 127.0.0.1:0 --ready-file ready.json   # for scripts`,
+		Long: `It needs no file, variable or service, and serves demo accounts on loopback
+only. Its operator API has a clock that tests can move:
+  curl -u operator:` + demoPassword + ` -d '{"advance_seconds":1800}' \
+    -H 'Content-Type: application/json' http://` + devOperatorListen + `/v1/dev/clock`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper demo"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.logLevel, o.logFormat = g.logLevel, g.logFormat
+			ch, ready := signals()
+			return runDev(c.Context(), o, c.ErrOrStderr(), ch, func(devReady) { ready() })
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.listen, "listen", devListen, "address of the server; port 0 takes a free one")
+	f.StringVar(&o.operatorListen, "operator-listen", devOperatorListen, "address of the operator API")
+	f.StringVar(&o.data, "data", "", "folder to keep the database and the key in (default: in memory)")
+	f.BoolVar(&o.empty, "empty", false, "no demo data")
+	f.StringVar(&o.readyFile, "ready-file", "", "file to write, as JSON, when requests are answered")
+	f.BoolVar(&o.open, "open", false, "open the client's page in a browser")
+	return c
+}
+
+// devReady is what the ready file tells.
+type devReady struct {
+	Server           string            `json:"server"`
+	Operator         string            `json:"operator"`
+	OperatorUser     string            `json:"operator_user"`
+	OperatorPassword string            `json:"operator_password"`
+	People           []string          `json:"people"` // emails
+	Password         string            `json:"password"`
+	APIKeys          map[string]string `json:"api_keys"` // by email
+}
+
+// runDev serves until a signal comes or ctx ends. ready is called when
+// requests are answered.
+func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan os.Signal, ready func(devReady)) error {
+	start := time.Now()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	for _, address := range []string{o.listen, o.operatorListen} {
+		if !loopbackListen(address) {
+			return wrongUse("", "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.")
+		}
+	}
+	log := newLines(stderr)
+	defer log.Close()
+	checked, logger, err := devChecked(o, log, stderr)
+	if err != nil {
+		return err
+	}
+	if o.readyFile != "" { // an old one would tell of a server that is gone
+		if err := os.Remove(o.readyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return cannotOpen("", "ready file: %v", err)
+		}
+	}
+	public, operators, err := devListeners(o)
+	if err != nil {
+		return err
+	}
+	defer public.Close()
+	defer operators.Close()
+
+	h := &house{Checked: checked, log: logger}
+	if err := h.openDev(ctx, o, public); err != nil {
+		return err
+	}
+	defer h.store.Close()
+	told := newDevReady(o, public, operators)
+	var failed error
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	err = h.serve(stop, public, operators, serving{drain: 5 * time.Second, signals: signals, ready: func() {
+		if failed = o.tellReady(told, stderr, start); failed != nil {
+			cancel()
+			return
+		}
+		log.Start()
+		ready(told)
+	}})
+	return errors.Join(failed, err)
+}
+
+// loopbackListen reports whether an address to listen on is this machine's
+// alone.
+func loopbackListen(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
+}
+
+// devChecked is the configuration of dev. Every loopback name and address is
+// believed, on any port (decision M2).
+func devChecked(o devOptions, log, stderr io.Writer) (Checked, *slog.Logger, error) {
+	c := Checked{Config: Defaults(), Password: demoPassword}
+	c.Hosts = Hosts{dev: true, names: []string{"localhost", "127.0.0.1"}}
+	c.Log = LogConfig{Level: o.logLevel, Format: o.logFormat}
+	if err := c.checkLog(); err != nil {
+		return Checked{}, nil, err
+	}
+	key, err := devKey(o.data)
+	if err != nil {
+		return Checked{}, nil, err
+	}
+	if c.Ring, err = token.NewRing(c.Service.TokenPrefix, key[0].Number, key...); err != nil {
+		return Checked{}, nil, badConfig("", "secret key: %v", err)
+	}
+	f, ok := stderr.(*os.File)
+	return c, newLogger(log, c.Level, c.Log.Format, ok && isTerminal(f)), nil
+}
+
+// devKey gives the key in the folder, which is made when there is none. In
+// memory it is a new one.
+func devKey(data string) ([]*token.Key, error) {
+	var secret [32]byte
+	rand.Read(secret[:])
+	if data == "" {
+		return []*token.Key{token.NewKey(1, secret)}, nil
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, cannotOpen("", "%v", err)
+	}
+	name := filepath.Join(data, "secret.key")
+	text := base64.StdEncoding.EncodeToString(secret[:]) + "\n"
+	if err := writeNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, cannotOpen("", "secret key: %v", err)
+	}
+	return readKeys(name)
+}
+
+func devListeners(o devOptions) (public, operators net.Listener, err error) {
+	if public, err = listen(o.listen, "grantkeeper dev --listen 127.0.0.1:9000"); err != nil {
+		return nil, nil, err
+	}
+	if operators, err = listen(o.operatorListen, "grantkeeper dev --operator-listen 127.0.0.1:9001"); err != nil {
+		public.Close()
+		return nil, nil, err
+	}
+	return public, operators, nil
+}
+
+// openDev opens dev's database, fills an empty one, and adds dev's own client.
+func (h *house) openDev(ctx context.Context, o devOptions, public net.Listener) (err error) {
+	path := ""
+	if o.data != "" {
+		path = filepath.Join(o.data, "grantkeeper.db")
+	}
+	var offset atomic.Int64
+	now := func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+	if h.store, err = openStore(ctx, h.Checked, path, now, h.log); err != nil {
+		return err
+	}
+	// A database that was moved to the future goes on from there: time would
+	// stand still otherwise (decision T12).
+	if ahead := h.store.Now().Sub(time.Now()); ahead > time.Second {
+		offset.Store(int64(ahead))
+	}
+	h.advance = h.advancing(&offset)
+	if err := h.fillDev(ctx, o.empty, public); err != nil {
+		h.store.Close()
+		return err
+	}
+	return nil
+}
+
+// advancing gives dev's clock: what the operator API moves (decision T12 still
+// holds, so a clock set back changes nothing until it has caught up).
+func (h *house) advancing(offset *atomic.Int64) func(context.Context, time.Duration) (time.Duration, error) {
+	const most = 100 * 365 * 24 * time.Hour
+	return func(ctx context.Context, by time.Duration) (time.Duration, error) {
+		total := time.Duration(offset.Add(int64(by)))
+		if total > most || total < -most {
+			offset.Add(-int64(by))
+			return 0, &operator.Error{Status: http.StatusBadRequest, Code: "invalid_request",
+				Description: "advance_seconds: a hundred years at most, in all"}
+		}
+		if by != 0 {
+			h.sweep(ctx) // what the new time has ended goes at once
+		}
+		return total, nil
+	}
+}
+
+func (h *house) fillDev(ctx context.Context, empty bool, public net.Listener) error {
+	act := store.Act{Actor: "system", Reason: "grantkeeper dev"}
+	people, _, err := h.store.People(ctx, store.PeopleFilter{Limit: 1})
+	if err != nil {
+		return err
+	}
+	if !empty && len(people) == 0 {
+		if err := h.store.AddDirectory(ctx, demoDirectory(consent.Hash(demoPassword)), act); err != nil {
+			return fmt.Errorf("demo data: %w", err)
+		}
+	}
+	h.dev = newDevClient(public.Addr().String(), h.log)
+	// Registration would refuse loopback: this one client is added by code,
+	// here and nowhere else (decision R6).
+	own := client.Client{ID: devClientID, Name: "Grantkeeper's own client", RedirectURIs: h.dev.redirectURIs(), Preregistered: true}
+	return h.store.SyncPreregistered(ctx, []client.Client{own}, act)
+}
+
+func newDevReady(o devOptions, public, operators net.Listener) devReady {
+	t := devReady{
+		Server: "http://" + public.Addr().String(), Operator: "http://" + operators.Addr().String(),
+		OperatorUser: operator.User, OperatorPassword: demoPassword,
+		People: []string{}, Password: demoPassword, APIKeys: map[string]string{},
+	}
+	for _, p := range demoPeople {
+		if o.empty {
+			break
+		}
+		t.People = append(t.People, p.email)
+		if p.key != "" {
+			t.APIKeys[p.email] = p.key
+		}
+	}
+	return t
+}
+
+// tellReady waits until requests are answered, and says so on stderr and in
+// the ready file.
+func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) error {
+	probe := &http.Client{Timeout: 10 * time.Second}
+	for _, url := range []string{t.Server + "/.well-known/oauth-authorization-server", t.Operator + "/readyz"} {
+		r, err := probe.Get(url)
+		if err != nil {
+			return cannotOpen("", "the server does not answer itself: %v", err)
+		}
+		r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			return fmt.Errorf("the server answers itself %s at %s", r.Status, url)
+		}
+	}
+	probe.CloseIdleConnections()
+	o.banner(stderr, t, time.Since(start))
+	if o.open {
+		openBrowser(t.Server + devClientPath)
+	}
+	if o.readyFile == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(t, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeRenamed(o.readyFile, append(text, '\n'))
+}
+
+// writeRenamed writes a file that is whole from the moment it is there.
+func writeRenamed(name string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return cannotOpen("", "ready file: %v", err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return cannotOpen("", "ready file: %v", err)
+	}
+	return nil
+}
+
+func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
+	data, keep := "in memory, gone at exit", "(keep it: --data ./dev-data)"
+	if o.data != "" {
+		data, keep = o.data, "(kept)"
+	}
+	password := "password as below"
+	if o.empty {
+		password = "password " + demoPassword
+	}
+	demo := "grantkeeper demo"
+	if t.Server != "http://"+devListen {
+		demo += " --base-url " + t.Server
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "grantkeeper %s  development mode: loopback only, demo data, http. Not for production.\n\n", version)
+	fmt.Fprintf(&b, "  Server       %s\n", t.Server)
+	fmt.Fprintf(&b, "  Metadata     %s/.well-known/oauth-authorization-server\n", t.Server)
+	fmt.Fprintf(&b, "  MCP          %s/api/v5/mcp\n", t.Server)
+	fmt.Fprintf(&b, "  Operator     %-32s (user %s, %s)\n", t.Operator, operator.User, password)
+	fmt.Fprintf(&b, "  Data         %-32s %s\n\n", data, keep)
+	if !o.empty {
+		fmt.Fprintf(&b, "  People       password for all: %s\n", demoPassword)
+		for _, p := range demoPeople {
+			gap := max(24-len(p.email), 4)
+			if gap+len(p.email) > 24 {
+				gap = 5
+			}
+			fmt.Fprintf(&b, "    %s%s%s\n", p.email, strings.Repeat(" ", gap), p.about)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "  Try it\n    in a browser    %s%s\n    in a terminal   %s\n", t.Server, devClientPath, demo)
+	fmt.Fprintf(&b, "    by hand         curl -s %s/.well-known/oauth-authorization-server\n\n", t.Server)
+	fmt.Fprintf(&b, "Ready in %d ms. Stop with Ctrl-C.\n", took.Milliseconds())
+	_, _ = io.WriteString(w, b.String())
+}
+
+// openBrowser tries to. Who sees no page open has its address before them.
+func openBrowser(url string) {
+	command := []string{"xdg-open", url}
+	switch runtime.GOOS {
+	case "darwin":
+		command = []string{"open", url}
+	case "windows":
+		command = []string{"rundll32", "url.dll,FileProtocolHandler", url}
+	}
+	c := exec.Command(command[0], command[1:]...)
+	if c.Start() == nil {
+		go c.Wait()
+	}
+}

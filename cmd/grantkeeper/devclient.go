@@ -1,0 +1,419 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/consent"
+)
+
+const (
+	devClientID   = "dev-client"
+	devClientPath = "/dev/client"
+
+	// maxFlows bounds what dev's client remembers; the oldest goes first.
+	maxFlows = 200
+)
+
+// devClient is dev's own client: a page that goes through an authorization in
+// the browser, step by step, and shows each request and its answer. It is a
+// client like any other, and talks to the server over HTTP.
+type devClient struct {
+	address string // of the public listener
+	log     *slog.Logger
+	http    *http.Client
+	pages   *consent.Server
+
+	mu    sync.Mutex
+	flows []*flow // the oldest first
+}
+
+// flow is one go through the steps. Its secrets stay on this side.
+type flow struct {
+	mu       sync.Mutex
+	ID       string // names the flow in the page's address
+	base     string
+	state    string
+	verifier string
+	issuer   string // as the metadata says
+
+	access, refresh, used string // used is a refresh token that was sent already
+	revoked               bool
+
+	Authorize string // where the browser goes next; "" afterwards
+	Params    []param
+	Steps     []exchange
+}
+
+type param struct{ Name, Value, Why string }
+
+// exchange is one request and its answer, with secrets shortened.
+type exchange struct {
+	Title   string
+	Says    string // what it means
+	Request string
+	Status  string
+	Answer  string
+}
+
+func newDevClient(address string, log *slog.Logger) *devClient {
+	d := &devClient{address: address, log: log}
+	dialer := &net.Dialer{Timeout: 5 * time.Second}
+	d.http = &http.Client{
+		Timeout:       10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		// Whatever host the page was asked under, the requests go to this
+		// server and nowhere else.
+		Transport: &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, address)
+		}},
+	}
+	return d
+}
+
+// bases are where the page can be used: the client is registered for them.
+func (d *devClient) bases() []string {
+	_, port, _ := net.SplitHostPort(d.address)
+	return []string{devBase(d.address), devBase("localhost:" + port)}
+}
+
+func (d *devClient) redirectURIs() []string {
+	var all []string
+	for _, base := range d.bases() {
+		all = append(all, base+devClientPath)
+	}
+	return all
+}
+
+// handler gives the page in the look of the pages that people see.
+func (d *devClient) handler(pages *consent.Server) http.Handler {
+	d.pages = pages
+	crossSite := http.NewCrossOriginProtection()
+	return crossSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Referrer-Policy", "same-origin")
+		base := devBase(strings.ToLower(r.Host))
+		if !slices.Contains(d.bases(), base) { // a name that the client is not registered for
+			http.Redirect(w, r, d.bases()[0]+devClientPath, http.StatusSeeOther)
+			return
+		}
+		switch r.Method {
+		case http.MethodGet, http.MethodHead:
+			d.get(w, r)
+		case http.MethodPost:
+			d.post(w, r, base)
+		default:
+			w.Header().Set("Allow", "GET, HEAD, POST")
+			http.Error(w, "this page takes GET and POST", http.StatusMethodNotAllowed)
+		}
+	}))
+}
+
+//go:embed devclient.html
+var devClientHTML string
+
+var devClientPage = template.Must(template.New("content").Parse(devClientHTML))
+
+// devPage is what the page shows. Of these, the parameters of the callback are
+// anybody's text.
+type devPage struct {
+	Flow  *flow
+	Fault string
+	Can   map[string]bool // which buttons there are
+}
+
+func (d *devClient) get(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	switch {
+	case q.Has("state") || q.Has("code") || q.Has("error"):
+		d.callback(w, r, q)
+	case q.Get("flow") != "":
+		f := d.find(func(f *flow) bool { return f.ID == q.Get("flow") })
+		if f == nil {
+			d.show(w, r, devPage{Fault: "This walk is over, or the server was started again. Begin a new one."})
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		d.show(w, r, f.page())
+	default:
+		d.show(w, r, devPage{})
+	}
+}
+
+func (f *flow) page() devPage {
+	return devPage{Flow: f, Can: map[string]bool{
+		"call": f.access != "", "refresh": f.refresh != "", "reuse": f.used != "", "revoke": f.refresh != "" && !f.revoked,
+	}}
+}
+
+func (d *devClient) show(w http.ResponseWriter, r *http.Request, p devPage) {
+	status := http.StatusOK
+	if p.Fault != "" {
+		status = http.StatusBadRequest
+	}
+	content, err := devClientPage.Clone() // each page escapes its own
+	if err == nil {
+		err = d.pages.Page(w, r, status, "A client's view", content, p)
+	}
+	if err != nil {
+		d.log.Error("page", "route", devClientPath, "err", err)
+		http.Error(w, "something went wrong here", http.StatusInternalServerError)
+	}
+}
+
+func (d *devClient) find(is func(*flow) bool) *flow {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.IndexFunc(d.flows, is); i >= 0 {
+		return d.flows[i]
+	}
+	return nil
+}
+
+func (d *devClient) post(w http.ResponseWriter, r *http.Request, base string) {
+	r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
+	do, id := r.PostFormValue("do"), r.PostFormValue("flow")
+	f := d.find(func(f *flow) bool { return f.ID == id })
+	if do == "start" {
+		f = d.begin(base)
+	}
+	if f == nil {
+		d.show(w, r, devPage{Fault: "This walk is over, or the server was started again. Begin a new one."})
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch can := f.page().Can; {
+	case do == "start":
+		d.discover(r.Context(), f)
+	case do == "call" && can[do]:
+		d.call(r.Context(), f)
+	case do == "refresh" && can[do]:
+		d.refreshing(r.Context(), f)
+	case do == "reuse" && can[do]:
+		d.reuse(r.Context(), f)
+	case do == "revoke" && can[do]:
+		d.revoke(r.Context(), f)
+	}
+	http.Redirect(w, r, devClientPath+"?flow="+url.QueryEscape(f.ID)+"#latest", http.StatusSeeOther)
+}
+
+func (d *devClient) begin(base string) *flow {
+	f := &flow{base: base, ID: secret(), state: secret(), verifier: secret()}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.flows) == maxFlows {
+		d.flows = slices.Delete(d.flows, 0, 1)
+	}
+	d.flows = append(d.flows, f)
+	return f
+}
+
+// secret gives 43 characters that nobody guesses: enough for a PKCE verifier
+// (RFC 7636 section 4.1).
+func secret() string { return base64.RawURLEncoding.EncodeToString(random(32)) }
+
+func challengeOf(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// discover reads the metadata and makes the address that the browser goes to.
+func (d *devClient) discover(ctx context.Context, f *flow) {
+	answer := d.do(ctx, f, exchange{Title: "Discover the server",
+		Says: "The metadata say where everything is. A client that you register itself would now send POST /oauth/register, once; this one is set up."},
+		http.MethodGet, f.base+"/.well-known/oauth-authorization-server", nil, "")
+	authorize, _ := answer["authorization_endpoint"].(string)
+	f.issuer, _ = answer["issuer"].(string)
+	if authorize == "" || f.issuer != f.base {
+		return // the answer is shown
+	}
+	f.Params = []param{
+		{"response_type", "code", "the only value"},
+		{"client_id", devClientID, "from registration"},
+		{"redirect_uri", f.base + devClientPath, "this page; exactly as registered"},
+		{"code_challenge", challengeOf(f.verifier), "the hash of a secret that stays with the client (PKCE)"},
+		{"code_challenge_method", "S256", "the only value"},
+		{"state", f.state, "unguessable; checked when the browser comes back"},
+	}
+	q := url.Values{}
+	for i, p := range f.Params {
+		q.Set(p.Name, p.Value)
+		f.Params[i].Value = shorten(p.Value)
+	}
+	f.Params[2].Value = f.base + devClientPath
+	f.Authorize = authorize + "?" + q.Encode()
+}
+
+// callback is the browser coming back. The code is exchanged once; the page
+// that follows has nothing secret in its address.
+func (d *devClient) callback(w http.ResponseWriter, r *http.Request, q url.Values) {
+	f := d.find(func(f *flow) bool { return f.state == q.Get("state") })
+	if f == nil {
+		d.show(w, r, devPage{Fault: "Somebody sent you here with a state that this client did not make. A client stops at this point."})
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.Authorize != "" { // else it came back before
+		f.Authorize, f.Params = "", nil
+		d.cameBack(r.Context(), f, q)
+	}
+	http.Redirect(w, r, devClientPath+"?flow="+url.QueryEscape(f.ID)+"#latest", http.StatusSeeOther)
+}
+
+func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
+	back := exchange{Title: "The browser comes back", Status: "state and iss are right",
+		Says: "iss names the server that answered (RFC 9207); it must be the one that was asked."}
+	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
+		if v := q.Get(name); v != "" {
+			if name == "code" || name == "state" {
+				v = shorten(v)
+			}
+			back.Request += name + "=" + v + "\n"
+		}
+	}
+	switch {
+	case q.Get("iss") != f.issuer:
+		back.Status = "iss is not this server: a client stops here"
+	case q.Get("error") != "":
+		back.Status = "no code: " + q.Get("error")
+	}
+	f.Steps = append(f.Steps, back)
+	if q.Get("iss") != f.issuer || q.Get("error") != "" {
+		return
+	}
+	d.token(ctx, f, exchange{Title: "Exchange the code",
+		Says: "The verifier proves that this client began the walk. The code works once, for 5 minutes."},
+		url.Values{"grant_type": {"authorization_code"}, "client_id": {devClientID}, "code": {q.Get("code")},
+			"redirect_uri": {f.base + devClientPath}, "code_verifier": {f.verifier}})
+}
+
+// token sends a request to the token endpoint and keeps what it gives.
+func (d *devClient) token(ctx context.Context, f *flow, e exchange, form url.Values) {
+	answer := d.do(ctx, f, e, http.MethodPost, f.base+"/oauth/token", strings.NewReader(form.Encode()), "application/x-www-form-urlencoded")
+	access, _ := answer["access_token"].(string)
+	refresh, _ := answer["refresh_token"].(string)
+	if access != "" && refresh != "" {
+		f.used, f.access, f.refresh = f.refresh, access, refresh
+	}
+}
+
+func (d *devClient) call(ctx context.Context, f *flow) {
+	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
+	d.do(ctx, f, exchange{Title: "Call the API", Says: "Any endpoint of API v5 takes the access token; this is the MCP one. It works for 30 minutes."},
+		http.MethodPost, f.base+"/api/v5/mcp", strings.NewReader(body), "application/json")
+}
+
+func (d *devClient) refreshing(ctx context.Context, f *flow) {
+	d.token(ctx, f, exchange{Title: "Refresh", Says: "Both tokens are new. The refresh token that was sent is used up at once."},
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {devClientID}, "refresh_token": {f.refresh}})
+}
+
+func (d *devClient) reuse(ctx context.Context, f *flow) {
+	d.token(ctx, f, exchange{Title: "Send an old refresh token", Says: "Only a copy can do this, so it counts as theft: every token of this approval ends. Call the API, and see."},
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {devClientID}, "refresh_token": {f.used}})
+}
+
+func (d *devClient) revoke(ctx context.Context, f *flow) {
+	form := url.Values{"client_id": {devClientID}, "token": {f.refresh}}
+	d.do(ctx, f, exchange{Title: "Revoke", Says: "Any token of the client ends the whole approval. A person can do the same under Connected apps."},
+		http.MethodPost, f.base+"/oauth/revoke", strings.NewReader(form.Encode()), "application/x-www-form-urlencoded")
+	f.revoked = true
+}
+
+// do sends one request, remembers it with its answer, and gives the answer's
+// members if it is JSON.
+func (d *devClient) do(ctx context.Context, f *flow, e exchange, method, address string, body *strings.Reader, kind string) map[string]any {
+	text := ""
+	var reader io.Reader
+	if body != nil {
+		b, _ := io.ReadAll(body)
+		text, reader = string(b), bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, reader)
+	if err != nil {
+		return f.failed(e, err)
+	}
+	e.Request = method + " " + r.URL.Path + "\n"
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+		e.Request += "Content-Type: " + kind + "\n"
+	}
+	if r.URL.Path == "/api/v5/mcp" {
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+f.access)
+		e.Request += "Authorization: Bearer " + f.access + "\n"
+	}
+	if text != "" {
+		e.Request += "\n" + strings.ReplaceAll(text, "&", "\n&")
+	}
+	e.Request = shortenAll(e.Request)
+	answer, err := d.http.Do(r)
+	if err != nil {
+		return f.failed(e, err)
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if err != nil {
+		return f.failed(e, err)
+	}
+	e.Status = answer.Status
+	for _, name := range []string{"Www-Authenticate", "Retry-After"} {
+		if v := answer.Header.Get(name); v != "" {
+			e.Answer += name + ": " + v + "\n\n"
+		}
+	}
+	e.Answer = shortenAll(e.Answer + pretty(content))
+	f.Steps = append(f.Steps, e)
+	var members map[string]any
+	_ = json.Unmarshal(content, &members) // what is no object has no members
+	return members
+}
+
+func (f *flow) failed(e exchange, err error) map[string]any {
+	e.Status = fmt.Sprintf("no answer: %v", err)
+	f.Steps = append(f.Steps, e)
+	return nil
+}
+
+func pretty(content []byte) string {
+	var b bytes.Buffer
+	if json.Indent(&b, content, "", "  ") != nil {
+		return string(content)
+	}
+	return b.String()
+}
+
+// secretText finds what must not be shown whole.
+var secretText = regexp.MustCompile(`\b[a-z]{2}[orc]_[A-Za-z0-9]{8,}|code_verifier=[A-Za-z0-9._~-]+`)
+
+func shortenAll(s string) string { return secretText.ReplaceAllStringFunc(s, shorten) }
+
+// shorten leaves enough of a secret to tell two apart.
+func shorten(s string) string {
+	if name, value, ok := strings.Cut(s, "="); ok {
+		return name + "=" + shorten(value)
+	}
+	if len(s) <= 12 {
+		return s
+	}
+	return s[:6] + "…" + s[len(s)-3:]
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Gate stands before every door of a listener. It refuses hosts that are not
+// ours (decision M2), gives each request its ID, catches panics, and logs one
+// line for each request.
+type Gate struct {
+	Next     http.Handler
+	Base     func(host string) string // {base}, or "" for a host to refuse; nil refuses none
+	Address  func(*http.Request) netip.Addr
+	Log      *slog.Logger
+	Draining *atomic.Bool // connections end after their next answer; nil never
+}
+
+// answer remembers what was answered. It is used again for later requests.
+type answer struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+var answers = sync.Pool{New: func() any { return new(answer) }}
+
+func (a *answer) WriteHeader(status int) {
+	if a.status == 0 && status >= 200 {
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	n, err := a.ResponseWriter.Write(p)
+	a.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for http.ResponseController.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// Flush is for those who ask for http.Flusher by its type.
+func (a *answer) Flush() {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	_ = http.NewResponseController(a.ResponseWriter).Flush()
+}
+
+var (
+	nosniff    = []string{"nosniff"}
+	hsts       = []string{"max-age=31536000"}
+	connection = []string{"close"}
+)
+
+// ServeHTTP is on the way of every request, so it is written for speed: header
+// values are set under their canonical names without a copy.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	id := newRequestID()
+	h := w.Header()
+	h["X-Request-Id"] = []string{id} // one that came with the request is not believed
+	h["X-Content-Type-Options"] = nosniff
+	if g.Draining != nil && g.Draining.Load() {
+		h["Connection"] = connection
+	}
+	a := answers.Get().(*answer)
+	*a = answer{ResponseWriter: w}
+	if g.serve(a, r, id) {
+		g.log(r, a, id, start)
+		*a = answer{}
+		answers.Put(a)
+	}
+}
+
+// serve reports whether nothing else can hold on to the answer: after a panic
+// something may.
+func (g *Gate) serve(a *answer, r *http.Request, id string) (whole bool) {
+	defer func() {
+		if whole {
+			return
+		}
+		g.recovered(a, r, id, recover())
+	}()
+	if g.Base == nil {
+		g.Next.ServeHTTP(a, r)
+		return true
+	}
+	base := g.Base(r.Host)
+	if base == "" {
+		misdirected(a)
+		return true
+	}
+	if strings.HasPrefix(base, "https:") {
+		a.Header()["Strict-Transport-Security"] = hsts
+	}
+	g.Next.ServeHTTP(a, r)
+	return true
+}
+
+// recovered answers after a panic, if there is still something to answer. A
+// handler that aborted on purpose keeps its way (http.ErrAbortHandler).
+func (g *Gate) recovered(a *answer, r *http.Request, id string, fault any) {
+	if fault == http.ErrAbortHandler {
+		panic(fault)
+	}
+	g.Log.LogAttrs(r.Context(), slog.LevelError, "panic",
+		slog.String("request_id", id), slog.Any("fault", fault), slog.String("stack", string(debug.Stack())))
+	begun := a.status != 0
+	if !begun {
+		ourFault(a, r, id)
+	}
+	g.log(r, a, id, time.Now())
+	if begun {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+	}
+}
+
+func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
+	status := a.status
+	if status == 0 {
+		status = http.StatusOK // net/http sends it when nothing was written
+	}
+	if !g.Log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	g.Log.LogAttrs(context.Background(), slog.LevelInfo, "request",
+		slog.String("request_id", id),
+		slog.String("method", method(r.Method)),
+		slog.String("route", route(r)),
+		slog.Int("status", status),
+		slog.Float64("duration_ms", float64(time.Since(start).Microseconds())/1000),
+		slog.Int64("bytes", a.bytes),
+		slog.String("client_addr", g.Address(r).String()),
+	)
+}
+
+// route is the pattern that the request matched, never its address, which may
+// hold secrets. Patterns are written with the method before them.
+func route(r *http.Request) string {
+	if _, path, ok := strings.Cut(r.Pattern, " "); ok {
+		return path
+	}
+	if r.Pattern == "" {
+		return "none"
+	}
+	return r.Pattern
+}
+
+// method bounds what a stranger can have logged.
+func method(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
+		return m
+	}
+	return "other"
+}
+
+// newRequestID gives 16 hexadecimal digits.
+func newRequestID() string {
+	var raw [8]byte
+	rand.Read(raw[:])
+	var text [16]byte
+	hex.Encode(text[:], raw[:])
+	return string(text[:])
+}
+
+// misdirected refuses a host that is not ours without repeating it (decision
+// M2; RFC 9110 section 15.5.20).
+func misdirected(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusMisdirectedRequest)
+	_, _ = w.Write([]byte("This server does not answer for the host that was asked.\n"))
+}
+
+// ourFault is what is told of a panic: a page to browsers, JSON to others.
+func ourFault(w http.ResponseWriter, r *http.Request, id string) {
+	h := w.Header()
+	for name := range h { // what the door had begun to say
+		switch name {
+		case "X-Request-Id", "X-Content-Type-Options", "Strict-Transport-Security", "Connection":
+		default:
+			h.Del(name)
+		}
+	}
+	h.Set("Cache-Control", "no-store")
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		h.Set("Content-Type", "text/html; charset=utf-8")
+		h.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; frame-ancestors 'none'")
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte("<!doctype html><html lang=\"en\"><title>Something went wrong here</title>" +
+			"<h1>Something went wrong here.</h1><p>Try again. Reference " + id + "</p></html>\n"))
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusInternalServerError)
+	_, _ = w.Write([]byte(`{"error":"server_error","error_description":"something went wrong here","reference":"` + id + `"}` + "\n"))
+}

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/mcp"
+	"github.com/grantkeeper/grantkeeper/oauth"
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// What a connection may cost (decision L5). A header has 32 KiB at most, of
+// which net/http adds 4 KiB to what it is told.
+const (
+	maxHeader         = 28 << 10
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 2 * time.Minute
+)
+
+// sweepEvery is how often what has expired is deleted. Nothing depends on it:
+// expiry is asked and never written.
+const sweepEvery = time.Minute
+
+// A house is all doors, wired, before and behind its listeners.
+type house struct {
+	Checked
+	store    *store.Store
+	log      *slog.Logger
+	draining atomic.Bool
+	page     *consent.Server // for pages in its look
+
+	// Under dev alone.
+	dev     *devClient
+	advance func(context.Context, time.Duration) (time.Duration, error)
+}
+
+// openStore opens the database of a house.
+func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger) (*store.Store, error) {
+	s, err := store.Open(ctx, store.Options{
+		Path: path, Ring: c.Ring, Now: now, Log: log,
+		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
+	})
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, store.ErrInUse):
+		return nil, &exitError{exitState, err.Error(), "stop the other one, or use another database"}
+	case errors.Is(err, store.ErrSchema):
+		return nil, &exitError{exitState, err.Error(), "use the release that this database belongs to"}
+	case errors.Is(err, store.ErrKeys):
+		return nil, badConfig("use the key file that this database was made with", "secret key: %v", err)
+	}
+	return nil, cannotOpen("see that the folder exists and that this user may write in it", "%v", err)
+}
+
+// public is what the public listener answers with.
+func (h *house) public() http.Handler {
+	base := func(r *http.Request) string { return h.Hosts.Base(r.Host) }
+	tokens := limit.NewAddresses(limit.Token, h.Networks)
+	pages := &consent.Server{
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
+		AuthorizeLimit: limit.NewAddresses(limit.Authorize, h.Networks),
+	}
+	clients := &oauth.Server{
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
+		OwnHosts: h.Hosts.Names(), TokenLimit: tokens, RegisterLimit: limit.NewAddresses(limit.Register, h.Networks),
+	}
+	calls := &api.Server{
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base,
+		Limit: limit.NewNames(h.API.RateLimit.Limit),
+	}
+	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()
+	h.page = pages
+	doors := dispatch{oauth: clients.Handler(), consent: pages.Handler(), api: calls.Handler()}
+	if h.dev != nil {
+		doors.dev = h.dev.handler(pages)
+	}
+	return &Gate{Next: doors, Base: h.Hosts.Base, Address: h.Proxies.ClientAddr, Log: h.log, Draining: &h.draining}
+}
+
+// dispatch sends each path to its door.
+type dispatch struct {
+	oauth, consent, api http.Handler
+	dev                 http.Handler // /dev/client, under dev alone
+}
+
+func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	switch {
+	case path == "/oauth/authorize":
+		d.consent.ServeHTTP(w, r)
+	case strings.HasPrefix(path, "/oauth/"), strings.HasPrefix(path, "/.well-known/"):
+		d.oauth.ServeHTTP(w, r)
+	case strings.HasPrefix(path, "/api/"), path == "/api":
+		r.Pattern = "/api/" // until the door says more
+		d.api.ServeHTTP(w, r)
+	case d.dev != nil && path == devClientPath:
+		r.Pattern = devClientPath
+		d.dev.ServeHTTP(w, r)
+	default:
+		d.consent.ServeHTTP(w, r)
+	}
+}
+
+// operators is what the operators' listener answers with.
+func (h *house) operators() http.Handler {
+	door := &operator.Server{
+		Store: h.store, Log: h.log, Password: h.Password, Version: thisVersion(),
+		Draining: h.draining.Load, HashPassword: consent.Hash, Advance: h.advance,
+	}
+	// No proxy is believed here: the peer is the operator.
+	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log}
+}
+
+// server gives one listener's server its bounds.
+func (h *house) server(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+	}
+}
+
+// listen opens a listener, or says why not in an error with code 4.
+func listen(address, hint string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, cannotOpen("", "%s is in use. Choose another: %s", address, hint)
+	case err != nil:
+		return nil, cannotOpen(hint, "cannot listen on %s: %v", address, err)
+	}
+	return l, nil
+}
+
+// sweeping deletes what has expired, now and every minute, until ctx ends.
+func (h *house) sweeping(ctx context.Context) {
+	t := time.NewTicker(sweepEvery)
+	defer t.Stop()
+	for {
+		h.sweep(ctx)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *house) sweep(ctx context.Context) {
+	swept, err := h.store.Sweep(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		h.log.Warn("expired rows cannot be deleted", "err", err)
+	case swept != store.Swept{}:
+		h.log.Info("swept", "clients", swept.Clients, "ended", swept.Ended,
+			"approvals", swept.Approvals, "sessions", swept.Sessions, "events", swept.Events)
+	}
+}
+
+// serving says how a house stops.
+type serving struct {
+	linger  time.Duration // how long the listener stays open after the signal, while /readyz says 503
+	drain   time.Duration // how long requests under way may take then
+	signals <-chan os.Signal
+	ready   func() // is called when requests are answered
+}
+
+// serve answers on both listeners until a signal comes or ctx ends, and then
+// lets what was accepted finish. operators is nil when their listener is off.
+// A second signal ends it at once. The error then says how it ended.
+func (h *house) serve(ctx context.Context, public, operators net.Listener, s serving) error {
+	failed := make(chan error, 2)
+	servers := []*http.Server{h.server(h.public())}
+	go func() { failed <- servers[0].Serve(public) }()
+	if operators != nil {
+		servers = append(servers, h.server(h.operators()))
+		go func() { failed <- servers[1].Serve(operators) }()
+	}
+	sweepCtx, stopSweeping := context.WithCancel(ctx)
+	swept := make(chan struct{})
+	go func() { h.sweeping(sweepCtx); close(swept) }()
+	defer func() { stopSweeping(); <-swept }()
+
+	if s.ready != nil {
+		s.ready()
+	}
+	select {
+	case err := <-failed:
+		closeAll(servers)
+		return cannotOpen("", "the listener failed: %v", err)
+	case got := <-s.signals:
+		h.log.Info("stopping", "signal", got.String(), "drain", s.drain.String())
+	case <-ctx.Done():
+		h.log.Info("stopping", "drain", s.drain.String())
+	}
+	return h.stop(servers, s)
+}
+
+// stop drains: /readyz says 503 at once, so that no balancer sends more; the
+// listener stays open for a while for those who have not noticed; then no
+// connection is taken and those under way end.
+func (h *house) stop(servers []*http.Server, s serving) error {
+	h.draining.Store(true)
+	lingered := time.NewTimer(s.linger)
+	defer lingered.Stop()
+	select {
+	case <-lingered.C:
+	case got := <-s.signals:
+		closeAll(servers)
+		return interrupted(got)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		var errs []error
+		for _, server := range servers { // the public one first: /readyz answers longest
+			errs = append(errs, server.Shutdown(ctx))
+		}
+		done <- errors.Join(errs...)
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			h.log.Warn("requests were cut off", "after", s.drain.String())
+			closeAll(servers)
+		}
+		return nil
+	case got := <-s.signals:
+		closeAll(servers)
+		return interrupted(got)
+	}
+}
+
+func closeAll(servers []*http.Server) {
+	for _, s := range servers {
+		_ = s.Close()
+	}
+}
+
+// interrupted is the end by a signal, before ready or by a second one.
+func interrupted(by os.Signal) error {
+	if by == syscall.SIGTERM {
+		return &exitError{code: exitTerminate, what: "terminated"}
+	}
+	return &exitError{code: exitInterrupt, what: "interrupted"}
+}
+
+// peer is a listener's address as a URL can have it: the loopback address
+// where it listens on every one.
+func peer(l net.Listener) string {
+	ap, err := netip.ParseAddrPort(l.Addr().String())
+	if err == nil && ap.Addr().IsUnspecified() {
+		ap = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ap.Port())
+	}
+	if err != nil {
+		return l.Addr().String()
+	}
+	return ap.String()
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// initOptions are the flags of init.
+type initOptions struct {
+	dir, baseURL, database string
+}
+
+func initCommand() *cobra.Command {
+	o := initOptions{}
+	c := &cobra.Command{
+		Use:   "init",
+		Short: "Write a configuration, a secret key and the operators' password",
+		Example: `  grantkeeper init --base-url https://app.example.com
+  grantkeeper init --base-url http://127.0.0.1:8080 --dir ./here     # to try serve`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper serve"},
+		RunE:        func(c *cobra.Command, _ []string) error { return runInit(o, c.OutOrStdout()) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.dir, "dir", filepath.Dir(DefaultConfigFile), "folder to write into")
+	f.StringVar(&o.baseURL, "base-url", "", "the host that is served, as a URL (required)")
+	f.StringVar(&o.database, "database", "", "sqlite:///path (default in /var/lib/grantkeeper; with --dir, in that folder)")
+	return c
+}
+
+// configText is the file that init writes: what must be decided, and what
+// often is.
+const configText = `# Grantkeeper. Unknown settings are errors.
+base_urls = [%q]
+secret_key_file = %q
+
+[service]
+name = "Svalinn"
+
+[http]
+listen = "127.0.0.1:8080"
+# Who terminates TLS before this, and may say who the client is:
+# trusted_proxies = ["127.0.0.1/32"]
+
+[operator]
+listen = "127.0.0.1:8081"
+password_file = %q
+
+[database]
+url = %q
+
+# [[clients]]                     # preregistered, public, PKCE only
+# id = "assistant-connector"
+# name = "Assistant Connector"
+# redirect_uris = ["https://assistant.example/callback"]
+`
+
+func runInit(o initOptions, stdout io.Writer) error {
+	if o.baseURL == "" {
+		return wrongUse("grantkeeper init --base-url https://app.example.com", "--base-url is missing")
+	}
+	hosts, err := ParseHosts([]string{o.baseURL})
+	if err != nil {
+		return wrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
+	}
+	dir, err := filepath.Abs(o.dir)
+	if err != nil {
+		return cannotOpen("", "%v", err)
+	}
+	if o.database == "" {
+		o.database = Defaults().Database.URL
+		if o.dir != filepath.Dir(DefaultConfigFile) {
+			o.database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
+		}
+	}
+	config, key, password := filepath.Join(dir, "grantkeeper.toml"), filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
+	}
+	for _, name := range []string{config, key, password} {
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return &exitError{exitState, name + " is there already, nothing was written", "move it away, or choose --dir"}
+		}
+	}
+	for _, f := range []struct {
+		name string
+		mode os.FileMode
+		text string
+	}{
+		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
+		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
+		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, password, o.database)},
+	} {
+		if err := writeNew(f.name, f.mode, []byte(f.text)); err != nil {
+			return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
+		}
+	}
+	_, err = fmt.Fprintf(stdout, initText, config, key, password, strings.TrimPrefix(o.database, "sqlite://"), config, password)
+	return err
+}
+
+const initText = `Written:
+  %s   the configuration
+  %s   seals tokens: keep it, and keep it apart from backups of the database
+  %s   the operators' password
+
+The database %s is made at the first start.
+
+Next:
+  grantkeeper serve -c %s
+  curl -u "operator:$(cat %s)" --json @directory.json http://127.0.0.1:8081/v1/directory
+`
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b)
+	return b
+}

@@ -1,0 +1,138 @@
+// Command grantkeeper is the authorization server: dev to try it, serve to run
+// it, demo to be a client against it.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// global are the flags that several commands have.
+type global struct {
+	config    string
+	logLevel  string
+	logFormat string
+	json      bool
+	stderr    io.Writer
+}
+
+// run is main without the process around it. It gives the exit code.
+func run(args []string, stdout, stderr io.Writer) int {
+	root := rootCommand(stderr)
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	var e *exitError
+	if !errors.As(err, &e) { // cobra's own: a command or argument that there is not
+		e = &exitError{exitUse, err.Error(), "see: grantkeeper --help"}
+	}
+	fmt.Fprintln(stderr, e.what)
+	if e.hint != "" {
+		fmt.Fprintln(stderr, e.hint)
+	}
+	return e.code
+}
+
+func rootCommand(stderr io.Writer) *cobra.Command {
+	g := &global{stderr: stderr}
+	root := &cobra.Command{
+		Use:   "grantkeeper",
+		Short: "An OAuth 2.1 authorization server: people choose, per organization and role, what an app may do",
+		Example: `  grantkeeper dev      # try it: demo data, http://127.0.0.1:8080
+  grantkeeper demo     # be a client against it, step by step`,
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Annotations:   map[string]string{"next": "grantkeeper dev"},
+	}
+	root.Flags().BoolP("version", "V", false, "say what this binary is")
+	root.SetVersionTemplate("grantkeeper {{.Version}}\n")
+	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpTemplate(usageTemplate)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return wrongUse("see: "+c.CommandPath()+" --help", "%v", err)
+	})
+	flags := root.PersistentFlags()
+	flags.StringVarP(&g.config, "config", "c", "", "configuration file (default "+DefaultConfigFile+" if there is one)")
+	flags.StringVar(&g.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&g.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal, else json")
+	flags.BoolVar(&g.json, "json", false, "data as JSON")
+	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), versionCommand(g)} {
+		finish(c)
+		root.AddCommand(c)
+	}
+	return root
+}
+
+// finish makes every error of a command's own one with an exit code, so that
+// what is left is cobra's.
+func finish(c *cobra.Command) {
+	run := c.RunE
+	c.RunE = func(c *cobra.Command, args []string) error {
+		err := run(c, args)
+		var e *exitError
+		if err == nil || errors.As(err, &e) {
+			return err
+		}
+		return &exitError{code: exitFailed, what: err.Error()}
+	}
+}
+
+// usageTemplate begins with examples and ends with what to do next.
+var usageTemplate = strings.TrimLeft(`
+{{with .Short}}{{.}}.{{end}}
+{{if .HasExample}}
+Examples:
+{{.Example}}
+{{end}}{{with .Long}}
+{{.}}
+{{end}}
+Usage:
+  {{if .Runnable}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}
+{{if .HasAvailableSubCommands}}
+Commands:{{range .Commands}}{{if .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{if .HasAvailableLocalFlags}}
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}{{if .HasAvailableInheritedFlags}}
+Global flags:
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}{{with index .Annotations "next"}}
+Next: {{.}}
+{{end}}`, "\n")
+
+// signals gives the signals that end the process, and a function to call when
+// it is ready. Until then the first one ends it at once: nothing was promised
+// to anybody yet, and the database stands a process that vanishes.
+func signals() (ch chan os.Signal, ready func()) {
+	ch = make(chan os.Signal, 2)
+	early := make(chan os.Signal, 1)
+	signal.Notify(early, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case got := <-early:
+			os.Exit(codeOf(interrupted(got)))
+		case <-done:
+		}
+	}()
+	return ch, func() {
+		signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
+		signal.Stop(early)
+		close(done)
+	}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// MinPassword is the least length of the operators' password, in characters.
+const MinPassword = 8
+
+// readSecret reads a small file that nobody but its owner may read or write.
+func readSecret(what, name, hint string) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, badConfig(hint, "%s: there is no file %s", what, name)
+	case err != nil:
+		return nil, badConfig(hint, "%s: %v", what, err)
+	case !info.Mode().IsRegular() || info.Size() > 64<<10:
+		return nil, badConfig(hint, "%s: %s is not a small file", what, name)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, badConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return nil, badConfig("run grantkeeper as the user who owns it", "%s: %v", what, err)
+	}
+	return b, nil
+}
+
+func readPassword(name string) (string, error) {
+	b, err := readSecret("operator.password_file", name, "run: grantkeeper init")
+	if err != nil {
+		return "", err
+	}
+	password := strings.TrimRight(string(b), "\r\n")
+	if utf8.RuneCountInString(password) < MinPassword || strings.ContainsAny(password, "\r\n") {
+		return "", badConfig("write one line into it", "operator.password_file: %s has not one line of at least %d characters", name, MinPassword)
+	}
+	return password, nil
+}
+
+func readKeys(name string) ([]*token.Key, error) {
+	b, err := readSecret("secret_key_file", name, "run: grantkeeper init")
+	if err != nil {
+		return nil, err
+	}
+	keys, err := parseKeys(b)
+	if err != nil {
+		return nil, badConfig("run: grantkeeper init", "secret_key_file: %s: %v", name, err)
+	}
+	return keys, nil
+}
+
+// parseKeys reads a key file (decision T11): 32 random bytes, as they are or
+// in base64 or hexadecimal; or lines N:base64, one for each numbered key. The
+// first key seals, all of them open. Lines that begin with # are comments.
+func parseKeys(b []byte) ([]*token.Key, error) {
+	if len(b) == 32 {
+		// Of 32 random bytes some are no text, so 32 letters are a mistake.
+		if !bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return nil, errors.New("32 characters of text are not 32 random bytes")
+		}
+		return oneKey(1, b)
+	}
+	var keys []*token.Key
+	single := false // a key without a number stands alone
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		number, text, numbered := strings.Cut(line, ":")
+		n := 1
+		if numbered {
+			var err error
+			if n, err = strconv.Atoi(number); err != nil || n < 1 || n > 1<<30 || strconv.Itoa(n) != number {
+				return nil, errors.New("a line does not begin with the number of a key")
+			}
+		} else {
+			text = line
+		}
+		raw, ok := decodeKey(text)
+		if !ok {
+			return nil, errors.New("a key is not 32 bytes in base64 or hexadecimal")
+		}
+		if single = single || !numbered; single && len(keys) > 0 {
+			return nil, errors.New("several keys need numbers, N:base64")
+		}
+		key, err := oneKey(n, raw)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key...)
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("there is no key in it")
+	}
+	return keys, nil
+}
+
+func oneKey(number int, raw []byte) ([]*token.Key, error) {
+	if bytes.Count(raw, raw[:1]) == len(raw) {
+		return nil, fmt.Errorf("key %d is one byte repeated, not random", number)
+	}
+	return []*token.Key{token.NewKey(number, [32]byte(raw))}, nil
+}
+
+func decodeKey(s string) ([]byte, bool) {
+	if b, err := hex.DecodeString(s); err == nil && len(b) == 32 {
+		return b, true
+	}
+	s = strings.TrimRight(s, "=")
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		if b, err := encoding.DecodeString(s); err == nil && len(b) == 32 {
+			return b, true
+		}
+	}
+	return nil, false
+}
+
+// writeNew writes a file that must not exist yet.
+func writeNew(name string, mode os.FileMode, content []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	if err := f.Chmod(mode); err != nil { // whatever the umask is
+		f.Close()
+		return err
+	}
+	if _, err := f.Write(content); err != nil {
+		f.Close()
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

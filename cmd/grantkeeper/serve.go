@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// lingering is how long the listener stays open after SIGTERM, while /readyz
+// says 503: so long a balancer may take to notice.
+const lingering = 2 * time.Second
+
+func serveCommand(g *global) *cobra.Command {
+	var baseURLs []string
+	drain := 15 * time.Second
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run it",
+		Example: `  grantkeeper serve
+  grantkeeper serve -c ./grantkeeper.toml
+  GRANTKEEPER_BASE_URLS=https://app.example.com grantkeeper serve`,
+		Long: `A flag wins over the environment, the environment over the file, the file over
+the default.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			flags := map[string]string{}
+			for _, s := range settings {
+				if f := c.Flag(s.flag); s.flag != "" && f != nil && f.Changed {
+					flags[s.key] = f.Value.String()
+				}
+			}
+			if c.Flag("base-url").Changed {
+				flags["base_urls"] = strings.Join(baseURLs, ",")
+			}
+			loaded, err := Load(g.config, os.Environ(), flags)
+			if err != nil {
+				return err
+			}
+			checked, err := loaded.Check()
+			if err != nil {
+				return err
+			}
+			ch, ready := signals()
+			return runServe(c.Context(), checked, loaded.File, drain, c.ErrOrStderr(), ch, ready)
+		},
+	}
+	f := c.Flags()
+	f.String("listen", "", "address of the public listener (default :8080)")
+	f.String("operator-listen", "", "address of the operators' listener, or off (default 127.0.0.1:8081)")
+	f.StringArrayVar(&baseURLs, "base-url", nil, "a host that is served, as a URL; can be repeated")
+	f.DurationVar(&drain, "drain-timeout", drain, "how long requests under way may take at the end")
+	return c
+}
+
+func runServe(ctx context.Context, checked Checked, file string, drain time.Duration, stderr io.Writer, signals <-chan os.Signal, ready func()) error {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	out := newLines(stderr)
+	defer out.Close()
+	f, isFile := stderr.(*os.File)
+	h := &house{Checked: checked}
+	h.log = newLogger(out, checked.Level, checked.Log.Format, isFile && isTerminal(f))
+
+	public, operators, err := h.listeners()
+	if err != nil {
+		return err
+	}
+	defer public.Close()
+	if operators != nil {
+		defer operators.Close()
+	}
+	if h.store, err = openStore(ctx, checked, checked.Path, nil, h.log); err != nil {
+		return err
+	}
+	defer h.store.Close()
+	act := store.Act{Actor: "system", Reason: "configuration"}
+	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); err != nil {
+		return badConfig("take another id", "clients: %v", err)
+	}
+	return h.serve(ctx, public, operators, serving{linger: lingering, drain: drain, signals: signals, ready: func() {
+		h.announce(file, public, operators)
+		out.Start()
+		ready()
+	}})
+}
+
+// listeners opens what is configured. operators is nil when it is off.
+func (h *house) listeners() (public, operators net.Listener, err error) {
+	if public, err = listen(h.HTTP.Listen, "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
+		return nil, nil, err
+	}
+	if h.TLS != nil {
+		h.TLS.NextProtos = []string{"h2", "http/1.1"}
+		public = tls.NewListener(public, h.TLS)
+	}
+	if h.Operator.Listen == "off" {
+		return public, nil, nil
+	}
+	if operators, err = listen(h.Operator.Listen, "grantkeeper serve --operator-listen 127.0.0.1:9001"); err != nil {
+		public.Close()
+		return nil, nil, err
+	}
+	return public, operators, nil
+}
+
+// announce is the start line. It warns where the contract is left.
+func (h *house) announce(file string, public, operators net.Listener) {
+	v := thisVersion()
+	at := "off"
+	if operators != nil {
+		at = operators.Addr().String()
+	}
+	h.log.Info("started", "version", v.Version, "commit", v.Commit, "go", v.Go, "schema", v.Schema,
+		"listen", public.Addr().String(), "tls", h.TLS != nil, "operator", at, "operator_api", h.Password != "",
+		"base_urls", h.Hosts.List(), "config", file)
+	for _, n := range h.Networks {
+		h.log.Warn("a network has more than the contract's rate limits", "cidr", n.CIDR.String(), "multiple", n.Multiple)
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// version is the release; a release build sets it with -ldflags.
+var version = "0.1.0"
+
+func thisVersion() operator.Version {
+	return operator.Version{Version: version, Commit: commit(), Go: runtime.Version(), Schema: store.SchemaVersion}
+}
+
+// commit is what the binary was built from, or "unknown".
+func commit() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	revision, changed := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision" && len(s.Value) >= 12:
+			revision = s.Value[:12]
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+changes"
+		}
+	}
+	return revision + changed
+}
+
+func versionCommand(g *global) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "version",
+		Short: "Say what this binary is",
+		Example: `  grantkeeper version
+  grantkeeper version --json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v := thisVersion()
+			if g.json {
+				return json.NewEncoder(c.OutOrStdout()).Encode(v)
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "grantkeeper %s  commit %s  %s  schema %d\n", v.Version, v.Commit, v.Go, v.Schema)
+			return err
+		},
+	}
+	return c
+}
