@@ -24,6 +24,19 @@ func TestPageRoundTrip(t *testing.T) {
 	}
 }
 
+// What an earlier release put into a page is still good, so nobody's open page
+// dies by an upgrade, and nodes of two releases work side by side.
+func TestPagesOfEarlierReleases(t *testing.T) {
+	r := ring(t, 1)
+	got, _, ok := r.OpenPage("authorize", "1.vmuCJCg0Roi82-KgIfSi63hXQfSuleWY9ejRL7H9M3hq7BI")
+	if !ok || string(got) != "request" {
+		t.Errorf("page opened as %q, %t", got, ok)
+	}
+	if got, want := r.FormToken("cookie"), "1.KFVSQG1cow1nZ1rZOoeW5ikF"; got != want {
+		t.Errorf("form token %s, and before %s", got, want)
+	}
+}
+
 // What is sealed for one purpose cannot be opened for another.
 func TestPurposesDoNotMix(t *testing.T) {
 	r := ring(t, 1)
@@ -45,8 +58,14 @@ func TestPurposesDoNotMix(t *testing.T) {
 // out or added, line ends that base64 would skip, another way to write the
 // number of the key.
 func TestChangedPage(t *testing.T) {
-	r := ring(t, 1, 2)
-	sealed := r.SealPage("authorize", []byte("request"))
+	for _, plain := range []string{"request", "a request", "8 bytes."} { // the text ends in each way that base64 has
+		changedPage(t, ring(t, 1, 2), plain)
+	}
+}
+
+func changedPage(t *testing.T, r *Ring, plain string) {
+	t.Helper()
+	sealed := r.SealPage("authorize", []byte(plain))
 	text := strings.TrimPrefix(sealed, "1.")
 	changed := []string{
 		"", ".", "1", "1.", text, "." + text, "2." + text, "3." + text, "01." + text, "+1." + text, " 1." + text, "1 ." + text, "-1." + text,
