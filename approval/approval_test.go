@@ -61,6 +61,13 @@ func TestVerdictNames(t *testing.T) {
 	}
 }
 
+// Phases are written into rows as numbers.
+func TestPhases(t *testing.T) {
+	if CodeIssued != 1 || Live != 2 || Ended != 3 {
+		t.Errorf("phases %d, %d, %d, want 1, 2, 3", CodeIssued, Live, Ended)
+	}
+}
+
 // At shows what no row says yet, and writes nothing.
 func TestAt(t *testing.T) {
 	end := after(CodeLifetime)
