@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// Fault is a refusal that the caller is told about. Any other error is ours:
+// logged once, and told to no one.
+type Fault struct {
+	Status      int    `json:"-"`
+	Code        string `json:"error"`
+	Description string `json:"error_description,omitempty"`
+	Reason      string `json:"reason,omitempty"` // of a 403, in words for the person (decision B3)
+}
+
+func (f *Fault) Error() string {
+	if f.Reason != "" {
+		return f.Reason
+	}
+	return f.Description
+}
+
+var (
+	errNoPath      = &Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}
+	errNoObject    = &Fault{Status: 404, Code: "not_found", Description: "There is no such object in this organization."}
+	errMethod      = &Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes GET."}
+	errLimited     = &Fault{Status: 429, Code: "rate_limited", Description: "The organization has used up its requests for now. Retry-After says in how many seconds the next one is answered."}
+	errUnavailable = &Fault{Status: 503, Code: "temporarily_unavailable", Description: "The server cannot check credentials now. Try again."}
+	errInternal    = &Fault{Status: 500, Code: "server_error", Description: "Something went wrong here. It is in the log under the reference."}
+)
+
+// Forbidden is what the grant set does not allow. The reason names the role;
+// the code is never insufficient_scope, on which clients loop (decision B3).
+func Forbidden(reason string) *Fault {
+	return &Fault{Status: 403, Code: "forbidden", Reason: reason}
+}
+
+func badRequest(description string) *Fault {
+	return &Fault{Status: 400, Code: "invalid_request", Description: description}
+}
+
+// Header values that every answer has. They are assigned, not set, because
+// this is the hot path; nobody may write to them.
+var (
+	jsonType = []string{"application/json"}
+	noStore  = []string{"no-store"} // decision M6
+	anyone   = []string{"*"}        // decision M5: without credentials, so harmless
+	exposed  = []string{"WWW-Authenticate, Retry-After, MCP-Protocol-Version"}
+	allowGet = []string{"GET, HEAD"}
+
+	preflightMethods = []string{"GET, HEAD, POST, PUT, PATCH, DELETE"}
+	preflightHeaders = []string{"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, " +
+		"Mcp-Method, Mcp-Name, Last-Event-ID, X-Auth-Token"}
+	preflightAge = []string{"3600"} // seconds
+)
+
+func setHeaders(h http.Header) {
+	h["Cache-Control"] = noStore
+	h["Access-Control-Allow-Origin"] = anyone
+	h["Access-Control-Expose-Headers"] = exposed
+}
+
+// preflight answers a browser's question whether a page may call. It carries
+// no credential, so it comes before the check and is not counted (decision
+// M5). Any other OPTIONS request is a request like every other.
+func preflight(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h := w.Header()
+	h["Access-Control-Allow-Methods"] = preflightMethods
+	h["Access-Control-Allow-Headers"] = preflightHeaders
+	h["Access-Control-Max-Age"] = preflightAge
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// get answers a GET or HEAD with the JSON that ask gives, any other method with
+// 405.
+func (s *Server) get(w http.ResponseWriter, r *http.Request, a Actor, ask func(*http.Request, Actor) ([]byte, error)) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header()["Allow"] = allowGet
+		s.fail(w, r, errMethod)
+		return
+	}
+	body, err := ask(r, a)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.Header()["Content-Type"] = jsonType
+	w.Write(body)
+}
+
+// unauthorized answers 401 (spec 5.7). What was wrong with a token is not told
+// apart beyond what its holder can see by itself.
+func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, legacy bool, why Result) {
+	metadata := ""
+	if !legacy {
+		metadata = metadataURL(s.Base(r), r.URL.Path)
+	}
+	w.Header().Set("WWW-Authenticate", challenge(s.Service, metadata, why != Missing))
+	f := &Fault{Status: 401, Code: "invalid_token"}
+	switch {
+	case why == Missing && legacy:
+		f.Code, f.Description = "unauthorized", "Send an API key in the header X-Auth-Token."
+	case why == Missing:
+		f.Code, f.Description = "unauthorized", "Send an access token in the header Authorization: Bearer."
+	case why == WrongHeader && legacy:
+		f.Description = "API v3 and v4 take one API key, in the header X-Auth-Token, and no OAuth token."
+	case why == WrongHeader:
+		f.Description = "Send one credential: an access token in Authorization: Bearer, or an API key in X-Auth-Token."
+	case why == WrongKind:
+		f.Description = "This is not an access token. Refresh tokens and authorization codes go to the token endpoint."
+	default:
+		f.Description = "The credential has expired, was revoked, or was not given here."
+	}
+	s.fail(w, r, f)
+}
+
+// fail answers an error. What is not a Fault is told as little of as possible.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var f *Fault
+	switch {
+	case errors.As(err, &f):
+	case errors.Is(err, store.ErrNotFound):
+		f = errNoObject
+	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		w.Header().Set("Retry-After", "2")
+		f = errUnavailable
+	default:
+		s.logError(w, r, err)
+		f = errInternal
+	}
+	f.Answer(w)
+}
+
+// Answer writes the refusal as JSON, with the request's ID to quote.
+func (f *Fault) Answer(w http.ResponseWriter) {
+	body, err := json.Marshal(struct {
+		*Fault
+		Reference string `json:"reference,omitempty"`
+	}{f, w.Header().Get("X-Request-Id")})
+	if err != nil {
+		panic(err) // strings are always JSON
+	}
+	w.Header()["Content-Type"] = jsonType
+	w.WriteHeader(f.Status)
+	w.Write(body)
+}
+
+func (s *Server) logError(w http.ResponseWriter, r *http.Request, err error) {
+	if s.Log != nil {
+		s.Log.ErrorContext(r.Context(), "api", "request_id", w.Header().Get("X-Request-Id"), "err", err)
+	}
+}

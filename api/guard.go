@@ -1,0 +1,225 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// Actor is who a request acts for, and what it may do. The zero Actor is
+// nobody and may do nothing.
+type Actor struct {
+	Person       string       // ID
+	Organization string       // ID: the only one that the request can touch
+	Client       string       // client ID; empty when an API key was sent
+	Approval     approval.ID  // zero when an API key was sent
+	Grant        grantset.Set // as the person chose it; of an API key Everything
+
+	// What the grant set leaves of the person's rights at this moment
+	// (decision P6). Ask it before touching anything.
+	grantset.Authority
+}
+
+type actorKey struct{}
+
+// ActorFrom gives the actor of a request that passed the guard.
+func ActorFrom(ctx context.Context) Actor {
+	a, _ := ctx.Value(actorKey{}).(Actor)
+	return a
+}
+
+// WithActor gives a context that acts for a.
+func WithActor(ctx context.Context, a Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+func withActor(r *http.Request, a Actor) *http.Request {
+	return r.WithContext(WithActor(r.Context(), a))
+}
+
+// Guard lets a request through to next when it carries a good access token or
+// API key, and its organization has requests left; next finds the actor with
+// [ActorFrom]. The check comes before anything else looks at the request
+// (decision B1). All other requests are answered here.
+func (s *Server) Guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		setHeaders(w.Header())
+		if preflight(w, r) {
+			return
+		}
+		if a, ok := s.admit(w, r, false); ok {
+			next.ServeHTTP(w, withActor(r, a))
+		}
+	})
+}
+
+// Result is how a check went.
+type Result string
+
+const (
+	Valid       Result = "valid"
+	Missing     Result = "missing"      // no credential was sent
+	Expired     Result = "expired"      // an access token whose 30 minutes are over
+	Revoked     Result = "revoked"      // an access token whose approval has ended
+	Unknown     Result = "unknown"      // nothing that this server gave
+	WrongKind   Result = "wrong_kind"   // a refresh token or a code
+	WrongHeader Result = "wrong_header" // an OAuth token where none is taken, or two credentials
+	Unavailable Result = "unavailable"  // the database cannot answer now
+)
+
+// errRefused stands for every result that is answered with 401.
+var errRefused = errors.New("credential refused")
+
+// admit checks and counts a request, or answers it. legacy is API v3 and v4,
+// which take API keys alone (decision B1).
+func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Actor, bool) {
+	a, result, err := s.check(r, legacy)
+	if s.Checked != nil {
+		s.Checked(result)
+	}
+	switch {
+	case errors.Is(err, errRefused):
+		s.unauthorized(w, r, legacy, result)
+		return Actor{}, false
+	case err != nil:
+		s.fail(w, r, err)
+		return Actor{}, false
+	case !s.count(w, r, a.Organization):
+		return Actor{}, false
+	}
+	if a.Client != "" {
+		s.Store.Used(a.Approval)
+	}
+	return a, true
+}
+
+// check finds out who a request acts for. The headers alone are read: never
+// the query, never the body, never a cookie (decision B4).
+func (s *Server) check(r *http.Request, legacy bool) (Actor, Result, error) {
+	bearer, key := r.Header["Authorization"], r.Header["X-Auth-Token"]
+	switch {
+	case len(bearer)+len(key) > 1:
+		return Actor{}, WrongHeader, errRefused
+	case len(key) == 1 && key[0] != "":
+		return s.checkKey(r.Context(), key[0])
+	case len(bearer) == 0 || legacy && bearer[0] == "":
+		return Actor{}, Missing, errRefused
+	case legacy:
+		return Actor{}, WrongHeader, errRefused
+	}
+	text, result := bearerToken(bearer[0])
+	if text == "" {
+		return Actor{}, result, errRefused
+	}
+	return s.checkToken(r.Context(), text)
+}
+
+// bearerToken takes the token out of an Authorization header (RFC 6750 section
+// 2.1). Another scheme, or the scheme without a token, is no credential of
+// ours: RFC 6750 section 3 wants no error code then.
+func bearerToken(header string) (text string, why Result) {
+	scheme, rest, _ := strings.Cut(header, " ")
+	rest = strings.TrimLeft(rest, " ")
+	switch {
+	case !strings.EqualFold(scheme, "Bearer") || rest == "":
+		return "", Missing
+	case !isB64Token(rest):
+		return "", Unknown
+	}
+	return rest, Valid
+}
+
+// isB64Token reports whether s is one token and nothing else (RFC 9110 section
+// 11.2, token68).
+func isB64Token(s string) bool {
+	s = strings.TrimRight(s, "=")
+	for i := range len(s) {
+		c := s[i]
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+/", c) >= 0) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// checkToken believes nothing before the tag is right, so a stranger's string
+// costs no query.
+func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, error) {
+	claim, ok := s.Ring.Read(token.Access, text)
+	if !ok {
+		if s.Ring.Looks(token.Refresh, text) || s.Ring.Looks(token.Code, text) {
+			return Actor{}, WrongKind, errRefused
+		}
+		return Actor{}, Unknown, errRefused
+	}
+	standing := s.Store.Check
+	if s.standing != nil {
+		standing = s.standing
+	}
+	access, err := standing(ctx, claim.Handle.ID())
+	if errors.Is(err, store.ErrNotFound) {
+		return Actor{}, Revoked, errRefused
+	} else if err != nil {
+		return Actor{}, Unavailable, err
+	}
+	now, given := s.Store.Now(), &access.Approval
+	if !given.Accepts(access.Standing, claim.Generation, claim.Time, now) {
+		if now.Unix() >= claim.Time {
+			return Actor{}, Expired, errRefused
+		}
+		return Actor{}, Revoked, errRefused
+	}
+	return Actor{
+		Person: given.Person, Organization: given.Organization, Client: given.Client,
+		Approval: given.ID, Grant: given.Grant, Authority: given.Grant.Narrow(access.Member),
+	}, Valid, nil
+}
+
+// checkKey takes an API key, which acts as its person in its organization
+// (decision B6). An OAuth token in its header is refused unread (spec 5.5).
+func (s *Server) checkKey(ctx context.Context, key string) (Actor, Result, error) {
+	if s.Ring.Looks(token.Access, key) || s.Ring.Looks(token.Refresh, key) || s.Ring.Looks(token.Code, key) {
+		return Actor{}, WrongHeader, errRefused
+	}
+	member, err := s.Store.APIKey(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return Actor{}, Unknown, errRefused
+	} else if err != nil {
+		return Actor{}, Unavailable, err
+	}
+	all := grantset.Set{Kind: grantset.Everything}
+	return Actor{
+		Person: member.Person, Organization: member.Organization,
+		Grant: all, Authority: all.Narrow(member),
+	}, Valid, nil
+}
+
+// count takes one of the organization's requests, or answers 429. It stands
+// behind the check, so that no stranger can use an organization's limit up
+// (decision B6).
+func (s *Server) count(w http.ResponseWriter, r *http.Request, organization string) bool {
+	n := 0
+	if s.LimitOf != nil {
+		n = s.LimitOf(organization)
+	}
+	now := s.Store.Now()
+	ok, wait := false, time.Duration(0)
+	if n > 0 {
+		ok, wait = s.Limit.AllowUpTo(organization, n, now)
+	} else {
+		ok, wait = s.Limit.Allow(organization, now)
+	}
+	if !ok {
+		w.Header().Set("Retry-After", limit.RetryAfter(wait))
+		s.fail(w, r, errLimited)
+	}
+	return ok
+}

@@ -1,0 +1,285 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// Named is a person or an organization, where a name says enough.
+type Named struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Role is a role as the actor sees it. Access is "none", "read" or "change":
+// what the actor may do through it, which is never more than "none" for a role
+// that its person does not fill.
+type Role struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Circle string `json:"circle"` // ID
+	Access string `json:"access" jsonschema:"what may be done through this role: none, read or change"`
+}
+
+// RoleOfAll is a role among all of the organization's.
+type RoleOfAll struct {
+	Role
+	CircleName string   `json:"circle_name"`
+	Fillers    []string `json:"fillers" jsonschema:"IDs of the people who fill this role"`
+}
+
+// Circle is a circle of the organization.
+type Circle struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Parent string `json:"parent,omitempty"` // ID; none at the root
+}
+
+// Grant is what the person chose to give (spec 2.4), as it stands now.
+type Grant struct {
+	Kind          string `json:"kind" jsonschema:"roles, everything or organization"`
+	Words         string `json:"words" jsonschema:"the choice in words"`
+	PersonalItems bool   `json:"personal_items" jsonschema:"whether the person's own tensions, actions, projects and notes are part of it"`
+	Administers   bool   `json:"administers" jsonschema:"whether circles, roles, fillers and members may be changed"`
+}
+
+// Me says who the actor is and what it may do. Roles are those that the person
+// fills, by ID.
+type Me struct {
+	Person       Named  `json:"person"`
+	Organization Named  `json:"organization"`
+	Client       string `json:"client_id,omitempty"` // none when an API key was sent
+	Grant        Grant  `json:"grant"`
+	Roles        []Role `json:"roles"`
+}
+
+// A Page is a part of a list. Next is what to send as after for the part
+// behind it; empty at the end.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next" jsonschema:"send this as after to get what follows; empty at the end"`
+}
+
+// Me answers GET /api/v5/me.
+func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
+	if err := mayRead(a); err != nil {
+		return Me{}, err
+	}
+	person, err := s.Store.Person(ctx, a.Person)
+	if err != nil {
+		return Me{}, err
+	}
+	organization, err := s.Store.Organization(ctx, a.Organization)
+	if err != nil {
+		return Me{}, err
+	}
+	filled := a.Member().Roles()
+	roles := make([]Role, len(filled))
+	for i, r := range filled {
+		roles[i] = a.role(r)
+	}
+	return Me{
+		Person:       Named{person.ID, person.Name},
+		Organization: Named{organization.ID, organization.Name},
+		Client:       a.Client,
+		Grant: Grant{
+			Kind: string(a.Grant.Kind), Words: words(a, roles),
+			PersonalItems: a.MayRead(org.Item{Organization: a.Organization, Person: a.Person}),
+			Administers:   a.MayAdminister(),
+		},
+		Roles: roles,
+	}, nil
+}
+
+// mayRead refuses an authority that gives not even what every member sees.
+func mayRead(a Actor) error {
+	if a.MayReadOrganization() {
+		return nil
+	}
+	return Forbidden("This approval gives nothing in the organization.")
+}
+
+func (a Actor) role(r org.Role) Role {
+	return Role{r.ID, r.Name, r.Circle, a.Acts(r.ID)}
+}
+
+// words says the grant set as the person reads it on the consent page. roles
+// are those that the person fills.
+func words(a Actor, roles []Role) string {
+	switch a.Grant.Kind {
+	case grantset.Everything:
+		return "Everything I can access"
+	case grantset.Organization:
+		if a.MayAdminister() {
+			return "Everything in this organization"
+		}
+		return "Everything in this organization, as far as the person, who is not an admin now, may reach"
+	}
+	var b strings.Builder
+	b.WriteString("Only selected roles: ")
+	n := 0
+	for _, r := range roles {
+		if r.Access == "none" {
+			continue
+		}
+		if n++; n > 1 {
+			b.WriteString(", ")
+		}
+		b.WriteString(r.Name)
+		b.WriteString(" (")
+		b.WriteString(r.Access)
+		b.WriteByte(')')
+	}
+	if n == 0 {
+		b.WriteString("none now")
+	}
+	if a.Grant.Personal {
+		b.WriteString("; and personal items")
+	}
+	return b.String()
+}
+
+// People answers GET /api/v5/people: everybody in the actor's organization
+// whose account is active. So a page may have fewer items than the limit.
+func (s *Server) People(ctx context.Context, a Actor, after string, limit int) (Page[Named], error) {
+	if err := mayRead(a); err != nil {
+		return Page[Named]{}, err
+	}
+	after, err := s.openCursor("people", a, after)
+	if err != nil {
+		return Page[Named]{}, err
+	}
+	people, next, err := s.Store.People(ctx, store.PeopleFilter{Organization: a.Organization, After: after, Limit: limit})
+	if err != nil {
+		return Page[Named]{}, err
+	}
+	items := make([]Named, 0, len(people))
+	for _, p := range people {
+		if p.Active {
+			items = append(items, Named{p.ID, p.Name})
+		}
+	}
+	return Page[Named]{items, s.sealCursor("people", a, next)}, nil
+}
+
+// Person answers GET /api/v5/people/{id}. Who is not in the actor's
+// organization is unknown, whether or not they exist.
+func (s *Server) Person(ctx context.Context, a Actor, id string) (Named, error) {
+	if err := mayRead(a); err != nil {
+		return Named{}, err
+	}
+	if _, err := s.Store.Member(ctx, id, a.Organization); err != nil {
+		return Named{}, err
+	}
+	p, err := s.Store.Person(ctx, id)
+	return Named{p.ID, p.Name}, err
+}
+
+// Circles answers GET /api/v5/circles, by ID.
+func (s *Server) Circles(ctx context.Context, a Actor, after string, limit int) (Page[Circle], error) {
+	all, err := s.allCircles(ctx, a)
+	if err != nil {
+		return Page[Circle]{}, err
+	}
+	return cut(s, "circles", a, all, func(c Circle) string { return c.ID }, after, limit)
+}
+
+// Circle answers GET /api/v5/circles/{id}.
+func (s *Server) Circle(ctx context.Context, a Actor, id string) (Circle, error) {
+	all, err := s.allCircles(ctx, a)
+	if err != nil {
+		return Circle{}, err
+	}
+	return find(all, func(c Circle) string { return c.ID }, id)
+}
+
+func (s *Server) allCircles(ctx context.Context, a Actor) ([]Circle, error) {
+	if err := mayRead(a); err != nil {
+		return nil, err
+	}
+	circles, err := s.Store.Circles(ctx, a.Organization)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Circle, len(circles))
+	for i, c := range circles {
+		all[i] = Circle{c.ID, c.Name, c.Parent}
+	}
+	return all, nil
+}
+
+// Roles answers GET /api/v5/roles, by ID: all roles of the organization, which
+// every member may see, each with what the actor may do through it.
+func (s *Server) Roles(ctx context.Context, a Actor, after string, limit int) (Page[RoleOfAll], error) {
+	all, err := s.allRoles(ctx, a)
+	if err != nil {
+		return Page[RoleOfAll]{}, err
+	}
+	return cut(s, "roles", a, all, func(r RoleOfAll) string { return r.ID }, after, limit)
+}
+
+// Role answers GET /api/v5/roles/{id}.
+func (s *Server) Role(ctx context.Context, a Actor, id string) (RoleOfAll, error) {
+	all, err := s.allRoles(ctx, a)
+	if err != nil {
+		return RoleOfAll{}, err
+	}
+	return find(all, func(r RoleOfAll) string { return r.ID }, id)
+}
+
+func (s *Server) allRoles(ctx context.Context, a Actor) ([]RoleOfAll, error) {
+	if err := mayRead(a); err != nil {
+		return nil, err
+	}
+	circles, err := s.Store.Circles(ctx, a.Organization)
+	if err != nil {
+		return nil, err
+	}
+	roles, err := s.Store.Roles(ctx, a.Organization)
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]string, len(circles))
+	for _, c := range circles {
+		names[c.ID] = c.Name
+	}
+	all := make([]RoleOfAll, len(roles))
+	for i, r := range roles {
+		all[i] = RoleOfAll{a.role(r.Role), names[r.Circle], r.Fillers}
+		if r.Fillers == nil {
+			all[i].Fillers = []string{} // never null
+		}
+	}
+	return all, nil
+}
+
+func find[T any](all []T, id func(T) string, wanted string) (T, error) {
+	i := slices.IndexFunc(all, func(t T) bool { return id(t) == wanted })
+	if i < 0 {
+		var none T
+		return none, errNoObject
+	}
+	return all[i], nil
+}
+
+// one makes the handler of an object's path. What cannot be an ID is unknown
+// without a question to the store, which would take an email for a person.
+func one[T any](id string, ask func(context.Context, Actor, string) (T, error)) func(*http.Request, Actor) ([]byte, error) {
+	return func(r *http.Request, a Actor) ([]byte, error) {
+		if org.CheckID(id) != nil {
+			return nil, errNoObject
+		}
+		object, err := ask(r.Context(), a, id)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(object)
+	}
+}
