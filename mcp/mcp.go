@@ -1,0 +1,191 @@
+// Package mcp is API v5's MCP endpoint, on the official Go SDK, behind api's
+// guard (decision B5). It is stateless: a request says everything, no session
+// ID is issued, and one that is sent is ignored.
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// maxBody is the greatest body of a request, in bytes (decision L5).
+const maxBody = 64 << 10
+
+// maxBatch is how many messages a batch may hold. Revision 2025-03-26 alone
+// has batches, and gives no bound.
+const maxBatch = 16
+
+// Server is the MCP endpoint. Its fields do not change once it answers.
+type Server struct {
+	API     *api.Server  // answers what the tools ask
+	Service string       // the service's name, as clients show it
+	Version string       // of this program
+	Log     *slog.Logger // nil discards
+}
+
+// Handler serves the endpoint to requests that carry an actor: it belongs
+// behind [api.Server.Guard], or in the MCP field of an api.Server.
+func (s *Server) Handler() http.Handler {
+	server := s.server()
+	streamable := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server }, &sdk.StreamableHTTPOptions{
+		Stateless:    true,
+		JSONResponse: true,
+		// Which hosts are believed is decided before (decision M2). The SDK's
+		// own rule would refuse every request that a proxy on this machine
+		// passes on under the service's name.
+		DisableLocalhostProtection:   true,
+		PropagateRequestCancellation: true,
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost { // decision B5: there is no stream to GET and no session to DELETE
+			w.Header().Set("Allow", http.MethodPost)
+			(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "The MCP endpoint takes POST."}).Answer(w)
+			return
+		}
+		if f := checkBody(w, r); f != nil {
+			f.Answer(w)
+			return
+		}
+		streamable.ServeHTTP(&noStore{w}, r)
+	})
+}
+
+// checkBody refuses what is too long, not JSON, or a batch of too many
+// messages: their calls would all run at once, and count once toward the
+// organization's limit. The body is read, and put back.
+func checkBody(w http.ResponseWriter, r *http.Request) *api.Fault {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return &api.Fault{Status: 413, Code: "invalid_request", Description: fmt.Sprintf("A body has at most %d bytes.", maxBody)}
+	case err != nil:
+		return &api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."}
+	}
+	if !json.Valid(body) { // so that the SDK's reader cannot see another batch in it than this one
+		return &api.Fault{Status: 400, Code: "invalid_request", Description: "The body is not JSON."}
+	}
+	var batch []json.RawMessage
+	if json.Unmarshal(body, &batch) == nil && len(batch) > maxBatch {
+		return &api.Fault{Status: 400, Code: "invalid_request", Description: fmt.Sprintf("A batch has at most %d messages.", maxBatch)}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return nil
+}
+
+// server makes the one SDK server that all requests share: what differs
+// between them is the actor, and that comes with the request's context.
+func (s *Server) server() *sdk.Server {
+	server := sdk.NewServer(&sdk.Implementation{Name: s.Service, Version: s.Version}, &sdk.ServerOptions{
+		Instructions: "Acts for one person in one organization of " + s.Service + ", within what that person approved. " +
+			"Call whoami to learn for whom and how far.",
+		// No list ever changes and nothing is sent by itself, so nothing can
+		// be subscribed to: no stream outlives the token that opened it.
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+	})
+	sdk.AddTool(server, &sdk.Tool{
+		Name:        "whoami",
+		Title:       "Who am I",
+		Description: "The person and the organization that this connection acts for, what the person approved, and the roles that the person fills, each with the access that was given: none, read or change.",
+		Annotations: readOnly("Who am I"),
+	}, tool(s, func(ctx context.Context, a api.Actor, _ struct{}) (api.Me, error) {
+		return s.API.Me(ctx, a)
+	}))
+	sdk.AddTool(server, &sdk.Tool{
+		Name:        "list_roles",
+		Title:       "List roles",
+		Description: "All roles of the organization by ID, with their circle, who fills them, and what may be done through each: none, read or change.",
+		Annotations: readOnly("List roles"),
+	}, tool(s, s.listRoles))
+	server.AddReceivingMiddleware(s.outlive)
+	return server
+}
+
+func readOnly(title string) *sdk.ToolAnnotations {
+	no := false
+	return &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
+}
+
+type pageIn struct {
+	After string `json:"after,omitempty" jsonschema:"next of the page before, to get what follows"`
+	Limit int    `json:"limit,omitempty" jsonschema:"how many roles to give, at most 200; 100 when left out"`
+}
+
+func (s *Server) listRoles(ctx context.Context, a api.Actor, in pageIn) (api.Page[api.RoleOfAll], error) {
+	switch {
+	case in.Limit == 0:
+		in.Limit = api.DefaultPage
+	case in.Limit < 0 || in.Limit > api.MaxPage:
+		return api.Page[api.RoleOfAll]{}, fmt.Errorf("limit is a number from 1 to %d", api.MaxPage)
+	}
+	return s.API.Roles(ctx, a, in.After, in.Limit)
+}
+
+// tool gives a tool the actor of its request. A refusal, what the grant set
+// does not allow above all, is a result with isError and the reason (decision
+// B3): the assistant should read it, not its transport.
+func tool[In, Out any](s *Server, ask func(context.Context, api.Actor, In) (Out, error)) sdk.ToolHandlerFor[In, Out] {
+	return func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
+		out, err := ask(ctx, api.ActorFrom(ctx), in)
+		var told *api.Fault
+		switch {
+		case err == nil, errors.As(err, &told):
+			return nil, out, err
+		case errors.Is(err, store.ErrUnavailable):
+			return nil, out, errors.New("the server cannot answer now; try again")
+		}
+		s.logger().ErrorContext(ctx, "mcp", "err", err)
+		return nil, out, errors.New("something went wrong in the server; try again")
+	}
+}
+
+// outlive turns a panic into an error: the SDK runs methods in goroutines of
+// its own, where one would end the whole process.
+func (s *Server) outlive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (result sdk.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.logger().ErrorContext(ctx, "mcp", "method", method, "panic", p, "stack", string(debug.Stack()))
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		return next(ctx, method, r)
+	}
+}
+
+func (s *Server) logger() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}
+
+// noStore keeps answers about somebody out of caches (decision M6), where the
+// SDK would let them in and ask each time.
+type noStore struct{ http.ResponseWriter }
+
+func (w *noStore) WriteHeader(status int) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *noStore) Write(b []byte) (int, error) {
+	w.Header().Set("Cache-Control", "no-store")
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach what can flush.
+func (w *noStore) Unwrap() http.ResponseWriter { return w.ResponseWriter }
