@@ -140,6 +140,52 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// decision L5: 64 KiB and not one byte more, whether or not the request says
+// how long it is.
+func TestBodySize(t *testing.T) {
+	d := open(t)
+	id := d.registered()
+	pad := func(body, with string, size int) string { return body + strings.Repeat(with, size-len(body)) }
+	for _, length := range []string{"said", "not said"} {
+		send := func(path, body string) int {
+			r := request("POST", path, body)
+			if length == "not said" {
+				r.ContentLength = -1
+			}
+			return d.send(r).Code
+		}
+		_, code := d.approved(id)
+		for _, tt := range []struct {
+			path, body, padding string
+			status              int
+		}{
+			{"/oauth/token", exchangeForm(id, code).Encode(), "&", 200},
+			{"/oauth/revoke", revokeForm(id, "x").Encode(), "&", 200},
+			{"/oauth/register", `{"redirect_uris":["https://client.example/cb"]}`, " ", 201},
+		} {
+			if got := send(tt.path, pad(tt.body, tt.padding, 64<<10+1)); got != 400 {
+				t.Errorf("%s with one byte too many, length %s: %d, want 400", tt.path, length, got)
+			}
+			if got := send(tt.path, pad(tt.body, tt.padding, 64<<10)); got != tt.status {
+				t.Errorf("%s with 64 KiB, length %s: %d, want %d", tt.path, length, got, tt.status)
+			}
+		}
+	}
+	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/register"} {
+		r := request("POST", path, "x")
+		r.ContentLength, r.Body = 64<<10+1, io.NopCloser(unread{t})
+		d.send(r)
+	}
+}
+
+// unread is a body that nobody may touch.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("a body that is too large was read")
+	return 0, io.EOF
+}
+
 // brokenBody ends before it should.
 type brokenBody struct{ io.Reader }
 

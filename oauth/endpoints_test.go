@@ -131,7 +131,11 @@ func TestCORS(t *testing.T) {
 		request("POST", "/oauth/revoke", "token=x"), // the last that the limit lets through
 		request("POST", "/oauth/revoke", "token=x"), // 429
 	} {
+		r.Header.Set("Origin", "https://web.example")
 		w := d.send(r)
+		if w.Code == http.StatusNoContent {
+			t.Errorf("%s %s was taken for a preflight", r.Method, r.URL)
+		}
 		if got := w.Header().Get("Access-Control-Allow-Origin"); got != "*" {
 			t.Errorf("%s %s: %d: Access-Control-Allow-Origin: %q", r.Method, r.URL, w.Code, got)
 		}
@@ -312,7 +316,7 @@ func TestErrorsOfOurOwn(t *testing.T) {
 	if e := readRefusal(t, w); !strings.HasSuffix(e.Description, "reference r-42") || strings.Contains(e.Description, "table") {
 		t.Errorf("description %q", e.Description)
 	}
-	if log := d.log.String(); strings.Count(log, "\n") != 1 ||
+	if log := d.log.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "level=ERROR") ||
 		!strings.Contains(log, "table approval is locked") || !strings.Contains(log, "request_id=r-42") {
 		t.Errorf("log %q", log)
 	}

@@ -190,8 +190,8 @@ func isMedia(r *http.Request, want string) bool {
 // buffers hold bodies until they have been read.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// readBody appends at most limit bytes of the body to b, and says what is
-// wrong with it, or "".
+// readBody appends the body to b, and says what is wrong with it, or "". One
+// that says by itself that it has more than limit bytes is not read at all.
 func readBody(r *http.Request, limit int, b []byte) (body []byte, fault string) {
 	for _, coding := range r.Header["Content-Encoding"] {
 		if coding != "" && !strings.EqualFold(coding, "identity") {
@@ -206,7 +206,7 @@ func readBody(r *http.Request, limit int, b []byte) (body []byte, fault string) 
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
 		}
-		n, err := r.Body.Read(b[len(b):min(cap(b), limit+1)])
+		n, err := r.Body.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
 		switch {
 		case len(b) > limit:

@@ -62,6 +62,8 @@ func TestParseRefuses(t *testing.T) {
 		{"a parameter twice, then empty", "code=a&code", twice + "code"},
 		{"a parameter twice, once escaped", "code=a&%63ode=b", twice + "code"},
 		{"a broken escape", "code=%zz", badText},
+		{"an escape with one digit", "code=%4z", badText},
+		{"an escape whose second digit alone is one", "code=%z4", badText},
 		{"an escape with a sign", "code=%+1", badText},
 		{"half an escape at the end", "code=%4", badText},
 		{"a percent sign at the end", "code=100%", badText},

@@ -61,6 +61,9 @@ func TestRegister(t *testing.T) {
 				t.Errorf("client_id %v was given twice", id)
 			}
 			ids[id] = true
+			if strings.Contains(tt.body, "?b=c&d=") && !strings.Contains(w.Body.String(), "?b=c&d=%2f") {
+				t.Errorf("not as it was written: %s", w.Body)
+			}
 			want := registration(tt.want)
 			want["client_id"] = id
 			if !reflect.DeepEqual(got, want) {
