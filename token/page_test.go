@@ -216,16 +216,26 @@ func TestPurposesHaveTheirOwnKeys(t *testing.T) {
 	}
 }
 
-// Outside bytes open a page only when the ring wrote them so.
+// Outside bytes that open a page are its only spelling, and so are those that
+// are taken for a form token.
 func FuzzOpenPage(f *testing.F) {
 	r := ring(f, 1, 2)
-	sealed := r.SealPage("authorize", []byte("request"))
-	for _, s := range []string{sealed, "", ".", "1.", "2." + sealed[2:], sealed + "\n", "1.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", r.FormToken("cookie")} {
+	const sealed = "1.vmuCJCg0Roi82-KgIfSi63hXQfSuleWY9ejRL7H9M3hq7BI"
+	for _, s := range []string{sealed, "", ".", "1.", "2." + sealed[2:], sealed + "\n", sealed[:20] + "\r\n" + sealed[20:], sealed + "=", "1.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", r.FormToken("cookie")} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if plain, key, ok := r.OpenPage("authorize", s); ok && (s != sealed || string(plain) != "request" || key != 1) {
-			t.Fatalf("%q opened as %q, key %d", s, plain, key)
+		if plain, key, ok := r.OpenPage("authorize", s); ok {
+			number, text, _ := strings.Cut(s, ".")
+			raw, err := base64.RawURLEncoding.DecodeString(text)
+			if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || fmt.Sprint(key) != number {
+				t.Fatalf("two spellings of one page: %q", s)
+			}
+			if string(plain) == "request" && len(s) != len(sealed) {
+				t.Fatalf("%q opened as %q", s, plain)
+			}
+		} else if plain != nil || key != 0 {
+			t.Fatalf("%q refused, and yet %q, key %d", s, plain, key)
 		}
 		if r.CheckFormToken("cookie", s) && s != r.FormToken("cookie") {
 			t.Fatalf("two spellings of one form token: %q", s)
