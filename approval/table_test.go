@@ -234,6 +234,7 @@ func TestRefusalsMoveNothing(t *testing.T) {
 		{"refresh token ahead, another client", live(3), stand, Refresh("c2", 4, 8, soon), WrongClient, next},
 		{"refresh token of a never exchanged approval, another client", issued(), stand, Refresh("c2", 1, 8, soon), WrongClient, right},
 		{"generation 0 of a never exchanged approval", issued(), stand, Refresh("c1", 0, 8, soon), Over, right},
+		{"a generation that no token has, never exchanged", issued(), stand, Refresh("c1", -1, 8, soon), Over, right},
 		{"refresh token of an ended approval", over(), stand, Refresh("c1", 3, 8, soon), Over, nil},
 		{"used refresh token of an ended approval", over(), stand, Refresh("c1", 2, 8, soon), Over, nil},
 		{"refresh token ahead of an ended approval", over(), stand, Refresh("c1", 4, 8, soon), Over, nil},
