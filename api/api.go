@@ -36,20 +36,21 @@ type Server struct {
 
 // Handler serves everything under /api. It routes by itself, because
 // http.ServeMux answers an unclean path with a redirect, and here is never one
-// (decision B5).
+// (decision B5). It notes the route in the request's Pattern, as that does.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header())
 		path := r.URL.Path
+		r.Pattern = pattern(path)
 		switch {
 		case preflight(w, r):
 		case below(path, v5Path):
 			if a, ok := s.admit(w, r, false); ok {
-				s.v5(w, r, a, path[len(v5Path):])
+				s.v5(w, r, a, path)
 			}
 		case below(path, "/api/v3"), below(path, "/api/v4"):
 			if a, ok := s.admit(w, r, true); ok {
-				s.legacy(w, r, a, path[len("/api/v3"):])
+				s.legacy(w, r, a)
 			}
 		default:
 			s.fail(w, r, errNoPath)
@@ -57,43 +58,54 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// v5 answers the reference API; path is what follows /api/v5.
-func (s *Server) v5(w http.ResponseWriter, r *http.Request, a Actor, path string) {
+// pattern is the route of a path. Those with {id} take what is one segment.
+func pattern(path string) string {
 	switch path {
-	case "/me": // GET /api/v5/me
+	case "/api/v5/me", "/api/v5/people", "/api/v5/circles", "/api/v5/roles", mcpPath, "/api/v4/me", "/api/v3/me":
+		return path
+	}
+	for _, of := range []string{"/api/v5/people/{id}", "/api/v5/circles/{id}", "/api/v5/roles/{id}"} {
+		if id, ok := strings.CutPrefix(path, strings.TrimSuffix(of, "{id}")); ok && id != "" && !strings.Contains(id, "/") {
+			return of
+		}
+	}
+	return "/api/"
+}
+
+// v5 answers the reference API.
+func (s *Server) v5(w http.ResponseWriter, r *http.Request, a Actor, path string) {
+	id := path[strings.LastIndexByte(path, '/')+1:]
+	switch r.Pattern {
+	case "/api/v5/me":
 		s.get(w, r, a, s.me)
-	case "/people": // GET /api/v5/people
+	case "/api/v5/people":
 		s.get(w, r, a, list(s.People))
-	case "/circles": // GET /api/v5/circles
+	case "/api/v5/people/{id}":
+		s.get(w, r, a, one(id, s.Person))
+	case "/api/v5/circles":
 		s.get(w, r, a, list(s.Circles))
-	case "/roles": // GET /api/v5/roles
+	case "/api/v5/circles/{id}":
+		s.get(w, r, a, one(id, s.Circle))
+	case "/api/v5/roles":
 		s.get(w, r, a, list(s.Roles))
-	case "/mcp": // POST /api/v5/mcp
+	case "/api/v5/roles/{id}":
+		s.get(w, r, a, one(id, s.Role))
+	case mcpPath:
 		if s.MCP == nil {
 			s.fail(w, r, errNoPath)
 			return
 		}
 		s.MCP.ServeHTTP(w, withActor(r, a))
 	default:
-		collection, id, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		switch {
-		case ok && collection == "people": // GET /api/v5/people/{id}
-			s.get(w, r, a, one(id, s.Person))
-		case ok && collection == "circles": // GET /api/v5/circles/{id}
-			s.get(w, r, a, one(id, s.Circle))
-		case ok && collection == "roles": // GET /api/v5/roles/{id}
-			s.get(w, r, a, one(id, s.Role))
-		default:
-			s.fail(w, r, errNoPath)
-		}
+		s.fail(w, r, errNoPath)
 	}
 }
 
 // legacy answers API v3 and v4, where API keys alone work (decision B6).
-func (s *Server) legacy(w http.ResponseWriter, r *http.Request, a Actor, path string) {
-	if path != "/me" { // GET /api/v3/me, GET /api/v4/me
+func (s *Server) legacy(w http.ResponseWriter, r *http.Request, a Actor) {
+	if r.Pattern == "/api/" {
 		s.fail(w, r, errNoPath)
 		return
 	}
-	s.get(w, r, a, s.me)
+	s.get(w, r, a, s.me) // /api/v4/me, /api/v3/me
 }

@@ -147,3 +147,15 @@ func TestBearerToken(t *testing.T) {
 		})
 	}
 }
+
+func TestOddIDsReachNoStore(t *testing.T) {
+	for _, id := range []string{"", "a/b", "tor@nordlys.example", "\x00", "é", strings.Repeat("a", 65)} {
+		ask := one(id, func(context.Context, Actor, string) (Named, error) {
+			t.Errorf("%q was asked for", id)
+			return Named{}, nil
+		})
+		if _, err := ask(httptest.NewRequest("GET", "/", nil), Actor{}); err != errNoObject {
+			t.Errorf("%q: got %v", id, err)
+		}
+	}
+}

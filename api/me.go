@@ -69,7 +69,7 @@ func (r *Role) append(b []byte) []byte {
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		switch c := s[i]; {
-		case c < ' ', c >= 0x7f, c == '"', c == '\\', c == '<', c == '>', c == '&':
+		case c < ' ', c >= 0x80, c == '"', c == '\\', c == '<', c == '>', c == '&':
 			quoted, err := json.Marshal(s)
 			if err != nil {
 				panic(err) // strings are always JSON

@@ -11,6 +11,7 @@ func FuzzMe(f *testing.F) {
 	f.Add("ada", "Ada", "treasurer", "Treasurer", true)
 	f.Add("", "", "", "", false)
 	f.Add(`"`, `\`, "<b>&", "神\u2028", false)
+	f.Add("\x80", "\x7f", "\u007f", "\u0080", true)
 	f.Add("\x00\x1f\x7f", "\xff", "é", "a\nb", true)
 	f.Fuzz(func(t *testing.T, id, name, role, words string, yes bool) {
 		m := Me{

@@ -270,7 +270,7 @@ func find[T any](all []T, id func(T) string, wanted string) (T, error) {
 }
 
 // one makes the handler of an object's path. What cannot be an ID is unknown
-// without a question to the store, which would take an email for a person.
+// without a question to the store.
 func one[T any](id string, ask func(context.Context, Actor, string) (T, error)) func(*http.Request, Actor) ([]byte, error) {
 	return func(r *http.Request, a Actor) ([]byte, error) {
 		if org.CheckID(id) != nil {

@@ -190,6 +190,19 @@ func TestRoleNobodyFills(t *testing.T) {
 	}
 }
 
+// Whoever is deactivated is gone from the list and by ID alike.
+func TestInactivePerson(t *testing.T) {
+	h := newHouse(t)
+	x := h.live("ada", "nordlys", everything)
+	if err := h.store.SetActive(t.Context(), "tor", false, store.Act{Actor: "operator"}); err != nil {
+		t.Fatal(err)
+	}
+	wantStatus(t, h.get("/api/v5/people/tor", x.access), 404, "")
+	if got := h.get("/api/v5/people", x.access).Body.String(); strings.Contains(got, "tor") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestNotFound(t *testing.T) {
 	h := newHouse(t)
 	h.server.MCP = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("MCP was asked at %s", r.URL) })
@@ -355,6 +368,22 @@ func TestForbidden(t *testing.T) {
 	} {
 		if fault, ok := ask().(*api.Fault); !ok || fault.Status != 403 {
 			t.Errorf("%s: %v", name, ask())
+		}
+	}
+}
+
+// The route, for the log: what the path matched, and never the path.
+func TestPattern(t *testing.T) {
+	h := newHouse(t)
+	for path, want := range map[string]string{
+		"/api/v5/me": "/api/v5/me", "/api/v5/mcp": "/api/v5/mcp", "/api/v3/me": "/api/v3/me", "/api/v5/roles": "/api/v5/roles",
+		"/api/v5/roles/host": "/api/v5/roles/{id}", "/api/v5/people/x?y=z": "/api/v5/people/{id}",
+		"/api/v5/roles/": "/api/", "/api/v5/roles/a/b": "/api/", "/api/v5/secret": "/api/", "/api/": "/api/",
+	} {
+		r := httptest.NewRequest("GET", base+path, nil)
+		h.handler.ServeHTTP(httptest.NewRecorder(), r)
+		if r.Pattern != want {
+			t.Errorf("%s: got %q, want %q", path, r.Pattern, want)
 		}
 	}
 }
