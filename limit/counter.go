@@ -74,7 +74,7 @@ func newCounter[K comparable](l Limit, room int, keep func(K) K, wider func(K, l
 }
 
 // ask says how many of n requests k has left, and if none how long to wait. With
-// take, one of them is taken, and left is what remains after that.
+// take, it takes one of them.
 func (c *counter[K]) ask(k K, n int, now time.Time, take bool) (left int, wait time.Duration) {
 	if n < 1 {
 		return 0, c.limit.Window.Truncate(time.Second)
@@ -82,7 +82,7 @@ func (c *counter[K]) ask(k K, n int, now time.Time, take bool) (left int, wait t
 	given := c.since(now)
 	s := &c.shards[maphash.Comparable(c.seed, k)%shards]
 	left, wait, tidy := c.askShard(s, k, n, given, take)
-	if tidy || c.size.Load() >= c.room {
+	if tidy {
 		c.tidy(given)
 	}
 	return left, wait
@@ -111,7 +111,6 @@ func (c *counter[K]) settle(t *table[K], e *entry[K], older []int64, n int, at, 
 	if over < 0 {
 		if take {
 			t.push(e, at)
-			over++
 		}
 		return -over, 0
 	}
@@ -146,20 +145,21 @@ func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given 
 			t.expire(&t.entries[found[l]], at)
 		}
 	}
-	// What the levels from here on may have counted for k until bound: a level's own
-	// entry that is not young has counted everything of k for a window.
-	older := func(from level, bound int64) (times []int64) {
+	// What the levels from here on may have counted for k until its entry began: an
+	// entry that is not young has counted everything of k for a window, and nobody
+	// wider has. Rounding may have put a time a tick after the beginning.
+	older := func(from level, began int64) (times []int64) {
 		for l := from; l <= widest; l++ {
 			if found[l] == 0 {
 				continue
 			}
 			t := &c.shared[l]
 			e := &t.entries[found[l]]
-			times = t.appendTimes(times, e, bound)
+			times = t.appendTimes(times, e, began+t.tick)
 			if !e.young {
 				break
 			}
-			bound = min(bound, t.nth(e, 0))
+			began = min(began, t.nth(e, 0))
 		}
 		slices.Sort(times)
 		return times

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -142,6 +143,49 @@ func TestI11_NoLiveEntryIsEvictedByStrangers(t *testing.T) {
 	refused(t, w, addr("192.0.2.200"), after(600)) // its neighbours use up what strangers there have
 }
 
+func TestI11_ChunksAreGivenBack(t *testing.T) {
+	w := NewAddresses(Token, nil)
+	chunks := func() (n int) {
+		for i := range w.c.shards {
+			n += len(w.c.shards[i].chunks)
+		}
+		return n
+	}
+	for i := range 1000 {
+		let(t, w, stranger(i), 300, noon)
+	}
+	if got := chunks(); got < 40_000 {
+		t.Fatalf("%d chunks for 300,000 requests", got)
+	}
+	for i := range 20_000 { // all thousand stay, with 20 requests each
+		let(t, w, stranger(i%1000), 1, after(600))
+	}
+	if got := chunks(); got > 13_000 {
+		t.Errorf("%d chunks for 20,000 requests", got)
+	}
+	sound(t, w.c)
+}
+
+func TestI11_EntriesAreGivenBack(t *testing.T) {
+	w := NewAddresses(Token, nil)
+	entries := func() (n int) {
+		for i := range w.c.shards {
+			n += len(w.c.shards[i].entries)
+		}
+		return n
+	}
+	for i := range 100_000 {
+		w.Allow(stranger(i), noon)
+	}
+	for i := range 300_000 {
+		w.Allow(stranger(i%1000), after(600))
+	}
+	if got := entries(); got > 64*65 {
+		t.Errorf("room for %d entries is kept for 1,000 addresses", got)
+	}
+	sound(t, w.c)
+}
+
 func TestI11_OldEntriesGo(t *testing.T) {
 	const room = 2000
 	w := newAddresses(Authorize, nil, room)
@@ -179,6 +223,20 @@ func TestNamesAreBounded(t *testing.T) {
 			t.Errorf("account %d has %d left, want 4", i, got)
 		}
 	}
+}
+
+func TestANameKeepsNothingElse(t *testing.T) {
+	before := heap()
+	w := NewNames(API)
+	for i := range 500 {
+		body := strings.Repeat(fmt.Sprintf("%08d", i), 8000)
+		w.Allow(body[:8], noon)
+		w.Allow(body, noon)
+	}
+	if got := heap() - before; got > 1000*1000 {
+		t.Errorf("%d bytes for a thousand names", got)
+	}
+	runtime.KeepAlive(w)
 }
 
 func TestAllowAllocatesNothing(t *testing.T) {

@@ -85,6 +85,7 @@ func walk(t *testing.T, history []byte) {
 		}
 		follow(t, w, m, netip.AddrFrom4([4]byte{192, 0, 2, rest[0] % 4}), now)
 	}
+	sound(t, w.c)
 }
 
 func FuzzAgainstTheModel(f *testing.F) {
@@ -143,7 +144,7 @@ func TestAnyWindow(t *testing.T) {
 // A neighbourhood too small for its strangers: no address ever gets more than N in any window, those
 // who were there first get exactly the model's answers, and what is remembered stays within bounds.
 func crowd(t *testing.T, history []byte) {
-	const room, window = 8, 40 * time.Second
+	const room, window = 6, 40 * time.Second
 	l := Limit{N: 6, Window: window}
 	w, m := newAddresses(l, nil, room), newModel(l)
 	resident := addr("192.0.2.1")
@@ -152,26 +153,29 @@ func crowd(t *testing.T, history []byte) {
 	m.allow(resident, l.N, now)
 	passed := map[netip.Addr][]time.Time{}
 	for rest := history; len(rest) >= 2; rest = rest[2:] {
-		now = now.Add(time.Duration(rest[0]%16) * time.Second / 8)
+		now = now.Add(time.Duration(rest[0]%16) * time.Second / 4)
 		// The resident is never away for a whole window, and never refused for as long.
 		held := m.let[resident]
 		away := now.Sub(held[len(held)-1])
-		if rest[0] >= 0xfa && away < window/4 {
+		if rest[0] >= 0xf0 && away < window/4 {
 			now = now.Add(window / 2)
 		} else if away > window/4 || away > window/12 && rest[0]&0x40 != 0 {
 			follow(t, w, m, resident, now)
 		}
 		b := rest[1]
-		a := netip.AddrFrom4([4]byte{192, 0, 2 + b>>6, 2 + b&0x0f})
+		a := netip.AddrFrom4([4]byte{192, 0, 2 + b>>6, 2 + b&3})
 		if b&0x30 == 0x30 {
-			a = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, b >> 6 & 1, 5: b & 1, 7: b >> 1})
+			a = netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, b >> 6 & 1, 5: b & 1, 7: b >> 1 & 3})
 		}
-		left := w.Remaining(a, now)
-		ok, wait := w.Allow(a, now)
-		if ok && left == 0 || !ok && (wait < time.Second || wait > window) {
-			t.Fatalf("%s: %d left, then %v, wait %s", a, left, ok, wait)
-		}
-		if ok {
+		for range 1 + b>>2&3 {
+			left := w.Remaining(a, now)
+			ok, wait := w.Allow(a, now)
+			if ok && left == 0 || !ok && (wait < time.Second || wait > window) {
+				t.Fatalf("%s: %d left, then %v, wait %s", a, left, ok, wait)
+			}
+			if !ok {
+				continue
+			}
 			key := Key(a).Addr()
 			passed[key] = append(passed[key], now)
 			if k := len(passed[key]) - 1 - l.N; k >= 0 && now.Sub(passed[key][k]) < window {
@@ -180,6 +184,49 @@ func crowd(t *testing.T, history []byte) {
 		}
 	}
 	bounded(t, w.c, room)
+	sound(t, w.c)
+}
+
+// sound wants every entry and every chunk to be in use or free, and nothing lost between.
+func sound[K comparable](t *testing.T, c *counter[K]) {
+	t.Helper()
+	for i := range c.shards {
+		soundTable(t, &c.shards[i].table)
+	}
+	soundTable(t, &c.shared[wide])
+	soundTable(t, &c.shared[widest])
+}
+
+func soundTable[K comparable](t *testing.T, table *table[K]) {
+	t.Helper()
+	used, chunks := 0, 0
+	for i, e := range table.entries {
+		if !e.used {
+			continue
+		}
+		used++
+		ring := 0
+		for c := e.tail; e.tail != 0 && (ring == 0 || c != e.tail); c = table.chunks[c].next {
+			ring++
+		}
+		if ring != e.chunks() || table.index[e.key] != uint32(i) {
+			t.Fatalf("entry %+v has %d chunks, want %d, and is found at %d", e, ring, e.chunks(), table.index[e.key])
+		}
+		chunks += ring
+	}
+	freeEntries, freeChunks := 0, 0
+	for i := table.freeEntry; i != 0; i = table.entries[i].tail {
+		freeEntries++
+	}
+	for i := table.freeChunk; i != 0; i = table.chunks[i].next {
+		freeChunks++
+	}
+	if used != len(table.index) || used+freeEntries != max(len(table.entries)-1, 0) {
+		t.Fatalf("%d entries: %d used, %d found, %d free", len(table.entries), used, len(table.index), freeEntries)
+	}
+	if chunks != table.inUse || chunks+freeChunks != max(len(table.chunks)-1, 0) {
+		t.Fatalf("%d chunks: %d used, %d noted, %d free", len(table.chunks), chunks, table.inUse, freeChunks)
+	}
 }
 
 func bounded[K comparable](t *testing.T, c *counter[K], room int) {

@@ -33,7 +33,7 @@ func from(peer string, lines ...string) *http.Request {
 }
 
 func TestClientAddr(t *testing.T) {
-	p := believe(t, "10.0.0.0/24", "2001:db8:ffff::/48", "127.0.0.1")
+	p := believe(t, "10.0.0.0/24", "2001:db8:ffff::/48", "127.0.0.1", "::ffff:10.9.0.1")
 	const list, fwd = "X-Forwarded-For: ", "Forwarded: "
 	for _, c := range []struct {
 		name  string
@@ -54,6 +54,7 @@ func TestClientAddr(t *testing.T) {
 		{"I-04 proxy is IPv4-mapped", "[::ffff:10.0.0.4]:1", []string{list + "203.0.113.9"}, "203.0.113.9"},
 		{"I-04 proxy is IPv6", "[2001:db8:ffff::1]:1", []string{list + "203.0.113.9"}, "203.0.113.9"},
 		{"I-04 proxy is a single address", "127.0.0.1:1", []string{list + "203.0.113.9"}, "203.0.113.9"},
+		{"I-04 proxy is a single address, IPv4-mapped", "10.9.0.1:1", []string{list + "203.0.113.9"}, "203.0.113.9"},
 		{"I-04 zone", proxy, []string{list + "fe80::1%eth0"}, "fe80::1"},
 		{"I-04 port", proxy, []string{list + "203.0.113.9:51000"}, "203.0.113.9"},
 		{"I-04 IPv6 and port", proxy, []string{list + "[2001:db8::9]:51000"}, "2001:db8::9"},
@@ -86,6 +87,7 @@ func TestClientAddr(t *testing.T) {
 		{"I-05 broken port", proxy, []string{list + "203.0.113.9:8 0"}, "10.0.0.4"},
 		{"I-05 broken port after the bracket", proxy, []string{list + "[2001:db8::9]:"}, "10.0.0.4"},
 		{"I-05 Forwarded empty", proxy, []string{fwd}, "10.0.0.4"},
+		{"I-05 Forwarded broken on the right", proxy, []string{fwd + "for=1.1.1.1", fwd + `for="`}, "10.0.0.4"},
 		{"I-05 Forwarded unknown", proxy, []string{fwd + "for=1.1.1.1, for=unknown"}, "10.0.0.4"},
 		{"I-05 Forwarded hidden", proxy, []string{fwd + "for=_gazonk"}, "10.0.0.4"},
 		{"I-05 Forwarded without for", proxy, []string{fwd + "for=1.1.1.1, proto=https"}, "10.0.0.4"},
@@ -96,6 +98,7 @@ func TestClientAddr(t *testing.T) {
 		{"I-05 Forwarded quotation swallowed", proxy, []string{fwd + `for=1.1.1.1;x=", for="[2001:db8::9]"`}, "10.0.0.4"},
 		{"I-05 Forwarded space in value", proxy, []string{fwd + `for=1.1.1.1 x`}, "10.0.0.4"},
 		{"I-05 Forwarded quote in value", proxy, []string{fwd + `for=203.0.113.9;host=a"b"`}, "10.0.0.4"},
+		{"I-05 Forwarded more after the quotation", proxy, []string{fwd + `for="203.0.113.9"x`}, "10.0.0.4"},
 		{"I-05 Forwarded no name", proxy, []string{fwd + `for=203.0.113.9;=a`}, "10.0.0.4"},
 		{"I-05 Forwarded no value", proxy, []string{fwd + `for=203.0.113.9;a=`}, "10.0.0.4"},
 		{"I-05 Forwarded no equals", proxy, []string{fwd + `for=203.0.113.9;a`}, "10.0.0.4"},

@@ -193,12 +193,22 @@ func (t *table[K]) time(e *entry[K], stamp uint32) int64 {
 
 // appendTimes appends the times up to bound, oldest first.
 func (t *table[K]) appendTimes(times []int64, e *entry[K], bound int64) []int64 {
-	for k := range int(e.n) {
-		at := t.nth(e, k)
+	c, off := uint32(0), e.off
+	if e.n > 1 {
+		c = t.chunks[e.tail].next
+	}
+	for left := e.n; left > 0; left-- {
+		at := e.last
+		if left > 1 {
+			at = t.time(e, t.chunks[c].stamps[off])
+		}
 		if at > bound {
 			break
 		}
 		times = append(times, at)
+		if off++; off == perChunk {
+			c, off = t.chunks[c].next, 0
+		}
 	}
 	return times
 }
