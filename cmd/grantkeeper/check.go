@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -204,7 +206,18 @@ type Hosts struct {
 	in    []string          // {base} of each, in order
 	names []string          // without port
 	dev   bool              // every loopback name and address, on any port, is believed
+	seen  *seenHosts        // under dev; nil remembers nothing
 }
+
+// seenHosts remembers the {base} of hosts that were asked for under dev,
+// because to read one takes longer than many an answer.
+type seenHosts struct {
+	bases sync.Map // string to string
+	count atomic.Int32
+}
+
+// maxSeenHosts bounds what strangers can have remembered.
+const maxSeenHosts = 100
 
 // ParseHosts reads base URLs: https, or http for a loopback host, and nothing
 // but a host and perhaps a port after that. Two with one host are refused.
@@ -318,9 +331,23 @@ func (h Hosts) Base(host string) string {
 		return base
 	}
 	if h.dev {
-		return devBase(strings.ToLower(host))
+		return h.devBase(host)
 	}
 	return h.bases[strings.ToLower(host)]
+}
+
+func (h Hosts) devBase(host string) string {
+	if h.seen == nil {
+		return devBase(strings.ToLower(host))
+	}
+	if base, ok := h.seen.bases.Load(host); ok {
+		return base.(string)
+	}
+	base := devBase(strings.ToLower(host))
+	if base != "" && h.seen.count.Add(1) <= maxSeenHosts {
+		h.seen.bases.Store(host, base)
+	}
+	return base
 }
 
 // devBase believes every loopback name and address, on any port.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -99,7 +98,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	}
 	log := newLines(stderr)
 	defer log.Close()
-	checked, logger, err := devChecked(o, log, stderr)
+	checked, err := devChecked(o)
 	if err != nil {
 		return err
 	}
@@ -115,7 +114,9 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	defer public.Close()
 	defer operators.Close()
 
-	h := &house{Checked: checked, log: logger}
+	h := &house{Checked: checked}
+	f, isFile := stderr.(*os.File)
+	h.log, h.requests = newLogger(log, checked.Level, checked.Log.Format, isFile && isTerminal(f))
 	if err := h.openDev(ctx, o, public); err != nil {
 		return err
 	}
@@ -144,22 +145,21 @@ func loopbackListen(address string) bool {
 
 // devChecked is the configuration of dev. Every loopback name and address is
 // believed, on any port (decision M2).
-func devChecked(o devOptions, log, stderr io.Writer) (Checked, *slog.Logger, error) {
+func devChecked(o devOptions) (Checked, error) {
 	c := Checked{Config: Defaults(), Password: demoPassword}
-	c.Hosts = Hosts{dev: true, names: []string{"localhost", "127.0.0.1"}}
+	c.Hosts = Hosts{dev: true, seen: new(seenHosts), names: []string{"localhost", "127.0.0.1"}}
 	c.Log = LogConfig{Level: o.logLevel, Format: o.logFormat}
 	if err := c.checkLog(); err != nil {
-		return Checked{}, nil, err
+		return Checked{}, err
 	}
 	key, err := devKey(o.data)
 	if err != nil {
-		return Checked{}, nil, err
+		return Checked{}, err
 	}
 	if c.Ring, err = token.NewRing(c.Service.TokenPrefix, key[0].Number, key...); err != nil {
-		return Checked{}, nil, badConfig("", "secret key: %v", err)
+		return Checked{}, badConfig("", "secret key: %v", err)
 	}
-	f, ok := stderr.(*os.File)
-	return c, newLogger(log, c.Level, c.Log.Format, ok && isTerminal(f)), nil
+	return c, nil
 }
 
 // devKey gives the key in the folder, which is made when there is none. In
@@ -205,7 +205,7 @@ func (h *house) openDev(ctx context.Context, o devOptions, public net.Listener) 
 	}
 	// A database that was moved to the future goes on from there: time would
 	// stand still otherwise (decision T12).
-	if ahead := h.store.Now().Sub(time.Now()); ahead > time.Second {
+	if ahead := time.Until(h.store.Now()); ahead > time.Second {
 		offset.Store(int64(ahead))
 	}
 	h.advance = h.advancing(&offset)

@@ -72,6 +72,25 @@ type exchange struct {
 	Answer  string
 }
 
+// RequestLines and AnswerLines are for showing: they wrap on small screens and
+// keep their indentation.
+func (e exchange) RequestLines() []string { return shown(e.Request) }
+
+// AnswerLines are the answer's.
+func (e exchange) AnswerLines() []string { return shown(e.Answer) }
+
+// Long tells an answer that is folded at first.
+func (e exchange) Long() bool { return strings.Count(e.Answer, "\n") > 12 }
+
+func shown(text string) []string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i, line := range all {
+		rest := strings.TrimLeft(line, " ")
+		all[i] = strings.Repeat("\u00a0", len(line)-len(rest)) + rest
+	}
+	return all
+}
+
 func newDevClient(address string, log *slog.Logger) *devClient {
 	d := &devClient{address: address, log: log}
 	dialer := &net.Dialer{Timeout: 5 * time.Second}

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -41,6 +41,7 @@ type house struct {
 	Checked
 	store    *store.Store
 	log      *slog.Logger
+	requests io.Writer // as newLogger gives it
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
 
@@ -90,7 +91,7 @@ func (h *house) public() http.Handler {
 	if h.dev != nil {
 		doors.dev = h.dev.handler(pages)
 	}
-	return &Gate{Next: doors, Base: h.Hosts.Base, Address: h.Proxies.ClientAddr, Log: h.log, Draining: &h.draining}
+	return &Gate{Next: doors, Base: h.Hosts.Base, Address: h.Proxies.ClientAddr, Log: h.log, JSON: h.requests, Draining: &h.draining}
 }
 
 // dispatch sends each path to its door.
@@ -124,7 +125,7 @@ func (h *house) operators() http.Handler {
 		Draining: h.draining.Load, HashPassword: consent.Hash, Advance: h.advance,
 	}
 	// No proxy is believed here: the peer is the operator.
-	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log}
+	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}
 }
 
 // server gives one listener's server its bounds.
@@ -190,11 +191,15 @@ type serving struct {
 // A second signal ends it at once. The error then says how it ended.
 func (h *house) serve(ctx context.Context, public, operators net.Listener, s serving) error {
 	failed := make(chan error, 2)
-	servers := []*http.Server{h.server(h.public())}
-	go func() { failed <- servers[0].Serve(public) }()
+	var servers []*http.Server
+	listen := func(l net.Listener, handler http.Handler) {
+		server := h.server(handler)
+		servers = append(servers, server)
+		go func() { failed <- server.Serve(l) }()
+	}
+	listen(public, h.public())
 	if operators != nil {
-		servers = append(servers, h.server(h.operators()))
-		go func() { failed <- servers[1].Serve(operators) }()
+		listen(operators, h.operators())
 	}
 	sweepCtx, stopSweeping := context.WithCancel(ctx)
 	swept := make(chan struct{})
@@ -264,17 +269,4 @@ func interrupted(by os.Signal) error {
 		return &exitError{code: exitTerminate, what: "terminated"}
 	}
 	return &exitError{code: exitInterrupt, what: "interrupted"}
-}
-
-// peer is a listener's address as a URL can have it: the loopback address
-// where it listens on every one.
-func peer(l net.Listener) string {
-	ap, err := netip.ParseAddrPort(l.Addr().String())
-	if err == nil && ap.Addr().IsUnspecified() {
-		ap = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), ap.Port())
-	}
-	if err != nil {
-		return l.Addr().String()
-	}
-	return ap.String()
 }

@@ -37,7 +37,11 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	var e *exitError
 	if !errors.As(err, &e) { // cobra's own: a command or argument that there is not
-		e = &exitError{exitUse, err.Error(), "see: grantkeeper --help"}
+		what, proposal, _ := strings.Cut(err.Error(), "\n\nDid you mean this?")
+		e = &exitError{exitUse, what, "see: grantkeeper --help"}
+		if names := strings.Fields(proposal); len(names) > 0 {
+			e.hint = "did you mean: grantkeeper " + names[0]
+		}
 	}
 	fmt.Fprintln(stderr, e.what)
 	if e.hint != "" {

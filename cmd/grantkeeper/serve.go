@@ -69,7 +69,7 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 	defer out.Close()
 	f, isFile := stderr.(*os.File)
 	h := &house{Checked: checked}
-	h.log = newLogger(out, checked.Level, checked.Log.Format, isFile && isTerminal(f))
+	h.log, h.requests = newLogger(out, checked.Level, checked.Log.Format, isFile && isTerminal(f))
 
 	public, operators, err := h.listeners()
 	if err != nil {

@@ -107,10 +107,7 @@ func list(v string) []string {
 
 // fileKeys are all keys that a file may have.
 func fileKeys() []string {
-	keys := []string{
-		"clients", "clients.id", "clients.name", "clients.redirect_uris",
-		"limiter.networks", "limiter.networks.cidr", "limiter.networks.multiple",
-	}
+	var keys []string
 	tables := map[string]bool{"limiter": true}
 	for _, s := range settings {
 		keys = append(keys, s.key)
@@ -118,6 +115,8 @@ func fileKeys() []string {
 			tables[table] = true
 		}
 	}
+	keys = append(keys, "clients", "clients.id", "clients.name", "clients.redirect_uris",
+		"limiter.networks", "limiter.networks.cidr", "limiter.networks.multiple")
 	return append(keys, slices.Sorted(maps.Keys(tables))...)
 }
 
@@ -174,11 +173,13 @@ func (s setting) fromEnvironment(env map[string]string) (value, name string, sen
 	return strings.TrimSpace(string(b)), s.env + "_FILE", true, nil
 }
 
-// didYouMean names the known name that is nearest to a wrong one.
+// didYouMean names the known name that is nearest to a wrong one, which may
+// stand in the wrong table.
 func didYouMean(wrong string, known []string) string {
-	best, at := "", len(wrong)/2+2
+	last := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
+	best, at := "", len(last(wrong))/2+2
 	for _, k := range known {
-		if d := distance(wrong, k); d < at {
+		if d := min(distance(wrong, k), 1+distance(last(wrong), last(k))); d < at {
 			best, at = k, d
 		}
 	}

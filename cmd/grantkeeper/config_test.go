@@ -1,0 +1,413 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// refused gives the error of a command as it is printed, and its exit code.
+func refused(t *testing.T, err error) (text string, code int) {
+	t.Helper()
+	var e *exitError
+	if !errors.As(err, &e) {
+		t.Fatalf("not refused with an exit code: %v", err)
+	}
+	return e.what + "\n" + e.hint, e.code
+}
+
+// write writes a file of a test and gives its name.
+func write(t *testing.T, name, text string, mode os.FileMode) string {
+	t.Helper()
+	at := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(at, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(at, mode); err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestFaultsOfTheFileNameTheLine(t *testing.T) {
+	for _, tt := range []struct{ name, text, want, hint string }{
+		{"unknown key", "base_urls = []\n\n[http]\nlisten = \":1\"\ntrusted_proxy = []\n", ":5: unknown setting http.trusted_proxy", "did you mean http.trusted_proxies?"},
+		{"unknown key at the top", "# c\nbaseurls = []\n", ":2: unknown setting baseurls", "did you mean base_urls?"},
+		{"unknown table", "\n[operators]\nlisten = \":1\"\n", ":2: unknown setting operators", "did you mean operator?"},
+		{"unknown key of a client", "[[clients]]\nid = \"x\"\nredirect_uri = \"y\"\n", ":3: unknown setting clients.redirect_uri", "did you mean clients.redirect_uris?"},
+		{"unknown key of a network", "[limiter]\nnetworks = [{cidr = \"192.0.2.0/24\", multiples = 2}]\n", ":2: unknown setting limiter.", "did you mean limiter.networks.multiple?"},
+		{"in no table", "listen = \":1\"\n", ":1: unknown setting listen", "did you mean http.listen?"},
+		{"nothing like it", "xyzzy = 1\n", ":1: unknown setting xyzzy", "known are: base_urls"},
+		{"later", "[approvals]\nend_unused_after = \"90d\"\n", ":1: approvals is not supported by this build", ""},
+		{"later", "[database]\nauto_migrate = true\n", ":2: database.auto_migrate is not supported by this build", ""},
+		{"wrong type", "\nbase_urls = \"https://a.example\"\n", ":2: ", ""},
+		{"wrong duration", "[session]\n\nidle = \"soon\"\n", ":3: ", ""},
+		{"wrong rate", "[api]\nrate_limit = \"3000\"\n", ":2: ", ""},
+		{"not TOML", "a = 1\nb = = 2\n", ":2: ", ""},
+		{"twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"\n", ":3: ", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := write(t, "x.toml", tt.text, 0o644)
+			_, err := Load(file, nil, nil)
+			text, code := refused(t, err)
+			if code != 3 || !strings.Contains(text, file+tt.want) || !strings.Contains(text, tt.hint) {
+				t.Errorf("code %d, %q; want %q and %q", code, text, tt.want, tt.hint)
+			}
+		})
+	}
+}
+
+func TestUnknownVariablesAreRefused(t *testing.T) {
+	for _, tt := range []struct{ variable, hint string }{
+		{"GRANTKEEPER_BASE_URL", "did you mean GRANTKEEPER_BASE_URLS?"},
+		{"GRANTKEEPER_LISTN", "did you mean GRANTKEEPER_LISTEN?"},
+		{"GRANTKEEPER_OPERATOR_PASSWORD", "did you mean GRANTKEEPER_OPERATOR_PASSWORD_FILE?"},
+		{"GRANTKEEPER_LIMITER_URL_FILE", "unset"},
+	} {
+		_, err := Load("", []string{"PATH=/bin", tt.variable + "=x"}, nil)
+		text, code := refused(t, err)
+		if code != 3 || !strings.Contains(text, tt.variable) || !strings.Contains(text, tt.hint) {
+			t.Errorf("%s: code %d, %q", tt.variable, code, text)
+		}
+	}
+	if _, err := Load("", []string{"GRANTKEEPER_LISTN=", "XGRANTKEEPER_LISTN=x", "GRANTKEEPERX=x"}, nil); err != nil {
+		t.Errorf("variables that are empty or not ours: %v", err)
+	}
+	secret := write(t, "url", "sqlite:///a.db\n", 0o600)
+	_, err := Load("", []string{"GRANTKEEPER_DATABASE_URL=sqlite:///b.db", "GRANTKEEPER_DATABASE_URL_FILE=" + secret}, nil)
+	if _, code := refused(t, err); code != 3 {
+		t.Errorf("both forms: code %d", code)
+	}
+	l, err := Load("", []string{"GRANTKEEPER_DATABASE_URL_FILE=" + secret}, nil)
+	if err != nil || l.Database.URL != "sqlite:///a.db" {
+		t.Errorf("_FILE: %q, %v", l.Database.URL, err)
+	}
+	_, err = Load("", []string{"GRANTKEEPER_SESSION_IDLE=soon"}, nil)
+	if text, code := refused(t, err); code != 3 || !strings.Contains(text, "GRANTKEEPER_SESSION_IDLE") {
+		t.Errorf("bad value: code %d, %q", code, text)
+	}
+}
+
+// A flag wins over the environment, that over the file, that over the default.
+func TestOriginsInOrder(t *testing.T) {
+	file := write(t, "x.toml", "base_urls = [\"https://file.example\"]\n[http]\nlisten = \"1.1.1.1:1\"\n[service]\nname = \"File\"\n[log]\nlevel = \"warn\"\n", 0o644)
+	env := []string{"GRANTKEEPER_LISTEN=2.2.2.2:2", "GRANTKEEPER_SERVICE_NAME=Environment", "GRANTKEEPER_TRUSTED_PROXIES=10.0.0.1, 10.0.0.2"}
+	flags := map[string]string{"http.listen": "3.3.3.3:3"}
+	for _, named := range []struct {
+		flag string
+		env  []string
+	}{{file, env}, {"", append(slices.Clone(env), "GRANTKEEPER_CONFIG="+file)}} {
+		l, err := Load(named.flag, named.env, flags)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]Origin{
+			"base_urls": "file", "http.listen": "flag", "service.name": "environment", "http.trusted_proxies": "environment", "log.level": "file",
+		}
+		if l.File != file || !maps.Equal(l.Origins, want) {
+			t.Errorf("file %q, origins %v, want %v", l.File, l.Origins, want)
+		}
+		got := []string{l.BaseURLs[0], l.HTTP.Listen, l.Service.Name, l.Log.Level, l.Operator.Listen, strings.Join(l.HTTP.TrustedProxies, " ")}
+		if !slices.Equal(got, []string{"https://file.example", "3.3.3.3:3", "Environment", "warn", "127.0.0.1:8081", "10.0.0.1 10.0.0.2"}) {
+			t.Errorf("values %q", got)
+		}
+	}
+	if _, code := refused(t, func() error { _, err := Load("/nowhere/x.toml", nil, nil); return err }()); code != 3 {
+		t.Errorf("a file that is not there: code %d", code)
+	}
+}
+
+// Every setting of the table is a key of the file, sets something, and has a
+// meaning; every key of the file is in the table.
+func TestSettingsAreComplete(t *testing.T) {
+	var keys []string
+	for _, s := range settings {
+		keys = append(keys, s.key)
+		c, value := Defaults(), "1m"
+		if s.key == "api.rate_limit" {
+			value = "7/1m"
+		}
+		if err := s.set(&c, value); err != nil || reflect.DeepEqual(c, Defaults()) || s.meaning == "" {
+			t.Errorf("%s: sets nothing, or has no meaning: %v", s.key, err)
+		}
+	}
+	for _, key := range leaves("", reflect.TypeFor[Config]()) {
+		if !slices.Contains(keys, key) && !strings.HasPrefix(key, "clients") && !strings.HasPrefix(key, "limiter.networks") {
+			t.Errorf("%s is in no row of the table", key)
+		}
+		if !slices.Contains(fileKeys(), key) {
+			t.Errorf("%s cannot be proposed", key)
+		}
+	}
+}
+
+func leaves(prefix string, of reflect.Type) (all []string) {
+	for i := range of.NumField() {
+		f := of.Field(i)
+		key := prefix + f.Tag.Get("toml")
+		in := f.Type
+		if in.Kind() == reflect.Slice {
+			in = in.Elem()
+		}
+		if in.Kind() == reflect.Struct && in != reflect.TypeFor[Rate]() {
+			all = append(all, leaves(key+".", in)...)
+			continue
+		}
+		all = append(all, key)
+	}
+	return all
+}
+
+// good is a configuration that passes, in a folder of the test.
+func good(t *testing.T) Loaded {
+	t.Helper()
+	c := Defaults()
+	c.BaseURLs = []string{"https://app.example"}
+	c.SecretKeyFile = write(t, "secret.key", strings.Repeat("0f1e2d3c", 8)+"\n", 0o600)
+	c.Operator.PasswordFile = write(t, "password", "long enough\n", 0o600)
+	c.Clients = []ClientConfig{{ID: "connector", Name: "Connector", RedirectURIs: []string{"https://assistant.example/cb"}}}
+	c.Limiter.Networks = []NetworkConfig{{"192.0.2.0/24", 10}}
+	c.HTTP.TrustedProxies = []string{"10.0.0.0/8"}
+	return Loaded{Config: c, File: "test.toml"}
+}
+
+func TestCheck(t *testing.T) {
+	c, err := good(t).Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Password != "long enough" || c.Path != "/var/lib/grantkeeper/grantkeeper.db" || len(c.Preregistered) != 1 ||
+		!c.Preregistered[0].Preregistered || len(c.Networks) != 1 || c.Ring.Sealing() != 1 || c.Hosts.Base("app.example") != "https://app.example" {
+		t.Errorf("checked: %+v", c)
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*Loaded)
+		want   string
+	}{
+		{"nothing at all", func(l *Loaded) { l.File, l.BaseURLs = "", nil }, "run: grantkeeper init"},
+		{"no base URL", func(l *Loaded) { l.BaseURLs = nil }, "base_urls"},
+		{"plain http", func(l *Loaded) { l.BaseURLs = []string{"http://app.example"} }, "base_urls"},
+		{"no key file", func(l *Loaded) { l.SecretKeyFile = "/nowhere/secret.key" }, "run: grantkeeper init"},
+		{"token prefix", func(l *Loaded) { l.Service.TokenPrefix = "svx" }, "token prefix"},
+		{"service name", func(l *Loaded) { l.Service.Name = `Sval"inn` }, "service.name"},
+		{"service name", func(l *Loaded) { l.Service.Name = " " }, "service.name"},
+		{"service name", func(l *Loaded) { l.Service.Name = "a\nb" }, "service.name"},
+		{"postgres", func(l *Loaded) { l.Database.URL = "postgres://u:hidden@h/d" }, "not supported by this build"},
+		{"database", func(l *Loaded) { l.Database.URL = "sqlite://host/d" }, "database.url"},
+		{"database", func(l *Loaded) { l.Database.URL = "/var/d" }, "database.url"},
+		{"database", func(l *Loaded) { l.Database.URL = "sqlite://" }, "database.url"},
+		{"database", func(l *Loaded) { l.Database.URL = "sqlite:///d?mode=ro" }, "database.url"},
+		{"listen", func(l *Loaded) { l.HTTP.Listen = "8080" }, "http.listen"},
+		{"listen", func(l *Loaded) { l.HTTP.Listen = "app.example:80" }, "http.listen"},
+		{"operator listen", func(l *Loaded) { l.Operator.Listen = "127.0.0.1:99999" }, "operator.listen"},
+		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"0.0.0.0/0"} }, "http.trusted_proxies"},
+		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"proxy"} }, "http.trusted_proxies"},
+		{"networks", func(l *Loaded) { l.Limiter.Networks[0].Multiple = 0 }, "limiter.networks"},
+		{"sessions", func(l *Loaded) { l.Session.Idle = 0 }, "session"},
+		{"sessions", func(l *Loaded) { l.Session.Max = l.Session.Idle - 1 }, "session"},
+		{"client on loopback", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://localhost/cb"} }, `clients[0] "connector"`},
+		{"client at our host", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://app.example/cb"} }, `clients[0] "connector"`},
+		{"client without URIs", func(l *Loaded) { l.Clients[0].RedirectURIs = nil }, `clients[0] "connector"`},
+		{"client's id", func(l *Loaded) { l.Clients[0].ID = "a b" }, `clients[0] "a b"`},
+		{"client twice", func(l *Loaded) { l.Clients = append(l.Clients, l.Clients[0]) }, `clients[1] "connector": its id is given twice`},
+		{"half TLS", func(l *Loaded) { l.HTTP.TLSCertFile = "x" }, "belong together"},
+		{"no certificate", func(l *Loaded) { l.HTTP.TLSCertFile, l.HTTP.TLSKeyFile = "/nowhere", "/nowhere" }, "certificate"},
+		{"log level", func(l *Loaded) { l.Log.Level = "INFO+2" }, "log.level"},
+		{"log format", func(l *Loaded) { l.Log.Format = "xml" }, "log.format"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := good(t)
+			tt.change(&l)
+			_, err := l.Check()
+			text, code := refused(t, err)
+			if code != 3 || !strings.Contains(text, tt.want) || strings.Contains(text, "hidden") {
+				t.Errorf("code %d, %q, want %q", code, text, tt.want)
+			}
+		})
+	}
+}
+
+func TestHosts(t *testing.T) {
+	for _, tt := range []struct{ url, host, base string }{
+		{"https://App.Example", "app.example", "https://app.example"},
+		{"https://app.example:443", "app.example:443", "https://app.example"},
+		{"https://app.example:8443", "APP.example:8443", "https://app.example:8443"},
+		{"https://192.0.2.1", "192.0.2.1", "https://192.0.2.1"},
+		{"https://[2001:DB8::1]", "[2001:db8::1]:443", "https://[2001:db8::1]"},
+		{"http://localhost:80", "localhost", "http://localhost"},
+		{"http://127.0.0.1:8080", "127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{"http://[::1]:8080", "[::1]:8080", "http://[::1]:8080"},
+		{"http://a.localhost", "a.localhost:80", "http://a.localhost"},
+	} {
+		h, err := ParseHosts([]string{tt.url})
+		if err != nil || h.Base(tt.host) != tt.base {
+			t.Errorf("%s: asked for %s, base %q, %v", tt.url, tt.host, h.Base(tt.host), err)
+		}
+	}
+	for _, bad := range []string{
+		"", "app.example", "ftp://app.example", "HTTPS:app.example", "https://", "https://app.example/", "https://app.example/x", "https://app.example?x",
+		"https://app.example?", "https://app.example#", "https://u@app.example", "https://app.example:0", "https://app.example:65536", "https://app.example:",
+		"https://app.example:080", "https://app..example", "https://-app.example", "https://äpp.example", "https://app.example.", "https://a b.example",
+		"http://app.example", "http://192.0.2.1", "http://localhost.example", "http://[fe80::1%25eth0]", "https://app_.example",
+	} {
+		if h, err := ParseHosts([]string{bad}); err == nil {
+			t.Errorf("%q was taken: %+v", bad, h)
+		}
+	}
+	for _, same := range [][]string{
+		{"https://a.example", "https://a.example:443"}, {"https://a.example", "https://A.example"},
+		{"http://localhost", "https://localhost"}, {"http://localhost:443", "https://localhost"}, {"https://localhost:80", "http://localhost"},
+	} {
+		if _, err := ParseHosts(same); err == nil {
+			t.Errorf("%v were taken", same)
+		}
+	}
+	two, err := ParseHosts([]string{"https://a.example", "https://a.example:8443"})
+	if err != nil || two.Base("a.example:8443") != "https://a.example:8443" || two.Base("a.example") != "https://a.example" {
+		t.Errorf("two ports of one host: %+v, %v", two, err)
+	}
+}
+
+// Under dev every loopback name and address is believed, and nothing else.
+func TestHostsOfDev(t *testing.T) {
+	h := Hosts{dev: true, seen: new(seenHosts)}
+	for port := range 3 * maxSeenHosts {
+		want := fmt.Sprintf("http://localhost:%d", port+1000)
+		for range 2 {
+			if got := h.Base(fmt.Sprintf("LocalHost:%d", port+1000)); got != want {
+				t.Fatalf("%q, want %q", got, want)
+			}
+		}
+	}
+	remembered := 0
+	h.seen.bases.Range(func(any, any) bool { remembered++; return true })
+	if remembered != maxSeenHosts {
+		t.Errorf("%d hosts are remembered", remembered)
+	}
+	for host, want := range map[string]string{
+		"localhost": "http://localhost", "LOCALHOST:8080": "http://localhost:8080", "127.0.0.1:80": "http://127.0.0.1", "127.9.9.9:1": "http://127.9.9.9:1",
+		"[::1]:8080": "http://[::1]:8080", "[::ffff:127.0.0.1]:1": "http://[::ffff:127.0.0.1]:1", "x.localhost": "http://x.localhost",
+		"": "", "evil.example": "", "localhost.evil.example": "", "127.0.0.1.evil.example": "", "10.0.0.1": "", "[fe80::1]": "", "0.0.0.0": "",
+		"evil.example@localhost": "", "localhost/x": "", "localhost?x": "", "localhost#x": "", "localhost:0": "", "localhost:x": "", "localhost:": "", "local host": "",
+	} {
+		if got := h.Base(host); got != want {
+			t.Errorf("Host %q: %q, want %q", host, got, want)
+		}
+	}
+}
+
+func TestSecretFilesAreTheirOwnersAlone(t *testing.T) {
+	key := strings.Repeat("0f1e2d3c", 8)
+	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o644: false, 0o620: false, 0o660: false, 0o601: false} {
+		file := write(t, "secret.key", key, mode)
+		_, err := readKeys(file)
+		if ok != (err == nil) {
+			t.Errorf("mode %04o: %v", mode, err)
+		}
+		if !ok {
+			if text, code := refused(t, err); code != 3 || !strings.Contains(text, "chmod 600 "+file) {
+				t.Errorf("mode %04o: code %d, %q", mode, code, text)
+			}
+		}
+		if _, err := readPassword(file); ok != (err == nil) {
+			t.Errorf("password of mode %04o: %v", mode, err)
+		}
+	}
+	for _, bad := range []string{"", "\n", "short", "two lines\nof text\n"} {
+		if _, err := readPassword(write(t, "password", bad, 0o600)); err == nil {
+			t.Errorf("password %q was taken", bad)
+		}
+	}
+	if _, err := readKeys(t.TempDir()); err == nil {
+		t.Error("a folder was taken for a key")
+	}
+}
+
+func TestKeyFiles(t *testing.T) {
+	raw := make([]byte, 32)
+	for i := range raw {
+		raw[i] = byte(200 + i)
+	}
+	other := slices.Clone(raw)
+	other[0] = 1
+	std, urlSafe, plain := base64.StdEncoding.EncodeToString, base64.URLEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
+	one, err := parseKeys(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{std(raw), urlSafe(raw) + "\n", plain(raw) + "\r\n", hex.EncodeToString(raw), strings.ToUpper(hex.EncodeToString(raw)) + "\n\n", "# a key\n1:" + std(raw)} {
+		keys, err := parseKeys([]byte(text))
+		if err != nil || len(keys) != 1 || keys[0].Number != 1 || keys[0].Fingerprint() != one[0].Fingerprint() {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	keys, err := parseKeys([]byte("3:" + std(other) + "\n# the first seals\n1:" + std(raw) + "\n"))
+	if err != nil || len(keys) != 2 || keys[0].Number != 3 || keys[1].Fingerprint() != one[0].Fingerprint() {
+		t.Errorf("several keys: %v, %v", keys, err)
+	}
+	for _, bad := range []string{
+		"", "\n", "# nothing", "short", std(raw[:31]), std(append(slices.Clone(raw), 1)), hex.EncodeToString(raw[:16]), "thirty-two characters of a text!",
+		string(make([]byte, 32)), strings.Repeat("00", 32), std(raw) + "\n" + std(other), "1:" + std(raw) + "\n" + std(other), std(raw) + "\n2:" + std(other),
+		"0:" + std(raw), "-1:" + std(raw), "x:" + std(raw), "01:" + std(raw), "1:" + std(raw) + " x",
+	} {
+		if keys, err := parseKeys([]byte(bad)); err == nil {
+			t.Errorf("%q was taken: %v", bad, keys)
+		} else if len(bad) > 20 && strings.Contains(err.Error(), bad[:20]) {
+			t.Errorf("the error repeats the key: %v", err)
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "12h": 12 * time.Hour, "365d": 365 * 24 * time.Hour, "0s": 0} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {
+			t.Errorf("%s: %v, %v", text, d, err)
+		}
+	}
+	for _, bad := range []string{"", "5", "-1h", "-1d", "d", "1.5d", "99999999d", "1w"} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q was taken: %v", bad, d)
+		}
+	}
+}
+
+// Hosts that are taken are those that a browser would mean, and two spellings
+// of one host never become two.
+func FuzzHosts(f *testing.F) {
+	for _, s := range []string{"https://app.example", "http://localhost:80", "https://[::1]:443", "https://a@b", "https://A.example:8443", "http://127.1", "https://%61.example"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		h, err := ParseHosts([]string{s})
+		if err != nil {
+			return
+		}
+		base := h.List()[0]
+		_, host, _ := strings.Cut(base, "://")
+		again, err := ParseHosts([]string{base})
+		if err != nil || again.List()[0] != base {
+			t.Fatalf("%q gives %q, which gives %v, %v", s, base, again.List(), err)
+		}
+		if h.Base(host) != base || h.Base(strings.ToUpper(host)) != base || strings.ToLower(base) != base || strings.HasSuffix(base, "/") {
+			t.Fatalf("%q gives %q, asked for %q: %q", s, base, host, h.Base(host))
+		}
+		if _, err := ParseHosts([]string{s, base}); err == nil {
+			t.Fatalf("%q and %q were taken together", s, base)
+		}
+		if strings.HasPrefix(base, "http:") && !loopback(h.Names()[0]) {
+			t.Fatalf("%q is plain http beyond loopback", s)
+		}
+	})
+}

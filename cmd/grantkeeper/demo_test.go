@@ -1,0 +1,191 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestDemoAgainstDev(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	var out strings.Builder
+	if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-10"}, &out); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	want := ` 1  discover   GET  /.well-known/oauth-authorization-server        200
+ 2  register   POST /oauth/register                                201  client …
+ 3  authorize  GET  /oauth/authorize?…                             303  sign-in
+ 4  sign in    POST /signin              as ada@nordlys.example    303
+ 5  consent    Nordlys, only selected roles: Treasurer change      303  https://demo-client.example/callback?code=…
+ 6  exchange   POST /oauth/token                                   200  svo_…, 1800 s
+ 7  call API   POST /api/v5/mcp                                    200
+ 8  refresh    POST /oauth/token                                   200  new svr_…
+ 9  reuse      POST /oauth/token  with the old refresh token       400  invalid_grant (expected: theft)
+10  call API   with the newest access token                        401  invalid_token (expected: all ended)
+All 10 steps as expected.
+`
+	got := regexp.MustCompile(`client \w{4}…\w\w\n`).ReplaceAllString(out.String(), "client …\n")
+	if got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	ended := dev.operator(t, "GET", "/v1/approvals?state=ended", "")["items"].([]any)
+	if len(ended) != 1 || ended[0].(map[string]any)["reason"] != "refresh_reused" {
+		t.Errorf("what it left: %v", ended)
+	}
+
+	t.Run("json", func(t *testing.T) {
+		var out strings.Builder
+		if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server + "/", steps: "1-2", json: true}, &out); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		for i, line := range lines {
+			var step map[string]any
+			if err := json.Unmarshal([]byte(line), &step); err != nil || step["step"] != float64(i+1) || step["ok"] != true {
+				t.Errorf("%v: %s", err, line)
+			}
+		}
+		if len(lines) != 2 {
+			t.Errorf("%d lines: %s", len(lines), out.String())
+		}
+	})
+	t.Run("verbose shows no secrets", func(t *testing.T) {
+		var out strings.Builder
+		if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-10", verbose: true}, &out); err != nil {
+			t.Fatal(err)
+		}
+		secrets := regexp.MustCompile(`sv[orc]_[A-Za-z0-9]{10}|(password|code|code_verifier|state|csrf|request|refresh_token)=[^…&\n]`)
+		if found := secrets.FindAllString(out.String(), -1); len(found) > 0 {
+			t.Errorf("%v in\n%s", found, out.String())
+		}
+		for _, shown := range []string{"> POST " + dev.Server + "/oauth/token\n", "grant_type=authorization_code", "role:nordlys-treasurer=change", `"token_type":"Bearer"`} {
+			if !strings.Contains(strings.ReplaceAll(out.String(), "role%3A", "role:"), shown) {
+				t.Errorf("without %q:\n%s", shown, out.String())
+			}
+		}
+	})
+	t.Run("other people", func(t *testing.T) {
+		for email, want := range map[string]string{
+			"mei@storhavn.example": "Storhavn, only selected roles:", "tor@nordlys.example": "Nordlys, only selected roles: ",
+		} {
+			var out strings.Builder
+			if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-5", email: email}, &out); err != nil || !strings.Contains(out.String(), want) {
+				t.Errorf("%s: %v\n%s", email, err, out.String())
+			}
+		}
+		dev.operator(t, "POST", "/v1/organizations/fjell/members", `{"person":"ola"}`)
+		var out strings.Builder
+		if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-10", email: "ola@havn.example"}, &out); err != nil ||
+			!strings.Contains(out.String(), "Fjell, only selected roles: personal items") {
+			t.Errorf("somebody without roles: %v\n%s", err, out.String())
+		}
+	})
+	t.Run("differs", func(t *testing.T) {
+		dev.operator(t, "POST", "/v1/organizations/fjell/members/ola/remove", "")
+		wrong := write(t, "password", "not the password\n", 0o600)
+		for _, tt := range []struct {
+			o    demoOptions
+			want string
+		}{
+			{demoOptions{passwordFile: wrong}, "Step 4 of 10 differs: expected 303, got 422: The email or the password is not right."},
+			{demoOptions{email: "ola@havn.example"}, "Step 5 of 10 differs: expected 200, got 403: None of your organizations allows this yet."},
+		} {
+			tt.o.baseURL, tt.o.steps = dev.Server, "1-10"
+			text, code := refused(t, runDemo(t.Context(), tt.o, io.Discard))
+			if code != 1 || !strings.HasPrefix(text, tt.want) {
+				t.Errorf("code %d, %q, want %q", code, text, tt.want)
+			}
+		}
+	})
+}
+
+// Demo notices a server that does one thing wrong.
+func TestDemoNoticesWrongServers(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	to, err := url.Parse(dev.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		step string
+		path string
+		bend func(*http.Response)
+	}{
+		{"Step 1", "/.well-known/oauth-authorization-server", func(a *http.Response) { a.StatusCode = 404 }},
+		{"Step 2", "/oauth/register", func(a *http.Response) { a.StatusCode = 200 }},
+		{"Step 3", "/oauth/authorize", func(a *http.Response) { a.Header.Set("Location", "https://evil.example/signin") }},
+		{"Step 4", "/signin", func(a *http.Response) {
+			if a.StatusCode == 303 {
+				a.StatusCode = 302
+			}
+		}},
+		{"Step 5", "/oauth/authorize", func(a *http.Response) {
+			a.Header.Set("Location", strings.Replace(a.Header.Get("Location"), "state=", "state=x", 1))
+		}},
+		{"Step 5", "/oauth/authorize", func(a *http.Response) {
+			a.Header.Set("Location", strings.Replace(a.Header.Get("Location"), "iss=http", "iss=https", 1))
+		}},
+		{"Step 5", "/oauth/authorize", func(a *http.Response) {
+			if a.StatusCode == 303 && strings.Contains(a.Header.Get("Location"), "callback") {
+				a.StatusCode = 307
+			}
+		}},
+		{"Step 6", "/oauth/token", func(a *http.Response) { a.StatusCode = 500 }},
+		{"Step 7", "/api/v5/mcp", func(a *http.Response) { a.StatusCode = 401 }},
+		{"Step 9", "/oauth/token", func(a *http.Response) {
+			if a.StatusCode == 400 {
+				a.StatusCode = 401
+			}
+		}},
+		{"Step 10", "/api/v5/mcp", func(a *http.Response) { a.Header.Set("WWW-Authenticate", "Bearer") }},
+	} {
+		proxy := &httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+			ModifyResponse: func(a *http.Response) error {
+				if a.Request.URL.Path == tt.path {
+					tt.bend(a)
+				}
+				return nil
+			},
+		}
+		server := httptest.NewServer(proxy)
+		text, code := refused(t, runDemo(t.Context(), demoOptions{baseURL: server.URL, steps: "1-10"}, io.Discard))
+		if code != 1 || !strings.HasPrefix(text, tt.step+" of 10 differs: expected") {
+			t.Errorf("%s at %s: code %d, %q", tt.step, tt.path, code, text)
+		}
+		server.Close()
+	}
+}
+
+func TestDemoOptions(t *testing.T) {
+	for _, tt := range []struct {
+		o    demoOptions
+		code int
+	}{
+		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "1-1"}, 4},
+		{demoOptions{baseURL: "app.example", steps: "1-1"}, 2},
+		{demoOptions{baseURL: "http://127.0.0.1:1/x", steps: "1-1"}, 2},
+		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "2-3"}, 2},
+		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "1-11"}, 2},
+		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "all"}, 2},
+		{demoOptions{baseURL: "https://app.example", steps: "1-10"}, 2}, // dev's password is nothing to send elsewhere
+		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "1-10", passwordFile: "/nowhere"}, 4},
+	} {
+		if _, code := refused(t, runDemo(t.Context(), tt.o, io.Discard)); code != tt.code {
+			t.Errorf("%+v: code %d, want %d", tt.o, code, tt.code)
+		}
+	}
+	for in, want := range map[string]string{
+		"http://App.example:80/": "http://app.example", "https://app.example:443": "https://app.example", "http://app.example:8080": "http://app.example:8080",
+	} {
+		if base, _, _, err := parseBaseAnywhere(in); err != nil || base != want {
+			t.Errorf("%s: %q, %v", in, base, err)
+		}
+	}
+}

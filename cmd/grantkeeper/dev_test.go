@@ -1,0 +1,512 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// A running dev of a test.
+type running struct {
+	devReady
+	stop   func() error
+	stderr *safeBuffer
+}
+
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// startDev starts dev on free ports.
+func startDev(t *testing.T, o devOptions) running {
+	t.Helper()
+	o.listen, o.operatorListen, o.logLevel, o.logFormat = "127.0.0.1:0", "127.0.0.1:0", "info", "json"
+	ctx, cancel := context.WithCancel(context.Background())
+	r := running{stderr: &safeBuffer{}}
+	ready, ended := make(chan devReady, 1), make(chan error, 1)
+	go func() { ended <- runDev(ctx, o, r.stderr, nil, func(told devReady) { ready <- told }) }()
+	select {
+	case r.devReady = <-ready:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("dev ended before it was ready: %v\n%s", err, r.stderr)
+	}
+	r.stop = sync.OnceValue(func() error { cancel(); return <-ended })
+	t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			t.Errorf("dev ended with %v", err)
+		}
+	})
+	return r
+}
+
+// operator does a request of the operator's.
+func (r running) operator(t *testing.T, method, path, body string) map[string]any {
+	t.Helper()
+	req, err := http.NewRequest(method, r.Operator+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.SetBasicAuth(r.OperatorUser, r.OperatorPassword)
+	req.Header.Set("Content-Type", "application/json")
+	a, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil || a.StatusCode != 200 {
+		t.Fatalf("%s %s: %s %s %v", method, path, a.Status, text, err)
+	}
+	var members map[string]any
+	if err := json.Unmarshal(text, &members); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return members
+}
+
+func TestDevListensOnLoopbackAlone(t *testing.T) {
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "app.example:0", "[fe80::1]:0", "", "8080", "127.0.0.1", "10.0.0.1:80"} {
+		for _, o := range []devOptions{
+			{listen: address, operatorListen: "127.0.0.1:0"}, {listen: "127.0.0.1:0", operatorListen: address},
+		} {
+			text, code := refused(t, runDev(t.Context(), o, io.Discard, nil, func(devReady) { t.Error("it is ready") }))
+			if code != 2 || text != "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.\n" {
+				t.Errorf("%q: code %d, %q", address, code, text)
+			}
+		}
+	}
+}
+
+// What dev prints is the page that newcomers read; every line of it is true.
+func TestDevSaysWhereEverythingIs(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ready.json")
+	if err := os.WriteFile(file, []byte("of a server that is gone"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dev := startDev(t, devOptions{readyFile: file})
+	want := `grantkeeper 0.1.0  development mode: loopback only, demo data, http. Not for production.
+
+  Server       {server}
+  Metadata     {server}/.well-known/oauth-authorization-server
+  MCP          {server}/api/v5/mcp
+  Operator     {operator}           (user operator, password as below)
+  Data         in memory, gone at exit          (keep it: --data ./dev-data)
+
+  People       password for all: demo-demo-demo
+    ada@nordlys.example     admin of Nordlys, member of Fjell; 9 + 2 roles
+    tor@nordlys.example     member of Nordlys; 3 roles
+    mei@storhavn.example    member of Storhavn; 300 roles
+    ola@havn.example        only Havn: AI integration is off
+    support@svalinn.example     may impersonate (once impersonation exists)
+
+  Try it
+    in a browser    {server}/dev/client
+    in a terminal   grantkeeper demo --base-url {server}
+    by hand         curl -s {server}/.well-known/oauth-authorization-server
+
+Ready in `
+	got := regexp.MustCompile(` +\(user operator`).ReplaceAllString(dev.stderr.String(), "           (user operator")
+	want = strings.NewReplacer("{server}", dev.Server, "{operator}", dev.Operator).Replace(want)
+	if !strings.HasPrefix(got, want) || !regexp.MustCompile(`\nReady in \d+ ms. Stop with Ctrl-C.\n`).MatchString(got) {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	text, err := os.ReadFile(file)
+	var told devReady
+	if err != nil || json.Unmarshal(text, &told) != nil || fmt.Sprint(told) != fmt.Sprint(dev.devReady) || len(told.People) != 5 || len(told.APIKeys) != 4 {
+		t.Errorf("ready file: %v %s", err, text)
+	}
+	for _, member := range []string{"server", "operator", "operator_user", "operator_password", "people", "password", "api_keys"} {
+		if !strings.Contains(string(text), `"`+member+`":`) {
+			t.Errorf("ready file without %s: %s", member, text)
+		}
+	}
+	if left, _ := filepath.Glob(file + "*"); len(left) != 1 {
+		t.Errorf("beside the ready file: %v", left)
+	}
+	for email, key := range told.APIKeys {
+		for _, version := range []string{"v3", "v4", "v5"} {
+			r, _ := http.NewRequest("GET", told.Server+"/api/"+version+"/me", nil)
+			r.Header.Set("X-Auth-Token", key)
+			a, err := http.DefaultClient.Do(r)
+			if err != nil || a.StatusCode != 200 {
+				t.Fatalf("API key of %s on %s: %v %v", email, version, a, err)
+			}
+			a.Body.Close()
+		}
+	}
+}
+
+func TestDevBannerByDefault(t *testing.T) {
+	var b strings.Builder
+	devOptions{}.banner(&b, devReady{Server: "http://127.0.0.1:8080", Operator: "http://127.0.0.1:8081"}, 0)
+	for _, line := range []string{
+		"  Operator     http://127.0.0.1:8081            (user operator, password as below)\n",
+		"    in a terminal   grantkeeper demo\n", "Ready in 0 ms. Stop with Ctrl-C.\n",
+	} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("without %q:\n%s", line, b.String())
+		}
+	}
+}
+
+// The demo data are what dev says of them.
+func TestDemoData(t *testing.T) {
+	d := demoDirectory("hash")
+	fills, circles, depth := map[string]int{}, map[string]int{}, map[string]int{}
+	in := map[string]string{} // organization by role
+	for _, r := range d.Roles {
+		in[r.ID] = r.Organization
+	}
+	for _, f := range d.Fillers {
+		fills[f.Person+" "+in[f.Role]]++
+	}
+	parents := map[string]string{}
+	for _, c := range d.Circles {
+		circles[c.Organization]++
+		parents[c.ID] = c.Parent
+		n := 1
+		for p := c.Parent; p != ""; p = parents[p] {
+			n++
+		}
+		depth[c.Organization] = max(depth[c.Organization], n)
+	}
+	for key, want := range map[string]int{"ada nordlys": 9, "ada fjell": 2, "tor nordlys": 3, "mei storhavn": 300, "ola havn": 2} {
+		if fills[key] != want {
+			t.Errorf("%s: %d roles, want %d", key, fills[key], want)
+		}
+	}
+	if len(fills) != 5 || circles["storhavn"] != 25 || depth["nordlys"] < 4 || depth["storhavn"] < 3 {
+		t.Errorf("fillers %v, circles %v, depth %v", fills, circles, depth)
+	}
+	id := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	var ids []string
+	for _, p := range d.People {
+		ids = append(ids, p.ID)
+		if !p.Active || p.PasswordHash != "hash" || p.Support != (p.ID == "support") {
+			t.Errorf("person %+v", p)
+		}
+	}
+	for _, r := range d.Roles {
+		ids = append(ids, r.ID)
+	}
+	for _, c := range d.Circles {
+		ids = append(ids, c.ID)
+	}
+	for _, one := range ids {
+		if !id.MatchString(one) {
+			t.Errorf("ID %q", one)
+		}
+	}
+	if slices.Sort(ids); len(slices.Compact(ids)) != len(d.People)+len(d.Roles)+len(d.Circles) {
+		t.Error("an ID comes twice")
+	}
+	if !slices.Contains(d.Members, store.DirectoryMember{Person: "ada", Organization: "nordlys", Admin: true}) {
+		t.Error("Ada is no admin of Nordlys")
+	}
+	for _, o := range d.Organizations {
+		if o.AIIntegration == (o.ID == "havn") {
+			t.Errorf("AI integration of %s: %v", o.ID, o.AIIntegration)
+		}
+	}
+}
+
+func TestDevEmpty(t *testing.T) {
+	dev := startDev(t, devOptions{empty: true})
+	if got := dev.operator(t, "GET", "/v1/people", ""); len(got["items"].([]any)) != 0 {
+		t.Errorf("people: %v", got)
+	}
+	if out := dev.stderr.String(); strings.Contains(out, "ada@") || !strings.Contains(out, "(user operator, password demo-demo-demo)") || len(dev.People) != 0 {
+		t.Errorf("printed: %s", out)
+	}
+}
+
+// With --data, what happened is there after a restart, and only one dev works
+// on a folder.
+func TestDevKeepsItsData(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "dev-data")
+	dev := startDev(t, devOptions{data: data})
+	dev.operator(t, "POST", "/v1/people/tor/deactivate", "")
+	dev.operator(t, "POST", "/v1/dev/clock", `{"advance_seconds":86400}`)
+	info, err := os.Stat(filepath.Join(data, "secret.key"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("key file: %v %v", info.Mode(), err)
+	}
+	err = runDev(t.Context(), devOptions{listen: "127.0.0.1:0", operatorListen: "127.0.0.1:0", data: data, logLevel: "info", logFormat: "json"}, io.Discard, nil, func(devReady) {})
+	if _, code := refused(t, err); code != 6 {
+		t.Errorf("a second dev on the same folder: %v, code %d", err, code)
+	}
+	if err := dev.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again := startDev(t, devOptions{data: data})
+	if got := again.operator(t, "GET", "/v1/people/tor", ""); got["active"] != false {
+		t.Errorf("after a restart: %v", got)
+	}
+	// Time that has passed stays passed, and goes on.
+	if got := again.operator(t, "GET", "/v1/dev/clock", ""); got["advance_seconds"].(float64) < 86000 {
+		t.Errorf("clock after a restart: %v", got)
+	}
+	if got := again.operator(t, "GET", "/v1/clients/dev-client", ""); fmt.Sprint(got["redirect_uris"]) !=
+		fmt.Sprintf("[%s/dev/client %s/dev/client]", again.Server, strings.Replace(again.Server, "127.0.0.1", "localhost", 1)) {
+		t.Errorf("the client's redirect URIs are of the run before: %v", got)
+	}
+}
+
+// A client that nobody approves is deleted when its 14 days have passed, at
+// once.
+func TestDevClock(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	a, err := http.Post(dev.Server+"/oauth/register", "application/json", strings.NewReader(`{"redirect_uris":["https://a.example/cb"]}`))
+	if err != nil || a.StatusCode != 201 {
+		t.Fatalf("%v %v", a, err)
+	}
+	a.Body.Close()
+	count := func() int { return len(dev.operator(t, "GET", "/v1/clients?state=registered", "")["items"].([]any)) }
+	before := dev.operator(t, "GET", "/v1/dev/clock", "")["now"].(float64)
+	dev.operator(t, "POST", "/v1/dev/clock", `{"advance_seconds":1209000}`)
+	if count() != 1 {
+		t.Error("deleted too early")
+	}
+	after := dev.operator(t, "POST", "/v1/dev/clock", `{"advance_seconds":600}`)["now"].(float64)
+	if count() != 0 || after < before+1209600 {
+		t.Errorf("not deleted; the clock went from %.0f to %.0f", before, after)
+	}
+	events := dev.operator(t, "GET", "/v1/events?kind=client_expired", "")["items"].([]any)
+	if len(events) != 1 {
+		t.Errorf("journal: %v", events)
+	}
+	back := dev.operator(t, "POST", "/v1/dev/clock", `{"advance_seconds":-1209600}`)
+	if back["now"].(float64) < after {
+		t.Errorf("time went back: %v", back)
+	}
+	for i, want := range []int{200, 400} { // a hundred years, and a hundred more
+		r, _ := http.NewRequest("POST", dev.Operator+"/v1/dev/clock", strings.NewReader(`{"advance_seconds":3153600000}`))
+		r.SetBasicAuth("operator", demoPassword)
+		r.Header.Set("Content-Type", "application/json")
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if a.StatusCode != want {
+			t.Errorf("advance number %d: %s, want %d", i+1, a.Status, want)
+		}
+	}
+}
+
+// walk is a browser on dev's client page.
+type walk struct {
+	*testing.T
+	browser *http.Client
+	base    string
+	page    string
+	at      string
+}
+
+func (w *walk) do(r *http.Request) {
+	w.Helper()
+	a, err := w.browser.Do(r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.page, w.at = html.UnescapeString(string(text)), a.Request.URL.String()
+}
+
+func (w *walk) get(address string) {
+	w.Helper()
+	r, err := http.NewRequest("GET", address, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.do(r)
+}
+
+func (w *walk) post(path string, form url.Values) {
+	w.Helper()
+	r, err := http.NewRequest("POST", w.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		w.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	w.do(r)
+}
+
+func (w *walk) find(pattern string) string {
+	w.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(w.page)
+	if m == nil {
+		w.Fatalf("nothing like %s at %s:\n%s", pattern, w.at, w.page)
+	}
+	return m[1]
+}
+
+func (w *walk) statuses() string {
+	var all []string
+	for _, m := range regexp.MustCompile(`<p class="note"><b>([^<]*)</b>`).FindAllStringSubmatch(w.page, -1) {
+		all = append(all, m[1])
+	}
+	return strings.Join(all, "; ")
+}
+
+func newWalk(t *testing.T, base string) *walk {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &walk{T: t, browser: &http.Client{Jar: jar}, base: base}
+}
+
+// approve goes from the start of dev's client to its end.
+func (w *walk) approve(decision string) {
+	w.Helper()
+	w.post("/dev/client", url.Values{"do": {"start"}})
+	w.get(w.find(`href="([^"]*/oauth/authorize[^"]*)"`))
+	f, err := formWith(strings.NewReader(w.page), "password")
+	if err != nil {
+		w.Fatalf("%v at %s", err, w.at)
+	}
+	form := f.values()
+	form.Set("email", "ada@nordlys.example")
+	form.Set("password", demoPassword)
+	w.post("/signin", form)
+	if f, err = formWith(strings.NewReader(w.page), "organization"); err != nil {
+		w.Fatalf("%v at %s", err, w.at)
+	}
+	form = f.values()
+	if _, err := choose(f, form); err != nil {
+		w.Fatal(err)
+	}
+	form.Set("decision", decision)
+	w.post("/oauth/authorize", form)
+}
+
+// Dev's own client goes through every step in a browser without script.
+func TestDevClientWalk(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	w := newWalk(t, dev.Server)
+	w.get(dev.Server + "/dev/client")
+	if !strings.Contains(w.page, "Start</button>") {
+		t.Fatalf("the first page: %s", w.page)
+	}
+	w.approve("approve")
+	if !strings.HasPrefix(w.at, dev.Server+"/dev/client?flow=") {
+		t.Fatalf("after the approval at %s:\n%s", w.at, w.page)
+	}
+	flow := url.Values{"flow": {w.find(`name="flow" value="([^"]*)"`)}}
+	for _, do := range []string{"call", "refresh", "call", "reuse", "call", "refresh", "revoke"} {
+		flow.Set("do", do)
+		w.post("/dev/client", flow)
+	}
+	want := "200 OK; state and iss are right; 200 OK; 200 OK; 200 OK; 200 OK; 400 Bad Request; 401 Unauthorized; 400 Bad Request; 200 OK"
+	if got := w.statuses(); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	whole := regexp.MustCompile(`sv[orc]_[A-Za-z0-9]{20}|code_verifier=[A-Za-z0-9_-]{20}`)
+	if found := whole.FindAllString(w.page, -1); len(found) > 0 {
+		t.Errorf("whole secrets on the page: %v", found)
+	}
+	if !strings.Contains(w.page, "svo_") || !strings.Contains(w.page, `error="invalid_token"`) {
+		t.Errorf("answers are missing:\n%s", w.page)
+	}
+	if err := dev.stop(); err != nil {
+		t.Fatal(err)
+	}
+	_, log, ok := strings.Cut(dev.stderr.String(), "Stop with Ctrl-C.\n")
+	if found := regexp.MustCompile(`sv[orc]_|code=|state=|flow=|demo-demo|@nordlys`).FindString(log); !ok || found != "" || !strings.Contains(log, `"route":"/dev/client"`) {
+		t.Errorf("the log has %q:\n%s", found, log)
+	}
+}
+
+func TestDevClientTakesNothingFromStrangers(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	w := newWalk(t, dev.Server)
+	w.get(dev.Server + "/dev/client?code=svc_x&state=made-up&iss=" + url.QueryEscape(dev.Server))
+	if !strings.Contains(w.page, "a state that this client did not make") {
+		t.Errorf("a strange state: %s", w.page)
+	}
+	w.get(dev.Server + "/dev/client?flow=made-up")
+	if !strings.Contains(w.page, "Begin a new one") {
+		t.Errorf("a strange walk: %s", w.page)
+	}
+	w.post("/dev/client", url.Values{"do": {"revoke"}, "flow": {"made-up"}})
+	if !strings.Contains(w.page, "Begin a new one") {
+		t.Errorf("a strange walk: %s", w.page)
+	}
+	r, _ := http.NewRequest("POST", dev.Server+"/dev/client", strings.NewReader("do=start"))
+	r.Header.Set("Origin", "https://evil.example")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil || a.StatusCode != 403 {
+		t.Errorf("a page of another site: %v %v", a, err)
+	}
+	a.Body.Close()
+	// A cancelled walk and one that another server answered bring no tokens.
+	w.approve("cancel")
+	if got := w.statuses(); got != "200 OK; no code: access_denied" {
+		t.Errorf("cancelled: %s", got)
+	}
+	w.post("/dev/client", url.Values{"do": {"start"}})
+	to, err := url.Parse(w.find(`href="([^"]*/oauth/authorize[^"]*)"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.get(dev.Server + "/dev/client?code=svc_x&iss=https://evil.example&state=" + to.Query().Get("state"))
+	if got := w.statuses(); got != "200 OK; iss is not this server: a client stops here" {
+		t.Errorf("another issuer: %s", got)
+	}
+	// Another loopback name is sent to one that the client is registered for.
+	_, port, _ := strings.Cut(strings.TrimPrefix(dev.Server, "http://"), ":")
+	r, _ = http.NewRequest("GET", dev.Server+"/dev/client", nil)
+	r.Host = "x.localhost:" + port
+	a, err = (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil || a.StatusCode != 303 || a.Header.Get("Location") != dev.Server+"/dev/client" {
+		t.Errorf("another name: %v %v", a, err)
+	}
+	a.Body.Close()
+}
+
+func TestDevClientRemembersFewWalks(t *testing.T) {
+	d := newDevClient("127.0.0.1:1", nil)
+	first := d.begin("http://127.0.0.1:1")
+	for range maxFlows {
+		d.begin("http://127.0.0.1:1")
+	}
+	if len(d.flows) != maxFlows || d.find(func(f *flow) bool { return f == first }) != nil {
+		t.Errorf("%d walks are remembered", len(d.flows))
+	}
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+)
+
+// A gate over a handler, and what it logs.
+func newGate(t *testing.T, next http.HandlerFunc) (*Gate, func() []map[string]any) {
+	t.Helper()
+	hosts, err := ParseHosts([]string{"https://app.example", "http://127.0.0.1:8080"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var log strings.Builder
+	g := &Gate{Next: next, Base: hosts.Base, Address: limit.Proxies{}.ClientAddr, Log: slog.New(slog.NewJSONHandler(lockedWriter{&mu, &log}, nil))}
+	return g, func() (all []map[string]any) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines := bufio.NewScanner(strings.NewReader(log.String()))
+		for lines.Scan() {
+			var one map[string]any
+			if err := json.Unmarshal(lines.Bytes(), &one); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, one)
+		}
+		return all
+	}
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
+
+func (l lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+func get(h http.Handler, url string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", url, nil)
+	for _, f := range change {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestGateRefusesOtherHosts(t *testing.T) {
+	g, _ := newGate(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "in") })
+	for host, want := range map[string]int{
+		"app.example": 200, "APP.example": 200, "app.example:443": 200, "127.0.0.1:8080": 200,
+		"app.example:8443": 421, "app.example:80": 421, "127.0.0.1": 421, "127.0.0.1:8081": 421, "localhost:8080": 421,
+		"evil.example": 421, "app.example.evil.example": 421, "app.example.": 421, "": 421, "app.example, evil.example": 421,
+	} {
+		w := get(g, "http://x/secret-path?q=1", func(r *http.Request) { r.Host = host })
+		if w.Code != want {
+			t.Errorf("Host %q: %d, want %d", host, w.Code, want)
+		}
+		if w.Code == 421 && host != "" && strings.Contains(w.Body.String()+fmt.Sprint(w.Header()), host) {
+			t.Errorf("Host %q is repeated in %s", host, w.Body)
+		}
+	}
+}
+
+func TestGateHeaders(t *testing.T) {
+	g, _ := newGate(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, w.Header().Get("X-Request-Id"))
+	})
+	id := regexp.MustCompile(`^[0-9a-f]{16}$`)
+	seen := map[string]bool{}
+	for range 100 {
+		w := get(g, "https://app.example/", func(r *http.Request) { r.Header.Set("X-Request-Id", "0000000000000000") })
+		got := w.Header().Get("X-Request-Id")
+		if !id.MatchString(got) || seen[got] || got == "0000000000000000" || w.Body.String() != got {
+			t.Fatalf("request ID %q, the door saw %q", got, w.Body)
+		}
+		seen[got] = true
+	}
+	for url, want := range map[string]string{"http://app.example/": "max-age=31536000", "http://127.0.0.1:8080/": ""} {
+		h := get(g, url).Header()
+		if h.Get("Strict-Transport-Security") != want || h.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", url, h)
+		}
+	}
+	if h := get(g, "https://evil.example/").Header(); h.Get("X-Request-Id") == "" || h.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("a refused host: %v", h)
+	}
+	var draining atomic.Bool
+	g.Draining = &draining
+	if h := get(g, "https://app.example/").Header(); h.Get("Connection") != "" {
+		t.Errorf("not draining: %v", h)
+	}
+	draining.Store(true)
+	if h := get(g, "https://app.example/").Header(); h.Get("Connection") != "close" {
+		t.Errorf("draining: %v", h)
+	}
+}
+
+// One line for each request, with the pattern and never the address.
+func TestGateLog(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /people/{id}", func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+		io.WriteString(w, "four")
+	})
+	mux.HandleFunc("/silent", func(http.ResponseWriter, *http.Request) {})
+	g, log := newGate(t, mux.ServeHTTP)
+	g.Address = func(*http.Request) netip.Addr { return netip.MustParseAddr("2001:db8::7") }
+	get(g, "https://app.example/people/secret1?code=secret2#secret3", func(r *http.Request) { r.Method = "POST"; r.Header.Set("Authorization", "secret4") })
+	get(g, "https://app.example/silent?state=secret5")
+	get(g, "https://app.example/nothing/secret6")
+	get(g, "https://secret7.example/")
+	get(g, "https://app.example/silent", func(r *http.Request) { r.Method = "SECRET8" })
+	want := []struct {
+		method, route string
+		status, bytes float64
+	}{
+		{"POST", "/people/{id}", 418, 4}, {"GET", "/silent", 200, 0}, {"GET", "none", 404, 19}, {"GET", "none", 421, 57}, {"other", "/silent", 200, 0},
+	}
+	got := log()
+	if len(got) != len(want) {
+		t.Fatalf("%d lines, want %d: %v", len(got), len(want), got)
+	}
+	for i, w := range want {
+		l := got[i]
+		if l["msg"] != "request" || l["method"] != w.method || l["route"] != w.route || l["status"] != w.status || l["bytes"] != w.bytes ||
+			l["client_addr"] != "2001:db8::7" || len(fmt.Sprint(l["request_id"])) != 16 || l["duration_ms"] == nil {
+			t.Errorf("line %d: %v, want %+v", i, l, w)
+		}
+	}
+	if s := strings.ToLower(fmt.Sprint(got)); strings.Contains(s, "secret") {
+		t.Errorf("the log has a secret: %s", s)
+	}
+}
+
+// The line that is written without slog is the one that slog would write.
+func TestGateLineIsSlogs(t *testing.T) {
+	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) { r.Pattern = "GET /a/{b}"; w.Write(make([]byte, 12345)) })
+	for _, address := range []netip.Addr{{}, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")} {
+		g.Address = func(*http.Request) netip.Addr { return address }
+		g.JSON = nil
+		get(g, "https://app.example/")
+		var direct strings.Builder
+		g.JSON = &direct
+		get(g, "https://app.example/")
+		lines := log()
+		var got map[string]any
+		if err := json.Unmarshal([]byte(direct.String()), &got); err != nil || !strings.HasSuffix(direct.String(), "}\n") {
+			t.Fatalf("%v: %s", err, direct.String())
+		}
+		want := lines[len(lines)-1]
+		for _, changing := range []string{"time", "request_id", "duration_ms"} {
+			if fmt.Sprintf("%T", got[changing]) != fmt.Sprintf("%T", want[changing]) {
+				t.Errorf("%s: %v, slog %v", changing, got[changing], want[changing])
+			}
+			delete(got, changing)
+			delete(want, changing)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("\n got %v\nwant %v", got, want)
+		}
+	}
+}
+
+func TestGateSurvivesPanics(t *testing.T) {
+	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Set-Cookie", "half=done")
+		panic("table secret_things is broken")
+	})
+	for accept, kind := range map[string]string{"": "application/json", "text/html,*/*": "text/html; charset=utf-8"} {
+		w := get(g, "https://app.example/", func(r *http.Request) { r.Header.Set("Accept", accept) })
+		id := w.Header().Get("X-Request-Id")
+		if w.Code != 500 || w.Header().Get("Content-Type") != kind || id == "" || !strings.Contains(w.Body.String(), id) ||
+			strings.Contains(w.Body.String(), "secret") || w.Header().Get("Set-Cookie") != "" || w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("Accept %q: %d %v %s", accept, w.Code, w.Header(), w.Body)
+		}
+	}
+	lines := log()
+	if len(lines) != 4 || lines[0]["msg"] != "panic" || lines[0]["fault"] != "table secret_things is broken" || lines[0]["stack"] == nil ||
+		lines[1]["msg"] != "request" || lines[1]["status"] != 500. || lines[0]["request_id"] != lines[1]["request_id"] {
+		t.Errorf("log: %v", lines)
+	}
+
+	// Half an answer must not look like a whole one.
+	g, _ = newGate(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "half"); panic("late") })
+	server := httptest.NewServer(g)
+	defer server.Close()
+	g.Base = nil
+	r, err := http.Get(server.URL)
+	if err == nil {
+		_, err = io.ReadAll(r.Body)
+		r.Body.Close()
+	}
+	if err == nil {
+		t.Error("a panic after the first bytes gave a whole answer")
+	}
+	// And one that aborts on purpose is not reported.
+	g, log = newGate(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	func() {
+		defer func() {
+			if recover() != http.ErrAbortHandler {
+				t.Error("an abort was swallowed")
+			}
+		}()
+		get(g, "https://app.example/")
+	}()
+	if len(log()) != 0 {
+		t.Errorf("an abort was logged: %v", log())
+	}
+}
+
+func TestGateLetsAnswersFlush(t *testing.T) {
+	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) {
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			t.Error(err)
+		}
+		w.(http.Flusher).Flush()
+	})
+	if w := get(g, "https://app.example/"); !w.Flushed {
+		t.Error("not flushed")
+	}
+	if got := log(); len(got) != 1 || got[0]["status"] != 200. {
+		t.Errorf("log: %v", got)
+	}
+}
+
+// Answers that are used again must not tell of each other.
+func TestGateKeepsRequestsApart(t *testing.T) {
+	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) {
+		n := len(r.URL.Query().Get("n"))
+		w.WriteHeader(400 + n)
+		io.WriteString(w, strings.Repeat("x", n))
+	})
+	var wait sync.WaitGroup
+	for n := range 40 {
+		wait.Go(func() {
+			if w := get(g, "https://app.example/?n="+strings.Repeat("n", n+1)); w.Code != 401+n || w.Body.Len() != n+1 {
+				t.Errorf("%d: %d, %d bytes", n, w.Code, w.Body.Len())
+			}
+		})
+	}
+	wait.Wait()
+	for _, l := range log() {
+		if l["status"].(float64)-400 != l["bytes"].(float64) {
+			t.Errorf("line: %v", l)
+		}
+	}
+}
+
+type nowhere struct{ header http.Header }
+
+func (n *nowhere) Header() http.Header         { return n.header }
+func (n *nowhere) WriteHeader(int)             {}
+func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }
+
+// What the gate costs a request, logging to a buffer included.
+func BenchmarkGate(b *testing.B) {
+	hosts, err := ParseHosts([]string{"https://app.example"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	log := newLines(io.Discard)
+	body := []byte("{}")
+	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Pattern = "/.well-known/oauth-authorization-server"
+		w.WriteHeader(200)
+		w.Write(body)
+	})
+	g := &Gate{Next: next, Base: hosts.Base, Address: limit.Proxies{}.ClientAddr}
+	g.Log, g.JSON = newLogger(log, slog.LevelInfo, "json", false)
+	slow := *g
+	slow.JSON = nil
+	for name, h := range map[string]http.Handler{"bare": next, "gate": g, "gate by slog": &slow} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				r := httptest.NewRequest("GET", "https://app.example/", nil)
+				w := &nowhere{http.Header{}}
+				for pb.Next() {
+					h.ServeHTTP(w, r)
+				}
+			})
+		})
+	}
+}
