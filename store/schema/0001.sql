@@ -79,6 +79,25 @@ CREATE TABLE client (
 );
 CREATE INDEX client_issued ON client (approved, issued_at);
 
+-- Tensions, actions, projects and notes of the reference API. Each belongs to
+-- a role, whose circle is its circle, or is personal and has a person.
+
+CREATE TABLE item (
+	id           TEXT PRIMARY KEY,
+	kind         TEXT NOT NULL,
+	organization TEXT NOT NULL,
+	role         TEXT NOT NULL, -- empty on a personal item
+	person       TEXT NOT NULL, -- empty on a role's item
+	private      BIGINT NOT NULL,
+	title        TEXT NOT NULL,
+	body         TEXT NOT NULL,
+	status       TEXT NOT NULL,
+	version      BIGINT NOT NULL,
+	created_at   BIGINT NOT NULL,
+	changed_at   BIGINT NOT NULL
+);
+CREATE INDEX item_kind ON item (organization, kind, id);
+
 -- One row is one approval, whatever happens to its tokens, which are sealed
 -- and not stored (decision T1). A refresh changes phase, generation and
 -- key_number only: no index may stand on these.

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// Item is a tension, action, project or note of the reference API. Its circle
+// is that of its role.
+type Item struct {
+	org.Item
+	Kind      string // one of ItemKinds
+	Title     string
+	Body      string
+	Status    string
+	Version   int64 // grows with every change, from 1
+	CreatedAt int64 // Unix seconds
+	ChangedAt int64 // Unix seconds
+}
+
+// ItemKinds are the kinds of items.
+var ItemKinds = []string{"tension", "action", "project", "note"}
+
+const selectItem = `
+	SELECT id, kind, organization, role, person, private, title, body, status, version, created_at, changed_at
+	  FROM item`
+
+func (m *memory) scanItem(row interface{ Scan(...any) error }) (Item, error) {
+	var i Item
+	var private int64
+	err := row.Scan(&i.ID, &i.Kind, &i.Organization, &i.Role, &i.Person, &private,
+		&i.Title, &i.Body, &i.Status, &i.Version, &i.CreatedAt, &i.ChangedAt)
+	i.Private = private == 1
+	if r := m.roles[i.Role]; r != nil {
+		i.Circle = r.Circle
+	}
+	return i, err
+}
+
+// Item gives an item of an organization, or ErrNotFound: what belongs to
+// another organization does not exist.
+func (s *Store) Item(ctx context.Context, organization, kind, id string) (Item, error) {
+	row := s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind)
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	i, err := s.memory.scanItem(row)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Item{}, fmt.Errorf("%s: %w", kind, ErrNotFound)
+	} else if err != nil {
+		return Item{}, unavailable("item", err)
+	}
+	return i, nil
+}
+
+// ItemFilter narrows Items; empty fields match all but Organization and Kind,
+// which are required. Limit is at most 1000, 0 is 50.
+type ItemFilter struct {
+	Organization, Kind   string
+	Role, Circle, Status string
+	Person               string // personal items of this person alone
+	After                string // ID of the last item before
+	Limit                int
+}
+
+// Items lists, by ID, the items that may be seen, and gives the cursor of the
+// next page or "". What may not be seen is not there: it is not counted
+// either.
+func (s *Store) Items(ctx context.Context, f ItemFilter, may func(org.Item) bool) ([]Item, string, error) {
+	limit := pageSize(f.Limit)
+	var out []Item
+	for after := f.After; ; {
+		page, err := s.itemPage(ctx, f, after, limit)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, i := range page {
+			if after = i.ID; !may(i.Item) || f.Circle != "" && i.Circle != f.Circle {
+				continue
+			}
+			if len(out) == limit {
+				return out, out[limit-1].ID, nil
+			}
+			out = append(out, i)
+		}
+		if len(page) <= limit {
+			return out, "", nil
+		}
+	}
+}
+
+func (s *Store) itemPage(ctx context.Context, f ItemFilter, after string, limit int) ([]Item, error) {
+	q := query{text: selectItem}
+	q.where("organization = ", f.Organization)
+	q.where("kind = ", f.Kind)
+	q.equal("role", f.Role)
+	q.equal("status", f.Status)
+	q.equal("person", f.Person)
+	if after != "" {
+		q.where("id > ", after)
+	}
+	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	if err != nil {
+		return nil, unavailable("items", err)
+	}
+	defer rows.Close()
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	var out []Item
+	for rows.Next() {
+		i, err := s.memory.scanItem(rows)
+		if err != nil {
+			return nil, unavailable("items", err)
+		}
+		out = append(out, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("items", err)
+	}
+	return out, nil
+}
+
+// ItemCount is how many items of an organization stand alike: to every
+// decision about authority they are the same.
+type ItemCount struct {
+	org.Item // without an ID
+	Kind     string
+	Count    int
+}
+
+// ItemCounts counts the items of an organization by what decides about them,
+// so that a preview can ask the same functions that enforce.
+func (s *Store) ItemCounts(ctx context.Context, organization string) ([]ItemCount, error) {
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT kind, role, person, private, COUNT(*)
+		  FROM item WHERE organization = $1
+		 GROUP BY kind, role, person, private`, organization)
+	if err != nil {
+		return nil, unavailable("items", err)
+	}
+	defer rows.Close()
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	var out []ItemCount
+	for rows.Next() {
+		c := ItemCount{Item: org.Item{Organization: organization}}
+		var private int64
+		if err := rows.Scan(&c.Kind, &c.Role, &c.Person, &private, &c.Count); err != nil {
+			return nil, unavailable("items", err)
+		}
+		c.Private = private == 1
+		if r := s.memory.roles[c.Role]; r != nil {
+			c.Circle = r.Circle
+		}
+		out = append(out, c)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("items", err)
+	}
+	return out, nil
+}
+
+// AddItem adds an item. check sees it with its circle, in the same step, and
+// may refuse. ErrNotFound: its role is not one of the organization, or its
+// person no member.
+func (s *Store) AddItem(_ context.Context, i Item, check func(Item) error) (Item, error) {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		now := w.store.Now()
+		i.ID, i.Version, i.CreatedAt, i.ChangedAt = w.store.ids.next(now), 1, now.Unix(), now.Unix()
+		if err := w.placeItem(&i); err != nil {
+			return nil, err
+		}
+		if err := check(i); err != nil {
+			return nil, &refused{err}
+		}
+		_, err := w.exec(`
+			INSERT INTO item (id, kind, organization, role, person, private, title, body, status, version, created_at, changed_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+			i.ID, i.Kind, i.Organization, i.Role, i.Person, flag(i.Private), i.Title, i.Body, i.Status, i.Version, i.CreatedAt, i.ChangedAt)
+		return nil, err
+	})
+	return i, unwrapRefused(err)
+}
+
+// placeItem finds the item's circle.
+func (w *writer) placeItem(i *Item) error {
+	m := w.store.memory
+	if !slices.Contains(ItemKinds, i.Kind) || (i.Role == "") == (i.Person == "") {
+		return fmt.Errorf("an item has a kind, and either a role or a person: %w", ErrConflict)
+	}
+	if i.Person != "" {
+		i.Circle, i.Private = "", false
+		if !m.members[memberKey{i.Person, i.Organization}].asMember().Exists() {
+			return fmt.Errorf("person: %w", ErrNotFound)
+		}
+		return nil
+	}
+	r := m.roles[i.Role]
+	if r == nil || r.Organization != i.Organization {
+		return fmt.Errorf("role: %w", ErrNotFound)
+	}
+	i.Circle = r.Circle
+	return nil
+}
+
+// ChangeItem changes an item in one step: change sees it as it stands, and
+// gives what it shall be, or refuses. ID, organization and kind stay.
+func (s *Store) ChangeItem(_ context.Context, organization, kind, id string, change func(Item) (Item, error)) (Item, error) {
+	var out Item
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at, err := w.item(organization, kind, id)
+		if err != nil {
+			return nil, err
+		}
+		next, err := change(at)
+		if err != nil {
+			return nil, &refused{err}
+		}
+		next.ID, next.Organization, next.Kind, next.CreatedAt = at.ID, at.Organization, at.Kind, at.CreatedAt
+		next.Version, next.ChangedAt = at.Version+1, w.store.Now().Unix()
+		if err := w.placeItem(&next); err != nil {
+			return nil, err
+		}
+		out = next
+		_, err = w.exec(`
+			UPDATE item SET role = $1, person = $2, private = $3, title = $4, body = $5, status = $6, version = $7, changed_at = $8
+			 WHERE id = $9`,
+			next.Role, next.Person, flag(next.Private), next.Title, next.Body, next.Status, next.Version, next.ChangedAt, id)
+		return nil, err
+	})
+	return out, unwrapRefused(err)
+}
+
+// DeleteItem deletes an item unless check, which sees it as it stands,
+// refuses.
+func (s *Store) DeleteItem(_ context.Context, organization, kind, id string, check func(Item) error) error {
+	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
+		at, err := w.item(organization, kind, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := check(at); err != nil {
+			return nil, &refused{err}
+		}
+		_, err = w.exec(`DELETE FROM item WHERE id = $1`, id)
+		return nil, err
+	}))
+}
+
+func (w *writer) item(organization, kind, id string) (Item, error) {
+	rows, err := w.query(selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind)
+	if err != nil {
+		return Item{}, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		if err := rows.Err(); err != nil {
+			return Item{}, err
+		}
+		return Item{}, fmt.Errorf("%s: %w", kind, ErrNotFound)
+	}
+	return w.store.memory.scanItem(rows)
+}
+
+// refused carries a caller's own refusal out of the writer: it undoes the
+// change alone, whatever error it is.
+type refused struct{ error }
+
+func (r *refused) Is(target error) bool { return target == ErrNotAllowed }
+
+func unwrapRefused(err error) error {
+	var r *refused
+	if errors.As(err, &r) {
+		return r.error
+	}
+	return err
+}

@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+func fine(Item) error { return nil }
+
+func (h house) item(t testing.TB, i Item) Item {
+	t.Helper()
+	if i.Kind == "" {
+		i.Kind = "note"
+	}
+	i.Organization = "nordlys"
+	out, err := h.AddItem(context.Background(), i, fine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestItems(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	var ids []string
+	for range 5 {
+		ids = append(ids, h.item(t, Item{Item: org.Item{Role: "treasurer"}, Title: "Budget"}).ID)
+	}
+	hidden := h.item(t, Item{Item: org.Item{Role: "treasurer", Private: true}, Title: "Salaries"})
+	own := h.item(t, Item{Item: org.Item{Person: "ada"}, Title: "Call the bank"})
+	if own.Circle != "" || hidden.Circle != "anchor" {
+		t.Errorf("circles %q and %q; want none and anchor", own.Circle, hidden.Circle)
+	}
+	may := func(i org.Item) bool { return !i.Private && !i.Personal() }
+	var got []string
+	pages := 0
+	for after := ""; ; pages++ {
+		page, next, err := h.Items(ctx, ItemFilter{Organization: "nordlys", Kind: "note", After: after, Limit: 2}, may)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range page {
+			got = append(got, i.ID)
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	if len(got) != 5 || got[0] != ids[0] || got[4] != ids[4] || pages != 2 {
+		t.Errorf("got %v in %d pages; want %v in 3", got, pages+1, ids)
+	}
+	if _, err := h.Item(ctx, "fjell", "note", own.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("from another organization: got %v, want not found", err)
+	}
+	if _, err := h.Item(ctx, "nordlys", "action", own.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("as another kind: got %v, want not found", err)
+	}
+	counts, err := h.ItemCounts(ctx, "nordlys")
+	total := 0
+	for _, c := range counts {
+		total += c.Count
+	}
+	if err != nil || len(counts) != 3 || total != 7 {
+		t.Errorf("counts %+v, %v; want 7 items in 3 groups", counts, err)
+	}
+}
+
+func TestItemChanges(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	at := h.item(t, Item{Item: org.Item{Role: "treasurer"}, Title: "Budget"})
+	no := errors.New("no")
+	if _, err := h.ChangeItem(ctx, "nordlys", "note", at.ID, func(i Item) (Item, error) { i.Title = "x"; return i, no }); err != no {
+		t.Errorf("got %v, want the caller's own refusal", err)
+	}
+	if err := h.DeleteItem(ctx, "nordlys", "note", at.ID, func(Item) error { return no }); err != no {
+		t.Errorf("got %v, want the caller's own refusal", err)
+	}
+	if _, err := h.AddItem(ctx, Item{Kind: "note", Item: org.Item{Organization: "nordlys", Role: "treasurer"}}, func(Item) error { return no }); err != no {
+		t.Errorf("got %v, want the caller's own refusal", err)
+	}
+	if i, err := h.Item(ctx, "nordlys", "note", at.ID); err != nil || i != at {
+		t.Errorf("a refusal has changed it: %+v, %v", i, err)
+	}
+	for name, spoil := range map[string]func(*Item){
+		"role of another organization": func(i *Item) { i.Role = "reviewer" },
+		"no member":                    func(i *Item) { i.Role, i.Person = "", "nobody" },
+	} {
+		if _, err := h.ChangeItem(ctx, "nordlys", "note", at.ID, func(i Item) (Item, error) { spoil(&i); return i, nil }); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: got %v, want not found", name, err)
+		}
+	}
+	next, err := h.ChangeItem(ctx, "nordlys", "note", at.ID, func(i Item) (Item, error) { i.Title, i.Role, i.Person = "Mine", "", "ada"; return i, nil })
+	if err != nil || next.Version != 2 || next.Circle != "" {
+		t.Errorf("got %+v, %v; want version 2 without a circle", next, err)
+	}
+	if err := h.DeleteItem(ctx, "nordlys", "note", at.ID, fine); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Item(ctx, "nordlys", "note", at.ID); !errors.Is(err, ErrNotFound) {
+		t.Errorf("deleted: got %v, want not found", err)
+	}
+}
+
+func TestCirclesAndRoles(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	circle := func(id, parent string) error {
+		_, err := h.ChangeCircle(ctx, "nordlys", id, func(*org.Circle) (org.Circle, error) {
+			return org.Circle{Parent: parent, Name: id}, nil
+		}, Act{})
+		return err
+	}
+	role := func(organization, id, circle string) error {
+		_, err := h.ChangeRole(ctx, organization, id, func(*org.Role) (org.Role, error) {
+			return org.Role{Circle: circle, Name: id}, nil
+		}, Act{})
+		return err
+	}
+	allow := func(org.Role) error { return nil }
+	for _, tt := range []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"a circle", circle("product", "anchor"), nil},
+		{"a circle in it", circle("platform", "product"), nil},
+		{"a ring", circle("product", "platform"), ErrConflict},
+		{"its own parent", circle("product", "product"), ErrConflict},
+		{"a parent of another organization", circle("product", "grants"), ErrNotFound},
+		{"a role", role("nordlys", "steward", "product"), nil},
+		{"a circle of another organization", role("nordlys", "steward", "grants"), ErrNotFound},
+		{"another organization's role", role("nordlys", "reviewer", "anchor"), ErrConflict},
+		{"a circle with roles", h.DeleteCircle(ctx, "nordlys", "product", func(org.Circle) error { return nil }, Act{}), ErrConflict},
+		{"an empty circle", h.DeleteCircle(ctx, "nordlys", "platform", func(org.Circle) error { return nil }, Act{}), nil},
+		{"a deleted circle", h.DeleteCircle(ctx, "nordlys", "platform", func(org.Circle) error { return nil }, Act{}), ErrNotFound},
+		{"another organization's role, deleted", h.DeleteRole(ctx, "nordlys", "reviewer", allow, Act{}), ErrNotFound},
+	} {
+		if !errors.Is(tt.err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, tt.err, tt.want)
+		}
+	}
+	id := h.live(t, h.answer(1))
+	kept := h.item(t, Item{Item: org.Item{Role: "treasurer"}})
+	if err := h.DeleteRole(ctx, "nordlys", "treasurer", allow, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // in memory, and after a restart
+		if a, err := h.Check(ctx, id); err != nil || a.Member.Fills("treasurer") {
+			t.Errorf("a deleted role is filled: %v", err)
+		}
+		if _, err := h.Item(ctx, "nordlys", "note", kept.ID); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the item of a deleted role: got %v, want not found", err)
+		}
+		h = h.reopen(t)
+	}
+}
+
+// An edit takes effect at the next check, with the same tokens (decision P3).
+func TestEditGrant(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	from, to := h.answer(1).Grant, grantset.Set{Kind: grantset.Everything}
+	id := h.live(t, h.answer(1))
+	if err := h.EditGrant(ctx, id, "tor", from, to, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("another person: got %v, want not found", err)
+	}
+	if err := h.EditGrant(ctx, id, "ada", to, to, Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("from what it is not: got %v, want a conflict", err)
+	}
+	if err := h.EditGrant(ctx, id, "ada", from, to, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if a, err := h.Check(ctx, id); err != nil || !a.Approval.Grant.Equal(to) {
+			t.Errorf("got %+v, %v; want everything", a.Approval.Grant, err)
+		}
+		h = h.reopen(t)
+	}
+	if err := h.SetAdmin(ctx, "nordlys", "ada", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.EditGrant(ctx, id, "ada", to, grantset.Set{Kind: grantset.Organization}, Act{}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("organization by one who is no admin: got %v, want not allowed", err)
+	}
+	if v, err := h.refresh(id, 1); err != nil || v.String() != "ok" {
+		t.Errorf("refresh after the edit: %v, %v", v, err)
+	}
+	if err := h.EndApproval(ctx, id, "revoked_by_person", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.EditGrant(ctx, id, "ada", to, from, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("ended: got %v, want not found", err)
+	}
+}

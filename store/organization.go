@@ -1,0 +1,188 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// ChangeCircle adds or changes a circle of an organization in one step. change
+// sees it as it stands, or nil, and gives what it shall be, or refuses.
+// ErrNotFound: the parent is not a circle of the organization; ErrConflict: it
+// would be its own ancestor, or the ID belongs to another organization.
+func (s *Store) ChangeCircle(_ context.Context, organizationID, id string, change func(*org.Circle) (org.Circle, error), act Act) (org.Circle, error) {
+	var out org.Circle
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		o := w.store.memory.orgs[organizationID]
+		if o == nil {
+			return nil, fmt.Errorf("organization: %w", ErrNotFound)
+		}
+		var at *org.Circle
+		if c, ok := o.circles[id]; ok {
+			at = &c
+		}
+		next, err := change(at)
+		if err != nil {
+			return nil, &refused{err}
+		}
+		next.ID, next.Organization = id, organizationID
+		if err := o.mayHang(next); err != nil {
+			return nil, err
+		}
+		out = next
+		after, err := w.putCircle(next)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed("", organizationID, "circle "+id+" changed", act)
+	})
+	return out, unwrapRefused(err)
+}
+
+// mayHang keeps the circles a tree.
+func (o *organization) mayHang(c org.Circle) error {
+	for parent := c.Parent; parent != ""; parent = o.circles[parent].Parent {
+		if parent == c.ID {
+			return fmt.Errorf("a circle cannot be its own ancestor: %w", ErrConflict)
+		}
+		if _, ok := o.circles[parent]; !ok {
+			return fmt.Errorf("parent circle: %w", ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// DeleteCircle deletes an empty circle: one without roles and circles in it.
+func (s *Store) DeleteCircle(_ context.Context, organizationID, id string, check func(org.Circle) error, act Act) error {
+	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
+		m := w.store.memory
+		o := m.orgs[organizationID]
+		if o == nil || o.circles[id].ID == "" {
+			return nil, fmt.Errorf("circle: %w", ErrNotFound)
+		}
+		if err := check(o.circles[id]); err != nil {
+			return nil, &refused{err}
+		}
+		for _, c := range o.circles {
+			if c.Parent == id {
+				return nil, fmt.Errorf("there are circles in the circle: %w", ErrConflict)
+			}
+		}
+		for _, r := range m.roles {
+			if r.Circle == id && r.Organization == organizationID {
+				return nil, fmt.Errorf("there are roles in the circle: %w", ErrConflict)
+			}
+		}
+		if _, err := w.exec(`DELETE FROM circle WHERE id = $1`, id); err != nil {
+			return nil, err
+		}
+		return func() { delete(o.circles, id) }, w.changed("", organizationID, "circle "+id+" deleted", act)
+	}))
+}
+
+// ChangeRole adds or changes a role, as ChangeCircle does a circle.
+// ErrNotFound: its circle is not one of the organization.
+func (s *Store) ChangeRole(_ context.Context, organizationID, id string, change func(*org.Role) (org.Role, error), act Act) (org.Role, error) {
+	var out org.Role
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		m := w.store.memory
+		o := m.orgs[organizationID]
+		if o == nil {
+			return nil, fmt.Errorf("organization: %w", ErrNotFound)
+		}
+		var at *org.Role
+		if r := m.roles[id]; r != nil && r.Organization == organizationID {
+			at = &r.Role
+		} else if r != nil {
+			return nil, fmt.Errorf("role: %w", ErrConflict)
+		}
+		next, err := change(at)
+		if err != nil {
+			return nil, &refused{err}
+		}
+		next.ID, next.Organization = id, organizationID
+		if o.circles[next.Circle].ID == "" {
+			return nil, fmt.Errorf("circle: %w", ErrNotFound)
+		}
+		out = next
+		after, err := w.putRole(next)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed("", organizationID, "role "+id+" changed", act)
+	})
+	return out, unwrapRefused(err)
+}
+
+// DeleteRole deletes a role with its items and fillers. Picks of it in grant
+// sets count for nothing from then on (decision P5).
+func (s *Store) DeleteRole(_ context.Context, organizationID, id string, check func(org.Role) error, act Act) error {
+	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
+		m := w.store.memory
+		r := m.roles[id]
+		if r == nil || r.Organization != organizationID {
+			return nil, fmt.Errorf("role: %w", ErrNotFound)
+		}
+		if err := check(r.Role); err != nil {
+			return nil, &refused{err}
+		}
+		for _, text := range []string{
+			`DELETE FROM role WHERE id = $1`, `DELETE FROM filler WHERE role = $1`, `DELETE FROM item WHERE role = $1`,
+		} {
+			if _, err := w.exec(text, id); err != nil {
+				return nil, err
+			}
+		}
+		return func() { m.dropRole(r) }, w.changed("", organizationID, "role "+id+" deleted", act)
+	}))
+}
+
+// dropRole forgets a role. Its place in the list stays, because picks name it
+// by that.
+func (m *memory) dropRole(r *role) {
+	for _, f := range r.fillers {
+		f.roles = without(f.roles, r)
+		f.facts.Store(nil)
+	}
+	r.fillers = nil
+	delete(m.roles, r.ID)
+}
+
+// EditGrant changes what a live approval of a person gives, from the grant set
+// that the person saw to another (decision P3). It takes effect on the next
+// request. ErrConflict: it is not what the person saw any more; ErrNotFound:
+// it has ended or is not the person's; ErrNotAllowed: the facts do not allow
+// it any more.
+func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		a, _, err := w.read(id, false)
+		if err != nil {
+			return nil, err
+		}
+		if a.Person != personID || a.Phase != approval.Live || a.Lost(w.store.memory.standing(a)) != "" {
+			return nil, fmt.Errorf("approval: %w", ErrNotFound)
+		}
+		if !a.Grant.Equal(from) {
+			return nil, fmt.Errorf("approval: %w", ErrConflict)
+		}
+		if to.Kind == grantset.Organization && !w.store.memory.members[memberKey{a.Person, a.Organization}].admin {
+			return nil, fmt.Errorf("admin right: %w", ErrNotAllowed)
+		}
+		if _, err := w.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
+			string(to.Kind), to.EncodePicks(), flag(to.Personal), id[:]); err != nil {
+			return nil, err
+		}
+		h := w.store.memory.approvals.at(id)
+		a.Grant = to
+		next, err := w.store.memory.heat(a, int64(h.used))
+		if err != nil {
+			return nil, err
+		}
+		return func() { h.picks, h.kind, h.personal = next.picks, next.kind, next.personal },
+			w.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
+				Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
+	})
+}
