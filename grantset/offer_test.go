@@ -72,6 +72,12 @@ func TestNewOffer(t *testing.T) {
 			if got := outline(o); got != tt.want {
 				t.Errorf("offered %s, want %s", got, tt.want)
 			}
+			for _, g := range o.Groups {
+				known := slices.ContainsFunc(circles(tt.circles), func(c org.Circle) bool { return c.ID == g.Circle.ID })
+				if known && !slices.Contains(circles(tt.circles), g.Circle) {
+					t.Errorf("circle %+v is none of the organization's", g.Circle)
+				}
+			}
 			if o.Organization.ID != "acme" || o.Member.Person != "ann" {
 				t.Errorf("of %+v to %+v", o.Organization, o.Member)
 			}
