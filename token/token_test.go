@@ -52,6 +52,8 @@ func TestRoundTrip(t *testing.T) {
 		{"refresh", r.Refresh(h, 7), Claim{Refresh, h, 7, 0, 1}},
 		{"code", r.Code(h, 1_800_000_000), Claim{Code, h, 0, 1_800_000_000, 1}},
 		{"access, all zero", r.Access(Handle{}, 0, 0), Claim{Access, Handle{}, 0, 0, 1}},
+		{"access, every other bit", r.Access(h, 0x5555_5555_5555, 0xaaaa_aaaa_aaaa), Claim{Access, h, 0x5555_5555_5555, 0xaaaa_aaaa_aaaa, 1}},
+		{"access, in 2065", r.Access(h, 3_000_000_000, 3_000_000_000), Claim{Access, h, 3_000_000_000, 3_000_000_000, 1}},
 		{"access, the greatest", r.Access(h, 1<<48-1, 1<<48-1), Claim{Access, h, 1<<48 - 1, 1<<48 - 1, 1}},
 	}
 	for _, tt := range tests {
@@ -205,6 +207,7 @@ func TestNewRing(t *testing.T) {
 	}{
 		{"one key", "sv", 1, []*Key{one}, true},
 		{"the older seals", "az", 1, []*Key{two, one}, true},
+		{"the last and the first letter", "za", 1, []*Key{one}, true},
 		{"no key", "sv", 1, nil, false},
 		{"none seals", "sv", 3, []*Key{one, two}, false},
 		{"number twice", "sv", 1, []*Key{one, two, NewKey(1, secret(3))}, false},
