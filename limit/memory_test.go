@@ -30,31 +30,34 @@ func heap() int64 {
 }
 
 func TestI11_MemoryIsBounded(t *testing.T) {
+	if a, n := NewAddresses(Token, nil).c.room, NewNames(API).c.room; a != 1_000_000 || n != 1_000_000 {
+		t.Errorf("room for %d addresses and %d names, want a million (decision L1)", a, n)
+	}
 	before := heap()
-	w := NewAddresses(Token, nil)
-	for i := range Remembered {
+	w := newAddresses(Token, nil, many)
+	for i := range many {
 		if ok, _ := w.Allow(stranger(i), noon.Add(time.Duration(i)*time.Microsecond)); !ok {
 			t.Fatalf("address %d refused at its first request", i)
 		}
 	}
 	full := heap() - before
-	t.Logf("%d addresses: %.1f bytes each", Remembered, float64(full)/Remembered)
-	if full > 100*Remembered {
-		t.Errorf("%d addresses take %d bytes, want at most 100 each", Remembered, full)
+	t.Logf("%d addresses: %.1f bytes each", many, float64(full)/many)
+	if full > 100*many {
+		t.Errorf("%d addresses take %d bytes, want at most 100 each", many, full)
 	}
-	if got := w.c.size.Load(); got != Remembered {
-		t.Errorf("%d remembered, want %d", got, Remembered)
+	if got := w.c.size.Load(); got != many {
+		t.Errorf("%d remembered, want %d", got, many)
 	}
 	// What comes then is counted with its network, and of these only a quarter is remembered.
-	for i := range Remembered / 3 {
-		w.Allow(stranger(Remembered+i), after(2))
+	for i := range many / 3 {
+		w.Allow(stranger(many+i), after(2))
 		w.Allow(stranger6(i), after(2))
 	}
-	bounded(t, w.c, Remembered)
+	bounded(t, w.c, many)
 	crowded := heap() - before
-	t.Logf("after many more strangers: %.1f bytes each", float64(crowded)/Remembered)
-	if crowded > 150*Remembered {
-		t.Errorf("more strangers made it %d bytes, want at most %d", crowded, 150*Remembered)
+	t.Logf("after many more strangers: %.1f bytes each", float64(crowded)/many)
+	if crowded > 150*many {
+		t.Errorf("more strangers made it %d bytes, want at most %d", crowded, 150*many)
 	}
 	runtime.KeepAlive(w)
 }
@@ -125,7 +128,7 @@ func TestI11_NoLiveEntryIsEvictedByStrangers(t *testing.T) {
 		residents[i] = netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
 		let(t, w, residents[i], 1+i%5, noon)
 	}
-	for i := range 300_000 {
+	for i := range 200_000 {
 		a := stranger(i)
 		if i%3 == 0 {
 			a = stranger6(i)

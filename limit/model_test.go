@@ -102,7 +102,7 @@ func FuzzAgainstTheModel(f *testing.F) {
 
 func TestAgainstTheModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for range 300 {
+	for range 150 {
 		history := make([]byte, 2+3*random.IntN(1500))
 		for i := range history {
 			history[i] = byte(random.Uint32())
@@ -257,7 +257,7 @@ func FuzzCrowd(f *testing.F) {
 
 func TestCrowd(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
-	for range 200 {
+	for range 80 {
 		history := make([]byte, 2000)
 		for i := range history {
 			history[i] = byte(random.Uint32())
