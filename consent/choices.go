@@ -1,0 +1,403 @@
+package consent
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// choices are what a form had chosen, right or wrong, so that the page can
+// come back with it. What may be approved is decided by grantset.Parse alone.
+type choices struct {
+	sent         bool // the page has been answered before
+	organization string
+	grant        string
+	roles        map[string]string // role ID: read or change
+	personal     bool
+	replace      bool
+	bulk         string // the button that sets all roles of a circle: <circle ID>:<none, read or change>
+	circle       string // whose roles were all set by it
+	hint         string // organization whose roles are to be shown
+}
+
+func readChoices(form url.Values) choices {
+	c := choices{
+		sent: true, organization: one(form, "organization"), grant: one(form, "grant"),
+		bulk: one(form, "bulk"), roles: map[string]string{}, personal: one(form, "personal") == "1", replace: one(form, "replace") == "1",
+	}
+	for name := range form {
+		if role, ok := strings.CutPrefix(name, "role:"); ok {
+			if access := one(form, name); access == "read" || access == "change" {
+				c.roles[role] = access
+			}
+		}
+	}
+	return c
+}
+
+// setAll does what a bulk button says. A circle's ID may have colons itself.
+func (c *choices) setAll(offers []grantset.Offer) {
+	i := strings.LastIndexByte(c.bulk, ':')
+	if i < 0 || !slices.Contains([]string{"none", "read", "change"}, c.bulk[i+1:]) {
+		return
+	}
+	for _, o := range offers {
+		for _, g := range o.Groups {
+			if g.Circle.ID != c.bulk[:i] {
+				continue
+			}
+			c.circle = g.Circle.ID
+			for _, r := range g.Roles {
+				c.roles[r.ID] = c.bulk[i+1:]
+			}
+		}
+	}
+}
+
+// maxKept bounds the choices that travel through sign-in in an address.
+const maxKept = 6 << 10
+
+// sealChoices keeps a form's choices for the person who was shown the page, or
+// gives nothing when they are too many for an address.
+func (s *Server) sealChoices(person string, form url.Values) string {
+	kept := url.Values{"person": {person}}
+	for name, values := range form {
+		switch {
+		case name == "organization", name == "grant", name == "personal", name == "replace",
+			strings.HasPrefix(name, "role:") && one(form, name) != "none":
+			kept[name] = values
+		}
+	}
+	if text := kept.Encode(); len(text) <= maxKept {
+		return s.Ring.SealPage(sealedChoices, []byte(text))
+	}
+	return ""
+}
+
+// openChoices gives what sealChoices kept, to the person whose choices they are.
+func (s *Server) openChoices(v *visit, p parameters) choices {
+	sealed, _ := p.one("choices")
+	plain, _, ok := s.Ring.OpenPage(sealedChoices, sealed)
+	if !ok {
+		return choices{}
+	}
+	kept, err := url.ParseQuery(string(plain))
+	if err != nil || one(kept, "person") != v.person.ID {
+		return choices{}
+	}
+	return readChoices(kept)
+}
+
+// showing is how a consent page comes about.
+type showing struct {
+	status      int
+	faults      []grantset.Fault
+	old         bool // the page asks again because it was open for long
+	otherPerson bool // the page had been made for another account
+}
+
+// A consentPage asks a person about a client (ux 5). App and every name in it
+// are text that others wrote.
+type consentPage struct {
+	frame
+	App        app
+	Registered moment
+	UsedBy     []usedBy
+	Earlier    []earlier
+	Reused     *moment // when an old key of this client came back
+	Replace    bool
+
+	Request       string // sealed
+	Faults        []shownFault
+	Old           bool // asks again because it was open for long
+	OtherPerson   bool // asks again because it was made for another account
+	Organizations []offered
+	NotListed     []string
+	Grant         string // chosen
+	Personal      bool
+	Admin         bool     // some organization could be given as a whole
+	AdminClass    string   // shows that option while such an organization is chosen
+	AdminNames    []string // of those organizations
+}
+
+type usedBy struct {
+	People       int
+	Organization string
+}
+
+type earlier struct {
+	On           moment
+	Organization string // empty where there is only one
+}
+
+type shownFault struct {
+	Group        string // the fieldset that it stands next to
+	Text         string
+	Organization string // where AI integration is off
+}
+
+// offered is one organization on the page.
+type offered struct {
+	N        int // from 1, in the page's order
+	ID, Name string
+	Admin    bool
+	Roles    int
+	Chosen   bool
+	Class    string // shows this organization's roles while it is chosen
+	Groups   []group
+	Show     string // path that shows its roles, when they are not in the page
+}
+
+type group struct {
+	ID, Name string
+	Open     bool
+	Chosen   int
+	Roles    []shownRole
+}
+
+type shownRole struct {
+	ID, Name, Access string
+}
+
+// What a page shows at once (ux 5.3).
+const (
+	openRoles = 12   // with at most so many in all, the first circle is open
+	allRoles  = 1000 // with more, only the chosen organization's are in the page
+	numbered  = 20   // organizations that the stylesheet can tell apart
+)
+
+// showConsent shows the consent page, or in its place why there is nothing to
+// choose.
+func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, how showing) error {
+	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	if err != nil {
+		return wrap("offers", err)
+	}
+	open := eligible(offers)
+	if len(open) == 0 {
+		return s.showNowhere(v, c, p, offers, how)
+	}
+	chosen.setAll(open)
+	title := "Connect an app"
+	if len(how.faults) > 0 {
+		title = "Error: " + title
+	}
+	view := &consentPage{
+		frame: s.frame(v, title), App: newApp(c, p.RedirectURI), Request: s.sealPage(p),
+		Old: how.old, OtherPerson: how.otherPerson,
+		Grant: chosen.grant, Personal: chosen.personal, Replace: chosen.replace,
+	}
+	view.Slim, view.Script, view.Packed = false, true, true
+	if !chosen.sent {
+		view.Grant = string(grantset.Roles)
+	}
+	view.offer(open, offers, chosen, p)
+	view.say(how.faults, offers, chosen)
+	if err := s.facts(v, view, c, open); err != nil {
+		return err
+	}
+	return s.show(v, how.status, consentTemplate, view)
+}
+
+// offer lists where and what the person may give away.
+func (view *consentPage) offer(open, all []grantset.Offer, chosen choices, p page) {
+	total := 0
+	for _, o := range open {
+		total += len(o.Member.Roles())
+	}
+	shown := chosen.organization
+	if shown == "" && total > allRoles {
+		shown = chosen.hint
+	}
+	if !chosen.sent && len(open) == 1 {
+		shown = open[0].Organization.ID
+	}
+	var admins []string
+	for i, o := range open {
+		one := offered{N: i + 1, ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin,
+			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == shown}
+		if one.N <= numbered {
+			one.Class = "only org-" + strconv.Itoa(one.N)
+		}
+		if o.Member.Admin {
+			admins = append(admins, one.Class)
+			view.AdminNames = append(view.AdminNames, one.Name)
+		}
+		if total > allRoles && !one.Chosen {
+			one.Show = withQuery(p.path(), "organization", one.ID)
+		} else {
+			one.Groups = groups(o.Groups, chosen, total)
+		}
+		view.Organizations = append(view.Organizations, one)
+	}
+	view.Admin = len(admins) > 0
+	if !slices.Contains(admins, "") { // else it could not be told when to show it
+		view.AdminClass = strings.Join(admins, " ")
+	}
+	for _, o := range all {
+		if !o.Eligible() {
+			view.NotListed = append(view.NotListed, o.Organization.Name)
+		}
+	}
+}
+
+func groups(from []grantset.Group, chosen choices, total int) []group {
+	var out []group
+	for i, g := range from {
+		one := group{ID: g.Circle.ID, Name: g.Circle.Name}
+		one.Open = i == 0 && total <= openRoles || g.Circle.ID == chosen.circle
+		for _, r := range g.Roles {
+			access := chosen.roles[r.ID]
+			if access == "" {
+				access = "none"
+			}
+			if access != "none" {
+				one.Chosen++
+			}
+			one.Roles = append(one.Roles, shownRole{r.ID, r.Name, access})
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// say puts the faults into the person's words (ux 5.4).
+func (view *consentPage) say(faults []grantset.Fault, offers []grantset.Offer, chosen choices) {
+	for _, f := range faults {
+		var said shownFault
+		switch f {
+		case grantset.NoOrganization:
+			said = shownFault{Group: "organization", Text: "Choose an organization."}
+		case grantset.NotEligible:
+			said = shownFault{Group: "organization", Organization: nameOf(offers, chosen.organization)}
+		case grantset.NoGrant:
+			said = shownFault{Group: "grant", Text: "Choose what the app may do."}
+		case grantset.NothingPicked:
+			said = shownFault{Group: "roles", Text: "Choose at least one role, or your personal items."}
+		default:
+			said = shownFault{Group: "grant", Text: "That choice is no longer possible. Please choose again."}
+		}
+		view.Faults = append(view.Faults, said)
+	}
+}
+
+// Fault gives the fault that stands next to a fieldset.
+func (view *consentPage) Fault(group string) *shownFault {
+	for i := range view.Faults {
+		if view.Faults[i].Group == group {
+			return &view.Faults[i]
+		}
+	}
+	return nil
+}
+
+func nameOf(offers []grantset.Offer, organization string) string {
+	for _, o := range offers {
+		if o.Organization.ID == organization {
+			return o.Organization.Name
+		}
+	}
+	return ""
+}
+
+// facts tells what is known of the client: since when, who uses it, and this
+// person's own earlier connections (decision P1).
+func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []grantset.Offer) error {
+	ctx := v.r.Context()
+	view.Registered = ago(c.IssuedAt, v.now)
+	var ids []string
+	for _, o := range open {
+		ids = append(ids, o.Organization.ID)
+	}
+	people, err := s.Store.UsedBy(ctx, c.ID, ids)
+	if err != nil {
+		return wrap("used by", err)
+	}
+	for _, o := range open {
+		if n := people[o.Organization.ID]; n > 0 {
+			view.UsedBy = append(view.UsedBy, usedBy{n, o.Organization.Name})
+		}
+	}
+	rows, _, err := s.Store.Approvals(ctx, store.ApprovalFilter{Client: c.ID, Person: v.person.ID, Limit: 200})
+	if err != nil {
+		return wrap("earlier approvals", err)
+	}
+	view.remember(rows, open)
+	return nil
+}
+
+// remember shows the newest live connection in each organization, and a theft
+// after which nothing was approved again. rows are newest first.
+func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offer) {
+	seen := map[string]bool{}
+	for _, r := range rows {
+		name := nameOf(open, r.Organization)
+		if r.Phase != approval.Live || name == "" || seen[r.Organization] {
+			continue
+		}
+		seen[r.Organization] = true
+		if len(open) == 1 {
+			name = ""
+		}
+		view.Earlier = append(view.Earlier, earlier{on(r.CreatedAt), name})
+	}
+	for _, r := range rows {
+		if r.Phase != approval.Ended {
+			return
+		}
+		if r.Reason == approval.RefreshReused || r.Reason == approval.CodeReused {
+			when := on(r.EndedAt)
+			view.Reused = &when
+			return
+		}
+	}
+}
+
+// A nowherePage says that no organization of the person allows this (ux 6, E4).
+type nowherePage struct {
+	frame
+	App           app // not ours
+	Request       string
+	Organizations []closed
+}
+
+// closed is an organization whose AI integration is off.
+type closed struct {
+	ID, Name string
+	Admin    bool     // the person is one
+	Admins   []string // names of up to three
+}
+
+func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantset.Offer, how showing) error {
+	view := &nowherePage{frame: s.frame(v, "Connect an app"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
+	for _, o := range offers {
+		admins, err := s.Store.Admins(v.r.Context(), o.Organization.ID, 3)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return wrap("admins", err)
+		}
+		view.Organizations = append(view.Organizations,
+			closed{o.Organization.ID, o.Organization.Name, o.Member.Admin, names(admins)})
+	}
+	status := http.StatusForbidden
+	if how.status != http.StatusOK {
+		status = how.status
+	}
+	return s.show(v, status, nowhereTemplate, view)
+}
+
+func names(people []org.Person) []string {
+	var out []string
+	for _, p := range people {
+		out = append(out, p.Name)
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+// Package consent is the door for people: sign in, approve or cancel
+// (spec 2.4 and 4.1), Connected apps, and leaving an organization.
+//
+// Pages are HTML made by the server and work without script. Everything that a
+// page needs to be answered it carries itself, sealed, so any number of tabs
+// work at once; the session says only who is signed in.
+package consent
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// Server answers people. Its fields are set before Handler is called and not
+// changed after.
+type Server struct {
+	Store   *store.Store
+	Ring    *token.Ring
+	Log     *slog.Logger
+	Service string                         // name of the protected service, as pages say it
+	Base    func(*http.Request) string     // {base} of the asked host (decision M1)
+	Address func(*http.Request) netip.Addr // of the client (decision L2)
+
+	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
+	AuthorizeLimit *limit.Addresses
+
+	journaled *limit.Addresses // lets through one rate_limited event per address and window
+	failures  failures
+	hasher    *hasher
+}
+
+// Sign-in counts failures alone (decision L4): nobody who knows the password
+// is ever kept waiting by having used it. One account from one address is
+// guessed at most signInPair often; an address at all, or an account from
+// everywhere together, somewhat more often, because many people may share an
+// address and a stranger must not lock somebody out with a few requests.
+var (
+	signInPair    = limit.Limit{N: 10, Window: 15 * time.Minute}
+	signInAddress = limit.Limit{N: 60, Window: 10 * time.Minute}
+	signInAccount = limit.Limit{N: 100, Window: time.Hour}
+)
+
+// Sizes of bodies (decision L5).
+const (
+	consentBytes, consentFields = 256 << 10, 5000
+	otherBytes, otherFields     = 64 << 10, 100
+)
+
+// Handler serves the pages. It is called once.
+func (s *Server) Handler() http.Handler {
+	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
+	s.failures = newFailures()
+	s.hasher = newHasher()
+
+	mux := http.NewServeMux()
+	mux.Handle("GET /oauth/authorize", s.handle(s.ask))
+	mux.Handle("POST /oauth/authorize", s.handle(s.decide))
+	mux.Handle("GET /signin", s.handle(s.signInPage))
+	mux.Handle("POST /signin", s.handle(s.signIn))
+	mux.Handle("POST /signout", s.handle(s.signOut))
+	mux.Handle("GET /{$}", s.handle(s.home))
+	mux.Handle("GET /organizations/{organization}/profile/api", s.handle(s.apps))
+	mux.Handle("GET /organizations/{organization}/profile/api/clients/{client}/revoke", s.handle(s.revokePage))
+	mux.Handle("POST /organizations/{organization}/profile/api/clients/{client}/revoke", s.handle(s.revoke))
+	mux.Handle("GET /organizations/{organization}/leave", s.handle(s.leavePage))
+	mux.Handle("POST /organizations/{organization}/leave", s.handle(s.leave))
+	mux.HandleFunc("GET /assets/{file}", asset)
+	return s.limited(s.withPages(mux))
+}
+
+// limited counts requests to the authorization endpoint before anything else,
+// whatever their method and outcome (decisions A1 and L1).
+func (s *Server) limited(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/oauth/authorize" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		now, address := s.Store.Now(), s.Address(r)
+		if ok, wait := s.AuthorizeLimit.Allow(address, now); !ok {
+			if first, _ := s.journaled.Allow(address, now); first {
+				s.Store.Record(store.Event{Kind: "rate_limited", Actor: "system", Address: address.String(),
+					Detail: "/oauth/authorize", Reference: reference(w)})
+			}
+			s.fail(&visit{w: w, r: r, base: s.Base(r), now: now}, tooMany{wait})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// withPages lets what the mux has no handler for, unknown paths and methods,
+// answer with pages too.
+func (s *Server) withPages(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		answer := &unwritten{header: http.Header{}}
+		h.ServeHTTP(answer, r)
+		s.handle(func(v *visit) error {
+			if answer.status == http.StatusMethodNotAllowed {
+				return wrongMethod{answer.header.Get("Allow")}
+			}
+			return errNoPage
+		})(w, r)
+	})
+}
+
+// unwritten takes an answer that nobody is sent.
+type unwritten struct {
+	header http.Header
+	status int
+}
+
+func (u *unwritten) Header() http.Header         { return u.header }
+func (u *unwritten) WriteHeader(status int)      { u.status = status }
+func (u *unwritten) Write(b []byte) (int, error) { return len(b), nil }

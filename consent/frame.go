@@ -1,0 +1,235 @@
+package consent
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"html/template"
+	"io"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// A frame is what every page has around its main part. Person and what a page
+// adds may be text that others wrote: it never becomes a title or a heading on
+// the way to an approval.
+type frame struct {
+	Title     string // stands before the service's name
+	Service   string
+	Base      string // {base}, as the address bar shows it
+	Person    org.Person
+	Reference string
+	CSRF      string // form token; empty where nobody is signed in
+	Slim      bool   // one narrow column
+	Other     bool   // not on the way to an approval: may post to this server alone
+	Script    bool   // has the consent page's script
+	Packed    bool   // may be compressed: shows nothing of its own address
+}
+
+func (f *frame) around() *frame { return f }
+
+func (s *Server) frame(v *visit, title string) frame {
+	f := frame{Title: title, Service: s.Service, Base: v.base, Person: v.person, Reference: v.reference(), Slim: true}
+	if v.session != "" {
+		f.CSRF = s.Ring.FormToken(v.session)
+	}
+	return f
+}
+
+// Host is the server's own, as the address bar shows it.
+func (f *frame) Host() string {
+	_, host, _ := strings.Cut(f.Base, "://")
+	return host
+}
+
+var (
+	frameTemplate   = parse("frame.html")
+	consentTemplate = parsePage("consent.html")
+	faultTemplate   = parsePage("fault.html")
+	nowhereTemplate = parsePage("nowhere.html")
+	refusedTemplate = parsePage("refused.html")
+	signInTemplate  = parsePage("signin.html")
+	homeTemplate    = parsePage("home.html")
+	appsTemplate    = parsePage("apps.html")
+	revokeTemplate  = parsePage("revoke.html")
+	leaveTemplate   = parsePage("leave.html")
+	guestTemplate   = parsePage("page.html")
+)
+
+func parse(file string) *template.Template {
+	return template.Must(template.New(file).Funcs(template.FuncMap{
+		"asset": assetPath, "count": count,
+	}).ParseFS(templateFiles, "templates/"+file))
+}
+
+func parsePage(file string) *template.Template {
+	return template.Must(template.Must(frameTemplate.Clone()).ParseFS(templateFiles, "templates/"+file))
+}
+
+// Page answers with a page in the look of this door. content is executed with
+// data as the main part; it brings its own heading.
+func (s *Server) Page(w http.ResponseWriter, r *http.Request, status int, title string, content *template.Template, data any) error {
+	t, err := guestTemplate.Clone()
+	if err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	for _, part := range content.Templates() {
+		if _, err := t.AddParseTree(part.Name(), part.Tree); err != nil {
+			return fmt.Errorf("page: %w", err)
+		}
+	}
+	if _, err := t.AddParseTree("content", content.Tree); err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	v := &visit{w: w, r: r, base: s.Base(r), now: s.Store.Now()}
+	if err := s.identify(v); err != nil {
+		return err
+	}
+	p := struct {
+		frame
+		Data any
+	}{s.frame(v, title), data}
+	p.Other, p.Slim = true, false
+	return s.show(v, status, t, &p)
+}
+
+// StylesheetPath is where the pages' style is.
+func StylesheetPath() string { return assetPath("app.css") }
+
+// show answers with a page.
+func (s *Server) show(v *visit, status int, t *template.Template, p interface{ around() *frame }) error {
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, "frame.html", p); err != nil {
+		return fmt.Errorf("page %s: %w", t.Name(), err)
+	}
+	f, h := p.around(), v.w.Header()
+	flowHeaders(h)
+	if f.Other {
+		h.Set("Content-Security-Policy", policy+"; form-action 'self'")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	}
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	body := b.Bytes()
+	if f.Packed && acceptsGzip(v.r) {
+		h.Set("Content-Encoding", "gzip")
+		body = packed(body)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	v.w.WriteHeader(status)
+	v.w.Write(body)
+	return nil
+}
+
+// policy has no form-action: Chromium applies it to every redirect that
+// follows a form, and the answer to an approval leads to the client, whose
+// callback may lead anywhere. Pages off that way add it.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// flowHeaders are those of every answer of this door. There is no
+// Cross-Origin-Opener-Policy: each of its values cuts off the client's popup.
+// The referrer policy is not no-referrer, which would make browsers send
+// "Origin: null" on our own forms.
+func flowHeaders(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Robots-Tag", "noindex")
+	h.Set("Vary", "Cookie, Accept-Language")
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110 section 12.5.3).
+func acceptsGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		_, q, weighed := strings.Cut(weight, "=")
+		n, err := strconv.ParseFloat(strings.TrimSpace(q), 64)
+		return !weighed || err == nil && n > 0
+	}
+	return false
+}
+
+var packers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }}
+
+func packed(body []byte) []byte {
+	var b bytes.Buffer
+	z := packers.Get().(*gzip.Writer)
+	defer packers.Put(z)
+	z.Reset(&b)
+	z.Write(body) // a bytes.Buffer takes everything
+	z.Close()
+	return b.Bytes()
+}
+
+// An embedded asset has a name with its hash, so it can be kept for ever.
+type assetFile struct {
+	content, packed []byte
+	kind            string
+}
+
+var assetKinds = map[string]string{
+	".css": "text/css; charset=utf-8",
+	".js":  "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
+
+var assets, assetPaths = func() (map[string]assetFile, map[string]string) {
+	files, paths := map[string]assetFile{}, map[string]string{}
+	entries, err := assetFiles.ReadDir("assets")
+	if err != nil {
+		panic(err) // embedded
+	}
+	for _, e := range entries {
+		content, err := assetFiles.ReadFile("assets/" + e.Name())
+		if err != nil {
+			panic(err) // embedded
+		}
+		sum := sha256.Sum256(content)
+		ext := path.Ext(e.Name())
+		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		files[name] = assetFile{content, packed(content), assetKinds[ext]}
+		paths[e.Name()] = "/assets/" + name
+	}
+	return files, paths
+}()
+
+func assetPath(name string) string { return assetPaths[name] }
+
+// asset serves a file under its name with the hash, and no other name.
+func asset(w http.ResponseWriter, r *http.Request) {
+	f, ok := assets[r.PathValue("file")]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", f.kind)
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Vary", "Accept-Encoding")
+	body := f.content
+	if acceptsGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		body = f.packed
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.Write(body)
+}

@@ -1,0 +1,124 @@
+package consent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// What a handler can refuse. Each is a page of its own copy in refused.html;
+// every other error is ours, logged and told to nobody.
+type (
+	unknownClient struct{ why string }  // why is for the log: outsiders are told of one fault alone
+	wrongRedirect struct{ sent string } // sent may be anything
+	answered      struct{ apps string } // path of Connected apps
+	tooMany       struct{ wait time.Duration }
+	wrongMethod   struct{ allow string }
+)
+
+func (e unknownClient) Error() string { return "client " + e.why }
+func (e wrongRedirect) Error() string { return "redirect URI is not a registered one" }
+func (e answered) Error() string      { return "the page was answered and its code exchanged" }
+func (e tooMany) Error() string       { return "too many requests" }
+func (e wrongMethod) Error() string   { return "method not allowed" }
+
+var (
+	errNoPage   = errors.New("no such page")
+	errForeign  = errors.New("the form came from another site")
+	errBadForm  = errors.New("the form cannot be read")
+	errTooLarge = errors.New("the form is too large")
+	errStale    = errors.New("the form was shown to another session")
+)
+
+// unavailableFor is how long to wait when the database cannot answer: seconds.
+const unavailableFor = "5"
+
+// A refusedPage is any page that ends a visit here, without a way on.
+type refusedPage struct {
+	frame
+	Why     string // which page
+	Sent    string // not ours: the redirect URI that was sent
+	Apps    string // path of Connected apps
+	Minutes int    // to wait
+}
+
+// fail answers an error with its page.
+func (s *Server) fail(v *visit, err error) {
+	if errors.Is(err, errSignIn) {
+		path := v.r.URL.EscapedPath()
+		if v.r.Method == http.MethodPost {
+			path = "/" // what was asked for is not done unseen after signing in
+		}
+		s.toSignIn(v, path)
+		return
+	}
+	status, p := refusedPageOf(v, err)
+	if status >= 500 {
+		if errors.Is(err, context.Canceled) {
+			return // nobody is there any more
+		}
+		s.Log.Error("request failed", "err", err, "reference", v.reference())
+	} else if e, ok := errors.AsType[unknownClient](err); ok {
+		s.Log.Info("authorization refused", "verdict", e.Error(), "reference", v.reference())
+	}
+	p.frame = s.frame(v, p.Title)
+	if err := s.show(v, status, refusedTemplate, &p); err != nil {
+		s.Log.Error("page failed", "err", err, "reference", v.reference())
+	}
+}
+
+func refusedPageOf(v *visit, err error) (int, refusedPage) {
+	header := v.w.Header()
+	cannot := frame{Title: "This app cannot be connected"}
+	if e, ok := errors.AsType[tooMany](err); ok {
+		header.Set("Retry-After", limit.RetryAfter(e.wait))
+		return http.StatusTooManyRequests, refusedPage{frame: frame{Title: "Too many requests"}, Why: "limit", Minutes: minutes(e.wait)}
+	}
+	if e, ok := errors.AsType[wrongRedirect](err); ok {
+		return http.StatusBadRequest, refusedPage{frame: cannot, Why: "redirect", Sent: e.sent}
+	}
+	if e, ok := errors.AsType[answered](err); ok {
+		return http.StatusConflict, refusedPage{frame: frame{Title: "Already decided"}, Why: "answered", Apps: e.apps}
+	}
+	if e, ok := errors.AsType[wrongMethod](err); ok {
+		header.Set("Allow", e.allow)
+		return http.StatusMethodNotAllowed, refusedPage{frame: frame{Title: "Not possible"}, Why: "method"}
+	}
+	_, unknown := errors.AsType[unknownClient](err)
+	switch {
+	case unknown:
+		return http.StatusBadRequest, refusedPage{frame: cannot, Why: "client"}
+	case errors.Is(err, errNoPage):
+		return http.StatusNotFound, refusedPage{frame: frame{Title: "No such page"}, Why: "missing"}
+	case errors.Is(err, errForeign):
+		return http.StatusForbidden, refusedPage{frame: frame{Title: "Not accepted"}, Why: "foreign"}
+	case errors.Is(err, errStale):
+		return http.StatusForbidden, refusedPage{frame: frame{Title: "Not accepted"}, Why: "stale"}
+	case errors.Is(err, errBadForm):
+		return http.StatusBadRequest, refusedPage{frame: frame{Title: "Not accepted"}, Why: "form"}
+	case errors.Is(err, errTooLarge):
+		return http.StatusRequestEntityTooLarge, refusedPage{frame: frame{Title: "Not accepted"}, Why: "large"}
+	case errors.Is(err, store.ErrUnavailable):
+		header.Set("Retry-After", unavailableFor)
+		return http.StatusServiceUnavailable, refusedPage{frame: frame{Title: "Something went wrong"}, Why: "broken"}
+	}
+	return http.StatusInternalServerError, refusedPage{frame: frame{Title: "Something went wrong"}, Why: "broken"}
+}
+
+// minutes is a wait as people are told it, rounded up.
+func minutes(wait time.Duration) int {
+	return max(1, int((wait+time.Minute-1)/time.Minute))
+}
+
+// wrap says what was being done when the store said no.
+func wrap(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,287 @@
+package consent
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// maxState is the most bytes that a state may have (decision A4).
+const maxState = 4096
+
+// pageLifetime is how long a consent page can be answered before it is shown
+// again (ux 5.7: an old page is no error, it asks once more).
+const pageLifetime = 30 * time.Minute
+
+// Purposes of what pages carry sealed: one cannot stand in for another.
+const (
+	sealedPage    = "consent page"
+	sealedReturn  = "return after sign-in"
+	sealedChoices = "choices kept through sign-in"
+)
+
+// parameters are those of an authorization request by name. What has an empty
+// value counts as not sent (decision A6).
+type parameters map[string]parameter
+
+type parameter struct {
+	values []string
+	broken bool // a value with a broken percent escape
+}
+
+// parseParameters reads a query. Every string is one: a name that cannot be
+// read is unknown, and so ignored like all unknown ones.
+func parseParameters(query string) parameters {
+	p := parameters{}
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err != nil || value == "" {
+			continue
+		}
+		q := p[name]
+		if value, err = url.QueryUnescape(value); err != nil {
+			q.broken = true
+		}
+		q.values = append(q.values, value)
+		p[name] = q
+	}
+	return p
+}
+
+// one gives the value of a parameter that was sent once and can be read.
+func (p parameters) one(name string) (string, bool) {
+	q := p[name]
+	if q.broken || len(q.values) != 1 {
+		return "", false
+	}
+	return q.values[0], true
+}
+
+// A fault is what is wrong with a request whose client and redirect URI are
+// right (decisions A2 and A3). The description fits into the query of a
+// redirect: RFC 6749 section 4.1.2.1 allows neither quotes nor backslashes.
+type fault struct {
+	code, description string
+}
+
+// An authorization is a request that is in order (spec 4.1).
+type authorization struct {
+	Client      string `json:"client"`
+	RedirectURI string `json:"redirect_uri"`
+	State       []byte `json:"state,omitempty"`
+	Challenge   string `json:"challenge"`
+	Issuer      string `json:"issuer"` // {base} that was asked
+}
+
+// checkClient finds the client of a request, whatever else is wrong in it; it
+// is only asked about IDs that could be one.
+func (p parameters) client() (id string, ok bool) {
+	id, ok = p.one("client_id")
+	if !ok || len(id) > client.MaxID || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
+		return "", false
+	}
+	return id, true
+}
+
+// authorization reads what is left to check once client and redirect URI are
+// right. With a fault it still has what the answer to the client needs.
+func (p parameters) authorization(clientID, redirectURI, base string) (authorization, *fault) {
+	a := authorization{Client: clientID, RedirectURI: redirectURI, Issuer: base}
+	state, wrong := p.state()
+	if a.State = state; wrong != nil {
+		return a, wrong
+	}
+	for _, name := range []string{"response_type", "code_challenge", "code_challenge_method", "scope"} {
+		switch q := p[name]; {
+		case len(q.values) > 1:
+			return a, &fault{"invalid_request", name + " is sent more than once"}
+		case q.broken:
+			return a, &fault{"invalid_request", name + " has a broken percent escape"}
+		}
+	}
+	if wrong := p.responseType(); wrong != nil {
+		return a, wrong
+	}
+	if wrong := p.challenge(); wrong != nil {
+		return a, wrong
+	}
+	a.Challenge, _ = p.one("code_challenge")
+	if scope, sent := p.one("scope"); sent && scope != "api" {
+		return a, &fault{"invalid_scope", "the only scope is api"}
+	}
+	if wrong := p.resource(base); wrong != nil {
+		return a, wrong
+	}
+	return a, nil
+}
+
+// state gives the bytes that come back to the client (decision A4).
+func (p parameters) state() ([]byte, *fault) {
+	switch q := p["state"]; {
+	case len(q.values) == 0:
+		return nil, nil
+	case len(q.values) > 1:
+		return nil, &fault{"invalid_request", "state is sent more than once"}
+	case q.broken:
+		return nil, &fault{"invalid_request", "state has a broken percent escape"}
+	case len(q.values[0]) > maxState:
+		return nil, &fault{"invalid_request", "state has more than 4096 bytes"}
+	case strings.Contains(q.values[0], "\x00") || !utf8.ValidString(q.values[0]):
+		return nil, &fault{"invalid_request", "state is not UTF-8 text without NUL"}
+	default:
+		return []byte(q.values[0]), nil
+	}
+}
+
+func (p parameters) responseType() *fault {
+	switch t, sent := p.one("response_type"); {
+	case !sent:
+		return &fault{"invalid_request", "response_type is missing; it must be code"}
+	case t != "code":
+		return &fault{"unsupported_response_type", "the only response_type is code"}
+	}
+	return nil
+}
+
+// challenge checks PKCE, which no client may leave out (spec section 5 item 3,
+// decision A8).
+func (p parameters) challenge() *fault {
+	challenge, sent := p.one("code_challenge")
+	if !sent {
+		return &fault{"invalid_request", "code_challenge is missing"}
+	}
+	if len(challenge) != 43 || strings.ContainsFunc(challenge, notBase64URL) {
+		return &fault{"invalid_request", "code_challenge must be 43 characters of base64url"}
+	}
+	switch method, sent := p.one("code_challenge_method"); {
+	case !sent:
+		return &fault{"invalid_request", "code_challenge_method is missing; it must be S256"}
+	case method != "S256":
+		return &fault{"invalid_request", "the only code_challenge_method is S256"}
+	}
+	return nil
+}
+
+func notBase64URL(r rune) bool {
+	return !(r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+}
+
+// resource may repeat; each must name this API (RFC 8707, decision A7).
+func (p parameters) resource(base string) *fault {
+	q := p["resource"]
+	if q.broken {
+		return &fault{"invalid_request", "resource has a broken percent escape"}
+	}
+	for _, r := range q.values {
+		if !ownResource(r, base) {
+			return &fault{"invalid_target", "resource is not an API of this server"}
+		}
+	}
+	return nil
+}
+
+// ownResource compares after lower-casing scheme and host and dropping the
+// default port and one trailing slash (decision A7).
+func ownResource(resource, base string) bool {
+	scheme, rest, ok := strings.Cut(resource, "://")
+	if !ok || strings.Contains(rest, "#") {
+		return false
+	}
+	scheme = strings.ToLower(scheme)
+	authority, path := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, path = rest[:i], rest[i:]
+	}
+	authority = strings.ToLower(authority)
+	if port := map[string]string{"https": ":443", "http": ":80"}[scheme]; port != "" {
+		authority = strings.TrimSuffix(authority, port)
+	}
+	path = strings.TrimSuffix(path, "/")
+	return scheme+"://"+authority == base &&
+		(path == "" || path == "/api/v5" || strings.HasPrefix(path, "/api/v5/"))
+}
+
+// path leads to the consent page of this request, by the server's own path.
+func (a authorization) path() string {
+	return withQuery("/oauth/authorize", "response_type", "code", "client_id", a.Client, "redirect_uri", a.RedirectURI,
+		"code_challenge", a.Challenge, "code_challenge_method", "S256", "state", string(a.State))
+}
+
+// redirect is where the browser goes with the answer: the registered bytes,
+// the answer's parameters, state as it came and iss (decisions A4 and A5).
+func (a authorization) redirect(params ...string) string {
+	return withQuery(a.RedirectURI, append(params, "state", string(a.State), "iss", a.Issuer)...)
+}
+
+// withQuery adds names and values to a URI, never touching its own bytes. What
+// is empty is left out. A space becomes %20, which every reader of a query
+// takes for a space.
+func withQuery(uri string, params ...string) string {
+	var b strings.Builder
+	b.WriteString(uri)
+	sep := "?"
+	if strings.Contains(uri, "?") {
+		sep = "&"
+		if strings.HasSuffix(uri, "?") || strings.HasSuffix(uri, "&") {
+			sep = ""
+		}
+	}
+	for i := 0; i < len(params); i += 2 {
+		if params[i+1] == "" {
+			continue
+		}
+		b.WriteString(sep + params[i] + "=" + strings.ReplaceAll(url.QueryEscape(params[i+1]), "+", "%20"))
+		sep = "&"
+	}
+	return b.String()
+}
+
+// A page is one consent page: the request that it asks about, whom, and the
+// nonce from which the approval's handle is derived (decision A12). It travels
+// inside the page, so any number of tabs work at once.
+type page struct {
+	authorization
+	Person string `json:"person"`
+	Nonce  []byte `json:"nonce"` // 16 random bytes
+	Made   int64  `json:"made"`  // Unix seconds
+	Key    int    `json:"key"`   // number of the key that handles are derived under: sealing it again changes nothing
+}
+
+func (s *Server) sealPage(p page) string {
+	plain, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // strings, bytes and a number
+	}
+	return s.Ring.SealPage(sealedPage, plain)
+}
+
+func (s *Server) openPage(sealed string) (page, bool) {
+	plain, _, ok := s.Ring.OpenPage(sealedPage, sealed)
+	if !ok {
+		return page{}, false
+	}
+	var p page
+	if err := json.Unmarshal(plain, &p); err != nil || len(p.Nonce) != 16 {
+		return page{}, false
+	}
+	_, ok = s.Ring.Handle(p.Key, [16]byte(p.Nonce), 0)
+	return p, ok
+}
+
+// handleOf derives the handles of the approvals that this page leads to.
+func (s *Server) handleOf(p page) func(attempt uint32) token.Handle {
+	return func(attempt uint32) token.Handle {
+		h, _ := s.Ring.Handle(p.Key, [16]byte(p.Nonce), attempt) // openPage has seen the key
+		return h
+	}
+}
+
+func (p page) old(now time.Time) bool {
+	return now.Sub(time.Unix(p.Made, 0)) > pageLifetime
+}

@@ -1,0 +1,162 @@
+package consent
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/limit"
+)
+
+// Case F-04: Location, if any, leads to sign-in here or starts with a
+// registered URI of this client and goes on with parameters alone.
+func FuzzAuthorize(f *testing.F) {
+	for _, tt := range faults {
+		f.Add(tt.query, true)
+	}
+	for _, q := range []string{
+		"", "&&&=", "%", request().Encode(), request("client_id", "assistant", "redirect_uri", "https://assistant.example/cb", "scope", "x").Encode(),
+		request("redirect_uri", "https://evil.example/").Encode() + "&redirect_uri=" + url.QueryEscape(callback), request("redirect_uri", "https://quill.example/x?a=b", "scope", "x").Encode(),
+		"client_id=assistant&redirect_uri=https://assistant.example/cb", "client_id=assistant&redirect_uri=https://assistant.example/cb%0d%0aX:y&state=%0d%0a",
+		request("state", "\r\nSet-Cookie: x=y").Encode(), request("state", "&redirect_uri=https://evil.example").Encode(), strings.ReplaceAll(request().Encode(), "&", ";"),
+		"client_id=assistant&redirect_uri=https://assistant.example/cb&state=%F0%9F%A6%89%20%2B&response_type=code&resource=%zz",
+	} {
+		f.Add(q, false)
+		f.Add(q, true)
+	}
+	s := newSite(f)
+	clients := map[string]client.Client{}
+	for _, id := range []string{"quill", "assistant"} {
+		c, err := s.Store.Client(context.Background(), id)
+		s.do(err)
+		clients[id] = c
+	}
+	ada := s.signedIn("ada")
+	ada.get(authorize()).approve().want(303)
+	f.Fuzz(func(t *testing.T, query string, signedIn bool) {
+		s.t = t
+		s.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
+		who := s.browser()
+		if signedIn {
+			who = ada
+		}
+		target := "/oauth/authorize?" + strings.Map(func(r rune) rune { // what a request line can carry
+			if r <= ' ' || r == 0x7f || r == '#' {
+				return -1
+			}
+			return r
+		}, query)
+		if _, err := url.ParseRequestURI(base + target); err != nil {
+			return
+		}
+		p := who.get(target)
+		location := p.header.Get("Location")
+		switch {
+		case p.status == 200 && signedIn, p.status == 400:
+			if location != "" {
+				t.Fatalf("%d leads to %q", p.status, location)
+			}
+		case p.status == 303 && strings.HasPrefix(location, "/signin?return="):
+			if signedIn {
+				t.Fatal("somebody signed in is asked to sign in")
+			}
+		case p.status == 303 && signedIn:
+			q := parseParameters(strings.TrimPrefix(target, "/oauth/authorize?"))
+			id, _ := q.one("client_id")
+			uri, _ := q.one("redirect_uri")
+			if !clients[id].HasRedirectURI(uri) {
+				t.Fatalf("client %q, redirect URI %q: leads to %q", id, uri, location)
+			}
+			rest, ok := strings.CutPrefix(location, uri)
+			if !ok || rest[0] != '?' && rest[0] != '&' || strings.ContainsAny(rest, "#\r\n /:@") {
+				t.Fatalf("leads to %q, which is not %q and parameters", location, uri)
+			}
+			back, err := url.ParseQuery(rest[1:])
+			if err != nil || back.Get("error") == "" || back.Get("iss") != base || back.Has("code") {
+				t.Fatalf("sent %v, %v", back, err)
+			}
+		default:
+			t.Fatalf("status %d, Location %q", p.status, location)
+		}
+	})
+}
+
+// What is sealed into a page is read back the same, and nothing else is read.
+func FuzzPage(f *testing.F) {
+	s := newSite(f)
+	good := samplePage(s, base)
+	good.State = []byte("s\xff\x00")
+	f.Add(s.sealPage(good))
+	f.Add(s.Ring.SealPage(sealedPage, []byte(`{"nonce":"AAAA"}`)))
+	f.Add(s.Ring.SealPage(sealedPage, []byte(`[]`)))
+	f.Add(s.Ring.SealPage(sealedReturn, []byte(`{}`)))
+	f.Add("1.")
+	f.Fuzz(func(t *testing.T, sealed string) {
+		p, ok := s.openPage(sealed)
+		if !ok {
+			return
+		}
+		again, ok := s.openPage(s.sealPage(p))
+		if !ok || again.Client != p.Client || string(again.State) != string(p.State) || again.Person != p.Person || again.Made != p.Made {
+			t.Fatalf("%+v comes back as %+v", p, again)
+		}
+	})
+}
+
+// Any bytes are a form: nothing is approved that was not chosen in order, and
+// nothing breaks.
+func FuzzAnswer(f *testing.F) {
+	s := newSite(f)
+	ada := s.signedIn("ada")
+	page := ada.get(authorize())
+	fixed := page.fill("/oauth/authorize")
+	start := "request=" + url.QueryEscape(fixed.Get("request")) + "&csrf=" + url.QueryEscape(fixed.Get("csrf")) + "&"
+	for _, body := range []string{
+		"decision=approve&organization=nordlys&grant=everything", "decision=approve&organization=nordlys&grant=roles&role:treasurer=read&personal=1",
+		"decision=cancel", "bulk=n:product:change&organization=nordlys", "action=review", "decision=approve&organization=fjell&grant=organization",
+		"decision=approve&organization=nordlys&grant=roles&role:=read&role:%00=x", "%", ";", "decision=approve;decision=cancel", "organization=%ff&grant=%00",
+	} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		s.t = t
+		s.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
+		p := ada.send("POST", "/oauth/authorize", strings.NewReader(start+body))
+		switch p.status {
+		case 200, 400, 409, 413, 422:
+			if p.header.Get("Location") != "" {
+				t.Fatalf("%d leads to %q", p.status, p.header.Get("Location"))
+			}
+		case 303:
+			q := p.sent(callback)
+			form, err := url.ParseQuery(body)
+			decision := form.Get("decision")
+			if err != nil || q.Has("code") != (decision == "approve") || q.Has("error") != (decision == "cancel") {
+				t.Fatalf("%q sent %v", body, q)
+			}
+			if decision == "approve" && s.approvals("ada")[0].Organization != form.Get("organization") {
+				t.Fatalf("%q approved %+v", body, s.approvals("ada")[0])
+			}
+		default:
+			t.Fatalf("status %d", p.status)
+		}
+	})
+}
+
+// Decision T11: a page that is shown again after a rotation of keys leads to
+// the same approval, and one whose key is retired to none.
+func TestPageOutlivesRotation(t *testing.T) {
+	s := newSite(t)
+	p := samplePage(s, base)
+	h := s.handleOf(p)(0)
+	opened, ok := s.openPage(s.sealPage(p))
+	if !ok || s.handleOf(opened)(0) != h || s.handleOf(opened)(1) == h {
+		t.Error("the handle changes with sealing")
+	}
+	p.Key = 2
+	if _, ok := s.openPage(s.sealPage(p)); ok {
+		t.Error("a page of a key that is gone is opened")
+	}
+}

@@ -1,0 +1,266 @@
+package consent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// A signInPage asks for email and password (ux 4).
+type signInPage struct {
+	frame
+	App     *app   // not ours: the client that the person was asked about, in a flow
+	Return  string // sealed
+	Email   string // as it was typed
+	Fault   string // one of ours
+	Wrong   bool   // the fault is in the fields
+	Minutes int    // to wait
+}
+
+// signInPage is GET /signin.
+func (s *Server) signInPage(v *visit) error {
+	sealed := v.r.URL.Query().Get("return")
+	if v.signedIn() {
+		return v.see(s.returnPath(sealed))
+	}
+	return s.showSignIn(v, http.StatusOK, &signInPage{Return: sealed})
+}
+
+// signIn is POST /signin.
+func (s *Server) signIn(v *visit) error {
+	if foreign(v) {
+		return errForeign
+	}
+	form, err := readForm(v, otherBytes, otherFields)
+	if err != nil {
+		return err
+	}
+	sealed, email := one(form, "return"), one(form, "email")
+	if v.signedIn() { // in another tab: who it is shows at consent
+		return v.see(s.returnPath(sealed))
+	}
+	view := &signInPage{Return: sealed, Email: email}
+	if before := cookie(v, "before"); before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")) {
+		view.Fault = "Please sign in again."
+		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
+	}
+	person, err := s.authenticate(v, email, one(form, "password"))
+	if wait, ok := errors.AsType[tooMany](err); ok {
+		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
+		view.Minutes = minutes(wait.wait)
+		return s.showSignIn(v, http.StatusTooManyRequests, view)
+	}
+	if errors.Is(err, errWrong) {
+		view.Fault, view.Wrong = "The email or the password is not right.", true
+		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
+	} else if err != nil {
+		return err
+	}
+	if err := s.begin(v, person); err != nil {
+		return err
+	}
+	return v.see(s.returnPath(sealed))
+}
+
+// begin starts a session under a new value, so that one that somebody else
+// planted is worth nothing (decision S1).
+func (s *Server) begin(v *visit, p org.Person) error {
+	value := newCookie()
+	v.person = p
+	if err := s.Store.AddSession(v.r.Context(), value, p.ID, s.act(v)); err != nil {
+		return wrap("new session", err)
+	}
+	setCookie(v, "session", value)
+	setCookie(v, "before", "")
+	return nil
+}
+
+// signOut is POST /signout. With a return it is "Use another account".
+func (s *Server) signOut(v *visit) error {
+	if foreign(v) {
+		return errForeign
+	}
+	form, err := readForm(v, consentBytes, otherFields)
+	if err != nil {
+		return err
+	}
+	if v.signedIn() {
+		if !s.ours(v, form) {
+			return errStale
+		}
+		if err := s.Store.EndSession(v.r.Context(), v.session); err != nil && !errors.Is(err, store.ErrNotFound) {
+			return wrap("end session", err)
+		}
+		setCookie(v, "session", "")
+	}
+	if p, ok := s.openPage(one(form, "return")); ok && p.Issuer == v.base {
+		return s.toSignIn(v, p.path())
+	}
+	return v.see("/signin")
+}
+
+// returnPath is where a person goes who has signed in: a path of this server
+// that it sealed itself, so no link can lead elsewhere.
+func (s *Server) returnPath(sealed string) string {
+	if path, _, ok := s.Ring.OpenPage(sealedReturn, sealed); ok {
+		return string(path)
+	}
+	return "/"
+}
+
+func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
+	title := "Sign in"
+	if view.Fault != "" || view.Minutes > 0 {
+		title = "Error: sign in"
+	}
+	before := cookie(v, "before")
+	if before == "" {
+		before = newCookie()
+		setCookie(v, "before", before)
+	}
+	view.frame = s.frame(v, title)
+	view.CSRF = s.Ring.FormToken(before)
+	view.App = s.askedAbout(v, view.Return)
+	return s.show(v, status, signInTemplate, view)
+}
+
+// askedAbout finds the client of the request that waits for the sign-in. The
+// page does not need it, so whatever goes wrong here is found again later.
+func (s *Server) askedAbout(v *visit, sealed string) *app {
+	query, ok := strings.CutPrefix(s.returnPath(sealed), "/oauth/authorize?")
+	if !ok {
+		return nil
+	}
+	p := parseParameters(query)
+	id, _ := p.client()
+	redirectURI, _ := p.one("redirect_uri")
+	c, err := s.client(v, id, redirectURI)
+	if err != nil {
+		return nil
+	}
+	a := newApp(c, redirectURI)
+	return &a
+}
+
+// errWrong is an unknown email, a wrong password or a deactivated account:
+// people are told no more, and it takes the same work to find out.
+var errWrong = errors.New("the email or the password is not right")
+
+// authenticate finds the person whose email and password these are, or gives
+// errWrong or tooMany.
+func (s *Server) authenticate(v *visit, email, password string) (org.Person, error) {
+	address := s.Address(v.r)
+	if wait := s.failures.wait(email, address, v.now); wait > 0 {
+		return org.Person{}, s.throttled(v, address, wait)
+	}
+	if err := s.hasher.enter(v.r.Context()); errors.Is(err, errBusy) {
+		return org.Person{}, s.throttled(v, address, time.Second)
+	} else if err != nil {
+		return org.Person{}, fmt.Errorf("waiting to hash: %w", err)
+	}
+	defer s.hasher.leave()
+	// Asked again, as others may have failed while this one waited.
+	if wait := s.failures.wait(email, address, v.now); wait > 0 {
+		return org.Person{}, s.throttled(v, address, wait)
+	}
+	p, err := s.verify(v.r.Context(), email, password)
+	if errors.Is(err, errWrong) {
+		s.failures.add(email, address, v.now)
+		s.Store.Record(store.Event{Kind: "signin_failed", Person: p.ID, Actor: "system",
+			Address: address.String(), Reference: v.reference()})
+	}
+	return p, err
+}
+
+// verify compares, with equal work in every case. With errWrong it still
+// gives who it would have been.
+func (s *Server) verify(ctx context.Context, email, password string) (org.Person, error) {
+	var p org.Person
+	var stored string
+	if utf8.ValidString(email) && !strings.Contains(email, "\x00") {
+		var err error
+		p, stored, err = s.Store.Password(ctx, email)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return org.Person{}, wrap("password", err)
+		}
+	}
+	hash, known := nobody, false
+	if stored != "" {
+		read, err := parsePHC(stored)
+		if err != nil {
+			s.Log.Error("person cannot sign in", "person", p.ID, "err", err)
+		} else {
+			hash, known = read, true
+		}
+	}
+	if !hash.matches(password) || !known || !p.Active {
+		return p, errWrong
+	}
+	return p, nil
+}
+
+func (s *Server) throttled(v *visit, address netip.Addr, wait time.Duration) error {
+	if first, _ := s.failures.journaled.Allow(address, v.now); first {
+		s.Store.Record(store.Event{Kind: "signin_throttled", Actor: "system",
+			Address: address.String(), Reference: v.reference()})
+	}
+	return tooMany{wait}
+}
+
+// failures counts sign-ins that failed, for one account from one address, for
+// the address, and for the account.
+type failures struct {
+	pair, account *limit.Names
+	address       *limit.Addresses
+	journaled     *limit.Addresses // one signin_throttled event per address and window
+}
+
+func newFailures() failures {
+	return failures{
+		pair: limit.NewNames(signInPair), account: limit.NewNames(signInAccount),
+		address:   limit.NewAddresses(signInAddress, nil),
+		journaled: limit.NewAddresses(limit.Limit{N: 1, Window: signInAddress.Window}, nil),
+	}
+}
+
+// wait is how long until the next attempt, 0 when it may be now. It counts
+// nothing: a window that is full does not count what it refuses.
+func (f failures) wait(email string, from netip.Addr, now time.Time) (longest time.Duration) {
+	account, pair := attemptKeys(email, from)
+	if f.pair.Remaining(pair, signInPair.N, now) == 0 {
+		_, w := f.pair.Allow(pair, now)
+		longest = max(longest, w)
+	}
+	if f.account.Remaining(account, signInAccount.N, now) == 0 {
+		_, w := f.account.Allow(account, now)
+		longest = max(longest, w)
+	}
+	if f.address.Remaining(from, now) == 0 {
+		_, w := f.address.Allow(from, now)
+		longest = max(longest, w)
+	}
+	return longest
+}
+
+func (f failures) add(email string, from netip.Addr, now time.Time) {
+	account, pair := attemptKeys(email, from)
+	f.pair.Allow(pair, now)
+	f.account.Allow(account, now)
+	f.address.Allow(from, now)
+}
+
+// attemptKeys are what an attempt is counted under. Accounts that do not exist count
+// like those that do.
+func attemptKeys(email string, from netip.Addr) (account, pair string) {
+	account = strings.ToLower(strings.TrimSpace(email))
+	return account, limit.Key(from).String() + " " + account
+}

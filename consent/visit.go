@@ -1,0 +1,176 @@
+package consent
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// A visit is one request, with what every page needs to know of it.
+type visit struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	base    string
+	now     time.Time
+	session string     // value of the session's cookie; empty when nobody is signed in
+	person  org.Person // who is signed in; zero when nobody is
+}
+
+func (v *visit) signedIn() bool { return v.person.ID != "" }
+
+// reference names the request, on pages and in the log alike.
+func (v *visit) reference() string { return reference(v.w) }
+
+func reference(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
+
+// see answers 303, the one redirect of this door: 307 would post the form, at
+// sign-in the password, to where the browser goes next (decision A10).
+func (v *visit) see(location string) error {
+	v.w.Header().Set("Location", location)
+	v.w.WriteHeader(http.StatusSeeOther)
+	return nil
+}
+
+// act says who does what this request does.
+func (s *Server) act(v *visit) store.Act {
+	return store.Act{Actor: "person:" + v.person.ID, Address: s.Address(v.r).String(), Reference: v.reference()}
+}
+
+// refused records that an approval was refused, and why.
+func (s *Server) refused(v *visit, client, why string) {
+	s.Store.Record(store.Event{Kind: "approval_refused", Client: client, Person: v.person.ID,
+		Actor: "person:" + v.person.ID, Address: s.Address(v.r).String(), Reason: why, Reference: v.reference()})
+}
+
+// handle makes a handler of a function that answers itself or returns why it
+// did not. All answers carry the headers of a page, redirects too.
+func (s *Server) handle(f func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{w: w, r: r, base: s.Base(r), now: s.Store.Now()}
+		flowHeaders(w.Header())
+		err := s.identify(v)
+		if err == nil {
+			err = f(v)
+		}
+		if err != nil {
+			s.fail(v, err)
+		}
+	}
+}
+
+// identify finds out who is signed in.
+func (s *Server) identify(v *visit) error {
+	value := cookie(v, "session")
+	if value == "" {
+		return nil
+	}
+	ctx := v.r.Context()
+	session, err := s.Store.Session(ctx, value)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	p, err := s.Store.Person(ctx, session.Person)
+	if err != nil {
+		return fmt.Errorf("person of a session: %w", err)
+	}
+	v.session, v.person = value, p
+	return nil
+}
+
+// cookieName is the name of a cookie on this host. Over https it carries the
+// prefix that keeps other hosts from setting it; over plain http, which is
+// loopback, browsers do not take the prefix (decision S1).
+func cookieName(v *visit, name string) string {
+	if secure(v) {
+		return "__Host-" + name
+	}
+	return name
+}
+
+func secure(v *visit) bool { return strings.HasPrefix(v.base, "https://") }
+
+// cookieLen is the length of every cookie's value: 32 bytes in base64url.
+const cookieLen = 43
+
+// cookie gives the value of a cookie that could be one of ours.
+func cookie(v *visit, name string) string {
+	c, err := v.r.Cookie(cookieName(v, name))
+	if err != nil || len(c.Value) != cookieLen {
+		return ""
+	}
+	return c.Value
+}
+
+// setCookie sets a cookie for as long as the browser runs. An empty value
+// deletes it.
+func setCookie(v *visit, name, value string) {
+	c := &http.Cookie{Name: cookieName(v, name), Value: value, Path: "/",
+		Secure: secure(v), HttpOnly: true, SameSite: http.SameSiteLaxMode}
+	if value == "" {
+		c.MaxAge = -1
+	}
+	http.SetCookie(v.w, c)
+}
+
+func newCookie() string {
+	b := make([]byte, 32)
+	rand.Read(b)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// foreign reports a sign of another origin behind a POST (decision A11).
+// Neither header is no sign: programs send none, and the form token decides.
+func foreign(v *visit) bool {
+	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
+		return site != "same-origin" && site != "none"
+	}
+	origin := v.r.Header.Get("Origin")
+	return origin != "" && origin != v.base
+}
+
+// ours reports whether the form came from a page that this session was shown.
+func (s *Server) ours(v *visit, form url.Values) bool {
+	return v.session != "" && s.Ring.CheckFormToken(v.session, one(form, "csrf"))
+}
+
+// readForm reads a body of at most so many bytes and fields.
+func readForm(v *visit, bytes int64, fields int) (url.Values, error) {
+	kind, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
+	if !strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded") {
+		return nil, errBadForm
+	}
+	var b strings.Builder
+	if _, err := io.Copy(&b, http.MaxBytesReader(v.w, v.r.Body, bytes)); err != nil {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			return nil, errTooLarge
+		}
+		return nil, errBadForm
+	}
+	if strings.Count(b.String(), "&") >= fields {
+		return nil, errTooLarge
+	}
+	form, err := url.ParseQuery(b.String())
+	if err != nil {
+		return nil, errBadForm
+	}
+	return form, nil
+}
+
+// one gives the value of a field that was sent once.
+func one(form url.Values, name string) string {
+	if v := form[name]; len(v) == 1 {
+		return v[0]
+	}
+	return ""
+}
