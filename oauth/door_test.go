@@ -93,11 +93,13 @@ func open(t testing.TB) *door {
 	return d
 }
 
+// newRing has two keys, of which the second seals.
 func newRing(t testing.TB) *token.Ring {
 	t.Helper()
-	var secret [32]byte
-	rand.Read(secret[:])
-	ring, err := token.NewRing("sv", 1, token.NewKey(1, secret))
+	var first, second [32]byte
+	rand.Read(first[:])
+	rand.Read(second[:])
+	ring, err := token.NewRing("sv", 2, token.NewKey(1, first), token.NewKey(2, second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,12 +226,17 @@ func (d *door) state(h token.Handle) approval.State {
 	return row.State
 }
 
+// wantState checks, once there is a refresh token, also that the row knows the
+// key that sealed it (decision T11).
 func (d *door) wantState(h token.Handle, phase approval.Phase, generation int64, reason approval.Reason) {
 	d.t.Helper()
 	got := d.state(h)
 	if got.Phase != phase || got.Generation != generation || got.Reason != reason {
 		d.t.Errorf("approval in phase %d, generation %d, %q, want phase %d, generation %d, %q",
 			got.Phase, got.Generation, got.Reason, phase, generation, reason)
+	}
+	if generation > 0 && got.Key != d.ring.Sealing() {
+		d.t.Errorf("approval with key %d, want %d", got.Key, d.ring.Sealing())
 	}
 }
 

@@ -59,11 +59,11 @@ func TestExchange(t *testing.T) {
 		t.Errorf("created_at %d, want %d", a.CreatedAt, want)
 	}
 	access, ok := d.ring.Read(token.Access, a.Access)
-	if want := (token.Claim{Kind: token.Access, Handle: h, Generation: 1, Time: a.CreatedAt + 1800, Key: 1}); !ok || access != want {
+	if want := (token.Claim{Kind: token.Access, Handle: h, Generation: 1, Time: a.CreatedAt + 1800, Key: d.ring.Sealing()}); !ok || access != want {
 		t.Errorf("access token %+v, want %+v", access, want)
 	}
 	refresh, ok := d.ring.Read(token.Refresh, a.Refresh)
-	if want := (token.Claim{Kind: token.Refresh, Handle: h, Generation: 1, Key: 1}); !ok || refresh != want {
+	if want := (token.Claim{Kind: token.Refresh, Handle: h, Generation: 1, Key: d.ring.Sealing()}); !ok || refresh != want {
 		t.Errorf("refresh token %+v, want %+v", refresh, want)
 	}
 	d.wantState(h, approval.Live, 1, "")
@@ -92,7 +92,7 @@ func TestRefresh(t *testing.T) {
 		}
 		seen[a.Access], seen[a.Refresh] = true, true
 		access, ok := d.ring.Read(token.Access, a.Access)
-		want := token.Claim{Kind: token.Access, Handle: h, Generation: generation, Time: d.clock.Now().Unix() + 1800, Key: 1}
+		want := token.Claim{Kind: token.Access, Handle: h, Generation: generation, Time: d.clock.Now().Unix() + 1800, Key: d.ring.Sealing()}
 		if !ok || access != want {
 			t.Errorf("access token %+v, want %+v", access, want)
 		}
