@@ -211,7 +211,8 @@ func pickedIn(s Set, m org.Member, circle string) bool {
 	return slices.ContainsFunc(m.Roles(), func(r org.Role) bool { return r.Circle == circle && s.Access(r.ID) != "none" })
 }
 
-// There is a reason exactly for what is refused.
+// There is a reason exactly for what is refused, and what may not even be read
+// gives away no other one.
 func TestExplainIsEmptyWhenAllowed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someSet().Draw(t, "set")
@@ -222,6 +223,9 @@ func TestExplainIsEmptyWhenAllowed(t *testing.T) {
 		for _, i := range everyItem {
 			if (a.ExplainRead(i, "Role") == "") != a.MayRead(i) || (a.ExplainChange(i, "Role") == "") != a.MayChange(i) {
 				t.Fatalf("reading %+v: %q, changing: %q", i, a.ExplainRead(i, "Role"), a.ExplainChange(i, "Role"))
+			}
+			if read, change := a.ExplainRead(i, "Role"), a.ExplainChange(i, "Role"); read != "" && change != read {
+				t.Fatalf("%+v may not be read: %q; and changed: %q", i, read, change)
 			}
 		}
 		if (a.ExplainAdminister() == "") != a.MayAdminister() {
