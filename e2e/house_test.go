@@ -532,7 +532,7 @@ type pageForm struct {
 func (p *page) form(action string) *pageForm {
 	p.b.h.t.Helper()
 	for _, n := range p.all("form") {
-		if attr(n, "action") == action {
+		if a := attr(n, "action"); a == action || a == "" && attr(n, "method") == "post" {
 			return &pageForm{p.b, action, fields(n)}
 		}
 	}
