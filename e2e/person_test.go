@@ -36,6 +36,8 @@ func TestA01A02RevokeUnderConnectedApps(t *testing.T) {
 	if p := b.page("/organizations/nordlys/profile/api"); !strings.Contains(p.text(), "Quill Assistant") {
 		t.Errorf("not listed: %s", p.text())
 	}
+	path := "/organizations/nordlys/profile/api/clients/" + client + "/revoke"
+	stale := b.page(path).form(path)
 	if a := b.revokeApp("nordlys", client); a.status != 303 {
 		t.Fatal(a)
 	}
@@ -50,8 +52,11 @@ func TestA01A02RevokeUnderConnectedApps(t *testing.T) {
 			t.Error("the entry is still there")
 		}
 	}
-	if a := b.revokeApp("nordlys", client); a.status != 303 {
-		t.Errorf("revoking twice: %s", a)
+	if a := stale.submit(); a.status != 303 {
+		t.Errorf("revoking twice, from a stale page: %s", a)
+	}
+	if a := b.get(path); a.status != 303 {
+		t.Errorf("confirming what is revoked: %s", a)
 	}
 }
 
