@@ -31,3 +31,17 @@ func FuzzMe(f *testing.F) {
 		}
 	})
 }
+
+func TestAppendString(t *testing.T) {
+	for i := range 256 {
+		for _, s := range []string{string([]byte{byte(i)}), "a" + string([]byte{byte(i)}) + "b", string(rune(i))} {
+			want, err := json.Marshal(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(appendString(nil, s)); got != string(want) {
+				t.Errorf("%q: got %s, want %s", s, got, want)
+			}
+		}
+	}
+}

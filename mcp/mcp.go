@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -96,27 +97,14 @@ func (s *Server) server() *sdk.Server {
 		// be subscribed to: no stream outlives the token that opened it.
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 	})
-	sdk.AddTool(server, &sdk.Tool{
-		Name:        "whoami",
-		Title:       "Who am I",
-		Description: "The person and the organization that this connection acts for, what the person approved, and the roles that the person fills, each with the access that was given: none, read or change.",
-		Annotations: readOnly("Who am I"),
-	}, tool(s, func(ctx context.Context, a api.Actor, _ struct{}) (api.Me, error) {
-		return s.API.Me(ctx, a)
-	}))
-	sdk.AddTool(server, &sdk.Tool{
-		Name:        "list_roles",
-		Title:       "List roles",
-		Description: "All roles of the organization by ID, with their circle, who fills them, and what may be done through each: none, read or change.",
-		Annotations: readOnly("List roles"),
-	}, tool(s, s.listRoles))
+	add(s, server, "whoami", "Who am I",
+		"The person and the organization that this connection acts for, what the person approved, and the roles that the person fills, each with the access that was given: none, read or change.",
+		func(ctx context.Context, a api.Actor, _ struct{}) (api.Me, error) { return s.API.Me(ctx, a) })
+	add(s, server, "list_roles", "List roles",
+		"All roles of the organization by ID, with their circle, who fills them, and what may be done through each: none, read or change.",
+		s.listRoles)
 	server.AddReceivingMiddleware(s.outlive)
 	return server
-}
-
-func readOnly(title string) *sdk.ToolAnnotations {
-	no := false
-	return &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no}
 }
 
 type pageIn struct {
@@ -129,27 +117,77 @@ func (s *Server) listRoles(ctx context.Context, a api.Actor, in pageIn) (api.Pag
 	case in.Limit == 0:
 		in.Limit = api.DefaultPage
 	case in.Limit < 0 || in.Limit > api.MaxPage:
-		return api.Page[api.RoleOfAll]{}, fmt.Errorf("limit is a number from 1 to %d", api.MaxPage)
+		return api.Page[api.RoleOfAll]{}, &api.Fault{Status: 400, Code: "invalid_request", Description: fmt.Sprintf("limit is a number from 1 to %d.", api.MaxPage)}
 	}
 	return s.API.Roles(ctx, a, in.After, in.Limit)
 }
 
-// tool gives a tool the actor of its request. A refusal, what the grant set
-// does not allow above all, is a result with isError and the reason (decision
-// B3): the assistant should read it, not its transport.
-func tool[In, Out any](s *Server, ask func(context.Context, api.Actor, In) (Out, error)) sdk.ToolHandlerFor[In, Out] {
-	return func(ctx context.Context, _ *sdk.CallToolRequest, in In) (*sdk.CallToolResult, Out, error) {
-		out, err := ask(ctx, api.ActorFrom(ctx), in)
-		var told *api.Fault
-		switch {
-		case err == nil, errors.As(err, &told):
-			return nil, out, err
-		case errors.Is(err, store.ErrUnavailable):
-			return nil, out, errors.New("the server cannot answer now; try again")
-		}
-		s.logger().ErrorContext(ctx, "mcp", "err", err)
-		return nil, out, errors.New("something went wrong in the server; try again")
+// add adds a tool that reads, and answers what ask gives for the actor of its
+// request. It stands in for the SDK's own AddTool, which reads each answer back
+// to hold it to the schema: a call took twice the time by that.
+func add[In, Out any](s *Server, server *sdk.Server, name, title, description string, ask func(context.Context, api.Actor, In) (Out, error)) {
+	no := false
+	tool := &sdk.Tool{
+		Name: name, Title: title, Description: description, InputSchema: schema[In](), OutputSchema: schema[Out](),
+		Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
 	}
+	server.AddTool(tool, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		var in In
+		if err := readArguments(r.Params.Arguments, &in); err != nil {
+			return refusal("arguments: " + err.Error()), nil
+		}
+		out, err := ask(ctx, api.ActorFrom(ctx), in)
+		if err != nil {
+			return refusal(s.told(ctx, err)), nil
+		}
+		body, err := json.Marshal(out)
+		if err != nil {
+			return nil, err
+		}
+		return &sdk.CallToolResult{
+			Content:           []sdk.Content{&sdk.TextContent{Text: string(body)}},
+			StructuredContent: json.RawMessage(body),
+		}, nil
+	})
+}
+
+func schema[T any]() *jsonschema.Schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(err) // of types that are written here
+	}
+	return s
+}
+
+// readArguments refuses what the schema does not have: an argument that is
+// ignored would look as if it had been obeyed.
+func readArguments(raw json.RawMessage, in any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(in)
+}
+
+// refusal is a result with isError and the reason (decision B3): the assistant
+// should read it, not its transport.
+func refusal(reason string) *sdk.CallToolResult {
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: reason}}}
+}
+
+// told says as much of an error as is meant for the caller, what the grant set
+// does not allow above all, and logs the rest.
+func (s *Server) told(ctx context.Context, err error) string {
+	var fault *api.Fault
+	switch {
+	case errors.As(err, &fault):
+		return fault.Error()
+	case errors.Is(err, store.ErrUnavailable):
+		return "the server cannot answer now; try again"
+	}
+	s.logger().ErrorContext(ctx, "mcp", "err", err)
+	return "something went wrong in the server; try again"
 }
 
 // outlive turns a panic into an error: the SDK runs methods in goroutines of

@@ -3,12 +3,14 @@ package mcp_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -98,6 +100,9 @@ func TestOfficialClient(t *testing.T) {
 	if slices.Sort(names); !slices.Equal(names, []string{"list_roles", "whoami"}) {
 		t.Errorf("tools %q", names)
 	}
+	for _, tool := range list.Tools {
+		wantSchema(t, session, tool)
+	}
 	me := called[api.Me](t, session, "whoami", nil)
 	if me.Person.ID != "ada" || me.Organization.Name != "Nordlys" || me.Grant.Words != "Only selected roles: Treasurer (change)" || len(me.Roles) != 2 {
 		t.Errorf("got %+v", me)
@@ -109,6 +114,32 @@ func TestOfficialClient(t *testing.T) {
 	}
 	if got := strings.Join(access, " "); got != "host=none secretary=none treasurer=change" || roles.Next != "" {
 		t.Errorf("got %s, next %q", got, roles.Next)
+	}
+}
+
+// wantSchema holds a tool's answer to the schema that the tool promises.
+func wantSchema(t *testing.T, session *sdk.ClientSession, tool *sdk.Tool) {
+	t.Helper()
+	b, err := json.Marshal(tool.OutputSchema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(b, &s); err != nil {
+		t.Fatal(err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := called[map[string]any](t, session, tool.Name, nil)
+	if err := resolved.Validate(answer); err != nil {
+		t.Errorf("%s: %v", tool.Name, err)
+	}
+	required := slices.Max(slices.Collect(maps.Keys(answer)))
+	delete(answer, required)
+	if resolved.Validate(answer) == nil {
+		t.Errorf("%s: the schema takes half an answer", tool.Name)
 	}
 }
 
@@ -127,6 +158,8 @@ func TestListRolesPages(t *testing.T) {
 		"a limit below":        {"limit": -1},
 		"a limit above":        {"limit": 201},
 		"a limit in words":     {"limit": "all"},
+		"half a limit":         {"limit": 1.5},
+		"a limit too large":    {"limit": 1e300},
 		"another organization": {"organization": "fjell"},
 	} {
 		result, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_roles", Arguments: arguments})
