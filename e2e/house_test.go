@@ -230,7 +230,7 @@ var addresses atomic.Uint32
 // another's rate limit.
 func (h *house) caller() *caller {
 	n := addresses.Add(1)
-	return h.callerFrom(fmt.Sprintf("127.%d.%d.%d", 1+n>>16&0x7f, n>>8&0xff, 1+n%250))
+	return h.callerFrom(fmt.Sprintf("127.%d.%d.%d", 1+n>>16&0x7f, n>>8&0xff, n&0xff))
 }
 
 func (h *house) callerFrom(address string) *caller {
