@@ -222,21 +222,26 @@ func TestTokenRefusals(t *testing.T) {
 			return with(f, "refresh_token", d.ring.Code(h, d.clock.Now().Unix()))
 		}, "r", 400, "invalid_grant"},
 	}
+	wantIt := func(t *testing.T, w *httptest.ResponseRecorder, name string, status int, code string) {
+		t.Helper()
+		body := w.Body.String()
+		if p, missing := strings.CutSuffix(name, " missing"); missing && !strings.Contains(body, "missing parameter: "+p) {
+			t.Errorf("%s does not say that %s is missing", body, p)
+		}
+		wantRefusal(t, w, status, code)
+		wantNoChallenge(t, w)
+	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h, code := d.approved(id)
 			form := exchangeForm(id, code)
 			if strings.Contains(tt.grants, "e") {
-				w := d.post("/oauth/token", tt.form(form, h))
-				wantRefusal(t, w, tt.status, tt.code)
-				wantNoChallenge(t, w)
+				wantIt(t, d.post("/oauth/token", tt.form(form, h)), tt.name, tt.status, tt.code)
 				d.wantState(h, approval.CodeIssued, 0, "")
 			}
 			a := readTokens(t, d.post("/oauth/token", form))
 			if strings.Contains(tt.grants, "r") {
-				w := d.post("/oauth/token", tt.form(refreshForm(id, a.Refresh), h))
-				wantRefusal(t, w, tt.status, tt.code)
-				wantNoChallenge(t, w)
+				wantIt(t, d.post("/oauth/token", tt.form(refreshForm(id, a.Refresh), h)), tt.name, tt.status, tt.code)
 				d.wantState(h, approval.Live, 1, "")
 			}
 			readTokens(t, d.post("/oauth/token", refreshForm(id, a.Refresh)))
