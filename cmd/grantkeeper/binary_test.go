@@ -19,8 +19,18 @@ import (
 	"time"
 )
 
-// binary is the command, built once for the tests that need a process.
-var binary string
+// binary builds the command once, for the tests that need a process, and gives
+// its path.
+var binary = sync.OnceValues(func() (string, error) {
+	name := filepath.Join(binaryDir, "grantkeeper")
+	out, err := exec.Command("go", "build", "-o", name, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return name, nil
+})
+
+var binaryDir string
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -30,19 +40,20 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "grantkeeper")
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
-			return 1
-		}
+		binaryDir = dir
 		return m.Run()
 	}())
 }
 
 // command is the binary with arguments, without our variables of whoever runs
 // the tests.
-func command(args ...string) *exec.Cmd {
-	c := exec.Command(binary, args...)
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	name, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(name, args...)
 	for _, e := range os.Environ() {
 		if !strings.HasPrefix(e, "GRANTKEEPER_") {
 			c.Env = append(c.Env, e)
@@ -55,7 +66,7 @@ func command(args ...string) *exec.Cmd {
 func ran(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	c := command(args...)
+	c := command(t, args...)
 	c.Stdout, c.Stderr = &out, &errOut
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -215,7 +226,7 @@ func serve(t *testing.T, dir, public, operator string, more ...string) *process 
 	}
 	p := &process{T: t, stderr: &safeBuffer{}, public: "http://" + public, operator: "http://" + operator,
 		password: strings.TrimSpace(string(password)), ended: make(chan struct{})}
-	p.cmd = command(append([]string{"serve", "-c", filepath.Join(dir, "grantkeeper.toml"), "--listen", public, "--operator-listen", operator}, more...)...)
+	p.cmd = command(t, append([]string{"serve", "-c", filepath.Join(dir, "grantkeeper.toml"), "--listen", public, "--operator-listen", operator}, more...)...)
 	p.cmd.Stderr = p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -309,7 +320,7 @@ func TestServeFromInitToDemo(t *testing.T) {
 		}
 		a.Body.Close()
 	}
-	other := command("serve", "-c", filepath.Join(dir, "grantkeeper.toml"), "--listen", freePort(t), "--operator-listen", "off")
+	other := command(t, "serve", "-c", filepath.Join(dir, "grantkeeper.toml"), "--listen", freePort(t), "--operator-listen", "off")
 	if out, _ := other.CombinedOutput(); other.ProcessState.ExitCode() != 6 || !strings.Contains(string(out), "another process") {
 		t.Errorf("a second serve on the same database: %d %s", other.ProcessState.ExitCode(), out)
 	}
@@ -407,7 +418,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 func TestServeTakesFlagsOverEnvironment(t *testing.T) {
 	t.Parallel()
 	dir, public, operator := installed(t)
-	c := command("serve", "-c", filepath.Join(dir, "grantkeeper.toml"), "--listen", public)
+	c := command(t, "serve", "-c", filepath.Join(dir, "grantkeeper.toml"), "--listen", public)
 	c.Env = append(c.Env, "GRANTKEEPER_LISTEN=127.0.0.1:1", "GRANTKEEPER_OPERATOR_LISTEN="+operator, "GRANTKEEPER_SERVICE_NAME=Verksted")
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
