@@ -1,0 +1,238 @@
+// Command bench measures the server as it is, on this machine: it builds it,
+// fills its database, asks over kept connections in a closed loop, and
+// compares with a bare net/http server that the same generator asks in turn.
+// docs/benchmarks.md says what the figures mean.
+//
+//	go run ./bench                                  # every scenario
+//	go run ./bench -scenarios refresh,verify -duration 10s -json result.json
+//	go run ./bench -approvals 1000000               # start and memory
+//	go run ./bench -growth                          # what refreshes leave behind
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	bench
+	scenarios []scenario
+	cpus      int
+	approvals int // 0: not this
+	growth    bool
+	json      string
+	folder    string
+}
+
+// result is everything of one call, as -json writes it.
+type result struct {
+	Date        time.Time       `json:"date"`
+	Go          string          `json:"go"`
+	System      string          `json:"system"`
+	Processor   string          `json:"processor"`
+	CPUs        int             `json:"cpus"` // for server and generator together
+	Server      json.RawMessage `json:"server,omitempty"`
+	Connections int             `json:"connections"`
+	Seconds     float64         `json:"seconds"` // of one repetition
+	Repetitions int             `json:"repetitions"`
+
+	Comparisons []comparison `json:"comparisons,omitempty"`
+	Sizes       []size       `json:"sizes,omitempty"`
+	Growth      *growth      `json:"growth,omitempty"`
+}
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == bareWord {
+		exit(serveBare(os.Stdin, os.Stdout))
+	}
+	o, err := readOptions(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exit(o.run(ctx, os.Stdout))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func readOptions(args []string, stderr io.Writer) (options, error) {
+	var all []string
+	for _, s := range scenarios {
+		all = append(all, s.name)
+	}
+	o := options{}
+	o.progress = func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.SetOutput(stderr)
+	chosen := f.String("scenarios", strings.Join(all, ","), "what to measure, with commas between")
+	f.IntVar(&o.connections, "connections", 64, "kept connections")
+	f.DurationVar(&o.lasts, "duration", 3*time.Second, "of one repetition")
+	f.IntVar(&o.repetitions, "repetitions", 5, "of each scenario")
+	f.DurationVar(&o.warmup, "warmup", time.Second, "before the repetitions")
+	f.IntVar(&o.cpus, "cpus", 2, "processors for servers and generator together; 0 for all")
+	f.IntVar(&o.live, "live", 10_000, "live approvals in the database")
+	f.IntVar(&o.stock, "stock", 0, "approvals for exchange and revoke (default: for 25,000 requests a second)")
+	f.IntVar(&o.approvals, "approvals", 0, "measure start and memory instead, with none, -live and this many approvals")
+	f.BoolVar(&o.growth, "growth", false, "measure instead what 100,000 refreshes leave behind")
+	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
+	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	for name := range strings.SplitSeq(*chosen, ",") {
+		s, err := scenarioOf(strings.TrimSpace(name))
+		if err != nil {
+			return o, fmt.Errorf("-scenarios: %w; known are %s", err, strings.Join(all, ", "))
+		}
+		o.scenarios = append(o.scenarios, s)
+	}
+	return o, o.checkNumbers(f.NArg())
+}
+
+func (o options) checkNumbers(arguments int) error {
+	switch {
+	case arguments > 0:
+		return errors.New("there are flags only, no arguments")
+	case o.connections < 1 || o.connections > 10_000:
+		return errors.New("-connections: from 1 to 10000")
+	case o.lasts <= 0 || o.warmup <= 0 || o.lasts > 10*time.Minute || o.warmup > 10*time.Minute:
+		return errors.New("-duration, -warmup: more than nothing, and at most 10m")
+	case o.repetitions < 1 || o.repetitions > 100:
+		return errors.New("-repetitions: from 1 to 100")
+	case o.cpus < 0 || o.live < 1 || o.stock < 0 || o.approvals < 0:
+		return errors.New("-cpus, -stock, -approvals: not below 0; -live: at least 1")
+	case o.approvals > 0 && o.growth:
+		return errors.New("-approvals or -growth, not both")
+	}
+	return nil
+}
+
+// run measures and prints. It fails when an answer was wrong; the folder is
+// then kept.
+func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
+	if err := limitCPUs(o.cpus); err != nil {
+		return err
+	}
+	if o.bench.folder, err = os.MkdirTemp(o.folder, "grantkeeper-bench-"); err != nil {
+		return err
+	}
+	o.progress("build the server")
+	if o.binary, err = build(ctx, o.bench.folder); err != nil {
+		return err
+	}
+	r := o.newResult(ctx)
+	wrong, err := o.measure(ctx, &r)
+	if err == nil {
+		err = o.print(stdout, r)
+	}
+	if err != nil || wrong > 0 {
+		return errors.Join(err, fmt.Errorf("%d errors; logs and data are in %s", wrong, o.bench.folder))
+	}
+	return os.RemoveAll(o.bench.folder)
+}
+
+func (o options) newResult(ctx context.Context) result {
+	r := result{
+		Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
+		Processor: processor(), CPUs: runtime.GOMAXPROCS(0), Connections: o.connections,
+		Seconds: o.lasts.Seconds(), Repetitions: o.repetitions,
+	}
+	if text, err := exec.CommandContext(ctx, o.binary, "version", "--json").Output(); err == nil && json.Valid(text) {
+		r.Server = text
+	}
+	return r
+}
+
+// processor is the model's name, where the system tells it.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// measure does what the flags ask for, and counts wrong answers.
+func (o options) measure(ctx context.Context, r *result) (wrong int, err error) {
+	switch {
+	case o.approvals > 0:
+		r.Sizes, err = o.sizes(ctx, o.approvals)
+		for _, s := range r.Sizes {
+			wrong += s.Errors
+		}
+		return wrong, err
+	case o.growth:
+		g, err := o.bench.growth(ctx)
+		r.Growth = &g
+		return g.Errors, err
+	}
+	bare, end, err := startBare(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	for _, s := range o.scenarios {
+		c, err := o.compare(ctx, s, bare)
+		if err != nil {
+			return wrong, err
+		}
+		r.Comparisons = append(r.Comparisons, c)
+		wrong += c.Errors
+	}
+	return wrong, nil
+}
+
+func (o options) print(stdout io.Writer, r result) error {
+	if o.json != "" {
+		text, err := json.MarshalIndent(r, "", "  ")
+		if err != nil {
+			return err
+		}
+		text = append(text, '\n')
+		if o.json == "-" {
+			_, err = stdout.Write(text)
+			return err
+		}
+		if err := os.WriteFile(o.json, text, 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(stdout, "%s, %d processors, %s, %d connections\n\n", r.Processor, r.CPUs, r.Go, r.Connections)
+	switch {
+	case r.Growth != nil:
+		printGrowth(stdout, *r.Growth)
+	case r.Sizes != nil:
+		printSizes(stdout, r.Sizes)
+	default:
+		printComparisons(stdout, r.Comparisons)
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// A bench is how everything is measured in one call of the program.
+type bench struct {
+	folder      string // everything is below it
+	binary      string // of the server
+	connections int
+	repetitions int
+	lasts       time.Duration // of one repetition
+	warmup      time.Duration
+	stock       int // approvals for scenarios that use each once; 0: as many as may be needed
+	live        int // approvals for the others
+	progress    func(format string, args ...any)
+}
+
+// likely is how many requests a second a scenario that uses each approval
+// once is prepared for. A quicker server ends its repetitions early.
+const likely = 25_000
+
+// A comparison is one scenario beside the bare server.
+type comparison struct {
+	Scenario string       `json:"scenario"`
+	Runs     []pairOfRuns `json:"runs"`
+
+	Rate   float64 `json:"requests_per_second"` // median
+	Bare   float64 `json:"bare_per_second"`     // median
+	Ratio  float64 `json:"ratio"`               // median of the pairs' ratios
+	P50    float64 `json:"p50_ms"`              // of all answers together
+	P99    float64 `json:"p99_ms"`
+	Errors int     `json:"errors"`
+	// Faults says what the errors were; those of the bare server begin with
+	// "bare: ".
+	Faults map[string]int `json:"faults,omitempty"`
+	Early  bool           `json:"ended_early"` // a repetition had no request left
+}
+
+// pairOfRuns is one repetition: the bare server, then the scenario.
+type pairOfRuns struct {
+	Bare     runReport `json:"bare"`
+	Scenario runReport `json:"scenario"`
+}
+
+type runReport struct {
+	Rate    float64 `json:"requests_per_second"`
+	P50     float64 `json:"p50_ms"`
+	P99     float64 `json:"p99_ms"`
+	Good    int     `json:"right_answers"`
+	Errors  int     `json:"errors"`
+	Seconds float64 `json:"seconds"`
+}
+
+func reportOf(r run) runReport {
+	return runReport{
+		Rate: r.rate(), P50: milliseconds(r.latency.quantile(0.5)), P99: milliseconds(r.latency.quantile(0.99)),
+		Good: r.good, Errors: r.bad, Seconds: r.elapsed.Seconds(),
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// compare measures one scenario against a server of its own.
+func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparison, error) {
+	folder, err := os.MkdirTemp(b.folder, sc.name+"-")
+	if err != nil {
+		return comparison{}, err
+	}
+	s, err := b.stockFor(sc)
+	if err != nil {
+		return comparison{}, err
+	}
+	b.progress("%s: write %d approvals", sc.name, s.approvals)
+	if err := s.write(ctx, folder); err != nil {
+		return comparison{}, err
+	}
+	srv, err := startServer(ctx, b.binary, folder)
+	if err != nil {
+		return comparison{}, err
+	}
+	defer srv.kill()
+	at := srv.public
+	if sc.name == "bare" {
+		at = bare
+	}
+	pairs, err := b.pairs(ctx, b.players(scenarios[0], s, bare), b.players(sc, s, at), s.approvals, sc.once)
+	if err != nil {
+		return comparison{}, fmt.Errorf("%s: %w", sc.name, err)
+	}
+	srv.kill()
+	c := sumUp(sc.name, pairs)
+	if err := prove(sc, filepath.Join(folder, databaseName), &c, pairs); err != nil {
+		return c, err
+	}
+	if c.Errors == 0 { // otherwise the log is of use
+		err = os.RemoveAll(folder)
+	}
+	return c, err
+}
+
+func (b *bench) stockFor(sc scenario) (*stock, error) {
+	n := 0
+	switch {
+	case sc.once && b.stock > 0:
+		n = b.stock
+	case sc.once:
+		n = int((time.Duration(b.repetitions)*b.lasts + b.warmup).Seconds() * likely)
+	case sc.phase != 0:
+		n = b.live
+	}
+	if sc.phase != 0 {
+		n = max(n, b.connections) // each has at least one
+	}
+	return newStock(n, sc.phase)
+}
+
+func (b *bench) players(sc scenario, s *stock, address string) load {
+	l := load{address: address}
+	for i := range b.connections {
+		l.players = append(l.players, sc.player(s, i, b.connections))
+	}
+	return l
+}
+
+// pair is one repetition; the first one warms up and is not reported.
+type pair struct{ bare, scenario run }
+
+// pairs measures in turn, bare, scenario, bare, scenario, so that whatever
+// else the machine does falls on both. What can be used once is spread over
+// the repetitions.
+func (b *bench) pairs(ctx context.Context, bare, other load, approvals int, once bool) ([]pair, error) {
+	var all []pair
+	for i := range b.repetitions + 1 {
+		s := span{lasts: b.lasts}
+		if i == 0 {
+			s.lasts = b.warmup
+		}
+		var p pair
+		var err error
+		if p.bare, err = bare.run(ctx, s); err != nil {
+			return nil, err
+		}
+		if once {
+			whole := time.Duration(b.repetitions)*b.lasts + b.warmup
+			s.most = max(1, int(float64(approvals)*s.lasts.Seconds()/whole.Seconds()))
+		}
+		if p.scenario, err = other.run(ctx, s); err != nil {
+			return nil, err
+		}
+		all = append(all, p)
+		b.progress("  bare %8.0f/s  scenario %8.0f/s", p.bare.rate(), p.scenario.rate())
+	}
+	return all, nil
+}
+
+// sumUp makes the comparison of all pairs but the first. Errors of warming up
+// count.
+func sumUp(name string, pairs []pair) comparison {
+	c := comparison{Scenario: name, Faults: map[string]int{}}
+	var rates, bares, ratios []float64
+	var latency histogram
+	for i, p := range pairs {
+		c.Errors += p.bare.bad + p.scenario.bad
+		for what, n := range p.bare.faults {
+			c.Faults["bare: "+what] += n
+		}
+		for what, n := range p.scenario.faults {
+			c.Faults[what] += n
+		}
+		if i == 0 {
+			continue
+		}
+		c.Early = c.Early || p.scenario.dry
+		c.Runs = append(c.Runs, pairOfRuns{reportOf(p.bare), reportOf(p.scenario)})
+		rates, bares = append(rates, p.scenario.rate()), append(bares, p.bare.rate())
+		if p.bare.rate() > 0 {
+			ratios = append(ratios, p.scenario.rate()/p.bare.rate())
+		}
+		latency.merge(&p.scenario.latency)
+	}
+	c.Rate, c.Bare, c.Ratio = median(rates), median(bares), median(ratios)
+	c.P50, c.P99 = milliseconds(latency.quantile(0.5)), milliseconds(latency.quantile(0.99))
+	return c
+}
+
+func median(of []float64) float64 {
+	if len(of) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	if n := len(sorted); n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[len(sorted)/2]
+}
+
+// prove compares what was answered with what the database has, now that the
+// server was killed. Whatever differs is an error of the scenario. A request
+// without an answer may or may not be there.
+func prove(sc scenario, path string, c *comparison, pairs []pair) error {
+	if sc.proof == "" {
+		return nil
+	}
+	good, bad := 0, 0
+	for _, p := range pairs {
+		good += p.scenario.good
+		bad += p.scenario.bad
+	}
+	there, err := ask(path, sc.proof)
+	if err != nil {
+		return fmt.Errorf("%s: ask the database: %w", sc.name, err)
+	}
+	if missing := good - int(there); missing > 0 || -missing > bad {
+		c.Errors += max(missing, -missing)
+		c.Faults[fmt.Sprintf("%d right answers, and %d in the database", good, there)]++
+	}
+	return nil
+}

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// A scenario is one kind of request to the server.
+type scenario struct {
+	name  string
+	phase approval.Phase // of the approvals that have to be there; 0 for none
+	once  bool           // each approval is good for one request
+
+	// player makes the requests of one of so many connections. They share the
+	// stock's approvals evenly.
+	player func(s *stock, connection, connections int) player
+	// proof asks the database, when the server is gone, how many right
+	// answers it must have given; empty where a request leaves nothing.
+	proof string
+}
+
+var scenarios = []scenario{
+	{name: "bare", player: barePlayer},
+	{name: "metadata", player: metadataPlayer},
+	{name: "verify", phase: approval.Live, player: verifyPlayer},
+	{
+		name: "refresh", phase: approval.Live, player: refreshPlayer,
+		proof: `SELECT SUM(generation) - COUNT(*) FROM approval WHERE phase = 2`,
+	},
+	{
+		name: "exchange", phase: approval.CodeIssued, once: true, player: exchangePlayer,
+		proof: `SELECT COUNT(*) FROM approval WHERE phase = 2 AND generation = 1`,
+	},
+	{
+		name: "revoke", phase: approval.Live, once: true, player: revokePlayer,
+		proof: `SELECT COUNT(*) FROM approval WHERE phase = 3 AND reason = 'revoked_by_client'`,
+	},
+	{
+		name: "register", player: registerPlayer,
+		proof: `SELECT COUNT(*) FROM client WHERE approved = 0`,
+	},
+}
+
+func scenarioOf(name string) (scenario, error) {
+	for _, s := range scenarios {
+		if s.name == name {
+			return s, nil
+		}
+	}
+	return scenario{}, fmt.Errorf("there is no scenario %q", name)
+}
+
+// --- whose request it is
+
+// firstAddress and addresses are 198.18.0.0/15, set aside for measuring
+// (RFC 2544 appendix C.2.2).
+const (
+	firstAddress = 198<<24 | 18<<16
+	addresses    = 1 << 17
+)
+
+// A spread gives the requests of so many clients their addresses: each client
+// its own until that has used up what the contract gives it, then one more
+// (spec section 8). With more clients than addresses some share one.
+type spread struct {
+	clients int
+	uses    int // of one address, in the whole of a scenario
+}
+
+// of gives the address of a request. turn counts a client's requests from 0.
+// ok is false when all addresses are used up.
+func (s spread) of(client, turn int) (address uint32, ok bool) {
+	sharing := (s.clients + addresses - 1) / addresses // clients of one address
+	slots := min(s.clients, addresses)
+	block := turn / max(s.uses/sharing, 1)
+	at := client%slots + block*slots
+	return uint32(firstAddress + at), at < addresses
+}
+
+func appendAddress(b []byte, a uint32) []byte {
+	for shift := 24; shift >= 0; shift -= 8 {
+		b = strconv.AppendUint(b, uint64(a>>shift&0xff), 10)
+		if shift > 0 {
+			b = append(b, '.')
+		}
+	}
+	return b
+}
+
+// --- requests
+
+// host is what the server is asked for: the generator is the proxy before it.
+const host = "bench.example"
+
+const form = "application/x-www-form-urlencoded"
+
+func appendGet(b []byte, path string, address uint32, bearer []byte) []byte {
+	b = appendLine(b, "GET ", path, address)
+	if bearer != nil {
+		b = append(b, "Authorization: Bearer "...)
+		b = append(b, bearer...)
+		b = append(b, crlf...)
+	}
+	return append(b, crlf...)
+}
+
+func appendPost(b []byte, path string, address uint32, media string, body []byte) []byte {
+	b = appendLine(b, "POST ", path, address)
+	b = append(b, "Content-Type: "...)
+	b = append(b, media...)
+	b = append(b, "\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	b = append(b, "\r\n\r\n"...)
+	return append(b, body...)
+}
+
+func appendLine(b []byte, method, path string, address uint32) []byte {
+	b = append(b, method...)
+	b = append(b, path...)
+	b = append(b, " HTTP/1.1\r\nHost: "+host+"\r\nX-Forwarded-For: "...)
+	b = appendAddress(b, address)
+	return append(b, crlf...)
+}
+
+// right says what is wrong with an answer that should have this status and
+// these bytes.
+func right(a answer, status int, needed []byte) error {
+	switch {
+	case a.status != status:
+		return fmt.Errorf("status %d %s", a.status, errorCode(a.body))
+	case !bytes.Contains(a.body, needed):
+		return errors.New("the answer has not what it should")
+	}
+	return nil
+}
+
+// errorCode gives the member "error" of an answer. Nothing else of the body
+// is shown: it may hold a token.
+func errorCode(body []byte) string {
+	_, rest, _ := bytes.Cut(body, []byte(`"error":"`))
+	code, _, ok := bytes.Cut(rest, []byte(`"`))
+	if !ok || len(code) > 40 || len(bytes.Trim(code, "abcdefghijklmnopqrstuvwxyz_")) > 0 {
+		return "without an error code"
+	}
+	return string(code)
+}
+
+// fixed is a player that asks for the same all the time.
+type fixed struct {
+	request []byte
+	needed  []byte
+}
+
+func (p fixed) next(b []byte) []byte { return append(b, p.request...) }
+func (p fixed) check(a answer) error { return right(a, 200, p.needed) }
+
+func barePlayer(_ *stock, connection, _ int) player {
+	return fixed{appendGet(nil, "/", uint32(firstAddress+connection), nil), []byte(bareAnswer[:20])}
+}
+
+func metadataPlayer(_ *stock, connection, _ int) player {
+	return fixed{
+		appendGet(nil, "/.well-known/oauth-authorization-server", uint32(firstAddress+connection), nil),
+		[]byte(`"issuer":"` + issuer + `"`),
+	}
+}
+
+// share is what a connection has of the stock: every so many-th approval from
+// its own number on, one after the other, and again from the first.
+type share struct {
+	stock *stock
+	first int
+	step  int
+	count int
+	asked int // requests made
+}
+
+func shareOf(s *stock, connection, connections int) share {
+	return share{s, connection, connections, max(0, (s.approvals-connection+connections-1)/connections), 0}
+}
+
+// turn gives the next approval: its place in the share, its number in the
+// stock, and how often it had its turn before.
+func (s *share) turn() (place, number, turn int) {
+	place, turn = s.asked%s.count, s.asked/s.count
+	s.asked++
+	return place, s.first + place*s.step, turn
+}
+
+// tokens gives one token of each approval of the share.
+func (s *share) tokens(of func(h token.Handle) string) [][token.Len]byte {
+	all := make([][token.Len]byte, s.count)
+	for i := range all {
+		copy(all[i][:], of(s.stock.handle(s.first+i*s.step)))
+	}
+	return all
+}
+
+// tokenSpread is the spread of requests that count as spec section 8 has it
+// for /oauth/token and /oauth/revoke.
+func (s *share) tokenSpread() spread { return spread{s.stock.approvals, limit.Token.N} }
+
+// verifies asks for GET /api/v5/me with access tokens that were made before.
+type verifies struct {
+	share
+	tokens [][token.Len]byte
+	turns  int // of each approval, before its organization's limit is reached
+	needed []byte
+}
+
+func verifyPlayer(s *stock, connection, connections int) player {
+	p := &verifies{share: shareOf(s, connection, connections), turns: limit.API.N / s.inOrganization()}
+	p.tokens = p.share.tokens(func(h token.Handle) string {
+		return s.ring.Access(h, 1, s.made+int64(approval.AccessLifetime.Seconds()))
+	})
+	return p
+}
+
+func (p *verifies) next(b []byte) []byte {
+	place, number, turn := p.turn()
+	if turn >= p.turns {
+		return nil
+	}
+	p.needed = append(append(append(p.needed[:0], `"id":"`...), p.stock.personOf(number)...), '"')
+	return appendGet(b, "/api/v5/me", uint32(firstAddress+number%addresses), p.tokens[place][:])
+}
+
+func (p *verifies) check(a answer) error { return right(a, 200, p.needed) }
+
+// refreshes keeps a chain of refresh tokens for each approval of its share.
+type refreshes struct {
+	share
+	spread spread
+	tokens [][token.Len]byte // the current ones
+	at     int               // whose turn it was
+	body   []byte
+}
+
+func refreshPlayer(s *stock, connection, connections int) player {
+	p := &refreshes{share: shareOf(s, connection, connections)}
+	p.spread = p.tokenSpread()
+	p.tokens = p.share.tokens(func(h token.Handle) string { return s.ring.Refresh(h, 1) })
+	return p
+}
+
+func (p *refreshes) next(b []byte) []byte {
+	place, number, turn := p.turn()
+	address, ok := p.spread.of(number, turn)
+	if !ok {
+		return nil
+	}
+	p.at = place
+	p.body = append(p.body[:0], "grant_type=refresh_token&client_id="...)
+	p.body = append(p.body, p.stock.clientOf(number)...)
+	p.body = append(p.body, "&refresh_token="...)
+	p.body = append(p.body, p.tokens[place][:]...)
+	return appendPost(b, "/oauth/token", address, form, p.body)
+}
+
+var (
+	accessMember  = []byte(`"access_token":"svo_`)
+	refreshMember = []byte(`"refresh_token":"`)
+)
+
+// check takes the new token. A refused one stays: the next answer to it says
+// so again.
+func (p *refreshes) check(a answer) error {
+	if err := right(a, 200, accessMember); err != nil {
+		return err
+	}
+	fresh := newRefreshToken(a.body)
+	if fresh == nil || bytes.Equal(fresh, p.tokens[p.at][:]) {
+		return errors.New("the answer has no new refresh token")
+	}
+	copy(p.tokens[p.at][:], fresh)
+	return nil
+}
+
+// newRefreshToken gives the refresh token of a token answer, or nil.
+func newRefreshToken(body []byte) []byte {
+	_, rest, ok := bytes.Cut(body, refreshMember)
+	if !ok || len(rest) <= token.Len || rest[token.Len] != '"' || !bytes.HasPrefix(rest, []byte("svr_")) {
+		return nil
+	}
+	return rest[:token.Len]
+}
+
+// exchanges trades each code of its share once.
+type exchanges struct {
+	share
+	spread spread
+	tokens [][token.Len]byte
+	body   []byte
+}
+
+func exchangePlayer(s *stock, connection, connections int) player {
+	p := &exchanges{share: shareOf(s, connection, connections)}
+	p.spread = p.tokenSpread()
+	p.tokens = p.share.tokens(func(h token.Handle) string { return s.ring.Code(h, s.made) })
+	return p
+}
+
+func (p *exchanges) next(b []byte) []byte {
+	if p.asked == p.count {
+		return nil
+	}
+	place, number, turn := p.turn()
+	address, ok := p.spread.of(number, turn)
+	if !ok {
+		return nil
+	}
+	p.body = append(p.body[:0], "grant_type=authorization_code&client_id="...)
+	p.body = append(p.body, p.stock.clientOf(number)...)
+	p.body = append(p.body, "&code="...)
+	p.body = append(p.body, p.tokens[place][:]...)
+	p.body = append(p.body, exchangeRest...)
+	return appendPost(b, "/oauth/token", address, form, p.body)
+}
+
+var exchangeRest = "&redirect_uri=" + url.QueryEscape(redirectURI) + "&code_verifier=" + verifier
+
+func (p *exchanges) check(a answer) error {
+	if err := right(a, 200, accessMember); err != nil {
+		return err
+	}
+	if newRefreshToken(a.body) == nil {
+		return errors.New("the answer has no refresh token")
+	}
+	return nil
+}
+
+// revokes ends each approval of its share, by its refresh token.
+type revokes struct {
+	share
+	spread spread
+	tokens [][token.Len]byte
+	body   []byte
+}
+
+func revokePlayer(s *stock, connection, connections int) player {
+	p := &revokes{share: shareOf(s, connection, connections)}
+	p.spread = p.tokenSpread()
+	p.tokens = p.share.tokens(func(h token.Handle) string { return s.ring.Refresh(h, 1) })
+	return p
+}
+
+func (p *revokes) next(b []byte) []byte {
+	if p.asked == p.count {
+		return nil
+	}
+	place, number, turn := p.turn()
+	address, ok := p.spread.of(number, turn)
+	if !ok {
+		return nil
+	}
+	p.body = append(p.body[:0], "client_id="...)
+	p.body = append(p.body, p.stock.clientOf(number)...)
+	p.body = append(p.body, "&token="...)
+	p.body = append(p.body, p.tokens[place][:]...)
+	return appendPost(b, "/oauth/revoke", address, form, p.body)
+}
+
+func (p *revokes) check(a answer) error { return right(a, 200, []byte("{}")) }
+
+// registers registers a client that nobody registered before.
+type registers struct {
+	number, step int
+	spread       spread
+	body         []byte
+	uri          []byte
+}
+
+// registrants is how many addresses register in turn.
+const registrants = 10_000
+
+func registerPlayer(_ *stock, connection, connections int) player {
+	return &registers{number: connection, step: connections, spread: spread{registrants, limit.Register.N}}
+}
+
+func (p *registers) next(b []byte) []byte {
+	address, ok := p.spread.of(p.number%registrants, p.number/registrants)
+	if !ok || p.number >= store.MaxUnapproved {
+		return nil
+	}
+	p.uri = strconv.AppendInt(append(p.uri[:0], `"https://client.example/callback/`...), int64(p.number), 10)
+	p.uri = append(p.uri, '"')
+	p.body = append(p.body[:0], `{"client_name":"Measured client","redirect_uris":[`...)
+	p.body = append(p.body, p.uri...)
+	p.body = append(p.body, `],"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`...)
+	p.number += p.step
+	return appendPost(b, "/oauth/register", address, "application/json", p.body)
+}
+
+var clientMember = []byte(`"client_id":"`)
+
+func (p *registers) check(a answer) error {
+	if err := right(a, 201, clientMember); err != nil {
+		return err
+	}
+	return right(a, 201, p.uri)
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/oauth"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// doors serves the doors that the scenarios ask, on a database in the folder,
+// as the command wires them.
+func doors(t *testing.T, s *stock, path string) (address string, end func()) {
+	t.Helper()
+	db, err := store.Open(context.Background(), store.Options{Path: path, Ring: s.ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxies, err := limit.ParseProxies([]string{"127.0.0.1/32"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := func(r *http.Request) string {
+		if r.Host != host {
+			t.Errorf("asked for the host %q", r.Host)
+		}
+		return issuer
+	}
+	log := slog.New(slog.DiscardHandler)
+	clients := (&oauth.Server{Store: db, Ring: s.ring, Log: log, Service: "Svalinn", Base: base,
+		Address: proxies.ClientAddr, OwnHosts: []string{host}}).Handler()
+	calls := (&api.Server{Store: db, Ring: s.ring, Log: log, Service: "Svalinn", Base: base, Limit: limit.NewNames(limit.API)}).Handler()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/":
+			bareHandler(w, r)
+		case strings.HasPrefix(r.URL.Path, "/api/"):
+			calls.ServeHTTP(w, r)
+		default:
+			clients.ServeHTTP(w, r)
+		}
+	}))
+	return server.Listener.Addr().String(), func() {
+		server.Close()
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Every scenario gets right answers from the doors, and the database has what
+// was answered.
+func TestScenarios(t *testing.T) {
+	const connections, approvals, each = 8, 640, 80
+	facts := filepath.Join(t.TempDir(), databaseName)
+	s, err := newStock(approvals, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.people = 500
+	if err := s.writeFacts(context.Background(), facts); err != nil {
+		t.Fatal(err)
+	}
+	template, err := os.ReadFile(facts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), databaseName)
+			if err := os.WriteFile(path, template, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			of := *s
+			of.phase = sc.phase
+			if sc.phase != 0 {
+				if err := of.writeApprovals(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			address, end := doors(t, &of, path)
+			b := bench{connections: connections}
+			r, err := b.players(sc, &of, address).run(context.Background(), span{most: connections * each})
+			end()
+			if err != nil || r.good != connections*each || r.bad != 0 {
+				t.Fatalf("%d right and %d wrong answers, %v %v", r.good, r.bad, err, r.faults)
+			}
+			pairs := []pair{{scenario: r}}
+			c := sumUp(sc.name, pairs)
+			if err := prove(sc, path, &c, pairs); err != nil || c.Errors != 0 {
+				t.Fatalf("the database has something else: %v %v", err, c.Faults)
+			}
+			pairs[0].scenario.good++
+			if err := prove(sc, path, &c, pairs); err != nil || sc.proof != "" && c.Errors != 1 {
+				t.Fatalf("an answer that the database has not is not noticed: %v %v", err, c.Faults)
+			}
+		})
+	}
+}
+
+// No scenario takes what it did not ask for as right.
+func TestWrongAnswersAreNoticed(t *testing.T) {
+	s, err := newStock(10, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := s.handle(0)
+	same := `{"access_token":"svo_x","refresh_token":"` + s.ring.Refresh(h, 1) + `"}`
+	other := `{"issuer":"https://another.example","id":"person-00001","access_token":"svr_x","client_id":"x","redirect_uris":["https://client.example/callback/1"]}`
+	for _, sc := range scenarios {
+		for what, a := range map[string]answer{
+			"nothing":              {status: 200},
+			"nothing, created":     {status: 201},
+			"another object":       {status: 200, body: []byte(other)},
+			"another client":       {status: 201, body: []byte(other)},
+			"the same token again": {status: 200, body: []byte(same)},
+			"a refusal":            {status: 400, body: []byte(`{"error":"invalid_grant"}`)},
+			"a limit":              {status: 429, body: []byte(`{}`)},
+			"no new refresh token": {status: 200, body: []byte(`{"access_token":"svo_x","refresh_token":"svr_x"}`)},
+		} {
+			if sc.name == "exchange" && what == "the same token again" {
+				continue // there is none before it
+			}
+			p := sc.player(s, 0, 1)
+			if p.next(nil) == nil {
+				t.Fatalf("%s: no request", sc.name)
+			}
+			if p.check(a) == nil {
+				t.Errorf("%s takes %s as right", sc.name, what)
+			}
+		}
+	}
+}
+
+// What an error says never holds what came, but its code.
+func TestErrorCode(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":"invalid_grant","error_description":"x"}`: "invalid_grant",
+		`{"error":"svr_0123"}`:                              "without an error code",
+		`{"error":"unfinished`:                              "without an error code",
+		`{"access_token":"svo_x"}`:                          "without an error code",
+		``:                                                  "without an error code",
+		`{"error":"` + strings.Repeat("a", 41) + `"}`: "without an error code",
+	} {
+		if got := errorCode([]byte(body)); got != want {
+			t.Errorf("%q: %q, want %q", body, got, want)
+		}
+	}
+}
+
+// No address is used more often than it may be, and each client keeps its own
+// as long as that lasts.
+func TestSpread(t *testing.T) {
+	for _, s := range []spread{{1, 3}, {10_000, 20}, {addresses, 2}, {addresses + 1, 6}, {3 * addresses, 5}} {
+		used := make([]int, addresses)
+		for turn := range 2 * s.uses {
+			for client := range s.clients {
+				a, ok := s.of(client, turn)
+				if !ok {
+					continue
+				}
+				if own, _ := s.of(client, 0); turn < s.uses/(1+s.clients/(addresses+1)) && a != own {
+					t.Fatalf("%+v: client %d has %x at turn %d, and had %x", s, client, a, turn, own)
+				}
+				if used[a-firstAddress]++; used[a-firstAddress] > s.uses {
+					t.Fatalf("%+v: address %x is used %d times", s, a, used[a-firstAddress])
+				}
+			}
+		}
+		if _, ok := s.of(0, s.uses*addresses); ok {
+			t.Errorf("%+v: there is no end of addresses", s)
+		}
+	}
+	if got := string(appendAddress(nil, firstAddress+addresses-1)); got != "198.19.255.255" {
+		t.Errorf("the last address is %s", got)
+	}
+}
+
+// All connections together have every approval once.
+func TestShares(t *testing.T) {
+	for _, n := range []struct{ approvals, connections int }{{10, 3}, {64, 64}, {1, 1}, {10_000, 64}, {5, 8}} {
+		seen := map[int]int{}
+		for c := range n.connections {
+			s := shareOf(&stock{approvals: n.approvals}, c, n.connections)
+			for i := range s.count {
+				place, number, turn := s.turn()
+				if place != i || turn != 0 {
+					t.Fatalf("%+v: place %d, turn %d, want %d and 0", n, place, turn, i)
+				}
+				seen[number]++
+			}
+			if s.count > 0 {
+				if place, number, turn := s.turn(); place != 0 || number != c || turn != 1 {
+					t.Fatalf("%+v: again place %d, number %d, turn %d", n, place, number, turn)
+				}
+			}
+		}
+		for number := range n.approvals {
+			if seen[number] != 1 || len(seen) != n.approvals {
+				t.Fatalf("%+v: approval %d has %d, of %d", n, number, seen[number], len(seen))
+			}
+		}
+	}
+}
+
+func TestBareAnswer(t *testing.T) {
+	if len(bareAnswer) != 300 {
+		t.Errorf("%d bytes", len(bareAnswer))
+	}
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// build compiles the server into the folder, as `make build` does.
+func build(ctx context.Context, folder string) (binary string, err error) {
+	binary = filepath.Join(folder, "grantkeeper")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/grantkeeper/grantkeeper/cmd/grantkeeper")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	c.Stderr = os.Stderr
+	if err := c.Run(); err != nil {
+		return "", fmt.Errorf("build the server: %w", err)
+	}
+	return binary, nil
+}
+
+// A server is one process under measurement.
+type server struct {
+	process *exec.Cmd
+	ended   chan error
+	public  string        // address
+	ready   time.Duration // from its start to the first 200 of /readyz
+}
+
+const configuration = `base_urls = [%q]
+secret_key_file = %q
+
+[http]
+listen = %q
+trusted_proxies = ["127.0.0.1/32"]
+
+[operator]
+listen = %q
+
+[database]
+url = %q
+`
+
+// patience is how long a server may take to be ready.
+const patience = 2 * time.Minute
+
+// startServer starts the program in a folder that has its key and perhaps its
+// database, and waits until it is ready. It logs to a file there. It ends with
+// ctx.
+func startServer(ctx context.Context, binary, folder string) (*server, error) {
+	ports, err := freeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	public, operators := ports[0], ports[1]
+	config := filepath.Join(folder, "grantkeeper.toml")
+	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators,
+		"sqlite://"+filepath.Join(folder, databaseName))
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(folder, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s := &server{process: exec.CommandContext(ctx, binary, "serve", "-c", config), ended: make(chan error, 1), public: public}
+	s.process.Stderr = log
+	for _, e := range os.Environ() { // the file alone says how it is set
+		if !strings.HasPrefix(e, "GRANTKEEPER_") {
+			s.process.Env = append(s.process.Env, e)
+		}
+	}
+	begin := time.Now()
+	if err := s.process.Start(); err != nil {
+		return nil, err
+	}
+	go func() { s.ended <- s.process.Wait() }()
+	if err := s.await(operators, begin); err != nil {
+		s.kill()
+		return nil, fmt.Errorf("%w: see %s", err, log.Name())
+	}
+	return s, nil
+}
+
+// freeAddresses gives loopback addresses that nobody listens on now.
+func freeAddresses(n int) ([]string, error) {
+	var all []string
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		all = append(all, l.Addr().String())
+	}
+	return all, nil
+}
+
+// await asks every 2 ms whether the server is ready.
+func (s *server) await(operators string, begin time.Time) error {
+	for time.Since(begin) < patience {
+		if isReady(operators) {
+			s.ready = time.Since(begin)
+			return nil
+		}
+		select {
+		case err := <-s.ended:
+			s.ended <- err
+			return fmt.Errorf("the server ended before it was ready: %v", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	return errors.New("the server is not ready")
+}
+
+func isReady(operators string) bool {
+	conn, err := net.Dial("tcp", operators)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if conn.SetDeadline(time.Now().Add(5*time.Second)) != nil {
+		return false
+	}
+	if _, err := io.WriteString(conn, "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
+		return false
+	}
+	a, err := newAnswers(conn).next()
+	return err == nil && a.status == http.StatusOK
+}
+
+// stop lets the server finish.
+func (s *server) stop() error {
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := <-s.ended; err != nil {
+		return fmt.Errorf("the server ended: %w", err)
+	}
+	s.ended <- nil
+	return nil
+}
+
+// kill ends the server at once, whatever it is doing: what it has answered
+// must be in its files. It may be called again.
+func (s *server) kill() {
+	_ = s.process.Process.Kill() // it may have ended
+	s.ended <- <-s.ended
+}
+
+// resident is the physical memory of the process now, in bytes: VmRSS, files
+// that it has mapped included.
+func (s *server) resident() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.process.Process.Pid))
+	if err != nil {
+		return 0, fmt.Errorf("memory: %w", err)
+	}
+	return residentOf(string(text))
+}
+
+// residentOf reads proc_pid_status(5).
+func residentOf(status string) (int64, error) {
+	for line := range strings.Lines(status) {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("memory: %w", err)
+			}
+			return kib << 10, nil
+		}
+	}
+	return 0, errors.New("memory: the process has none")
+}
+
+// --- the bare server
+
+// bareWord as the first argument makes this program the bare server.
+const bareWord = "serve-bare"
+
+// bareAnswer is 300 bytes of JSON.
+var bareAnswer = func() string {
+	const open, close = `{"bare":true,"padding":"`, `"}`
+	return open + strings.Repeat("x", 300-len(open)-len(close)) + close
+}()
+
+// serveBare answers everything with bareAnswer, by net/http and nothing else,
+// until its input ends. It says its address first.
+func serveBare(in io.Reader, out io.Writer) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		l.Close()
+	}()
+	if _, err := fmt.Fprintln(out, l.Addr()); err != nil {
+		return err
+	}
+	err = http.Serve(l, http.HandlerFunc(bareHandler))
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func bareHandler(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, bareAnswer)
+}
+
+// startBare starts the bare server, and gives its address and what ends it.
+func startBare(ctx context.Context) (address string, end func() error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", nil, err
+	}
+	c := exec.CommandContext(ctx, self, bareWord)
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := c.Start(); err != nil {
+		return "", nil, err
+	}
+	end = func() error { return errors.Join(in.Close(), c.Wait()) }
+	if address, err = bufio.NewReader(out).ReadString('\n'); err != nil {
+		return "", nil, errors.Join(fmt.Errorf("the bare server: %w", err), end())
+	}
+	return strings.TrimSpace(address), end, nil
+}
