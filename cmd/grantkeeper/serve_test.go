@@ -138,7 +138,7 @@ func TestServeBoundsHeaders(t *testing.T) {
 // hour is refused, from everywhere else.
 func TestServeBehindAProxy(t *testing.T) {
 	t.Parallel()
-	base, stderr, _ := startServe(t, "http", func(c *Config) {
+	base, stderr, stop := startServe(t, "http", func(c *Config) {
 		c.HTTP.TrustedProxies = []string{"127.0.0.1"}
 		c.Limiter.Networks = []NetworkConfig{{"192.0.2.0/24", 2}}
 	})
@@ -166,6 +166,7 @@ func TestServeBehindAProxy(t *testing.T) {
 			t.Errorf("registration %d of %s: %d", n+1, address, got)
 		}
 	}
+	stop() // which writes what waits
 	if log := stderr.String(); !strings.Contains(log, "a network has more than the contract's rate limits") {
 		t.Errorf("it does not say that the contract is left:\n%s", log)
 	}
