@@ -187,14 +187,12 @@ type RoleRow struct {
 func (s *Store) Roles(_ context.Context, organization string) ([]RoleRow, error) {
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	if s.memory.orgs[organization] == nil {
+	at := s.memory.orgs[organization]
+	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
 	var out []RoleRow
-	for _, r := range sorted(s.memory.roles, func(a, b *role) bool { return a.ID < b.ID }) {
-		if r.Organization != organization {
-			continue
-		}
+	for _, r := range sorted(at.roles, func(a, b *role) bool { return a.ID < b.ID }) {
 		row := RoleRow{Role: r.Role}
 		for _, f := range r.fillers {
 			if f.present && f.person.Active {

@@ -44,6 +44,7 @@ type organization struct {
 	org.Organization
 	epoch   int64
 	circles map[string]org.Circle
+	roles   map[string]*role
 	members map[string]*member // present ones, by person
 }
 
@@ -99,7 +100,8 @@ func (m *memory) putOrganization(o org.Organization, epoch int64) {
 		return
 	}
 	m.orgs[o.ID] = &organization{
-		Organization: o, epoch: epoch, circles: map[string]org.Circle{}, members: map[string]*member{},
+		Organization: o, epoch: epoch,
+		circles: map[string]org.Circle{}, roles: map[string]*role{}, members: map[string]*member{},
 	}
 }
 
@@ -116,6 +118,9 @@ func (m *memory) putRole(r org.Role) {
 		m.roles[r.ID], m.roleList = at, append(m.roleList, at)
 	}
 	at.Role = r
+	if o := m.orgs[r.Organization]; o != nil {
+		o.roles[r.ID] = at
+	}
 	for _, f := range at.fillers {
 		f.facts.Store(nil)
 	}

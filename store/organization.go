@@ -71,8 +71,8 @@ func (s *Store) DeleteCircle(_ context.Context, organizationID, id string, check
 				return nil, fmt.Errorf("there are circles in the circle: %w", ErrConflict)
 			}
 		}
-		for _, r := range m.roles {
-			if r.Circle == id && r.Organization == organizationID {
+		for _, r := range o.roles {
+			if r.Circle == id {
 				return nil, fmt.Errorf("there are roles in the circle: %w", ErrConflict)
 			}
 		}
@@ -149,6 +149,7 @@ func (m *memory) dropRole(r *role) {
 	}
 	r.fillers = nil
 	delete(m.roles, r.ID)
+	delete(m.orgs[r.Organization].roles, r.ID)
 }
 
 // EditGrant changes what a live approval of a person gives, from the grant set

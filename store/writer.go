@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -30,8 +29,10 @@ type writer struct {
 	queue  chan *operation
 	notes  chan *operation // nobody waits for these
 	closed chan struct{}
-	once   sync.Once
-	held   *operation // taken from the queue, but belongs to the next batch
+	// entering is held by those who wait for the writer; closing waits for
+	// them, so that nobody is left without an answer.
+	entering sync.RWMutex
+	held     *operation // taken from the queue, but belongs to the next batch
 
 	open bool // a transaction is
 }
@@ -68,23 +69,16 @@ var operations = sync.Pool{New: func() any { return &operation{done: make(chan s
 
 // do hands an operation to the writer and waits for its commit.
 func (w *writer) do(o *operation) error {
+	w.entering.RLock()
+	defer w.entering.RUnlock()
 	select {
 	case <-w.closed:
 		return fmt.Errorf("closing: %w", ErrUnavailable)
-	case w.queue <- o:
+	default:
 	}
-	select {
-	case <-o.done:
-		return o.err
-	case <-w.closed:
-		// The writer empties its queue before it ends.
-		select {
-		case <-o.done:
-			return o.err
-		case <-time.After(10 * time.Second):
-			return fmt.Errorf("closing: %w", ErrUnavailable)
-		}
-	}
+	w.queue <- o
+	<-o.done
+	return o.err
 }
 
 // apply makes a move.
@@ -120,7 +114,12 @@ func (w *writer) note(run func(*writer) (func(), error)) bool {
 	}
 }
 
-func (w *writer) close() { w.once.Do(func() { close(w.closed) }) }
+// close lets the writer end once everybody who waits for it has an answer.
+func (w *writer) close() {
+	w.entering.Lock()
+	defer w.entering.Unlock()
+	close(w.closed)
+}
 
 func (w *writer) run(stopped *sync.WaitGroup) {
 	defer stopped.Done()
