@@ -17,7 +17,8 @@ func blockOf(prefix, why string) block {
 // (RFC 6890, RFC 8190), and beside them multicast, space that is reserved or
 // was given back, and the forms that carry an IPv4 address inside (decision
 // R2). The first block that holds an address decides, so parts stand before
-// the whole.
+// the whole. A block that is reachable from everywhere and part of no other
+// needs no line.
 var special = []block{
 	// IPv4
 	blockOf("0.0.0.0/8", "this network (RFC 791)"),
@@ -30,11 +31,8 @@ var special = []block{
 	blockOf("192.0.0.10/32", ""), // TURN anycast, RFC 8155
 	blockOf("192.0.0.0/24", "protocol assignments (RFC 6890)"),
 	blockOf("192.0.2.0/24", "documentation (RFC 5737)"),
-	blockOf("192.31.196.0/24", ""), // AS112, RFC 7535
-	blockOf("192.52.193.0/24", ""), // AMT, RFC 7450
 	blockOf("192.88.99.0/24", "6to4 relays (RFC 7526)"),
 	blockOf("192.168.0.0/16", "private (RFC 1918)"),
-	blockOf("192.175.48.0/24", ""), // AS112, RFC 7534
 	blockOf("198.18.0.0/15", "benchmarking (RFC 2544)"),
 	blockOf("198.51.100.0/24", "documentation (RFC 5737)"),
 	blockOf("203.0.113.0/24", "documentation (RFC 5737)"),
@@ -64,7 +62,6 @@ var special = []block{
 	blockOf("2001::/23", "protocol assignments (RFC 2928)"),
 	blockOf("2001:db8::/32", "documentation (RFC 3849)"),
 	blockOf("2002::/16", "6to4 (RFC 3056)"),
-	blockOf("2620:4f:8000::/48", ""), // AS112, RFC 7534
 	blockOf("3fff::/20", "documentation (RFC 9637)"),
 	blockOf("2000::/3", ""), // global unicast, RFC 4291
 	blockOf("5f00::/16", "segment routing (RFC 9602)"),

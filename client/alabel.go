@@ -55,9 +55,7 @@ const (
 // decodePunycode is RFC 3492 section 6.2 for lower-case input. It gives at
 // least one rune when ok.
 func decodePunycode(coded string) (runes []rune, ok bool) {
-	if i := strings.LastIndexByte(coded, '-'); i == 0 {
-		return nil, false // a delimiter after nothing is never written
-	} else if i > 0 {
+	if i := strings.LastIndexByte(coded, '-'); i > 0 { // a delimiter after nothing is not one
 		runes, coded = []rune(coded[:i]), coded[i+1:]
 	}
 	r, at, bias := int64(punyFirst), int64(0), int64(punyBias)

@@ -45,6 +45,7 @@ var accepted = []struct{ name, uri string }{
 	{"an A-label of a symbol", "https://xn--ls8h.example/cb"},
 	{"an A-label with a katakana dot", "https://xn--ccka0y.example/cb"},
 	{"an A-label with a middle dot", "https://xn--ll-0ea.example/cb"},
+	{"an A-label with a hyphen", "https://xn--a-b-joa.example/cb"},
 	{"an A-label in Cherokee", "https://xn--f9dt7l.example/cb"},
 	{"hyphens in the third and fourth place", "https://r3---sn.example/cb"},
 	{"a label of 63", "https://" + strings.Repeat("a", 63) + ".example/cb"},
@@ -79,6 +80,7 @@ var accepted = []struct{ name, uri string }{
 	{"all characters of a query", "https://client.example/?-._~!$'()*+,:@/?%41"},
 	{"an escaped slash", "https://client.example/a%2Fb"},
 	{"an escaped control character", "https://client.example/a%00b"},
+	{"escapes in every digit", "https://client.example/%01%23%45%67%89%aB%Ab%cD%Cd%eF%Ef%fa%FA"},
 	{"names that begin like code", "https://client.example/cb?codec=1&error_uri=2&states=3&issue=4"},
 	{"names in another case", "https://client.example/cb?Code=1&STATE=2"},
 	{"code as a value", "https://client.example/cb?a=code&b=state"},
@@ -266,6 +268,7 @@ var refused = []struct {
 		"https://xn--a-pib.example/",     // U+0378, unassigned
 		"https://xn--a-wbb.example/",     // begins with a mark
 		"https://xn----eha.example/",     // begins with a hyphen
+		"https://xn--ab--ioa.example/",   // ends with a hyphen
 		"https://xn---eha.example/",      // a delimiter after nothing
 		"https://xn--99zt52a99zt52a99zt52a99zt52a99zt52a99zt52a.example/",
 	}},
