@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,8 @@ type office struct {
 	*testing.T
 	*Server
 	handler http.Handler
+	later   atomic.Int64 // nanoseconds that the clock is ahead
+	close   func()       // the store
 }
 
 func newOffice(t *testing.T) *office {
@@ -37,11 +41,14 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "test.db"), Ring: ring})
+	o := &office{T: t}
+	now := func() time.Time { return time.Now().Add(time.Duration(o.later.Load())) }
+	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "test.db"), Ring: ring, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Close() })
+	o.close = sync.OnceFunc(func() { s.Close() })
+	t.Cleanup(o.close)
 	people := []store.DirectoryPerson{
 		{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}},
 		{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}},
@@ -58,8 +65,9 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &Server{Store: s, Password: password, Version: Version{Version: "9.9.9"}}
-	return &office{t, server, server.Handler()}
+	o.Server = &Server{Store: s, Password: password, Version: Version{Version: "9.9.9"}}
+	o.handler = o.Server.Handler()
+	return o
 }
 
 // do sends a request as the operator.
@@ -219,9 +227,14 @@ func TestHealthNeedsNoPassword(t *testing.T) {
 	if missing := got["missing"].([]any); len(missing) != 1 || !strings.Contains(missing[0].(string), "draining") {
 		t.Errorf("readyz while draining: %v", got)
 	}
-	o.want(200, "GET", "/livez", "", stranger)
 	o.want(405, "POST", "/livez", "", stranger)
 	o.want(404, "GET", "/nothing", "", stranger)
+	o.close()
+	got = o.want(503, "GET", "/readyz", "", stranger)
+	if missing := got["missing"].([]any); len(missing) != 2 || !strings.Contains(missing[1].(string), "database") {
+		t.Errorf("readyz without a database: %v", got)
+	}
+	o.want(200, "GET", "/livez", "", stranger)
 }
 
 // Objects have at least the members of decision O2, and no others than these.
@@ -465,6 +478,15 @@ func TestPaging(t *testing.T) {
 			t.Errorf("%s: whole %v, in parts %v", path, whole, parts)
 		}
 	}
+	// Approvals that are used too lately lie between those that are not.
+	o.later.Store(int64(100 * 24 * time.Hour))
+	o.live("client4", "ada", grantset.Set{Kind: grantset.Everything})
+	got := o.want(200, "GET", "/v1/approvals?unused-for=90d&limit=2", "")
+	more := o.want(200, "GET", "/v1/approvals?unused-for=90d&limit=2&after="+got["next"].(string), "")
+	if len(got["items"].([]any)) != 2 || len(more["items"].([]any)) != 1 || more["next"] != "" {
+		t.Errorf("unused: %v and %v", got, more)
+	}
+	o.want(400, "GET", "/v1/approvals?unused-for=90d&after=nonsense", "")
 	o.want(400, "GET", "/v1/approvals?after=nonsense", "")
 	o.want(400, "GET", "/v1/clients?after=nonsense", "")
 }
@@ -505,6 +527,10 @@ func TestBadRequests(t *testing.T) {
 	} {
 		o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", body)
 	}
+	if got := o.do("POST", "/v1/organizations/nordlys/ai-integration", `{"on":`+strings.Repeat("[", 100)).Body.String(); !strings.Contains(got, "nested deeper") {
+		t.Errorf("a deep body: %s", got)
+	}
+	o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", `{"on":false}`+strings.Repeat(" ", maxBody))
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"} {
 		o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", `{"on":false}`, func(r *http.Request) { r.Header.Set("Content-Type", kind) })
 	}
@@ -561,6 +587,14 @@ func TestDirectory(t *testing.T) {
 
 func TestBadDirectoriesAreRefusedWhole(t *testing.T) {
 	o := newOffice(t)
+	o.want(400, "POST", "/v1/directory", `{"people":[{"id":"a","email":"a@b.example","name":"A","password":"long enough"}]}`) // nobody hashes
+	o.HashPassword = func(p string) string { return "hash of " + p }
+	many := ""
+	for i := range maxPasswords + 1 {
+		many += fmt.Sprintf(`,{"id":"p%d","email":"p%d@b.example","name":"P","password":"long enough"}`, i, i)
+	}
+	o.want(400, "POST", "/v1/directory", `{"people":[`+many[1:]+`]}`)
+	o.want(400, "POST", "/v1/directory", "{\"people\":[{\"id\":\"a\",\"email\":\"a@b.example\",\"name\":\"A\",\"password\":\"long \xff enough\"}]}")
 	const good = `{"id":"new","name":"New"}`
 	for _, body := range []string{
 		`{"people":[{"id":"","email":"a@b.example","name":"A"}]}`,
@@ -569,7 +603,7 @@ func TestBadDirectoriesAreRefusedWhole(t *testing.T) {
 		`{"people":[{"id":"a","email":"a@b@c.example","name":"A"}]}`,
 		`{"people":[{"id":"a","email":"a@b.example","name":" "}]}`,
 		`{"people":[{"id":"a","email":"a@b.example","name":"A","password":"short"}]}`,
-		`{"people":[{"id":"a","email":"a@b.example","name":"A","password":"long enough"}]}`, // nobody hashes here
+		`{"people":[{"id":"a","email":"a@b.example","name":"A","password":"long enough","password_hash":"$argon2id$v=19$m=19456,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"}]}`,
 		`{"people":[{"id":"a","email":"a@b.example","name":"A","password_hash":"$2y$10$abc"}]}`,
 		`{"people":[{"id":"a","email":"a@b.example","name":"A","pasword":"long enough"}]}`,
 		`{"people":{"id":"a"}}`,
