@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -390,6 +391,40 @@ func (s *Store) RemoveMember(ctx context.Context, organizationID, personID strin
 	return err
 }
 
+// Membership is what can be changed of a member.
+type Membership struct {
+	Admin bool
+	Ended bool // the person is removed, as by RemoveMember
+}
+
+// ChangeMember changes a membership in one step. change sees the member as
+// they stand, and gives what they shall be, or refuses. ErrNotFound: the
+// person is no member, or not active.
+func (s *Store) ChangeMember(ctx context.Context, organizationID, personID string, change func(org.Member) (Membership, error), act Act) error {
+	ended := false
+	err := s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		m := at.asMember()
+		if !m.Exists() {
+			return memberState{}, fmt.Errorf("membership: %w", ErrNotFound)
+		}
+		to, err := change(m)
+		switch {
+		case err != nil:
+			return memberState{}, &refused{err}
+		case to.Ended:
+			ended = true
+			return memberState{detail: "member removed"}, nil
+		case to.Admin:
+			return memberState{admin: true, present: true, detail: "admin right given"}, nil
+		}
+		return memberState{present: true, detail: "admin right taken"}, nil
+	}, act)
+	if err == nil && ended {
+		s.markSoon(ctx)
+	}
+	return unwrapRefused(err)
+}
+
 type memberState struct {
 	admin, present bool
 	detail         string
@@ -449,14 +484,23 @@ func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 }
 
 // SetFiller puts a member into a role, or takes them out.
-func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
+func (s *Store) SetFiller(ctx context.Context, roleID, personID string, on bool, act Act) error {
+	return s.ChangeFiller(ctx, roleID, personID, on, func(org.Role, bool) error { return nil }, act)
+}
+
+// ChangeFiller puts a member into a role, or takes them out, unless check,
+// which sees the role and whether the person fills it, refuses.
+func (s *Store) ChangeFiller(_ context.Context, roleID, personID string, on bool, check func(at org.Role, fills bool) error, act Act) error {
+	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
 		m := w.store.memory
 		r := m.roles[roleID]
 		if r == nil || m.people[personID] == nil {
 			return nil, fmt.Errorf("role or person: %w", ErrNotFound)
 		}
 		at := m.members[memberKey{personID, r.Organization}]
+		if err := check(r.Role, slices.Contains(r.fillers, at)); err != nil {
+			return nil, &refused{err}
+		}
 		if on && (at == nil || !at.present) {
 			return nil, fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
 		}
@@ -469,7 +513,7 @@ func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, a
 			detail = "role " + roleID + " given"
 		}
 		return after, w.changed(personID, r.Organization, detail, act)
-	})
+	}))
 }
 
 func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {

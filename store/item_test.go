@@ -129,6 +129,7 @@ func TestCirclesAndRoles(t *testing.T) {
 		{"a circle in it", circle("platform", "product"), nil},
 		{"a ring", circle("product", "platform"), ErrConflict},
 		{"its own parent", circle("product", "product"), ErrConflict},
+		{"another organization's circle", circle("grants", ""), ErrConflict},
 		{"a parent of another organization", circle("product", "grants"), ErrNotFound},
 		{"a role", role("nordlys", "steward", "product"), nil},
 		{"a circle of another organization", role("nordlys", "steward", "grants"), ErrNotFound},
@@ -192,5 +193,84 @@ func TestEditGrant(t *testing.T) {
 	}
 	if err := h.EditGrant(ctx, id, "ada", to, from, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("ended: got %v, want not found", err)
+	}
+}
+
+// A caller's own refusal leaves organization, members and fillers as they are;
+// what it lets through is there at once, and after a restart.
+func TestChecksInTheWriter(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	no := errors.New("no")
+	rename := func(to string, err error) error {
+		_, e := h.ChangeOrganization(ctx, "nordlys", func(o org.Organization) (org.Organization, error) {
+			return org.Organization{ID: "x", Name: o.Name + to}, err
+		}, Act{})
+		return e
+	}
+	become := func(person string, to Membership, err error) error {
+		return h.ChangeMember(ctx, "nordlys", person, func(at org.Member) (Membership, error) {
+			if at.Person != person {
+				t.Errorf("sees %q, want %q", at.Person, person)
+			}
+			return to, err
+		}, Act{})
+	}
+	filler := func(on bool, err error) (saw bool, e error) {
+		e = h.ChangeFiller(ctx, "treasurer", "tor", on, func(r org.Role, fills bool) error {
+			if saw = fills; r.ID != "treasurer" {
+				t.Errorf("sees %q", r.ID)
+			}
+			return err
+		}, Act{})
+		return saw, e
+	}
+	before, _ := h.Organization(ctx, "nordlys")
+	if err := rename(" AS", no); err != no {
+		t.Errorf("got %v, want the caller's own refusal", err)
+	}
+	if err := become("tor", Membership{Ended: true}, no); err != no {
+		t.Errorf("got %v, want the caller's own refusal", err)
+	}
+	if _, err := filler(true, no); err != no {
+		t.Errorf("got %v, want the caller's own refusal", err)
+	}
+	if err := become("nobody", Membership{}, nil); !errors.Is(err, ErrNotFound) {
+		t.Errorf("no member: got %v, want not found", err)
+	}
+	if m, err := h.Member(ctx, "tor", "nordlys"); err != nil || m.Admin || m.Fills("treasurer") {
+		t.Errorf("a refusal has changed %+v, %v", m, err)
+	}
+	if o, err := h.Organization(ctx, "nordlys"); err != nil || o != before {
+		t.Errorf("a refusal has changed %+v, %v", o, err)
+	}
+
+	saw, err := filler(true, nil)
+	again, err2 := filler(true, nil)
+	if saw || !again || errors.Join(err, err2, rename(" AS", nil), become("tor", Membership{Admin: true}, nil)) != nil {
+		t.Errorf("fills %t, then %t; %v, %v", saw, again, err, err2)
+	}
+	for range 2 {
+		m, err := h.Member(ctx, "tor", "nordlys")
+		if err != nil || !m.Admin || !m.Fills("treasurer") {
+			t.Errorf("got %+v, %v; want an admin who is treasurer", m, err)
+		}
+		want := before
+		want.Name += " AS"
+		if o, err := h.Organization(ctx, "nordlys"); err != nil || o != want {
+			t.Errorf("got %+v, %v; want %+v", o, err, want)
+		}
+		h = h.reopen(t)
+	}
+	if err := h.ChangeMember(ctx, "nordlys", "tor", func(org.Member) (Membership, error) { return Membership{Ended: true}, nil }, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Member(ctx, "tor", "nordlys"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("removed: got %v, want not found", err)
+	}
+	if err := h.SetMember(ctx, "nordlys", "tor", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := h.Member(ctx, "tor", "nordlys"); err != nil || m.Fills("treasurer") {
+		t.Errorf("back: %+v, %v; want no role", m, err)
 	}
 }

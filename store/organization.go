@@ -9,6 +9,31 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
+// ChangeOrganization changes the name of an organization in one step. change
+// sees it as it stands, and gives what it shall be, or refuses. All but the
+// name stays: SetIntegration has more to do.
+func (s *Store) ChangeOrganization(_ context.Context, id string, change func(org.Organization) (org.Organization, error), act Act) (org.Organization, error) {
+	var out org.Organization
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.orgs[id]
+		if at == nil {
+			return nil, fmt.Errorf("organization: %w", ErrNotFound)
+		}
+		next, err := change(at.Organization)
+		if err != nil {
+			return nil, &refused{err}
+		}
+		out = at.Organization
+		out.Name = next.Name
+		after, err := w.putOrganization(out)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed("", id, "organization renamed", act)
+	})
+	return out, unwrapRefused(err)
+}
+
 // ChangeCircle adds or changes a circle of an organization in one step. change
 // sees it as it stands, or nil, and gives what it shall be, or refuses.
 // ErrNotFound: the parent is not a circle of the organization; ErrConflict: it
@@ -23,6 +48,8 @@ func (s *Store) ChangeCircle(_ context.Context, organizationID, id string, chang
 		var at *org.Circle
 		if c, ok := o.circles[id]; ok {
 			at = &c
+		} else if w.store.memory.hasCircle(id) {
+			return nil, fmt.Errorf("circle: %w", ErrConflict)
 		}
 		next, err := change(at)
 		if err != nil {
@@ -40,6 +67,16 @@ func (s *Store) ChangeCircle(_ context.Context, organizationID, id string, chang
 		return after, w.changed("", organizationID, "circle "+id+" changed", act)
 	})
 	return out, unwrapRefused(err)
+}
+
+// hasCircle reports whether any organization has a circle with this ID.
+func (m *memory) hasCircle(id string) bool {
+	for _, o := range m.orgs {
+		if _, ok := o.circles[id]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // mayHang keeps the circles a tree.
