@@ -81,6 +81,16 @@ func (h *house) unchanged(t *testing.T, before string) {
 	}
 }
 
+// reasons counts a client's approvals by the reason of their end; "" is none.
+func (h *house) reasons(client string) map[any]int {
+	h.t.Helper()
+	counts := map[any]int{}
+	for _, a := range h.items("/v1/approvals?limit=1000&client=" + client) {
+		counts[a["reason"]]++
+	}
+	return counts
+}
+
 // wantMembers compares a whole JSON object.
 func wantMembers(t *testing.T, what string, got, want map[string]any) {
 	t.Helper()
