@@ -96,9 +96,10 @@ func TestAnswersRefuse(t *testing.T) {
 		"a chunk of no size":        ok + "Transfer-Encoding: chunked\r\n\r\n\r\n\r\n",
 		"a chunk with an extension": ok + "Transfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\n\r\n",
 		"a chunk of another size":   ok + "Transfer-Encoding: chunked\r\n\r\n1\r\nxy\r\n0\r\n\r\n",
-		"a chunk that is too large": ok + "Transfer-Encoding: chunked\r\n\r\nffffff\r\nxy\r\n0\r\n\r\n",
+		"a chunk that is too large": ok + "Transfer-Encoding: chunked\r\n\r\n200000\r\n" + strings.Repeat("x", 2*maxBody) + "\r\n0\r\n\r\n",
 		"trailers":                  ok + "Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\r\n\r\n",
-		"a header without end":      ok + "X: " + strings.Repeat("y", 2*maxHead),
+		"a body that is too large":  ok + "Content-Length: 2097152\r\n\r\n" + strings.Repeat("x", 2*maxBody),
+		"a header that is too long": ok + "X: " + strings.Repeat("y", 4*maxHead) + "\r\nContent-Length: 0\r\n\r\n",
 	} {
 		if a, err := newAnswers(strings.NewReader(text)).next(); err == nil {
 			t.Errorf("%s: read as %d %q", name, a.status, a.body)

@@ -7,13 +7,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // doors serves the doors that the scenarios ask, on a database in the folder,
@@ -65,7 +68,7 @@ func TestScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.people = 500
+	s.people = 100
 	if err := s.writeFacts(context.Background(), facts); err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +84,9 @@ func TestScenarios(t *testing.T) {
 			}
 			of := *s
 			of.phase = sc.phase
+			if !sc.once {
+				of.approvals /= 4 // each has several turns
+			}
 			if sc.phase != 0 {
 				if err := of.writeApprovals(path); err != nil {
 					t.Fatal(err)
@@ -136,6 +142,68 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 			if p.check(a) == nil {
 				t.Errorf("%s takes %s as right", sc.name, what)
 			}
+		}
+	}
+}
+
+func TestNewRefreshToken(t *testing.T) {
+	token := "svr_" + strings.Repeat("a", token.Len-4)
+	for body, want := range map[string]string{
+		`{"refresh_token":"` + token + `"}`:                                     token,
+		`{"refresh_token":"` + token + `","x":1}`:                               token,
+		`{"refresh_token":"` + token + `a"}`:                                    "",
+		`{"refresh_token":"` + token[:20] + `"}`:                                "",
+		`{"refresh_token":"` + token:                                            "",
+		`{"refresh_token":"svo_` + token[4:] + `"}`:                             "",
+		`{"access_token":"` + token + `"}`:                                      "",
+		`{"refresh_token":"` + token[:20] + `"}     ` + strings.Repeat(" ", 60): "",
+	} {
+		if got := string(newRefreshToken([]byte(body))); got != want {
+			t.Errorf("%s: %q", body, got)
+		}
+	}
+}
+
+// No two connections register the same client, and none does it twice.
+func TestRegistrationsDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for c := range 7 {
+		p := registerPlayer(nil, c, 7)
+		for range 50 {
+			p.next(nil)
+			uri := string(p.(*registers).uri)
+			if seen[uri] {
+				t.Fatalf("connection %d registers %s again", c, uri)
+			}
+			seen[uri] = true
+		}
+	}
+}
+
+// People give the roles that they fill, all of them, in a grant set that can
+// be read.
+func TestGrants(t *testing.T) {
+	s, err := newStock(1, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.people = 60
+	filled := map[string][]string{}
+	for _, f := range s.directory().Fillers {
+		filled[f.Person] = append(filled[f.Person], f.Role)
+	}
+	for person := range s.people {
+		set, err := grantset.Decode(string(grantset.Roles), picks(person), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var given []string
+		for _, p := range set.Picks {
+			given = append(given, p.Role)
+		}
+		fills := slices.Sorted(slices.Values(filled[personIDs[person]]))
+		if len(given) != filledEach || !slices.Equal(given, fills) {
+			t.Fatalf("person %d gives %v and fills %v", person, given, fills)
 		}
 	}
 }
