@@ -249,7 +249,7 @@ func TestDecisionB5MCPEndpoint(t *testing.T) {
 		}
 	}
 	for _, extra := range []header{
-		nil, {"Mcp-Session-Id", "never-issued"}, {"Origin", "https://evil.example"}, {"Origin", "null"}, {"Cookie", "session=x"}, {"Last-Event-ID", "7"}, {"Sec-Fetch-Site", "cross-site"},
+		nil, {"Mcp-Session-Id", "never-issued"}, {"Origin", "https://evil.example"}, {"Origin", "null"}, {"Cookie", "session=x"}, {"Sec-Fetch-Site", "cross-site"},
 	} {
 		a := c.mcp(tk.access, initialize, extra)
 		if a.status != 200 || a.header.Get("Mcp-Session-Id") != "" || a.header.Get("Set-Cookie") != "" || a.header.Get("Location") != "" {
