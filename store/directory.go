@@ -194,15 +194,44 @@ func (s *Store) Roles(_ context.Context, organization string) ([]RoleRow, error)
 	}
 	var out []RoleRow
 	for _, r := range sorted(at.roles, func(a, b *role) bool { return a.ID < b.ID }) {
-		row := RoleRow{Role: r.Role}
-		for _, f := range r.fillers {
-			if f.present && f.person.Active {
-				row.Fillers = append(row.Fillers, f.person.ID)
-			}
-		}
-		out = append(out, row)
+		out = append(out, r.row())
 	}
 	return out, nil
+}
+
+// Circle gives a circle of an organization, or ErrNotFound.
+func (s *Store) Circle(_ context.Context, organization, id string) (org.Circle, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	if at := s.memory.orgs[organization]; at != nil {
+		if c, ok := at.circles[id]; ok {
+			return c, nil
+		}
+	}
+	return org.Circle{}, fmt.Errorf("circle: %w", ErrNotFound)
+}
+
+// Role gives a role of an organization, or ErrNotFound.
+func (s *Store) Role(_ context.Context, organization, id string) (RoleRow, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	r := s.memory.roles[id]
+	if r == nil || r.Organization != organization {
+		return RoleRow{}, fmt.Errorf("role: %w", ErrNotFound)
+	}
+	return r.row(), nil
+}
+
+// row lists those who fill the role and are active members, by ID.
+func (r *role) row() RoleRow {
+	row := RoleRow{Role: r.Role}
+	for _, f := range r.fillers {
+		if f.present && f.person.Active {
+			row.Fillers = append(row.Fillers, f.person.ID)
+		}
+	}
+	slices.Sort(row.Fillers)
+	return row
 }
 
 // Admins lists up to limit admins of an organization by name.

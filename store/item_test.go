@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -272,5 +273,47 @@ func TestChecksInTheWriter(t *testing.T) {
 	}
 	if m, err := h.Member(ctx, "tor", "nordlys"); err != nil || m.Fills("treasurer") {
 		t.Errorf("back: %+v, %v; want no role", m, err)
+	}
+}
+
+// A circle or role alone is what the list has, and unknown to another
+// organization.
+func TestOneCircleAndRole(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	for _, person := range []string{"tor", "ada", "tor"} { // whoever came last
+		if err := h.SetFiller(ctx, "treasurer", person, true, Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	circles, err := h.Circles(ctx, "nordlys")
+	roles, err2 := h.Roles(ctx, "nordlys")
+	if errors.Join(err, err2) != nil || len(circles) == 0 || len(roles) == 0 {
+		t.Fatal(err, err2)
+	}
+	for _, want := range circles {
+		if got, err := h.Circle(ctx, "nordlys", want.ID); err != nil || got != want {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
+		}
+		if _, err := h.Circle(ctx, "fjell", want.ID); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s from another organization: got %v, want not found", want.ID, err)
+		}
+	}
+	for _, want := range roles {
+		got, err := h.Role(ctx, "nordlys", want.ID)
+		if err != nil || got.Role != want.Role || !slices.Equal(got.Fillers, want.Fillers) {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
+		}
+		if _, err := h.Role(ctx, "fjell", want.ID); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s from another organization: got %v, want not found", want.ID, err)
+		}
+		if want.ID == "treasurer" && !slices.Equal(want.Fillers, []string{"ada", "tor"}) {
+			t.Errorf("fillers %q, want by ID", want.Fillers)
+		}
+	}
+	if _, err := h.Role(ctx, "nobody", "treasurer"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v, want not found", err)
+	}
+	if _, err := h.Circle(ctx, "nobody", "anchor"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("got %v, want not found", err)
 	}
 }
