@@ -31,9 +31,19 @@ func (h *house) at(name string) *house {
 // host is {base} without the scheme.
 func (h *house) host() string { return strings.TrimPrefix(h.base, "http://") }
 
-// raw sends bytes that no HTTP client would send, ends its side of the
-// connection, and reads one answer.
+// raw sends bytes that no HTTP client would send, and reads one answer.
 func (h *house) raw(request string) answer {
+	h.t.Helper()
+	return h.rawConn(request, false)
+}
+
+// rawCut is raw, and then ends its side of the connection.
+func (h *house) rawCut(request string) answer {
+	h.t.Helper()
+	return h.rawConn(request, true)
+}
+
+func (h *house) rawConn(request string, cut bool) answer {
 	h.t.Helper()
 	c := h.caller()
 	conn, err := c.Transport.(*http.Transport).DialContext(h.t.Context(), "tcp", h.host())
@@ -45,7 +55,9 @@ func (h *house) raw(request string) answer {
 	if _, err := io.WriteString(conn, request); err != nil {
 		h.t.Fatal(err)
 	}
-	conn.(*net.TCPConn).CloseWrite()
+	if cut {
+		conn.(*net.TCPConn).CloseWrite()
+	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		h.t.Fatalf("%.200q: %v", request, err)
