@@ -131,7 +131,7 @@ func (o options) checkNumbers(arguments int) error {
 }
 
 // run measures and prints. It fails when an answer was wrong; the folder is
-// then kept.
+// then kept, but not when it was interrupted.
 func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
 	if err := limitCPUs(o.cpus); err != nil {
 		return err
@@ -141,10 +141,13 @@ func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
 	}
 	o.progress("build the server")
 	if o.binary, err = build(ctx, o.bench.folder); err != nil {
-		return err
+		return errors.Join(err, os.RemoveAll(o.bench.folder))
 	}
 	r := o.newResult(ctx)
 	wrong, err := o.measure(ctx, &r)
+	if ctx.Err() != nil {
+		return errors.Join(errors.New("interrupted"), os.RemoveAll(o.bench.folder))
+	}
 	if err == nil {
 		err = o.print(stdout, r)
 	}
