@@ -36,6 +36,7 @@ func TestConnectedApps(t *testing.T) {
 	s.pass(24 * time.Hour)
 	ada = s.signedIn("ada")
 	second := ada.connect("grant", "organization")
+	tors := s.signedIn("tor").connect()
 	ada.connect("organization", "fjell")
 	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, store.Act{Actor: "operator"}))
 	s.Store.Used(second)
@@ -69,9 +70,16 @@ func TestConnectedApps(t *testing.T) {
 	// Twice, or from a stale page: no error.
 	confirm.b.post("/organizations/nordlys/profile/api/clients/quill/revoke", confirm.fill("")).follow().says("is revoked.")
 	ada.get("/organizations/nordlys/profile/api/clients/quill/revoke").follow().want(200)
+	if a, err := s.Store.Check(context.Background(), tors); err != nil || a.Approval.Lost(a.Standing) != "" {
+		t.Error("another person's connection has ended too")
+	}
 	// The note is true or absent, whatever the address says.
 	if p := ada.get("/organizations/fjell/profile/api?revoked=quill"); strings.Contains(p.text(), "is revoked") {
 		t.Error("the page says that access is revoked which is not")
+	}
+	ada.connect()
+	if p := ada.get(nordlysApps + "?revoked=quill"); strings.Contains(p.text(), "is revoked") {
+		t.Error("the page says that access is revoked which was approved again")
 	}
 }
 
@@ -159,7 +167,6 @@ func TestEnded(t *testing.T) {
 // ux 7: a hint after 90 days without use, and the most recently used first.
 func TestUnused(t *testing.T) {
 	s := newSite(t)
-	s.register(client.Client{ID: "other", Name: "Other App", RedirectURIs: []string{"https://other.example/cb"}})
 	s.signedIn("ada").connect("grant", "organization")
 	s.signedIn("ada").get(authorize("client_id", "assistant", "redirect_uri", "https://assistant.example/cb")).approve().want(303)
 	s.pass(91 * 24 * time.Hour)
@@ -169,9 +176,11 @@ func TestUnused(t *testing.T) {
 		t.Error("a hint about what has ended")
 	}
 	id := ada.connect()
+	s.pass(time.Hour)
+	s.register(client.Client{ID: "other", Name: "Other App", RedirectURIs: []string{"https://other.example/cb"}})
+	ada.get(authorize("client_id", "other", "redirect_uri", "https://other.example/cb")).approve().want(303) // newer, and not used
 	s.Store.Used(id)
 	s.do(s.Store.Ready(context.Background()))
-	s.pass(time.Hour)
 	if h := ada.get(nordlysApps).all(atom.H3); !strings.Contains(renderText(h[0]), "Quill") {
 		t.Error("the most recently used does not come first")
 	}

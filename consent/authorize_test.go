@@ -414,7 +414,9 @@ func TestEarlierConnection(t *testing.T) {
 		t.Errorf("approvals %+v", rows)
 	}
 	s.do(s.Store.EndApproval(context.Background(), rows[0].ID, approval.RefreshReused, store.Act{Actor: "system"}))
-	ada.get(authorize()).says("Its connection was ended on 21 November 2026 because an old key was presented a second time.")
+	if p := ada.get(authorize()).says("Its connection was ended on 21 November 2026 because an old key was presented a second time."); strings.Contains(p.text(), "that connection stays") {
+		t.Error("a connection that has ended is said to stay")
+	}
 	s.pass(time.Second)
 	ada.get(authorize()).approve().sent(callback)
 	if p := ada.get(authorize()); strings.Contains(p.text(), "Its connection was ended") {
@@ -660,11 +662,11 @@ func TestSignedOutMeanwhile(t *testing.T) {
 	for person, kept := range map[string]bool{"ada@nordlys.example": true, "tor@nordlys.example": false} {
 		page := s.signedIn("ada").get(authorize("state", "mine"))
 		page.b.cookies = map[string]string{}
-		signin := page.approve("grant", "roles", "role:treasurer", "change").follow().want(200).says("Sign in", `an app that calls itself "Quill Assistant" (connect.quill.example)`)
+		signin := page.approve("grant", "roles", "role:treasurer", "change", "personal", "1").follow().want(200).says("Sign in", `an app that calls itself "Quill Assistant" (connect.quill.example)`)
 		again := signin.press("/signin", "email", person, "password", password).follow().want(200)
 		form := again.fill("/oauth/authorize")
-		if got := form.Get("role:treasurer") == "change"; got != kept {
-			t.Errorf("%s: choices kept %v, want %v", person, got, kept)
+		if treasurer, personal := form.Get("role:treasurer") == "change", form.Get("personal") == "1"; treasurer != kept || personal != kept {
+			t.Errorf("%s: choices kept %v and %v, want %v", person, treasurer, personal, kept)
 		}
 		if q := again.cancel().sent(callback); q.Get("state") != "mine" {
 			t.Errorf("state %q after signing in", q.Get("state"))

@@ -58,10 +58,7 @@ func (s *Server) fail(v *visit, err error) {
 		return
 	}
 	status, p := refusedPageOf(v, err)
-	if status >= 500 {
-		if errors.Is(err, context.Canceled) {
-			return // nobody is there any more
-		}
+	if status >= 500 && !errors.Is(err, context.Canceled) { // else nobody is there any more
 		s.Log.Error("request failed", "err", err, "reference", v.reference())
 	} else if e, ok := errors.AsType[unknownClient](err); ok {
 		s.Log.Info("authorization refused", "verdict", e.Error(), "reference", v.reference())

@@ -102,7 +102,7 @@ func (s *Server) signOut(v *visit) error {
 		}
 		setCookie(v, "session", "")
 	}
-	if p, ok := s.openPage(one(form, "return")); ok && p.Issuer == v.base {
+	if p, ok := s.openPage(one(form, "return")); ok {
 		return s.toSignIn(v, p.path())
 	}
 	return v.see("/signin")

@@ -279,6 +279,9 @@ func TestSignInLimits(t *testing.T) {
 	if e := s.event("signin_throttled"); e.Address != s.address {
 		t.Errorf("event %+v", e)
 	}
+	if events, _, _ := s.Store.Events(context.Background(), store.EventFilter{Kind: "signin_throttled"}); len(events) != 1 {
+		t.Errorf("%d events, want one per address and window", len(events))
+	}
 	for range 10 { // nobody can tell that an account does not exist
 		wrong("nobody@nordlys.example", 422)
 	}
