@@ -726,11 +726,11 @@ func cursor(at int64, id string) string { return strconv.FormatInt(at, 10) + "."
 func readCursor(s string) (at int64, id []byte, err error) {
 	left, right, ok := strings.Cut(s, ".")
 	if at, err = strconv.ParseInt(left, 10, 64); !ok || err != nil {
-		return 0, nil, fmt.Errorf("cursor: %w", ErrNotFound)
+		return 0, nil, errCursor
 	}
 	parsed, err := approval.ParseID(right)
 	if err != nil {
-		return 0, nil, fmt.Errorf("cursor: %w", ErrNotFound)
+		return 0, nil, errCursor
 	}
 	return at, parsed[:], nil
 }

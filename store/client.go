@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -183,10 +184,10 @@ func (s *Store) clientQuery(f ClientFilter) (query, error) {
 			`(LOWER(name) LIKE $%[1]d ESCAPE '\' OR LOWER(redirect_uris) LIKE $%[1]d ESCAPE '\' OR LOWER(id) LIKE $%[1]d ESCAPE '\')`, n))
 	}
 	if f.After != "" {
-		at, id, ok := strings.Cut(f.After, ".")
-		var issued int64
-		if _, err := fmt.Sscanf(at, "%d", &issued); err != nil || !ok {
-			return query{}, fmt.Errorf("cursor: %w", ErrNotFound)
+		at, id, _ := strings.Cut(f.After, ".")
+		issued, err := strconv.ParseInt(at, 10, 64)
+		if err != nil || id == "" || len(id) > client.MaxID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return query{}, errCursor
 		}
 		q.args = append(q.args, issued, id)
 		q.conditions = append(q.conditions, fmt.Sprintf("(issued_at, id) < ($%d, $%d)", len(q.args)-1, len(q.args)))

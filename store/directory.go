@@ -72,6 +72,9 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 	if err != nil {
 		return nil, "", unavailable("people", err)
 	}
+		if org.CheckID(f.After) != nil {
+			return nil, "", errCursor
+		}
 	defer rows.Close()
 	var out []org.Person
 	for rows.Next() {
@@ -113,6 +116,9 @@ func (s *Store) Organizations(_ context.Context, after string, limit int) ([]org
 	for _, o := range all {
 		if o.ID > after && len(out) <= limit {
 			out = append(out, o.Organization)
+	if after != "" && org.CheckID(after) != nil {
+		return nil, "", errCursor
+	}
 		}
 	}
 	s.memory.mu.RUnlock()

@@ -31,6 +31,12 @@ type Event struct {
 	Reference                              string
 }
 
+// errCursor is for what no list has given as its next.
+var errCursor = fmt.Errorf("cursor: %w", ErrNotFound)
+
+// eventIDLen is the bytes of an entry's ID, which is written in hexadecimal.
+const eventIDLen = 12
+
 // eventIDs gives IDs that sort by time, also within a millisecond.
 type eventIDs struct {
 	mu   sync.Mutex
@@ -42,7 +48,7 @@ func (e *eventIDs) next(now time.Time) string {
 	e.last = max(e.last+1, now.UnixMilli()<<16)
 	v := e.last
 	e.mu.Unlock()
-	var b [12]byte
+	var b [eventIDLen]byte
 	for i := range 8 {
 		b[i] = byte(v >> (56 - 8*i))
 	}
@@ -108,6 +114,9 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 		q.where("at < ", f.Until)
 	}
 	if f.After != "" {
+		if id, err := hex.DecodeString(f.After); err != nil || len(id) != eventIDLen || hex.EncodeToString(id) != f.After {
+			return nil, "", errCursor
+		}
 		q.where("id < ", f.After)
 	}
 	limit := pageSize(f.Limit)
