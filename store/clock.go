@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -34,8 +36,10 @@ func (s *Store) Now() time.Time { return s.clock.now() }
 
 func (s *Store) loadClock() error {
 	v, err := s.writer.meta("time")
-	if err != nil {
+	if errors.Is(err, sql.ErrNoRows) {
 		return nil // an empty database has seen nothing
+	} else if err != nil {
+		return fmt.Errorf("database: time: %w", err)
 	}
 	seconds, err := strconv.ParseInt(v, 10, 64)
 	if err != nil {

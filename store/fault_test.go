@@ -358,3 +358,62 @@ func TestSweep(t *testing.T) {
 		t.Error("the sweep ended a living approval")
 	}
 }
+
+// What is committed is on the disk, whatever happens to the machine.
+func TestCommitsAreDurable(t *testing.T) {
+	h := furnished(t)
+	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
+		var got string
+		if err := h.writer.conn.QueryRowContext(context.Background(), `PRAGMA `+pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %s, %v; want %s", pragma, got, err, want)
+		}
+	}
+}
+
+// The database is its owner's alone: it holds hashes of passwords and sessions.
+func TestFilesAreTheOwnersAlone(t *testing.T) {
+	h := furnished(t)
+	for _, suffix := range []string{"", "-wal", ".lock"} { // beside them, -shm has page numbers alone
+		info, err := os.Stat(h.path + suffix)
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("grantkeeper.db%s: %v, %v; want it closed to others", suffix, info.Mode(), err)
+		}
+	}
+}
+
+// A start that is refused for its keys leaves nothing of them behind: the
+// right keys are still right (decision T11).
+func TestRefusedKeysAreNotKept(t *testing.T) {
+	h := furnished(t)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, wrong := range map[string]Options{
+		"another key beside a new one": {Ring: ringOf(t, 2, 9)},
+		"a new key alone":              {Ring: ringOf(t, 0, 9)},
+	} {
+		wrong.Path = h.path
+		if s, err := Open(context.Background(), wrong); !errors.Is(err, ErrKeys) {
+			if err == nil {
+				s.Close()
+			}
+			t.Fatalf("%s: %v, want it refused", name, err)
+		}
+	}
+	open(t, h.path, h.clock)
+}
+
+// ringOf makes a ring that seals with key 2; key 1 is left out when its secret
+// is 0.
+func ringOf(t testing.TB, first, second byte) *token.Ring {
+	t.Helper()
+	keys := []*token.Key{token.NewKey(2, [32]byte{second})}
+	if first != 0 {
+		keys = append(keys, token.NewKey(1, [32]byte{first}))
+	}
+	r, err := token.NewRing("sv", 2, keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}

@@ -152,6 +152,7 @@ func dsn(path string) string {
 	} {
 		pragmas.Add("_pragma", p)
 	}
+	pragmas.Set("modeof", path) // the log of writes holds what the database does
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String() + "?" + pragmas.Encode()
 }
 
@@ -163,6 +164,13 @@ func (s *Store) lockFile() error {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.lock = f
+	// Hashes of passwords and sessions are nobody's business: a new database
+	// is its owner's alone. One that is there keeps the mode that it was given.
+	db, err := os.OpenFile(s.options.Path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
+	}
+	db.Close()
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return fmt.Errorf("database: %s: %w", s.options.Path, ErrInUse)
 	}
@@ -217,15 +225,16 @@ func (s *Store) checkKeys() error {
 	return s.compareKeys(known)
 }
 
+// compareKeys stores nothing of a ring that is refused: the right one would be
+// refused from then on.
 func (s *Store) compareKeys(known map[string]string) error {
+	added := map[string]string{}
 	for _, k := range s.options.Ring.Keys() {
 		name := "key." + strconv.Itoa(k.Number)
 		switch known[name] {
 		case k.Fingerprint():
 		case "":
-			if err := s.writer.putMeta(name, k.Fingerprint()); err != nil {
-				return fmt.Errorf("database: keys: %w", err)
-			}
+			added[name] = k.Fingerprint()
 		default:
 			return fmt.Errorf("key %d: %w", k.Number, ErrKeys)
 		}
@@ -234,7 +243,14 @@ func (s *Store) compareKeys(known map[string]string) error {
 	for name := range known {
 		return fmt.Errorf("%s is missing: %w", name, ErrKeys)
 	}
-	return nil
+	return s.writer.inTransaction(func() error {
+		for name, value := range added {
+			if err := s.writer.putMeta(name, value); err != nil {
+				return fmt.Errorf("database: keys: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // Close waits for what is under way, and closes the database. It may be called
