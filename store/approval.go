@@ -388,13 +388,13 @@ func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after
 			return h, 0, nil, err
 		}
 	}
-	hotRow, err := w.store.memory.heat(row, 0)
+	put, err := w.store.memory.warm(row)
 	if err != nil {
 		return h, 0, nil, err
 	}
 	return h, now, func() {
 		m := w.store.memory
-		m.approvals.put(row.ID, hotRow)
+		m.approvals.put(row.ID, put())
 		if c := m.clients[row.Client]; !c.approved {
 			m.putClient(client.Client{
 				ID: c.id, IssuedAt: c.issuedAt, Preregistered: c.preregistered, Approved: true, Disabled: c.disabled,

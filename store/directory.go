@@ -30,14 +30,21 @@ func (s *Store) Person(_ context.Context, idOrEmail string) (org.Person, error) 
 }
 
 // Password gives a person with the PHC string of their password, which is
-// empty when none is set.
+// empty when none is set. The email alone finds them: attempts are counted
+// under it, and by an ID an account could be tried twice as often.
 func (s *Store) Password(ctx context.Context, email string) (org.Person, string, error) {
-	p, err := s.Person(ctx, email)
-	if err != nil {
-		return org.Person{}, "", err
+	s.memory.mu.RLock()
+	at := s.memory.byEmail[strings.ToLower(email)]
+	var p org.Person
+	if at != nil {
+		p = at.Person
+	}
+	s.memory.mu.RUnlock()
+	if at == nil {
+		return org.Person{}, "", fmt.Errorf("person: %w", ErrNotFound)
 	}
 	var hash string
-	err = s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, p.ID).Scan(&hash)
+	err := s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, p.ID).Scan(&hash)
 	if err != nil {
 		return org.Person{}, "", unavailable("password", err)
 	}
@@ -65,6 +72,9 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 			`(LOWER(p.name) LIKE $%[1]d ESCAPE '\' OR p.email_key LIKE $%[1]d ESCAPE '\')`, n))
 	}
 	if f.After != "" {
+		if org.CheckID(f.After) != nil {
+			return nil, "", errCursor
+		}
 		q.where("p.id > ", f.After)
 	}
 	limit := pageSize(f.Limit)
@@ -72,9 +82,6 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 	if err != nil {
 		return nil, "", unavailable("people", err)
 	}
-		if org.CheckID(f.After) != nil {
-			return nil, "", errCursor
-		}
 	defer rows.Close()
 	var out []org.Person
 	for rows.Next() {
@@ -109,6 +116,9 @@ func (s *Store) Organization(_ context.Context, id string) (org.Organization, er
 // Organizations lists them by ID and gives the cursor of the next page or "".
 // limit is at most 1000, 0 is 50.
 func (s *Store) Organizations(_ context.Context, after string, limit int) ([]org.Organization, string, error) {
+	if after != "" && org.CheckID(after) != nil {
+		return nil, "", errCursor
+	}
 	limit = pageSize(limit)
 	s.memory.mu.RLock()
 	all := sorted(s.memory.orgs, func(a, b *organization) bool { return a.ID < b.ID })
@@ -116,9 +126,6 @@ func (s *Store) Organizations(_ context.Context, after string, limit int) ([]org
 	for _, o := range all {
 		if o.ID > after && len(out) <= limit {
 			out = append(out, o.Organization)
-	if after != "" && org.CheckID(after) != nil {
-		return nil, "", errCursor
-	}
 		}
 	}
 	s.memory.mu.RUnlock()
@@ -331,14 +338,10 @@ func (w *writer) putPerson(p org.Person) (func(), error) {
 // person's other sessions; approvals stay.
 func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
 	return s.writer.change(func(w *writer) (func(), error) {
-		n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2`, hash, personID)
-		if err != nil {
-			return nil, err
-		}
-		if n == 0 {
+		if w.store.memory.people[personID] == nil {
 			return nil, fmt.Errorf("person: %w", ErrNotFound)
 		}
-		if _, err := w.exec(`DELETE FROM session WHERE person = $1`, personID); err != nil {
+		if err := w.putPassword(personID, hash); err != nil {
 			return nil, err
 		}
 		return nil, w.changed(personID, "", "password set", act)
@@ -513,7 +516,8 @@ func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 	return func() {
 		at := w.store.memory.putMember(key, admin, present, epoch)
 		for !present && at != nil && len(at.roles) > 0 {
-			w.store.memory.setFiller(at.roles[0].ID, key.person, false)
+			r := at.roles[0]
+			r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
 		}
 	}, err
 }
@@ -572,7 +576,7 @@ type Directory struct {
 }
 
 // DirectoryPerson is a person with the PHC string of their password; an empty
-// one leaves the password as it is.
+// one leaves the password as it is. Another one ends the person's sessions.
 type DirectoryPerson struct {
 	org.Person
 	PasswordHash string
@@ -592,7 +596,8 @@ type DirectoryAPIKey struct{ Key, Person, Organization, Name string }
 
 // AddDirectory adds or updates all that a directory names, in one transaction,
 // and removes nothing. ErrNotFound names what refers to something that is not
-// there, ErrConflict a doubled email or an ID of another organization.
+// there, ErrConflict a doubled email, an ID of another organization, or a
+// circle that would be its own ancestor.
 func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 	err := s.writer.changeFacts(func(w *writer) (func(), error) {
 		if err := d.check(w.store.memory); err != nil {
@@ -616,37 +621,59 @@ func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 	return err
 }
 
-func (w *writer) addDirectory(d Directory) (afters []func(), err error) {
-	add := func(after func(), e error) {
-		if err == nil {
-			err, afters = e, append(afters, after)
+// addDirectory stops at the first error: the engine may have rolled back by
+// then, and what came after would stand alone.
+func (w *writer) addDirectory(d Directory) ([]func(), error) {
+	var afters []func()
+	for _, put := range []func() error{
+		func() error { return each(d.People, w.putDirectoryPerson, &afters) },
+		func() error { return each(d.Organizations, w.putOrganization, &afters) },
+		func() error {
+			return each(d.Members, func(m DirectoryMember) (func(), error) {
+				return w.putMember(memberKey{m.Person, m.Organization}, m.Admin, true)
+			}, &afters)
+		},
+		func() error { return each(d.Circles, w.putCircle, &afters) },
+		func() error { return each(d.Roles, w.putRole, &afters) },
+		func() error {
+			return each(d.Fillers, func(f Filler) (func(), error) { return w.putFiller(f.Role, f.Person, true) }, &afters)
+		},
+		func() error { return each(d.APIKeys, w.putAPIKey, &afters) },
+	} {
+		if err := put(); err != nil {
+			return nil, err
 		}
 	}
-	for _, p := range d.People {
-		add(w.putPerson(p.Person))
-		if p.PasswordHash != "" && err == nil {
-			_, err = w.exec(`UPDATE person SET password = $1 WHERE id = $2`, p.PasswordHash, p.ID)
+	return afters, nil
+}
+
+func each[T any](list []T, put func(T) (func(), error), afters *[]func()) error {
+	for _, one := range list {
+		after, err := put(one)
+		if err != nil {
+			return err
 		}
+		*afters = append(*afters, after)
 	}
-	for _, o := range d.Organizations {
-		add(w.putOrganization(o))
+	return nil
+}
+
+func (w *writer) putDirectoryPerson(p DirectoryPerson) (func(), error) {
+	after, err := w.putPerson(p.Person)
+	if err != nil || p.PasswordHash == "" {
+		return after, err
 	}
-	for _, m := range d.Members {
-		add(w.putMember(memberKey{m.Person, m.Organization}, m.Admin, true))
+	return after, w.putPassword(p.ID, p.PasswordHash)
+}
+
+// putPassword sets a password. Sessions that began with another one end.
+func (w *writer) putPassword(personID, hash string) error {
+	n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
+	if err != nil || n == 0 {
+		return err
 	}
-	for _, c := range d.Circles {
-		add(w.putCircle(c))
-	}
-	for _, r := range d.Roles {
-		add(w.putRole(r))
-	}
-	for _, f := range d.Fillers {
-		add(w.putFiller(f.Role, f.Person, true))
-	}
-	for _, k := range d.APIKeys {
-		add(w.putAPIKey(k))
-	}
-	return afters, err
+	_, err = w.exec(`DELETE FROM session WHERE person = $1`, personID)
+	return err
 }
 
 func (w *writer) putCircle(c org.Circle) (func(), error) {
@@ -678,8 +705,7 @@ func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
 // check finds what a directory refers to and neither it nor the database has.
 func (d Directory) check(m *memory) error {
 	people, orgs := map[string]bool{}, map[string]bool{}
-	circles, roles, members := map[string]string{}, map[string]string{}, map[memberKey]bool{}
-	emails := map[string]string{}
+	members, emails := map[memberKey]bool{}, map[string]string{}
 	for _, p := range d.People {
 		key := strings.ToLower(p.Email)
 		if at := m.byEmail[key]; at != nil && at.ID != p.ID || emails[key] != "" && emails[key] != p.ID {
@@ -698,31 +724,78 @@ func (d Directory) check(m *memory) error {
 		}
 		members[memberKey{k.Person, k.Organization}] = true
 	}
+	circles, err := d.checkCircles(m, organization)
+	if err != nil {
+		return err
+	}
+	roles, err := d.checkRoles(m, circles)
+	if err != nil {
+		return err
+	}
+	return d.checkMembers(m, roles, members)
+}
+
+// checkCircles gives the directory's circles by ID. With those that are there
+// they must be a tree: whoever climbs it would never come to its top.
+func (d Directory) checkCircles(m *memory, organization func(string) bool) (map[string]org.Circle, error) {
+	circles := map[string]org.Circle{}
 	for _, c := range d.Circles {
+		if !organization(c.Organization) {
+			return nil, fmt.Errorf("circle %s: organization %s: %w", c.ID, c.Organization, ErrNotFound)
+		}
+		if at, twice := circles[c.ID]; twice && at.Organization != c.Organization {
+			return nil, fmt.Errorf("circle %s is in %s and in %s: %w", c.ID, at.Organization, c.Organization, ErrConflict)
+		}
 		for _, o := range m.orgs {
 			if _, ok := o.circles[c.ID]; ok && o.ID != c.Organization {
-				return fmt.Errorf("circle %s belongs to %s: %w", c.ID, o.ID, ErrConflict)
+				return nil, fmt.Errorf("circle %s belongs to %s: %w", c.ID, o.ID, ErrConflict)
 			}
 		}
-		circles[c.ID] = c.Organization
-		if !organization(c.Organization) {
-			return fmt.Errorf("circle %s: organization %s: %w", c.ID, c.Organization, ErrNotFound)
+		circles[c.ID] = c
+	}
+	for _, c := range circles {
+		there := map[string]org.Circle{}
+		if o := m.orgs[c.Organization]; o != nil {
+			there = o.circles
+		}
+		climbed := 0
+		for parent := c.Parent; parent != ""; climbed++ {
+			at, ok := circles[parent]
+			if !ok {
+				at, ok = there[parent]
+			}
+			switch {
+			case parent == c.ID, climbed > len(circles)+len(there):
+				return nil, fmt.Errorf("circle %s would be its own ancestor: %w", c.ID, ErrConflict)
+			case !ok || at.Organization != c.Organization:
+				return nil, fmt.Errorf("circle %s: parent %s: %w", c.ID, parent, ErrNotFound)
+			}
+			parent = at.Parent
 		}
 	}
+	return circles, nil
+}
+
+// checkRoles gives the organizations of the directory's roles, by ID.
+func (d Directory) checkRoles(m *memory, circles map[string]org.Circle) (map[string]string, error) {
+	roles := map[string]string{}
 	for _, r := range d.Roles {
 		if at := m.roles[r.ID]; at != nil && at.Organization != r.Organization {
-			return fmt.Errorf("role %s belongs to %s: %w", r.ID, at.Organization, ErrConflict)
+			return nil, fmt.Errorf("role %s belongs to %s: %w", r.ID, at.Organization, ErrConflict)
 		}
-		in := circles[r.Circle]
+		if at, twice := roles[r.ID]; twice && at != r.Organization {
+			return nil, fmt.Errorf("role %s is in %s and in %s: %w", r.ID, at, r.Organization, ErrConflict)
+		}
+		in := circles[r.Circle].Organization
 		if o := m.orgs[r.Organization]; in == "" && o != nil {
 			in = o.circles[r.Circle].Organization
 		}
 		if in == "" || in != r.Organization {
-			return fmt.Errorf("role %s: circle %s in %s: %w", r.ID, r.Circle, r.Organization, ErrNotFound)
+			return nil, fmt.Errorf("role %s: circle %s in %s: %w", r.ID, r.Circle, r.Organization, ErrNotFound)
 		}
 		roles[r.ID] = r.Organization
 	}
-	return d.checkMembers(m, roles, members)
+	return roles, nil
 }
 
 func (d Directory) checkMembers(m *memory, roles map[string]string, members map[memberKey]bool) error {

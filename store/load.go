@@ -163,6 +163,7 @@ func (l loader) approval(st *sqlite3.Stmt) error {
 	if err != nil {
 		return fmt.Errorf("approval %s: %w", a.ID, err)
 	}
+	l.m.remember(a.Grant.Picks)
 	h, err := l.m.heat(a, st.ColumnInt64(15))
 	if err != nil {
 		return err

@@ -24,7 +24,8 @@ type memory struct {
 	orgs      map[string]*organization
 	members   map[memberKey]*member
 	roles     map[string]*role
-	roleList  []*role // by index
+	roleList  []*role          // by index
+	gone      map[string]*role // deleted, and still picked in a grant set
 	clients   map[string]*clientFact
 	apiKeys   map[[32]byte]memberKey
 	approvals approvals
@@ -76,7 +77,7 @@ type clientFact struct {
 func newMemory() *memory {
 	return &memory{
 		people: map[string]*person{}, byEmail: map[string]*person{}, orgs: map[string]*organization{},
-		members: map[memberKey]*member{}, roles: map[string]*role{}, clients: map[string]*clientFact{},
+		members: map[memberKey]*member{}, roles: map[string]*role{}, gone: map[string]*role{}, clients: map[string]*clientFact{},
 		apiKeys: map[[32]byte]memberKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
 	}
 }
@@ -123,6 +124,18 @@ func (m *memory) putRole(r org.Role) {
 	}
 	for _, f := range at.fillers {
 		f.facts.Store(nil)
+	}
+}
+
+// remember keeps a place for the roles that a grant set picks and that are not
+// there: they count for nothing (decision P5), but what the person chose reads
+// the same as in the row.
+func (m *memory) remember(picks []grantset.Pick) {
+	for _, p := range picks {
+		if m.roles[p.Role] == nil && m.gone[p.Role] == nil {
+			r := &role{Role: org.Role{ID: p.Role}, index: uint32(len(m.roleList))}
+			m.gone[p.Role], m.roleList = r, append(m.roleList, r)
+		}
 	}
 }
 
@@ -307,7 +320,10 @@ func (m *memory) heat(a approval.Approval, used int64) (hot, error) {
 		for _, p := range a.Grant.Picks {
 			r := m.roles[p.Role]
 			if r == nil {
-				continue // a role that is gone counts for nothing (decision P5)
+				r = m.gone[p.Role]
+			}
+			if r == nil {
+				continue // remember was not asked
 			}
 			v := r.index << 1
 			if p.Change {
@@ -318,6 +334,19 @@ func (m *memory) heat(a approval.Approval, used int64) (hot, error) {
 		h.picks = string(b)
 	}
 	return h, nil
+}
+
+// warm is heat for a change that is not committed yet: what it finds wrong is
+// said now, and what it needs in memory is made when the func is called.
+func (m *memory) warm(a approval.Approval) (func() hot, error) {
+	if _, err := m.heat(a, 0); err != nil {
+		return nil, err
+	}
+	return func() hot {
+		m.remember(a.Grant.Picks)
+		h, _ := m.heat(a, 0) // facts are never forgotten
+		return h
+	}, nil
 }
 
 // cool gives the approval behind a hot row, without the code's fields.

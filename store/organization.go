@@ -81,8 +81,9 @@ func (m *memory) hasCircle(id string) bool {
 
 // mayHang keeps the circles a tree.
 func (o *organization) mayHang(c org.Circle) error {
+	climbed := 0
 	for parent := c.Parent; parent != ""; parent = o.circles[parent].Parent {
-		if parent == c.ID {
+		if climbed++; parent == c.ID || climbed > len(o.circles) {
 			return fmt.Errorf("a circle cannot be its own ancestor: %w", ErrConflict)
 		}
 		if _, ok := o.circles[parent]; !ok {
@@ -132,7 +133,8 @@ func (s *Store) ChangeRole(_ context.Context, organizationID, id string, change 
 		}
 		var at *org.Role
 		if r := m.roles[id]; r != nil && r.Organization == organizationID {
-			at = &r.Role
+			seen := r.Role // a copy: memory changes after the commit alone
+			at = &seen
 		} else if r != nil {
 			return nil, fmt.Errorf("role: %w", ErrConflict)
 		}
@@ -185,6 +187,7 @@ func (m *memory) dropRole(r *role) {
 		f.facts.Store(nil)
 	}
 	r.fillers = nil
+	m.gone[r.ID] = r
 	delete(m.roles, r.ID)
 	delete(m.orgs[r.Organization].roles, r.ID)
 }
@@ -215,11 +218,14 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 		}
 		h := w.store.memory.approvals.at(id)
 		a.Grant = to
-		next, err := w.store.memory.heat(a, int64(h.used))
+		made, err := w.store.memory.warm(a)
 		if err != nil {
 			return nil, err
 		}
-		return func() { h.picks, h.kind, h.personal = next.picks, next.kind, next.personal },
+		return func() {
+				next := made()
+				h.picks, h.kind, h.personal = next.picks, next.kind, next.personal
+			},
 			w.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
 				Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
 	})

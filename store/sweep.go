@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -87,7 +88,7 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 			var afters []func()
 			for _, id := range batch {
 				after, ended, err := w.moveRow(id, settle(w.store.Now()), Act{Actor: "system"})
-				if err != nil {
+				if err != nil && !errors.Is(err, ErrNotFound) { // deleted since it was found due
 					return nil, err
 				}
 				if ended {

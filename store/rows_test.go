@@ -1,0 +1,372 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// tell writes all that memory holds, one line each, in order.
+func tell(m *memory) string {
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	for id, p := range m.people {
+		add("person %s %+v epoch %d, found by email: %v", id, p.Person, p.epoch, m.byEmail[strings.ToLower(p.Email)] == p)
+	}
+	add("emails %d", len(m.byEmail))
+	for id, o := range m.orgs {
+		add("organization %s %+v epoch %d, circles %v, roles %v, members %v", id, o.Organization, o.epoch,
+			slices.Sorted(maps.Keys(o.circles)), slices.Sorted(maps.Keys(o.roles)), slices.Sorted(maps.Keys(o.members)))
+		for _, c := range o.circles {
+			add("circle %+v", c)
+		}
+	}
+	for k, at := range m.members {
+		var roles []string
+		for _, r := range at.roles {
+			roles = append(roles, r.ID)
+		}
+		slices.Sort(roles)
+		add("member %v admin %v present %v epoch %d roles %v, facts %+v", k, at.admin, at.present, at.epoch, roles, at.asMember())
+	}
+	for id, r := range m.roles {
+		var fillers []string
+		for _, f := range r.fillers {
+			fillers = append(fillers, f.person.ID+" in "+f.org.ID)
+		}
+		slices.Sort(fillers)
+		add("role %s %+v fillers %v", id, r.Role, fillers)
+	}
+	for id, c := range m.clients {
+		add("client %s %+v", id, *c)
+	}
+	add("unapproved %d", m.unapproved)
+	for hash, k := range m.apiKeys {
+		add("API key %x of %v", hash[:4], k)
+	}
+	for id := range m.approvals.index {
+		h := m.approvals.at(id)
+		add("approval %s %+v grant %+v used %d", id, m.cool(id, h), m.grantSet(h), h.used)
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// remembered is what memory tells when nothing is under way.
+func (h house) remembered(t testing.TB) string {
+	t.Helper()
+	var out string
+	err := h.writer.changeFacts(func(w *writer) (func(), error) {
+		out = tell(w.store.memory)
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// same checks that memory holds what a server that starts now would load.
+func (h house) same(t testing.TB, when string) {
+	t.Helper()
+	fresh := &Store{memory: newMemory()}
+	var now string
+	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
+		now = tell(w.store.memory)
+		return nil, fresh.load(context.Background(), w.conn)
+	}); err != nil {
+		t.Fatalf("%s: the rows cannot be loaded: %v", when, err)
+	}
+	difference(t, when+": memory is not what the rows say", now, tell(fresh.memory))
+}
+
+func difference(t testing.TB, what, got, want string) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	in := func(line, text string) bool { return strings.Contains("\n"+text+"\n", "\n"+line+"\n") }
+	for line := range strings.Lines(got) {
+		if line = strings.TrimSuffix(line, "\n"); !in(line, want) {
+			t.Errorf("%s: only here:  %s", what, line)
+		}
+	}
+	for line := range strings.Lines(want) {
+		if line = strings.TrimSuffix(line, "\n"); !in(line, got) {
+			t.Errorf("%s: only there: %s", what, line)
+		}
+	}
+	t.FailNow()
+}
+
+func (h house) sql(t testing.TB, text string) {
+	t.Helper()
+	if _, err := h.writer.conn.ExecContext(context.Background(), text); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// How a statement can fail: as a database that cannot, as a constraint, with
+// everything rolled back by the engine itself, or not before the commit.
+var faults = []string{
+	`BEFORE %s ON %s BEGIN SELECT abs(-9223372036854775808); END`,
+	`BEFORE %s ON %s BEGIN SELECT RAISE(ABORT, 'planted'); END`,
+	`BEFORE %s ON %s BEGIN SELECT RAISE(ROLLBACK, 'planted'); END`,
+	`AFTER %s ON %s BEGIN INSERT INTO planted_child VALUES (1); END`,
+}
+
+var tables = []string{"meta", "person", "organization", "membership", "circle", "role", "filler",
+	"api_key", "client", "item", "approval", "approval_use", "session", "journal"}
+
+// plant makes a statement fail until the func is called.
+func (h house) plant(t testing.TB, fault, verb, table string) func() {
+	t.Helper()
+	h.sql(t, `CREATE TRIGGER planted `+fmt.Sprintf(fault, verb, table))
+	return func() { h.sql(t, `DROP TRIGGER planted`) }
+}
+
+// withFaults makes the database ready for plant.
+func (h house) withFaults(t testing.TB) {
+	t.Helper()
+	h.sql(t, `PRAGMA foreign_keys = ON`)
+	h.sql(t, `CREATE TABLE planted_parent (id INTEGER PRIMARY KEY)`)
+	h.sql(t, `CREATE TABLE planted_child (id INTEGER REFERENCES planted_parent (id) DEFERRABLE INITIALLY DEFERRED)`)
+}
+
+// wanderer does what comes, with parameters drawn from few.
+type wanderer struct {
+	house
+	*rand.Rand
+	known []approval.ID
+	names int
+}
+
+func (w *wanderer) one(of ...string) string { return of[w.IntN(len(of))] }
+func (w *wanderer) person() string          { return w.one("ada", "tor", "eva", "nobody") }
+func (w *wanderer) org() string             { return w.one("nordlys", "fjell", "havn") }
+func (w *wanderer) client() string          { return w.one("quill", "quill", "fixed", "other") }
+func (w *wanderer) on() bool                { return w.IntN(2) == 0 }
+func (w *wanderer) role() string            { return w.one("treasurer", "reviewer", "keeper") }
+
+func (w *wanderer) id() approval.ID {
+	if len(w.known) == 0 {
+		return approval.ID{9}
+	}
+	return w.known[w.IntN(len(w.known))]
+}
+
+func (w *wanderer) grant() grantset.Set {
+	switch w.IntN(4) {
+	case 0:
+		return grantset.Set{Kind: grantset.Everything}
+	case 1:
+		return grantset.Set{Kind: grantset.Organization}
+	case 2:
+		return grantset.Set{Kind: grantset.Roles, Personal: true}
+	}
+	return grantset.Set{Kind: grantset.Roles, Personal: w.on(), Picks: []grantset.Pick{{Role: w.role(), Change: w.on()}}}
+}
+
+func (w *wanderer) directory() Directory {
+	o := w.org()
+	return Directory{
+		People: []DirectoryPerson{{Person: org.Person{ID: w.one("ada", "eva"), Name: w.one("A", "B"),
+			Email: w.one("ada@nordlys.example", "eva@nordlys.example", "Eva@havn.example"), Active: w.IntN(4) > 0}, PasswordHash: w.one("", "x", "y")}},
+		Organizations: []org.Organization{{ID: o, Name: o, AIIntegration: w.IntN(4) > 0}},
+		Members:       []DirectoryMember{{w.person(), o, w.on()}},
+		Circles:       []org.Circle{{ID: "top-" + o, Organization: o, Name: w.one("Top", "Peak")}, {ID: w.one("a", "b"), Organization: w.org(), Parent: w.one("", "a", "b", "top-"+o)}},
+		Roles:         []org.Role{{ID: w.role(), Organization: w.org(), Circle: w.one("top-"+o, "anchor", "grants", "a")}},
+		Fillers:       []Filler{{w.role(), w.person()}},
+		APIKeys:       []DirectoryAPIKey{{w.one("a-key-of-16-characters", "another-key-of-16-ch"), w.person(), o, "k"}},
+	}
+}
+
+func (w *wanderer) step() (string, error) {
+	ctx, act := context.Background(), Act{Actor: "operator"}
+	w.clock.add(time.Duration([]int64{0, 1, 60, 300, 3600, 3 * 24 * 3600}[w.IntN(6)]) * time.Second)
+	w.names++
+	switch w.IntN(24) {
+	case 0:
+		return "SetActive", w.SetActive(ctx, w.person(), w.on(), act)
+	case 1:
+		return "SetIntegration", w.SetIntegration(ctx, w.org(), w.IntN(3) > 0, act)
+	case 2:
+		return "SetMember", w.SetMember(ctx, w.org(), w.person(), w.on(), act)
+	case 3:
+		return "RemoveMember", w.RemoveMember(ctx, w.org(), w.person(), act)
+	case 4:
+		return "SetAdmin", w.SetAdmin(ctx, w.org(), w.person(), w.on(), act)
+	case 5:
+		return "SetFiller", w.SetFiller(ctx, w.role(), w.person(), w.on(), act)
+	case 6:
+		return "SetClientEnabled", w.SetClientEnabled(ctx, w.client(), w.IntN(3) > 0, act)
+	case 7:
+		return "AddClient", w.AddClient(ctx, client.Client{ID: w.one("other", fmt.Sprint("c", w.names)), RedirectURIs: []string{redirect}, IssuedAt: w.Now().Unix()}, act)
+	case 8:
+		var cs []client.Client
+		if w.on() {
+			cs = append(cs, client.Client{ID: "fixed", RedirectURIs: []string{redirect}, Preregistered: true})
+		}
+		return "SyncPreregistered", w.SyncPreregistered(ctx, cs, act)
+	case 9, 10:
+		return "AddDirectory", w.AddDirectory(ctx, w.directory(), act)
+	case 11, 12, 13:
+		a := w.answer(byte(w.IntN(12)))
+		a.Client, a.Organization, a.Grant, a.Replace = w.client(), w.org(), w.grant(), w.on()
+		handle, issued, err := w.Approve(ctx, a, act)
+		if err == nil && w.on() {
+			w.known = append(w.known, approval.ID(handle.ID()))
+			_, _, err = w.Apply(ctx, approval.ID(handle.ID()), approval.Exchange(a.Client, issuer, redirect, verifier, issued, 1, w.Now()), act)
+			return "Exchange", err
+		}
+		return "Approve", err
+	case 14, 15:
+		_, _, err := w.ApplyLive(ctx, w.id(), approval.Refresh(w.client(), 1+w.Int64N(2), 1+w.IntN(2), w.Now()), act)
+		return "Refresh", err
+	case 16:
+		return "Cancel", w.Cancel(ctx, Cancelled{w.page(byte(w.IntN(12))), w.client(), "ada"}, act)
+	case 17:
+		return "EndApproval", w.EndApproval(ctx, w.id(), approval.RevokedByOperator, act)
+	case 18:
+		_, err := w.EndApprovals(ctx, ApprovalFilter{Client: w.client(), Organization: w.org()}, approval.RevokedByAdmin, act)
+		return "EndApprovals", err
+	case 19:
+		_, err := w.Sweep(ctx)
+		return "Sweep", err
+	case 20:
+		row, err := w.Approval(ctx, w.id())
+		if err == nil {
+			err = w.EditGrant(ctx, row.ID, "ada", row.Grant, w.grant(), act)
+		}
+		return "EditGrant", err
+	case 21:
+		o := w.org()
+		_, err := w.ChangeRole(ctx, o, w.role(), func(at *org.Role) (org.Role, error) {
+			next := org.Role{Circle: w.one("anchor", "grants", "top-"+o), Name: w.one("R", "S")}
+			if at != nil { // what a caller does to what it was shown stays with the caller
+				*at = next
+			}
+			return next, nil
+		}, act)
+		return "ChangeRole", err
+	case 22:
+		return "DeleteRole", w.DeleteRole(ctx, w.org(), w.role(), func(org.Role) error { return nil }, act)
+	}
+	o := w.org()
+	_, err := w.ChangeCircle(ctx, o, w.one("a", "b", "anchor", "top-"+o), func(*org.Circle) (org.Circle, error) {
+		return org.Circle{Name: "C", Parent: w.one("", "a", "b", "top-"+o)}, nil
+	}, act)
+	return "ChangeCircle", err
+}
+
+// Whatever is done, and whichever statement or commit fails meanwhile, memory
+// is what the rows say; and what could not be done has changed nothing.
+func TestMemoryIsWhatTheRowsSay(t *testing.T) {
+	for seed := range uint64(60) {
+		h := open(t, "", &machine{now: time.Unix(1_800_000_000, 0)})
+		h.furnish(t)
+		h.withFaults(t)
+		w := &wanderer{house: h, Rand: rand.New(rand.NewPCG(seed, 1))}
+		for n := range 60 {
+			before := h.remembered(t)
+			lift, fault := func() {}, "no fault"
+			if w.IntN(3) == 0 {
+				fault = fmt.Sprintf(faults[w.IntN(len(faults))], w.one("INSERT", "UPDATE", "DELETE"), w.one(tables...))
+				h.sql(t, `CREATE TRIGGER planted `+fault)
+				lift = func() { h.sql(t, `DROP TRIGGER planted`) }
+			}
+			name, err := w.step()
+			lift()
+			when := fmt.Sprintf("seed %d, step %d, %s, %s: %v", seed, n, fault, name, err)
+			if err != nil && !refusal(err) && !errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s: an error that nobody knows", when)
+			}
+			if err := h.Ready(context.Background()); err != nil { // and what was noted is written
+				t.Fatalf("%s: not ready: %v", when, err)
+			}
+			if !strings.Contains(fault, "approval_use") { // a use is noted by memory first, and not waited for
+				h.same(t, when)
+			}
+			if several := name == "Sweep" || name == "SyncPreregistered" || name == "Exchange"; err != nil && !several {
+				difference(t, when+": it was refused, and changed something", h.remembered(t), before)
+			}
+		}
+		h.Close()
+	}
+}
+
+// A role that was deleted counts for nothing, and what the person chose reads
+// the same before and after a restart; one added again under its ID counts
+// again, at once (decision P5).
+func TestPickOfADeletedRole(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	if err := h.DeleteRole(ctx, "nordlys", "treasurer", func(org.Role) error { return nil }, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, fills bool) {
+		t.Helper()
+		a, err := h.Check(ctx, id)
+		if err != nil || !a.Approval.Grant.Equal(h.answer(1).Grant) || a.Member.Fills("treasurer") != fills {
+			t.Errorf("%s: grant %+v, fills %v, %v", when, a.Approval.Grant, a.Member.Fills("treasurer"), err)
+		}
+		row, err := h.Approval(ctx, id)
+		if err != nil || !row.Grant.Equal(a.Approval.Grant) {
+			t.Errorf("%s: the row has %+v, %v", when, row.Grant, err)
+		}
+		h.same(t, when)
+	}
+	check("deleted", false)
+	h = h.reopen(t)
+	check("after a restart", false)
+	if err := h.EditGrant(ctx, id, "ada", h.answer(1).Grant, h.answer(1).Grant, Act{}); err != nil {
+		t.Error("saving it unchanged:", err)
+	}
+	check("saved unchanged", false)
+	if err := h.AddDirectory(ctx, Directory{
+		Roles:   []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Treasurer"}},
+		Fillers: []Filler{{"treasurer", "ada"}},
+	}, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	check("added again", true)
+	h = h.reopen(t)
+	check("added again, after a restart", true)
+}
+
+// The last use is written while a grant set is edited: the two must not race.
+func TestEditWhileUsed(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	all := grantset.Set{Kind: grantset.Everything}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 200 {
+			h.clock.add(time.Hour)
+			h.Used(id)
+		}
+	}()
+	from, to := h.answer(1).Grant, all
+	for range 100 {
+		if err := h.EditGrant(ctx, id, "ada", from, to, Act{}); err != nil {
+			t.Fatal(err)
+		}
+		from, to = to, from
+	}
+	<-done
+	if a, err := h.Check(ctx, id); err != nil || !a.Approval.Grant.Equal(from) {
+		t.Errorf("got %+v, %v; want %+v", a.Approval.Grant, err, from)
+	}
+}
