@@ -59,13 +59,13 @@ func (s *Server) fail(v *visit, err error) {
 	}
 	status, p := refusedPageOf(v, err)
 	if status >= 500 && !errors.Is(err, context.Canceled) { // else nobody is there any more
-		s.Log.Error("request failed", "err", err, "reference", v.reference())
+		s.Log.Error("request failed", "err", err, "request_id", v.reference())
 	} else if e, ok := errors.AsType[unknownClient](err); ok {
-		s.Log.Info("authorization refused", "verdict", e.Error(), "reference", v.reference())
+		s.Log.Info("authorization refused", "verdict", e.Error(), "request_id", v.reference())
 	}
 	p.frame = s.frame(v, p.Title)
 	if err := s.show(v, status, refusedTemplate, &p); err != nil {
-		s.Log.Error("page failed", "err", err, "reference", v.reference())
+		s.Log.Error("page failed", "err", err, "request_id", v.reference())
 	}
 }
 
