@@ -121,6 +121,10 @@ func TestOriginsInOrder(t *testing.T) {
 			t.Errorf("values %q", got)
 		}
 	}
+	other := write(t, "other.toml", "base_urls = [\"https://other.example\"]\n", 0o644)
+	if l, err := Load(file, []string{"GRANTKEEPER_CONFIG=" + other}, nil); err != nil || l.File != file {
+		t.Errorf("both files are named: %q is read, %v", l.File, err)
+	}
 	if _, code := refused(t, func() error { _, err := Load("/nowhere/x.toml", nil, nil); return err }()); code != 3 {
 		t.Errorf("a file that is not there: code %d", code)
 	}

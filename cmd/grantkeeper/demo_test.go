@@ -8,6 +8,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -125,6 +126,18 @@ func TestDemoNoticesWrongServers(t *testing.T) {
 				a.StatusCode = 302
 			}
 		}},
+		{"Step 1", "/.well-known/oauth-authorization-server", inBody(`"issuer":"`, `"issuer":"x`)},
+		{"Step 1", "/.well-known/oauth-authorization-server", inBody(`"token_endpoint":"http://`, `"token_endpoint":"http://x`)},
+		{"Step 2", "/oauth/register", inBody(`"client_name"`, `"client_secret":"x","client_name"`)},
+		{"Step 4", "/signin", func(a *http.Response) {
+			if a.StatusCode == 303 {
+				a.Header.Set("Location", "https://evil.example/oauth/authorize")
+			}
+		}},
+		{"Step 6", "/oauth/token", inBody(`"expires_in":1800`, `"expires_in":3600`)},
+		{"Step 6", "/oauth/token", inBody(`"Bearer"`, `"MAC"`)},
+		{"Step 8", "/oauth/token", keepTokens()},
+		{"Step 9", "/oauth/token", inBody(`"invalid_grant"`, `"invalid_request"`)},
 		{"Step 5", "/oauth/authorize", func(a *http.Response) {
 			a.Header.Set("Location", strings.Replace(a.Header.Get("Location"), "state=", "state=x", 1))
 		}},
@@ -160,6 +173,32 @@ func TestDemoNoticesWrongServers(t *testing.T) {
 			t.Errorf("%s at %s: code %d, %q", tt.step, tt.path, code, text)
 		}
 		server.Close()
+	}
+}
+
+// inBody replaces a part of every body.
+func inBody(old, with string) func(*http.Response) {
+	return func(a *http.Response) {
+		text, _ := io.ReadAll(a.Body)
+		changed := strings.Replace(string(text), old, with, 1)
+		a.Body, a.ContentLength = io.NopCloser(strings.NewReader(changed)), int64(len(changed))
+		a.Header.Set("Content-Length", strconv.Itoa(len(changed)))
+	}
+}
+
+// keepTokens answers every success with the tokens of the first.
+func keepTokens() func(*http.Response) {
+	first := ""
+	return func(a *http.Response) {
+		text, _ := io.ReadAll(a.Body)
+		if first == "" {
+			first = string(text)
+		}
+		if a.StatusCode == 200 {
+			text = []byte(first)
+		}
+		a.Body, a.ContentLength = io.NopCloser(strings.NewReader(string(text))), int64(len(text))
+		a.Header.Set("Content-Length", strconv.Itoa(len(text)))
 	}
 }
 

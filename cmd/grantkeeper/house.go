@@ -25,11 +25,10 @@ import (
 // What a connection may cost (decision L5). A header has 32 KiB at most, of
 // which net/http adds 4 KiB to what it is told.
 const (
-	maxHeader         = 28 << 10
-	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second
-	writeTimeout      = 60 * time.Second
-	idleTimeout       = 2 * time.Minute
+	maxHeader    = 28 << 10
+	readTimeout  = 20 * time.Second // header and body: one deadline costs less than two
+	writeTimeout = 60 * time.Second
+	idleTimeout  = 2 * time.Minute
 )
 
 // sweepEvery is how often what has expired is deleted. Nothing depends on it:
@@ -132,7 +131,7 @@ func (h *house) operators() http.Handler {
 func (h *house) server(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
-		ReadHeaderTimeout: readHeaderTimeout,
+		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,

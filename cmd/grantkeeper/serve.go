@@ -49,6 +49,7 @@ the default.`,
 			if err != nil {
 				return err
 			}
+			tuneMemory()
 			ch, ready := signals()
 			return runServe(c.Context(), checked, loaded.File, drain, c.ErrOrStderr(), ch, ready)
 		},

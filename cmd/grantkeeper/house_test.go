@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// What is configured reaches the rooms that it is for.
+func TestHouseIsWiredAsConfigured(t *testing.T) {
+	l := good(t)
+	l.API.RateLimit = Rate{limit.Limit{N: 2, Window: time.Minute}}
+	l.Session = SessionConfig{Idle: Duration(2 * time.Minute), Max: Duration(150 * time.Second)}
+	checked, err := l.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var later atomic.Int64
+	now := func() time.Time { return time.Unix(1_800_000_000+later.Load(), 0) }
+	ctx := context.Background()
+	h := &house{Checked: checked, log: slog.New(slog.DiscardHandler)}
+	if h.store, err = openStore(ctx, checked, "", now, h.log); err != nil {
+		t.Fatal(err)
+	}
+	defer h.store.Close()
+	if err := h.store.AddDirectory(ctx, demoDirectory("hash"), store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	public := h.public()
+	for i, want := range []int{200, 200, 429} {
+		w := get(public, "https://app.example/api/v5/me", func(r *http.Request) { r.Header.Set("X-Auth-Token", demoPeople[0].key) })
+		if w.Code != want {
+			t.Errorf("call %d: %d, want %d", i+1, w.Code, want)
+		}
+	}
+	if err := h.store.AddSession(ctx, "cookie", "ada", store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		at    int64
+		stand bool
+	}{{100, true}, {149, true}, {150, false}} {
+		later.Store(tt.at)
+		if _, err := h.store.Session(ctx, "cookie"); (err == nil) != tt.stand || err != nil && !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("session after %d s: %v", tt.at, err)
+		}
+		if err := h.store.Ready(ctx); err != nil { // after the session's last sight is written
+			t.Fatal(err)
+		}
+	}
+	if err := h.store.AddSession(ctx, "another", "ada", store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	later.Store(150 + 120)
+	if _, err := h.store.Session(ctx, "another"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("an idle session: %v", err)
+	}
+	for path, want := range map[string]int{
+		"/": 303, "/signin": 200, "/oauth/authorize": 400, "/oauth/token": 405, "/oauth/anything": 404, "/.well-known/anything": 404, "/api": 404, "/api/v5": 401,
+		"/dev/client": 404, "/v1/people": 404, "/livez": 404, "/anything": 404,
+	} {
+		if w := get(public, "https://app.example"+path); w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+	}
+}
