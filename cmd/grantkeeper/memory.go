@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -23,6 +24,7 @@ const (
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		ballast = make([]byte, ballastBytes)
+		runtime.KeepAlive(ballast)
 		debug.SetGCPercent(gcPercent)
 	}
 }
