@@ -288,23 +288,19 @@ func (s *Server) events(c call) (any, error) {
 	}
 	rows, next, err := s.Store.Events(c.Context(), of)
 	if err != nil {
-		return nil, err
+		return nil, f.fault(err)
 	}
 	return newPage(rows, next, newEvent), nil
 }
 
-// event finds one entry of the journal: IDs sort by time, so it is the first
-// at or below itself.
 func (s *Server) event(c call) (any, error) {
-	id := c.PathValue("id")
-	rows, _, err := s.Store.Events(c.Context(), store.EventFilter{After: id + "\x00", Limit: 1})
-	if err != nil {
+	e, err := s.Store.Event(c.Context(), c.PathValue("id"))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, unknown("event")
+	} else if err != nil {
 		return nil, err
 	}
-	if len(rows) != 1 || rows[0].ID != id {
-		return nil, unknown("event")
-	}
-	return newEvent(rows[0]), nil
+	return newEvent(e), nil
 }
 
 // knownPerson gives the ID of a person by ID or email. Nobody of that name is

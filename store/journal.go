@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -100,8 +102,7 @@ type EventFilter struct {
 // Events lists the journal, newest first, and gives the cursor of the next
 // page or "".
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, error) {
-	q := query{text: `SELECT id, at, kind, client, person, organization, approval,
-	       actor, address, reason, detail, reference FROM journal`}
+	q := query{text: selectEvent}
 	q.equal("kind", f.Kind)
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
@@ -127,9 +128,8 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 	defer rows.Close()
 	var out []Event
 	for rows.Next() {
-		var e Event
-		if err := rows.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
-			&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference); err != nil {
+		e, err := scanEvent(rows)
+		if err != nil {
 			return nil, "", unavailable("events", err)
 		}
 		out = append(out, e)
@@ -141,6 +141,27 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 		return out[:limit], out[limit-1].ID, nil
 	}
 	return out, "", nil
+}
+
+// Event gives one entry, or ErrNotFound.
+func (s *Store) Event(ctx context.Context, id string) (Event, error) {
+	e, err := scanEvent(s.reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Event{}, fmt.Errorf("event: %w", ErrNotFound)
+	} else if err != nil {
+		return Event{}, unavailable("event", err)
+	}
+	return e, nil
+}
+
+const selectEvent = `
+	SELECT id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference
+	  FROM journal`
+
+func scanEvent(row interface{ Scan(...any) error }) (e Event, err error) {
+	err = row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
+		&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference)
+	return e, err
 }
 
 // query gathers the conditions of a list. Only constants of this package

@@ -45,3 +45,23 @@ func TestMadeUpCursors(t *testing.T) {
 		t.Error("its own cursor:", err)
 	}
 }
+
+// One entry of the journal is found by its ID.
+func TestEvent(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	h.live(t, h.answer(1))
+	all, _, err := h.Events(ctx, EventFilter{})
+	if err != nil || len(all) < 3 {
+		t.Fatal(len(all), err)
+	}
+	for _, want := range all {
+		if got, err := h.Event(ctx, want.ID); err != nil || got != want {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
+		}
+	}
+	for _, id := range []string{"", "0", "x", all[0].ID[1:], all[0].ID + "\x00", " " + all[0].ID} {
+		if _, err := h.Event(ctx, id); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q: got %v, want not found", id, err)
+		}
+	}
+}
