@@ -350,10 +350,11 @@ func (h Hosts) devBase(host string) string {
 	return base
 }
 
-// devBase believes every loopback name and address, on any port.
+// devBase believes every loopback name and address, on any port: those are the
+// hosts that plain http is for.
 func devBase(host string) string {
-	base, _, name, err := parseBase("http://" + host)
-	if err != nil || !loopback(name) {
+	base, _, _, err := parseBase("http://" + host)
+	if err != nil {
 		return ""
 	}
 	return base

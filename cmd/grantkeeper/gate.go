@@ -37,7 +37,7 @@ type answer struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	line   [256]byte // to write the log line in; not cleared
+	line   [384]byte // to write the log line in; not cleared
 }
 
 var answers = sync.Pool{New: func() any { return new(answer) }}

@@ -81,7 +81,7 @@ func (h *house) public() http.Handler {
 		OwnHosts: h.Hosts.Names(), TokenLimit: tokens, RegisterLimit: limit.NewAddresses(limit.Register, h.Networks),
 	}
 	calls := &api.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base,
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
 		Limit: limit.NewNames(h.API.RateLimit.Limit),
 	}
 	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()

@@ -114,7 +114,8 @@ func (h *house) listeners() (public, operators net.Listener, err error) {
 	return public, operators, nil
 }
 
-// announce is the start line. It warns where the contract is left.
+// announce is the start line. It warns where the contract is left, and of what
+// is seldom meant.
 func (h *house) announce(file string, public, operators net.Listener) {
 	v := thisVersion()
 	at := "off"
@@ -126,5 +127,11 @@ func (h *house) announce(file string, public, operators net.Listener) {
 		"base_urls", h.Hosts.List(), "config", file)
 	for _, n := range h.Networks {
 		h.log.Warn("a network has more than the contract's rate limits", "cidr", n.CIDR.String(), "multiple", n.Multiple)
+	}
+	if h.TLS == nil && len(h.HTTP.TrustedProxies) == 0 && strings.HasPrefix(h.Hosts.List()[0], "https:") {
+		h.log.Warn("no proxy is trusted: everybody behind one shares its rate limits", "setting", "http.trusted_proxies")
+	}
+	if operators != nil && !loopbackListen(operators.Addr().String()) {
+		h.log.Warn("the operators' listener can be reached from other machines, in clear", "setting", "operator.listen")
 	}
 }

@@ -210,3 +210,26 @@ func TestServePreregistersClients(t *testing.T) {
 	}
 	stop()
 }
+
+// What is seldom meant is warned of at the start, and nothing else is.
+func TestServeWarns(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		scheme string
+		change func(*Config)
+		want   string // "" for nothing
+	}{
+		{"http", func(*Config) {}, ""},
+		{"https", func(c *Config) { c.HTTP.TrustedProxies = []string{"127.0.0.1"} }, ""},
+		{"https", func(c *Config) { c.HTTP.TrustedProxies = nil }, "no proxy is trusted"},
+		{"http", func(c *Config) { c.Operator.Listen = ":0" }, "can be reached from other machines"},
+		{"http", func(c *Config) { c.Operator.Listen = "127.0.0.1:0" }, ""},
+	} {
+		_, stderr, stop := startServe(t, tt.scheme, func(c *Config) { c.Limiter.Networks = nil; tt.change(c) })
+		stop()
+		log := stderr.String()
+		if !strings.Contains(log, `"msg":"started"`) || strings.Contains(log, `"WARN"`) != (tt.want != "") || !strings.Contains(log, tt.want) {
+			t.Errorf("%s, want %q:\n%s", tt.scheme, tt.want, log)
+		}
+	}
+}
