@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -146,8 +147,7 @@ func (s *Server) ours(v *visit, form url.Values) bool {
 
 // readForm reads a body of at most so many bytes and fields.
 func readForm(v *visit, bytes int64, fields int) (url.Values, error) {
-	kind, _, _ := strings.Cut(v.r.Header.Get("Content-Type"), ";")
-	if !strings.EqualFold(strings.TrimSpace(kind), "application/x-www-form-urlencoded") {
+	if !isForm(v.r.Header) {
 		return nil, errBadForm
 	}
 	var b strings.Builder
@@ -165,6 +165,21 @@ func readForm(v *visit, bytes int64, fields int) (url.Values, error) {
 		return nil, errBadForm
 	}
 	return form, nil
+}
+
+// isForm reports whether a body says that it is a form, once, and in UTF-8 as
+// far as it says so.
+func isForm(h http.Header) bool {
+	types := h["Content-Type"]
+	if len(types) != 1 || h.Get("Content-Encoding") != "" {
+		return false
+	}
+	kind, parameters, err := mime.ParseMediaType(types[0])
+	if err != nil || kind != "application/x-www-form-urlencoded" {
+		return false
+	}
+	charset, named := parameters["charset"]
+	return !named || strings.EqualFold(charset, "utf-8")
 }
 
 // one gives the value of a field that was sent once.
