@@ -513,6 +513,7 @@ func TestEventsByTime(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	o := newOffice(t)
 	for _, path := range []string{
+		"/v1/people?query=%00", "/v1/people?query=a%0A", "/v1/clients?query=%FF", "/v1/approvals?client=%00", "/v1/events?kind=%00", "/v1/events?after=x",
 		"/v1/people?limit=0", "/v1/people?limit=1001", "/v1/people?limit=x", "/v1/people?limit=-1", "/v1/people?limit=1&limit=2",
 		"/v1/people?emial=x", "/v1/organizations?query=x", "/v1/clients?state=gone", "/v1/approvals?state=gone", "/v1/approvals?grant=all",
 		"/v1/approvals?unused-for=soon", "/v1/approvals?unused-for=-1h", "/v1/events?since=yesterday", "/v1/events?until=-5", "/v1/people?query=%zz",

@@ -41,6 +41,11 @@ func (c call) filter(names ...string) (filter, error) {
 		if len(v) != 1 {
 			return filter{}, badRequest(name + ": it comes twice")
 		}
+		// Nothing that is stored has one, and a part of a text that begins with
+		// NUL would be a part of every text.
+		if err := checkText(name, v[0], len(v[0])); err != nil {
+			return filter{}, err
+		}
 	}
 	f := filter{values: values, after: values.Get("after"), limit: defaultItems}
 	if v := values.Get("limit"); v != "" {
