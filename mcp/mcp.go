@@ -56,11 +56,17 @@ func (s *Server) Handler() http.Handler {
 			(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "The MCP endpoint takes POST."}).Answer(w)
 			return
 		}
+		if f := checkType(r.Header); f != nil {
+			f.Answer(w)
+			return
+		}
 		if f := checkBody(w, r); f != nil {
 			f.Answer(w)
 			return
 		}
-		streamable.ServeHTTP(&noStore{w}, r)
+		answer := &refusals{ResponseWriter: w}
+		streamable.ServeHTTP(answer, r)
+		answer.end()
 	})
 }
 
@@ -210,20 +216,3 @@ func (s *Server) logger() *slog.Logger {
 	}
 	return s.Log
 }
-
-// noStore keeps answers about somebody out of caches (decision M6), where the
-// SDK would let them in and ask each time.
-type noStore struct{ http.ResponseWriter }
-
-func (w *noStore) WriteHeader(status int) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *noStore) Write(b []byte) (int, error) {
-	w.Header().Set("Cache-Control", "no-store")
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController reach what can flush.
-func (w *noStore) Unwrap() http.ResponseWriter { return w.ResponseWriter }

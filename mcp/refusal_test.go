@@ -1,0 +1,60 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// Whatever refuses a request, we or the SDK, says so in the form of API v5,
+// and repeats nothing of the body.
+func TestRefusalsAreJSON(t *testing.T) {
+	h := newHouse(t)
+	token := h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything})
+	for _, c := range []struct {
+		name, body string
+		header     []string // name and values
+		status     int
+		contains   string
+	}{
+		{"no media type", initialize, []string{"Content-Type"}, 415, "application/json"},
+		{"another media type", initialize, []string{"Content-Type", "text/mArKeR"}, 415, "application/json"},
+		{"a broken media type", initialize, []string{"Content-Type", "application/json; charset"}, 415, "application/json"},
+		{"two media types", initialize, []string{"Content-Type", "application/json", "application/json"}, 415, "application/json"},
+		{"another charset", initialize, []string{"Content-Type", "application/json; charset=utf-16"}, 415, "UTF-8"},
+		{"compressed", initialize, []string{"Content-Encoding", "gzip"}, 415, "compressed"},
+		{"charset of JSON", initialize, []string{"Content-Type", "application/json; charset=UTF-8"}, 200, "protocolVersion"},
+		{"nobody can read the answer", initialize, []string{"Accept", "text/html"}, 400, "Accept must contain"},
+		{"an unknown revision", initialize, []string{"Mcp-Protocol-Version", "1999-01-01"}, 400, "Unsupported protocol version"},
+		{"an array", `["mArKeR"]`, nil, 400, "JSON-RPC message"},
+		{"a string", `"mArKeR"`, nil, 400, "JSON-RPC message"},
+		{"an object", `{"mArKeR":1}`, nil, 400, "JSON-RPC message"},
+		{"deep", strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), nil, 400, "JSON-RPC message"},
+	} {
+		r := httptest.NewRequest("POST", base+"/api/v5/mcp", strings.NewReader(c.body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+token)
+		if c.header != nil {
+			r.Header[c.header[0]] = c.header[1:]
+		}
+		w := httptest.NewRecorder()
+		h.handler.ServeHTTP(w, r)
+		var told struct {
+			Code        string `json:"error"`
+			Description string `json:"error_description"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Code != c.status || !strings.Contains(w.Body.String(), c.contains) {
+			t.Errorf("%s: got %d %s; want %d and %q", c.name, w.Code, w.Body, c.status, c.contains)
+		}
+		if c.status != 200 && (told.Code != "invalid_request" || told.Description == "") || strings.Contains(w.Body.String(), "mArKeR") || strings.Contains(w.Body.String(), "jsonrpc2") {
+			t.Errorf("%s: %s", c.name, w.Body)
+		}
+		if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %v", c.name, h)
+		}
+	}
+}
