@@ -28,9 +28,11 @@ func (f *Fault) Error() string {
 var (
 	errNoPath      = &Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}
 	errNoObject    = &Fault{Status: 404, Code: "not_found", Description: "There is no such object in this organization."}
-	errMethod      = &Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes GET."}
+	errEnded       = &Fault{Status: 401, Code: "invalid_token", Description: "The credential was revoked while the request was answered. Nothing was changed."}
+	errStale       = &Fault{Status: 412, Code: "precondition_failed", Description: "The object is not as If-Match or If-None-Match wants it. Read it again."}
+	errNothingSent = badRequest("Send at least one member to change.")
 	errLimited     = &Fault{Status: 429, Code: "rate_limited", Description: "The organization has used up its requests for now. Retry-After says in how many seconds the next one is answered."}
-	errUnavailable = &Fault{Status: 503, Code: "temporarily_unavailable", Description: "The server cannot check credentials now. Try again."}
+	errUnavailable = &Fault{Status: 503, Code: "temporarily_unavailable", Description: "The server cannot answer now. Try again."}
 	errInternal    = &Fault{Status: 500, Code: "server_error", Description: "Something went wrong here. It is in the log under the reference."}
 )
 
@@ -44,6 +46,10 @@ func badRequest(description string) *Fault {
 	return &Fault{Status: 400, Code: "invalid_request", Description: description}
 }
 
+func conflict(description string) *Fault {
+	return &Fault{Status: 409, Code: "conflict", Description: description}
+}
+
 // Header values that every answer has. They are assigned, not set, because
 // this is the hot path; nobody may write to them.
 var (
@@ -51,7 +57,6 @@ var (
 	noStore  = []string{"no-store"} // decision M6
 	anyone   = []string{"*"}        // decision M5: without credentials, so harmless
 	exposed  = []string{"WWW-Authenticate, Retry-After, MCP-Protocol-Version"}
-	allowGet = []string{"GET, HEAD"}
 
 	preflightMethods = []string{"GET, HEAD, POST, PUT, PATCH, DELETE"}
 	preflightHeaders = []string{"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, " +
@@ -80,21 +85,50 @@ func preflight(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// get answers a GET or HEAD with the JSON that ask gives, any other method with
-// 405.
-func (s *Server) get(w http.ResponseWriter, r *http.Request, a Actor, ask func(*http.Request, Actor) ([]byte, error)) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header()["Allow"] = allowGet
-		s.fail(w, r, errMethod)
-		return
+// answer is what an operation gives when it refuses nothing.
+type answer struct {
+	status   int
+	body     []byte // JSON; nil with status 204
+	tag      string // of a single object, without quotes
+	location string // of what was made: a path
+}
+
+// object answers one object, with its tag.
+func object(status int, v any) (answer, error) {
+	body, err := json.Marshal(v)
+	return answer{status: status, body: body, tag: tagOf(body)}, err
+}
+
+// write answers a request. A client that has the object already, by
+// If-None-Match, gets 304 instead.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, x answer) {
+	h := w.Header()
+	if x.tag != "" {
+		h["Etag"] = []string{`"` + x.tag + `"`}
 	}
-	body, err := ask(r, a)
-	if err != nil {
-		s.fail(w, r, err)
-		return
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		when, err := conditionsOf(r.Header)
+		switch {
+		case err == nil && when.stale(x.tag):
+			err = errStale
+		case err == nil && when.unmodified(x.tag):
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		if err != nil {
+			delete(h, "Etag")
+			s.fail(w, r, err)
+			return
+		}
 	}
-	w.Header()["Content-Type"] = jsonType
-	w.Write(body)
+	if x.location != "" {
+		h["Location"] = []string{x.location}
+	}
+	if x.body != nil {
+		h["Content-Type"] = jsonType
+	}
+	w.WriteHeader(x.status)
+	w.Write(x.body)
 }
 
 // unauthorized answers 401 (spec 5.7). What was wrong with a token is not told
@@ -123,19 +157,31 @@ func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, legacy boo
 	s.fail(w, r, f)
 }
 
-// fail answers an error. What is not a Fault is told as little of as possible.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var f *Fault
+// Told gives what a caller is told of an error. What is not meant for them is
+// told as little of as possible, and to be logged.
+func Told(err error) (f *Fault, log bool) {
 	switch {
 	case errors.As(err, &f):
+		return f, false
 	case errors.Is(err, store.ErrNotFound):
-		f = errNoObject
+		return errNoObject, false
 	case errors.Is(err, store.ErrUnavailable), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		w.Header().Set("Retry-After", "2")
-		f = errUnavailable
-	default:
+		return errUnavailable, false
+	}
+	return errInternal, true
+}
+
+// fail answers an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	f, log := Told(err)
+	if log {
 		s.logError(w, r, err)
-		f = errInternal
+	}
+	if f == errUnavailable {
+		w.Header().Set("Retry-After", "2")
+	}
+	if f == errEnded { // as if the check had come later
+		w.Header().Set("WWW-Authenticate", challenge(s.Service, metadataURL(s.Base(r), r.URL.Path), true))
 	}
 	f.Answer(w)
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -149,13 +151,25 @@ func TestBearerToken(t *testing.T) {
 }
 
 func TestOddIDsReachNoStore(t *testing.T) {
+	s := &Server{} // without a store, so none is asked
+	a := Actor{Authority: grantset.Set{Kind: grantset.Everything}.Narrow(org.NewMember("ada", "nordlys", true, nil))}
 	for _, id := range []string{"", "a/b", "tor@nordlys.example", "\x00", "é", strings.Repeat("a", 65)} {
-		ask := one(id, func(context.Context, Actor, string) (Named, error) {
-			t.Errorf("%q was asked for", id)
-			return Named{}, nil
-		})
-		if _, err := ask(httptest.NewRequest("GET", "/", nil), Actor{}); err != errNoObject {
-			t.Errorf("%q: got %v", id, err)
+		_, person := s.Person(t.Context(), a, id)
+		_, circle := s.Circle(t.Context(), a, id)
+		_, role := s.Role(t.Context(), a, id)
+		_, item := s.Item(t.Context(), a, "note", id)
+		for what, err := range map[string]error{
+			"person": person, "circle": circle, "role": role, "item": item,
+			"deleted item":   s.DeleteItem(t.Context(), a, "note", id, Conditions{}),
+			"deleted circle": s.DeleteCircle(t.Context(), a, id, Conditions{}),
+			"deleted role":   s.DeleteRole(t.Context(), a, id, Conditions{}),
+			"removed person": s.RemovePerson(t.Context(), a, id, Conditions{}),
+			"role's filler":  s.SetFiller(t.Context(), a, id, "ada", true, Conditions{}),
+			"filler":         s.SetFiller(t.Context(), a, "treasurer", id, true, Conditions{}),
+		} {
+			if err != errNoObject {
+				t.Errorf("%s %q: got %v", what, id, err)
+			}
 		}
 	}
 }

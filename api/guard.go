@@ -26,6 +26,8 @@ type Actor struct {
 	// What the grant set leaves of the person's rights at this moment
 	// (decision P6). Ask it before touching anything.
 	grantset.Authority
+
+	address, reference string // of the request, for the journal
 }
 
 type actorKey struct{}
@@ -97,6 +99,12 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 	}
 	if a.Client != "" {
 		s.Store.Used(a.Approval)
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		a.reference = w.Header().Get("X-Request-Id")
+		if s.Address != nil {
+			a.address = s.Address(r).String()
+		}
 	}
 	return a, true
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -214,8 +215,47 @@ func send(t testing.TB, handler http.Handler, method, target, body string, heade
 	w := httptest.NewRecorder()
 	w.Header().Set("X-Request-Id", "request-1")
 	handler.ServeHTTP(w, r)
+	wantDocumented(t, r, w)
 	return w
 }
+
+// send sends a body of JSON, or none.
+func (h *house) send(method, target, access, body string, headers ...string) *httptest.ResponseRecorder {
+	h.t.Helper()
+	headers = append(headers, "Authorization", "Bearer "+access)
+	if body != "" && !slices.Contains(headers, "Content-Type") {
+		headers = append(headers, "Content-Type", "application/json")
+	}
+	return send(h.t, h.handler, method, target, body, headers...)
+}
+
+// item puts an item there by nobody's right.
+func (h *house) item(i store.Item) store.Item {
+	h.t.Helper()
+	if i.Organization == "" {
+		i.Organization = "nordlys"
+	}
+	if i.Kind == "" {
+		i.Kind = "note"
+	}
+	if i.Title == "" {
+		i.Title = "Untitled"
+	}
+	if i.Status == "" {
+		i.Status = "open"
+	}
+	out, err := h.store.AddItem(context.Background(), i, func(store.Item) error { return nil })
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
+func ofRole(role string, private bool) store.Item {
+	return store.Item{Item: org.Item{Role: role, Private: private}}
+}
+
+func ofPerson(person string) store.Item { return store.Item{Item: org.Item{Person: person}} }
 
 // wantStatus checks status, challenge ("" is none) and what every answer of
 // this door has.
@@ -232,7 +272,7 @@ func wantStatus(t testing.TB, w *httptest.ResponseRecorder, status int, challeng
 		t.Errorf("challenge\ngot  %q\nwant %q", got, want)
 	}
 	h := w.Header()
-	if h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Credentials") != "" || h.Get("Location") != "" {
+	if h.Get("Cache-Control") != "no-store" || h.Get("Access-Control-Allow-Origin") != "*" || h.Get("Access-Control-Allow-Credentials") != "" || (h.Get("Location") != "") != (status == 201) {
 		t.Errorf("headers %v", h)
 	}
 	if status >= 400 {

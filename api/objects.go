@@ -1,10 +1,8 @@
 package api
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -146,40 +144,61 @@ func words(a Actor, roles []Role) string {
 	return b.String()
 }
 
+// Person is a member of the organization.
+type Person struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Admin bool   `json:"admin" jsonschema:"whether this member is an admin of the organization"`
+}
+
+// Organization answers GET /api/v5/organization.
+func (s *Server) Organization(ctx context.Context, a Actor) (Named, error) {
+	if err := mayRead(a); err != nil {
+		return Named{}, err
+	}
+	o, err := s.Store.Organization(ctx, a.Organization)
+	return Named{o.ID, o.Name}, err
+}
+
 // People answers GET /api/v5/people: everybody in the actor's organization
 // whose account is active. So a page may have fewer items than the limit.
-func (s *Server) People(ctx context.Context, a Actor, after string, limit int) (Page[Named], error) {
+func (s *Server) People(ctx context.Context, a Actor, after string, limit int) (Page[Person], error) {
 	if err := mayRead(a); err != nil {
-		return Page[Named]{}, err
+		return Page[Person]{}, err
 	}
 	after, err := s.openCursor("people", a, after)
 	if err != nil {
-		return Page[Named]{}, err
+		return Page[Person]{}, err
 	}
 	people, next, err := s.Store.People(ctx, store.PeopleFilter{Organization: a.Organization, After: after, Limit: limit})
 	if err != nil {
-		return Page[Named]{}, err
+		return Page[Person]{}, err
 	}
-	items := make([]Named, 0, len(people))
+	items := make([]Person, 0, len(people))
 	for _, p := range people {
-		if p.Active {
-			items = append(items, Named{p.ID, p.Name})
+		if m, err := s.Store.Member(ctx, p.ID, a.Organization); err == nil {
+			items = append(items, Person{p.ID, p.Name, m.Admin})
 		}
 	}
-	return Page[Named]{items, s.sealCursor("people", a, next)}, nil
+	return Page[Person]{items, s.sealCursor("people", a, next)}, nil
 }
 
 // Person answers GET /api/v5/people/{id}. Who is not in the actor's
 // organization is unknown, whether or not they exist.
-func (s *Server) Person(ctx context.Context, a Actor, id string) (Named, error) {
-	if err := mayRead(a); err != nil {
-		return Named{}, err
+func (s *Server) Person(ctx context.Context, a Actor, id string) (Person, error) {
+	if err := cmp.Or(mayRead(a), checkID(id)); err != nil {
+		return Person{}, err
 	}
-	if _, err := s.Store.Member(ctx, id, a.Organization); err != nil {
-		return Named{}, err
+	m, err := s.Store.Member(ctx, id, a.Organization)
+	if err != nil {
+		return Person{}, err
 	}
-	p, err := s.Store.Person(ctx, id)
-	return Named{p.ID, p.Name}, err
+	return s.person(ctx, m)
+}
+
+func (s *Server) person(ctx context.Context, m org.Member) (Person, error) {
+	p, err := s.Store.Person(ctx, m.Person)
+	return Person{p.ID, p.Name, m.Admin}, err
 }
 
 // Circles answers GET /api/v5/circles, by ID.
@@ -193,12 +212,14 @@ func (s *Server) Circles(ctx context.Context, a Actor, after string, limit int) 
 
 // Circle answers GET /api/v5/circles/{id}.
 func (s *Server) Circle(ctx context.Context, a Actor, id string) (Circle, error) {
-	all, err := s.allCircles(ctx, a)
-	if err != nil {
+	if err := cmp.Or(mayRead(a), checkID(id)); err != nil {
 		return Circle{}, err
 	}
-	return find(all, func(c Circle) string { return c.ID }, id)
+	c, err := s.Store.Circle(ctx, a.Organization, id)
+	return circle(c), err
 }
+
+func circle(c org.Circle) Circle { return Circle{c.ID, c.Name, c.Parent} }
 
 func (s *Server) allCircles(ctx context.Context, a Actor) ([]Circle, error) {
 	if err := mayRead(a); err != nil {
@@ -210,76 +231,69 @@ func (s *Server) allCircles(ctx context.Context, a Actor) ([]Circle, error) {
 	}
 	all := make([]Circle, len(circles))
 	for i, c := range circles {
-		all[i] = Circle{c.ID, c.Name, c.Parent}
+		all[i] = circle(c)
 	}
 	return all, nil
 }
 
+// RoleFilter narrows Roles; empty fields match all.
+type RoleFilter struct {
+	Circle string
+	Mine   *bool // filled by the person
+}
+
 // Roles answers GET /api/v5/roles, by ID: all roles of the organization, which
 // every member may see, each with what the actor may do through it.
-func (s *Server) Roles(ctx context.Context, a Actor, after string, limit int) (Page[RoleOfAll], error) {
-	all, err := s.allRoles(ctx, a)
-	if err != nil {
+func (s *Server) Roles(ctx context.Context, a Actor, f RoleFilter, after string, limit int) (Page[RoleOfAll], error) {
+	if err := mayRead(a); err != nil {
 		return Page[RoleOfAll]{}, err
 	}
-	return cut(s, "roles", a, all, func(r RoleOfAll) string { return r.ID }, after, limit)
-}
-
-// Role answers GET /api/v5/roles/{id}.
-func (s *Server) Role(ctx context.Context, a Actor, id string) (RoleOfAll, error) {
-	all, err := s.allRoles(ctx, a)
-	if err != nil {
-		return RoleOfAll{}, err
-	}
-	return find(all, func(r RoleOfAll) string { return r.ID }, id)
-}
-
-func (s *Server) allRoles(ctx context.Context, a Actor) ([]RoleOfAll, error) {
-	if err := mayRead(a); err != nil {
-		return nil, err
+	if f.Circle != "" {
+		if _, err := s.Store.Circle(ctx, a.Organization, f.Circle); err != nil {
+			return Page[RoleOfAll]{}, unknown("circle", err)
+		}
 	}
 	circles, err := s.Store.Circles(ctx, a.Organization)
 	if err != nil {
-		return nil, err
+		return Page[RoleOfAll]{}, err
 	}
 	roles, err := s.Store.Roles(ctx, a.Organization)
 	if err != nil {
-		return nil, err
+		return Page[RoleOfAll]{}, err
 	}
 	names := make(map[string]string, len(circles))
 	for _, c := range circles {
 		names[c.ID] = c.Name
 	}
-	all := make([]RoleOfAll, len(roles))
-	for i, r := range roles {
-		all[i] = RoleOfAll{a.role(r.Role), names[r.Circle], r.Fillers}
-		if r.Fillers == nil {
-			all[i].Fillers = []string{} // never null
+	all := make([]RoleOfAll, 0, len(roles))
+	for _, r := range roles {
+		if (f.Circle == "" || r.Circle == f.Circle) && (f.Mine == nil || a.Member().Fills(r.ID) == *f.Mine) {
+			all = append(all, a.roleOfAll(r, names[r.Circle]))
 		}
 	}
-	return all, nil
+	return cut(s, f.list(), a, all, func(r RoleOfAll) string { return r.ID }, after, limit)
 }
 
-func find[T any](all []T, id func(T) string, wanted string) (T, error) {
-	i := slices.IndexFunc(all, func(t T) bool { return id(t) == wanted })
-	if i < 0 {
-		var none T
-		return none, errNoObject
+// list names the filtered list in cursors.
+func (f RoleFilter) list() string { return strings.Join([]string{"roles", f.Circle, yes(f.Mine)}, "/") }
+
+// Role answers GET /api/v5/roles/{id}.
+func (s *Server) Role(ctx context.Context, a Actor, id string) (RoleOfAll, error) {
+	if err := cmp.Or(mayRead(a), checkID(id)); err != nil {
+		return RoleOfAll{}, err
 	}
-	return all[i], nil
+	r, err := s.Store.Role(ctx, a.Organization, id)
+	if err != nil {
+		return RoleOfAll{}, err
+	}
+	c, err := s.Store.Circle(ctx, a.Organization, r.Circle)
+	return a.roleOfAll(r, c.Name), err
 }
 
-// one makes the handler of an object's path. What cannot be an ID is unknown
-// without a question to the store.
-func one[T any](id string, ask func(context.Context, Actor, string) (T, error)) func(*http.Request, Actor) ([]byte, error) {
-	return func(r *http.Request, a Actor) ([]byte, error) {
-		if org.CheckID(id) != nil {
-			return nil, errNoObject
-		}
-		object, err := ask(r.Context(), a, id)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(object)
+func (a Actor) roleOfAll(r store.RoleRow, circle string) RoleOfAll {
+	x := RoleOfAll{a.role(r.Role), circle, r.Fillers}
+	if r.Fillers == nil {
+		x.Fillers = []string{} // never null
 	}
+	return x
 }

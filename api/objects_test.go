@@ -136,7 +136,8 @@ func TestOtherOrganization(t *testing.T) {
 		}
 	}
 	for _, list := range []string{"people", "circles", "roles"} {
-		w := h.get("/api/v5/"+list+"?organization=fjell", x.access)
+		wantStatus(t, h.get("/api/v5/"+list+"?organization=fjell", x.access), 400, "")
+		w := h.get("/api/v5/"+list, x.access)
 		wantStatus(t, w, 200, "")
 		for _, foreign := range []string{"siv", "peak", "guide", "fjell"} {
 			if strings.Contains(w.Body.String(), foreign) {
@@ -155,8 +156,9 @@ func TestObjects(t *testing.T) {
 	h := newHouse(t)
 	x := h.live("ada", "nordlys", roles(false, grantset.Pick{Role: "treasurer"}))
 	for path, want := range map[string]string{
-		"/api/v5/people":          `{"items":[{"id":"ada","name":"Ada \"Countess\" Nord"},{"id":"tor","name":"Tor"}],"next":""}`,
-		"/api/v5/people/tor":      `{"id":"tor","name":"Tor"}`,
+		"/api/v5/organization":    `{"id":"nordlys","name":"Nordlys"}`,
+		"/api/v5/people":          `{"items":[{"id":"ada","name":"Ada \"Countess\" Nord","admin":true},{"id":"tor","name":"Tor","admin":false}],"next":""}`,
+		"/api/v5/people/tor":      `{"id":"tor","name":"Tor","admin":false}`,
 		"/api/v5/circles":         `{"items":[{"id":"general","name":"General"},{"id":"money","name":"Money","parent":"general"}],"next":""}`,
 		"/api/v5/circles/money":   `{"id":"money","name":"Money","parent":"general"}`,
 		"/api/v5/roles/host":      `{"id":"host","name":"Host","circle":"general","access":"none","circle_name":"General","fillers":["tor"]}`,
@@ -225,15 +227,27 @@ func TestNotFound(t *testing.T) {
 func TestMethods(t *testing.T) {
 	h := newHouse(t)
 	x := h.live("ada", "nordlys", everything)
-	for _, path := range []string{"/api/v5/me", "/api/v5/people", "/api/v5/people/ada", "/api/v5/circles", "/api/v5/roles", "/api/v5/roles/host"} {
-		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get"} {
+	for path, allow := range map[string]string{
+		"me": "GET, HEAD", "openapi.json": "GET, HEAD", "organization": "GET, HEAD, PATCH",
+		"people": "GET, HEAD", "people/ada": "GET, HEAD, PATCH, DELETE",
+		"circles": "GET, HEAD, POST", "circles/money": "GET, HEAD, PATCH, DELETE",
+		"roles": "GET, HEAD, POST", "roles/host": "GET, HEAD, PATCH, DELETE", "roles/host/fillers/ada": "PUT, DELETE",
+		"notes": "GET, HEAD, POST", "tensions/x": "GET, HEAD, PATCH, DELETE",
+	} {
+		path = "/api/v5/" + path
+		for _, method := range []string{"POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", "GET", "HEAD"} {
+			if strings.Contains(allow, method) {
+				continue
+			}
 			w := h.call(method, path, "Authorization", "Bearer "+x.access)
 			wantStatus(t, w, 405, "")
-			if got := w.Header().Get("Allow"); got != "GET, HEAD" {
+			if got := w.Header().Get("Allow"); got != allow {
 				t.Errorf("%s %s: Allow %q", method, path, got)
 			}
 		}
-		wantStatus(t, h.call("HEAD", path, "Authorization", "Bearer "+x.access), 200, "")
+		if w := h.call("HEAD", path, "Authorization", "Bearer "+x.access); strings.Contains(allow, "HEAD") && path != "/api/v5/tensions/x" {
+			wantStatus(t, w, 200, "")
+		}
 	}
 	wantStatus(t, h.call("POST", "/api/v4/me", "X-Auth-Token", "key-of-ada-for-tests"), 405, "")
 }
@@ -363,7 +377,7 @@ func TestForbidden(t *testing.T) {
 		"person":  func() error { _, err := h.server.Person(t.Context(), nobody, "ada"); return err },
 		"circles": func() error { _, err := h.server.Circles(t.Context(), nobody, "", 10); return err },
 		"circle":  func() error { _, err := h.server.Circle(t.Context(), nobody, "money"); return err },
-		"roles":   func() error { _, err := h.server.Roles(t.Context(), nobody, "", 10); return err },
+		"roles":   func() error { _, err := h.server.Roles(t.Context(), nobody, api.RoleFilter{}, "", 10); return err },
 		"role":    func() error { _, err := h.server.Role(t.Context(), nobody, "host"); return err },
 	} {
 		if fault, ok := ask().(*api.Fault); !ok || fault.Status != 403 {
@@ -378,6 +392,11 @@ func TestPattern(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v5/me": "/api/v5/me", "/api/v5/mcp": "/api/v5/mcp", "/api/v3/me": "/api/v3/me", "/api/v5/roles": "/api/v5/roles",
 		"/api/v5/roles/host": "/api/v5/roles/{id}", "/api/v5/people/x?y=z": "/api/v5/people/{id}",
+		"/api/v5/roles/host/fillers/ada": "/api/v5/roles/{id}/fillers/{person}", "/api/v5/notes/7": "/api/v5/notes/{id}",
+		"/api/v5/organization": "/api/v5/organization", "/api/v5/openapi.json": "/api/v5/openapi.json",
+		"/api/v5/notes/7/fillers/ada": "/api/", "/api/v5/roles/host/fillers": "/api/", "/api/v5/roles/host/fillers/": "/api/",
+		"/api/v5/roles//fillers/ada": "/api/", "/api/v5/roles/host/fillers/a/b": "/api/", "/api/v5/{id}": "/api/", "/api/v3/people": "/api/",
+		"/api/v4/me":     "/api/v4/me",
 		"/api/v5/roles/": "/api/", "/api/v5/roles/a/b": "/api/", "/api/v5/secret": "/api/", "/api/": "/api/",
 	} {
 		r := httptest.NewRequest("GET", base+path, nil)

@@ -2,9 +2,6 @@ package api
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,38 +20,56 @@ const maxCursor = 1024
 
 var errCursor = badRequest("after is not what an earlier page of this list gave as next.")
 
-// list makes the handler of a list's path.
-func list[T any](ask func(ctx context.Context, a Actor, after string, limit int) (Page[T], error)) func(*http.Request, Actor) ([]byte, error) {
-	return func(r *http.Request, a Actor) ([]byte, error) {
-		after, limit, err := pageOf(r.URL.RawQuery)
-		if err != nil {
-			return nil, err
-		}
-		p, err := ask(r.Context(), a, after, limit)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(p)
-	}
+// query is the query of a list, each parameter at most once. An empty one
+// counts as not sent.
+type query struct {
+	fields url.Values
+	after  string
+	limit  int
 }
 
-// pageOf reads limit and after. An empty one counts as not sent, and unknown
-// parameters are ignored.
-func pageOf(query string) (after string, limit int, err error) {
-	fields, err := url.ParseQuery(query)
-	if err != nil {
-		return "", 0, badRequest("The query is not well-formed.")
+// readQuery refuses a parameter that the list does not have: a filter that is
+// ignored would look as if it had been obeyed.
+func readQuery(raw string, filters []string) (q query, err error) {
+	if q.fields, err = url.ParseQuery(raw); err != nil {
+		return q, badRequest("The query is not well-formed.")
 	}
-	if len(fields["limit"]) > 1 || len(fields["after"]) > 1 {
-		return "", 0, badRequest("limit and after may be sent once.")
-	}
-	limit = DefaultPage
-	if text := fields.Get("limit"); text != "" {
-		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > MaxPage {
-			return "", 0, badRequest("limit is a number from 1 to " + strconv.Itoa(MaxPage) + ".")
+	known := append([]string{"limit", "after"}, filters...)
+	for name, values := range q.fields {
+		if !slices.Contains(known, name) {
+			return q, badRequest("There is a parameter that this list does not have. It has: " + strings.Join(known, ", ") + ".")
+		}
+		if len(values) > 1 {
+			return q, badRequest(name + " may be sent once.")
 		}
 	}
-	return fields.Get("after"), limit, nil
+	q.after, q.limit = q.fields.Get("after"), DefaultPage
+	if text := q.fields.Get("limit"); text != "" {
+		if q.limit, err = strconv.Atoi(text); err != nil || CheckLimit(q.limit) != nil {
+			return q, CheckLimit(0)
+		}
+	}
+	return q, nil
+}
+
+// CheckLimit refuses a page that is too small or too large.
+func CheckLimit(limit int) error {
+	if limit < 1 || limit > MaxPage {
+		return badRequest("limit is a number from 1 to " + strconv.Itoa(MaxPage) + ".")
+	}
+	return nil
+}
+
+// flag reads true or false; nil when it was not sent.
+func (q query) flag(name string) (*bool, error) {
+	switch text := q.fields.Get(name); text {
+	case "":
+		return nil, nil
+	case "true", "false":
+		yes := text == "true"
+		return &yes, nil
+	}
+	return nil, badRequest(name + " is true or false.")
 }
 
 // sealCursor makes a cursor of where a page ended. It is sealed for the list

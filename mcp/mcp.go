@@ -125,7 +125,7 @@ func (s *Server) listRoles(ctx context.Context, a api.Actor, in pageIn) (api.Pag
 	case in.Limit < 0 || in.Limit > api.MaxPage:
 		return api.Page[api.RoleOfAll]{}, &api.Fault{Status: 400, Code: "invalid_request", Description: fmt.Sprintf("limit is a number from 1 to %d.", api.MaxPage)}
 	}
-	return s.API.Roles(ctx, a, in.After, in.Limit)
+	return s.API.Roles(ctx, a, api.RoleFilter{}, in.After, in.Limit)
 }
 
 // add adds a tool that reads, and answers what ask gives for the actor of its

@@ -1,0 +1,205 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxBody is the greatest body of a request, in bytes (decision L5).
+const maxBody = 64 << 10
+
+// Bounds of what people write, in characters.
+const (
+	MaxTitle = 200
+	MaxBody  = 20_000
+	MaxName  = 100 // of an organization, circle or role
+)
+
+// readBody reads the JSON object of a request into a struct of pointers, as
+// ReadObject does.
+func readBody(w http.ResponseWriter, r *http.Request, into any) error {
+	if !isJSON(r) {
+		return &Fault{Status: 415, Code: "invalid_request", Description: "Content-Type must be application/json, in UTF-8, and the body not compressed."}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody+1))
+	switch {
+	case len(body) > maxBody:
+		return &Fault{Status: 413, Code: "invalid_request", Description: fmt.Sprintf("A body has at most %d bytes.", maxBody)}
+	case err != nil:
+		return badRequest("The body cannot be read.")
+	}
+	return ReadObject(body, into)
+}
+
+// isJSON takes one media type, JSON, in UTF-8 as far as it says, and nothing
+// around it. What is merged into an object may be called that (RFC 7396).
+func isJSON(r *http.Request) bool {
+	types := r.Header["Content-Type"]
+	if len(types) != 1 || r.Header.Get("Content-Encoding") != "" {
+		return false
+	}
+	media, parameters, err := mime.ParseMediaType(types[0])
+	charset, named := parameters["charset"]
+	return err == nil && (!named || strings.EqualFold(charset, "utf-8")) &&
+		(media == "application/json" || media == "application/merge-patch+json" && r.Method == http.MethodPatch)
+}
+
+// ReadObject reads one JSON object into a struct of pointers. What the struct
+// does not have is refused, and so are a member that stands twice, another
+// type, NUL, half a surrogate pair and what is not UTF-8: whatever a reader
+// would ignore or repair would look as if it had been taken as it was sent.
+// null is for strings that may be empty, and empties them (RFC 7396).
+func ReadObject(body []byte, into any) error {
+	switch {
+	case !utf8.Valid(body):
+		return badRequest("The body is not UTF-8.")
+	case !json.Valid(body):
+		return badRequest("The body is not one JSON value.")
+	case hasLoneSurrogate(body):
+		return badRequest("The body has half of a surrogate pair.")
+	}
+	known := fieldsOf(reflect.ValueOf(into).Elem())
+	d := json.NewDecoder(bytes.NewReader(body))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return badRequest("The body is not a JSON object.")
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		token, err := d.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return badRequest("The body is not one JSON value.")
+		}
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return badRequest("The body is not one JSON value.")
+		}
+		field, ok := known[name]
+		switch {
+		case !ok:
+			return badRequest("There is a member that cannot be sent here. These can: " + known.names() + ".")
+		case seen[name]:
+			return badRequest(name + " stands there twice.")
+		}
+		seen[name] = true
+		if err := field.set(raw); err != nil {
+			return badRequest(name + " " + err.Error() + ".")
+		}
+	}
+	return nil
+}
+
+// A field is a pointer in a struct, to be set when its member was sent.
+type field struct {
+	value    reflect.Value
+	nullable bool // null empties it
+}
+
+type fields map[string]field
+
+func fieldsOf(into reflect.Value) fields {
+	all := fields{}
+	for _, f := range reflect.VisibleFields(into.Type()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name != "" {
+			all[name] = field{into.FieldByIndex(f.Index), f.Tag.Get("merge") == "null"}
+		}
+	}
+	return all
+}
+
+func (f fields) names() string {
+	all := make([]string, 0, len(f))
+	for name := range f {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func (f field) set(raw json.RawMessage) error {
+	value := reflect.New(f.value.Type().Elem())
+	if bytes.Equal(raw, []byte("null")) {
+		if !f.nullable {
+			return fmt.Errorf("cannot be null")
+		}
+		f.value.Set(value)
+		return nil
+	}
+	if err := json.Unmarshal(raw, value.Interface()); err != nil {
+		return fmt.Errorf("is %s", kinds[value.Elem().Kind()])
+	}
+	if s, ok := value.Elem().Interface().(string); ok && strings.Contains(s, "\x00") {
+		return fmt.Errorf("has a NUL character")
+	}
+	f.value.Set(value)
+	return nil
+}
+
+var kinds = map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Int: "a whole number"}
+
+// checkLine says what is wrong with what stands in one line: a title or name.
+func checkLine(member, s string, most int) error {
+	switch n := utf8.RuneCountInString(s); {
+	case strings.TrimSpace(s) == "" || n > most:
+		return badRequest(fmt.Sprintf("%s has 1 to %d characters, not only spaces.", member, most))
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return badRequest(member + " has a control character or a line break.")
+	}
+	return nil
+}
+
+// hasLoneSurrogate says whether valid JSON has an escape of half a surrogate
+// pair, for which encoding/json puts U+FFFD in silence.
+func hasLoneSurrogate(body []byte) bool {
+	for i := 0; i < len(body); i++ {
+		if body[i] != '\\' {
+			continue
+		}
+		if i++; body[i] != 'u' {
+			continue
+		}
+		high := surrogate(body[i+1:])
+		i += 4
+		if high == 0 {
+			continue
+		}
+		low := byte(0)
+		if next := body[i+1:]; len(next) >= 6 && next[0] == '\\' && next[1] == 'u' {
+			low = surrogate(next[2:])
+		}
+		if high != 'h' || low != 'l' {
+			return true
+		}
+		i += 6
+	}
+	return false
+}
+
+// surrogate tells 'h', the first half of a pair, from 'l', the second, and
+// from 0, neither, by the four digits of an escape: D800 to DBFF, DC00 to DFFF.
+func surrogate(digits []byte) byte {
+	switch digits[1] {
+	case '8', '9', 'a', 'b', 'A', 'B':
+		return half(digits[0], 'h')
+	case 'c', 'd', 'e', 'f', 'C', 'D', 'E', 'F':
+		return half(digits[0], 'l')
+	}
+	return 0
+}
+
+func half(first, which byte) byte {
+	if first != 'd' && first != 'D' {
+		return 0
+	}
+	return which
+}
