@@ -235,7 +235,7 @@ type revokePage struct {
 	frame
 	App          app    // not ours
 	Organization string // not ours
-	Back         string
+	Here, Back   string // paths
 }
 
 // revokePage is GET .../clients/{client}/revoke.
@@ -248,8 +248,8 @@ func (s *Server) revokePage(v *visit) error {
 		return v.see(appsPath(o.ID)) // done already, in another tab
 	}
 	r := rows[0]
-	view := &revokePage{frame: s.frame(v, "Revoke access"), Organization: o.Name, Back: appsPath(o.ID),
-		App: appOf(r.ClientName, r.RedirectURI, r.Preregistered)}
+	view := &revokePage{frame: s.frame(v, "Revoke access"), Organization: o.Name,
+		Here: revokePath(o.ID, r.Client), Back: appsPath(o.ID), App: appOf(r.ClientName, r.RedirectURI, r.Preregistered)}
 	view.Other = true
 	return s.show(v, http.StatusOK, revokeTemplate, view)
 }

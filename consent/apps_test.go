@@ -53,7 +53,7 @@ func TestConnectedApps(t *testing.T) {
 	confirm := ada.get("/organizations/nordlys/profile/api/clients/quill/revoke?").want(200).says(
 		`Revoke access of "Quill Assistant"?`, "In Nordlys Cooperative, it stops working at once, on every device. To use it again, you approve it again.",
 		"What it has already changed or read stays as it is.")
-	done := confirm.b.post("/organizations/nordlys/profile/api/clients/quill/revoke", confirm.fill("")).follow().want(200).
+	done := confirm.b.post("/organizations/nordlys/profile/api/clients/quill/revoke", confirm.fill("/organizations/nordlys/profile/api/clients/quill/revoke")).follow().want(200).
 		says(`Access of "Quill Assistant" is revoked. It must ask you again before it can do anything.`, "Revoked by you today at 10:00 UTC",
 			"Had: Everything in this organization")
 	if strings.Contains(done.text(), "Apps that act for you") {
@@ -68,7 +68,7 @@ func TestConnectedApps(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 	// Twice, or from a stale page: no error.
-	confirm.b.post("/organizations/nordlys/profile/api/clients/quill/revoke", confirm.fill("")).follow().says("is revoked.")
+	confirm.b.post("/organizations/nordlys/profile/api/clients/quill/revoke", confirm.fill("/organizations/nordlys/profile/api/clients/quill/revoke")).follow().says("is revoked.")
 	ada.get("/organizations/nordlys/profile/api/clients/quill/revoke").follow().want(200)
 	if a, err := s.Store.Check(context.Background(), tors); err != nil || a.Approval.Lost(a.Standing) != "" {
 		t.Error("another person's connection has ended too")
@@ -198,7 +198,7 @@ func TestLeave(t *testing.T) {
 	if _, err := s.Store.Member(context.Background(), "ada", "nordlys"); err != nil {
 		t.Fatal("looking at the page leaves")
 	}
-	left := ada.post("/organizations/nordlys/leave", confirm.fill("")).follow().want(200)
+	left := ada.post("/organizations/nordlys/leave", confirm.fill("/organizations/nordlys/leave")).follow().want(200)
 	if strings.Contains(left.text(), "Nordlys") {
 		t.Error("still listed")
 	}
@@ -209,5 +209,5 @@ func TestLeave(t *testing.T) {
 	if a, err := s.Store.Check(context.Background(), fjell); err != nil || a.Approval.Lost(a.Standing) != "" {
 		t.Error("the approval elsewhere has ended too")
 	}
-	ada.post("/organizations/nordlys/leave", confirm.fill("")).want(404)
+	ada.post("/organizations/nordlys/leave", confirm.fill("/organizations/nordlys/leave")).want(404)
 }

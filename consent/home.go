@@ -56,8 +56,8 @@ type leavePage struct {
 	frame
 	Organization string // not ours
 	Admin        bool
-	Apps         int // connections that end
-	Back         string
+	Apps         int    // connections that end
+	Here, Back   string // paths
 }
 
 // leavePage is GET /organizations/{organization}/leave.
@@ -70,7 +70,7 @@ func (s *Server) leavePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view := &leavePage{frame: s.frame(v, "Leave an organization"), Organization: o.Name, Admin: m.Admin, Back: "/"}
+	view := &leavePage{frame: s.frame(v, "Leave an organization"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/"}
 	view.Other = true
 	for _, r := range rows {
 		if !ended(r) {
