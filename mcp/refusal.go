@@ -29,6 +29,7 @@ func checkType(h http.Header) *api.Fault {
 // (decision M6), where the SDK would let it in and ask each time.
 type refusals struct {
 	http.ResponseWriter
+	begun bool // something was answered
 	fault *api.Fault
 	text  bytes.Buffer
 }
@@ -40,6 +41,7 @@ func (w *refusals) WriteHeader(status int) {
 		w.fault = &api.Fault{Status: status, Code: "invalid_request"}
 		return
 	}
+	w.begun = true
 	w.ResponseWriter.WriteHeader(status)
 }
 
@@ -47,6 +49,7 @@ func (w *refusals) Write(b []byte) (int, error) {
 	if w.fault != nil {
 		return w.text.Write(b)
 	}
+	w.begun = true
 	w.Header().Set("Cache-Control", "no-store")
 	return w.ResponseWriter.Write(b)
 }
@@ -54,8 +57,12 @@ func (w *refusals) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach what can flush.
 func (w *refusals) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// end answers what was refused.
+// end answers what was refused. Where the caller has ended its side of the
+// connection, the SDK answers nothing at all, which would go out as 200.
 func (w *refusals) end() {
+	if w.fault == nil && !w.begun {
+		(&api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "The request was given up by its caller."}).Answer(w.ResponseWriter)
+	}
 	if w.fault == nil {
 		return
 	}

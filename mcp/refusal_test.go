@@ -1,7 +1,12 @@
 package mcp_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -56,5 +61,30 @@ func TestRefusalsAreJSON(t *testing.T) {
 		if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %v", c.name, h)
 		}
+	}
+}
+
+// Who ends its side of the connection after asking is not told 200.
+func TestGivenUp(t *testing.T) {
+	h := newHouse(t)
+	server := httptest.NewServer(h.handler)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /api/v5/mcp HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+		"Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s",
+		h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything}), len(initialize), initialize)
+	conn.(*net.TCPConn).CloseWrite()
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode == 200 && !strings.Contains(string(body), "protocolVersion") || len(body) == 0 {
+		t.Errorf("got %d with %q, %v", r.StatusCode, body, err)
 	}
 }
