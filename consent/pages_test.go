@@ -197,7 +197,7 @@ func TestEscaping(t *testing.T) {
 			ada.get(authorize("state", text)), s.browser().get("/signin?return=" + url.QueryEscape(text)), s.browser().get("/" + url.PathEscape(text)),
 			consent.press("/oauth/authorize", "organization", text, "grant", text, "role:treasurer", text, "role:"+text, "read", "bulk", text),
 		}
-		ada.get("/organizations/nordlys/profile/api/clients/bad/revoke").press("", "x", "y")
+		ada.get("/organizations/nordlys/profile/api/clients/bad/revoke").press("/organizations/nordlys/profile/api/clients/bad/revoke", "x", "y")
 		list = append(list, ada.get("/organizations/nordlys/profile/api?revoked=bad"), ada.get("/organizations/nordlys/profile/api?revoked="+url.QueryEscape(text)))
 		for _, p := range list {
 			shapes = append(shapes, shape(p))
