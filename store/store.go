@@ -283,9 +283,17 @@ func (s *Store) closeFiles() error {
 	return errors.Join(errs...)
 }
 
-// Ready reports whether the database answers a write.
+// Ready reports whether the database answers a write before ctx ends: a disk
+// that hangs gives no error.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		return nil, w.saveTime()
-	})
+	answer := make(chan error, 1)
+	go func() {
+		answer <- s.writer.change(func(w *writer) (func(), error) { return nil, w.saveTime() })
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	}
 }

@@ -1,0 +1,550 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// hold keeps the writer busy until release is called. What is asked for
+// meanwhile, with ask, waits in this order and makes the next batch.
+func (h house) hold(t testing.TB) (ask func(func()), release func()) {
+	t.Helper()
+	started, free, answered := make(chan struct{}), make(chan struct{}), make(chan struct{}, 100)
+	go h.writer.change(func(*writer) (func(), error) { close(started); <-free; return nil, nil })
+	<-started
+	asked := 0
+	ask = func(do func()) {
+		t.Helper()
+		asked++
+		go func() { do(); answered <- struct{}{} }()
+		for len(h.writer.queue) < asked {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return ask, func() {
+		close(free)
+		for range asked {
+			<-answered
+		}
+	}
+}
+
+// Two moves of one approval that come at the same time are made one after the
+// other, also in one commit; another's is not touched by that.
+func TestMovesInOneBatch(t *testing.T) {
+	h := furnished(t)
+	id, other := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	ask, release := h.hold(t)
+	var verdicts [4]approval.Verdict
+	for i, do := range []func() (approval.Verdict, error){
+		func() (approval.Verdict, error) { return h.refresh(id, 1) },
+		func() (approval.Verdict, error) { return h.refresh(other, 1) },
+		func() (approval.Verdict, error) { return h.refresh(id, 2) },
+		func() (approval.Verdict, error) { return h.refresh(other, 1) },
+	} {
+		ask(func() {
+			v, err := do()
+			if err != nil {
+				t.Error(i, err)
+			}
+			verdicts[i] = v
+		})
+	}
+	release()
+	if want := [4]approval.Verdict{approval.OK, approval.OK, approval.OK, approval.Reused}; verdicts != want {
+		t.Errorf("got %v, want %v", verdicts, want)
+	}
+	h.same(t, "after the batch")
+}
+
+// A change of a fact stands alone: what comes after it sees it, what comes
+// before does not.
+func TestFactsStandAlone(t *testing.T) {
+	ctx := context.Background()
+	for _, tt := range []struct {
+		name          string
+		first, second func(h house, id approval.ID) error
+		want          error
+	}{
+		{"removal, then the admin right", func(h house, _ approval.ID) error { return h.RemoveMember(ctx, "nordlys", "ada", Act{}) },
+			func(h house, _ approval.ID) error { return h.SetAdmin(ctx, "nordlys", "ada", true, Act{}) }, ErrNotFound},
+		{"removal, then approving", func(h house, _ approval.ID) error { return h.RemoveMember(ctx, "nordlys", "ada", Act{}) },
+			func(h house, _ approval.ID) error { _, _, err := h.Approve(ctx, h.answer(2), Act{}); return err }, ErrNotAllowed},
+		{"deactivation, then signing in", func(h house, _ approval.ID) error { return h.SetActive(ctx, "ada", false, Act{}) },
+			func(h house, _ approval.ID) error { return h.AddSession(ctx, "value", "ada", Act{}) }, ErrNotFound},
+		{"deactivation, then a refresh", func(h house, _ approval.ID) error { return h.SetActive(ctx, "ada", false, Act{}) },
+			func(h house, id approval.ID) error {
+				if v, err := h.refresh(id, 1); err != nil || v != approval.Over {
+					return fmt.Errorf("refresh: %v, %w", v, err)
+				}
+				return nil
+			}, nil},
+		{"a refresh, then deactivation", func(h house, id approval.ID) error {
+			if v, err := h.refresh(id, 1); err != nil || v != approval.OK {
+				return fmt.Errorf("refresh: %v, %w", v, err)
+			}
+			return nil
+		}, func(h house, _ approval.ID) error { return h.SetActive(ctx, "ada", false, Act{}) }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := furnished(t)
+			id := h.live(t, h.answer(1))
+			ask, release := h.hold(t)
+			ask(func() {
+				if err := tt.first(h, id); err != nil {
+					t.Error("first:", err)
+				}
+			})
+			ask(func() {
+				if err := tt.second(h, id); !errors.Is(err, tt.want) {
+					t.Errorf("second: got %v, want %v", err, tt.want)
+				}
+			})
+			release()
+			if h.accepts(t, id) {
+				t.Error("accepted afterwards")
+			}
+			h.same(t, "after the two")
+		})
+	}
+}
+
+// A refused change leaves the others of its batch alone, whatever the refusal.
+func TestRefusalInABatch(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	add := func(id string) error {
+		return h.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Act{})
+	}
+	ask, release := h.hold(t)
+	for _, one := range []struct {
+		do   func() error
+		want error
+	}{
+		{func() error { return add("first") }, nil},
+		{func() error { return add("quill") }, ErrConflict},
+		{func() error { return h.SetPassword(ctx, "nobody", "x", Act{}) }, ErrNotFound},
+		{func() error { _, err := h.refresh(approval.ID{7}, 1); return err }, ErrNotFound},
+		{func() error { _, err := h.refresh(id, 1); return err }, nil},
+		{func() error { return add("last") }, nil},
+	} {
+		ask(func() {
+			if err := one.do(); !errors.Is(err, one.want) || errors.Is(err, ErrUnavailable) {
+				t.Errorf("got %v, want %v", err, one.want)
+			}
+		})
+	}
+	release()
+	for _, id := range []string{"first", "last"} {
+		if _, err := h.Client(ctx, id); err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	h.same(t, "after the batch")
+}
+
+// What one operation was told is not told again to the next that takes its
+// place.
+func TestOperationsAreUsedAgain(t *testing.T) {
+	h := furnished(t)
+	id := h.live(t, h.answer(1))
+	for n := int64(1); n < 40; n++ {
+		if _, err := h.refresh(approval.ID{7}, 1); !errors.Is(err, ErrNotFound) {
+			t.Fatal(err)
+		}
+		if v, err := h.refresh(id, n); v != approval.OK || err != nil {
+			t.Fatal(v, err)
+		}
+		if _, v, err := h.ApplyLive(context.Background(), id, approval.Refresh("other", n, 1, h.Now()), Act{}); v != approval.WrongClient || err != nil {
+			t.Fatal(v, err)
+		}
+		h.same(t, "after a refusal")
+	}
+}
+
+// After Close everything that needs the writer is told that it cannot be now,
+// and nobody waits; what was noted before is in the rows.
+func TestClose(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	for n := range 100 {
+		h.Record(Event{Kind: "signin_failed", Detail: fmt.Sprint(n)})
+	}
+	h.Used(id)
+	h.clock.add(time.Hour)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error("again:", err)
+	}
+	_, _, err := h.Approve(ctx, h.answer(2), Act{})
+	_, refreshed := h.refresh(id, 1)
+	_, swept := h.Sweep(ctx)
+	_, listed := h.Client(ctx, "quill")
+	for name, err := range map[string]error{"approve": err, "refresh": refreshed, "sweep": swept, "client": listed, "ready": h.Ready(ctx)} {
+		if !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%s: got %v, want unavailable", name, err)
+		}
+	}
+	h.Used(id)
+	h.Record(Event{})
+
+	h.clock.add(-time.Hour)
+	again := open(t, h.path, h.clock)
+	events, _, err := again.Events(ctx, EventFilter{Kind: "signin_failed", Limit: 1000})
+	if err != nil || len(events) != 100 {
+		t.Errorf("%d entries of 100, %v", len(events), err)
+	}
+	if row, err := again.Approval(ctx, id); err != nil || row.LastUsed == 0 {
+		t.Errorf("last use %d, %v", row.LastUsed, err)
+	}
+	if again.Now().Before(time.Unix(1_800_000_000, 0).Add(time.Hour)) {
+		t.Error("the time at the end is forgotten")
+	}
+}
+
+// Close under load: everybody gets an answer, and what was answered stands.
+func TestCloseUnderLoad(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	last := make(chan [2]int64, 8)
+	ids := map[int64]approval.ID{}
+	for n := range int64(8) {
+		ids[n] = h.live(t, h.answer(byte(n+1)))
+	}
+	begun := make(chan struct{}, 8)
+	for n := range int64(8) {
+		go func() {
+			for g := int64(1); ; g++ {
+				v, err := h.refresh(ids[n], g)
+				if g == 10 {
+					begun <- struct{}{}
+				}
+				if err != nil {
+					if !errors.Is(err, ErrUnavailable) {
+						t.Error(v, err)
+					}
+					last <- [2]int64{n, g}
+					return
+				}
+			}
+		}()
+	}
+	for range 8 {
+		<-begun
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, h.path, h.clock)
+	for range 8 {
+		l := <-last
+		if a, err := again.Check(ctx, ids[l[0]]); err != nil || a.Approval.Generation != l[1] {
+			t.Errorf("generation %d, %v; want %d", a.Approval.Generation, err, l[1])
+		}
+	}
+}
+
+// A writer that hangs is not ready, and whoever asks does not hang with it.
+func TestNotReadyWhileTheWriterHangs(t *testing.T) {
+	h := furnished(t)
+	_, release := h.hold(t)
+	defer release()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := h.Ready(ctx); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want unavailable", err)
+	}
+}
+
+// left gives what a crash at this moment leaves, opened with the clock where
+// it was at first.
+func (h house) left(t testing.TB) house {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "left.db")
+	for _, suffix := range []string{"", "-wal"} {
+		copyFile(t, h.path+suffix, to+suffix)
+	}
+	return open(t, to, &machine{now: time.Unix(1_800_000_000, 0)})
+}
+
+// The time goes into the database with every commit, so a crash loses none of
+// it, also when a commit between has failed (decision T12).
+func TestCrashLosesNoTime(t *testing.T) {
+	h := furnished(t)
+	h.withFaults(t)
+	id := h.live(t, h.answer(1))
+	h.clock.add(time.Hour)
+	if v, err := h.refresh(id, 1); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	if got := h.left(t).Now(); got.Before(h.Now()) {
+		t.Errorf("after a crash it is %v, and was %v", got, h.Now())
+	}
+	h.clock.add(time.Hour)
+	h.sql(t, `CREATE TRIGGER planted `+fmt.Sprintf(faults[3], "UPDATE", "meta"))
+	if _, err := h.refresh(id, 2); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("got %v, want unavailable", err)
+	}
+	h.sql(t, `DROP TRIGGER planted`)
+	if v, err := h.refresh(id, 2); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	if got := h.left(t).Now(); got.Before(h.Now()) {
+		t.Errorf("after a failed commit and a crash it is %v, and was %v", got, h.Now())
+	}
+}
+
+// A refusal that changes nothing writes nothing: a stranger's guesses cost no
+// commit.
+func TestRefusedMovesWriteNothing(t *testing.T) {
+	h := furnished(t)
+	handle, issued, err := h.Approve(context.Background(), h.answer(1), Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := approval.ID(handle.ID())
+	changes := func() (n int) {
+		t.Helper()
+		if err := h.writer.conn.QueryRowContext(context.Background(), `SELECT total_changes()`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := changes()
+	for want, move := range map[approval.Verdict]approval.Move{
+		approval.WrongVerifier: approval.Exchange("quill", issuer, redirect, "x", issued, 1, h.Now()),
+		approval.WrongClient:   approval.Exchange("other", issuer, redirect, verifier, issued, 1, h.Now()),
+		approval.Expired:       approval.Exchange("quill", issuer, redirect, verifier, issued-1, 1, h.Now()),
+		approval.Over:          approval.Refresh("quill", 0, 1, h.Now()),
+	} {
+		if _, v, err := h.Apply(context.Background(), id, move, Act{}); v != want || err != nil {
+			t.Errorf("got %v, %v; want %v", v, err, want)
+		}
+	}
+	if after := changes(); after != before {
+		t.Errorf("%d rows were written", after-before)
+	}
+}
+
+// What a row says is what counts, also for a move that would end it.
+func TestRowKnowsBetterForEnds(t *testing.T) {
+	h := furnished(t)
+	id := h.live(t, h.answer(1))
+	h.sql(t, `UPDATE approval SET generation = 7`)
+	if v, err := h.refresh(id, 7); v != approval.OK || err != nil { // memory would call it lost
+		t.Errorf("got %v, %v; want ok, by the row", v, err)
+	}
+}
+
+// A use that finds the queue full is noted by a later one, within the hour.
+func TestUseWhenTheQueueIsFull(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	_, release := h.hold(t)
+	for len(h.writer.notes) < cap(h.writer.notes) {
+		h.Record(Event{Kind: "signin_failed"})
+	}
+	h.Used(id)
+	release()
+	for len(h.writer.notes) > 0 {
+		if err := h.Ready(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.Used(id)
+	if err := h.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if row, err := h.Approval(ctx, id); err != nil || row.LastUsed != h.Now().Unix() {
+		t.Errorf("last use %d, %v", row.LastUsed, err)
+	}
+}
+
+// What the latest answer replaces ends with its exchange, and nothing else:
+// not what waits for its exchange, not another client's or organization's, and
+// nothing when the box was unticked, the approval ended, or there is nothing
+// left to end (decision P1).
+func TestReplaceNothingElse(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	h.register(t, "bridge")
+	earlier, ended := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	gone := h.live(t, h.answer(3))
+	bridge, fjell := h.answer(4), h.answer(5)
+	bridge.Client = "bridge"
+	fjell.Organization, fjell.Grant = "fjell", grantset.Set{Kind: grantset.Everything}
+	others := []approval.ID{h.live(t, bridge), h.live(t, fjell)}
+	waiting, issued, err := h.Approve(ctx, h.answer(6), Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	approve := func(nonce byte, replace bool) (approval.ID, int64) {
+		t.Helper()
+		a := h.answer(nonce)
+		a.Replace = replace
+		handle, issued, err := h.Approve(ctx, a, Act{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return approval.ID(handle.ID()), issued
+	}
+	// Ended instead of exchanged, it replaces nothing.
+	revoked, _ := approve(7, true)
+	if _, v, err := h.ApplyLive(ctx, revoked, approval.Revoke("quill", h.Now()), Act{}); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	// Answered again without the box, it replaces nothing.
+	unticked, at := approve(8, true)
+	approve(8, false)
+	if v, err := h.exchange(unticked, at); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	for _, id := range append(others, earlier, ended, gone, unticked) {
+		if !h.accepts(t, id) {
+			t.Fatal("ended too early")
+		}
+	}
+	// Answered again with it, it does.
+	approve(9, false)
+	replacing, at := approve(9, true)
+	if err := h.EndApproval(ctx, ended, approval.RevokedByAdmin, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	h.sql(t, fmt.Sprintf(`DELETE FROM approval WHERE id = x'%s'`, gone))
+	if v, err := h.exchange(replacing, at); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	if h.accepts(t, earlier) || h.accepts(t, unticked) || !h.accepts(t, others[0]) || !h.accepts(t, others[1]) {
+		t.Error("not those ended that were to")
+	}
+	if row, err := h.Approval(ctx, ended); err != nil || row.Reason != approval.RevokedByAdmin {
+		t.Errorf("ended before: %q, %v", row.Reason, err)
+	}
+	if v, err := h.exchange(approval.ID(waiting.ID()), issued); v != approval.OK || err != nil {
+		t.Errorf("the one that waits: %v, %v", v, err)
+	}
+}
+
+// Answering a page again: what is journaled, and that all of the latest answer
+// counts.
+func TestLatestAnswer(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	approve := func(a Answer) approval.ID {
+		t.Helper()
+		handle, _, err := h.Approve(ctx, a, Act{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return approval.ID(handle.ID())
+	}
+	grants := func() (n int) {
+		t.Helper()
+		events, _, err := h.Events(ctx, EventFilter{Kind: "approval_granted"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events)
+	}
+	a := h.answer(1)
+	for _, tt := range []struct {
+		name   string
+		change func()
+		events int
+	}{
+		{"first", func() {}, 1},
+		{"a double click", func() {}, 1},
+		{"personal items", func() { a.Grant.Personal = true }, 2},
+		{"another organization", func() { a.Organization = "fjell" }, 3},
+		{"no roles", func() { a.Grant.Picks = nil }, 4},
+		{"everything", func() { a.Grant = grantset.Set{Kind: grantset.Everything} }, 5},
+	} {
+		tt.change()
+		id := approve(a)
+		row, err := h.Approval(ctx, id)
+		if err != nil || !row.Grant.Equal(a.Grant) || row.Organization != a.Organization || grants() != tt.events {
+			t.Errorf("%s: %+v in %s, %d events, %v", tt.name, row.Grant, row.Organization, grants(), err)
+		}
+		h.same(t, tt.name)
+	}
+	a.Person = "tor"
+	a.Organization = "nordlys"
+	if _, _, err := h.Approve(ctx, a, Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("somebody else's page: %v, want a conflict", err)
+	}
+	if err := h.Cancel(ctx, Cancelled{h.page(1), "quill", "tor"}, Act{}); err != nil {
+		t.Error(err)
+	}
+	if row, err := h.Approval(ctx, approval.ID(h.page(1)(0).ID())); err != nil || row.Phase != approval.CodeIssued {
+		t.Errorf("somebody else has cancelled it: %+v, %v", row.State, err)
+	}
+}
+
+// An approval whose fact was lost before any row said so is not the page's any
+// more: the same page makes another, with another code (decision P10).
+func TestPageOfALostApproval(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	first, issued, err := h.Approve(ctx, h.answer(1), Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.sql(t, `CREATE TRIGGER planted BEFORE UPDATE ON approval BEGIN SELECT abs(-9223372036854775808); END`)
+	for _, on := range []bool{false, true} {
+		if err := h.SetActive(ctx, "ada", on, Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.sql(t, `DROP TRIGGER planted`)
+	second, again, err := h.Approve(ctx, h.answer(1), Act{})
+	if err != nil || first == second {
+		t.Fatalf("the same approval: %v, %v", first == second, err)
+	}
+	if v, err := h.exchange(approval.ID(first.ID()), issued); v != approval.Over || err != nil {
+		t.Errorf("the first code: %v, %v; want over", v, err)
+	}
+	if v, err := h.exchange(approval.ID(second.ID()), again); v != approval.OK || err != nil {
+		t.Errorf("the second code: %v, %v", v, err)
+	}
+	if swept, err := h.Sweep(ctx); err != nil || swept.Ended != 0 {
+		t.Errorf("swept %+v, %v", swept, err)
+	}
+}
+
+// Two presses of Approve on one page at once are one approval with one code.
+func TestApprovePressedTwiceAtOnce(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	type told struct {
+		handle token.Handle
+		issued int64
+	}
+	all := make(chan told, 16)
+	for n := range 16 {
+		a := h.answer(1)
+		a.Grant.Personal = n%2 == 0
+		go func() {
+			handle, issued, err := h.Approve(ctx, a, Act{})
+			if err != nil {
+				t.Error(err)
+			}
+			all <- told{handle, issued}
+		}()
+	}
+	first := <-all
+	for range 15 {
+		if one := <-all; one != first {
+			t.Error("another approval or code")
+		}
+	}
+	if rows, _, err := h.Approvals(ctx, ApprovalFilter{}); err != nil || len(rows) != 1 {
+		t.Errorf("%d rows, %v", len(rows), err)
+	}
+	h.same(t, "afterwards")
+}
