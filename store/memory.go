@@ -301,7 +301,11 @@ func (t *approvals) drop(id approval.ID) {
 // heat makes the hot part of an approval; nil facts are unknown ones, and the
 // approval is left to its row.
 func (m *memory) heat(a approval.Approval, used int64) (hot, error) {
-	mem, c := m.members[memberKey{a.Person, a.Organization}], m.clients[a.Client]
+	return m.heatOn(m.members[memberKey{a.Person, a.Organization}], m.clients[a.Client], a, used)
+}
+
+// heatOn is heat on facts that were found.
+func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval, used int64) (hot, error) {
 	if mem == nil || c == nil {
 		return hot{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
 	}
