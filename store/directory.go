@@ -573,6 +573,7 @@ type Directory struct {
 	Roles         []org.Role
 	Fillers       []Filler
 	APIKeys       []DirectoryAPIKey
+	Items         []Item // with IDs of their own; circle, version and times are the store's
 }
 
 // DirectoryPerson is a person with the PHC string of their password; an empty
@@ -596,8 +597,8 @@ type DirectoryAPIKey struct{ Key, Person, Organization, Name string }
 
 // AddDirectory adds or updates all that a directory names, in one transaction,
 // and removes nothing. ErrNotFound names what refers to something that is not
-// there, ErrConflict a doubled email, an ID of another organization, or a
-// circle that would be its own ancestor.
+// there, ErrConflict a doubled email, an ID of another organization, a circle
+// that would be its own ancestor, or an item that cannot be.
 func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 	err := s.writer.changeFacts(func(w *writer) (func(), error) {
 		if err := d.check(w.store.memory); err != nil {
@@ -607,8 +608,8 @@ func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 		if err != nil {
 			return nil, err
 		}
-		detail := fmt.Sprintf("%d people, %d organizations, %d members, %d circles, %d roles, %d fillers, %d API keys",
-			len(d.People), len(d.Organizations), len(d.Members), len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys))
+		detail := fmt.Sprintf("%d people, %d organizations, %d members, %d circles, %d roles, %d fillers, %d API keys, %d items",
+			len(d.People), len(d.Organizations), len(d.Members), len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys), len(d.Items))
 		return func() {
 			for _, after := range afters {
 				after()
@@ -639,6 +640,7 @@ func (w *writer) addDirectory(d Directory) ([]func(), error) {
 			return each(d.Fillers, func(f Filler) (func(), error) { return w.putFiller(f.Role, f.Person, true) }, &afters)
 		},
 		func() error { return each(d.APIKeys, w.putAPIKey, &afters) },
+		func() error { return each(d.Items, w.putItem, &afters) },
 	} {
 		if err := put(); err != nil {
 			return nil, err
@@ -820,7 +822,13 @@ func (d Directory) checkMembers(m *memory, roles map[string]string, members map[
 			return fmt.Errorf("API key of %s in %s: %w", k.Person, k.Organization, ErrNotFound)
 		}
 	}
-	return nil
+	return d.checkItems(func(role, organization string) bool {
+		in, ok := roles[role]
+		if at := m.roles[role]; !ok && at != nil {
+			in, ok = at.Organization, true
+		}
+		return ok && in == organization
+	}, isMember)
 }
 
 // --- sessions

@@ -45,12 +45,21 @@ func (m *memory) scanItem(row interface{ Scan(...any) error }) (Item, error) {
 // Item gives an item of an organization, or ErrNotFound: what belongs to
 // another organization does not exist.
 func (s *Store) Item(ctx context.Context, organization, kind, id string) (Item, error) {
-	row := s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind)
+	return s.oneItem(kind, s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind))
+}
+
+// FindItem gives an item of an organization by its ID alone, which no two items
+// share, whatever their kind; or ErrNotFound.
+func (s *Store) FindItem(ctx context.Context, organization, id string) (Item, error) {
+	return s.oneItem("item", s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2`, id, organization))
+}
+
+func (s *Store) oneItem(what string, row *sql.Row) (Item, error) {
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	i, err := s.memory.scanItem(row)
 	if errors.Is(err, sql.ErrNoRows) {
-		return Item{}, fmt.Errorf("%s: %w", kind, ErrNotFound)
+		return Item{}, fmt.Errorf("%s: %w", what, ErrNotFound)
 	} else if err != nil {
 		return Item{}, unavailable("item", err)
 	}
