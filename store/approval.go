@@ -270,6 +270,17 @@ func (s *Store) Check(_ context.Context, id approval.ID) (Access, error) {
 	return Access{Approval: a, Standing: h.standing(), Member: h.member.asMember()}, nil
 }
 
+// Under gives what Check would find under an approval, whatever has become of
+// it: for those who ask why it is refused.
+func (s *Store) Under(row ApprovalRow) Access {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	return Access{
+		Approval: row.Approval, Standing: s.memory.standing(row.Approval),
+		Member: s.memory.members[memberKey{row.Person, row.Organization}].asMember(),
+	}
+}
+
 // useGrain is how true the last use is (decision P11).
 const useGrain = time.Hour
 
