@@ -39,9 +39,9 @@ type Server struct {
 	// added with one; nil refuses them.
 	HashPassword func(password string) string
 
-	// Advance moves the server's clock by a time and gives how far it has
-	// been moved in all. It is there under dev alone; nil is 404.
-	Advance func(ctx context.Context, by time.Duration) (total time.Duration, err error)
+	// Clock moves the server's clock and says where it stands then. It is
+	// there under dev alone; nil is 404.
+	Clock func(context.Context, ClockMove) (ClockState, error)
 
 	refused *limit.Addresses // journal entries about wrong passwords
 }
@@ -98,7 +98,7 @@ func (s *Server) reading(mux *http.ServeMux) {
 	mux.Handle("GET /v1/approvals/{id}", s.answer(s.approval))
 	mux.Handle("GET /v1/events", s.answer(s.events))
 	mux.Handle("GET /v1/events/{id}", s.answer(s.event))
-	mux.Handle("GET /v1/dev/clock", s.answer(s.clock))
+	mux.Handle("GET /v1/dev/clock", s.answer(s.readClock))
 }
 
 // changing are the paths of decision O3, the import of a directory, and the
@@ -116,7 +116,7 @@ func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/clients/{id}/enable", s.answer(s.setEnabled(true)))
 	mux.Handle("POST /v1/approvals/{id}/revoke", s.answer(s.revoke))
 	mux.Handle("POST /v1/directory", s.answer(s.addDirectory))
-	mux.Handle("POST /v1/dev/clock", s.answer(s.advance))
+	mux.Handle("POST /v1/dev/clock", s.answer(s.moveClock))
 }
 
 // call is one request.

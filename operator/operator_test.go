@@ -632,25 +632,36 @@ func TestBadDirectoriesAreRefusedWhole(t *testing.T) {
 
 func TestClockOfDev(t *testing.T) {
 	o := newOffice(t)
-	var total time.Duration
-	o.Advance = func(_ context.Context, by time.Duration) (time.Duration, error) {
-		total += by
-		return total, nil
+	var state ClockState
+	o.Clock = func(_ context.Context, m ClockMove) (ClockState, error) {
+		state.Ahead += m.By
+		if m.Stop != nil {
+			state.Stopped = *m.Stop
+		}
+		return state, nil
 	}
-	if got := o.want(200, "POST", "/v1/dev/clock", `{"advance_seconds":300}`); got["advance_seconds"] != 300. {
-		t.Errorf("advanced: %v", got)
+	for _, tt := range []struct {
+		body    string // "" reads
+		ahead   float64
+		stopped bool
+	}{
+		{`{"advance_seconds":300}`, 300, false}, {`{"advance_seconds":-100}`, 200, false}, {`{"stopped":true}`, 200, true}, {"", 200, true},
+		{`{"advance_seconds":1}`, 201, true}, {`{"advance_seconds":-1,"stopped":false,"reason":"x"}`, 200, false}, {"", 200, false},
+	} {
+		method := "POST"
+		if tt.body == "" {
+			method = "GET"
+		}
+		got := o.want(200, method, "/v1/dev/clock", tt.body)
+		if got["id"] != "clock" || got["advance_seconds"] != tt.ahead || got["stopped"] != tt.stopped || got["now"].(float64) < 1e9 {
+			t.Errorf("%s: %v", tt.body, got)
+		}
 	}
-	if got := o.want(200, "POST", "/v1/dev/clock", `{"advance_seconds":-100}`); got["advance_seconds"] != 200. {
-		t.Errorf("set back: %v", got)
-	}
-	if got := o.want(200, "GET", "/v1/dev/clock", ""); got["advance_seconds"] != 200. || got["now"].(float64) < 1e9 {
-		t.Errorf("clock: %v", got)
-	}
-	for _, body := range []string{`{}`, `{"advance_seconds":1.5}`, `{"advance_seconds":1e300}`, `{"advance_seconds":3153600001}`, `{"advance_seconds":"1"}`} {
+	for _, body := range []string{`{}`, `{"advance_seconds":1.5}`, `{"advance_seconds":1e300}`, `{"advance_seconds":3153600001}`, `{"advance_seconds":-3153600001}`, `{"advance_seconds":"1"}`, `{"stopped":1}`} {
 		o.want(400, "POST", "/v1/dev/clock", body)
 	}
-	if total != 200*time.Second {
-		t.Errorf("a refused request moved the clock: %v", total)
+	if state.Ahead != 200*time.Second || state.Stopped {
+		t.Errorf("a refused request moved the clock: %+v", state)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,8 +53,8 @@ func devCommand(g *global) *cobra.Command {
   grantkeeper dev --data ./dev-data              # keep what happens
   grantkeeper dev --listen 127.0.0.1:0 --ready-file ready.json   # for scripts`,
 		Long: `It needs no file, variable or service, and serves demo accounts on loopback
-only. Its operator API has a clock that tests can move:
-  curl -u operator:` + demoPassword + ` -d '{"advance_seconds":1800}' \
+only. Its operator API has a clock that tests can move, and stop:
+  curl -u operator:` + demoPassword + ` -d '{"advance_seconds":1800,"stopped":true}' \
     -H 'Content-Type: application/json' http://` + devOperatorListen + `/v1/dev/clock`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo"},
@@ -199,17 +200,25 @@ func (h *house) openDev(ctx context.Context, o devOptions, public net.Listener) 
 	if o.data != "" {
 		path = filepath.Join(o.data, "grantkeeper.db")
 	}
-	var offset atomic.Int64
-	now := func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
-	if h.store, err = openStore(ctx, h.Checked, path, now, h.log); err != nil {
+	clock := newDevClock()
+	if h.store, err = openStore(ctx, h.Checked, path, clock.now, h.log); err != nil {
 		return err
 	}
 	// A database that was moved to the future goes on from there: time would
 	// stand still otherwise (decision T12).
 	if ahead := time.Until(h.store.Now()); ahead > time.Second {
-		offset.Store(int64(ahead))
+		clock.move(operator.ClockMove{By: ahead})
 	}
-	h.advance = h.advancing(&offset)
+	h.clock = func(ctx context.Context, m operator.ClockMove) (operator.ClockState, error) {
+		state, ok := clock.move(m)
+		if !ok {
+			return state, operator.ErrAhead
+		}
+		if m.By != 0 {
+			h.sweep(ctx) // what the new time has ended goes at once
+		}
+		return state, nil
+	}
 	if err := h.fillDev(ctx, o.empty, public); err != nil {
 		h.store.Close()
 		return err
@@ -217,22 +226,52 @@ func (h *house) openDev(ctx context.Context, o devOptions, public net.Listener) 
 	return nil
 }
 
-// advancing gives dev's clock: what the operator API moves (decision T12 still
-// holds, so a clock set back changes nothing until it has caught up).
-func (h *house) advancing(offset *atomic.Int64) func(context.Context, time.Duration) (time.Duration, error) {
-	const most = 100 * 365 * 24 * time.Hour
-	return func(ctx context.Context, by time.Duration) (time.Duration, error) {
-		total := time.Duration(offset.Add(int64(by)))
-		if total > most || total < -most {
-			offset.Add(-int64(by))
-			return 0, &operator.Error{Status: http.StatusBadRequest, Code: "invalid_request",
-				Description: "advance_seconds: a hundred years at most, in all"}
-		}
-		if by != 0 {
-			h.sweep(ctx) // what the new time has ended goes at once
-		}
-		return total, nil
+// devClock is the machine's clock under dev: it can be moved, and stopped.
+type devClock struct {
+	mu      sync.Mutex // of those who move it
+	reading atomic.Pointer[devReading]
+}
+
+type devReading struct {
+	ahead   time.Duration // of the machine's clock
+	stopped time.Time     // when it was stopped, by the machine's clock; zero while it goes
+}
+
+func newDevClock() *devClock {
+	c := &devClock{}
+	c.reading.Store(&devReading{})
+	return c
+}
+
+func (c *devClock) now() time.Time {
+	r := c.reading.Load()
+	if !r.stopped.IsZero() {
+		return r.stopped.Add(r.ahead)
 	}
+	return time.Now().Add(r.ahead)
+}
+
+// move is not ok, and moves nothing, where it would lead too far.
+func (c *devClock) move(m operator.ClockMove) (state operator.ClockState, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := *c.reading.Load()
+	ahead := r.ahead + m.By
+	if ahead > operator.MaxAhead || ahead < -operator.MaxAhead {
+		return operator.ClockState{}, false
+	}
+	r.ahead = ahead
+	if m.Stop != nil {
+		switch now := time.Now(); {
+		case *m.Stop && r.stopped.IsZero():
+			r.stopped = now
+		case !*m.Stop && !r.stopped.IsZero(): // it goes on from where it stood
+			r.ahead -= now.Sub(r.stopped)
+			r.stopped = time.Time{}
+		}
+	}
+	c.reading.Store(&r)
+	return operator.ClockState{Ahead: r.ahead, Stopped: !r.stopped.IsZero()}, true
 }
 
 func (h *house) fillDev(ctx context.Context, empty bool, public net.Listener) error {

@@ -17,7 +17,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -321,6 +324,42 @@ func TestDevClock(t *testing.T) {
 			t.Errorf("advance number %d: %s, want %d", i+1, a.Status, want)
 		}
 	}
+}
+
+// A stopped clock stands still to the second, moves when it is told, and goes
+// on from where it stood.
+func TestDevClockStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newDevClock()
+		yes, no := true, false
+		start := c.now()
+		at := func(name string, want time.Duration) {
+			t.Helper()
+			if got := c.now().Sub(start); got != want {
+				t.Errorf("%s: %v after the start, want %v", name, got, want)
+			}
+		}
+		time.Sleep(time.Minute)
+		at("going", time.Minute)
+		if state, ok := c.move(operator.ClockMove{By: time.Hour, Stop: &yes}); !ok || !state.Stopped || state.Ahead != time.Hour {
+			t.Errorf("stopped: %+v %v", state, ok)
+		}
+		time.Sleep(time.Minute)
+		at("stopped", time.Hour+time.Minute)
+		c.move(operator.ClockMove{By: time.Second, Stop: &yes})
+		at("moved while stopped", time.Hour+time.Minute+time.Second)
+		if state, ok := c.move(operator.ClockMove{Stop: &no}); !ok || state.Stopped {
+			t.Errorf("going again: %+v %v", state, ok)
+		}
+		at("going again", time.Hour+time.Minute+time.Second)
+		time.Sleep(time.Minute)
+		at("going on", time.Hour+2*time.Minute+time.Second)
+		if _, ok := c.move(operator.ClockMove{By: operator.MaxAhead, Stop: &yes}); ok {
+			t.Error("it was moved too far")
+		}
+		time.Sleep(time.Minute)
+		at("after a refusal", time.Hour+3*time.Minute+time.Second)
+	})
 }
 
 // walk is a browser on dev's client page.

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/limit"
 )
@@ -263,6 +265,48 @@ func TestGateKeepsRequestsApart(t *testing.T) {
 		if l["status"].(float64)-400 != l["bytes"].(float64) {
 			t.Errorf("line: %v", l)
 		}
+	}
+}
+
+// Log lines wait for others, but not for long, and not for the next one.
+func TestLinesAreWrittenSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out safeBuffer
+		l := newLines(&out)
+		io.WriteString(l, "before the banner\n")
+		time.Sleep(time.Hour)
+		if got := out.String(); got != "" {
+			t.Errorf("before Start: %q", got)
+		}
+		l.Start()
+		time.Sleep(flushEvery)
+		synctest.Wait()
+		if got := out.String(); got != "before the banner\n" {
+			t.Errorf("after Start: %q", got)
+		}
+		io.WriteString(l, "the last\n")
+		l.Close()
+		if got := out.String(); got != "before the banner\nthe last\n" {
+			t.Errorf("after Close: %q", got)
+		}
+	})
+}
+
+func TestLogFormats(t *testing.T) {
+	for _, tt := range []struct {
+		format         string
+		terminal, json bool
+	}{{"auto", true, false}, {"auto", false, true}, {"text", false, false}, {"json", true, true}} {
+		var b strings.Builder
+		log, requests := newLogger(&b, slog.LevelInfo, tt.format, tt.terminal)
+		log.Info("x")
+		log.Debug("hidden")
+		if json.Valid([]byte(b.String())) != tt.json || (requests != nil) != tt.json || strings.Contains(b.String(), "hidden") {
+			t.Errorf("%+v: %s", tt, b.String())
+		}
+	}
+	if _, requests := newLogger(io.Discard, slog.LevelWarn, "json", false); requests != nil {
+		t.Error("requests are logged at level warn")
 	}
 }
 

@@ -45,8 +45,8 @@ type house struct {
 	page     *consent.Server // for pages in its look
 
 	// Under dev alone.
-	dev     *devClient
-	advance func(context.Context, time.Duration) (time.Duration, error)
+	dev   *devClient
+	clock func(context.Context, operator.ClockMove) (operator.ClockState, error)
 }
 
 // openStore opens the database of a house.
@@ -121,7 +121,7 @@ func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *house) operators() http.Handler {
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: h.Password, Version: thisVersion(),
-		Draining: h.draining.Load, HashPassword: consent.Hash, Advance: h.advance,
+		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
 	}
 	// No proxy is believed here: the peer is the operator.
 	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}

@@ -62,6 +62,9 @@ func TestHouseIsWiredAsConfigured(t *testing.T) {
 	if _, err := h.store.Session(ctx, "another"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an idle session: %v", err)
 	}
+	if w := get(public, "https://app.example/api"); w.Header().Get("Content-Type") != "application/json" {
+		t.Errorf("/api is not answered by the API: %v", w.Header())
+	}
 	for path, want := range map[string]int{
 		"/": 303, "/signin": 200, "/oauth/authorize": 400, "/oauth/token": 405, "/oauth/anything": 404, "/.well-known/anything": 404, "/api": 404, "/api/v5": 401,
 		"/dev/client": 404, "/v1/people": 404, "/livez": 404, "/anything": 404,
