@@ -4,8 +4,17 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // S-11: a cursor that no list gave is refused. Lists by ID take any ID.
@@ -64,4 +73,479 @@ func TestEvent(t *testing.T) {
 			t.Errorf("%q: got %v, want not found", id, err)
 		}
 	}
+}
+
+// walk reads a whole list, a page of each size at a time, and checks that each
+// way gives the same.
+func walk(t *testing.T, what string, page func(after string, limit int) (ids []string, next string, err error)) []string {
+	t.Helper()
+	whole, next, err := page("", 1000)
+	if err != nil || next != "" {
+		t.Fatalf("%s: next %q, %v", what, next, err)
+	}
+	for limit := 1; limit <= len(whole)+1; limit++ {
+		var got []string
+		for after := ""; ; {
+			ids, next, err := page(after, limit)
+			if err != nil || len(ids) > limit || next != "" && len(ids) != limit {
+				t.Fatalf("%s, %d at a time: %d, next %q, %v", what, limit, len(ids), next, err)
+			}
+			got = append(got, ids...)
+			if after = next; next == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, whole) {
+			t.Errorf("%s, %d at a time: got %v, want %v", what, limit, got, whole)
+		}
+	}
+	return whole
+}
+
+func TestApprovalLists(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	h.register(t, "bridge")
+	var ids []string
+	live := func(nonce byte, change func(*Answer)) {
+		t.Helper()
+		a := h.answer(nonce)
+		change(&a)
+		ids = append(ids, h.live(t, a).String())
+		h.clock.add(time.Duration(nonce%2) * time.Second) // some at the same second
+	}
+	for nonce := range byte(4) {
+		live(nonce, func(*Answer) {})
+	}
+	live(4, func(a *Answer) { a.Client = "bridge" })
+	live(5, func(a *Answer) {
+		a.Organization, a.Grant = "fjell", grantset.Set{Kind: grantset.Everything}
+	})
+	live(6, func(a *Answer) { a.Person, a.Grant = "tor", grantset.Set{Kind: grantset.Everything} })
+	waiting, _, err := h.Approve(ctx, h.answer(7), Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids = append(ids, approval.ID(waiting.ID()).String())
+	over, err := approval.ParseID(ids[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.EndApproval(ctx, over, approval.RevokedByOperator, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		f    ApprovalFilter
+		want []int
+	}{
+		{"all", ApprovalFilter{}, []int{0, 1, 2, 3, 4, 5, 6, 7}},
+		{"of a client", ApprovalFilter{Client: "bridge"}, []int{4}},
+		{"of a person", ApprovalFilter{Person: "tor"}, []int{6}},
+		{"of an organization", ApprovalFilter{Organization: "fjell"}, []int{5}},
+		{"of a grant set", ApprovalFilter{Grant: grantset.Everything}, []int{5, 6}},
+		{"ended", ApprovalFilter{State: "ended"}, []int{1}},
+		{"live", ApprovalFilter{State: "live"}, []int{0, 2, 3, 4, 5, 6}},
+		{"waiting", ApprovalFilter{State: "code_issued"}, []int{7}},
+		{"live, of a client and organization", ApprovalFilter{State: "live", Client: "quill", Organization: "nordlys"}, []int{0, 2, 3, 6}},
+		{"none", ApprovalFilter{Client: "none"}, nil},
+	} {
+		got := walk(t, tt.name, func(after string, limit int) (out []string, next string, err error) {
+			f := tt.f
+			f.After, f.Limit = after, limit
+			rows, next, err := h.Approvals(ctx, f)
+			for _, r := range rows {
+				out = append(out, r.ID.String())
+			}
+			return out, next, err
+		})
+		var want []string
+		for _, i := range tt.want {
+			want = append(want, ids[i])
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", tt.name, got, want)
+		}
+	}
+	h.clock.add(5 * time.Minute) // nothing has been swept
+	if row, err := h.Approval(ctx, approval.ID(waiting.ID())); err != nil || row.StateName() != "ended" || row.Reason != approval.NeverConnected {
+		t.Errorf("the code that expired: %s %s, %v", row.StateName(), row.Reason, err)
+	}
+}
+
+// EndApprovals ends what its filter says, and counts what it has ended.
+func TestEndApprovals(t *testing.T) {
+	ctx := context.Background()
+	for _, tt := range []struct {
+		name string
+		f    ApprovalFilter
+		want [4]bool // which end
+	}{
+		{"of a person", ApprovalFilter{Person: "tor"}, [4]bool{3: true}},
+		{"of an organization", ApprovalFilter{Organization: "fjell"}, [4]bool{2: true}},
+		{"of a client", ApprovalFilter{Client: "bridge"}, [4]bool{1: true}},
+		{"of a grant set", ApprovalFilter{Grant: grantset.Roles}, [4]bool{true, true, false, false}},
+		{"all", ApprovalFilter{}, [4]bool{true, true, true, true}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := furnished(t)
+			h.register(t, "bridge")
+			answers := [4]Answer{h.answer(1), h.answer(2), h.answer(3), h.answer(4)}
+			answers[1].Client = "bridge"
+			answers[2].Organization, answers[2].Grant = "fjell", grantset.Set{Kind: grantset.Everything}
+			answers[3].Person, answers[3].Grant = "tor", grantset.Set{Kind: grantset.Everything}
+			var ids []approval.ID
+			want := 0
+			for i, a := range answers {
+				ids = append(ids, h.live(t, a))
+				if tt.want[i] {
+					want++
+				}
+			}
+			for range 2 {
+				if n, err := h.EndApprovals(ctx, tt.f, approval.RevokedByAdmin, Act{Actor: "person:ada", Reason: "why"}); n != want || err != nil {
+					t.Errorf("%d ended, %v; want %d", n, err, want)
+				}
+				want = 0
+			}
+			for i, id := range ids {
+				if h.accepts(t, id) == tt.want[i] {
+					t.Errorf("approval %d lives: %v", i, h.accepts(t, id))
+				}
+			}
+			events, _, err := h.Events(ctx, EventFilter{Kind: "approval_ended"})
+			if err != nil || len(events) == 0 || events[0].Reason != string(approval.RevokedByAdmin) || events[0].Detail != "why" || events[0].Actor != "person:ada" {
+				t.Errorf("journal: %+v, %v", events, err)
+			}
+		})
+	}
+}
+
+// Who has approved a client, and who uses it.
+func TestHasApprovedAndUsedBy(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	h.register(t, "bridge")
+	first := h.live(t, h.answer(1))
+	h.live(t, h.answer(2)) // one person counts once
+	other := h.answer(3)
+	other.Person, other.Grant = "tor", grantset.Set{Kind: grantset.Everything}
+	tors := h.live(t, other)
+	waiting := h.answer(4)
+	waiting.Organization, waiting.Grant = "fjell", grantset.Set{Kind: grantset.Everything}
+	if _, _, err := h.Approve(ctx, waiting, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.EndApproval(ctx, first, approval.RevokedByPerson, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		person, client string
+		want           bool
+	}{{"ada", "quill", true}, {"tor", "quill", true}, {"ada", "bridge", false}, {"eva", "quill", false}} {
+		if got, err := h.HasApproved(ctx, tt.person, tt.client); got != tt.want || err != nil {
+			t.Errorf("%s, %s: %v, %v", tt.person, tt.client, got, err)
+		}
+	}
+	used := func(want map[string]int) {
+		t.Helper()
+		if got, err := h.UsedBy(ctx, "quill", []string{"nordlys", "fjell"}); err != nil || !maps.Equal(got, want) {
+			t.Errorf("used by %v, %v; want %v", got, err, want)
+		}
+	}
+	used(map[string]int{"nordlys": 2})
+	if err := h.EndApproval(ctx, tors, approval.RevokedByPerson, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	used(map[string]int{"nordlys": 1})
+}
+
+func TestClientLists(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	add := func(id, name string, preregistered bool) {
+		t.Helper()
+		c := client.Client{ID: id, Name: name, RedirectURIs: []string{redirect + "/" + id}, IssuedAt: h.Now().Unix(), Preregistered: preregistered}
+		if err := h.AddClient(ctx, c, Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("old", "Too old", false)
+	h.clock.add(client.UnapprovedRetention)
+	for _, id := range []string{"a", "b", "c"} {
+		add(id, "Name_of 100% "+id, false)
+	}
+	h.clock.add(time.Second)
+	add("fixed", `Back\slash`, true)
+	h.register(t, "used")
+	a := h.answer(1)
+	a.Client = "used"
+	h.live(t, a)
+	if err := h.SetClientEnabled(ctx, "c", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		f    ClientFilter
+		want []string
+	}{
+		{ClientFilter{}, []string{"used", "fixed", "c", "b", "a"}},
+		{ClientFilter{State: "registered"}, []string{"b", "a"}},
+		{ClientFilter{State: "approved"}, []string{"used"}},
+		{ClientFilter{State: "disabled"}, []string{"c"}},
+		{ClientFilter{State: "preregistered"}, []string{"fixed"}},
+		{ClientFilter{Query: "NAME_"}, []string{"c", "b", "a"}},
+		{ClientFilter{Query: "name of"}, nil},
+		{ClientFilter{Query: "100%"}, []string{"c", "b", "a"}},
+		{ClientFilter{Query: "1%0"}, nil},
+		{ClientFilter{Query: `k\s`}, []string{"fixed"}},
+		{ClientFilter{Query: "callback/b"}, []string{"b"}},
+		{ClientFilter{Query: "use"}, []string{"used"}},
+		{ClientFilter{Query: "old"}, nil},
+		{ClientFilter{Query: "name", State: "disabled"}, []string{"c"}},
+	} {
+		got := walk(t, fmt.Sprintf("%+v", tt.f), func(after string, limit int) (out []string, next string, err error) {
+			f := tt.f
+			f.After, f.Limit = after, limit
+			rows, next, err := h.Clients(ctx, f)
+			for _, r := range rows {
+				out = append(out, r.ID)
+			}
+			return out, next, err
+		})
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: got %v, want %v", tt.f, got, tt.want)
+		}
+	}
+	if _, _, err := h.Clients(ctx, ClientFilter{State: "gone"}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an unknown state: %v", err)
+	}
+	h.memory.mu.Lock()
+	h.memory.unapproved = MaxUnapproved
+	h.memory.mu.Unlock()
+	if err := h.AddClient(ctx, client.Client{ID: "more", IssuedAt: h.Now().Unix()}, Act{}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("one more than may be: %v", err)
+	}
+}
+
+func TestPeopleAndOrganizationLists(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	d := Directory{}
+	for _, id := range []string{"p1", "p2", "p_3", "p-4"} {
+		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@Havn.example", Name: "Person " + id, Active: true}})
+		d.Organizations = append(d.Organizations, org.Organization{ID: "o" + id, Name: id})
+		d.Members = append(d.Members, DirectoryMember{id, "fjell", false})
+	}
+	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.RemoveMember(ctx, "fjell", "p2", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		f    PeopleFilter
+		want []string
+	}{
+		{PeopleFilter{}, []string{"ada", "p-4", "p1", "p2", "p_3", "tor"}},
+		{PeopleFilter{Organization: "fjell"}, []string{"ada", "p-4", "p1", "p_3"}},
+		{PeopleFilter{Organization: "fjell", Query: "person"}, []string{"p-4", "p1", "p_3"}},
+		{PeopleFilter{Query: "P_3"}, []string{"p_3"}},
+		{PeopleFilter{Query: "@havn"}, []string{"p-4", "p1", "p2", "p_3"}},
+		{PeopleFilter{Query: "%"}, nil},
+		{PeopleFilter{Organization: "none"}, nil},
+	} {
+		got := walk(t, fmt.Sprintf("%+v", tt.f), func(after string, limit int) (out []string, next string, err error) {
+			f := tt.f
+			f.After, f.Limit = after, limit
+			rows, next, err := h.People(ctx, f)
+			for _, r := range rows {
+				out = append(out, r.ID)
+			}
+			return out, next, err
+		})
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: got %v, want %v", tt.f, got, tt.want)
+		}
+	}
+	got := walk(t, "organizations", func(after string, limit int) (out []string, next string, err error) {
+		rows, next, err := h.Organizations(ctx, after, limit)
+		for _, r := range rows {
+			out = append(out, r.ID)
+		}
+		return out, next, err
+	})
+	if want := []string{"fjell", "nordlys", "op-4", "op1", "op2", "op_3"}; !slices.Equal(got, want) {
+		t.Errorf("organizations: got %v, want %v", got, want)
+	}
+}
+
+func TestEventLists(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	start := h.Now().Unix()
+	for n := range 6 {
+		h.clock.add(time.Second)
+		h.Record(Event{Kind: "signin_failed", Person: []string{"ada", "tor"}[n%2], Detail: fmt.Sprint(n)})
+		if err := h.Ready(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 1000 {
+		h.Record(Event{Kind: "rate_limited"})
+	}
+	for range 1 + 1000/maxBatch { // as many batches
+		if err := h.Ready(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		f    EventFilter
+		want []string
+	}{
+		{EventFilter{}, []string{"5", "4", "3", "2", "1", "0"}},
+		{EventFilter{Person: "tor"}, []string{"5", "3", "1"}},
+		{EventFilter{Since: start + 3}, []string{"5", "4", "3", "2"}},
+		{EventFilter{Until: start + 3}, []string{"1", "0"}},
+		{EventFilter{Since: start + 2, Until: start + 4}, []string{"2", "1"}},
+	} {
+		got := walk(t, fmt.Sprintf("%+v", tt.f), func(after string, limit int) (out []string, next string, err error) {
+			f := tt.f
+			f.Kind, f.After, f.Limit = "signin_failed", after, limit
+			rows, next, err := h.Events(ctx, f)
+			for _, r := range rows {
+				out = append(out, r.Detail)
+			}
+			return out, next, err
+		})
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: got %v, want %v", tt.f, got, tt.want)
+		}
+	}
+	for limit, want := range map[int]int{-1: 50, 0: 50, 5000: 1000} {
+		if rows, next, err := h.Events(ctx, EventFilter{Limit: limit}); err != nil || len(rows) != want || next == "" {
+			t.Errorf("limit %d: %d, next %q, %v", limit, len(rows), next, err)
+		}
+	}
+}
+
+// Clients of the configuration come, change, go and come back; what an
+// operator has disabled stays so, and nothing is revived (decisions R6, P10).
+func TestSyncPreregistered(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	fixed := client.Client{ID: "fixed", Name: "Fixed", RedirectURIs: []string{redirect}, Preregistered: true}
+	other := client.Client{ID: "other", Name: "Other", RedirectURIs: []string{redirect}, Preregistered: true}
+	sync := func(cs ...client.Client) {
+		t.Helper()
+		if err := h.SyncPreregistered(ctx, cs, Act{Actor: "system"}); err != nil {
+			t.Fatal(err)
+		}
+		h.same(t, "after the configuration")
+	}
+	state := func(when, id string, want ClientState) {
+		t.Helper()
+		c, err := h.Client(ctx, id)
+		if got, _ := h.ClientState(ctx, id); got != want || err != nil || c.Disabled != (want == ClientDisabled) || !c.Preregistered {
+			t.Errorf("%s: %v, %+v, %v; want %v", when, got, c, err, want)
+		}
+	}
+	sync(fixed, other)
+	a := h.answer(1)
+	a.Client = "fixed"
+	id := h.live(t, a)
+	fixed.Name, fixed.RedirectURIs = "Renamed", []string{redirect + "/2", redirect}
+	sync(fixed, other)
+	if c, err := h.Client(ctx, "fixed"); err != nil || c.Name != "Renamed" || len(c.RedirectURIs) != 2 || !c.Approved {
+		t.Errorf("changed: %+v, %v", c, err)
+	}
+	if !h.accepts(t, id) {
+		t.Error("a change of the configuration has ended an approval")
+	}
+	sync(other)
+	state("taken out", "fixed", ClientDisabled)
+	state("kept", "other", ClientEnabled)
+	var reason string
+	if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(approval.ClientDisabled) {
+		t.Errorf("the row says %q, %v", reason, err)
+	}
+	h = h.reopen(t)
+	state("taken out, after a restart", "fixed", ClientDisabled)
+	sync(other)
+	sync(fixed, other)
+	state("back", "fixed", ClientEnabled)
+	if h.accepts(t, id) {
+		t.Error("an approval came back")
+	}
+	if err := h.SetClientEnabled(ctx, "fixed", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	sync(fixed, other)
+	state("disabled by an operator", "fixed", ClientDisabled)
+	sync(other)
+	sync(fixed, other)
+	state("disabled by an operator, out and back", "fixed", ClientDisabled)
+	if err := h.SyncPreregistered(ctx, []client.Client{{ID: "quill", Preregistered: true}}, Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("the ID of one that registered itself: %v", err)
+	}
+	h.clock.add(100 * 24 * time.Hour)
+	if swept, err := h.Sweep(ctx); err != nil || swept.Clients != 1 { // quill
+		t.Errorf("swept %+v, %v", swept, err)
+	}
+	state("old, and approved by nobody", "other", ClientEnabled)
+}
+
+// A sweep takes all that is over, however much, and leaves the rest.
+func TestSweepTakesAll(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	for n := range 2*sweepBatch + 1 {
+		h.register(t, fmt.Sprint("c", n))
+	}
+	used := h.live(t, h.answer(1))
+	h.Used(used)
+	for value, person := range map[string]string{"idle": "ada", "kept": "tor"} {
+		if err := h.AddSession(ctx, value, person, Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		h.clock.add(2 * time.Hour)
+		if _, err := h.Session(ctx, "kept"); err != nil {
+			t.Fatal(err)
+		}
+		h.Ready(ctx)
+	}
+	if swept, err := h.Sweep(ctx); err != nil || swept.Sessions != 1 {
+		t.Errorf("swept %+v, %v; want the idle session", swept, err)
+	}
+	for range 90 {
+		h.clock.add(8 * time.Hour)
+		h.Session(ctx, "kept")
+		h.Ready(ctx)
+	}
+	if swept, err := h.Sweep(ctx); err != nil || swept.Sessions != 1 || swept.Clients != 2*sweepBatch+1 {
+		t.Errorf("swept %+v, %v; want the session of 30 days and all clients", swept, err)
+	}
+	if err := h.EndApproval(ctx, used, approval.RevokedByPerson, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.add(EndedRetention)
+	if swept, err := h.Sweep(ctx); err != nil || swept.Approvals != 1 {
+		t.Errorf("swept %+v, %v; want the approval", swept, err)
+	}
+	var left int
+	if err := h.reader.QueryRow(`SELECT COUNT(*) FROM approval_use`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d uses of nothing are left, %v", left, err)
+	}
+	h.same(t, "swept")
+}
+
+// The place of an approval that has ended is used again: memory does not grow
+// with what is over.
+func TestEndedApprovalsLeaveTheirPlace(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	for n := range byte(20) {
+		if err := h.EndApproval(ctx, h.live(t, h.answer(n)), approval.RevokedByPerson, Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := h.memory.approvals.next; n != 1 {
+		t.Errorf("%d places for one approval at a time", n)
+	}
+	h.same(t, "all ended")
 }

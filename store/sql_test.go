@@ -1,0 +1,248 @@
+package store
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// runs are the functions that take the text of a statement, and which of their
+// arguments it is.
+var runs = map[string]int{
+	"exec": 0, "query": 0, "statement": 0, "each": 0, "approvalRows": 1,
+	"ExecContext": 1, "QueryContext": 1, "QueryRowContext": 1, "PrepareContext": 1,
+	"Exec": 0, "Query": 0, "QueryRow": 0, "Prepare": 0,
+}
+
+// passOn are functions whose own parameter is the text: those who call them
+// are looked at instead.
+var passOn = []string{"exec", "query", "statement", "each", "approvalRows"}
+
+// S-10: the text of every statement consists of constants of this package and
+// of what the query builder makes of such; values travel beside it.
+func TestS10StatementsAreParameterized(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 10 {
+		t.Fatal(files, err)
+	}
+	statements := 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, faults := textFaults(t, name, string(source))
+		statements += n
+		for _, f := range faults {
+			t.Error(f)
+		}
+	}
+	if statements < 60 {
+		t.Errorf("%d statements found: this test looks at something else", statements)
+	}
+}
+
+// textFaults counts the statements of a file, and lists those whose text is
+// more than constants, or that write a value into it.
+func textFaults(t *testing.T, name, source string) (statements int, faults []string) {
+	t.Helper()
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := func(n ast.Node, why string) { faults = append(faults, set.Position(n.Pos()).String()+": "+why) }
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		if receiver(fn) == "query" { // the builder itself; what it is given is looked at
+			continue
+		}
+		local := locals(fn)
+		ast.Inspect(fn, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				at, is := runs[called(n)]
+				if _, method := n.Fun.(*ast.SelectorExpr); is && method && at < len(n.Args) && !(n.Ellipsis.IsValid() && at == len(n.Args)-1) { // a prepared one takes values alone
+					statements++
+					if !constant(n.Args[at], local, slices.Contains(passOn, fn.Name.Name)) {
+						fault(n, "the text of a statement is not made of constants")
+					}
+				}
+				if why := built(n, local); why != "" {
+					fault(n, why)
+				}
+			case *ast.AssignStmt:
+				for i, l := range n.Lhs {
+					if s, ok := l.(*ast.SelectorExpr); ok && (s.Sel.Name == "text" || s.Sel.Name == "conditions") &&
+						!constant(n.Rhs[min(i, len(n.Rhs)-1)], local, false) {
+						fault(n, "the query builder is given more than constants")
+					}
+				}
+			case *ast.KeyValueExpr:
+				if k, ok := n.Key.(*ast.Ident); ok && k.Name == "text" && !constant(n.Value, local, false) {
+					fault(n, "the query builder begins with more than constants")
+				}
+			}
+			return true
+		})
+	}
+	return statements, faults
+}
+
+// receiver names the type that a function is a method of.
+func receiver(fn *ast.FuncDecl) string {
+	if fn.Recv == nil {
+		return ""
+	}
+	of := fn.Recv.List[0].Type
+	if p, ok := of.(*ast.StarExpr); ok {
+		of = p.X
+	}
+	id, _ := of.(*ast.Ident)
+	return id.Name
+}
+
+func called(c *ast.CallExpr) string {
+	switch f := c.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
+
+// built looks at what is handed to the query builder: names of columns and
+// conditions are constants, and a number may stand in a text as %d alone.
+func built(c *ast.CallExpr, local map[string][]ast.Expr) string {
+	switch called(c) {
+	case "where", "equal", "page":
+		if len(c.Args) > 0 && !constant(c.Args[0], local, false) {
+			return "a condition or an order is not a constant"
+		}
+	}
+	return ""
+}
+
+// locals gives what each variable of a function is set to, where that can be
+// seen.
+func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
+	out := map[string][]ast.Expr{}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, l := range n.Lhs {
+				if id, ok := l.(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) {
+					out[id.Name] = append(out[id.Name], n.Rhs[i])
+				}
+			}
+		case *ast.RangeStmt:
+			if id, ok := n.Value.(*ast.Ident); ok {
+				if list, ok := n.X.(*ast.CompositeLit); ok {
+					out[id.Name] = append(out[id.Name], list.Elts...)
+				}
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// texts are constants of this package, and what embeds one.
+var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "schema0001"}
+
+// constant reports whether a text is made of constants alone. parameter says
+// that a name which is set nowhere is the function's own parameter.
+func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Kind == token.STRING
+	case *ast.Ident:
+		if slices.Contains(texts, e.Name) {
+			return true
+		}
+		values, set := local[e.Name]
+		for _, v := range values {
+			if !constant(v, local, parameter) {
+				return false
+			}
+		}
+		return set || parameter && e.Name == "text"
+	case *ast.BinaryExpr:
+		return e.Op == token.ADD && constant(e.X, local, parameter) && constant(e.Y, local, parameter)
+	case *ast.SelectorExpr: // the builder's own text
+		return e.Sel.Name == "text"
+	case *ast.CompositeLit:
+		return !slices.ContainsFunc(e.Elts, func(x ast.Expr) bool { return !constant(x, local, parameter) })
+	case *ast.CallExpr:
+		switch called(e) {
+		case "page": // closes a query; built looks at its order
+			return true
+		case "append":
+			return !slices.ContainsFunc(e.Args[1:], func(x ast.Expr) bool { return !constant(x, local, parameter) })
+		case "Join": // of the builder's conditions
+			s, ok := e.Args[0].(*ast.SelectorExpr)
+			return ok && s.Sel.Name == "conditions"
+		case "Sprintf":
+			return onlyNumbers(e)
+		}
+	}
+	return false
+}
+
+// onlyNumbers lets a text be formatted with numbers of parameters.
+func onlyNumbers(c *ast.CallExpr) bool {
+	format, ok := c.Args[0].(*ast.BasicLit)
+	if !ok {
+		return false
+	}
+	text, err := strconv.Unquote(format.Value)
+	if err != nil {
+		return false
+	}
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "$%d", ""), "$%[1]d", "")
+	return !strings.Contains(text, "%")
+}
+
+// The linter is worth something only if it notices.
+func TestValuesInStatementsAreNoticed(t *testing.T) {
+	const before = "package store\nfunc (w *writer) f(id string, n int) {\n"
+	for source, want := range map[string]int{
+		"w.exec(`DELETE FROM a WHERE id = $1`, id)":                                          0,
+		"text := `A`\nif n > 0 {\ntext = `B`\n}\nw.exec(text, id)":                           0,
+		"for _, text := range []string{`A`, `B`} {\nw.exec(text, id)\n}":                     0,
+		"q := query{text: selectClient}\nq.where(\"id = \", id)\nw.query(q.page(\"id\", n))": 0,
+		"w.query(selectApproval+` WHERE id = $1`, id)":                                       0,
+		"q := query{}\nq.conditions = append(q.conditions, fmt.Sprintf(`a = $%d`, n))":       0,
+		"w.exec(`DELETE FROM a WHERE id = '` + id + `'`)":                                    1,
+		"w.exec(fmt.Sprintf(`DELETE FROM a WHERE id = '%s'`, id))":                           1,
+		"w.exec(fmt.Sprintf(`DELETE FROM a WHERE n = %d`, n))":                               1,
+		"text := `A ` + id\nw.exec(text)":                                                    1,
+		"text := `A`\ntext = id\nw.exec(text)":                                               1,
+		"w.exec(id)":                                                                         1,
+		"s.reader.QueryRowContext(ctx, `SELECT ` + id, n)":                                   1,
+		"q := query{text: id}\n_ = q":                                                        1,
+		"q.where(id, n)":                                                                     1,
+		"q.equal(id + ` = `, `x`)":                                                           1,
+		"q.text += id":                                                                       1,
+		"q.conditions = append(q.conditions, id)":                                            1,
+		"q.conditions[0] += `)`\nq.conditions = append(q.conditions, `a = '` + id)":          1,
+		"w.query(q.page(id, n))":                                                             1,
+	} {
+		if _, faults := textFaults(t, "planted.go", before+source+"\n}\n"); len(faults) != want {
+			t.Errorf("%s: %d faults, want %d: %v", source, len(faults), want, faults)
+		}
+	}
+}
