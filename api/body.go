@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"reflect"
@@ -61,38 +62,43 @@ func isJSON(r *http.Request) bool {
 func ReadObject(body []byte, into any) error {
 	switch {
 	case !utf8.Valid(body):
-		return badRequest("The body is not UTF-8.")
+		return badRequest("The JSON is not UTF-8.")
 	case !json.Valid(body):
-		return badRequest("The body is not one JSON value.")
+		return badRequest("This is not one JSON value.")
 	case hasLoneSurrogate(body):
-		return badRequest("The body has half of a surrogate pair.")
+		return badRequest("The JSON has half of a surrogate pair.")
 	}
 	known := fieldsOf(reflect.ValueOf(into).Elem())
 	d := json.NewDecoder(bytes.NewReader(body))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
-		return badRequest("The body is not a JSON object.")
+		return badRequest("This is not a JSON object.")
 	}
 	seen := map[string]bool{}
 	for d.More() {
 		token, err := d.Token()
 		name, ok := token.(string)
 		if err != nil || !ok {
-			return badRequest("The body is not one JSON value.")
+			return badRequest("This is not one JSON value.")
 		}
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
-			return badRequest("The body is not one JSON value.")
+			return badRequest("This is not one JSON value.")
 		}
 		field, ok := known[name]
 		switch {
 		case !ok:
-			return badRequest("There is a member that cannot be sent here. These can: " + known.names() + ".")
+			return badRequest("There is a member that cannot be sent here." + known.names())
 		case seen[name]:
 			return badRequest(name + " stands there twice.")
 		}
 		seen[name] = true
 		if err := field.set(raw); err != nil {
 			return badRequest(name + " " + err.Error() + ".")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if known[name].required && !seen[name] {
+			return badRequest(name + " is missing.")
 		}
 	}
 	return nil
@@ -102,6 +108,7 @@ func ReadObject(body []byte, into any) error {
 type field struct {
 	value    reflect.Value
 	nullable bool // null empties it
+	required bool // the tag has no omitempty
 }
 
 type fields map[string]field
@@ -109,21 +116,20 @@ type fields map[string]field
 func fieldsOf(into reflect.Value) fields {
 	all := fields{}
 	for _, f := range reflect.VisibleFields(into.Type()) {
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name != "" {
-			all[name] = field{into.FieldByIndex(f.Index), f.Tag.Get("merge") == "null"}
+			all[name] = field{into.FieldByIndex(f.Index), f.Tag.Get("merge") == "null", option != "omitempty"}
 		}
 	}
 	return all
 }
 
+// names says what can be sent.
 func (f fields) names() string {
-	all := make([]string, 0, len(f))
-	for name := range f {
-		all = append(all, name)
+	if len(f) == 0 {
+		return ""
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return " These can: " + strings.Join(slices.Sorted(maps.Keys(f)), ", ") + "."
 }
 
 func (f field) set(raw json.RawMessage) error {

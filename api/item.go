@@ -42,8 +42,8 @@ type Item struct {
 // ItemFields are the members of an item that can be sent; nil was not.
 type ItemFields struct {
 	Title    *string `json:"title,omitempty" jsonschema:"in one line"`
-	Body     *string `json:"body,omitempty" merge:"null" jsonschema:"text of any length up to 20000 characters; empty when left out"`
-	Status   *string `json:"status,omitempty" jsonschema:"open, done or archived; a new item is open"`
+	Body     *string `json:"body,omitempty" merge:"null" jsonschema:"text of at most 20000 characters"`
+	Status   *string `json:"status,omitempty" jsonschema:"open, done or archived"`
 	Role     *string `json:"role,omitempty" jsonschema:"ID of the role that the item shall belong to"`
 	Personal *bool   `json:"personal,omitempty" jsonschema:"true assigns the item to the person instead of to a role"`
 	Private  *bool   `json:"private,omitempty" jsonschema:"true hides an item of a role from those who fill no role in its circle"`
@@ -93,6 +93,15 @@ func (a Actor) item(i store.Item) Item {
 		ID: i.ID, Kind: i.Kind, Title: i.Title, Status: i.Status, Role: i.Role, Circle: i.Circle,
 		Private: i.Private, Personal: i.Personal(), Access: access, CreatedAt: i.CreatedAt, ChangedAt: i.ChangedAt,
 	}, i.Body}
+}
+
+// MayChangeSome reports whether there could be an item that the actor may make
+// or change.
+func (a Actor) MayChangeSome() bool {
+	return a.MayAdminister() || a.MayChange(org.Item{Organization: a.Organization, Person: a.Person}) ||
+		slices.ContainsFunc(a.Member().Roles(), func(r org.Role) bool {
+			return a.MayChange(org.Item{Organization: a.Organization, Role: r.ID, Circle: r.Circle})
+		})
 }
 
 // Items answers GET /api/v5/tensions, actions, projects and notes, by ID:

@@ -14,12 +14,10 @@ import (
 	"net/http"
 	"runtime/debug"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grantkeeper/grantkeeper/api"
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // maxBody is the greatest body of a request, in bytes (decision L5).
@@ -98,82 +96,18 @@ func checkBody(w http.ResponseWriter, r *http.Request) *api.Fault {
 func (s *Server) server() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: s.Service, Version: s.Version}, &sdk.ServerOptions{
 		Instructions: "Acts for one person in one organization of " + s.Service + ", within what that person approved. " +
-			"Call whoami to learn for whom and how far.",
+			"Call whoami to learn for whom and how far. Tensions, actions, projects and notes are items; each belongs to a role, or is personal.",
 		// No list ever changes and nothing is sent by itself, so nothing can
 		// be subscribed to: no stream outlives the token that opened it.
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{}},
+		// What is answered, and even which tools there are, is for one actor:
+		// the SDK would call it public.
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
-	add(s, server, "whoami", "Who am I",
-		"The person and the organization that this connection acts for, what the person approved, and the roles that the person fills, each with the access that was given: none, read or change.",
-		func(ctx context.Context, a api.Actor, _ struct{}) (api.Me, error) { return s.API.Me(ctx, a) })
-	add(s, server, "list_roles", "List roles",
-		"All roles of the organization by ID, with their circle, who fills them, and what may be done through each: none, read or change.",
-		s.listRoles)
-	server.AddReceivingMiddleware(s.outlive)
+	listed := s.addTools(server)
+	s.addResources(server)
+	server.AddReceivingMiddleware(s.outlive, only(listed), s.known)
 	return server
-}
-
-type pageIn struct {
-	After string `json:"after,omitempty" jsonschema:"next of the page before, to get what follows"`
-	Limit int    `json:"limit,omitempty" jsonschema:"how many roles to give, at most 200; 100 when left out"`
-}
-
-func (s *Server) listRoles(ctx context.Context, a api.Actor, in pageIn) (api.Page[api.RoleOfAll], error) {
-	switch {
-	case in.Limit == 0:
-		in.Limit = api.DefaultPage
-	case in.Limit < 0 || in.Limit > api.MaxPage:
-		return api.Page[api.RoleOfAll]{}, &api.Fault{Status: 400, Code: "invalid_request", Description: fmt.Sprintf("limit is a number from 1 to %d.", api.MaxPage)}
-	}
-	return s.API.Roles(ctx, a, api.RoleFilter{}, in.After, in.Limit)
-}
-
-// add adds a tool that reads, and answers what ask gives for the actor of its
-// request. It stands in for the SDK's own AddTool, which reads each answer back
-// to hold it to the schema: a call took twice the time by that.
-func add[In, Out any](s *Server, server *sdk.Server, name, title, description string, ask func(context.Context, api.Actor, In) (Out, error)) {
-	no := false
-	tool := &sdk.Tool{
-		Name: name, Title: title, Description: description, InputSchema: schema[In](), OutputSchema: schema[Out](),
-		Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: true, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
-	}
-	server.AddTool(tool, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		var in In
-		if err := readArguments(r.Params.Arguments, &in); err != nil {
-			return refusal("arguments: " + err.Error()), nil
-		}
-		out, err := ask(ctx, api.ActorFrom(ctx), in)
-		if err != nil {
-			return refusal(s.told(ctx, err)), nil
-		}
-		body, err := json.Marshal(out)
-		if err != nil {
-			return nil, err
-		}
-		return &sdk.CallToolResult{
-			Content:           []sdk.Content{&sdk.TextContent{Text: string(body)}},
-			StructuredContent: json.RawMessage(body),
-		}, nil
-	})
-}
-
-func schema[T any]() *jsonschema.Schema {
-	s, err := jsonschema.For[T](nil)
-	if err != nil {
-		panic(err) // of types that are written here
-	}
-	return s
-}
-
-// readArguments refuses what the schema does not have: an argument that is
-// ignored would look as if it had been obeyed.
-func readArguments(raw json.RawMessage, in any) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	return d.Decode(in)
 }
 
 // refusal is a result with isError and the reason (decision B3): the assistant
@@ -185,15 +119,12 @@ func refusal(reason string) *sdk.CallToolResult {
 // told says as much of an error as is meant for the caller, what the grant set
 // does not allow above all, and logs the rest.
 func (s *Server) told(ctx context.Context, err error) string {
-	var fault *api.Fault
-	switch {
-	case errors.As(err, &fault):
-		return fault.Error()
-	case errors.Is(err, store.ErrUnavailable):
-		return "the server cannot answer now; try again"
+	fault, log := api.Told(err)
+	if log {
+		s.logger().ErrorContext(ctx, "mcp", "err", err)
+		return "Something went wrong in the server. Try again."
 	}
-	s.logger().ErrorContext(ctx, "mcp", "err", err)
-	return "something went wrong in the server; try again"
+	return fault.Error()
 }
 
 // outlive turns a panic into an error: the SDK runs methods in goroutines of

@@ -3,14 +3,11 @@ package mcp_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -54,6 +51,7 @@ func called[T any](t *testing.T, session *sdk.ClientSession, tool string, argume
 	if err != nil {
 		t.Fatal(err)
 	}
+	wantSchema(t, session, tool, structured)
 	var v, text T
 	if err := json.Unmarshal(structured, &v); err != nil {
 		t.Fatal(err)
@@ -82,27 +80,6 @@ func TestOfficialClient(t *testing.T) {
 	if id := session.ID(); id != "" {
 		t.Errorf("session ID %q", id)
 	}
-	list, err := session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, tool := range list.Tools {
-		names = append(names, tool.Name)
-		schema, _ := tool.InputSchema.(map[string]any)
-		if a := tool.Annotations; a == nil || !a.ReadOnlyHint || a.DestructiveHint == nil || *a.DestructiveHint {
-			t.Errorf("%s: annotations %+v", tool.Name, a)
-		}
-		if schema["type"] != "object" || schema["required"] != nil || tool.OutputSchema == nil || tool.Description == "" {
-			t.Errorf("%s: %+v", tool.Name, tool)
-		}
-	}
-	if slices.Sort(names); !slices.Equal(names, []string{"list_roles", "whoami"}) {
-		t.Errorf("tools %q", names)
-	}
-	for _, tool := range list.Tools {
-		wantSchema(t, session, tool)
-	}
 	me := called[api.Me](t, session, "whoami", nil)
 	if me.Person.ID != "ada" || me.Organization.Name != "Nordlys" || me.Grant.Words != "Only selected roles: Treasurer (change)" || len(me.Roles) != 2 {
 		t.Errorf("got %+v", me)
@@ -114,32 +91,6 @@ func TestOfficialClient(t *testing.T) {
 	}
 	if got := strings.Join(access, " "); got != "host=none secretary=none treasurer=change" || roles.Next != "" {
 		t.Errorf("got %s, next %q", got, roles.Next)
-	}
-}
-
-// wantSchema holds a tool's answer to the schema that the tool promises.
-func wantSchema(t *testing.T, session *sdk.ClientSession, tool *sdk.Tool) {
-	t.Helper()
-	b, err := json.Marshal(tool.OutputSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(b, &s); err != nil {
-		t.Fatal(err)
-	}
-	resolved, err := s.Resolve(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer := called[map[string]any](t, session, tool.Name, nil)
-	if err := resolved.Validate(answer); err != nil {
-		t.Errorf("%s: %v", tool.Name, err)
-	}
-	required := slices.Max(slices.Collect(maps.Keys(answer)))
-	delete(answer, required)
-	if resolved.Validate(answer) == nil {
-		t.Errorf("%s: the schema takes half an answer", tool.Name)
 	}
 }
 
@@ -414,6 +365,9 @@ func FuzzBody(f *testing.F) {
 		`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"debug"}}`, `{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`, `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x"}}`, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{}}`,
+		call("list_items", `{"kind":"note","mine":true}`), call("create_item", `{"kind":"note","title":"x","personal":true}`), call("change_item", `{"kind":"note","id":"x","title":"\ud83d"}`),
+		call("delete_item", `{"kind":"note","id":null}`), call("set_filler", `{"role":"host","person":"ada","fills":1}`),
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"svalinn://nordlys/notes/x"}}`, `{"jsonrpc":"2.0","id":1,"method":"resources/templates/list"}`,
 		strings.Repeat("[", 5000), `{"a":` + strings.Repeat(`{"a":`, 5000), "\xff\xfe", "\x00",
 	} {
 		for _, revision := range []string{"", "2025-03-26", "2025-11-25", "2026-07-28", "9999-99-99", "x"} {

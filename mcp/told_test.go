@@ -21,8 +21,8 @@ func TestTold(t *testing.T) {
 		logged bool
 	}{
 		{api.Forbidden("Treasurer is read-only in this approval."), "Treasurer is read-only in this approval.", false},
-		{fmt.Errorf("roles: %w: disk", store.ErrUnavailable), "the server cannot answer now; try again", false},
-		{errors.New("table role is damaged"), "something went wrong in the server; try again", true},
+		{fmt.Errorf("roles: %w: disk", store.ErrUnavailable), "The server cannot answer now. Try again.", false},
+		{errors.New("table role is damaged"), "Something went wrong in the server. Try again.", true},
 	} {
 		var log strings.Builder
 		s := &Server{Log: slog.New(slog.NewTextHandler(&log, nil))}

@@ -1,0 +1,100 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// Items are resources too, for clients that let people attach them:
+// svalinn://nordlys/notes/{id}, where the scheme is the service's name and the
+// host the organization's ID. They are found by listing items, so the list of
+// resources itself is empty.
+
+// scheme makes a URI scheme (RFC 3986 section 3.1) of the service's name.
+func scheme(service string) string {
+	name := strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(service))
+	if name = strings.TrimLeft(name, "0123456789"); name == "" {
+		return "grantkeeper"
+	}
+	return name
+}
+
+func (s *Server) addResources(server *sdk.Server) {
+	for _, kind := range store.ItemKinds {
+		server.AddResourceTemplate(&sdk.ResourceTemplate{
+			Name: kind, Title: strings.ToUpper(kind[:1]) + kind[1:], MIMEType: "application/json",
+			Description: "A " + kind + " that may be read, as JSON. list_items gives the IDs, whoami the organization.",
+			URITemplate: scheme(s.Service) + "://{organization}/" + kind + "s/{id}",
+		}, s.readResource)
+	}
+}
+
+// uri reads the URI of an item.
+func (s *Server) uri(uri string) (organization, kind, id string, ok bool) {
+	rest, ok := strings.CutPrefix(uri, scheme(s.Service)+"://")
+	parts := strings.Split(rest, "/")
+	if !ok || len(parts) != 3 || org.CheckID(parts[0]) != nil || org.CheckID(parts[2]) != nil {
+		return "", "", "", false
+	}
+	kind, many := strings.CutSuffix(parts[1], "s")
+	return parts[0], kind, parts[2], many && slices.Contains(store.ItemKinds, kind)
+}
+
+// readResource answers as GET on the item does. What may not be read, and what
+// belongs to another organization, is not found.
+func (s *Server) readResource(ctx context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	organization, kind, id, ok := s.uri(r.Params.URI)
+	a := api.ActorFrom(ctx)
+	if !ok || organization != a.Organization {
+		return nil, notFound(r.Params.URI)
+	}
+	i, err := s.API.Item(ctx, a, kind, id)
+	var fault *api.Fault
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.As(err, &fault) && fault.Status == 404:
+		return nil, notFound(r.Params.URI)
+	case err != nil:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: s.told(ctx, err)}
+	}
+	body, err := json.Marshal(i)
+	if err != nil {
+		return nil, err
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, MIMEType: "application/json", Text: string(body)}}}, nil
+}
+
+// known answers for every URI that is none of ours. The SDK would put it into
+// its answer quoted as Go does it, which is not always JSON.
+func (s *Server) known(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+		if read, ok := r.(*sdk.ReadResourceRequest); ok && read.Params != nil {
+			if _, _, _, ok := s.uri(read.Params.URI); !ok {
+				return nil, notFound(read.Params.URI)
+			}
+		}
+		return next(ctx, method, r)
+	}
+}
+
+func notFound(uri string) error {
+	data, err := json.Marshal(map[string]string{"uri": uri})
+	if err != nil {
+		panic(err) // strings are always JSON
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: data}
+}

@@ -1,0 +1,363 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// The tools. There is one set for all four kinds of items, which an argument
+// names: sets of their own would be twenty tools that differ in one word, and
+// an assistant pays for each of them in every conversation.
+
+// What the tools take. All are pointers: nil was not sent.
+type (
+	nothing struct{}
+
+	pageIn struct {
+		After *string `json:"after,omitempty" jsonschema:"next of the page before, to get what follows"`
+		Limit *int    `json:"limit,omitempty" jsonschema:"how many to give at most; 100 when left out"`
+	}
+	rolesIn struct {
+		Circle *string `json:"circle,omitempty" jsonschema:"ID of a circle: only its own roles, without those of the circles in it"`
+		Mine   *bool   `json:"mine,omitempty" jsonschema:"true: only roles that the person fills; false: only the others"`
+		pageIn
+	}
+	itemsIn struct {
+		Kind     *string `json:"kind" jsonschema:"what to list"`
+		Role     *string `json:"role,omitempty" jsonschema:"ID of a role: only its items"`
+		Circle   *string `json:"circle,omitempty" jsonschema:"ID of a circle: only items of its own roles"`
+		Status   *string `json:"status,omitempty" jsonschema:"only items with this status"`
+		Mine     *bool   `json:"mine,omitempty" jsonschema:"true: only personal items and those of roles that the person fills; false: only the others"`
+		Personal *bool   `json:"personal,omitempty" jsonschema:"true: only personal items; false: only items of roles"`
+		pageIn
+	}
+	itemIn struct {
+		Kind *string `json:"kind"`
+		ID   *string `json:"id" jsonschema:"of the item"`
+	}
+	newItemIn struct {
+		Kind     *string `json:"kind"`
+		Title    *string `json:"title" jsonschema:"in one line"`
+		Body     *string `json:"body,omitempty" jsonschema:"empty when left out"`
+		Status   *string `json:"status,omitempty" jsonschema:"open when left out"`
+		Role     *string `json:"role,omitempty" jsonschema:"ID of the role that the item shall belong to; this or personal is needed"`
+		Personal *bool   `json:"personal,omitempty" jsonschema:"true assigns the item to the person instead of to a role"`
+		Private  *bool   `json:"private,omitempty" jsonschema:"true hides an item of a role from those who fill no role in its circle"`
+	}
+	changeItemIn struct {
+		itemIn
+		api.ItemFields
+		IfMatch *string `json:"if_match,omitempty" jsonschema:"etag of the item as it was read: changes it only if nothing else has meanwhile"`
+	}
+	deleteItemIn struct {
+		itemIn
+		IfMatch *string `json:"if_match,omitempty" jsonschema:"etag of the item as it was read: deletes it only if nothing has changed it meanwhile"`
+	}
+
+	newCircleIn struct {
+		Name   *string `json:"name"`
+		Parent *string `json:"parent,omitempty" jsonschema:"ID of the circle that it shall lie in; at the root when left out"`
+	}
+	newRoleIn struct {
+		Name   *string `json:"name"`
+		Circle *string `json:"circle" jsonschema:"ID of the circle that the role shall live in"`
+	}
+	nameIn struct {
+		Name *string `json:"name"`
+	}
+	idIn struct {
+		ID *string `json:"id"`
+	}
+	changeCircleIn struct {
+		idIn
+		api.CircleFields
+	}
+	changeRoleIn struct {
+		idIn
+		api.RoleFields
+	}
+	fillerIn struct {
+		Role   *string `json:"role" jsonschema:"ID of the role"`
+		Person *string `json:"person" jsonschema:"ID of the member"`
+		Fills  *bool   `json:"fills" jsonschema:"true puts the member into the role, false takes them out"`
+	}
+	adminIn struct {
+		Person *string `json:"person" jsonschema:"ID of the member"`
+		Admin  *bool   `json:"admin" jsonschema:"whether the member shall be an admin"`
+	}
+	personIn struct {
+		Person *string `json:"person" jsonschema:"ID of the member"`
+	}
+)
+
+// What the tools give, where it is not what the API gives.
+type (
+	item struct {
+		api.Item
+		ETag string `json:"etag" jsonschema:"send it as if_match to change the item only if nothing else has"`
+	}
+	gone struct {
+		Deleted string `json:"deleted" jsonschema:"ID of what is not there any more"`
+	}
+)
+
+// effect is what a tool does, and for whom it is listed: a tool that the grant
+// set of a request can never use only leads an assistant astray.
+type effect struct {
+	reads, destroys, repeats bool // as the annotations say it
+	usable                   func(api.Actor) bool
+}
+
+var (
+	reads = effect{reads: true, repeats: true, usable: func(api.Actor) bool { return true }}
+
+	makesItems   = effect{usable: api.Actor.MayChangeSome}
+	changesItems = effect{usable: api.Actor.MayChangeSome, destroys: true, repeats: true}
+
+	administers func(api.Actor) bool = func(a api.Actor) bool { return a.MayAdminister() }
+	makes                            = effect{usable: administers}
+	changes                          = effect{usable: administers, destroys: true, repeats: true}
+)
+
+// listing says of each tool for whom it is listed.
+type listing map[string]func(api.Actor) bool
+
+func (s *Server) addTools(server *sdk.Server) listing {
+	t := toolbox{s, server, listing{}}
+	add(t, reads, "whoami", "Who am I",
+		"The person and the organization that this connection acts for, what the person approved, and the roles that the person fills, each with the access that was given: none, read or change.",
+		func(ctx context.Context, a api.Actor, _ nothing) (api.Me, error) { return s.API.Me(ctx, a) })
+	add(t, reads, "list_people", "List people", "All members of the organization, by ID.",
+		func(ctx context.Context, a api.Actor, in pageIn) (api.Page[api.Person], error) {
+			return paged(in, func(after string, limit int) (api.Page[api.Person], error) { return s.API.People(ctx, a, after, limit) })
+		})
+	add(t, reads, "list_circles", "List circles", "All circles of the organization, by ID, each with the circle that it lies in.",
+		func(ctx context.Context, a api.Actor, in pageIn) (api.Page[api.Circle], error) {
+			return paged(in, func(after string, limit int) (api.Page[api.Circle], error) {
+				return s.API.Circles(ctx, a, after, limit)
+			})
+		})
+	add(t, reads, "list_roles", "List roles",
+		"Roles of the organization by ID, with their circle, who fills them, and what may be done through each: none, read or change.",
+		func(ctx context.Context, a api.Actor, in rolesIn) (api.Page[api.RoleOfAll], error) {
+			return paged(in.pageIn, func(after string, limit int) (api.Page[api.RoleOfAll], error) {
+				return s.API.Roles(ctx, a, api.RoleFilter{Circle: sent(in.Circle), Mine: in.Mine}, after, limit)
+			})
+		})
+	s.addItemTools(t)
+	s.addAdminTools(t)
+	return t.listing
+}
+
+func (s *Server) addItemTools(t toolbox) {
+	add(t, reads, "list_items", "List tensions, actions, projects or notes",
+		"Items of one kind that may be read, by ID, without their bodies. Filters narrow the list. access says what may be done with each: read or change.",
+		func(ctx context.Context, a api.Actor, in itemsIn) (api.Page[api.ItemHead], error) {
+			f := api.ItemFilter{Role: sent(in.Role), Circle: sent(in.Circle), Status: sent(in.Status), Mine: in.Mine, Personal: in.Personal}
+			return paged(in.pageIn, func(after string, limit int) (api.Page[api.ItemHead], error) {
+				return s.API.Items(ctx, a, *in.Kind, f, after, limit)
+			})
+		})
+	add(t, reads, "read_item", "Read a tension, action, project or note", "One item with its body.",
+		func(ctx context.Context, a api.Actor, in itemIn) (item, error) {
+			return tagged(s.API.Item(ctx, a, *in.Kind, *in.ID))
+		})
+	add(t, makesItems, "create_item", "Create a tension, action, project or note",
+		"Makes an item of a role that may be changed (role), or a personal item of the person (personal: true).",
+		func(ctx context.Context, a api.Actor, in newItemIn) (item, error) {
+			f := api.ItemFields{Title: in.Title, Body: in.Body, Status: in.Status, Role: in.Role, Personal: in.Personal, Private: in.Private}
+			return tagged(s.API.AddItem(ctx, a, *in.Kind, f))
+		})
+	add(t, changesItems, "change_item", "Change or move a tension, action, project or note",
+		"Changes those members of an item that are sent, and leaves the others. role moves it to another role, personal: true to the person; both the old and the new place must be changeable.",
+		func(ctx context.Context, a api.Actor, in changeItemIn) (item, error) {
+			return tagged(s.API.ChangeItem(ctx, a, *in.Kind, *in.ID, in.ItemFields, api.IfMatch(sent(in.IfMatch))))
+		})
+	add(t, changesItems, "delete_item", "Delete a tension, action, project or note", "Deletes an item for good.",
+		func(ctx context.Context, a api.Actor, in deleteItemIn) (gone, error) {
+			return gone{*in.ID}, s.API.DeleteItem(ctx, a, *in.Kind, *in.ID, api.IfMatch(sent(in.IfMatch)))
+		})
+}
+
+func (s *Server) addAdminTools(t toolbox) {
+	always := api.Conditions{}
+	add(t, changes, "rename_organization", "Rename the organization", "Gives the organization another name.",
+		func(ctx context.Context, a api.Actor, in nameIn) (api.Named, error) {
+			return s.API.ChangeOrganization(ctx, a, api.OrganizationFields{Name: in.Name}, always)
+		})
+	add(t, makes, "create_circle", "Create a circle", "Makes a circle, in another one (parent) or at the root.",
+		func(ctx context.Context, a api.Actor, in newCircleIn) (api.Circle, error) {
+			return s.API.AddCircle(ctx, a, api.CircleFields(in))
+		})
+	add(t, changes, "change_circle", "Rename or move a circle", "Changes the name of a circle, or the circle that it lies in.",
+		func(ctx context.Context, a api.Actor, in changeCircleIn) (api.Circle, error) {
+			return s.API.ChangeCircle(ctx, a, *in.ID, in.CircleFields, always)
+		})
+	add(t, changes, "delete_circle", "Delete a circle", "Deletes a circle that has no roles and no circles in it.",
+		func(ctx context.Context, a api.Actor, in idIn) (gone, error) {
+			return gone{*in.ID}, s.API.DeleteCircle(ctx, a, *in.ID, always)
+		})
+	add(t, makes, "create_role", "Create a role", "Makes a role in a circle. Nobody fills it yet: see set_filler.",
+		func(ctx context.Context, a api.Actor, in newRoleIn) (api.RoleOfAll, error) {
+			return s.API.AddRole(ctx, a, api.RoleFields(in))
+		})
+	add(t, changes, "change_role", "Rename or move a role", "Changes the name of a role, or its circle. Its items go along, and those private to the circle become private to the new one.",
+		func(ctx context.Context, a api.Actor, in changeRoleIn) (api.RoleOfAll, error) {
+			return s.API.ChangeRole(ctx, a, *in.ID, in.RoleFields, always)
+		})
+	add(t, changes, "delete_role", "Delete a role", "Deletes a role with all its tensions, actions, projects and notes, for good.",
+		func(ctx context.Context, a api.Actor, in idIn) (gone, error) {
+			return gone{*in.ID}, s.API.DeleteRole(ctx, a, *in.ID, always)
+		})
+	add(t, changes, "set_filler", "Put a member into a role, or take them out", "Lets a member fill a role, or fill it no more, and gives the role as it then is.",
+		func(ctx context.Context, a api.Actor, in fillerIn) (api.RoleOfAll, error) {
+			if err := s.API.SetFiller(ctx, a, *in.Role, *in.Person, *in.Fills, always); err != nil {
+				return api.RoleOfAll{}, err
+			}
+			return s.API.Role(ctx, a, *in.Role)
+		})
+	add(t, changes, "set_admin", "Give or take the admin right", "Makes a member an admin of the organization, or an admin no more. The last admin stays one.",
+		func(ctx context.Context, a api.Actor, in adminIn) (api.Person, error) {
+			return s.API.ChangePerson(ctx, a, *in.Person, api.PersonFields{Admin: in.Admin}, always)
+		})
+	add(t, changes, "remove_member", "Remove a member", "Ends a membership, and with it all that the member has approved in this organization.",
+		func(ctx context.Context, a api.Actor, in personIn) (gone, error) {
+			return gone{*in.Person}, s.API.RemovePerson(ctx, a, *in.Person, always)
+		})
+}
+
+func sent(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// paged asks for the page that was meant.
+func paged[T any](in pageIn, ask func(after string, limit int) (api.Page[T], error)) (api.Page[T], error) {
+	limit := api.DefaultPage
+	if in.Limit != nil {
+		if err := api.CheckLimit(*in.Limit); err != nil {
+			return api.Page[T]{}, err
+		}
+		limit = *in.Limit
+	}
+	return ask(sent(in.After), limit)
+}
+
+func tagged(i api.Item, err error) (item, error) { return item{i, api.Tag(i)}, err }
+
+// toolbox is where add puts a tool.
+type toolbox struct {
+	s       *Server
+	server  *sdk.Server
+	listing listing
+}
+
+// add adds a tool that answers what ask gives for the actor of its request. It
+// stands in for the SDK's own AddTool, which reads each answer back to hold it
+// to the schema: a call took twice the time by that.
+func add[In, Out any](t toolbox, e effect, name, title, description string, ask func(context.Context, api.Actor, In) (Out, error)) {
+	openWorld := false
+	tool := &sdk.Tool{
+		Name: name, Title: title, Description: description, InputSchema: taken[In](), OutputSchema: schema[Out](),
+		Annotations: &sdk.ToolAnnotations{Title: title, ReadOnlyHint: e.reads, IdempotentHint: e.repeats, DestructiveHint: &e.destroys, OpenWorldHint: &openWorld},
+	}
+	t.listing[name] = e.usable
+	t.server.AddTool(tool, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		var in In
+		if raw := r.Params.Arguments; len(raw) > 0 && !bytes.Equal(raw, []byte("null")) || len(tool.InputSchema.(*jsonschema.Schema).Required) > 0 {
+			if err := api.ReadObject(raw, &in); err != nil {
+				return refusal("arguments: " + err.Error()), nil
+			}
+		}
+		out, err := ask(ctx, api.ActorFrom(ctx), in)
+		if err != nil {
+			return refusal(t.s.told(ctx, err)), nil
+		}
+		body, err := json.Marshal(out)
+		if err != nil {
+			return nil, err
+		}
+		return &sdk.CallToolResult{
+			Content:           []sdk.Content{&sdk.TextContent{Text: string(body)}},
+			StructuredContent: json.RawMessage(body),
+		}, nil
+	})
+}
+
+func schema[T any]() *jsonschema.Schema {
+	s, err := jsonschema.For[T](nil)
+	if err != nil {
+		panic(err) // of types that are written here
+	}
+	return notNull(s)
+}
+
+// notNull takes null out of what pointers and lists may be: none is ever null.
+func notNull(s *jsonschema.Schema) *jsonschema.Schema {
+	if s == nil {
+		return nil
+	}
+	if n := len(s.Types); n > 0 {
+		s.Type, s.Types = s.Types[n-1], nil
+	}
+	for _, p := range s.Properties {
+		notNull(p)
+	}
+	notNull(s.Items)
+	return s
+}
+
+// taken is the schema of what a tool takes, with the bounds that are checked.
+func taken[T any]() *jsonschema.Schema {
+	s := schema[T]()
+	for name, p := range s.Properties {
+		switch name {
+		case "kind":
+			p.Enum = anys(store.ItemKinds)
+		case "status":
+			p.Enum = anys(api.Statuses)
+		case "title":
+			p.MinLength, p.MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(api.MaxTitle)
+		case "body":
+			p.MaxLength = jsonschema.Ptr(api.MaxBody)
+		case "name":
+			p.MinLength, p.MaxLength = jsonschema.Ptr(1), jsonschema.Ptr(api.MaxName)
+		case "limit":
+			p.Minimum, p.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(api.MaxPage))
+		}
+	}
+	return s
+}
+
+func anys(words []string) []any {
+	all := make([]any, len(words))
+	for i, w := range words {
+		all[i] = w
+	}
+	return all
+}
+
+// only leaves out of the list what the actor can never use. Whoever calls such
+// a tool all the same gets the reason.
+func only(l listing) sdk.Middleware {
+	return func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			result, err := next(ctx, method, r)
+			if list, ok := result.(*sdk.ListToolsResult); ok && err == nil {
+				a := api.ActorFrom(ctx)
+				list.Tools = slices.DeleteFunc(list.Tools, func(t *sdk.Tool) bool { return !l[t.Name](a) })
+			}
+			return result, err
+		}
+	}
+}
