@@ -4,27 +4,44 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 )
 
-// ballast is never touched, so it takes no memory but counts as heap: the
-// collector waits until that much more was allocated than it would. With a
-// small database it would otherwise run some twenty times a second under load
-// and take a sixth of the time that a request takes.
-var ballast []byte
-
-// A heap that is large because of its approvals grows to less in exchange,
-// before it is collected: gcPercent is below the runtime's 100.
+// The collector runs when the heap has grown by half, but not before it has
+// leastHeap: with a small database it would otherwise run some twenty times a
+// second under load and take a sixth of the time that a request takes, and
+// with a large one the runtime's own 100 percent would double its memory.
 const (
-	ballastBytes = 32 << 20
-	gcPercent    = 75
+	gcPercent = 50
+	leastHeap = 24 << 20 // bytes
 )
 
 // tuneMemory sets the collector up for a server, unless whoever starts it has
 // said how (GOGC).
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
-		ballast = make([]byte, ballastBytes)
-		runtime.KeepAlive(ballast)
-		debug.SetGCPercent(gcPercent)
+		afterCollection()
 	}
+}
+
+// afterCollection sets the percentage by what the last collection has left,
+// and comes back after the next: a finalizer runs once for each.
+func afterCollection() {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	debug.SetGCPercent(percentFor(live[0].Value.Uint64()))
+	runtime.SetFinalizer(new(collected), func(*collected) { afterCollection() })
+}
+
+// collected is garbage at once. It is larger than what the runtime packs into
+// one block with others, whose finalizers may wait for them.
+type collected [64]byte
+
+// percentFor gives how much a heap of this many bytes may grow, in percent.
+// The runtime itself lets a heap grow to the percentage of 4 MB at least.
+func percentFor(live uint64) int {
+	if live < 4<<20 {
+		return leastHeap * 100 / (4 << 20)
+	}
+	return max(gcPercent, int(leastHeap*100/live)-100)
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"testing"
+)
+
+// A small heap may grow to leastHeap before it is collected, a large one by
+// half; in between the bound is the larger of the two.
+func TestPercentFor(t *testing.T) {
+	const mb = 1 << 20
+	for _, tt := range []struct {
+		live uint64
+		want uint64 // heap at the next collection
+	}{
+		{0, leastHeap}, {3 * mb, leastHeap}, {4 * mb, leastHeap}, {12 * mb, leastHeap}, {16 * mb, leastHeap},
+		{20 * mb, 30 * mb}, {400 * mb, 600 * mb},
+	} {
+		p := uint64(percentFor(tt.live))
+		goal := max(tt.live*(100+p)/100, 4*mb*p/100) // as the runtime reckons
+		if goal < tt.want*98/100 || goal > tt.want*102/100 {
+			t.Errorf("live %d MB: collected at %d MB, want %d", tt.live/mb, goal/mb, tt.want/mb)
+		}
+	}
+}
+
+// What afterCollection has set up goes on by itself after each collection.
+func TestTuningGoesOn(t *testing.T) {
+	percent := func() uint64 {
+		s := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(s)
+		return s[0].Value.Uint64()
+	}
+	t.Setenv("GOGC", "")
+	tuneMemory()
+	kept := make([]byte, 400<<20)
+	for range 100 {
+		if runtime.GC(); percent() == gcPercent {
+			break
+		}
+	}
+	if got := percent(); got != gcPercent {
+		t.Errorf("with a large heap: %d percent, want %d", got, gcPercent)
+	}
+	runtime.KeepAlive(kept)
+}
