@@ -27,12 +27,13 @@ type choices struct {
 	bulk         string // the button that sets all roles of a circle: <circle ID>:<none, read or change>
 	circle       string // whose roles were all set by it
 	hint         string // organization whose roles are to be shown
+	preview      bool   // the button that asks what the choice allows
 }
 
 func readChoices(form url.Values) choices {
 	c := choices{
 		sent: true, organization: one(form, "organization"), grant: one(form, "grant"),
-		bulk: one(form, "bulk"), roles: map[string]string{}, personal: one(form, "personal") == "1", replace: one(form, "replace") == "1",
+		bulk: one(form, "bulk"), preview: one(form, "action") == "preview", roles: map[string]string{}, personal: one(form, "personal") == "1", replace: one(form, "replace") == "1",
 	}
 	for name := range form {
 		if role, ok := strings.CutPrefix(name, "role:"); ok {
@@ -116,17 +117,25 @@ type consentPage struct {
 	Reused     *moment // when an old key of this client came back
 	Replace    bool
 
+	Old         bool // asks again because it was open for long
+	OtherPerson bool // asks again because it was made for another account
+	NotListed   []string
+	chooser
+}
+
+// A chooser is the part of a form in which a grant set is chosen: that of the
+// consent page and of the page that edits an approval.
+type chooser struct {
 	Request       string // sealed
 	Faults        []shownFault
-	Old           bool // asks again because it was open for long
-	OtherPerson   bool // asks again because it was made for another account
 	Organizations []offered
-	NotListed     []string
+	Fixed         bool   // there is one organization, and no other can be chosen
 	Grant         string // chosen
 	Personal      bool
 	Admin         bool     // some organization could be given as a whole
 	AdminClass    string   // shows that option while such an organization is chosen
 	AdminNames    []string // of those organizations
+	Preview       preview
 }
 
 type usedBy struct {
@@ -155,17 +164,20 @@ type offered struct {
 	Class    string // shows this organization's roles while it is chosen
 	Groups   []group
 	Show     string // path that shows its roles, when they are not in the page
+	Sums     sums   // for the script
 }
 
 type group struct {
 	ID, Name string
 	Open     bool
 	Chosen   int
+	Private  int // items that any of its roles opens
 	Roles    []shownRole
 }
 
 type shownRole struct {
 	ID, Name, Access string
+	Items            [2]int // open and private ones that may be changed through it
 }
 
 // What a page shows at once (ux 5.3).
@@ -186,30 +198,36 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 	if len(open) == 0 {
 		return s.showNowhere(v, c, p, offers, how)
 	}
+	items, err := s.itemsOf(v, open)
+	if err != nil {
+		return err
+	}
 	chosen.setAll(open)
 	title := "Connect an app"
 	if len(how.faults) > 0 {
 		title = "Error: " + title
 	}
 	view := &consentPage{
-		frame: s.frame(v, title), App: newApp(c, p.RedirectURI), Request: s.sealPage(p),
-		Old: how.old, OtherPerson: how.otherPerson,
-		Grant: chosen.grant, Personal: chosen.personal, Replace: chosen.replace,
+		frame: s.frame(v, title), App: newApp(c, p.RedirectURI),
+		Old: how.old, OtherPerson: how.otherPerson, NotListed: notListed(offers), Replace: chosen.replace,
+		chooser: chooser{Request: s.sealPage(p), Grant: chosen.grant, Personal: chosen.personal},
 	}
 	view.Slim, view.Script, view.Packed = false, true, true
 	if !chosen.sent {
 		view.Grant = string(grantset.Roles)
 	}
-	view.offer(open, offers, chosen, p)
+	view.offer(open, chosen, items, p.path())
 	view.say(how.faults, offers, chosen)
+	view.Preview = newPreview(chosen, open, items)
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
 	}
 	return s.show(v, how.status, consentTemplate, view)
 }
 
-// offer lists where and what the person may give away.
-func (view *consentPage) offer(open, all []grantset.Offer, chosen choices, p page) {
+// offer lists where and what the person may give away. path leads to the same
+// page.
+func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[string][]store.ItemCount, path string) {
 	total := 0
 	for _, o := range open {
 		total += len(o.Member.Roles())
@@ -224,7 +242,7 @@ func (view *consentPage) offer(open, all []grantset.Offer, chosen choices, p pag
 	var admins []string
 	for i, o := range open {
 		one := offered{N: i + 1, ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin,
-			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == shown}
+			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == shown, Sums: newSums(o, items[o.Organization.ID])}
 		if one.N <= numbered {
 			one.Class = "only org-" + strconv.Itoa(one.N)
 		}
@@ -233,9 +251,9 @@ func (view *consentPage) offer(open, all []grantset.Offer, chosen choices, p pag
 			view.AdminNames = append(view.AdminNames, one.Name)
 		}
 		if total > allRoles && !one.Chosen {
-			one.Show = withQuery(p.path(), "organization", one.ID)
+			one.Show = withQuery(path, "organization", one.ID)
 		} else {
-			one.Groups = groups(o.Groups, chosen, total)
+			one.Groups = groups(o.Groups, chosen, one.Sums, total)
 		}
 		view.Organizations = append(view.Organizations, one)
 	}
@@ -243,17 +261,22 @@ func (view *consentPage) offer(open, all []grantset.Offer, chosen choices, p pag
 	if !slices.Contains(admins, "") { // else it could not be told when to show it
 		view.AdminClass = strings.Join(admins, " ")
 	}
-	for _, o := range all {
-		if !o.Eligible() {
-			view.NotListed = append(view.NotListed, o.Organization.Name)
-		}
-	}
 }
 
-func groups(from []grantset.Group, chosen choices, total int) []group {
+// notListed names the organizations where nothing can be approved.
+func notListed(offers []grantset.Offer) (names []string) {
+	for _, o := range offers {
+		if !o.Eligible() {
+			names = append(names, o.Organization.Name)
+		}
+	}
+	return names
+}
+
+func groups(from []grantset.Group, chosen choices, s sums, total int) []group {
 	var out []group
 	for i, g := range from {
-		one := group{ID: g.Circle.ID, Name: g.Circle.Name}
+		one := group{ID: g.Circle.ID, Name: g.Circle.Name, Private: s.circles[g.Circle.ID]}
 		one.Open = i == 0 && total <= openRoles || g.Circle.ID == chosen.circle
 		for _, r := range g.Roles {
 			access := chosen.roles[r.ID]
@@ -263,15 +286,18 @@ func groups(from []grantset.Group, chosen choices, total int) []group {
 			if access != "none" {
 				one.Chosen++
 			}
-			one.Roles = append(one.Roles, shownRole{r.ID, r.Name, access})
+			one.Roles = append(one.Roles, shownRole{r.ID, r.Name, access, s.roles[r.ID]})
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
+// impossible is said of a choice that is not, or no longer, this person's.
+const impossible = "That choice is no longer possible. Please choose again."
+
 // say puts the faults into the person's words (ux 5.4).
-func (view *consentPage) say(faults []grantset.Fault, offers []grantset.Offer, chosen choices) {
+func (view *chooser) say(faults []grantset.Fault, offers []grantset.Offer, chosen choices) {
 	for _, f := range faults {
 		var said shownFault
 		switch f {
@@ -284,14 +310,14 @@ func (view *consentPage) say(faults []grantset.Fault, offers []grantset.Offer, c
 		case grantset.NothingPicked:
 			said = shownFault{Group: "roles", Text: "Choose at least one role, or your personal items."}
 		default:
-			said = shownFault{Group: "grant", Text: "That choice is no longer possible. Please choose again."}
+			said = shownFault{Group: "grant", Text: impossible}
 		}
 		view.Faults = append(view.Faults, said)
 	}
 }
 
 // Fault gives the fault that stands next to a fieldset.
-func (view *consentPage) Fault(group string) *shownFault {
+func (view *chooser) Fault(group string) *shownFault {
 	for i := range view.Faults {
 		if view.Faults[i].Group == group {
 			return &view.Faults[i]
@@ -301,12 +327,7 @@ func (view *consentPage) Fault(group string) *shownFault {
 }
 
 func nameOf(offers []grantset.Offer, organization string) string {
-	for _, o := range offers {
-		if o.Organization.ID == organization {
-			return o.Organization.Name
-		}
-	}
-	return ""
+	return offerOf(offers, organization).Organization.Name
 }
 
 // facts tells what is known of the client: since when, who uses it, and this

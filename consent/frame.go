@@ -58,7 +58,7 @@ func (f *frame) Host() string {
 
 var (
 	frameTemplate   = parse("frame.html")
-	consentTemplate = parsePage("consent.html")
+	consentTemplate = parsePage("consent.html", "choices.html")
 	faultTemplate   = parsePage("fault.html")
 	nowhereTemplate = parsePage("nowhere.html")
 	refusedTemplate = parsePage("refused.html")
@@ -76,8 +76,12 @@ func parse(file string) *template.Template {
 	}).ParseFS(templateFiles, "templates/"+file))
 }
 
-func parsePage(file string) *template.Template {
-	return template.Must(template.Must(frameTemplate.Clone()).ParseFS(templateFiles, "templates/"+file))
+func parsePage(files ...string) *template.Template {
+	t := template.Must(frameTemplate.Clone())
+	for _, file := range files {
+		template.Must(t.ParseFS(templateFiles, "templates/"+file))
+	}
+	return t
 }
 
 // Page answers with a page in the look of this door. content is executed with

@@ -269,7 +269,7 @@ func TestFormContract(t *testing.T) {
 		roles("archive-keeper", "reviewer"),
 		bulk("n:anchor"), roles("circle-rep-product", "facilitator", "treasurer"), roles("buddy", "workspace-host"),
 		bulk("n:product"), roles("api-documentation", "customer-interviews", "release-captain", "roadmap-steward"),
-		[]string{"personal checkbox 1", "decision  approve", "decision  cancel formnovalidate"})
+		[]string{"personal checkbox 1", "action  preview formnovalidate", "decision  approve", "decision  cancel formnovalidate"})
 	if !slices.Equal(fields, want) {
 		t.Errorf("fields\n%s\nwant\n%s", strings.Join(fields, "\n"), strings.Join(want, "\n"))
 	}

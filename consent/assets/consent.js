@@ -1,5 +1,5 @@
-// What the consent page can do without: find a role, count what is chosen, and
-// not send a form twice. Nothing can be approved here that the server would not.
+// What the pages can do without: find a role, count what is chosen, and not
+// send a form twice. The server decides by itself.
 (() => {
 	"use strict";
 	const form = document.getElementById("consent");
@@ -7,19 +7,44 @@
 	const say = form.dataset;
 	const byId = id => document.getElementById(id);
 	const all = (within, selector) => [...within.querySelectorAll(selector)];
-	const seen = e => e.getClientRects().length > 0;
-	const block = () => all(form, ".block").find(seen);
+	const value = name => new FormData(form).get(name);
+	const block = () => all(form, ".block").find(e => e.dataset.of === value("organization"));
 
+	// What is chosen and what that allows: it adds up the server's numbers.
 	const count = () => {
-		const shown = block();
-		if (!shown) { byId("chosen").textContent = ""; return; }
-		const picked = access => all(shown, "input[value=" + access + "]:checked").length;
-		byId("chosen").textContent = say.chosen.replace("{a}", picked("change"))
-			.replace("{b}", picked("read")).replace("{n}", all(shown, ".role").length);
-		for (const circle of all(shown, ".circle")) {
-			const n = all(circle, "input:checked:not([value=none])").length;
-			circle.querySelector(".some").textContent = n ? say.some.replace("{n}", n) : "";
+		const shown = block(), lines = all(form, "[data-say]");
+		let text = "", data = [];
+		if (shown) {
+			let [open, other, own] = shown.dataset.roles.split(","), change = 0, roles = 0, closed = 0, circles = 0, acts = 0, reads = 0;
+			for (const circle of all(shown, ".circle")) {
+				const picked = all(circle, "input:checked:not([value=none])"), n = picked.length;
+				let left = n && +circle.dataset.private;
+				circle.querySelector(".some").textContent = n ? say.some.replace("{n}", n) : "";
+				other -= left;
+				for (const input of picked) {
+					if (input.value === "read") { reads++; continue; }
+					const [a, b] = input.closest(".role").dataset.items.split(" ");
+					acts++;
+					change += +a + +b;
+					roles += a + b > 0;
+					open -= a;
+					left -= b;
+				}
+				closed += left;
+				circles += left > 0;
+			}
+			const grant = value("grant"), mine = value("personal");
+			text = say.chosen.replace("{a}", acts).replace("{b}", reads).replace("{n}", all(shown, ".role").length);
+			data = grant === "roles" ? [change, roles, closed, circles, open, mine && own, mine ? "" : own, other]
+				: (shown.dataset[grant] || "").split(",");
 		}
+		byId("chosen").textContent = text;
+		for (const line of lines) {
+			const forms = line.dataset.say.split("|"), n = data.shift(), m = forms[3] && data.shift();
+			line.textContent = /\d/.test(n) ? forms[n < 2 ? n : m == 1 ? 2 : forms.length - 1].replace("{n}", n).replace("{m}", m) : "";
+			line.closest("div").hidden = !line.parentNode.textContent;
+		}
+		byId("allows").hidden = !lines[0].textContent;
 	};
 
 	const search = () => {
@@ -74,5 +99,6 @@
 	addEventListener("pageshow", () => { sent = false; count(); });
 
 	byId("finder").hidden = false;
+	byId("ask").hidden = true;
 	count();
 })();

@@ -1,0 +1,423 @@
+package consent
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// put adds n items that stand alike.
+func (s *site) put(n int, i org.Item) {
+	s.t.Helper()
+	items := make([]store.Item, n)
+	for at := range items {
+		items[at] = store.Item{Item: i, Kind: store.ItemKinds[at%len(store.ItemKinds)], Title: "x", Status: "open"}
+		items[at].ID = newCookie()
+	}
+	s.do(s.Store.AddDirectory(context.Background(), store.Directory{Items: items}, store.Act{Actor: "system"}))
+}
+
+// items furnishes the organization nordlys: Ada, an admin there, sees all but
+// what is Tor's own.
+func (s *site) items() {
+	s.t.Helper()
+	of := func(role string, private bool) org.Item {
+		return org.Item{Organization: "nordlys", Role: role, Private: private}
+	}
+	s.put(9, of("treasurer", false))
+	s.put(3, of("treasurer", true))
+	s.put(4, of("facilitator", true))
+	s.put(5, of("secretary", true)) // in the circle of both, and Tor's
+	s.put(31, of("secretary", false))
+	s.put(1, of("buddy", false))
+	s.put(12, of("roadmap-steward", false))
+	s.put(2, of("release-captain", true))
+	s.put(1, of("workspace-host", true))
+	s.put(5, org.Item{Organization: "nordlys", Person: "ada"})
+	s.put(1, org.Item{Organization: "nordlys", Person: "tor"})
+	s.put(1, org.Item{Organization: "fjell", Role: "reviewer"})
+}
+
+// allows gives what the preview of a page says, line by line, or nothing where
+// none is shown.
+func (p *shown) allows() (lines []string) {
+	p.t.Helper()
+	for _, dl := range p.all(atom.Dl) {
+		if attr(dl, "id") != "allows" || has(dl, "hidden") {
+			continue
+		}
+		var label string
+		for n := range dl.Descendants() {
+			switch {
+			case n.DataAtom == atom.Dt:
+				label = textOf(n)
+			case n.DataAtom == atom.Span && textOf(n) != "":
+				if row := n.Parent.Parent; has(row, "hidden") {
+					p.t.Errorf("%q stands in a row that is hidden", textOf(n))
+				}
+				lines = append(lines, label+": "+textOf(n))
+			}
+		}
+	}
+	return lines
+}
+
+func textOf(n *html.Node) string {
+	var b strings.Builder
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode {
+			b.WriteString(d.Data)
+		}
+	}
+	return b.String()
+}
+
+// What each choice allows, in words: the button needs no script.
+func TestPreview(t *testing.T) {
+	s := newSite(t)
+	s.items()
+	tests := []struct {
+		name, person string
+		choice       []string
+		want         []string
+	}{
+		{"no role", "ada", []string{"organization", "nordlys", "grant", "roles"},
+			[]string{"Change: Nothing", "Read only: 53 items that every member can see", "Personal items: Not included: 5 items", "Not at all: 15 other items that you can see"}},
+		{"one role to change", "ada", []string{"organization", "nordlys", "grant", "roles", "role:treasurer", "change"},
+			[]string{"Change: 12 items of 1 role", "Read only: 9 private items of 1 circle", "Read only: 44 items that every member can see",
+				"Personal items: Not included: 5 items", "Not at all: 3 other items that you can see"}},
+		{"a role without items", "ada", []string{"organization", "nordlys", "grant", "roles", "role:circle-rep-product", "change"},
+			[]string{"Change: Nothing", "Read only: 12 private items of 1 circle", "Read only: 53 items that every member can see",
+				"Personal items: Not included: 5 items", "Not at all: 3 other items that you can see"}},
+		{"roles to read and to change, and personal items", "ada", []string{"organization", "nordlys", "grant", "roles", "role:treasurer", "change",
+			"role:facilitator", "change", "role:buddy", "read", "role:roadmap-steward", "read", "personal", "1"},
+			[]string{"Change: 16 items of 2 roles", "Read only: 8 private items of 3 circles", "Read only: 44 items that every member can see",
+				"Personal items: Read and change 5 items"}},
+		{"one item", "ada", []string{"organization", "nordlys", "grant", "roles", "role:buddy", "change"},
+			[]string{"Change: 1 item of 1 role", "Read only: 1 private item of 1 circle", "Read only: 52 items that every member can see",
+				"Personal items: Not included: 5 items", "Not at all: 14 other items that you can see"}},
+		{"everything of an admin", "ada", []string{"organization", "nordlys", "grant", "everything"},
+			[]string{"Change: 68 items of 7 roles", "Personal items: Read and change 5 items", "Administer: Circles, roles and members"}},
+		{"the whole organization", "ada", []string{"organization", "nordlys", "grant", "organization"},
+			[]string{"Change: 68 items of 7 roles", "Personal items: Not included: 5 items", "Administer: Circles, roles and members"}},
+		{"one item of every member, and none personal", "ada", []string{"organization", "fjell", "grant", "roles", "personal", "1"},
+			[]string{"Change: Nothing", "Read only: 1 item that every member can see", "Personal items: Read and change; there are none now"}},
+		{"everything of a member, who is not told of private items elsewhere", "tor", []string{"organization", "nordlys", "grant", "everything"},
+			[]string{"Change: 36 items of 1 role", "Read only: 7 private items of 1 circle", "Read only: 22 items that every member can see",
+				"Personal items: Read and change 1 item"}},
+		{"no role of a member", "tor", []string{"organization", "nordlys", "grant", "roles"},
+			[]string{"Change: Nothing", "Read only: 53 items that every member can see", "Personal items: Not included: 1 item", "Not at all: 12 other items that you can see"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := s.signedIn(tt.person).get(authorize()).press("/oauth/authorize", append(tt.choice, "action", "preview")...).want(200)
+			if got := p.allows(); !slices.Equal(got, tt.want) {
+				t.Errorf("allows\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+			form := p.fill("/oauth/authorize")
+			for i := 0; i < len(tt.choice); i += 2 {
+				if form.Get(tt.choice[i]) != tt.choice[i+1] {
+					t.Errorf("%s is not kept", tt.choice[i])
+				}
+			}
+			if at := p.focus(); !strings.Contains(renderText(at), `id="allows"`) || attr(at, "role") != "status" {
+				t.Error("the preview does not take the focus")
+			}
+			// It is there with every other answer, and takes no focus.
+			again := p.press("/oauth/authorize", "action", "review").want(200)
+			if !slices.Equal(again.allows(), tt.want) || again.focus() != nil {
+				t.Errorf("after Review: %q", again.allows())
+			}
+		})
+	}
+	s.nothing("ada")
+}
+
+// focus is the element that takes the focus.
+func (p *shown) focus() *html.Node {
+	for n := range p.doc.Descendants() {
+		if has(n, "autofocus") {
+			return n
+		}
+	}
+	return nil
+}
+
+// Where there is nothing to count, the page says what is missing.
+func TestPreviewOfNoChoice(t *testing.T) {
+	s := newSite(t)
+	s.items()
+	ada := s.signedIn("ada")
+	if p := ada.get(authorize()); p.allows() != nil || strings.Contains(p.text(), "Choose an organization, and") {
+		t.Errorf("at first: %q", p.allows())
+	}
+	for _, tt := range []struct {
+		choice []string
+		says   string
+	}{
+		{nil, "Choose an organization, and what the app may do there."},
+		{[]string{"organization", "nordlys", "grant", ""}, "Choose an organization, and what the app may do there."},
+		{[]string{"organization", "havn"}, "That choice is no longer possible. Please choose again."},
+		{[]string{"organization", "nowhere"}, "That choice is no longer possible. Please choose again."},
+		{[]string{"organization", "fjell", "grant", "organization"}, "That choice is no longer possible. Please choose again."},
+		{[]string{"organization", "nordlys", "role:secretary", "read"}, "That choice is no longer possible. Please choose again."},
+	} {
+		p := ada.get(authorize()).press("/oauth/authorize", append(tt.choice, "action", "preview", "decision", "approve")...).want(200).says(tt.says)
+		if p.allows() != nil || !strings.Contains(renderText(p.focus()), tt.says) {
+			t.Errorf("%v: %q", tt.choice, p.allows())
+		}
+		if p := p.press("/oauth/authorize", "action", "review"); strings.Contains(p.text(), tt.says) {
+			t.Errorf("%v: said to somebody who did not ask", tt.choice)
+		}
+	}
+	s.nothing("ada")
+}
+
+// Every POST counts, a preview too (decision L1).
+func TestPreviewsAreCounted(t *testing.T) {
+	s := newSite(t)
+	p := s.signedIn("ada").get(authorize())
+	form := p.fill("/oauth/authorize")
+	form.Set("action", "preview")
+	for range 149 {
+		p.b.post("/oauth/authorize", form).want(200)
+	}
+	p.b.post("/oauth/authorize", form).want(429)
+}
+
+func TestSay(t *testing.T) {
+	const two, three = "none|1 of 1|{n} of 1|{n} of {m}", "none|one|{n}"
+	for _, tt := range []struct {
+		forms   string
+		numbers []int
+		want    string
+	}{
+		{two, []int{0, 0}, "none"}, {two, []int{1, 1}, "1 of 1"}, {two, []int{7, 1}, "7 of 1"}, {two, []int{7, 2}, "7 of 2"},
+		{three, []int{0}, "none"}, {three, []int{1}, "one"}, {three, []int{2}, "2"}, {two, nil, ""}, {"|some", []int{1}, "some"}, {"|some", []int{0}, ""},
+	} {
+		if got := say(tt.forms, tt.numbers); got != tt.want {
+			t.Errorf("say(%q, %d) = %q, want %q", tt.forms, tt.numbers, got, tt.want)
+		}
+	}
+}
+
+// town is a random organization, in which anybody may be anything.
+func town(r *rand.Rand, id string) store.Directory {
+	d := store.Directory{Organizations: []org.Organization{{ID: id, Name: id, AIIntegration: true}}}
+	for p := range 4 {
+		person := id + "-p" + strconv.Itoa(p)
+		d.People = append(d.People, store.DirectoryPerson{Person: org.Person{ID: person, Email: person + "@town.example", Name: person, Active: true}})
+		d.Members = append(d.Members, store.DirectoryMember{Person: person, Organization: id, Admin: r.IntN(3) == 0})
+	}
+	item := func(i org.Item) {
+		for range 1 + r.IntN(3) {
+			i.Organization, i.ID = id, newCookie()
+			d.Items = append(d.Items, store.Item{Item: i, Kind: store.ItemKinds[r.IntN(4)], Title: "x", Status: "open"})
+		}
+	}
+	for c := range 1 + r.IntN(4) {
+		circle := id + "-c" + strconv.Itoa(c)
+		d.Circles = append(d.Circles, org.Circle{ID: circle, Organization: id, Name: circle})
+		for n := range r.IntN(5) {
+			role := circle + "-r" + strconv.Itoa(n)
+			d.Roles = append(d.Roles, org.Role{ID: role, Organization: id, Circle: circle, Name: role})
+			for _, m := range d.Members {
+				if r.IntN(3) == 0 {
+					d.Fillers = append(d.Fillers, store.Filler{Role: role, Person: m.Person})
+				}
+			}
+			for _, private := range []bool{false, true} {
+				if r.IntN(3) > 0 {
+					item(org.Item{Role: role, Private: private})
+				}
+			}
+		}
+	}
+	for _, m := range d.Members {
+		if r.IntN(2) == 0 {
+			item(org.Item{Person: m.Person})
+		}
+	}
+	return d
+}
+
+// someSet is a random choice, also of roles that nobody would be offered.
+func someSet(r *rand.Rand, roles []store.RoleRow) grantset.Set {
+	s := grantset.Set{Kind: grantset.Kinds[r.IntN(3)]}
+	if r.IntN(2) == 0 {
+		s.Kind = grantset.Roles
+	}
+	if s.Kind == grantset.Roles {
+		for _, role := range roles { // by ID
+			if r.IntN(2) == 0 {
+				s.Picks = append(s.Picks, grantset.Pick{Role: role.ID, Change: r.IntN(2) == 0})
+			}
+		}
+		s.Personal = r.IntN(2) == 0
+	}
+	return s
+}
+
+// Preview and enforcement agree: for every directory, person and grant set the
+// numbers are those of the decisions, item by item; and what the script adds
+// up is the same.
+func TestPreviewIsWhatIsEnforced(t *testing.T) {
+	s := newSite(t)
+	seed := uint64(time.Now().UnixNano())
+	r := rand.New(rand.NewPCG(seed, 1))
+	ctx := context.Background()
+	for n := range 60 {
+		id := "town" + strconv.Itoa(n)
+		d := town(r, id)
+		s.do(s.Store.AddDirectory(ctx, d, store.Act{Actor: "system"}))
+		counts, err := s.Store.ItemCounts(ctx, id)
+		s.do(err)
+		roles, err := s.Store.Roles(ctx, id)
+		s.do(err)
+		var items []store.Item
+		for _, kind := range store.ItemKinds {
+			more, _, err := s.Store.Items(ctx, store.ItemFilter{Organization: id, Kind: kind, Limit: 1000}, func(org.Item) bool { return true })
+			s.do(err)
+			items = append(items, more...)
+		}
+		if len(items) != len(d.Items) {
+			t.Fatalf("%d items, want %d", len(items), len(d.Items))
+		}
+		for _, p := range d.People {
+			offers, err := s.Store.Offers(ctx, p.ID)
+			s.do(err)
+			for range 20 {
+				set := someSet(r, roles)
+				agree(t, fmt.Sprintf("seed %d: %s: %+v", seed, p.ID, set), offers[0], set, counts, items)
+			}
+		}
+	}
+}
+
+func agree(t *testing.T, what string, offer grantset.Offer, set grantset.Set, counts []store.ItemCount, items []store.Item) {
+	t.Helper()
+	a := set.Narrow(offer.Member)
+	got := allowedBy(a, counts)
+	var change, read, see, own int
+	changed, opened := map[string]bool{}, map[string]bool{}
+	for _, i := range items {
+		if !offer.Member.MayRead(i.Item) {
+			continue
+		}
+		see++
+		switch may := a.MayChange(i.Item); {
+		case i.Person != "" && may:
+			own++
+		case may:
+			change++
+			changed[i.Role] = true
+		case a.MayRead(i.Item):
+			read++
+			if i.Private {
+				opened[i.Circle] = true
+			}
+		}
+	}
+	if got.Change != change || got.Private+got.Open != read || got.Own != own || got.Roles != len(changed) || got.Circles != len(opened) ||
+		got.Other+got.Apart != see-change-read-own || got.Administer != a.MayAdminister() {
+		t.Errorf("%s: %+v; item by item: change %d of %d roles, read only %d, private of %d circles, own %d, see %d",
+			what, got, change, len(changed), read, len(opened), own, see)
+	}
+	if !offer.Allows(set.Kind) {
+		return
+	}
+	if added, want := add(newSums(offer, counts), offer, set), encode(got.numbers()); added != want {
+		t.Errorf("%s: the script adds up %s, want %s", what, added, want)
+	}
+}
+
+// add does what the script does with the numbers in the page.
+func add(s sums, offer grantset.Offer, set grantset.Set) string {
+	switch set.Kind {
+	case grantset.Everything:
+		return s.Everything
+	case grantset.Organization:
+		return s.Organization
+	}
+	var sum allowed
+	fmt.Sscanf(s.Roles, "%d,%d,%d", &sum.Open, &sum.Other, &sum.Apart)
+	if sum.Personal = set.Personal; sum.Personal {
+		sum.Own, sum.Apart = sum.Apart, 0
+	}
+	for _, g := range offer.Groups {
+		left, picked := s.circles[g.Circle.ID], false
+		for _, r := range g.Roles {
+			access, n := set.Access(r.ID), s.roles[r.ID]
+			picked = picked || access != "none"
+			if access == "change" {
+				sum.Change += n[0] + n[1]
+				sum.Open -= n[0]
+				left -= n[1]
+				if n[0]+n[1] > 0 {
+					sum.Roles++
+				}
+			}
+		}
+		if picked {
+			sum.Other -= s.circles[g.Circle.ID]
+			sum.Private += left
+			if left > 0 {
+				sum.Circles++
+			}
+		}
+	}
+	return encode(sum.numbers())
+}
+
+// UX-18: the page of 300 roles, with the preview of them all, is to be made
+// within 50 ms in 19 of 20 cases.
+func BenchmarkConsentPage(b *testing.B) {
+	s := newSite(b)
+	s.many(300)
+	var d store.Directory
+	for i := range 3000 {
+		item := store.Item{Item: org.Item{ID: newCookie(), Organization: "storhavn", Role: "r" + strconv.Itoa(i%300), Private: i%3 == 0},
+			Kind: store.ItemKinds[i%4], Title: "x", Status: "open"}
+		d.Items = append(d.Items, item)
+	}
+	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
+	mei := s.signedIn("mei")
+	form := mei.get(authorize()).fill("/oauth/authorize")
+	form.Set("organization", "storhavn")
+	form.Set("action", "preview")
+	for i := range 300 {
+		form.Set("role:r"+strconv.Itoa(i), "change")
+	}
+	body := form.Encode()
+	var took []time.Duration
+	for b.Loop() {
+		s.address = fmt.Sprintf("198.51.%d.%d", len(took)/100%250, len(took)%100)
+		r := httptest.NewRequest("POST", s.base+"/oauth/authorize", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Accept-Encoding", "gzip")
+		r.Header.Set("Cookie", mei.cookieName("session")+"="+mei.cookies[mei.cookieName("session")])
+		w := httptest.NewRecorder()
+		began := time.Now()
+		s.handler.ServeHTTP(w, r)
+		took = append(took, time.Since(began))
+		if w.Code != http.StatusOK || w.Header().Get("Content-Encoding") != "gzip" {
+			b.Fatal(w.Code, w.Header())
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*95/100])/1e6, "p95-ms")
+}
