@@ -29,9 +29,9 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity"}
 	below     = append([]string{"store", "limit"}, pureRooms...) // below the doors
-	doors     = []string{"oauth", "consent", "api", "mcp", "operator"}
+	doors     = []string{"oauth", "consent", "api", "mcp", "gateway", "operator"}
 )
 
 // rooms lists every folder that may hold Go files. One that is not here fails
@@ -42,12 +42,14 @@ var rooms = map[string]room{
 	"approval":        {pure: true, may: []string{"grantset", "org"}},
 	"token":           {pure: true},
 	"client":          {pure: true},
+	"identity":        {pure: true},
 	"limit":           {may: pureRooms},
 	"store":           {may: pureRooms},
 	"oauth":           {may: below},
 	"consent":         {may: below},
 	"api":             {may: below},
 	"mcp":             {may: append([]string{"api"}, below...)},
+	"gateway":         {may: append([]string{"api"}, below...)},
 	"operator":        {may: below},
 	"cmd/grantkeeper": {may: append(slices.Clone(doors), below...)},
 }
@@ -244,6 +246,7 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"limit on pure rooms", "limit/a.go", imports("limit", ours("org")...), ""},
 		{"a door on store, limit and pure rooms", "oauth/a.go", imports("oauth", ours("store", "limit", "token")...), ""},
 		{"mcp behind api", "mcp/a.go", imports("mcp", ours("api", "store")...), ""},
+		{"gateway behind api", "gateway/a.go", imports("gateway", ours("api", "identity")...), ""},
 		{"the command on everything", "cmd/grantkeeper/main.go", imports("main", ours("oauth", "mcp", "store", "org")...), ""},
 		{"end-to-end tests on everything", "e2e/browser/a_test.go", imports("browser_test", ours("consent", "oauth")...), ""},
 		{"a test of its own room", "client/a_test.go", imports("client_test", ours("client")...), ""},
@@ -270,6 +273,9 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"oauth on consent", "oauth/a.go", imports("oauth", ours("consent")...), "oauth may not import consent"},
 		{"a door's test on another door", "consent/a_test.go", imports("consent_test", ours("oauth")...), "consent may not import oauth"},
 		{"api on mcp", "api/a.go", imports("api", ours("mcp")...), "api may not import mcp"},
+		{"api on gateway", "api/a.go", imports("api", ours("gateway")...), "api may not import gateway"},
+		{"gateway on mcp", "gateway/a.go", imports("gateway", ours("mcp")...), "gateway may not import mcp"},
+		{"identity on org", "identity/a.go", imports("identity", ours("org")...), "identity may not import org"},
 		{"mcp on oauth", "mcp/a.go", imports("mcp", ours("oauth")...), "mcp may not import oauth"},
 		{"operator on api", "operator/a.go", imports("operator", ours("api")...), "operator may not import api"},
 		{"a door on the command", "api/a.go", imports("api", ours("cmd/grantkeeper")...), "api may not import cmd/grantkeeper"},
