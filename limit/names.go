@@ -32,6 +32,9 @@ func newNames(l Limit, room int) *Names {
 	return &Names{c: newCounter(l, room, strings.Clone, crowd)}
 }
 
+// Limit is what every name has that has no override.
+func (w *Names) Limit() Limit { return w.c.limit }
+
 // Allow is as [Addresses.Allow].
 func (w *Names) Allow(name string, now time.Time) (ok bool, retryAfter time.Duration) {
 	return w.AllowUpTo(name, w.c.limit.N, now)

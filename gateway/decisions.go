@@ -1,0 +1,225 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/api"
+)
+
+// maxBody is the greatest body of a question, in bytes (decision L5).
+const maxBody = 64 << 10
+
+// question is the body of POST /v1/decisions: a credential, and what it came
+// with. All members are strings, and none is needed: without a credential the
+// answer says how to refuse.
+type question struct {
+	Token  string // as it stood behind Bearer
+	APIKey string // as it stood in X-Auth-Token
+	Host   string // as asked for; none is the first base URL's
+	Path   string // with or without a query; none is /api/v5
+	Method string // taken, and of no weight: no rule of the guard has one
+}
+
+// decision is the answer.
+type decision struct {
+	Allowed bool `json:"allowed"`
+
+	// Of a request that may pass.
+	Actor *actor `json:"actor,omitempty"`
+	Limit *quota `json:"limit,omitempty"`
+
+	// Of one that may not: what to answer it with.
+	Status          int    `json:"status,omitempty"`
+	Error           string `json:"error,omitempty"`
+	Reason          string `json:"reason,omitempty"` // in words
+	WWWAuthenticate string `json:"www_authenticate,omitempty"`
+	RetryAfter      int    `json:"retry_after,omitempty"` // seconds
+}
+
+// actor is who a request acts for, and how far it may go now (decision P6).
+type actor struct {
+	Person       string `json:"person"`             // ID
+	Organization string `json:"organization"`       // ID
+	Approval     string `json:"approval,omitempty"` // none when an API key was sent
+	Client       string `json:"client,omitempty"`   // client ID; none when an API key was sent
+	Grant        string `json:"grant"`              // what the person chose: roles, everything or organization
+	Admin        bool   `json:"admin"`              // circles, roles, fillers and members may be changed
+	Personal     bool   `json:"personal"`           // the person's own items may be read and changed
+	Roles        []role `json:"roles"`              // filled by the person now, and acted through
+}
+
+type role struct {
+	Role   string `json:"role"`   // ID
+	Access string `json:"access"` // read or change
+}
+
+// quota is the organization's limit, after this request was counted.
+type quota struct {
+	Limit     int `json:"limit"`     // requests in any window
+	Remaining int `json:"remaining"` // of them, now
+	Reset     int `json:"reset"`     // seconds until all are there again if no more come: the window
+}
+
+// decisions answers POST /v1/decisions. A decision, either way, is 200: other
+// statuses are about the question.
+func (s *Server) decisions(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes POST."}).Answer(w)
+		return
+	}
+	if _, ok := s.keyed(w, r, Decisions); !ok {
+		return
+	}
+	q, err := readQuestion(w, r)
+	if err != nil {
+		(&api.Fault{Status: 400, Code: "invalid_request", Description: "The question cannot be read: " + err.Error() + "."}).Answer(w)
+		return
+	}
+	d, refused := s.judge(w.Header().Get("X-Request-Id"), r, q)
+	if refused != nil { // neither yes nor no
+		refused.replay(w)
+		return
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // our own struct
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// judge asks the guard. What it would answer to a request that may not pass
+// becomes the decision, but for faults of this server, which are given back.
+func (s *Server) judge(requestID string, r *http.Request, q question) (decision, *answer) {
+	o, fault := s.request(r.Context(), q.original())
+	if fault != nil {
+		return decision{Status: fault.Status, Error: fault.Code, Reason: fault.Description}, nil
+	}
+	refusal := newAnswer(requestID)
+	a, ok := s.guard(refusal, o)
+	if ok {
+		return s.allowed(a), nil
+	}
+	if refusal.status >= 500 {
+		return decision{}, refusal
+	}
+	var told api.Fault
+	if err := json.Unmarshal(refusal.body.Bytes(), &told); err != nil {
+		panic(err) // api.Fault wrote it
+	}
+	wait, _ := strconv.Atoi(refusal.header.Get("Retry-After")) // 0 is none
+	return decision{
+		Status: refusal.status, Error: told.Code, Reason: told.Error(),
+		WWWAuthenticate: refusal.header.Get("WWW-Authenticate"), RetryAfter: wait,
+	}, nil
+}
+
+func (q question) original() original {
+	o := original{host: q.Host, target: q.Path, header: http.Header{}}
+	if q.Token != "" {
+		o.header["Authorization"] = []string{"Bearer " + q.Token}
+	}
+	if q.APIKey != "" {
+		o.header["X-Auth-Token"] = []string{q.APIKey}
+	}
+	return o
+}
+
+func (s *Server) allowed(a api.Actor) decision {
+	i := identityOf(a)
+	told := &actor{
+		Person: i.Person, Organization: i.Organization, Approval: i.Approval, Client: i.Client, Grant: i.Grant,
+		Admin: i.Admin, Personal: i.Personal, Roles: []role{},
+	}
+	for _, r := range a.Member().Roles() {
+		if access := a.Acts(r.ID); access != "none" {
+			told.Roles = append(told.Roles, role{r.ID, access})
+		}
+	}
+	of, left := s.API.Left(a.Organization)
+	return decision{Allowed: true, Actor: told, Limit: &quota{of.N, left, int(of.Window.Seconds())}}
+}
+
+// readQuestion reads one JSON object of strings, each known and there once, so
+// that no two readers see different credentials in it.
+func readQuestion(w http.ResponseWriter, r *http.Request) (question, error) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return question{}, errors.New("it needs Content-Type: application/json")
+	}
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return question{}, fmt.Errorf("the body is broken off, or has more than %d bytes", maxBody)
+	}
+	return parseQuestion(text)
+}
+
+func parseQuestion(text []byte) (question, error) {
+	broken := errors.New("it is not one JSON object of strings")
+	var q question
+	members := map[string]*string{"token": &q.Token, "api_key": &q.APIKey, "host": &q.Host, "path": &q.Path, "method": &q.Method}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !utf8.Valid(text) {
+		return question{}, broken
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return question{}, broken
+		}
+		at := members[name.(string)]
+		if at == nil {
+			return question{}, errors.New("its members are token, api_key, host, path and method, each once")
+		}
+		delete(members, name.(string))
+		value, err := dec.Token()
+		if text, ok := value.(string); ok && err == nil {
+			*at = text
+		} else if value != nil || err != nil { // null counts as not sent
+			return question{}, broken
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return question{}, broken
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return question{}, broken
+	}
+	return q, nil
+}
+
+// answer is what the guard answers, kept to be told.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func newAnswer(requestID string) *answer {
+	a := &answer{header: http.Header{}}
+	if requestID != "" {
+		a.header.Set("X-Request-Id", requestID)
+	}
+	return a
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) WriteHeader(status int)      { a.status = status }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+
+// replay answers with it.
+func (a *answer) replay(w http.ResponseWriter) {
+	for name, values := range a.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body.Bytes())
+}
