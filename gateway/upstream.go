@@ -1,0 +1,253 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/identity"
+)
+
+// Upstream passes API v5 on to the service that answers it. It belongs behind
+// [api.Server.Guard]. The service is told who calls by signed headers, and sees
+// no credential. Its fields do not change once it answers.
+type Upstream struct {
+	URL     *url.URL                       // scheme and host of the service
+	Key     []byte                         // signs what it is told; at least identity.MinKey bytes
+	API     *api.Server                    // whose guard stands before
+	Base    func(*http.Request) string     // {base} of the host that was asked (decision M1)
+	Address func(*http.Request) netip.Addr // of the client (decision L2)
+	Log     *slog.Logger                   // nil discards
+
+	Wait time.Duration // for the beginning of an answer; 0 is 30 s
+}
+
+// How long what is quick everywhere may take. What lasts is bounded by no
+// total: a stream may be silent for hours.
+const (
+	dialTimeout    = 5 * time.Second
+	waitForAnswer  = 30 * time.Second
+	idleConnection = 90 * time.Second
+)
+
+// pieceTimeout is how long the client may need to take or send one piece.
+// Tests make it short.
+var pieceTimeout = 60 * time.Second
+
+// Handler serves requests that carry an actor.
+func (u *Upstream) Handler() http.Handler {
+	wait := u.Wait
+	if wait == 0 {
+		wait = waitForAnswer
+	}
+	transport := &http.Transport{ // no proxy from the environment: the service is named
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: wait,
+		IdleConnTimeout:       idleConnection,
+		MaxIdleConnsPerHost:   256,
+		DisableCompression:    true, // what the client accepts, the service hears
+		ForceAttemptHTTP2:     true,
+	}
+	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := settle(r.URL.EscapedPath()); !ok {
+			(&api.Fault{Status: 400, Code: "invalid_request", Description: "The path could be read as one under another API."}).Answer(w)
+			return
+		}
+		headers, err := signed(u.Key, u.API, api.ActorFrom(r.Context()))
+		if err != nil {
+			fail(w, r, u.Log, err)
+			return
+		}
+		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
+		proxy := &httputil.ReverseProxy{
+			Transport: transport, FlushInterval: -1, ErrorLog: quiet,
+			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, base, headers, id) },
+			ModifyResponse: func(a *http.Response) error { return u.modify(a, base) },
+			ErrorHandler:   u.failed,
+		}
+		lasting := newLasting(w, r)
+		defer lasting.end()
+		proxy.ServeHTTP(lasting, r)
+	})
+}
+
+// notPassedOn are headers of a request that the service does not get: the
+// credentials and cookies, which are ours, and what some frameworks believe
+// about the address that was asked. Those that begin with a prefix, or have an
+// underscore, which CGI takes for a hyphen, stay out as well.
+var (
+	notPassedOn = []string{"Authorization", "X-Auth-Token", "Cookie", "Forwarded", "X-Real-Ip", "X-Rewrite-Url", "X-Gateway-Key",
+		"X-Request-Id", "Connection", "Upgrade"}
+	prefixesNotPassedOn = []string{identity.Prefix, "X-Forwarded-", "X-Original-"}
+)
+
+func (u *Upstream) rewrite(p *httputil.ProxyRequest, base string, headers map[string]string, id string) {
+	p.SetURL(u.URL)
+	h := p.Out.Header
+	for name := range h {
+		for _, prefix := range prefixesNotPassedOn {
+			if strings.HasPrefix(name, prefix) {
+				delete(h, name)
+			}
+		}
+		if strings.Contains(name, "_") {
+			delete(h, name)
+		}
+	}
+	for _, name := range notPassedOn {
+		delete(h, name)
+	}
+	for name, value := range headers {
+		h.Set(name, value)
+	}
+	scheme, host, _ := strings.Cut(base, "://")
+	h.Set("X-Forwarded-Proto", scheme)
+	h.Set("X-Forwarded-Host", host)
+	if address := u.Address(p.In); address.IsValid() {
+		h.Set("X-Forwarded-For", address.String())
+	}
+	if id != "" {
+		h.Set("X-Request-Id", id)
+	}
+}
+
+// notPassedBack are headers of the service's answer that this server says
+// itself, or that would act on its pages, which have the same host.
+var notPassedBack = []string{"Cache-Control", "Expires", "Pragma", "Strict-Transport-Security", "X-Content-Type-Options", "X-Request-Id",
+	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Alt-Svc"}
+
+func (u *Upstream) modify(a *http.Response, base string) error {
+	if a.StatusCode == http.StatusSwitchingProtocols {
+		return errors.New("the service wants to switch protocols")
+	}
+	for name := range a.Header {
+		if strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, identity.Prefix) {
+			delete(a.Header, name)
+		}
+	}
+	for _, name := range notPassedBack {
+		delete(a.Header, name)
+	}
+	// The service's own address is nobody's business.
+	if to, err := url.Parse(a.Header.Get("Location")); err == nil && strings.EqualFold(to.Host, u.URL.Host) {
+		to.Scheme, to.Host, _ = strings.Cut(base, "://")
+		a.Header.Set("Location", to.String())
+	}
+	return nil
+}
+
+// failed answers for a service that does not: what is wrong is in the log.
+func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, errSlowBody) || r.Context().Err() != nil { // which net/http ends when it can read no more
+		(&api.Fault{Status: 408, Code: "request_timeout", Description: "The body came too slowly."}).Answer(w)
+		return
+	}
+	if u.Log != nil {
+		u.Log.WarnContext(r.Context(), "the service behind does not answer", "request_id", w.Header().Get("X-Request-Id"), "err", err)
+	}
+	f := &api.Fault{Status: 502, Code: "bad_gateway", Description: "The service does not answer now. Try again."}
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		f.Status, f.Code = 504, "gateway_timeout"
+	}
+	f.Answer(w)
+}
+
+// errSlowBody is a client that stopped sending in the middle of its body.
+var errSlowBody = errors.New("the body came too slowly")
+
+// lasting is an answer and a request that may take any time in all, while each
+// piece of them has pieceTimeout. Without it the server's own timeouts, which
+// are meant for short answers, would cut a stream off.
+type lasting struct {
+	http.ResponseWriter
+	control *http.ResponseController
+
+	mu    sync.Mutex
+	ended bool // the connection is another request's now
+}
+
+func newLasting(w http.ResponseWriter, r *http.Request) *lasting {
+	l := &lasting{ResponseWriter: w, control: http.NewResponseController(w)}
+	l.bound(l.control.SetWriteDeadline, 0)
+	if r.Body == nil || r.Body == http.NoBody {
+		l.bound(l.control.SetReadDeadline, 0)
+	} else {
+		r.Body = &lastingBody{ReadCloser: r.Body, l: l}
+	}
+	return l
+}
+
+// bound gives the next piece its time; 0 takes the bound away. Where there is
+// no connection to bound, as in a recorder, nothing needs to be.
+func (l *lasting) bound(deadline func(time.Time) error, d time.Duration) {
+	at := time.Time{}
+	if d != 0 {
+		at = time.Now().Add(d)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		_ = deadline(at)
+	}
+}
+
+func (l *lasting) Write(p []byte) (int, error) {
+	l.bound(l.control.SetWriteDeadline, pieceTimeout)
+	defer l.bound(l.control.SetWriteDeadline, 0)
+	return l.ResponseWriter.Write(p)
+}
+
+// FlushError is for http.ResponseController.
+func (l *lasting) FlushError() error {
+	l.bound(l.control.SetWriteDeadline, pieceTimeout)
+	defer l.bound(l.control.SetWriteDeadline, 0)
+	return l.control.Flush()
+}
+
+// end bounds what net/http still writes after the handler. A transport may
+// read the body even after that.
+func (l *lasting) end() {
+	l.bound(l.control.SetWriteDeadline, pieceTimeout)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+}
+
+// lastingBody is read by the transport to the service. That asks once more
+// after the end, when the answer may have begun and net/http have closed the
+// body: to be told so would look like a broken one, and cut the answer off.
+type lastingBody struct {
+	io.ReadCloser
+	l     *lasting
+	ended bool
+}
+
+func (b *lastingBody) Read(p []byte) (int, error) {
+	if b.ended {
+		return 0, io.EOF
+	}
+	b.l.bound(b.l.control.SetReadDeadline, pieceTimeout)
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, errSlowBody
+	}
+	if err != nil { // at the end; net/http now waits for the client to go
+		b.ended = err == io.EOF
+		b.l.bound(b.l.control.SetReadDeadline, 0)
+	}
+	return n, err
+}

@@ -1,0 +1,412 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/limit"
+)
+
+const upstreamKey = "upstream-key-0123456789abcdef0123456789ab"
+
+// behind starts a service and a server that stands in front of it.
+type behind struct {
+	*house
+	front   *httptest.Server
+	service *httptest.Server
+	served  atomic.Int32 // requests that came to the service
+	log     *lockedBuffer
+	access  string
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// newBehind: change, unless nil, changes the upstream or the front's server.
+func newBehind(t *testing.T, service http.HandlerFunc, change func(*Upstream, *httptest.Server)) *behind {
+	t.Helper()
+	b := &behind{house: newHouse(t), log: &lockedBuffer{}}
+	b.service = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.served.Add(1)
+		service(w, r)
+	}))
+	t.Cleanup(b.service.Close)
+	to, err := url.Parse(b.service.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.api.Base = func(*http.Request) string { return base }
+	u := &Upstream{
+		URL: to, Key: []byte(upstreamKey), API: b.api, Base: func(*http.Request) string { return base },
+		Address: limit.Proxies{}.ClientAddr, Log: slog.New(slog.NewTextHandler(b.log, nil)),
+	}
+	b.front = httptest.NewUnstartedServer(nil)
+	if change != nil {
+		change(u, b.front)
+	}
+	guarded := b.api.Guard(u.Handler())
+	b.front.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Request-Id", "request-1")
+		guarded.ServeHTTP(w, r)
+	})
+	if b.front.EnableHTTP2 {
+		b.front.StartTLS()
+	} else {
+		b.front.Start()
+	}
+	t.Cleanup(b.front.Close)
+	b.access = b.live("ada", selected).access
+	return b
+}
+
+// call sends a request with Ada's token, unless the headers say otherwise.
+func (b *behind) call(method, path string, body io.Reader, headers ...string) *http.Response {
+	b.t.Helper()
+	r, err := http.NewRequest(method, b.front.URL+path, body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+b.access)
+	for i := 0; i < len(headers); i += 2 {
+		if r.Header.Add(headers[i], headers[i+1]); headers[i] == "X-Auth-Token" {
+			r.Header.Del("Authorization")
+		}
+	}
+	c := b.front.Client()
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	a, err := c.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { a.Body.Close() })
+	return a
+}
+
+func text(t testing.TB, a *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// The service gets the request as it came, who it is for, and no credential.
+func TestUpstreamGetsTheRequest(t *testing.T) {
+	var got *http.Request
+	var body string
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		got, body = r, string(text)
+		w.WriteHeader(204)
+	}, nil)
+	a := b.call("PATCH", "/api/v5/notes/a%2Fb%20c?x=1&y=%2e%2e", strings.NewReader(`{"a":1}`),
+		"Content-Type", "application/json", "Accept", "text/x", "X-Idempotency-Key", "k", "Cookie", "session=secret", "X-Real-IP", "1.2.3.4",
+		"X-Grantkeeper-Person", "tor", "X-Grantkeeper-Status", "x", "x_grantkeeper_person", "tor", "X-Forwarded-For", "1.2.3.4", "X-Forwarded-Host", "evil.example",
+		"X-Forwarded-Proto", "ftp", "X-Forwarded-Prefix", "/x", "X-Forwarded-User", "tor", "Forwarded", "for=1.2.3.4", "X-Original-URL", "/admin", "X-Rewrite-URL", "/admin",
+		"X-Gateway-Key", "k", "X-Request-Id", "theirs")
+	if a.StatusCode != 204 {
+		t.Fatalf("%s: %s", a.Status, text(t, a))
+	}
+	if got.Method != "PATCH" || got.RequestURI != "/api/v5/notes/a%2Fb%20c?x=1&y=%2e%2e" || body != `{"a":1}` || got.Host != b.service.Listener.Addr().String() {
+		t.Errorf("%s %s %s %q", got.Method, got.Host, got.RequestURI, body)
+	}
+	who, err := identity.Verify(got.Header, b.now(), []byte(upstreamKey))
+	if err != nil || who.Person != "ada" || who.Client != "client-1" || who.Acts("treasurer") != "change" || who.Acts("secretary") != "read" || who.Acts("host") != "none" || who.Admin || !who.Personal {
+		t.Errorf("told %+v, %v", who, err)
+	}
+	for name, want := range map[string]string{
+		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "app.example", "X-Forwarded-Proto": "https", "X-Request-Id": "request-1",
+		"Content-Type": "application/json", "Accept": "text/x", "X-Idempotency-Key": "k",
+		"Authorization": "", "X-Auth-Token": "", "Cookie": "", "X-Real-Ip": "", "X_grantkeeper_person": "", "X-Forwarded-Prefix": "", "X-Forwarded-User": "", "Forwarded": "",
+		"X-Original-Url": "", "X-Rewrite-Url": "", "X-Gateway-Key": "", "X-Grantkeeper-Status": "",
+	} {
+		if values := got.Header[name]; strings.Join(values, "|") != want {
+			t.Errorf("%s: %q, want %q", name, values, want)
+		}
+	}
+	for name := range got.Header {
+		if strings.Contains(name, "_") {
+			t.Errorf("%s came through", name)
+		}
+	}
+	b.call("GET", "/api/v5/notes", nil, "X-Auth-Token", adaKey)
+	if who, err := identity.Verify(got.Header, b.now(), []byte(upstreamKey)); err != nil || who.Grant != "everything" || who.Client != "" || got.Header.Get("X-Auth-Token") != "" || got.Header.Get("X-Forwarded-For") == "" {
+		t.Errorf("with an API key: %+v, %v, %v", who, err, got.Header)
+	}
+}
+
+// The client gets the service's answer, but for what this server says itself
+// and what would act on its pages.
+func TestUpstreamAnswers(t *testing.T) {
+	big := strings.Repeat("0123456789abcdef", 1<<16)
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		h := w.Header()
+		for name, value := range map[string]string{
+			"Content-Type": "text/x", "Etag": `"1"`, "Retry-After": "7", "Www-Authenticate": "Basic", "Cache-Control": "public, max-age=60", "Expires": "0", "Set-Cookie": "session=x; Path=/",
+			"Access-Control-Allow-Origin": "https://evil.example", "Access-Control-Allow-Credentials": "true", "Strict-Transport-Security": "max-age=0", "X-Request-Id": "theirs",
+			"Clear-Site-Data": `"*"`, "X-Grantkeeper-Person": "tor", "Alt-Svc": `h2="evil.example:443"`,
+		} {
+			h.Set(name, value)
+		}
+		switch r.URL.Path {
+		case "/api/v5/own":
+			h.Set("Location", "http://"+r.Host+"//evil.example/x?y#z")
+		case "/api/v5/else":
+			h.Set("Location", "https://else.example/x")
+		case "/api/v5/relative":
+			h.Set("Location", "/api/v5/x")
+		}
+		w.WriteHeader(418)
+		io.WriteString(w, big)
+	}, nil)
+	for path, location := range map[string]string{
+		"/api/v5/own": base + "//evil.example/x?y#z", "/api/v5/else": "https://else.example/x", "/api/v5/relative": "/api/v5/x", "/api/v5/none": "",
+	} {
+		a := b.call("POST", path, strings.NewReader(big))
+		if a.StatusCode != 418 || text(t, a) != big {
+			t.Errorf("%s", a.Status)
+		}
+		for name, want := range map[string]string{
+			"Content-Type": "text/x", "Etag": `"1"`, "Retry-After": "7", "Www-Authenticate": "Basic", "Cache-Control": "no-store", "Access-Control-Allow-Origin": "*", "X-Request-Id": "request-1",
+			"Expires": "", "Set-Cookie": "", "Access-Control-Allow-Credentials": "", "Strict-Transport-Security": "", "Clear-Site-Data": "", "X-Grantkeeper-Person": "", "Alt-Svc": "",
+			"Location": location,
+		} {
+			if got := strings.Join(a.Header[name], "|"); got != want {
+				t.Errorf("%s: %s: %q, want %q", path, name, got, want)
+			}
+		}
+	}
+}
+
+// What the guard refuses never comes to the service, nor does a path that it
+// could read as one outside API v5.
+func TestUpstreamIsGuarded(t *testing.T) {
+	b := newBehind(t, func(w http.ResponseWriter, _ *http.Request) {}, nil)
+	r, _ := http.NewRequest("GET", b.front.URL+"/api/v5/notes", nil)
+	a, err := b.front.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	if a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") != missing {
+		t.Errorf("%s %v", a.Status, a.Header)
+	}
+	for _, path := range []string{"/api/v5/../v3/x", "/api/v5/%2e%2e/v3/x", "/api/v5/..%2fv3", "/api/v5/..;/v3", "/api/v5/..%5cv3", "/api/v5/%252e%252e/"} {
+		conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", path, b.access)
+		a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		conn.Close()
+		if a.StatusCode != 400 {
+			t.Errorf("%s: %s", path, a.Status)
+		}
+	}
+	preflight, _ := http.NewRequest("OPTIONS", b.front.URL+"/api/v5/notes", nil)
+	preflight.Header.Set("Access-Control-Request-Method", "PUT")
+	if a, err := b.front.Client().Do(preflight); err != nil || a.StatusCode != 204 {
+		t.Errorf("preflight: %v, %v", a, err)
+	}
+	if n := b.served.Load(); n != 0 {
+		t.Errorf("%d requests came to the service", n)
+	}
+}
+
+// A stream comes through piece by piece, and lasts longer than the server's
+// timeouts, over HTTP/1.1 and HTTP/2.
+func TestUpstreamStreams(t *testing.T) {
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(proto, func(t *testing.T) {
+			next, gone := make(chan bool), make(chan bool)
+			b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				for n := 1; ; n++ {
+					fmt.Fprintf(w, "data: %d\n\n", n)
+					http.NewResponseController(w).Flush()
+					select {
+					case <-next:
+					case <-r.Context().Done():
+						close(gone)
+						return
+					}
+				}
+			}, func(_ *Upstream, front *httptest.Server) {
+				front.Config.ReadTimeout, front.Config.WriteTimeout = 60*time.Millisecond, 60*time.Millisecond
+				front.EnableHTTP2 = proto == "HTTP/2.0"
+			})
+			a := b.call("GET", "/api/v5/events", nil, "Accept", "text/event-stream")
+			if a.Proto != proto {
+				t.Fatal(a.Proto)
+			}
+			lines := bufio.NewReader(a.Body)
+			for n := 1; n <= 4; n++ {
+				line, err := lines.ReadString('\n')
+				if err != nil || line != fmt.Sprintf("data: %d\n", n) {
+					t.Fatalf("piece %d: %q, %v", n, line, err)
+				}
+				if _, err := lines.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(100 * time.Millisecond) // silence beyond the timeouts
+				if n < 4 {
+					next <- true
+				}
+			}
+			a.Body.Close() // and its end is felt behind
+			<-gone
+		})
+	}
+}
+
+// An upload may last as well, while its pieces come.
+func TestUpstreamTakesLongUploads(t *testing.T) {
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n, err)
+	}, func(_ *Upstream, front *httptest.Server) {
+		front.Config.ReadTimeout, front.Config.WriteTimeout = 60*time.Millisecond, 60*time.Millisecond
+	})
+	body, pieces := io.Pipe()
+	go func() {
+		for range 4 {
+			pieces.Write(make([]byte, 1000))
+			time.Sleep(40 * time.Millisecond)
+		}
+		pieces.Close()
+	}()
+	if a := b.call("POST", "/api/v5/notes", body); a.StatusCode != 200 || text(t, a) != "4000 <nil>" {
+		t.Errorf("%s", a.Status)
+	}
+}
+
+// What goes wrong behind is told without saying where that is.
+func TestUpstreamFaults(t *testing.T) {
+	old := pieceTimeout
+	t.Cleanup(func() { pieceTimeout = old })
+	silent := make(chan bool)
+	t.Cleanup(func() { close(silent) })
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.Close()
+	to := func(address string) func(*Upstream, *httptest.Server) {
+		return func(u *Upstream, _ *httptest.Server) { u.URL = &url.URL{Scheme: "http", Host: address} }
+	}
+	answers := func(raw string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err == nil {
+				io.WriteString(c, raw)
+				c.Close()
+			}
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		service http.HandlerFunc
+		change  func(*Upstream, *httptest.Server)
+		headers []string
+		status  int
+		code    string
+	}{
+		{"down", nil, to(dead.Addr().String()), nil, 502, "bad_gateway"},
+		{"silent", func(_ http.ResponseWriter, r *http.Request) {
+			select {
+			case <-silent:
+			case <-r.Context().Done():
+			}
+		}, func(u *Upstream, _ *httptest.Server) { u.Wait = 30 * time.Millisecond }, nil, 504, "gateway_timeout"},
+		{"no HTTP", answers("nonsense 10.1.2.3\r\n\r\n"), nil, nil, 502, "bad_gateway"},
+		{"hangs up", answers(""), nil, nil, 502, "bad_gateway"},
+		{"switches protocols unasked", answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"), nil, nil, 502, "bad_gateway"},
+		{"switches protocols when asked", func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Upgrade")+r.Header.Get("Connection") != "" {
+				w.WriteHeader(200) // which fails the test
+				return
+			}
+			answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")(w, r)
+		}, nil, []string{"Connection", "Upgrade", "Upgrade", "websocket"}, 502, "bad_gateway"},
+		{"a key that signs nothing", nil, func(u *Upstream, _ *httptest.Server) { u.Key = u.Key[:8] }, nil, 500, "server_error"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBehind(t, c.service, c.change)
+			a := b.call("GET", "/api/v5/notes?secret=1", nil, c.headers...)
+			said := text(t, a)
+			if a.StatusCode != c.status || !strings.Contains(said, `"error":"`+c.code+`"`) || !strings.Contains(said, `"reference":"request-1"`) {
+				t.Errorf("%s %s", a.Status, said)
+			}
+			for _, address := range []string{b.service.Listener.Addr().String(), dead.Addr().String(), "10.1.2.3", "127.0.0.1"} {
+				if strings.Contains(said, address) {
+					t.Errorf("it tells an address: %s", said)
+				}
+			}
+			if log := b.log.String(); !strings.Contains(log, "request-1") || strings.Contains(log, "secret=1") || strings.Contains(log, b.access) {
+				t.Errorf("log: %s", log)
+			}
+		})
+	}
+	t.Run("a client that stops sending", func(t *testing.T) {
+		pieceTimeout = 50 * time.Millisecond
+		defer func() { pieceTimeout = old }()
+		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.Copy(io.Discard, r.Body); err == nil {
+				t.Error("the service saw a whole body")
+			}
+		}, nil)
+		conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nContent-Length: 100\r\n\r\nhalf", b.access)
+		a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a.StatusCode != 408 {
+			t.Errorf("%s\n%s", a.Status, b.log)
+		}
+	})
+	t.Run("half an answer does not look whole", func(t *testing.T) {
+		b := newBehind(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), nil)
+		a := b.call("GET", "/api/v5/notes", nil)
+		if half, err := io.ReadAll(a.Body); err == nil {
+			t.Errorf("taken for whole: %q", half)
+		}
+	})
+}
