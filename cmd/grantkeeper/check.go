@@ -8,12 +8,15 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -28,7 +31,10 @@ type Checked struct {
 	Proxies       limit.Proxies
 	Networks      limit.Networks
 	Preregistered []client.Client // decision R6
-	TLS           *tls.Config     // nil behind a proxy
+	Gateways      []gateway.Key
+	Upstream      *url.URL    // nil for the built-in sample API
+	UpstreamKey   []byte      // with Upstream
+	TLS           *tls.Config // nil behind a proxy
 	Level         slog.Level
 }
 
@@ -42,7 +48,7 @@ func (l Loaded) Check() (Checked, error) {
 	}
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkSessions, c.checkClients, c.checkTLS, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkSessions, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			return Checked{}, err
@@ -110,6 +116,11 @@ func (c *Checked) checkAddresses() (err error) {
 			return err
 		}
 	}
+	if c.Gateway.Listen != "off" {
+		if err := checkListen("gateway.listen", c.Gateway.Listen); err != nil {
+			return err
+		}
+	}
 	if c.Proxies, err = limit.ParseProxies(c.HTTP.TrustedProxies); err != nil {
 		return badConfig(`write trusted_proxies = ["10.0.0.0/8"]`, "http.trusted_proxies: %v", err)
 	}
@@ -165,6 +176,70 @@ func (c *Checked) checkClients() error {
 		seen[one.ID] = true
 		c.Preregistered = append(c.Preregistered, made)
 	}
+	return nil
+}
+
+// checkGateways reads the gateways' keys, also while their listener is off.
+func (c *Checked) checkGateways() error {
+	if c.Gateway.Listen != "off" && len(c.Gateway.Keys) == 0 {
+		return badConfig("add [[gateway.keys]], or take gateway.listen out", "gateway: it listens, and there is no key for it")
+	}
+	names, secrets := map[string]bool{}, map[string]string{c.Password: "operator.password_file"}
+	for i, one := range c.Gateway.Keys {
+		what := fmt.Sprintf("gateway.keys[%d] %q", i, one.Name)
+		if org.CheckID(one.Name) != nil || names[one.Name] {
+			return badConfig("give each key a name of its own, in letters and digits", "%s: the name is not plain, or given twice", what)
+		}
+		names[one.Name] = true
+		scopes, err := readScopes(one.Scopes)
+		if err != nil {
+			return badConfig(`write scopes = ["forward-auth"]`, "%s: %v", what, err)
+		}
+		secret, err := readGatewayKey(what+" key_file", one.KeyFile)
+		if err != nil {
+			return err
+		}
+		if other, ok := secrets[secret]; ok {
+			return badConfig("run: openssl rand -hex 32", "%s: %s has the same secret", what, other)
+		}
+		secrets[secret] = what
+		c.Gateways = append(c.Gateways, gateway.Key{Name: one.Name, Secret: secret, Scopes: scopes})
+	}
+	return nil
+}
+
+func readScopes(names []string) (scopes []gateway.Scope, err error) {
+	if len(names) == 0 {
+		return nil, errors.New("it has no scope")
+	}
+	for _, name := range names {
+		if !slices.Contains(gateway.Scopes, gateway.Scope(name)) {
+			return nil, fmt.Errorf("the scope %q is not supported by this build", name)
+		}
+		scopes = append(scopes, gateway.Scope(name))
+	}
+	return scopes, nil
+}
+
+// checkUpstream reads where /api/v5 goes. The service gets no credential and
+// has only the signature to believe, so there is no upstream without a key.
+func (c *Checked) checkUpstream() error {
+	if c.API.Upstream == "" && c.API.UpstreamKeyFile == "" {
+		return nil
+	}
+	if c.API.Upstream == "" || c.API.UpstreamKeyFile == "" {
+		return badConfig("set both, or neither", "api: upstream and upstream_key_file belong together")
+	}
+	u, err := url.Parse(c.API.Upstream)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
+		u.RawQuery != "" || u.ForceQuery || strings.Contains(c.API.Upstream, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
+		return badConfig(`write upstream = "http://127.0.0.1:9000"`, "api.upstream: not a URL of a scheme, a host and perhaps a port, and no slash after it")
+	}
+	key, err := readGatewayKey("api.upstream_key_file", c.API.UpstreamKeyFile)
+	if err != nil {
+		return err
+	}
+	c.Upstream, c.UpstreamKey = u, []byte(key)
 	return nil
 }
 

@@ -28,6 +28,7 @@ type Config struct {
 	Service  ServiceConfig  `toml:"service"`
 	HTTP     HTTPConfig     `toml:"http"`
 	Operator OperatorConfig `toml:"operator"`
+	Gateway  GatewayConfig  `toml:"gateway"`
 	Database DatabaseConfig `toml:"database"`
 	Limiter  LimiterConfig  `toml:"limiter"`
 	Session  SessionConfig  `toml:"session"`
@@ -56,6 +57,19 @@ type OperatorConfig struct {
 	PasswordFile string `toml:"password_file"`
 }
 
+// GatewayConfig is the gateways' own listener (decision O4).
+type GatewayConfig struct {
+	Listen string             `toml:"listen"` // or "off"
+	Keys   []GatewayKeyConfig `toml:"keys"`
+}
+
+// GatewayKeyConfig is what one gateway proves itself with.
+type GatewayKeyConfig struct {
+	Name    string   `toml:"name"` // for the log
+	KeyFile string   `toml:"key_file"`
+	Scopes  []string `toml:"scopes"` // decisions, forward-auth
+}
+
 // DatabaseConfig says where the rows are.
 type DatabaseConfig struct {
 	URL string `toml:"url"` // sqlite:///path
@@ -80,7 +94,9 @@ type SessionConfig struct {
 
 // APIConfig is the protected API.
 type APIConfig struct {
-	RateLimit Rate `toml:"rate_limit"` // for each organization (decision B6)
+	RateLimit       Rate   `toml:"rate_limit"`        // for each organization (decision B6)
+	Upstream        string `toml:"upstream"`          // the service that answers /api/v5, as a URL; "" is the built-in sample
+	UpstreamKeyFile string `toml:"upstream_key_file"` // signs what the service is told
 }
 
 // ClientConfig is one preregistered client (decision R6).
@@ -104,6 +120,7 @@ func Defaults() Config {
 		Service:       ServiceConfig{Name: "Svalinn", TokenPrefix: "sv"},
 		HTTP:          HTTPConfig{Listen: ":8080"},
 		Operator:      OperatorConfig{Listen: "127.0.0.1:8081"},
+		Gateway:       GatewayConfig{Listen: "off"},
 		Database:      DatabaseConfig{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
 		Session:       SessionConfig{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
 		API:           APIConfig{RateLimit: Rate{limit.API}},

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/gateway"
 )
 
 // refused gives the error of a command as it is printed, and its exit code.
@@ -45,6 +47,7 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 		{"unknown table", "\n[operators]\nlisten = \":1\"\n", ":2: unknown setting operators", "did you mean operator?"},
 		{"unknown key of a client", "[[clients]]\nid = \"x\"\nredirect_uri = \"y\"\n", ":3: unknown setting clients.redirect_uri", "did you mean clients.redirect_uris?"},
 		{"unknown key of a network", "[limiter]\nnetworks = [{cidr = \"192.0.2.0/24\", multiples = 2}]\n", ":2: unknown setting limiter.", "did you mean limiter.networks.multiple?"},
+		{"unknown key of a gateway", "[gateway]\nlisten = \":1\"\n[[gateway.keys]]\nname = \"x\"\nkeyfile = \"y\"\n", ":5: unknown setting gateway.keys.keyfile", "did you mean gateway.keys.key_file?"},
 		{"in no table", "listen = \":1\"\n", ":1: unknown setting listen", "did you mean http.listen?"},
 		{"nothing like it", "xyzzy = 1\n", ":1: unknown setting xyzzy", "known are: base_urls"},
 		{"later", "[approvals]\nend_unused_after = \"90d\"\n", ":1: approvals is not supported by this build", ""},
@@ -145,7 +148,7 @@ func TestSettingsAreComplete(t *testing.T) {
 		}
 	}
 	for _, key := range leaves("", reflect.TypeFor[Config]()) {
-		if !slices.Contains(keys, key) && !strings.HasPrefix(key, "clients") && !strings.HasPrefix(key, "limiter.networks") {
+		if !slices.Contains(keys, key) && !strings.HasPrefix(key, "clients") && !strings.HasPrefix(key, "limiter.networks") && !strings.HasPrefix(key, "gateway.keys") {
 			t.Errorf("%s is in no row of the table", key)
 		}
 		if !slices.Contains(fileKeys(), key) {
@@ -171,6 +174,8 @@ func leaves(prefix string, of reflect.Type) (all []string) {
 	return all
 }
 
+const gatewayKey = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+
 // good is a configuration that passes, in a folder of the test.
 func good(t *testing.T) Loaded {
 	t.Helper()
@@ -181,6 +186,10 @@ func good(t *testing.T) Loaded {
 	c.Clients = []ClientConfig{{ID: "connector", Name: "Connector", RedirectURIs: []string{"https://assistant.example/cb"}}}
 	c.Limiter.Networks = []NetworkConfig{{"192.0.2.0/24", 10}}
 	c.HTTP.TrustedProxies = []string{"10.0.0.0/8"}
+	c.Gateway = GatewayConfig{Listen: "127.0.0.1:8082", Keys: []GatewayKeyConfig{
+		{"nginx", write(t, "nginx.key", gatewayKey+"\n", 0o600), []string{"forward-auth"}},
+		{"billing", write(t, "billing.key", strings.ToUpper(gatewayKey), 0o400), []string{"decisions", "forward-auth"}},
+	}}
 	return Loaded{Config: c, File: "test.toml"}
 }
 
@@ -192,6 +201,9 @@ func TestCheck(t *testing.T) {
 	if c.Password != "long enough" || c.Path != "/var/lib/grantkeeper/grantkeeper.db" || len(c.Preregistered) != 1 ||
 		!c.Preregistered[0].Preregistered || len(c.Networks) != 1 || c.Ring.Sealing() != 1 || c.Hosts.Base("app.example") != "https://app.example" {
 		t.Errorf("checked: %+v", c)
+	}
+	if len(c.Gateways) != 2 || c.Gateways[0].Name != "nginx" || c.Gateways[0].Secret != gatewayKey || !slices.Equal(c.Gateways[1].Scopes, gateway.Scopes) || c.Upstream != nil {
+		t.Errorf("checked: %+v, %v", c.Gateways, c.Upstream)
 	}
 	for _, tt := range []struct {
 		name   string
@@ -224,6 +236,24 @@ func TestCheck(t *testing.T) {
 		{"client without URIs", func(l *Loaded) { l.Clients[0].RedirectURIs = nil }, `clients[0] "connector"`},
 		{"client's id", func(l *Loaded) { l.Clients[0].ID = "a b" }, `clients[0] "a b"`},
 		{"client twice", func(l *Loaded) { l.Clients = append(l.Clients, l.Clients[0]) }, `clients[1] "connector": its id is given twice`},
+		{"gateway listen", func(l *Loaded) { l.Gateway.Listen = "8082" }, "gateway.listen"},
+		{"gateway without keys", func(l *Loaded) { l.Gateway.Keys = nil }, "gateway: it listens"},
+		{"gateway's name", func(l *Loaded) { l.Gateway.Keys[0].Name = "" }, "gateway.keys[0]"},
+		{"gateway's name", func(l *Loaded) { l.Gateway.Keys[0].Name = "a b" }, "gateway.keys[0]"},
+		{"gateway's name twice", func(l *Loaded) { l.Gateway.Keys[1].Name = "nginx" }, "given twice"},
+		{"gateway without scopes", func(l *Loaded) { l.Gateway.Keys[0].Scopes = nil }, `"nginx": it has no scope`},
+		{"a scope that comes later", func(l *Loaded) { l.Gateway.Keys[1].Scopes[1] = "directory-events" }, `"billing": the scope "directory-events" is not supported by this build`},
+		{"a scope of another spelling", func(l *Loaded) { l.Gateway.Keys[0].Scopes = []string{"Decisions"} }, `"Decisions"`},
+		{"gateway without a key file", func(l *Loaded) { l.Gateway.Keys[0].KeyFile = "" }, "openssl rand"},
+		{"no such key file", func(l *Loaded) { l.Gateway.Keys[0].KeyFile = "/nowhere/key" }, "there is no file"},
+		{"gateway key that others read", func(l *Loaded) { os.Chmod(l.Gateway.Keys[0].KeyFile, 0o640) }, "chmod 600"},
+		{"short gateway key", func(l *Loaded) { l.Gateway.Keys[0].KeyFile = write(t, "k", "hidden"+gatewayKey[:25], 0o600) }, "at least 32"},
+		{"gateway key of two lines", func(l *Loaded) { l.Gateway.Keys[0].KeyFile = write(t, "k", "hidden\n"+gatewayKey, 0o600) }, "one line"},
+		{"two gateways with one key", func(l *Loaded) { l.Gateway.Keys[1].KeyFile = l.Gateway.Keys[0].KeyFile }, "the same secret"},
+		{"a gateway with the operators' password", func(l *Loaded) {
+			l.Operator.PasswordFile = l.Gateway.Keys[0].KeyFile
+		}, "operator.password_file has the same secret"},
+		{"keys are read while it is off", func(l *Loaded) { l.Gateway.Listen, l.Gateway.Keys[0].KeyFile = "off", "/nowhere" }, "there is no file"},
 		{"half TLS", func(l *Loaded) { l.HTTP.TLSCertFile = "x" }, "belong together"},
 		{"no certificate", func(l *Loaded) { l.HTTP.TLSCertFile, l.HTTP.TLSKeyFile = "/nowhere", "/nowhere" }, "certificate"},
 		{"log level", func(l *Loaded) { l.Log.Level = "INFO+2" }, "log.level"},
@@ -238,6 +268,36 @@ func TestCheck(t *testing.T) {
 				t.Errorf("code %d, %q, want %q", code, text, tt.want)
 			}
 		})
+	}
+}
+
+// A service behind is named as a host, and believes a signature alone.
+func TestCheckUpstream(t *testing.T) {
+	key := write(t, "upstream.key", gatewayKey+"\n", 0o600)
+	for _, good := range []string{"http://127.0.0.1:9000", "https://notes.example", "http://[::1]:9000", "http://notes:80"} {
+		c := Checked{Config: Config{API: APIConfig{Upstream: good, UpstreamKeyFile: key}}}
+		if err := c.checkUpstream(); err != nil || c.Upstream.String() != good || string(c.UpstreamKey) != gatewayKey {
+			t.Errorf("%s: %v, %v", good, c.Upstream, err)
+		}
+	}
+	for _, bad := range []string{"", "127.0.0.1:9000", "ftp://127.0.0.1", "http://127.0.0.1:9000/", "http://127.0.0.1:9000/x", "http://127.0.0.1?x", "http://127.0.0.1?",
+		"http://127.0.0.1#", "http://u:hidden@127.0.0.1:9000", "http://:9000", "http://127.0.0.1:", "http://127.0.0.1:99999", "http://127.0.0.1:0", "http:127.0.0.1"} {
+		l := good(t)
+		l.API.Upstream, l.API.UpstreamKeyFile = bad, key
+		_, err := l.Check()
+		if text, code := refused(t, err); code != 3 || !strings.Contains(text, "api") || strings.Contains(text, "hidden") {
+			t.Errorf("%q: code %d, %q", bad, code, text)
+		}
+	}
+	for file, want := range map[string]string{
+		"": "belong together", "/nowhere": "there is no file", write(t, "k", "hidden", 0o600): "at least 32", write(t, "k", gatewayKey, 0o644): "chmod 600",
+	} {
+		l := good(t)
+		l.API.Upstream, l.API.UpstreamKeyFile = "http://127.0.0.1:9000", file
+		_, err := l.Check()
+		if text, code := refused(t, err); code != 3 || !strings.Contains(text, want) || strings.Contains(text, "hidden") {
+			t.Errorf("%q: code %d, %q, want %q", file, code, text, want)
+		}
 	}
 }
 

@@ -127,7 +127,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	var failed error
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = h.serve(stop, public, operators, serving{drain: 5 * time.Second, signals: signals, ready: func() {
+	err = h.serve(stop, listeners{public: public, operators: operators}, serving{drain: 5 * time.Second, signals: signals, ready: func() {
 		if failed = o.tellReady(told, stderr, start); failed != nil {
 			cancel()
 			return

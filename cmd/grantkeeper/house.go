@@ -15,6 +15,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/oauth"
@@ -43,6 +44,7 @@ type house struct {
 	requests io.Writer // as newLogger gives it
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
+	calls    *api.Server     // whose guard gateways ask
 
 	// Under dev alone.
 	dev   *devClient
@@ -84,9 +86,14 @@ func (h *house) public() http.Handler {
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
 		Limit: limit.NewNames(h.API.RateLimit.Limit),
 	}
+	h.calls = calls
 	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()
 	h.page = pages
 	doors := dispatch{oauth: clients.Handler(), consent: pages.Handler(), api: calls.Handler()}
+	if h.Upstream != nil {
+		behind := &gateway.Upstream{URL: h.Upstream, Key: h.UpstreamKey, API: calls, Base: base, Address: h.Proxies.ClientAddr, Log: h.log}
+		doors.upstream = calls.Guard(behind.Handler())
+	}
 	if h.dev != nil {
 		doors.dev = h.dev.handler(pages)
 	}
@@ -96,8 +103,17 @@ func (h *house) public() http.Handler {
 // dispatch sends each path to its door.
 type dispatch struct {
 	oauth, consent, api http.Handler
+	upstream            http.Handler // the service's own API v5; nil where the sample answers
 	dev                 http.Handler // /dev/client, under dev alone
 }
+
+// upstreamPath is what an upstream answers, but for the MCP endpoint in it.
+const (
+	upstreamPath = "/api/v5"
+	mcpPath      = upstreamPath + "/mcp"
+)
+
+func below(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
 func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
@@ -106,6 +122,9 @@ func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.consent.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/oauth/"), strings.HasPrefix(path, "/.well-known/"):
 		d.oauth.ServeHTTP(w, r)
+	case d.upstream != nil && below(path, upstreamPath) && !below(path, mcpPath):
+		r.Pattern = upstreamPath + "/"
+		d.upstream.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/api/"), path == "/api":
 		r.Pattern = "/api/" // until the door says more
 		d.api.ServeHTTP(w, r)
@@ -124,6 +143,15 @@ func (h *house) operators() http.Handler {
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
 	}
 	// No proxy is believed here: the peer is the operator.
+	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}
+}
+
+// gateways is what the gateways' listener answers with, after public.
+func (h *house) gateways() http.Handler {
+	_, host, _ := strings.Cut(h.Hosts.List()[0], "://")
+	door := &gateway.Server{API: h.calls, Keys: h.Gateways, Base: h.Hosts.Base, Host: host, Log: h.log}
+	// Whatever host is asked: a proxy may pass on the original's, and what
+	// counts is in its question.
 	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}
 }
 
@@ -185,20 +213,36 @@ type serving struct {
 	ready   func() // is called when requests are answered
 }
 
-// serve answers on both listeners until a signal comes or ctx ends, and then
-// lets what was accepted finish. operators is nil when their listener is off.
-// A second signal ends it at once. The error then says how it ended.
-func (h *house) serve(ctx context.Context, public, operators net.Listener, s serving) error {
-	failed := make(chan error, 2)
+// listeners are those of a house. Each but the public one is nil when it is off.
+type listeners struct {
+	public, operators, gateways net.Listener
+}
+
+func (l listeners) Close() {
+	for _, one := range []net.Listener{l.public, l.operators, l.gateways} {
+		if one != nil {
+			one.Close()
+		}
+	}
+}
+
+// serve answers on the listeners until a signal comes or ctx ends, and then
+// lets what was accepted finish. A second signal ends it at once. The error
+// then says how it ended.
+func (h *house) serve(ctx context.Context, on listeners, s serving) error {
+	failed := make(chan error, 3)
 	var servers []*http.Server
 	listen := func(l net.Listener, handler http.Handler) {
 		server := h.server(handler)
 		servers = append(servers, server)
 		go func() { failed <- server.Serve(l) }()
 	}
-	listen(public, h.public())
-	if operators != nil {
-		listen(operators, h.operators())
+	listen(on.public, h.public())
+	if on.gateways != nil {
+		listen(on.gateways, h.gateways())
+	}
+	if on.operators != nil {
+		listen(on.operators, h.operators())
 	}
 	sweepCtx, stopSweeping := context.WithCancel(ctx)
 	swept := make(chan struct{})
@@ -238,7 +282,7 @@ func (h *house) stop(servers []*http.Server, s serving) error {
 	done := make(chan error, 1)
 	go func() {
 		var errs []error
-		for _, server := range servers { // the public one first: /readyz answers longest
+		for _, server := range servers { // the operators' last: /readyz answers longest
 			errs = append(errs, server.Shutdown(ctx))
 		}
 		done <- errors.Join(errs...)

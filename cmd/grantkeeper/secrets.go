@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -48,6 +49,23 @@ func readPassword(name string) (string, error) {
 		return "", badConfig("write one line into it", "operator.password_file: %s has not one line of at least %d characters", name, MinPassword)
 	}
 	return password, nil
+}
+
+// readGatewayKey reads a key that also stands in a header: one line of text.
+func readGatewayKey(what, name string) (string, error) {
+	const hint = "run: openssl rand -hex 32 > FILE, and chmod 600 FILE"
+	if name == "" {
+		return "", badConfig(hint, "%s: there is none", what)
+	}
+	b, err := readSecret(what, name, hint)
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimRight(string(b), "\r\n")
+	if err := gateway.CheckSecret(secret); err != nil {
+		return "", badConfig(hint, "%s: %s: %v", what, name, err)
+	}
+	return secret, nil
 }
 
 func readKeys(name string) ([]*token.Key, error) {

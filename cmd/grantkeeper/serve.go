@@ -72,14 +72,11 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 	h := &house{Checked: checked}
 	h.log, h.requests = newLogger(out, checked.Level, checked.Log.Format, isFile && isTerminal(f))
 
-	public, operators, err := h.listeners()
+	on, err := h.listen()
 	if err != nil {
 		return err
 	}
-	defer public.Close()
-	if operators != nil {
-		defer operators.Close()
-	}
+	defer on.Close()
 	if h.store, err = openStore(ctx, checked, checked.Path, nil, h.log); err != nil {
 		return err
 	}
@@ -88,50 +85,68 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); err != nil {
 		return badConfig("take another id", "clients: %v", err)
 	}
-	return h.serve(ctx, public, operators, serving{linger: lingering, drain: drain, signals: signals, ready: func() {
-		h.announce(file, public, operators)
+	return h.serve(ctx, on, serving{linger: lingering, drain: drain, signals: signals, ready: func() {
+		h.announce(file, on)
 		out.Start()
 		ready()
 	}})
 }
 
-// listeners opens what is configured. operators is nil when it is off.
-func (h *house) listeners() (public, operators net.Listener, err error) {
-	if public, err = listen(h.HTTP.Listen, "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
-		return nil, nil, err
+// listen opens what is configured, or nothing.
+func (h *house) listen() (on listeners, err error) {
+	defer func() {
+		if err != nil {
+			on.Close()
+		}
+	}()
+	if on.public, err = listen(h.HTTP.Listen, "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
+		return on, err
 	}
 	if h.TLS != nil {
 		h.TLS.NextProtos = []string{"h2", "http/1.1"}
-		public = tls.NewListener(public, h.TLS)
+		on.public = tls.NewListener(on.public, h.TLS)
 	}
-	if h.Operator.Listen == "off" {
-		return public, nil, nil
+	if h.Operator.Listen != "off" {
+		if on.operators, err = listen(h.Operator.Listen, "grantkeeper serve --operator-listen 127.0.0.1:9001"); err != nil {
+			return on, err
+		}
 	}
-	if operators, err = listen(h.Operator.Listen, "grantkeeper serve --operator-listen 127.0.0.1:9001"); err != nil {
-		public.Close()
-		return nil, nil, err
+	if h.Gateway.Listen != "off" {
+		if on.gateways, err = listen(h.Gateway.Listen, "GRANTKEEPER_GATEWAY_LISTEN=127.0.0.1:9002 grantkeeper serve"); err != nil {
+			return on, err
+		}
 	}
-	return public, operators, nil
+	return on, nil
 }
 
 // announce is the start line. It warns where the contract is left, and of what
 // is seldom meant.
-func (h *house) announce(file string, public, operators net.Listener) {
+func (h *house) announce(file string, on listeners) {
 	v := thisVersion()
-	at := "off"
-	if operators != nil {
-		at = operators.Addr().String()
+	upstream := "none"
+	if h.Upstream != nil {
+		upstream = h.Upstream.String()
 	}
 	h.log.Info("started", "version", v.Version, "commit", v.Commit, "go", v.Go, "schema", v.Schema,
-		"listen", public.Addr().String(), "tls", h.TLS != nil, "operator", at, "operator_api", h.Password != "",
-		"base_urls", h.Hosts.List(), "config", file)
+		"listen", addressOf(on.public), "tls", h.TLS != nil, "operator", addressOf(on.operators), "operator_api", h.Password != "",
+		"gateway", addressOf(on.gateways), "upstream", upstream, "base_urls", h.Hosts.List(), "config", file)
 	for _, n := range h.Networks {
 		h.log.Warn("a network has more than the contract's rate limits", "cidr", n.CIDR.String(), "multiple", n.Multiple)
 	}
 	if h.TLS == nil && len(h.HTTP.TrustedProxies) == 0 && strings.HasPrefix(h.Hosts.List()[0], "https:") {
 		h.log.Warn("no proxy is trusted: everybody behind one shares its rate limits", "setting", "http.trusted_proxies")
 	}
-	if operators != nil && !loopbackListen(operators.Addr().String()) {
+	if on.operators != nil && !loopbackListen(addressOf(on.operators)) {
 		h.log.Warn("the operators' listener can be reached from other machines, in clear", "setting", "operator.listen")
 	}
+	if on.gateways != nil && !loopbackListen(addressOf(on.gateways)) {
+		h.log.Warn("the gateways' listener can be reached from other machines, in clear", "setting", "gateway.listen")
+	}
+}
+
+func addressOf(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
 }

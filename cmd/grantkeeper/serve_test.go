@@ -7,17 +7,21 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/identity"
 )
 
 // certificate writes a certificate for 127.0.0.1 and its key.
@@ -52,7 +56,7 @@ func startServe(t *testing.T, scheme string, change func(*Config)) (base string,
 	l := good(t)
 	address := freePort(t)
 	l.BaseURLs = []string{scheme + "://" + address}
-	l.HTTP.Listen, l.Operator.Listen = address, "off"
+	l.HTTP.Listen, l.Operator.Listen, l.Gateway.Listen = address, "off", "off"
 	l.Config.Database.URL = "sqlite://" + filepath.Join(t.TempDir(), "test.db")
 	change(&l.Config)
 	checked, err := l.Check()
@@ -231,5 +235,95 @@ func TestServeWarns(t *testing.T) {
 		if !strings.Contains(log, `"msg":"started"`) || strings.Contains(log, `"WARN"`) != (tt.want != "") || !strings.Contains(log, tt.want) {
 			t.Errorf("%s, want %q:\n%s", tt.scheme, tt.want, log)
 		}
+	}
+}
+
+// A service behind gets API v5 but the MCP endpoint; a gateway asks the same
+// guard on its own listener, where nothing else answers.
+func TestServeStandsBeforeAService(t *testing.T) {
+	t.Parallel()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := identity.Verify(r.Header, time.Now(), []byte("upstream-"+gatewayKey))
+		fmt.Fprintln(w, "behind", who.Person, r.Header.Get("X-Forwarded-For"), r.URL.Path, err)
+	}))
+	defer service.Close()
+	operators, gateways := freePort(t), freePort(t)
+	base, stderr, stop := startServe(t, "http", func(c *Config) {
+		c.Operator.Listen, c.Gateway.Listen = operators, gateways
+		c.API.Upstream, c.API.UpstreamKeyFile = service.URL, write(t, "upstream.key", "upstream-"+gatewayKey, 0o600)
+	})
+	send := func(method, url, body string, headers ...string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequest(method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, string(text)
+	}
+	const key = "a-key-of-ada-for-scripts"
+	password := "Basic " + base64.StdEncoding.EncodeToString([]byte("operator:long enough"))
+	if status, said := send("POST", "http://"+operators+"/v1/directory", `{"reason":"test","people":[{"id":"ada","email":"ada@nordlys.example","name":"Ada"}],
+		"organizations":[{"id":"nordlys","name":"Nordlys","ai_integration":true}],"members":[{"person":"ada","organization":"nordlys","admin":true}],
+		"api_keys":[{"key":"`+key+`","person":"ada","organization":"nordlys","name":"script"}]}`, "Authorization", password); status != 200 {
+		t.Fatalf("directory: %d %s", status, said)
+	}
+	for _, c := range []struct {
+		method, url, body string
+		headers           []string
+		status            int
+		said              string // the beginning
+	}{
+		{"GET", base + "/api/v5/notes/1", "", []string{"X-Auth-Token", key}, 200, "behind ada 127.0.0.1 /api/v5/notes/1 <nil>"},
+		{"GET", base + "/api/v5/me", "", []string{"X-Auth-Token", key}, 200, "behind ada"},
+		{"GET", base + "/api/v5", "", []string{"X-Auth-Token", key}, 200, "behind ada"},
+		{"GET", base + "/api/v5/notes", "", nil, 401, `{"error":"unauthorized"`},
+		{"GET", base + "/api/v3/me", "", []string{"X-Auth-Token", key}, 200, `{"person":`},
+		{"GET", base + "/api/v5/mcp", "", []string{"X-Auth-Token", key}, 405, `{"error":"method_not_allowed"`},
+		{"GET", base + "/api/v5/mcp/", "", []string{"X-Auth-Token", key}, 404, `{"error":"not_found"`},
+		{"GET", base + "/api/v55", "", []string{"X-Auth-Token", key}, 404, `{"error":"not_found"`},
+		{"POST", "http://" + gateways + "/v1/decisions", `{"api_key":"` + key + `"}`, []string{"X-Gateway-Key", strings.ToUpper(gatewayKey)}, 200, `{"allowed":true,"actor":{"person":"ada"`},
+		{"POST", "http://" + gateways + "/v1/decisions", `{}`, []string{"X-Gateway-Key", gatewayKey}, 403, `{"error":"gateway_key_refused"`},
+		{"GET", "http://" + gateways + "/v1/forward-auth", "", []string{"X-Gateway-Key", gatewayKey, "X-Auth-Token", key, "X-Original-URI", "/api/v5/x"}, 200, ""},
+		{"GET", "http://" + gateways + "/v1/people", "", []string{"Authorization", password, "X-Gateway-Key", gatewayKey}, 404, `{"error":"not_found"`},
+		{"GET", "http://" + gateways + "/api/v5/me", "", []string{"X-Auth-Token", key}, 404, `{"error":"not_found"`},
+		{"POST", base + "/v1/decisions", "{}", []string{"X-Gateway-Key", gatewayKey}, 404, ""},
+		{"POST", "http://" + operators + "/v1/decisions", "{}", []string{"X-Gateway-Key", gatewayKey}, 401, ""},
+	} {
+		if status, said := send(c.method, c.url, c.body, c.headers...); status != c.status || !strings.HasPrefix(said, c.said) {
+			t.Errorf("%s %s: %d %s, want %d %s", c.method, c.url, status, said, c.status, c.said)
+		}
+	}
+	service.Close()
+	if status, said := send("GET", base+"/api/v5/me", "", "X-Auth-Token", key); status != 502 || strings.Contains(said, "127.0.0.1") {
+		t.Errorf("the service is down: %d %s", status, said)
+	}
+	stop()
+	log := stderr.String()
+	for _, want := range []string{`"gateway":"` + gateways + `"`, `"upstream":"` + service.URL + `"`, `"route":"/v1/forward-auth"`, `"route":"/v1/decisions"`, `"route":"/api/v5/"`, "the service behind does not answer"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %s:\n%s", want, log)
+		}
+	}
+	for _, secret := range []string{gatewayKey, strings.ToUpper(gatewayKey), key, "can be reached from other machines"} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log has %s:\n%s", secret, log)
+		}
+	}
+	if c, err := net.Dial("tcp", gateways); err == nil {
+		c.Close()
+		t.Error("the gateways' listener is still open")
 	}
 }

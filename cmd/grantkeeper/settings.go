@@ -18,7 +18,8 @@ type setting struct {
 	set     func(*Config, string) error
 }
 
-// settings lists every value but the tables clients and limiter.networks.
+// settings lists every value but the tables clients, gateway.keys and
+// limiter.networks.
 var settings = []setting{
 	{key: "base_urls", env: "GRANTKEEPER_BASE_URLS", flag: "base-url",
 		meaning: "the hosts that are served, as URLs; with commas between them in the environment",
@@ -50,6 +51,9 @@ var settings = []setting{
 	{key: "operator.password_file", env: "GRANTKEEPER_OPERATOR_PASSWORD_FILE",
 		meaning: "the file with the operators' password; without one their API is off",
 		set:     text(func(c *Config) *string { return &c.Operator.PasswordFile })},
+	{key: "gateway.listen", env: "GRANTKEEPER_GATEWAY_LISTEN",
+		meaning: "the address of the gateways' listener, or off",
+		set:     text(func(c *Config) *string { return &c.Gateway.Listen })},
 	{key: "database.url", env: "GRANTKEEPER_DATABASE_URL", file: true,
 		meaning: "sqlite:///path/to/file",
 		set:     text(func(c *Config) *string { return &c.Database.URL })},
@@ -62,6 +66,12 @@ var settings = []setting{
 	{key: "api.rate_limit", env: "GRANTKEEPER_API_RATE_LIMIT",
 		meaning: "requests of one organization in any window, such as 3000/10m",
 		set:     func(c *Config, v string) error { return c.API.RateLimit.UnmarshalText([]byte(v)) }},
+	{key: "api.upstream", env: "GRANTKEEPER_API_UPSTREAM",
+		meaning: "the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does",
+		set:     text(func(c *Config) *string { return &c.API.Upstream })},
+	{key: "api.upstream_key_file", env: "GRANTKEEPER_API_UPSTREAM_KEY_FILE",
+		meaning: "the file with the key that signs what the service is told",
+		set:     text(func(c *Config) *string { return &c.API.UpstreamKeyFile })},
 	{key: "log.level", env: "GRANTKEEPER_LOG_LEVEL", flag: "log-level",
 		meaning: "debug, info, warn or error",
 		set:     text(func(c *Config) *string { return &c.Log.Level })},
@@ -73,15 +83,12 @@ var settings = []setting{
 // laterSettings are known by name and not there yet: to take them and do
 // nothing would be worse than to refuse them.
 var laterSettings = map[string]string{
-	"gateway":                    "",
-	"gateway.listen":             "GRANTKEEPER_GATEWAY_LISTEN",
 	"limiter.url":                "GRANTKEEPER_LIMITER_URL",
 	"approvals":                  "",
 	"approvals.end_unused_after": "",
 	"journal":                    "",
 	"journal.retention":          "",
 	"branding":                   "",
-	"api.upstream":               "GRANTKEEPER_API_UPSTREAM",
 	"database.auto_migrate":      "GRANTKEEPER_AUTO_MIGRATE",
 }
 
@@ -116,7 +123,8 @@ func fileKeys() []string {
 		}
 	}
 	keys = append(keys, "clients", "clients.id", "clients.name", "clients.redirect_uris",
-		"limiter.networks", "limiter.networks.cidr", "limiter.networks.multiple")
+		"limiter.networks", "limiter.networks.cidr", "limiter.networks.multiple",
+		"gateway.keys", "gateway.keys.name", "gateway.keys.key_file", "gateway.keys.scopes")
 	return append(keys, slices.Sorted(maps.Keys(tables))...)
 }
 
