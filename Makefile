@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build bench fuzz dev clean
+.PHONY: test lint setup build bench timing fuzz dev clean
 
 # Everything, with the race detector, browser tests included; fails when a test
 # was skipped.
@@ -30,6 +30,10 @@ build:
 
 bench:
 	go run ./bench $(ARGS)
+
+# What the duration of refusals could tell: wrong tokens, failed sign-ins.
+timing:
+	go run ./bench -timing $(ARGS)
 
 # Each fuzz target of the module for FUZZTIME.
 fuzz:

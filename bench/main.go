@@ -7,6 +7,7 @@
 //	go run ./bench -scenarios refresh,verify -duration 10s -json result.json
 //	go run ./bench -approvals 1000000               # start and memory
 //	go run ./bench -growth                          # what refreshes leave behind
+//	go run ./bench -timing                          # what durations could tell
 package main
 
 import (
@@ -32,6 +33,7 @@ type options struct {
 	cpus      int
 	approvals int // 0: not this
 	growth    bool
+	timing    bool
 	json      string
 	folder    string
 }
@@ -51,6 +53,7 @@ type result struct {
 	Comparisons []comparison `json:"comparisons,omitempty"`
 	Sizes       []size       `json:"sizes,omitempty"`
 	Growth      *growth      `json:"growth,omitempty"`
+	Timings     []timing     `json:"timings,omitempty"`
 }
 
 func main() {
@@ -97,6 +100,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.stock, "stock", 0, "approvals for exchange and revoke (default: for 25,000 requests a second)")
 	f.IntVar(&o.approvals, "approvals", 0, "measure start and memory instead, with none, -live and this many approvals")
 	f.BoolVar(&o.growth, "growth", false, "measure instead what 100,000 refreshes leave behind")
+	f.BoolVar(&o.timing, "timing", false, "measure instead what the duration of refusals could tell")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {
@@ -124,8 +128,8 @@ func (o options) checkNumbers(arguments int) error {
 		return errors.New("-repetitions: from 1 to 100")
 	case o.cpus < 0 || o.live < 1 || o.stock < 0 || o.approvals < 0:
 		return errors.New("-cpus, -stock, -approvals: not below 0; -live: at least 1")
-	case o.approvals > 0 && o.growth:
-		return errors.New("-approvals or -growth, not both")
+	case o.approvals > 0 && o.growth, o.approvals > 0 && o.timing, o.growth && o.timing:
+		return errors.New("one of -approvals, -growth and -timing")
 	}
 	return nil
 }
@@ -154,7 +158,10 @@ func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
 	if err != nil || wrong > 0 {
 		return errors.Join(err, fmt.Errorf("%d errors; logs and data are in %s", wrong, o.bench.folder))
 	}
-	return os.RemoveAll(o.bench.folder)
+	if n := toldApart(r.Timings); n > 0 {
+		err = fmt.Errorf("%d pairs of requests can be told apart by how long they take", n)
+	}
+	return errors.Join(err, os.RemoveAll(o.bench.folder))
 }
 
 func (o options) newResult(ctx context.Context) result {
@@ -192,6 +199,10 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 			wrong += s.Errors
 		}
 		return wrong, err
+	case o.timing:
+		r.Connections, r.Repetitions = 1, 1
+		r.Timings, err = o.timings(ctx)
+		return 0, err
 	case o.growth:
 		g, err := o.bench.growth(ctx)
 		r.Growth = &g
@@ -234,6 +245,8 @@ func (o options) print(stdout io.Writer, r result) error {
 		printGrowth(stdout, *r.Growth)
 	case r.Sizes != nil:
 		printSizes(stdout, r.Sizes)
+	case r.Timings != nil:
+		printTimings(stdout, r.Timings)
 	default:
 		printComparisons(stdout, r.Comparisons)
 	}
