@@ -267,7 +267,7 @@ func (w *wanderer) step() (string, error) {
 // Whatever is done, and whichever statement or commit fails meanwhile, memory
 // is what the rows say; and what could not be done has changed nothing.
 func TestMemoryIsWhatTheRowsSay(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(12) {
 		h := open(t, "", &machine{now: time.Unix(1_800_000_000, 0)})
 		h.furnish(t)
 		h.withFaults(t)
