@@ -1,10 +1,14 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -22,6 +26,7 @@ type directory struct {
 	Circles       []directoryCircle       `json:"circles"`
 	Roles         []directoryRole         `json:"roles"`
 	APIKeys       []directoryAPIKey       `json:"api_keys"`
+	Items         []directoryItem         `json:"items"`
 }
 
 // A directoryPerson has a password, or the PHC string of one (argon2id), or
@@ -70,11 +75,26 @@ type directoryAPIKey struct {
 	Name         string `json:"name"`
 }
 
+// A directoryItem is an item of a role, or of a person.
+type directoryItem struct {
+	ID           string `json:"id"`
+	Kind         string `json:"kind"` // tension, action, project or note
+	Organization string `json:"organization"`
+	Role         string `json:"role"`
+	Person       string `json:"person"`  // of a personal item
+	Private      bool   `json:"private"` // to the role's circle
+	Title        string `json:"title"`
+	Body         string `json:"body"`
+	Status       string `json:"status"` // open, done or archived; "" is open
+}
+
 // The bounds of a directory's texts, in characters, and of the passwords that
 // one request may have hashed: each takes some 30 ms.
 const (
 	maxName      = 200
 	maxEmail     = 254
+	maxTitle     = 200
+	maxText      = 20_000 // of an item
 	maxPasswords = 200
 )
 
@@ -88,6 +108,7 @@ type directoryTaken struct {
 	Roles         int    `json:"roles"`
 	Fillers       int    `json:"fillers"`
 	APIKeys       int    `json:"api_keys"`
+	Items         int    `json:"items"`
 }
 
 func (s *Server) addDirectory(c call) (any, error) {
@@ -112,7 +133,7 @@ func (s *Server) addDirectory(c call) (any, error) {
 		return nil, err
 	}
 	return directoryTaken{"directory", len(d.People), len(d.Organizations), len(d.Members),
-		len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys)}, nil
+		len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys), len(d.Items)}, nil
 }
 
 // check finds what no directory may hold.
@@ -158,8 +179,46 @@ func (d directory) check() error {
 			return badRequest(fmt.Sprintf("api_keys[%d].key: 16 to 200 visible ASCII characters", i))
 		}
 	}
+	for n, i := range d.Items {
+		if err := i.check(); err != nil {
+			return badRequest(fmt.Sprintf("items[%d]%v", n, err))
+		}
+	}
 	return nil
 }
+
+// check finds what no item can be. The error begins with the member.
+func (i directoryItem) check() error {
+	owner := i.Role
+	if i.Person != "" {
+		owner = i.Person
+	}
+	for _, id := range []string{i.ID, i.Organization, owner} {
+		if err := org.CheckID(id); err != nil {
+			return fmt.Errorf(": %w", err)
+		}
+	}
+	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) }
+	switch {
+	case i.Role != "" && i.Person != "":
+		return errors.New(": it belongs to a role or to a person, not both")
+	case i.Person != "" && i.Private:
+		return errors.New(".private: a personal item is seen by its person alone")
+	case !slices.Contains(store.ItemKinds, i.Kind):
+		return errors.New(".kind: one of " + strings.Join(store.ItemKinds, ", "))
+	case i.Status != "" && !slices.Contains(itemStatuses, i.Status):
+		return errors.New(".status: one of " + strings.Join(itemStatuses, ", "))
+	case strings.TrimSpace(i.Title) == "" || checkText("", i.Title, maxTitle) != nil:
+		return fmt.Errorf(".title: 1 to %d characters in one line", maxTitle)
+	case utf8.RuneCountInString(i.Body) > maxText || strings.ContainsFunc(i.Body, control):
+		return fmt.Errorf(".body: up to %d characters, without control characters", maxText)
+	}
+	return nil
+}
+
+// itemStatuses are what an item can be, as API v5 has it; the first is that of
+// an item whose status was not sent.
+var itemStatuses = []string{"open", "done", "archived"}
 
 // visible are the characters of an API key: it travels in a header.
 var visible = func() string {
@@ -265,6 +324,12 @@ func (body directory) rest(d *store.Directory) {
 	}
 	for _, k := range body.APIKeys {
 		d.APIKeys = append(d.APIKeys, store.DirectoryAPIKey{Key: k.Key, Person: k.Person, Organization: k.Organization, Name: k.Name})
+	}
+	for _, i := range body.Items {
+		one := store.Item{Kind: i.Kind, Title: i.Title, Body: i.Body, Status: cmp.Or(i.Status, itemStatuses[0]), Item: org.Item{
+			ID: i.ID, Organization: i.Organization, Role: i.Role, Person: i.Person, Private: i.Private,
+		}}
+		d.Items = append(d.Items, one)
 	}
 }
 

@@ -556,7 +556,7 @@ func TestDirectory(t *testing.T) {
 		"roles":[{"id":"keeper","organization":"fjell","circle":"sub","name":"Keeper","fillers":["mei"]}],
 		"api_keys":[{"key":"gk_0123456789abcdef","organization":"fjell","person":"mei","name":"Mei's script"}]}`
 	got := o.do("POST", "/v1/directory", body)
-	want := `{"id":"directory","people":2,"organizations":2,"members":2,"circles":2,"roles":1,"fillers":1,"api_keys":1}`
+	want := `{"id":"directory","people":2,"organizations":2,"members":2,"circles":2,"roles":1,"fillers":1,"api_keys":1,"items":0}`
 	if strings.TrimSpace(got.Body.String()) != want {
 		t.Fatalf("\n got %d %s\nwant %s", got.Code, got.Body, want)
 	}
