@@ -52,6 +52,7 @@ type Version struct {
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
 	Schema  int    `json:"schema"`
+	Mode    string `json:"mode,omitempty"` // dev or serve, of a server
 }
 
 // Handler gives every path of this listener.
@@ -86,7 +87,8 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// reading are the paths of decision O2.
+// reading are the paths of decision O2, and the question why an approval does
+// or does not let its client do something.
 func (s *Server) reading(mux *http.ServeMux) {
 	mux.Handle("GET /v1/people", s.answer(s.people))
 	mux.Handle("GET /v1/people/{id}", s.answer(s.person))
@@ -96,6 +98,7 @@ func (s *Server) reading(mux *http.ServeMux) {
 	mux.Handle("GET /v1/clients/{id}", s.answer(s.client))
 	mux.Handle("GET /v1/approvals", s.answer(s.approvals))
 	mux.Handle("GET /v1/approvals/{id}", s.answer(s.approval))
+	mux.Handle("GET /v1/approvals/{id}/explain", s.answer(s.explain))
 	mux.Handle("GET /v1/events", s.answer(s.events))
 	mux.Handle("GET /v1/events/{id}", s.answer(s.event))
 	mux.Handle("GET /v1/dev/clock", s.answer(s.readClock))
@@ -160,7 +163,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		c := s.call(w, r)
 		switch {
 		case s.Password == "":
-			s.refuse(w, c, &Error{Status: http.StatusNotFound, Code: "not_found",
+			s.refuse(w, c, &Error{Status: http.StatusNotFound, Code: "api_off",
 				Description: "the operator API is off, because operator.password_file is not set"})
 		case !s.knows(c):
 			w.Header().Set("WWW-Authenticate", `Basic realm="Grantkeeper operator", charset="UTF-8"`)

@@ -123,15 +123,22 @@ func (o *office) ids(path string) []string {
 	return got
 }
 
-// live gives an exchanged approval of a person, and its ID.
-func (o *office) live(clientID, person string, set grantset.Set) string {
+// RFC 7636 appendix B.
+const verifier, challenge = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+
+// approved gives an approval of a person whose code waits, and its ID.
+func (o *office) approved(clientID, person string, set grantset.Set) string {
+	o.Helper()
+	id, _ := o.approve(clientID, person, set)
+	return id.String()
+}
+
+func (o *office) approve(clientID, person string, set grantset.Set) (id approval.ID, issued int64) {
 	o.Helper()
 	c := client.Client{ID: clientID, Name: "Name of " + clientID, RedirectURIs: []string{"https://a.example/cb"}, IssuedAt: o.Store.Now().Unix()}
 	if err := o.Store.AddClient(o.Context(), c, store.Act{}); err != nil && !errors.Is(err, store.ErrConflict) {
 		o.Fatal(err)
 	}
-	// RFC 7636 appendix B.
-	const verifier, challenge = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 	seed := fmt.Sprintf("%-16.16s", clientID+person+string(set.Kind))
 	h, issued, err := o.Store.Approve(o.Context(), store.Answer{
 		Handle: func(attempt uint32) token.Handle { return token.Handle([]byte(seed)) },
@@ -141,7 +148,13 @@ func (o *office) live(clientID, person string, set grantset.Set) string {
 	if err != nil {
 		o.Fatal(err)
 	}
-	id := approval.ID(h.ID())
+	return approval.ID(h.ID()), issued
+}
+
+// live gives an exchanged approval of a person, and its ID.
+func (o *office) live(clientID, person string, set grantset.Set) string {
+	o.Helper()
+	id, issued := o.approve(clientID, person, set)
 	move := approval.Exchange(clientID, "https://svalinn.example", "https://a.example/cb", verifier, issued, 1, o.Store.Now())
 	if _, verdict, err := o.Store.Apply(o.Context(), id, move, store.Act{}); err != nil || verdict != approval.OK {
 		o.Fatalf("exchange: %v, %v", verdict, err)
