@@ -168,6 +168,11 @@ func TestApprovalLists(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", tt.name, got, want)
 		}
 	}
+	for limit, more := range map[int]bool{len(ids) - 1: true, len(ids): false, len(ids) + 1: false} {
+		if _, next, err := h.Approvals(ctx, ApprovalFilter{Limit: limit}); (next != "") != more || err != nil {
+			t.Errorf("%d of %d: next %q, %v", limit, len(ids), next, err)
+		}
+	}
 	h.clock.add(5 * time.Minute) // nothing has been swept
 	if row, err := h.Approval(ctx, approval.ID(waiting.ID())); err != nil || row.StateName() != "ended" || row.Reason != approval.NeverConnected {
 		t.Errorf("the code that expired: %s %s, %v", row.StateName(), row.Reason, err)
@@ -227,7 +232,8 @@ func TestHasApprovedAndUsedBy(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	h.register(t, "bridge")
 	first := h.live(t, h.answer(1))
-	h.live(t, h.answer(2)) // one person counts once
+	h.live(t, h.answer(2))
+	h.live(t, h.answer(5)) // one person counts once
 	other := h.answer(3)
 	other.Person, other.Grant = "tor", grantset.Set{Kind: grantset.Everything}
 	tors := h.live(t, other)
