@@ -56,7 +56,7 @@ var rooms = map[string]room{
 
 // tools are folders, at any depth, that may import every room and that no room
 // may import. The root holds these tests.
-var tools = []string{".", "bench", "e2e", "scripts"}
+var tools = []string{".", "bench", "docs", "e2e", "scripts"}
 
 // notPure are the packages (and all below them) that a pure room may not
 // import: each of them reads or writes something, or stands for a request.
@@ -247,6 +247,7 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"a door on store, limit and pure rooms", "oauth/a.go", imports("oauth", ours("store", "limit", "token")...), ""},
 		{"mcp behind api", "mcp/a.go", imports("mcp", ours("api", "store")...), ""},
 		{"gateway behind api", "gateway/a.go", imports("gateway", ours("api", "identity")...), ""},
+		{"an example in the documents", "docs/examples/notes/main.go", imports("main", ours("identity")...), ""},
 		{"the command on everything", "cmd/grantkeeper/main.go", imports("main", ours("oauth", "mcp", "store", "org")...), ""},
 		{"end-to-end tests on everything", "e2e/browser/a_test.go", imports("browser_test", ours("consent", "oauth")...), ""},
 		{"a test of its own room", "client/a_test.go", imports("client_test", ours("client")...), ""},

@@ -1,0 +1,59 @@
+package examples_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The page shows code that is compiled and run: each of its blocks stands so
+// in a file of the examples. JSON is JSON.
+func TestThePageShowsTheExamples(t *testing.T) {
+	page, err := os.ReadFile("../integrating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, pattern := range []string{"*", "*/*"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if b, err := os.ReadFile(name); err == nil && name != "page_test.go" {
+				files[name] = string(b)
+			}
+		}
+	}
+	found := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+		if m[1] == "json" {
+			if !json.Valid([]byte(m[2])) {
+				t.Errorf("not JSON:\n%s", m[2])
+			}
+			continue
+		}
+		shown := false
+		for name, text := range files {
+			if strings.Contains(text, m[2]) {
+				shown, found[name] = true, true
+			}
+		}
+		if !shown {
+			t.Errorf("no file has this:\n%s", m[2])
+		}
+	}
+	for name := range files {
+		if !found[name] {
+			t.Errorf("the page shows nothing of %s", name)
+		}
+	}
+	for _, m := range regexp.MustCompile(`\]\((examples[^)#]*)\)`).FindAllStringSubmatch(string(page), -1) {
+		if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+			t.Errorf("a link leads nowhere: %v", err)
+		}
+	}
+}
