@@ -34,6 +34,9 @@ fi
 have chromium || have chromium-browser || have google-chrome ||
 	need chromium "a browser, for the page tests"
 
+have nginx || [ -x /usr/sbin/nginx ] ||
+	need nginx-light "a proxy, for the recipe in docs/integrating.md"
+
 # The pages show names in whatever script they were written in. A bare system
 # cannot draw Arabic or Devanagari; these two stand for the rest.
 fonts="fonts for the page tests, Arabic included"
@@ -78,10 +81,19 @@ apt() {
 		-o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
 
+# What is installed for the tests is not to run as a service of this machine.
+log=$(mktemp)
+policy=/usr/sbin/policy-rc.d
+if [ -e "$policy" ]; then
+	trap 'rm -f "$log"' EXIT
+else
+	trap 'rm -f "$log"; "${root[@]}" rm -f "$policy"' EXIT
+	printf '#!/bin/sh\nexit 101\n' | "${root[@]}" tee "$policy" >/dev/null
+	"${root[@]}" chmod 755 "$policy"
+fi
+
 # Package lists may be absent or stale. They are fetched only when installing
 # without them fails, so that a machine with fresh ones is not kept waiting.
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 if ! apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
 	if ! { apt update && apt install --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
 		cat "$log" >&2
