@@ -110,6 +110,11 @@ func TestStandingIsJudged(t *testing.T) {
 			if got != c.want || (err == nil) != (c.want == Valid) || err != nil && !errors.Is(err, errRefused) {
 				t.Errorf("got %s, %v; want %s", got, err, c.want)
 			}
+			// Asked again inside the writer, where the token is known no more.
+			stands := c.state.Phase == approval.Live && c.standing == (approval.Standing{})
+			if _, err := s.current(t.Context(), Actor{Client: "client-1", Approval: handle.ID()}); stands != (err == nil) || !stands && err != errEnded {
+				t.Errorf("inside the writer: %v", err)
+			}
 			if want := approval.ID(handle.ID()); err == nil && a.Approval != want || err != nil && a.Approval != (approval.ID{}) {
 				t.Errorf("approval %s", a.Approval)
 			}

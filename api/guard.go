@@ -168,11 +168,7 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 		}
 		return Actor{}, Unknown, errRefused
 	}
-	standing := s.Store.Check
-	if s.standing != nil {
-		standing = s.standing
-	}
-	access, err := standing(ctx, claim.Handle.ID())
+	access, err := s.access(ctx, claim.Handle.ID())
 	if errors.Is(err, store.ErrNotFound) {
 		return Actor{}, Revoked, errRefused
 	} else if err != nil {
@@ -189,6 +185,14 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 		Person: given.Person, Organization: given.Organization, Client: given.Client,
 		Approval: given.ID, Grant: given.Grant, Authority: given.Grant.Narrow(access.Member),
 	}, Valid, nil
+}
+
+// access gives an approval with what it stands on now.
+func (s *Server) access(ctx context.Context, id approval.ID) (store.Access, error) {
+	if s.standing != nil {
+		return s.standing(ctx, id)
+	}
+	return s.Store.Check(ctx, id)
 }
 
 // checkKey takes an API key, which acts as its person in its organization

@@ -355,7 +355,7 @@ func (s *Server) current(ctx context.Context, a Actor) (Actor, error) {
 		a.Authority = a.Grant.Narrow(member)
 		return a, err
 	}
-	access, err := s.Store.Check(ctx, a.Approval)
+	access, err := s.access(ctx, a.Approval)
 	given := &access.Approval
 	switch {
 	case errors.Is(err, store.ErrNotFound):

@@ -200,6 +200,11 @@ func TestInactivePerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantStatus(t, h.get("/api/v5/people/tor", x.access), 404, "")
+	for _, path := range []string{"people/tor", "roles/host/fillers/tor"} { // unknown to every change too
+		wantStatus(t, h.send("DELETE", "/api/v5/"+path, x.access, ""), 404, "")
+	}
+	wantStatus(t, h.send("PUT", "/api/v5/roles/treasurer/fillers/tor", x.access, ""), 404, "")
+	wantStatus(t, h.send("PATCH", "/api/v5/people/tor", x.access, `{"admin":true}`), 404, "")
 	if got := h.get("/api/v5/people", x.access).Body.String(); strings.Contains(got, "tor") {
 		t.Errorf("got %s", got)
 	}

@@ -186,6 +186,28 @@ func TestToolsListed(t *testing.T) {
 	}
 }
 
+// An admin changes items of roles that others fill, and lists the tools for it
+// without filling any.
+func TestToolsOfAdminWithoutRoles(t *testing.T) {
+	h := newHouse(t)
+	for _, err := range []error{h.store.SetAdmin(t.Context(), "nordlys", "tor", true, act), h.store.SetFiller(t.Context(), "host", "tor", false, act)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	token := h.live("tor", "nordlys", whole)
+	session := connected(t, h, token)
+	if tools := toolsOf(t, session); len(tools) != len(readTools)+len(changeTools)+len(adminTools) {
+		t.Errorf("%d tools", len(tools))
+	}
+	if err := h.store.SetAdmin(t.Context(), "nordlys", "tor", false, act); err != nil {
+		t.Fatal(err)
+	}
+	if tools := toolsOf(t, session); len(tools) != len(readTools) {
+		t.Errorf("%d tools, no longer admin", len(tools))
+	}
+}
+
 func wantAnnotations(t *testing.T, tool *sdk.Tool) {
 	t.Helper()
 	reads := slices.Contains(readTools, tool.Name)
@@ -531,7 +553,7 @@ func TestResources(t *testing.T) {
 		"svalinn://nordlys/notes/nobody", "svalinn://nordlys/notes/" + hidden.ID, "svalinn://nordlys/notes/" + own.ID,
 		"svalinn://nordlys/notes/" + foreign.ID, "svalinn://fjell/notes/" + foreign.ID, "svalinn://fjell/notes/" + seen.ID, "svalinn:///notes/" + seen.ID,
 		"svalinn://nordlys/actions/" + seen.ID, "svalinn://nordlys/note/" + seen.ID, "svalinn://nordlys/secrets/" + seen.ID, "svalinn://nordlys//" + seen.ID,
-		"svalinn://nordlys/notes/" + seen.ID + "/", "svalinn://nordlys/notes/" + seen.ID + "?x", "svalinn://nordlys/notes/%" + fmt.Sprintf("%x", seen.ID[0]) + seen.ID[1:],
+		"svalinn://nordlys/notes/" + seen.ID + "/", "svalinn://nordlys/notes/" + seen.ID + "/\x00", "svalinn://nordlys/notes/" + seen.ID + "?x", "svalinn://nordlys/notes/%" + fmt.Sprintf("%x", seen.ID[0]) + seen.ID[1:],
 		"SVALINN://nordlys/notes/" + seen.ID, "svalinn:/nordlys/notes/" + seen.ID, "https://nordlys/notes/" + seen.ID, "file:///etc/passwd",
 		"", " ", "svalinn://", "svalinn://nordlys/notes/", "svalinn://nordlys/notes/..", "svalinn://nordlys/notes/\x00", "svalinn://nordlys/notes/\x7f\u2028\\\"",
 		"svalinn://nordlys/notes/" + strings.Repeat("a", 5000), "\u200b\a\v",
