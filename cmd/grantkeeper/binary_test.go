@@ -141,7 +141,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s does not say what comes next", c.Name())
 		}
 	}
-	if got := strings.Join(names, " "); got != "demo dev init serve version" {
+	if got := strings.Join(names, " "); got != "demo dev explain init serve version" {
 		t.Errorf("commands: %s", got)
 	}
 	for _, name := range append(names, "") {

@@ -11,7 +11,8 @@ const (
 	exitUse       = 2 // wrong flag or argument
 	exitConfig    = 3 // the configuration is not valid
 	exitReach     = 4 // cannot reach or open a database, port or file
-	exitState     = 6 // already running on these data
+	exitUnknown   = 5 // no such client, approval, person or item
+	exitState     = 6 // refused by state, such as already running on these data
 	exitInterrupt = 130
 	exitTerminate = 143
 )

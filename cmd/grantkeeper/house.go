@@ -138,8 +138,12 @@ func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // operators is what the operators' listener answers with.
 func (h *house) operators() http.Handler {
+	running := thisVersion()
+	if running.Mode = "serve"; h.dev != nil {
+		running.Mode = "dev"
+	}
 	door := &operator.Server{
-		Store: h.store, Log: h.log, Password: h.Password, Version: thisVersion(),
+		Store: h.store, Log: h.log, Password: h.Password, Version: running,
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
 	}
 	// No proxy is believed here: the peer is the operator.

@@ -74,7 +74,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 	flags.StringVar(&g.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&g.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal, else json")
 	flags.BoolVar(&g.json, "json", false, "data as JSON")
-	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), versionCommand(g)} {
+	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), explainCommand(g), versionCommand(g)} {
 		finish(c)
 		root.AddCommand(c)
 	}

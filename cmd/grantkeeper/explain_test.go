@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// connected is a client that somebody has approved, as demo is after its
+// sixth step, and the approval's ID.
+func connected(t *testing.T, dev running, email string) (d *demo, id string) {
+	t.Helper()
+	d, err := newDemo(demoOptions{baseURL: dev.Server, email: email}, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range demoSteps[:6] {
+		if _, err := step.run(d, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
+	var list struct{ Items []struct{ ID string } }
+	if err := c.do(t.Context(), "GET", "/v1/approvals", url.Values{"client": {d.clientID}}, nil, &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	return d, list.Items[0].ID
+}
+
+// The command, as it is typed, against a dev that stands where the flag says.
+func TestExplainCommand(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devOptions{})
+	_, id := connected(t, dev, "ada@nordlys.example")
+	stdout, stderr, code := ran(t, "explain", id, "--change", "nordlys-find-somebody-for-the-open-roles", "--operator", dev.Operator)
+	for _, line := range []string{
+		"no: The person does not fill Lead Link, and this approval carries no admin rights.\n\n  yes  approval      The approval of ",
+		"\n  yes  membership    Ada Aasen has been a member of Nordlys ever since.\n",
+		"\n  yes  grant_set     Only selected roles were approved: Treasurer (change).\n",
+		"\n  yes  admin         Ada Aasen is an admin of Nordlys.\n",
+		"\n  yes  item          The item is a project of Lead Link in Nordlys (anchor circle), open to every member.\n",
+		"\n  no   role          Ada Aasen does not fill Lead Link.\n",
+		"\n  no   decision      The person does not fill Lead Link, and this approval carries no admin rights.\n",
+	} {
+		if !strings.Contains(stdout, line) {
+			t.Errorf("no %q in\n%s", line, stdout)
+		}
+	}
+	if code != 0 || stderr != "" {
+		t.Errorf("exit code %d, %s", code, stderr)
+	}
+	stdout, _, code = ran(t, "explain", id, "--read", "nordlys-find-somebody-for-the-open-roles", "--operator", dev.Operator+"/")
+	if code != 0 || !strings.HasPrefix(stdout, "yes: Every member of the organization can read the item, and so can every approval of a member.\n") {
+		t.Errorf("exit code %d\n%s", code, stdout)
+	}
+	stdout, _, code = ran(t, "explain", id, "--read", "nordlys-renew-the-domain", "--operator", dev.Operator, "--json")
+	var e map[string]any
+	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 || e["allowed"] != true || e["action"] != "read" || e["approval"] != id || len(e["chain"].([]any)) < 10 {
+		t.Errorf("%v %d %s", err, code, stdout)
+	}
+	if item := e["item"].(map[string]any); item["role_name"] != "Treasurer" || item["private"] != false || strings.Contains(stdout, "Renew") {
+		t.Errorf("item: %v", item)
+	}
+}
+
+// Every answer is what the API then does, for every item of the demo data and
+// for every person who can approve.
+func TestExplainAgreesWithTheAPI(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devOptions{})
+	operator := operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
+	count := map[string]int{}
+	for _, email := range []string{"ada@nordlys.example", "tor@nordlys.example", "mei@storhavn.example"} {
+		d, id := connected(t, dev, email)
+		for n, i := range demoDirectory("").Items {
+			if i.Organization == "storhavn" && n%5 != 0 { // they are much alike
+				continue
+			}
+			var read, change explained
+			missing := operator.do(t.Context(), "GET", "/v1/approvals/"+id+"/explain", url.Values{"read": {i.ID}}, nil, &read)
+			_ = operator.do(t.Context(), "GET", "/v1/approvals/"+id+"/explain", url.Values{"change": {i.ID}}, nil, &change)
+			at := d.base + "/api/v5/" + i.Kind + "s/" + i.ID
+			header := map[string]string{"Authorization": "Bearer " + d.access, "Content-Type": "application/merge-patch+json"}
+			got, err := d.send(t.Context(), "GET", at, nil, header)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (got.StatusCode == 200) != read.Allowed || (missing != nil) != (codeOf(missing) == 5) {
+				t.Errorf("%s reads %s: %d, explained as %+v, %v", email, i.ID, got.StatusCode, read, missing)
+			}
+			patched, err := d.send(t.Context(), "PATCH", at, []byte(`{"status":"done"}`), header)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (patched.StatusCode == 200) != change.Allowed {
+				t.Errorf("%s changes %s: %d, explained as %+v", email, i.ID, patched.StatusCode, change)
+			}
+			// What may be read and not changed is refused in the same words.
+			if patched.StatusCode == 403 && patched.member("reason") != change.Reason {
+				t.Errorf("%s changes %s: the API says %q, explained as %q", email, i.ID, patched.member("reason"), change.Reason)
+			}
+			count[fmt.Sprint(got.StatusCode, patched.StatusCode)]++
+		}
+	}
+	if count["200 200"] < 10 || count["200 403"] < 10 || count["404 404"] < 10 || len(count) != 3 {
+		t.Errorf("answers: %v", count)
+	}
+}
+
+func TestExplainExitCodes(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devOptions{})
+	_, id := connected(t, dev, "tor@nordlys.example")
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	right, wrong := file("right", demoPassword+"\n"), file("wrong", "another password\n")
+	empty, two := file("empty", "\n"), file("two", "a\nb\n")
+	stranger := httptest.NewServer(http.NotFoundHandler())
+	defer stranger.Close()
+	item := "nordlys-where-the-minutes-are-kept"
+	for _, tt := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{id, "--read", item, "--operator", dev.Operator}, 0, ""},
+		{[]string{id, "--read", item, "--operator", dev.Operator, "--password-file", right}, 0, ""},
+		{[]string{id, "--read", item, "--operator", dev.Operator, "--password-file", wrong}, 4, "does not take the operators' password\nname the file"},
+		{[]string{id, "--read", item, "--operator", dev.Operator, "--password-file", filepath.Join(dir, "none")}, 4, "--password-file: "},
+		{[]string{id, "--read", item, "--operator", dev.Operator, "--password-file", empty}, 2, "has not one line"},
+		{[]string{id, "--read", item, "--operator", dev.Operator, "--password-file", two}, 2, "has not one line"},
+		{[]string{strings.Repeat("0", 32), "--read", item, "--operator", dev.Operator}, 5, "there is no such approval\n"},
+		{[]string{"../people", "--read", item, "--operator", dev.Operator}, 5, "there is no such approval: an approval's ID has 32 characters"},
+		{[]string{id, "--read", "fjell-what-fjell-gives-grants-for", "--operator", dev.Operator}, 5, "this item does not exist in the approval's organization\n"},
+		{[]string{id, "--read", item, "--operator", "http://127.0.0.1:1"}, 4, "http://127.0.0.1:1 does not answer\nstart one: grantkeeper dev"},
+		{[]string{id, "--read", item, "--operator", stranger.URL}, 4, "answers, but not as an operator API\n"},
+		{[]string{id, "--read", item, "--operator", dev.Server}, 4, "answers, but not as an operator API\n"},
+		{[]string{id, "--read", item, "--operator", "127.0.0.1:8081"}, 2, "--operator: "},
+		{[]string{id, "--read", item, "-c", filepath.Join(dir, "none.toml")}, 3, "configuration: "},
+		{[]string{id, "--read", item, "--change", item, "--operator", dev.Operator}, 2, "either --read ITEM or --change ITEM"},
+		{[]string{id, "--operator", dev.Operator}, 2, "either --read ITEM or --change ITEM"},
+		{[]string{"--read", item, "--operator", dev.Operator}, 2, "name one approval"},
+		{[]string{id, id, "--read", item}, 2, "name one approval"},
+		{[]string{id, "--write", item}, 2, "unknown flag: --write"},
+	} {
+		stdout, stderr, code := ran(t, append([]string{"explain"}, tt.args...)...)
+		if code != tt.code || !strings.Contains(stderr, tt.says) {
+			t.Errorf("%q: exit code %d, want %d\n%s%s\nwant %s", tt.args, code, tt.code, stdout, stderr, tt.says)
+		}
+		if (code == 0) != (stdout != "") || code != 0 && strings.Count(stderr, "\n") > 2 || strings.Contains(stderr, "password\n"+demoPassword) {
+			t.Errorf("%q: stdout %s stderr %s", tt.args, stdout, stderr)
+		}
+	}
+}
+
+// Against serve, the configuration says where the listener is and which
+// password it takes.
+func TestExplainAgainstServe(t *testing.T) {
+	t.Parallel()
+	dir, public, listen := installed(t)
+	p := serve(t, dir, public, listen)
+	c := operatorClient{base: p.operator, password: p.password, http: http.DefaultClient}
+	if v, err := c.version(t.Context()); err != nil || v.Mode != "serve" || v.Version != version {
+		t.Errorf("version: %+v, %v", v, err)
+	}
+	nobody := strings.Repeat("0", 32)
+	config := filepath.Join(dir, "grantkeeper.toml")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := strings.Replace(string(text), `listen = "127.0.0.1:8081"`, `listen = "`+listen+`"`, 1)
+	if there == string(text) {
+		t.Fatalf("init writes no operator.listen:\n%s", text)
+	}
+	everywhere := strings.Replace(there, listen, strings.TrimPrefix(listen, "127.0.0.1"), 1)
+	off := strings.Replace(there, listen, "off", 1)
+	without := strings.Replace(there, "password_file", "#password_file", 1)
+	for _, tt := range []struct {
+		name, config string
+		args         []string
+		code         int
+		says         string
+	}{
+		{"as configured", there, nil, 5, "there is no such approval\n"},
+		{"on every address", everywhere, nil, 5, "there is no such approval\n"},
+		{"off", off, nil, 3, "operator.listen is off\n"},
+		{"off, and another named", off, []string{"--operator", p.operator}, 5, "there is no such approval\n"},
+		{"no password", without, nil, 2, "the operators' password for " + p.operator + " is not known\nname it: --password-file FILE\n"},
+		{"a password by flag", without, []string{"--password-file", filepath.Join(dir, "operator.password")}, 5, "there is no such approval\n"},
+		{"another host", there, []string{"--operator", "http://192.0.2.1:8081"}, 2, "the operators' password for http://192.0.2.1:8081 is not known\n"},
+	} {
+		if err := os.WriteFile(config, []byte(tt.config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		stdout, stderr, code := ran(t, append([]string{"explain", nobody, "--read", "x", "-c", config}, tt.args...)...)
+		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.name, code, tt.code, stdout, stderr)
+		}
+	}
+}
+
+// What a server refuses becomes an exit code, and what it says stays on its
+// line.
+func TestOperatorRefusals(t *testing.T) {
+	var status int
+	var body string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	defer server.Close()
+	c := operatorClient{base: server.URL, http: server.Client()}
+	for _, tt := range []struct {
+		status int
+		body   string
+		code   int
+		says   string
+	}{
+		{200, `{"error":"none"}`, 0, ""},
+		{200, `{`, 4, "not as an operator API"},
+		{204, ``, 4, "not as an operator API"},
+		{307, `{}`, 4, "not as an operator API"},
+		{400, `{"error":"invalid_request","error_description":"reason: too\nlong"}`, 2, "reason: too long"},
+		{401, `{"error":"unauthorized","error_description":"sign in"}`, 4, "does not take the operators' password"},
+		{404, `{"error":"not_found","error_description":"there is no such person"}`, 5, "there is no such person"},
+		{404, `{"error":"api_off","error_description":"the operator API is off"}`, 4, server.URL + ": the operator API is off"},
+		{404, `not found`, 4, "not as an operator API"},
+		{409, `{"error":"conflict","error_description":"it exists already"}`, 6, "it exists already"},
+		{500, `{"error":"server_error","error_description":"something went wrong here","reference":"abc\u001b[2J"}`, 1, server.URL + ": something went wrong here (reference abc [2J)"},
+		{503, `{"error":"temporarily_unavailable","error_description":"later"}`, 4, server.URL + ": later"},
+	} {
+		status, body = tt.status, tt.body
+		var into map[string]any
+		err := c.do(t.Context(), "GET", "/v1/x", nil, nil, &into)
+		if codeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%d %s: %d %v, want %d", tt.status, tt.body, codeOf(err), err, tt.code)
+		}
+	}
+}
+
+// The password goes to the server that was asked, with a body in JSON, and to
+// nobody whom that server names.
+func TestOperatorClientSends(t *testing.T) {
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, password, _ := r.BasicAuth()
+		var body map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		got = append(got, fmt.Sprint(r.Method, " ", r.URL, " ", r.Header.Get("Content-Type"), " ", body["reason"], " ", password))
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("a long password\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := operatorOptions{url: server.URL, passwordFile: file}.connect(t.Context(), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var into any
+	if err := c.do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); codeOf(err) != 4 {
+		t.Errorf("a redirect: %v", err)
+	}
+	if want := []string{"POST /v1/x?a=b+c application/json lost a long password"}; !slices.Equal(got, want) {
+		t.Errorf("sent %q, want %q", got, want)
+	}
+}
+
+func TestListenerURL(t *testing.T) {
+	for listen, want := range map[string]string{
+		"127.0.0.1:8081": "http://127.0.0.1:8081", ":8081": "http://127.0.0.1:8081", "0.0.0.0:1": "http://127.0.0.1:1",
+		"[::]:8081": "http://[::1]:8081", "[::1]:8081": "http://[::1]:8081", "localhost:8081": "http://localhost:8081", "192.0.2.7:81": "http://192.0.2.7:81",
+		"off": "", "8081": "",
+	} {
+		if got, _, err := listenerURL(listen); got != want || (err != nil) != (want == "") || err != nil && codeOf(err) != exitConfig {
+			t.Errorf("%s: %q, %v; want %q", listen, got, err, want)
+		}
+	}
+}

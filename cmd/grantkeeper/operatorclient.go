@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/operator"
+)
+
+// operatorOptions are the flags of every command that speaks to the operator
+// API of a running server.
+type operatorOptions struct {
+	url          string
+	passwordFile string
+}
+
+func operatorFlags(c *cobra.Command) *operatorOptions {
+	o := &operatorOptions{}
+	f := c.Flags()
+	f.StringVar(&o.url, "operator", "", "URL of the operators' listener (default: that of the configuration, or http://"+devOperatorListen+")")
+	f.StringVar(&o.passwordFile, "password-file", "", "file with the operators' password (default: that of the configuration; dev's own needs none)")
+	return o
+}
+
+// operatorClient speaks to an operator API (decision O1).
+type operatorClient struct {
+	base     string // URL, without a slash at the end
+	password string
+	http     *http.Client
+}
+
+// connect finds the listener and the password. A password that the
+// configuration names goes to the configured listener and to this machine,
+// nowhere else; where dev answers on this machine, it is dev's own, which
+// everybody knows.
+func (o operatorOptions) connect(ctx context.Context, configFile string, environ []string) (*operatorClient, error) {
+	load := sync.OnceValues(func() (Loaded, error) { return Load(configFile, environ, nil) })
+	base, name, err := o.listener(load)
+	if err != nil {
+		return nil, err
+	}
+	c := &operatorClient{base: base, http: &http.Client{
+		Timeout:       30 * time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy: the password is for the listener alone
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	c.password, err = o.secret(ctx, c, loopback(name), load)
+	return c, err
+}
+
+// listener gives the URL, and the name of its host.
+func (o operatorOptions) listener(load func() (Loaded, error)) (base, name string, err error) {
+	if o.url == "" {
+		configured, err := load()
+		if err != nil {
+			return "", "", err
+		}
+		return listenerURL(configured.Operator.Listen)
+	}
+	if base, _, name, err = parseBaseAnywhere(o.url); err != nil {
+		return "", "", wrongUse("write --operator http://"+devOperatorListen, "--operator: %v", err)
+	}
+	return base, name, nil
+}
+
+func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here bool, load func() (Loaded, error)) (string, error) {
+	if o.passwordFile != "" {
+		return readPasswordFlag(o.passwordFile)
+	}
+	if here {
+		v, err := c.version(ctx)
+		if err != nil {
+			return "", err
+		}
+		if v.Mode == "dev" {
+			return demoPassword, nil
+		}
+	}
+	configured, err := load()
+	if err != nil {
+		return "", err
+	}
+	own, _, _ := listenerURL(configured.Operator.Listen)
+	if configured.Operator.PasswordFile == "" || c.base != own && !here {
+		return "", wrongUse("name it: --password-file FILE", "the operators' password for %s is not known", c.base)
+	}
+	return readPassword(configured.Operator.PasswordFile)
+}
+
+// listenerURL is where a configured listener is reached from this machine, and
+// the name of its host.
+func listenerURL(listen string) (base, name string, err error) {
+	if listen == "off" {
+		return "", "", badConfig("set it, or name another server: --operator URL", "operator.listen is off")
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", "", badConfig("write 127.0.0.1:8081", "operator.listen: %q is not an address and a port", listen)
+	}
+	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
+		host = "127.0.0.1"
+		if a.Is6() {
+			host = "::1"
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port), host, nil
+}
+
+func readPasswordFlag(name string) (string, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return "", cannotOpen("", "--password-file: %v", err)
+	}
+	password := strings.TrimRight(string(b), "\r\n")
+	if password == "" || strings.ContainsAny(password, "\r\n") {
+		return "", wrongUse("write one line into it", "--password-file: %s has not one line", name)
+	}
+	return password, nil
+}
+
+// version asks who answers. It needs no password.
+func (c *operatorClient) version(ctx context.Context) (operator.Version, error) {
+	v := operator.Version{}
+	err := c.do(ctx, http.MethodGet, "/version", nil, nil, &v)
+	return v, err
+}
+
+// do sends one request, with a body in JSON unless it is nil, and reads the
+// answer's JSON into a value. Every error is an exitError: 2 for what the
+// server does not take, 4 for one that does not answer or let in, 5 for what
+// is not there, 6 for what its state refuses.
+func (c *operatorClient) do(ctx context.Context, method, path string, query url.Values, body, into any) error {
+	var content []byte
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	address := c.base + path
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(content))
+	if err != nil {
+		return wrongUse("", "%s: %v", c.base, err)
+	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if c.password != "" {
+		r.SetBasicAuth(operator.User, c.password)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return cannotOpen("start one: grantkeeper dev; or name it: --operator URL", "%s does not answer", c.base)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	if err != nil {
+		return cannotOpen("", "%s broke off its answer", c.base)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return c.refusal(answer.StatusCode, text)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return c.stranger()
+	}
+	return nil
+}
+
+// refusal is the error of an answer other than 200.
+func (c *operatorClient) refusal(status int, text []byte) error {
+	var said struct {
+		Code        string `json:"error"`
+		Description string `json:"error_description"`
+		Reference   string `json:"reference"`
+	}
+	if json.Unmarshal(text, &said) != nil || said.Code == "" {
+		return c.stranger()
+	}
+	what := printable(said.Description)
+	switch {
+	case status == http.StatusUnauthorized:
+		return cannotOpen("name the file with the right one: --password-file FILE", "%s does not take the operators' password", c.base)
+	case status == http.StatusServiceUnavailable, said.Code == "api_off":
+		return cannotOpen("", "%s: %s", c.base, what)
+	case status == http.StatusNotFound:
+		return &exitError{exitUnknown, what, ""}
+	case status == http.StatusBadRequest:
+		return wrongUse("", "%s", what)
+	case status == http.StatusConflict:
+		return &exitError{exitState, what, ""}
+	}
+	return &exitError{exitFailed, fmt.Sprintf("%s: %s (reference %s)", c.base, what, printable(said.Reference)), ""}
+}
+
+// stranger is the error of an answer that no operator API gives.
+func (c *operatorClient) stranger() error {
+	return cannotOpen("name the operators' listener: --operator URL", "%s answers, but not as an operator API", c.base)
+}
+
+// printable keeps what others wrote on its line of a terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
