@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // Every fact that ends takes its approvals with it, at once and for good
@@ -231,5 +232,41 @@ func TestT19ClockJumpsBack(t *testing.T) {
 			t.Errorf("%s: the time went back", when)
 		}
 		h = h.reopen(t)
+	}
+}
+
+// An approval on a fact that was lost, before any row says so, is not edited;
+// and a membership that ends by ChangeMember marks the row.
+func TestLostApprovalIsNotEdited(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	end := func(org.Member) (Membership, error) { return Membership{Ended: true}, nil }
+	h.sql(t, `CREATE TRIGGER planted BEFORE UPDATE ON approval WHEN NEW.phase = 3 BEGIN SELECT abs(-9223372036854775808); END`)
+	if err := h.ChangeMember(ctx, "nordlys", "ada", end, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	h.sql(t, `DROP TRIGGER planted`)
+	all := grantset.Set{Kind: grantset.Everything}
+	if err := h.EditGrant(ctx, id, "ada", h.answer(1).Grant, all, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("edited: %v, want not found", err)
+	}
+	if err := h.SetMember(ctx, "nordlys", "ada", true, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.EditGrant(ctx, id, "ada", h.answer(1).Grant, all, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("edited after the membership came back: %v, want not found", err)
+	}
+	next := h.live(t, h.answer(2))
+	if err := h.EditGrant(ctx, next, "tor", h.answer(2).Grant, all, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("edited by somebody else: %v, want not found", err)
+	}
+	if err := h.ChangeMember(ctx, "nordlys", "ada", end, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []approval.ID{id, next} {
+		var reason string
+		if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || reason != string(approval.LeftOrganization) {
+			t.Errorf("the row is marked %q, %v", reason, err)
+		}
 	}
 }

@@ -25,7 +25,7 @@ type memory struct {
 	members   map[memberKey]*member
 	roles     map[string]*role
 	roleList  []*role          // by index
-	gone      map[string]*role // deleted, and still picked in a grant set
+	gone      map[string]*role // picked in a grant set, and not there
 	clients   map[string]*clientFact
 	apiKeys   map[[32]byte]memberKey
 	approvals approvals

@@ -187,7 +187,6 @@ func (m *memory) dropRole(r *role) {
 		f.facts.Store(nil)
 	}
 	r.fillers = nil
-	m.gone[r.ID] = r
 	delete(m.roles, r.ID)
 	delete(m.orgs[r.Organization].roles, r.ID)
 }
