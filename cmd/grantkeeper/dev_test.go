@@ -468,17 +468,20 @@ func TestDevClientWalk(t *testing.T) {
 		t.Fatalf("after the approval at %s:\n%s", w.at, w.page)
 	}
 	flow := url.Values{"flow": {w.find(`name="flow" value="([^"]*)"`)}}
-	for _, do := range []string{"call", "refresh", "call", "reuse", "call", "refresh", "revoke"} {
+	for _, do := range []string{"call", "read", "change", "refresh", "call", "reuse", "read", "call", "refresh", "revoke"} {
 		flow.Set("do", do)
 		w.post("/dev/client", flow)
 	}
-	want := "200 OK; state and iss are right; 200 OK; 200 OK; 200 OK; 200 OK; 400 Bad Request; 401 Unauthorized; 400 Bad Request; 200 OK"
+	want := "200 OK; state and iss are right; 200 OK; 200 OK; 200 OK; 200 OK; 200 OK; 200 OK; 400 Bad Request; 401 Unauthorized; 401 Unauthorized; 400 Bad Request; 200 OK"
 	if got := w.statuses(); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	whole := regexp.MustCompile(`sv[orc]_[A-Za-z0-9]{20}|code_verifier=[A-Za-z0-9_-]{20}`)
 	if found := whole.FindAllString(w.page, -1); len(found) > 0 {
 		t.Errorf("whole secrets on the page: %v", found)
+	}
+	if !strings.Contains(w.page, "Salary bands under discussion") || !regexp.MustCompile(`"status":\s*"done"`).MatchString(strings.ReplaceAll(w.page, "\u00a0", " ")) {
+		t.Errorf("no item was read and changed:\n%s", w.page)
 	}
 	if !strings.Contains(w.page, "svo_") || !strings.Contains(w.page, `error="invalid_token"`) {
 		t.Errorf("answers are missing:\n%s", w.page)
@@ -489,6 +492,29 @@ func TestDevClientWalk(t *testing.T) {
 	_, log, ok := strings.Cut(dev.stderr.String(), "Stop with Ctrl-C.\n")
 	if found := regexp.MustCompile(`sv[orc]_|code=|state=|flow=|demo-demo|@nordlys`).FindString(log); !ok || found != "" || !strings.Contains(log, `"route":"/dev/client"`) {
 		t.Errorf("the log has %q:\n%s", found, log)
+	}
+}
+
+// What the approval does not give is refused, in words that name the role; in
+// another organization the items are not there at all.
+func TestDevClientIsRefused(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	dev.operator(t, "POST", "/v1/roles/nordlys-treasurer/fillers/remove", `{"person":"ada"}`)
+	for _, want := range []string{"404 Not Found; 404 Not Found", "200 OK; 403 Forbidden"} { // in Fjell, in Nordlys
+		w := newWalk(t, dev.Server)
+		w.approve("approve")
+		flow := url.Values{"flow": {w.find(`name="flow" value="([^"]*)"`)}}
+		for _, do := range []string{"read", "change"} {
+			flow.Set("do", do)
+			w.post("/dev/client", flow)
+		}
+		if got := w.statuses(); got != "200 OK; state and iss are right; 200 OK; "+want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if strings.Contains(w.page, "The person does not fill Treasurer, and this approval carries no admin rights.") != strings.Contains(want, "403") {
+			t.Errorf("the reason:\n%s", w.page)
+		}
+		dev.operator(t, "POST", "/v1/organizations/fjell/members/ada/remove", "")
 	}
 }
 

@@ -178,7 +178,7 @@ func (d *devClient) get(w http.ResponseWriter, r *http.Request) {
 
 func (f *flow) page() devPage {
 	return devPage{Flow: f, Can: map[string]bool{
-		"call": f.access != "", "refresh": f.refresh != "", "reuse": f.used != "", "revoke": f.refresh != "" && !f.revoked,
+		"call": f.access != "", "read": f.access != "", "change": f.access != "", "refresh": f.refresh != "", "reuse": f.used != "", "revoke": f.refresh != "" && !f.revoked,
 	}}
 }
 
@@ -224,6 +224,10 @@ func (d *devClient) post(w http.ResponseWriter, r *http.Request, base string) {
 		d.discover(r.Context(), f)
 	case do == "call" && can[do]:
 		d.call(r.Context(), f)
+	case do == "read" && can[do]:
+		d.readPrivate(r.Context(), f)
+	case do == "change" && can[do]:
+		d.change(r.Context(), f)
 	case do == "refresh" && can[do]:
 		d.refreshing(r.Context(), f)
 	case do == "reuse" && can[do]:
@@ -341,6 +345,22 @@ func (d *devClient) call(ctx context.Context, f *flow) {
 		http.MethodPost, f.base+"/api/v5/mcp", strings.NewReader(body), "application/json")
 }
 
+// The demo items that the page asks for, both of Nordlys's Treasurer.
+const (
+	devPrivateItem = "nordlys-salary-bands-under-discussion" // a note, private to the circle
+	devOpenItem    = "nordlys-renew-the-domain"              // an action that every member sees
+)
+
+func (d *devClient) readPrivate(ctx context.Context, f *flow) {
+	d.do(ctx, f, exchange{Title: "Read a private item", Says: "A note of Nordlys's Treasurer, private to its circle. It is there for an approval with a role of that circle; for every other one it does not exist."},
+		http.MethodGet, f.base+"/api/v5/notes/"+devPrivateItem, nil, "")
+}
+
+func (d *devClient) change(ctx context.Context, f *flow) {
+	d.do(ctx, f, exchange{Title: "Change an item", Says: "An action of Nordlys's Treasurer. Every member can read it; to change it, the approval needs that role with change access, or more."},
+		http.MethodPatch, f.base+"/api/v5/actions/"+devOpenItem, strings.NewReader(`{"status":"done"}`), "application/json")
+}
+
 func (d *devClient) refreshing(ctx context.Context, f *flow) {
 	d.token(ctx, f, exchange{Title: "Refresh", Says: "Both tokens are new. The refresh token that was sent is used up at once."},
 		url.Values{"grant_type": {"refresh_token"}, "client_id": {devClientID}, "refresh_token": {f.refresh}})
@@ -376,7 +396,7 @@ func (d *devClient) do(ctx context.Context, f *flow, e exchange, method, address
 		r.Header.Set("Content-Type", kind)
 		e.Request += "Content-Type: " + kind + "\n"
 	}
-	if r.URL.Path == "/api/v5/mcp" {
+	if strings.HasPrefix(r.URL.Path, "/api/v5/") {
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		r.Header.Set("Authorization", "Bearer "+f.access)
 		e.Request += "Authorization: Bearer " + f.access + "\n"
