@@ -25,6 +25,7 @@ type appsPage struct {
 	Organization string  // not ours, as are all names below
 	Path         string  // of this page
 	Revoked      *string // name of the app whose access was just revoked
+	Changed      *string // name of the app whose approval was just edited
 	Apps         []connected
 	Ended        []endedApproval
 }
@@ -40,7 +41,8 @@ type shownApproval struct {
 	Access    access
 	Connected moment
 	Used      *moment
-	Unused    int // days, when it is time to say so
+	Unused    int    // days, when it is time to say so
+	Edit      string // path of the page that changes it; empty before the app has connected
 }
 
 // access is what an approval allows, in one line and in detail.
@@ -90,6 +92,7 @@ func (s *Server) apps(v *visit) error {
 	view.Slim, view.Other, view.Packed = false, true, true
 	view.list(v, o, rows, lookup)
 	view.Revoked = justRevoked(rows, v.r.URL.Query().Get("revoked"))
+	view.Changed = s.justEdited(v, rows)
 	return s.show(v, http.StatusOK, appsTemplate, view)
 }
 
@@ -119,6 +122,9 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 		if r.LastUsed > 0 {
 			when := used(r.LastUsed, v.now)
 			one.Used = &when
+		}
+		if r.Phase == approval.Live {
+			one.Edit = editPath(o.ID, r.ID)
 		}
 		if days := daysSince(max(r.LastUsed, r.CreatedAt), v.now); days > unusedDays {
 			one.Unused = days
@@ -157,11 +163,15 @@ func justRevoked(rows []store.ApprovalRow, client string) *string {
 		case !ended(r):
 			return nil
 		case r.Reason == approval.RevokedByPerson && name == nil:
-			shown := cmp.Or(r.ClientName, hostOf(r.RedirectURI).String())
+			shown := nameOfApp(r)
 			name = &shown
 		}
 	}
 	return name
+}
+
+func nameOfApp(r store.ApprovalRow) string {
+	return cmp.Or(r.ClientName, hostOf(r.RedirectURI).String())
 }
 
 // A lookup knows the names behind a grant set.

@@ -104,6 +104,7 @@ type showing struct {
 	faults      []grantset.Fault
 	old         bool // the page asks again because it was open for long
 	otherPerson bool // the page had been made for another account
+	stale       bool // the approval was changed while the page that edits it was open
 }
 
 // A consentPage asks a person about a client (ux 5). App and every name in it

@@ -68,6 +68,8 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /organizations/{organization}/profile/api", s.handle(s.apps))
 	mux.Handle("GET /organizations/{organization}/profile/api/clients/{client}/revoke", s.handle(s.revokePage))
 	mux.Handle("POST /organizations/{organization}/profile/api/clients/{client}/revoke", s.handle(s.revoke))
+	mux.Handle("GET /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.editPage))
+	mux.Handle("POST /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.edit))
 	mux.Handle("GET /organizations/{organization}/leave", s.handle(s.leavePage))
 	mux.Handle("POST /organizations/{organization}/leave", s.handle(s.leave))
 	mux.HandleFunc("GET /assets/{file}", asset)

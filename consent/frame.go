@@ -65,6 +65,7 @@ var (
 	signInTemplate  = parsePage("signin.html")
 	homeTemplate    = parsePage("home.html")
 	appsTemplate    = parsePage("apps.html")
+	editTemplate    = parsePage("edit.html", "choices.html")
 	revokeTemplate  = parsePage("revoke.html")
 	leaveTemplate   = parsePage("leave.html")
 	guestTemplate   = parsePage("page.html")

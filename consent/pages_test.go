@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -28,6 +29,7 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("consent", true, consent)
 	visit("consent of a known client", true, ada.get(authorize("client_id", "assistant", "redirect_uri", "https://assistant.example/cb")))
 	visit("consent with a fault", true, consent.approve("grant", "roles").want(422))
+	visit("preview", true, consent.press("/oauth/authorize", "organization", "nordlys", "action", "preview").want(200))
 	visit("consent of another person", true, func() *shown {
 		page := s.signedIn("tor").get(authorize())
 		page.b.cookies = ada.cookies
@@ -56,7 +58,15 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("home", false, ada.get("/").want(200))
 	visit("connected apps", false, ada.get("/organizations/nordlys/profile/api").want(200))
 	visit("no connected apps", false, ada.get("/organizations/fjell/profile/api").want(200))
+	path := editPath("nordlys", approval.ID(s.claim(code.sent(callback).Get("code")).Handle.ID()))
+	edit := ada.get(path).want(200)
+	visit("edit", false, edit)
+	visit("edit with a fault", false, edit.press(path, "grant", "", "decision", "save").want(422))
+	visit("edited", false, edit.press(path, "grant", "organization", "decision", "save").follow().want(200))
+	visit("edit overtaken", false, edit.press(path, "grant", "roles", "personal", "1", "decision", "save").want(409))
 	visit("revoke", false, ada.get("/organizations/nordlys/profile/api/clients/quill/revoke").want(200))
+	s.do(s.Store.EndApproval(context.Background(), s.approvals("ada")[0].ID, approval.RevokedByPerson, store.Act{Actor: "person:ada"}))
+	visit("edit of what has ended", false, edit.press(path, "decision", "save").want(409))
 	visit("leave", false, ada.get("/organizations/fjell/leave").want(200))
 }
 
@@ -186,7 +196,13 @@ func TestEscaping(t *testing.T) {
 		ada := s.signedIn("ada")
 		ask := authorize("client_id", "bad", "redirect_uri", "https://bad.example/cb")
 		consent := ada.get(ask)
-		consent.approve("grant", "roles", "role:treasurer", "read").want(303)
+		c := s.claim(consent.approve("grant", "roles", "role:treasurer", "read").sent("https://bad.example/cb").Get("code"))
+		_, v, err := s.Store.Apply(context.Background(), approval.ID(c.Handle.ID()),
+			approval.Exchange("bad", s.base, "https://bad.example/cb", verifier, c.Time, 1, s.Store.Now()), store.Act{Actor: "client:bad"})
+		if s.do(err); v != approval.OK {
+			t.Fatalf("exchange: %v", v)
+		}
+		path := editPath("nordlys", approval.ID(c.Handle.ID()))
 		ada.get(ask).approve("organization", "havn").want(422)
 		list := []*shown{
 			consent, ada.get(ask).approve("organization", "havn"), ada.get("/"), ada.get("/organizations/nordlys/profile/api"),
@@ -197,8 +213,11 @@ func TestEscaping(t *testing.T) {
 			ada.get(authorize("state", text)), s.browser().get("/signin?return=" + url.QueryEscape(text)), s.browser().get("/" + url.PathEscape(text)),
 			consent.press("/oauth/authorize", "organization", text, "grant", text, "role:treasurer", text, "role:"+text, "read", "bulk", text),
 		}
+		list = append(list, ada.get(path), ada.get(path).press(path, "grant", text, "role:"+text, text, "personal", text, "decision", "save"))
+		s.do(s.Store.SetFiller(context.Background(), "treasurer", "ada", false, store.Act{Actor: "operator"}))
+		list = append(list, ada.get(path), ada.get(path).press(path, "personal", "1", "decision", "save").follow())
 		ada.get("/organizations/nordlys/profile/api/clients/bad/revoke").press("/organizations/nordlys/profile/api/clients/bad/revoke", "x", "y")
-		list = append(list, ada.get("/organizations/nordlys/profile/api?revoked=bad"), ada.get("/organizations/nordlys/profile/api?revoked="+url.QueryEscape(text)))
+		list = append(list, ada.get(path), ada.get("/organizations/nordlys/profile/api?revoked=bad"), ada.get("/organizations/nordlys/profile/api?revoked="+url.QueryEscape(text)))
 		for _, p := range list {
 			shapes = append(shapes, shape(p))
 			if strings.ContainsRune(text, '<') && strings.Contains(p.body, text) {

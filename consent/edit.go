@@ -1,0 +1,306 @@
+package consent
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// Purposes of what the pages around editing carry sealed.
+const (
+	sealedEdit   = "edit page"
+	sealedEdited = "approval was edited"
+)
+
+// An editPage changes what a live approval gives (decision P3). App and every
+// name in it are text that others wrote.
+type editPage struct {
+	frame
+	App          app
+	Organization string
+	Connected    moment
+	Access       access
+	Lost         []string // picked roles that the person no longer fills
+	Path, Back   string   // of this page and of Connected apps
+	Stale        bool     // asks again because the approval was changed meanwhile
+	Ended        bool     // there is nothing to change any more
+	chooser
+}
+
+// An edit is one page that edits: whose approval it showed, and the grant set
+// that it showed. It travels inside the page, so a page that was overtaken is
+// known by itself.
+type edit struct {
+	Approval string `json:"approval"`
+	Person   string `json:"person"`
+	Kind     string `json:"kind"`
+	Picks    string `json:"picks,omitempty"`
+	Personal bool   `json:"personal,omitempty"`
+}
+
+func (s *Server) sealEdit(r store.ApprovalRow) string {
+	plain, err := json.Marshal(edit{r.ID.String(), r.Person, string(r.Grant.Kind), r.Grant.EncodePicks(), r.Grant.Personal})
+	if err != nil {
+		panic(err) // strings and a bool
+	}
+	return s.Ring.SealPage(sealedEdit, plain)
+}
+
+func (s *Server) openEdit(sealed string) (edit, bool) {
+	var e edit
+	plain, _, ok := s.Ring.OpenPage(sealedEdit, sealed)
+	return e, ok && json.Unmarshal(plain, &e) == nil
+}
+
+// of gives the grant set that the page showed, if it was this approval's.
+func (e edit) of(r store.ApprovalRow) (grantset.Set, bool) {
+	set, err := grantset.Decode(e.Kind, e.Picks, e.Personal)
+	return set, err == nil && e.Approval == r.ID.String() && e.Person == r.Person
+}
+
+// An editing is the approval of the path, with what its person may give now.
+type editing struct {
+	row    store.ApprovalRow
+	org    org.Organization
+	member org.Member
+	offers []grantset.Offer // of the approval's organization alone: it stays
+}
+
+// editing finds the person's own approval. Another person's, one elsewhere and
+// one that was not connected yet do not exist here.
+func (s *Server) editing(v *visit) (editing, error) {
+	o, m, err := s.membership(v)
+	if err != nil {
+		return editing{}, err
+	}
+	id, err := approval.ParseID(v.r.PathValue("approval"))
+	if err != nil {
+		return editing{}, errNoPage
+	}
+	r, err := s.Store.Approval(v.r.Context(), id)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return editing{}, errNoPage
+	case err != nil:
+		return editing{}, wrap("approval", err)
+	case r.Person != v.person.ID || r.Organization != o.ID || r.Phase == approval.CodeIssued:
+		return editing{}, errNoPage
+	}
+	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	if err != nil {
+		return editing{}, wrap("offers", err)
+	}
+	offers = slices.DeleteFunc(offers, func(at grantset.Offer) bool { return at.Organization.ID != o.ID })
+	return editing{r, o, m, offers}, nil
+}
+
+// editPage is GET .../{approval}/edit.
+func (s *Server) editPage(v *visit) error {
+	e, err := s.editing(v)
+	if err != nil {
+		return err
+	}
+	if chosen := s.openChoices(v, parseParameters(v.r.URL.RawQuery)); chosen.sent {
+		return s.showEdit(v, e, e.row.Grant, chosen, showing{status: http.StatusOK})
+	}
+	return s.showEdit(v, e, e.row.Grant, e.current(), showing{status: http.StatusOK})
+}
+
+// edit is POST .../{approval}/edit. As at consent there is no default
+// decision, and what may be given is asked again here.
+func (s *Server) edit(v *visit) error {
+	if foreign(v) {
+		return errForeign
+	}
+	form, err := readForm(v, consentBytes, consentFields)
+	if err != nil {
+		return err
+	}
+	p, opened := s.openEdit(one(form, "request"))
+	if !v.signedIn() {
+		return s.toSignIn(v, withQuery(v.r.URL.EscapedPath(), "choices", s.sealChoices(p.Person, form)))
+	}
+	e, err := s.editing(v)
+	if err != nil {
+		return err
+	}
+	shown, ok := p.of(e.row)
+	form.Set("organization", e.org.ID)
+	switch {
+	case !s.ours(v, form):
+		return errStale
+	case one(form, "decision") == "cancel":
+		return v.see(appsPath(e.org.ID))
+	case !opened || !ok:
+		return errBadForm
+	case e.row.Phase == approval.Ended:
+		return s.showEnded(v, e)
+	case one(form, "decision") != "save" || form.Has("action") || form.Has("bulk"):
+		return s.showEdit(v, e, shown, readChoices(form), showing{status: http.StatusOK})
+	}
+	return s.save(v, e, shown, form)
+}
+
+// save changes the grant set from what the page showed to what was chosen. An
+// approval that has it already is left alone: a double click is no error.
+func (s *Server) save(v *visit, e editing, shown grantset.Set, form url.Values) error {
+	choice, faults := grantset.Parse(form, e.offers)
+	if len(faults) > 0 {
+		return s.editAgain(v, e, shown, form, faults)
+	}
+	if choice.Set.Equal(e.row.Grant) {
+		return s.edited(v, e)
+	}
+	err := s.Store.EditGrant(v.r.Context(), e.row.ID, v.person.ID, shown, choice.Set, s.act(v))
+	switch {
+	case errors.Is(err, store.ErrNotAllowed):
+		return s.editAgain(v, e, shown, form, []grantset.Fault{grantset.NotAllowed})
+	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
+		return s.overtaken(v, choice.Set)
+	case err != nil:
+		return wrap("edit", err)
+	}
+	return s.edited(v, e)
+}
+
+// editAgain shows the page with what is wrong and everything that was chosen.
+func (s *Server) editAgain(v *visit, e editing, shown grantset.Set, form url.Values, faults []grantset.Fault) error {
+	for _, f := range faults {
+		if f == grantset.NotAllowed || f == grantset.NotEligible {
+			s.refused(v, e.row.Client, string(f))
+		}
+	}
+	return s.showEdit(v, e, shown, readChoices(form), showing{status: http.StatusUnprocessableEntity, faults: faults})
+}
+
+// overtaken answers a page whose approval is not any more what it showed: with
+// what is so now, and nothing saved.
+func (s *Server) overtaken(v *visit, wanted grantset.Set) error {
+	e, err := s.editing(v)
+	switch {
+	case err != nil:
+		return err
+	case e.row.Phase == approval.Ended:
+		return s.showEnded(v, e)
+	case e.row.Grant.Equal(wanted): // the other tab wanted the same
+		return s.edited(v, e)
+	}
+	return s.showEdit(v, e, e.row.Grant, e.current(), showing{status: http.StatusConflict, stale: true})
+}
+
+// current are the choices that an approval stands for now. Roles that the
+// person has left cannot be picked (decision P5).
+func (e editing) current() choices {
+	c := choices{sent: true, organization: e.org.ID, grant: string(e.row.Grant.Kind),
+		roles: map[string]string{}, personal: e.row.Grant.Personal}
+	for _, p := range e.row.Grant.Picks {
+		if e.member.Fills(p.Role) {
+			c.roles[p.Role] = e.row.Grant.Access(p.Role)
+		}
+	}
+	if c.grant == string(grantset.Organization) && !e.member.Admin {
+		c.grant = ""
+	}
+	return c
+}
+
+// showEdit shows the page. shown is the grant set that an answer starts from.
+func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choices, how showing) error {
+	if e.row.Phase == approval.Ended {
+		return s.showEnded(v, e)
+	}
+	items, err := s.itemsOf(v, e.offers)
+	if err != nil {
+		return err
+	}
+	view, err := s.newEditPage(v, e)
+	if err != nil {
+		return err
+	}
+	if len(how.faults) > 0 {
+		view.Title = "Error: " + view.Title
+	}
+	chosen.organization = e.org.ID
+	chosen.setAll(e.offers)
+	from := e.row
+	from.Grant = shown
+	view.Stale = how.stale
+	view.chooser = chooser{Request: s.sealEdit(from), Fixed: true, Grant: chosen.grant, Personal: chosen.personal}
+	view.offer(e.offers, chosen, items, view.Path)
+	view.Organizations[0].Class = ""
+	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
+	view.say(how.faults, e.offers, chosen)
+	view.Preview = newPreview(chosen, e.offers, items)
+	return s.show(v, how.status, editTemplate, view)
+}
+
+func (s *Server) newEditPage(v *visit, e editing) (*editPage, error) {
+	names, err := s.roles(v, e.org, e.member)
+	if err != nil {
+		return nil, err
+	}
+	view := &editPage{frame: s.frame(v, "Change what an app can do"), Organization: e.org.Name,
+		App: appOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: on(e.row.CreatedAt),
+		Access: names.gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: appsPath(e.org.ID)}
+	view.Slim, view.Other, view.Script, view.Packed = false, true, true, true
+	for _, r := range view.Access.Roles {
+		if r.Access == "" {
+			view.Lost = append(view.Lost, r.Role)
+		}
+	}
+	return view, nil
+}
+
+// showEnded says that an approval has ended, for whatever reason: it can only
+// be approved again.
+func (s *Server) showEnded(v *visit, e editing) error {
+	view, err := s.newEditPage(v, e)
+	if err != nil {
+		return err
+	}
+	view.Ended, view.Slim, view.Script = true, true, false
+	return s.show(v, http.StatusConflict, editTemplate, view)
+}
+
+// edited goes back to Connected apps, which says that it is done.
+func (s *Server) edited(v *visit, e editing) error {
+	plain := e.row.ID.String() + " " + v.now.UTC().Format(time.RFC3339)
+	return v.see(withQuery(appsPath(e.org.ID), "changed", s.Ring.SealPage(sealedEdited, []byte(plain))))
+}
+
+// editedFor is how long Connected apps says that an approval was edited, to
+// whoever loads that page again.
+const editedFor = 5 * time.Minute
+
+// justEdited names the client of an approval that the person has just edited.
+// The address cannot claim it: what it carries is sealed.
+func (s *Server) justEdited(v *visit, rows []store.ApprovalRow) *string {
+	plain, _, ok := s.Ring.OpenPage(sealedEdited, v.r.URL.Query().Get("changed"))
+	if !ok {
+		return nil
+	}
+	for _, r := range rows {
+		when, ok := strings.CutPrefix(string(plain), r.ID.String()+" ")
+		if !ok || ended(r) {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339, when); err == nil && v.now.Sub(at) < editedFor {
+			name := nameOfApp(r)
+			return &name
+		}
+	}
+	return nil
+}
+
+func editPath(organization string, id approval.ID) string {
+	return appsPath(organization) + "/" + id.String() + "/edit"
+}

@@ -1,0 +1,552 @@
+package consent
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html/atom"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// editable gives a live approval of Ada's with one role to read, and the
+// address of the page that edits it.
+func (s *site) editable() (ada *browser, id approval.ID, path string) {
+	s.t.Helper()
+	ada = s.signedIn("ada")
+	id = ada.connect("grant", "roles", "role:treasurer", "read")
+	return ada, id, editPath("nordlys", id)
+}
+
+// gives is what an approval gives now.
+func (s *site) gives(id approval.ID) string {
+	s.t.Helper()
+	r, err := s.Store.Approval(context.Background(), id)
+	s.do(err)
+	words := string(r.Grant.Kind) + " " + r.Grant.EncodePicks()
+	if r.Grant.Personal {
+		words += " personal"
+	}
+	return strings.TrimSpace(words)
+}
+
+// edits counts the edits in the journal.
+func (s *site) edits() int {
+	s.t.Helper()
+	s.do(s.Store.Ready(context.Background()))
+	events, _, err := s.Store.Events(context.Background(), store.EventFilter{Kind: "approval_edited"})
+	s.do(err)
+	return len(events)
+}
+
+// Decision P3: the person edits a live approval with the consent page's form.
+func TestEdit(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	var link string
+	for _, a := range ada.get(nordlysApps).all(atom.A) {
+		if textOf(a) == "Change what it can do…" {
+			link = attr(a, "href")
+			if label := attr(a, "aria-label"); label != "Change what it can do… of Quill Assistant" {
+				t.Errorf("the link is called %q", label)
+			}
+		}
+	}
+	p := ada.get(link).want(200).says("Change what an app can do – Svalinn", "Quill Assistant Not checked", "connect.quill.example",
+		"Connected 21 November 2026", "Acts in Nordlys Cooperative", "Can do now Only selected roles: changes as 0, reads as 1",
+		"1 chosen · 3 roles", "It counts from the app's next request. The app does not have to connect again.")
+	form := p.fill(path)
+	if link != path || form.Get("grant") != "roles" || form.Get("role:treasurer") != "read" || form.Get("role:buddy") != "none" || form.Has("personal") ||
+		form.Get("organization") != "nordlys" || p.focus() != nil {
+		t.Errorf("at first: %v", form)
+	}
+	if strings.Contains(p.text(), "Fjell") || strings.Contains(p.text(), "Choose an organization") || strings.Contains(p.body, "reviewer") {
+		t.Error("the page offers another organization")
+	}
+	done := p.press(path, "role:treasurer", "change", "role:buddy", "read", "personal", "1", "decision", "save").follow().want(200).
+		says(`What "Quill Assistant" can do is changed. It counts from the app's next request.`,
+			"Only selected roles: changes as 1, reads as 1; personal items included", "Treasurer Nordlys (anchor circle) Change")
+	if at := done.focus(); at == nil || attr(at, "role") != "status" {
+		t.Error("the note does not take the focus")
+	}
+	if got := s.gives(id); got != "roles buddy=read treasurer=change personal" {
+		t.Errorf("gives %q", got)
+	}
+	if e := s.event("approval_edited"); e.Client != "quill" || e.Person != "ada" || e.Organization != "nordlys" || e.Approval != id.String() ||
+		e.Actor != "person:ada" || e.Address != s.address || e.Reference != "01JD7Q2M8Y" || e.Detail != "roles" {
+		t.Errorf("event %+v", e)
+	}
+	for _, grant := range []string{"everything", "organization"} {
+		ada.get(path).press(path, "grant", grant, "decision", "save").follow().says("is changed.")
+		if got := s.gives(id); got != grant {
+			t.Errorf("gives %q, want %s", got, grant)
+		}
+		if got := ada.get(path).fill(path); got.Get("grant") != grant {
+			t.Errorf("the page has chosen %q, want %s", got.Get("grant"), grant)
+		}
+	}
+	if a, err := s.Store.Check(context.Background(), id); err != nil || a.Approval.Grant.Kind != grantset.Organization || a.Approval.Phase != approval.Live {
+		t.Errorf("the next request finds %+v", a.Approval.Grant)
+	}
+}
+
+// The organization of an approval stays, whatever is sent.
+func TestEditStaysInItsOrganization(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	ada.get(path).press(path, "organization", "fjell", "role:treasurer", "change", "decision", "save").want(303)
+	ada.get(path).press(path, "organization", "fjell", "role:reviewer", "change", "decision", "save").want(422).says(impossible)
+	form := ada.get(path).fill(path)
+	form["organization"] = []string{"fjell", "nordlys"}
+	form.Set("role:treasurer", "none")
+	form.Set("role:buddy", "change")
+	form.Set("decision", "save")
+	ada.post(path, form).want(303)
+	if r := s.approvals("ada")[0]; r.ID != id || r.Organization != "nordlys" || r.Grant.EncodePicks() != "buddy=change" {
+		t.Errorf("gives %s in %s", s.gives(id), r.Organization)
+	}
+}
+
+// ux 5.4: the same rules as at consent.
+func TestFaultsOfAnEdit(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	tests := []struct {
+		name    string
+		changes []string
+		says    string
+		event   string
+	}{
+		{"no grant", []string{"grant", ""}, "Choose what the app may do.", ""},
+		{"roles without any (decision P4)", []string{"role:treasurer", "none"}, "Choose at least one role, or your personal items.", ""},
+		{"unknown grant", []string{"grant", "all"}, impossible, "not_allowed"},
+		{"another person's role (decision P5)", []string{"role:secretary", "read"}, impossible, "not_allowed"},
+		{"a role in another organization", []string{"role:reviewer", "read"}, impossible, "not_allowed"},
+		{"unknown access", []string{"role:treasurer", "own"}, impossible, "not_allowed"},
+		{"personal items of another value", []string{"personal", "2"}, impossible, "not_allowed"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := ada.get(path).press(path, append([]string{"role:buddy", "none", "decision", "save"}, tt.changes...)...).want(422)
+			p.says("Error: Change what an app can do – Svalinn", tt.says)
+			if strings.Count(p.text(), tt.says) < 2 {
+				t.Error("the fault does not stand on top and next to its group")
+			}
+			if tt.event != "" {
+				if e := s.event("approval_refused"); e.Reason != tt.event || e.Client != "quill" || e.Person != "ada" {
+					t.Errorf("event %+v", e)
+				}
+			}
+			if got := s.gives(id); got != "roles treasurer=read" {
+				t.Errorf("gives %q", got)
+			}
+		})
+	}
+	// What comes back has everything that was chosen, and works.
+	p := ada.get(path).press(path, "grant", "", "role:buddy", "change", "personal", "1", "decision", "save").want(422)
+	p.press(path, "grant", "roles", "role:treasurer", "none", "decision", "save").want(303)
+	if got := s.gives(id); got != "roles buddy=change personal" {
+		t.Errorf("gives %q", got)
+	}
+	tor := s.signedIn("tor")
+	his := tor.connect()
+	at := editPath("nordlys", his)
+	if p := tor.get(at); strings.Contains(p.body, `value="organization"`) {
+		t.Error("the whole organization is offered to somebody who is no admin")
+	}
+	tor.get(at).press(at, "grant", "organization", "decision", "save").want(422).says(impossible)
+	if got := s.gives(his); got != "everything" {
+		t.Errorf("gives %q", got)
+	}
+}
+
+// ux 5.2 and 5.5: no decision saves nothing, and Enter is none.
+func TestNoDecisionOfAnEdit(t *testing.T) {
+	s := newSite(t)
+	s.items()
+	ada, id, path := s.editable()
+	chosen := []string{"grant", "roles", "role:treasurer", "change", "role:buddy", "read", "personal", "1"}
+	for _, press := range [][]string{
+		{}, {"action", "review"}, {"action", "preview"}, {"decision", "yes"}, {"decision", "approve"}, {"bulk", "n:product:none"},
+		{"action", "review", "decision", "save"}, {"bulk", "n:product:none", "decision", "save"}, {"action", "preview", "decision", "save"},
+	} {
+		p := ada.get(path).press(path, append(press, chosen...)...).want(200)
+		form := p.fill(path)
+		for i := 0; i < len(chosen); i += 2 {
+			if form.Get(chosen[i]) != chosen[i+1] {
+				t.Errorf("%v: %s is %q, want %q", press, chosen[i], form.Get(chosen[i]), chosen[i+1])
+			}
+		}
+	}
+	form := ada.get(path).fill(path)
+	form["decision"] = []string{"save", "save"}
+	form.Set("grant", "everything")
+	ada.post(path, form).want(200)
+	if b := ada.get(path).all(atom.Form)[0].FirstChild.NextSibling; attr(b, "name") != "action" || attr(b, "value") != "review" || !has(b, "formnovalidate") {
+		t.Errorf("the first button of the form is %v", b.Attr)
+	}
+	bulk := ada.get(path).press(path, "bulk", "n:product:change").says("4 chosen · 4 roles")
+	if got := bulk.allows(); !slices.Contains(got, "Change: 14 items of 2 roles") {
+		t.Errorf("allows %q", got)
+	}
+	want := []string{"Change: Nothing", "Read only: 12 private items of 1 circle", "Read only: 53 items that every member can see",
+		"Personal items: Not included: 5 items", "Not at all: 3 other items that you can see"}
+	if got := ada.get(path).allows(); !slices.Equal(got, want) {
+		t.Errorf("at first, it allows %q, want %q", got, want)
+	}
+	if got := ada.get(path).press(path, "role:treasurer", "none", "action", "preview"); got.allows()[0] != "Change: Nothing" || got.focus() == nil {
+		t.Errorf("without a role, it allows %q", got.allows())
+	}
+	if got := s.gives(id); got != "roles treasurer=read" || s.edits() != 0 {
+		t.Errorf("gives %q after %d edits", got, s.edits())
+	}
+}
+
+func TestCancelAnEdit(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	p := ada.get(path)
+	p.press(path, "grant", "all", "role:secretary", "own", "decision", "cancel").follow().want(200).says("Connected apps")
+	p.press(path, "request", "", "decision", "cancel").want(303)
+	s.do(s.Store.EndApproval(context.Background(), id, approval.RevokedByAdmin, store.Act{Actor: "operator"}))
+	if at := p.press(path, "decision", "cancel").want(303).header.Get("Location"); at != nordlysApps {
+		t.Errorf("leads to %q", at)
+	}
+	if s.edits() != 0 {
+		t.Error("Cancel edits")
+	}
+}
+
+// Decision P2: a page that was overtaken saves nothing, and comes back with
+// what is so now.
+func TestStaleEdit(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	one, two, three := ada.get(path), ada.get(path), ada.get(path)
+	one.press(path, "role:treasurer", "none", "role:buddy", "change", "decision", "save").want(303)
+	again := two.press(path, "grant", "everything", "decision", "save").want(409).
+		says("This was changed while the page was open, so nothing was saved. Below is what the app can do now. Choose again.",
+			"Can do now Only selected roles: changes as 1, reads as 0")
+	if form := again.fill(path); form.Get("grant") != "roles" || form.Get("role:buddy") != "change" || form.Get("role:treasurer") != "none" {
+		t.Errorf("the page comes back with %v", form)
+	}
+	if at := again.focus(); at == nil || attr(at, "role") != "status" {
+		t.Error("the note does not take the focus")
+	}
+	// Nothing but saving makes an overtaken page current.
+	two.press(path, "grant", "everything", "action", "preview").want(200).press(path, "decision", "save").want(409)
+	two.press(path, "grant", "", "decision", "save").want(422).press(path, "grant", "everything", "decision", "save").want(409)
+	if got := s.gives(id); got != "roles buddy=change" {
+		t.Errorf("gives %q", got)
+	}
+	// Who wants what is so already has it: a double click, and another tab.
+	one.press(path, "role:treasurer", "none", "role:buddy", "change", "decision", "save").want(303)
+	three.press(path, "role:treasurer", "none", "role:buddy", "change", "decision", "save").follow().says("is changed.")
+	if n := s.edits(); n != 1 {
+		t.Errorf("%d edits, want 1", n)
+	}
+	again.press(path, "grant", "everything", "decision", "save").want(303)
+	if got := s.gives(id); got != "everything" {
+		t.Errorf("gives %q", got)
+	}
+}
+
+// Of pages that are saved at once, one is right and all others are told.
+func TestEditsAtOnce(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	page := ada.get(path)
+	roles := []string{"facilitator", "buddy", "workspace-host", "roadmap-steward", "api-documentation", "release-captain", "customer-interviews", "circle-rep-product"}
+	var mu sync.Mutex
+	var saved []string
+	var wg sync.WaitGroup
+	for _, role := range roles {
+		form := page.fill(path)
+		form.Set("role:treasurer", "none")
+		form.Set("role:"+role, "change")
+		form.Set("decision", "save")
+		b := &browser{s, map[string]string{}, nil}
+		b.cookies[b.cookieName("session")] = ada.cookies[ada.cookieName("session")]
+		wg.Go(func() {
+			switch p := b.post(path, form); p.status {
+			case 303:
+				mu.Lock()
+				defer mu.Unlock()
+				saved = append(saved, role)
+			case 409:
+			default:
+				t.Errorf("%s: status %d", role, p.status)
+			}
+		})
+	}
+	wg.Wait()
+	if len(saved) != 1 || s.gives(id) != "roles "+saved[0]+"=change" || s.edits() != 1 {
+		t.Errorf("saved %v, gives %q after %d edits", saved, s.gives(id), s.edits())
+	}
+}
+
+// As A-16 to A-18 at consent: what ends between showing and saving.
+func TestFactsLostWhileAnEditIsOpen(t *testing.T) {
+	ctx, operator := context.Background(), store.Act{Actor: "operator"}
+	const over = "This connection has ended."
+	tests := []struct {
+		name   string
+		lose   func(*site, approval.ID)
+		press  []string
+		status int
+		says   string
+	}{
+		{"AI integration", func(s *site, _ approval.ID) { s.do(s.Store.SetIntegration(ctx, "nordlys", false, operator)) }, nil, 409, over},
+		{"AI integration, and back on", func(s *site, _ approval.ID) {
+			s.do(s.Store.SetIntegration(ctx, "nordlys", false, operator))
+			s.do(s.Store.SetIntegration(ctx, "nordlys", true, operator))
+		}, nil, 409, over},
+		{"admin right", func(s *site, _ approval.ID) { s.do(s.Store.SetAdmin(ctx, "nordlys", "ada", false, operator)) },
+			[]string{"grant", "organization"}, 422, impossible},
+		{"role", func(s *site, _ approval.ID) { s.do(s.Store.SetFiller(ctx, "buddy", "ada", false, operator)) },
+			[]string{"grant", "roles", "role:buddy", "read"}, 422, impossible},
+		{"membership", func(s *site, _ approval.ID) { s.do(s.Store.RemoveMember(ctx, "nordlys", "ada", operator)) }, nil, 404, "There is no such page."},
+		{"client disabled", func(s *site, _ approval.ID) { s.do(s.Store.SetClientEnabled(ctx, "quill", false, operator)) }, nil, 409, over},
+		{"revoked", func(s *site, id approval.ID) { s.do(s.Store.EndApproval(ctx, id, approval.RevokedByPerson, operator)) }, nil, 409, over},
+		{"an old key came back", func(s *site, id approval.ID) { s.do(s.Store.EndApproval(ctx, id, approval.RefreshReused, operator)) }, nil, 409, over},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSite(t)
+			ada, id, path := s.editable()
+			page := ada.get(path)
+			tt.lose(s, id)
+			change := tt.press
+			if change == nil {
+				change = []string{"grant", "everything"}
+			}
+			page.press(path, append(change, "decision", "save")...).want(tt.status).says(tt.says)
+			if got := s.gives(id); got != "roles treasurer=read" || s.edits() != 0 {
+				t.Errorf("gives %q after %d edits", got, s.edits())
+			}
+			if tt.says == over { // and no page leads on from here
+				page.press(path, "action", "preview").want(409).says(over, "Nothing was saved.")
+				ada.get(path).want(409).says(over)
+				if list := ada.get(nordlysApps); strings.Contains(list.body, "/edit") {
+					t.Error("what has ended can be edited")
+				}
+			}
+		})
+	}
+}
+
+// Between looking and writing, too: saved is what was allowed, and nothing else.
+func TestEditWhileARightIsLost(t *testing.T) {
+	s := newSite(t)
+	operator := store.Act{Actor: "operator"}
+	ctx := context.Background()
+	for round := range 30 {
+		ada, id, path := s.editable()
+		page := ada.get(path)
+		var wg sync.WaitGroup
+		wg.Go(func() { s.do(s.Store.SetAdmin(ctx, "nordlys", "ada", false, operator)) })
+		want := map[int]string{303: "organization", 422: "roles treasurer=read"}[page.press(path, "grant", "organization", "decision", "save").status]
+		wg.Wait()
+		if got := s.gives(id); got != want {
+			t.Fatalf("round %d: gives %q, want %q", round, got, want)
+		}
+		s.do(s.Store.SetAdmin(ctx, "nordlys", "ada", true, operator))
+	}
+}
+
+// A-24: only one's own, and only what lives.
+func TestEditOnlyOwn(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	form := ada.get(path).fill(path)
+	form.Set("grant", "everything")
+	form.Set("decision", "save")
+	tor := s.signedIn("tor")
+	his := url.Values{"csrf": {tor.get("/").fill("/signout").Get("csrf")}}
+	for name, values := range form {
+		if name != "csrf" {
+			his[name] = values
+		}
+	}
+	tor.get(path).want(404)
+	tor.post(path, his).want(404)
+	for _, elsewhere := range []string{editPath("fjell", id), editPath("nowhere", id), editPath("nordlys", approval.ID{}),
+		nordlysApps + "/" + strings.ToUpper(id.String()) + "/edit", nordlysApps + "/x/edit", nordlysApps + "/%00/edit", nordlysApps + "/quill/edit"} {
+		if elsewhere == path { // an ID without letters
+			continue
+		}
+		ada.get(elsewhere).want(404)
+		ada.post(elsewhere, form).want(404)
+	}
+	// One that has not been connected yet cannot be edited yet.
+	page := ada.get(authorize())
+	code := page.approve().sent(callback).Get("code")
+	waiting := approval.ID(s.claim(code).Handle.ID())
+	ada.get(editPath("nordlys", waiting)).want(404)
+	if p := ada.get(nordlysApps); strings.Count(p.text(), "Change what it can do…") != 1 || !strings.Contains(p.body, path) {
+		t.Error("what waits for its app can be edited")
+	}
+	// The page of one approval says nothing of another, and no other page does.
+	other := ada.connect("grant", "roles", "role:treasurer", "read")
+	ada.post(editPath("nordlys", other), form).want(400)
+	form.Set("request", page.fill("/oauth/authorize").Get("request"))
+	ada.post(path, form).want(400)
+	form.Set("request", "1.x")
+	ada.post(path, form).want(400)
+	consent := page.fill("/oauth/authorize")
+	consent.Set("request", ada.get(path).fill(path).Get("request"))
+	ada.post("/oauth/authorize", consent).want(400)
+	if got := s.gives(id) + ", " + s.gives(other); got != "roles treasurer=read, roles treasurer=read" || s.edits() != 0 {
+		t.Errorf("give %s after %d edits", got, s.edits())
+	}
+}
+
+// Saving needs the session, its form token, and no sign of another origin.
+func TestEditIsGuarded(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	page := ada.get(path)
+	change := []string{"grant", "everything", "decision", "save"}
+	page.press(path, append(change, "csrf", "")...).want(403).says("Nothing was changed.")
+	page.press(path, append(change, "csrf", s.signedIn("ada").get("/").fill("/signout").Get("csrf"))...).want(403)
+	for header, value := range map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"} {
+		ada.header.Set(header, value)
+		page.press(path, change...).want(403).says("This form came from another site.")
+		ada.header.Del(header)
+	}
+	form := page.fill(path)
+	form.Set("grant", "everything")
+	form.Set("decision", "save")
+	ada.post(path, many(form, 5000)).want(413)
+	ada.header.Set("Content-Type", "text/plain")
+	ada.post(path, form).want(400)
+	ada.header.Del("Content-Type")
+	s.browser().get(path).follow().want(200).says("Sign in")
+	if got := s.gives(id); got != "roles treasurer=read" || s.edits() != 0 {
+		t.Errorf("gives %q after %d edits", got, s.edits())
+	}
+
+	// Signed out meanwhile (ux 5.7): sign-in, then the page with the choices.
+	ada.cookies = map[string]string{}
+	back := signin(page.press(path, "grant", "roles", "role:treasurer", "change", "role:buddy", "read", "decision", "save").follow().want(200), "ada@nordlys.example", password).follow().want(200)
+	if form := back.fill(path); form.Get("role:treasurer") != "change" || form.Get("role:buddy") != "read" {
+		t.Errorf("after signing in: %v", form)
+	}
+	back.press(path, "decision", "save").want(303)
+	if got := s.gives(id); got != "roles buddy=read treasurer=change" {
+		t.Errorf("gives %q", got)
+	}
+}
+
+// Decision P5: a role that was lost stays listed until somebody saves.
+func TestEditWithLostRoles(t *testing.T) {
+	s := newSite(t)
+	operator := store.Act{Actor: "operator"}
+	ada := s.signedIn("ada")
+	id := ada.connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "role:facilitator", "read")
+	path := editPath("nordlys", id)
+	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, operator))
+	ada.get(nordlysApps).says("Buddy People & Onboarding None now", "Only selected roles: changes as 1, reads as 1")
+	p := ada.get(path).says("You no longer fill this role, so the app can do nothing through it: Buddy. Saving takes it out.")
+	s.do(s.Store.SetFiller(context.Background(), "facilitator", "ada", false, operator))
+	ada.get(path).says("You no longer fill these roles, so the app can do nothing through them: Facilitator, Buddy. Saving takes them out.")
+	p.press(path, "role:facilitator", "none", "decision", "save").want(303)
+	if got := s.gives(id); got != "roles treasurer=change" {
+		t.Errorf("gives %q", got)
+	}
+	if p := ada.get(path); strings.Contains(p.text(), "no longer fill") {
+		t.Error("still said to be lost")
+	}
+	// Decision P6: a whole organization given by somebody who is no admin now.
+	ada.get(path).press(path, "grant", "organization", "decision", "save").want(303)
+	s.do(s.Store.SetAdmin(context.Background(), "nordlys", "ada", false, operator))
+	p = ada.get(path).says("Can do now Everything in this organization. You are not an admin now, so it can do only what you can")
+	if form := p.fill(path); form.Has("grant") {
+		t.Errorf("chosen: %q", form.Get("grant"))
+	}
+	p.press(path, "decision", "save").want(422).says("Choose what the app may do.")
+	p.press(path, "grant", "everything", "decision", "save").want(303)
+}
+
+// The note is true or absent, whatever the address says.
+func TestEditedNote(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	said := func(b *browser, at string) bool {
+		return strings.Contains(b.get(at).want(200).text(), "can do is changed.")
+	}
+	at := ada.get(path).press(path, "grant", "everything", "decision", "save").want(303).header.Get("Location")
+	if !said(ada, at) || !said(ada, at) {
+		t.Error("the note is not there")
+	}
+	sealed := s.Ring.SealPage(sealedReturn, []byte(id.String()+" 2026-11-21T10:00:00Z"))
+	for _, claim := range []string{"", "x", id.String(), sealed} {
+		if said(ada, nordlysApps+"?changed="+url.QueryEscape(claim)) {
+			t.Errorf("claimed by %q", claim)
+		}
+	}
+	if said(s.signedIn("tor"), at) {
+		t.Error("said to another person")
+	}
+	s.pass(5 * time.Minute)
+	if said(ada, at) {
+		t.Error("said after five minutes")
+	}
+	at = ada.get(path).press(path, "grant", "organization", "decision", "save").want(303).header.Get("Location")
+	s.do(s.Store.EndApproval(context.Background(), id, approval.RevokedByPerson, store.Act{Actor: "person:ada"}))
+	if said(ada, at) {
+		t.Error("said of what has ended")
+	}
+}
+
+// As many roles as the consent page takes.
+func TestEditManyRoles(t *testing.T) {
+	s := newSite(t)
+	s.many(1200)
+	mei := s.signedIn("mei")
+	form := mei.get(authorize("organization", "storhavn")).fill("/oauth/authorize")
+	form.Set("decision", "approve")
+	for i := range 1200 {
+		form.Set("role:r"+strconv.Itoa(i), "change")
+	}
+	code := mei.post("/oauth/authorize", form).sent(callback).Get("code")
+	if v := s.exchange(code); v != approval.OK {
+		t.Fatalf("exchange: %v", v)
+	}
+	id := approval.ID(s.claim(code).Handle.ID())
+	path := editPath("storhavn", id)
+	p := mei.get(path).want(200)
+	if form := p.fill(path); form.Get("role:r1199") != "change" {
+		t.Error("not all roles are in the page")
+	}
+	p.press(path, "role:r7", "none", "decision", "save").want(303)
+	if r, err := s.Store.Approval(context.Background(), id); err != nil || len(r.Grant.Picks) != 1199 || r.Grant.Access("r7") != "none" {
+		t.Errorf("%d roles, %v", len(r.Grant.Picks), err)
+	}
+}
+
+// A client without a name is named by its host.
+func TestEditOfNamelessClient(t *testing.T) {
+	s := newSite(t)
+	s.register(client.Client{ID: "noname", RedirectURIs: []string{callback}})
+	ada := s.signedIn("ada")
+	code := ada.get(authorize("client_id", "noname")).approve().sent(callback).Get("code")
+	c := s.claim(code)
+	_, v, err := s.Store.Apply(context.Background(), approval.ID(c.Handle.ID()),
+		approval.Exchange("noname", s.base, callback, verifier, c.Time, 1, s.Store.Now()), store.Act{Actor: "client:noname"})
+	if s.do(err); v != approval.OK {
+		t.Fatalf("exchange: %v", v)
+	}
+	path := editPath("nordlys", approval.ID(c.Handle.ID()))
+	ada.get(path).says("connect.quill.example No name Not checked").press(path, "grant", "organization", "decision", "save").
+		follow().says(`What "connect.quill.example" can do is changed.`)
+}
