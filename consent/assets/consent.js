@@ -88,7 +88,7 @@
 	});
 	const find = byId("find");
 	find.addEventListener("input", search);
-	find.addEventListener("keydown", event => { if (event.key === "Enter") event.preventDefault(); });
+	find.addEventListener("keypress", event => { if (event.key === "Enter") event.preventDefault(); });
 
 	let sent = false;
 	form.addEventListener("submit", event => {

@@ -1,0 +1,199 @@
+package consent
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"golang.org/x/net/html"
+)
+
+// allows reads the preview of the page that is shown, as shown.allows does.
+func (b *tab) allows() []string {
+	b.t.Helper()
+	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll("#allows dd .line")]
+		.filter(e => e.textContent && e.getClientRects().length)
+		.map(e => e.closest("div").querySelector("dt").textContent + ": " + e.textContent)`))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return lines
+}
+
+// choose sets radios and checkboxes as somebody does who clicks them: name,
+// value, ...
+func (b *tab) choose(fields ...string) {
+	b.t.Helper()
+	b.eval("document.querySelectorAll('details').forEach(d => d.open = true)")
+	for i := 0; i < len(fields); i += 2 {
+		b.click("[name='" + fields[i] + "'][value='" + fields[i+1] + "']")
+	}
+}
+
+// The preview follows the choice, and the script's words are the server's.
+func TestPreviewInBrowser(t *testing.T) {
+	c := newChrome(t)
+	c.items()
+	ada := c.signedIn("ada")
+	id := ada.connect("grant", "roles", "role:treasurer", "read")
+	edit := editPath("nordlys", id)
+
+	t.Run("sign in", func(t *testing.T) {
+		b := c.tab(t)
+		b.open(c.base + edit)
+		b.signIn()
+		b.run(chromedp.WaitVisible(chromedp.ID("consent")))
+	})
+	if t.Failed() {
+		t.FailNow() // nobody is signed in
+	}
+
+	// agree compares the page with what the server says of the same choice.
+	agree := func(b *tab, what, action string, ask func() *shown, choice ...string) {
+		b.t.Helper()
+		got := b.allows()
+		p := ask()
+		want := p.press(action, append(choice, "action", "preview")...).want(200).allows()
+		if len(want) == 0 || !slices.Equal(got, want) {
+			b.t.Errorf("%s: the script says\n%s\nthe server\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+
+	t.Run("consent follows the choice", func(t *testing.T) {
+		b := c.tab(t)
+		check := b.quiet()
+		b.open(c.authorizeURL())
+		ask := func() *shown { return ada.get(authorize()) }
+		b.want("document.getElementById('ask').getClientRects().length === 0") // nothing to press
+		if got := b.allows(); len(got) != 0 {
+			t.Errorf("before an organization is chosen: %q", got)
+		}
+		choice := []string{}
+		for _, step := range [][]string{
+			{"organization", "nordlys"}, {"role:treasurer", "change"}, {"role:facilitator", "read"}, {"role:facilitator", "change"},
+			{"role:buddy", "change"}, {"role:workspace-host", "read"}, {"role:circle-rep-product", "change"}, {"personal", "1"},
+			{"role:release-captain", "change"}, {"role:roadmap-steward", "change"}, {"role:treasurer", "none"}, {"role:buddy", "none"},
+			{"grant", "everything"}, {"grant", "organization"}, {"grant", "roles"}, {"organization", "fjell"}, {"role:reviewer", "change"},
+			{"grant", "everything"}, {"organization", "nordlys"},
+		} {
+			b.choose(step...)
+			choice = append(choice, step...)
+			agree(b, strings.Join(step, "="), "/oauth/authorize", ask, choice...)
+		}
+		b.choose("grant", "roles")
+		b.click("[name=bulk][value='n:product:change']")
+		form := append(choice, "grant", "roles")
+		for _, role := range []string{"roadmap-steward", "api-documentation", "release-captain", "customer-interviews"} {
+			form = append(form, "role:"+role, "change")
+		}
+		agree(b, "bulk", "/oauth/authorize", ask, form...)
+		b.want("document.querySelector('#allows').parentNode.getAttribute('role') === 'status'")
+		check()
+	})
+
+	// Nobody is told of items that they do not see, nor the script.
+	t.Run("of a member", func(t *testing.T) {
+		p := c.signedIn("tor").get(authorize())
+		if strings.Contains(p.body, "data-organization") || !strings.Contains(p.body, `data-roles="53,12,1"`) {
+			t.Error("the page carries numbers that are not Tor's")
+		}
+	})
+
+	t.Run("edit follows the choice", func(t *testing.T) {
+		b := c.tab(t)
+		check := b.quiet()
+		b.open(c.base + edit)
+		ask := func() *shown { return ada.get(edit) }
+		agree(b, "at first", edit, ask)
+		choice := []string{}
+		for _, step := range [][]string{{"role:treasurer", "change"}, {"role:buddy", "read"}, {"personal", "1"}, {"grant", "organization"}, {"grant", "everything"}} {
+			b.choose(step...)
+			choice = append(choice, step...)
+			agree(b, strings.Join(step, "="), edit, ask, choice...)
+		}
+		b.choose("grant", "roles")
+		b.run(chromedp.SendKeys(chromedp.ID("find"), "captain"+kb.Enter))
+		b.until("document.querySelector('#found').textContent === '1 role matches'")
+		b.eval("document.body.id = 'before'; document.querySelector('[name=grant][value=roles]').focus()")
+		b.run(chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS("body:not(#before) #consent")))
+		if got := c.gives(id); got != "roles treasurer=read" {
+			t.Errorf("Enter saves: gives %q", got)
+		}
+		b.click("[name=decision][value=save]")
+		b.until("document.querySelector('.note.good') !== null")
+		if got := c.gives(id); got != "roles buddy=read treasurer=change personal" {
+			t.Errorf("gives %q", got)
+		}
+		check()
+	})
+
+	t.Run("the button without script", func(t *testing.T) {
+		b := c.tab(t)
+		if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+			t.Fatal(err)
+		}
+		preview := chromedp.CSS("[name=action][value=preview]")
+		for path, ask := range map[string]func() *shown{
+			authorize("client_id", "dev", "redirect_uri", c.callback): func() *shown { return ada.get(authorize()) },
+			edit: func() *shown { return ada.get(edit) },
+		} {
+			b.open(c.base + path)
+			choice := []string{"role:treasurer", "none", "role:facilitator", "change"}
+			if path != edit {
+				b.click("[name=organization][value=nordlys]")
+				choice = append(choice, "organization", "nordlys")
+			}
+			b.click("[name=bulk][value='n:anchor:none']")
+			b.run(chromedp.WaitVisible(chromedp.CSS("[name='role:treasurer'][value=none][checked]")))
+			b.click("[name='role:facilitator'][value=change]")
+			b.run(chromedp.ScrollIntoView(preview), chromedp.Click(preview), chromedp.WaitVisible(chromedp.CSS("[role=status][autofocus] #allows")))
+			p := b.html()
+			want := ask().press(actionOf(path), append(choice, "action", "preview")...).want(200).allows()
+			if got := p.allows(); len(want) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", path, got, want)
+			}
+		}
+	})
+
+	t.Run("narrow", func(t *testing.T) {
+		b := c.tab(t)
+		check := b.quiet()
+		if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 320, Height: 800, DeviceScaleFactor: 1}); err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{authorize("client_id", "dev", "redirect_uri", c.callback), edit, nordlysApps} {
+			b.open(c.base + path)
+			b.eval("document.querySelectorAll('details').forEach(d => d.open = true); document.querySelector('[name=organization]')?.click()")
+			b.eval("document.querySelectorAll('[hidden]').forEach(e => e.hidden = false)")
+			b.want("document.documentElement.scrollWidth <= 320")
+		}
+		check()
+	})
+}
+
+// actionOf is where the form of a page posts to.
+func actionOf(path string) string {
+	u, err := url.Parse(path)
+	if err != nil {
+		panic(err)
+	}
+	return u.Path
+}
+
+// html is the page as it stands in the browser.
+func (b *tab) html() *shown {
+	b.t.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("html")))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	doc, err := html.Parse(strings.NewReader(text))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &shown{t: b.t, body: text, doc: doc}
+}
