@@ -147,7 +147,14 @@ func (h *house) operators() http.Handler {
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
 	}
 	// No proxy is believed here: the peer is the operator.
-	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}
+	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}
+	if h.dev != nil {
+		// Everybody knows the password of dev. A page whose own name comes to
+		// lead to loopback is of one origin with this listener, and only its
+		// Host still tells it apart.
+		gate.Base = h.Hosts.Base
+	}
+	return gate
 }
 
 // gateways is what the gateways' listener answers with, after public.
@@ -169,6 +176,10 @@ func (h *house) server(handler http.Handler) *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+
+		// Else net/http answers OPTIONS * by itself, whatever the Host
+		// (decision M2).
+		DisableGeneralOptionsHandler: true,
 	}
 }
 
