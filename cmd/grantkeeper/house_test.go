@@ -65,6 +65,21 @@ func TestHouseIsWiredAsConfigured(t *testing.T) {
 	if w := get(public, "https://app.example/api"); w.Header().Get("Content-Type") != "application/json" {
 		t.Errorf("/api is not answered by the API: %v", w.Header())
 	}
+	// What the gate answers by itself has the headers of a page.
+	page, gates := get(public, "https://app.example/signin").Header(), map[string]http.Header{
+		"a refused host": get(public, "https://evil.example/signin").Header(),
+		"a panic": get(&Gate{Next: nil, Base: h.Hosts.Base, Address: limit.Proxies{}.ClientAddr, Log: h.log},
+			"https://app.example/signin", func(r *http.Request) { r.Header.Set("Accept", "text/html") }).Header(),
+	}
+	for _, name := range []string{
+		"Content-Security-Policy", "X-Frame-Options", "Referrer-Policy", "X-Content-Type-Options", "Cache-Control", "X-Robots-Tag", "Vary",
+	} {
+		for of, got := range gates {
+			if want := page.Get(name); want == "" || got.Get(name) != want {
+				t.Errorf("%s of %s: %q, want %q", name, of, got.Get(name), want)
+			}
+		}
+	}
 	for path, want := range map[string]int{
 		"/": 303, "/signin": 200, "/oauth/authorize": 400, "/oauth/token": 405, "/oauth/anything": 404, "/.well-known/anything": 404, "/api": 404, "/api/v5": 401,
 		"/dev/client": 404, "/v1/people": 404, "/livez": 404, "/anything": 404,
