@@ -117,7 +117,7 @@ func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
 		var unreachable *net.OpError
 		switch {
 		case err != nil && i == 0 && errors.As(err, &unreachable):
-			return cannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
+			return d.noAnswer(unreachable)
 		case err != nil:
 			return &exitError{code: exitFailed, what: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err)}
 		}
@@ -126,6 +126,16 @@ func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
 		fmt.Fprintf(stdout, "All %d steps as expected.\n", last)
 	}
 	return nil
+}
+
+// noAnswer says that there is no server. Only one on this machine can be
+// started here; of another one it says what went wrong on the way to it.
+func (d *demo) noAnswer(why error) error {
+	at, err := url.Parse(d.base)
+	if err == nil && loopback(at.Hostname()) {
+		return cannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
+	}
+	return cannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.base, why)
 }
 
 // lastStep reads --steps. Each step stands on those before it, so they begin

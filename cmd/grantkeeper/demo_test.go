@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -218,6 +219,17 @@ func TestDemoOptions(t *testing.T) {
 	} {
 		if _, code := refused(t, runDemo(t.Context(), tt.o, io.Discard)); code != tt.code {
 			t.Errorf("%+v: code %d, want %d", tt.o, code, tt.code)
+		}
+	}
+	why := errors.New("lookup app.example: no such host")
+	for base, want := range map[string]string{
+		"http://[::1]:8080":   "http://[::1]:8080 does not answer",
+		"http://localhost":    "http://localhost does not answer",
+		"https://app.example": "https://app.example does not answer: lookup app.example: no such host",
+	} {
+		text, code := refused(t, (&demo{base: base}).noAnswer(why))
+		if what, hint, _ := strings.Cut(text, "\n"); code != 4 || what != want || strings.Contains(hint, "dev") == strings.Contains(base, "example") {
+			t.Errorf("%s: code %d, %q", base, code, text)
 		}
 	}
 	for in, want := range map[string]string{
