@@ -69,7 +69,9 @@ func strict(text []byte, v any) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		return fmt.Errorf("%s: it must be of type %s", wrong.Field, kindOf(wrong))
+		// encoding/json names the struct that a member is embedded by as well.
+		member := strings.TrimPrefix(wrong.Field, "reasoned.")
+		return fmt.Errorf("%s: it must be of type %s", member, kindOf(wrong))
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
 		return errors.New("unknown member " + strings.TrimPrefix(err.Error(), "json: unknown field "))
 	case err != nil:

@@ -544,6 +544,13 @@ func TestBadRequests(t *testing.T) {
 	if got := o.do("POST", "/v1/organizations/nordlys/ai-integration", `{"on":`+strings.Repeat("[", 100)).Body.String(); !strings.Contains(got, "nested deeper") {
 		t.Errorf("a deep body: %s", got)
 	}
+	for body, want := range map[string]string{
+		`{"on":0}`: "on: it must be of type bool", `{"on":false,"reason":1}`: `"reason: it must be of type string`,
+	} {
+		if got := o.do("POST", "/v1/organizations/nordlys/ai-integration", body).Body.String(); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", body, got, want)
+		}
+	}
 	o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", `{"on":false}`+strings.Repeat(" ", maxBody))
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"} {
 		o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", `{"on":false}`, func(r *http.Request) { r.Header.Set("Content-Type", kind) })
