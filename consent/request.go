@@ -79,8 +79,8 @@ type authorization struct {
 	Issuer      string `json:"issuer"` // {base} that was asked
 }
 
-// checkClient finds the client of a request, whatever else is wrong in it; it
-// is only asked about IDs that could be one.
+// client gives the client ID of a request, whatever else is wrong in it. It is
+// not ok for what cannot be an ID.
 func (p parameters) client() (id string, ok bool) {
 	id, ok = p.one("client_id")
 	if !ok || len(id) > client.MaxID || strings.ContainsFunc(id, func(r rune) bool { return r < 0x21 || r > 0x7e }) {

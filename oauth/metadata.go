@@ -88,9 +88,9 @@ func newDocuments(base, service string) *documents {
 	return &d
 }
 
-// keptBases bounds (but for a few that come at once) how many base URLs' documents are kept. A configuration has
-// a few; in development every loopback name and port is one, and those beyond
-// the bound are written again each time.
+// keptBases bounds, but for a few that come at once, how many base URLs'
+// documents are kept. A configuration has a few; in development every loopback
+// name and port is one, and those beyond the bound are written again each time.
 const keptBases = 64
 
 func (s *Server) documentsOf(base string) *documents {
