@@ -53,7 +53,10 @@ func (s *Server) signIn(v *visit) error {
 		view.Fault = "Please sign in again."
 		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
 	}
-	person, err := s.authenticate(v, email, one(form, "password"))
+	person, stored, err := s.authenticate(v, email, one(form, "password"))
+	if err == nil {
+		err = s.begin(v, person, stored)
+	}
 	if wait, ok := errors.AsType[tooMany](err); ok {
 		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
 		view.Minutes = minutes(wait.wait)
@@ -65,18 +68,19 @@ func (s *Server) signIn(v *visit) error {
 	} else if err != nil {
 		return err
 	}
-	if err := s.begin(v, person); err != nil {
-		return err
-	}
 	return v.see(s.returnPath(sealed))
 }
 
 // begin starts a session under a new value, so that one that somebody else
-// planted is worth nothing (decision S1).
-func (s *Server) begin(v *visit, p org.Person) error {
+// planted is worth nothing (decision S1). A password that was changed since it
+// was checked, or an account that was deactivated, is errWrong.
+func (s *Server) begin(v *visit, p org.Person, stored string) error {
 	value := newCookie()
 	v.person = p
-	if err := s.Store.AddSession(v.r.Context(), value, p.ID, s.act(v)); err != nil {
+	if err := s.Store.SignIn(v.r.Context(), value, p.ID, stored, s.act(v)); errors.Is(err, store.ErrNotFound) {
+		v.person = org.Person{}
+		return errWrong
+	} else if err != nil {
 		return wrap("new session", err)
 	}
 	setCookie(v, "session", value)
@@ -155,42 +159,39 @@ func (s *Server) askedAbout(v *visit, sealed string) *app {
 // people are told no more, and it takes the same work to find out.
 var errWrong = errors.New("the email or the password is not right")
 
-// authenticate finds the person whose email and password these are, or gives
-// errWrong or tooMany.
-func (s *Server) authenticate(v *visit, email, password string) (org.Person, error) {
+// authenticate finds the person whose email and password these are, with the
+// password as it is stored, or gives errWrong or tooMany.
+func (s *Server) authenticate(v *visit, email, password string) (p org.Person, stored string, err error) {
 	address := s.Address(v.r)
 	if wait := s.failures.wait(email, address, v.now); wait > 0 {
-		return org.Person{}, s.throttled(v, address, wait)
+		return org.Person{}, "", s.throttled(v, address, wait)
 	}
 	if err := s.hasher.enter(v.r.Context()); errors.Is(err, errBusy) {
-		return org.Person{}, s.throttled(v, address, time.Second)
+		return org.Person{}, "", s.throttled(v, address, time.Second)
 	} else if err != nil {
-		return org.Person{}, fmt.Errorf("waiting to hash: %w", err)
+		return org.Person{}, "", fmt.Errorf("waiting to hash: %w", err)
 	}
 	defer s.hasher.leave()
 	// Asked again, as others may have failed while this one waited.
 	if wait := s.failures.wait(email, address, v.now); wait > 0 {
-		return org.Person{}, s.throttled(v, address, wait)
+		return org.Person{}, "", s.throttled(v, address, wait)
 	}
-	p, err := s.verify(v.r.Context(), email, password)
+	p, stored, err = s.verify(v.r.Context(), email, password)
 	if errors.Is(err, errWrong) {
 		s.failures.add(email, address, v.now)
 		s.Store.Record(store.Event{Kind: "signin_failed", Person: p.ID, Actor: "system",
 			Address: address.String(), Reference: v.reference()})
 	}
-	return p, err
+	return p, stored, err
 }
 
 // verify compares, with equal work in every case. With errWrong it still
 // gives who it would have been.
-func (s *Server) verify(ctx context.Context, email, password string) (org.Person, error) {
-	var p org.Person
-	var stored string
+func (s *Server) verify(ctx context.Context, email, password string) (p org.Person, stored string, err error) {
 	if utf8.ValidString(email) && !strings.Contains(email, "\x00") {
-		var err error
 		p, stored, err = s.Store.Password(ctx, email)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return org.Person{}, wrap("password", err)
+			return org.Person{}, "", wrap("password", err)
 		}
 	}
 	hash, known := nobody, false
@@ -203,9 +204,9 @@ func (s *Server) verify(ctx context.Context, email, password string) (org.Person
 		}
 	}
 	if !hash.matches(password) || !known || !p.Active {
-		return p, errWrong
+		return p, "", errWrong
 	}
-	return p, nil
+	return p, stored, nil
 }
 
 func (s *Server) throttled(v *visit, address netip.Addr, wait time.Duration) error {

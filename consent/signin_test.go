@@ -143,7 +143,7 @@ func TestEqualWork(t *testing.T) {
 		s.do(s.Store.SetActive(context.Background(), "tor", active, store.Act{Actor: "operator"}))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if _, err := s.verify(t.Context(), email, "wrong"); err == nil {
+		if _, _, err := s.verify(t.Context(), email, "wrong"); err == nil {
 			t.Fatal("let in")
 		}
 		runtime.ReadMemStats(&after)

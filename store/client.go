@@ -212,6 +212,10 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 		if at == nil {
 			return nil, fmt.Errorf("client: %w", ErrNotFound)
 		}
+		if at.disabled && !on { // taken out of the configuration perhaps: now it stays so when it is back
+			_, err := w.exec(`UPDATE client SET disabled = $1 WHERE id = $2 AND disabled = $3`, disabledByOperator, id, notConfigured)
+			return nil, err
+		}
 		if at.disabled == !on {
 			return nil, nil
 		}

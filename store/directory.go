@@ -845,8 +845,29 @@ const seenGrain = 60 // seconds
 // AddSession records a sign-in. value is the cookie's; only its hash is
 // stored (decision S1).
 func (s *Store) AddSession(_ context.Context, value, personID string, act Act) error {
+	return s.addSession(value, personID, func(*writer) error { return nil }, act)
+}
+
+// SignIn is AddSession after a password was checked: checked is the PHC string
+// that it was checked against. ErrNotFound: it is another one by now, or the
+// person was deactivated.
+func (s *Store) SignIn(_ context.Context, value, personID, checked string, act Act) error {
+	return s.addSession(value, personID, func(w *writer) error {
+		var hash string
+		err := w.conn.QueryRowContext(context.Background(), `SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
+		if errors.Is(err, sql.ErrNoRows) || err == nil && hash != checked {
+			return fmt.Errorf("password: %w", ErrNotFound)
+		}
+		return err
+	}, act)
+}
+
+func (s *Store) addSession(value, personID string, check func(*writer) error, act Act) error {
 	hash := sha256.Sum256([]byte(value))
 	return s.writer.change(func(w *writer) (func(), error) {
+		if err := check(w); err != nil {
+			return nil, err
+		}
 		at := w.store.memory.people[personID]
 		if at == nil || !at.Active {
 			return nil, fmt.Errorf("person: %w", ErrNotFound)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"sync"
 
@@ -247,7 +248,7 @@ func (w *writer) makeChange(o *operation) error {
 	if _, err := w.exec(`SAVEPOINT change`); err != nil {
 		return err
 	}
-	o.after, o.err = o.run(w)
+	o.after, o.err = o.runSafely(w)
 	if o.err != nil && !refusal(o.err) {
 		return o.err
 	}
@@ -258,6 +259,18 @@ func (w *writer) makeChange(o *operation) error {
 	}
 	_, err := w.exec(`RELEASE change`)
 	return err
+}
+
+// runSafely makes a fault in a caller's function an error that undoes the
+// batch: the writer must outlive it.
+func (o *operation) runSafely(w *writer) (after func(), err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("a change panicked: %v", fault)
+			w.store.log.Error("a change panicked", "fault", fault, "stack", string(debug.Stack()))
+		}
+	}()
+	return o.run(w)
 }
 
 // refusal tells a change that may not be from a database that cannot.
