@@ -204,7 +204,7 @@ func TestWithoutAPasswordTheAPIIsOff(t *testing.T) {
 		func(r *http.Request) { r.Header.Del("Authorization") },
 	} {
 		got := o.want(404, "GET", "/v1/people", "", change)
-		if !strings.Contains(fmt.Sprint(got["error_description"]), "operator.password_file") {
+		if got["error"] != "api_off" || !strings.Contains(fmt.Sprint(got["error_description"]), "operator.password_file") {
 			t.Errorf("it does not say why: %v", got)
 		}
 	}
