@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -72,7 +73,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.edit))
 	mux.Handle("GET /organizations/{organization}/leave", s.handle(s.leavePage))
 	mux.Handle("POST /organizations/{organization}/leave", s.handle(s.leave))
-	mux.HandleFunc("GET /assets/{file}", asset)
+	mux.HandleFunc("GET /assets/{file}", s.asset)
 	return s.limited(s.withPages(mux))
 }
 
@@ -98,11 +99,12 @@ func (s *Server) limited(next http.Handler) http.Handler {
 }
 
 // withPages lets what the mux has no handler for, unknown paths and methods,
-// answer with pages too.
+// answer with pages too. So does a path that a mux would correct: its 307
+// would post a form, at sign-in the password, a second time (decision A10).
 func (s *Server) withPages(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
-		if pattern != "" {
+		if at := r.URL.EscapedPath(); pattern != "" && path.Clean(at) == at {
 			mux.ServeHTTP(w, r)
 			return
 		}

@@ -219,10 +219,10 @@ var assets, assetPaths = func() (map[string]assetFile, map[string]string) {
 func assetPath(name string) string { return assetPaths[name] }
 
 // asset serves a file under its name with the hash, and no other name.
-func asset(w http.ResponseWriter, r *http.Request) {
+func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	f, ok := assets[r.PathValue("file")]
 	if !ok {
-		http.NotFound(w, r)
+		s.handle(func(*visit) error { return errNoPage })(w, r)
 		return
 	}
 	h := w.Header()

@@ -48,6 +48,11 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("E6", true, consent.approve().want(409))
 	visit("method", true, nobody.send("PUT", "/signin", nil).want(405))
 	visit("missing", true, nobody.get("/nowhere").want(404))
+	visit("missing asset", true, nobody.get("/assets/app.css").want(404))
+	for _, path := range []string{"//signin", "/./signin", "/organizations/../signin", "//oauth/authorize", "/oauth//authorize", "/.."} {
+		visit("GET "+path, true, nobody.get(path).want(404))
+		visit("POST "+path, true, nobody.post(path, url.Values{"password": {"x"}}).want(404))
+	}
 	visit("foreign form", true, func() *shown {
 		b := s.browser()
 		b.header.Set("Sec-Fetch-Site", "cross-site")
