@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path"
 
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -77,11 +78,11 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 }
 
 // orNothing answers what no pattern matches, which ServeMux does in plain
-// text, in JSON.
+// text, in JSON. No path is corrected: the redirect would be in HTML.
 func (s *Server) orNothing(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refusal, pattern := mux.Handler(r)
-		if pattern != "" {
+		if at := r.URL.EscapedPath(); pattern != "" && path.Clean(at) == at {
 			mux.ServeHTTP(w, r)
 			return
 		}

@@ -284,7 +284,7 @@ func TestUnknownIs404(t *testing.T) {
 		"/v1/people/nobody", "/v1/organizations/none", "/v1/clients/none", "/v1/events/none", "/v1/events/0",
 		"/v1/approvals/none", "/v1/approvals/00000000000000000000000000000000", "/v1/nothing", "/v1/", "/v1/people/ada/more",
 		"/v1/approvals?person=nobody", "/v1/approvals?organization=none", "/v1/events?person=nobody", "/v1/people?organization=none",
-		"/v1/dev/clock",
+		"/v1/dev/clock", "/v1//people", "/v1/../v1/people", "/v1/./people", "//v1/people", "/livez/../livez", "//livez",
 	} {
 		o.want(404, "GET", path, "")
 	}
