@@ -94,6 +94,9 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 		ctx = context.Background()
 	}
 	for _, address := range []string{o.listen, o.operatorListen} {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return wrongUse("write 127.0.0.1:9000, or 127.0.0.1:0 for any free port", "%q is not an address and a port", address)
+		}
 		if !loopbackListen(address) {
 			return wrongUse("", "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.")
 		}

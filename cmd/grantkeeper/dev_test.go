@@ -97,12 +97,25 @@ func (r running) operator(t *testing.T, method, path, body string) map[string]an
 }
 
 func TestDevListensOnLoopbackAlone(t *testing.T) {
-	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "app.example:0", "[fe80::1]:0", "", "8080", "127.0.0.1", "10.0.0.1:80"} {
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "app.example:0", "[fe80::1]:0", "10.0.0.1:80"} {
 		for _, o := range []devOptions{
 			{listen: address, operatorListen: "127.0.0.1:0"}, {listen: "127.0.0.1:0", operatorListen: address},
 		} {
 			text, code := refused(t, runDev(t.Context(), o, io.Discard, nil, func(devReady) { t.Error("it is ready") }))
 			if code != 2 || text != "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.\n" {
+				t.Errorf("%q: code %d, %q", address, code, text)
+			}
+		}
+	}
+}
+
+func TestDevSaysWhatIsNoAddress(t *testing.T) {
+	for _, address := range []string{"", "8080", "127.0.0.1", "here", "::1"} {
+		for _, o := range []devOptions{
+			{listen: address, operatorListen: "127.0.0.1:0"}, {listen: "127.0.0.1:0", operatorListen: address},
+		} {
+			text, code := refused(t, runDev(t.Context(), o, io.Discard, nil, func(devReady) { t.Error("it is ready") }))
+			if want := fmt.Sprintf("%q is not an address and a port", address); code != 2 || !strings.HasPrefix(text, want) {
 				t.Errorf("%q: code %d, %q", address, code, text)
 			}
 		}
