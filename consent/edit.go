@@ -215,8 +215,11 @@ func (e editing) current() choices {
 
 // showEdit shows the page. shown is the grant set that an answer starts from.
 func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choices, how showing) error {
-	if e.row.Phase == approval.Ended {
+	switch {
+	case e.row.Phase == approval.Ended:
 		return s.showEnded(v, e)
+	case len(e.offers) == 0: // no member any more, since the approval was read
+		return errNoPage
 	}
 	items, err := s.itemsOf(v, e.offers)
 	if err != nil {

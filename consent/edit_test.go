@@ -2,6 +2,8 @@ package consent
 
 import (
 	"context"
+	"errors"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strconv"
@@ -551,4 +553,19 @@ func TestEditOfNamelessClient(t *testing.T) {
 	path := editPath("nordlys", approval.ID(c.Handle.ID()))
 	ada.get(path).says("connect.quill.example No name Not checked").press(path, "grant", "organization", "decision", "save").
 		follow().says(`What "connect.quill.example" can do is changed.`)
+}
+
+// Whoever was removed between two looks at the store is no member, and no
+// fault of ours.
+func TestEditOfWhoIsNoMemberAnyMore(t *testing.T) {
+	s := newSite(t)
+	_, id, path := s.editable()
+	r, err := s.Store.Approval(t.Context(), id)
+	s.do(err)
+	w := httptest.NewRecorder()
+	v := &visit{w: w, r: httptest.NewRequest("GET", s.base+path, nil), base: s.base, now: s.clock.Now(), session: "x"}
+	v.person.ID = "ada"
+	if err := s.showEdit(v, editing{row: r}, r.Grant, choices{}, showing{status: 200}); !errors.Is(err, errNoPage) {
+		t.Errorf("got %v and %q, want %v", err, w.Body, errNoPage)
+	}
 }
