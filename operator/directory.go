@@ -119,7 +119,7 @@ func (s *Server) addDirectory(c call) (any, error) {
 	if err := body.check(); err != nil {
 		return nil, err
 	}
-	d, err := s.asStored(c, body)
+	d, err := s.asStored(body)
 	if err != nil {
 		return nil, err
 	}
@@ -270,16 +270,15 @@ func (p directoryPerson) check() error {
 	return nil
 }
 
-// asStored completes what was not sent with what is stored, and hashes.
-func (s *Server) asStored(c call, body directory) (store.Directory, error) {
-	var d store.Directory
+// asStored hashes, and notes what was not sent: that is left as it is stored.
+func (s *Server) asStored(body directory) (store.Directory, error) {
+	d := store.Directory{Unsaid: store.Unsaid{
+		Active: map[string]bool{}, Support: map[string]bool{}, AIIntegration: map[string]bool{}, Admin: map[store.MembershipID]bool{},
+	}}
 	passwords := 0
 	for _, p := range body.People {
-		one := store.DirectoryPerson{PasswordHash: p.PasswordHash, Person: org.Person{ID: p.ID, Active: true}}
-		if at, err := s.Store.Person(c.Context(), p.ID); err == nil && at.ID == p.ID {
-			one.Person = at
-		}
-		one.Email, one.Name = p.Email, p.Name
+		one := store.DirectoryPerson{PasswordHash: p.PasswordHash, Person: org.Person{ID: p.ID, Email: p.Email, Name: p.Name, Active: true}}
+		d.Unsaid.Active[p.ID], d.Unsaid.Support[p.ID] = p.Active == nil, p.Support == nil
 		set(&one.Active, p.Active)
 		set(&one.Support, p.Support)
 		if p.Password != "" {
@@ -291,19 +290,14 @@ func (s *Server) asStored(c call, body directory) (store.Directory, error) {
 		d.People = append(d.People, one)
 	}
 	for _, o := range body.Organizations {
-		one := org.Organization{ID: o.ID}
-		if at, err := s.Store.Organization(c.Context(), o.ID); err == nil {
-			one = at
-		}
-		one.Name = o.Name
+		one := org.Organization{ID: o.ID, Name: o.Name}
+		d.Unsaid.AIIntegration[o.ID] = o.AIIntegration == nil
 		set(&one.AIIntegration, o.AIIntegration)
 		d.Organizations = append(d.Organizations, one)
 	}
 	for _, m := range body.Members {
 		one := store.DirectoryMember{Person: m.Person, Organization: m.Organization}
-		if at, err := s.Store.Member(c.Context(), m.Person, m.Organization); err == nil {
-			one.Admin = at.Admin
-		}
+		d.Unsaid.Admin[store.MembershipID{Person: m.Person, Organization: m.Organization}] = m.Admin == nil
 		set(&one.Admin, m.Admin)
 		d.Members = append(d.Members, one)
 	}

@@ -574,6 +574,46 @@ type Directory struct {
 	Fillers       []Filler
 	APIKeys       []DirectoryAPIKey
 	Items         []Item // with IDs of their own; circle, version and times are the store's
+
+	// Unsaid is what the directory does not say of people, organizations and
+	// members who are there already: it is left as it stands when the
+	// directory is taken, so that an import undoes no change made meanwhile.
+	Unsaid Unsaid
+}
+
+// Unsaid names, by ID, whose flags a directory leaves alone.
+type Unsaid struct {
+	Active, Support map[string]bool // of people
+	AIIntegration   map[string]bool // of organizations
+	Admin           map[MembershipID]bool
+}
+
+// MembershipID names a member.
+type MembershipID struct{ Person, Organization string }
+
+// complete fills in what the directory does not say.
+func (d Directory) complete(m *memory) Directory {
+	d.People, d.Organizations, d.Members = slices.Clone(d.People), slices.Clone(d.Organizations), slices.Clone(d.Members)
+	for i, p := range d.People {
+		if at := m.people[p.ID]; at != nil && d.Unsaid.Active[p.ID] {
+			d.People[i].Active = at.Active
+		}
+		if at := m.people[p.ID]; at != nil && d.Unsaid.Support[p.ID] {
+			d.People[i].Support = at.Support
+		}
+	}
+	for i, o := range d.Organizations {
+		if at := m.orgs[o.ID]; at != nil && d.Unsaid.AIIntegration[o.ID] {
+			d.Organizations[i].AIIntegration = at.AIIntegration
+		}
+	}
+	for i, k := range d.Members {
+		at := m.members[memberKey{k.Person, k.Organization}]
+		if at != nil && at.present && d.Unsaid.Admin[MembershipID{k.Person, k.Organization}] {
+			d.Members[i].Admin = at.admin
+		}
+	}
+	return d
 }
 
 // DirectoryPerson is a person with the PHC string of their password; an empty
@@ -601,6 +641,7 @@ type DirectoryAPIKey struct{ Key, Person, Organization, Name string }
 // that would be its own ancestor, or an item that cannot be.
 func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		d := d.complete(w.store.memory)
 		if err := d.check(w.store.memory); err != nil {
 			return nil, err
 		}
