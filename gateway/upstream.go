@@ -113,6 +113,7 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest, base string, headers map[st
 	for name, value := range headers {
 		h.Set(name, value)
 	}
+	p.Out.Trailer = nil // some servers put trailers among the headers
 	scheme, host, _ := strings.Cut(base, "://")
 	h.Set("X-Forwarded-Proto", scheme)
 	h.Set("X-Forwarded-Host", host)

@@ -410,3 +410,28 @@ func TestUpstreamFaults(t *testing.T) {
 		}
 	})
 }
+
+// What comes behind the body is no way around the headers: some servers take
+// trailers for headers.
+func TestUpstreamGetsNoTrailers(t *testing.T) {
+	var got http.Header
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		got = r.Trailer
+		w.WriteHeader(204)
+	}, nil)
+	c, err := net.Dial("tcp", b.front.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "POST /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n"+
+		"Trailer: X-Grantkeeper-Person, X-Grantkeeper-Signature\r\n\r\n1\r\nx\r\n0\r\nX-Grantkeeper-Person: tor\r\nX-Grantkeeper-Signature: s\r\n\r\n", b.access)
+	answer, err := io.ReadAll(c)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 204 ") {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	if len(got) != 0 {
+		t.Errorf("the service got the trailers %v", got)
+	}
+}
