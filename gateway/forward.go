@@ -38,9 +38,9 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 	if inPath {
 		targets = append(targets, []string{"/" + path})
 	}
-	target, one := agreed(targets...)
+	target, _ := agreed(targets...) // empty when they differ
 	host, alike := agreed(r.Header["X-Original-Host"], r.Header["X-Forwarded-Host"])
-	if !one || !alike || target == "" {
+	if !alike || target == "" {
 		(&api.Fault{Status: 400, Code: "invalid_request", Description: "Send the original's path once, in X-Original-URI or X-Forwarded-Uri, and its host once."}).Answer(w)
 		return
 	}

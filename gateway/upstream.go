@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"log"
@@ -30,7 +31,7 @@ type Upstream struct {
 	Address func(*http.Request) netip.Addr // of the client (decision L2)
 	Log     *slog.Logger                   // nil discards
 
-	Wait time.Duration // for the beginning of an answer; 0 is 30 s
+	wait, piece time.Duration // 0 are waitForAnswer and pieceTimeout; tests make them short
 }
 
 // How long what is quick everywhere may take. What lasts is bounded by no
@@ -39,18 +40,12 @@ const (
 	dialTimeout    = 5 * time.Second
 	waitForAnswer  = 30 * time.Second
 	idleConnection = 90 * time.Second
+	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
 )
-
-// pieceTimeout is how long the client may need to take or send one piece.
-// Tests make it short.
-var pieceTimeout = 60 * time.Second
 
 // Handler serves requests that carry an actor.
 func (u *Upstream) Handler() http.Handler {
-	wait := u.Wait
-	if wait == 0 {
-		wait = waitForAnswer
-	}
+	wait, piece := cmp.Or(u.wait, waitForAnswer), cmp.Or(u.piece, pieceTimeout)
 	transport := &http.Transport{ // no proxy from the environment: the service is named
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:   dialTimeout,
@@ -78,7 +73,7 @@ func (u *Upstream) Handler() http.Handler {
 			ModifyResponse: func(a *http.Response) error { return u.modify(a, base) },
 			ErrorHandler:   u.failed,
 		}
-		lasting := newLasting(w, r)
+		lasting := newLasting(w, r, piece)
 		defer lasting.end()
 		proxy.ServeHTTP(lasting, r)
 	})
@@ -171,22 +166,21 @@ func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 var errSlowBody = errors.New("the body came too slowly")
 
 // lasting is an answer and a request that may take any time in all, while each
-// piece of them has pieceTimeout. Without it the server's own timeouts, which
+// piece of them has its time. Without it the server's own timeouts, which
 // are meant for short answers, would cut a stream off.
 type lasting struct {
 	http.ResponseWriter
 	control *http.ResponseController
+	piece   time.Duration
 
 	mu    sync.Mutex
 	ended bool // the connection is another request's now
 }
 
-func newLasting(w http.ResponseWriter, r *http.Request) *lasting {
-	l := &lasting{ResponseWriter: w, control: http.NewResponseController(w)}
+func newLasting(w http.ResponseWriter, r *http.Request, piece time.Duration) *lasting {
+	l := &lasting{ResponseWriter: w, control: http.NewResponseController(w), piece: piece}
 	l.bound(l.control.SetWriteDeadline, 0)
-	if r.Body == nil || r.Body == http.NoBody {
-		l.bound(l.control.SetReadDeadline, 0)
-	} else {
+	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = &lastingBody{ReadCloser: r.Body, l: l}
 	}
 	return l
@@ -207,14 +201,14 @@ func (l *lasting) bound(deadline func(time.Time) error, d time.Duration) {
 }
 
 func (l *lasting) Write(p []byte) (int, error) {
-	l.bound(l.control.SetWriteDeadline, pieceTimeout)
+	l.bound(l.control.SetWriteDeadline, l.piece)
 	defer l.bound(l.control.SetWriteDeadline, 0)
 	return l.ResponseWriter.Write(p)
 }
 
 // FlushError is for http.ResponseController.
 func (l *lasting) FlushError() error {
-	l.bound(l.control.SetWriteDeadline, pieceTimeout)
+	l.bound(l.control.SetWriteDeadline, l.piece)
 	defer l.bound(l.control.SetWriteDeadline, 0)
 	return l.control.Flush()
 }
@@ -222,7 +216,7 @@ func (l *lasting) FlushError() error {
 // end bounds what net/http still writes after the handler. A transport may
 // read the body even after that.
 func (l *lasting) end() {
-	l.bound(l.control.SetWriteDeadline, pieceTimeout)
+	l.bound(l.control.SetWriteDeadline, l.piece)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
@@ -241,14 +235,11 @@ func (b *lastingBody) Read(p []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF
 	}
-	b.l.bound(b.l.control.SetReadDeadline, pieceTimeout)
+	b.l.bound(b.l.control.SetReadDeadline, b.l.piece)
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, errSlowBody
 	}
-	if err != nil { // at the end; net/http now waits for the client to go
-		b.ended = err == io.EOF
-		b.l.bound(b.l.control.SetReadDeadline, 0)
-	}
+	b.ended = err == io.EOF
 	return n, err
 }

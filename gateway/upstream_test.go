@@ -100,6 +100,7 @@ func (b *behind) call(method, path string, body io.Reader, headers ...string) *h
 		}
 	}
 	c := b.front.Client()
+	c.Transport.(*http.Transport).DisableCompression = true // what is not asked for here is asked for by nobody
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	a, err := c.Do(r)
 	if err != nil {
@@ -145,7 +146,7 @@ func TestUpstreamGetsTheRequest(t *testing.T) {
 	for name, want := range map[string]string{
 		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "app.example", "X-Forwarded-Proto": "https", "X-Request-Id": "request-1",
 		"Content-Type": "application/json", "Accept": "text/x", "X-Idempotency-Key": "k",
-		"Authorization": "", "X-Auth-Token": "", "Cookie": "", "X-Real-Ip": "", "X_grantkeeper_person": "", "X-Forwarded-Prefix": "", "X-Forwarded-User": "", "Forwarded": "",
+		"Accept-Encoding": "", "Authorization": "", "X-Auth-Token": "", "Cookie": "", "X-Real-Ip": "", "X_grantkeeper_person": "", "X-Forwarded-Prefix": "", "X-Forwarded-User": "", "Forwarded": "",
 		"X-Original-Url": "", "X-Rewrite-Url": "", "X-Gateway-Key": "", "X-Grantkeeper-Status": "",
 	} {
 		if values := got.Header[name]; strings.Join(values, "|") != want {
@@ -294,29 +295,56 @@ func TestUpstreamStreams(t *testing.T) {
 
 // An upload may last as well, while its pieces come.
 func TestUpstreamTakesLongUploads(t *testing.T) {
-	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
-		n, err := io.Copy(io.Discard, r.Body)
-		fmt.Fprint(w, n, err)
-	}, func(_ *Upstream, front *httptest.Server) {
-		front.Config.ReadTimeout, front.Config.WriteTimeout = 60*time.Millisecond, 60*time.Millisecond
-	})
-	body, pieces := io.Pipe()
-	go func() {
-		for range 4 {
-			pieces.Write(make([]byte, 1000))
-			time.Sleep(40 * time.Millisecond)
+	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+			n, err := io.Copy(io.Discard, r.Body)
+			fmt.Fprint(w, n, err)
+		}, func(_ *Upstream, front *httptest.Server) {
+			front.Config.ReadTimeout, front.Config.WriteTimeout = 60*time.Millisecond, 60*time.Millisecond
+			front.EnableHTTP2 = proto == "HTTP/2.0"
+		})
+		body, pieces := io.Pipe()
+		go func() {
+			for range 4 {
+				pieces.Write(make([]byte, 1000))
+				time.Sleep(40 * time.Millisecond)
+			}
+			pieces.Close()
+		}()
+		if a := b.call("POST", "/api/v5/notes", body); a.StatusCode != 200 || text(t, a) != "4000 <nil>" || a.Proto != proto {
+			t.Errorf("%s: %s %s", proto, a.Proto, a.Status)
 		}
-		pieces.Close()
-	}()
-	if a := b.call("POST", "/api/v5/notes", body); a.StatusCode != 200 || text(t, a) != "4000 <nil>" {
-		t.Errorf("%s", a.Status)
+	}
+}
+
+// closedAfterEnd is a body as net/http has it once the answer has begun.
+type closedAfterEnd struct{ reads int }
+
+func (b *closedAfterEnd) Read(p []byte) (int, error) {
+	if b.reads++; b.reads > 1 {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return copy(p, "whole"), io.EOF
+}
+
+func (b *closedAfterEnd) Close() error { return nil }
+
+// The transport asks a body once more after its end, which must not look like
+// a broken one.
+func TestTheEndOfABodyStays(t *testing.T) {
+	r := httptest.NewRequest("POST", "/", nil)
+	r.Body = &closedAfterEnd{}
+	newLasting(httptest.NewRecorder(), r, time.Minute)
+	for n, want := range []string{"whole", "", ""} {
+		if b, err := io.ReadAll(r.Body); string(b) != want || err != nil {
+			t.Errorf("read %d: %q, %v", n, b, err)
+		}
 	}
 }
 
 // What goes wrong behind is told without saying where that is.
 func TestUpstreamFaults(t *testing.T) {
-	old := pieceTimeout
-	t.Cleanup(func() { pieceTimeout = old })
+	brief := func(u *Upstream, _ *httptest.Server) { u.piece = 50 * time.Millisecond }
 	silent := make(chan bool)
 	t.Cleanup(func() { close(silent) })
 	dead, err := net.Listen("tcp", "127.0.0.1:0")
@@ -350,7 +378,7 @@ func TestUpstreamFaults(t *testing.T) {
 			case <-silent:
 			case <-r.Context().Done():
 			}
-		}, func(u *Upstream, _ *httptest.Server) { u.Wait = 30 * time.Millisecond }, nil, 504, "gateway_timeout"},
+		}, func(u *Upstream, _ *httptest.Server) { u.wait = 30 * time.Millisecond }, nil, 504, "gateway_timeout"},
 		{"no HTTP", answers("nonsense 10.1.2.3\r\n\r\n"), nil, nil, 502, "bad_gateway"},
 		{"hangs up", answers(""), nil, nil, 502, "bad_gateway"},
 		{"switches protocols unasked", answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"), nil, nil, 502, "bad_gateway"},
@@ -381,13 +409,11 @@ func TestUpstreamFaults(t *testing.T) {
 		})
 	}
 	t.Run("a client that stops sending", func(t *testing.T) {
-		pieceTimeout = 50 * time.Millisecond
-		defer func() { pieceTimeout = old }()
 		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, r.Body); err == nil {
 				t.Error("the service saw a whole body")
 			}
-		}, nil)
+		}, brief)
 		conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -401,6 +427,23 @@ func TestUpstreamFaults(t *testing.T) {
 		if a.StatusCode != 408 {
 			t.Errorf("%s\n%s", a.Status, b.log)
 		}
+	})
+	t.Run("a client that stops reading", func(t *testing.T) {
+		gone := make(chan bool)
+		b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+			piece := make([]byte, 1<<20)
+			for r.Context().Err() == nil {
+				w.Write(piece)
+			}
+			close(gone)
+		}, brief)
+		conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "GET /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\n\r\n", b.access)
+		<-gone // and the service is not kept busy for ever
 	})
 	t.Run("half an answer does not look whole", func(t *testing.T) {
 		b := newBehind(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), nil)

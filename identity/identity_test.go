@@ -187,6 +187,15 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
+func TestUnknownWordsAreNoAuthority(t *testing.T) {
+	for _, bad := range []string{",", "admin,", "Admin", "=read", "=", "a", "a=", "a=write", "a=read=change", "a=Read", "admin=", "personal,=change"} {
+		var i Identity
+		if err := i.readAuthority(bad); err == nil {
+			t.Errorf("%q gives %+v", bad, i)
+		}
+	}
+}
+
 // Words of the authority are read back, or refused.
 func FuzzAuthority(f *testing.F) {
 	for _, s := range []string{"", "admin", "admin,personal,a=read,b=change", "personal,admin", "a=", "=read", ",", "a=b=read"} {
