@@ -372,12 +372,15 @@ func TestAuthorityIsAskedInTheWriter(t *testing.T) {
 			fields := api.ItemFields{Title: &title, Role: &role}
 			s, ctx, when := h.server, t.Context(), api.Conditions{}
 			before := h.everythingThere()
-			for what, try := range map[string]func() error{
-				"add":    func() error { _, err := s.AddItem(ctx, a, "note", fields); return err },
-				"change": func() error { _, err := s.ChangeItem(ctx, a, "note", i.ID, fields, when); return err },
-				"delete": func() error { return s.DeleteItem(ctx, a, "note", i.ID, when) },
+			for _, try := range []struct { // in this order: what was deleted cannot be changed
+				what string
+				do   func() error
+			}{
+				{"add", func() error { _, err := s.AddItem(ctx, a, "note", fields); return err }},
+				{"change", func() error { _, err := s.ChangeItem(ctx, a, "note", i.ID, fields, when); return err }},
+				{"delete", func() error { return s.DeleteItem(ctx, a, "note", i.ID, when) }},
 			} {
-				wantFault(t, what, try(), c.status)
+				wantFault(t, try.what, try.do(), c.status)
 			}
 			admin := c.status
 			if c.status == 0 {
