@@ -64,7 +64,7 @@ func (s *Server) openEdit(sealed string) (edit, bool) {
 // of gives the grant set that the page showed, if it was this approval's.
 func (e edit) of(r store.ApprovalRow) (grantset.Set, bool) {
 	set, err := grantset.Decode(e.Kind, e.Picks, e.Personal)
-	return set, err == nil && e.Approval == r.ID.String() && e.Person == r.Person
+	return set, err == nil && e.Approval == r.ID.String()
 }
 
 // An editing is the approval of the path, with what its person may give now.
@@ -200,15 +200,12 @@ func (s *Server) overtaken(v *visit, wanted grantset.Set) error {
 // current are the choices that an approval stands for now. Roles that the
 // person has left cannot be picked (decision P5).
 func (e editing) current() choices {
-	c := choices{sent: true, organization: e.org.ID, grant: string(e.row.Grant.Kind),
+	c := choices{sent: true, grant: string(e.row.Grant.Kind),
 		roles: map[string]string{}, personal: e.row.Grant.Personal}
 	for _, p := range e.row.Grant.Picks {
 		if e.member.Fills(p.Role) {
 			c.roles[p.Role] = e.row.Grant.Access(p.Role)
 		}
-	}
-	if c.grant == string(grantset.Organization) && !e.member.Admin {
-		c.grant = ""
 	}
 	return c
 }

@@ -244,6 +244,9 @@ func TestStaleEdit(t *testing.T) {
 	if at := again.focus(); at == nil || attr(at, "role") != "status" {
 		t.Error("the note does not take the focus")
 	}
+	// What changes nothing is no edit.
+	three.press(path, "decision", "save").want(409)
+	ada.get(path).press(path, "decision", "save").follow().says("is changed.")
 	// Nothing but saving makes an overtaken page current.
 	two.press(path, "grant", "everything", "action", "preview").want(200).press(path, "decision", "save").want(409)
 	two.press(path, "grant", "", "decision", "save").want(422).press(path, "grant", "everything", "decision", "save").want(409)
@@ -296,6 +299,52 @@ func TestEditsAtOnce(t *testing.T) {
 	}
 }
 
+// Of clicks at once that want the same, none is an error, and one edits.
+func TestSameEditAtOnce(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	for round := range 10 {
+		form := ada.get(path).fill(path)
+		form.Set("role:treasurer", []string{"change", "read"}[round%2])
+		form.Set("decision", "save")
+		var wg sync.WaitGroup
+		for range 8 {
+			b := &browser{s, map[string]string{}, nil}
+			b.cookies[b.cookieName("session")] = ada.cookies[ada.cookieName("session")]
+			wg.Go(func() {
+				if p := b.post(path, form); p.status != 303 {
+					t.Errorf("status %d: %s", p.status, p.text())
+				}
+			})
+		}
+		wg.Wait()
+		if n := s.edits(); n != round+1 {
+			t.Fatalf("%d edits, want %d", n, round+1)
+		}
+	}
+	if got := s.gives(id); got != "roles treasurer=read" {
+		t.Errorf("gives %q", got)
+	}
+}
+
+// An approval that ends while it is saved is not edited after that.
+func TestEditWhileItEnds(t *testing.T) {
+	s := newSite(t)
+	for round := range 30 {
+		ada, id, path := s.editable()
+		page := ada.get(path)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			s.do(s.Store.EndApproval(context.Background(), id, approval.RevokedByAdmin, store.Act{Actor: "operator"}))
+		})
+		want := map[int]string{303: "everything", 409: "roles treasurer=read"}[page.press(path, "grant", "everything", "decision", "save").status]
+		wg.Wait()
+		if got := s.gives(id); got != want {
+			t.Fatalf("round %d: gives %q, want %q", round, got, want)
+		}
+	}
+}
+
 // As at consent: what ends between showing and saving.
 func TestFactsLostWhileAnEditIsOpen(t *testing.T) {
 	ctx, operator := context.Background(), store.Act{Actor: "operator"}
@@ -336,6 +385,7 @@ func TestFactsLostWhileAnEditIsOpen(t *testing.T) {
 				t.Errorf("gives %q after %d edits", got, s.edits())
 			}
 			if tt.says == over { // and no page leads on from here
+				page.press(path, "decision", "save").want(409).says(over)
 				page.press(path, "action", "preview").want(409).says(over, "Nothing was saved.")
 				ada.get(path).want(409).says(over)
 				if list := ada.get(nordlysApps); strings.Contains(list.body, "/edit") {
@@ -458,6 +508,9 @@ func TestEditWithLostRoles(t *testing.T) {
 	path := editPath("nordlys", id)
 	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, operator))
 	ada.get(nordlysApps).says("Buddy People & Onboarding None now", "Only selected roles: changes as 1, reads as 1")
+	if got := ada.get(path).allows(); len(got) == 0 || got[0] != "Change: Nothing" {
+		t.Errorf("allows %q", got)
+	}
 	p := ada.get(path).says("You no longer fill this role, so the app can do nothing through it: Buddy. Saving takes it out.")
 	s.do(s.Store.SetFiller(context.Background(), "facilitator", "ada", false, operator))
 	ada.get(path).says("You no longer fill these roles, so the app can do nothing through them: Facilitator, Buddy. Saving takes them out.")
@@ -531,6 +584,10 @@ func TestEditManyRoles(t *testing.T) {
 	p := mei.get(path).want(200)
 	if form := p.fill(path); form.Get("role:r1199") != "change" {
 		t.Error("not all roles are in the page")
+	}
+	mei.header.Set("Accept-Encoding", "gzip")
+	if got := mei.get(path).header.Get("Content-Encoding"); got != "gzip" {
+		t.Error("not compressed")
 	}
 	p.press(path, "role:r7", "none", "decision", "save").want(303)
 	if r, err := s.Store.Approval(context.Background(), id); err != nil || len(r.Grant.Picks) != 1199 || r.Grant.Access("r7") != "none" {

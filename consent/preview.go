@@ -176,10 +176,8 @@ func newSums(o grantset.Offer, items []store.ItemCount) sums {
 	}
 	ofRole, ofCircle := map[string][]store.ItemCount{}, map[string][]store.ItemCount{}
 	for _, i := range items {
-		if !i.Personal() {
-			ofRole[i.Role] = append(ofRole[i.Role], i)
-			ofCircle[i.Circle] = append(ofCircle[i.Circle], i)
-		}
+		ofRole[i.Role] = append(ofRole[i.Role], i)
+		ofCircle[i.Circle] = append(ofCircle[i.Circle], i)
 	}
 	for _, g := range o.Groups {
 		read := with(grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: g.Roles[0].ID}}})
@@ -217,7 +215,7 @@ func (s *Server) itemsOf(v *visit, offers []grantset.Offer) (map[string][]store.
 type preview struct {
 	Rows  []previewRow
 	Shown bool   // the rows say something
-	Why   string // why there is nothing to say, when it was asked for
+	Why   string // why there is nothing to say
 	Asked bool   // by the button
 }
 
@@ -225,25 +223,23 @@ type preview struct {
 // here: it shows what stays readable.
 func newPreview(chosen choices, offers []grantset.Offer, items map[string][]store.ItemCount) preview {
 	p := preview{Asked: chosen.preview}
-	if chosen.sent {
-		choice, faults := grantset.Parse(chosen.fields(), offers)
-		switch {
-		case len(faults) == 0:
-		case faults[0] == grantset.NothingPicked:
-			choice = grantset.Choice{Offer: offerOf(offers, chosen.organization), Set: grantset.Set{Kind: grantset.Roles}}
-		case faults[0] == grantset.NoOrganization || faults[0] == grantset.NoGrant:
-			p.Why = "Choose an organization, and what the app may do there."
-		default:
-			p.Why = impossible
-		}
-		if p.Why == "" {
-			at := choice.Offer
-			p.Rows = previewRows(allowedBy(choice.Set.Narrow(at.Member), items[at.Organization.ID]).numbers())
-			p.Shown = true
-			return p
-		}
+	choice, faults := grantset.Parse(chosen.fields(), offers)
+	switch {
+	case len(faults) == 0:
+	case faults[0] == grantset.NothingPicked:
+		choice = grantset.Choice{Offer: offerOf(offers, chosen.organization), Set: grantset.Set{Kind: grantset.Roles}}
+	case faults[0] == grantset.NoOrganization || faults[0] == grantset.NoGrant:
+		p.Why = "Choose an organization, and what the app may do there."
+	default:
+		p.Why = impossible
 	}
-	p.Rows = previewRows(nil)
+	if p.Why != "" {
+		p.Rows = previewRows(nil)
+		return p
+	}
+	at := choice.Offer
+	p.Rows = previewRows(allowedBy(choice.Set.Narrow(at.Member), items[at.Organization.ID]).numbers())
+	p.Shown = true
 	return p
 }
 
