@@ -25,10 +25,10 @@ import (
 // The directory: every person is in one organization, fills three of its
 // roles, and approved clients with these three.
 const (
-	people      = 10_000
-	membersEach = 5 // of an organization
-	rolesEach   = 6 // of an organization
-	filledEach  = 3 // by a person
+	people      = 4_000
+	membersEach = 10 // of an organization
+	rolesEach   = 6  // of an organization
+	filledEach  = 3  // by a person
 	clients     = 20
 )
 
@@ -98,7 +98,7 @@ func challenge() string {
 func picks(person int) string {
 	var all []string
 	for role := range rolesEach {
-		if (role-person%membersEach+rolesEach)%rolesEach < filledEach {
+		if (role-person%membersEach+2*rolesEach)%rolesEach < filledEach {
 			access := "read"
 			if role%2 == 0 {
 				access = "change"

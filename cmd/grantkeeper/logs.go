@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"io"
 	"log/slog"
 	"os"
@@ -12,23 +11,49 @@ import (
 // flushEvery is how long a log line may wait for others.
 const flushEvery = 200 * time.Millisecond
 
+// linesMany are written without waiting for flushEvery; at linesFull whoever
+// logs waits for the disk, so that memory stays bounded. Bytes.
+const (
+	linesMany = 64 << 10
+	linesFull = 4 << 20
+)
+
 // lines gathers log lines and writes them together: a system call for each
 // would cost more than the request that it tells about.
 type lines struct {
-	mu     sync.Mutex
-	buffer *bufio.Writer
-	stop   chan struct{} // nil before Start
-	done   chan struct{}
+	mu      sync.Mutex // of waiting
+	waiting []byte
+
+	writing sync.Mutex // of spare and w, so that lines keep their order
+	spare   []byte
+	w       io.Writer
+
+	wake chan struct{}
+	stop chan struct{} // nil before Start
+	done chan struct{}
 }
 
 func newLines(w io.Writer) *lines {
-	return &lines{buffer: bufio.NewWriterSize(w, 64<<10)}
+	return &lines{
+		w: w, waiting: make([]byte, 0, 2*linesMany), spare: make([]byte, 0, 2*linesMany), wake: make(chan struct{}, 1),
+	}
 }
 
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.Write(p)
+	l.waiting = append(l.waiting, p...)
+	n := len(l.waiting)
+	l.mu.Unlock()
+	switch {
+	case n >= linesFull:
+		l.Flush()
+	case n >= linesMany:
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}
+	return len(p), nil
 }
 
 // Start writes what waits, every now and then. Before, lines wait for what
@@ -43,6 +68,8 @@ func (l *lines) Start() {
 			select {
 			case <-t.C:
 				l.Flush()
+			case <-l.wake:
+				l.Flush()
 			case <-l.stop:
 				return
 			}
@@ -50,11 +77,17 @@ func (l *lines) Start() {
 	}()
 }
 
-// Flush writes what waits. A log that cannot be written stops nobody.
+// Flush writes what waits. Whoever logs meanwhile goes on: a slow disk holds up
+// nobody before much has gathered. A log that cannot be written stops nobody.
 func (l *lines) Flush() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	_ = l.buffer.Flush()
+	out := l.waiting
+	l.waiting = l.spare[:0]
+	l.mu.Unlock()
+	_, _ = l.w.Write(out)
+	l.spare = out
 }
 
 // Close writes what waits and ends what Start began.

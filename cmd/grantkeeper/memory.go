@@ -13,7 +13,7 @@ import (
 // with a large one the runtime's own 100 percent would double its memory.
 const (
 	gcPercent = 50
-	leastHeap = 24 << 20 // bytes
+	leastHeap = 28 << 20 // bytes
 )
 
 // tuneMemory sets the collector up for a server, unless whoever starts it has
