@@ -116,7 +116,9 @@ func TestPreviewInBrowser(t *testing.T) {
 			agree(b, strings.Join(step, "="), edit, ask, choice...)
 		}
 		b.choose("grant", "roles")
+		b.eval("document.body.title = 'kept'; addEventListener('submit', () => { document.body.title = 'sent' })")
 		b.run(chromedp.SendKeys(chromedp.ID("find"), "captain"+kb.Enter))
+		b.want("document.body.title === 'kept'")
 		b.until("document.querySelector('#found').textContent === '1 role matches'")
 		b.eval("document.body.id = 'before'; document.querySelector('[name=grant][value=roles]').focus()")
 		b.run(chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS("body:not(#before) #consent")))
@@ -142,13 +144,13 @@ func TestPreviewInBrowser(t *testing.T) {
 			edit: func() *shown { return ada.get(edit) },
 		} {
 			b.open(c.base + path)
-			choice := []string{"role:treasurer", "none", "role:facilitator", "change"}
+			choice := []string{"role:treasurer", "read", "role:circle-rep-product", "read", "role:facilitator", "change"}
 			if path != edit {
 				b.click("[name=organization][value=nordlys]")
 				choice = append(choice, "organization", "nordlys")
 			}
-			b.click("[name=bulk][value='n:anchor:none']")
-			b.run(chromedp.WaitVisible(chromedp.CSS("[name='role:treasurer'][value=none][checked]")))
+			b.click("[name=bulk][value='n:anchor:read']")
+			b.run(chromedp.WaitVisible(chromedp.CSS("[name='role:facilitator'][value=read][checked]")))
 			b.click("[name='role:facilitator'][value=change]")
 			b.run(chromedp.ScrollIntoView(preview), chromedp.Click(preview), chromedp.WaitVisible(chromedp.CSS("[role=status][autofocus] #allows")))
 			p := b.html()
