@@ -309,11 +309,11 @@ func TestBrowser(t *testing.T) {
 		b.click("[name=grant][value=everything]")
 		b.click("[value=approve]")
 		first := b.landed()
-		b.eval("history.back()")
+		b.eval("setTimeout(() => history.back())") // this page may not live to answer
 		b.until("document.getElementById('consent') !== null && document.readyState === 'complete'")
 		restored := b.is("document.querySelector('[value=nordlys]').checked")
 		b.eval("document.querySelector('[name=organization][value=nordlys]').checked = document.querySelector('[name=grant][value=everything]').checked = true")
-		b.eval("document.querySelector('[value=approve]').click()")
+		b.eval("setTimeout(() => document.querySelector('[value=approve]').click())")
 		b.until("location.pathname === '/landed'")
 		second := b.last()
 		if restored && first.Get("code") != second.Get("code") {
