@@ -192,7 +192,7 @@ func (s *stock) writeApprovals(path string) (err error) {
 		return err
 	}
 	// The indexes are made at the end, from what is there: much quicker.
-	text := "PRAGMA journal_mode=off; PRAGMA synchronous=off; PRAGMA cache_size=-200000; BEGIN;"
+	text := "PRAGMA journal_mode=off; PRAGMA synchronous=off; PRAGMA cache_size=-50000; PRAGMA temp_store=file; BEGIN;"
 	for name := range indexes {
 		text += "DROP INDEX " + name + ";"
 	}
