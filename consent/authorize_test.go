@@ -215,21 +215,6 @@ func TestRequestsInOrder(t *testing.T) {
 	}
 }
 
-func TestResources(t *testing.T) {
-	for _, r := range []string{
-		"", "/api/v5", "app.svalinn.example", "http://app.svalinn.example", base + "/api/v4", base + "/api", base + "/api/v55",
-		base + "/API/v5", base + "//api/v5", base + "/api/v5#f", base + ":8443", base + ":80", base + "@evil.example/api/v5",
-		base + ".evil.example", base + "/?x", base + "?", "https://app.svalinn.example\\/api/v5", base + "/api/v5?x=1", base + "///",
-	} {
-		if ownResource(r, base) {
-			t.Errorf("%q counts as ours", r)
-		}
-	}
-	if !ownResource("HTTP://127.0.0.1:8080/api/v5", "http://127.0.0.1:8080") || !ownResource("http://localhost:80", "http://localhost") {
-		t.Error("a base over http is not ours")
-	}
-}
-
 // Decisions A4, A5 and A10: 303 with code, state byte for byte, and iss, added
 // to the registered URI without touching it.
 func TestApprove(t *testing.T) {

@@ -179,32 +179,11 @@ func (p parameters) resource(base string) *fault {
 		return &fault{"invalid_request", "resource has a broken percent escape"}
 	}
 	for _, r := range q.values {
-		if !ownResource(r, base) {
+		if !client.ServedAt(base, r) {
 			return &fault{"invalid_target", "resource is not an API of this server"}
 		}
 	}
 	return nil
-}
-
-// ownResource compares after lower-casing scheme and host and dropping the
-// default port and one trailing slash (decision A7).
-func ownResource(resource, base string) bool {
-	scheme, rest, ok := strings.Cut(resource, "://")
-	if !ok || strings.Contains(rest, "#") {
-		return false
-	}
-	scheme = strings.ToLower(scheme)
-	authority, path := rest, ""
-	if i := strings.IndexAny(rest, "/?"); i >= 0 {
-		authority, path = rest[:i], rest[i:]
-	}
-	authority = strings.ToLower(authority)
-	if port := map[string]string{"https": ":443", "http": ":80"}[scheme]; port != "" {
-		authority = strings.TrimSuffix(authority, port)
-	}
-	path = strings.TrimSuffix(path, "/")
-	return scheme+"://"+authority == base &&
-		(path == "" || path == "/api/v5" || strings.HasPrefix(path, "/api/v5/"))
 }
 
 // path leads to the consent page of this request, by the server's own path.

@@ -26,6 +26,12 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
+// The two base URLs of the door's tests.
+const (
+	base      = "https://auth.example"
+	otherBase = "https://eu.auth.example"
+)
+
 const (
 	redirect    = "https://client.example/callback?a=b"
 	rightProof  = "a-right.code_verifier~0123456789012345678901"

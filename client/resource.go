@@ -1,11 +1,11 @@
-package oauth
+package client
 
 import "strings"
 
-// servedAt reports whether a resource (RFC 8707 section 2) is this server at
+// ServedAt reports whether a resource (RFC 8707 section 2) is this server at
 // {base}, its API, the MCP endpoint or something below the API. decision A7.
 // It narrows nothing, so a broad reading costs nothing.
-func servedAt(base, resource string) bool {
+func ServedAt(base, resource string) bool {
 	api := base + "/api/v5"
 	r := strings.TrimSuffix(normalOrigin(resource), "/")
 	if strings.ContainsRune(r, '#') { // RFC 8707 section 2

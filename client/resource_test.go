@@ -1,4 +1,4 @@
-package oauth
+package client
 
 import "testing"
 
@@ -49,8 +49,23 @@ func TestServedAt(t *testing.T) {
 		{"http://127.0.0.1", "http://127.0.0.1:443/api/v5", false},
 	}
 	for _, tt := range tests {
-		if got := servedAt(tt.base, tt.resource); got != tt.want {
+		if got := ServedAt(tt.base, tt.resource); got != tt.want {
 			t.Errorf("at %s, %s: %v, want %v", tt.base, tt.resource, got, tt.want)
 		}
+	}
+}
+
+func TestServedAtNothingElse(t *testing.T) {
+	for _, r := range []string{
+		"", "/api/v5", "auth.example", "http://auth.example", base + "/api/v4", base + "/api", base + "/api/v55",
+		base + "/API/v5", base + "//api/v5", base + "/api/v5#f", base + ":8443", base + ":80", base + "@evil.example/api/v5",
+		base + ".evil.example", base + "/?x", base + "?", "https://auth.example\\/api/v5", base + "/api/v5?x=1", base + "///",
+	} {
+		if ServedAt(base, r) {
+			t.Errorf("%q counts as ours", r)
+		}
+	}
+	if !ServedAt("http://127.0.0.1:8080", "HTTP://127.0.0.1:8080/api/v5") || !ServedAt("http://localhost", "http://localhost:80") {
+		t.Error("a base over http is not ours")
 	}
 }
