@@ -274,11 +274,11 @@ func (s *Store) APIKey(_ context.Context, key string) (org.Member, error) {
 	if !ok {
 		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
-	m := s.memory.members[k].asMember()
-	if !m.Exists() {
-		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
+	at := s.memory.members[k.memberKey]
+	if m := at.asMember(); m.Exists() && k.stands(at) {
+		return m, nil
 	}
-	return m, nil
+	return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
 }
 
 // --- changing
@@ -735,14 +735,32 @@ func (w *writer) putRole(r org.Role) (func(), error) {
 	return func() { w.store.memory.putRole(r) }, err
 }
 
+// putAPIKey adds an API key. One that is there is given another name at most:
+// it stays its member's, and ended if it has ended with the membership or the
+// person (decision B6).
 func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
-	hash := sha256.Sum256([]byte(k.Key))
-	_, err := w.exec(`
-		INSERT INTO api_key (hash, person, organization, name, created_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (hash) DO UPDATE
-		   SET person = excluded.person, organization = excluded.organization, name = excluded.name`,
-		hash[:], k.Person, k.Organization, k.Name, w.store.Now().Unix())
-	return func() { w.store.memory.apiKeys[hash] = memberKey{k.Person, k.Organization} }, err
+	m, hash := w.store.memory, sha256.Sum256([]byte(k.Key))
+	key := apiKey{memberKey: memberKey{k.Person, k.Organization}}
+	if at := m.people[k.Person]; at != nil {
+		key.personEpoch = at.epoch
+	}
+	if at := m.members[key.memberKey]; at != nil {
+		key.membershipEpoch = at.epoch
+	}
+	n, err := w.exec(`
+		INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
+		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
+		hash[:], k.Person, k.Organization, k.Name, w.store.Now().Unix(), key.membershipEpoch, key.personEpoch)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
+	}
+	return func() {
+		if _, there := m.apiKeys[hash]; !there {
+			m.apiKeys[hash] = key
+		}
+	}, err
 }
 
 // check finds what a directory refers to and neither it nor the database has.

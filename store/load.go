@@ -108,10 +108,10 @@ func (l loader) fillers() error {
 }
 
 func (l loader) apiKeys() error {
-	return l.each(`SELECT hash, person, organization FROM api_key`, func(st *sqlite3.Stmt) error {
+	return l.each(`SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, func(st *sqlite3.Stmt) error {
 		var hash [32]byte
 		copy(hash[:], st.ColumnRawBlob(0))
-		l.m.apiKeys[hash] = memberKey{st.ColumnText(1), st.ColumnText(2)}
+		l.m.apiKeys[hash] = apiKey{memberKey{st.ColumnText(1), st.ColumnText(2)}, st.ColumnInt64(3), st.ColumnInt64(4)}
 		return nil
 	})
 }

@@ -27,13 +27,25 @@ type memory struct {
 	roleList  []*role          // by index
 	gone      map[string]*role // picked in a grant set, and not there
 	clients   map[string]*clientFact
-	apiKeys   map[[32]byte]memberKey
+	apiKeys   map[[32]byte]apiKey
 	approvals approvals
 
 	unapproved int // clients that nobody has approved
 }
 
 type memberKey struct{ person, organization string }
+
+// apiKey is whom a key acts as, and the epochs that it was made under: it ends
+// for good with the membership and with the person.
+type apiKey struct {
+	memberKey
+	membershipEpoch, personEpoch int64
+}
+
+// stands reports whether neither fact has ended since the key was made.
+func (k apiKey) stands(at *member) bool {
+	return at != nil && k.membershipEpoch == at.epoch && k.personEpoch == at.person.epoch
+}
 
 type person struct {
 	org.Person
@@ -78,7 +90,7 @@ func newMemory() *memory {
 	return &memory{
 		people: map[string]*person{}, byEmail: map[string]*person{}, orgs: map[string]*organization{},
 		members: map[memberKey]*member{}, roles: map[string]*role{}, gone: map[string]*role{}, clients: map[string]*clientFact{},
-		apiKeys: map[[32]byte]memberKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
+		apiKeys: map[[32]byte]apiKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
 	}
 }
 

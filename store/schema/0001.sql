@@ -64,7 +64,9 @@ CREATE TABLE api_key (
 	person       TEXT NOT NULL,
 	organization TEXT NOT NULL,
 	name         TEXT NOT NULL,
-	created_at   BIGINT NOT NULL
+	created_at   BIGINT NOT NULL,
+	membership_epoch BIGINT NOT NULL, -- the key ends with either (decision B6)
+	person_epoch     BIGINT NOT NULL
 );
 
 CREATE TABLE client (

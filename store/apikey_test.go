@@ -1,0 +1,80 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+// An API key ends with its membership and with its person, and no way back to
+// either makes it work again, not even naming it once more (decision B6).
+func TestAPIKeyEndsForGood(t *testing.T) {
+	ctx := context.Background()
+	const key = "key-of-ada-in-nordlys"
+	for _, tt := range []struct {
+		name       string
+		end, again func(h house) error
+	}{
+		{"removed, and a member again",
+			func(h house) error { return h.RemoveMember(ctx, "nordlys", "ada", Act{}) },
+			func(h house) error { return h.SetMember(ctx, "nordlys", "ada", true, Act{}) }},
+		{"deactivated, and reactivated",
+			func(h house) error { return h.SetActive(ctx, "ada", false, Act{}) },
+			func(h house) error { return h.SetActive(ctx, "ada", true, Act{}) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := furnished(t)
+			works := func(key string) bool {
+				t.Helper()
+				m, err := h.APIKey(ctx, key)
+				if err != nil && !errors.Is(err, ErrNotFound) {
+					t.Fatal(err)
+				}
+				return err == nil && m.Person == "ada" && m.Organization == "nordlys"
+			}
+			if !works(key) {
+				t.Fatal("it does not work at first")
+			}
+			if err := tt.end(h); err != nil {
+				t.Fatal(err)
+			}
+			if works(key) {
+				t.Error("it works after the end")
+			}
+			if err := tt.again(h); err != nil {
+				t.Fatal(err)
+			}
+			if works(key) {
+				t.Error("it came back")
+			}
+			same, other := DirectoryAPIKey{key, "ada", "nordlys", "once more"}, DirectoryAPIKey{"another-key-of-ada", "ada", "nordlys", "new"}
+			if err := h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{same, other}}, Act{}); err != nil {
+				t.Fatal(err)
+			}
+			if works(key) || !works(other.Key) {
+				t.Errorf("named again: %v, a new one: %v", works(key), works(other.Key))
+			}
+			h.same(t, "after the end")
+			h = h.reopen(t)
+			if works(key) || !works(other.Key) {
+				t.Errorf("after a restart: %v, a new one: %v", works(key), works(other.Key))
+			}
+		})
+	}
+}
+
+// A key is one member's: nobody takes it over.
+func TestAPIKeyOfAnother(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	for _, k := range []DirectoryAPIKey{
+		{"key-of-ada-in-nordlys", "tor", "nordlys", "script"}, {"key-of-ada-in-nordlys", "ada", "fjell", "script"},
+	} {
+		if err := h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{k}}, Act{}); !errors.Is(err, ErrConflict) {
+			t.Errorf("%+v: got %v, want conflict", k, err)
+		}
+	}
+	if m, err := h.APIKey(ctx, "key-of-ada-in-nordlys"); err != nil || m.Person != "ada" || m.Organization != "nordlys" {
+		t.Errorf("got %+v, %v", m, err)
+	}
+	h.same(t, "after the refusals")
+}
