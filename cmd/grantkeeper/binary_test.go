@@ -12,11 +12,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
 )
 
 // binary builds the command once, for the tests that need a process, and gives
@@ -134,29 +137,50 @@ func TestExitCodes(t *testing.T) {
 // and ends with what to do next.
 func TestHelp(t *testing.T) {
 	root := rootCommand(io.Discard)
-	var names []string
-	for _, c := range root.Commands() {
-		names = append(names, c.Name())
-		if c.Name() != "version" && c.Annotations["next"] == "" {
-			t.Errorf("%s does not say what comes next", c.Name())
-		}
-	}
-	if got := strings.Join(names, " "); got != "demo dev explain init serve version" {
-		t.Errorf("commands: %s", got)
-	}
-	for _, name := range append(names, "") {
-		args := []string{"--help"}
-		if name != "" {
-			args = []string{name, "--help"}
-		}
+	names := []string{}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		path := strings.TrimSpace(strings.TrimPrefix(c.CommandPath(), "grantkeeper"))
+		names = append(names, path)
 		var out strings.Builder
-		if code := run(args, &out, io.Discard); code != 0 {
-			t.Errorf("%s: exit code %d", name, code)
+		if code := run(append(strings.Fields(path), "--help"), &out, io.Discard); code != 0 {
+			t.Errorf("%s: exit code %d", path, code)
 		}
 		text := out.String()
-		example, usage, flags := strings.Index(text, "Examples:\n  grantkeeper "+name), strings.Index(text, "Usage:\n"), strings.Index(text, "Flags:\n")
-		if example < 0 || usage < example || flags < usage {
-			t.Errorf("%s: examples at %d, usage at %d, flags at %d:\n%s", name, example, usage, flags, text)
+		example, usage, flags := strings.Index(text, "Examples:\n"), strings.Index(text, "Usage:\n"), strings.Index(text, "Flags:\n")
+		if example < 0 || usage < example || flags < usage || !strings.Contains(text[example:usage], "grantkeeper "+path) {
+			t.Errorf("%s: examples at %d, usage at %d, flags at %d:\n%s", path, example, usage, flags, text)
+		}
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		if !strings.HasPrefix(lines[len(lines)-1], "Next: ") {
+			t.Errorf("%s does not say what comes next", path)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	for _, name := range []string{"", "demo", "dev", "explain", "init", "serve", "version", "config", "config show", "config reference"} {
+		if !slices.Contains(names, name) {
+			t.Errorf("there is no command %q in %q", name, names)
+		}
+	}
+}
+
+// A flag is there where it means something, and wrong use elsewhere.
+func TestFlagsThatMeanNothing(t *testing.T) {
+	for _, args := range [][]string{
+		{"dev", "--json"}, {"dev", "-c", "x"}, {"init", "--json"}, {"version", "--log-level", "debug"}, {"serve", "--json"}, {"config", "reference", "-c", "x"},
+		{"demo", "--config", "x"},
+	} {
+		var stderr strings.Builder
+		if code := run(args, io.Discard, &stderr); code != 2 || !strings.Contains(stderr.String(), "unknown ") || !strings.Contains(stderr.String(), "see: grantkeeper "+args[0]) {
+			t.Errorf("%q: %d %s", args, code, &stderr)
+		}
+	}
+	for _, args := range [][]string{{"config", "sho"}, {"config", "show", "extra"}, {"config", "show", "--jsn"}} {
+		if code := run(args, io.Discard, io.Discard); code != 2 {
+			t.Errorf("%q: %d", args, code)
 		}
 	}
 }

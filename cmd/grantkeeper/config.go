@@ -21,9 +21,24 @@ const DefaultConfigFile = "/etc/grantkeeper/grantkeeper.toml"
 // Config is everything that serve can be told. The contract's lifetimes and
 // rate limits are not here, so that every installation keeps them (decision
 // L3). Secrets come by file alone.
+//
+// A new setting is one field here, and its default in Defaults. Its tags are
+// all that the file, the environment, the flags of serve, config show, config
+// reference and the proposals for misspelt names know of it:
+//
+//	toml    its key in its table
+//	env     its variable without GRANTKEEPER_; "NAME,file" lets NAME_FILE name
+//	        a file with the value
+//	flag    the flag of serve that wins over both
+//	secret  "url": a password in the value is not shown
+//	doc     what it means, in one line
+//
+// A field is text, a list of texts, a number, a bool, a Duration, a Rate or
+// any other encoding.TextMarshaler, a table, or a list of tables. Afterwards
+// write the page: go generate ./cmd/grantkeeper.
 type Config struct {
-	BaseURLs      []string `toml:"base_urls"`
-	SecretKeyFile string   `toml:"secret_key_file"`
+	BaseURLs      []string `toml:"base_urls" env:"BASE_URLS" flag:"base-url" doc:"the hosts that are served, as URLs (required); metadata is built from the one that was asked, any other is answered 421"`
+	SecretKeyFile string   `toml:"secret_key_file" env:"SECRET_KEY_FILE" doc:"the file with the keys that seal tokens, cookies and pages; nobody but its owner may read it"`
 
 	Service  ServiceConfig  `toml:"service"`
 	HTTP     HTTPConfig     `toml:"http"`
@@ -33,83 +48,83 @@ type Config struct {
 	Limiter  LimiterConfig  `toml:"limiter"`
 	Session  SessionConfig  `toml:"session"`
 	API      APIConfig      `toml:"api"`
-	Clients  []ClientConfig `toml:"clients"`
+	Clients  []ClientConfig `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
 	Log      LogConfig      `toml:"log"`
 }
 
 // ServiceConfig names the protected service (decision N1).
 type ServiceConfig struct {
-	Name        string `toml:"name"`         // shown on pages; also the realm
-	TokenPrefix string `toml:"token_prefix"` // two letters
+	Name        string `toml:"name" env:"SERVICE_NAME" doc:"the protected service's name: shown on pages, and the realm of challenges"`
+	TokenPrefix string `toml:"token_prefix" doc:"two letters that every token begins with, as in svo_, svr_ and svc_"`
 }
 
 // HTTPConfig is the public listener.
 type HTTPConfig struct {
-	Listen         string   `toml:"listen"`
-	TLSCertFile    string   `toml:"tls_cert_file"` // with the key: own TLS; without: behind a proxy
-	TLSKeyFile     string   `toml:"tls_key_file"`
-	TrustedProxies []string `toml:"trusted_proxies"` // CIDRs whose forwarding headers are believed (decision M2)
+	Listen         string   `toml:"listen" env:"LISTEN" flag:"listen" doc:"the address of the public listener"`
+	TLSCertFile    string   `toml:"tls_cert_file" env:"TLS_CERT_FILE" doc:"certificate chain, PEM, for TLS of its own; without one a proxy has to do TLS"`
+	TLSKeyFile     string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM"`
+	TrustedProxies []string `toml:"trusted_proxies" env:"TRUSTED_PROXIES" doc:"CIDRs of the proxies that may name the client's address"` // decision M2
 }
 
 // OperatorConfig is the operators' own listener (decision O1).
 type OperatorConfig struct {
-	Listen       string `toml:"listen"` // or "off"
-	PasswordFile string `toml:"password_file"`
+	Listen       string `toml:"listen" env:"OPERATOR_LISTEN" flag:"operator-listen" doc:"the address of the operators' listener, or off"`
+	PasswordFile string `toml:"password_file" env:"OPERATOR_PASSWORD_FILE" doc:"the file with the operators' password; without one their API is off"`
 }
 
 // GatewayConfig is the gateways' own listener (decision O4).
 type GatewayConfig struct {
-	Listen string             `toml:"listen"` // or "off"
-	Keys   []GatewayKeyConfig `toml:"keys"`
+	Listen string             `toml:"listen" env:"GATEWAY_LISTEN" doc:"the address of the gateways' listener, or off"`
+	Keys   []GatewayKeyConfig `toml:"keys" doc:"what each gateway proves itself with"`
 }
 
 // GatewayKeyConfig is what one gateway proves itself with.
 type GatewayKeyConfig struct {
-	Name    string   `toml:"name"` // for the log
-	KeyFile string   `toml:"key_file"`
-	Scopes  []string `toml:"scopes"` // decisions, forward-auth
+	Name    string   `toml:"name" doc:"its name in the log"`
+	KeyFile string   `toml:"key_file" doc:"the file with its key: one line of text, that nobody but its owner may read"`
+	Scopes  []string `toml:"scopes" doc:"what it may ask: decisions, forward-auth"`
 }
 
 // DatabaseConfig says where the rows are.
 type DatabaseConfig struct {
-	URL string `toml:"url"` // sqlite:///path
+	URL string `toml:"url" env:"DATABASE_URL,file" secret:"url" doc:"where the rows are: sqlite:///path/to/file"`
 }
 
 // LimiterConfig are the exceptions from the contract's rate limits.
 type LimiterConfig struct {
-	Networks []NetworkConfig `toml:"networks"`
+	Networks []NetworkConfig `toml:"networks" doc:"networks with a multiple of the contract's rate limits, such as the addresses that a hosted assistant shares"`
 }
 
 // NetworkConfig gives one network a multiple of the rate limits (decision L3).
 type NetworkConfig struct {
-	CIDR     string `toml:"cidr"`
-	Multiple int    `toml:"multiple"` // 1 to 1000
+	CIDR     string `toml:"cidr" doc:"its addresses, such as 192.0.2.0/24"`
+	Multiple int    `toml:"multiple" doc:"how many times the limits, 1 to 1000"`
 }
 
 // SessionConfig bounds a sign-in session (decision S2).
 type SessionConfig struct {
-	Idle Duration `toml:"idle"`
-	Max  Duration `toml:"max"`
+	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused"`
+	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most"`
 }
 
 // APIConfig is the protected API.
 type APIConfig struct {
-	RateLimit       Rate   `toml:"rate_limit"`        // for each organization (decision B6)
-	Upstream        string `toml:"upstream"`          // the service that answers /api/v5, as a URL; "" is the built-in sample
-	UpstreamKeyFile string `toml:"upstream_key_file"` // signs what the service is told
+	RateLimit       Rate   `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
+	Upstream        string `toml:"upstream" env:"API_UPSTREAM" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
+	UpstreamKeyFile string `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the file with the key that signs what the service is told"`
 }
 
 // ClientConfig is one preregistered client (decision R6).
 type ClientConfig struct {
-	ID           string   `toml:"id"`
-	Name         string   `toml:"name"`
-	RedirectURIs []string `toml:"redirect_uris"`
+	ID           string   `toml:"id" doc:"its client ID"`
+	Name         string   `toml:"name" doc:"its name on pages"`
+	RedirectURIs []string `toml:"redirect_uris" doc:"1 to 5 https URIs, held to the rules of registration"`
 }
 
 // LogConfig says what is logged on stderr, and how.
 type LogConfig struct {
-	Level  string `toml:"level"`  // debug, info, warn, error
-	Format string `toml:"format"` // auto, text, json
+	Level  string `toml:"level" env:"LOG_LEVEL" flag:"log-level" doc:"debug, info, warn or error"`
+	Format string `toml:"format" env:"LOG_FORMAT" flag:"log-format" doc:"text, json, or auto: text on a terminal, else json"`
 }
 
 // Defaults is the configuration of an empty file. It does not start: the base
@@ -149,10 +164,26 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (d Duration) String() string { return time.Duration(d).String() }
+// String leaves out what is zero: 12h, not 12h0m0s.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// MarshalText writes String.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Rate is a limit as it is written in a file: 3000/10m.
 type Rate struct{ limit.Limit }
+
+// MarshalText writes what limit.ParseLimit reads.
+func (r Rate) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText reads what limit.ParseLimit reads.
 func (r *Rate) UnmarshalText(text []byte) (err error) {

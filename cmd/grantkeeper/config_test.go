@@ -133,45 +133,111 @@ func TestOriginsInOrder(t *testing.T) {
 	}
 }
 
-// Every setting of the table is a key of the file, sets something, and has a
-// meaning; every key of the file is in the table.
+// Every setting is read from text, where it can be, and has a meaning; every
+// key of the file can be proposed.
 func TestSettingsAreComplete(t *testing.T) {
-	var keys []string
+	seen := map[string]bool{}
 	for _, s := range settings {
-		keys = append(keys, s.key)
-		c, value := Defaults(), "1m"
-		if s.key == "api.rate_limit" {
-			value = "7/1m"
+		if s.meaning == "" || s.key == "" || strings.HasSuffix(s.key, ".") || !slices.Contains(fileKeys(), s.key) {
+			t.Errorf("%q has no meaning, no key, or cannot be proposed", s.key)
 		}
-		if err := s.set(&c, value); err != nil || reflect.DeepEqual(c, Defaults()) || s.meaning == "" {
-			t.Errorf("%s: sets nothing, or has no meaning: %v", s.key, err)
+		for _, name := range []string{s.key, s.env, s.flag} {
+			if name != "" && seen[name] {
+				t.Errorf("%q stands for two settings", name)
+			}
+			seen[name] = true
+		}
+		if s.list != "" || isTables(s.field.Type) {
+			if s.env != "" || s.flag != "" {
+				t.Errorf("%s is in a list of tables, which the file alone has", s.key)
+			}
+			continue
+		}
+		c, value := Defaults(), "1m"
+		switch s.kind() {
+		case "rate":
+			value = "7/1m"
+		case "number":
+			value = "7"
+		case "true or false":
+			value = fmt.Sprint(s.value(Defaults()) != true)
+		}
+		if err := s.set(&c, value); err != nil || reflect.DeepEqual(c, Defaults()) {
+			t.Errorf("%s: sets nothing: %v", s.key, err)
+		}
+		if got := s.written(c); !strings.Contains(got, value) {
+			t.Errorf("%s: %s is shown as %s", s.key, value, got)
 		}
 	}
-	for _, key := range leaves("", reflect.TypeFor[Config]()) {
-		if !slices.Contains(keys, key) && !strings.HasPrefix(key, "clients") && !strings.HasPrefix(key, "limiter.networks") && !strings.HasPrefix(key, "gateway.keys") {
-			t.Errorf("%s is in no row of the table", key)
-		}
-		if !slices.Contains(fileKeys(), key) {
-			t.Errorf("%s cannot be proposed", key)
+	for _, table := range []string{"http", "limiter", "clients", "gateway.keys"} {
+		if !slices.Contains(fileKeys(), table) {
+			t.Errorf("%s cannot be proposed", table)
 		}
 	}
 }
 
-func leaves(prefix string, of reflect.Type) (all []string) {
-	for i := range of.NumField() {
-		f := of.Field(i)
-		key := prefix + f.Tag.Get("toml")
-		in := f.Type
-		if in.Kind() == reflect.Slice {
-			in = in.Elem()
-		}
-		if in.Kind() == reflect.Struct && in != reflect.TypeFor[Rate]() {
-			all = append(all, leaves(key+".", in)...)
-			continue
-		}
-		all = append(all, key)
+// docs/configuration.md is what config reference writes.
+func TestConfigurationDocument(t *testing.T) {
+	var out strings.Builder
+	if err := writeReference(&out); err != nil {
+		t.Fatal(err)
 	}
-	return all
+	b, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil || string(b) != out.String() {
+		t.Errorf("docs/configuration.md is not what the binary says; write it: go generate ./cmd/grantkeeper (%v)", err)
+	}
+	for _, s := range settings {
+		if !strings.Contains(out.String(), "| `"+s.key+"` |") || s.flag != "" && !strings.Contains(out.String(), "`--"+s.flag+"`") {
+			t.Errorf("the page does not name %s and its flag", s.key)
+		}
+	}
+}
+
+// What config show writes without origins is the same configuration.
+func TestConfigShowIsAFile(t *testing.T) {
+	l := good(t)
+	l.Service.Name = "Tab\there, \"quotes\" & <signs>"
+	var out strings.Builder
+	if err := l.show(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(write(t, "flat.toml", out.String(), 0o644), nil, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	var second strings.Builder
+	if err := again.show(&second, false); err != nil || second.String() != out.String() || again.Service.Name != l.Service.Name || len(again.Gateway.Keys) != 2 {
+		t.Errorf("%v\n%s\nthen\n%s", err, &out, &second)
+	}
+}
+
+func TestConfigShowHidesPasswords(t *testing.T) {
+	for url, want := range map[string]string{
+		"sqlite:///a.db":                               "sqlite:///a.db",
+		"postgres://db.example/x":                      "postgres://db.example/x",
+		"postgres://me@db.example/x":                   "postgres://me@db.example/x",
+		"postgres://me:hush@db.example:5432/x?a=b":     "postgres://me:(set)@db.example:5432/x?a=b",
+		"postgres://me:hush%40hush@db.example/x":       "postgres://me:(set)@db.example/x",
+		"postgres://me:hush@hush@db.example/x":         hidden,
+		"postgres://db.example/x?password=hush":        hidden,
+		"postgres://me:hush@[::1/x":                    hidden,
+		"host=db.example user=me password=hush dbname": hidden,
+	} {
+		l := Loaded{Config: Defaults(), Origins: map[string]Origin{"database.url": "environment"}}
+		l.Database.URL = url
+		var text, document strings.Builder
+		if err := errors.Join(l.show(&text, true), l.showJSON(&document)); err != nil {
+			t.Fatal(err)
+		}
+		for _, out := range []string{text.String(), document.String()} {
+			if strings.Contains(out, "hush") || !strings.Contains(out, `"`+want+`"`) {
+				t.Errorf("%s: want %s in\n%s", url, want, out)
+			}
+		}
+		if !strings.Contains(text.String(), "# environment GRANTKEEPER_DATABASE_URL\n") {
+			t.Errorf("no origin in\n%s", &text)
+		}
+	}
 }
 
 const gatewayKey = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"

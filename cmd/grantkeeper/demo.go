@@ -53,6 +53,7 @@ it was given by sending an old refresh token. Run it against servers of your own
 	f.StringVar(&o.email, "email", "", "who signs in (default: "+demoPeople[0].email+", of dev)")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the password (default: that of dev)")
 	f.StringVar(&o.steps, "steps", "1-10", "how far to go, such as 1-2")
+	g.jsonFlag(c)
 	f.BoolVar(&o.verbose, "verbose", false, "show requests and answers, secrets shortened")
 	return c
 }

@@ -65,6 +65,7 @@ only. Its operator API has a clock that tests can move, and stop:
 			return runDev(c.Context(), o, c.ErrOrStderr(), ch, func(devReady) { ready() })
 		},
 	}
+	g.logFlags(c)
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", devListen, "address of the server; port 0 takes a free one")
 	f.StringVar(&o.operatorListen, "operator-listen", devOperatorListen, "address of the operator API")

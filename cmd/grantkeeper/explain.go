@@ -56,7 +56,7 @@ The exit code is 0 for yes and for no, 5 when there is no such approval or item.
 	}
 	c.Flags().StringVar(&read, "read", "", "the `ITEM` to read")
 	c.Flags().StringVar(&change, "change", "", "the `ITEM` to change")
-	at = operatorFlags(c)
+	at = operatorFlags(g, c)
 	return c
 }
 

@@ -16,7 +16,7 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// global are the flags that several commands have.
+// global has the values of flags that several commands have.
 type global struct {
 	config    string
 	logLevel  string
@@ -69,21 +69,52 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return wrongUse("see: "+c.CommandPath()+" --help", "%v", err)
 	})
-	flags := root.PersistentFlags()
-	flags.StringVarP(&g.config, "config", "c", "", "configuration file (default "+DefaultConfigFile+" if there is one)")
-	flags.StringVar(&g.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&g.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal, else json")
-	flags.BoolVar(&g.json, "json", false, "data as JSON")
-	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), explainCommand(g), versionCommand(g)} {
+	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g), explainCommand(g), versionCommand(g)} {
 		finish(c)
 		root.AddCommand(c)
 	}
 	return root
 }
 
+// The flags that several commands have. Each command takes those that mean
+// something to it, and the others are wrong use there.
+
+func (g *global) configFlag(c *cobra.Command) {
+	c.Flags().StringVarP(&g.config, "config", "c", "", "configuration file (default "+DefaultConfigFile+" if there is one)")
+}
+
+func (g *global) jsonFlag(c *cobra.Command) {
+	c.Flags().BoolVar(&g.json, "json", false, "data as JSON")
+}
+
+func (g *global) logFlags(c *cobra.Command) {
+	c.Flags().StringVar(&g.logLevel, "log-level", "info", "debug, info, warn or error")
+	c.Flags().StringVar(&g.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal, else json")
+}
+
+// group is a command that only has others.
+func group(c *cobra.Command, of ...*cobra.Command) *cobra.Command {
+	c.AddCommand(of...)
+	c.SuggestionsMinimumDistance = 2
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		hint := "see: " + c.CommandPath() + " --help"
+		if names := c.SuggestionsFor(args[0]); len(names) > 0 {
+			hint = "did you mean: " + c.CommandPath() + " " + names[0]
+		}
+		return wrongUse(hint, "unknown command %q for %q", args[0], c.CommandPath())
+	}
+	return c
+}
+
 // finish makes every error of a command's own one with an exit code, so that
 // what is left is cobra's.
 func finish(c *cobra.Command) {
+	for _, one := range c.Commands() {
+		finish(one)
+	}
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		err := run(c, args)
@@ -105,16 +136,13 @@ Examples:
 {{.}}
 {{end}}
 Usage:
-  {{if .Runnable}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}
+  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
 {{if .HasAvailableSubCommands}}
 Commands:{{range .Commands}}{{if .IsAvailableCommand}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
 {{end}}{{if .HasAvailableLocalFlags}}
 Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}{{if .HasAvailableInheritedFlags}}
-Global flags:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}
 {{end}}{{with index .Annotations "next"}}
 Next: {{.}}
 {{end}}`, "\n")

@@ -22,14 +22,16 @@ import (
 )
 
 // operatorOptions are the flags of every command that speaks to the operator
-// API of a running server.
+// API of a running server, beside --config and --json.
 type operatorOptions struct {
 	url          string
 	passwordFile string
 }
 
-func operatorFlags(c *cobra.Command) *operatorOptions {
+func operatorFlags(g *global, c *cobra.Command) *operatorOptions {
 	o := &operatorOptions{}
+	g.configFlag(c)
+	g.jsonFlag(c)
 	f := c.Flags()
 	f.StringVar(&o.url, "operator", "", "URL of the operators' listener (default: that of the configuration, or http://"+devOperatorListen+")")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the operators' password (default: that of the configuration; dev's own needs none)")

@@ -54,6 +54,8 @@ the default.`,
 			return runServe(c.Context(), checked, loaded.File, drain, c.ErrOrStderr(), ch, ready)
 		},
 	}
+	g.configFlag(c)
+	g.logFlags(c)
 	f := c.Flags()
 	f.String("listen", "", "address of the public listener (default :8080)")
 	f.String("operator-listen", "", "address of the operators' listener, or off (default 127.0.0.1:8081)")

@@ -1,83 +1,88 @@
 package main
 
 import (
+	"encoding"
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// A setting is one value of Config that can come from more than the file.
+// A setting is one value of Config, as its field's tags describe it.
 type setting struct {
-	key     string // in the file
+	key     string // in the file, with its table before it
+	list    string // key of the list of tables that it stands in; "" when it can come from more than the file
 	env     string // "" when the file alone has it
 	file    bool   // the environment may name a file with the value, in env + "_FILE"
 	flag    string // of serve; "" for none
+	secret  string // "url": a password in it is not shown
 	meaning string
-	set     func(*Config, string) error
+	field   reflect.StructField
+	index   []int // of the field in Config, or in a table of the list
 }
 
-// settings lists every value but the tables clients, gateway.keys and
-// limiter.networks.
-var settings = []setting{
-	{key: "base_urls", env: "GRANTKEEPER_BASE_URLS", flag: "base-url",
-		meaning: "the hosts that are served, as URLs; with commas between them in the environment",
-		set:     func(c *Config, v string) error { c.BaseURLs = list(v); return nil }},
-	{key: "secret_key_file", env: "GRANTKEEPER_SECRET_KEY_FILE",
-		meaning: "the file with the key that seals tokens, cookies and pages",
-		set:     text(func(c *Config) *string { return &c.SecretKeyFile })},
-	{key: "service.name", env: "GRANTKEEPER_SERVICE_NAME",
-		meaning: "the protected service's name",
-		set:     text(func(c *Config) *string { return &c.Service.Name })},
-	{key: "service.token_prefix",
-		meaning: "two letters that every token begins with",
-		set:     text(func(c *Config) *string { return &c.Service.TokenPrefix })},
-	{key: "http.listen", env: "GRANTKEEPER_LISTEN", flag: "listen",
-		meaning: "the address of the public listener",
-		set:     text(func(c *Config) *string { return &c.HTTP.Listen })},
-	{key: "http.tls_cert_file", env: "GRANTKEEPER_TLS_CERT_FILE",
-		meaning: "certificate chain, PEM; without one a proxy has to do TLS",
-		set:     text(func(c *Config) *string { return &c.HTTP.TLSCertFile })},
-	{key: "http.tls_key_file", env: "GRANTKEEPER_TLS_KEY_FILE",
-		meaning: "the certificate's key, PEM",
-		set:     text(func(c *Config) *string { return &c.HTTP.TLSKeyFile })},
-	{key: "http.trusted_proxies", env: "GRANTKEEPER_TRUSTED_PROXIES",
-		meaning: "CIDRs of the proxies that may name the client's address",
-		set:     func(c *Config, v string) error { c.HTTP.TrustedProxies = list(v); return nil }},
-	{key: "operator.listen", env: "GRANTKEEPER_OPERATOR_LISTEN", flag: "operator-listen",
-		meaning: "the address of the operators' listener, or off",
-		set:     text(func(c *Config) *string { return &c.Operator.Listen })},
-	{key: "operator.password_file", env: "GRANTKEEPER_OPERATOR_PASSWORD_FILE",
-		meaning: "the file with the operators' password; without one their API is off",
-		set:     text(func(c *Config) *string { return &c.Operator.PasswordFile })},
-	{key: "gateway.listen", env: "GRANTKEEPER_GATEWAY_LISTEN",
-		meaning: "the address of the gateways' listener, or off",
-		set:     text(func(c *Config) *string { return &c.Gateway.Listen })},
-	{key: "database.url", env: "GRANTKEEPER_DATABASE_URL", file: true,
-		meaning: "sqlite:///path/to/file",
-		set:     text(func(c *Config) *string { return &c.Database.URL })},
-	{key: "session.idle", env: "GRANTKEEPER_SESSION_IDLE",
-		meaning: "how long a sign-in lasts unused",
-		set:     func(c *Config, v string) error { return c.Session.Idle.UnmarshalText([]byte(v)) }},
-	{key: "session.max", env: "GRANTKEEPER_SESSION_MAX",
-		meaning: "how long a sign-in lasts at most",
-		set:     func(c *Config, v string) error { return c.Session.Max.UnmarshalText([]byte(v)) }},
-	{key: "api.rate_limit", env: "GRANTKEEPER_API_RATE_LIMIT",
-		meaning: "requests of one organization in any window, such as 3000/10m",
-		set:     func(c *Config, v string) error { return c.API.RateLimit.UnmarshalText([]byte(v)) }},
-	{key: "api.upstream", env: "GRANTKEEPER_API_UPSTREAM",
-		meaning: "the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does",
-		set:     text(func(c *Config) *string { return &c.API.Upstream })},
-	{key: "api.upstream_key_file", env: "GRANTKEEPER_API_UPSTREAM_KEY_FILE",
-		meaning: "the file with the key that signs what the service is told",
-		set:     text(func(c *Config) *string { return &c.API.UpstreamKeyFile })},
-	{key: "log.level", env: "GRANTKEEPER_LOG_LEVEL", flag: "log-level",
-		meaning: "debug, info, warn or error",
-		set:     text(func(c *Config) *string { return &c.Log.Level })},
-	{key: "log.format", env: "GRANTKEEPER_LOG_FORMAT", flag: "log-format",
-		meaning: "text, json, or auto: text on a terminal, else json",
-		set:     text(func(c *Config) *string { return &c.Log.Format })},
+// settings lists every value of Config, lists of tables and what is in them
+// included, in the order of the struct.
+var settings = settingsOf(reflect.TypeFor[Config](), "", "", nil)
+
+func settingsOf(of reflect.Type, prefix, list string, index []int) (all []setting) {
+	for _, f := range reflect.VisibleFields(of) {
+		at := append(slices.Clone(index), f.Index...)
+		key := prefix + f.Tag.Get("toml")
+		if isTable(f.Type) {
+			all = append(all, settingsOf(f.Type, key+".", list, at)...)
+			continue
+		}
+		env, file := strings.CutSuffix(f.Tag.Get("env"), ",file")
+		if env != "" {
+			env = environmentPrefix + env
+		}
+		all = append(all, setting{key: key, list: list, env: env, file: file, flag: f.Tag.Get("flag"),
+			secret: f.Tag.Get("secret"), meaning: f.Tag.Get("doc"), field: f, index: at})
+		if isTables(f.Type) {
+			all = append(all, settingsOf(f.Type.Elem(), key+".", key, nil)...)
+		}
+	}
+	return all
+}
+
+// environmentPrefix begins the name of every variable that is read.
+const environmentPrefix = "GRANTKEEPER_"
+
+func isTable(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+func isTables(t reflect.Type) bool { return t.Kind() == reflect.Slice && isTable(t.Elem()) }
+
+// set reads a value from text, as the environment and flags have it: with
+// commas between those of a list.
+func (s setting) set(c *Config, text string) error {
+	v := reflect.ValueOf(c).Elem().FieldByIndex(s.index)
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		v.SetBool(text == "true")
+	case reflect.Int:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("%q is not a number", text)
+		}
+		v.SetInt(int64(n))
+	default:
+		v.Set(reflect.ValueOf(list(text)))
+	}
+	return nil
 }
 
 // laterSettings are known by name and not there yet: to take them and do
@@ -97,10 +102,6 @@ func later(key string) bool {
 	return ok
 }
 
-func text(at func(*Config) *string) func(*Config, string) error {
-	return func(c *Config, v string) error { *at(c) = v; return nil }
-}
-
 // list reads values with commas between them.
 func list(v string) []string {
 	var all []string
@@ -112,27 +113,29 @@ func list(v string) []string {
 	return all
 }
 
-// fileKeys are all keys that a file may have.
+// fileKeys are all keys that a file may have, tables included.
 func fileKeys() []string {
 	var keys []string
-	tables := map[string]bool{"limiter": true}
+	tables := map[string]bool{}
 	for _, s := range settings {
 		keys = append(keys, s.key)
 		if table, _, ok := strings.Cut(s.key, "."); ok {
 			tables[table] = true
 		}
 	}
-	keys = append(keys, "clients", "clients.id", "clients.name", "clients.redirect_uris",
-		"limiter.networks", "limiter.networks.cidr", "limiter.networks.multiple",
-		"gateway.keys", "gateway.keys.name", "gateway.keys.key_file", "gateway.keys.scopes")
-	return append(keys, slices.Sorted(maps.Keys(tables))...)
+	for _, table := range slices.Sorted(maps.Keys(tables)) {
+		if !slices.Contains(keys, table) {
+			keys = append(keys, table)
+		}
+	}
+	return keys
 }
 
 // readEnvironment gives our variables and refuses one that nothing reads: a
 // misspelt setting must not be a silent default. An empty one counts as not
 // set.
 func readEnvironment(environ []string) (map[string]string, error) {
-	known := []string{"GRANTKEEPER_CONFIG"}
+	known := []string{environmentPrefix + "CONFIG"}
 	for _, s := range settings {
 		if s.env != "" {
 			known = append(known, s.env)
@@ -144,7 +147,7 @@ func readEnvironment(environ []string) (map[string]string, error) {
 	env := map[string]string{}
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "GRANTKEEPER_") || value == "" {
+		if !strings.HasPrefix(name, environmentPrefix) || value == "" {
 			continue
 		}
 		if !slices.Contains(known, name) {

@@ -43,7 +43,8 @@ func versionCommand(g *global) *cobra.Command {
 		Short: "Say what this binary is",
 		Example: `  grantkeeper version
   grantkeeper version --json`,
-		Args: cobra.NoArgs,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper --help"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := thisVersion()
 			if g.json {
@@ -53,5 +54,6 @@ func versionCommand(g *global) *cobra.Command {
 			return err
 		},
 	}
+	g.jsonFlag(c)
 	return c
 }
