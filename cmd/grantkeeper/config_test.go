@@ -162,6 +162,9 @@ func TestSettingsAreComplete(t *testing.T) {
 		case "true or false":
 			value = fmt.Sprint(s.value(Defaults()) != true)
 		}
+		if s.secret == "url" {
+			value = "sqlite:///of/another"
+		}
 		if err := s.set(&c, value); err != nil || reflect.DeepEqual(c, Defaults()) {
 			t.Errorf("%s: sets nothing: %v", s.key, err)
 		}
