@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -351,10 +349,17 @@ func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) e
 // SetIntegration switches an organization's AI integration. Off ends every
 // approval in it; on again revives none (decision P7).
 func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bool, act Act) error {
+	return s.switchIntegration(ctx, organizationID, on, func(*writer) error { return nil }, act)
+}
+
+func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*writer) error, act Act) error {
 	err := s.writer.changeFacts(func(w *writer) (func(), error) {
 		at := w.store.memory.orgs[organizationID]
 		if at == nil {
 			return nil, fmt.Errorf("organization: %w", ErrNotFound)
+		}
+		if err := may(w); err != nil {
+			return nil, err
 		}
 		if at.AIIntegration == on {
 			return nil, nil
@@ -362,6 +367,9 @@ func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bo
 		o, detail := at.Organization, "AI integration on"
 		if o.AIIntegration = on; !on {
 			detail = "AI integration off"
+		}
+		if err := w.switched(o, act); err != nil {
+			return nil, err
 		}
 		after, err := w.putOrganization(o)
 		if err != nil {
@@ -509,6 +517,9 @@ func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 		return nil, err
 	}
 	if !present {
+		if err := w.leftAll(key); err != nil {
+			return nil, err
+		}
 		_, err = w.exec(`
 			DELETE FROM filler WHERE person = $1
 			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.person, key.organization)
@@ -559,6 +570,8 @@ func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {
 	text := `DELETE FROM filler WHERE role = $1 AND person = $2`
 	if on {
 		text = `INSERT INTO filler (role, person) VALUES ($1, $2) ON CONFLICT (role, person) DO NOTHING`
+	} else if err := w.left(roleID, personID); err != nil {
+		return nil, err
 	}
 	_, err := w.exec(text, roleID, personID)
 	return func() { w.store.memory.setFiller(roleID, personID, on) }, err
@@ -645,6 +658,11 @@ func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 		if err := d.check(w.store.memory); err != nil {
 			return nil, err
 		}
+		for _, o := range d.Organizations {
+			if err := w.switched(o, act); err != nil {
+				return nil, err
+			}
+		}
 		afters, err := w.addDirectory(d)
 		if err != nil {
 			return nil, err
@@ -715,8 +733,7 @@ func (w *writer) putPassword(personID, hash string) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	_, err = w.exec(`DELETE FROM session WHERE person = $1`, personID)
-	return err
+	return w.endSessions(personID)
 }
 
 func (w *writer) putCircle(c org.Circle) (func(), error) {
@@ -888,96 +905,4 @@ func (d Directory) checkMembers(m *memory, roles map[string]string, members map[
 		}
 		return ok && in == organization
 	}, isMember)
-}
-
-// --- sessions
-
-// Session is somebody signed in at a browser.
-type Session struct {
-	Person            string // ID
-	CreatedAt, SeenAt int64  // Unix seconds
-}
-
-// seenGrain is how true a session's last sight is.
-const seenGrain = 60 // seconds
-
-// AddSession records a sign-in. value is the cookie's; only its hash is
-// stored (decision S1).
-func (s *Store) AddSession(_ context.Context, value, personID string, act Act) error {
-	return s.addSession(value, personID, func(*writer) error { return nil }, act)
-}
-
-// SignIn is AddSession after a password was checked: checked is the PHC string
-// that it was checked against. ErrNotFound: it is another one by now, or the
-// person was deactivated.
-func (s *Store) SignIn(_ context.Context, value, personID, checked string, act Act) error {
-	return s.addSession(value, personID, func(w *writer) error {
-		var hash string
-		err := w.conn.QueryRowContext(context.Background(), `SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
-		if errors.Is(err, sql.ErrNoRows) || err == nil && hash != checked {
-			return fmt.Errorf("password: %w", ErrNotFound)
-		}
-		return err
-	}, act)
-}
-
-func (s *Store) addSession(value, personID string, check func(*writer) error, act Act) error {
-	hash := sha256.Sum256([]byte(value))
-	return s.writer.change(func(w *writer) (func(), error) {
-		if err := check(w); err != nil {
-			return nil, err
-		}
-		at := w.store.memory.people[personID]
-		if at == nil || !at.Active {
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
-		}
-		now := w.store.Now().Unix()
-		if _, err := w.exec(`
-			INSERT INTO session (hash, person, person_epoch, created_at, seen_at) VALUES ($1, $2, $3, $4, $5)`,
-			hash[:], personID, at.epoch, now, now); err != nil {
-			return nil, err
-		}
-		return nil, w.journal(Event{Kind: "signin_succeeded", Person: personID}.by(act))
-	})
-}
-
-// Session gives a session that stands. ErrNotFound: there is none, it was idle
-// or lasted too long, or the person was deactivated since (decision S2).
-func (s *Store) Session(ctx context.Context, value string) (Session, error) {
-	hash := sha256.Sum256([]byte(value))
-	var out Session
-	var epoch int64
-	err := s.reader.QueryRowContext(ctx,
-		`SELECT person, person_epoch, created_at, seen_at FROM session WHERE hash = $1`, hash[:]).
-		Scan(&out.Person, &epoch, &out.CreatedAt, &out.SeenAt)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
-	} else if err != nil {
-		return Session{}, unavailable("session", err)
-	}
-	now := s.Now().Unix()
-	s.memory.mu.RLock()
-	at := s.memory.people[out.Person]
-	stands := at != nil && at.Active && at.epoch == epoch
-	s.memory.mu.RUnlock()
-	if !stands || now-out.SeenAt >= int64(s.options.SessionIdle.Seconds()) ||
-		now-out.CreatedAt >= int64(s.options.SessionMax.Seconds()) {
-		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
-	}
-	if now-out.SeenAt >= seenGrain {
-		s.writer.note(func(w *writer) (func(), error) {
-			_, err := w.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
-			return nil, err
-		})
-	}
-	return out, nil
-}
-
-// EndSession ends a session; one that is not there is fine.
-func (s *Store) EndSession(_ context.Context, value string) error {
-	hash := sha256.Sum256([]byte(value))
-	return s.writer.change(func(w *writer) (func(), error) {
-		_, err := w.exec(`DELETE FROM session WHERE hash = $1`, hash[:])
-		return nil, err
-	})
 }

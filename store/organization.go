@@ -169,7 +169,7 @@ func (s *Store) DeleteRole(_ context.Context, organizationID, id string, check f
 			return nil, &refused{err}
 		}
 		for _, text := range []string{
-			`DELETE FROM role WHERE id = $1`, `DELETE FROM filler WHERE role = $1`, `DELETE FROM item WHERE role = $1`,
+			`DELETE FROM role WHERE id = $1`, `DELETE FROM filler WHERE role = $1`, `DELETE FROM filler_left WHERE role = $1`, `DELETE FROM item WHERE role = $1`,
 		} {
 			if _, err := w.exec(text, id); err != nil {
 				return nil, err

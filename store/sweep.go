@@ -28,6 +28,7 @@ type Swept struct {
 	Ended     int // rows marked ended whose facts were lost or whose code expired
 	Approvals int // ended ones deleted after 90 days
 	Sessions  int
+	Resets    int // links to set a password that were not used
 	Events    int // of the journal
 }
 
@@ -46,7 +47,9 @@ func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 	}{
 		{&out.Clients, func(w *writer) (int, func(), error) { return w.sweepClients(now) }},
 		{&out.Approvals, func(w *writer) (int, func(), error) { return w.sweepApprovals(now) }},
+		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepActing(now) }},
 		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepSessions(now) }},
+		{&out.Resets, func(w *writer) (int, func(), error) { return w.sweepResets(now) }},
 		{&out.Events, func(w *writer) (int, func(), error) { return w.sweepJournal(now) }},
 	} {
 		for more := true; more; {

@@ -216,7 +216,7 @@ func (h *house) sweep(ctx context.Context) {
 		h.log.Warn("expired rows cannot be deleted", "err", err)
 	case swept != store.Swept{}:
 		h.log.Info("swept", "clients", swept.Clients, "ended", swept.Ended,
-			"approvals", swept.Approvals, "sessions", swept.Sessions, "events", swept.Events)
+			"approvals", swept.Approvals, "sessions", swept.Sessions, "resets", swept.Resets, "events", swept.Events)
 	}
 }
 

@@ -59,6 +59,19 @@ CREATE TABLE filler (
 	PRIMARY KEY (role, person)
 );
 
+CREATE TABLE filler_left ( -- when somebody last left a role
+	role    TEXT NOT NULL,
+	person  TEXT NOT NULL,
+	left_at BIGINT NOT NULL,
+	PRIMARY KEY (role, person)
+);
+
+CREATE TABLE integration ( -- who last switched AI integration on, and when
+	organization TEXT PRIMARY KEY,
+	actor        TEXT NOT NULL, -- as in the journal
+	switched_at  BIGINT NOT NULL
+);
+
 CREATE TABLE api_key (
 	hash         BYTEA PRIMARY KEY, -- SHA-256 of the key
 	person       TEXT NOT NULL,
@@ -144,10 +157,23 @@ CREATE TABLE session (
 	person       TEXT NOT NULL,
 	person_epoch BIGINT NOT NULL, -- deactivation ends the session (decision S2)
 	created_at   BIGINT NOT NULL,
-	seen_at      BIGINT NOT NULL
+	seen_at      BIGINT NOT NULL,
+	address      TEXT NOT NULL,   -- where it began
+	acting_as    TEXT NOT NULL,   -- whose pages the person sees, as support (decision P9); empty: their own
+	acting_epoch BIGINT NOT NULL, -- of that person
+	acting_in    TEXT NOT NULL,   -- organization
+	acting_since BIGINT NOT NULL
 );
 CREATE INDEX session_person ON session (person);
 CREATE INDEX session_seen ON session (seen_at);
+
+-- Links by which people set a new password, once each.
+CREATE TABLE reset (
+	hash         BYTEA PRIMARY KEY, -- SHA-256 of the link's secret
+	person       TEXT NOT NULL,
+	person_epoch BIGINT NOT NULL,
+	ends_at      BIGINT NOT NULL
+);
 
 -- Append-only (decision J1). The ID sorts by time.
 CREATE TABLE journal (

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// ResetLifetime is how long a link to set a new password may be used, once.
+const ResetLifetime = 24 * time.Hour
+
+// AddReset records a link by which a person sets a new password. value is its
+// secret, of which only the hash is stored. An earlier link of the person is
+// worth nothing from then on. It gives when the link ends, in Unix seconds.
+// ErrNotAllowed: the person is deactivated.
+func (s *Store) AddReset(_ context.Context, value, personID string, act Act) (ends int64, err error) {
+	hash := sha256.Sum256([]byte(value))
+	err = s.writer.change(func(w *writer) (func(), error) {
+		at := w.store.memory.people[personID]
+		switch {
+		case at == nil:
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		case !at.Active:
+			return nil, fmt.Errorf("deactivated person: %w", ErrNotAllowed)
+		}
+		ends = w.store.Now().Add(ResetLifetime).Unix()
+		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+			return nil, err
+		}
+		if _, err := w.exec(`
+			INSERT INTO reset (hash, person, person_epoch, ends_at) VALUES ($1, $2, $3, $4)`,
+			hash[:], personID, at.epoch, ends); err != nil {
+			return nil, err
+		}
+		return nil, w.changed(personID, "", "password reset link made", act)
+	})
+	return ends, err
+}
+
+const selectReset = `SELECT person, person_epoch, ends_at FROM reset WHERE hash = $1`
+
+// ResetOf gives whose password a link sets. ErrNotFound: it is unknown, used,
+// or over, or the person was deactivated since.
+func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
+	hash := sha256.Sum256([]byte(value))
+	var id string
+	var epoch, ends int64
+	err := s.reader.QueryRowContext(ctx, selectReset, hash[:]).Scan(&id, &epoch, &ends)
+	if errors.Is(err, sql.ErrNoRows) {
+		return org.Person{}, fmt.Errorf("reset link: %w", ErrNotFound)
+	} else if err != nil {
+		return org.Person{}, unavailable("reset link", err)
+	}
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	at := s.memory.people[id]
+	if at == nil || !at.Active || at.epoch != epoch || s.Now().Unix() >= ends {
+		return org.Person{}, fmt.Errorf("reset link: %w", ErrNotFound)
+	}
+	return at.Person, nil
+}
+
+// Reset sets a password by a link, which is used up, and ends the person's
+// sessions; approvals stay. Errors are those of ResetOf.
+func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) error {
+	hash := sha256.Sum256([]byte(value))
+	return s.writer.change(func(w *writer) (func(), error) {
+		var id string
+		var epoch, ends int64
+		err := w.conn.QueryRowContext(context.Background(), selectReset, hash[:]).Scan(&id, &epoch, &ends)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, fmt.Errorf("reset link: %w", ErrNotFound)
+		} else if err != nil {
+			return nil, err
+		}
+		at := w.store.memory.people[id]
+		if at == nil || !at.Active || at.epoch != epoch || w.store.Now().Unix() >= ends {
+			return nil, fmt.Errorf("reset link: %w", ErrNotFound)
+		}
+		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
+			return nil, err
+		}
+		if err := w.putPassword(id, passwordHash); err != nil {
+			return nil, err
+		}
+		return nil, w.changed(id, "", "password set by a reset link", act)
+	})
+}
+
+// ChangePassword sets a person's password in place of the one that checked is
+// the PHC string of, and ends all their sessions but the one that asks, which
+// goes on under a new value; approvals stay. ErrNotFound: the password is
+// another one by now, or the person was deactivated.
+func (s *Store) ChangePassword(_ context.Context, personID, checked, hash, next string, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		if err := w.stillPassword(personID, checked); err != nil {
+			return nil, err
+		}
+		if err := w.putPassword(personID, hash); err != nil {
+			return nil, err
+		}
+		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+			return nil, err
+		}
+		if err := w.insertSession(next, personID, act); err != nil {
+			return nil, err
+		}
+		return nil, w.changed(personID, "", "password changed", act)
+	})
+}
+
+func (w *writer) sweepResets(now time.Time) (int, func(), error) {
+	n, err := w.exec(`DELETE FROM reset WHERE ends_at <= $1`, now.Unix())
+	return int(n), nil, err
+}

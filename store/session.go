@@ -1,0 +1,359 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Session is somebody signed in at a browser.
+type Session struct {
+	Person            string // ID of the person whose pages are shown
+	CreatedAt, SeenAt int64  // Unix seconds
+
+	// Actor is the ID of the support staff who acts as Person, in one
+	// organization (decision P9). Empty when people act as themselves.
+	Actor, ActingIn string
+}
+
+// seenGrain is how true a session's last sight is.
+const seenGrain = 60 // seconds
+
+// ActingLifetime is how long support staff may act as somebody (decision P9).
+const ActingLifetime = time.Hour
+
+// AddSession records a sign-in. value is the cookie's; only its hash is
+// stored (decision S1).
+func (s *Store) AddSession(_ context.Context, value, personID string, act Act) error {
+	return s.addSession(value, personID, func(*writer) error { return nil }, act)
+}
+
+// SignIn is AddSession after a password was checked: checked is the PHC string
+// that it was checked against. ErrNotFound: it is another one by now, or the
+// person was deactivated.
+func (s *Store) SignIn(_ context.Context, value, personID, checked string, act Act) error {
+	return s.addSession(value, personID, func(w *writer) error { return w.stillPassword(personID, checked) }, act)
+}
+
+func (s *Store) addSession(value, personID string, check func(*writer) error, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		if err := check(w); err != nil {
+			return nil, err
+		}
+		if err := w.insertSession(value, personID, act); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(Event{Kind: "signin_succeeded", Person: personID}.by(act))
+	})
+}
+
+// stillPassword gives ErrNotFound when a password is not what it was.
+func (w *writer) stillPassword(personID, checked string) error {
+	var hash string
+	err := w.conn.QueryRowContext(context.Background(), `SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && hash != checked {
+		return fmt.Errorf("password: %w", ErrNotFound)
+	}
+	return err
+}
+
+func (w *writer) insertSession(value, personID string, act Act) error {
+	at := w.store.memory.people[personID]
+	if at == nil || !at.Active {
+		return fmt.Errorf("person: %w", ErrNotFound)
+	}
+	hash, now := sha256.Sum256([]byte(value)), w.store.Now().Unix()
+	_, err := w.exec(`
+		INSERT INTO session (hash, person, person_epoch, created_at, seen_at, address,
+		       acting_as, acting_epoch, acting_in, acting_since)
+		VALUES ($1, $2, $3, $4, $5, $6, '', 0, '', 0)`,
+		hash[:], personID, at.epoch, now, now, act.Address)
+	return err
+}
+
+// sessionRow is a session as it is stored.
+type sessionRow struct {
+	person                   string
+	epoch, createdAt, seenAt int64
+	actingAs, actingIn       string
+	actingEpoch, actingSince int64
+}
+
+const selectSession = `
+	SELECT person, person_epoch, created_at, seen_at, acting_as, acting_epoch, acting_in, acting_since
+	  FROM session WHERE hash = $1`
+
+func scanSession(row interface{ Scan(...any) error }) (r sessionRow, err error) {
+	err = row.Scan(&r.person, &r.epoch, &r.createdAt, &r.seenAt, &r.actingAs, &r.actingEpoch, &r.actingIn, &r.actingSince)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, fmt.Errorf("session: %w", ErrNotFound)
+	}
+	return r, err
+}
+
+// Session gives a session that stands. ErrNotFound: there is none, it was idle
+// or lasted too long, the person was deactivated since (decision S2), or it
+// acted as somebody and may not any more (decision P9).
+func (s *Store) Session(ctx context.Context, value string) (Session, error) {
+	hash := sha256.Sum256([]byte(value))
+	r, err := scanSession(s.reader.QueryRowContext(ctx, selectSession, hash[:]))
+	if errors.Is(err, ErrNotFound) {
+		return Session{}, err
+	} else if err != nil {
+		return Session{}, unavailable("session", err)
+	}
+	now := s.Now().Unix()
+	if !s.stands(r, now) {
+		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
+	}
+	if now-r.seenAt >= seenGrain {
+		s.writer.note(func(w *writer) (func(), error) {
+			_, err := w.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
+			return nil, err
+		})
+	}
+	out := Session{Person: r.person, CreatedAt: r.createdAt, SeenAt: r.seenAt}
+	if r.actingAs != "" {
+		out.Person, out.Actor, out.ActingIn = r.actingAs, r.person, r.actingIn
+	}
+	return out, nil
+}
+
+func (s *Store) stands(r sessionRow, now int64) bool {
+	m := s.memory
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	at := m.people[r.person]
+	if at == nil || !at.Active || at.epoch != r.epoch || !s.lasts(r, now) {
+		return false
+	}
+	if r.actingAs == "" {
+		return true
+	}
+	as := m.people[r.actingAs]
+	return at.Support && as != nil && as.epoch == r.actingEpoch && !as.Support &&
+		m.members[memberKey{r.actingAs, r.actingIn}].asMember().Exists() &&
+		now-r.actingSince < int64(ActingLifetime.Seconds())
+}
+
+// lasts reports whether a session was neither idle nor is too old.
+func (s *Store) lasts(r sessionRow, now int64) bool {
+	return now-r.seenAt < int64(s.options.SessionIdle.Seconds()) && now-r.createdAt < int64(s.options.SessionMax.Seconds())
+}
+
+// EndSession ends a session; one that is not there is fine.
+func (s *Store) EndSession(_ context.Context, value string) error {
+	hash := sha256.Sum256([]byte(value))
+	return s.writer.change(func(w *writer) (func(), error) {
+		_, err := w.exec(`DELETE FROM session WHERE hash = $1`, hash[:])
+		return nil, err
+	})
+}
+
+// Acting is support staff who begin to act as somebody (decision P9).
+type Acting struct {
+	Session, Next        string // values of the cookie: the session's, and what it shall be
+	Person, Organization string // IDs: as whom, and where
+}
+
+// StartActing lets the support staff of a session act as a member of an
+// organization, under a new value. ErrNotFound: there is no such session, or
+// no such member; ErrNotAllowed: it is nobody of the support staff, acts as
+// somebody already, or would act as support staff.
+func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
+	old, next := sha256.Sum256([]byte(a.Session)), sha256.Sum256([]byte(a.Next))
+	return s.writer.change(func(w *writer) (func(), error) {
+		r, err := scanSession(w.conn.QueryRowContext(context.Background(), selectSession, old[:]))
+		if err != nil {
+			return nil, err
+		}
+		m, now := w.store.memory, w.store.Now().Unix()
+		actor, as := m.people[r.person], m.members[memberKey{a.Person, a.Organization}]
+		switch {
+		case actor == nil || !actor.Active || actor.epoch != r.epoch:
+			return nil, fmt.Errorf("session: %w", ErrNotFound)
+		case !actor.Support || r.actingAs != "":
+			return nil, fmt.Errorf("support staff: %w", ErrNotAllowed)
+		case !as.asMember().Exists():
+			return nil, fmt.Errorf("member: %w", ErrNotFound)
+		case as.person.Support:
+			return nil, fmt.Errorf("acting as support staff: %w", ErrNotAllowed)
+		}
+		if _, err := w.exec(`
+			UPDATE session
+			   SET hash = $1, acting_as = $2, acting_epoch = $3, acting_in = $4, acting_since = $5
+			 WHERE hash = $6`, next[:], a.Person, as.person.epoch, a.Organization, now, old[:]); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(Event{Kind: "impersonation_started", Person: a.Person, Organization: a.Organization}.by(act))
+	})
+}
+
+// StopActing returns support staff to themselves, under a new value.
+// ErrNotFound: the session acts as nobody.
+func (s *Store) StopActing(_ context.Context, value, next string, act Act) error {
+	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
+	return s.writer.change(func(w *writer) (func(), error) {
+		r, err := scanSession(w.conn.QueryRowContext(context.Background(), selectSession, old[:]))
+		if err != nil {
+			return nil, err
+		}
+		if r.actingAs == "" {
+			return nil, fmt.Errorf("acting: %w", ErrNotFound)
+		}
+		if _, err := w.exec(`
+			UPDATE session
+			   SET hash = $1, acting_as = '', acting_epoch = 0, acting_in = '', acting_since = 0
+			 WHERE hash = $2`, hash[:], old[:]); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(r.stopped("").by(act))
+	})
+}
+
+// stopped is the end of an impersonation. Its actor is who acted, unless an
+// act says so itself.
+func (r sessionRow) stopped(why string) Event {
+	return Event{Kind: "impersonation_stopped", Person: r.actingAs, Organization: r.actingIn,
+		Actor: "person:" + r.person, Detail: why}
+}
+
+// SessionInfo is a session as its person may see it.
+type SessionInfo struct {
+	ID                string // tells it apart; of no use to anybody else
+	Address           string // where it began
+	CreatedAt, SeenAt int64  // Unix seconds
+	Current           bool
+}
+
+// Sessions lists the sessions of a person that stand, the newest first.
+// current is the value of the one that asks.
+func (s *Store) Sessions(ctx context.Context, personID, current string) ([]SessionInfo, error) {
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT hash, address, created_at, seen_at, person_epoch FROM session
+		 WHERE person = $1 ORDER BY created_at DESC, hash LIMIT 1000`, personID)
+	if err != nil {
+		return nil, unavailable("sessions", err)
+	}
+	defer rows.Close()
+	var out []SessionInfo
+	now, own := s.Now().Unix(), sha256.Sum256([]byte(current))
+	for rows.Next() {
+		var hash []byte
+		var i SessionInfo
+		r := sessionRow{person: personID}
+		if err := rows.Scan(&hash, &i.Address, &r.createdAt, &r.seenAt, &r.epoch); err != nil {
+			return nil, unavailable("sessions", err)
+		}
+		if !s.stands(r, now) {
+			continue
+		}
+		i.ID, i.CreatedAt, i.SeenAt, i.Current = sessionID(hash), r.createdAt, r.seenAt, string(hash) == string(own[:])
+		out = append(out, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("sessions", err)
+	}
+	return out, nil
+}
+
+// sessionID names a session without telling its stored hash.
+func sessionID(hash []byte) string {
+	sum := sha256.Sum256(hash)
+	return hex.EncodeToString(sum[:12])
+}
+
+// EndSessions ends the sessions of a person that end chooses, and counts them.
+func (s *Store) EndSessions(_ context.Context, personID string, end func(SessionInfo) bool, current string, act Act) (ended int, err error) {
+	own := sha256.Sum256([]byte(current))
+	err = s.writer.change(func(w *writer) (func(), error) {
+		rows, err := w.sessionsOf(personID)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if !end(SessionInfo{ID: sessionID(r.hash), Current: string(r.hash) == string(own[:])}) {
+				continue
+			}
+			if err := w.endSession(r, "its session was ended"); err != nil {
+				return nil, err
+			}
+			ended++
+		}
+		if ended == 0 {
+			return nil, nil
+		}
+		return nil, w.changed(personID, "", fmt.Sprintf("%d sessions ended", ended), act)
+	})
+	return ended, err
+}
+
+type hashedSession struct {
+	hash []byte
+	sessionRow
+}
+
+func (w *writer) sessionsOf(personID string) ([]hashedSession, error) {
+	return w.sessionList(`SELECT hash, person, acting_as, acting_in FROM session WHERE person = $1`, personID)
+}
+
+func (w *writer) sessionList(text string, args ...any) ([]hashedSession, error) {
+	rows, err := w.query(text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []hashedSession
+	for rows.Next() {
+		var r hashedSession
+		if err := rows.Scan(&r.hash, &r.person, &r.actingAs, &r.actingIn); err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, rows.Err()
+}
+
+// endSession deletes a session; an impersonation that ends with it is
+// journaled.
+func (w *writer) endSession(r hashedSession, why string) error {
+	if _, err := w.exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil || r.actingAs == "" {
+		return err
+	}
+	return w.journal(r.stopped(why))
+}
+
+// endSessions ends all sessions of a person.
+func (w *writer) endSessions(personID string) error {
+	rows, err := w.sessionsOf(personID)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := w.endSession(r, "the password was changed"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepActing ends the impersonations whose hour is over, or whose session is.
+func (w *writer) sweepActing(now time.Time) (int, func(), error) {
+	rows, err := w.sessionList(`
+		SELECT hash, person, acting_as, acting_in FROM session
+		 WHERE acting_as <> '' AND (acting_since <= $1 OR seen_at <= $2 OR created_at <= $3) LIMIT 500`,
+		now.Add(-ActingLifetime).Unix(), now.Add(-w.store.options.SessionIdle).Unix(), now.Add(-w.store.options.SessionMax).Unix())
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, r := range rows {
+		if err := w.endSession(r, "its time was over"); err != nil {
+			return 0, nil, err
+		}
+	}
+	return len(rows), nil, nil
+}
