@@ -124,6 +124,7 @@ func (s *Server) decide(v *visit) error {
 	if err != nil {
 		return err
 	}
+	s.speak(v, form)
 	p, ok := s.openPage(one(form, "request"))
 	if !ok || p.Issuer != v.base {
 		return errBadForm

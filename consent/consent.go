@@ -31,6 +31,7 @@ type Server struct {
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
 
+	wording   *wording
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	failures  failures
 	hasher    *hasher
@@ -58,6 +59,7 @@ func (s *Server) Handler() http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
 	s.failures = newFailures()
 	s.hasher = newHasher()
+	s.wording = newWording(s.Service)
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /oauth/authorize", s.handle(s.ask))
@@ -73,6 +75,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.edit))
 	mux.Handle("GET /organizations/{organization}/leave", s.handle(s.leavePage))
 	mux.Handle("POST /organizations/{organization}/leave", s.handle(s.leave))
+	mux.Handle("POST /language", s.handle(s.changeTongue))
 	mux.HandleFunc("GET /assets/{file}", s.asset)
 	return s.limited(s.withPages(mux))
 }
@@ -91,7 +94,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 				s.Store.Record(store.Event{Kind: "rate_limited", Actor: "system", Address: address.String(),
 					Detail: "/oauth/authorize", Reference: reference(w)})
 			}
-			s.fail(&visit{w: w, r: r, base: s.Base(r), now: now}, tooMany{wait})
+			s.fail(s.visit(w, r), tooMany{wait})
 			return
 		}
 		next.ServeHTTP(w, r)

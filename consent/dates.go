@@ -2,56 +2,71 @@ package consent
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
-// A moment is a time as people read it, in UTC. Machine is for <time datetime>.
+// A moment is a time as people read it, in UTC. How it is said depends on the
+// language, see words.moment.
 type moment struct {
-	Text    string
-	Machine string
+	time  time.Time
+	now   time.Time
+	style style
 }
+
+// style is how much of a moment is said.
+type style int
+
+const (
+	day     style = iota // 21 November 2026
+	dayTime              // the day, in a word when it is today's, and the time
+	since                // how long ago it was today, else the day
+	use                  // how many days ago, or today and the time
+)
 
 // on gives a day, such as 21 November 2026.
-func on(unix int64) moment {
-	t := time.Unix(unix, 0).UTC()
-	return moment{t.Format("2 January 2006"), t.Format("2006-01-02")}
-}
+func on(unix int64) moment { return moment{time: time.Unix(unix, 0).UTC()} }
 
 // at gives a day and a time, the day in a word when it is today's.
-func at(unix int64, now time.Time) moment {
-	t := time.Unix(unix, 0).UTC()
-	text := t.Format("on 2 January 2006 at 15:04 UTC")
-	if sameDay(t, now) {
-		text = t.Format("today at 15:04 UTC")
-	}
-	return moment{text, t.Format(time.RFC3339)}
-}
+func at(unix int64, now time.Time) moment { return moment{time.Unix(unix, 0).UTC(), now, dayTime} }
 
 // ago gives how long a moment of today has passed, and an earlier one as a day.
-func ago(unix int64, now time.Time) moment {
-	t := time.Unix(unix, 0).UTC()
-	m := moment{Machine: t.Format(time.RFC3339)}
-	since := now.Sub(t)
-	switch {
-	case !sameDay(t, now):
-		m = on(unix)
-	case since < time.Minute:
-		m.Text = "Today, just now"
-	case since < time.Hour:
-		m.Text = "Today, " + count(int(since/time.Minute), "1 minute ago", "%d minutes ago")
-	default:
-		m.Text = "Today, " + count(int(since/time.Hour), "1 hour ago", "%d hours ago")
-	}
-	return m
-}
+func ago(unix int64, now time.Time) moment { return moment{time.Unix(unix, 0).UTC(), now, since} }
 
 // used gives the time of an app's last use.
-func used(unix int64, now time.Time) moment {
-	m := at(unix, now)
-	if days := daysSince(unix, now); days > 0 && m.Text[:2] == "on" {
-		m.Text = count(days, "1 day ago", "%d days ago")
+func used(unix int64, now time.Time) moment { return moment{time.Unix(unix, 0).UTC(), now, use} }
+
+// Machine is for <time datetime>.
+func (m moment) Machine() string {
+	if m.style == day || m.style == since && !sameDay(m.time, m.now) {
+		return m.time.Format(time.DateOnly)
 	}
-	return m
+	return m.time.Format(time.RFC3339)
+}
+
+func (w *words) moment(m moment) string {
+	clock, passed := plain(m.time.Format("15:04")), m.now.Sub(m.time)
+	switch days := int(passed / (24 * time.Hour)); {
+	case m.style == day || m.style == since && !sameDay(m.time, m.now):
+		return w.day(m.time)
+	case m.style == since && passed < time.Minute:
+		return w.say("date.now").String()
+	case m.style == since && passed < time.Hour:
+		return w.say("date.minutes", "n", int(passed/time.Minute)).String()
+	case m.style == since:
+		return w.say("date.hours", "n", int(passed/time.Hour)).String()
+	case sameDay(m.time, m.now):
+		return w.say("date.today", "time", clock).String()
+	case m.style == use && days > 0:
+		return w.say("date.days", "n", days).String()
+	}
+	return w.say("date.at", "day", plain(w.day(m.time)), "time", clock).String()
+}
+
+// day says a date with its month's name.
+func (w *words) day(t time.Time) string {
+	month := w.say("date.month." + strconv.Itoa(int(t.Month())))
+	return w.say("date.day", "n", t.Day(), "month", plain(month.String()), "year", plain(strconv.Itoa(t.Year()))).String()
 }
 
 func daysSince(unix int64, now time.Time) int {

@@ -125,6 +125,7 @@ func (s *Server) edit(v *visit) error {
 	if err != nil {
 		return err
 	}
+	s.speak(v, form)
 	p, opened := s.openEdit(one(form, "request"))
 	if !v.signedIn() {
 		return s.toSignIn(v, withQuery(v.r.URL.EscapedPath(), "choices", s.sealChoices(p.Person, form)))

@@ -28,7 +28,7 @@ var assetFiles embed.FS
 // adds may be text that others wrote: it never becomes a title or a heading on
 // the way to an approval.
 type frame struct {
-	Title     string // stands before the service's name
+	Title     string // stands before the service's name; may hold a name where Other is
 	Service   string
 	Base      string // {base}, as the address bar shows it
 	Person    org.Person
@@ -38,15 +38,19 @@ type frame struct {
 	Other     bool   // not on the way to an approval: may post to this server alone
 	Script    bool   // has the consent page's script
 	Packed    bool   // may be compressed: shows nothing of its own address
+	Here      string // sealed: the page's own address, to come back to in another language
 }
 
 func (f *frame) around() *frame { return f }
 
-func (s *Server) frame(v *visit, title string) frame {
-	f := frame{Title: title, Service: s.Service, Base: v.base, Person: v.person, Reference: v.reference(), Slim: true}
+// frame gives what is around a page. title is the id of a message, values what
+// it needs.
+func (s *Server) frame(v *visit, title string, values ...any) frame {
+	f := frame{Title: v.words.say(title, values...).String(), Service: s.Service, Base: v.base, Person: v.person, Reference: v.reference(), Slim: true}
 	if v.session != "" {
 		f.CSRF = s.Ring.FormToken(v.session)
 	}
+	f.Here = s.sealHere(v.here())
 	return f
 }
 
@@ -72,9 +76,7 @@ var (
 )
 
 func parse(file string) *template.Template {
-	return template.Must(template.New(file).Funcs(template.FuncMap{
-		"asset": assetPath, "count": count,
-	}).ParseFS(templateFiles, "templates/"+file))
+	return template.Must(template.New(file).Funcs((*words)(nil).functions()).ParseFS(templateFiles, "templates/"+file))
 }
 
 func parsePage(files ...string) *template.Template {
@@ -100,7 +102,8 @@ func (s *Server) Page(w http.ResponseWriter, r *http.Request, status int, title 
 	if _, err := t.AddParseTree("content", content.Tree); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
-	v := &visit{w: w, r: r, base: s.Base(r), now: s.Store.Now()}
+	v := s.visit(w, r)
+	v.words = s.wording.all[0] // content has words of its own
 	if err := s.identify(v); err != nil {
 		return err
 	}
@@ -108,8 +111,16 @@ func (s *Server) Page(w http.ResponseWriter, r *http.Request, status int, title 
 		frame
 		Data any
 	}{s.frame(v, title), data}
-	p.Other, p.Slim = true, false
+	p.Other, p.Slim, p.Here = true, false, ""
 	return s.show(v, status, t, &p)
+}
+
+// sealHere seals an address of this server, to lead back to.
+func (s *Server) sealHere(at string) string {
+	if at == "" {
+		return ""
+	}
+	return s.Ring.SealPage(sealedReturn, []byte(at))
 }
 
 // StylesheetPath is where the pages' style is.
@@ -117,6 +128,10 @@ func StylesheetPath() string { return assetPath("app.css") }
 
 // show answers with a page.
 func (s *Server) show(v *visit, status int, t *template.Template, p interface{ around() *frame }) error {
+	t, err := s.wording.in(v.words, t)
+	if err != nil {
+		return err
+	}
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, "frame.html", p); err != nil {
 		return fmt.Errorf("page %s: %w", t.Name(), err)

@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -54,6 +55,9 @@ type app struct {
 	Known   bool   // preregistered
 	Initial string // stands where others would show a logo
 }
+
+// String is what the app is called in a line of text.
+func (a app) String() string { return cmp.Or(a.Name, a.Host.String()) }
 
 func newApp(c client.Client, redirectURI string) app {
 	return appOf(c.Name, redirectURI, c.Preregistered)

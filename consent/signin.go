@@ -18,12 +18,11 @@ import (
 // A signInPage asks for email and password (ux 4).
 type signInPage struct {
 	frame
-	App     *app   // not ours: the client that the person was asked about, in a flow
-	Return  string // sealed
-	Email   string // as it was typed
-	Fault   string // one of ours
-	Wrong   bool   // the fault is in the fields
-	Minutes int    // to wait
+	App    *app   // not ours: the client that the person was asked about, in a flow
+	Return string // sealed
+	Email  string // as it was typed
+	Fault  string // what went wrong, in words
+	Wrong  bool   // the fault is in the fields
 }
 
 // signInPage is GET /signin.
@@ -50,7 +49,7 @@ func (s *Server) signIn(v *visit) error {
 	}
 	view := &signInPage{Return: sealed, Email: email}
 	if before := cookie(v, "before"); before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")) {
-		view.Fault = "Please sign in again."
+		view.Fault = v.words.say("signin.again").String()
 		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
 	}
 	person, stored, err := s.authenticate(v, email, one(form, "password"))
@@ -59,11 +58,11 @@ func (s *Server) signIn(v *visit) error {
 	}
 	if wait, ok := errors.AsType[tooMany](err); ok {
 		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Minutes = minutes(wait.wait)
+		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
 		return s.showSignIn(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) {
-		view.Fault, view.Wrong = "The email or the password is not right.", true
+		view.Fault, view.Wrong = v.words.say("signin.wrong").String(), true
 		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
 	} else if err != nil {
 		return err
@@ -122,9 +121,9 @@ func (s *Server) returnPath(sealed string) string {
 }
 
 func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
-	title := "Sign in"
-	if view.Fault != "" || view.Minutes > 0 {
-		title = "Error: sign in"
+	title := "signin.title"
+	if view.Fault != "" {
+		title = "signin.error"
 	}
 	before := cookie(v, "before")
 	if before == "" {
@@ -134,6 +133,7 @@ func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
 	view.frame = s.frame(v, title)
 	view.CSRF = s.Ring.FormToken(before)
 	view.App = s.askedAbout(v, view.Return)
+	view.Here = s.sealHere(withQuery("/signin", "return", view.Return))
 	return s.show(v, status, signInTemplate, view)
 }
 

@@ -24,6 +24,13 @@ type visit struct {
 	now     time.Time
 	session string     // value of the session's cookie; empty when nobody is signed in
 	person  org.Person // who is signed in; zero when nobody is
+	words   *words     // of the language that pages are in
+}
+
+func (s *Server) visit(w http.ResponseWriter, r *http.Request) *visit {
+	v := &visit{w: w, r: r, base: s.Base(r), now: s.Store.Now()}
+	v.words = s.wordsFor(v)
+	return v
 }
 
 func (v *visit) signedIn() bool { return v.person.ID != "" }
@@ -56,7 +63,7 @@ func (s *Server) refused(v *visit, client, why string) {
 // did not. All answers carry the headers of a page, redirects too.
 func (s *Server) handle(f func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{w: w, r: r, base: s.Base(r), now: s.Store.Now()}
+		v := s.visit(w, r)
 		flowHeaders(w.Header())
 		err := s.identify(v)
 		if err == nil {

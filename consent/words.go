@@ -1,0 +1,401 @@
+package consent
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pelletier/go-toml/v2"
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// Pages say nothing by themselves: every word stands in words/*.toml, one file
+// a language, under an id that all of them share. The first is English, which
+// also says what another language lacks.
+//
+// A message has parameters in braces, and may have <b>, <code> and <link>,
+// nothing else of HTML. One that counts has a form for each of the language's
+// plural categories, chosen by the parameter n; a form under a number in
+// quotes is for that number alone. {service} is always there.
+//
+//	[leave]
+//	title = "Leave an organization"
+//	asks = "Leave {organization}?"
+//	ends.one = "{n} connection ends at once."
+//	ends.other = "{n} connections end at once."
+//
+// In a template:
+//
+//	{{say "leave.title"}}                                            as text, in attributes too
+//	{{template "say" (say "leave.asks" "organization" .Name)}}       marked up: names isolated in <bdi>
+//	{{template "say" (say "leave.ends" "n" .Apps)}}
+//
+// and in Go v.words.say("leave.title").String(). What a value is decides how
+// it is shown, see show: a string is what somebody else wrote.
+//
+//go:embed words/*.toml
+var wordFiles embed.FS
+
+// A tongue is a language that pages are written in.
+type tongue struct {
+	Tag  string // BCP 47
+	Name string // in itself
+	Dir  string // ltr or rtl
+}
+
+// tongues are in the order of the switch. The first is what others fall back to.
+var tongues = []tongue{
+	{"en", "English", "ltr"}, {"de", "Deutsch", "ltr"}, {"fr", "Français", "ltr"}, {"es", "Español", "ltr"},
+	{"nl", "Nederlands", "ltr"}, {"ar", "العربية", "rtl"},
+}
+
+// said is a message with its values in it: what a template marks up, or text.
+type said []part
+
+// A part of a message. In the catalogue the kind "value" stands for a
+// parameter; said has the kinds that the template "say" knows.
+type part struct {
+	Kind  string
+	Text  string // as plain text; of a value in the catalogue its name
+	Value any    // of host, app, time
+	Parts said   // inside b, code and link
+}
+
+func (s said) String() string {
+	if len(s) == 1 && s[0].Parts == nil {
+		return s[0].Text
+	}
+	var b strings.Builder
+	for _, p := range s {
+		b.WriteString(p.Text)
+		b.WriteString(p.Parts.String())
+	}
+	return b.String()
+}
+
+// A phrase is a message of the catalogue: forms by plural category or number.
+// One that does not count has the form other alone.
+type phrase map[string]said
+
+// Kinds of values beside string, int, host, app and moment.
+type (
+	plain  string // text of ours: as it is
+	domain string // of a host: isolated, in the type of hosts
+	code   string // for developers
+	link   string // path that <link> leads to
+)
+
+// words say messages in one language.
+type words struct {
+	tongue
+	service string
+	phrases map[string]phrase
+	tag     language.Tag
+}
+
+// catalogue is read once, when the first Server starts.
+var catalogue = sync.OnceValue(func() map[string]map[string]phrase {
+	all := map[string]map[string]phrase{}
+	for _, t := range tongues {
+		text, err := wordFiles.ReadFile("words/" + t.Tag + ".toml")
+		if err != nil {
+			panic(err) // embedded
+		}
+		if all[t.Tag], err = readPhrases(text); err != nil {
+			panic(fmt.Errorf("words in %s: %w", t.Name, err)) // embedded
+		}
+	}
+	return all
+})
+
+func newWords(t tongue, service string) *words {
+	return &words{tongue: t, service: service, phrases: catalogue()[t.Tag],
+		tag: language.MustParse(t.Tag + "-u-nu-latn")} // one set of digits, the script's
+}
+
+// say gives a message with values in it: name, value, ... Where a language
+// lacks the message English says it. What is no id is said as it is: pages of
+// others bring their own words.
+func (w *words) say(id string, values ...any) said {
+	p, ok := w.phrases[id]
+	if !ok {
+		if p, ok = catalogue()[tongues[0].Tag][id]; !ok {
+			return said{{Kind: "text", Text: id}}
+		}
+	}
+	return w.fill(p.form(w.tag, values), values)
+}
+
+// form chooses by the value n.
+func (p phrase) form(tag language.Tag, values []any) said {
+	if len(p) == 1 {
+		return p["other"]
+	}
+	n, _ := valueOf("n", values).(int)
+	if f, ok := p[strconv.Itoa(n)]; ok {
+		return f
+	}
+	if f, ok := p[category(tag, n)]; ok {
+		return f
+	}
+	return p["other"]
+}
+
+var categories = map[plural.Form]string{plural.Zero: "zero", plural.One: "one", plural.Two: "two",
+	plural.Few: "few", plural.Many: "many", plural.Other: "other"}
+
+// category is the plural category of a cardinal number (CLDR).
+func category(tag language.Tag, n int) string {
+	return categories[plural.Cardinal.MatchPlural(tag, n, 0, 0, 0, 0)]
+}
+
+func valueOf(name string, values []any) any {
+	for i := 0; i+1 < len(values); i += 2 {
+		if values[i] == name {
+			return values[i+1]
+		}
+	}
+	return nil
+}
+
+func (w *words) fill(form said, values []any) said {
+	if !slices.ContainsFunc(form, func(p part) bool { return p.Kind != "text" }) {
+		return form
+	}
+	out := make(said, 0, len(form))
+	for _, p := range form {
+		switch p.Kind {
+		case "value":
+			out = append(out, w.show(p.Text, valueOf(p.Text, values))...)
+		case "link":
+			to, _ := valueOf("link", values).(link)
+			out = append(out, part{Kind: "link", Value: string(to), Parts: w.fill(p.Parts, values)})
+		case "b", "code":
+			out = append(out, part{Kind: p.Kind, Parts: w.fill(p.Parts, values)})
+		default:
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// show gives the parts of a value. A string is text that others wrote, and
+// several are a list of such.
+func (w *words) show(name string, value any) said {
+	switch v := value.(type) {
+	case string:
+		return said{{Kind: "name", Text: v}}
+	case []string:
+		return w.list(v)
+	case plain:
+		return said{{Kind: "text", Text: string(v)}}
+	case int:
+		return said{{Kind: "text", Text: w.number(v)}}
+	case domain:
+		return said{{Kind: "domain", Text: string(v)}}
+	case code:
+		return said{{Kind: "code", Parts: said{{Kind: "text", Text: string(v)}}}}
+	case host:
+		return said{{Kind: "host", Text: v.String(), Value: v}}
+	case app:
+		return said{{Kind: "app", Text: v.String(), Value: v}}
+	case moment:
+		return said{{Kind: "time", Text: w.moment(v), Value: v}}
+	case *moment:
+		return w.show(name, *v)
+	case *app:
+		return w.show(name, *v)
+	}
+	if name == "service" {
+		return said{{Kind: "text", Text: w.service}}
+	}
+	return said{{Kind: "text", Text: "{" + name + "}"}} // a test finds it
+}
+
+func (w *words) list(names []string) (out said) {
+	between := w.say("list.between")
+	for i, name := range names {
+		if i > 0 {
+			out = append(out, between...)
+		}
+		out = append(out, part{Kind: "name", Text: name})
+	}
+	return out
+}
+
+// number groups digits as the language does.
+func (w *words) number(n int) string {
+	if n >= 0 && n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return message.NewPrinter(w.tag).Sprint(n)
+}
+
+// forms gives a message to the script, which fills it in: by plural category.
+func (w *words) forms(id string) map[string]string {
+	p, ok := w.phrases[id]
+	if !ok {
+		p = catalogue()[tongues[0].Tag][id]
+	}
+	out := map[string]string{}
+	for category, form := range p {
+		var b strings.Builder
+		for _, part := range form {
+			if part.Kind == "value" {
+				b.WriteString("{" + part.Text + "}")
+				continue
+			}
+			b.WriteString(part.Text)
+		}
+		out[category] = b.String()
+	}
+	return out
+}
+
+// readPhrases reads a file of the catalogue.
+func readPhrases(file []byte) (map[string]phrase, error) {
+	var tree map[string]any
+	if err := toml.Unmarshal(file, &tree); err != nil {
+		return nil, err
+	}
+	out := map[string]phrase{}
+	return out, addPhrases(out, "", tree)
+}
+
+func addPhrases(to map[string]phrase, id string, node any) error {
+	switch n := node.(type) {
+	case string:
+		form, err := readMessage(n)
+		if err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+		to[id] = phrase{"other": form}
+	case map[string]any:
+		if _, counts := n["other"]; counts {
+			return addForms(to, id, n)
+		}
+		for key, below := range n {
+			if err := addPhrases(to, strings.TrimPrefix(id+"."+key, "."), below); err != nil {
+				return err
+			}
+		}
+	default:
+		return fmt.Errorf("%s: not text", id)
+	}
+	return nil
+}
+
+func addForms(to map[string]phrase, id string, forms map[string]any) error {
+	to[id] = phrase{}
+	for key, text := range forms {
+		t, ok := text.(string)
+		if !ok {
+			return fmt.Errorf("%s.%s: not text", id, key)
+		}
+		form, err := readMessage(t)
+		if err != nil {
+			return fmt.Errorf("%s.%s: %w", id, key, err)
+		}
+		to[id][key] = form
+	}
+	return nil
+}
+
+// readMessage reads the text of a message.
+func readMessage(text string) (said, error) {
+	out, rest, err := readParts(text, "")
+	if err == nil && rest != "" {
+		err = fmt.Errorf("%q closes nothing", rest)
+	}
+	return out, err
+}
+
+// readParts reads up to the closing tag of what it is in.
+func readParts(text, in string) (out said, rest string, err error) {
+	for text != "" {
+		i := strings.IndexAny(text, "{<")
+		if i < 0 {
+			i = len(text)
+		}
+		if i > 0 {
+			out = append(out, part{Kind: "text", Text: text[:i]})
+			text = text[i:]
+			continue
+		}
+		if name, after, ok := strings.Cut(text[1:], "}"); text[0] == '{' && ok {
+			out, text = append(out, part{Kind: "value", Text: name}), after
+			continue
+		}
+		tag, after, ok := strings.Cut(text[1:], ">")
+		switch {
+		case !ok || text[0] == '{':
+			return nil, "", fmt.Errorf("%q ends too early", text)
+		case tag == "/"+in && in != "":
+			return out, after, nil
+		case tag != "b" && tag != "code" && tag != "link":
+			return nil, "", fmt.Errorf("<%s> is not for messages", tag)
+		}
+		inside, after, err := readParts(after, tag)
+		if err != nil {
+			return nil, "", err
+		}
+		out, text = append(out, part{Kind: tag, Parts: inside}), after
+	}
+	if in != "" {
+		return nil, "", fmt.Errorf("<%s> is not closed", in)
+	}
+	return out, "", nil
+}
+
+// wording is the pages in every language for one service. Templates are parsed
+// once; each language has a copy, made when it is first asked for.
+type wording struct {
+	all    []*words
+	mu     sync.Mutex
+	copies map[wordedAs]*template.Template
+}
+
+type wordedAs struct {
+	words    *words
+	template *template.Template
+}
+
+func newWording(service string) *wording {
+	w := &wording{copies: map[wordedAs]*template.Template{}}
+	for _, t := range tongues {
+		w.all = append(w.all, newWords(t, service))
+	}
+	return w
+}
+
+// in gives a template that says its words in a language.
+func (w *wording) in(words *words, t *template.Template) (*template.Template, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t, ok := w.copies[wordedAs{words, t}]; ok {
+		return t, nil
+	}
+	c, err := t.Clone()
+	if err != nil {
+		return nil, fmt.Errorf("template %s in %s: %w", t.Name(), words.Name, err)
+	}
+	c.Funcs(words.functions())
+	w.copies[wordedAs{words, t}] = c
+	return c, nil
+}
+
+// functions are those of templates.
+func (w *words) functions() template.FuncMap {
+	return template.FuncMap{
+		"say": w.say, "forms": w.forms, "moment": w.moment, "asset": assetPath, "count": count,
+		"domain": func(s string) domain { return domain(s) }, "code": func(s string) code { return code(s) },
+		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) },
+		"tongue": func() tongue { return w.tongue }, "tongues": func() []tongue { return tongues },
+	}
+}

@@ -1,0 +1,363 @@
+package consent
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"html/template"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	tree "text/template/parse"
+	"time"
+
+	"golang.org/x/net/html/atom"
+	"golang.org/x/text/language"
+)
+
+// speaking gives the words of a language.
+func speaking(tag string) *words { return newWording("Svalinn").named(tag) }
+
+// shape is what all forms of a message have alike in every language: its
+// parameters and tags.
+func shapeOf(form said) (out []string) {
+	for _, p := range form {
+		switch p.Kind {
+		case "value":
+			out = append(out, "{"+p.Text+"}")
+		case "text":
+		default:
+			out = append(out, "<"+p.Kind+">")
+			out = append(out, shapeOf(p.Parts)...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Every language has every message of the English catalogue and no other, each
+// with the same parameters and tags, and a form for each of its own plural
+// categories. A form for one, two or no number alone may leave the number out.
+func TestCatalogue(t *testing.T) {
+	english := catalogue()["en"]
+	for _, at := range tongues {
+		theirs := catalogue()[at.Tag]
+		for id := range theirs {
+			if _, ok := english[id]; !ok {
+				t.Errorf("%s: %s is no message", at.Name, id)
+			}
+		}
+		categories := map[string]bool{}
+		for n := range 200 {
+			categories[category(language.MustParse(at.Tag), n)] = true
+		}
+		for id, p := range english {
+			got, ok := theirs[id]
+			if !ok {
+				t.Errorf("%s: %s is missing", at.Name, id)
+				continue
+			}
+			want := shapeOf(p["other"])
+			if counts := len(p) > 1; counts {
+				for category := range categories {
+					if _, ok := got[category]; !ok {
+						t.Errorf("%s: %s has no form %q", at.Name, id, category)
+					}
+				}
+			}
+			for key, form := range got {
+				_, exact := strconv.Atoi(key)
+				if key != "other" && !categories[key] && exact != nil {
+					t.Errorf("%s: %s has a form %q, which nothing leads to", at.Name, id, key)
+				}
+				shape := shapeOf(form)
+				few := exact == nil || key == "zero" || key == "one" || key == "two"
+				if i := slices.Index(want, "{n}"); i >= 0 && few && !slices.Contains(shape, "{n}") {
+					want := slices.Delete(slices.Clone(want), i, i+1)
+					if !slices.Equal(shape, want) {
+						t.Errorf("%s: %s.%s has %v, want %v", at.Name, id, key, shape, want)
+					}
+				} else if !slices.Equal(shape, want) {
+					t.Errorf("%s: %s.%s has %v, want %v", at.Name, id, key, shape, want)
+				}
+				if text := form.String(); strings.TrimSpace(text) != text && id != "list.between" {
+					t.Errorf("%s: %s.%s begins or ends with a space", at.Name, id, key)
+				}
+			}
+		}
+	}
+}
+
+// A used message: its id, and the names of the values that it is given.
+type saying struct {
+	where, id string
+	values    []string
+}
+
+// inTemplates finds what templates say.
+func inTemplates(t *testing.T) (all []saying) {
+	t.Helper()
+	var walk func(where string, n tree.Node)
+	walk = func(where string, n tree.Node) {
+		switch n := n.(type) {
+		case *tree.ListNode:
+			if n != nil {
+				for _, c := range n.Nodes {
+					walk(where, c)
+				}
+			}
+		case *tree.ActionNode:
+			walk(where, n.Pipe)
+		case *tree.IfNode:
+			walk(where, n.Pipe)
+			walk(where, n.List)
+			walk(where, n.ElseList)
+		case *tree.RangeNode:
+			walk(where, n.Pipe)
+			walk(where, n.List)
+			walk(where, n.ElseList)
+		case *tree.WithNode:
+			walk(where, n.Pipe)
+			walk(where, n.List)
+			walk(where, n.ElseList)
+		case *tree.TemplateNode:
+			walk(where, n.Pipe)
+		case *tree.PipeNode:
+			if n != nil {
+				for _, c := range n.Cmds {
+					walk(where, c)
+				}
+			}
+		case *tree.CommandNode:
+			if name, ok := n.Args[0].(*tree.IdentifierNode); ok && (name.Ident == "say" || name.Ident == "forms") {
+				id, ok := n.Args[1].(*tree.StringNode)
+				if !ok {
+					t.Errorf("%s: %s is said by no id of its own", where, n)
+					return
+				}
+				s := saying{where: where, id: id.Text}
+				for i := 2; i < len(n.Args); i += 2 {
+					s.values = append(s.values, n.Args[i].(*tree.StringNode).Text)
+				}
+				if name.Ident == "forms" { // the script brings the values
+					s.values = nil
+					for _, p := range catalogue()["en"][s.id]["other"] {
+						if p.Kind == "value" {
+							s.values = append(s.values, p.Text)
+						}
+					}
+				}
+				all = append(all, s)
+			}
+			for _, a := range n.Args {
+				walk(where, a)
+			}
+		}
+	}
+	files, err := templateFiles.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		for _, part := range template.Must(template.New(f.Name()).Funcs((*words)(nil).functions()).ParseFS(templateFiles, "templates/"+f.Name())).Templates() {
+			if part.Tree != nil {
+				walk(f.Name(), part.Tree.Root)
+			}
+		}
+	}
+	return all
+}
+
+// inCode finds the texts in the package's own code that are ids.
+func inCode(t *testing.T) (ids map[string]bool) {
+	t.Helper()
+	ids = map[string]bool{}
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+				text, _ := strconv.Unquote(l.Value)
+				ids[text] = true
+			}
+			return true
+		})
+	}
+	for month := 1; month <= 12; month++ {
+		ids[fmt.Sprint("date.month.", month)] = true
+	}
+	return ids
+}
+
+// What is said is in the catalogue, with the values that the message needs,
+// and what is in the catalogue is said.
+func TestMessagesAreUsed(t *testing.T) {
+	english, said := catalogue()["en"], inCode(t)
+	for _, s := range inTemplates(t) {
+		p, ok := english[s.id]
+		if !ok {
+			t.Errorf("%s says %s, which is no message", s.where, s.id)
+			continue
+		}
+		said[s.id] = true
+		given := map[string]bool{"service": true}
+		for _, name := range s.values {
+			given[name] = true
+		}
+		shape := shapeOf(p["other"])
+		for _, need := range shape {
+			switch need = strings.Trim(need, "{}<>"); {
+			case need == "b" || need == "code" || given[need]:
+			default:
+				t.Errorf("%s says %s without %s", s.where, s.id, need)
+			}
+		}
+		for _, name := range s.values {
+			if !slices.Contains(shape, "{"+name+"}") && !slices.Contains(shape, "<"+name+">") && !(name == "n" && len(p) > 1) {
+				t.Errorf("%s gives %s a %s, which it does not say", s.where, s.id, name)
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(english)) {
+		if !said[id] {
+			t.Errorf("nothing says %s", id)
+		}
+	}
+}
+
+// The plural rules are each language's own (CLDR), not English ones.
+func TestPlurals(t *testing.T) {
+	for _, tt := range []struct {
+		tag, id string
+		n       int
+		want    string
+	}{
+		{"en", "date.days", 1, "1 day ago"}, {"en", "date.days", 0, "0 days ago"}, {"en", "date.days", 1200, "1,200 days ago"},
+		{"fr", "date.days", 0, "il y a 0 jour"}, {"fr", "date.days", 2, "il y a 2 jours"},
+		{"de", "date.days", 2, "vor 2 Tagen"}, {"de", "date.days", 1200, "vor 1.200 Tagen"},
+		{"ar", "date.days", 1, "قبل يوم واحد"}, {"ar", "date.days", 2, "قبل يومين"}, {"ar", "date.days", 3, "قبل 3 أيام"},
+		{"ar", "date.days", 11, "قبل 11 يومًا"}, {"ar", "date.days", 100, "قبل 100 يوم"}, {"ar", "date.days", 103, "قبل 103 أيام"},
+	} {
+		if got := speaking(tt.tag).say(tt.id, "n", tt.n).String(); got != tt.want {
+			t.Errorf("%s %d: %q, want %q", tt.tag, tt.n, got, tt.want)
+		}
+	}
+}
+
+// Dates are written as each language writes them.
+func TestDates(t *testing.T) {
+	when := time.Date(2026, 11, 21, 9, 41, 0, 0, time.UTC)
+	first := time.Date(2026, 8, 1, 0, 0, 0, 0, time.UTC)
+	for tag, want := range map[string][3]string{
+		"en": {"21 November 2026", "1 August 2026", "on 21 November 2026 at 09:41 UTC"},
+		"de": {"21. November 2026", "1. August 2026", "am 21. November 2026 um 09:41 UTC"},
+		"fr": {"21 novembre 2026", "1er août 2026", "le 21 novembre 2026 à 09:41 UTC"},
+		"es": {"21 de noviembre de 2026", "1 de agosto de 2026", "el 21 de noviembre de 2026 a las 09:41 UTC"},
+		"nl": {"21 november 2026", "1 augustus 2026", "op 21 november 2026 om 09:41 UTC"},
+		"ar": {"21 نوفمبر 2026", "1 أغسطس 2026", "في 21 نوفمبر 2026 الساعة 09:41 بالتوقيت العالمي"},
+	} {
+		w := speaking(tag)
+		got := [3]string{w.moment(on(when.Unix())), w.moment(on(first.Unix())), w.moment(at(when.Unix(), when.AddDate(0, 0, 3)))}
+		if got != want {
+			t.Errorf("%s: %q, want %q", tag, got, want)
+		}
+	}
+}
+
+// What cannot be a message stops the start, not a page.
+func TestBadMessages(t *testing.T) {
+	for _, text := range []string{"<i>x</i>", "<b>x", "x</b>", "<b>x</code>", "{x", "<b", "<script>", `<b class="x">y</b>`, "<link>x</b></link>"} {
+		if got, err := readMessage(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+	for _, file := range []string{`a = 1`, `a.other = 1`, `a.b = "<i>"`, `a.other = "{x"`, `a = `} {
+		if got, err := readPhrases([]byte(file)); err == nil {
+			t.Errorf("%q is read as %v", file, got)
+		}
+	}
+}
+
+// Which language a page is in: the one chosen on a page, else the browser's.
+func TestTongue(t *testing.T) {
+	s := newSite(t)
+	for _, tt := range []struct{ accept, cookie, want string }{
+		{"", "", "en"}, {"de", "", "de"}, {"de-AT, en;q=0.8", "", "de"}, {"en-GB, de;q=0.9", "", "en"}, {"ca, en;q=0.5", "", "en"},
+		{"pt-BR, es-419;q=0.9, en;q=0.5", "", "es"}, {"ar-EG", "", "ar"}, {"zh", "", "en"}, {"*", "", "en"}, {"de;q=0, nl;q=0.1", "", "nl"},
+		{"de", "nl", "nl"}, {"de", "xx", "de"}, {"de", "../de", "de"}, {strings.Repeat("a-", 5000), "", "en"}, {"de;q=x", "", "en"},
+		{strings.Repeat("x,", 5000) + "de", "", "en"}, {"nb, sv", "fr", "fr"}, {"\x00\xff", "", "en"},
+	} {
+		b := s.browser()
+		b.header["Accept-Language"] = []string{tt.accept}
+		if tt.cookie != "" {
+			b.cookies["__Host-language"] = tt.cookie
+		}
+		root := b.get("/signin").want(200).all(atom.Html)[0]
+		dir := "ltr"
+		if tt.want == "ar" {
+			dir = "rtl"
+		}
+		if attr(root, "lang") != tt.want || attr(root, "dir") != dir {
+			t.Errorf("Accept-Language %.40q and cookie %q: <html> has %v, want %s", tt.accept, tt.cookie, root.Attr, tt.want)
+		}
+	}
+}
+
+// The switch works without script, keeps the pending request, and leads nowhere else.
+func TestSwitch(t *testing.T) {
+	s := newSite(t)
+	b := s.browser()
+	p := b.get(authorize("state", "a b")).follow().want(200).press("/language", "language", "de")
+	p = p.follow().want(200).says("Anmelden", "die sich „Quill Assistant“ nennt")
+	if c := b.cookies["__Host-language"]; c != "de" {
+		t.Errorf("cookie %q", c)
+	}
+	p = signin(p, "ada@nordlys.example", "wrong").want(422).says("Fehler: Anmelden")
+	p = p.press("/language", "language", "fr").follow().want(200).says("qui se présente comme « Quill Assistant »")
+	p = signin(p, "ada@nordlys.example", password).follow().want(200)
+	// The consent page keeps what was chosen.
+	p = p.press("/oauth/authorize", "organization", "nordlys", "role:treasurer", "change", "personal", "1", "language", "nl").want(200)
+	if b.cookies["__Host-language"] != "nl" || attr(p.all(atom.Html)[0], "lang") != "nl" {
+		t.Error("the consent page does not change its language")
+	}
+	form := p.fill("/oauth/authorize")
+	if form.Get("organization") != "nordlys" || form.Get("role:treasurer") != "change" || form.Get("personal") != "1" {
+		t.Errorf("kept %v", form)
+	}
+	if got := p.press("/oauth/authorize", "decision", "approve").sent(callback); got.Get("state") != "a b" {
+		t.Errorf("sent %v", got)
+	}
+	for _, at := range []string{"//evil.example/", "/x//evil.example", "/../evil", "/x/"} {
+		for _, f := range b.get(at).all(atom.Form) {
+			if attr(f, "action") == "/language" {
+				t.Errorf("a page at %s leads back there", at)
+			}
+		}
+	}
+	for _, to := range []string{"", "https://evil.example/", "//evil.example", "/signin", s.Ring.SealPage(sealedPage, []byte("//evil.example"))} {
+		got := b.post("/language", map[string][]string{"language": {"de"}, "return": {to}}).want(303)
+		if to := got.header.Get("Location"); to != "/" {
+			t.Errorf("leads to %q", to)
+		}
+	}
+	b.cookies["__Host-language"] = "nl"
+	b.post("/language", map[string][]string{"language": {"xx"}}).want(303)
+	b.header.Set("Sec-Fetch-Site", "cross-site")
+	b.post("/language", map[string][]string{"language": {"ar"}}).want(403)
+	if b.cookies["__Host-language"] != "nl" {
+		t.Error("another site changes the language")
+	}
+}
