@@ -51,7 +51,8 @@ var rooms = map[string]room{
 	"mcp":             {may: append([]string{"api"}, below...)},
 	"gateway":         {may: append([]string{"api"}, below...)},
 	"operator":        {may: below},
-	"cmd/grantkeeper": {may: append(slices.Clone(doors), below...)},
+	"metrics":         {},
+	"cmd/grantkeeper": {may: append(append(slices.Clone(doors), "metrics"), below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room

@@ -230,6 +230,9 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request, organization stri
 		ok, wait = s.Limit.Allow(organization, now)
 	}
 	if !ok {
+		if s.Limited != nil {
+			s.Limited()
+		}
 		w.Header().Set("Retry-After", limit.RetryAfter(wait))
 		s.fail(w, r, errLimited)
 	}

@@ -31,6 +31,10 @@ type Server struct {
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
 
+	// Count, unless nil, is told what the metrics count: of "signin" the
+	// results "ok", "failed" and "throttled", of "authorize" "limited".
+	Count func(endpoint, result string)
+
 	wording   *wording
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	failures  failures
@@ -90,6 +94,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 		}
 		now, address := s.Store.Now(), s.Address(r)
 		if ok, wait := s.AuthorizeLimit.Allow(address, now); !ok {
+			s.count("authorize", "limited")
 			if first, _ := s.journaled.Allow(address, now); first {
 				s.Store.Record(store.Event{Kind: "rate_limited", Actor: "system", Address: address.String(),
 					Detail: "/oauth/authorize", Reference: reference(w)})
@@ -99,6 +104,12 @@ func (s *Server) limited(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func (s *Server) count(endpoint, result string) {
+	if s.Count != nil {
+		s.Count(endpoint, result)
+	}
 }
 
 // withPages lets what the mux has no handler for, unknown paths and methods,

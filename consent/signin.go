@@ -82,6 +82,7 @@ func (s *Server) begin(v *visit, p org.Person, stored string) error {
 	} else if err != nil {
 		return wrap("new session", err)
 	}
+	s.count("signin", "ok")
 	setCookie(v, "session", value)
 	setCookie(v, "before", "")
 	return nil
@@ -178,6 +179,7 @@ func (s *Server) authenticate(v *visit, email, password string) (p org.Person, s
 	}
 	p, stored, err = s.verify(v.r.Context(), email, password)
 	if errors.Is(err, errWrong) {
+		s.count("signin", "failed")
 		s.failures.add(email, address, v.now)
 		s.Store.Record(store.Event{Kind: "signin_failed", Person: p.ID, Actor: "system",
 			Address: address.String(), Reference: v.reference()})
@@ -210,6 +212,7 @@ func (s *Server) verify(ctx context.Context, email, password string) (p org.Pers
 }
 
 func (s *Server) throttled(v *visit, address netip.Addr, wait time.Duration) error {
+	s.count("signin", "throttled")
 	if first, _ := s.failures.journaled.Allow(address, v.now); first {
 		s.Store.Record(store.Event{Kind: "signin_throttled", Actor: "system",
 			Address: address.String(), Reference: v.reference()})

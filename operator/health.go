@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // readyWithin bounds how long the database may take to answer /readyz.
@@ -22,8 +24,8 @@ type notReady struct {
 	Missing []string `json:"missing"`
 }
 
-// ready says whether requests can be sent here: the database answers a write,
-// and the process is not about to end.
+// ready says whether requests can be sent here: the database answers a write
+// and has the schema of this release, and the process is not about to end.
 func (s *Server) ready(c call) (any, error) {
 	missing := []string{}
 	if s.Draining != nil && s.Draining() {
@@ -34,6 +36,9 @@ func (s *Server) ready(c call) (any, error) {
 	if err := s.Store.Ready(ctx); err != nil {
 		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "err", err)
 		missing = append(missing, "the database does not answer a write")
+	} else if schema, err := s.Store.Schema(ctx); err != nil || schema != store.SchemaVersion {
+		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "schema", schema, "err", err)
+		missing = append(missing, "the schema of the database is not this release's")
 	}
 	if len(missing) > 0 {
 		return answerAs{http.StatusServiceUnavailable, notReady{"not ready", missing}}, nil

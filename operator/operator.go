@@ -35,6 +35,9 @@ type Server struct {
 	// sends nobody here any more; nil is never.
 	Draining func() bool
 
+	// Metrics answers GET /metrics; nil is 404.
+	Metrics http.Handler
+
 	// HashPassword gives the PHC string of a password, for people who are
 	// added with one; nil refuses them.
 	HashPassword func(password string) string
@@ -45,6 +48,9 @@ type Server struct {
 
 	refused *limit.Addresses // journal entries about wrong passwords
 }
+
+// metricsPattern is the one path here that does not answer in JSON.
+const metricsPattern = "GET /metrics"
 
 // Version says what runs. Its members are fixed, others may be added.
 type Version struct {
@@ -70,6 +76,9 @@ func (s *Server) Handler() http.Handler {
 	open.Handle("GET /readyz", s.answer(s.ready))
 	open.Handle("GET /healthz", s.answer(s.ready))
 	open.Handle("GET /version", s.answer(s.version))
+	if s.Metrics != nil {
+		open.Handle(metricsPattern, s.Metrics)
+	}
 
 	v1 := http.NewServeMux()
 	s.reading(v1)

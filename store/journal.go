@@ -76,6 +76,9 @@ func (w *writer) journal(e Event) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 		w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
 		e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+	if err == nil && w.store.options.Journaled != nil {
+		w.told = append(w.told, e)
+	}
 	return err
 }
 

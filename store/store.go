@@ -56,6 +56,12 @@ type Options struct {
 
 	SessionIdle time.Duration // 0 is 12 hours (decision S2)
 	SessionMax  time.Duration // 0 is 30 days
+
+	// Journaled, unless nil, is told of every entry of the journal once it is
+	// durable; Took, how long the database took for something. Both are called
+	// by the writer, so they must not wait.
+	Journaled func(Event)
+	Took      func(query string, took time.Duration)
 }
 
 // Store is safe for concurrent use.

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -35,7 +36,8 @@ type writer struct {
 	entering sync.RWMutex
 	held     *operation // taken from the queue, but belongs to the next batch
 
-	open bool // a transaction is
+	open bool    // a transaction is
+	told []Event // of the transaction, for Options.Journaled
 }
 
 // operation is a move of one approval, or any other change.
@@ -192,10 +194,16 @@ func holds(batch []*operation, id approval.ID) bool {
 // commit runs a batch in one transaction. Memory changes only after the
 // durable commit, and not at all if it fails.
 func (w *writer) commit(batch []*operation) {
+	clear(w.told)
+	w.told = w.told[:0]
+	start := time.Now()
 	err := w.runBatch(batch)
 	if w.open {
+		w.took("group", start)
 		if err == nil {
+			start = time.Now()
 			err = w.end()
+			w.took("commit", start)
 		} else {
 			w.rollback()
 		}
@@ -217,6 +225,18 @@ func (w *writer) commit(batch []*operation) {
 		if o.done != nil {
 			o.done <- struct{}{}
 		}
+	}
+	if told := w.store.options.Journaled; err == nil && told != nil {
+		for _, e := range w.told {
+			told(e)
+		}
+	}
+}
+
+// took tells how long something took since start.
+func (w *writer) took(what string, start time.Time) {
+	if tell := w.store.options.Took; tell != nil {
+		tell(what, time.Since(start))
 	}
 }
 
@@ -248,11 +268,13 @@ func (w *writer) makeChange(o *operation) error {
 	if _, err := w.exec(`SAVEPOINT change`); err != nil {
 		return err
 	}
+	told := len(w.told)
 	o.after, o.err = o.runSafely(w)
 	if o.err != nil && !refusal(o.err) {
 		return o.err
 	}
 	if o.err != nil {
+		w.told = w.told[:told]
 		if _, err := w.exec(`ROLLBACK TO change`); err != nil {
 			return err
 		}

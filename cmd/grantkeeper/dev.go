@@ -205,7 +205,8 @@ func (h *house) openDev(ctx context.Context, o devOptions, public net.Listener) 
 		path = filepath.Join(o.data, "grantkeeper.db")
 	}
 	clock := newDevClock()
-	if h.store, err = openStore(ctx, h.Checked, path, clock.now, h.log); err != nil {
+	h.metrics = newMetrics(clock.now)
+	if h.store, err = openStore(ctx, h.Checked, path, clock.now, h.log, h.metrics); err != nil {
 		return err
 	}
 	// A database that was moved to the future goes on from there: time would

@@ -26,6 +26,10 @@ type Gate struct {
 	Log      *slog.Logger
 	Draining *atomic.Bool // connections end after their next answer; nil never
 
+	// Count, unless nil, is told of every answer, for the metrics. pattern is
+	// that of http.Request, never an address.
+	Count func(pattern, method string, status int, took time.Duration)
+
 	// JSON, unless nil, takes the lines about requests, in the form that Log
 	// would write them in as JSON at level info. To write them here costs a
 	// quarter of what Log costs, on the way of every request.
@@ -143,6 +147,9 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 		a.status = http.StatusOK // net/http sends it when nothing was written
 	}
 	now := time.Now()
+	if g.Count != nil {
+		g.Count(r.Pattern, r.Method, a.status, now.Sub(start))
+	}
 	took := float64(now.Sub(start).Microseconds()) / 1000
 	if g.JSON != nil {
 		_, _ = g.JSON.Write(appendLine(a.line[:0], now, id, r, a, took, g.Address(r)))

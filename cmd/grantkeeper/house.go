@@ -18,6 +18,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcp"
+	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -42,6 +43,7 @@ type house struct {
 	store    *store.Store
 	log      *slog.Logger
 	requests io.Writer // as newLogger gives it
+	metrics  *metrics.Metrics
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
 	calls    *api.Server     // whose guard gateways ask
@@ -52,10 +54,11 @@ type house struct {
 }
 
 // openStore opens the database of a house.
-func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger) (*store.Store, error) {
+func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Options{
 		Path: path, Ring: c.Ring, Now: now, Log: log,
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
+		Journaled: journaled(m), Took: m.Query,
 	})
 	switch {
 	case err == nil:
@@ -76,15 +79,17 @@ func (h *house) public() http.Handler {
 	tokens := limit.NewAddresses(limit.Token, h.Networks)
 	pages := &consent.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
-		AuthorizeLimit: limit.NewAddresses(limit.Authorize, h.Networks),
+		AuthorizeLimit: limit.NewAddresses(limit.Authorize, h.Networks), Count: countPages(h.metrics),
 	}
 	clients := &oauth.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
 		OwnHosts: h.Hosts.Names(), TokenLimit: tokens, RegisterLimit: limit.NewAddresses(limit.Register, h.Networks),
+		Count: h.metrics.OAuth,
 	}
 	calls := &api.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
-		Limit: limit.NewNames(h.API.RateLimit.Limit),
+		Limit: limit.NewNames(h.API.RateLimit.Limit), Checked: checked(h.metrics),
+		Limited: func() { h.metrics.Limited("api") },
 	}
 	h.calls = calls
 	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()
@@ -97,7 +102,7 @@ func (h *house) public() http.Handler {
 	if h.dev != nil {
 		doors.dev = h.dev.handler(pages)
 	}
-	return &Gate{Next: doors, Base: h.Hosts.Base, Address: h.Proxies.ClientAddr, Log: h.log, JSON: h.requests, Draining: &h.draining}
+	return &Gate{Next: doors, Base: h.Hosts.Base, Address: h.Proxies.ClientAddr, Log: h.log, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request}
 }
 
 // dispatch sends each path to its door.
@@ -145,9 +150,11 @@ func (h *house) operators() http.Handler {
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: h.Password, Version: running,
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
+		Metrics: h.metrics.Handler(),
 	}
+	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.
-	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}
+	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests, Count: h.metrics.Request}
 	if h.dev != nil {
 		// Everybody knows the password of dev. A page whose own name comes to
 		// lead to loopback is of one origin with this listener, and only its
@@ -163,7 +170,7 @@ func (h *house) gateways() http.Handler {
 	door := &gateway.Server{API: h.calls, Keys: h.Gateways, Base: h.Hosts.Base, Host: host, Log: h.log}
 	// Whatever host is asked: a proxy may pass on the original's, and what
 	// counts is in its question.
-	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests}
+	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests, Count: h.metrics.Request}
 }
 
 // server gives one listener's server its bounds.
@@ -211,6 +218,10 @@ func (h *house) sweeping(ctx context.Context) {
 
 func (h *house) sweep(ctx context.Context) {
 	swept, err := h.store.Sweep(ctx)
+	h.metrics.Deleted("client", swept.Clients)
+	h.metrics.Deleted("approval", swept.Approvals)
+	h.metrics.Deleted("session", swept.Sessions)
+	h.metrics.Deleted("event", swept.Events)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		h.log.Warn("expired rows cannot be deleted", "err", err)
@@ -262,6 +273,7 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 	sweepCtx, stopSweeping := context.WithCancel(ctx)
 	swept := make(chan struct{})
 	go func() { h.sweeping(sweepCtx); close(swept) }()
+	go h.metrics.Run(sweepCtx)
 	defer func() { stopSweeping(); <-swept }()
 
 	if s.ready != nil {

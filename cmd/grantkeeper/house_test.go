@@ -25,8 +25,8 @@ func TestHouseIsWiredAsConfigured(t *testing.T) {
 	var later atomic.Int64
 	now := func() time.Time { return time.Unix(1_800_000_000+later.Load(), 0) }
 	ctx := context.Background()
-	h := &house{Checked: checked, log: slog.New(slog.DiscardHandler)}
-	if h.store, err = openStore(ctx, checked, "", now, h.log); err != nil {
+	h := &house{Checked: checked, log: slog.New(slog.DiscardHandler), metrics: newMetrics(time.Now)}
+	if h.store, err = openStore(ctx, checked, "", now, h.log, h.metrics); err != nil {
 		t.Fatal(err)
 	}
 	defer h.store.Close()

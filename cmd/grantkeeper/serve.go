@@ -71,7 +71,7 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 	out := newLines(stderr)
 	defer out.Close()
 	f, isFile := stderr.(*os.File)
-	h := &house{Checked: checked}
+	h := &house{Checked: checked, metrics: newMetrics(time.Now)}
 	h.log, h.requests = newLogger(out, checked.Level, checked.Log.Format, isFile && isTerminal(f))
 
 	on, err := h.listen()
@@ -79,7 +79,7 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 		return err
 	}
 	defer on.Close()
-	if h.store, err = openStore(ctx, checked, checked.Path, nil, h.log); err != nil {
+	if h.store, err = openStore(ctx, checked, checked.Path, nil, h.log, h.metrics); err != nil {
 		return err
 	}
 	defer h.store.Close()

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/metrics"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// newMetrics gives the metrics of this process, which stand at zero.
+func newMetrics(now func() time.Time) *metrics.Metrics {
+	v := thisVersion()
+	return metrics.New(metrics.Build{Version: v.Version, Commit: v.Commit, Go: v.Go}, now)
+}
+
+// journaled counts what the journal tells.
+func journaled(m *metrics.Metrics) func(store.Event) {
+	return func(e store.Event) { m.Journaled(e.Kind, e.Reason, e.Detail) }
+}
+
+// checked counts how credentials were found.
+func checked(m *metrics.Metrics) func(api.Result) {
+	return func(r api.Result) { m.Check(string(r)) }
+}
+
+// countPages counts what the door for people tells.
+func countPages(m *metrics.Metrics) func(endpoint, result string) {
+	return func(endpoint, result string) {
+		if endpoint == "signin" {
+			m.SignIn(result)
+			return
+		}
+		m.Limited(endpoint)
+	}
+}
+
+// gauges is how things stand. With an error, only Ready is right.
+func (h *house) gauges(ctx context.Context) (metrics.Gauges, error) {
+	if err := h.store.Ready(ctx); err != nil {
+		return metrics.Gauges{}, err
+	}
+	schema, err := h.store.Schema(ctx)
+	if err != nil {
+		return metrics.Gauges{}, err
+	}
+	g := metrics.Gauges{Ready: !h.draining.Load() && schema == store.SchemaVersion, Schema: schema}
+	f, err := h.store.Figures(ctx)
+	if err != nil {
+		return g, fmt.Errorf("figures: %w", err)
+	}
+	g.Approvals, g.Clients = f.Live, f.Clients
+	return g, nil
+}
