@@ -81,6 +81,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /organizations/{organization}/leave", s.handle(s.leave))
 	mux.Handle("POST /language", s.handle(s.changeTongue))
 	mux.HandleFunc("GET /assets/{file}", s.asset)
+	s.settings(mux)
 	return s.limited(s.withPages(mux))
 }
 

@@ -35,6 +35,7 @@ type frame struct {
 	Reference string
 	CSRF      string // form token; empty where nobody is signed in
 	Slim      bool   // one narrow column
+	Wide      bool   // room for a table
 	Other     bool   // not on the way to an approval: may post to this server alone
 	Script    bool   // has the consent page's script
 	Packed    bool   // may be compressed: shows nothing of its own address
@@ -72,7 +73,13 @@ var (
 	editTemplate    = parsePage("edit.html", "choices.html")
 	revokeTemplate  = parsePage("revoke.html")
 	leaveTemplate   = parsePage("leave.html")
-	guestTemplate   = parsePage("page.html")
+
+	integrationTemplate   = parsePage("integration.html")
+	connectionTemplate    = parsePage("connection.html")
+	endConnectionTemplate = parsePage("endconnection.html")
+	offTemplate           = parsePage("off.html")
+
+	guestTemplate = parsePage("page.html")
 )
 
 func parse(file string) *template.Template {

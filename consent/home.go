@@ -24,6 +24,7 @@ func (s *Server) home(v *visit) error {
 		view.Organizations = append(view.Organizations, homeOrganization{
 			Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
 			Roles: len(o.Member.Roles()), Apps: appsPath(o.Organization.ID), Leave: leavePath(o.Organization.ID),
+			Integration: integrationPath(o.Organization.ID),
 		})
 	}
 	return s.show(v, http.StatusOK, homeTemplate, view)
@@ -41,6 +42,7 @@ type homeOrganization struct {
 	Open        bool // AI integration is on
 	Roles       int
 	Apps, Leave string // paths
+	Integration string // path, for admins
 }
 
 func appsPath(organization string) string {

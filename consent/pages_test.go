@@ -73,6 +73,13 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	s.do(s.Store.EndApproval(context.Background(), s.approvals("ada")[0].ID, approval.RevokedByPerson, store.Act{Actor: "person:ada"}))
 	visit("edit of what has ended", false, edit.press(path, "decision", "save").want(409))
 	visit("leave", false, ada.get("/organizations/fjell/leave").want(200))
+	id := ada.connect("grant", "roles", "role:treasurer", "read")
+	visit("AI integration", false, ada.get(nordlysSettings).want(200))
+	visit("AI integration, nothing found", false, ada.get(nordlysSettings+"?find=x").want(200))
+	visit("AI integration off", false, s.signedIn("ola").get("/organizations/havn/settings/ai-integration").want(200))
+	visit("connection", false, ada.get(connectionPath("nordlys", id)).want(200))
+	visit("revoke as admin", false, ada.get(connectionPath("nordlys", id)+"/revoke").want(200))
+	visit("turn off", false, ada.get(nordlysSettings+"/off").want(200))
 }
 
 // UX-16: the headers of ux 2.1, exactly, on every page and redirect.
