@@ -67,13 +67,15 @@ func (s *Store) Record(e Event) {
 	}
 }
 
+const insertEvent = `
+	INSERT INTO journal (id, at, kind, client, person, organization, approval,
+	                     actor, address, reason, detail, reference)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+
 // journal writes an entry in the transaction under way.
 func (w *writer) journal(e Event) error {
 	now := w.store.Now()
-	_, err := w.exec(`
-		INSERT INTO journal (id, at, kind, client, person, organization, approval,
-		                     actor, address, reason, detail, reference)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+	_, err := w.exec(insertEvent,
 		w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
 		e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
 	if err == nil && w.store.options.Journaled != nil {

@@ -20,7 +20,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	_ "github.com/ncruces/go-sqlite3/driver"
@@ -76,6 +75,7 @@ type Store struct {
 	ids     eventIDs
 
 	marking sync.Mutex // one marker of ended rows at a time
+	copying sync.Mutex // one backup at a time
 	closing sync.Once
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -165,9 +165,9 @@ func dsn(path string) string {
 // lockFile keeps a second server off the database: both would believe that
 // their memory is the truth.
 func (s *Store) lockFile() error {
-	f, err := os.OpenFile(s.options.Path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := lockFor(s.options.Path)
 	if err != nil {
-		return fmt.Errorf("database: %w", err)
+		return err
 	}
 	s.lock = f
 	// Hashes of passwords and sessions are nobody's business: a new database
@@ -176,11 +176,7 @@ func (s *Store) lockFile() error {
 	if err != nil {
 		return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
 	}
-	db.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return fmt.Errorf("database: %s: %w", s.options.Path, ErrInUse)
-	}
-	return nil
+	return db.Close()
 }
 
 func (s *Store) prepareSchema(ctx context.Context) error {

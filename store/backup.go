@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/driver"
+)
+
+// ErrBusy refuses a second one of what there can be only one at a time.
+var ErrBusy = errors.New("one is under way already")
+
+// metaBackup is the row of meta with the time of the last backup, Unix seconds.
+const metaBackup = "backup"
+
+// backupStep is how many pages are copied between two looks at the context.
+const backupStep = 2048
+
+// Backup copies the database as it stands at one moment into a new file, while
+// everything goes on: it reads one snapshot, and writers never wait for it.
+// The file is its owner's alone. ErrBusy refuses a second one meanwhile.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	if !s.copying.TryLock() {
+		return fmt.Errorf("backup: %w", ErrBusy)
+	}
+	defer s.copying.Unlock()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	f.Close()
+	if err := s.copyInto(ctx, path); err != nil {
+		os.Remove(path)
+		os.Remove(path + "-journal")
+		return fmt.Errorf("backup: %w", err)
+	}
+	return nil
+}
+
+// BackupFile names a new file beside the database, for Backup, and removes
+// what an earlier process may have left there. In memory it is in the
+// machine's folder for such files.
+func (s *Store) BackupFile() string {
+	dir, base := os.TempDir(), "grantkeeper.db"
+	if s.options.Path != "" {
+		dir, base = filepath.Split(s.options.Path)
+		if left, err := filepath.Glob(s.options.Path + ".backup-*"); err == nil && s.copying.TryLock() {
+			for _, name := range left {
+				os.Remove(name)
+			}
+			s.copying.Unlock()
+		}
+	}
+	return filepath.Join(dir, fmt.Sprintf("%s.backup-%d-%d", base, os.Getpid(), time.Now().UnixNano()))
+}
+
+func (s *Store) copyInto(ctx context.Context, path string) error {
+	conn, err := s.reader.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// An open snapshot is what the copy is made of, however long it takes.
+	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
+		return err
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+	var tables int
+	if err := conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
+		return err
+	}
+	err = conn.Raw(func(c any) error {
+		raw, ok := c.(driver.Conn)
+		if !ok {
+			return errors.New("the driver is not the one that was built for")
+		}
+		return copyPages(ctx, raw.Raw(), path)
+	})
+	if err != nil {
+		return err
+	}
+	return asOneFile(ctx, path)
+}
+
+func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
+	b, err := from.BackupInit("main", fileURL(path)+"?_pragma=synchronous(off)")
+	if err != nil {
+		return err
+	}
+	for done := false; !done && err == nil; {
+		if err = ctx.Err(); err == nil {
+			done, err = b.Step(backupStep)
+		}
+	}
+	return errors.Join(err, b.Close())
+}
+
+// asOneFile makes the copy one that needs no log beside it.
+func asOneFile(ctx context.Context, path string) error {
+	db, err := sql.Open("sqlite3", fileURL(path)+"?_pragma=journal_mode(delete)&_pragma=synchronous(full)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.PingContext(ctx)
+}
+
+// RecordBackup notes that a backup of a time has been kept, and journals it.
+func (s *Store) RecordBackup(_ context.Context, at time.Time, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		if err := w.putMeta(metaBackup, strconv.FormatInt(at.Unix(), 10)); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(Event{Kind: "operator_changed", Detail: "backup of " + at.UTC().Format(time.RFC3339)}.by(act))
+	})
+}
+
+// LastBackup is the time of the last backup that was kept; zero when there was
+// none.
+func (s *Store) LastBackup(ctx context.Context) (time.Time, error) {
+	var value string
+	err := s.reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, metaBackup).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		return time.Time{}, nil
+	} else if err != nil {
+		return time.Time{}, unavailable("last backup", err)
+	}
+	seconds, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("last backup: %w", err)
+	}
+	return time.Unix(seconds, 0), nil
+}

@@ -1,0 +1,383 @@
+package store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// backup makes one in a folder of the test.
+func (h house) backup(t testing.TB) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "backup.db")
+	if err := h.Backup(context.Background(), name); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// restored puts a backup into a folder of its own and opens it.
+func restored(t testing.TB, h house, backup string, keep bool) (house, Restored) {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "restored.db")
+	out, err := Restore(context.Background(), RestoreOptions{From: backup, To: to, Ring: h.ring, KeepApprovals: keep, Now: h.Now(), Act: Act{Actor: "operator", Reason: "drill"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return open(t, to, h.clock), out
+}
+
+// Case S-14: backup restored from yesterday, all approvals end, unless asked
+// otherwise.
+func TestS14RestoreEndsAllApprovals(t *testing.T) {
+	h := furnished(t)
+	kept, revoked := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	if err := h.AddSession(context.Background(), "value", "ada", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	backup := h.backup(t)
+	h.clock.add(24 * time.Hour)
+	if _, v, err := h.Apply(context.Background(), revoked, approval.End(approval.RevokedByPerson, h.Now()), Act{}); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	after, out := restored(t, h, backup, false)
+	if out.Ended != 2 || after.accepts(t, kept) || after.accepts(t, revoked) {
+		t.Errorf("ended %d; of yesterday: %v, of those revoked since: %v", out.Ended, after.accepts(t, kept), after.accepts(t, revoked))
+	}
+	if v, err := after.refresh(kept, 1); v != approval.Over || err != nil {
+		t.Errorf("a refresh after the restore: %v %v", v, err)
+	}
+	a, err := after.Approval(context.Background(), kept)
+	if err != nil || a.State.Reason != approval.Restored || a.State.EndedAt != h.Now().Unix() {
+		t.Errorf("%+v %v", a.State, err)
+	}
+	if kinds := after.kinds(t); !strings.Contains(kinds, "restored drill") {
+		t.Errorf("journal: %s", kinds)
+	}
+	if n := after.rows(t, `SELECT COUNT(*) FROM session`); n != 0 {
+		t.Errorf("%d sessions live on", n)
+	}
+	moved, out := restored(t, h, backup, true)
+	if out.Ended != 0 || !moved.accepts(t, kept) || !moved.accepts(t, revoked) || moved.rows(t, `SELECT COUNT(*) FROM session`) != 1 {
+		t.Errorf("a move ended %d", out.Ended)
+	}
+}
+
+func (h house) rows(t testing.TB, text string) (n int) {
+	t.Helper()
+	if err := h.reader.QueryRowContext(context.Background(), text).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A backup under load is one moment, and nobody waits for it.
+func TestBackupUnderLoad(t *testing.T) {
+	h := furnished(t)
+	var ids []approval.ID
+	for n := range 8 {
+		ids = append(ids, h.live(t, h.answer(byte(n+1))))
+	}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	reached := make([]atomic.Int64, len(ids))
+	for i, id := range ids {
+		wg.Go(func() {
+			for g := int64(1); !stop.Load(); g++ {
+				if v, err := h.refresh(id, g); v != approval.OK || err != nil {
+					t.Error(v, err)
+					return
+				}
+				reached[i].Store(g + 1)
+			}
+		})
+	}
+	for range 5 {
+		var least []int64
+		for i := range reached {
+			least = append(least, max(reached[i].Load(), 1))
+		}
+		backup := h.backup(t)
+		if info, err := Verify(context.Background(), backup); err != nil || info.Approvals != len(ids) || info.Schema != SchemaVersion {
+			t.Fatalf("%+v %v", info, err)
+		}
+		after, _ := restored(t, h, backup, true)
+		for i, id := range ids {
+			a, err := after.Approval(context.Background(), id)
+			if err != nil || a.State.Generation < least[i] {
+				t.Errorf("approval %d has generation %d, and %d was answered before: %v", i, a.State.Generation, least[i], err)
+			}
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+}
+
+func TestBackupIsTheOwnersAlone(t *testing.T) {
+	h := furnished(t)
+	backup := h.backup(t)
+	info, err := os.Stat(backup)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+	left, err := filepath.Glob(backup + "*")
+	if err != nil || len(left) != 1 {
+		t.Errorf("a backup is one file: %v %v", left, err)
+	}
+	if err := h.Backup(context.Background(), backup); err == nil {
+		t.Error("written over another file")
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	gone := filepath.Join(t.TempDir(), "gone.db")
+	if err := h.Backup(ended, gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want canceled", err)
+	}
+	if left, _ := filepath.Glob(gone + "*"); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	h.copying.Lock()
+	if err := h.Backup(context.Background(), gone); !errors.Is(err, ErrBusy) {
+		t.Errorf("two at once: %v", err)
+	}
+	h.copying.Unlock()
+}
+
+// What an earlier process left beside the database goes with the next backup.
+func TestBackupFileCleansUp(t *testing.T) {
+	h := furnished(t)
+	left := h.path + ".backup-1-1"
+	if err := os.WriteFile(left, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	name := h.BackupFile()
+	if _, err := os.Stat(left); err == nil || filepath.Dir(name) != filepath.Dir(h.path) {
+		t.Errorf("%s is there still, or %s is elsewhere", left, name)
+	}
+}
+
+func TestLastBackup(t *testing.T) {
+	h := furnished(t)
+	ctx := context.Background()
+	if at, err := h.LastBackup(ctx); !at.IsZero() || err != nil {
+		t.Errorf("%v %v before the first", at, err)
+	}
+	if err := h.RecordBackup(ctx, h.Now(), Act{Actor: "operator", Reason: "nightly"}); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := h.LastBackup(ctx); at.Unix() != h.Now().Unix() || err != nil {
+		t.Errorf("%v %v", at, err)
+	}
+	if kinds := h.kinds(t); !strings.Contains(kinds, "operator_changed nightly") {
+		t.Errorf("journal: %s", kinds)
+	}
+	if info, err := Inspect(ctx, h.path); err != nil || info.LastBackup.Unix() != h.Now().Unix() {
+		t.Errorf("%+v %v", info, err)
+	}
+}
+
+// A database is read while a server works on it, after it has ended, and as a
+// crash leaves it; no file is left behind or changed.
+func TestInspect(t *testing.T) {
+	h := furnished(t)
+	h.live(t, h.answer(1))
+	check := func(name, path string) {
+		t.Helper()
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, _ := filepath.Glob(path + "*")
+		info, err := Inspect(context.Background(), path)
+		if err != nil || info.Approvals != 1 || info.Clients != 1 || info.Schema != SchemaVersion || info.CheckKeys(h.ring) != nil || info.CheckSchema() != nil {
+			t.Fatalf("%s: %+v %v", name, info, err)
+		}
+		if err := info.CheckKeys(ringOf(t, 9, 2)); !errors.Is(err, ErrKeys) {
+			t.Errorf("%s: other keys: %v", name, err)
+		}
+		after, err := os.ReadFile(path)
+		left, _ := filepath.Glob(path + "*")
+		if err != nil || !bytes.Equal(before, after) || len(left) != len(files) {
+			t.Errorf("%s: it was changed, or left %v: %v", name, left, err)
+		}
+	}
+	check("while it runs", h.path)
+	crashed := filepath.Join(t.TempDir(), "left.db")
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		copyFile(t, h.path+suffix, crashed+suffix)
+	}
+	check("after a crash", crashed)
+	if v, err := h.refresh(h.live(t, h.answer(2)), 1); v != approval.OK || err != nil {
+		t.Errorf("the server goes on: %v %v", v, err)
+	}
+	other := furnished(t)
+	other.live(t, other.answer(1))
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check("after it has ended", other.path)
+}
+
+func TestNotADatabase(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text.db")
+	if err := os.WriteFile(text, []byte(strings.Repeat("this is no database\n", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{text, empty} {
+		if _, err := Inspect(context.Background(), path); !errors.Is(err, ErrForeign) {
+			t.Errorf("%s: %v", path, err)
+		}
+		to := filepath.Join(t.TempDir(), "to.db")
+		if _, err := Restore(context.Background(), RestoreOptions{From: path, To: to, Ring: ring(t), Now: time.Now()}); !errors.Is(err, ErrForeign) {
+			t.Errorf("restore of %s: %v", path, err)
+		}
+	}
+	if _, err := Inspect(context.Background(), filepath.Join(t.TempDir(), "none.db")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+// A restore that is refused leaves nothing behind, and what is there alone.
+func TestRestoreRefused(t *testing.T) {
+	h := furnished(t)
+	h.live(t, h.answer(1))
+	backup := h.backup(t)
+	whole, err := os.ReadFile(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoiled := func(name string, content []byte) string {
+		at := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(at, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	torn := bytes.Clone(whole)
+	for i := 4096; i < 3*4096; i++ {
+		torn[i] ^= 0x5a
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	z.Write(whole)
+	z.Close()
+	wrong := bytes.Clone(packed.Bytes())
+	wrong[len(wrong)/2] ^= 1
+	newer := h.newer(t)
+	there := filepath.Join(t.TempDir(), "there.db")
+	if err := os.WriteFile(there, []byte("something"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(t.TempDir(), "log.db")
+	if err := os.WriteFile(log+"-wal", []byte("something"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, from, to string
+		ring           *token.Ring
+		want           error
+	}{
+		{"cut off", spoiled("x.db", whole[:len(whole)-4096]), "", h.ring, ErrForeign},
+		{"damaged", spoiled("x.db", torn), "", h.ring, ErrForeign},
+		{"packed and cut off", spoiled("x.gz", packed.Bytes()[:packed.Len()-100]), "", h.ring, ErrForeign},
+		{"packed and damaged", spoiled("x.gz", wrong), "", h.ring, ErrForeign},
+		{"of a later release", newer, "", h.ring, ErrSchema},
+		{"of other keys", backup, "", ringOf(t, 9, 2), ErrKeys},
+		{"onto a live one", backup, h.path, h.ring, ErrInUse},
+		{"onto one that is there", backup, there, h.ring, ErrNotEmpty},
+		{"onto a log of writes", backup, log, h.ring, ErrNotEmpty},
+		{"no file", filepath.Join(t.TempDir(), "none"), "", h.ring, os.ErrNotExist},
+	} {
+		to := tt.to
+		if to == "" {
+			to = filepath.Join(t.TempDir(), "to.db")
+		}
+		_, err := Restore(context.Background(), RestoreOptions{From: tt.from, To: to, Ring: tt.ring, Now: h.Now()})
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.name, err, tt.want)
+		}
+		left, _ := filepath.Glob(to + "*")
+		if tt.to == "" && (len(left) != 1 || left[0] != to+".lock") {
+			t.Errorf("%s: it leaves %v", tt.name, left)
+		}
+	}
+	if b, err := os.ReadFile(there); err != nil || string(b) != "something" {
+		t.Errorf("what was there: %q %v", b, err)
+	}
+	to := filepath.Join(t.TempDir(), "to.db")
+	if out, err := Restore(context.Background(), RestoreOptions{From: spoiled("good.gz", packed.Bytes()), To: to, Ring: h.ring, Now: h.Now()}); err != nil || out.Ended != 1 {
+		t.Errorf("packed: %+v %v", out, err)
+	}
+	if _, err := Restore(context.Background(), RestoreOptions{From: backup, To: to, Ring: h.ring, Now: h.Now()}); !errors.Is(err, ErrNotEmpty) {
+		t.Errorf("a second one: %v", err)
+	}
+}
+
+// newer gives a backup with a schema that this release does not know.
+func (h house) newer(t testing.TB) string {
+	t.Helper()
+	other := furnished(t)
+	if _, err := other.writer.conn.ExecContext(context.Background(), `UPDATE meta SET value = '99' WHERE name = 'schema'`); err != nil {
+		t.Fatal(err)
+	}
+	return other.backup(t)
+}
+
+// A backup of a million approvals, while 16 callers refresh.
+func BenchmarkBackupMillion(b *testing.B) {
+	h := furnished(b)
+	ids := many(b, h, 1_000_000)
+	h = h.reopen(b)
+	var stop atomic.Bool
+	var refreshed, failed, slowest atomic.Int64
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
+	for caller := range 16 {
+		wg.Go(func() {
+			for i := caller; !stop.Load(); i += 16 {
+				start := time.Now()
+				if v, err := h.refresh(ids[i%len(ids)], 1+int64(i/len(ids))); v != approval.OK || err != nil {
+					failed.Add(1)
+				}
+				slowest.Store(max(slowest.Load(), time.Since(start).Milliseconds()))
+				refreshed.Add(1)
+			}
+		})
+	}
+	before := time.Now()
+	time.Sleep(2 * time.Second)
+	alone := float64(refreshed.Swap(0)) / time.Since(before).Seconds()
+	slowest.Store(0)
+	for b.Loop() {
+		name := filepath.Join(b.TempDir(), "backup.db")
+		start := time.Now()
+		if err := h.Backup(context.Background(), name); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(refreshed.Swap(0))/time.Since(start).Seconds(), "refreshes/s-during")
+		info, err := os.Stat(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(info.Size())/(1<<20), "MB")
+	}
+	b.ReportMetric(alone, "refreshes/s-before")
+	b.ReportMetric(float64(slowest.Load()), "ms-slowest")
+	b.ReportMetric(float64(failed.Load()), "failed")
+}

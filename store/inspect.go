@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// ErrForeign is for a file that is not a database of Grantkeeper.
+var ErrForeign = errors.New("not a database of Grantkeeper")
+
+// Info is what a database file says of itself.
+type Info struct {
+	Schema     int
+	Bytes      int64          // of the file
+	Keys       map[int]string // check values of the secret keys, by number (decision T11)
+	At         time.Time      // the last time that it has seen
+	LastBackup time.Time      // zero when there was none
+	Clients    int
+	Approvals  int // that have not ended
+}
+
+// Inspect reads a SQLite file, also one that a server works on. It neither
+// locks nor changes it. fs.ErrNotExist and ErrForeign are for the caller.
+func Inspect(ctx context.Context, path string) (Info, error) {
+	stat, err := os.Stat(path)
+	if err != nil {
+		return Info{}, fmt.Errorf("database: %w", err)
+	}
+	db, err := openReading(ctx, path)
+	if err != nil {
+		return Info{}, err
+	}
+	defer db.Close()
+	info, err := inspect(ctx, db)
+	info.Bytes = stat.Size()
+	if err != nil {
+		return Info{}, fmt.Errorf("database: %s: %w", path, err)
+	}
+	return info, nil
+}
+
+// openReading opens a file to read. Without a log of writes nobody works on
+// it, and it is read as it stands; otherwise through the log's index, which
+// belongs to whoever works on it.
+func openReading(ctx context.Context, path string) (*sql.DB, error) {
+	mode := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}
+	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
+		mode.Set("immutable", "1")
+	}
+	db, err := sql.Open("sqlite3", fileURL(path)+"?"+mode.Encode())
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	db.SetMaxOpenConns(1)
+	if err := db.PingContext(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("database: cannot open %s: %w", path, err)
+	}
+	return db, nil
+}
+
+func fileURL(path string) string {
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String()
+}
+
+func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
+	i.Keys = map[int]string{}
+	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta`)
+	if err != nil {
+		return i, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return i, fmt.Errorf("%w: %w", ErrForeign, err)
+		}
+		if err := i.read(name, value); err != nil {
+			return i, fmt.Errorf("%w: %s: %w", ErrForeign, name, err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return i, fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	if i.Schema == 0 {
+		return i, fmt.Errorf("%w: it has no schema", ErrForeign)
+	}
+	for _, count := range []struct {
+		into *int
+		text string
+		args []any
+	}{
+		{&i.Clients, `SELECT COUNT(*) FROM client`, nil},
+		{&i.Approvals, `SELECT COUNT(*) FROM approval WHERE phase <> $1`, []any{int(approval.Ended)}},
+	} {
+		if err := db.QueryRowContext(ctx, count.text, count.args...).Scan(count.into); err != nil {
+			return i, err
+		}
+	}
+	return i, nil
+}
+
+// read takes one row of meta. Those of a later release are its own.
+func (i *Info) read(name, value string) (err error) {
+	var seconds int64
+	number, isKey := strings.CutPrefix(name, "key.")
+	switch {
+	case isKey:
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return err
+		}
+		i.Keys[n] = value
+	case name == "schema":
+		i.Schema, err = strconv.Atoi(value)
+	case name == "time":
+		if seconds, err = strconv.ParseInt(value, 10, 64); err == nil {
+			i.At = time.Unix(seconds, 0)
+		}
+	case name == metaBackup:
+		if seconds, err = strconv.ParseInt(value, 10, 64); err == nil {
+			i.LastBackup = time.Unix(seconds, 0)
+		}
+	}
+	return err
+}
+
+// CheckKeys says whether a ring has all keys that the database has been used
+// with, and the same ones: nil, or an error with ErrKeys.
+func (i Info) CheckKeys(ring *token.Ring) error {
+	have := map[int]string{}
+	for _, k := range ring.Keys() {
+		have[k.Number] = k.Fingerprint()
+	}
+	for number, value := range i.Keys {
+		switch have[number] {
+		case value:
+		case "":
+			return fmt.Errorf("key %d is missing: %w", number, ErrKeys)
+		default:
+			return fmt.Errorf("key %d: %w", number, ErrKeys)
+		}
+	}
+	return nil
+}
+
+// CheckSchema is nil for a schema that this release works on, and otherwise an
+// error with ErrSchema.
+func (i Info) CheckSchema() error {
+	if i.Schema != SchemaVersion {
+		return fmt.Errorf("database: schema %d, this release has %d: %w", i.Schema, SchemaVersion, ErrSchema)
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// ErrNotEmpty refuses to write over a database.
+var ErrNotEmpty = errors.New("there is a database already")
+
+// Unpack copies a backup into a new file, which is its owner's alone, and
+// unpacks it when it is compressed by gzip.
+func Unpack(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := unpack(in, out); err != nil {
+		os.Remove(to)
+		return fmt.Errorf("backup: %s: %w", from, err)
+	}
+	return nil
+}
+
+func unpack(in io.ReadSeeker, out *os.File) error {
+	magic := make([]byte, 2)
+	if _, err := io.ReadFull(in, magic); err != nil {
+		out.Close()
+		return fmt.Errorf("%w: it is empty", ErrForeign)
+	}
+	_, err := in.Seek(0, io.SeekStart)
+	var from io.Reader = in
+	if err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		if from, err = gzip.NewReader(in); err != nil {
+			err = fmt.Errorf("%w: %w", ErrForeign, err)
+		}
+	}
+	if err == nil {
+		if _, err = io.Copy(out, from); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
+			err = fmt.Errorf("%w: it is cut off, or damaged: %w", ErrForeign, err)
+		}
+	}
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// Verify reads an unpacked backup to its last page: an error says that it
+// cannot be restored. It is read as it stands, and not changed.
+func Verify(ctx context.Context, path string) (Info, error) {
+	info, err := Inspect(ctx, path)
+	if err != nil {
+		return Info{}, err
+	}
+	db, err := openReading(ctx, path)
+	if err != nil {
+		return Info{}, err
+	}
+	defer db.Close()
+	var said string
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil {
+		return Info{}, fmt.Errorf("database: %s: %w: %w", path, ErrForeign, err)
+	}
+	if said != "ok" {
+		return Info{}, fmt.Errorf("database: %s: %w: it is damaged: %s", path, ErrForeign, said)
+	}
+	return info, nil
+}
+
+// RestoreOptions say what is restored, and how.
+type RestoreOptions struct {
+	From string      // a backup, compressed or not
+	To   string      // the database, which must not be there
+	Ring *token.Ring // must have the backup's keys
+
+	// KeepApprovals lets approvals and sessions live on. A backup is a past
+	// state: what was revoked since then would live again. So this is for a
+	// move alone, when nothing has happened since the backup.
+	KeepApprovals bool
+	Now           time.Time
+	Act           Act
+}
+
+// Restored says what a restore has done.
+type Restored struct {
+	Info
+	Ended int // approvals
+}
+
+// Restore puts a backup where the database is expected. It is there whole or
+// not at all. ErrInUse and ErrNotEmpty refuse to touch another one; ErrForeign
+// refuses a file that is damaged or no backup, ErrSchema one of a later
+// release, ErrKeys one of other keys.
+func Restore(ctx context.Context, o RestoreOptions) (Restored, error) {
+	lock, err := lockFor(o.To)
+	if err != nil {
+		return Restored{}, err
+	}
+	defer lock.Close()
+	for _, suffix := range []string{"", "-wal", "-journal"} {
+		if info, err := os.Lstat(o.To + suffix); err == nil && info.Size() > 0 {
+			return Restored{}, fmt.Errorf("database: %s: %w", o.To+suffix, ErrNotEmpty)
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Restored{}, fmt.Errorf("database: %w", err)
+		}
+	}
+	part := o.To + ".restoring"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Restored{}, fmt.Errorf("database: %w", err)
+	}
+	out, err := o.prepare(ctx, part)
+	if err == nil {
+		os.Remove(o.To + "-shm") // of a database that is gone
+		if err = os.Rename(part, o.To); err == nil {
+			err = syncFolder(filepath.Dir(o.To))
+		}
+	}
+	if err != nil {
+		os.Remove(part)
+		os.Remove(part + "-journal")
+		return Restored{}, err
+	}
+	return out, nil
+}
+
+// lockFor takes the lock that a server holds on its database.
+func lockFor(path string) (*os.File, error) {
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("database: %s: %w", path, ErrInUse)
+	}
+	return f, nil
+}
+
+// prepare makes of the backup, in a file beside the place, what the server
+// will open.
+func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, error) {
+	if err := Unpack(o.From, part); err != nil {
+		return Restored{}, err
+	}
+	info, err := Verify(ctx, part)
+	if err != nil {
+		return Restored{}, fmt.Errorf("backup: %s: %w", o.From, err)
+	}
+	if info.Schema > SchemaVersion {
+		return Restored{}, info.CheckSchema()
+	}
+	if err := info.CheckKeys(o.Ring); err != nil {
+		return Restored{}, err
+	}
+	db, err := sql.Open("sqlite3", fileURL(part)+"?_txlock=immediate&_pragma=journal_mode(delete)&_pragma=synchronous(full)&_pragma=temp_store(2)")
+	if err != nil {
+		return Restored{}, fmt.Errorf("database: %w", err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return Restored{}, fmt.Errorf("database: %w", err)
+	}
+	defer tx.Rollback()
+	out := Restored{Info: info}
+	if out.Ended, err = o.settle(ctx, tx, info); err == nil {
+		err = tx.Commit()
+	}
+	if err != nil {
+		return Restored{}, fmt.Errorf("database: %w", err)
+	}
+	return out, db.Close()
+}
+
+// settle ends what must not live again, and journals the restore.
+func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ended int, err error) {
+	now := o.Now
+	if now.Before(info.At) { // decision T12
+		now = info.At
+	}
+	if !o.KeepApprovals {
+		r, err := tx.ExecContext(ctx, `
+			UPDATE approval SET phase = $1, reason = $2, ended_at = $3 WHERE phase <> $1`,
+			int(approval.Ended), string(approval.Restored), now.Unix())
+		if err != nil {
+			return 0, err
+		}
+		n, err := r.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		ended = int(n)
+		if _, err := tx.ExecContext(ctx, `DELETE FROM session`); err != nil {
+			return 0, err
+		}
+	}
+	e := Event{Kind: "restored", Detail: "backup of " + info.At.UTC().Format(time.RFC3339) + ", approvals ended: " + strconv.Itoa(ended)}.by(o.Act)
+	var ids eventIDs
+	_, err = tx.ExecContext(ctx, insertEvent, ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
+		e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+	return ended, err
+}
+
+// syncFolder makes a rename in it durable.
+func syncFolder(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
