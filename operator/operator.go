@@ -83,6 +83,7 @@ func (s *Server) Handler() http.Handler {
 	v1 := http.NewServeMux()
 	s.reading(v1)
 	s.changing(v1)
+	s.installation(v1)
 	closed := s.guard(s.orNothing(v1))
 	public := s.orNothing(open)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -71,12 +71,16 @@ func TestOperatorDocumentCalls(t *testing.T) {
 			}
 		}
 	}
-	source, err := os.ReadFile("../../operator/operator.go")
-	if err != nil {
-		t.Fatal(err)
+	var source []byte
+	for _, file := range []string{"operator.go", "installation.go"} {
+		b, err := os.ReadFile("../../operator/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, b...)
 	}
 	for _, m := range regexp.MustCompile(`\.Handle\("([A-Z]+ /[^"]*)"`).FindAllStringSubmatch(string(source), -1) {
-		if !slices.Contains(named, m[1]) {
+		if !slices.Contains(named, m[1]) && !strings.Contains(doc, "`"+m[1]+"` answers with") {
 			t.Errorf("%s is not documented", m[1])
 		}
 	}

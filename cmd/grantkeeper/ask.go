@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// changeOptions are the flags of every command that changes something.
+type changeOptions struct {
+	reason string
+	yes    bool
+}
+
+// changeFlags adds --reason and, where the change asks before, --yes.
+func changeFlags(c *cobra.Command, asks bool) *changeOptions {
+	o := &changeOptions{}
+	c.Flags().StringVar(&o.reason, "reason", "", "why, for the journal")
+	if asks {
+		c.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	}
+	return o
+}
+
+// confirm asks on a terminal, and elsewhere takes --yes alone.
+func (o changeOptions) confirm(c *cobra.Command, question string) error {
+	if o.yes {
+		return nil
+	}
+	nobody := wrongUse("add --yes", "%s Nobody is there to answer.", question)
+	in, isFile := c.InOrStdin().(*os.File)
+	if !isFile || !isTerminal(in) {
+		return nobody
+	}
+	fmt.Fprintf(c.ErrOrStderr(), "%s [y/N] ", question)
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && line == "" { // such as /dev/null
+		return nobody
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return &exitError{exitFailed, "not confirmed, nothing was changed", ""}
+	}
+	return nil
+}
+
+// systemUser is who runs the command, by the machine's name for them.
+func systemUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return fmt.Sprintf("uid %d", os.Getuid())
+	}
+	return u.Username
+}

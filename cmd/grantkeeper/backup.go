@@ -1,0 +1,353 @@
+package main
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+func backupCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "backup",
+		Short: "Back up the database while it runs, verify a backup, restore it",
+		Example: `  grantkeeper backup create grantkeeper-today.db
+  grantkeeper backup verify grantkeeper-today.db
+  grantkeeper backup restore grantkeeper-today.db --yes`,
+		Annotations: map[string]string{"next": "grantkeeper backup create FILE"},
+	}, backupCreateCommand(g), backupVerifyCommand(g), backupRestoreCommand(g))
+}
+
+// oneFile is for commands that take one file.
+func oneFile(c *cobra.Command, args []string) error {
+	if len(args) != 1 || args[0] == "" {
+		return wrongUse(c.CommandPath()+" FILE", "name one file")
+	}
+	return nil
+}
+
+// A backupResult is what the commands tell of a backup, as JSON.
+type backupResult struct {
+	File      string `json:"file"`
+	Bytes     int64  `json:"bytes"`              // of the file
+	TakenAt   int64  `json:"taken_at,omitempty"` // Unix seconds
+	Schema    int    `json:"schema,omitempty"`
+	Clients   *int   `json:"clients,omitempty"`
+	Approvals *int   `json:"approvals,omitempty"` // that have not ended
+	Keys      []int  `json:"keys,omitempty"`      // numbers of the secret keys that it needs
+	Ended     *int   `json:"ended,omitempty"`     // approvals, by the restore
+	Database  string `json:"database,omitempty"`
+}
+
+func backupCreateCommand(g *global) *cobra.Command {
+	var packed bool
+	var at *operatorOptions
+	var change *changeOptions
+	c := &cobra.Command{
+		Use:   "create FILE",
+		Short: "Write a backup of the running server's database",
+		Example: `  grantkeeper backup create /backup/grantkeeper-$(date +%F).db
+  grantkeeper backup create /backup/grantkeeper.db.gz --gzip`,
+		Long: `It is one moment of the database, taken through the operators' listener while
+everything goes on. The file must not be there yet; it has hashes of passwords, so
+it is its owner's alone. The secret keys are not in it: keep them apart from it.`,
+		Args:        oneFile,
+		Annotations: map[string]string{"next": "grantkeeper backup verify FILE"},
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			server, err := at.connect(ctx, g.config, os.Environ())
+			if err != nil {
+				return err
+			}
+			made, err := server.backup(ctx, args[0], packed, change.reason)
+			if ctx.Err() != nil {
+				return interrupted(os.Interrupt)
+			} else if err != nil {
+				return err
+			}
+			if g.json {
+				return writeDocument(c.OutOrStdout(), made)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s  %s, of %s\n", made.File, size(made.Bytes), utc(made.TakenAt))
+			return err
+		},
+	}
+	c.Flags().BoolVar(&packed, "gzip", false, "compress it")
+	at, change = operatorFlags(g, c), changeFlags(c, false)
+	return c
+}
+
+func utc(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// size writes bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MB", (n+1<<19)>>20)
+	}
+	return fmt.Sprintf("%d kB", (n+1023)>>10)
+}
+
+// backup has a backup made, writes it to a file that is there whole or not at
+// all, and then tells the server that it is safe.
+func (c *operatorClient) backup(ctx context.Context, name string, packed bool, reason string) (backupResult, error) {
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return backupResult{}, &exitError{exitState, name + " is there already, nothing was written", "choose another name"}
+	}
+	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*") // its owner's alone
+	if err != nil {
+		var at *fs.PathError // of a name that nobody chose
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return backupResult{}, cannotOpen("choose a folder that this user may write in", "%s: %v", name, err)
+	}
+	defer os.Remove(part.Name())
+	at, err := c.readBackup(ctx, part, packed)
+	if err = errors.Join(err, part.Close()); err != nil {
+		var known *exitError
+		if errors.As(err, &known) {
+			return backupResult{}, known
+		}
+		return backupResult{}, cannotOpen("", "%s: %v", name, err)
+	}
+	info, err := os.Stat(part.Name())
+	if err == nil {
+		err = os.Link(part.Name(), name) // fails where the file has come to be meanwhile
+	}
+	if err != nil {
+		return backupResult{}, cannotOpen("", "%s: %v", name, err)
+	}
+	body := map[string]any{"taken_at": at, "reason": reason}
+	if err := c.do(ctx, http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {
+		return backupResult{}, err
+	}
+	return backupResult{File: name, Bytes: info.Size(), TakenAt: at}, nil
+}
+
+// readBackup reads the copy to its last byte and onto the disk, and gives its
+// time.
+func (c *operatorClient) readBackup(ctx context.Context, to *os.File, packed bool) (at int64, err error) {
+	answer, err := c.open(ctx, "/v1/backup")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	at, err = strconv.ParseInt(answer.Header.Get(operator.TakenAt), 10, 64)
+	if err != nil || answer.ContentLength <= 0 {
+		return 0, c.stranger()
+	}
+	var into io.Writer = to
+	done := func() error { return nil }
+	if packed {
+		z := gzip.NewWriter(to)
+		into, done = z, z.Close
+	}
+	n, err := io.Copy(into, answer.Body)
+	if err == nil && n != answer.ContentLength {
+		err = io.ErrUnexpectedEOF
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, cannotOpen("", "%s broke off its answer", c.base)
+	}
+	return at, errors.Join(err, done(), to.Sync())
+}
+
+// open sends a GET whose answer is read as it comes, however long that takes.
+func (c *operatorClient) open(ctx context.Context, path string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+	if err != nil {
+		return nil, wrongUse("", "%s: %v", c.base, err)
+	}
+	r.SetBasicAuth(operator.User, c.password)
+	patient := *c.http
+	patient.Timeout = 0
+	answer, err := patient.Do(r)
+	if err != nil {
+		return nil, cannotOpen("start one: grantkeeper serve; or name it: --operator URL", "%s does not answer", c.base)
+	}
+	if answer.StatusCode != http.StatusOK {
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+		return nil, c.refusal(answer.StatusCode, text)
+	}
+	return answer, nil
+}
+
+func backupVerifyCommand(g *global) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "verify FILE",
+		Short: "Read a backup to its last page, and say what is in it",
+		Example: `  grantkeeper backup verify grantkeeper-today.db
+  grantkeeper backup verify grantkeeper-today.db.gz --json`,
+		Long: `It needs no server and changes nothing. A compressed backup is unpacked into the
+machine's folder for temporary files meanwhile.
+
+The exit code is 0 when the backup can be restored by this release, 1 when it is
+damaged or no backup, 6 when it is of a later release.`,
+		Args:        oneFile,
+		Annotations: map[string]string{"next": "grantkeeper backup restore FILE, where there is no database"},
+		RunE: func(c *cobra.Command, args []string) error {
+			info, err := verifyBackup(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			out := newBackupResult(args[0], info)
+			if g.json {
+				return writeDocument(c.OutOrStdout(), out)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "ok    %s  %s, of %s\n      schema %d, %d clients, %d approvals that have not ended, needs secret keys: %s\n",
+				out.File, size(out.Bytes), utc(out.TakenAt), out.Schema, *out.Clients, *out.Approvals, numbers(out.Keys))
+			return err
+		},
+	}
+	g.jsonFlag(c)
+	return c
+}
+
+func newBackupResult(file string, i store.Info) backupResult {
+	out := backupResult{File: file, Bytes: i.Bytes, TakenAt: i.At.Unix(), Schema: i.Schema, Clients: &i.Clients, Approvals: &i.Approvals,
+		Keys: slices.Sorted(maps.Keys(i.Keys))}
+	if info, err := os.Stat(file); err == nil {
+		out.Bytes = info.Size()
+	}
+	return out
+}
+
+func numbers(of []int) string {
+	var all []string
+	for _, n := range of {
+		all = append(all, strconv.Itoa(n))
+	}
+	return strings.Join(all, ", ")
+}
+
+// verifyBackup checks a copy: what is checked is what would be restored.
+func verifyBackup(ctx context.Context, name string) (store.Info, error) {
+	dir, err := os.MkdirTemp("", "grantkeeper-verify-")
+	if err != nil {
+		return store.Info{}, cannotOpen("", "%v", err)
+	}
+	defer os.RemoveAll(dir)
+	copied := filepath.Join(dir, "backup.db")
+	err = store.Unpack(name, copied)
+	var info store.Info
+	if err == nil {
+		info, err = store.Verify(ctx, copied)
+	}
+	if err == nil && info.Schema > store.SchemaVersion {
+		err = info.CheckSchema()
+	}
+	if err != nil {
+		return store.Info{}, restoreError(strings.ReplaceAll(err.Error(), copied, name), err)
+	}
+	return info, nil
+}
+
+// restoreError says what to do about what store refuses.
+func restoreError(what string, err error) error {
+	switch {
+	case errors.Is(err, store.ErrForeign):
+		return &exitError{exitFailed, what, "take another backup: this one cannot be restored"}
+	case errors.Is(err, store.ErrSchema):
+		return &exitError{exitState, what, "restore it with the release that made it, or a later one"}
+	case errors.Is(err, store.ErrInUse):
+		return &exitError{exitState, what, "stop the server, and move its database away"}
+	case errors.Is(err, store.ErrNotEmpty):
+		return &exitError{exitState, what, "move it away: a restore never writes over a database"}
+	case errors.Is(err, store.ErrKeys):
+		return badConfig("use the key file of the installation that made the backup", "secret key: %s", what)
+	}
+	return cannotOpen("see that the file is there and that this user may read and write", "%s", what)
+}
+
+func backupRestoreCommand(g *global) *cobra.Command {
+	var keep bool
+	var change *changeOptions
+	c := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup where there is no database, and end all its approvals",
+		Example: `  grantkeeper backup restore /backup/grantkeeper.db --yes --reason "disk failed"
+  grantkeeper backup restore /backup/moved.db --keep-approvals --yes    # a planned move`,
+		Long: `A backup is a past state. Approvals that were revoked since then would live again,
+and clients hold newer refresh tokens that it does not know. So the restore ends all
+approvals and sessions, says how many, and people approve again. --keep-approvals is
+for a planned move: the server was stopped before the backup's last moment, and has
+not run since.
+
+It needs the configuration and the secret keys of the installation, and no server. It
+refuses to touch a database that is there.`,
+		Args:        oneFile,
+		Annotations: map[string]string{"next": "grantkeeper serve, then grantkeeper doctor"},
+		RunE: func(c *cobra.Command, args []string) error {
+			checked, err := loadChecked(g.config)
+			if err != nil {
+				return err
+			}
+			question := "Restore " + args[0] + " to " + checked.Path + " and end all its approvals?"
+			if keep {
+				question = "Restore " + args[0] + " to " + checked.Path + " and let all its approvals live on?"
+			}
+			if err := change.confirm(c, question); err != nil {
+				return err
+			}
+			return runRestore(c, args[0], checked, keep, change.reason, g.json)
+		},
+	}
+	c.Flags().BoolVar(&keep, "keep-approvals", false, "for a planned move alone: let approvals and sessions live on")
+	change = changeFlags(c, true)
+	g.configFlag(c)
+	g.jsonFlag(c)
+	return c
+}
+
+// loadChecked is the configuration as serve without flags would have it.
+func loadChecked(file string) (Checked, error) {
+	l, err := Load(file, os.Environ(), nil)
+	if err != nil {
+		return Checked{}, err
+	}
+	return l.Check()
+}
+
+func runRestore(c *cobra.Command, file string, checked Checked, keep bool, reason string, asJSON bool) error {
+	done, err := store.Restore(c.Context(), store.RestoreOptions{
+		From: file, To: checked.Path, Ring: checked.Ring, KeepApprovals: keep, Now: time.Now(),
+		Act: store.Act{Actor: "operator", Reason: reason, Address: "user " + systemUser()},
+	})
+	if err != nil {
+		return restoreError(err.Error(), err)
+	}
+	out := newBackupResult(file, done.Info)
+	out.Ended, out.Database = &done.Ended, checked.Path
+	if asJSON {
+		return writeDocument(c.OutOrStdout(), out)
+	}
+	if keep {
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %d approvals live on.\n", checked.Path, done.Approvals)
+	} else {
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %d approvals ended, people approve again.\n", checked.Path, done.Ended)
+	}
+	fmt.Fprintln(c.ErrOrStderr(), "Next: grantkeeper serve")
+	return err
+}
