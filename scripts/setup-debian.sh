@@ -37,6 +37,8 @@ have chromium || have chromium-browser || have google-chrome ||
 have nginx || [ -x /usr/sbin/nginx ] ||
 	need nginx-light "a proxy, for the recipe in docs/integrating.md"
 
+have promtool || need prometheus "promtool, for the alert rules in contrib/"
+
 # The pages show names in whatever script they were written in. A bare system
 # cannot draw Arabic or Devanagari; these two stand for the rest.
 fonts="fonts for the page tests, Arabic included"
