@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/driver"
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
 
@@ -125,7 +126,7 @@ func (s *Store) open(ctx context.Context) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		db.Close()
-		return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
+		return s.cannotOpen(err)
 	}
 	s.writer = newWriter(s, db, conn)
 	if s.reader, err = sql.Open("sqlite3", dsn+"&_pragma=query_only(1)"); err != nil {
@@ -143,6 +144,14 @@ func (s *Store) open(ctx context.Context) error {
 		return err
 	}
 	return s.load(ctx, conn)
+}
+
+// cannotOpen tells a file that is something else from one that cannot be read.
+func (s *Store) cannotOpen(err error) error {
+	if errors.Is(err, sqlite3.NOTADB) || errors.Is(err, sqlite3.CORRUPT) {
+		return fmt.Errorf("database: %s: %w", s.options.Path, ErrForeign)
+	}
+	return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
 }
 
 // dsn names the database with its settings. Every commit is on the disk
@@ -182,7 +191,7 @@ func (s *Store) lockFile() error {
 func (s *Store) prepareSchema(ctx context.Context) error {
 	var tables int
 	if err := s.writer.conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
-		return fmt.Errorf("database: cannot read %s: %w", s.options.Path, err)
+		return s.cannotOpen(err)
 	}
 	if tables == 0 {
 		return s.writer.inTransaction(func() error {
@@ -194,7 +203,7 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	}
 	version, err := s.writer.meta("schema")
 	if err != nil {
-		return fmt.Errorf("database: %s is not Grantkeeper's: %w", s.options.Path, err)
+		return fmt.Errorf("database: %s: %w: %w", s.options.Path, ErrForeign, err)
 	}
 	if version != strconv.Itoa(SchemaVersion) {
 		return fmt.Errorf("database: schema %s, this release has %d: %w", version, SchemaVersion, ErrSchema)

@@ -14,10 +14,11 @@ func configCommand(g *global) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "config",
 		Short: "Look at the configuration",
-		Example: `  grantkeeper config show
+		Example: `  grantkeeper config check
+  grantkeeper config show
   grantkeeper config reference`,
-		Annotations: map[string]string{"next": "grantkeeper config show"},
-	}, configShowCommand(g), configReferenceCommand(g))
+		Annotations: map[string]string{"next": "grantkeeper config check"},
+	}, configCheckCommand(g), configShowCommand(g), configReferenceCommand(g))
 }
 
 func configShowCommand(g *global) *cobra.Command {

@@ -108,10 +108,8 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	if err != nil {
 		return err
 	}
-	if o.readyFile != "" { // an old one would tell of a server that is gone
-		if err := os.Remove(o.readyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return cannotOpen("", "ready file: %v", err)
-		}
+	if err := o.forget(); err != nil { // of an earlier one that was killed
+		return err
 	}
 	public, operators, err := devListeners(o)
 	if err != nil {
@@ -139,7 +137,18 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 		log.Start()
 		ready(told)
 	}})
-	return errors.Join(failed, err)
+	return errors.Join(failed, err, o.forget())
+}
+
+// forget removes the ready file: it would tell of a server that is gone.
+func (o devOptions) forget() error {
+	if o.readyFile == "" {
+		return nil
+	}
+	if err := os.Remove(o.readyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return cannotOpen("", "ready file: %v", err)
+	}
+	return nil
 }
 
 // loopbackListen reports whether an address to listen on is this machine's
@@ -184,7 +193,12 @@ func devKey(data string) ([]*token.Key, error) {
 	if err := writeNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, cannotOpen("", "secret key: %v", err)
 	}
-	return readKeys(name)
+	keys, err := readKeys(name)
+	var e *exitError
+	if errors.As(err, &e) && strings.Contains(e.hint, "init") { // dev makes its own
+		return nil, &exitError{e.code, e.what, "move it and the database away, dev makes new ones; or choose another --data"}
+	}
+	return keys, err
 }
 
 func devListeners(o devOptions) (public, operators net.Listener, err error) {

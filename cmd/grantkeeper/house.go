@@ -60,17 +60,10 @@ func openStore(ctx context.Context, c Checked, path string, now func() time.Time
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
 		Journaled: journaled(m), Took: m.Query,
 	})
-	switch {
-	case err == nil:
-		return s, nil
-	case errors.Is(err, store.ErrInUse):
-		return nil, &exitError{exitState, err.Error(), "stop the other one, or use another database"}
-	case errors.Is(err, store.ErrSchema):
-		return nil, &exitError{exitState, err.Error(), "use the release that this database belongs to"}
-	case errors.Is(err, store.ErrKeys):
-		return nil, badConfig("use the key file that this database was made with", "secret key: %v", err)
+	if err != nil {
+		return nil, openError(err)
 	}
-	return nil, cannotOpen("see that the folder exists and that this user may write in it", "%v", err)
+	return s, nil
 }
 
 // public is what the public listener answers with.

@@ -18,7 +18,8 @@ import (
 // session. Beside testscript's own commands there are
 //
 //	exits N COMMAND...   it ends with that code
-//	ready URL            until its /readyz says ok
+//	ready ADDRESS        until its /readyz says ok
+//	sees FILE            until it is there
 //
 // PUBLIC and OPERATOR are addresses that nobody listens on.
 func TestScripts(t *testing.T) {
@@ -35,7 +36,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("OPERATOR", freePort(t))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": readyAt},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "ready": readyAt, "sees": sees},
 	})
 }
 
@@ -69,4 +70,14 @@ func readyAt(ts *testscript.TestScript, _ bool, args []string) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	ts.Fatalf("%s is not ready", args[0])
+}
+
+func sees(ts *testscript.TestScript, _ bool, args []string) {
+	for range 600 {
+		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s is not there", args[0])
 }

@@ -52,5 +52,12 @@ func (h *house) gauges(ctx context.Context) (metrics.Gauges, error) {
 		return g, fmt.Errorf("figures: %w", err)
 	}
 	g.Approvals, g.Clients = f.Live, f.Clients
+	at, err := h.store.LastBackup(ctx)
+	if err != nil {
+		return g, err
+	}
+	if !at.IsZero() {
+		g.LastBackup = at.Unix()
+	}
 	return g, nil
 }

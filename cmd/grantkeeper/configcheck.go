@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+func configCheckCommand(g *global) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "check",
+		Short: "Load everything as serve does, and do not listen",
+		Example: `  grantkeeper config check
+  grantkeeper config check -c ./grantkeeper.toml && systemctl reload grantkeeper`,
+		Long: `It reads the file, the environment and every file that they name, and holds the
+database against the secret keys and this release. A server may be running on the
+database meanwhile: it is read, and neither locked nor changed.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper serve"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := Load(g.config, os.Environ(), nil)
+			if err != nil {
+				return err
+			}
+			checked, err := l.Check()
+			if err != nil {
+				return err
+			}
+			database, err := checkedDatabase(c.Context(), checked)
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return writeDocument(c.OutOrStdout(), map[string]any{"ok": true, "configuration": l.summary(), "database": database})
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "ok    configuration      %s\nok    database           %s\n", l.summary(), database)
+			return err
+		},
+	}
+	g.configFlag(c)
+	g.jsonFlag(c)
+	return c
+}
+
+// summary says what was read from where.
+func (l Loaded) summary() string {
+	file, fromFile, fromEnvironment := l.File, 0, 0
+	for _, o := range l.Origins {
+		switch o {
+		case "file":
+			fromFile++
+		case "environment":
+			fromEnvironment++
+		}
+	}
+	if file == "" {
+		file = "no file"
+	}
+	return fmt.Sprintf("%s, %d settings, %d from environment", file, fromFile+fromEnvironment, fromEnvironment)
+}
+
+// checkedDatabase says of the configured database what serve would find: an
+// exitError where it would not start.
+func checkedDatabase(ctx context.Context, c Checked) (string, error) {
+	info, err := store.Inspect(ctx, c.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.newDatabase()
+	}
+	if err == nil {
+		err = errors.Join(info.CheckKeys(c.Ring), info.CheckSchema())
+	}
+	if err == nil {
+		err = syscall.Access(c.Path, 2) // to write
+	}
+	if err != nil {
+		return "", openError(err)
+	}
+	return fmt.Sprintf("sqlite %s, schema %d, %s", c.Path, info.Schema, size(info.Bytes)), nil
+}
+
+// newDatabase says whether there can be one.
+func (c Checked) newDatabase() (string, error) {
+	dir := filepath.Dir(c.Path)
+	if info, err := os.Stat(dir); err != nil {
+		return "", cannotOpen("mkdir "+dir+", for the user who runs serve", "database: %v", err)
+	} else if !info.IsDir() {
+		return "", cannotOpen("choose another database.url", "database: %s is not a folder", dir)
+	}
+	if err := syscall.Access(dir, 2); err != nil {
+		return "", cannotOpen("run as the user who owns it, or: chown it", "database: cannot write in %s: %v", dir, err)
+	}
+	return "sqlite " + c.Path + ", is made at the first start", nil
+}
+
+// openError says what to do when the database does not open.
+func openError(err error) error {
+	switch {
+	case errors.Is(err, store.ErrInUse):
+		return &exitError{exitState, err.Error(), "stop the other one, or use another database"}
+	case errors.Is(err, store.ErrSchema):
+		return &exitError{exitState, err.Error(), "use the release that this database belongs to"}
+	case errors.Is(err, store.ErrKeys):
+		return badConfig("use the key file that this database was made with", "secret key: %v", err)
+	case errors.Is(err, store.ErrForeign):
+		return cannotOpen("name another file, or move it away: an empty database is made where there is none", "%v", err)
+	}
+	return cannotOpen("see that the folder exists and that this user may write in it", "%v", err)
+}
