@@ -26,6 +26,7 @@ const Remembered = 1_000_000
 type Addresses struct {
 	c        *counter[network]
 	networks Networks
+	shared   *shared // nil counts in memory alone
 }
 
 // NewAddresses panics if l has no requests or less than a second.
@@ -46,16 +47,29 @@ func newAddresses(l Limit, networks Networks, room int) *Addresses {
 // A now with a monotonic reading, as time.Now gives it, is safe from a clock that
 // is set.
 func (w *Addresses) Allow(a netip.Addr, now time.Time) (ok bool, retryAfter time.Duration) {
-	a = plain(a)
-	_, wait := w.c.ask(networkOf(a), w.n(a), now, true)
+	_, wait := w.ask(plain(a), now, true)
 	return wait == 0, wait
 }
 
 // Remaining says how many more requests Allow would let through at now. It takes none.
 func (w *Addresses) Remaining(a netip.Addr, now time.Time) int {
-	a = plain(a)
-	left, _ := w.c.ask(networkOf(a), w.n(a), now, false)
+	left, _ := w.ask(plain(a), now, false)
 	return left
+}
+
+// Wait is how long until Allow would let a request through, 0 when it would now. It
+// takes none.
+func (w *Addresses) Wait(a netip.Addr, now time.Time) time.Duration {
+	_, wait := w.ask(plain(a), now, false)
+	return wait
+}
+
+func (w *Addresses) ask(a netip.Addr, now time.Time, take bool) (left int, wait time.Duration) {
+	k := networkOf(a)
+	if w.shared == nil {
+		return w.c.ask(k, w.n(a), now, take)
+	}
+	return askShared(w.shared, w.c, k.keys, k, w.n(a), now, take)
 }
 
 func (w *Addresses) n(a netip.Addr) int {
@@ -115,4 +129,24 @@ func (k network) wider(l level) network {
 		return network{k.hi, k.lo &^ 0xffff, 48}
 	}
 	return network{hi: k.hi &^ 0xfff, bits: 20}
+}
+
+// keys are what k is counted under in a shared counter, from the narrowest.
+func (k network) keys(prefix string) []string {
+	if k.bits == 0 {
+		return []string{prefix + "none"}
+	}
+	return []string{prefix + k.String(), prefix + k.wider(wide).String(), prefix + k.wider(widest).String()}
+}
+
+func (k network) String() string {
+	if k.bits > v4 {
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], k.hi)
+		return netip.PrefixFrom(netip.AddrFrom4(b), int(k.bits-v4)).String()
+	}
+	var b [16]byte
+	binary.BigEndian.PutUint32(b[:4], k.hi)
+	binary.BigEndian.PutUint32(b[4:], k.lo)
+	return netip.PrefixFrom(netip.AddrFrom16(b), int(k.bits)).String()
 }

@@ -3,6 +3,7 @@ package limit
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"hash/maphash"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ import (
 // beyond, a new one shares one of 65,536 counters with others of the same hash,
 // which nobody outside can compute. It is safe for use by many goroutines.
 type Names struct {
-	c *counter[string]
+	c      *counter[string]
+	shared *shared // nil counts in memory alone
 }
 
 // NewNames panics if l has no requests or less than a second.
@@ -44,15 +46,45 @@ func (w *Names) Allow(name string, now time.Time) (ok bool, retryAfter time.Dura
 // limit's: an organization's override (decision B6). With n below one nothing is
 // let through.
 func (w *Names) AllowUpTo(name string, n int, now time.Time) (ok bool, retryAfter time.Duration) {
-	_, wait := w.c.ask(short(name), n, now, true)
+	_, wait := w.Take(name, n, now)
 	return wait == 0, wait
+}
+
+// Take is AllowUpTo that says how many requests were left before this one, where
+// it was let through: then the wait is 0.
+func (w *Names) Take(name string, n int, now time.Time) (left int, retryAfter time.Duration) {
+	return w.ask(name, n, now, true)
+}
+
+// Wait is how long until Allow would let a request through, 0 when it would now. It
+// takes none.
+func (w *Names) Wait(name string, now time.Time) time.Duration {
+	_, wait := w.ask(name, w.c.limit.N, now, false)
+	return wait
 }
 
 // Remaining says how many more requests AllowUpTo would let through at now. It
 // takes none.
 func (w *Names) Remaining(name string, n int, now time.Time) int {
-	left, _ := w.c.ask(short(name), n, now, false)
+	left, _ := w.ask(name, n, now, false)
 	return left
+}
+
+func (w *Names) ask(name string, n int, now time.Time, take bool) (left int, wait time.Duration) {
+	if w.shared == nil {
+		return w.c.ask(short(name), n, now, take)
+	}
+	return askShared(w.shared, w.c, nameKeys(name), short(name), n, now, take)
+}
+
+// nameKeys are what a name is counted under in a shared counter: a hash, so that
+// no account can be read there.
+func nameKeys(name string) func(prefix string) []string {
+	return func(prefix string) []string {
+		sum := sha256.Sum256([]byte(name))
+		text := hex.EncodeToString(sum[:16])
+		return []string{prefix + text, prefix + "crowd:" + text[:4]}
+	}
 }
 
 // short bounds what a name costs: a long one is remembered by its hash.

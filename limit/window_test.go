@@ -42,68 +42,80 @@ func refused(t *testing.T, w *Addresses, a netip.Addr, now time.Time) time.Durat
 }
 
 func TestI01_OneBudgetForASlash64(t *testing.T) {
-	w := NewAddresses(Register, nil)
-	let(t, w, addr("2001:db8:1:1::1"), 20, noon)
-	refused(t, w, addr("2001:db8:1:1::2"), noon)
-	refused(t, w, addr("2001:db8:1:1:ffff:ffff:ffff:ffff"), noon)
-	let(t, w, addr("2001:db8:1:2::1"), 20, noon)
-	let(t, w, addr("2001:db8:2:1::1"), 20, noon)
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Register, nil)
+		let(t, w, addr("2001:db8:1:1::1"), 20, noon)
+		refused(t, w, addr("2001:db8:1:1::2"), noon)
+		refused(t, w, addr("2001:db8:1:1:ffff:ffff:ffff:ffff"), noon)
+		let(t, w, addr("2001:db8:1:2::1"), 20, noon)
+		let(t, w, addr("2001:db8:2:1::1"), 20, noon)
+	})
 }
 
 func TestI03_OneBudgetForMappedAndPlain(t *testing.T) {
-	w := NewAddresses(Register, nil)
-	for range 10 {
-		let(t, w, addr("::ffff:203.0.113.9"), 1, noon)
-		let(t, w, addr("203.0.113.9"), 1, noon)
-	}
-	refused(t, w, addr("::ffff:203.0.113.9"), noon)
-	refused(t, w, addr("203.0.113.9"), noon)
-	refused(t, w, addr("::ffff:cb00:7109"), noon)
-	let(t, w, addr("203.0.113.10"), 1, noon)
-	let(t, w, addr("::203.0.113.9"), 1, noon) // IPv4-compatible is IPv6
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Register, nil)
+		for range 10 {
+			let(t, w, addr("::ffff:203.0.113.9"), 1, noon)
+			let(t, w, addr("203.0.113.9"), 1, noon)
+		}
+		refused(t, w, addr("::ffff:203.0.113.9"), noon)
+		refused(t, w, addr("203.0.113.9"), noon)
+		refused(t, w, addr("::ffff:cb00:7109"), noon)
+		let(t, w, addr("203.0.113.10"), 1, noon)
+		let(t, w, addr("::203.0.113.9"), 1, noon) // IPv4-compatible is IPv6
+	})
 }
 
 func TestZoneAndInvalidAddress(t *testing.T) {
-	w := NewAddresses(Limit{2, time.Minute}, nil)
-	let(t, w, addr("fe80::1%eth0"), 1, noon)
-	let(t, w, addr("fe80::1%eth1"), 1, noon)
-	refused(t, w, addr("fe80::1"), noon)
-	let(t, w, netip.Addr{}, 2, noon)
-	refused(t, w, netip.Addr{}, noon)
-	let(t, w, addr("0.0.0.0"), 2, noon)
-	let(t, w, addr("::"), 2, noon)
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Limit{2, time.Minute}, nil)
+		let(t, w, addr("fe80::1%eth0"), 1, noon)
+		let(t, w, addr("fe80::1%eth1"), 1, noon)
+		refused(t, w, addr("fe80::1"), noon)
+		let(t, w, netip.Addr{}, 2, noon)
+		refused(t, w, netip.Addr{}, noon)
+		let(t, w, addr("0.0.0.0"), 2, noon)
+		let(t, w, addr("::"), 2, noon)
+	})
 }
 
 func TestI08_SlidingWindow(t *testing.T) {
-	w := NewAddresses(Authorize, nil)
-	let(t, w, client, 150, noon)
-	refused(t, w, client, after(599))
-	let(t, w, client, 150, after(601))
-	refused(t, w, client, after(601))
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Authorize, nil)
+		let(t, w, client, 150, noon)
+		refused(t, w, client, after(599))
+		let(t, w, client, 150, after(601))
+		refused(t, w, client, after(601))
+	})
 }
 
 func TestI08_ExactlyOneWindowIsEnough(t *testing.T) {
-	for _, l := range []Limit{Authorize, Token, Register, API} {
-		w := NewAddresses(l, nil)
-		let(t, w, client, l.N, noon)
-		if wait := refused(t, w, client, noon); wait != l.Window {
-			t.Errorf("%s: wait %s at once, want the window", l, wait)
+	both(t, func(t *testing.T, windows windows) {
+		for _, l := range []Limit{Authorize, Token, Register, API} {
+			w := windows.addresses(l, nil)
+			let(t, w, client, l.N, noon)
+			if wait := refused(t, w, client, noon); wait != l.Window {
+				t.Errorf("%s: wait %s at once, want the window", l, wait)
+			}
+			if wait := refused(t, w, client, noon.Add(l.Window-1)); wait != time.Second {
+				t.Errorf("%s: wait %s a nanosecond before the end, want 1s", l, wait)
+			}
+			let(t, w, client, l.N, noon.Add(l.Window))
+			refused(t, w, client, noon.Add(l.Window))
 		}
-		if wait := refused(t, w, client, noon.Add(l.Window-1)); wait != time.Second {
-			t.Errorf("%s: wait %s a nanosecond before the end, want 1s", l, wait)
-		}
-		let(t, w, client, l.N, noon.Add(l.Window))
-		refused(t, w, client, noon.Add(l.Window))
-	}
+	})
 }
 
 func TestI09_NoDoubleBudgetAtABoundary(t *testing.T) {
-	w := NewAddresses(Authorize, nil)
-	let(t, w, addr("198.51.100.1"), 1, noon) // a fixed window would begin here
-	let(t, w, client, 150, after(599))
-	refused(t, w, client, after(601))
-	refused(t, w, client, after(1198))
-	let(t, w, client, 150, after(1199))
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Authorize, nil)
+		let(t, w, addr("198.51.100.1"), 1, noon) // a fixed window would begin here
+		let(t, w, client, 150, after(599))
+		refused(t, w, client, after(601))
+		refused(t, w, client, after(1198))
+		let(t, w, client, 150, after(1199))
+	})
 }
 
 func TestI10_RetryAfterIsTrueToTheSecond(t *testing.T) {
@@ -146,14 +158,16 @@ func exactWait(t *testing.T, l Limit, gap, later time.Duration) {
 }
 
 func TestI10_TheWaitDoesNotGrow(t *testing.T) {
-	w := NewAddresses(Register, nil)
-	let(t, w, client, 20, noon)
-	for s := range 3600 {
-		if wait := refused(t, w, client, after(s)); wait != time.Duration(3600-s)*time.Second {
-			t.Fatalf("wait %s after %d s, want %d s", wait, s, 3600-s)
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Register, nil)
+		let(t, w, client, 20, noon)
+		for s := range 3600 {
+			if wait := refused(t, w, client, after(s)); wait != time.Duration(3600-s)*time.Second {
+				t.Fatalf("wait %s after %d s, want %d s", wait, s, 3600-s)
+			}
 		}
-	}
-	let(t, w, client, 20, after(3600))
+		let(t, w, client, 20, after(3600))
+	})
 }
 
 func TestI10_ByARealClock(t *testing.T) {
@@ -212,68 +226,74 @@ func TestTimesFarApart(t *testing.T) {
 }
 
 func TestRemaining(t *testing.T) {
-	w := NewAddresses(Authorize, nil)
-	want := func(n int, now time.Time) {
-		t.Helper()
-		if got := w.Remaining(client, now); got != n {
-			t.Fatalf("%d left, want %d", got, n)
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Authorize, nil)
+		want := func(n int, now time.Time) {
+			t.Helper()
+			if got := w.Remaining(client, now); got != n {
+				t.Fatalf("%d left, want %d", got, n)
+			}
 		}
-	}
-	want(150, noon)
-	let(t, w, client, 1, noon)
-	want(149, noon)
-	want(149, noon)
-	let(t, w, client, 149, after(10))
-	want(0, after(10))
-	refused(t, w, client, after(10))
-	want(0, after(599))
-	want(1, after(600))
-	want(150, after(610))
-	let(t, w, client, 150, after(610))
+		want(150, noon)
+		let(t, w, client, 1, noon)
+		want(149, noon)
+		want(149, noon)
+		let(t, w, client, 149, after(10))
+		want(0, after(10))
+		refused(t, w, client, after(10))
+		want(0, after(599))
+		want(1, after(600))
+		want(150, after(610))
+		let(t, w, client, 150, after(610))
+	})
 }
 
 func TestNames(t *testing.T) {
-	w := NewNames(Limit{3, time.Minute})
-	long := make([]byte, 5000)
-	for _, name := range []string{"", "o1", "o2", "O1", string(long), string(long[:4999])} {
-		for i := range 4 {
-			ok, wait := w.Allow(name, noon)
-			if ok != (i < 3) || (wait == time.Minute) != (i == 3) {
-				t.Errorf("%d. request of %.8q: %v, wait %s", i+1, name, ok, wait)
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.names(Limit{3, time.Minute})
+		long := make([]byte, 5000)
+		for _, name := range []string{"", "o1", "o2", "O1", string(long), string(long[:4999])} {
+			for i := range 4 {
+				ok, wait := w.Allow(name, noon)
+				if ok != (i < 3) || (wait == time.Minute) != (i == 3) {
+					t.Errorf("%d. request of %.8q: %v, wait %s", i+1, name, ok, wait)
+				}
 			}
 		}
-	}
+	})
 }
 
 func TestNamesWithTheirOwnNumber(t *testing.T) {
-	w := NewNames(Limit{3, time.Minute})
-	allow := func(n int, at int, want bool) time.Duration {
-		t.Helper()
-		ok, wait := w.AllowUpTo("o1", n, after(at))
-		if ok != want {
-			t.Fatalf("up to %d at %d s: %v, want %v", n, at, ok, want)
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.names(Limit{3, time.Minute})
+		allow := func(n int, at int, want bool) time.Duration {
+			t.Helper()
+			ok, wait := w.AllowUpTo("o1", n, after(at))
+			if ok != want {
+				t.Fatalf("up to %d at %d s: %v, want %v", n, at, ok, want)
+			}
+			return wait
 		}
-		return wait
-	}
-	for i := range 20 {
-		allow(20, i, true)
-	}
-	allow(20, 20, false)
-	if got := w.Remaining("o1", 25, after(20)); got != 5 {
-		t.Errorf("%d left of 25, want 5", got)
-	}
-	// A number that was lowered waits until all but that many are over.
-	if wait := allow(3, 20, false); wait != 57*time.Second {
-		t.Errorf("wait %s, want 57s: the 18th was at 17 s", wait)
-	}
-	allow(3, 76, false)
-	allow(3, 77, true)
-	if wait := allow(0, 1000, false); wait != time.Minute {
-		t.Errorf("wait %s with no requests at all, want the window", wait)
-	}
-	if got := w.Remaining("o1", 0, after(1000)); got != 0 {
-		t.Errorf("%d left of none", got)
-	}
+		for i := range 20 {
+			allow(20, i, true)
+		}
+		allow(20, 20, false)
+		if got := w.Remaining("o1", 25, after(20)); got != 5 {
+			t.Errorf("%d left of 25, want 5", got)
+		}
+		// A number that was lowered waits until all but that many are over.
+		if wait := allow(3, 20, false); wait != 57*time.Second {
+			t.Errorf("wait %s, want 57s: the 18th was at 17 s", wait)
+		}
+		allow(3, 76, false)
+		allow(3, 77, true)
+		if wait := allow(0, 1000, false); wait != time.Minute {
+			t.Errorf("wait %s with no requests at all, want the window", wait)
+		}
+		if got := w.Remaining("o1", 0, after(1000)); got != 0 {
+			t.Errorf("%d left of none", got)
+		}
+	})
 }
 
 func TestLimitWithoutRequestsOrTime(t *testing.T) {
@@ -291,31 +311,33 @@ func TestLimitWithoutRequestsOrTime(t *testing.T) {
 
 // Of many at once, exactly N are let through, whoever asks.
 func TestManyAtOnce(t *testing.T) {
-	w := NewAddresses(Token, nil)
-	same := NewNames(API)
-	var passed, passedSame atomic.Int64
-	var group sync.WaitGroup
-	for g := range 64 {
-		group.Go(func() {
-			for i := range 1000 {
-				now := noon.Add(time.Duration(i*g) * time.Microsecond) // out of order among them
-				a := netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 8)})
-				if ok, _ := w.Allow(a, now); ok {
-					passed.Add(1)
+	both(t, func(t *testing.T, windows windows) {
+		w := windows.addresses(Token, nil)
+		same := windows.names(API)
+		var passed, passedSame atomic.Int64
+		var group sync.WaitGroup
+		for g := range 64 {
+			group.Go(func() {
+				for i := range 1000 {
+					now := noon.Add(time.Duration(i*g) * time.Microsecond) // out of order among them
+					a := netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 8)})
+					if ok, _ := w.Allow(a, now); ok {
+						passed.Add(1)
+					}
+					if ok, _ := same.Allow("o1", now); ok {
+						passedSame.Add(1)
+					}
 				}
-				if ok, _ := same.Allow("o1", now); ok {
-					passedSame.Add(1)
-				}
-			}
-		})
-	}
-	group.Wait()
-	if got := passed.Load(); got != 8*300 {
-		t.Errorf("%d let through for 8 addresses, want 2400", got)
-	}
-	if got := passedSame.Load(); got != 3000 {
-		t.Errorf("%d let through for one organization, want 3000", got)
-	}
+			})
+		}
+		group.Wait()
+		if got := passed.Load(); got != 8*300 {
+			t.Errorf("%d let through for 8 addresses, want 2400", got)
+		}
+		if got := passedSame.Load(); got != 3000 {
+			t.Errorf("%d let through for one organization, want 3000", got)
+		}
+	})
 }
 
 func TestKey(t *testing.T) {
@@ -336,29 +358,31 @@ func TestKey(t *testing.T) {
 }
 
 func TestNetworks(t *testing.T) {
-	var networks Networks
-	for cidr, multiple := range map[string]int{
-		"198.51.100.0/24": 10, "198.51.100.7": 2, "198.51.0.0/16": 3, "::ffff:192.0.2.0/120": 5, "2001:db8:5::/48": 4,
-	} {
-		n, err := ParseNetwork(cidr, multiple)
-		if err != nil {
-			t.Fatal(err)
+	both(t, func(t *testing.T, windows windows) {
+		var networks Networks
+		for cidr, multiple := range map[string]int{
+			"198.51.100.0/24": 10, "198.51.100.7": 2, "198.51.0.0/16": 3, "::ffff:192.0.2.0/120": 5, "2001:db8:5::/48": 4,
+		} {
+			n, err := ParseNetwork(cidr, multiple)
+			if err != nil {
+				t.Fatal(err)
+			}
+			networks = append(networks, n)
 		}
-		networks = append(networks, n)
-	}
-	l := Limit{2, time.Minute}
-	w := NewAddresses(l, networks)
-	for a, n := range map[string]int{
-		"198.51.100.1": 20, "198.51.100.2": 20, "198.51.100.7": 4, "198.51.101.1": 6, "198.52.0.1": 2,
-		"::ffff:198.51.100.3": 20, "192.0.2.1": 10, "2001:db8:5:1::1": 8, "2001:db8:6::1": 2,
-	} {
-		if got := w.Remaining(addr(a), noon); got != n {
-			t.Errorf("%s has %d, want %d", a, got, n)
+		l := Limit{2, time.Minute}
+		w := windows.addresses(l, networks)
+		for a, n := range map[string]int{
+			"198.51.100.1": 20, "198.51.100.2": 20, "198.51.100.7": 4, "198.51.101.1": 6, "198.52.0.1": 2,
+			"::ffff:198.51.100.3": 20, "192.0.2.1": 10, "2001:db8:5:1::1": 8, "2001:db8:6::1": 2,
+		} {
+			if got := w.Remaining(addr(a), noon); got != n {
+				t.Errorf("%s has %d, want %d", a, got, n)
+			}
+			let(t, w, addr(a), n, noon)
+			refused(t, w, addr(a), noon)
 		}
-		let(t, w, addr(a), n, noon)
-		refused(t, w, addr(a), noon)
-	}
-	let(t, NewAddresses(l, nil), addr("198.51.100.1"), 2, noon)
+		let(t, windows.addresses(l, nil), addr("198.51.100.1"), 2, noon)
+	})
 }
 
 func TestParseNetworkRefuses(t *testing.T) {

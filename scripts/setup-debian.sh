@@ -39,6 +39,9 @@ have nginx || [ -x /usr/sbin/nginx ] ||
 
 have promtool || need prometheus "promtool, for the alert rules in contrib/"
 
+have redis-server || have valkey-server ||
+	need redis-server "counts rate limits for several nodes"
+
 # The pages show names in whatever script they were written in. A bare system
 # cannot draw Arabic or Devanagari; these two stand for the rest.
 fonts="fonts for the page tests, Arabic included"
