@@ -30,6 +30,7 @@ type Server struct {
 
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
+	Limits         *limit.Shared // counts failed sign-ins; nil does in memory
 
 	// Count, unless nil, is told what the metrics count: of "signin" the
 	// results "ok", "failed" and "throttled", of "authorize" "limited".
@@ -37,7 +38,7 @@ type Server struct {
 
 	wording   *wording
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
-	failures  failures
+	failures  *failures
 	hasher    *hasher
 }
 
@@ -61,7 +62,7 @@ const (
 // Handler serves the pages. It is called once.
 func (s *Server) Handler() http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
-	s.failures = newFailures()
+	s.failures = newFailures(s.Limits)
 	s.hasher = newHasher()
 	s.wording = newWording(s.Service)
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -174,9 +175,11 @@ func (s *Server) authenticate(v *visit, email, password string) (p org.Person, s
 	}
 	defer s.hasher.leave()
 	// Asked again, as others may have failed while this one waited.
-	if wait := s.failures.wait(email, address, v.now); wait > 0 {
+	end, wait := s.failures.begin(email, address, v.now)
+	if wait > 0 {
 		return org.Person{}, "", s.throttled(v, address, wait)
 	}
+	defer end()
 	p, stored, err = s.verify(v.r.Context(), email, password)
 	if errors.Is(err, errWrong) {
 		s.count("signin", "failed")
@@ -226,36 +229,57 @@ type failures struct {
 	pair, account *limit.Names
 	address       *limit.Addresses
 	journaled     *limit.Addresses // one signin_throttled event per address and window
+
+	mu    sync.Mutex
+	tried map[string]int // attempts under way, which may fail yet, by what they count under
 }
 
-func newFailures() failures {
-	return failures{
-		pair: limit.NewNames(signInPair), account: limit.NewNames(signInAccount),
-		address:   limit.NewAddresses(signInAddress, nil),
+func newFailures(s *limit.Shared) *failures {
+	return &failures{
+		pair: s.Names("signin-pair", signInPair), account: s.Names("signin-account", signInAccount),
+		address:   s.Addresses("signin-address", signInAddress, nil),
 		journaled: limit.NewAddresses(limit.Limit{N: 1, Window: signInAddress.Window}, nil),
+		tried:     map[string]int{},
 	}
 }
 
 // wait is how long until the next attempt, 0 when it may be now. It counts
-// nothing: a window that is full does not count what it refuses.
-func (f failures) wait(email string, from netip.Addr, now time.Time) (longest time.Duration) {
+// nothing.
+func (f *failures) wait(email string, from netip.Addr, now time.Time) time.Duration {
 	account, pair := attemptKeys(email, from)
-	if f.pair.Remaining(pair, signInPair.N, now) == 0 {
-		_, w := f.pair.Allow(pair, now)
-		longest = max(longest, w)
-	}
-	if f.account.Remaining(account, signInAccount.N, now) == 0 {
-		_, w := f.account.Allow(account, now)
-		longest = max(longest, w)
-	}
-	if f.address.Remaining(from, now) == 0 {
-		_, w := f.address.Allow(from, now)
-		longest = max(longest, w)
-	}
-	return longest
+	return max(f.pair.Wait(pair, now), f.account.Wait(account, now), f.address.Wait(from, now))
 }
 
-func (f failures) add(email string, from netip.Addr, now time.Time) {
+// begin lets an attempt begin that fails at most within the limits, though
+// others under way may fail as well, or says how long to wait. Call end when it
+// is known, and counted, how it went.
+func (f *failures) begin(email string, from netip.Addr, now time.Time) (end func(), wait time.Duration) {
+	account, pair := attemptKeys(email, from)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if wait := f.wait(email, from, now); wait > 0 {
+		return nil, wait
+	}
+	keys := []string{"a " + account, "p " + pair, "f " + limit.Key(from).String()}
+	if f.account.Remaining(account, signInAccount.N, now) <= f.tried[keys[0]] ||
+		f.pair.Remaining(pair, signInPair.N, now) <= f.tried[keys[1]] || f.address.Remaining(from, now) <= f.tried[keys[2]] {
+		return nil, time.Second // by then, it is known how the others went
+	}
+	for _, k := range keys {
+		f.tried[k]++
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, k := range keys {
+			if f.tried[k]--; f.tried[k] == 0 {
+				delete(f.tried, k)
+			}
+		}
+	}, 0
+}
+
+func (f *failures) add(email string, from netip.Addr, now time.Time) {
 	account, pair := attemptKeys(email, from)
 	f.pair.Allow(pair, now)
 	f.account.Allow(account, now)

@@ -297,7 +297,7 @@ func TestSignInLimits(t *testing.T) {
 
 func TestSignInLimitOfAnAddress(t *testing.T) {
 	s := newSite(t)
-	f := newFailures()
+	f := newFailures(nil)
 	addr := s.Address(nil)
 	for i := range signInAddress.N {
 		if f.wait("p"+strconv.Itoa(i), addr, s.Store.Now()) > 0 {
@@ -316,7 +316,7 @@ func TestSignInLimitOfAnAddress(t *testing.T) {
 
 func TestSignInLimitOfAnAccount(t *testing.T) {
 	s := newSite(t)
-	f := newFailures()
+	f := newFailures(nil)
 	for i := range signInAccount.N {
 		s.address = "203.0." + strconv.Itoa(i) + ".1"
 		if f.wait("ada", s.Address(nil), s.Store.Now()) > 0 {
@@ -343,5 +343,54 @@ func TestSignInBusy(t *testing.T) {
 	p := signin(s.browser().get("/signin"), "ada@nordlys.example", password).want(429)
 	if p.header.Get("Retry-After") != "1" {
 		t.Errorf("Retry-After %q", p.header.Get("Retry-After"))
+	}
+}
+
+// Attempts at once fail no more often than attempts in turn.
+func TestSignInLimitHoldsAtOnce(t *testing.T) {
+	s := newSite(t)
+	f := newFailures(nil)
+	var ends []func()
+	for i := range signInPair.N {
+		end, wait := f.begin("ada", s.Address(nil), s.Store.Now())
+		if wait != 0 {
+			t.Fatalf("attempt %d waits %v", i+1, wait)
+		}
+		ends = append(ends, end)
+	}
+	if _, wait := f.begin("ada", s.Address(nil), s.Store.Now()); wait != time.Second {
+		t.Errorf("with all under way the wait is %v, want a second", wait)
+	}
+	if end, wait := f.begin("tor", s.Address(nil), s.Store.Now()); wait != 0 {
+		t.Errorf("another account waits %v", wait)
+	} else {
+		end()
+	}
+	for _, end := range ends { // all were right: nothing is counted
+		end()
+	}
+	if len(f.tried) != 0 {
+		t.Errorf("still under way: %v", f.tried)
+	}
+	end, wait := f.begin("ada", s.Address(nil), s.Store.Now())
+	if wait != 0 {
+		t.Fatalf("wait %v after ten that were right", wait)
+	}
+	end()
+
+	statuses := make(chan int)
+	pages := make([]*shown, 30)
+	for i := range pages {
+		pages[i] = s.browser().get("/signin")
+	}
+	for _, page := range pages {
+		go func() { statuses <- signin(page, "ada@nordlys.example", "wrong").status }()
+	}
+	count := map[int]int{}
+	for range pages {
+		count[<-statuses]++
+	}
+	if count[422] != signInPair.N || count[429] != len(pages)-signInPair.N {
+		t.Errorf("answers %v, want %d that fail", count, signInPair.N)
 	}
 }
