@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -222,19 +221,19 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request, organization stri
 	if s.LimitOf != nil {
 		n = s.LimitOf(organization)
 	}
-	now := s.Store.Now()
-	ok, wait := false, time.Duration(0)
-	if n > 0 {
-		ok, wait = s.Limit.AllowUpTo(organization, n, now)
-	} else {
-		ok, wait = s.Limit.Allow(organization, now)
+	if n <= 0 {
+		n = s.Limit.Limit().N
 	}
-	if !ok {
+	left, wait := s.Limit.Take(organization, n, s.Store.Now())
+	h := w.Header() // assigned to, because this is the hot path
+	h["Ratelimit-Policy"] = s.Limit.Policy(n)
+	h["Ratelimit"] = []string{limit.RateLimit(left, wait)}
+	if wait > 0 {
 		if s.Limited != nil {
 			s.Limited()
 		}
-		w.Header().Set("Retry-After", limit.RetryAfter(wait))
+		h.Set("Retry-After", limit.RetryAfter(wait))
 		s.fail(w, r, errLimited)
 	}
-	return ok
+	return wait == 0
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -372,10 +373,22 @@ func TestLimitOfOneOrganization(t *testing.T) {
 	h.server.LimitOf = func(organization string) int { return map[string]int{"nordlys": 4}[organization] }
 	for organization, n := range map[string]int{"nordlys": 4, "fjell": 2} {
 		x := h.live("ada", organization, everything)
-		for range n {
-			wantStatus(t, h.get("/api/v5/me", x.access), 200, "")
+		for i := range n + 1 {
+			w, status, left := h.get("/api/v5/me", x.access), 200, strconv.Itoa(n-1-i)
+			if i == n {
+				status, left = 429, "0;t=60"
+			}
+			wantStatus(t, w, status, "")
+			if got := w.Header().Get("RateLimit-Policy"); got != `"default";q=`+strconv.Itoa(n)+`;w=60` {
+				t.Errorf("RateLimit-Policy: %s", got)
+			}
+			if got := w.Header().Get("RateLimit"); got != `"default";r=`+left {
+				t.Errorf("%s, call %d of %d: RateLimit: %s, want r=%s", organization, i+1, n, got, left)
+			}
 		}
-		wantStatus(t, h.get("/api/v5/me", x.access), 429, "")
+	}
+	if w := h.get("/api/v5/me", "svo_x"); w.Header().Get("RateLimit") != "" || w.Header().Get("RateLimit-Policy") != "" {
+		t.Errorf("a stranger is told of a limit: %v", w.Header())
 	}
 }
 

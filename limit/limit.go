@@ -70,9 +70,3 @@ func (l Limit) String() string {
 	}
 	return strconv.Itoa(l.N) + "/" + w
 }
-
-// RetryAfter is the value of the header Retry-After for a wait that Allow gave:
-// whole seconds (RFC 9110 section 10.2.3).
-func RetryAfter(wait time.Duration) string {
-	return strconv.FormatInt(int64(wait/time.Second), 10)
-}

@@ -18,6 +18,7 @@ import (
 type Names struct {
 	c      *counter[string]
 	shared *shared // nil counts in memory alone
+	policy []string
 }
 
 // NewNames panics if l has no requests or less than a second.
@@ -31,7 +32,7 @@ func newNames(l Limit, room int) *Names {
 		return string(binary.BigEndian.AppendUint16(nil, uint16(maphash.String(seed, name))))
 	}
 	// A name may be a piece of a whole request, which must not be kept with it.
-	return &Names{c: newCounter(l, room, strings.Clone, crowd)}
+	return &Names{c: newCounter(l, room, strings.Clone, crowd), policy: policy(l)}
 }
 
 // Limit is what every name has that has no override.
@@ -50,10 +51,11 @@ func (w *Names) AllowUpTo(name string, n int, now time.Time) (ok bool, retryAfte
 	return wait == 0, wait
 }
 
-// Take is AllowUpTo that says how many requests were left before this one, where
-// it was let through: then the wait is 0.
+// Take is AllowUpTo that says how many more requests are left where this one was let
+// through: then the wait is 0.
 func (w *Names) Take(name string, n int, now time.Time) (left int, retryAfter time.Duration) {
-	return w.ask(name, n, now, true)
+	left, retryAfter = w.ask(name, n, now, true)
+	return max(left-1, 0), retryAfter
 }
 
 // Wait is how long until Allow would let a request through, 0 when it would now. It
