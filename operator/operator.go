@@ -5,13 +5,10 @@ package operator
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -46,7 +43,7 @@ type Server struct {
 	// there under dev alone; nil is 404.
 	Clock func(context.Context, ClockMove) (ClockState, error)
 
-	refused *limit.Addresses // journal entries about wrong passwords
+	guesses guesses
 }
 
 // metricsPattern is the one path here that does not answer in JSON.
@@ -69,7 +66,7 @@ func (s *Server) Handler() http.Handler {
 	if s.Address == nil {
 		s.Address = limit.Proxies{}.ClientAddr
 	}
-	s.refused = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
+	s.guesses.begin()
 
 	open := http.NewServeMux()
 	open.Handle("GET /livez", s.answer(s.live))
@@ -171,11 +168,16 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	crossSite := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := s.call(w, r)
+		known, wait := s.knows(c)
 		switch {
 		case s.Password == "":
 			s.refuse(w, c, &Error{Status: http.StatusNotFound, Code: "api_off",
 				Description: "the operator API is off, because operator.password_file is not set"})
-		case !s.knows(c):
+		case wait > 0:
+			w.Header().Set("Retry-After", limit.RetryAfter(wait))
+			s.refuse(w, c, &Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
+				Description: "too many wrong passwords from this address, wait for the seconds of Retry-After"})
+		case !known:
 			w.Header().Set("WWW-Authenticate", `Basic realm="Grantkeeper operator", charset="UTF-8"`)
 			s.refuse(w, c, &Error{Status: http.StatusUnauthorized, Code: "unauthorized",
 				Description: "sign in as operator, with the operators' password (HTTP Basic)"})
@@ -186,20 +188,4 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// knows compares name and password in constant time, whatever their lengths.
-func (s *Server) knows(c call) bool {
-	name, password, sent := c.BasicAuth()
-	got, want := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(s.Password))
-	right := subtle.ConstantTimeCompare(got[:], want[:]) & subtle.ConstantTimeCompare([]byte(name), []byte(User))
-	if right == 1 {
-		return true
-	}
-	if sent {
-		if first, _ := s.refused.Allow(c.address, s.Store.Now()); first {
-			s.Store.Record(store.Event{Kind: "signin_failed", Actor: User, Address: c.address.String(), Reference: c.reference})
-		}
-	}
-	return false
 }

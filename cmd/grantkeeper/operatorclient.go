@@ -199,6 +199,8 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 	switch {
 	case status == http.StatusUnauthorized:
 		return cannotOpen("name the file with the right one: --password-file FILE", "%s does not take the operators' password", c.base)
+	case status == http.StatusTooManyRequests:
+		return cannotOpen("wait, and see that no script asks with an old password", "%s: %s", c.base, what)
 	case status == http.StatusServiceUnavailable, said.Code == "api_off":
 		return cannotOpen("", "%s: %s", c.base, what)
 	case status == http.StatusNotFound:

@@ -1,0 +1,61 @@
+package operator
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"sync"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// wrongPasswords is how often one address may be wrong. Then the right password
+// does not open either, else it could be guessed on (decision L4).
+var wrongPasswords = limit.Limit{N: 20, Window: 10 * time.Minute}
+
+// guesses counts wrong passwords of each address, and bounds what the journal
+// has of them.
+type guesses struct {
+	mu        sync.Mutex // one at a time: no two guesses are both the last one
+	wrong     *limit.Addresses
+	failed    *limit.Addresses
+	throttled *limit.Addresses
+}
+
+func (g *guesses) begin() {
+	g.wrong = limit.NewAddresses(wrongPasswords, nil)
+	g.failed = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
+	g.throttled = limit.NewAddresses(limit.Limit{N: 1, Window: wrongPasswords.Window}, nil)
+}
+
+// knows compares name and password in constant time, whatever their lengths, or
+// says how long this address has to wait until it may try.
+func (s *Server) knows(c call) (ok bool, wait time.Duration) {
+	name, password, sent := c.BasicAuth()
+	if !sent || s.Password == "" {
+		return false, 0
+	}
+	got, want := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(s.Password))
+	right := subtle.ConstantTimeCompare(got[:], want[:]) & subtle.ConstantTimeCompare([]byte(name), []byte(User))
+
+	s.guesses.mu.Lock()
+	defer s.guesses.mu.Unlock()
+	now := s.Store.Now()
+	if wait := s.guesses.wrong.Wait(c.address, now); wait > 0 {
+		s.noteGuess(s.guesses.throttled, "signin_throttled", c, now)
+		return false, wait
+	}
+	if right != 1 {
+		s.guesses.wrong.Allow(c.address, now)
+		s.noteGuess(s.guesses.failed, "signin_failed", c, now)
+	}
+	return right == 1, 0
+}
+
+// noteGuess writes to the journal, but not more often than of lets it.
+func (s *Server) noteGuess(of *limit.Addresses, kind string, c call, now time.Time) {
+	if first, _ := of.Allow(c.address, now); first {
+		s.Store.Record(store.Event{Kind: kind, Actor: User, Address: c.address.String(), Reference: c.reference})
+	}
+}

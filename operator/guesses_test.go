@@ -1,0 +1,68 @@
+package operator
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestWrongPasswordsAreLimited(t *testing.T) {
+	o := newOffice(t)
+	wrong := func(r *http.Request) { r.SetBasicAuth(User, "guess") }
+	from := func(address string) func(*http.Request) {
+		return func(r *http.Request) { r.RemoteAddr = address + ":40000" }
+	}
+	guess := func(r *http.Request) { from("203.0.113.9")(r); wrong(r) }
+	o.want(401, "GET", "/v1/people", "", from("203.0.113.9"), func(r *http.Request) { r.Header.Del("Authorization") })
+	for range 19 {
+		o.want(401, "GET", "/v1/people", "", guess)
+	}
+	o.want(200, "GET", "/v1/people", "", from("203.0.113.9"))
+	o.want(401, "GET", "/v1/nothing", "", guess)
+	for _, tell := range []func(*http.Request){guess, from("203.0.113.9")} { // the right one too
+		w := o.do("GET", "/v1/people", "", tell)
+		if w.Code != 429 || w.Header().Get("Retry-After") != "600" || w.Header().Get("WWW-Authenticate") != "" {
+			t.Errorf("got %d, Retry-After %q: %s", w.Code, w.Header().Get("Retry-After"), w.Body)
+		}
+	}
+	o.want(200, "GET", "/v1/people", "") // another address
+	o.want(401, "GET", "/v1/people", "", from("203.0.113.9"), func(r *http.Request) { r.Header.Del("Authorization") })
+	if w := o.do("GET", "/readyz", "", guess); w.Code != 200 {
+		t.Errorf("/readyz: %d", w.Code)
+	}
+	o.later.Store(int64(10*time.Minute - time.Second))
+	o.want(429, "GET", "/v1/people", "", from("203.0.113.9"))
+	o.later.Store(int64(11 * time.Minute))
+	o.want(200, "GET", "/v1/people", "", from("203.0.113.9"))
+	if err := o.Store.Ready(t.Context()); err != nil { // a write after those that were not waited for
+		t.Fatal(err)
+	}
+	for kind, n := range map[string]int{"signin_failed": 1, "signin_throttled": 1} {
+		if got := len(o.want(200, "GET", "/v1/events?kind="+kind, "")["items"].([]any)); got != n {
+			t.Errorf("%d events %s, want %d", got, kind, n)
+		}
+	}
+}
+
+// Guesses at once get no further than guesses in turn.
+func TestWrongPasswordsAtOnce(t *testing.T) {
+	o := newOffice(t)
+	var tried, refused atomic.Int64
+	var group sync.WaitGroup
+	for range 60 {
+		group.Go(func() {
+			switch w := o.do("GET", "/v1/people", "", func(r *http.Request) { r.SetBasicAuth(User, "guess") }); w.Code {
+			case 401:
+				tried.Add(1)
+			case 429:
+				refused.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if tried.Load() != 20 || refused.Load() != 40 {
+		t.Errorf("%d tried and %d refused, want 20 and 40", tried.Load(), refused.Load())
+	}
+}
