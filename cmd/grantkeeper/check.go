@@ -30,6 +30,8 @@ type Checked struct {
 	Path          string // of the SQLite file
 	Proxies       limit.Proxies
 	Networks      limit.Networks
+	APILimits     map[string]int  // requests of an organization in the window of api.rate_limit
+	Counters      *limit.Server   // nil counts in memory
 	Preregistered []client.Client // decision R6
 	Gateways      []gateway.Key
 	Upstream      *url.URL    // nil for the built-in sample API
@@ -48,7 +50,7 @@ func (l Loaded) Check() (Checked, error) {
 	}
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkSessions, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			return Checked{}, err
@@ -143,13 +145,39 @@ func checkListen(key, address string) error {
 	return nil
 }
 
-func (c *Checked) checkNetworks() error {
+func (c *Checked) checkNetworks() (err error) {
+	if c.Limiter.URL != "" {
+		if c.Counters, err = limit.ParseServer(c.Limiter.URL); err != nil {
+			return badConfig("write redis://127.0.0.1:6379/0", "limiter.url: %v", err)
+		}
+	}
 	for _, n := range c.Limiter.Networks {
 		one, err := limit.ParseNetwork(n.CIDR, n.Multiple)
 		if err != nil {
 			return badConfig(`write {cidr = "192.0.2.0/24", multiple = 10}`, "limiter.networks: %v", err)
 		}
 		c.Networks = append(c.Networks, one)
+	}
+	return nil
+}
+
+// checkAPILimits reads the limits of single organizations. They share the
+// window, because one count serves all.
+func (c *Checked) checkAPILimits() error {
+	c.APILimits = map[string]int{}
+	for i, one := range c.API.Limits {
+		what := fmt.Sprintf("api.limits[%d] %q", i, one.Organization)
+		switch _, twice := c.APILimits[one.Organization]; {
+		case org.CheckID(one.Organization) != nil:
+			return badConfig(`write organization = "nordlys"`, "%s: not the ID of an organization", what)
+		case twice:
+			return badConfig("take one of them out", "%s: it is given twice", what)
+		case one.Rate.N == 0:
+			return badConfig(`write rate = "6000/10m"`, "%s: it has no rate", what)
+		case one.Rate.Window != c.API.RateLimit.Window:
+			return badConfig("write both with one time", "%s: rate is %s, and the window of api.rate_limit is %s", what, one.Rate, c.API.RateLimit)
+		}
+		c.APILimits[one.Organization] = one.Rate.N
 	}
 	return nil
 }

@@ -90,8 +90,10 @@ type DatabaseConfig struct {
 	URL string `toml:"url" env:"DATABASE_URL,file" secret:"url" doc:"where the rows are: sqlite:///path/to/file"`
 }
 
-// LimiterConfig are the exceptions from the contract's rate limits.
+// LimiterConfig is where rate limits are counted, and the exceptions from the
+// contract's.
 type LimiterConfig struct {
+	URL      string          `toml:"url" env:"LIMITER_URL,file" secret:"url" doc:"Valkey or Redis where all nodes count rate limits together, such as redis://127.0.0.1:6379/0; without one each counts in its own memory"`
 	Networks []NetworkConfig `toml:"networks" doc:"networks with a multiple of the contract's rate limits, such as the addresses that a hosted assistant shares"`
 }
 
@@ -109,9 +111,17 @@ type SessionConfig struct {
 
 // APIConfig is the protected API.
 type APIConfig struct {
-	RateLimit       Rate   `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
-	Upstream        string `toml:"upstream" env:"API_UPSTREAM" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
-	UpstreamKeyFile string `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the file with the key that signs what the service is told"`
+	RateLimit       Rate             `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
+	Limits          []APILimitConfig `toml:"limits" doc:"organizations with a limit of their own"`
+	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
+	UpstreamKeyFile string           `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the file with the key that signs what the service is told"`
+}
+
+// APILimitConfig is the limit of one organization instead of the others'
+// (decision B6).
+type APILimitConfig struct {
+	Organization string `toml:"organization" doc:"its ID"`
+	Rate         Rate   `toml:"rate" doc:"its requests in any window; the window is that of api.rate_limit"`
 }
 
 // ClientConfig is one preregistered client (decision R6).

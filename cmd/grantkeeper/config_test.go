@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/gateway"
+	"github.com/grantkeeper/grantkeeper/limit"
 )
 
 // refused gives the error of a command as it is printed, and its exit code.
@@ -74,7 +75,7 @@ func TestUnknownVariablesAreRefused(t *testing.T) {
 		{"GRANTKEEPER_BASE_URL", "did you mean GRANTKEEPER_BASE_URLS?"},
 		{"GRANTKEEPER_LISTN", "did you mean GRANTKEEPER_LISTEN?"},
 		{"GRANTKEEPER_OPERATOR_PASSWORD", "did you mean GRANTKEEPER_OPERATOR_PASSWORD_FILE?"},
-		{"GRANTKEEPER_LIMITER_URL_FILE", "unset"},
+		{"GRANTKEEPER_AUTO_MIGRATE", "unset"},
 	} {
 		_, err := Load("", []string{"PATH=/bin", tt.variable + "=x"}, nil)
 		text, code := refused(t, err)
@@ -254,6 +255,7 @@ func good(t *testing.T) Loaded {
 	c.Operator.PasswordFile = write(t, "password", "long enough\n", 0o600)
 	c.Clients = []ClientConfig{{ID: "connector", Name: "Connector", RedirectURIs: []string{"https://assistant.example/cb"}}}
 	c.Limiter.Networks = []NetworkConfig{{"192.0.2.0/24", 10}}
+	c.API.Limits = []APILimitConfig{{"nordlys", Rate{limit.Limit{N: 6000, Window: 10 * time.Minute}}}}
 	c.HTTP.TrustedProxies = []string{"10.0.0.0/8"}
 	c.Gateway = GatewayConfig{Listen: "127.0.0.1:8082", Keys: []GatewayKeyConfig{
 		{"nginx", write(t, "nginx.key", gatewayKey+"\n", 0o600), []string{"forward-auth"}},
@@ -268,11 +270,17 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Password != "long enough" || c.Path != "/var/lib/grantkeeper/grantkeeper.db" || len(c.Preregistered) != 1 ||
-		!c.Preregistered[0].Preregistered || len(c.Networks) != 1 || c.Ring.Sealing() != 1 || c.Hosts.Base("app.example") != "https://app.example" {
+		!c.Preregistered[0].Preregistered || len(c.Networks) != 1 || c.Ring.Sealing() != 1 || c.Hosts.Base("app.example") != "https://app.example" ||
+		c.Counters != nil || c.APILimits["nordlys"] != 6000 {
 		t.Errorf("checked: %+v", c)
 	}
 	if len(c.Gateways) != 2 || c.Gateways[0].Name != "nginx" || c.Gateways[0].Secret != gatewayKey || !slices.Equal(c.Gateways[1].Scopes, gateway.Scopes) || c.Upstream != nil {
 		t.Errorf("checked: %+v, %v", c.Gateways, c.Upstream)
+	}
+	shared := good(t)
+	shared.Limiter.URL = "valkeys://u:hidden@limits.example:6380/2"
+	if c, err := shared.Check(); err != nil || c.Counters == nil {
+		t.Errorf("shared limits: %v, %v", c.Counters, err)
 	}
 	for _, tt := range []struct {
 		name   string
@@ -298,6 +306,12 @@ func TestCheck(t *testing.T) {
 		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"0.0.0.0/0"} }, "http.trusted_proxies"},
 		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"proxy"} }, "http.trusted_proxies"},
 		{"networks", func(l *Loaded) { l.Limiter.Networks[0].Multiple = 0 }, "limiter.networks"},
+		{"limiter", func(l *Loaded) { l.Limiter.URL = "http://u:hidden@h" }, "limiter.url"},
+		{"limiter", func(l *Loaded) { l.Limiter.URL = "redis://u:hidden@h:0" }, "limiter.url"},
+		{"API limits", func(l *Loaded) { l.API.Limits[0].Organization = "a b" }, `api.limits[0] "a b": not the ID`},
+		{"API limits", func(l *Loaded) { l.API.Limits[0].Rate = Rate{} }, `api.limits[0] "nordlys": it has no rate`},
+		{"API limits", func(l *Loaded) { l.API.Limits[0].Rate.Window = time.Minute }, "the window of api.rate_limit is 3000/10m"},
+		{"API limits", func(l *Loaded) { l.API.Limits = append(l.API.Limits, l.API.Limits[0]) }, `api.limits[1] "nordlys": it is given twice`},
 		{"sessions", func(l *Loaded) { l.Session.Idle = 0 }, "session"},
 		{"sessions", func(l *Loaded) { l.Session.Max = l.Session.Idle - 1 }, "session"},
 		{"client on loopback", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://localhost/cb"} }, `clients[0] "connector"`},

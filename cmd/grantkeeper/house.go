@@ -41,6 +41,7 @@ const sweepEvery = time.Minute
 type house struct {
 	Checked
 	store    *store.Store
+	limits   *limit.Shared // nil counts in memory
 	log      *slog.Logger
 	requests io.Writer // as newLogger gives it
 	metrics  *metrics.Metrics
@@ -69,20 +70,20 @@ func openStore(ctx context.Context, c Checked, path string, now func() time.Time
 // public is what the public listener answers with.
 func (h *house) public() http.Handler {
 	base := func(r *http.Request) string { return h.Hosts.Base(r.Host) }
-	tokens := limit.NewAddresses(limit.Token, h.Networks)
 	pages := &consent.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
-		AuthorizeLimit: limit.NewAddresses(limit.Authorize, h.Networks), Count: countPages(h.metrics),
+		AuthorizeLimit: h.limits.Addresses("authorize", limit.Authorize, h.Networks), Limits: h.limits, Count: countPages(h.metrics),
 	}
 	clients := &oauth.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
-		OwnHosts: h.Hosts.Names(), TokenLimit: tokens, RegisterLimit: limit.NewAddresses(limit.Register, h.Networks),
-		Count: h.metrics.OAuth,
+		OwnHosts: h.Hosts.Names(), TokenLimit: h.limits.Addresses("token", limit.Token, h.Networks),
+		RegisterLimit: h.limits.Addresses("register", limit.Register, h.Networks), Count: h.metrics.OAuth,
 	}
 	calls := &api.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
-		Limit: limit.NewNames(h.API.RateLimit.Limit), Checked: checked(h.metrics),
-		Limited: func() { h.metrics.Limited("api") },
+		Limit:   h.limits.Names("api", h.API.RateLimit.Limit),
+		LimitOf: func(organization string) int { return h.APILimits[organization] },
+		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") },
 	}
 	h.calls = calls
 	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()

@@ -17,6 +17,7 @@ import (
 func TestHouseIsWiredAsConfigured(t *testing.T) {
 	l := good(t)
 	l.API.RateLimit = Rate{limit.Limit{N: 2, Window: time.Minute}}
+	l.API.Limits = []APILimitConfig{{"fjell", Rate{limit.Limit{N: 3, Window: time.Minute}}}}
 	l.Session = SessionConfig{Idle: Duration(2 * time.Minute), Max: Duration(150 * time.Second)}
 	checked, err := l.Check()
 	if err != nil {
@@ -39,6 +40,9 @@ func TestHouseIsWiredAsConfigured(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("call %d: %d, want %d", i+1, w.Code, want)
 		}
+	}
+	if of, _ := h.calls.Left("fjell"); of.N != 3 {
+		t.Errorf("Fjell has %d calls, want its own 3", of.N)
 	}
 	if err := h.store.AddSession(ctx, "cookie", "ada", store.Act{}); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -83,6 +84,10 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 		return err
 	}
 	defer h.store.Close()
+	if checked.Counters != nil {
+		h.limits = limit.Share(checked.Counters, limit.SharedOptions{Log: h.log})
+		defer h.limits.Close()
+	}
 	act := store.Act{Actor: "system", Reason: "configuration"}
 	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); err != nil {
 		return badConfig("take another id", "clients: %v", err)

@@ -88,7 +88,6 @@ func (s setting) set(c *Config, text string) error {
 // laterSettings are known by name and not there yet: to take them and do
 // nothing would be worse than to refuse them.
 var laterSettings = map[string]string{
-	"limiter.url":                "GRANTKEEPER_LIMITER_URL",
 	"approvals":                  "",
 	"approvals.end_unused_after": "",
 	"journal":                    "",
