@@ -91,7 +91,7 @@ func (s *Server) apps(v *visit) error {
 	view := &appsPage{frame: s.frame(v, "Connected apps – "+o.Name), Organization: o.Name, Path: appsPath(o.ID)}
 	view.Slim, view.Other, view.Packed = false, true, true
 	view.list(v, o, rows, lookup)
-	view.Revoked = justRevoked(rows, v.r.URL.Query().Get("revoked"))
+	view.Revoked = justRevoked(rows, v.r.URL.Query().Get("revoked"), v.revokes())
 	view.Changed = s.justEdited(v, rows)
 	return s.show(v, http.StatusOK, appsTemplate, view)
 }
@@ -155,14 +155,14 @@ func (s *Server) approvals(v *visit, organization, client string) (all []store.A
 
 // justRevoked names the client whose access the person has just revoked, if
 // that is true: the ID stands in an address that anybody can write.
-func justRevoked(rows []store.ApprovalRow, client string) *string {
+func justRevoked(rows []store.ApprovalRow, client string, by approval.Reason) *string {
 	var name *string
 	for _, r := range rows {
 		switch {
 		case r.Client != client:
 		case !ended(r):
 			return nil
-		case r.Reason == approval.RevokedByPerson && name == nil:
+		case r.Reason == by && name == nil:
 			shown := nameOfApp(r)
 			name = &shown
 		}
@@ -276,10 +276,19 @@ func (s *Server) revoke(v *visit) error {
 		return err
 	}
 	f := store.ApprovalFilter{Client: rows[0].Client, Person: v.person.ID, Organization: o.ID}
-	if _, err := s.Store.EndApprovals(v.r.Context(), f, approval.RevokedByPerson, s.act(v)); err != nil && !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.Store.EndApprovals(v.r.Context(), f, v.revokes(), s.act(v)); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return wrap("revoke", err)
 	}
 	return v.see(withQuery(appsPath(o.ID), "revoked", rows[0].Client))
+}
+
+// revokes is the reason of what is revoked: the person is not told that they
+// did it themselves where support staff did.
+func (v *visit) revokes() approval.Reason {
+	if v.acting() {
+		return approval.RevokedByOperator
+	}
+	return approval.RevokedByPerson
 }
 
 // ofClient gives the person's own approvals of the client in the path, of

@@ -32,6 +32,8 @@ func (s *Server) ask(v *visit) error {
 		return s.faulty(v, c, a, *wrong)
 	case !v.signedIn():
 		return s.toSignIn(v, a.path())
+	case v.acting():
+		return s.showActing(v, c, s.newPage(v, a))
 	}
 	chosen := s.openChoices(v, p)
 	chosen.hint, _ = p.one("organization")
@@ -64,7 +66,7 @@ func (s *Server) client(v *visit, id, redirectURI string) (client.Client, error)
 // stranger's address without a click (decision A2).
 func (s *Server) faulty(v *visit, c client.Client, a authorization, f fault) error {
 	back := a.redirect("error", f.code, "error_description", f.description)
-	if v.signedIn() {
+	if v.signedIn() && !v.acting() {
 		knows := c.Preregistered
 		if !knows {
 			approved, err := s.Store.HasApproved(v.r.Context(), v.person.ID, c.ID)
@@ -137,6 +139,8 @@ func (s *Server) decide(v *visit) error {
 		return err
 	}
 	switch {
+	case v.acting():
+		return s.decideActing(v, c, p, form)
 	case p.Person != v.person.ID: // never for a person who did not see the page
 		s.refused(v, c.ID, "other_person")
 		return s.showConsent(v, c, s.newPage(v, p.authorization), choices{}, showing{status: http.StatusConflict, otherPerson: true})

@@ -76,13 +76,14 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /organizations/{organization}/profile/api", s.handle(s.apps))
 	mux.Handle("GET /organizations/{organization}/profile/api/clients/{client}/revoke", s.handle(s.revokePage))
 	mux.Handle("POST /organizations/{organization}/profile/api/clients/{client}/revoke", s.handle(s.revoke))
-	mux.Handle("GET /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.editPage))
-	mux.Handle("POST /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.edit))
-	mux.Handle("GET /organizations/{organization}/leave", s.handle(s.leavePage))
-	mux.Handle("POST /organizations/{organization}/leave", s.handle(s.leave))
+	mux.Handle("GET /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.themselves(s.editPage)))
+	mux.Handle("POST /organizations/{organization}/profile/api/{approval}/edit", s.handle(s.themselves(s.edit)))
+	mux.Handle("GET /organizations/{organization}/leave", s.handle(s.themselves(s.leavePage)))
+	mux.Handle("POST /organizations/{organization}/leave", s.handle(s.themselves(s.leave)))
 	mux.Handle("POST /language", s.handle(s.changeTongue))
 	mux.HandleFunc("GET /assets/{file}", s.asset)
 	s.settings(mux)
+	s.supporting(mux)
 	return s.limited(s.withPages(mux))
 }
 

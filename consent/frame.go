@@ -32,6 +32,8 @@ type frame struct {
 	Service   string
 	Base      string // {base}, as the address bar shows it
 	Person    org.Person
+	Actor     org.Person // of support staff, who acts as Person; zero otherwise
+	Stops     bool       // has the button by which support staff are themselves again
 	Reference string
 	CSRF      string // form token; empty where nobody is signed in
 	Slim      bool   // one narrow column
@@ -47,7 +49,7 @@ func (f *frame) around() *frame { return f }
 // frame gives what is around a page. title is the id of a message, values what
 // it needs.
 func (s *Server) frame(v *visit, title string, values ...any) frame {
-	f := frame{Title: v.words.say(title, values...).String(), Service: s.Service, Base: v.base, Person: v.person, Reference: v.reference(), Slim: true}
+	f := frame{Title: v.words.say(title, values...).String(), Service: s.Service, Base: v.base, Person: v.person, Actor: v.actor, Stops: v.acting(), Reference: v.reference(), Slim: true}
 	if v.session != "" {
 		f.CSRF = s.Ring.FormToken(v.session)
 	}
@@ -78,6 +80,10 @@ var (
 	connectionTemplate    = parsePage("connection.html")
 	endConnectionTemplate = parsePage("endconnection.html")
 	offTemplate           = parsePage("off.html")
+
+	supportTemplate = parsePage("support.html")
+	actAsTemplate   = parsePage("actas.html")
+	actingTemplate  = parsePage("acting.html")
 
 	guestTemplate = parsePage("page.html")
 )

@@ -20,7 +20,8 @@ func (s *Server) home(v *visit) error {
 	}
 	view := &homePage{frame: s.frame(v, "Your organizations")}
 	view.Other, view.Packed = true, true
-	for _, o := range offers {
+	view.Support = v.person.Support && !v.acting()
+	for _, o := range v.visible(offers) {
 		view.Organizations = append(view.Organizations, homeOrganization{
 			Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
 			Roles: len(o.Member.Roles()), Apps: appsPath(o.Organization.ID), Leave: leavePath(o.Organization.ID),
@@ -34,6 +35,7 @@ func (s *Server) home(v *visit) error {
 type homePage struct {
 	frame
 	Organizations []homeOrganization
+	Support       bool // the person is of the support staff
 }
 
 type homeOrganization struct {
@@ -107,7 +109,7 @@ func (s *Server) membership(v *visit) (org.Organization, org.Member, error) {
 		return org.Organization{}, org.Member{}, errSignIn
 	}
 	ctx, id := v.r.Context(), v.r.PathValue("organization")
-	if org.CheckID(id) != nil {
+	if org.CheckID(id) != nil || v.acting() && id != v.actingIn {
 		return org.Organization{}, org.Member{}, errNoPage
 	}
 	m, err := s.Store.Member(ctx, v.person.ID, id)

@@ -92,6 +92,8 @@ func refusedPageOf(v *visit, err error) (int, refusedPage) {
 		return http.StatusBadRequest, refusedPage{frame: cannot, Why: "client"}
 	case errors.Is(err, errNoPage):
 		return http.StatusNotFound, refusedPage{frame: frame{Title: "No such page"}, Why: "missing"}
+	case errors.Is(err, errActing):
+		return http.StatusForbidden, refusedPage{frame: frame{Title: "Not possible"}, Why: "acting"}
 	case errors.Is(err, errForeign):
 		return http.StatusForbidden, refusedPage{frame: frame{Title: "Not accepted"}, Why: "foreign"}
 	case errors.Is(err, errStale):

@@ -102,6 +102,11 @@ func (s *Server) signOut(v *visit) error {
 		if !s.ours(v, form) {
 			return errStale
 		}
+		if v.acting() { // its end is an event of its own
+			if err := s.beThemselves(v); err != nil {
+				return err
+			}
+		}
 		if err := s.Store.EndSession(v.r.Context(), v.session); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return wrap("end session", err)
 		}

@@ -23,8 +23,11 @@ type visit struct {
 	base    string
 	now     time.Time
 	session string     // value of the session's cookie; empty when nobody is signed in
-	person  org.Person // who is signed in; zero when nobody is
+	person  org.Person // whose pages are shown; zero when nobody is signed in
+	actor   org.Person // of support staff, who acts as person; zero otherwise
 	words   *words     // of the language that pages are in
+
+	actingIn string // organization in which actor acts
 }
 
 func (s *Server) visit(w http.ResponseWriter, r *http.Request) *visit {
@@ -50,13 +53,13 @@ func (v *visit) see(location string) error {
 
 // act says who does what this request does.
 func (s *Server) act(v *visit) store.Act {
-	return store.Act{Actor: "person:" + v.person.ID, Address: s.Address(v.r).String(), Reference: v.reference()}
+	return store.Act{Actor: "person:" + v.who().ID, Address: s.Address(v.r).String(), Reference: v.reference()}
 }
 
 // refused records that an approval was refused, and why.
 func (s *Server) refused(v *visit, client, why string) {
 	s.Store.Record(store.Event{Kind: "approval_refused", Client: client, Person: v.person.ID,
-		Actor: "person:" + v.person.ID, Address: s.Address(v.r).String(), Reason: why, Reference: v.reference()})
+		Actor: "person:" + v.who().ID, Address: s.Address(v.r).String(), Reason: why, Reference: v.reference()})
 }
 
 // handle makes a handler of a function that answers itself or returns why it
@@ -91,6 +94,12 @@ func (s *Server) identify(v *visit) error {
 	p, err := s.Store.Person(ctx, session.Person)
 	if err != nil {
 		return fmt.Errorf("person of a session: %w", err)
+	}
+	if session.Actor != "" {
+		if v.actor, err = s.Store.Person(ctx, session.Actor); err != nil {
+			return fmt.Errorf("actor of a session: %w", err)
+		}
+		v.actingIn = session.ActingIn
 	}
 	v.session, v.person = value, p
 	return nil

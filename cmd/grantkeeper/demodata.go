@@ -24,7 +24,7 @@ var demoPeople = []demoPerson{
 	{"tor", "tor@nordlys.example", "Tor Tveit", "member of Nordlys; 3 roles", "dev-api-key-of-tor-nordlys", "nordlys"},
 	{"mei", "mei@storhavn.example", "Mei Moen", "member of Storhavn; 300 roles", "dev-api-key-of-mei-storhavn", "storhavn"},
 	{"ola", "ola@havn.example", "Ola Olsen", "only Havn: AI integration is off", "dev-api-key-of-ola-havn", "havn"},
-	{"support", "support@svalinn.example", "Svalinn Support", "may impersonate (once impersonation exists)", "", ""},
+	{"support", "support@svalinn.example", "Svalinn Support", "may impersonate", "", ""},
 }
 
 // A demoCircle is a circle, its roles with those who fill them (a name and the

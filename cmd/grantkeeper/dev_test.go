@@ -142,7 +142,7 @@ func TestDevSaysWhereEverythingIs(t *testing.T) {
     tor@nordlys.example     member of Nordlys; 3 roles
     mei@storhavn.example    member of Storhavn; 300 roles
     ola@havn.example        only Havn: AI integration is off
-    support@svalinn.example     may impersonate (once impersonation exists)
+    support@svalinn.example     may impersonate
 
   Try it
     in a browser    {server}/dev/client
