@@ -39,7 +39,7 @@ func doors(t *testing.T, s *stock, path string) (address string, end func()) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	clients := (&oauth.Server{Store: db, Ring: s.ring, Log: log, Service: "Svalinn", Base: base,
-		Address: proxies.ClientAddr, OwnHosts: []string{host}}).Handler()
+		Address: proxies.ClientAddr, OwnHosts: func() []string { return []string{host} }}).Handler()
 	calls := (&api.Server{Store: db, Ring: s.ring, Log: log, Service: "Svalinn", Base: base, Limit: limit.NewNames(limit.API)}).Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

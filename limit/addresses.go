@@ -3,6 +3,7 @@ package limit
 import (
 	"encoding/binary"
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,7 +26,7 @@ const Remembered = 1_000_000
 // It is safe for use by many goroutines.
 type Addresses struct {
 	c        *counter[network]
-	networks Networks
+	networks atomic.Pointer[Networks]
 	shared   *shared // nil counts in memory alone
 }
 
@@ -36,8 +37,14 @@ func NewAddresses(l Limit, networks Networks) *Addresses {
 
 func newAddresses(l Limit, networks Networks, room int) *Addresses {
 	keep := func(k network) network { return k }
-	return &Addresses{c: newCounter(l, room, keep, network.wider), networks: networks}
+	w := &Addresses{c: newCounter(l, room, keep, network.wider)}
+	w.SetNetworks(networks)
+	return w
 }
+
+// SetNetworks gives other networks a multiple from the next request on. What
+// was counted stays counted.
+func (w *Addresses) SetNetworks(networks Networks) { w.networks.Store(&networks) }
 
 // Allow says whether a request that came from a at now is let through, and if not,
 // after how many whole seconds (at least one) the next one is. A refused request is
@@ -73,10 +80,11 @@ func (w *Addresses) ask(a netip.Addr, now time.Time, take bool) (left int, wait 
 }
 
 func (w *Addresses) n(a netip.Addr) int {
-	if len(w.networks) == 0 {
+	networks := *w.networks.Load()
+	if len(networks) == 0 {
 		return w.c.limit.N
 	}
-	return w.c.limit.N * w.networks.multiple(a)
+	return w.c.limit.N * networks.multiple(a)
 }
 
 // Key is what an address is counted under: itself for IPv4, its /64 for IPv6

@@ -78,7 +78,7 @@ func open(t testing.TB) *door {
 		Log:           slog.New(slog.NewTextHandler(d.log, nil)),
 		Base:          func(r *http.Request) string { return "https://" + r.Host },
 		Address:       limit.Proxies{}.ClientAddr,
-		OwnHosts:      []string{"auth.example"},
+		OwnHosts:      func() []string { return []string{"auth.example"} },
 		TokenLimit:    limit.NewAddresses(plenty, nil),
 		RegisterLimit: limit.NewAddresses(plenty, nil),
 		Count: func(endpoint, result, reason string) {

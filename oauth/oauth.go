@@ -30,9 +30,9 @@ type Server struct {
 	Base func(*http.Request) string
 	// Address gives the address that the request counts for (decision L2).
 	Address func(*http.Request) netip.Addr
-	// OwnHosts are the hosts of the service, lower case and without port, at
+	// OwnHosts gives the hosts of the service, lower case and without port, at
 	// which no client may live (decision R2).
-	OwnHosts []string
+	OwnHosts func() []string
 
 	// The limits per address of spec section 8. A nil one is made, as the
 	// contract has it. TokenLimit is of /oauth/token and /oauth/revoke together.

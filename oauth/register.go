@@ -47,7 +47,7 @@ func (s *Server) readMetadata(c call) (client.Metadata, *client.Refusal) {
 	if fault != "" {
 		return client.Metadata{}, &client.Refusal{Code: client.InvalidClientMetadata, Description: fault}
 	}
-	return client.ParseMetadata(body, s.OwnHosts)
+	return client.ParseMetadata(body, s.OwnHosts())
 }
 
 // newClientID gives 26 letters and digits, at least 128 random bits. In one

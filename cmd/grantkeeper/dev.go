@@ -120,7 +120,8 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 
 	h := &house{Checked: checked}
 	f, isFile := stderr.(*os.File)
-	h.log, h.requests = newLogger(log, checked.Level, checked.Log.Format, isFile && isTerminal(f))
+	h.level = levelVar(checked.Level)
+	h.log, h.requests = newLogger(log, h.level, checked.Log.Format, isFile && isTerminal(f))
 	if err := h.openDev(ctx, o, public); err != nil {
 		return err
 	}

@@ -24,7 +24,8 @@ type Gate struct {
 	Base     func(host string) string // {base}, or "" for a host to refuse; nil refuses none
 	Address  func(*http.Request) netip.Addr
 	Log      *slog.Logger
-	Draining *atomic.Bool // connections end after their next answer; nil never
+	Level    *slog.LevelVar // of Log, for JSON; nil is info
+	Draining *atomic.Bool   // connections end after their next answer; nil never
 
 	// Count, unless nil, is told of every answer, for the metrics. pattern is
 	// that of http.Request, never an address.
@@ -152,6 +153,9 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 	}
 	took := float64(now.Sub(start).Microseconds()) / 1000
 	if g.JSON != nil {
+		if g.Level != nil && g.Level.Level() > slog.LevelInfo {
+			return
+		}
 		_, _ = g.JSON.Write(appendLine(a.line[:0], now, id, r, a, took, g.Address(r)))
 		return
 	}

@@ -298,15 +298,23 @@ func TestLogFormats(t *testing.T) {
 		terminal, json bool
 	}{{"auto", true, false}, {"auto", false, true}, {"text", false, false}, {"json", true, true}} {
 		var b strings.Builder
-		log, requests := newLogger(&b, slog.LevelInfo, tt.format, tt.terminal)
+		log, requests := newLogger(&b, new(slog.LevelVar), tt.format, tt.terminal)
 		log.Info("x")
 		log.Debug("hidden")
 		if json.Valid([]byte(b.String())) != tt.json || (requests != nil) != tt.json || strings.Contains(b.String(), "hidden") {
 			t.Errorf("%+v: %s", tt, b.String())
 		}
 	}
-	if _, requests := newLogger(io.Discard, slog.LevelWarn, "json", false); requests != nil {
-		t.Error("requests are logged at level warn")
+	// The level can change while it runs, for lines about requests too.
+	var b strings.Builder
+	level := levelVar(slog.LevelWarn)
+	log, requests := newLogger(&b, level, "json", false)
+	g := &Gate{Next: http.NotFoundHandler(), Address: limit.Proxies{}.ClientAddr, Log: log, Level: level, JSON: requests}
+	get(g, "/quiet")
+	level.Set(slog.LevelInfo)
+	get(g, "/told")
+	if strings.Count(b.String(), `"msg":"request"`) != 1 {
+		t.Errorf("at level warn and then info: %s", b.String())
 	}
 }
 
@@ -330,7 +338,7 @@ func BenchmarkGate(b *testing.B) {
 		w.Write(body)
 	})
 	g := &Gate{Next: next, Base: hosts.Base, Address: limit.Proxies{}.ClientAddr}
-	g.Log, g.JSON = newLogger(log, slog.LevelInfo, "json", false)
+	g.Log, g.JSON = newLogger(log, new(slog.LevelVar), "json", false)
 	slow := *g
 	slow.JSON = nil
 	for name, h := range map[string]http.Handler{"bare": next, "gate": g, "gate by slog": &slow} {

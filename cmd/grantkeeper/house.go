@@ -43,11 +43,15 @@ type house struct {
 	store    *store.Store
 	limits   *limit.Shared // nil counts in memory
 	log      *slog.Logger
-	requests io.Writer // as newLogger gives it
+	level    *slog.LevelVar // of log; nil is info
+	requests io.Writer      // as newLogger gives it
 	metrics  *metrics.Metrics
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
 	calls    *api.Server     // whose guard gateways ask
+
+	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
+	networked []*limit.Addresses      // the contract's limits, whose networks can change
 
 	// Under dev alone.
 	dev   *devClient
@@ -69,20 +73,23 @@ func openStore(ctx context.Context, c Checked, path string, now func() time.Time
 
 // public is what the public listener answers with.
 func (h *house) public() http.Handler {
-	base := func(r *http.Request) string { return h.Hosts.Base(r.Host) }
+	base := func(r *http.Request) string { return h.base(r.Host) }
+	authorize, tokens := h.limits.Addresses("authorize", limit.Authorize, h.Networks), h.limits.Addresses("token", limit.Token, h.Networks)
+	registrations := h.limits.Addresses("register", limit.Register, h.Networks)
+	h.networked = []*limit.Addresses{authorize, tokens, registrations}
 	pages := &consent.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
-		AuthorizeLimit: h.limits.Addresses("authorize", limit.Authorize, h.Networks), Limits: h.limits, Count: countPages(h.metrics),
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
+		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics),
 	}
 	clients := &oauth.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
-		OwnHosts: h.Hosts.Names(), TokenLimit: h.limits.Addresses("token", limit.Token, h.Networks),
-		RegisterLimit: h.limits.Addresses("register", limit.Register, h.Networks), Count: h.metrics.OAuth,
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
+		OwnHosts: func() []string { return h.present().Hosts.Names() }, TokenLimit: tokens,
+		RegisterLimit: registrations, Count: h.metrics.OAuth,
 	}
 	calls := &api.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.Proxies.ClientAddr,
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
 		Limit:   h.limits.Names("api", h.API.RateLimit.Limit),
-		LimitOf: func(organization string) int { return h.APILimits[organization] },
+		LimitOf: func(organization string) int { return h.present().APILimits[organization] },
 		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") },
 	}
 	h.calls = calls
@@ -90,13 +97,13 @@ func (h *house) public() http.Handler {
 	h.page = pages
 	doors := dispatch{oauth: clients.Handler(), consent: pages.Handler(), api: calls.Handler()}
 	if h.Upstream != nil {
-		behind := &gateway.Upstream{URL: h.Upstream, Key: h.UpstreamKey, API: calls, Base: base, Address: h.Proxies.ClientAddr, Log: h.log}
+		behind := &gateway.Upstream{URL: h.Upstream, Key: h.UpstreamKey, API: calls, Base: base, Address: h.address, Log: h.log}
 		doors.upstream = calls.Guard(behind.Handler())
 	}
 	if h.dev != nil {
 		doors.dev = h.dev.handler(pages)
 	}
-	return &Gate{Next: doors, Base: h.Hosts.Base, Address: h.Proxies.ClientAddr, Log: h.log, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request}
+	return &Gate{Next: doors, Base: h.base, Address: h.address, Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request}
 }
 
 // dispatch sends each path to its door.
@@ -148,7 +155,7 @@ func (h *house) operators() http.Handler {
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.
-	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests, Count: h.metrics.Request}
+	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request}
 	if h.dev != nil {
 		// Everybody knows the password of dev. A page whose own name comes to
 		// lead to loopback is of one origin with this listener, and only its
@@ -161,10 +168,10 @@ func (h *house) operators() http.Handler {
 // gateways is what the gateways' listener answers with, after public.
 func (h *house) gateways() http.Handler {
 	_, host, _ := strings.Cut(h.Hosts.List()[0], "://")
-	door := &gateway.Server{API: h.calls, Keys: h.Gateways, Base: h.Hosts.Base, Host: host, Log: h.log}
+	door := &gateway.Server{API: h.calls, Keys: h.Gateways, Base: h.base, Host: host, Log: h.log}
 	// Whatever host is asked: a proxy may pass on the original's, and what
 	// counts is in its question.
-	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: h.requests, Count: h.metrics.Request}
+	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request}
 }
 
 // server gives one listener's server its bounds.
@@ -231,6 +238,9 @@ type serving struct {
 	drain   time.Duration // how long requests under way may take then
 	signals <-chan os.Signal
 	ready   func() // is called when requests are answered
+
+	again  <-chan os.Signal // the configuration is to be reread; nil is never
+	reread func()
 }
 
 // listeners are those of a house. Each but the public one is nil when it is off.
@@ -273,16 +283,21 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 	if s.ready != nil {
 		s.ready()
 	}
-	select {
-	case err := <-failed:
-		closeAll(servers)
-		return cannotOpen("", "the listener failed: %v", err)
-	case got := <-s.signals:
-		h.log.Info("stopping", "signal", got.String(), "drain", s.drain.String())
-	case <-ctx.Done():
-		h.log.Info("stopping", "drain", s.drain.String())
+	for {
+		select {
+		case err := <-failed:
+			closeAll(servers)
+			return cannotOpen("", "the listener failed: %v", err)
+		case <-s.again:
+			s.reread()
+			continue
+		case got := <-s.signals:
+			h.log.Info("stopping", "signal", got.String(), "drain", s.drain.String())
+		case <-ctx.Done():
+			h.log.Info("stopping", "drain", s.drain.String())
+		}
+		return h.stop(servers, s)
 	}
-	return h.stop(servers, s)
 }
 
 // stop drains: /readyz says 503 at once, so that no balancer sends more; the

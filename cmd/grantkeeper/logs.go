@@ -102,15 +102,12 @@ func (l *lines) Close() {
 // newLogger logs to w. format is auto, text or json; auto is text on a
 // terminal. requests is for the gate: w where lines about requests can be
 // written as JSON at once, nil where the logger has to be asked.
-func newLogger(w io.Writer, level slog.Level, format string, terminal bool) (log *slog.Logger, requests io.Writer) {
+func newLogger(w io.Writer, level *slog.LevelVar, format string, terminal bool) (log *slog.Logger, requests io.Writer) {
 	o := &slog.HandlerOptions{Level: level}
 	if format == "text" || format == "auto" && terminal {
 		return slog.New(slog.NewTextHandler(w, o)), nil
 	}
-	if level <= slog.LevelInfo {
-		requests = w
-	}
-	return slog.New(slog.NewJSONHandler(w, o)), requests
+	return slog.New(slog.NewJSONHandler(w, o)), w
 }
 
 // isTerminal reports whether a file is a character device, which for stderr

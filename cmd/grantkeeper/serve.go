@@ -29,7 +29,12 @@ func serveCommand(g *global) *cobra.Command {
   grantkeeper serve -c ./grantkeeper.toml
   GRANTKEEPER_BASE_URLS=https://app.example.com grantkeeper serve`,
 		Long: `A flag wins over the environment, the environment over the file, the file over
-the default.`,
+the default.
+
+SIGHUP rereads base_urls, http.trusted_proxies, the certificate, clients,
+limiter.networks, api.limits and log.level; when something is not valid, what was in force
+stays so, and the log says why. Other settings need a restart. SIGTERM lets what
+was accepted finish.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2"},
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,17 +47,23 @@ the default.`,
 			if c.Flag("base-url").Changed {
 				flags["base_urls"] = strings.Join(baseURLs, ",")
 			}
-			loaded, err := Load(g.config, os.Environ(), flags)
-			if err != nil {
-				return err
+			read := func() (Checked, string, error) {
+				loaded, err := Load(g.config, os.Environ(), flags)
+				if err != nil {
+					return Checked{}, "", err
+				}
+				checked, err := loaded.Check()
+				return checked, loaded.File, err
 			}
-			checked, err := loaded.Check()
+			checked, file, err := read()
 			if err != nil {
 				return err
 			}
 			tuneMemory()
 			ch, ready := signals()
-			return runServe(c.Context(), checked, loaded.File, drain, c.ErrOrStderr(), ch, ready)
+			return runServe(c.Context(), serveOptions{
+				checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read,
+			}, c.ErrOrStderr())
 		},
 	}
 	g.configFlag(c)
@@ -65,7 +76,20 @@ the default.`,
 	return c
 }
 
-func runServe(ctx context.Context, checked Checked, file string, drain time.Duration, stderr io.Writer, signals <-chan os.Signal, ready func()) error {
+// serveOptions are what the command line of serve came to.
+type serveOptions struct {
+	checked Checked
+	file    string
+	drain   time.Duration
+	signals <-chan os.Signal
+	ready   func()
+
+	again <-chan os.Signal // to reread the configuration, with read
+	read  func() (Checked, string, error)
+}
+
+func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
+	checked := o.checked
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -73,7 +97,8 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 	defer out.Close()
 	f, isFile := stderr.(*os.File)
 	h := &house{Checked: checked, metrics: newMetrics(time.Now)}
-	h.log, h.requests = newLogger(out, checked.Level, checked.Log.Format, isFile && isTerminal(f))
+	h.level = levelVar(checked.Level)
+	h.log, h.requests = newLogger(out, h.level, checked.Log.Format, isFile && isTerminal(f))
 
 	on, err := h.listen()
 	if err != nil {
@@ -92,11 +117,11 @@ func runServe(ctx context.Context, checked Checked, file string, drain time.Dura
 	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); err != nil {
 		return badConfig("take another id", "clients: %v", err)
 	}
-	return h.serve(ctx, on, serving{linger: lingering, drain: drain, signals: signals, ready: func() {
-		h.announce(file, on)
+	return h.serve(ctx, on, serving{linger: lingering, drain: o.drain, signals: o.signals, ready: func() {
+		o.ready() // first: a signal that comes now shall drain
+		h.announce(o.file, on)
 		out.Start()
-		ready()
-	}})
+	}, again: o.again, reread: func() { h.rereadWith(ctx, o.read) }})
 }
 
 // listen opens what is configured, or nothing.
@@ -110,8 +135,11 @@ func (h *house) listen() (on listeners, err error) {
 		return on, err
 	}
 	if h.TLS != nil {
-		h.TLS.NextProtos = []string{"h2", "http/1.1"}
-		on.public = tls.NewListener(on.public, h.TLS)
+		// The certificate is asked for at each handshake: it can be reread.
+		on.public = tls.NewListener(on.public, &tls.Config{
+			MinVersion: h.TLS.MinVersion, NextProtos: []string{"h2", "http/1.1"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &h.present().TLS.Certificates[0], nil },
+		})
 	}
 	if h.Operator.Listen != "off" {
 		if on.operators, err = listen(h.Operator.Listen, "grantkeeper serve --operator-listen 127.0.0.1:9001"); err != nil {

@@ -67,7 +67,7 @@ func startServe(t *testing.T, scheme string, change func(*Config)) (base string,
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan bool), make(chan error, 1)
 	go func() {
-		ended <- runServe(ctx, checked, "test.toml", time.Minute, stderr, nil, func() { close(ready) })
+		ended <- runServe(ctx, serveOptions{checked: checked, file: "test.toml", drain: time.Minute, ready: func() { close(ready) }}, stderr)
 	}()
 	select {
 	case <-ready:

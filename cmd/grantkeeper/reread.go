@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// rereadSettings are those that SIGHUP changes; a setting of a list goes with
+// its list. The others need a restart.
+var rereadSettings = []string{
+	"base_urls", "http.trusted_proxies", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level",
+}
+
+// hangUp gives the signal that asks to reread the configuration.
+func hangUp() <-chan os.Signal {
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGHUP)
+	return ch
+}
+
+func levelVar(l slog.Level) *slog.LevelVar {
+	v := new(slog.LevelVar)
+	v.Set(l)
+	return v
+}
+
+// present is the configuration as it was read last.
+func (h *house) present() *Checked {
+	if c := h.reread.Load(); c != nil {
+		return c
+	}
+	return &h.Checked
+}
+
+func (h *house) base(host string) string { return h.present().Hosts.Base(host) }
+
+func (h *house) address(r *http.Request) netip.Addr { return h.present().Proxies.ClientAddr(r) }
+
+// rereadWith takes what read gives, or stays with what there is when that is
+// not valid, and says which.
+func (h *house) rereadWith(ctx context.Context, read func() (Checked, string, error)) {
+	c, file, err := read()
+	if err == nil {
+		err = h.take(ctx, c)
+	}
+	if err != nil {
+		attributes := []any{"err", err.Error()}
+		var e *exitError
+		if errors.As(err, &e) && e.hint != "" {
+			attributes = append(attributes, "hint", e.hint)
+		}
+		h.log.Error("the configuration was not reread: what was in force stays so", attributes...)
+		return
+	}
+	h.log.Info("the configuration was reread", "config", file, "base_urls", c.Hosts.List(), "level", c.Log.Level)
+	if waiting := needRestart(h.Config, c.Config); len(waiting) > 0 {
+		h.log.Warn("some settings count only after a restart", "settings", strings.Join(waiting, ", "))
+	}
+}
+
+// take puts a valid configuration in force. What can be refused comes first.
+func (h *house) take(ctx context.Context, c Checked) error {
+	if (c.TLS == nil) != (h.TLS == nil) {
+		return badConfig("restart it", "http: TLS of one's own cannot be switched on or off while it runs")
+	}
+	act := store.Act{Actor: "system", Reason: "configuration"}
+	if err := h.store.SyncPreregistered(ctx, c.Preregistered, act); err != nil {
+		back := h.store.SyncPreregistered(ctx, h.present().Preregistered, act) // as it may have changed some
+		return badConfig("take another id", "clients: %v", errors.Join(err, back))
+	}
+	for _, l := range h.networked {
+		l.SetNetworks(c.Networks)
+	}
+	h.level.Set(c.Level)
+	h.reread.Store(&c)
+	return nil
+}
+
+// needRestart lists the settings that differ and are not among those that are
+// reread.
+func needRestart(running, now Config) (keys []string) {
+	for _, s := range settings {
+		if s.list != "" || slices.Contains(rereadSettings, s.key) {
+			continue
+		}
+		was, is := reflect.ValueOf(running).FieldByIndex(s.index), reflect.ValueOf(now).FieldByIndex(s.index)
+		if !reflect.DeepEqual(was.Interface(), is.Interface()) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// log waits for a line with the text after those that were there before.
+func (p *process) tells(text string, before int) {
+	p.Helper()
+	for range 400 {
+		if strings.Count(p.stderr.String(), text) > before {
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	p.Fatalf("the log has no further %q:\n%s", text, p.stderr)
+}
+
+// SIGHUP puts in force what can change, says what cannot, and leaves
+// everything as it is when something is not valid.
+func TestServeRereads(t *testing.T) {
+	t.Parallel()
+	dir, public, operators := installed(t)
+	p := serve(t, dir, public, operators)
+	name := filepath.Join(dir, "grantkeeper.toml")
+	original, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(public, ":")
+	ask := func(host, forwarded, path string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequest("GET", p.public+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		r.Header.Set("X-Forwarded-For", forwarded)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, _ := io.ReadAll(a.Body)
+		return a.StatusCode, string(text)
+	}
+	const metadata = "/.well-known/oauth-authorization-server"
+	second, client := "localhost:"+port, "/oauth/authorize?client_id=late&redirect_uri=https://assistant.example/cb&response_type=code"
+	before := func(when string) {
+		t.Helper()
+		if status, _ := ask(second, "", metadata); status != 421 {
+			t.Errorf("%s: the second host is answered %d", when, status)
+		}
+		if _, page := ask(public, "", client); !strings.Contains(page, "does not know this app") {
+			t.Errorf("%s: the late client is known", when)
+		}
+	}
+	before("at the start")
+	changed := strings.Replace(string(original), "base_urls = [", fmt.Sprintf("base_urls = [%q, ", "http://"+second), 1) + `
+[[clients]]
+id = "late"
+name = "Late"
+redirect_uris = ["https://assistant.example/cb"]
+[limiter]
+networks = [{cidr = "192.0.2.0/24", multiple = 2}]
+[session]
+idle = "1h"
+`
+	changed = strings.Replace(changed, "[http]", "[http]\ntrusted_proxies = [\"127.0.0.1\"]", 1)
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p.signal(syscall.SIGHUP)
+	}
+	for i, bad := range []string{
+		strings.Replace(changed, "base_urls", "base_url", 1),
+		strings.Replace(changed, "multiple = 2", "multiple = 0", 1),
+		strings.Replace(changed, "https://assistant.example/cb", "http://assistant.example/cb", 1),
+		changed + "[http]\n", "base_urls = [", "",
+	} {
+		put(bad)
+		p.tells("what was in force stays so", i)
+		before(fmt.Sprint("bad file ", i))
+	}
+	put(changed)
+	p.tells("the configuration was reread", 0)
+	if status, text := ask(second, "", metadata); status != 200 || !strings.Contains(text, `"issuer":"http://`+second+`"`) {
+		t.Errorf("the second host: %d %s", status, text)
+	}
+	if status, page := ask(public, "203.0.113.9", client); status != 400 || strings.Contains(page, "does not know this app") {
+		t.Errorf("the late client: %d %s", status, page)
+	}
+	p.tells(`"client_addr":"203.0.113.9"`, 0)
+	p.tells(`"settings":"session.idle"`, 0)
+	register := func(from string) int {
+		r, _ := http.NewRequest("POST", p.public+"/oauth/register", strings.NewReader("{}"))
+		r.Header.Set("X-Forwarded-For", from)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	for from, want := range map[string]int{"192.0.2.7": 40, "198.51.100.7": 20} {
+		n := 0
+		for register(from) != 429 {
+			n++
+		}
+		if n != want {
+			t.Errorf("%d registrations from %s, want %d", n, from, want)
+		}
+	}
+	put(strings.Replace(changed, "[session]", "[log]\nlevel = \"error\"\n[session]", 1))
+	for range 400 { // it says nothing any more, not even this
+		lines := strings.Count(p.stderr.String(), "\n")
+		ask(public, "", "/quiet")
+		time.Sleep(2 * flushEvery)
+		if strings.Count(p.stderr.String(), "\n") == lines {
+			break
+		}
+	}
+	put(string(original))
+	p.tells("the configuration was reread", 1)
+	before("as it was")
+}
+
+func TestNeedRestart(t *testing.T) {
+	a, b := Defaults(), Defaults()
+	b.BaseURLs, b.Log.Level, b.Clients = []string{"https://x.example"}, "debug", []ClientConfig{{ID: "x"}}
+	b.HTTP.TrustedProxies, b.Limiter.Networks, b.HTTP.TLSCertFile, b.HTTP.TLSKeyFile = []string{"10.0.0.0/8"}, []NetworkConfig{{}}, "c", "k"
+	if got := needRestart(a, b); len(got) != 0 {
+		t.Errorf("what is reread needs a restart: %v", got)
+	}
+	b.HTTP.Listen, b.Gateway.Keys, b.Log.Format = ":1", []GatewayKeyConfig{{Name: "x"}}, "text"
+	if got := needRestart(a, b); !slices.Equal(got, []string{"http.listen", "gateway.keys", "log.format"}) {
+		t.Errorf("need a restart: %v", got)
+	}
+	for _, key := range rereadSettings {
+		if !slices.ContainsFunc(settings, func(s setting) bool { return s.key == key }) {
+			t.Errorf("there is no setting %s", key)
+		}
+	}
+}
+
+// A new certificate is shown to whoever comes next.
+func TestServeRereadsItsCertificate(t *testing.T) {
+	t.Parallel()
+	dir, public, operators := installed(t)
+	name := filepath.Join(dir, "grantkeeper.toml")
+	original, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pool *x509.CertPool
+	put := func() {
+		cert, key, of := certificate(t)
+		pool = of
+		text := strings.Replace(strings.ReplaceAll(string(original), "http://"+public, "https://"+public), "[http]",
+			fmt.Sprintf("[http]\ntls_cert_file = %q\ntls_key_file = %q", cert, key), 1)
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	p := serve(t, dir, public, operators)
+	shown := func() error {
+		c, err := tls.Dial("tcp", public, &tls.Config{RootCAs: pool})
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
+	if err := shown(); err != nil {
+		t.Fatal(err)
+	}
+	put()
+	if err := shown(); err == nil {
+		t.Fatal("the new certificate is shown before it was reread")
+	}
+	p.signal(syscall.SIGHUP)
+	p.tells("the configuration was reread", 0)
+	if err := shown(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(name, original, 0o644); err != nil { // without TLS
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
+	p.tells("cannot be switched on or off", 0)
+	if err := shown(); err != nil {
+		t.Error(err)
+	}
+}
+
+// DX-11: SIGTERM under load loses no request that was sent before a balancer
+// could notice.
+func TestDX11SIGTERMUnderLoad(t *testing.T) {
+	t.Parallel()
+	dir, public, operators := installed(t)
+	p := serve(t, dir, public, operators)
+	var noticed atomic.Bool
+	var sent, closed atomic.Int64
+	var workers sync.WaitGroup
+	for i := range 16 {
+		workers.Go(func() {
+			c := &http.Client{Transport: &http.Transport{DisableKeepAlives: i%2 == 0}}
+			for !noticed.Load() {
+				a, err := c.Post(p.public+"/oauth/revoke", "application/x-www-form-urlencoded", strings.NewReader("token=x"))
+				if err != nil {
+					t.Errorf("a request was lost: %v", err)
+					return
+				}
+				if text, err := io.ReadAll(a.Body); err != nil || a.StatusCode != 400 && a.StatusCode != 429 {
+					t.Errorf("%s %s %v", a.Status, text, err)
+				}
+				a.Body.Close()
+				if sent.Add(1); a.Close {
+					closed.Add(1)
+				}
+			}
+			c.CloseIdleConnections()
+		})
+	}
+	for sent.Load() < 500 {
+		time.Sleep(time.Millisecond)
+	}
+	p.signal(syscall.SIGTERM)
+	for draining := false; !draining; time.Sleep(50 * time.Millisecond) {
+		a, err := http.Get(p.operator + "/readyz")
+		if err != nil {
+			t.Fatalf("the operators' listener has gone: %v", err)
+		}
+		draining = a.StatusCode == 503
+		a.Body.Close()
+	}
+	time.Sleep(500 * time.Millisecond) // so long the balancer takes
+	noticed.Store(true)
+	workers.Wait()
+	if code := p.exits(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.stderr)
+	}
+	if answered := int64(strings.Count(p.stderr.String(), `"route":"/oauth/revoke"`)); answered != sent.Load() || closed.Load() == 0 {
+		t.Errorf("%d sent, %d of them with their connection closed, %d in the log", sent.Load(), closed.Load(), answered)
+	}
+}
