@@ -115,6 +115,7 @@ type consentPage struct {
 	Registered moment
 	UsedBy     []usedBy
 	Earlier    []earlier
+	LooksOurs  bool    // the name could be taken for the service's own
 	Reused     *moment // when an old key of this client came back
 	Replace    bool
 
@@ -336,6 +337,11 @@ func nameOf(offers []grantset.Offer, organization string) string {
 func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []grantset.Offer) error {
 	ctx := v.r.Context()
 	view.Registered = ago(c.IssuedAt, v.now)
+	looks, err := s.looksOurs(v, c, view.App.Host)
+	if err != nil {
+		return err
+	}
+	view.LooksOurs = looks
 	var ids []string
 	for _, o := range open {
 		ids = append(ids, o.Organization.ID)

@@ -1,0 +1,75 @@
+package consent
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.mau.fi/util/confusable"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// assuring are words by which a name claims to speak for the service (ux 2.3).
+var assuring = []string{"official", "verified", "trusted", "security", "support"}
+
+// looksOurs reports whether a client's name could be taken for the service's
+// own (ux 2.3, warning W2): of the service, of a client that the service set
+// up, or of somebody who assures. Such a name is warned of and not refused.
+func looksOurs(c client.Client, at host, service string, known []client.Client) bool {
+	if c.Preregistered || c.Name == "" {
+		return false
+	}
+	if likens(c.Name, service) || slices.ContainsFunc(assuring, func(word string) bool { return likens(c.Name, word) }) {
+		return true
+	}
+	return slices.ContainsFunc(known, func(k client.Client) bool {
+		theirs := slices.ContainsFunc(k.RedirectURIs, func(uri string) bool { return hostOf(uri) == at })
+		return !theirs && likens(c.Name, k.Name)
+	})
+}
+
+// likens reports whether a name has another name in it, to the eye. Capital
+// letters are confused as they are and as small ones: "I" looks like "l", and
+// "i" does not. A name of one or two letters is in too many others to count.
+func likens(name, other string) bool {
+	for _, fold := range []func(string) string{foldFirst, foldLast} {
+		want := fold(other)
+		switch got := fold(name); {
+		case want == "":
+		case utf8.RuneCountInString(want) < 3 && got == want, utf8.RuneCountInString(want) >= 3 && strings.Contains(got, want):
+			return true
+		}
+	}
+	return false
+}
+
+func foldFirst(s string) string { return bare(confusable.Skeleton(lower(norm.NFKC.String(s)))) }
+
+func foldLast(s string) string { return bare(confusable.Skeleton(norm.NFKC.String(s))) }
+
+// lower folds case as Unicode does (section 3.13), whatever the language.
+func lower(s string) string { return cases.Fold().String(s) }
+
+// bare leaves letters and digits.
+func bare(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, lower(s))
+}
+
+// looksOurs asks with the clients that are set up here.
+func (s *Server) looksOurs(v *visit, c client.Client, at host) (bool, error) {
+	known, _, err := s.Store.Clients(v.r.Context(), store.ClientFilter{State: "preregistered", Limit: 1000})
+	if err != nil {
+		return false, wrap("known clients", err)
+	}
+	return looksOurs(c, at, s.Service, known), nil
+}
