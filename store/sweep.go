@@ -50,6 +50,7 @@ func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepActing(now) }},
 		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepSessions(now) }},
 		{&out.Resets, func(w *writer) (int, func(), error) { return w.sweepResets(now) }},
+		{new(int), func(w *writer) (int, func(), error) { return w.sweepSpent(now) }},
 		{&out.Events, func(w *writer) (int, func(), error) { return w.sweepJournal(now) }},
 	} {
 		for more := true; more; {

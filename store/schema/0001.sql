@@ -162,8 +162,14 @@ CREATE TABLE session (
 	acting_as    TEXT NOT NULL,   -- whose pages the person sees, as support (decision P9); empty: their own
 	acting_epoch BIGINT NOT NULL, -- of that person
 	acting_in    TEXT NOT NULL,   -- organization
-	acting_since BIGINT NOT NULL
+	acting_since BIGINT NOT NULL,
+	proved_at    BIGINT NOT NULL DEFAULT 0, -- when the person last proved who they are; 0: at created_at
+	factor_at    BIGINT NOT NULL DEFAULT 0, -- when with a second factor; 0 is never
+	issuer       TEXT NOT NULL DEFAULT '',  -- who vouched for the person; empty: a password did
+	subject      TEXT NOT NULL DEFAULT '',  -- who they are there
+	sid          TEXT NOT NULL DEFAULT ''   -- their session there
 );
+CREATE INDEX session_subject ON session (issuer, subject) WHERE issuer <> '';
 CREATE INDEX session_person ON session (person);
 CREATE INDEX session_seen ON session (seen_at);
 
@@ -174,6 +180,23 @@ CREATE TABLE reset (
 	person_epoch BIGINT NOT NULL,
 	ends_at      BIGINT NOT NULL
 );
+
+-- Who a person is at an OpenID provider: one account there is one person here.
+CREATE TABLE subject (
+	issuer     TEXT NOT NULL,
+	subject    TEXT NOT NULL,
+	person     TEXT NOT NULL,
+	created_at BIGINT NOT NULL,
+	PRIMARY KEY (issuer, subject)
+);
+CREATE UNIQUE INDEX subject_person ON subject (person, issuer);
+
+-- What counts once, for as long as it could be presented again.
+CREATE TABLE spent (
+	hash    BYTEA PRIMARY KEY, -- SHA-256
+	ends_at BIGINT NOT NULL
+);
+CREATE INDEX spent_ends ON spent (ends_at);
 
 -- Append-only (decision J1). The ID sorts by time.
 CREATE TABLE journal (

@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// A Proof is how somebody proved who they are when a session began.
+type Proof struct {
+	ProvedAt int64 // Unix seconds
+	FactorAt int64 // when with a second factor; 0 is never
+
+	// Who vouched for the person; all empty where a password did.
+	Issuer, Subject, SID string
+}
+
+// An Entry is a session that begins by something else than a password alone.
+type Entry struct {
+	Value  string // of the cookie
+	Person string // ID
+	Proof  Proof
+	Method string // for the journal
+
+	Password string // PHC string that was checked; empty where none was
+	Bind     bool   // the subject becomes this person's, unless it is
+	Ends     string // value of the session that this one takes the place of
+
+	// What may be used once only, and until when that has to be remembered.
+	Once      string
+	OnceUntil time.Time
+}
+
+// Enter begins a session. ErrNotFound: the person is not active, or the
+// password is another one by now; ErrConflict: the subject is somebody else's,
+// or the person is another subject of the same issuer; ErrAnswered: Once was
+// used.
+func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		for _, step := range []func() error{
+			func() error { return w.spend(e.Once, e.OnceUntil) },
+			func() error { return w.stillHas(e.Person, e.Password) },
+			func() error { return w.insertSession(e.Value, e.Person, act) },
+			func() error { return w.bind(e) },
+			func() error { return w.prove(e) },
+		} {
+			if err := step(); err != nil {
+				return nil, err
+			}
+		}
+		return nil, w.journal(Event{Kind: "signin_succeeded", Person: e.Person, Detail: e.Method}.by(act))
+	})
+}
+
+func (w *writer) stillHas(personID, checked string) error {
+	if checked == "" {
+		return nil
+	}
+	return w.stillPassword(personID, checked)
+}
+
+func (w *writer) prove(e Entry) error {
+	hash, p := sha256.Sum256([]byte(e.Value)), e.Proof
+	if _, err := w.exec(`
+		UPDATE session SET proved_at = $1, factor_at = $2, issuer = $3, subject = $4, sid = $5 WHERE hash = $6`,
+		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, hash[:]); err != nil || e.Ends == "" {
+		return err
+	}
+	old := sha256.Sum256([]byte(e.Ends))
+	_, err := w.exec(`DELETE FROM session WHERE hash = $1 AND person = $2`, old[:], e.Person)
+	return err
+}
+
+// bind makes the subject the person's. Neither is ever another's at the same
+// issuer: an email that changed hands leads nobody into an account.
+func (w *writer) bind(e Entry) error {
+	if !e.Bind {
+		return nil
+	}
+	n, err := w.exec(`
+		INSERT INTO subject (issuer, subject, person, created_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (issuer, subject) DO NOTHING`, e.Proof.Issuer, e.Proof.Subject, e.Person, w.store.Now().Unix())
+	if err != nil || n == 1 {
+		return err
+	}
+	var person string
+	if err := w.conn.QueryRowContext(context.Background(), `SELECT person FROM subject WHERE issuer = $1 AND subject = $2`,
+		e.Proof.Issuer, e.Proof.Subject).Scan(&person); err != nil {
+		return err
+	}
+	if person != e.Person {
+		return fmt.Errorf("subject: %w", ErrConflict)
+	}
+	return nil
+}
+
+// spend gives ErrAnswered for what was spent before.
+func (w *writer) spend(what string, until time.Time) error {
+	if what == "" {
+		return nil
+	}
+	hash := sha256.Sum256([]byte(what))
+	n, err := w.exec(`INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`, hash[:], until.Unix())
+	if err == nil && n == 0 {
+		return fmt.Errorf("used before: %w", ErrAnswered)
+	}
+	return err
+}
+
+func (w *writer) sweepSpent(now time.Time) (int, func(), error) {
+	n, err := w.exec(`
+		DELETE FROM spent WHERE hash IN (SELECT hash FROM spent WHERE ends_at < $1 LIMIT 500)`, now.Unix())
+	return int(n), nil, err
+}
+
+// Proof gives how a session that stands began.
+func (s *Store) Proof(ctx context.Context, value string) (Proof, error) {
+	hash := sha256.Sum256([]byte(value))
+	var p Proof
+	var created int64
+	err := s.reader.QueryRowContext(ctx,
+		`SELECT proved_at, factor_at, issuer, subject, sid, created_at FROM session WHERE hash = $1`, hash[:]).
+		Scan(&p.ProvedAt, &p.FactorAt, &p.Issuer, &p.Subject, &p.SID, &created)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Proof{}, fmt.Errorf("session: %w", ErrNotFound)
+	} else if err != nil {
+		return Proof{}, unavailable("session", err)
+	}
+	if p.ProvedAt == 0 {
+		p.ProvedAt = created
+	}
+	return p, nil
+}
+
+// Subject finds who a subject of an issuer is here, active or not.
+func (s *Store) Subject(ctx context.Context, issuer, subject string) (org.Person, error) {
+	var id string
+	err := s.reader.QueryRowContext(ctx, `SELECT person FROM subject WHERE issuer = $1 AND subject = $2`, issuer, subject).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return org.Person{}, fmt.Errorf("subject: %w", ErrNotFound)
+	} else if err != nil {
+		return org.Person{}, unavailable("subject", err)
+	}
+	return s.Person(ctx, id)
+}
+
+// PersonByEmail finds somebody by email alone, in any case: what an ID is,
+// no email is.
+func (s *Store) PersonByEmail(ctx context.Context, email string) (org.Person, error) {
+	if !strings.Contains(email, "@") {
+		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
+	}
+	return s.Person(ctx, email)
+}
+
+// Provision adds a person whom a provider knows and this directory does not.
+// ErrConflict: the ID or the email is somebody's.
+func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		d := Directory{People: []DirectoryPerson{{Person: p}}}
+		if w.store.memory.people[p.ID] != nil {
+			return nil, fmt.Errorf("person: %w", ErrConflict)
+		}
+		if err := d.check(w.store.memory); err != nil {
+			return nil, err
+		}
+		after, err := w.putPerson(p)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed(p.ID, "", "person provisioned", act)
+	})
+}
+
+// A Farewell is a provider's word that somebody signed out there.
+type Farewell struct {
+	Issuer, Subject, SID string // one of Subject and SID may be empty
+	Once                 string
+	OnceUntil            time.Time
+}
+
+// EndSessionsAt ends the sessions that began with a provider's word, and counts
+// them. ErrAnswered: it was said before.
+func (s *Store) EndSessionsAt(_ context.Context, f Farewell, act Act) (ended int, err error) {
+	err = s.writer.change(func(w *writer) (func(), error) {
+		if err := w.spend(f.Once, f.OnceUntil); err != nil {
+			return nil, err
+		}
+		rows, err := w.sessionList(`
+			SELECT hash, person, acting_as, acting_in FROM session
+			 WHERE issuer = $1 AND issuer <> '' AND (subject = $2 OR $2 = '') AND (sid = $3 OR $3 = '')
+			   AND ($2 <> '' OR $3 <> '')`, f.Issuer, f.Subject, f.SID)
+		if ended = len(rows); err != nil || ended == 0 {
+			return nil, err
+		}
+		for _, r := range rows {
+			if err := w.endSession(r, "signed out where they signed in"); err != nil {
+				return nil, err
+			}
+		}
+		return nil, w.journal(Event{Kind: "signed_out", Detail: fmt.Sprintf("%d sessions", ended), Person: rows[0].person}.by(act))
+	})
+	return ended, err
+}

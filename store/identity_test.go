@@ -1,0 +1,136 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// A subject is one person, and a person one subject of each issuer; what is
+// refused leaves no session behind.
+func TestSubjectsAndPeople(t *testing.T) {
+	h := furnished(t)
+	value := 0
+	enter := func(issuer, subject, person string) error {
+		value++
+		err := h.Enter(ctx, Entry{Value: string(rune('a' + value)), Person: person, Bind: true,
+			Proof: Proof{ProvedAt: 5, Issuer: issuer, Subject: subject}}, Act{})
+		if _, stands := h.Session(ctx, string(rune('a'+value))); (err == nil) != (stands == nil) {
+			t.Errorf("%s as %s: %v, and the session %v", subject, person, err, stands)
+		}
+		return err
+	}
+	for _, tt := range []struct {
+		issuer, subject, person string
+		want                    error
+	}{
+		{"https://a.example", "1", "ada", nil},
+		{"https://a.example", "1", "ada", nil},
+		{"https://a.example", "1", "tor", ErrConflict},
+		{"https://a.example", "2", "ada", ErrConflict},
+		{"https://a.example", "2", "tor", nil},
+		{"https://b.example", "1", "tor", nil},
+		{"https://b.example", "2", "nobody", ErrNotFound},
+	} {
+		if err := enter(tt.issuer, tt.subject, tt.person); !errors.Is(err, tt.want) {
+			t.Errorf("%s at %s as %s: got %v, want %v", tt.subject, tt.issuer, tt.person, err, tt.want)
+		}
+	}
+	h = h.reopen(t)
+	if p, err := h.Subject(ctx, "https://a.example", "2"); err != nil || p.ID != "tor" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if _, err := h.Subject(ctx, "https://b.example", "2"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of nobody: %v", err)
+	}
+	if p, err := h.Proof(ctx, "b"); err != nil || p != (Proof{ProvedAt: 5, Issuer: "https://a.example", Subject: "1"}) {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if err := h.AddSession(ctx, "plain", "ada", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := h.Proof(ctx, "plain"); err != nil || p != (Proof{ProvedAt: h.Now().Unix()}) {
+		t.Errorf("by password: got %+v, %v", p, err)
+	}
+}
+
+// What counts once counts once, also among eight at the same moment, and is
+// forgotten only when it is worth nothing any more.
+func TestOnce(t *testing.T) {
+	h := furnished(t)
+	until := h.Now().Add(time.Minute)
+	results := make(chan error, 8)
+	for i := range cap(results) {
+		go func() {
+			results <- h.Enter(ctx, Entry{Value: string(rune('a' + i)), Person: "ada", Once: "x", OnceUntil: until}, Act{})
+		}()
+	}
+	entered := 0
+	for range cap(results) {
+		if err := <-results; err == nil {
+			entered++
+		} else if !errors.Is(err, ErrAnswered) {
+			t.Error(err)
+		}
+	}
+	if entered != 1 {
+		t.Errorf("%d entered, want one", entered)
+	}
+	again := func() error {
+		return h.Enter(ctx, Entry{Value: "z", Person: "ada", Once: "x", OnceUntil: until}, Act{})
+	}
+	if _, err := h.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := again(); !errors.Is(err, ErrAnswered) {
+		t.Errorf("after a sweep: %v", err)
+	}
+}
+
+// A session that takes the place of another ends it, and nobody else's.
+func TestEntryInPlaceOfAnother(t *testing.T) {
+	h := furnished(t)
+	for value, person := range map[string]string{"adas": "ada", "tors": "tor"} {
+		if err := h.AddSession(ctx, value, person, Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for value, ends := range map[string]string{"new": "adas", "newer": "tors"} {
+		if err := h.Enter(ctx, Entry{Value: value, Person: "ada", Ends: ends}, Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for value, want := range map[string]bool{"adas": false, "tors": true, "new": true} {
+		if _, err := h.Session(ctx, value); (err == nil) != want {
+			t.Errorf("session %s: %v, want %v", value, err, want)
+		}
+	}
+	if err := h.Enter(ctx, Entry{Value: "x", Person: "ada", Password: "another"}, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("with another password: %v", err)
+	}
+}
+
+func TestProvision(t *testing.T) {
+	h := furnished(t)
+	for _, tt := range []struct {
+		id, email string
+		want      error
+	}{
+		{"new", "new@nordlys.example", nil}, {"new", "other@nordlys.example", ErrConflict},
+		{"other", "NEW@nordlys.example", ErrConflict}, {"ada", "third@nordlys.example", ErrConflict},
+	} {
+		err := h.Provision(ctx, org.Person{ID: tt.id, Email: tt.email, Name: tt.id, Active: true}, Act{})
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v, want %v", tt.id, err, tt.want)
+		}
+	}
+	if p, err := h.Person(ctx, "new@nordlys.example"); err != nil || p.ID != "new" {
+		t.Errorf("got %+v, %v", p, err)
+	}
+	if p, err := h.PersonByEmail(ctx, "new"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an ID is taken for an email: %+v, %v", p, err)
+	}
+	h.same(t, "provisioned")
+}
