@@ -30,7 +30,7 @@ type room struct {
 
 var (
 	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity"}
-	below     = append([]string{"store", "limit"}, pureRooms...) // below the doors
+	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	doors     = []string{"oauth", "consent", "api", "mcp", "gateway", "operator"}
 )
 
@@ -44,6 +44,7 @@ var rooms = map[string]room{
 	"client":          {pure: true},
 	"identity":        {pure: true},
 	"limit":           {may: pureRooms},
+	"provider":        {may: pureRooms},
 	"store":           {may: pureRooms},
 	"oauth":           {may: below},
 	"consent":         {may: below},
