@@ -1,7 +1,11 @@
-// Package identity is what a service behind Grantkeeper is told about a call:
-// for whom it is made and how far it may go, as signed HTTP headers. A service
-// written in Go calls [Verify]; for others docs/integrating.md says what is
-// signed.
+// Package identity is what Grantkeeper and services tell each other of people.
+//
+// A service behind it is told about a call: for whom it is made and how far it
+// may go, as signed HTTP headers. A service written in Go calls [Verify]; for
+// others docs/integrating.md says what is signed.
+//
+// A service where people have their accounts says who is signed in there, as
+// an [Assertion]; for other languages see docs/signin.md.
 //
 // It imports nothing of the server, so a service that uses it links none of it.
 package identity

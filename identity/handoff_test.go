@@ -1,0 +1,147 @@
+package identity
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	asserted = Assertion{Audience: "https://app.example", Challenge: "1.abc", Person: "ada", AuthTime: time.Unix(1000, 0)}
+	atNoon   = time.Unix(100_000, 0)
+	secret   = []byte("a secret of at least thirty-two bytes")
+)
+
+// What is signed is read back the same, under either kind of key.
+func TestAssertion(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []AssertionKey{{}, {Secret: secret}, {Ed25519: public}}
+	for _, a := range []Assertion{asserted, {Audience: asserted.Audience, Challenge: "x", Person: "tor@nordlys.example", ImpersonatedBy: "support"}} {
+		byHMAC, err := a.Sign(secret, atNoon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byEd25519, err := a.SignEd25519(private, atNoon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{byHMAC, byEd25519} {
+			for _, now := range []time.Time{atNoon, atNoon.Add(59 * time.Second), atNoon.Add(-assertionSkew)} {
+				if got, err := ReadAssertion(s, a.Audience, now, keys...); err != nil || got != a {
+					t.Errorf("at %v: got %+v, %v, want %+v", now, got, err, a)
+				}
+			}
+			for _, now := range []time.Time{atNoon.Add(AssertionLifetime), atNoon.Add(AssertionLifetime + time.Second), atNoon.Add(-assertionSkew - time.Second)} {
+				if got, err := ReadAssertion(s, a.Audience, now, keys...); err == nil {
+					t.Errorf("at %v it is believed: %+v", now, got)
+				}
+			}
+		}
+	}
+	if _, err := asserted.Sign(secret[:MinKey-1], atNoon); err == nil {
+		t.Error("signed with a short secret")
+	}
+	if _, err := asserted.SignEd25519(private[:40], atNoon); err == nil {
+		t.Error("signed with half a key")
+	}
+}
+
+// Whatever is changed in an assertion, it is not believed.
+func TestBadAssertions(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := asserted.Sign(secret, atNoon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part := func(v any) string {
+		b, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.RawURLEncoding.EncodeToString(b)
+	}
+	claims := func(changes map[string]any) map[string]any {
+		c := map[string]any{"aud": asserted.Audience, "challenge": "x", "sub": "ada", "iat": atNoon.Unix()}
+		for k, v := range changes {
+			c[k] = v
+		}
+		return c
+	}
+	signed := func(header, body any) string {
+		input := part(header) + "." + part(body)
+		return input + "." + base64.RawURLEncoding.EncodeToString(hs256(secret, []byte(input)))
+	}
+	hs := map[string]any{"alg": "HS256"}
+	if _, err := ReadAssertion(signed(hs, claims(nil)), asserted.Audience, atNoon, AssertionKey{Secret: secret}); err != nil {
+		t.Fatalf("the one that the others are made of: %v", err)
+	}
+	pieces := strings.Split(good, ".")
+	bad := map[string]string{
+		"empty": "", "one part": "x", "two parts": pieces[0] + "." + pieces[1], "four parts": good + ".x",
+		"no signature": pieces[0] + "." + pieces[1] + ".", "cut": good[:len(good)-1], "longer": good + "A", "a line feed": good + "\n",
+		"none":               part(map[string]any{"alg": "none"}) + "." + pieces[1] + ".",
+		"another name":       signed(map[string]any{"alg": "HS512"}, claims(nil)),
+		"no algorithm":       signed(map[string]any{}, claims(nil)),
+		"critical":           signed(map[string]any{"alg": "HS256", "crit": []string{"b64"}, "b64": false}, claims(nil)),
+		"header no JSON":     signed("x", claims(nil)),
+		"claims no JSON":     signed(hs, "x"),
+		"claims a list":      signed(hs, []string{"x"}),
+		"a person by number": signed(hs, claims(map[string]any{"sub": 7})),
+		"several audiences":  signed(hs, claims(map[string]any{"aud": []string{asserted.Audience, "https://evil.example"}})),
+		"expired":            signed(hs, claims(map[string]any{"exp": atNoon.Unix()})),
+		"no time":            signed(hs, claims(map[string]any{"iat": nil})),
+		"a negative time":    signed(hs, claims(map[string]any{"auth_time": -1})),
+		"too long":           signed(hs, claims(map[string]any{"x": strings.Repeat("x", maxAssertion)})),
+		"other claims":       pieces[0] + "." + part(claims(map[string]any{"sub": "tor"})) + "." + pieces[2],
+	}
+	for name, s := range bad {
+		if got, err := ReadAssertion(s, asserted.Audience, atNoon, AssertionKey{Secret: secret}, AssertionKey{Ed25519: public}); err == nil {
+			t.Errorf("%s: believed: %+v", name, got)
+		}
+	}
+	// The public key is no secret: the algorithm is the key's, not the header's.
+	confused, err := asserted.Sign(public, atNoon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadAssertion(confused, asserted.Audience, atNoon, AssertionKey{Ed25519: public}); err == nil {
+		t.Error("signed with the public key as a secret, and believed")
+	}
+	byOther, err := asserted.SignEd25519(private, atNoon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, keys := range [][]AssertionKey{nil, {{Secret: secret}}, {{Secret: secret[:8]}}, {{Ed25519: public[:8]}}} {
+		if _, err := ReadAssertion(byOther, asserted.Audience, atNoon, keys...); err == nil {
+			t.Errorf("believed under %v", keys)
+		}
+	}
+	// RFC 8693's act counts as well.
+	if a, err := ReadAssertion(signed(hs, claims(map[string]any{"act": map[string]any{"sub": "support"}})), asserted.Audience, atNoon, AssertionKey{Secret: secret}); err != nil || a.ImpersonatedBy == "" {
+		t.Errorf("act: %+v, %v", a, err)
+	}
+}
+
+// What is believed was signed: any bytes are refused, or are what Sign wrote.
+func FuzzReadAssertion(f *testing.F) {
+	good, err := asserted.Sign(secret, atNoon)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add("a.b.c")
+	f.Fuzz(func(t *testing.T, s string) {
+		if a, err := ReadAssertion(s, asserted.Audience, atNoon, AssertionKey{Secret: secret}); err == nil && s != good {
+			t.Errorf("%q is believed: %+v", s, a)
+		}
+	})
+}
