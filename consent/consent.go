@@ -36,10 +36,13 @@ type Server struct {
 	// results "ok", "failed" and "throttled", of "authorize" "limited".
 	Count func(endpoint, result string)
 
+	Ways Ways // to sign in, beside passwords
+
 	wording   *wording
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	failures  *failures
 	hasher    *hasher
+	farewells *limit.Addresses // counts those that were wrong
 }
 
 // Sign-in counts failures alone (decision L4): nobody who knows the password
@@ -64,6 +67,7 @@ func (s *Server) Handler() http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
 	s.failures = newFailures(s.Limits)
 	s.hasher = newHasher()
+	s.farewells = limit.NewAddresses(signInAddress, nil)
 	s.wording = newWording(s.Service)
 
 	mux := http.NewServeMux()
@@ -71,6 +75,9 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("POST /oauth/authorize", s.handle(s.decide))
 	mux.Handle("GET /signin", s.handle(s.signInPage))
 	mux.Handle("POST /signin", s.handle(s.signIn))
+	mux.Handle("GET /signin/with/{way}", s.handle(s.goOut))
+	mux.Handle("GET /signin/callback/{way}", s.handle(s.comeBack))
+	mux.Handle("POST /signin/logout/{way}", s.handle(s.farewell))
 	mux.Handle("POST /signout", s.handle(s.signOut))
 	mux.Handle("GET /{$}", s.handle(s.home))
 	mux.Handle("GET /organizations/{organization}/profile/api", s.handle(s.apps))

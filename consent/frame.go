@@ -70,6 +70,7 @@ var (
 	nowhereTemplate = parsePage("nowhere.html")
 	refusedTemplate = parsePage("refused.html")
 	signInTemplate  = parsePage("signin.html")
+	outsideTemplate = parsePage("outside.html")
 	homeTemplate    = parsePage("home.html")
 	appsTemplate    = parsePage("apps.html")
 	editTemplate    = parsePage("edit.html", "choices.html")

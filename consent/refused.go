@@ -57,6 +57,11 @@ func (s *Server) fail(v *visit, err error) {
 		s.toSignIn(v, path)
 		return
 	}
+	if e, ok := errors.AsType[notSignedIn](err); ok {
+		if err = s.showOutside(v, e); err == nil {
+			return
+		}
+	}
 	status, p := refusedPageOf(v, err)
 	if status >= 500 && !errors.Is(err, context.Canceled) { // else nobody is there any more
 		s.Log.Error("request failed", "err", err, "request_id", v.reference())

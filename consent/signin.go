@@ -24,6 +24,10 @@ type signInPage struct {
 	Email  string // as it was typed
 	Fault  string // what went wrong, in words
 	Wrong  bool   // the fault is in the fields
+
+	Passwords bool     // people may have one here
+	Ways      []wayOut // to sign in elsewhere
+	On        string   // the one place that the page goes on to by itself
 }
 
 // signInPage is GET /signin.
@@ -32,7 +36,17 @@ func (s *Server) signInPage(v *visit) error {
 	if v.signedIn() {
 		return v.see(s.returnPath(sealed))
 	}
-	return s.showSignIn(v, http.StatusOK, &signInPage{Return: sealed})
+	stay := v.r.URL.Query().Get("stay") != ""
+	view := &signInPage{Return: sealed, Ways: s.waysOut(sealed, stay)}
+	if s.straightOn() && !stay {
+		if s.askedAbout(v, sealed) == nil {
+			return v.see(view.Ways[0].Path)
+		}
+		// Who asked is said while the browser is on its way.
+		view.On = view.Ways[0].Name
+		v.w.Header().Set("Refresh", "0;url="+view.Ways[0].Path)
+	}
+	return s.showSignIn(v, http.StatusOK, view)
 }
 
 // signIn is POST /signin.
@@ -44,11 +58,14 @@ func (s *Server) signIn(v *visit) error {
 	if err != nil {
 		return err
 	}
+	if s.Ways.NoPasswords {
+		return errNoPage
+	}
 	sealed, email := one(form, "return"), one(form, "email")
 	if v.signedIn() { // in another tab: who it is shows at consent
 		return v.see(s.returnPath(sealed))
 	}
-	view := &signInPage{Return: sealed, Email: email}
+	view := &signInPage{Return: sealed, Email: email, Ways: s.waysOut(sealed, false)}
 	if before := cookie(v, "before"); before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")) {
 		view.Fault = v.words.say("signin.again").String()
 		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
@@ -113,9 +130,9 @@ func (s *Server) signOut(v *visit) error {
 		setCookie(v, "session", "")
 	}
 	if p, ok := s.openPage(one(form, "return")); ok {
-		return s.toSignIn(v, p.path())
+		return v.see(s.signInPath(s.Ring.SealPage(sealedReturn, []byte(p.path())), true))
 	}
-	return v.see("/signin")
+	return v.see(s.signInPath("", true))
 }
 
 // returnPath is where a person goes who has signed in: a path of this server
@@ -132,15 +149,12 @@ func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
 	if view.Fault != "" {
 		title = "signin.error"
 	}
-	before := cookie(v, "before")
-	if before == "" {
-		before = newCookie()
-		setCookie(v, "before", before)
-	}
+	before := s.before(v)
+	view.Passwords = !s.Ways.NoPasswords
 	view.frame = s.frame(v, title)
 	view.CSRF = s.Ring.FormToken(before)
 	view.App = s.askedAbout(v, view.Return)
-	view.Here = s.sealHere(withQuery("/signin", "return", view.Return))
+	view.Here = s.sealHere(withQuery("/signin", "return", view.Return, "stay", v.r.URL.Query().Get("stay")))
 	return s.show(v, status, signInTemplate, view)
 }
 

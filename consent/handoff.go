@@ -1,0 +1,67 @@
+package consent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// HandOff is signing in at the service itself, for one without OpenID Connect:
+// it answers with an identity.Assertion.
+type HandOff struct {
+	Name string // as people know the place; empty is the service's name
+	URL  string
+	Keys []identity.AssertionKey
+}
+
+const handOffID = "handoff"
+
+// address is where the browser goes.
+func (h *HandOff) address(challenge, base string) string {
+	return withQuery(h.URL, "challenge", challenge, "audience", base)
+}
+
+// assertedBack is GET /signin/callback/handoff: the service says who is signed
+// in there.
+func (s *Server) assertedBack(v *visit, assertion string) error {
+	said, err := identity.ReadAssertion(assertion, v.base, v.now, s.Ways.HandOff.Keys...)
+	if err != nil {
+		return notSignedIn{why: "untrusted", way: handOffID, path: "/", detail: err.Error()}
+	}
+	a, ok := s.openAttempt(said.Challenge)
+	if err := s.checkAttempt(v, a, ok, handOffID); err != nil || v.signedIn() && a.Fresh == "" {
+		if err == nil { // in another tab
+			err = v.see(a.Return)
+		}
+		return err
+	}
+	fault := notSignedIn{way: handOffID, path: a.Return, detail: "asserted by the service"}
+	if said.ImpersonatedBy != "" {
+		fault.why = "acting"
+		return fault
+	}
+	person, err := s.asserted(v, said.Person)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		fault.why = "unknown"
+		return fault
+	case err != nil:
+		return wrap("person", err)
+	case !person.Active:
+		fault.why = "inactive"
+		return fault
+	}
+	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, Proof: store.Proof{ProvedAt: provedAt(said.AuthTime)},
+		Once: "handoff " + said.Challenge, OnceUntil: time.Unix(a.Began, 0).Add(2 * attemptLifetime)}, a, fault)
+}
+
+func (s *Server) asserted(v *visit, idOrEmail string) (org.Person, error) {
+	if len(idOrEmail) > 254 {
+		return org.Person{}, fmt.Errorf("person: %w", store.ErrNotFound)
+	}
+	return s.Store.Person(v.r.Context(), idOrEmail)
+}
