@@ -14,9 +14,11 @@ import (
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -34,9 +36,11 @@ type Checked struct {
 	Counters      *limit.Server   // nil counts in memory
 	Preregistered []client.Client // decision R6
 	Gateways      []gateway.Key
-	Upstream      *url.URL    // nil for the built-in sample API
-	UpstreamKey   []byte      // with Upstream
-	TLS           *tls.Config // nil behind a proxy
+	Providers     []provider.Config
+	HandOff       *consent.HandOff // nil where there is none
+	Upstream      *url.URL         // nil for the built-in sample API
+	UpstreamKey   []byte           // with Upstream
+	TLS           *tls.Config      // nil behind a proxy
 	Level         slog.Level
 }
 
@@ -50,7 +54,7 @@ func (l Loaded) Check() (Checked, error) {
 	}
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			return Checked{}, err

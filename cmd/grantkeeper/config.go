@@ -47,6 +47,7 @@ type Config struct {
 	Database DatabaseConfig `toml:"database"`
 	Limiter  LimiterConfig  `toml:"limiter"`
 	Session  SessionConfig  `toml:"session"`
+	SignIn   SignInConfig   `toml:"signin"`
 	API      APIConfig      `toml:"api"`
 	Clients  []ClientConfig `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
 	Log      LogConfig      `toml:"log"`
@@ -148,6 +149,7 @@ func Defaults() Config {
 		Gateway:       GatewayConfig{Listen: "off"},
 		Database:      DatabaseConfig{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
 		Session:       SessionConfig{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
+		SignIn:        SignInConfig{Passwords: true},
 		API:           APIConfig{RateLimit: Rate{limit.API}},
 		Log:           LogConfig{Level: "info", Format: "auto"},
 	}

@@ -9,12 +9,16 @@ import (
 	"testing"
 )
 
-// The page shows code that is compiled and run: each of its blocks stands so
+// The pages show code that is compiled and run: each of their blocks stands so
 // in a file of the examples. JSON is JSON.
-func TestThePageShowsTheExamples(t *testing.T) {
-	page, err := os.ReadFile("../integrating.md")
-	if err != nil {
-		t.Fatal(err)
+func TestThePagesShowTheExamples(t *testing.T) {
+	var page []byte
+	for _, name := range []string{"../integrating.md", "../signin.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page = append(page, text...)
 	}
 	files := map[string]string{}
 	for _, pattern := range []string{"*", "*/*"} {
