@@ -526,8 +526,11 @@ type ApprovalFilter struct {
 	Client, Person, Organization string
 	Grant                        grantset.Kind
 	State                        string
-	After                        string
-	Limit                        int
+	// UnusedSince leaves those that live and were neither made nor used after
+	// that time, Unix seconds; 0 leaves all. Only Approvals asks for it.
+	UnusedSince int64
+	After       string
+	Limit       int
 }
 
 // ApprovalRow is an approval as it is shown: its State is what stands now,
@@ -542,53 +545,6 @@ type ApprovalRow struct {
 // StateName is the word of ApprovalFilter for where the approval stands.
 func (a ApprovalRow) StateName() string {
 	return [...]string{"", "code_issued", "live", "ended"}[a.Phase]
-}
-
-// Approvals lists approvals, newest first, and gives the cursor of the next
-// page or "".
-func (s *Store) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, string, error) {
-	limit := pageSize(f.Limit)
-	var out []ApprovalRow
-	for after := f.After; ; {
-		rows, err := s.approvalPage(ctx, f, after, limit)
-		if err != nil {
-			return nil, "", err
-		}
-		for i, a := range rows {
-			if i == limit {
-				break
-			}
-			if f.State == "" || a.StateName() == f.State {
-				out = append(out, a)
-			}
-			if len(out) == limit && (i+1 < len(rows)) {
-				return out, cursor(a.CreatedAt, a.ID.String()), nil
-			}
-		}
-		if len(rows) <= limit {
-			return out, "", nil
-		}
-		last := rows[limit-1]
-		after = cursor(last.CreatedAt, last.ID.String())
-	}
-}
-
-func (s *Store) approvalPage(ctx context.Context, f ApprovalFilter, after string, limit int) ([]ApprovalRow, error) {
-	q := query{text: approvalRows}
-	q.equal("a.client", f.Client)
-	q.equal("a.person", f.Person)
-	q.equal("a.organization", f.Organization)
-	q.equal("a.grant_kind", string(f.Grant))
-	if after != "" {
-		at, id, err := readCursor(after)
-		if err != nil {
-			return nil, err
-		}
-		q.args = append(q.args, at, id)
-		q.conditions = append(q.conditions,
-			fmt.Sprintf("(a.created_at, a.id) < ($%d, $%d)", len(q.args)-1, len(q.args)))
-	}
-	return s.approvalRows(ctx, q.page("a.created_at DESC, a.id DESC", limit), q.args...)
 }
 
 const approvalRows = `
@@ -616,7 +572,7 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 		if err != nil {
 			return nil, unavailable("approvals", err)
 		}
-		r.Preregistered = preregistered == 1
+		r.Preregistered = preregistered != 0
 		s.memory.mu.RLock()
 		r.State = r.At(s.memory.standing(r.Approval), now)
 		s.memory.mu.RUnlock()

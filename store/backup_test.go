@@ -341,7 +341,7 @@ func (h house) newer(t testing.TB) string {
 // A backup of a million approvals, while 16 callers refresh.
 func BenchmarkBackupMillion(b *testing.B) {
 	h := furnished(b)
-	ids := many(b, h, 1_000_000)
+	ids := manyApprovals(b, h, 1_000_000)
 	h = h.reopen(b)
 	var stop atomic.Bool
 	var refreshed, failed, slowest atomic.Int64

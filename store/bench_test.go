@@ -14,9 +14,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// many puts n live approvals of three roles each into the file, past the
+// manyApprovals puts n live approvals of three roles each into the file, past the
 // writer, and gives their IDs.
-func many(b *testing.B, h house, n int) []approval.ID {
+func manyApprovals(b testing.TB, h house, n int) []approval.ID {
 	b.Helper()
 	ctx := context.Background()
 	exec := func(text string, args ...any) {
@@ -41,7 +41,7 @@ func many(b *testing.B, h house, n int) []approval.ID {
 // Refreshes by 64 callers at once, each durable.
 func BenchmarkRefresh64(b *testing.B) {
 	h := furnished(b)
-	ids := many(b, h, 10_000)
+	ids := manyApprovals(b, h, 10_000)
 	h = h.reopen(b)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -81,7 +81,7 @@ func BenchmarkOpenMillion(b *testing.B) {
 	h := house{clock: &machine{now: time.Unix(1_800_000_000, 0)}, path: filepath.Join(b.TempDir(), "million.db"), ring: ring(b)}
 	h = open(b, h.path, h.clock)
 	h.furnish(b)
-	many(b, h, n)
+	manyApprovals(b, h, n)
 	h.Close()
 	if info, err := os.Stat(h.path); err == nil {
 		b.ReportMetric(float64(info.Size())/n, "file-bytes/approval")

@@ -26,10 +26,11 @@ const (
 	enabled            = 0
 	disabledByOperator = 1
 	notConfigured      = 2 // was preregistered, and was taken out (decision R6)
+	deleted            = 3 // a tombstone, because an epoch never starts again (decision P12)
 )
 
 func (c *clientFact) known(now time.Time) bool {
-	return client.Client{
+	return !c.deleted && client.Client{
 		IssuedAt: c.issuedAt, Preregistered: c.preregistered, Approved: c.approved,
 	}.Known(now)
 }
@@ -97,7 +98,7 @@ func (s *Store) ClientState(_ context.Context, id string) (ClientState, error) {
 
 // Client gives a client that is known now, disabled ones too, or ErrNotFound.
 func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
-	c, err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1`, id))
+	c, err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> 3`, id))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return client.Client{}, fmt.Errorf("client: %w", ErrNotFound)
@@ -117,7 +118,7 @@ func scanClient(row interface{ Scan(...any) error }) (client.Client, error) {
 	var preregistered, approved, disabled int64
 	err := row.Scan(&c.ID, &c.Name, &uris, &c.IssuedAt, &preregistered, &approved, &disabled)
 	c.RedirectURIs = strings.Split(uris, "\n")
-	c.Preregistered, c.Approved, c.Disabled = preregistered == 1, approved == 1, disabled != enabled
+	c.Preregistered, c.Approved, c.Disabled = preregistered != 0, approved == 1, disabled != enabled
 	return c, err
 }
 
@@ -162,14 +163,14 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 
 func (s *Store) clientQuery(f ClientFilter) (query, error) {
 	q := query{text: selectClient}
-	q.where("(approved = 1 OR preregistered = 1 OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
+	q.where("disabled <> 3 AND (approved = 1 OR preregistered <> 0 OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
 	q.conditions[0] += ")"
 	switch f.State {
 	case "":
 	case "disabled":
 		q.conditions = append(q.conditions, "disabled <> 0")
 	case "preregistered":
-		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 1")
+		q.conditions = append(q.conditions, "disabled = 0 AND preregistered <> 0")
 	case "approved":
 		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 0 AND approved = 1")
 	case "registered":
@@ -209,7 +210,7 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 	}
 	err = s.writer.changeFacts(func(w *writer) (func(), error) {
 		at := w.store.memory.clients[id]
-		if at == nil {
+		if at == nil || at.deleted {
 			return nil, fmt.Errorf("client: %w", ErrNotFound)
 		}
 		if at.disabled && !on { // taken out of the configuration perhaps: now it stays so when it is back
@@ -247,23 +248,17 @@ func (w *writer) switchClient(c client.Client, on bool, how int64, act Act) (fun
 
 // SyncPreregistered makes the preregistered clients those of the
 // configuration: new ones are added, changed ones changed, and those taken out
-// disabled. What an operator has disabled stays so (decision R6).
+// disabled. What an operator has added or
+// disabled stays so (decision R6).
 func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Client, act Act) error {
 	for _, c := range configured {
 		if err := s.putPreregistered(ctx, c, act); err != nil {
 			return fmt.Errorf("client %s: %w", c.ID, err)
 		}
 	}
-	var there []client.Client
-	for after := ""; ; {
-		page, next, err := s.Clients(ctx, ClientFilter{State: "preregistered", After: after, Limit: 1000})
-		if err != nil {
-			return err
-		}
-		there = append(there, page...)
-		if after = next; next == "" {
-			break
-		}
+	there, err := s.configured(ctx)
+	if err != nil {
+		return err
 	}
 	for _, c := range there {
 		if has(configured, c.ID) {
@@ -291,14 +286,8 @@ func has(cs []client.Client, id string) bool {
 func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) error {
 	return s.writer.changeFacts(func(w *writer) (func(), error) {
 		at := w.store.memory.clients[c.ID]
-		if at == nil {
-			if c.IssuedAt == 0 {
-				c.IssuedAt = w.store.Now().Unix()
-			}
-			if err := w.insertClient(c); err != nil {
-				return nil, err
-			}
-			return func() { w.store.memory.putClient(c, 0) }, w.journal(Event{Kind: "client_registered", Client: c.ID}.by(act))
+		if at == nil || at.deleted {
+			return w.preregister(c, byConfiguration, act)
 		}
 		if !at.preregistered {
 			return nil, fmt.Errorf("the ID belongs to a client that registered itself: %w", ErrConflict)
@@ -310,7 +299,7 @@ func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) 
 		if disabled == notConfigured {
 			disabled = enabled
 		}
-		if _, err := w.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3 WHERE id = $4`,
+		if _, err := w.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = 1 WHERE id = $4`,
 			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
 			return nil, err
 		}

@@ -58,6 +58,12 @@ func (e *eventIDs) next(now time.Time) string {
 	return hex.EncodeToString(b[:])
 }
 
+// maxTime bounds the times that are asked about, in Unix seconds: the year 5138.
+const maxTime = 100_000_000_000
+
+// idAt is what the IDs of entries from a time on, Unix seconds, come behind.
+func idAt(at int64) string { return fmt.Sprintf("%016x", min(max(at, 0), maxTime)*1000<<16) }
+
 // Record writes an entry for what changes nothing else, such as a refusal. It
 // never waits; when the queue is full the entry is lost, and the log says so.
 func (s *Store) Record(e Event) {
@@ -100,12 +106,13 @@ func (e Event) by(a Act) Event {
 type EventFilter struct {
 	Kind, Client, Person, Organization, Approval string
 	Since, Until                                 int64
+	OldestFirst                                  bool
 	After                                        string
 	Limit                                        int
 }
 
-// Events lists the journal, newest first, and gives the cursor of the next
-// page or "".
+// Events lists the journal, newest first unless the filter says otherwise, and
+// gives the cursor of the next page or "".
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, error) {
 	q := query{text: selectEvent}
 	q.equal("kind", f.Kind)
@@ -113,20 +120,30 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	q.equal("approval", f.Approval)
-	if f.Since > 0 {
+	if f.Since > 0 { // the ID begins with the time, and it is the ID that has an index
 		q.where("at >= ", f.Since)
+		q.where("id >= ", idAt(f.Since-1))
 	}
 	if f.Until > 0 {
 		q.where("at < ", f.Until)
+		q.where("id < ", idAt(f.Until+1))
+	}
+	order := "id DESC"
+	if f.OldestFirst {
+		order = "id"
 	}
 	if f.After != "" {
 		if id, err := hex.DecodeString(f.After); err != nil || len(id) != eventIDLen || hex.EncodeToString(id) != f.After {
 			return nil, "", errCursor
 		}
-		q.where("id < ", f.After)
+		if f.OldestFirst {
+			q.where("id > ", f.After)
+		} else {
+			q.where("id < ", f.After)
+		}
 	}
 	limit := pageSize(f.Limit)
-	rows, err := s.reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
+	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
 	if err != nil {
 		return nil, "", unavailable("events", err)
 	}
@@ -186,6 +203,16 @@ func (q *query) equal(column, value string) {
 	if value != "" {
 		q.where(column+" = ", value)
 	}
+}
+
+// in asks for a column that has one of the values.
+func (q *query) in(column string, values []any) {
+	places := make([]string, len(values))
+	for i, v := range values {
+		q.args = append(q.args, v)
+		places[i] = fmt.Sprintf("$%d", len(q.args))
+	}
+	q.conditions = append(q.conditions, column+" IN ("+strings.Join(places, ", ")+")")
 }
 
 // page closes the statement; it asks for one row more than the page, which

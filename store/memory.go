@@ -84,6 +84,7 @@ type clientFact struct {
 	preregistered bool
 	approved      bool
 	disabled      bool
+	deleted       bool // a tombstone: it counts as disabled and approved too
 }
 
 func newMemory() *memory {
@@ -209,7 +210,7 @@ func (m *memory) putClient(c client.Client, epoch int64) {
 	} else if !at.approved && !at.preregistered {
 		m.unapproved--
 	}
-	at.issuedAt, at.epoch = c.IssuedAt, epoch
+	at.issuedAt, at.epoch, at.deleted = c.IssuedAt, epoch, false
 	at.preregistered, at.approved, at.disabled = c.Preregistered, c.Approved, c.Disabled
 	if !at.approved && !at.preregistered {
 		m.unapproved++

@@ -24,7 +24,7 @@ const (
 
 // Swept counts what a sweep has done.
 type Swept struct {
-	Clients   int // deleted: 14 days without an approval (spec 3)
+	Clients   int // gone: 14 days without an approval (spec 3), or deleted and nothing left under them
 	Ended     int // rows marked ended whose facts were lost or whose code expired
 	Approvals int // ended ones deleted after 90 days
 	Sessions  int
@@ -46,6 +46,7 @@ func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 		run   func(*writer) (int, func(), error)
 	}{
 		{&out.Clients, func(w *writer) (int, func(), error) { return w.sweepClients(now) }},
+		{&out.Clients, func(w *writer) (int, func(), error) { return w.sweepDeleted() }},
 		{&out.Approvals, func(w *writer) (int, func(), error) { return w.sweepApprovals(now) }},
 		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepActing(now) }},
 		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepSessions(now) }},

@@ -87,12 +87,13 @@ CREATE TABLE client (
 	name          TEXT NOT NULL,
 	redirect_uris TEXT NOT NULL, -- one on each line
 	issued_at     BIGINT NOT NULL,
-	preregistered BIGINT NOT NULL,
+	preregistered BIGINT NOT NULL, -- 1 by the configuration, 2 by an operator
 	approved      BIGINT NOT NULL,
-	disabled      BIGINT NOT NULL, -- 1 by an operator, 2 taken out of the configuration
+	disabled      BIGINT NOT NULL, -- 1 by an operator, 2 taken out of the configuration, 3 deleted: a tombstone
 	epoch         BIGINT NOT NULL
 );
 CREATE INDEX client_issued ON client (approved, issued_at);
+CREATE INDEX client_deleted ON client (id) WHERE disabled = 3;
 
 -- Tensions, actions, projects and notes of the reference API. Each belongs to
 -- a role, whose circle is its circle, or is personal and has a person.
@@ -141,10 +142,14 @@ CREATE TABLE approval (
 	reason             TEXT NOT NULL,
 	ended_at           BIGINT NOT NULL
 );
-CREATE INDEX approval_person ON approval (person, organization, created_at);
+CREATE INDEX approval_person ON approval (person, created_at, id);
 CREATE INDEX approval_client ON approval (client, organization, person);
-CREATE INDEX approval_organization ON approval (organization, created_at);
-CREATE INDEX approval_created ON approval (created_at);
+-- Lists are by created_at and id, newest first, under each filter.
+CREATE INDEX approval_organization ON approval (organization, created_at, id);
+CREATE INDEX approval_client_created ON approval (client, created_at, id);
+CREATE INDEX approval_grant ON approval (grant_kind, created_at, id);
+CREATE INDEX approval_created ON approval (created_at, id);
+CREATE INDEX approval_ended_created ON approval (created_at, id) WHERE ended_at > 0;
 CREATE INDEX approval_ended ON approval (ended_at) WHERE ended_at > 0;
 
 CREATE TABLE approval_use (

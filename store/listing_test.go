@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// Under every filter, and whichever way the rows are found, a list has the
+// approvals that match as they stand now, each once, newest first, at any size
+// of its pages.
+func TestApprovalFilters(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	h.register(t, "scribe")
+	var all []approval.ID
+	for i := range byte(40) {
+		a := h.answer(i)
+		switch {
+		case i%5 == 1:
+			a.Organization, a.Grant = "fjell", grantset.Set{Kind: grantset.Everything}
+		case i%5 == 2:
+			a.Client, a.Grant = "scribe", grantset.Set{Kind: grantset.Organization}
+		case i%5 == 3:
+			a.Person, a.Grant = "tor", grantset.Set{Kind: grantset.Everything}
+		}
+		if i%4 == 3 { // its code waits, or has expired
+			handle, _, err := h.Approve(ctx, a, Act{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, approval.ID(handle.ID()))
+		} else if id := h.live(t, a); i%3 == 0 {
+			if err := h.EndApproval(ctx, id, approval.RevokedByAdmin, Act{}); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, id)
+		} else {
+			all = append(all, id)
+			if i%2 == 0 {
+				h.Used(id)
+			}
+		}
+		if i%3 == 0 {
+			h.clock.add(time.Minute)
+		}
+	}
+	// A fact that is lost and of which no row says so yet.
+	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
+		return w.putMember(memberKey{"tor", "nordlys"}, false, false)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.add(3 * time.Minute)
+	since := h.Now().Add(-10 * time.Minute).Unix()
+
+	var rows []ApprovalRow
+	for _, id := range all {
+		r, err := h.Approval(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, newestFirst)
+	matched := map[string]int{}
+	for _, f := range filters(since) {
+		var want []string
+		for _, r := range rows {
+			if (f.Client == "" || f.Client == r.Client) && (f.Person == "" || f.Person == r.Person) && (f.Organization == "" || f.Organization == r.Organization) &&
+				(f.Grant == "" || f.Grant == r.Grant.Kind) && (f.State == "" || f.State == r.StateName()) &&
+				(f.UnusedSince == 0 || r.Phase == approval.Live && max(r.CreatedAt, r.LastUsed) <= f.UnusedSince) {
+				want = append(want, r.ID.String())
+			}
+		}
+		matched[f.State] += len(want)
+		got := walk(t, fmt.Sprintf("%+v", f), func(after string, limit int) (ids []string, next string, err error) {
+			f.After, f.Limit = after, limit
+			page, next, err := h.Approvals(ctx, f)
+			for _, r := range page {
+				ids = append(ids, r.ID.String())
+			}
+			return ids, next, err
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v:\n got %v\nwant %v", f, got, want)
+		}
+	}
+	for _, state := range []string{"", "code_issued", "live", "ended"} {
+		if matched[state] < 10 {
+			t.Errorf("only %d matches in state %q", matched[state], state)
+		}
+	}
+}
+
+func filters(since int64) (all []ApprovalFilter) {
+	for _, client := range []string{"", "quill", "scribe"} {
+		for _, person := range []string{"", "ada", "tor"} {
+			for _, organization := range []string{"", "nordlys", "fjell"} {
+				for _, grant := range append([]grantset.Kind{""}, grantset.Kinds[:]...) {
+					for _, state := range []string{"", "code_issued", "live", "ended"} {
+						all = append(all, ApprovalFilter{Client: client, Person: person, Organization: organization, Grant: grant, State: state})
+					}
+					all = append(all, ApprovalFilter{Client: client, Person: person, Organization: organization, Grant: grant, UnusedSince: since})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Of many unused ones, too, each page has those that are next.
+func TestManyUnused(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	manyApprovals(t, h, fewRows+100)
+	h = h.reopen(t)
+	h.clock.add(time.Hour)
+	f := ApprovalFilter{UnusedSince: h.Now().Unix() - 60, Limit: 1000}
+	seen := 0
+	for {
+		rows, next, err := h.Approvals(ctx, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen += len(rows); next == "" {
+			break
+		}
+		f.After = next
+	}
+	if seen != fewRows+100 {
+		t.Errorf("%d listed", seen)
+	}
+	f.After, f.UnusedSince = "", h.Now().Add(-2*time.Hour).Unix()
+	if rows, next, err := h.Approvals(ctx, f); err != nil || len(rows) != 0 || next != "" {
+		t.Errorf("made since: %d, %q, %v", len(rows), next, err)
+	}
+}
