@@ -96,6 +96,8 @@ const (
 	maxTitle     = 200
 	maxText      = 20_000 // of an item
 	maxPasswords = 200
+	minPassword  = 8 // bytes, as is maxPassword
+	maxPassword  = 1000
 )
 
 // directoryTaken counts what was added or updated.
@@ -262,8 +264,8 @@ func (p directoryPerson) check() error {
 	switch {
 	case p.Password != "" && p.PasswordHash != "":
 		return errors.New("password: there is a password_hash too")
-	case p.Password != "" && (len(p.Password) < 8 || len(p.Password) > 1000):
-		return errors.New("password: 8 to 1000 bytes")
+	case p.Password != "" && (len(p.Password) < minPassword || len(p.Password) > maxPassword):
+		return fmt.Errorf("password: %d to %d bytes", minPassword, maxPassword)
 	case p.PasswordHash != "" && !argon2id.MatchString(p.PasswordHash):
 		return errors.New("password_hash: it is not a PHC string of argon2id")
 	}

@@ -9,9 +9,11 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"unicode"
 
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // User is the only name that signs in here (decision O1).
@@ -38,6 +40,12 @@ type Server struct {
 	// HashPassword gives the PHC string of a password, for people who are
 	// added with one; nil refuses them.
 	HashPassword func(password string) string
+
+	// OwnHosts are the names of this server, which no client's redirect URI
+	// may have (decision R2).
+	OwnHosts []string
+	// Ring opens tokens that somebody asks about; nil opens none.
+	Ring *token.Ring
 
 	// Clock moves the server's clock and says where it stands then. It is
 	// there under dev alone; nil is 404.
@@ -114,6 +122,8 @@ func (s *Server) reading(mux *http.ServeMux) {
 // changing are the paths of decision O3, the import of a directory, and the
 // clock of dev.
 func (s *Server) changing(mux *http.ServeMux) {
+	mux.Handle("POST /v1/people", s.answer(s.addPerson))
+	mux.Handle("POST /v1/people/{id}/password", s.answer(s.setPassword))
 	mux.Handle("POST /v1/people/{id}/deactivate", s.answer(s.setActive(false)))
 	mux.Handle("POST /v1/people/{id}/reactivate", s.answer(s.setActive(true)))
 	mux.Handle("POST /v1/organizations/{id}/members", s.answer(s.setMember))
@@ -122,9 +132,13 @@ func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/organizations/{id}/ai-integration", s.answer(s.setIntegration))
 	mux.Handle("POST /v1/roles/{id}/fillers", s.answer(s.setFiller(true)))
 	mux.Handle("POST /v1/roles/{id}/fillers/remove", s.answer(s.setFiller(false)))
+	mux.Handle("POST /v1/clients", s.answer(s.addClient))
+	mux.Handle("POST /v1/clients/{id}/delete", s.answer(s.deleteClient))
 	mux.Handle("POST /v1/clients/{id}/disable", s.answer(s.setEnabled(false)))
 	mux.Handle("POST /v1/clients/{id}/enable", s.answer(s.setEnabled(true)))
 	mux.Handle("POST /v1/approvals/{id}/revoke", s.answer(s.revoke))
+	mux.Handle("POST /v1/approvals/revoke", s.answer(s.revokeMany))
+	mux.Handle("POST /v1/tokens/inspect", s.answer(s.inspect))
 	mux.Handle("POST /v1/directory", s.answer(s.addDirectory))
 	mux.Handle("POST /v1/dev/clock", s.answer(s.moveClock))
 }
@@ -134,15 +148,33 @@ type call struct {
 	*http.Request
 	address   netip.Addr
 	reference string // request ID
+	actor     string // operator, or operator:NAME
 }
 
 func (s *Server) call(w http.ResponseWriter, r *http.Request) call {
-	return call{r, s.Address(r), w.Header().Get("X-Request-Id")}
+	return call{r, s.Address(r), w.Header().Get("X-Request-Id"), actor(r)}
+}
+
+// UserHeader names the person at the keyboard: the operating-system user of the
+// command. Whoever has the password may write anything there, so it says who
+// and proves nothing.
+const UserHeader = "X-Operator-User"
+
+// actor is who the journal names. What is no plain name is left out.
+func actor(r *http.Request) string {
+	name := r.Header.Get(UserHeader)
+	plain := func(c rune) bool {
+		return c < 0x80 && (unicode.IsLetter(c) || unicode.IsDigit(c) || strings.ContainsRune("._-@\\", c))
+	}
+	if name == "" || len(name) > 64 || strings.ContainsFunc(name, func(c rune) bool { return !plain(c) }) {
+		return User
+	}
+	return User + ":" + name
 }
 
 // act says who makes a change, for the journal.
 func (c call) act(reason string) store.Act {
-	return store.Act{Actor: User, Address: c.address.String(), Reference: c.reference, Reason: reason}
+	return store.Act{Actor: c.actor, Address: c.address.String(), Reference: c.reference, Reason: reason}
 }
 
 // answer turns what a handler returns into JSON.

@@ -186,18 +186,7 @@ func (s *Server) approvals(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if f.get("unused-for") == "" {
-		rows, next, err := s.Store.Approvals(c.Context(), of)
-		if err != nil {
-			return nil, f.fault(err)
-		}
-		return newPage(rows, next, newApproval), nil
-	}
-	unused, ok := duration(f.get("unused-for"))
-	if !ok {
-		return nil, badRequest("unused-for: how long, such as 2160h or 90d")
-	}
-	rows, next, err := s.unused(c, of, s.Store.Now().Add(-unused).Unix())
+	rows, next, err := s.Store.Approvals(c.Context(), of)
 	if err != nil {
 		return nil, f.fault(err)
 	}
@@ -220,34 +209,19 @@ func (s *Server) approvalFilter(c call, f filter) (store.ApprovalFilter, error) 
 	if err := s.knownOrganization(c, f.get("organization")); err != nil {
 		return store.ApprovalFilter{}, err
 	}
-	return store.ApprovalFilter{
+	of := store.ApprovalFilter{
 		Client: f.get("client"), Person: person, Organization: f.get("organization"),
 		Grant: grantset.Kind(grant), State: state, After: f.after, Limit: f.limit,
-	}, nil
-}
-
-// unused gives the approvals whose last use, or birth if they were never used,
-// was not after a time. Last use is kept apart from the row (decision P11), so
-// pages are read until enough of their rows fit.
-func (s *Server) unused(c call, f store.ApprovalFilter, since int64) ([]store.ApprovalRow, string, error) {
-	var fit []store.ApprovalRow
-	want := f.Limit
-	for {
-		f.Limit = want - len(fit) // never more than fits: the cursor is that of a page's end
-		rows, next, err := s.Store.Approvals(c.Context(), f)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, r := range rows {
-			if max(r.LastUsed, r.CreatedAt) <= since {
-				fit = append(fit, r)
-			}
-		}
-		if next == "" || len(fit) == want {
-			return fit, next, nil
-		}
-		f.After = next
 	}
+	if v := f.get("unused-for"); v != "" {
+		if state != "" && state != "live" {
+			return of, badRequest("unused-for: it is asked of live ones alone")
+		}
+		if of.UnusedSince, err = s.unusedSince("unused-for", v); err != nil {
+			return of, err
+		}
+	}
+	return of, nil
 }
 
 func (s *Server) approval(c call) (any, error) {
@@ -272,7 +246,7 @@ func (c call) approvalID() (approval.ID, error) {
 }
 
 func (s *Server) events(c call) (any, error) {
-	f, err := c.filter("kind", "since", "until", "client", "person", "organization", "approval")
+	f, err := c.filter("kind", "order", "since", "until", "client", "person", "organization", "approval")
 	if err != nil {
 		return nil, err
 	}
@@ -280,8 +254,16 @@ func (s *Server) events(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	kind, err := f.oneOf("kind", store.Kinds...)
+	if err != nil {
+		return nil, err
+	}
+	order, err := f.oneOf("order", "newest", "oldest")
+	if err != nil {
+		return nil, err
+	}
 	of := store.EventFilter{
-		Kind: f.get("kind"), Client: f.get("client"), Person: person,
+		Kind: kind, OldestFirst: order == "oldest", Client: f.get("client"), Person: person,
 		Organization: f.get("organization"), Approval: f.get("approval"), After: f.after, Limit: f.limit,
 	}
 	now := s.Store.Now()

@@ -149,7 +149,7 @@ func (h *house) operators() http.Handler {
 		running.Mode = "dev"
 	}
 	door := &operator.Server{
-		Store: h.store, Log: h.log, Password: h.Password, Version: running,
+		Store: h.store, Log: h.log, Password: h.Password, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
 		Metrics: h.metrics.Handler(),
 	}

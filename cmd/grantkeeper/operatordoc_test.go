@@ -34,7 +34,7 @@ func TestOperatorDocumentCalls(t *testing.T) {
 		t.Fatalf("%+v %v", events, err)
 	}
 	ids := strings.NewReplacer("people/{id}", "people/tor", "organizations/{id}", "organizations/nordlys", "members/{person}", "members/tor",
-		"clients/{id}", "clients/"+devClientID, "approvals/{id}", "approvals/"+id, "events/{id}", "events/"+events.Items[0].ID,
+		"clients/{id}/delete", "clients/assistant-connector/delete", "clients/{id}", "clients/"+devClientID, "approvals/{id}", "approvals/"+id, "events/{id}", "events/"+events.Items[0].ID,
 		"roles/{id}", "roles/nordlys-secretary", "{item}", "nordlys-renew-the-domain")
 	directory := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(doc)[1]
 	var named []string

@@ -1,0 +1,76 @@
+package operator
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// newcomer is the body of POST /v1/people.
+type newcomer struct {
+	reasoned
+	ID       string `json:"id"` // "": a random one
+	Email    string `json:"email"`
+	Name     string `json:"name"`
+	Password string `json:"password"` // "": cannot sign in with one
+}
+
+// passworded is the body of POST /v1/people/{id}/password.
+type passworded struct {
+	reasoned
+	Password string `json:"password"`
+}
+
+// addPerson adds a person. One who is there just so stays as they are.
+func (s *Server) addPerson(c call) (any, error) {
+	var body newcomer
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	if body.ID == "" {
+		body.ID = strings.ToLower(rand.Text())
+	}
+	if err := checkFields("person", body.Name, body.ID); err != nil {
+		return nil, err
+	}
+	if err := (directoryPerson{Email: body.Email, Password: body.Password}).check(); err != nil {
+		return nil, badRequest(err.Error())
+	}
+	hash := ""
+	if body.Password != "" {
+		if s.HashPassword == nil {
+			return nil, badRequest("password: nobody signs in with one here")
+		}
+		hash = s.HashPassword(body.Password)
+	}
+	p, err := s.Store.AddPerson(c.Context(), org.Person{ID: body.ID, Email: body.Email, Name: body.Name, Active: true}, hash, c.act(body.Reason))
+	if err != nil {
+		return nil, err
+	}
+	return newPerson(p), nil
+}
+
+// setPassword sets a person's password, and ends their sessions that began
+// with another one.
+func (s *Server) setPassword(c call) (any, error) {
+	var body passworded
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	if s.HashPassword == nil {
+		return nil, badRequest("password: nobody signs in with one here")
+	}
+	if len(body.Password) < minPassword || len(body.Password) > maxPassword {
+		return nil, badRequest(fmt.Sprintf("password: %d to %d bytes", minPassword, maxPassword))
+	}
+	p, err := s.Store.Person(c.Context(), c.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.SetPassword(c.Context(), p.ID, s.HashPassword(body.Password), c.act(body.Reason)); err != nil {
+		return nil, err
+	}
+	return newPerson(p), nil
+}
