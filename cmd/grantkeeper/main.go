@@ -26,9 +26,12 @@ type global struct {
 }
 
 // run is main without the process around it. It gives the exit code.
-func run(args []string, stdout, stderr io.Writer) int {
+func run(args []string, stdout, stderr io.Writer) int { return runOn(os.Stdin, args, stdout, stderr) }
+
+func runOn(stdin io.Reader, args []string, stdout, stderr io.Writer) int {
 	root := rootCommand(stderr)
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.Execute()
@@ -69,7 +72,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return wrongUse("see: "+c.CommandPath()+" --help", "%v", err)
 	})
-	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g), backupCommand(g), explainCommand(g), versionCommand(g)} {
+	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g), clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), eventsCommand(g), tokenCommand(g), backupCommand(g), explainCommand(g), versionCommand(g)} {
 		finish(c)
 		root.AddCommand(c)
 	}

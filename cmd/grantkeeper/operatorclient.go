@@ -167,6 +167,7 @@ func (c *operatorClient) do(ctx context.Context, method, path string, query url.
 	if c.password != "" {
 		r.SetBasicAuth(operator.User, c.password)
 	}
+	as(r)
 	answer, err := c.http.Do(r)
 	if err != nil {
 		return cannotOpen("start one: grantkeeper dev; or name it: --operator URL", "%s does not answer", c.base)

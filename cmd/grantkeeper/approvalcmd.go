@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+var approvalColumns = []column{
+	member("approval", "id"), member("state", "state"), member("client", "client_id"), member("name", "client_name"),
+	member("person", "person"), member("organization", "organization"), member("grant", "grant"),
+	moment("approved", "created_at"), moment("last used", "last_used"), member("reason", "reason"),
+}
+
+func approvalCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "approval COMMAND",
+		Short: "Look at approvals and revoke them",
+		Example: `  grantkeeper approval list --person tor@nordlys.example
+  grantkeeper approval revoke --person tor@nordlys.example --reason "lost device" --yes`,
+		Annotations: map[string]string{"next": "grantkeeper approval list"},
+	}, approvalList(g), approvalShow(g), approvalRevoke(g))
+}
+
+func approvalList(g *global) *cobra.Command {
+	var client, person, organization, grant, state, unused string
+	var o *listOptions
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List approvals, newest first",
+		Example: `  grantkeeper approval list --grant organization --json
+  grantkeeper approval list --unused-for 2160h`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper approval show ID"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return g.list(c, o, "/v1/approvals", filters(map[string]string{
+				"client": client, "person": person, "organization": organization, "grant": grant, "state": state, "unused-for": unused,
+			}), approvalColumns...)
+		},
+	}
+	o = listFlags(g, c)
+	f := c.Flags()
+	f.StringVar(&client, "client", "", "client ID")
+	f.StringVar(&person, "person", "", "ID or email")
+	f.StringVar(&organization, "organization", "", "ID")
+	f.StringVar(&grant, "grant", "", "roles, everything or organization")
+	f.StringVar(&state, "state", "", "code_issued, live or ended")
+	f.StringVar(&unused, "unused-for", "", "live ones that nobody used for so `LONG`, such as 2160h or 90d")
+	return c
+}
+
+func approvalShow(g *global) *cobra.Command {
+	var o *operatorOptions
+	c := &cobra.Command{
+		Use:         "show ID",
+		Short:       "Show one approval",
+		Example:     `  grantkeeper approval show 5d1c0f6a3b9e47d28c40f1a2b3c4d5e6`,
+		Args:        named("ID", 1),
+		Annotations: map[string]string{"next": "grantkeeper events list --approval ID"},
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkApprovalID(args[0]); err != nil {
+				return err
+			}
+			all := append(approvalColumns[:len(approvalColumns):len(approvalColumns)],
+				moment("ended", "ended_at"), member("roles", "roles"), member("personal", "personal"))
+			return g.get(c, o, "/v1/approvals/"+args[0], rows(all...))
+		},
+	}
+	o = operatorFlags(g, c)
+	return c
+}
+
+func checkApprovalID(id string) error {
+	if _, err := approval.ParseID(id); err != nil {
+		return &exitError{exitUnknown, "there is no such approval: " + err.Error(), ""}
+	}
+	return nil
+}
+
+// which are the approvals that one command revokes.
+type which struct {
+	client, person, organization, unused string
+	dry                                  bool
+}
+
+func (w which) body() map[string]any {
+	body := map[string]any{"dry_run": w.dry}
+	for name, value := range map[string]string{"client": w.client, "person": w.person, "organization": w.organization, "unused_for": w.unused} {
+		if value != "" {
+			body[name] = value
+		}
+	}
+	return body
+}
+
+func approvalRevoke(g *global) *cobra.Command {
+	var w which
+	var o *serverChange
+	c := &cobra.Command{
+		Use:   "revoke [ID...]",
+		Short: "End approvals, for good",
+		Example: `  grantkeeper approval revoke 5d1c0f6a3b9e47d28c40f1a2b3c4d5e6 --reason "asked for it" --yes
+  grantkeeper approval revoke --person tor@nordlys.example --dry-run
+  grantkeeper approval revoke --client 3mUQ0dWf1cXyT5n8 --organization nordlys --yes`,
+		Long: `Name approvals, or say which: all that match every one of the flags --client,
+--person, --organization and --unused-for end.`,
+		Annotations: map[string]string{"next": "grantkeeper approval list --state ended"},
+		RunE: func(c *cobra.Command, ids []string) error {
+			filtered := len(w.body()) > 1
+			switch {
+			case filtered == (len(ids) > 0):
+				return wrongUse("see: grantkeeper approval revoke --help", "name approvals, or say which with --client, --person, --organization or --unused-for")
+			case filtered:
+				return g.revokeMany(c, o, w)
+			}
+			return g.revokeEach(c, o, ids, w.dry)
+		},
+	}
+	o = serverChangeFlags(g, c, true)
+	f := c.Flags()
+	f.StringVar(&w.client, "client", "", "those of a client")
+	f.StringVar(&w.person, "person", "", "those of a person: ID or email")
+	f.StringVar(&w.organization, "organization", "", "those in an organization")
+	f.StringVar(&w.unused, "unused-for", "", "live ones that nobody used for so `LONG`, such as 2160h or 90d")
+	f.BoolVar(&w.dry, "dry-run", false, "say how many it would be, and end none")
+	return c
+}
+
+func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
+	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+		if !w.dry && !o.yes {
+			count := w
+			count.dry = true
+			var would struct{ Ended int }
+			if err := server.do(ctx, http.MethodPost, "/v1/approvals/revoke", nil, count.body(), &would); err != nil {
+				return err
+			}
+			if err := o.confirm(c, fmt.Sprintf("This ends %d approvals, for good.", would.Ended)); err != nil {
+				return err
+			}
+		}
+		return g.ask(ctx, c, server, http.MethodPost, "/v1/approvals/revoke", nil, o.because(w.body()), func(out io.Writer, answer map[string]any) {
+			verb := "ended"
+			if w.dry {
+				verb = "would end"
+			}
+			fmt.Fprintf(out, "%s %s\n", verb, inWords(answer["ended"]))
+		})
+	})
+}
+
+func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry bool) error {
+	for _, id := range ids {
+		if err := checkApprovalID(id); err != nil {
+			return err
+		}
+	}
+	if !dry {
+		if err := o.confirm(c, fmt.Sprintf("This ends %d approvals, for good.", len(ids))); err != nil {
+			return err
+		}
+	}
+	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+		items := []any{}
+		for _, id := range ids { // all of them are there before the first one ends
+			var object map[string]any
+			if err := server.do(ctx, http.MethodGet, "/v1/approvals/"+id, nil, nil, &object); err != nil {
+				return err
+			}
+			items = append(items, object)
+		}
+		for i, id := range ids {
+			if dry {
+				break
+			}
+			var object map[string]any
+			if err := server.do(ctx, http.MethodPost, "/v1/approvals/"+id+"/revoke", url.Values{}, o.because(nil), &object); err != nil {
+				return err
+			}
+			items[i] = object
+		}
+		if g.json {
+			return writeJSON(c.OutOrStdout(), map[string]any{"items": items, "next": ""})
+		}
+		table(c.OutOrStdout(), items, approvalColumns)
+		return nil
+	})
+}

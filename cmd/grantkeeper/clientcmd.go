@@ -1,0 +1,115 @@
+package main
+
+import (
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+var clientColumns = []column{
+	member("client", "client_id"), member("state", "state"), member("name", "client_name"),
+	member("redirect URIs", "redirect_uris"), moment("registered", "issued_at"),
+}
+
+func clientCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "client COMMAND",
+		Short: "Look at clients, preregister, disable and delete them",
+		Example: `  grantkeeper client list --query quill
+  grantkeeper client disable 3mUQ0dWf1cXyT5n8 --reason "imitates us"`,
+		Annotations: map[string]string{"next": "grantkeeper client list"},
+	}, clientList(g), clientShow(g), clientAdd(g),
+		clientChange(g, "disable", "End all approvals of a client and let it make no more", true,
+			"grantkeeper client enable ID, which revives nothing"),
+		clientChange(g, "enable", "Let a disabled client ask for approvals again; none of the old ones comes back", false,
+			"grantkeeper client show ID"),
+		clientChange(g, "delete", "End all approvals of a client and forget it: it has to register again", true,
+			"grantkeeper events list --kind client_disabled"))
+}
+
+func clientList(g *global) *cobra.Command {
+	var state, query string
+	var o *listOptions
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List clients, newest first",
+		Example: `  grantkeeper client list --state disabled
+  grantkeeper client list --query quill --json`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper client show ID"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return g.list(c, o, "/v1/clients", filters(map[string]string{"state": state, "query": query}), clientColumns...)
+		},
+	}
+	o = listFlags(g, c)
+	c.Flags().StringVar(&state, "state", "", "registered, approved, disabled or preregistered")
+	c.Flags().StringVar(&query, "query", "", "part of name, ID or redirect URI")
+	return c
+}
+
+func clientShow(g *global) *cobra.Command {
+	var o *operatorOptions
+	c := &cobra.Command{
+		Use:         "show ID",
+		Short:       "Show one client",
+		Example:     `  grantkeeper client show 3mUQ0dWf1cXyT5n8`,
+		Args:        named("ID", 1),
+		Annotations: map[string]string{"next": "grantkeeper approval list --client ID"},
+		RunE: func(c *cobra.Command, args []string) error {
+			return g.get(c, o, "/v1/clients/"+url.PathEscape(args[0]), rows(clientColumns...))
+		},
+	}
+	o = operatorFlags(g, c)
+	return c
+}
+
+func clientAdd(g *global) *cobra.Command {
+	var id, name string
+	var uris []string
+	var o *serverChange
+	c := &cobra.Command{
+		Use:   "add",
+		Short: "Preregister a client: one that cannot register itself",
+		Example: `  grantkeeper client add --id assistant-connector --name "Assistant Connector" \
+    --redirect-uri https://assistant.example/api/mcp/auth_callback`,
+		Long: `It is public and has no secret, like every client. It need not be in the
+configuration, and stays when that changes.`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper client show ID"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			if id == "" || len(uris) == 0 {
+				return wrongUse("see: grantkeeper client add --help", "--id and --redirect-uri are missing")
+			}
+			return g.post(c, o, "/v1/clients", map[string]any{"client_id": id, "client_name": name, "redirect_uris": uris}, rows(clientColumns...))
+		},
+	}
+	o = serverChangeFlags(g, c, false)
+	c.Flags().StringVar(&id, "id", "", "its client ID")
+	c.Flags().StringVar(&name, "name", "", "its name, as people see it")
+	c.Flags().StringArrayVar(&uris, "redirect-uri", nil, "where it is answered, exactly; can be repeated, up to 5")
+	return c
+}
+
+func clientChange(g *global, what, short string, ends bool, next string) *cobra.Command {
+	var o *serverChange
+	c := &cobra.Command{
+		Use:         what + " ID",
+		Short:       short,
+		Example:     `  grantkeeper client ` + what + ` 3mUQ0dWf1cXyT5n8 --reason "imitates us"`,
+		Args:        named("ID", 1),
+		Annotations: map[string]string{"next": next},
+		RunE: func(c *cobra.Command, args []string) error {
+			if ends {
+				if err := o.confirm(c, "This ends every approval of client "+printable(args[0])+", for good."); err != nil {
+					return err
+				}
+			}
+			return g.post(c, o, "/v1/clients/"+url.PathEscape(args[0])+"/"+what, nil, rows(clientColumns[:2]...))
+		},
+	}
+	if ends {
+		c.Example += " --yes"
+	}
+	o = serverChangeFlags(g, c, ends)
+	return c
+}

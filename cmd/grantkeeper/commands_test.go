@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A shell types commands against a dev.
+type shell struct {
+	*testing.T
+	dev running
+}
+
+// run types a command with something on standard input.
+func (s shell) run(stdin string, args ...string) (stdout, stderr string, code int) {
+	s.Helper()
+	var out, errOut bytes.Buffer
+	code = runOn(strings.NewReader(stdin), append(args, "--operator", s.dev.Operator), &out, &errOut)
+	return out.String(), errOut.String(), code
+}
+
+// does runs a command that must succeed, and gives its JSON.
+func (s shell) does(stdin string, args ...string) map[string]any {
+	s.Helper()
+	stdout, stderr, code := s.run(stdin, append(args, "--json")...)
+	var got map[string]any
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 0 {
+		s.Fatalf("%v: exit code %d, %v\n%s%s", args, code, err, stdout, stderr)
+	}
+	return got
+}
+
+// refuses runs a command that must end with a code and say why.
+func (s shell) refuses(code int, says, stdin string, args ...string) {
+	s.Helper()
+	stdout, stderr, got := s.run(stdin, args...)
+	if got != code || !strings.Contains(stderr, says) || stdout != "" {
+		s.Errorf("%v: exit code %d, want %d and %q\n%s%s", args, got, code, says, stdout, stderr)
+	}
+}
+
+func (s shell) actorOfLast(kind string) string {
+	s.Helper()
+	items := s.does("", "events", "list", "--kind", kind, "--limit", "1")["items"].([]any)
+	if len(items) != 1 {
+		s.Fatalf("no %s", kind)
+	}
+	return items[0].(map[string]any)["actor"].(string)
+}
+
+func TestClientCommands(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	add := []string{"client", "add", "--id", "assistant", "--name", "Assistant", "--redirect-uri", "https://assistant.example/cb"}
+	if got := s.does("", add...); got["state"] != "preregistered" {
+		t.Errorf("added: %v", got)
+	}
+	s.refuses(2, "--id and --redirect-uri are missing", "", "client", "add", "--name", "x")
+	s.refuses(2, "redirect_uris", "", "client", "add", "--id", "x", "--redirect-uri", "http://a.example/cb")
+	s.refuses(6, "another client", "", "client", "add", "--id", "assistant", "--redirect-uri", "https://other.example/cb")
+	stdout, stderr, code := s.run("", "client", "list", "--query", "assist")
+	if code != 0 || stderr != "" || !strings.HasPrefix(stdout, "client ") || !strings.Contains(stdout, "\nassistant  preregistered  Assistant") || strings.Count(stdout, "\n") != 2 {
+		t.Errorf("%d %s\n%s", code, stderr, stdout)
+	}
+	if _, stderr, _ = s.run("", "client", "list", "--limit", "1"); !strings.HasPrefix(stderr, "there are more: --after ") {
+		t.Errorf("a page: %s", stderr)
+	}
+	s.refuses(2, "limit", "", "client", "list", "--limit", "0")
+	s.refuses(2, "one of registered", "", "client", "list", "--state", "x")
+	s.refuses(2, "add --yes", "y\n", "client", "disable", "assistant")
+	if got := s.does("", "client", "show", "assistant"); got["state"] != "preregistered" {
+		t.Errorf("unasked: %v", got)
+	}
+	for _, tt := range [][2]string{{"disable", "disabled"}, {"enable", "preregistered"}, {"delete", "deleted"}} {
+		args := []string{"client", tt[0], "assistant", "--reason", "a test"}
+		if tt[0] != "enable" {
+			args = append(args, "--yes")
+		}
+		if got := s.does("", args...); got["state"] != tt[1] {
+			t.Errorf("%s: %v", tt[0], got)
+		}
+	}
+	if got := s.actorOfLast("client_disabled"); got != "operator:"+systemUser() {
+		t.Errorf("actor %q", got)
+	}
+	s.refuses(5, "no such", "", "client", "show", "assistant")
+	s.refuses(5, "no such", "", "client", "enable", "assistant")
+	s.refuses(6, "configuration", "", "client", "delete", devClientID, "--yes")
+	s.refuses(2, "write: grantkeeper client show ID", "", "client", "show")
+}
+
+func TestApprovalCommands(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devOptions{})
+	s := shell{t, dev}
+	d, one := connected(t, dev, "ada@nordlys.example")
+	_, two := connected(t, dev, "tor@nordlys.example")
+	if items := s.does("", "approval", "list", "--person", "tor@nordlys.example", "--state", "live", "--grant", "roles")["items"].([]any); len(items) != 1 {
+		t.Errorf("tor's: %v", items)
+	}
+	stdout, _, code := s.run("", "approval", "show", one)
+	if code != 0 || !strings.Contains(stdout, "\nroles         nordlys-treasurer=change\n") || !strings.Contains(stdout, "\nperson        ada\n") {
+		t.Errorf("%d\n%s", code, stdout)
+	}
+	s.refuses(2, "name approvals, or say which", "", "approval", "revoke")
+	s.refuses(2, "name approvals, or say which", "", "approval", "revoke", one, "--client", d.clientID)
+	s.refuses(2, "This ends 1 approvals", "", "approval", "revoke", one)
+	s.refuses(2, "This ends 2 approvals", "", "approval", "revoke", "--organization", "nordlys")
+	s.refuses(5, "no such", "", "approval", "revoke", strings.Repeat("0", 32), "--yes")
+	s.refuses(5, "no such", "", "approval", "show", "nonsense")
+	s.refuses(5, "no such", "", "approval", "revoke", "--person", "nobody", "--yes")
+	s.refuses(5, "no such", "", "approval", "revoke", one, strings.Repeat("0", 32), "--yes")
+	if stdout, _, code := s.run("", "approval", "revoke", "--organization", "nordlys", "--dry-run"); code != 0 || stdout != "would end 2\n" {
+		t.Errorf("%d %s", code, stdout)
+	}
+	if got := s.does("", "approval", "revoke", one, "--dry-run")["items"].([]any)[0].(map[string]any); got["state"] != "live" {
+		t.Errorf("dry: %v", got)
+	}
+	if got := s.does("", "approval", "revoke", one, "--yes", "--reason", "asked for it")["items"].([]any)[0].(map[string]any); got["state"] != "ended" || got["reason"] != "revoked_by_operator" {
+		t.Errorf("revoked: %v", got)
+	}
+	if got := s.does("", "approval", "revoke", "--person", "tor@nordlys.example", "--yes", "--reason", "lost device"); got["ended"] != 1.0 {
+		t.Errorf("tor's: %v", got)
+	}
+	if got := s.does("", "approval", "show", two); got["state"] != "ended" {
+		t.Errorf("tor's: %v", got)
+	}
+	events := s.does("", "events", "list", "--approval", two, "--kind", "approval_ended")["items"].([]any)
+	if e := events[0].(map[string]any); len(events) != 1 || e["detail"] != "lost device" || e["actor"] != "operator:"+systemUser() {
+		t.Errorf("events %v", events)
+	}
+	if items := s.does("", "approval", "list", "--unused-for", "90d")["items"].([]any); len(items) != 0 {
+		t.Errorf("unused: %v", items)
+	}
+	// A token that its client holds is explained by what became of it.
+	got := s.does(d.current+"\n", "token", "inspect")
+	if got["state"] != "ended" || got["reason"] != "revoked_by_operator" || got["approval"] != one {
+		t.Errorf("token: %v", got)
+	}
+	stdout, stderr, code := s.run(d.access, "token", "inspect")
+	if code != 0 || !strings.HasPrefix(stdout, "kind          access_token\nstate         ended\n") || strings.Contains(stdout+stderr, d.access) {
+		t.Errorf("%d %s\n%s", code, stderr, stdout)
+	}
+	s.refuses(2, "has not one line", "", "token", "inspect")
+	s.refuses(2, "has not one line", "a\nb\n", "token", "inspect")
+}
+
+func TestPersonAndOrganizationCommands(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	if got := s.does("", "person", "add", "eva@nordlys.example", "--name", "Eva Eng", "--id", "eva"); got["id"] != "eva" {
+		t.Errorf("added: %v", got)
+	}
+	s.refuses(2, "--name is missing", "", "person", "add", "x@nordlys.example")
+	s.refuses(2, "email", "", "person", "add", "x", "--name", "X")
+	s.refuses(6, "exists already", "", "person", "add", "eva@nordlys.example", "--name", "Other")
+	if got := s.does("a long passphrase\r\n", "person", "set-password", "eva@nordlys.example", "--reason", "new"); got["id"] != "eva" {
+		t.Errorf("password: %v", got)
+	}
+	s.refuses(2, "8 to 1000 bytes", "short\n", "person", "set-password", "eva@nordlys.example")
+	s.refuses(2, "has not one line", "", "person", "set-password", "eva@nordlys.example")
+	s.refuses(5, "no such", "a long passphrase", "person", "set-password", "nobody@nordlys.example")
+	d, err := newDemo(demoOptions{baseURL: s.dev.Server, email: "eva@nordlys.example"}, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.password = "a long passphrase"
+	for _, step := range demoSteps[:4] {
+		if _, err := step.run(d, t.Context()); err != nil {
+			t.Fatal("eva signs in:", err)
+		}
+	}
+	s.refuses(2, "add --yes", "", "person", "deactivate", "eva@nordlys.example")
+	if got := s.does("", "person", "deactivate", "eva@nordlys.example", "--yes", "--reason", "left"); got["active"] != false {
+		t.Errorf("deactivated: %v", got)
+	}
+	if got := s.does("", "person", "reactivate", "eva"); got["active"] != true {
+		t.Errorf("reactivated: %v", got)
+	}
+	if stdout, _, code := s.run("", "person", "show", "EVA@nordlys.example"); code != 0 || stdout != "person   eva\nemail    eva@nordlys.example\nname     Eva Eng\nactive   yes\nsupport  no\n" {
+		t.Errorf("%d\n%s", code, stdout)
+	}
+	if got := s.does("", "person", "list", "--organization", "nordlys", "--query", "tor")["items"].([]any); len(got) != 1 {
+		t.Errorf("listed: %v", got)
+	}
+	s.refuses(2, "neither on nor off", "", "organization", "ai-integration", "nordlys", "maybe")
+	s.refuses(2, "add --yes", "", "organization", "ai-integration", "nordlys", "off")
+	if got := s.does("", "organization", "ai-integration", "nordlys", "off", "--yes"); got["ai_integration"] != false {
+		t.Errorf("off: %v", got)
+	}
+	if got := s.does("", "organization", "ai-integration", "nordlys", "on"); got["ai_integration"] != true {
+		t.Errorf("on: %v", got)
+	}
+	if got := s.does("", "organization", "show", "nordlys"); got["ai_integration"] != true {
+		t.Errorf("shown: %v", got)
+	}
+	if got := s.does("", "organization", "list")["items"].([]any); len(got) != len(demoOrganizations) {
+		t.Errorf("listed: %v", got)
+	}
+	s.refuses(5, "no such", "", "organization", "show", "nowhere")
+}
+
+func TestEventCommands(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	connected(t, s.dev, "ada@nordlys.example")
+	s.refuses(2, "client_registered", "", "events", "list", "--kind", "nope")
+	s.refuses(2, "since", "", "events", "list", "--since", "yesterday")
+	s.refuses(5, "no such", "", "events", "list", "--person", "nobody")
+	stdout, _, code := s.run("", "events", "list", "--person", "ada", "--since", "1h")
+	if code != 0 || !strings.Contains(stdout, "  code_exchanged  ") && !strings.Contains(stdout, "  code_exchanged") {
+		t.Errorf("%d\n%s", code, stdout)
+	}
+	file := filepath.Join(t.TempDir(), "events.jsonl")
+	stdout, stderr, code := s.run("", "events", "export", "--output", file, "--since", "1h")
+	if code != 0 || stdout != "" || !strings.Contains(stderr, "entries in "+file) {
+		t.Errorf("%d %s %s", code, stdout, stderr)
+	}
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, _, _ = s.run("", "events", "export", "--since", "1h")
+	last := 0.0
+	for line := range strings.Lines(stdout) {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil || e["at"].(float64) < last {
+			t.Fatalf("%v: %s", err, line)
+		}
+		last = e["at"].(float64)
+	}
+	if stdout != string(written) || strings.Count(stdout, "\n") < 5 {
+		t.Errorf("to standard output\n%sinto the file\n%s", stdout, written)
+	}
+	s.refuses(2, "is there already", "", "events", "export", "--output", file)
+	s.refuses(4, "no such file", "", "events", "export", "--output", filepath.Join(t.TempDir(), "gone", "x"))
+	if left, _ := filepath.Glob(file + ".*"); len(left) != 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// tail begins with the last entries and follows what comes, as JSON Lines, and
+// ends with 0 when it is told to stop.
+func TestEventsTail(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	c := command(t, "events", "tail", "--json", "--kind", "directory_changed", "--last", "1", "--operator", s.dev.Operator)
+	out := &safeBuffer{}
+	c.Stdout, c.Stderr = writerTo{out}, writerTo{out}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor := func(lines int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); strings.Count(out.String(), "\n") < lines; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				c.Process.Kill()
+				t.Fatalf("only\n%s", out)
+			}
+		}
+	}
+	waitFor(1)
+	s.does("", "person", "deactivate", "tor", "--yes")
+	s.does("", "person", "reactivate", "tor")
+	waitFor(3)
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("it ends with %v", err)
+	}
+	var details []string
+	for line := range strings.Lines(out.String()) {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		details = append(details, e["detail"].(string))
+	}
+	if len(details) != 3 || details[1] != "person deactivated" || details[2] != "person reactivated" {
+		t.Errorf("got %q", details)
+	}
+}
+
+type writerTo struct{ b *safeBuffer }
+
+func (w writerTo) Write(p []byte) (int, error) {
+	w.b.mu.Lock()
+	defer w.b.mu.Unlock()
+	return w.b.b.Write(p)
+}
+
+// Nothing answers: exit code 4, whatever is asked.
+func TestCommandsWithoutServer(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"client", "list"}, {"approval", "list"}, {"person", "list"}, {"organization", "list"},
+		{"events", "list"}, {"events", "tail"}, {"events", "export"}, {"person", "deactivate", "tor", "--yes"},
+	} {
+		var out, errOut bytes.Buffer
+		if code := runOn(strings.NewReader(""), append(args, "--operator", "http://127.0.0.1:1"), &out, &errOut); code != 4 || out.Len() != 0 {
+			t.Errorf("%v: exit code %d, %s%s", args, code, out.String(), errOut.String())
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+var eventColumns = []column{
+	moment("time", "at"), member("kind", "kind"), member("client", "client"), member("person", "person"),
+	member("organization", "organization"), member("actor", "actor"), member("address", "address"),
+	member("reason", "reason"), member("detail", "detail"), member("reference", "reference"),
+}
+
+func eventsCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "events COMMAND",
+		Short: "Read the journal: who did what, when, from where, and why",
+		Example: `  grantkeeper events list --kind refresh_reused --since 24h
+  grantkeeper events tail
+  grantkeeper events export --since 30d --output events.jsonl`,
+		Annotations: map[string]string{"next": "grantkeeper events list"},
+	}, eventsList(g), eventsTail(g), eventsExport(g))
+}
+
+// eventFilter are the flags that narrow the journal.
+type eventFilter struct {
+	kind, since, until, client, person, organization, approval string
+}
+
+func (f *eventFilter) flags(c *cobra.Command, times bool) {
+	c.Flags().StringVar(&f.kind, "kind", "", "such as refresh_reused")
+	if times {
+		c.Flags().StringVar(&f.since, "since", "", "from a `TIME` on: 24h or 7d ago, or 2026-11-21T09:00:00Z")
+		c.Flags().StringVar(&f.until, "until", "", "before a `TIME`")
+	}
+	c.Flags().StringVar(&f.client, "client", "", "about this client ID")
+	c.Flags().StringVar(&f.person, "person", "", "about this person: ID or email")
+	c.Flags().StringVar(&f.organization, "organization", "", "about this organization's ID")
+	c.Flags().StringVar(&f.approval, "approval", "", "about this approval's ID")
+}
+
+func (f *eventFilter) query() url.Values {
+	return filters(map[string]string{
+		"kind": f.kind, "since": f.since, "until": f.until, "client": f.client, "person": f.person,
+		"organization": f.organization, "approval": f.approval,
+	})
+}
+
+func eventsList(g *global) *cobra.Command {
+	var f eventFilter
+	var o *listOptions
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List entries, newest first",
+		Example: `  grantkeeper events list --kind refresh_reused --since 24h
+  grantkeeper events list --person tor@nordlys.example --json`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper approval show ID"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return g.list(c, o, "/v1/events", f.query(), eventColumns...)
+		},
+	}
+	o = listFlags(g, c)
+	f.flags(c, true)
+	return c
+}
+
+// A journalPage is a part of the journal, its entries as they came.
+type journalPage struct {
+	Items []json.RawMessage `json:"items"`
+	Next  string            `json:"next"`
+}
+
+// eventID reads what a cursor behind an entry is: its ID.
+func eventID(entry json.RawMessage) string {
+	var e struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(entry, &e) // "" is the cursor of the beginning
+	return e.ID
+}
+
+// tailEvery is how often tail asks for what is new.
+const tailEvery = time.Second
+
+func eventsTail(g *global) *cobra.Command {
+	var f eventFilter
+	var o *operatorOptions
+	var lastN int
+	c := &cobra.Command{
+		Use:   "tail",
+		Short: "Show the last entries, and each new one as it comes",
+		Example: `  grantkeeper events tail
+  grantkeeper events tail --kind approval_ended --json`,
+		Long:        `With --json it writes one object on each line. Stop it with Ctrl-C.`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper events list --since 24h"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			if lastN < 0 || lastN > 1000 {
+				return wrongUse("see: grantkeeper events tail --help", "--last: 0 to 1000")
+			}
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			server, err := o.connect(ctx, g.config, os.Environ())
+			if err != nil {
+				return err
+			}
+			return g.tail(ctx, c.OutOrStdout(), server, f.query(), lastN)
+		},
+	}
+	o = operatorFlags(g, c)
+	f.flags(c, false)
+	c.Flags().IntVar(&lastN, "last", 10, "how many to begin with")
+	return c
+}
+
+// tail writes the last entries and then those that come, until ctx ends. A
+// server that is away for a moment, as at a restart, is asked again.
+func (g *global) tail(ctx context.Context, out io.Writer, server *operatorClient, query url.Values, lastN int) error {
+	var page journalPage
+	query.Set("limit", fmt.Sprint(max(lastN, 1)))
+	if err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
+		return err
+	}
+	behind := ""
+	if len(page.Items) > 0 {
+		behind = eventID(page.Items[0])
+	}
+	for i := min(lastN, len(page.Items)) - 1; i >= 0; i-- {
+		if err := g.writeEvent(out, page.Items[i]); err != nil {
+			return err
+		}
+	}
+	query.Set("order", "oldest")
+	query.Set("limit", "1000")
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(tailEvery):
+		}
+		if behind != "" {
+			query.Set("after", behind)
+		}
+		page = journalPage{}
+		err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil && codeOf(err) != exitReach {
+			return err
+		}
+		for _, entry := range page.Items {
+			if err := g.writeEvent(out, entry); err != nil {
+				return err
+			}
+			behind = eventID(entry)
+		}
+	}
+}
+
+// writeEvent writes one entry on a line.
+func (g *global) writeEvent(out io.Writer, entry json.RawMessage) error {
+	if g.json {
+		_, err := fmt.Fprintf(out, "%s\n", entry)
+		return err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(entry, &object); err != nil {
+		return err
+	}
+	line := timeOf(object["at"]) + "  " + inWords(object["kind"])
+	for _, name := range []string{"client", "person", "organization", "approval", "actor", "address", "reason", "detail", "reference"} {
+		if v := inWords(object[name]); v != "-" {
+			line += "  " + name + "=" + v
+		}
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}
+
+func eventsExport(g *global) *cobra.Command {
+	var f eventFilter
+	var o *operatorOptions
+	var output string
+	c := &cobra.Command{
+		Use:   "export",
+		Short: "Write entries as JSON Lines, oldest first",
+		Example: `  grantkeeper events export --since 30d --output events.jsonl
+  grantkeeper events export --kind approval_ended | gzip > ended.jsonl.gz`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "keep the file where journal.retention does not reach"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
+				if output == "" || output == "-" {
+					_, err := export(ctx, c.OutOrStdout(), server, f.query())
+					return err
+				}
+				n, err := exportFile(ctx, output, server, f.query())
+				if err == nil {
+					fmt.Fprintf(c.ErrOrStderr(), "%d entries in %s\n", n, output)
+				}
+				return err
+			})
+		},
+	}
+	o = operatorFlags(g, c)
+	f.flags(c, true)
+	c.Flags().StringVar(&output, "output", "", "a new `FILE` (default: standard output)")
+	return c
+}
+
+// export writes a page at a time.
+func export(ctx context.Context, out io.Writer, server *operatorClient, query url.Values) (n int, err error) {
+	query.Set("order", "oldest")
+	query.Set("limit", "1000")
+	for {
+		var page journalPage
+		if err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
+			return n, err
+		}
+		for _, entry := range page.Items {
+			if _, err := fmt.Fprintf(out, "%s\n", entry); err != nil {
+				return n, cannotOpen("", "%v", err)
+			}
+		}
+		if n += len(page.Items); page.Next == "" {
+			return n, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// exportFile leaves no half a file: it is there under its name once it is
+// whole. One that is there already is not written over.
+func exportFile(ctx context.Context, name string, server *operatorClient, query url.Values) (int, error) {
+	if _, err := os.Lstat(name); err == nil {
+		return 0, wrongUse("take another name", "%s is there already", name)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return 0, cannotOpen("", "%v", err)
+	}
+	defer os.Remove(f.Name()) // it is under its own name by then, or nothing
+	w := bufio.NewWriter(f)
+	n, err := export(ctx, w, server, query)
+	if err != nil {
+		f.Close()
+		return 0, err
+	}
+	for _, step := range []func() error{w.Flush, f.Sync, f.Close, func() error { return os.Link(f.Name(), name) }} {
+		if err := step(); err != nil {
+			f.Close()
+			return 0, cannotOpen("", "%v", err)
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"net/url"
+
+	"github.com/spf13/cobra"
+)
+
+var organizationColumns = []column{
+	member("organization", "id"), member("name", "name"), member("AI integration", "ai_integration"),
+}
+
+func organizationCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "organization COMMAND",
+		Short: "Look at organizations and switch their AI integration",
+		Example: `  grantkeeper organization list
+  grantkeeper organization ai-integration havn off --reason "asked for it" --yes`,
+		Annotations: map[string]string{"next": "grantkeeper organization list"},
+	}, organizationList(g), organizationShow(g), organizationIntegration(g))
+}
+
+func organizationList(g *global) *cobra.Command {
+	var o *listOptions
+	c := &cobra.Command{
+		Use:         "list",
+		Short:       "List organizations by ID",
+		Example:     `  grantkeeper organization list --json`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper organization show ID"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return g.list(c, o, "/v1/organizations", url.Values{}, organizationColumns...)
+		},
+	}
+	o = listFlags(g, c)
+	return c
+}
+
+func organizationShow(g *global) *cobra.Command {
+	var o *operatorOptions
+	c := &cobra.Command{
+		Use:         "show ID",
+		Short:       "Show one organization",
+		Example:     `  grantkeeper organization show nordlys`,
+		Args:        named("ID", 1),
+		Annotations: map[string]string{"next": "grantkeeper person list --organization ID"},
+		RunE: func(c *cobra.Command, args []string) error {
+			return g.get(c, o, "/v1/organizations/"+url.PathEscape(args[0]), rows(organizationColumns...))
+		},
+	}
+	o = operatorFlags(g, c)
+	return c
+}
+
+func organizationIntegration(g *global) *cobra.Command {
+	var o *serverChange
+	c := &cobra.Command{
+		Use:   "ai-integration ID on|off",
+		Short: "Switch an organization's AI integration; off ends every approval in it",
+		Example: `  grantkeeper organization ai-integration nordlys on
+  grantkeeper organization ai-integration havn off --reason "asked for it" --yes`,
+		Args:        named("ID on|off", 2),
+		Annotations: map[string]string{"next": "grantkeeper approval list --organization ID"},
+		RunE: func(c *cobra.Command, args []string) error {
+			on := args[1] == "on"
+			switch {
+			case !on && args[1] != "off":
+				return wrongUse("write: grantkeeper organization ai-integration ID on|off", "%q is neither on nor off", args[1])
+			case !on:
+				if err := o.confirm(c, "This ends every approval in "+printable(args[0])+", for good."); err != nil {
+					return err
+				}
+			}
+			return g.post(c, o, "/v1/organizations/"+url.PathEscape(args[0])+"/ai-integration", map[string]any{"on": on}, rows(organizationColumns...))
+		},
+	}
+	o = serverChangeFlags(g, c, true)
+	return c
+}

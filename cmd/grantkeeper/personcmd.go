@@ -1,0 +1,164 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+var personColumns = []column{
+	member("person", "id"), member("email", "email"), member("name", "name"), member("active", "active"), member("support", "support"),
+}
+
+func personCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "person COMMAND",
+		Short: "Look at people, add, deactivate and reactivate them, set passwords",
+		Example: `  grantkeeper person show tor@nordlys.example
+  grantkeeper person deactivate tor@nordlys.example --reason left --yes`,
+		Annotations: map[string]string{"next": "grantkeeper person list"},
+	}, personList(g), personShow(g), personAdd(g), personPassword(g),
+		personChange(g, "deactivate", "End a person's sessions, approvals and API keys, and let them in no more", true,
+			"grantkeeper approval list --person EMAIL"),
+		personChange(g, "reactivate", "Let a deactivated person in again; no approval comes back", false,
+			"grantkeeper person show EMAIL"))
+}
+
+func personList(g *global) *cobra.Command {
+	var organization, query string
+	var o *listOptions
+	c := &cobra.Command{
+		Use:         "list",
+		Short:       "List people by ID",
+		Example:     `  grantkeeper person list --organization nordlys --query tor`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper person show EMAIL"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return g.list(c, o, "/v1/people", filters(map[string]string{"organization": organization, "query": query}), personColumns...)
+		},
+	}
+	o = listFlags(g, c)
+	c.Flags().StringVar(&organization, "organization", "", "members of this one")
+	c.Flags().StringVar(&query, "query", "", "part of name or email")
+	return c
+}
+
+func personShow(g *global) *cobra.Command {
+	var o *operatorOptions
+	c := &cobra.Command{
+		Use:         "show EMAIL",
+		Short:       "Show one person, by email or ID",
+		Example:     `  grantkeeper person show tor@nordlys.example --json`,
+		Args:        named("EMAIL", 1),
+		Annotations: map[string]string{"next": "grantkeeper approval list --person EMAIL"},
+		RunE: func(c *cobra.Command, args []string) error {
+			return g.get(c, o, "/v1/people/"+url.PathEscape(args[0]), rows(personColumns...))
+		},
+	}
+	o = operatorFlags(g, c)
+	return c
+}
+
+func personAdd(g *global) *cobra.Command {
+	var id, name string
+	var o *serverChange
+	c := &cobra.Command{
+		Use:         "add EMAIL",
+		Short:       "Add a person, without a password",
+		Example:     `  grantkeeper person add eva@verksted.example --name "Eva Eng"`,
+		Args:        named("EMAIL", 1),
+		Annotations: map[string]string{"next": "grantkeeper person set-password EMAIL"},
+		RunE: func(c *cobra.Command, args []string) error {
+			if name == "" {
+				return wrongUse(`grantkeeper person add EMAIL --name "Eva Eng"`, "--name is missing")
+			}
+			return g.post(c, o, "/v1/people", map[string]any{"id": id, "email": args[0], "name": name}, rows(personColumns...))
+		},
+	}
+	o = serverChangeFlags(g, c, false)
+	c.Flags().StringVar(&id, "id", "", "the person's ID (default: a random one)")
+	c.Flags().StringVar(&name, "name", "", "the person's name")
+	return c
+}
+
+func personPassword(g *global) *cobra.Command {
+	var o *serverChange
+	c := &cobra.Command{
+		Use:   "set-password EMAIL",
+		Short: "Set a person's password and end their sessions",
+		Example: `  grantkeeper person set-password eva@verksted.example              # asks, without echo
+  grantkeeper person set-password eva@verksted.example < password.txt`,
+		Long: `The password is asked for on a terminal, and otherwise is the one line on
+standard input. It is never an argument: others can see those. Approvals stay.`,
+		Args:        named("EMAIL", 1),
+		Annotations: map[string]string{"next": "grantkeeper events list --person EMAIL"},
+		RunE: func(c *cobra.Command, args []string) error {
+			password, err := secretFromInput(c, "New password: ")
+			if err != nil {
+				return err
+			}
+			return g.post(c, o, "/v1/people/"+url.PathEscape(args[0])+"/password", map[string]any{"password": password}, rows(personColumns...))
+		},
+	}
+	o = serverChangeFlags(g, c, false)
+	return c
+}
+
+// maxSecret is the most bytes of a secret on standard input.
+const maxSecret = 4096
+
+// secretFromInput asks for a secret without echo, or reads the one line that
+// standard input has.
+func secretFromInput(c *cobra.Command, prompt string) (string, error) {
+	if in, ok := c.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+		_, _ = io.WriteString(c.ErrOrStderr(), prompt)
+		b, err := term.ReadPassword(int(in.Fd()))
+		_, _ = io.WriteString(c.ErrOrStderr(), "\n")
+		if err != nil {
+			return "", cannotOpen("", "the terminal cannot be read: %v", err)
+		}
+		return oneLine(string(b))
+	}
+	b, err := io.ReadAll(io.LimitReader(c.InOrStdin(), maxSecret+1))
+	if err != nil {
+		return "", cannotOpen("", "standard input: %v", err)
+	}
+	return oneLine(string(b))
+}
+
+func oneLine(s string) (string, error) {
+	s = strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\r")
+	if s == "" || len(s) > maxSecret || strings.ContainsAny(s, "\r\n") {
+		return "", wrongUse("send one line on standard input", "%v", errors.New("standard input has not one line"))
+	}
+	return s, nil
+}
+
+func personChange(g *global, what, short string, ends bool, next string) *cobra.Command {
+	var o *serverChange
+	c := &cobra.Command{
+		Use:         what + " EMAIL",
+		Short:       short,
+		Example:     `  grantkeeper person ` + what + ` tor@nordlys.example --reason "asked for it"`,
+		Args:        named("EMAIL", 1),
+		Annotations: map[string]string{"next": next},
+		RunE: func(c *cobra.Command, args []string) error {
+			if ends {
+				if err := o.confirm(c, "This ends every session, approval and API key of "+printable(args[0])+", for good."); err != nil {
+					return err
+				}
+			}
+			return g.post(c, o, "/v1/people/"+url.PathEscape(args[0])+"/"+what, nil, rows(personColumns...))
+		},
+	}
+	if ends {
+		c.Example += " --yes"
+	}
+	o = serverChangeFlags(g, c, ends)
+	return c
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func tokenCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:         "token COMMAND",
+		Short:       "Say what has become of a token",
+		Example:     `  grantkeeper token inspect < token.txt`,
+		Annotations: map[string]string{"next": "grantkeeper token inspect"},
+	}, tokenInspect(g))
+}
+
+func tokenInspect(g *global) *cobra.Command {
+	var o *operatorOptions
+	c := &cobra.Command{
+		Use:   "inspect",
+		Short: "Say what a token on standard input is, and whether it works",
+		Example: `  grantkeeper token inspect < token.txt
+  grantkeeper token inspect          # asks, without echo`,
+		Long: `It takes an access token, a refresh token, an authorization code or an API key,
+prints nothing of it, and uses nothing up: a refresh token stays as good as it was.`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper approval show ID"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			text, err := secretFromInput(c, "Token: ")
+			if err != nil {
+				return err
+			}
+			return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
+				return g.ask(ctx, c, server, http.MethodPost, "/v1/tokens/inspect", nil, map[string]any{"token": text}, rows(
+					member("kind", "kind"), member("state", "state"), member("why", "why"), moment("expires", "expires_at"),
+					member("approval", "approval"), member("client", "client_id"), member("name", "client_name"),
+					member("person", "person"), member("organization", "organization"),
+					member("reason", "reason"), moment("ended", "ended_at"), member("generation", "generation"), member("current", "current"),
+				))
+			})
+		},
+	}
+	o = operatorFlags(g, c)
+	return c
+}
