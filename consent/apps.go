@@ -57,16 +57,15 @@ type access struct {
 
 type shownPick struct {
 	Role, Circle string
-	Access       string // Read, Change, or empty when the person no longer fills it
+	Access       string // read, change, or empty when the person no longer fills it
 }
 
 type endedApproval struct {
-	App     app
-	Service string
-	Had     access
-	When    moment
-	Reason  approval.Reason
-	at      int64 // Unix seconds
+	App    app
+	Had    access
+	When   moment
+	Reason approval.Reason
+	at     int64 // Unix seconds
 }
 
 // Theft reports whether an old code or refresh token was presented again.
@@ -88,7 +87,7 @@ func (s *Server) apps(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view := &appsPage{frame: s.frame(v, "Connected apps – "+o.Name), Organization: o.Name, Path: appsPath(o.ID)}
+	view := &appsPage{frame: s.frame(v, "apps.title", "organization", o.Name), Organization: o.Name, Path: appsPath(o.ID)}
 	view.Slim, view.Other, view.Packed = false, true, true
 	view.list(v, o, rows, lookup)
 	view.Revoked = justRevoked(rows, v.r.URL.Query().Get("revoked"), v.revokes())
@@ -103,7 +102,7 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 	for _, r := range rows {
 		if ended(r) {
 			view.Ended = append(view.Ended, endedApproval{
-				App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Service: view.Service, Had: l.gave(r.Grant),
+				App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.gave(r.Grant),
 				When: at(r.EndedAt, v.now), Reason: r.Reason, at: r.EndedAt,
 			})
 			continue
@@ -225,10 +224,10 @@ func (l lookup) gives(s grantset.Set) access {
 		switch {
 		case !l.member.Fills(p.Role):
 		case p.Change:
-			one.Access = "Change"
+			one.Access = "change"
 			a.Change++
 		default:
-			one.Access = "Read"
+			one.Access = "read"
 			a.Read++
 		}
 		a.Roles = append(a.Roles, one)
@@ -258,7 +257,7 @@ func (s *Server) revokePage(v *visit) error {
 		return v.see(appsPath(o.ID)) // done already, in another tab
 	}
 	r := rows[0]
-	view := &revokePage{frame: s.frame(v, "Revoke access"), Organization: o.Name,
+	view := &revokePage{frame: s.frame(v, "revoke.title"), Organization: o.Name,
 		Here: revokePath(o.ID, r.Client), Back: appsPath(o.ID), App: appOf(r.ClientName, r.RedirectURI, r.Preregistered)}
 	view.Other = true
 	return s.show(v, http.StatusOK, revokeTemplate, view)

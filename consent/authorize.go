@@ -80,7 +80,7 @@ func (s *Server) faulty(v *visit, c client.Client, a authorization, f fault) err
 		}
 	}
 	return s.show(v, http.StatusBadRequest, faultTemplate, &faultPage{
-		frame: s.frame(v, "This app cannot be connected"),
+		frame: s.frame(v, "refused.app.short"),
 		App:   newApp(c, a.RedirectURI), Code: f.code, Description: f.description, Back: exactLink(back),
 	})
 }

@@ -151,9 +151,8 @@ type earlier struct {
 }
 
 type shownFault struct {
-	Group        string // the fieldset that it stands next to
-	Text         string
-	Organization string // where AI integration is off
+	Group string // the fieldset that it stands next to
+	Text  said
 }
 
 // offered is one organization on the page.
@@ -205,9 +204,9 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 		return err
 	}
 	chosen.setAll(open)
-	title := "Connect an app"
+	title := "consent.title"
 	if len(how.faults) > 0 {
-		title = "Error: " + title
+		title = "consent.error"
 	}
 	view := &consentPage{
 		frame: s.frame(v, title), App: newApp(c, p.RedirectURI),
@@ -219,8 +218,8 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 		view.Grant = string(grantset.Roles)
 	}
 	view.offer(open, chosen, items, p.path())
-	view.say(how.faults, offers, chosen)
-	view.Preview = newPreview(chosen, open, items)
+	view.say(v.words, how.faults, offers, chosen)
+	view.Preview = newPreview(v.words, chosen, open, items)
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
 	}
@@ -295,24 +294,21 @@ func groups(from []grantset.Group, chosen choices, s sums, total int) []group {
 	return out
 }
 
-// impossible is said of a choice that is not, or no longer, this person's.
-const impossible = "That choice is no longer possible. Please choose again."
-
 // say puts the faults into the person's words (ux 5.4).
-func (view *chooser) say(faults []grantset.Fault, offers []grantset.Offer, chosen choices) {
+func (view *chooser) say(w *words, faults []grantset.Fault, offers []grantset.Offer, chosen choices) {
 	for _, f := range faults {
 		var said shownFault
 		switch f {
 		case grantset.NoOrganization:
-			said = shownFault{Group: "organization", Text: "Choose an organization."}
+			said = shownFault{"organization", w.say("fault.organization")}
 		case grantset.NotEligible:
-			said = shownFault{Group: "organization", Organization: nameOf(offers, chosen.organization)}
+			said = shownFault{"organization", w.say("fault.closed", "organization", nameOf(offers, chosen.organization))}
 		case grantset.NoGrant:
-			said = shownFault{Group: "grant", Text: "Choose what the app may do."}
+			said = shownFault{"grant", w.say("fault.grant")}
 		case grantset.NothingPicked:
-			said = shownFault{Group: "roles", Text: "Choose at least one role, or your personal items."}
+			said = shownFault{"roles", w.say("fault.nothing")}
 		default:
-			said = shownFault{Group: "grant", Text: impossible}
+			said = shownFault{"grant", w.say("fault.impossible")}
 		}
 		view.Faults = append(view.Faults, said)
 	}
@@ -400,26 +396,32 @@ type nowherePage struct {
 
 // closed is an organization whose AI integration is off.
 type closed struct {
-	ID, Name string
+	Name     string
+	Settings string   // path
 	Admin    bool     // the person is one
 	Admins   []string // names of up to three
 }
 
 func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantset.Offer, how showing) error {
-	view := &nowherePage{frame: s.frame(v, "Connect an app"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
+	view := &nowherePage{frame: s.frame(v, "consent.title"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
 	for _, o := range offers {
 		admins, err := s.Store.Admins(v.r.Context(), o.Organization.ID, 3)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return wrap("admins", err)
 		}
 		view.Organizations = append(view.Organizations,
-			closed{o.Organization.ID, o.Organization.Name, o.Member.Admin, names(admins)})
+			closed{o.Organization.Name, settingsPath(o.Organization.ID), o.Member.Admin, names(admins)})
 	}
+	view.Same = s.sealHere(p.path())
 	status := http.StatusForbidden
 	if how.status != http.StatusOK {
 		status = how.status
 	}
 	return s.show(v, status, nowhereTemplate, view)
+}
+
+func settingsPath(organization string) string {
+	return "/organizations/" + url.PathEscape(organization) + "/settings/ai-integration"
 }
 
 func names(people []org.Person) []string {

@@ -228,7 +228,7 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 		return err
 	}
 	if len(how.faults) > 0 {
-		view.Title = "Error: " + view.Title
+		view.Title = v.words.say("edit.error").String()
 	}
 	chosen.organization = e.org.ID
 	chosen.setAll(e.offers)
@@ -239,8 +239,8 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	view.offer(e.offers, chosen, items, view.Path)
 	view.Organizations[0].Class = ""
 	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
-	view.say(how.faults, e.offers, chosen)
-	view.Preview = newPreview(chosen, e.offers, items)
+	view.say(v.words, how.faults, e.offers, chosen)
+	view.Preview = newPreview(v.words, chosen, e.offers, items)
 	return s.show(v, how.status, editTemplate, view)
 }
 
@@ -249,7 +249,7 @@ func (s *Server) newEditPage(v *visit, e editing) (*editPage, error) {
 	if err != nil {
 		return nil, err
 	}
-	view := &editPage{frame: s.frame(v, "Change what an app can do"), Organization: e.org.Name,
+	view := &editPage{frame: s.frame(v, "edit.title"), Organization: e.org.Name,
 		App: appOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: on(e.row.CreatedAt),
 		Access: names.gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: appsPath(e.org.ID)}
 	view.Slim, view.Other, view.Script, view.Packed = false, true, true, true

@@ -20,6 +20,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
+const impossible = "That choice is no longer possible. Please choose again."
+
 // editable gives a live approval of Ada's with one role to read, and the
 // address of the page that edits it.
 func (s *site) editable() (ada *browser, id approval.ID, path string) {
@@ -197,10 +199,10 @@ func TestNoDecisionOfAnEdit(t *testing.T) {
 		t.Errorf("the first button of the form is %v", b.Attr)
 	}
 	bulk := ada.get(path).press(path, "bulk", "n:product:change").says("4 chosen · 4 roles")
-	if got := bulk.allows(); !slices.Contains(got, "Change: 14 items of 2 roles") {
+	if got := bulk.allows(); !slices.Contains(got, "Change: 14 items 2 roles") {
 		t.Errorf("allows %q", got)
 	}
-	want := []string{"Change: Nothing", "Read only: 12 private items of 1 circle", "Read only: 53 items that every member can see",
+	want := []string{"Change: Nothing", "Read only: 12 private items 1 circle", "Read only: 53 items that every member can see",
 		"Personal items: Not included: 5 items", "Not at all: 3 other items that you can see"}
 	if got := ada.get(path).allows(); !slices.Equal(got, want) {
 		t.Errorf("at first, it allows %q, want %q", got, want)
@@ -524,7 +526,7 @@ func TestEditWithLostRoles(t *testing.T) {
 	// Decision P6: a whole organization given by somebody who is no admin now.
 	ada.get(path).press(path, "grant", "organization", "decision", "save").want(303)
 	s.do(s.Store.SetAdmin(context.Background(), "nordlys", "ada", false, operator))
-	p = ada.get(path).says("Can do now Everything in this organization. You are not an admin now, so it can do only what you can")
+	p = ada.get(path).says("Can do now Everything in this organization You are not an admin now, so it can do only what you can.")
 	if form := p.fill(path); form.Has("grant") {
 		t.Errorf("chosen: %q", form.Get("grant"))
 	}

@@ -41,7 +41,7 @@ type frame struct {
 	Other     bool   // not on the way to an approval: may post to this server alone
 	Script    bool   // has the consent page's script
 	Packed    bool   // may be compressed: shows nothing of its own address
-	Here      string // sealed: the page's own address, to come back to in another language
+	Same      string // sealed: the page's own address, to come back to in another language
 }
 
 func (f *frame) around() *frame { return f }
@@ -53,7 +53,7 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 	if v.session != "" {
 		f.CSRF = s.Ring.FormToken(v.session)
 	}
-	f.Here = s.sealHere(v.here())
+	f.Same = s.sealHere(v.here())
 	return f
 }
 
@@ -125,7 +125,7 @@ func (s *Server) Page(w http.ResponseWriter, r *http.Request, status int, title 
 		frame
 		Data any
 	}{s.frame(v, title), data}
-	p.Other, p.Slim, p.Here = true, false, ""
+	p.Other, p.Slim, p.Same = true, false, ""
 	return s.show(v, status, t, &p)
 }
 

@@ -18,7 +18,7 @@ func (s *Server) home(v *visit) error {
 	if err != nil {
 		return wrap("organizations", err)
 	}
-	view := &homePage{frame: s.frame(v, "Your organizations")}
+	view := &homePage{frame: s.frame(v, "home.title")}
 	view.Other, view.Packed = true, true
 	view.Support = v.person.Support && !v.acting()
 	for _, o := range v.visible(offers) {
@@ -74,7 +74,7 @@ func (s *Server) leavePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view := &leavePage{frame: s.frame(v, "Leave an organization"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/"}
+	view := &leavePage{frame: s.frame(v, "leave.title"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/"}
 	view.Other = true
 	for _, r := range rows {
 		if !ended(r) {

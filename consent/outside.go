@@ -124,7 +124,7 @@ func (s *Server) showOutside(v *visit, e notSignedIn) error {
 	sealed := s.Ring.SealPage(sealedReturn, []byte(e.path))
 	view := &outsidePage{frame: s.frame(v, "outside.title"), App: s.askedAbout(v, sealed), Why: e.why,
 		Way: s.wayName(e.way), Email: e.email, Again: s.signInPath(sealed, true)}
-	view.Here = s.sealHere(view.Again) // what came back counts once
+	view.Same = s.sealHere(view.Again) // what came back counts once
 	if s.way(e.way) {
 		view.Another = withQuery("/signin/with/"+e.way, "return", sealed, "another", "1")
 	}

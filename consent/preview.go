@@ -53,100 +53,86 @@ func allowedBy(a grantset.Authority, items []store.ItemCount) allowed {
 	return out
 }
 
-// A previewLine is a number or two and how they are said. The forms stand in
-// the page too, so that the script says them alike: of none, of one, of more
-// in one role or circle, and of more.
+// A previewLine is a number and how it is said. All forms stand in the page
+// too, so that the script says them alike.
 type previewLine struct {
-	Forms string // separated by |; {n} and {m} stand for the numbers
-	Text  string // the form that is right; empty when the line does not count
+	Forms string // for the script
+	Text  string // empty when the line is not shown
 }
 
 type previewRow struct {
 	Label string
-	Lines []previewLine
+	Lines [][]previewLine // what stands in one line
 }
 
 // Empty reports whether the row says nothing.
 func (r previewRow) Empty() bool {
-	for _, l := range r.Lines {
-		if l.Text != "" {
+	for _, line := range r.Lines {
+		if line[0].Text != "" {
 			return false
 		}
 	}
 	return true
 }
 
-// numbers are those of the lines of a preview, in their order. A line without
-// numbers is not shown.
-func (a allowed) numbers() [][]int {
-	lines := [][]int{{a.Change, a.Roles}, {a.Private, a.Circles}, {a.Open}, nil, {a.Apart}, {a.Other}, nil}
+// unsaid is the number of what a preview does not show.
+const unsaid = -1
+
+// numbers are those of the messages of a preview, in their order.
+func (a allowed) numbers() []int {
+	some := func(n, of int) int {
+		if of == 0 {
+			return unsaid
+		}
+		return n
+	}
+	all := []int{a.Change, some(a.Roles, a.Change), some(a.Private, a.Private), some(a.Circles, a.Private), some(a.Open, a.Open),
+		unsaid, a.Apart, some(a.Other, a.Other), unsaid}
 	if a.Personal {
-		lines[3], lines[4] = []int{a.Own}, nil
+		all[5], all[6] = a.Own, unsaid
 	}
 	if a.Administer {
-		lines[6] = []int{1}
+		all[8] = 1
 	}
-	return lines
+	return all
 }
 
 // previewRows says numbers, in the person's words. Without any, it gives the
 // rows for the script to fill.
-func previewRows(numbers [][]int) []previewRow {
-	rows := []previewRow{
-		{"Change", []previewLine{
-			{Forms: "Nothing|1 item of 1 role|{n} items of 1 role|{n} items of {m} roles"}}},
-		{"Read only", []previewLine{
-			{Forms: "|1 private item of 1 circle|{n} private items of 1 circle|{n} private items of {m} circles"},
-			{Forms: "|1 item that every member can see|{n} items that every member can see"}}},
-		{"Personal items", []previewLine{
-			{Forms: "Read and change; there are none now|Read and change 1 item|Read and change {n} items"},
-			{Forms: "Not included|Not included: 1 item|Not included: {n} items"}}},
-		{"Not at all", []previewLine{
-			{Forms: "|1 other item that you can see|{n} other items that you can see"}}},
-		{"Administer", []previewLine{
-			{Forms: "|Circles, roles and members"}}},
-	}
+func previewRows(w *words, numbers []int) []previewRow {
 	next := 0
-	for _, r := range rows {
-		for i := range r.Lines {
-			if next < len(numbers) {
-				r.Lines[i].Text = say(r.Lines[i].Forms, numbers[next])
+	line := func(ids ...string) (out []previewLine) {
+		for _, id := range ids {
+			l := previewLine{Forms: w.forms(id)}
+			if next < len(numbers) && numbers[next] != unsaid {
+				l.Text = w.say(id, "n", numbers[next]).String()
 			}
 			next++
+			out = append(out, l)
 		}
+		return out
 	}
-	return rows
+	row := func(label string, lines ...[]previewLine) previewRow {
+		return previewRow{w.say(label).String(), lines}
+	}
+	return []previewRow{
+		row("preview.change.title", line("preview.change.items", "role.count")),
+		row("preview.read.title", line("preview.read.private", "preview.read.circles"), line("preview.read.open")),
+		row("preview.personal.title", line("preview.personal.own"), line("preview.personal.apart")),
+		row("preview.not.title", line("preview.not.other")),
+		row("preview.administer.title", line("preview.administer.what")),
+	}
 }
 
-// say gives the form that goes with the numbers.
-func say(forms string, numbers []int) string {
-	if len(numbers) == 0 {
-		return ""
-	}
-	f, n, m := strings.Split(forms, "|"), numbers[0], 0
-	if len(numbers) > 1 {
-		m = numbers[1]
-	}
-	form := f[len(f)-1]
-	switch {
-	case n < 2:
-		form = f[n]
-	case m == 1:
-		form = f[2]
-	}
-	return strings.NewReplacer("{n}", strconv.Itoa(n), "{m}", strconv.Itoa(m)).Replace(form)
-}
-
-// encode writes numbers for the script. A line that is not shown has none.
-func encode(lines [][]int) string {
+// encode writes numbers for the script. What is not shown has none.
+func encode(numbers []int) string {
 	var out []string
-	for _, numbers := range lines {
-		if numbers == nil {
-			out = append(out, "")
+	for _, n := range numbers {
+		text := ""
+		if n != unsaid {
+			text = strconv.Itoa(n)
 		}
-		for _, n := range numbers {
-			out = append(out, strconv.Itoa(n))
-		}
+		out = append(out, text)
 	}
 	return strings.Join(out, ",")
 }
@@ -168,7 +154,7 @@ func newSums(o grantset.Offer, items []store.ItemCount) sums {
 	nothing := allowedBy(with(grantset.Set{Kind: grantset.Roles}), items)
 	s := sums{
 		Everything: encode(allowedBy(with(grantset.Set{Kind: grantset.Everything}), items).numbers()),
-		Roles:      encode([][]int{{nothing.Open, nothing.Other, nothing.Apart}}),
+		Roles:      encode([]int{nothing.Open, nothing.Other, nothing.Apart}),
 		roles:      map[string][2]int{}, circles: map[string]int{},
 	}
 	if o.Allows(grantset.Organization) {
@@ -221,7 +207,7 @@ type preview struct {
 
 // newPreview says what a form's choice allows. Nothing picked yet is a choice
 // here: it shows what stays readable.
-func newPreview(chosen choices, offers []grantset.Offer, items map[string][]store.ItemCount) preview {
+func newPreview(w *words, chosen choices, offers []grantset.Offer, items map[string][]store.ItemCount) preview {
 	p := preview{Asked: chosen.preview}
 	choice, faults := grantset.Parse(chosen.fields(), offers)
 	switch {
@@ -229,16 +215,16 @@ func newPreview(chosen choices, offers []grantset.Offer, items map[string][]stor
 	case faults[0] == grantset.NothingPicked:
 		choice = grantset.Choice{Offer: offerOf(offers, chosen.organization), Set: grantset.Set{Kind: grantset.Roles}}
 	case faults[0] == grantset.NoOrganization || faults[0] == grantset.NoGrant:
-		p.Why = "Choose an organization, and what the app may do there."
+		p.Why = w.say("preview.choose").String()
 	default:
-		p.Why = impossible
+		p.Why = w.say("fault.impossible").String()
 	}
 	if p.Why != "" {
-		p.Rows = previewRows(nil)
+		p.Rows = previewRows(w, nil)
 		return p
 	}
 	at := choice.Offer
-	p.Rows = previewRows(allowedBy(choice.Set.Narrow(at.Member), items[at.Organization.ID]).numbers())
+	p.Rows = previewRows(w, allowedBy(choice.Set.Narrow(at.Member), items[at.Organization.ID]).numbers())
 	p.Shown = true
 	return p
 }

@@ -16,8 +16,8 @@ import (
 func (b *tab) allows() []string {
 	b.t.Helper()
 	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll("#allows dd .line")]
-		.filter(e => e.textContent && e.getClientRects().length)
-		.map(e => e.closest("div").querySelector("dt").textContent + ": " + e.textContent)`))
+		.filter(e => e.textContent.trim() && e.getClientRects().length)
+		.map(e => e.closest("div").querySelector("dt").textContent + ": " + e.textContent.trim())`))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -76,42 +76,42 @@ func (s *Server) fail(v *visit, err error) {
 
 func refusedPageOf(v *visit, err error) (int, refusedPage) {
 	header := v.w.Header()
-	cannot := frame{Title: "This app cannot be connected"}
+	cannot := frame{Title: "refused.app.short"}
 	if e, ok := errors.AsType[tooMany](err); ok {
 		header.Set("Retry-After", limit.RetryAfter(e.wait))
-		return http.StatusTooManyRequests, refusedPage{frame: frame{Title: "Too many requests"}, Why: "limit", Minutes: minutes(e.wait)}
+		return http.StatusTooManyRequests, refusedPage{frame: frame{Title: "refused.limit.short"}, Why: "limit", Minutes: minutes(e.wait)}
 	}
 	if e, ok := errors.AsType[wrongRedirect](err); ok {
 		return http.StatusBadRequest, refusedPage{frame: cannot, Why: "redirect", Sent: e.sent}
 	}
 	if e, ok := errors.AsType[answered](err); ok {
-		return http.StatusConflict, refusedPage{frame: frame{Title: "Already decided"}, Why: "answered", Apps: e.apps}
+		return http.StatusConflict, refusedPage{frame: frame{Title: "refused.answered.short"}, Why: "answered", Apps: e.apps}
 	}
 	if e, ok := errors.AsType[wrongMethod](err); ok {
 		header.Set("Allow", e.allow)
-		return http.StatusMethodNotAllowed, refusedPage{frame: frame{Title: "Not possible"}, Why: "method"}
+		return http.StatusMethodNotAllowed, refusedPage{frame: frame{Title: "refused.method.short"}, Why: "method"}
 	}
 	_, unknown := errors.AsType[unknownClient](err)
 	switch {
 	case unknown:
 		return http.StatusBadRequest, refusedPage{frame: cannot, Why: "client"}
 	case errors.Is(err, errNoPage):
-		return http.StatusNotFound, refusedPage{frame: frame{Title: "No such page"}, Why: "missing"}
+		return http.StatusNotFound, refusedPage{frame: frame{Title: "refused.missing.short"}, Why: "missing"}
 	case errors.Is(err, errActing):
-		return http.StatusForbidden, refusedPage{frame: frame{Title: "Not possible"}, Why: "acting"}
+		return http.StatusForbidden, refusedPage{frame: frame{Title: "refused.method.short"}, Why: "acting"}
 	case errors.Is(err, errForeign):
-		return http.StatusForbidden, refusedPage{frame: frame{Title: "Not accepted"}, Why: "foreign"}
+		return http.StatusForbidden, refusedPage{frame: frame{Title: "refused.short"}, Why: "foreign"}
 	case errors.Is(err, errStale):
-		return http.StatusForbidden, refusedPage{frame: frame{Title: "Not accepted"}, Why: "stale"}
+		return http.StatusForbidden, refusedPage{frame: frame{Title: "refused.short"}, Why: "stale"}
 	case errors.Is(err, errBadForm):
-		return http.StatusBadRequest, refusedPage{frame: frame{Title: "Not accepted"}, Why: "form"}
+		return http.StatusBadRequest, refusedPage{frame: frame{Title: "refused.short"}, Why: "form"}
 	case errors.Is(err, errTooLarge):
-		return http.StatusRequestEntityTooLarge, refusedPage{frame: frame{Title: "Not accepted"}, Why: "large"}
+		return http.StatusRequestEntityTooLarge, refusedPage{frame: frame{Title: "refused.short"}, Why: "large"}
 	case errors.Is(err, store.ErrUnavailable):
 		header.Set("Retry-After", unavailableFor)
-		return http.StatusServiceUnavailable, refusedPage{frame: frame{Title: "Something went wrong"}, Why: "broken"}
+		return http.StatusServiceUnavailable, refusedPage{frame: frame{Title: "refused.broken.short"}, Why: "broken"}
 	}
-	return http.StatusInternalServerError, refusedPage{frame: frame{Title: "Something went wrong"}, Why: "broken"}
+	return http.StatusInternalServerError, refusedPage{frame: frame{Title: "refused.broken.short"}, Why: "broken"}
 }
 
 // minutes is a wait as people are told it, rounded up.

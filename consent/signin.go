@@ -154,7 +154,7 @@ func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
 	view.frame = s.frame(v, title)
 	view.CSRF = s.Ring.FormToken(before)
 	view.App = s.askedAbout(v, view.Return)
-	view.Here = s.sealHere(withQuery("/signin", "return", view.Return, "stay", v.r.URL.Query().Get("stay")))
+	view.Same = s.sealHere(withQuery("/signin", "return", view.Return, "stay", v.r.URL.Query().Get("stay")))
 	return s.show(v, status, signInTemplate, view)
 }
 

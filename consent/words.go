@@ -2,6 +2,7 @@ package consent
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"golang.org/x/text/feature/plural"
 	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 // Pages say nothing by themselves: every word stands in words/*.toml, one file
@@ -116,7 +116,7 @@ var catalogue = sync.OnceValue(func() map[string]map[string]phrase {
 
 func newWords(t tongue, service string) *words {
 	return &words{tongue: t, service: service, phrases: catalogue()[t.Tag],
-		tag: language.MustParse(t.Tag + "-u-nu-latn")} // one set of digits, the script's
+		tag: language.MustParse(t.Tag)}
 }
 
 // say gives a message with values in it: name, value, ... Where a language
@@ -207,6 +207,8 @@ func (w *words) show(name string, value any) said {
 		return said{{Kind: "app", Text: v.String(), Value: v}}
 	case moment:
 		return said{{Kind: "time", Text: w.moment(v), Value: v}}
+	case *string:
+		return w.show(name, *v)
 	case *moment:
 		return w.show(name, *v)
 	case *app:
@@ -229,16 +231,20 @@ func (w *words) list(names []string) (out said) {
 	return out
 }
 
-// number groups digits as the language does.
+// number groups digits as the language does. The script does it alike.
 func (w *words) number(n int) string {
 	if n >= 0 && n < 1000 {
 		return strconv.Itoa(n)
 	}
-	return message.NewPrinter(w.tag).Sprint(n)
+	digits, group := strconv.Itoa(n), w.say("number.group").String()
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + group + digits[i:]
+	}
+	return digits
 }
 
-// forms gives a message to the script, which fills it in: by plural category.
-func (w *words) forms(id string) map[string]string {
+// forms gives a message to the script, which fills it in: JSON, by plural category.
+func (w *words) forms(id string) string {
 	p, ok := w.phrases[id]
 	if !ok {
 		p = catalogue()[tongues[0].Tag][id]
@@ -255,7 +261,8 @@ func (w *words) forms(id string) map[string]string {
 		}
 		out[category] = b.String()
 	}
-	return out
+	text, _ := json.Marshal(out) // strings
+	return string(text)
 }
 
 // readPhrases reads a file of the catalogue.
@@ -277,7 +284,7 @@ func addPhrases(to map[string]phrase, id string, node any) error {
 		}
 		to[id] = phrase{"other": form}
 	case map[string]any:
-		if _, counts := n["other"]; counts {
+		if counts(n) {
 			return addForms(to, id, n)
 		}
 		for key, below := range n {
@@ -289,6 +296,18 @@ func addPhrases(to map[string]phrase, id string, node any) error {
 		return fmt.Errorf("%s: not text", id)
 	}
 	return nil
+}
+
+// counts reports whether a table is a message with forms, and not messages.
+func counts(node map[string]any) bool {
+	for key := range node {
+		_, err := strconv.Atoi(key)
+		if err != nil && !slices.Contains([]string{"zero", "one", "two", "few", "many", "other"}, key) {
+			return false
+		}
+	}
+	_, ok := node["other"]
+	return ok
 }
 
 func addForms(to map[string]phrase, id string, forms map[string]any) error {

@@ -201,7 +201,7 @@ func (p *page) allowed() (change, read int) {
 		found = true
 		for n := range dl.Descendants() {
 			words := strings.Fields(textOf(n))
-			if n.Data != "span" || len(words) == 0 || words[0] == "Not" {
+			if attr(n, "class") != "line" || len(words) == 0 || words[0] == "Not" {
 				continue
 			}
 			label := textOf(n.Parent.Parent.FirstChild)

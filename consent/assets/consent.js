@@ -1,5 +1,4 @@
-// What the pages can do without: find a role, count what is chosen, and not
-// send a form twice. The server decides by itself.
+// What the pages can do without: find a role, count, and not send a form twice.
 (() => {
 	"use strict";
 	const form = document.getElementById("consent");
@@ -9,8 +8,13 @@
 	const all = (within, selector) => [...within.querySelectorAll(selector)];
 	const value = name => new FormData(form).get(name);
 	const block = () => all(form, ".block").find(e => e.dataset.of === value("organization"));
+	const plural = new Intl.PluralRules(document.documentElement.lang);
+	const fill = (message, values) => {
+		const forms = JSON.parse(message), n = values.n;
+		return (forms[n] ?? forms[plural.select(n)] ?? forms.other)
+			.replace(/{(\w+)}/g, (_, name) => String(values[name]).replace(/\B(?=(\d{3})+$)/g, say.group));
+	};
 
-	// What is chosen and what that allows: it adds up the server's numbers.
 	const count = () => {
 		const shown = block(), lines = all(form, "[data-say]");
 		let text = "", data = [];
@@ -19,7 +23,7 @@
 			for (const circle of all(shown, ".circle")) {
 				const picked = all(circle, "input:checked:not([value=none])"), n = picked.length;
 				let left = n && +circle.dataset.private;
-				circle.querySelector(".some").textContent = n ? say.some.replace("{n}", n) : "";
+				circle.querySelector(".some").textContent = fill(n ? say.some : say.roles, {n: all(circle, ".role").length, chosen: n});
 				other -= left;
 				for (const input of picked) {
 					if (input.value === "read") { reads++; continue; }
@@ -34,15 +38,15 @@
 				circles += left > 0;
 			}
 			const grant = value("grant"), mine = value("personal");
-			text = say.chosen.replace("{a}", acts).replace("{b}", reads).replace("{n}", all(shown, ".role").length);
-			data = grant === "roles" ? [change, roles, closed, circles, open, mine && own, mine ? "" : own, other]
+			text = fill(say.chosen, {n: all(shown, ".role").length, change: acts, read: reads});
+			data = grant === "roles" ? [change, roles || "", closed || "", circles || "", +open || "", mine && own, mine ? "" : own, +other || ""]
 				: (shown.dataset[grant] || "").split(",");
 		}
 		byId("chosen").textContent = text;
 		for (const line of lines) {
-			const forms = line.dataset.say.split("|"), n = data.shift(), m = forms[3] && data.shift();
-			line.textContent = /\d/.test(n) ? forms[n < 2 ? n : m == 1 ? 2 : forms.length - 1].replace("{n}", n).replace("{m}", m) : "";
-			line.closest("div").hidden = !line.parentNode.textContent;
+			const n = data.shift();
+			line.textContent = /\d/.test(n) ? fill(line.dataset.say, {n}) : "";
+			line.closest("div").hidden = !line.closest("dd").textContent.trim();
 		}
 		byId("allows").hidden = !lines[0].textContent;
 	};
@@ -51,50 +55,51 @@
 		const shown = block();
 		if (!shown) return;
 		const text = byId("find").value.trim().toLowerCase();
-		let matches = 0;
+		const names = (e, name) => e.querySelector(name).textContent.toLowerCase().includes(text);
+		let n = 0;
 		for (const circle of all(shown, ".circle")) {
-			const whole = circle.querySelector("summary bdi").textContent.toLowerCase().includes(text);
+			const whole = names(circle, "bdi");
 			let any = false;
 			for (const role of all(circle, ".role")) {
-				const match = whole || role.querySelector("legend").textContent.toLowerCase().includes(text);
+				const match = whole || names(role, "legend");
 				role.hidden = !match;
-				if (match) { any = true; matches++; }
+				if (match) { any = true; n++; }
 			}
 			circle.hidden = !any;
 			if (text && any) circle.open = true;
 		}
-		byId("found").textContent = !text ? "" : matches === 1 ? say.one : say.match.replace("{n}", matches);
+		byId("found").textContent = text && fill(say.match, {n});
 	};
 
-	form.addEventListener("change", event => {
-		if (event.target.name === "organization") {
+	form.addEventListener("change", e => {
+		if (e.target.name === "organization") {
 			const offer = form.querySelector(".hot.only");
-			if (offer && offer.querySelector(":checked") && !offer.classList.contains(event.target.id)) {
+			if (offer && offer.querySelector(":checked") && !offer.classList.contains(e.target.id)) {
 				form.querySelector("[name=grant][value=roles]").checked = true;
 			}
 			search();
 		}
 		count();
 	});
-	form.addEventListener("click", event => {
-		const button = event.target.closest("[name=bulk]");
+	form.addEventListener("click", e => {
+		const button = e.target.closest("[name=bulk]");
 		if (!button) return;
-		event.preventDefault();
-		const access = button.value.slice(button.value.lastIndexOf(":") + 1);
+		e.preventDefault();
+		const access = button.value.split(":").pop();
 		for (const role of all(button.closest(".circle"), ".role")) {
-			if (!role.hidden) role.querySelector("input[value=" + access + "]").checked = true;
+			if (!role.hidden) role.querySelector("[value=" + access + "]").checked = true;
 		}
 		count();
 	});
 	const find = byId("find");
 	find.addEventListener("input", search);
-	find.addEventListener("keypress", event => { if (event.key === "Enter") event.preventDefault(); });
+	find.addEventListener("keypress", e => { if (e.key === "Enter") e.preventDefault(); });
 
 	let sent = false;
-	form.addEventListener("submit", event => {
-		if (sent) event.preventDefault();
+	form.addEventListener("submit", e => {
+		if (sent) e.preventDefault();
 		sent = true;
-		setTimeout(() => { sent = false; }, 10000);
+		setTimeout(() => { sent = false; }, 1e4);
 	});
 	addEventListener("pageshow", () => { sent = false; count(); });
 
