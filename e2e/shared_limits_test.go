@@ -101,10 +101,16 @@ func TestI12I13_SharedLimits(t *testing.T) {
 	for _, h := range houses {
 		h.callerFrom("127.9.0.3").postJSON("/oauth/register", `{}`)
 		h.says("the shared rate limits are away")
+		if got := h.caller().get(h.operator + "/metrics"); !strings.Contains(string(got.body), "\ngrantkeeper_rate_limiter_away 1\n") {
+			t.Error("the metric does not say that the counter is away")
+		}
 	}
 	r.start()
 	for _, h := range houses {
 		h.says("the shared rate limits are back")
+		if got := h.caller().get(h.operator + "/metrics"); !strings.Contains(string(got.body), "\ngrantkeeper_rate_limiter_away 0\n") {
+			t.Error("the metric does not say that the counter is back")
+		}
 		if got := strings.Count(h.stderr.String(), "the shared rate limits are"); got != 2 {
 			t.Errorf("%d lines about the counter, want 2:\n%s", got, h.stderr)
 		}

@@ -37,6 +37,7 @@ var (
 	buildDesc         = desc("build_info", "What runs; always 1.", "version", "commit", "go")
 	schemaDesc        = desc("schema_version", "The schema of the database.")
 	backupDesc        = desc("last_backup_timestamp_seconds", "When the last backup was made, as Unix time; 0 is never.")
+	limiterDesc       = desc("rate_limiter_away", "1 while the shared rate limits do not answer, and this node counts by itself.")
 	readyDesc         = desc("ready", "1 when /readyz says 200.")
 )
 
@@ -52,7 +53,7 @@ type collector struct{ *Metrics }
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		requestsDesc, durationDesc, registrationsDesc, approvalsDesc, endedDesc, activeDesc, clientsDesc, tokensDesc, refusalsDesc,
-		reuseDesc, checksDesc, signInsDesc, limitedDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, readyDesc,
+		reuseDesc, checksDesc, signInsDesc, limitedDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, limiterDesc, readyDesc,
 	} {
 		to <- d
 	}
@@ -128,11 +129,9 @@ func (c collector) collectGauges(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	ready := 0.0
-	if g.Ready {
-		ready = 1
-	}
-	gauge(readyDesc, ready)
+	bit := map[bool]float64{true: 1}
+	gauge(readyDesc, bit[g.Ready])
+	gauge(limiterDesc, bit[g.LimiterAway])
 	if err != nil {
 		return // the rest cannot be known now
 	}

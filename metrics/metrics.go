@@ -42,6 +42,8 @@ type Gauges struct {
 	Clients    map[string]int // by state
 	Schema     int
 	LastBackup int64 // Unix seconds; 0 is never
+
+	LimiterAway bool // the shared rate limits do not answer
 }
 
 // Build says what runs.

@@ -39,14 +39,15 @@ func countPages(m *metrics.Metrics) func(endpoint, result string) {
 
 // gauges is how things stand. With an error, only Ready is right.
 func (h *house) gauges(ctx context.Context) (metrics.Gauges, error) {
+	g := metrics.Gauges{LimiterAway: h.limits.Away()}
 	if err := h.store.Ready(ctx); err != nil {
-		return metrics.Gauges{}, err
+		return g, err
 	}
 	schema, err := h.store.Schema(ctx)
 	if err != nil {
-		return metrics.Gauges{}, err
+		return g, err
 	}
-	g := metrics.Gauges{Ready: !h.draining.Load() && schema == store.SchemaVersion, Schema: schema}
+	g.Ready, g.Schema = !h.draining.Load() && schema == store.SchemaVersion, schema
 	f, err := h.store.Figures(ctx)
 	if err != nil {
 		return g, fmt.Errorf("figures: %w", err)
