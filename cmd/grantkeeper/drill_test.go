@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// stale is a node whose knowledge is old: it still accepts so many calls with
+// what it has seen accepted, or with -1 for ever.
+func stale(t *testing.T, server string, calls int64) string {
+	t.Helper()
+	to, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var known atomic.Bool
+	var left atomic.Int64
+	left.Store(calls)
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ModifyResponse: func(a *http.Response) error {
+			switch {
+			case a.Request.URL.Path != "/api/v5/me":
+			case a.StatusCode == http.StatusOK:
+				known.Store(true)
+			case known.Load() && left.Add(-1) != -1:
+				a.StatusCode, a.Status = http.StatusOK, "200 OK"
+			}
+			return nil
+		},
+	}
+	s := httptest.NewServer(proxy)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestDrill(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devOptions{})
+	_, port, _ := strings.Cut(strings.TrimPrefix(dev.Server, "http://"), ":")
+	stdout, stderr, code := ran(t, "drill", "--base-url", dev.Server, "--base-url", "http://localhost:"+port, "--operator", dev.Operator)
+	if code != 0 || stderr != "" || strings.Count(stdout, "refresh invalid_grant\n") != 6 ||
+		!strings.Contains(stdout, "\nEvery node refuses, at most ") || strings.Contains(stdout, "accepted before") {
+		t.Errorf("exit code %d, %s\n%s", code, stderr, stdout)
+	}
+	left := dev.operator(t, "GET", "/v1/approvals?state=live", "")["items"].([]any)
+	clients := dev.operator(t, "GET", "/v1/clients?query=demo", "")["items"].([]any)
+	if len(left) != 0 || len(clients) != 0 {
+		t.Errorf("left: %v, %v", left, clients)
+	}
+
+	stdout, _, code = ran(t, "drill", "--base-url", dev.Server, "--operator", dev.Operator, "--json", "--rounds", "2")
+	var report drillReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 || !report.OK || len(report.Rounds) != 2 || report.Slowest <= 0 {
+		t.Errorf("%v, exit code %d, %s", err, code, stdout)
+	}
+	if n := report.Rounds[0].Nodes[0]; n.Accepted != 0 || n.Refused <= 0 || n.Latest != -1 || n.Node != dev.Server {
+		t.Errorf("%+v", n)
+	}
+}
+
+// A node that accepts what was revoked is found, for however short a time.
+func TestDrillFindsAStaleNode(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devOptions{})
+	for _, tt := range []struct {
+		calls int64
+		flags []string
+		code  int
+		says  string
+	}{
+		{1, nil, 1, "1 calls accepted before   FAULT: it accepted a call that began "},
+		{1, []string{"--within", "1m"}, 0, "1 calls accepted before\n"},
+		{-1, []string{"--timeout", "100ms"}, 1, "; it did not refuse within 100ms\n"},
+		{-1, []string{"--timeout", "100ms", "--within", "1m"}, 1, "never refused, "},
+	} {
+		node := stale(t, dev.Server, tt.calls)
+		args := append([]string{"drill", "--rounds", "1", "--base-url", dev.Server, "--node", dev.Server, "--node", node, "--operator", dev.Operator}, tt.flags...)
+		stdout, stderr, code := ran(t, args...)
+		if code != tt.code || !strings.Contains(stdout, tt.says) || (code == 1) != strings.Contains(stderr, "a node accepted what was revoked") {
+			t.Errorf("%v: exit code %d, want %d and %q: %s\n%s", args, code, tt.code, tt.says, stderr, stdout)
+		}
+	}
+}
+
+func TestDrillRefuses(t *testing.T) {
+	t.Parallel()
+	dev, other := startDev(t, devOptions{}), startDev(t, devOptions{})
+	for _, tt := range []struct {
+		flags []string
+		code  int
+		says  string
+	}{
+		{[]string{"--rounds", "0"}, 2, "--rounds"},
+		{[]string{"--base-url", "ftp://x"}, 2, "--base-url"},
+		{[]string{"--base-url", dev.Server, "--node", "nowhere/x"}, 2, "--node"},
+		{[]string{"--base-url", "http://127.0.0.1:1"}, 4, "grantkeeper demo --steps 1-2"},
+		{[]string{"--base-url", dev.Server, "--node", "http://127.0.0.1:1"}, 4, "does not answer"},
+		{[]string{"--base-url", dev.Server, "--node", other.Server}, 1, "a node of this installation"},
+		{[]string{"--base-url", other.Server}, 1, "has 0 live approvals of the test client"},
+		{[]string{"--base-url", "https://app.example"}, 2, "name yours with --email and --person-password-file"},
+		{[]string{"--base-url", dev.Server, "--email", "nobody@nordlys.example"}, 1, "sign in: expected 303, got 422"},
+	} {
+		_, stderr, code := ran(t, append([]string{"drill", "--operator", dev.Operator}, tt.flags...)...)
+		if code != tt.code || !strings.Contains(stderr, tt.says) {
+			t.Errorf("%v: exit code %d, want %d and %q: %s", tt.flags, code, tt.code, tt.says, stderr)
+		}
+	}
+}
