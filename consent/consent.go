@@ -91,6 +91,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /assets/{file}", s.asset)
 	s.settings(mux)
 	s.supporting(mux)
+	s.accounting(mux)
 	return s.limited(s.withPages(mux))
 }
 

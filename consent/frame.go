@@ -82,6 +82,8 @@ var (
 	endConnectionTemplate = parsePage("endconnection.html")
 	offTemplate           = parsePage("off.html")
 
+	accountTemplate = parsePage("account.html", "newpassword.html")
+	resetTemplate   = parsePage("reset.html", "newpassword.html")
 	supportTemplate = parsePage("support.html")
 	actAsTemplate   = parsePage("actas.html")
 	actingTemplate  = parsePage("acting.html")

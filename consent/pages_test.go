@@ -82,6 +82,13 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("turn off", false, ada.get(nordlysSettings+"/off").want(200))
 	s.withSupport()
 	nils := s.signedIn("nils")
+	visit("account", false, ada.get("/account").want(200))
+	visit("account with a fault", false, ada.get("/account").press("/account/password", "new", "short").want(422))
+	link := s.link("tor")
+	visit("reset", true, nobody.get(link).want(200))
+	visit("reset with a fault", true, nobody.get(link).press(link, "new", "short").want(422))
+	visit("reset done", true, nobody.get(link).press(link, "new", newWord, "again", newWord).want(200))
+	visit("no reset link", true, nobody.get(link).want(404))
 	visit("support", false, nils.get("/support?find=a").want(200))
 	actAs := nils.get(asAda).want(200)
 	visit("view as", false, actAs)
@@ -156,8 +163,10 @@ func TestEveryPage(t *testing.T) {
 		}
 		for n := range p.doc.Descendants() {
 			for _, points := range []string{"for", "aria-describedby", "aria-labelledby", "form"} {
-				if to := attr(n, points); to != "" && !ids[to] {
-					t.Errorf("%s: %s points at %q, which is not there", name, points, to)
+				for to := range strings.FieldsSeq(attr(n, points)) {
+					if !ids[to] {
+						t.Errorf("%s: %s points at %q, which is not there", name, points, to)
+					}
 				}
 			}
 		}

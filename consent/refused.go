@@ -97,6 +97,8 @@ func refusedPageOf(v *visit, err error) (int, refusedPage) {
 		return http.StatusBadRequest, refusedPage{frame: cannot, Why: "client"}
 	case errors.Is(err, errNoPage):
 		return http.StatusNotFound, refusedPage{frame: frame{Title: "refused.missing.short"}, Why: "missing"}
+	case errors.Is(err, errNoReset):
+		return http.StatusNotFound, refusedPage{frame: frame{Title: "No such link"}, Why: "reset"}
 	case errors.Is(err, errActing):
 		return http.StatusForbidden, refusedPage{frame: frame{Title: "refused.method.short"}, Why: "acting"}
 	case errors.Is(err, errForeign):

@@ -1,0 +1,298 @@
+package consent
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// accounting are the pages of a person's own account.
+func (s *Server) accounting(mux *http.ServeMux) {
+	mux.Handle("GET /account", s.handle(s.themselves(s.accountPage)))
+	mux.Handle("POST /account/password", s.handle(s.themselves(s.changePassword)))
+	mux.Handle("POST /account/sessions/end", s.handle(s.themselves(s.endOthers)))
+	mux.Handle("POST /account/sessions/{session}/end", s.handle(s.themselves(s.endOne)))
+	mux.Handle("GET /reset/{secret}", s.handle(s.resetPage))
+	mux.Handle("POST /reset/{secret}", s.handle(s.reset))
+}
+
+// Lengths of a new password, in characters. There is no rule of what it is
+// made of; all may be pasted (NIST SP 800-63B section 3.1.1.2).
+const (
+	minPassword = 12
+	maxPassword = 200
+)
+
+// An accountPage is where a person changes the password, and sees and ends
+// sessions.
+type accountPage struct {
+	frame
+	Mail     string // of the account
+	HasNone  bool   // there is no password to change: the person signs in elsewhere
+	Sessions []shownSession
+	Others   bool // there are sessions beside this one
+	Fault    string
+	Wrong    string // which field the fault is in: current, new or again
+	Minutes  int    // to wait
+	Done     string // what has just been done: password, session or sessions
+}
+
+type shownSession struct {
+	End     string // path
+	Began   moment
+	Seen    moment
+	Address string
+	Current bool
+}
+
+// accountPage is GET /account.
+func (s *Server) accountPage(v *visit) error {
+	if !v.signedIn() {
+		return errSignIn
+	}
+	view := &accountPage{Done: s.justDone(v)}
+	return s.showAccount(v, http.StatusOK, view)
+}
+
+func (s *Server) showAccount(v *visit, status int, view *accountPage) error {
+	title := "Your account"
+	if view.Fault != "" || view.Minutes > 0 {
+		title = "Error: your account"
+	}
+	view.frame = s.frame(v, title)
+	view.Slim, view.Other, view.Mail = false, true, v.person.Email
+	_, stored, err := s.Store.Password(v.r.Context(), v.person.Email)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return wrap("password", err)
+	}
+	view.HasNone = stored == ""
+	sessions, err := s.Store.Sessions(v.r.Context(), v.person.ID, v.session)
+	if err != nil {
+		return wrap("sessions", err)
+	}
+	for _, i := range sessions {
+		view.Others = view.Others || !i.Current
+		view.Sessions = append(view.Sessions, shownSession{End: "/account/sessions/" + i.ID + "/end", Began: at(i.CreatedAt, v.now),
+			Seen: at(i.SeenAt, v.now), Address: i.Address, Current: i.Current})
+	}
+	return s.show(v, status, accountTemplate, view)
+}
+
+// changePassword is POST /account/password. All other sessions end, and this
+// one goes on under a new value; approvals stay (case A-10).
+func (s *Server) changePassword(v *visit) error {
+	form, err := s.changing(v)
+	if err != nil {
+		return err
+	}
+	view := &accountPage{}
+	if view.Fault, view.Wrong = faultOfPassword(form, v.person, s.Service); view.Fault != "" {
+		return s.showAccount(v, http.StatusUnprocessableEntity, view)
+	}
+	_, stored, err := s.authenticate(v, v.person.Email, one(form, "current"))
+	if err == nil && one(form, "current") == one(form, "new") {
+		view.Fault, view.Wrong = "Choose a password that is not the one you have now.", "new"
+		return s.showAccount(v, http.StatusUnprocessableEntity, view)
+	}
+	hash, next := "", newCookie()
+	if err == nil {
+		hash, err = s.hash(v, one(form, "new"))
+	}
+	if err == nil {
+		err = s.Store.ChangePassword(v.r.Context(), v.person.ID, stored, hash, next, s.act(v))
+	}
+	if wait, ok := errors.AsType[tooMany](err); ok {
+		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
+		view.Minutes = minutes(wait.wait)
+		return s.showAccount(v, http.StatusTooManyRequests, view)
+	}
+	if errors.Is(err, errWrong) || errors.Is(err, store.ErrNotFound) { // another one by now
+		view.Fault, view.Wrong = "The current password is not right.", "current"
+		return s.showAccount(v, http.StatusUnprocessableEntity, view)
+	} else if err != nil {
+		return wrap("change password", err)
+	}
+	setCookie(v, "session", next)
+	return s.done(v, "password")
+}
+
+// hash makes the PHC string of a new password, when it is its turn.
+func (s *Server) hash(v *visit, password string) (string, error) {
+	if err := s.hasher.enter(v.r.Context()); errors.Is(err, errBusy) {
+		return "", tooMany{time.Second}
+	} else if err != nil {
+		return "", wrap("waiting to hash", err)
+	}
+	defer s.hasher.leave()
+	return Hash(password), nil
+}
+
+// faultOfPassword says what is wrong with a new password, and in which field.
+func faultOfPassword(form url.Values, p org.Person, service string) (fault, field string) {
+	password := one(form, "new")
+	switch n := utf8.RuneCountInString(password); {
+	case !utf8.ValidString(password) || strings.Contains(password, "\x00"):
+		return "The new password has a character that is none.", "new"
+	case n < minPassword:
+		return "Use at least 12 characters. A few words that do not belong together are good.", "new"
+	case n > maxPassword:
+		return "The new password is too long: at most 200 characters.", "new"
+	case strings.EqualFold(password, p.Email), strings.EqualFold(password, p.Name), strings.EqualFold(password, service),
+		strings.Trim(password, string([]rune(password)[0])) == "":
+		return "That password is too easy to guess.", "new"
+	case password != one(form, "again"):
+		return "The two new passwords are not the same.", "again"
+	}
+	return "", ""
+}
+
+// endOthers is POST /account/sessions/end: all sessions of the person but this.
+func (s *Server) endOthers(v *visit) error {
+	return s.endSessions(v, "sessions", func(i store.SessionInfo) bool { return !i.Current })
+}
+
+// endOne is POST /account/sessions/{session}/end. One that has ended already,
+// or is somebody else's, is not there to end: done twice, it is no error.
+func (s *Server) endOne(v *visit) error {
+	id := v.r.PathValue("session")
+	return s.endSessions(v, "session", func(i store.SessionInfo) bool { return i.ID == id && !i.Current })
+}
+
+func (s *Server) endSessions(v *visit, done string, which func(store.SessionInfo) bool) error {
+	if _, err := s.changing(v); err != nil {
+		return err
+	}
+	if _, err := s.Store.EndSessions(v.r.Context(), v.person.ID, which, v.session, s.act(v)); err != nil {
+		return wrap("end sessions", err)
+	}
+	return s.done(v, done)
+}
+
+// sealedDone is the purpose of what says, in an address, what was just done.
+const sealedDone = "account was changed"
+
+type doneNote struct {
+	What, Person string
+	At           int64 // Unix seconds
+}
+
+// done goes back to the account, which says what is done. The address cannot
+// claim it: what it carries is sealed.
+func (s *Server) done(v *visit, what string) error {
+	plain, err := json.Marshal(doneNote{what, v.person.ID, v.now.Unix()})
+	if err != nil {
+		panic(err) // strings and a number
+	}
+	return v.see(withQuery("/account", "done", s.Ring.SealPage(sealedDone, plain)))
+}
+
+func (s *Server) justDone(v *visit) string {
+	var note doneNote
+	plain, _, ok := s.Ring.OpenPage(sealedDone, v.r.URL.Query().Get("done"))
+	if !ok || json.Unmarshal(plain, &note) != nil || note.Person != v.person.ID || v.now.Sub(time.Unix(note.At, 0)) > editedFor {
+		return ""
+	}
+	return note.What
+}
+
+// A resetPage sets a new password by a link that an operator made.
+type resetPage struct {
+	frame
+	Mail    string // of the account
+	Post    string // path
+	Fault   string
+	Wrong   string
+	Minutes int
+	Set     bool // it is done
+}
+
+// errNoReset is a link that is used, over, or was never made.
+var errNoReset = errors.New("no such reset link")
+
+// resetting gives the page of the path's link.
+func (s *Server) resetting(v *visit) (*resetPage, org.Person, error) {
+	p, err := s.Store.ResetOf(v.r.Context(), v.r.PathValue("secret"))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, p, errNoReset
+	} else if err != nil {
+		return nil, p, wrap("reset link", err)
+	}
+	return &resetPage{Mail: p.Email, Post: v.r.URL.EscapedPath()}, p, nil
+}
+
+// resetPage is GET /reset/{secret}. Nothing is used up by looking: programs
+// that read mail open links too.
+func (s *Server) resetPage(v *visit) error {
+	view, _, err := s.resetting(v)
+	if err != nil {
+		return err
+	}
+	return s.showReset(v, http.StatusOK, view)
+}
+
+func (s *Server) showReset(v *visit, status int, view *resetPage) error {
+	title := "Set a new password"
+	if view.Fault != "" || view.Minutes > 0 {
+		title = "Error: set a new password"
+	}
+	before := cookie(v, "before")
+	if before == "" {
+		before = newCookie()
+		setCookie(v, "before", before)
+	}
+	view.frame = s.frame(v, title)
+	view.CSRF = s.Ring.FormToken(before)
+	return s.show(v, status, resetTemplate, view)
+}
+
+// reset is POST /reset/{secret}. The link is used up when the password is set,
+// and not before; all sessions of the person end then.
+func (s *Server) reset(v *visit) error {
+	if foreign(v) {
+		return errForeign
+	}
+	form, err := readForm(v, otherBytes, otherFields)
+	if err != nil {
+		return err
+	}
+	view, p, err := s.resetting(v)
+	if err != nil {
+		return err
+	}
+	if before := cookie(v, "before"); before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")) {
+		view.Fault = "This page was opened elsewhere. Please enter the new password again."
+		return s.showReset(v, http.StatusUnprocessableEntity, view)
+	}
+	if view.Fault, view.Wrong = faultOfPassword(form, p, s.Service); view.Fault != "" {
+		return s.showReset(v, http.StatusUnprocessableEntity, view)
+	}
+	hash, err := s.hash(v, one(form, "new"))
+	if err == nil {
+		err = s.Store.Reset(v.r.Context(), v.r.PathValue("secret"), hash,
+			store.Act{Actor: "person:" + p.ID, Address: s.Address(v.r).String(), Reference: v.reference()})
+	}
+	switch wait, busy := errors.AsType[tooMany](err); {
+	case busy:
+		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
+		view.Minutes = minutes(wait.wait)
+		return s.showReset(v, http.StatusTooManyRequests, view)
+	case errors.Is(err, store.ErrNotFound): // used in another tab meanwhile
+		return errNoReset
+	case err != nil:
+		return wrap("reset password", err)
+	}
+	view.Set = true
+	if v.person.ID == p.ID && !v.acting() { // whose session has just ended
+		setCookie(v, "session", "")
+		v.session, v.person = "", org.Person{}
+	}
+	return s.showReset(v, http.StatusOK, view)
+}
