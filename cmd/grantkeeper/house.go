@@ -191,8 +191,10 @@ func (h *house) server(handler http.Handler) *http.Server {
 	}
 }
 
-// listen opens a listener, or says why not in an error with code 4.
-func listen(address, hint string) (net.Listener, error) {
+// listen opens a listener, or says why not in an error with code 4. watched is
+// for requests that others work on, or that can last: they end when the client
+// goes away.
+func listen(address string, watched bool, hint string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -200,7 +202,7 @@ func listen(address, hint string) (net.Listener, error) {
 	case err != nil:
 		return nil, cannotOpen(hint, "cannot listen on %s: %v", address, err)
 	}
-	return l, nil
+	return quietListener{l, watched}, nil
 }
 
 // sweeping deletes what has expired, now and every minute, until ctx ends.
