@@ -24,6 +24,7 @@ type Info struct {
 	Schema     int
 	Bytes      int64          // of the file
 	Keys       map[int]string // check values of the secret keys, by number (decision T11)
+	Retired    []int          // numbers of keys that have retired
 	At         time.Time      // the last time that it has seen
 	LastBackup time.Time      // zero when there was none
 	Clients    int
@@ -114,14 +115,18 @@ func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 // read takes one row of meta. Those of a later release are its own.
 func (i *Info) read(name, value string) (err error) {
 	var seconds int64
-	number, isKey := strings.CutPrefix(name, "key.")
+	kind, number, _ := strings.Cut(name, ".")
 	switch {
-	case isKey:
+	case kind+"." == metaKey || kind+"." == metaRetired:
 		n, err := strconv.Atoi(number)
 		if err != nil {
 			return err
 		}
-		i.Keys[n] = value
+		if kind+"." == metaRetired {
+			i.Retired = append(i.Retired, n)
+		} else {
+			i.Keys[n] = value
+		}
 	case name == "schema":
 		i.Schema, err = strconv.Atoi(value)
 	case name == "time":

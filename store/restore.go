@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -166,7 +167,7 @@ func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, err
 	if info.Schema > SchemaVersion {
 		return Restored{}, info.CheckSchema()
 	}
-	if err := info.CheckKeys(o.Ring); err != nil {
+	if err := o.checkKeys(info); err != nil {
 		return Restored{}, err
 	}
 	db, err := sql.Open("sqlite3", fileURL(part)+"?_txlock=immediate&_pragma=journal_mode(delete)&_pragma=synchronous(full)&_pragma=temp_store(2)")
@@ -190,6 +191,47 @@ func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, err
 	return out, db.Close()
 }
 
+// checkKeys wants the backup's keys. Where all approvals end, what a key that
+// is gone has sealed does not matter, as long as another one shows that the
+// backup is of this installation.
+func (o RestoreOptions) checkKeys(info Info) error {
+	err := info.CheckKeys(o.Ring)
+	if err == nil || o.KeepApprovals {
+		return err
+	}
+	same := 0
+	for _, k := range o.Ring.Keys() {
+		switch info.Keys[k.Number] {
+		case k.Fingerprint():
+			same++
+		case "":
+		default:
+			return err
+		}
+	}
+	if same == 0 {
+		return err
+	}
+	return nil
+}
+
+// retireMissing notes of keys that are gone that they have retired.
+func (o RestoreOptions) retireMissing(ctx context.Context, tx *sql.Tx, info Info) error {
+	for number := range info.Keys {
+		if slices.ContainsFunc(o.Ring.Keys(), func(k *token.Key) bool { return k.Number == number }) {
+			continue
+		}
+		n := strconv.Itoa(number)
+		if _, err := tx.ExecContext(ctx, `UPDATE meta SET name = $1 WHERE name = $2`, metaRetired+n, metaKey+n); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM meta WHERE name = $1 AND value = $2`, metaSealing, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // settle ends what must not live again, and journals the restore.
 func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ended int, err error) {
 	now := o.Now
@@ -211,6 +253,9 @@ func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ende
 		if _, err := tx.ExecContext(ctx, `DELETE FROM session`); err != nil {
 			return 0, err
 		}
+	}
+	if err := o.retireMissing(ctx, tx, info); err != nil {
+		return 0, err
 	}
 	e := Event{Kind: "restored", Detail: "backup of " + info.At.UTC().Format(time.RFC3339) + ", approvals ended: " + strconv.Itoa(ended)}.by(o.Act)
 	var ids eventIDs

@@ -137,6 +137,9 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.prepareSchema(ctx); err != nil {
 		return err
 	}
+	if err := s.writer.settleRing(s.options.Ring); err != nil {
+		return fmt.Errorf("database: keys: %w", err)
+	}
 	if err := s.checkKeys(); err != nil {
 		return err
 	}

@@ -297,7 +297,7 @@ func (o *operation) runSafely(w *writer) (after func(), err error) {
 
 // refusal tells a change that may not be from a database that cannot.
 func refusal(err error) bool {
-	for _, e := range []error{ErrNotFound, ErrConflict, ErrAnswered, ErrNotAllowed} {
+	for _, e := range []error{ErrNotFound, ErrConflict, ErrAnswered, ErrNotAllowed, ErrKeys} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -15,7 +15,7 @@ import (
 // SealPage encrypts state that a page carries, for one purpose: what is sealed
 // for one cannot be opened for another. The text is fit for URLs and forms.
 func (r *Ring) SealPage(purpose string, plain []byte) string {
-	k := r.keys[0]
+	k := r.sealing()
 	aead := k.aead(purpose)
 	nonce := make([]byte, aead.NonceSize(), aead.NonceSize()+len(plain)+aead.Overhead())
 	rand.Read(nonce)
@@ -33,7 +33,7 @@ func (r *Ring) OpenPage(purpose, sealed string) (plain []byte, key int, ok bool)
 	if err != nil {
 		return nil, 0, false
 	}
-	for _, k := range r.keys {
+	for _, k := range r.Keys() {
 		if strconv.Itoa(k.Number) != number {
 			continue
 		}
@@ -68,7 +68,7 @@ func (k *Key) aead(purpose string) cipher.AEAD {
 // without having been exchanged. key is the page's own; ok is false when the
 // ring no longer has it.
 func (r *Ring) Handle(key int, nonce [16]byte, attempt uint32) (h Handle, ok bool) {
-	for _, k := range r.keys {
+	for _, k := range r.Keys() {
 		if k.Number == key {
 			m := hmac.New(sha256.New, k.derive("handle"))
 			m.Write(binary.BigEndian.AppendUint32(nonce[:], attempt))
@@ -81,7 +81,7 @@ func (r *Ring) Handle(key int, nonce [16]byte, attempt uint32) (h Handle, ok boo
 // FormToken binds a form to a session, or before sign-in to the browser
 // (decision A11). secret is the cookie's value.
 func (r *Ring) FormToken(secret string) string {
-	k := r.keys[0]
+	k := r.sealing()
 	return strconv.Itoa(k.Number) + "." + k.formToken(secret)
 }
 
@@ -89,7 +89,7 @@ func (r *Ring) FormToken(secret string) string {
 // for the secret.
 func (r *Ring) CheckFormToken(secret, presented string) bool {
 	number, text, ok := strings.Cut(presented, ".")
-	for _, k := range r.keys {
+	for _, k := range r.Keys() {
 		if ok && strconv.Itoa(k.Number) == number {
 			return hmac.Equal([]byte(k.formToken(secret)), []byte(text))
 		}
@@ -109,5 +109,6 @@ func (k *Key) Fingerprint() string {
 	return base64.RawURLEncoding.EncodeToString(k.derive("fingerprint")[:12])
 }
 
-// Keys lists the ring's keys, the sealing one first.
-func (r *Ring) Keys() []*Key { return r.keys }
+// Keys lists the ring's keys, the sealing one first. The list is not to be
+// changed.
+func (r *Ring) Keys() []*Key { return *r.keys.Load() }

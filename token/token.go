@@ -22,7 +22,9 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Kind tells the three strings apart. Its letter ends the prefix: svo_, svr_,
@@ -118,11 +120,12 @@ const Len = 4 + textLen
 // maxField bounds generation and time: six bytes each.
 const maxField = 1<<48 - 1
 
-// Ring holds the keys of an installation. It is safe for concurrent use and
-// never changes: a new set of keys is a new ring.
+// Ring holds the keys of an installation. It is safe for concurrent use. A key
+// that is added, dropped or comes to seal does so for everybody at once.
 type Ring struct {
-	prefix string // two letters
-	keys   []*Key // the sealing one first
+	prefix   string                 // two letters
+	keys     atomic.Pointer[[]*Key] // the sealing one first; what it points to never changes
+	changing sync.Mutex             // one change at a time
 }
 
 // NewRing makes a ring of at least one key; the one with the number sealing
@@ -132,26 +135,61 @@ func NewRing(prefix string, sealing int, keys ...*Key) (*Ring, error) {
 		return nil, fmt.Errorf("token prefix %q is not two letters from a to z", prefix)
 	}
 	r := &Ring{prefix: prefix}
-	seen := map[int]bool{}
-	for _, k := range keys {
-		if k.Number < 1 || seen[k.Number] {
-			return nil, fmt.Errorf("key number %d is below 1 or given twice", k.Number)
-		}
-		seen[k.Number] = true
-		if k.Number == sealing {
-			r.keys = append([]*Key{k}, r.keys...)
-		} else {
-			r.keys = append(r.keys, k)
-		}
-	}
-	if !seen[sealing] {
-		return nil, fmt.Errorf("there is no key with the number %d to seal with", sealing)
+	if err := r.set(sealing, keys); err != nil {
+		return nil, err
 	}
 	return r, nil
 }
 
+// set replaces the keys.
+func (r *Ring) set(sealing int, keys []*Key) error {
+	seen := map[int]bool{}
+	var all []*Key
+	for _, k := range keys {
+		if k.Number < 1 || seen[k.Number] {
+			return fmt.Errorf("key number %d is below 1 or given twice", k.Number)
+		}
+		seen[k.Number] = true
+		if k.Number == sealing {
+			all = append([]*Key{k}, all...)
+		} else {
+			all = append(all, k)
+		}
+	}
+	if !seen[sealing] {
+		return fmt.Errorf("there is no key with the number %d to seal with", sealing)
+	}
+	r.keys.Store(&all)
+	return nil
+}
+
+// Add gives the ring keys that open and do not seal (decision T11).
+func (r *Ring) Add(keys ...*Key) error {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	return r.set(r.Sealing(), append(slices.Clone(r.Keys()), keys...))
+}
+
+// Seal lets the key with the number seal from now on.
+func (r *Ring) Seal(number int) error {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	return r.set(number, r.Keys())
+}
+
+// Drop takes a key out, unless it seals: what it sealed does not open any
+// more.
+func (r *Ring) Drop(number int) error {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	rest := slices.DeleteFunc(slices.Clone(r.Keys()), func(k *Key) bool { return k.Number == number })
+	return r.set(r.Sealing(), rest)
+}
+
 // Sealing is the number of the key that seals now.
-func (r *Ring) Sealing() int { return r.keys[0].Number }
+func (r *Ring) Sealing() int { return r.sealing().Number }
+
+func (r *Ring) sealing() *Key { return r.Keys()[0] }
 
 // Access seals an access token; expires is Unix seconds.
 func (r *Ring) Access(h Handle, generation, expires int64) string {
@@ -168,7 +206,7 @@ func (r *Ring) seal(kind Kind, h Handle, generation, time int64) string {
 	if generation < 0 || generation > maxField || time < 0 || time > maxField {
 		panic("token: number out of range")
 	}
-	d := r.keys[0].desks.Get().(*desk)
+	d := r.sealing().desks.Get().(*desk)
 	defer d.key.desks.Put(d)
 	return d.seal(r.prefix, kind, h, generation, time)
 }
@@ -183,7 +221,7 @@ func (r *Ring) Read(kind Kind, s string) (Claim, bool) {
 	if !decode(raw[:], s[4:]) {
 		return Claim{}, false
 	}
-	for _, k := range r.keys {
+	for _, k := range r.Keys() {
 		d := k.desks.Get().(*desk)
 		c, ok := d.open(kind, &raw)
 		k.desks.Put(d)

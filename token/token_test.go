@@ -270,7 +270,7 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		t.Fatal("not read")
 	}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "% x", "%o", "%U"} {
-		for _, v := range []any{h, &h, c, &c, k, r, *r, []*Key{k}, []Handle{h}} {
+		for _, v := range []any{h, &h, c, &c, k, r, []*Key{k}, []Handle{h}} {
 			got := fmt.Sprintf(verb, v)
 			for _, bytes := range []string{"handle-h", "secret-s"} {
 				for _, shape := range []string{"%s", "%x", "%X", "% x", "%v", "%d", "%#v", "%o", "%U"} {
@@ -587,5 +587,64 @@ func BenchmarkReadGarbage(b *testing.B) {
 		if _, ok := r.Read(Access, s); ok {
 			b.Fatal("accepted")
 		}
+	}
+}
+
+// A ring changes while everybody uses it: what was sealed before opens until
+// its key is dropped, and the sealing key stays (decision T11).
+func TestRingChanges(t *testing.T) {
+	r, err := NewRing("sv", 1, NewKey(1, [32]byte{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := Handle{7}
+	old := r.Refresh(h, 3)
+	page := r.SealPage("page", []byte("x"))
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if c, ok := r.Read(Refresh, r.Refresh(h, 4)); !ok || c.Generation != 4 {
+				t.Error("a token that was just sealed does not open")
+				return
+			}
+		}
+	}()
+	if err := r.Add(NewKey(2, [32]byte{2})); err != nil || r.Sealing() != 1 {
+		t.Errorf("a key that was added seals: %d, %v", r.Sealing(), err)
+	}
+	if err := r.Add(NewKey(2, [32]byte{3})); err == nil {
+		t.Error("a number was given twice")
+	}
+	if err := r.Seal(3); err == nil || r.Sealing() != 1 {
+		t.Error("a key that is not there seals")
+	}
+	if err := r.Seal(2); err != nil || r.Sealing() != 2 {
+		t.Errorf("sealing %d, %v", r.Sealing(), err)
+	}
+	if c, ok := r.Read(Refresh, old); !ok || c.Key != 1 {
+		t.Error("what was sealed before does not open")
+	}
+	if c, ok := r.Read(Refresh, r.Refresh(h, 4)); !ok || c.Key != 2 {
+		t.Errorf("sealed by key %d", c.Key)
+	}
+	if err := r.Drop(2); err == nil || len(r.Keys()) != 2 {
+		t.Error("the sealing key was dropped")
+	}
+	close(stop)
+	<-done
+	if err := r.Drop(1); err != nil || len(r.Keys()) != 1 {
+		t.Errorf("%d keys, %v", len(r.Keys()), err)
+	}
+	if _, ok := r.Read(Refresh, old); ok {
+		t.Error("what a dropped key sealed opens")
+	}
+	if _, _, ok := r.OpenPage("page", page); ok {
+		t.Error("a page of a dropped key opens")
 	}
 }

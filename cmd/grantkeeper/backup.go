@@ -180,6 +180,7 @@ func (c *operatorClient) open(ctx context.Context, path string) (*http.Response,
 		return nil, wrongUse("", "%s: %v", c.base, err)
 	}
 	r.SetBasicAuth(operator.User, c.password)
+	as(r)
 	patient := *c.http
 	patient.Timeout = 0
 	answer, err := patient.Do(r)

@@ -168,6 +168,10 @@ func devChecked(o devOptions) (Checked, error) {
 	if err := c.checkLog(); err != nil {
 		return Checked{}, err
 	}
+	c.SecretKeyFile = ""
+	if o.data != "" {
+		c.SecretKeyFile = filepath.Join(o.data, "secret.key")
+	}
 	key, err := devKey(o.data)
 	if err != nil {
 		return Checked{}, err

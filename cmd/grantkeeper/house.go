@@ -46,7 +46,6 @@ type house struct {
 	level    *slog.LevelVar // of log; nil is info
 	requests io.Writer      // as newLogger gives it
 	metrics  *metrics.Metrics
-	mail     *mailer // nil sends none
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
 	calls    *api.Server     // whose guard gateways ask
@@ -60,11 +59,11 @@ type house struct {
 }
 
 // openStore opens the database of a house.
-func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics, told ...func(store.Event)) (*store.Store, error) {
+func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Options{
 		Path: path, Ring: c.Ring, Now: now, Log: log,
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
-		Journaled: journaled(m, told...), Took: m.Query,
+		Journaled: journaled(m), Took: m.Query,
 	})
 	if err != nil {
 		return nil, openError(err)
@@ -152,7 +151,7 @@ func (h *house) operators() http.Handler {
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: h.Password, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
-		Metrics: h.metrics.Handler(), ResetLink: h.resetLink, MailReset: h.mailReset(),
+		Metrics: h.metrics.Handler(), ReadKeys: h.readKeys,
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.

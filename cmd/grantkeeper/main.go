@@ -72,7 +72,13 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return wrongUse("see: "+c.CommandPath()+" --help", "%v", err)
 	})
-	for _, c := range []*cobra.Command{devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g), clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), eventsCommand(g), tokenCommand(g), backupCommand(g), explainCommand(g), drillCommand(g), versionCommand(g)} {
+	for _, c := range []*cobra.Command{
+		devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g),
+		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g),
+		eventsCommand(g), tokenCommand(g),
+		backupCommand(g), keysCommand(g),
+		explainCommand(g), drillCommand(g), versionCommand(g),
+	} {
 		finish(c)
 		root.AddCommand(c)
 	}

@@ -75,6 +75,9 @@ func (h *house) take(ctx context.Context, c Checked) error {
 		return badConfig("restart it", "http: TLS of one's own cannot be switched on or off while it runs")
 	}
 	act := store.Act{Actor: "system", Reason: "configuration"}
+	if _, err := h.store.AddKeys(ctx, c.Ring.Keys(), act); err != nil {
+		return badConfig("use the key file that this database was made with", "secret key: %v", err)
+	}
 	if err := h.store.SyncPreregistered(ctx, c.Preregistered, act); err != nil {
 		back := h.store.SyncPreregistered(ctx, h.present().Preregistered, act) // as it may have changed some
 		return badConfig("take another id", "clients: %v", errors.Join(err, back))

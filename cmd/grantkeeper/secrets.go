@@ -81,26 +81,46 @@ func readKeys(name string) ([]*token.Key, error) {
 }
 
 // parseKeys reads a key file (decision T11): 32 random bytes, as they are or
-// in base64 or hexadecimal; or lines N:base64, one for each numbered key. The
-// first key seals, all of them open. Lines that begin with # are comments.
+// in base64 or hexadecimal; or lines N:base64, one for each numbered key. All
+// of them open; until a rotation names another one, the first seals. Lines that
+// begin with # are comments.
 func parseKeys(b []byte) ([]*token.Key, error) {
+	all, err := parseSecrets(b)
+	if err != nil {
+		return nil, err
+	}
+	var keys []*token.Key
+	for _, s := range all {
+		keys = append(keys, token.NewKey(s.number, s.secret))
+	}
+	return keys, nil
+}
+
+// numbered is one key of a key file.
+type numbered struct {
+	number int
+	secret [32]byte
+}
+
+func parseSecrets(b []byte) ([]numbered, error) {
 	if len(b) == 32 {
 		// Of 32 random bytes some are no text, so 32 letters are a mistake.
 		if !bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r > '~' }) {
 			return nil, errors.New("32 characters of text are not 32 random bytes")
 		}
-		return oneKey(1, b)
+		one, err := oneKey(1, b)
+		return []numbered{one}, err
 	}
-	var keys []*token.Key
+	var keys []numbered
 	single := false // a key without a number stands alone
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		number, text, numbered := strings.Cut(line, ":")
+		number, text, hasNumber := strings.Cut(line, ":")
 		n := 1
-		if numbered {
+		if hasNumber {
 			var err error
 			if n, err = strconv.Atoi(number); err != nil || n < 1 || n > 1<<30 || strconv.Itoa(n) != number {
 				return nil, errors.New("a line does not begin with the number of a key")
@@ -112,14 +132,14 @@ func parseKeys(b []byte) ([]*token.Key, error) {
 		if !ok {
 			return nil, errors.New("a key is not 32 bytes in base64 or hexadecimal")
 		}
-		if single = single || !numbered; single && len(keys) > 0 {
+		if single = single || !hasNumber; single && len(keys) > 0 {
 			return nil, errors.New("several keys need numbers, N:base64")
 		}
 		key, err := oneKey(n, raw)
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, key...)
+		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
 		return nil, errors.New("there is no key in it")
@@ -127,11 +147,11 @@ func parseKeys(b []byte) ([]*token.Key, error) {
 	return keys, nil
 }
 
-func oneKey(number int, raw []byte) ([]*token.Key, error) {
+func oneKey(number int, raw []byte) (numbered, error) {
 	if bytes.Count(raw, raw[:1]) == len(raw) {
-		return nil, fmt.Errorf("key %d is one byte repeated, not random", number)
+		return numbered{}, fmt.Errorf("key %d is one byte repeated, not random", number)
 	}
-	return []*token.Key{token.NewKey(number, [32]byte(raw))}, nil
+	return numbered{number, [32]byte(raw)}, nil
 }
 
 func decodeKey(s string) ([]byte, bool) {

@@ -105,12 +105,10 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 		return err
 	}
 	defer on.Close()
-	h.mail = newMailer(checked.MailServer, h.log)
-	if h.store, err = openStore(ctx, checked, checked.Path, nil, h.log, h.metrics, h.noticing()); err != nil {
+	if h.store, err = openStore(ctx, checked, checked.Path, nil, h.log, h.metrics); err != nil {
 		return err
 	}
 	defer h.store.Close()
-	defer h.mail.Close() // before the store, which letters are made from
 	if checked.Counters != nil {
 		h.limits = limit.Share(checked.Counters, limit.SharedOptions{Log: h.log})
 		defer h.limits.Close()

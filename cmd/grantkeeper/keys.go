@@ -1,0 +1,356 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// readKeys gives the key file of this process as it is now.
+func (h *house) readKeys() ([]*token.Key, error) {
+	if h.SecretKeyFile == "" {
+		return nil, nil // dev in memory has none
+	}
+	return readKeys(h.SecretKeyFile)
+}
+
+func keysCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "keys",
+		Short: "Exchange the secret keys that seal tokens, while running",
+		Example: `  grantkeeper keys list
+  grantkeeper keys add
+  grantkeeper keys rotate --reason "every year"
+  grantkeeper keys retire 1`,
+		Long: `A new key opens and does not seal (add), until every node has it and it seals from
+then on (rotate). What the one before sealed goes on to work, and a client's next
+refresh is sealed by the new one. Where the old key has leaked, retire it: that ends
+the approvals whose current refresh token it sealed.`,
+		Annotations: map[string]string{"next": "grantkeeper keys list"},
+	}, keysListCommand(g), keysAddCommand(g), keysRotateCommand(g), keysRetireCommand(g))
+}
+
+// A listedKey is one of GET /v1/keys.
+type listedKey struct {
+	ID        string `json:"id"`
+	Number    int    `json:"number"`
+	State     string `json:"state"`
+	Approvals int    `json:"approvals"`
+	Ended     *int   `json:"ended,omitempty"` // approvals, by its retirement
+}
+
+func (c *operatorClient) keys(ctx context.Context) ([]listedKey, error) {
+	var list struct{ Items []listedKey }
+	err := c.do(ctx, http.MethodGet, "/v1/keys", nil, nil, &list)
+	return list.Items, err
+}
+
+func keysListCommand(g *global) *cobra.Command {
+	var at *operatorOptions
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys: which one seals, and how many approvals each has sealed last",
+		Example: `  grantkeeper keys list
+  grantkeeper keys list --json`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper keys add"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			server, err := at.connect(c.Context(), g.config, os.Environ())
+			if err != nil {
+				return err
+			}
+			keys, err := server.keys(c.Context())
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return writeDocument(c.OutOrStdout(), map[string]any{"items": keys})
+			}
+			for _, k := range keys {
+				fmt.Fprintf(c.OutOrStdout(), "%4d  %-8s %d approvals\n", k.Number, printable(k.State), k.Approvals)
+			}
+			return nil
+		},
+	}
+	at = operatorFlags(g, c)
+	return c
+}
+
+func keysAddCommand(g *global) *cobra.Command {
+	var at *operatorOptions
+	var change *changeOptions
+	c := &cobra.Command{
+		Use:   "add",
+		Short: "Add a new key to the key file: it opens, and does not seal yet",
+		Example: `  grantkeeper keys add
+  grantkeeper keys add --reason "every year"`,
+		Long: `It writes the new key into secret_key_file and has the running server take it.
+Where several nodes run, copy the file to each of them and send its process SIGHUP.
+Without a running server the key is taken at the next start.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper keys rotate, once every node has the key"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			checked, err := loadChecked(g.config)
+			if err != nil {
+				return err
+			}
+			server, err := at.connect(c.Context(), g.config, os.Environ())
+			if codeOf(err) == exitReach {
+				server, err = nil, nil
+			} else if err != nil {
+				return err
+			}
+			number, err := addKey(c.Context(), checked, server, change.reason)
+			if err != nil {
+				return err
+			}
+			if g.json {
+				return writeDocument(c.OutOrStdout(), map[string]any{"number": number, "file": checked.SecretKeyFile, "taken": server != nil})
+			}
+			taken := "taken at the next start: no server runs"
+			if server != nil {
+				taken = "the running server opens with it"
+			}
+			fmt.Fprintf(c.OutOrStdout(), "key %d added to %s, %s\n", number, checked.SecretKeyFile, taken)
+			fmt.Fprintln(c.ErrOrStderr(), "Next: copy the file to every other node and send its process SIGHUP, then: grantkeeper keys rotate")
+			return nil
+		},
+	}
+	at, change = operatorFlags(g, c), changeFlags(c, false)
+	return c
+}
+
+// addKey writes a key with a number that none has had, and has the server, if
+// there is one, take it.
+func addKey(ctx context.Context, c Checked, server *operatorClient, reason string) (int, error) {
+	newest, err := newestKey(ctx, c, server)
+	if err != nil {
+		return 0, err
+	}
+	err = editKeys(c.SecretKeyFile, func(keys []numbered) []numbered {
+		for _, k := range keys {
+			newest = max(newest, k.number)
+		}
+		newest++
+		return append(keys, numbered{newest, [32]byte(random(32))})
+	})
+	if err != nil || server == nil {
+		return newest, err
+	}
+	var taken struct{ Added []int }
+	if err := server.do(ctx, http.MethodPost, "/v1/keys/reload", nil, map[string]string{"reason": reason}, &taken); err != nil {
+		return 0, err
+	}
+	if !slices.Contains(taken.Added, newest) {
+		return 0, &exitError{exitState, fmt.Sprintf("the server at %s does not read %s", server.base, c.SecretKeyFile), "name its configuration: -c FILE"}
+	}
+	return newest, nil
+}
+
+// newestKey is the highest number that any key has had, retired ones included.
+func newestKey(ctx context.Context, c Checked, server *operatorClient) (newest int, err error) {
+	if server != nil {
+		keys, err := server.keys(ctx)
+		for _, k := range keys {
+			newest = max(newest, k.Number)
+		}
+		return newest, err
+	}
+	if c.Path == "" {
+		return 0, cannotOpen("start one: grantkeeper serve", "no server runs that knows the numbers of retired keys")
+	}
+	info, err := store.Inspect(ctx, c.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	} else if err != nil {
+		return 0, openError(err)
+	}
+	for n := range info.Keys {
+		newest = max(newest, n)
+	}
+	for _, n := range info.Retired {
+		newest = max(newest, n)
+	}
+	return newest, nil
+}
+
+// editKeys changes a key file, which is there whole before and after.
+func editKeys(name string, edit func([]numbered) []numbered) error {
+	b, err := readSecret("secret_key_file", name, "run: grantkeeper init")
+	if err != nil {
+		return err
+	}
+	keys, err := parseSecrets(b)
+	if err != nil {
+		return badConfig("run: grantkeeper init", "secret_key_file: %s: %v", name, err)
+	}
+	var text strings.Builder
+	text.WriteString("# Secret keys by number. They seal tokens: keep them, and apart from backups of the database.\n")
+	for _, k := range edit(keys) {
+		fmt.Fprintf(&text, "%d:%s\n", k.number, base64.StdEncoding.EncodeToString(k.secret[:]))
+	}
+	if err := replaceFile(name, []byte(text.String())); err != nil {
+		return cannotOpen("run as the user who owns it", "secret_key_file: %v", err)
+	}
+	return nil
+}
+
+// replaceFile puts content in a file's place, with its mode and owner.
+func replaceFile(name string, content []byte) error {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(info.Mode().Perm()))
+	if of, ok := info.Sys().(*syscall.Stat_t); ok && (int(of.Uid) != os.Geteuid() || int(of.Gid) != os.Getegid()) {
+		err = errors.Join(err, f.Chown(int(of.Uid), int(of.Gid)))
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+func keysRotateCommand(g *global) *cobra.Command {
+	var at *operatorOptions
+	var change *changeOptions
+	c := &cobra.Command{
+		Use:   "rotate",
+		Short: "Let the newest key seal from now on",
+		Example: `  grantkeeper keys rotate
+  grantkeeper keys rotate --reason "every year" --json`,
+		Long: `It is refused until every node that lives has the newest key. What older keys sealed
+goes on to work.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper keys retire N, only where key N has leaked"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			server, err := at.connect(c.Context(), g.config, os.Environ())
+			if err != nil {
+				return err
+			}
+			var k listedKey
+			if err := server.do(c.Context(), http.MethodPost, "/v1/keys/rotate", nil, map[string]string{"reason": change.reason}, &k); err != nil {
+				return err
+			}
+			if g.json {
+				return writeDocument(c.OutOrStdout(), k)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "key %d seals\n", k.Number)
+			return err
+		},
+	}
+	at, change = operatorFlags(g, c), changeFlags(c, false)
+	return c
+}
+
+func keysRetireCommand(g *global) *cobra.Command {
+	var at *operatorOptions
+	var change *changeOptions
+	c := &cobra.Command{
+		Use:   "retire N",
+		Short: "End what a key has sealed last, and never use it again",
+		Example: `  grantkeeper keys retire 1
+  grantkeeper keys retire 1 --yes --reason "key 1 leaked"`,
+		Long: `It ends the approvals whose current refresh token the key sealed, and says how many
+before it asks. Open pages of that key end too. Access tokens of other approvals that
+it sealed stop working, and their clients refresh. Used refresh tokens that it sealed
+are not recognised any more. The key is taken out of secret_key_file here; on other
+nodes it is not used either, and can be taken out.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return wrongUse("grantkeeper keys retire N", "name one key by its number")
+			}
+			if n, err := strconv.Atoi(args[0]); err != nil || n < 1 {
+				return wrongUse("grantkeeper keys list", "%q is not the number of a key", args[0])
+			}
+			return nil
+		},
+		Annotations: map[string]string{"next": "grantkeeper keys list"},
+		RunE: func(c *cobra.Command, args []string) error {
+			server, err := at.connect(c.Context(), g.config, os.Environ())
+			if err != nil {
+				return err
+			}
+			k, err := server.retireKey(c, args[0], *change)
+			if err != nil {
+				return err
+			}
+			err = errors.New("it is another installation's, by --operator")
+			if at.url == "" {
+				err = takeOut(g.config, k.Number)
+			}
+			if err != nil {
+				fmt.Fprintf(c.ErrOrStderr(), "Take key %d out of the key file by hand: %v\n", k.Number, err)
+			}
+			if g.json {
+				return writeDocument(c.OutOrStdout(), k)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %d approvals ended\n", k.Number, *k.Ended)
+			return err
+		},
+	}
+	at, change = operatorFlags(g, c), changeFlags(c, true)
+	return c
+}
+
+// retireKey asks, with how many approvals would end, and has it done.
+func (c *operatorClient) retireKey(command *cobra.Command, number string, change changeOptions) (listedKey, error) {
+	ctx := command.Context()
+	keys, err := c.keys(ctx)
+	if err != nil {
+		return listedKey{}, err
+	}
+	at := slices.IndexFunc(keys, func(k listedKey) bool { return k.ID == number })
+	if at < 0 {
+		return listedKey{}, &exitError{exitUnknown, "there is no key " + number, "see: grantkeeper keys list"}
+	}
+	if keys[at].State == "seals" {
+		return listedKey{}, &exitError{exitState, "key " + number + " seals, so it cannot retire", "run: grantkeeper keys add, then keys rotate"}
+	}
+	if err := change.confirm(command, fmt.Sprintf("Retire key %s and end %d approvals?", number, keys[at].Approvals)); err != nil {
+		return listedKey{}, err
+	}
+	patient, without := *c, *c.http
+	without.Timeout = 0
+	patient.http = &without
+	var done listedKey
+	err = patient.do(ctx, http.MethodPost, "/v1/keys/"+number+"/retire", nil, map[string]string{"reason": change.reason}, &done)
+	if err == nil && done.Ended == nil {
+		err = c.stranger()
+	}
+	return done, err
+}
+
+// takeOut removes a retired key from the key file of this machine, if it is in
+// there.
+func takeOut(configFile string, number int) error {
+	l, err := Load(configFile, os.Environ(), nil)
+	if err != nil {
+		return err
+	}
+	return editKeys(l.SecretKeyFile, func(keys []numbered) []numbered {
+		return slices.DeleteFunc(keys, func(k numbered) bool { return k.number == number })
+	})
+}

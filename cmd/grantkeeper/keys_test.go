@@ -1,0 +1,102 @@
+package main
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// Keys are added, rotated and retired on a running server while clients
+// refresh and call: no request fails (decision T11).
+func TestRotationWhileClientsRefresh(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	dev := startDev(t, devOptions{data: data})
+	server := &operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
+	installation := Checked{Config: Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	var refreshed [4]atomic.Int64
+	var clients []*demo
+	for i := range refreshed {
+		d, _ := connected(t, dev, "ada@nordlys.example")
+		clients = append(clients, d)
+		wg.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				if n == 70 { // the contract lets one address refresh 300 times
+					t.Error("keys were not exchanged within 70 refreshes")
+					return
+				}
+				if _, err := d.refresh(t.Context()); err != nil {
+					t.Errorf("refresh: %v", err)
+					return
+				}
+				if _, err := d.call(t.Context()); err != nil {
+					t.Errorf("call: %v", err)
+					return
+				}
+				refreshed[i].Add(1)
+				time.Sleep(50 * time.Millisecond)
+			}
+		})
+	}
+	all := func() { // every client has refreshed once more, begun after now
+		for i := range refreshed {
+			for from := refreshed[i].Load(); refreshed[i].Load() < from+2 && !t.Failed(); {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	for number := 2; number <= 4; number++ {
+		if got, err := addKey(t.Context(), installation, server, "drill"); got != number || err != nil {
+			t.Fatalf("added key %d, %v", got, err)
+		}
+		var sealing, retired listedKey
+		if err := server.do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &sealing); err != nil || sealing.Number != number {
+			t.Fatalf("rotated to %+v, %v", sealing, err)
+		}
+		all()
+		if err := server.do(t.Context(), "POST", "/v1/keys/"+string(rune('0'+number-1))+"/retire", nil, map[string]string{}, &retired); err != nil || retired.Ended == nil || *retired.Ended != 0 {
+			t.Fatalf("retired %+v, %v", retired, err)
+		}
+	}
+	all()
+	stop.Store(true)
+	wg.Wait()
+	keys, err := server.keys(t.Context())
+	if err != nil || len(keys) != 4 || keys[3].State != "seals" || keys[3].Approvals != len(clients) || keys[2].State != "retired" {
+		t.Errorf("%+v %v", keys, err)
+	}
+	for _, d := range clients { // theft is noticed as ever
+		if _, err := d.reuse(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestEditKeysKeepsModeAndSecrets(t *testing.T) {
+	name := write(t, "secret.key", "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=\n", 0o400)
+	before, err := readKeys(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := editKeys(name, func(k []numbered) []numbered { return append(k, numbered{2, [32]byte{1, 2}}) }); err != nil {
+		t.Fatal(err)
+	}
+	after, err := readKeys(name)
+	if err != nil || len(after) != 2 || after[0].Fingerprint() != before[0].Fingerprint() || after[1].Number != 2 {
+		t.Errorf("%v %v", after, err)
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode().Perm() != 0o400 {
+		t.Errorf("%v %v", info, err)
+	}
+	left, err := filepath.Glob(filepath.Dir(name) + "/*")
+	if err != nil || len(left) != 1 {
+		t.Errorf("%v %v", left, err)
+	}
+}

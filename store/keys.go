@@ -1,0 +1,321 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// The rows of meta about the secret keys (decision T11). The check value of a
+// key moves from key.N to retired.N when it retires, so that its number is
+// never given again and its file can lie about.
+const (
+	metaKey     = "key."
+	metaRetired = "retired."
+	metaSealing = "sealing" // number of the key that seals; without it, the first one of the file
+)
+
+// Key is one secret key as the database knows it.
+type Key struct {
+	Number    int
+	Seals     bool
+	Retired   bool
+	Approvals int // that have not ended and whose current refresh token it sealed
+}
+
+// Keys lists them by number.
+func (s *Store) Keys(ctx context.Context) ([]Key, error) {
+	rows, err := s.reader.QueryContext(ctx, `SELECT name FROM meta WHERE name LIKE $1 OR name LIKE $2`, metaKey+"%", metaRetired+"%")
+	if err != nil {
+		return nil, unavailable("keys", err)
+	}
+	defer rows.Close()
+	all := map[int]Key{}
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, unavailable("keys", err)
+		}
+		kind, number, _ := strings.Cut(name, ".")
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return nil, fmt.Errorf("keys: %s: %w", name, err)
+		}
+		all[n] = Key{Number: n, Retired: kind+"." == metaRetired, Seals: s.options.Ring != nil && n == s.options.Ring.Sealing()}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("keys", err)
+	}
+	if err := s.countSealed(ctx, all); err != nil {
+		return nil, err
+	}
+	var out []Key
+	for _, n := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[n])
+	}
+	return out, nil
+}
+
+func (s *Store) countSealed(ctx context.Context, all map[int]Key) error {
+	rows, err := s.reader.QueryContext(ctx, `SELECT key_number, COUNT(*) FROM approval WHERE phase = $1 GROUP BY key_number`, int(approval.Live))
+	if err != nil {
+		return unavailable("keys", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var number, count int
+		if err := rows.Scan(&number, &count); err != nil {
+			return unavailable("keys", err)
+		}
+		if k, ok := all[number]; ok {
+			k.Approvals = count
+			all[number] = k
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return unavailable("keys", err)
+	}
+	return nil
+}
+
+// AddKeys takes keys that are not in the ring yet: from now on they open, and
+// every node needs them. A retired one is left out. ErrKeys refuses a number
+// that the database knows with another key.
+func (s *Store) AddKeys(_ context.Context, keys []*token.Key, act Act) (added []int, err error) {
+	ring := s.options.Ring
+	var fresh []*token.Key
+	for _, k := range keys {
+		if !slices.ContainsFunc(ring.Keys(), func(have *token.Key) bool { return have.Number == k.Number && have.Fingerprint() == k.Fingerprint() }) {
+			fresh = append(fresh, k)
+		}
+	}
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		var taken []*token.Key
+		for _, k := range fresh {
+			known, retired, err := w.knownKey(k)
+			if err != nil {
+				return nil, err
+			}
+			if retired {
+				continue
+			}
+			taken, added = append(taken, k), append(added, k.Number)
+			if known {
+				continue
+			}
+			if err := w.putMeta(metaKey+strconv.Itoa(k.Number), k.Fingerprint()); err != nil {
+				return nil, err
+			}
+			if err := w.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d added", k.Number)}.by(act)); err != nil {
+				return nil, err
+			}
+		}
+		return func() {
+			if err := ring.Add(taken...); err != nil {
+				s.log.Error("a key was not added", "err", err)
+			}
+		}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return added, nil
+}
+
+// settleRing lets the ring be as the database has it: the key seals that was
+// rotated to, and what is retired is not used, though the file has it still.
+func (w *writer) settleRing(ring *token.Ring) error {
+	if ring == nil {
+		return nil
+	}
+	var gone []int
+	for _, k := range ring.Keys() {
+		_, retired, err := w.knownKey(k)
+		if err != nil {
+			return err
+		}
+		if retired {
+			gone = append(gone, k.Number)
+		}
+	}
+	sealing, err := w.meta(metaSealing)
+	if n, bad := strconv.Atoi(sealing); err == nil && bad == nil {
+		if err := ring.Seal(n); err != nil {
+			return fmt.Errorf("%w: %w", ErrKeys, err)
+		}
+	} else if !errors.Is(err, sql.ErrNoRows) {
+		return errors.Join(err, bad)
+	}
+	for _, n := range gone {
+		w.store.log.Warn("a retired key is in the file still, and is not used", "key", n)
+		if err := ring.Drop(n); err != nil {
+			return fmt.Errorf("key %d is retired: %w", n, ErrKeys)
+		}
+	}
+	return nil
+}
+
+// knownKey compares a key with what the database has under its number.
+func (w *writer) knownKey(k *token.Key) (known, retired bool, err error) {
+	for _, prefix := range []string{metaKey, metaRetired} {
+		value, err := w.meta(prefix + strconv.Itoa(k.Number))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		} else if err != nil {
+			return false, false, err
+		}
+		if value != k.Fingerprint() {
+			return false, false, fmt.Errorf("key %d: %w", k.Number, ErrKeys)
+		}
+		return prefix == metaKey, prefix == metaRetired, nil
+	}
+	return false, false, nil
+}
+
+// RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
+// node that lives does not have it yet.
+func (s *Store) RotateKeys(_ context.Context, act Act) (int, error) {
+	ring := s.options.Ring
+	newest := 0
+	for _, k := range ring.Keys() {
+		newest = max(newest, k.Number)
+	}
+	if newest == ring.Sealing() {
+		return newest, nil
+	}
+	return newest, s.writer.changeFacts(func(w *writer) (func(), error) {
+		if err := w.putMeta(metaSealing, strconv.Itoa(newest)); err != nil {
+			return nil, err
+		}
+		if err := w.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d seals", newest)}.by(act)); err != nil {
+			return nil, err
+		}
+		return func() {
+			if err := ring.Seal(newest); err != nil {
+				s.log.Error("the newest key does not seal", "err", err)
+			}
+		}, nil
+	})
+}
+
+// RetireKey ends the approvals whose current refresh token the key sealed, and
+// takes it out of use for good: what it sealed opens no more. It gives how
+// many ended. ErrNotFound: there is no such key. ErrNotAllowed: it seals.
+func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, err error) {
+	keys, err := s.Keys(ctx)
+	if err != nil {
+		return 0, err
+	}
+	at := slices.IndexFunc(keys, func(k Key) bool { return k.Number == number })
+	switch {
+	case at < 0:
+		return 0, fmt.Errorf("key %d: %w", number, ErrNotFound)
+	case keys[at].Retired:
+		return 0, nil
+	case keys[at].Seals:
+		return 0, fmt.Errorf("key %d seals: %w", number, ErrNotAllowed)
+	}
+	if ended, err = s.endSealedBy(ctx, number, act); err != nil {
+		return ended, err
+	}
+	return ended, s.writer.changeFacts(func(w *writer) (func(), error) {
+		value, err := w.meta(metaKey + strconv.Itoa(number))
+		if err != nil {
+			return nil, err
+		}
+		if err := w.putMeta(metaRetired+strconv.Itoa(number), value); err != nil {
+			return nil, err
+		}
+		if _, err := w.exec(`DELETE FROM meta WHERE name = $1`, metaKey+strconv.Itoa(number)); err != nil {
+			return nil, err
+		}
+		if err := w.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.by(act)); err != nil {
+			return nil, err
+		}
+		return func() {
+			if err := s.options.Ring.Drop(number); err != nil {
+				s.log.Error("a retired key is in use", "err", err)
+			}
+		}, nil
+	})
+}
+
+// endSealedBy ends approvals in batches, until there are none: one that is
+// refreshed meanwhile is sealed by another key then, and lives.
+func (s *Store) endSealedBy(ctx context.Context, number int, act Act) (ended int, err error) {
+	for {
+		ids, err := s.sealedBy(ctx, number)
+		if err != nil || len(ids) == 0 {
+			return ended, err
+		}
+		for batch := range slices.Chunk(ids, sweepBatch) {
+			n, err := s.retireBatch(batch, number, act)
+			if ended += n; err != nil {
+				return ended, err
+			}
+		}
+	}
+}
+
+// retireBatch ends several approvals in one commit, if the key sealed them last.
+func (s *Store) retireBatch(ids []approval.ID, number int, act Act) (ended int, err error) {
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		var afters []func()
+		for _, id := range ids {
+			after, moved, err := w.moveRow(id, retire(number, w.store.Now()), act)
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return nil, err
+			}
+			if moved {
+				afters = append(afters, after)
+			}
+		}
+		return func() {
+			ended = len(afters)
+			for _, after := range afters {
+				after()
+			}
+		}, nil
+	})
+	return ended, err
+}
+
+// retire ends an approval whose current refresh token a key sealed.
+func retire(number int, now time.Time) approval.Move {
+	end := approval.End(approval.KeyRetired, now)
+	return func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
+		if a.State.Key != number {
+			return a.State, approval.OK
+		}
+		return end(a, s)
+	}
+}
+
+func (s *Store) sealedBy(ctx context.Context, number int) ([]approval.ID, error) {
+	rows, err := s.reader.QueryContext(ctx, `SELECT id FROM approval WHERE key_number = $1 AND phase = $2`, number, int(approval.Live))
+	if err != nil {
+		return nil, unavailable("keys", err)
+	}
+	defer rows.Close()
+	var ids []approval.ID
+	for rows.Next() {
+		var raw []byte
+		if err := rows.Scan(&raw); err != nil {
+			return nil, unavailable("keys", err)
+		}
+		ids = append(ids, approval.ID(raw))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("keys", err)
+	}
+	return ids, nil
+}
