@@ -328,7 +328,7 @@ func (w *writer) putPerson(p org.Person) (func(), error) {
 		ON CONFLICT (id) DO UPDATE
 		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
 		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
-		p.ID, p.Email, strings.ToLower(p.Email), p.Name, flag(p.Active), flag(p.Support), epoch)
+		p.ID, p.Email, emailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
 	return func() { w.store.memory.putPerson(p, epoch) }, err
 }
 
@@ -604,31 +604,6 @@ type Unsaid struct {
 // MembershipID names a member.
 type MembershipID struct{ Person, Organization string }
 
-// complete fills in what the directory does not say.
-func (d Directory) complete(m *memory) Directory {
-	d.People, d.Organizations, d.Members = slices.Clone(d.People), slices.Clone(d.Organizations), slices.Clone(d.Members)
-	for i, p := range d.People {
-		if at := m.people[p.ID]; at != nil && d.Unsaid.Active[p.ID] {
-			d.People[i].Active = at.Active
-		}
-		if at := m.people[p.ID]; at != nil && d.Unsaid.Support[p.ID] {
-			d.People[i].Support = at.Support
-		}
-	}
-	for i, o := range d.Organizations {
-		if at := m.orgs[o.ID]; at != nil && d.Unsaid.AIIntegration[o.ID] {
-			d.Organizations[i].AIIntegration = at.AIIntegration
-		}
-	}
-	for i, k := range d.Members {
-		at := m.members[memberKey{k.Person, k.Organization}]
-		if at != nil && at.present && d.Unsaid.Admin[MembershipID{k.Person, k.Organization}] {
-			d.Members[i].Admin = at.admin
-		}
-	}
-	return d
-}
-
 // DirectoryPerson is a person with the PHC string of their password; an empty
 // one leaves the password as it is. Another one ends the person's sessions.
 type DirectoryPerson struct {
@@ -647,66 +622,6 @@ type Filler struct{ Role, Person string }
 
 // DirectoryAPIKey is an API key in clear; only its hash is stored.
 type DirectoryAPIKey struct{ Key, Person, Organization, Name string }
-
-// AddDirectory adds or updates all that a directory names, in one transaction,
-// and removes nothing. ErrNotFound names what refers to something that is not
-// there, ErrConflict a doubled email, an ID of another organization, a circle
-// that would be its own ancestor, or an item that cannot be.
-func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
-	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		d := d.complete(w.store.memory)
-		if err := d.check(w.store.memory); err != nil {
-			return nil, err
-		}
-		for _, o := range d.Organizations {
-			if err := w.switched(o, act); err != nil {
-				return nil, err
-			}
-		}
-		afters, err := w.addDirectory(d)
-		if err != nil {
-			return nil, err
-		}
-		detail := fmt.Sprintf("%d people, %d organizations, %d members, %d circles, %d roles, %d fillers, %d API keys, %d items",
-			len(d.People), len(d.Organizations), len(d.Members), len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys), len(d.Items))
-		return func() {
-			for _, after := range afters {
-				after()
-			}
-		}, w.changed("", "", detail, act)
-	})
-	if err == nil {
-		s.markSoon(ctx)
-	}
-	return err
-}
-
-// addDirectory stops at the first error: the engine may have rolled back by
-// then, and what came after would stand alone.
-func (w *writer) addDirectory(d Directory) ([]func(), error) {
-	var afters []func()
-	for _, put := range []func() error{
-		func() error { return each(d.People, w.putDirectoryPerson, &afters) },
-		func() error { return each(d.Organizations, w.putOrganization, &afters) },
-		func() error {
-			return each(d.Members, func(m DirectoryMember) (func(), error) {
-				return w.putMember(memberKey{m.Person, m.Organization}, m.Admin, true)
-			}, &afters)
-		},
-		func() error { return each(d.Circles, w.putCircle, &afters) },
-		func() error { return each(d.Roles, w.putRole, &afters) },
-		func() error {
-			return each(d.Fillers, func(f Filler) (func(), error) { return w.putFiller(f.Role, f.Person, true) }, &afters)
-		},
-		func() error { return each(d.APIKeys, w.putAPIKey, &afters) },
-		func() error { return each(d.Items, w.putItem, &afters) },
-	} {
-		if err := put(); err != nil {
-			return nil, err
-		}
-	}
-	return afters, nil
-}
 
 func each[T any](list []T, put func(T) (func(), error), afters *[]func()) error {
 	for _, one := range list {
@@ -778,131 +693,4 @@ func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
 			m.apiKeys[hash] = key
 		}
 	}, err
-}
-
-// check finds what a directory refers to and neither it nor the database has.
-func (d Directory) check(m *memory) error {
-	people, orgs := map[string]bool{}, map[string]bool{}
-	members, emails := map[memberKey]bool{}, map[string]string{}
-	for _, p := range d.People {
-		key := strings.ToLower(p.Email)
-		if at := m.byEmail[key]; at != nil && at.ID != p.ID || emails[key] != "" && emails[key] != p.ID {
-			return fmt.Errorf("person %s: another person has this email: %w", p.ID, ErrConflict)
-		}
-		people[p.ID], emails[key] = true, p.ID
-	}
-	for _, o := range d.Organizations {
-		orgs[o.ID] = true
-	}
-	person := func(id string) bool { return people[id] || m.people[id] != nil }
-	organization := func(id string) bool { return orgs[id] || m.orgs[id] != nil }
-	for _, k := range d.Members {
-		if !person(k.Person) || !organization(k.Organization) {
-			return fmt.Errorf("membership of %s in %s: %w", k.Person, k.Organization, ErrNotFound)
-		}
-		members[memberKey{k.Person, k.Organization}] = true
-	}
-	circles, err := d.checkCircles(m, organization)
-	if err != nil {
-		return err
-	}
-	roles, err := d.checkRoles(m, circles)
-	if err != nil {
-		return err
-	}
-	return d.checkMembers(m, roles, members)
-}
-
-// checkCircles gives the directory's circles by ID. With those that are there
-// they must be a tree: whoever climbs it would never come to its top.
-func (d Directory) checkCircles(m *memory, organization func(string) bool) (map[string]org.Circle, error) {
-	circles := map[string]org.Circle{}
-	for _, c := range d.Circles {
-		if !organization(c.Organization) {
-			return nil, fmt.Errorf("circle %s: organization %s: %w", c.ID, c.Organization, ErrNotFound)
-		}
-		if at, twice := circles[c.ID]; twice && at.Organization != c.Organization {
-			return nil, fmt.Errorf("circle %s is in %s and in %s: %w", c.ID, at.Organization, c.Organization, ErrConflict)
-		}
-		for _, o := range m.orgs {
-			if _, ok := o.circles[c.ID]; ok && o.ID != c.Organization {
-				return nil, fmt.Errorf("circle %s belongs to %s: %w", c.ID, o.ID, ErrConflict)
-			}
-		}
-		circles[c.ID] = c
-	}
-	for _, c := range circles {
-		there := map[string]org.Circle{}
-		if o := m.orgs[c.Organization]; o != nil {
-			there = o.circles
-		}
-		climbed := 0
-		for parent := c.Parent; parent != ""; climbed++ {
-			at, ok := circles[parent]
-			if !ok {
-				at, ok = there[parent]
-			}
-			switch {
-			case parent == c.ID, climbed > len(circles)+len(there):
-				return nil, fmt.Errorf("circle %s would be its own ancestor: %w", c.ID, ErrConflict)
-			case !ok || at.Organization != c.Organization:
-				return nil, fmt.Errorf("circle %s: parent %s: %w", c.ID, parent, ErrNotFound)
-			}
-			parent = at.Parent
-		}
-	}
-	return circles, nil
-}
-
-// checkRoles gives the organizations of the directory's roles, by ID.
-func (d Directory) checkRoles(m *memory, circles map[string]org.Circle) (map[string]string, error) {
-	roles := map[string]string{}
-	for _, r := range d.Roles {
-		if at := m.roles[r.ID]; at != nil && at.Organization != r.Organization {
-			return nil, fmt.Errorf("role %s belongs to %s: %w", r.ID, at.Organization, ErrConflict)
-		}
-		if at, twice := roles[r.ID]; twice && at != r.Organization {
-			return nil, fmt.Errorf("role %s is in %s and in %s: %w", r.ID, at, r.Organization, ErrConflict)
-		}
-		in := circles[r.Circle].Organization
-		if o := m.orgs[r.Organization]; in == "" && o != nil {
-			in = o.circles[r.Circle].Organization
-		}
-		if in == "" || in != r.Organization {
-			return nil, fmt.Errorf("role %s: circle %s in %s: %w", r.ID, r.Circle, r.Organization, ErrNotFound)
-		}
-		roles[r.ID] = r.Organization
-	}
-	return roles, nil
-}
-
-func (d Directory) checkMembers(m *memory, roles map[string]string, members map[memberKey]bool) error {
-	isMember := func(person, organization string) bool {
-		at := m.members[memberKey{person, organization}]
-		return members[memberKey{person, organization}] || at != nil && at.present
-	}
-	for _, f := range d.Fillers {
-		in := roles[f.Role]
-		if at := m.roles[f.Role]; in == "" && at != nil {
-			in = at.Organization
-		}
-		if in == "" || !isMember(f.Person, in) {
-			return fmt.Errorf("filler %s of role %s: %w", f.Person, f.Role, ErrNotFound)
-		}
-	}
-	for _, k := range d.APIKeys {
-		if len(k.Key) < 16 {
-			return fmt.Errorf("API key of %s: shorter than 16 characters: %w", k.Person, ErrConflict)
-		}
-		if !isMember(k.Person, k.Organization) {
-			return fmt.Errorf("API key of %s in %s: %w", k.Person, k.Organization, ErrNotFound)
-		}
-	}
-	return d.checkItems(func(role, organization string) bool {
-		in, ok := roles[role]
-		if at := m.roles[role]; !ok && at != nil {
-			in, ok = at.Organization, true
-		}
-		return ok && in == organization
-	}, isMember)
 }

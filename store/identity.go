@@ -167,7 +167,7 @@ func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 		if w.store.memory.people[p.ID] != nil {
 			return nil, fmt.Errorf("person: %w", ErrConflict)
 		}
-		if err := d.check(w.store.memory); err != nil {
+		if _, err := w.plan(Import{Directory: d}); err != nil {
 			return nil, err
 		}
 		after, err := w.putPerson(p)

@@ -9,24 +9,27 @@ import (
 
 // checkItems finds items of a directory that cannot be, or that refer to what
 // neither it nor the database has.
-func (d Directory) checkItems(isRole, isMember func(id, organization string) bool) error {
-	seen := make(map[string]bool, len(d.Items))
-	for _, i := range d.Items {
+func (p *plan) checkItems(isRole, isMember func(id, organization string) bool) error {
+	seen := make(map[string]bool, len(p.Items))
+	for n, i := range p.Items {
+		wrong := func(kind error, format string, args ...any) error {
+			return misplaced(ListItems, n, kind, format, args...)
+		}
 		switch {
 		case org.CheckID(i.ID) != nil:
-			return fmt.Errorf("item %q: %w: %w", i.ID, org.CheckID(i.ID), ErrConflict)
+			return wrong(ErrConflict, "item %q: %v", i.ID, org.CheckID(i.ID))
 		case seen[i.ID]:
-			return fmt.Errorf("item %s comes twice: %w", i.ID, ErrConflict)
+			return wrong(ErrConflict, "item %s comes twice", i.ID)
 		case !slices.Contains(ItemKinds, i.Kind):
-			return fmt.Errorf("item %s: there is no kind %q: %w", i.ID, i.Kind, ErrConflict)
+			return wrong(ErrConflict, "item %s: there is no kind %q", i.ID, i.Kind)
 		case (i.Role == "") == (i.Person == ""):
-			return fmt.Errorf("item %s has neither a role nor a person, or both: %w", i.ID, ErrConflict)
+			return wrong(ErrConflict, "item %s has neither a role nor a person, or both", i.ID)
 		case i.Personal() && i.Private:
-			return fmt.Errorf("item %s is personal, so no circle can see it: %w", i.ID, ErrConflict)
+			return wrong(ErrConflict, "item %s is personal, so no circle can see it", i.ID)
 		case i.Role != "" && !isRole(i.Role, i.Organization):
-			return fmt.Errorf("item %s: role %s in %s: %w", i.ID, i.Role, i.Organization, ErrNotFound)
+			return wrong(ErrNotFound, "item %s: role %s in %s", i.ID, i.Role, i.Organization)
 		case i.Person != "" && !isMember(i.Person, i.Organization):
-			return fmt.Errorf("item %s: member %s of %s: %w", i.ID, i.Person, i.Organization, ErrNotFound)
+			return wrong(ErrNotFound, "item %s: member %s of %s", i.ID, i.Person, i.Organization)
 		}
 		seen[i.ID] = true
 	}

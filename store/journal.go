@@ -192,6 +192,7 @@ type query struct {
 	text       string
 	conditions []string
 	args       []any
+	end        string // behind the conditions, of a statement that is no list
 }
 
 func (q *query) where(condition string, value any) {
@@ -213,6 +214,11 @@ func (q *query) in(column string, values []any) {
 		places[i] = fmt.Sprintf("$%d", len(q.args))
 	}
 	q.conditions = append(q.conditions, column+" IN ("+strings.Join(places, ", ")+")")
+}
+
+// whole is the statement, when it is no list.
+func (q *query) whole() string {
+	return q.text + " WHERE " + strings.Join(q.conditions, " AND ") + q.end
 }
 
 // page closes the statement; it asks for one row more than the page, which

@@ -99,14 +99,29 @@ func newMemory() *memory {
 
 func (m *memory) putPerson(p org.Person, epoch int64) {
 	if at := m.people[p.ID]; at != nil {
-		delete(m.byEmail, strings.ToLower(at.Email))
+		delete(m.byEmail, emailKey(at.Person))
 		at.Person, at.epoch = p, epoch
-		m.byEmail[strings.ToLower(p.Email)] = at
+		m.byEmail[emailKey(p)] = at
 		return
 	}
 	at := &person{Person: p, epoch: epoch}
-	m.people[p.ID], m.byEmail[strings.ToLower(p.Email)] = at, at
+	m.people[p.ID], m.byEmail[emailKey(p)] = at, at
 }
+
+// emailKey is what a person is found by. Somebody who was removed has no email
+// any more, and a key that no email has.
+func emailKey(p org.Person) string {
+	if p.Email == "" {
+		return removedKey + p.ID
+	}
+	return strings.ToLower(p.Email)
+}
+
+const removedKey = "removed:"
+
+// removed reports whether a directory has removed the person: what is left is
+// the tombstone.
+func (at *person) removed() bool { return at.Email == "" }
 
 func (m *memory) putOrganization(o org.Organization, epoch int64) {
 	if at := m.orgs[o.ID]; at != nil {

@@ -188,7 +188,7 @@ func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
 		return !slices.ContainsFunc(e.Elts, func(x ast.Expr) bool { return !constant(x, local, parameter) })
 	case *ast.CallExpr:
 		switch called(e) {
-		case "page": // closes a query; built looks at its order
+		case "page", "whole": // closes a query; built looks at its order
 			return true
 		case "append":
 			return !slices.ContainsFunc(e.Args[1:], func(x ast.Expr) bool { return !constant(x, local, parameter) })

@@ -12,6 +12,7 @@ import (
 
 const (
 	sweepBatch = 500 // rows in one commit, so that nobody waits for long
+	markBatch  = 100 // approvals in one commit, which cost more
 
 	// EndedRetention is how long an ended approval stays listed.
 	EndedRetention = 90 * 24 * time.Hour
@@ -87,10 +88,13 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 	defer s.marking.Unlock()
 	due := s.due()
 	for len(due) > 0 {
-		batch := due[:min(sweepBatch, len(due))]
+		batch := due[:min(markBatch, len(due))]
 		due = due[len(batch):]
+		var took time.Duration
 		err := s.writer.changeFacts(func(w *writer) (func(), error) {
 			var afters []func()
+			begun := time.Now()
+			defer func() { took = time.Since(begun) }()
 			for _, id := range batch {
 				after, ended, err := w.moveRow(id, settle(w.store.Now()), Act{Actor: "system"})
 				if err != nil && !errors.Is(err, ErrNotFound) { // deleted since it was found due
@@ -112,6 +116,9 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 		}
 		if ctx != nil && ctx.Err() != nil {
 			return marked, ctx.Err()
+		}
+		if len(due) > 0 {
+			time.Sleep(took * 3 / 2) // most of the writer's time is others'
 		}
 	}
 	return marked, nil

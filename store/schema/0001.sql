@@ -72,6 +72,24 @@ CREATE TABLE integration ( -- who last switched AI integration on, and when
 	switched_at  BIGINT NOT NULL
 );
 
+-- What a service tells of its own directory: the version of each object that an
+-- event was the last to tell, so that a late one revives nothing; and the
+-- events of late, so that one that comes twice is one.
+
+CREATE TABLE directory_version (
+	object  TEXT PRIMARY KEY, -- kind:ID
+	version BIGINT NOT NULL
+);
+CREATE INDEX directory_version_version ON directory_version (version);
+
+CREATE TABLE directory_event (
+	id     TEXT PRIMARY KEY,
+	at     BIGINT NOT NULL,
+	digest TEXT NOT NULL, -- SHA-256 of the body, in hexadecimal
+	result TEXT NOT NULL
+);
+CREATE INDEX directory_event_at ON directory_event (at);
+
 CREATE TABLE api_key (
 	hash         BYTEA PRIMARY KEY, -- SHA-256 of the key
 	person       TEXT NOT NULL,

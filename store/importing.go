@@ -1,0 +1,295 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The lists of a directory.
+const (
+	ListPeople        = "people"
+	ListOrganizations = "organizations"
+	ListMembers       = "members"
+	ListCircles       = "circles"
+	ListRoles         = "roles"
+	ListFillers       = "fillers" // those of the roles
+	ListAPIKeys       = "api_keys"
+	ListItems         = "items"
+)
+
+// Lists are all of them, in the order in which they are taken.
+var Lists = []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListFillers, ListAPIKeys, ListItems}
+
+// Import is a directory and how it is taken.
+type Import struct {
+	Directory
+	// Prune holds the lists that name all there is: what such a list does not
+	// name is removed. Fillers go with the roles.
+	Prune map[string]bool
+	// Dry changes nothing, and says what would be changed.
+	Dry bool
+	// AsOf is the version of the service's own directory that this one is a
+	// picture of; 0 is not said. What a later event has told stays, and an
+	// earlier event has nothing to tell any more.
+	AsOf int64
+}
+
+// Imported says what an import has changed, or would.
+type Imported struct {
+	Lists   map[string]Counts // by the list's name; those without a change are left out
+	Changes []Change          // the first MaxChanges
+	Ended   int               // approvals
+}
+
+// Counts of one list.
+type Counts struct{ Added, Changed, Removed int }
+
+// Change is one line of what an import does.
+type Change struct {
+	What string // added, changed or removed
+	List string
+	ID   string // of members organization/person, of fillers role/person
+}
+
+// MaxChanges bounds how many changes are listed one by one.
+const MaxChanges = 1000
+
+func (i *Imported) add(what, list, id string) {
+	c := i.Lists[list]
+	switch what {
+	case "added":
+		c.Added++
+	case "changed":
+		c.Changed++
+	default:
+		c.Removed++
+	}
+	i.Lists[list] = c
+	if len(i.Changes) < MaxChanges {
+		i.Changes = append(i.Changes, Change{what, list, id})
+	}
+}
+
+// Misplaced is what is wrong with a directory, and where. Its error is an
+// ErrNotFound, which names what refers to something that is not there, or an
+// ErrConflict.
+type Misplaced struct {
+	List  string
+	Index int // in that list; of a filler, of its role. -1 is the whole
+	Err   error
+}
+
+func (m *Misplaced) Error() string { return m.Err.Error() }
+
+// Unwrap is for errors.Is.
+func (m *Misplaced) Unwrap() error { return m.Err }
+
+func misplaced(list string, index int, kind error, format string, args ...any) error {
+	return &Misplaced{list, index, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kind)}
+}
+
+// AddDirectory adds or updates all that a directory names, in one transaction,
+// and removes nothing. ErrNotFound names what refers to something that is not
+// there, ErrConflict a doubled email or ID, an ID of another organization, a
+// circle that would be its own ancestor, or an item that cannot be.
+func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
+	_, err := s.ImportDirectory(ctx, Import{Directory: d}, act)
+	return err
+}
+
+// ImportDirectory takes a directory in one transaction, or not at all. What is
+// there as it came is not touched, so that a repeated import is no change.
+// Errors are those of AddDirectory, mostly as Misplaced.
+func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imported, err error) {
+	var p *plan
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		if p, err = w.plan(i); err != nil || i.Dry {
+			return nil, err
+		}
+		afters, err := w.carryOut(p, act)
+		if err != nil {
+			return nil, err
+		}
+		return func() {
+			for _, after := range afters {
+				after()
+			}
+		}, nil
+	})
+	if err != nil {
+		return Imported{}, err
+	}
+	if out = p.out; i.Dry {
+		out.Ended, err = s.wouldEnd(ctx, p)
+		return out, err
+	}
+	if out.Ended, err = s.mark(ctx); err != nil {
+		s.log.Warn("rows are not marked ended yet", "err", err)
+	}
+	return out, nil
+}
+
+// carryOut writes what is planned, and gives what is to be done to memory.
+// What is removed goes first: its email may have come to another person. It
+// stops at the first error: the engine may have rolled back by then, and what
+// came after would stand alone.
+func (w *writer) carryOut(p *plan, act Act) ([]func(), error) {
+	afters, err := w.remove(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range p.organizations {
+		if err := w.switched(o, act); err != nil {
+			return nil, err
+		}
+	}
+	for _, put := range []func() error{
+		func() error { return each(p.people, w.putDirectoryPerson, &afters) },
+		func() error { return each(p.organizations, w.putOrganization, &afters) },
+		func() error {
+			return each(p.members, func(m DirectoryMember) (func(), error) {
+				return w.putMember(memberKey{m.Person, m.Organization}, m.Admin, true)
+			}, &afters)
+		},
+		func() error { return each(p.circles, w.putCircle, &afters) },
+		func() error { return each(p.roles, w.putRole, &afters) },
+		func() error {
+			return each(p.fillers, func(f Filler) (func(), error) { return w.putFiller(f.Role, f.Person, true) }, &afters)
+		},
+		func() error { return each(p.keys, w.putAPIKey, &afters) },
+		func() error { return each(p.items, w.putItem, &afters) },
+	} {
+		if err := put(); err != nil {
+			return nil, err
+		}
+	}
+	return afters, w.tellImport(p, act)
+}
+
+// tellImport journals what has ended, one by one, and the rest in one entry.
+// An import that changes nothing is no event.
+func (w *writer) tellImport(p *plan, act Act) error {
+	for _, e := range p.ends {
+		if err := w.changed(e.person, e.organization, e.what, act); err != nil {
+			return err
+		}
+	}
+	if p.asOf > 0 {
+		if err := w.putMeta(asOfName, strconv.FormatInt(p.asOf, 10)); err != nil {
+			return err
+		}
+	}
+	text := p.out.String()
+	if text == "" {
+		return nil
+	}
+	return w.changed("", "", text, act)
+}
+
+// String lists what was changed in words, "" for nothing.
+func (i Imported) String() string {
+	text := ""
+	for _, list := range Lists {
+		c, ok := i.Lists[list]
+		if !ok {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		text += list + ": " + c.String()
+	}
+	return text
+}
+
+// String is such as 2 added, 1 removed.
+func (c Counts) String() string {
+	var parts []string
+	for _, one := range []struct {
+		n    int
+		what string
+	}{{c.Added, "added"}, {c.Changed, "changed"}, {c.Removed, "removed"}} {
+		if one.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// wouldEnd counts the approvals that live and would not after a dry run.
+func (s *Store) wouldEnd(ctx context.Context, p *plan) (int, error) {
+	people := map[string]bool{}
+	for _, id := range p.endedPeople() {
+		people[id] = true
+	}
+	members := map[string][]any{}
+	for _, k := range p.removed.members {
+		if !people[k.person] {
+			members[k.organization] = append(members[k.organization], k.person)
+		}
+	}
+	ended := map[string]bool{}
+	count := func(column, organization string, values []any) error {
+		for batch := range slices.Chunk(values, sweepBatch) {
+			if err := s.countLiving(ctx, column, organization, batch, ended); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := count("person", "", anys(p.endedPeople())); err != nil {
+		return 0, err
+	}
+	for organization, people := range members {
+		if err := count("person", organization, people); err != nil {
+			return 0, err
+		}
+	}
+	err := count("organization", "", anys(p.switchedOff()))
+	return len(ended), err
+}
+
+// countLiving gathers the approvals of some people, or of one organization,
+// that have not ended.
+func (s *Store) countLiving(ctx context.Context, column, organization string, values []any, into map[string]bool) error {
+	gather := func(rows []ApprovalRow) {
+		for _, r := range rows {
+			if r.StateName() != "ended" && (organization == "" || r.Organization == organization) {
+				into[r.ID.String()] = true
+			}
+		}
+	}
+	if column == "person" {
+		q := query{text: approvalRows, conditions: []string{"a.ended_at = 0"}}
+		q.in("a.person", values)
+		rows, err := s.approvalRows(ctx, q.whole(), q.args...)
+		gather(rows)
+		return err
+	}
+	f := ApprovalFilter{Limit: 1000}
+	for _, id := range values {
+		f.Organization = id.(string)
+		for f.After = ""; ; {
+			rows, next, err := s.Approvals(ctx, f)
+			if err != nil {
+				return err
+			}
+			if gather(rows); next == "" {
+				break
+			}
+			f.After = next
+		}
+	}
+	return nil
+}
+
+func anys(ids []string) []any {
+	out := make([]any, len(ids))
+	for i, id := range ids {
+		out[i] = id
+	}
+	return out
+}

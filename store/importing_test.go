@@ -1,0 +1,315 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// complete is an import that names all there is.
+func complete(d Directory) Import {
+	i := Import{Directory: d, Prune: map[string]bool{}}
+	for _, list := range []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListAPIKeys} {
+		i.Prune[list] = true
+	}
+	return i
+}
+
+func (h house) exported(t testing.TB) Directory {
+	t.Helper()
+	d, err := h.ExportDirectory(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// What is exported is what is there: to import it changes nothing, also where
+// it names all there is.
+func TestExportIsAnImport(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	for _, err := range []error{
+		h.RemoveMember(ctx, "fjell", "ada", Act{}), h.SetMember(ctx, "fjell", "ada", false, Act{}),
+		h.SetActive(ctx, "tor", false, Act{}), h.SetMember(ctx, "fjell", "tor", false, Act{}),
+		h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{{"a-key-that-will-end", "ada", "fjell", "ended"}}}, Act{}),
+		h.RemoveMember(ctx, "fjell", "ada", Act{}), h.SetMember(ctx, "fjell", "ada", false, Act{}),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := h.exported(t)
+	if len(d.People) != 2 || len(d.Members) != 4 || len(d.Roles) != 2 || len(d.Fillers) != 1 || len(d.APIKeys) != 1 || d.APIKeys[0].Key != "" || d.People[1].Active {
+		t.Errorf("exported %+v", d)
+	}
+	before, events := h.remembered(t), h.kinds(t)
+	out, err := h.ImportDirectory(ctx, complete(d), Act{})
+	if err != nil || len(out.Lists) != 0 || len(out.Changes) != 0 || out.Ended != 0 {
+		t.Errorf("imported %+v, %v", out, err)
+	}
+	difference(t, "it was imported again", h.remembered(t), before)
+	if h.kinds(t) != events || !h.accepts(t, id) {
+		t.Error("an event, or an end, of nothing")
+	}
+}
+
+// What a complete list does not name goes: facts end for good, the approvals
+// on them too, and the rest stays. A dry run tells exactly that, and does none
+// of it.
+func TestPrune(t *testing.T) {
+	ctx := context.Background()
+	person := func(id string) func(Directory) Directory {
+		return func(d Directory) Directory {
+			d.People = slices.DeleteFunc(d.People, func(p DirectoryPerson) bool { return p.ID == id })
+			d.Members = slices.DeleteFunc(d.Members, func(m DirectoryMember) bool { return m.Person == id })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Person == id })
+			d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k DirectoryAPIKey) bool { return k.Person == id })
+			return d
+		}
+	}
+	for _, tt := range []struct {
+		name    string
+		leave   func(Directory) Directory
+		changes []string
+		lives   string // approvals: a is ada's in nordlys, f hers in fjell, t is tor's
+		reason  approval.Reason
+	}{
+		{"a person", person("ada"), []string{"removed member fjell/ada", "removed member nordlys/ada", "removed person ada"}, "t", approval.PersonDeactivated},
+		{"a member", func(d Directory) Directory {
+			d.Members = slices.DeleteFunc(d.Members, func(m DirectoryMember) bool { return m.Organization == "nordlys" && m.Person == "ada" })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Role == "treasurer" })
+			d.APIKeys = nil
+			return d
+		}, []string{"removed member nordlys/ada"}, "ft", approval.LeftOrganization},
+		{"an organization", func(d Directory) Directory {
+			d.Organizations = slices.DeleteFunc(d.Organizations, func(o org.Organization) bool { return o.ID == "nordlys" })
+			d.Members = slices.DeleteFunc(d.Members, func(m DirectoryMember) bool { return m.Organization == "nordlys" })
+			d.Circles = slices.DeleteFunc(d.Circles, func(c org.Circle) bool { return c.Organization == "nordlys" })
+			d.Roles = slices.DeleteFunc(d.Roles, func(r org.Role) bool { return r.Organization == "nordlys" })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Role == "treasurer" })
+			d.APIKeys = nil
+			return d
+		}, []string{"removed circle anchor", "removed member nordlys/ada", "removed member nordlys/tor", "removed organization nordlys", "removed role treasurer"}, "f", approval.LeftOrganization},
+		{"a role", func(d Directory) Directory {
+			d.Roles = slices.DeleteFunc(d.Roles, func(r org.Role) bool { return r.ID == "treasurer" })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Role == "treasurer" })
+			return d
+		}, []string{"removed role treasurer"}, "aft", ""},
+		{"a filler", func(d Directory) Directory { d.Fillers = nil; return d },
+			[]string{"removed filler reviewer/ada", "removed filler treasurer/ada"}, "aft", ""},
+		{"an API key", func(d Directory) Directory { d.APIKeys = nil; return d }, []string{"removed api_key nordlys/ada"}, "aft", ""},
+		{"nobody", func(d Directory) Directory { return d }, nil, "aft", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := furnished(t)
+			fjell, tors := h.answer(2), h.answer(3)
+			fjell.Organization, fjell.Grant.Picks, fjell.Grant.Personal = "fjell", nil, true
+			tors.Person, tors.Grant.Picks, tors.Grant.Personal = "tor", nil, true
+			ids := map[byte]approval.ID{'a': h.live(t, h.answer(1)), 'f': h.live(t, fjell), 't': h.live(t, tors)}
+			i := complete(tt.leave(h.exported(t)))
+			before := h.remembered(t)
+			i.Dry = true
+			dry, err := h.ImportDirectory(ctx, i, Act{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			difference(t, "a dry run", h.remembered(t), before)
+			i.Dry = false
+			out, err := h.ImportDirectory(ctx, i, Act{Actor: "operator", Reason: "nightly"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var lines []string
+			for _, c := range out.Changes {
+				lines = append(lines, c.What+" "+strings.TrimSuffix(strings.Replace(c.List, "people", "persons", 1), "s")+" "+c.ID)
+			}
+			slices.Sort(lines)
+			if !slices.Equal(lines, tt.changes) || !maps.Equal(out.Lists, dry.Lists) || out.Ended != dry.Ended || out.Ended != 3-len(tt.lives) {
+				t.Errorf("changed %q, want %q; ended %d, a dry run said %+v", lines, tt.changes, out.Ended, dry)
+			}
+			for name, id := range ids {
+				if h.accepts(t, id) != strings.ContainsRune(tt.lives, rune(name)) {
+					t.Errorf("%c lives: %v", name, h.accepts(t, id))
+				}
+				var reason string
+				if err := h.reader.QueryRow(`SELECT reason FROM approval WHERE id = $1`, id[:]).Scan(&reason); err != nil || (reason != "") != !strings.ContainsRune(tt.lives, rune(name)) || reason != "" && reason != string(tt.reason) {
+					t.Errorf("%c ended as %q, %v", name, reason, err)
+				}
+			}
+			h.same(t, "pruned")
+			again, err := h.ImportDirectory(ctx, i, Act{})
+			if err != nil || len(again.Changes) != 0 {
+				t.Errorf("again: %+v, %v", again, err)
+			}
+		})
+	}
+}
+
+// A list that is not complete prunes nothing.
+func TestPruneOnlyCompleteLists(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	before := h.remembered(t)
+	out, err := h.ImportDirectory(ctx, Import{Prune: map[string]bool{}}, Act{})
+	if err != nil || len(out.Changes) != 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	difference(t, "an empty import", h.remembered(t), before)
+}
+
+// Somebody who was removed comes back as somebody new: active, with an email
+// that may have been another's meanwhile, and without what ended.
+func TestRemovedPersonComesBack(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	all := h.exported(t)
+	one := all
+	one.People = all.People[1:] // tor
+	one.Members = slices.DeleteFunc(slices.Clone(all.Members), func(m DirectoryMember) bool { return m.Person == "ada" })
+	one.Fillers, one.APIKeys = nil, nil
+	one.People = append(slices.Clone(one.People), DirectoryPerson{Person: org.Person{ID: "ada2", Email: "ADA@nordlys.example", Name: "Ada", Active: true}})
+	if _, err := h.ImportDirectory(ctx, complete(one), Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := h.Person(ctx, "ada@nordlys.example"); err != nil || p.ID != "ada2" {
+		t.Errorf("the email is %+v's, %v", p, err)
+	}
+	if p, err := h.Person(ctx, "ada"); err != nil || p.Active || p.Email != "" {
+		t.Errorf("what is left: %+v, %v", p, err)
+	}
+	if _, err := h.Person(ctx, ""); !errors.Is(err, ErrNotFound) {
+		t.Errorf("without an email: %v", err)
+	}
+	h.same(t, "removed")
+	all.People[0].Email = "ada.again@nordlys.example"
+	all.Unsaid.Active = map[string]bool{"ada": true, "tor": true}
+	if _, err := h.ImportDirectory(ctx, Import{Directory: Directory{People: all.People, Members: all.Members, Unsaid: all.Unsaid}}, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := h.Person(ctx, "ada"); err != nil || !p.Active || h.accepts(t, id) {
+		t.Errorf("back again: %+v, %v, the old approval lives: %v", p, err, h.accepts(t, id))
+	}
+	if _, err := h.APIKey(ctx, "key-of-ada-in-nordlys"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the old API key: %v", err)
+	}
+	h.same(t, "back again")
+	h = h.reopen(t)
+	if p, err := h.Person(ctx, "ada.again@nordlys.example"); err != nil || !p.Active {
+		t.Errorf("after a restart: %+v, %v", p, err)
+	}
+}
+
+// A contradiction is named with its place, and changes nothing.
+func TestImportRefused(t *testing.T) {
+	ctx := context.Background()
+	for _, tt := range []struct {
+		name  string
+		wrong func(*Directory)
+		list  string
+		index int
+		want  error
+	}{
+		{"a person twice", func(d *Directory) { d.People = append(d.People, d.People[0]) }, ListPeople, 2, ErrConflict},
+		{"an organization twice", func(d *Directory) { d.Organizations = append(d.Organizations, d.Organizations[0]) }, ListOrganizations, 2, ErrConflict},
+		{"a member twice", func(d *Directory) { d.Members = append(d.Members, d.Members[1]) }, ListMembers, 3, ErrConflict},
+		{"a circle twice", func(d *Directory) { d.Circles = append(d.Circles, d.Circles[1]) }, ListCircles, 2, ErrConflict},
+		{"a role twice", func(d *Directory) { d.Roles = append(d.Roles, d.Roles[1]) }, ListRoles, 2, ErrConflict},
+		{"a filler twice", func(d *Directory) { d.Fillers = append(d.Fillers, d.Fillers[0]) }, ListRoles, 0, ErrConflict},
+		{"a key without its text that is not there", func(d *Directory) { d.APIKeys = append(d.APIKeys, DirectoryAPIKey{"", "ada", "nordlys", "x"}) }, ListAPIKeys, 1, ErrNotFound},
+		{"a member who is not named", func(d *Directory) { d.People = d.People[:1] }, ListMembers, 2, ErrNotFound},
+		{"a member of what is not named", func(d *Directory) { d.Organizations = d.Organizations[:1] }, ListMembers, 1, ErrNotFound},
+		{"a role in a circle that is not named", func(d *Directory) { d.Circles = d.Circles[1:] }, ListRoles, 0, ErrNotFound},
+		{"a filler who is not named as member", func(d *Directory) { d.Members = d.Members[1:] }, ListRoles, 0, ErrNotFound},
+		{"a key of a member who is not named", func(d *Directory) { d.Members, d.Fillers = d.Members[:1], d.Fillers[:1] }, ListAPIKeys, 0, ErrNotFound},
+		{"a circle below one that is not named", func(d *Directory) {
+			d.Circles = []org.Circle{d.Circles[0], d.Circles[1], {ID: "x", Organization: "nordlys", Parent: "gone", Name: "X"}}
+		}, ListCircles, 2, ErrNotFound},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := furnished(t)
+			d := h.exported(t)
+			tt.wrong(&d)
+			before := h.remembered(t)
+			_, err := h.ImportDirectory(ctx, complete(d), Act{})
+			var at *Misplaced
+			if !errors.Is(err, tt.want) || !errors.As(err, &at) || at.List != tt.list || at.Index != tt.index {
+				t.Errorf("got %v at %+v, want %v at %s[%d]", err, at, tt.want, tt.list, tt.index)
+			}
+			difference(t, "refused", h.remembered(t), before)
+			h.same(t, "refused")
+		})
+	}
+	h := furnished(t)
+	d := h.exported(t)
+	i := complete(d)
+	i.Circles, i.Roles, i.Fillers, i.Prune[ListRoles] = d.Circles[1:], nil, nil, false
+	if _, err := h.ImportDirectory(ctx, i, Act{}); !errors.Is(err, ErrConflict) || !strings.Contains(fmt.Sprint(err), "stays in it") {
+		t.Errorf("a circle with a role in it: %v", err)
+	}
+}
+
+// What an import ends is journaled one by one, with who and why.
+func TestImportIsJournaled(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	d := h.exported(t)
+	d.Members, d.Fillers, d.APIKeys = d.Members[:1], d.Fillers[:1], nil
+	d.Organizations[0].AIIntegration = false
+	if _, err := h.ImportDirectory(ctx, complete(d), Act{Actor: "operator:anna", Address: "192.0.2.1", Reason: "nightly"}); err != nil {
+		t.Fatal(err)
+	}
+	events, _, err := h.Events(ctx, EventFilter{Kind: "directory_changed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, e := range events[:4] {
+		if e.Actor != "operator:anna" || e.Address != "192.0.2.1" || e.Reason != "nightly" {
+			t.Errorf("%+v", e)
+		}
+		told = append(told, strings.TrimSpace(e.Detail+" "+e.Organization+" "+e.Person))
+	}
+	slices.Sort(told)
+	want := []string{"AI integration off fjell", "member removed nordlys ada", "member removed nordlys tor", "organizations: 1 changed; members: 2 removed"}
+	if !slices.Equal(told, want) {
+		t.Errorf("got %q\nwant %q", told, want)
+	}
+}
+
+// A picture of the directory that is older than what an event has told since
+// leaves that alone; one that is older than the last picture is refused.
+func TestImportAsOf(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	h.sql(t, `INSERT INTO directory_version (object, version) VALUES ('membership:nordlys/tor', 12), ('person:eva', 15), ('membership:fjell/ada', 8)`)
+	if err := h.RemoveMember(ctx, "nordlys", "tor", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	d := h.exported(t)
+	d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: "eva", Email: "eva@nordlys.example", Name: "Eva", Active: true}})
+	d.Members = []DirectoryMember{{"ada", "nordlys", true}, {"tor", "nordlys", false}}
+	d.Fillers = []Filler{{"treasurer", "ada"}, {"treasurer", "tor"}}
+	i := complete(d)
+	i.AsOf = 10
+	out, err := h.ImportDirectory(ctx, i, Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(out.Lists, map[string]Counts{ListMembers: {Removed: 1}}) || out.Changes[0].ID != "fjell/ada" {
+		t.Errorf("changed %+v", out)
+	}
+	h.same(t, "as of 10")
+	i.AsOf = 9
+	if _, err := h.ImportDirectory(ctx, i, Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("an older picture: %v", err)
+	}
+	i.AsOf = 20
+	if out, err = h.ImportDirectory(ctx, i, Act{}); err != nil || !maps.Equal(out.Lists, map[string]Counts{ListPeople: {Added: 1}, ListMembers: {Added: 1}, ListFillers: {Added: 1}}) {
+		t.Errorf("a newer picture: %+v, %v", out, err)
+	}
+}

@@ -1,0 +1,326 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// A plan is what an import changes: what it names and is not there just so,
+// and what it removes.
+type plan struct {
+	Import
+	m     *memory
+	named named           // what the directory names
+	newer map[string]bool // objects that an event has told later than AsOf
+
+	people        []DirectoryPerson
+	organizations []org.Organization
+	members       []DirectoryMember
+	circles       []org.Circle
+	roles         []org.Role
+	fillers       []Filler
+	keys          []DirectoryAPIKey
+	items         []Item
+	removed       removed
+
+	asOf int64
+	ends []ending
+	out  Imported
+}
+
+// named holds what a directory names, by ID: where it stands in its list.
+type named struct {
+	people, organizations, circles, roles map[string]int
+	members                               map[memberKey]int
+	fillers                               map[Filler]bool
+}
+
+// removed is what an import takes away.
+type removed struct {
+	people        []*person
+	organizations []*organization
+	members       []memberKey
+	circles       []org.Circle
+	roles         []*role
+	fillers       []Filler
+	keys          []apiKeyRow
+	items         []string
+
+	isPerson, isOrganization, isCircle, isRole map[string]bool
+	isMember                                   map[memberKey]bool
+}
+
+// ending is a fact that an import ends, for the journal.
+type ending struct{ person, organization, what string }
+
+type apiKeyRow struct {
+	hash [32]byte
+	of   memberKey
+	name string
+}
+
+// asOfName is where the meta table has the version of the last picture.
+const asOfName = "directory.as_of"
+
+// plan compares a directory with what is there. It changes nothing.
+func (w *writer) plan(i Import) (*plan, error) {
+	p := &plan{Import: i, m: w.store.memory, newer: map[string]bool{}, out: Imported{Lists: map[string]Counts{}}}
+	if err := w.readAsOf(p); err != nil {
+		return nil, err
+	}
+	p.Directory = p.Directory.complete(p.m)
+	if err := p.name(); err != nil {
+		return nil, err
+	}
+	if err := w.planRemoval(p); err != nil {
+		return nil, err
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return p, w.compare(p)
+}
+
+// readAsOf refuses a picture that is older than the last one, and finds what
+// events have told since this one was taken.
+func (w *writer) readAsOf(p *plan) error {
+	if p.AsOf == 0 {
+		return nil
+	}
+	last, err := w.asOf()
+	if err != nil {
+		return err
+	}
+	if p.AsOf < last {
+		return misplaced("", -1, ErrConflict, "this directory is of version %d, and one of version %d was taken already", p.AsOf, last)
+	}
+	if p.AsOf > last {
+		p.asOf = p.AsOf
+	}
+	rows, err := w.query(`SELECT object FROM directory_version WHERE version > $1`, p.AsOf)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var object string
+		if err := rows.Scan(&object); err != nil {
+			return err
+		}
+		p.newer[object] = true
+	}
+	return rows.Err()
+}
+
+// asOf gives the version of the last picture; 0 is none.
+func (w *writer) asOf() (int64, error) {
+	v, err := w.meta(asOfName)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(v, 10, 64)
+}
+
+// complete fills in what the directory does not say. Whoever was removed comes
+// back as somebody new does.
+func (d Directory) complete(m *memory) Directory {
+	d.People, d.Organizations, d.Members = slices.Clone(d.People), slices.Clone(d.Organizations), slices.Clone(d.Members)
+	for i, p := range d.People {
+		at := m.people[p.ID]
+		if at != nil && d.Unsaid.Active[p.ID] {
+			d.People[i].Active = at.Active || at.removed()
+		}
+		if at != nil && d.Unsaid.Support[p.ID] {
+			d.People[i].Support = at.Support
+		}
+	}
+	for i, o := range d.Organizations {
+		if at := m.orgs[o.ID]; at != nil && d.Unsaid.AIIntegration[o.ID] {
+			d.Organizations[i].AIIntegration = at.AIIntegration
+		}
+	}
+	for i, k := range d.Members {
+		at := m.members[memberKey{k.Person, k.Organization}]
+		if at != nil && at.present && d.Unsaid.Admin[MembershipID{k.Person, k.Organization}] {
+			d.Members[i].Admin = at.admin
+		}
+	}
+	return d
+}
+
+// compare plans what is not there as it came.
+func (w *writer) compare(p *plan) error {
+	for _, one := range p.Directory.People {
+		at := p.m.people[one.ID]
+		same := at != nil && at.Person == one.Person
+		if same && one.PasswordHash != "" {
+			var hash string
+			if err := w.conn.QueryRowContext(context.Background(), `SELECT password FROM person WHERE id = $1`, one.ID).Scan(&hash); err != nil {
+				return err
+			}
+			same = hash == one.PasswordHash
+		}
+		if same || p.newer["person:"+one.ID] {
+			continue
+		}
+		p.people = append(p.people, one)
+		p.out.add(addedIf(at == nil || at.removed()), ListPeople, one.ID)
+		if at != nil && at.Active && !one.Active {
+			p.ends = append(p.ends, ending{one.ID, "", "person deactivated"})
+		}
+	}
+	for _, one := range p.Directory.Organizations {
+		at := p.m.orgs[one.ID]
+		if at != nil && at.Organization == one || p.newer["organization:"+one.ID] {
+			continue
+		}
+		p.organizations = append(p.organizations, one)
+		p.out.add(addedIf(at == nil), ListOrganizations, one.ID)
+		if at != nil && at.AIIntegration && !one.AIIntegration {
+			p.ends = append(p.ends, ending{"", one.ID, "AI integration off"})
+		}
+	}
+	for _, one := range p.Directory.Members {
+		at, id := p.m.members[memberKey{one.Person, one.Organization}], one.Organization+"/"+one.Person
+		if at != nil && at.present && at.admin == one.Admin || p.newer["membership:"+id] || p.goneSince(one.Person) {
+			continue
+		}
+		p.members = append(p.members, one)
+		p.out.add(addedIf(at == nil || !at.present), ListMembers, id)
+	}
+	p.compareRoles()
+	return w.compareRest(p)
+}
+
+func addedIf(is bool) string {
+	if is {
+		return "added"
+	}
+	return "changed"
+}
+
+func (p *plan) compareRoles() {
+	for _, one := range p.Directory.Circles {
+		at, there := org.Circle{}, false
+		if o := p.m.orgs[one.Organization]; o != nil {
+			at, there = o.circles[one.ID]
+		}
+		if there && at == one || p.newer["circle:"+one.ID] {
+			continue
+		}
+		p.circles = append(p.circles, one)
+		p.out.add(addedIf(!there), ListCircles, one.ID)
+	}
+	for _, one := range p.Directory.Roles {
+		at := p.m.roles[one.ID]
+		if at != nil && at.Role == one || p.newer["role:"+one.ID] {
+			continue
+		}
+		p.roles = append(p.roles, one)
+		p.out.add(addedIf(at == nil), ListRoles, one.ID)
+	}
+	for _, one := range p.Directory.Fillers {
+		id := one.Role + "/" + one.Person
+		if p.fills(one) || p.newer["filler:"+id] || p.leftSince(one.Person, p.roleIn(one.Role)) {
+			continue
+		}
+		p.fillers = append(p.fillers, one)
+		p.out.add("added", ListFillers, id)
+	}
+}
+
+// goneSince reports whether an event has removed the person since the picture
+// was taken that names them.
+func (p *plan) goneSince(id string) bool {
+	at := p.m.people[id]
+	return p.newer["person:"+id] && (at == nil || at.removed())
+}
+
+// leftSince is goneSince for a member.
+func (p *plan) leftSince(person, organization string) bool {
+	at := p.m.members[memberKey{person, organization}]
+	return p.goneSince(person) || p.newer["membership:"+organization+"/"+person] && (at == nil || !at.present)
+}
+
+// fills reports whether the person fills the role now.
+func (p *plan) fills(f Filler) bool {
+	r := p.m.roles[f.Role]
+	if r == nil {
+		return false
+	}
+	at := p.m.members[memberKey{f.Person, r.Organization}]
+	return at != nil && at.present && slices.Contains(at.roles, r)
+}
+
+// compareRest is compare for what is in rows alone.
+func (w *writer) compareRest(p *plan) error {
+	for _, one := range p.APIKeys {
+		hash := sha256.Sum256([]byte(one.Key))
+		if _, there := p.m.apiKeys[hash]; one.Key == "" {
+			continue // it was found by its name
+		} else if !there {
+			p.out.add("added", ListAPIKeys, one.Organization+"/"+one.Person)
+		}
+		p.keys = append(p.keys, one)
+	}
+	for _, one := range p.Items {
+		var role, person, title, body, status string
+		var private int64
+		err := w.conn.QueryRowContext(context.Background(),
+			`SELECT role, person, private, title, body, status FROM item WHERE id = $1`, one.ID).Scan(&role, &person, &private, &title, &body, &status)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			p.out.add("added", ListItems, one.ID)
+		case err != nil:
+			return err
+		case role != one.Role || person != one.Person || private != flag(one.Private) || title != one.Title || body != one.Body || status != one.Status:
+			p.out.add("changed", ListItems, one.ID)
+		}
+		p.items = append(p.items, one) // of another organization it is refused
+	}
+	return nil
+}
+
+// endedPeople are those whom the plan removes or deactivates.
+func (p *plan) endedPeople() (ids []string) {
+	for _, at := range p.removed.people {
+		ids = append(ids, at.ID)
+	}
+	for _, one := range p.people {
+		if at := p.m.people[one.ID]; at != nil && at.Active && !one.Active {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
+// switchedOff are the organizations whose AI integration the plan switches off.
+func (p *plan) switchedOff() (ids []string) {
+	for _, at := range p.removed.organizations {
+		ids = append(ids, at.ID)
+	}
+	for _, one := range p.organizations {
+		if at := p.m.orgs[one.ID]; at != nil && at.AIIntegration && !one.AIIntegration {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
+// inOrder gives the values of a map by their keys.
+func inOrder[V any](of map[string]V) []V {
+	out := make([]V, 0, len(of))
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, of[k])
+	}
+	return out
+}

@@ -1,0 +1,221 @@
+package store
+
+import (
+	"crypto/sha256"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// name lists what the directory names, and refuses what it names twice.
+func (p *plan) name() error {
+	n := &p.named
+	n.people, n.organizations, n.circles, n.roles = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	n.members, n.fillers = map[memberKey]int{}, map[Filler]bool{}
+	for i, one := range p.Directory.People {
+		if _, twice := n.people[one.ID]; twice {
+			return misplaced(ListPeople, i, ErrConflict, "person %s comes twice", one.ID)
+		}
+		n.people[one.ID] = i
+	}
+	for i, one := range p.Directory.Organizations {
+		if _, twice := n.organizations[one.ID]; twice {
+			return misplaced(ListOrganizations, i, ErrConflict, "organization %s comes twice", one.ID)
+		}
+		n.organizations[one.ID] = i
+	}
+	for i, one := range p.Directory.Members {
+		k := memberKey{one.Person, one.Organization}
+		if _, twice := n.members[k]; twice {
+			return misplaced(ListMembers, i, ErrConflict, "member %s of %s comes twice", one.Person, one.Organization)
+		}
+		n.members[k] = i
+	}
+	for i, one := range p.Directory.Circles {
+		if _, twice := n.circles[one.ID]; twice {
+			return misplaced(ListCircles, i, ErrConflict, "circle %s comes twice", one.ID)
+		}
+		n.circles[one.ID] = i
+	}
+	for i, one := range p.Directory.Roles {
+		if _, twice := n.roles[one.ID]; twice {
+			return misplaced(ListRoles, i, ErrConflict, "role %s comes twice", one.ID)
+		}
+		n.roles[one.ID] = i
+	}
+	for _, f := range p.Directory.Fillers {
+		if n.fillers[f] {
+			return misplaced(ListRoles, p.roleIndex(f.Role), ErrConflict, "filler %s of role %s comes twice", f.Person, f.Role)
+		}
+		n.fillers[f] = true
+	}
+	return nil
+}
+
+func (p *plan) roleIndex(role string) int {
+	if i, ok := p.named.roles[role]; ok {
+		return i
+	}
+	return -1
+}
+
+// hasPerson reports whether there is such a person once the plan is carried out.
+func (p *plan) hasPerson(id string) bool {
+	if _, ok := p.named.people[id]; ok {
+		return true
+	}
+	at := p.m.people[id]
+	return at != nil && !at.removed() && !p.removed.isPerson[id]
+}
+
+func (p *plan) hasOrganization(id string) bool {
+	if _, ok := p.named.organizations[id]; ok {
+		return true
+	}
+	return p.m.orgs[id] != nil && !p.removed.isOrganization[id]
+}
+
+func (p *plan) hasMember(person, organization string) bool {
+	k := memberKey{person, organization}
+	if _, ok := p.named.members[k]; ok {
+		return true
+	}
+	at := p.m.members[k]
+	return at != nil && at.present && !p.removed.isMember[k]
+}
+
+// circle gives a circle as it is once the plan is carried out; one without an
+// ID is not there.
+func (p *plan) circle(organization, id string) org.Circle {
+	if i, ok := p.named.circles[id]; ok {
+		return p.Directory.Circles[i]
+	}
+	if o := p.m.orgs[organization]; o != nil && !p.removed.isCircle[id] {
+		return o.circles[id]
+	}
+	return org.Circle{}
+}
+
+// roleIn gives the organization of a role once the plan is carried out, or "".
+func (p *plan) roleIn(id string) string {
+	if i, ok := p.named.roles[id]; ok {
+		return p.Directory.Roles[i].Organization
+	}
+	if at := p.m.roles[id]; at != nil && !p.removed.isRole[id] {
+		return at.Organization
+	}
+	return ""
+}
+
+// check finds what the directory refers to and what would not be there.
+func (p *plan) check() error {
+	for _, check := range []func() error{p.checkPeople, p.checkCircles, p.checkRoles, p.checkLeft, p.checkKeys} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return p.checkItems(func(role, organization string) bool { return organization != "" && p.roleIn(role) == organization }, p.hasMember)
+}
+
+func (p *plan) checkPeople() error {
+	emails := map[string]bool{}
+	for i, one := range p.Directory.People {
+		key := emailKey(one.Person)
+		if at := p.m.byEmail[key]; at != nil && at.ID != one.ID && !p.removed.isPerson[at.ID] || emails[key] {
+			return misplaced(ListPeople, i, ErrConflict, "person %s: another person has this email", one.ID)
+		}
+		emails[key] = true
+	}
+	for i, k := range p.Directory.Members {
+		if !p.hasPerson(k.Person) || !p.hasOrganization(k.Organization) {
+			return misplaced(ListMembers, i, ErrNotFound, "membership of %s in %s", k.Person, k.Organization)
+		}
+	}
+	return nil
+}
+
+// checkCircles sees that all circles will be trees: whoever climbs one would
+// never come to its top.
+func (p *plan) checkCircles() error {
+	in := map[string]string{} // organization of each circle that is there
+	most := len(p.Directory.Circles)
+	for _, o := range p.m.orgs {
+		for id := range o.circles {
+			in[id] = o.ID
+		}
+		most += len(o.circles)
+	}
+	for i, c := range p.Directory.Circles {
+		if !p.hasOrganization(c.Organization) {
+			return misplaced(ListCircles, i, ErrNotFound, "circle %s: organization %s", c.ID, c.Organization)
+		}
+		if at := in[c.ID]; at != "" && at != c.Organization {
+			return misplaced(ListCircles, i, ErrConflict, "circle %s belongs to %s", c.ID, at)
+		}
+		climbed := 0
+		for parent := c.Parent; parent != ""; climbed++ {
+			at := p.circle(c.Organization, parent)
+			switch {
+			case parent == c.ID, climbed > most:
+				return misplaced(ListCircles, i, ErrConflict, "circle %s would be its own ancestor", c.ID)
+			case at.ID == "" || at.Organization != c.Organization:
+				return misplaced(ListCircles, i, ErrNotFound, "circle %s: parent %s", c.ID, parent)
+			}
+			parent = at.Parent
+		}
+	}
+	return nil
+}
+
+func (p *plan) checkRoles() error {
+	for i, r := range p.Directory.Roles {
+		if at := p.m.roles[r.ID]; at != nil && at.Organization != r.Organization {
+			return misplaced(ListRoles, i, ErrConflict, "role %s belongs to %s", r.ID, at.Organization)
+		}
+		if c := p.circle(r.Organization, r.Circle); c.ID == "" || c.Organization != r.Organization || !p.hasOrganization(r.Organization) {
+			return misplaced(ListRoles, i, ErrNotFound, "role %s: circle %s in %s", r.ID, r.Circle, r.Organization)
+		}
+	}
+	for _, f := range p.Directory.Fillers {
+		if in := p.roleIn(f.Role); in == "" || !p.hasMember(f.Person, in) {
+			return misplaced(ListRoles, p.roleIndex(f.Role), ErrNotFound, "filler %s of role %s", f.Person, f.Role)
+		}
+	}
+	return nil
+}
+
+// checkLeft sees that nothing stays in what is removed.
+func (p *plan) checkLeft() error {
+	for _, c := range p.removed.circles {
+		for id, r := range p.m.orgs[c.Organization].roles {
+			in := r.Circle
+			if i, ok := p.named.roles[id]; ok {
+				in = p.Directory.Roles[i].Circle
+			}
+			if in == c.ID && !p.removed.isRole[id] {
+				return misplaced(ListCircles, -1, ErrConflict, "circle %s is not named, and role %s stays in it", c.ID, id)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *plan) checkKeys() error {
+	seen := map[string]bool{}
+	for i, k := range p.APIKeys {
+		switch {
+		case !p.hasMember(k.Person, k.Organization):
+			return misplaced(ListAPIKeys, i, ErrNotFound, "API key of %s in %s", k.Person, k.Organization)
+		case k.Key == "":
+			continue // planRemoval has looked for it
+		case len(k.Key) < 16:
+			return misplaced(ListAPIKeys, i, ErrConflict, "API key of %s: shorter than 16 characters", k.Person)
+		case seen[k.Key]:
+			return misplaced(ListAPIKeys, i, ErrConflict, "an API key of %s comes twice", k.Person)
+		}
+		seen[k.Key] = true
+		if at, there := p.m.apiKeys[sha256.Sum256([]byte(k.Key))]; there && at.memberKey != (memberKey{k.Person, k.Organization}) {
+			return misplaced(ListAPIKeys, i, ErrConflict, "API key of %s in %s: it is another member's", k.Person, k.Organization)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,366 @@
+package store
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"maps"
+	"slices"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// planRemoval finds what the complete lists of an import do not name, and what
+// goes with it. What an event has told since the picture was taken stays.
+func (w *writer) planRemoval(p *plan) error {
+	r := &p.removed
+	r.isPerson, r.isOrganization, r.isCircle, r.isRole = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	r.isMember = map[memberKey]bool{}
+	if p.Prune[ListPeople] {
+		for _, at := range inOrder(p.m.people) {
+			if _, ok := p.named.people[at.ID]; !ok && !at.removed() && !p.newer["person:"+at.ID] {
+				p.removePerson(at)
+			}
+		}
+	}
+	if p.Prune[ListOrganizations] {
+		for _, at := range inOrder(p.m.orgs) {
+			if _, ok := p.named.organizations[at.ID]; !ok && !at.empty() && !p.newer["organization:"+at.ID] {
+				p.removeOrganization(at)
+			}
+		}
+	}
+	if p.Prune[ListMembers] {
+		for _, o := range inOrder(p.m.orgs) {
+			for _, at := range inOrder(o.members) {
+				if _, ok := p.named.members[at.key()]; !ok && !p.newer["membership:"+o.ID+"/"+at.person.ID] {
+					p.removeMember(at)
+				}
+			}
+		}
+	}
+	p.pruneRoles()
+	if err := w.pruneItems(p); err != nil {
+		return err
+	}
+	return w.pruneKeys(p)
+}
+
+func (at *member) key() memberKey { return memberKey{at.person.ID, at.org.ID} }
+
+// empty reports whether a removal has nothing to take from the organization.
+func (o *organization) empty() bool {
+	return !o.AIIntegration && len(o.members) == 0 && len(o.circles) == 0 && len(o.roles) == 0
+}
+
+func (p *plan) removePerson(at *person) {
+	p.removed.people, p.removed.isPerson[at.ID] = append(p.removed.people, at), true
+	p.out.add("removed", ListPeople, at.ID)
+	p.ends = append(p.ends, ending{at.ID, "", "person removed"})
+	for _, m := range at.members {
+		if m.present {
+			p.removeMember(m)
+		}
+	}
+}
+
+func (p *plan) removeOrganization(at *organization) {
+	p.removed.organizations, p.removed.isOrganization[at.ID] = append(p.removed.organizations, at), true
+	p.out.add("removed", ListOrganizations, at.ID)
+	p.ends = append(p.ends, ending{"", at.ID, "organization removed"})
+	for _, m := range inOrder(at.members) {
+		p.removeMember(m)
+	}
+	for _, c := range inOrder(at.circles) {
+		p.removeCircle(c)
+	}
+	for _, r := range inOrder(at.roles) {
+		p.removeRole(r)
+	}
+}
+
+func (p *plan) removeMember(at *member) {
+	if k := at.key(); !p.removed.isMember[k] {
+		p.removed.members, p.removed.isMember[k] = append(p.removed.members, k), true
+		p.out.add("removed", ListMembers, k.organization+"/"+k.person)
+		p.ends = append(p.ends, ending{k.person, k.organization, "member removed"})
+	}
+}
+
+func (p *plan) removeCircle(c org.Circle) {
+	if !p.removed.isCircle[c.ID] {
+		p.removed.circles, p.removed.isCircle[c.ID] = append(p.removed.circles, c), true
+		p.out.add("removed", ListCircles, c.ID)
+	}
+}
+
+func (p *plan) removeRole(r *role) {
+	if !p.removed.isRole[r.ID] {
+		p.removed.roles, p.removed.isRole[r.ID] = append(p.removed.roles, r), true
+		p.out.add("removed", ListRoles, r.ID)
+	}
+}
+
+// pruneRoles is planRemoval for circles, roles, and who fills these.
+func (p *plan) pruneRoles() {
+	for _, o := range inOrder(p.m.orgs) {
+		for _, c := range inOrder(o.circles) {
+			if _, ok := p.named.circles[c.ID]; p.Prune[ListCircles] && !ok && !p.newer["circle:"+c.ID] {
+				p.removeCircle(c)
+			}
+		}
+		if !p.Prune[ListRoles] {
+			continue
+		}
+		for _, r := range inOrder(o.roles) {
+			if _, ok := p.named.roles[r.ID]; !ok && !p.newer["role:"+r.ID] {
+				p.removeRole(r)
+				continue
+			}
+			for _, at := range r.fillers {
+				f := Filler{r.ID, at.person.ID}
+				if !p.named.fillers[f] && at.present && !p.removed.isMember[at.key()] && !p.newer["filler:"+f.Role+"/"+f.Person] {
+					p.removed.fillers = append(p.removed.fillers, f)
+					p.out.add("removed", ListFillers, f.Role+"/"+f.Person)
+				}
+			}
+		}
+	}
+	slices.SortFunc(p.removed.fillers, func(a, b Filler) int {
+		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Person, b.Person))
+	})
+}
+
+// pruneKeys finds the API keys that are named without their text, and those
+// that are not named at all.
+func (w *writer) pruneKeys(p *plan) error {
+	if len(p.APIKeys) == 0 && !p.Prune[ListAPIKeys] {
+		return nil
+	}
+	rows, err := w.query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	there := map[DirectoryAPIKey][]apiKeyRow{}
+	var all []apiKeyRow
+	for rows.Next() {
+		var hash []byte
+		var k apiKeyRow
+		if err := rows.Scan(&hash, &k.of.person, &k.of.organization, &k.name); err != nil {
+			return err
+		}
+		copy(k.hash[:], hash)
+		all = append(all, k)
+		name := DirectoryAPIKey{Person: k.of.person, Organization: k.of.organization, Name: k.name}
+		there[name] = append(there[name], k)
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return p.keepKeys(all, there)
+}
+
+func (p *plan) keepKeys(all []apiKeyRow, there map[DirectoryAPIKey][]apiKeyRow) error {
+	kept := map[[32]byte]bool{}
+	for i, k := range p.APIKeys {
+		if k.Key != "" {
+			kept[sha256.Sum256([]byte(k.Key))] = true
+			continue
+		}
+		found := there[k]
+		if len(found) == 0 {
+			return misplaced(ListAPIKeys, i, ErrNotFound, "API key %q of %s in %s: send the key itself", k.Name, k.Person, k.Organization)
+		}
+		for _, one := range found {
+			kept[one.hash] = true
+		}
+	}
+	for _, k := range all {
+		stands := p.m.apiKeys[k.hash].stands(p.m.members[k.of]) // one that has ended is not named either
+		if p.Prune[ListAPIKeys] && !kept[k.hash] && stands && !p.removed.isMember[k.of] {
+			p.removed.keys = append(p.removed.keys, k)
+			p.out.add("removed", ListAPIKeys, k.of.organization+"/"+k.of.person)
+			p.ends = append(p.ends, ending{k.of.person, k.of.organization, "API key removed"})
+		}
+	}
+	return nil
+}
+
+func (w *writer) pruneItems(p *plan) error {
+	if !p.Prune[ListItems] {
+		return nil
+	}
+	named := map[string]bool{}
+	for _, i := range p.Items {
+		named[i.ID] = true
+	}
+	rows, err := w.query(`SELECT id FROM item ORDER BY id`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		if err := rows.Scan(&id); err != nil {
+			return err
+		}
+		if !named[id] {
+			p.removed.items = append(p.removed.items, id)
+			p.out.add("removed", ListItems, id)
+		}
+	}
+	return rows.Err()
+}
+
+// remove takes away what is planned, many rows in each statement: a directory
+// that lost 50,000 members must not hold up everybody else.
+func (w *writer) remove(p *plan) ([]func(), error) {
+	members := map[string][]any{}
+	for _, k := range p.removed.members {
+		members[k.organization] = append(members[k.organization], k.person)
+	}
+	for _, organization := range slices.Sorted(maps.Keys(members)) {
+		if err := w.removeMembers(organization, members[organization]); err != nil {
+			return nil, err
+		}
+	}
+	for _, f := range p.removed.fillers {
+		if _, err := w.putFiller(f.Role, f.Person, false); err != nil {
+			return nil, err
+		}
+	}
+	roles := idsOf(p.removed.roles, func(r *role) any { return r.ID })
+	for _, one := range []func() error{
+		func() error { return w.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) },
+		func() error { return w.deleteIn(query{text: `DELETE FROM item`}, "role", roles) },
+		func() error { return w.deleteIn(query{text: `DELETE FROM role`}, "id", roles) },
+		func() error {
+			return w.deleteIn(query{text: `DELETE FROM circle`}, "id", idsOf(p.removed.circles, func(c org.Circle) any { return c.ID }))
+		},
+		func() error { return w.deleteIn(query{text: `DELETE FROM item`}, "id", anys(p.removed.items)) },
+		func() error {
+			return w.deleteIn(query{text: `DELETE FROM api_key`}, "hash", idsOf(p.removed.keys, func(k apiKeyRow) any { return k.hash[:] }))
+		},
+	} {
+		if err := one(); err != nil {
+			return nil, err
+		}
+	}
+	return w.removeOwners(p)
+}
+
+func idsOf[T any](list []T, id func(T) any) []any {
+	out := make([]any, len(list))
+	for i, one := range list {
+		out[i] = id(one)
+	}
+	return out
+}
+
+func (w *writer) deleteIn(q query, column string, values []any) error {
+	for batch := range slices.Chunk(values, sweepBatch) {
+		if err := w.execIn(q, column, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// execIn runs a statement on the rows whose column has one of the values. The
+// last one fills the places that are left over, so that there are few texts to
+// prepare.
+func (w *writer) execIn(q query, column string, values []any) error {
+	places := 16
+	for places < len(values) {
+		places *= 2
+	}
+	values = slices.Clone(values)
+	for len(values) < places {
+		values = append(values, values[len(values)-1])
+	}
+	q.in(column, values)
+	_, err := w.exec(q.whole(), q.args...)
+	return err
+}
+
+// removeMembers ends memberships in one organization: the people's roles there
+// are empty from then on.
+func (w *writer) removeMembers(organization string, people []any) error {
+	for batch := range slices.Chunk(people, sweepBatch) {
+		left := query{text: `
+			INSERT INTO filler_left (role, person, left_at)
+			SELECT role, person, CAST($1 AS BIGINT) FROM filler`, args: []any{w.store.Now().Unix(), organization}}
+		left.conditions = []string{"role IN (SELECT id FROM role WHERE organization = $2)"}
+		left.end = ` ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`
+		empty := query{text: `DELETE FROM filler`, args: []any{organization}}
+		empty.conditions = []string{"role IN (SELECT id FROM role WHERE organization = $1)"}
+		end := query{text: `UPDATE membership SET present = 0, admin = 0, epoch = epoch + 1`, args: []any{organization}}
+		end.conditions = []string{"organization = $1", "present = 1"}
+		for _, q := range []query{left, empty, end} {
+			if err := w.execIn(q, "person", batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// removeOwners ends people and organizations, and gives what is to be done to
+// memory for all that is removed.
+func (w *writer) removeOwners(p *plan) ([]func(), error) {
+	people := idsOf(p.removed.people, func(at *person) any { return at.ID })
+	gone := query{text: `
+		UPDATE person
+		   SET active = 0, email = '', email_key = 'removed:' || id, password = '', support = 0, epoch = epoch + active`}
+	if err := w.deleteIn(gone, "id", people); err != nil {
+		return nil, err
+	}
+	if err := w.deleteIn(query{text: `DELETE FROM session`}, "person", people); err != nil {
+		return nil, err
+	}
+	off := query{text: `UPDATE organization SET ai_integration = 0, epoch = epoch + ai_integration`}
+	if err := w.deleteIn(off, "id", idsOf(p.removed.organizations, func(o *organization) any { return o.ID })); err != nil {
+		return nil, err
+	}
+	return []func(){func() { p.m.remove(p.removed) }}, nil
+}
+
+// remove forgets what an import has removed.
+func (m *memory) remove(r removed) {
+	emptied := map[*role]bool{}
+	for _, k := range r.members {
+		for _, in := range m.members[k].roles {
+			emptied[in] = true
+		}
+	}
+	for in := range emptied {
+		in.fillers = slices.DeleteFunc(in.fillers, func(f *member) bool { return r.isMember[f.key()] })
+	}
+	for _, k := range r.members {
+		at := m.members[k]
+		at.roles = nil
+		m.putMember(k, false, false, at.epoch+1)
+	}
+	for _, f := range r.fillers {
+		m.setFiller(f.Role, f.Person, false)
+	}
+	for _, one := range r.roles {
+		m.dropRole(one)
+	}
+	for _, c := range r.circles {
+		delete(m.orgs[c.Organization].circles, c.ID)
+	}
+	for _, k := range r.keys {
+		delete(m.apiKeys, k.hash)
+	}
+	for _, at := range r.people {
+		gone, epoch := at.Person, at.epoch+flag(at.Active)
+		gone.Email, gone.Active, gone.Support = "", false, false
+		m.putPerson(gone, epoch)
+	}
+	for _, o := range r.organizations {
+		off, epoch := o.Organization, o.epoch+flag(o.AIIntegration)
+		off.AIIntegration = false
+		m.putOrganization(off, epoch)
+	}
+}
