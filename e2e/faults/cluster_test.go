@@ -1,0 +1,302 @@
+package faults
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mrand "math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binaries are the server as it is shipped, by how far its clock is ahead.
+var binaries = map[time.Duration]string{0: "", 5 * time.Minute: "", -5 * time.Minute: ""}
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "grantkeeper-faults-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		for ahead := range binaries {
+			binaries[ahead] = filepath.Join(dir, "grantkeeper"+ahead.String())
+			build := exec.Command("go", "build", "-race", "-ldflags", "-X main.clockAhead="+ahead.String(), "-o", binaries[ahead], "../../cmd/grantkeeper")
+			if out, err := build.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+				return 1
+			}
+		}
+		return m.Run()
+	}())
+}
+
+// A cluster is one installation: nodes with one configuration, and what they
+// stand on.
+type cluster struct {
+	t        *testing.T
+	dir      string
+	host     string // that every node is asked for
+	password string // of operators and people
+	people   []string
+	nodes    []*node
+}
+
+// A node is one server process, which is started again whenever it ends.
+type node struct {
+	c                 *cluster
+	binary, config    string
+	address, operator string
+	http              *http.Client
+
+	mu       sync.Mutex
+	process  *exec.Cmd
+	stopping bool
+	ended    chan struct{}
+	log      *os.File
+}
+
+// newCluster starts as many nodes as clocks are given, on the database of the
+// URL and with the rest of a configuration.
+func newCluster(t *testing.T, database, rest string, clocks ...time.Duration) *cluster {
+	t.Helper()
+	c := &cluster{t: t, dir: t.TempDir(), password: "correct-horse-battery"}
+	key := make([]byte, 32)
+	rand.Read(key)
+	secret := c.write("secret.key", base64.StdEncoding.EncodeToString(key))
+	password := c.write("operator.password", c.password)
+	for i, ahead := range clocks {
+		n := &node{c: c, binary: binaries[ahead], address: freeAddress(t), operator: freeAddress(t), ended: make(chan struct{})}
+		if i == 0 {
+			c.host = n.address
+		}
+		n.config = c.write(fmt.Sprintf("node%d.toml", i), fmt.Sprintf(`
+base_urls = ["http://%s"]
+secret_key_file = %q
+[http]
+listen = %q
+trusted_proxies = ["127.0.0.1"]
+[operator]
+listen = %q
+password_file = %q
+[database]
+url = %q
+[api]
+rate_limit = "1000000/24h"
+[log]
+level = "warn"
+%s`, c.host, secret, n.address, n.operator, password, database, rest))
+		dial := &net.Dialer{Timeout: 2 * time.Second}
+		n.http = &http.Client{
+			Timeout:       8 * time.Second,
+			Transport:     &http.Transport{DialContext: dial.DialContext, MaxIdleConnsPerHost: 64},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+		log, err := os.Create(filepath.Join(c.dir, fmt.Sprintf("node%d.log", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.log = log
+		c.nodes = append(c.nodes, n)
+		go n.supervise()
+		c.ready(n)
+	}
+	t.Cleanup(c.stop)
+	return c
+}
+
+func (c *cluster) write(name, text string) string {
+	c.t.Helper()
+	path := filepath.Join(c.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// supervise keeps the process running, as systemd would.
+func (n *node) supervise() {
+	defer close(n.ended)
+	for {
+		n.mu.Lock()
+		if n.stopping {
+			n.mu.Unlock()
+			return
+		}
+		p := exec.Command(n.binary, "serve", "--config", n.config)
+		p.Stderr = n.log
+		err := p.Start()
+		n.process = p
+		n.mu.Unlock()
+		if err == nil {
+			err = p.Wait()
+		}
+		n.mu.Lock()
+		stopping := n.stopping
+		n.mu.Unlock()
+		if stopping && err != nil {
+			n.c.t.Errorf("a node ended with %v", err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func (n *node) signal(s syscall.Signal) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process != nil && n.process.Process != nil {
+		n.process.Process.Signal(s)
+	}
+}
+
+// stop ends all nodes as an operator does, and reads what they logged.
+func (c *cluster) stop() {
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		n.stopping = true
+		n.mu.Unlock()
+		n.signal(syscall.SIGCONT)
+		n.signal(syscall.SIGTERM)
+	}
+	for i, n := range c.nodes {
+		select {
+		case <-n.ended:
+		case <-time.After(time.Minute):
+			n.signal(syscall.SIGKILL)
+			c.t.Errorf("node %d does not end", i)
+		}
+		n.http.CloseIdleConnections()
+		n.log.Close()
+		text, _ := os.ReadFile(n.log.Name())
+		for _, bad := range []string{"DATA RACE", "panic:", "goroutine "} {
+			if at := strings.Index(string(text), bad); at >= 0 {
+				c.t.Errorf("node %d logged %s:\n%.4000s", i, bad, text[at:])
+			}
+		}
+	}
+}
+
+// ready waits until a node says that it is.
+func (c *cluster) ready(n *node) {
+	c.t.Helper()
+	for deadline := time.Now().Add(90 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if a, err := n.http.Get("http://" + n.operator + "/readyz"); err == nil {
+			if a.Body.Close(); a.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			text, _ := os.ReadFile(n.log.Name())
+			c.t.Fatalf("a node is not ready within 90 s:\n%.4000s", text)
+		}
+	}
+}
+
+// furnish brings an organization and as many people in it.
+func (c *cluster) furnish(people int) {
+	c.t.Helper()
+	var persons, members []map[string]any
+	for i := range people {
+		id := fmt.Sprintf("p%d", i)
+		c.people = append(c.people, id)
+		persons = append(persons, map[string]any{"id": id, "email": id + "@nordlys.example", "name": id, "password": c.password})
+		members = append(members, map[string]any{"person": id, "organization": "nordlys"})
+	}
+	b, err := json.Marshal(map[string]any{
+		"reason": "test", "people": persons, "members": members,
+		"organizations": []map[string]any{{"id": "nordlys", "name": "Nordlys", "ai_integration": true}},
+		"circles":       []map[string]any{{"id": "anchor", "organization": "nordlys", "name": "Nordlys"}},
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if a := c.nodes[0].operate("POST", "/v1/directory", string(b)); a.status != 200 {
+		c.t.Fatalf("directory: %v", a)
+	}
+}
+
+// An answer of a node. Without one, the status is 0, and sent says whether the
+// request may have arrived.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	err    error
+	sent   bool
+}
+
+func (a answer) String() string { return fmt.Sprintf("%d %v %.300s", a.status, a.err, a.body) }
+
+func (a answer) member(name string) string {
+	var m map[string]any
+	_ = json.Unmarshal(a.body, &m)
+	s, _ := m[name].(string)
+	return s
+}
+
+// ask sends one request to a node, for the host of the cluster.
+func (n *node) ask(method, path, body string, headers ...string) answer {
+	r, err := http.NewRequest(method, "http://"+n.address+path, strings.NewReader(body))
+	if err != nil {
+		return answer{err: err}
+	}
+	r.Host = n.c.host
+	// An address of its own for each request, so that no limit is reached.
+	r.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", mrand.IntN(256), mrand.IntN(256), mrand.IntN(256)))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return n.send(r)
+}
+
+// operate sends one request to a node's operators' listener.
+func (n *node) operate(method, path, body string) answer {
+	r, err := http.NewRequest(method, "http://"+n.operator+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		return answer{err: err}
+	}
+	r.SetBasicAuth("operator", n.c.password)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	return n.send(r)
+}
+
+func (n *node) send(r *http.Request) answer {
+	a, err := n.http.Do(r)
+	if err != nil {
+		return answer{err: err, sent: !errors.Is(err, syscall.ECONNREFUSED)}
+	}
+	defer a.Body.Close()
+	body, err := io.ReadAll(a.Body)
+	if err != nil {
+		return answer{err: err, sent: true}
+	}
+	return answer{a.StatusCode, a.Header, body, nil, true}
+}
+
+// any is a node of the cluster, by chance.
+func (c *cluster) any() *node { return c.nodes[mrand.IntN(len(c.nodes))] }

@@ -1,0 +1,82 @@
+package faults
+
+import (
+	"flag"
+	mrand "math/rand/v2"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	lasting = flag.Duration("for", 20*time.Second, "how long each test makes faults")
+	seed    = flag.Uint64("seed", 0, "of the order of the faults; 0 is a new one")
+)
+
+// A maker makes faults, one after another.
+type maker struct {
+	*testing.T
+	random *mrand.Rand
+	made   tally
+}
+
+func newMaker(t *testing.T) *maker {
+	if *seed == 0 {
+		*seed = mrand.Uint64()
+	}
+	t.Logf("seed %d", *seed)
+	return &maker{t, mrand.New(mrand.NewPCG(*seed, 1)), tally{}}
+}
+
+// A fault is made, and mended before it returns.
+type fault struct {
+	name string
+	make func(m *maker)
+}
+
+// work makes faults for as long as was asked.
+func (m *maker) work(faults ...fault) {
+	for end := time.Now().Add(*lasting); time.Now().Before(end); {
+		m.sleep(300, 2000)
+		f := faults[m.random.IntN(len(faults))]
+		f.make(m)
+		m.made[f.name]++
+	}
+}
+
+// sleep is for so many milliseconds, at least and at most.
+func (m *maker) sleep(least, most int) {
+	time.Sleep(time.Duration(least+m.random.IntN(most-least)) * time.Millisecond)
+}
+
+// kill is kill -9; the node is started again at once.
+func kill(c *cluster) fault {
+	return fault{"node killed", func(m *maker) {
+		c.nodes[m.random.IntN(len(c.nodes))].signal(syscall.SIGKILL)
+	}}
+}
+
+// freeze stops a node for longer than anybody waits, and wakes it.
+func freeze(c *cluster, least, most int) fault {
+	return fault{"node paused", func(m *maker) {
+		n := c.nodes[m.random.IntN(len(c.nodes))]
+		n.signal(syscall.SIGSTOP)
+		m.sleep(least, most)
+		n.signal(syscall.SIGCONT)
+	}}
+}
+
+// F-11, F-09, F-10: the embedded engine under load, killed and paused.
+func TestF11_Embedded(t *testing.T) {
+	c := newCluster(t, "sqlite://"+filepath.Join(t.TempDir(), "grantkeeper.db"), "", 0)
+	c.furnish(16)
+	l := newLoad(c)
+	l.run(12)
+	m := newMaker(t)
+	m.work(kill(c), freeze(c, 300, 1500))
+	c.ready(c.nodes[0])
+	l.stop()
+	l.verdict(t)
+	t.Logf("faults: %v", m.made)
+}
