@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -174,65 +174,114 @@ func readObject(body []byte) (map[string]json.RawMessage, error) {
 	if !json.Valid(body) {
 		return nil, errors.New("the body is not one JSON value")
 	}
-	if err := checkMembers(body); err != nil {
+	members := map[string]json.RawMessage{}
+	w := walk{body: body, top: members}
+	w.space()
+	object := body[w.at] == '{'
+	if err := w.value(1); err != nil {
 		return nil, err
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil || members == nil {
+	if !object {
 		return nil, errors.New("the body is not a JSON object")
 	}
-	for name, raw := range members {
-		if string(raw) == "null" {
-			delete(members, name)
-		}
-	}
+	maps.DeleteFunc(members, func(_ string, raw json.RawMessage) bool { return string(raw) == "null" })
 	return members, nil
 }
 
-// checkMembers walks valid JSON and refuses a name that stands twice in one
-// object, and nesting deeper than maxDepth. Two readers of one body could
-// otherwise believe different values (RFC 8259 section 4).
-func checkMembers(body []byte) error {
-	type level struct {
-		names  map[string]bool // nil in an array
-		atName bool            // the next token is a member's name
+// walk goes through JSON that is known to be valid, and refuses a name that
+// stands twice in one object, and nesting deeper than maxDepth: two readers of
+// one body could otherwise believe different values (RFC 8259 section 4).
+type walk struct {
+	body []byte
+	at   int
+	top  map[string]json.RawMessage // takes the outermost object's members
+}
+
+// value goes past the value that begins here, at this depth of nesting.
+func (w *walk) value(depth int) error {
+	switch w.body[w.at] {
+	case '{', '[':
+		if depth > maxDepth {
+			return fmt.Errorf("the body is nested deeper than %d", maxDepth)
+		}
+		return w.container(depth)
+	case '"':
+		w.text()
+	default: // a number or a word
+		for w.at < len(w.body) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(w.body[w.at])) {
+			w.at++
+		}
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber() // a number of an unknown member may be out of float64's range
-	var open []level
-	for {
-		token, err := dec.Token()
-		if err == io.EOF {
-			return nil
-		} else if err != nil {
-			return errors.New("the body is not one JSON value")
+	return nil
+}
+
+// container goes past an object or an array.
+func (w *walk) container(depth int) error {
+	var names map[string]json.RawMessage
+	if w.body[w.at] == '{' {
+		if names = w.top; depth > 1 {
+			names = map[string]json.RawMessage{}
 		}
-		switch t := token.(type) {
-		case json.Delim:
-			if t == '{' || t == '[' {
-				if len(open) == maxDepth {
-					return fmt.Errorf("the body is nested deeper than %d", maxDepth)
-				}
-				open = append(open, level{atName: t == '{'})
-				if t == '{' {
-					open[len(open)-1].names = map[string]bool{}
-				}
-				continue
-			}
-			open = open[:len(open)-1]
-		case string:
-			if n := len(open); n > 0 && open[n-1].atName {
-				if open[n-1].names[t] {
-					return errors.New("the body has a member name twice")
-				}
-				open[n-1].names[t] = true
-				open[n-1].atName = false
-				continue
+	}
+	for w.next(); w.body[w.at] != '}' && w.body[w.at] != ']'; {
+		name, err := "", error(nil)
+		if names != nil {
+			if name, err = w.name(names); err != nil {
+				return err
 			}
 		}
-		if n := len(open); n > 0 { // a value has ended
-			open[n-1].atName = open[n-1].names != nil
+		begin := w.at
+		if err := w.value(depth + 1); err != nil {
+			return err
 		}
+		if names != nil {
+			names[name] = w.body[begin:w.at]
+		}
+		if w.space(); w.body[w.at] == ',' {
+			w.next()
+		}
+	}
+	w.at++
+	return nil
+}
+
+// name goes past a member's name and its colon. It must not be among names.
+func (w *walk) name(names map[string]json.RawMessage) (name string, err error) {
+	begin := w.at
+	if w.text() {
+		err = json.Unmarshal(w.body[begin:w.at], &name)
+	} else {
+		name = string(w.body[begin+1 : w.at-1])
+	}
+	if _, twice := names[name]; twice {
+		return "", errors.New("the body has a member name twice")
+	}
+	w.space()
+	w.next()
+	return name, err
+}
+
+// text goes past a string and reports whether it holds an escape.
+func (w *walk) text() (escaped bool) {
+	for w.at++; w.body[w.at] != '"'; w.at++ {
+		if w.body[w.at] == '\\' {
+			escaped = true
+			w.at++
+		}
+	}
+	w.at++
+	return escaped
+}
+
+// next goes past one character and the space behind it.
+func (w *walk) next() {
+	w.at++
+	w.space()
+}
+
+func (w *walk) space() {
+	for w.at < len(w.body) && bytes.IndexByte([]byte(" \t\r\n"), w.body[w.at]) >= 0 {
+		w.at++
 	}
 }
 
