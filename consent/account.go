@@ -41,7 +41,6 @@ type accountPage struct {
 	Others   bool // there are sessions beside this one
 	Fault    string
 	Wrong    string // which field the fault is in: current, new or again
-	Minutes  int    // to wait
 	Done     string // what has just been done: password, session or sessions
 }
 
@@ -63,9 +62,9 @@ func (s *Server) accountPage(v *visit) error {
 }
 
 func (s *Server) showAccount(v *visit, status int, view *accountPage) error {
-	title := "Your account"
-	if view.Fault != "" || view.Minutes > 0 {
-		title = "Error: your account"
+	title := "own.title"
+	if view.Fault != "" {
+		title = "own.error"
 	}
 	view.frame = s.frame(v, title)
 	view.Slim, view.Other, view.Mail = false, true, v.person.Email
@@ -94,12 +93,12 @@ func (s *Server) changePassword(v *visit) error {
 		return err
 	}
 	view := &accountPage{}
-	if view.Fault, view.Wrong = faultOfPassword(form, v.person, s.Service); view.Fault != "" {
+	if view.Fault, view.Wrong = s.faultOfPassword(v, form, v.person); view.Fault != "" {
 		return s.showAccount(v, http.StatusUnprocessableEntity, view)
 	}
 	_, stored, err := s.authenticate(v, v.person.Email, one(form, "current"))
 	if err == nil && one(form, "current") == one(form, "new") {
-		view.Fault, view.Wrong = "Choose a password that is not the one you have now.", "new"
+		view.Fault, view.Wrong = v.words.say("password.same").String(), "new"
 		return s.showAccount(v, http.StatusUnprocessableEntity, view)
 	}
 	hash, next := "", newCookie()
@@ -111,11 +110,11 @@ func (s *Server) changePassword(v *visit) error {
 	}
 	if wait, ok := errors.AsType[tooMany](err); ok {
 		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Minutes = minutes(wait.wait)
+		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
 		return s.showAccount(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) || errors.Is(err, store.ErrNotFound) { // another one by now
-		view.Fault, view.Wrong = "The current password is not right.", "current"
+		view.Fault, view.Wrong = v.words.say("password.wrong").String(), "current"
 		return s.showAccount(v, http.StatusUnprocessableEntity, view)
 	} else if err != nil {
 		return wrap("change password", err)
@@ -136,20 +135,29 @@ func (s *Server) hash(v *visit, password string) (string, error) {
 }
 
 // faultOfPassword says what is wrong with a new password, and in which field.
-func faultOfPassword(form url.Values, p org.Person, service string) (fault, field string) {
+func (s *Server) faultOfPassword(v *visit, form url.Values, p org.Person) (fault, field string) {
+	id, field := s.wrongPassword(form, p)
+	if id == "" {
+		return "", ""
+	}
+	return v.words.say(id).String(), field
+}
+
+// wrongPassword gives the id of the message.
+func (s *Server) wrongPassword(form url.Values, p org.Person) (id, field string) {
 	password := one(form, "new")
 	switch n := utf8.RuneCountInString(password); {
 	case !utf8.ValidString(password) || strings.Contains(password, "\x00"):
-		return "The new password has a character that is none.", "new"
+		return "password.broken", "new"
 	case n < minPassword:
-		return "Use at least 12 characters. A few words that do not belong together are good.", "new"
+		return "password.short", "new"
 	case n > maxPassword:
-		return "The new password is too long: at most 200 characters.", "new"
-	case strings.EqualFold(password, p.Email), strings.EqualFold(password, p.Name), strings.EqualFold(password, service),
+		return "password.long", "new"
+	case strings.EqualFold(password, p.Email), strings.EqualFold(password, p.Name), strings.EqualFold(password, s.Service),
 		strings.Trim(password, string([]rune(password)[0])) == "":
-		return "That password is too easy to guess.", "new"
+		return "password.easy", "new"
 	case password != one(form, "again"):
-		return "The two new passwords are not the same.", "again"
+		return "password.differ", "again"
 	}
 	return "", ""
 }
@@ -206,12 +214,11 @@ func (s *Server) justDone(v *visit) string {
 // A resetPage sets a new password by a link that an operator made.
 type resetPage struct {
 	frame
-	Mail    string // of the account
-	Post    string // path
-	Fault   string
-	Wrong   string
-	Minutes int
-	Set     bool // it is done
+	Mail  string // of the account
+	Post  string // path
+	Fault string
+	Wrong string
+	Set   bool // it is done
 }
 
 // errNoReset is a link that is used, over, or was never made.
@@ -239,9 +246,9 @@ func (s *Server) resetPage(v *visit) error {
 }
 
 func (s *Server) showReset(v *visit, status int, view *resetPage) error {
-	title := "Set a new password"
-	if view.Fault != "" || view.Minutes > 0 {
-		title = "Error: set a new password"
+	title := "reset.title"
+	if view.Fault != "" {
+		title = "reset.error"
 	}
 	before := cookie(v, "before")
 	if before == "" {
@@ -268,10 +275,10 @@ func (s *Server) reset(v *visit) error {
 		return err
 	}
 	if before := cookie(v, "before"); before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")) {
-		view.Fault = "This page was opened elsewhere. Please enter the new password again."
+		view.Fault = v.words.say("reset.elsewhere").String()
 		return s.showReset(v, http.StatusUnprocessableEntity, view)
 	}
-	if view.Fault, view.Wrong = faultOfPassword(form, p, s.Service); view.Fault != "" {
+	if view.Fault, view.Wrong = s.faultOfPassword(v, form, p); view.Fault != "" {
 		return s.showReset(v, http.StatusUnprocessableEntity, view)
 	}
 	hash, err := s.hash(v, one(form, "new"))
@@ -282,7 +289,7 @@ func (s *Server) reset(v *visit) error {
 	switch wait, busy := errors.AsType[tooMany](err); {
 	case busy:
 		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Minutes = minutes(wait.wait)
+		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
 		return s.showReset(v, http.StatusTooManyRequests, view)
 	case errors.Is(err, store.ErrNotFound): // used in another tab meanwhile
 		return errNoReset

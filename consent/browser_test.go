@@ -32,14 +32,19 @@ type chrome struct {
 	sent []url.Values // what the client's callback was called with
 }
 
-func newChrome(t *testing.T) *chrome {
+// newChrome starts it. What is given stands around the door.
+func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatal("the browser tests need chromium: run scripts/setup-debian.sh")
 	}
 	c := &chrome{site: newSite(t)}
-	server := httptest.NewServer(c.handler)
+	handler := c.handler
+	for _, a := range around {
+		handler = a(handler)
+	}
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	c.base = server.URL
 

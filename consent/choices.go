@@ -410,7 +410,7 @@ func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantse
 			return wrap("admins", err)
 		}
 		view.Organizations = append(view.Organizations,
-			closed{o.Organization.Name, settingsPath(o.Organization.ID), o.Member.Admin, names(admins)})
+			closed{o.Organization.Name, integrationPath(o.Organization.ID), o.Member.Admin, names(admins)})
 	}
 	view.Same = s.sealHere(p.path())
 	status := http.StatusForbidden
@@ -418,10 +418,6 @@ func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantse
 		status = how.status
 	}
 	return s.show(v, status, nowhereTemplate, view)
-}
-
-func settingsPath(organization string) string {
-	return "/organizations/" + url.PathEscape(organization) + "/settings/ai-integration"
 }
 
 func names(people []org.Person) []string {

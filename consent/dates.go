@@ -1,7 +1,6 @@
 package consent
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -75,12 +74,4 @@ func daysSince(unix int64, now time.Time) int {
 
 func sameDay(t, now time.Time) bool {
 	return t.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly)
-}
-
-// count gives the form of a message that goes with a number.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return fmt.Sprintf(many, n)
 }

@@ -83,7 +83,7 @@ func (s *Server) integration(v *visit) error {
 		return err
 	}
 	q := v.r.URL.Query()
-	view := &integrationPage{frame: s.frame(v, "AI integration – "+o.Name), Organization: o.Name, Path: integrationPath(o.ID),
+	view := &integrationPage{frame: s.frame(v, "integration.title", "organization", o.Name), Organization: o.Name, Path: integrationPath(o.ID),
 		On: o.AIIntegration, All: tallyOf(all), Find: strings.TrimSpace(q.Get("find")), Access: q.Get("access")}
 	view.Slim, view.Other, view.Packed, view.Wide = false, true, true, true
 	if err := s.switchedBy(v, view, o); err != nil {
@@ -283,7 +283,7 @@ func (s *Server) connection(v *visit) (*connectionPage, store.ApprovalRow, error
 		return nil, store.ApprovalRow{}, wrap("person", err)
 	}
 	c := newConnection(v, r, p)
-	view := &connectionPage{frame: s.frame(v, "AI integration – "+o.Name), Organization: o.Name, App: c.App, Who: p.Name,
+	view := &connectionPage{frame: s.frame(v, "integration.title", "organization", o.Name), Organization: o.Name, App: c.App, Who: p.Name,
 		Email: p.Email, Connected: on(r.CreatedAt), Used: c.Used, Post: c.Revoke, Back: integrationPath(o.ID)}
 	view.Other = true
 	return view, r, nil
@@ -366,7 +366,7 @@ func (s *Server) offPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view := &offPage{frame: s.frame(v, "Turn off AI integration"), Organization: o.Name, All: tallyOf(all),
+	view := &offPage{frame: s.frame(v, "off.title"), Organization: o.Name, All: tallyOf(all),
 		Post: integrationPath(o.ID) + "/off", Back: integrationPath(o.ID)}
 	view.Other = true
 	return s.show(v, http.StatusOK, offTemplate, view)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -96,6 +97,44 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("acting", false, actAs.press(asAda, "reason", "ticket 17").follow().want(200))
 	visit("E3", true, nils.get(authorize()).want(403))
 	visit("E3 elsewhere", true, nils.get("/organizations/nordlys/leave").want(403))
+	s.endings(visit)
+}
+
+// endings visits the pages that show how things end, and after them what only
+// a broken server shows.
+func (s *site) endings(visit func(name string, flow bool, p *shown)) {
+	s.t.Helper()
+	tor, open := s.signedIn("tor"), s.signedIn("ada").get(authorize())
+	for _, why := range []approval.Reason{approval.RefreshReused, approval.RevokedByAdmin, approval.RevokedByClient, approval.ClientDisabled,
+		approval.Replaced, approval.NeverConnected, approval.RevokedByOperator} {
+		id := tor.connect("grant", "roles", "personal", "1")
+		s.do(s.Store.EndApproval(context.Background(), id, why, store.Act{Actor: "operator"}))
+	}
+	visit("connected again", true, tor.get(authorize()).want(200))
+	tor.connect()
+	visit("ended", false, tor.get(nordlysApps).want(200))
+	visit("no organization at all", true, s.signedIn("eve").get(authorize()).want(403))
+	visit("home without organizations", false, s.signedIn("eve").get("/").want(200))
+	s.pass(31 * time.Minute)
+	visit("old consent", true, open.approve().want(200))
+	s.pass(100 * 24 * time.Hour)
+	visit("unused", false, s.signedIn("tor").get(nordlysApps).want(200))
+	page, wrong := s.browser().get("/signin"), http.StatusUnprocessableEntity
+	for wrong == http.StatusUnprocessableEntity {
+		p := signin(page, "ada@nordlys.example", "x")
+		if wrong = p.status; wrong != http.StatusUnprocessableEntity {
+			visit("sign-in throttled", true, p.want(429))
+		}
+	}
+	nobody := s.browser()
+	for range 151 {
+		if p := nobody.get("/oauth/authorize"); p.status == 429 {
+			visit("E5", true, p)
+		}
+	}
+	gone := s.signedIn("ada")
+	s.do(s.Store.Close())
+	visit("E7", true, gone.get("/").want(503))
 }
 
 // UX-16: the headers of ux 2.1, exactly, on every page and redirect.

@@ -98,7 +98,7 @@ func refusedPageOf(v *visit, err error) (int, refusedPage) {
 	case errors.Is(err, errNoPage):
 		return http.StatusNotFound, refusedPage{frame: frame{Title: "refused.missing.short"}, Why: "missing"}
 	case errors.Is(err, errNoReset):
-		return http.StatusNotFound, refusedPage{frame: frame{Title: "No such link"}, Why: "reset"}
+		return http.StatusNotFound, refusedPage{frame: frame{Title: "refused.reset.short"}, Why: "reset"}
 	case errors.Is(err, errActing):
 		return http.StatusForbidden, refusedPage{frame: frame{Title: "refused.method.short"}, Why: "acting"}
 	case errors.Is(err, errForeign):

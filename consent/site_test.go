@@ -66,6 +66,7 @@ type site struct {
 	handler http.Handler
 	base    string
 	address string
+	accept  string // Accept-Language of browsers
 	log     bytes.Buffer
 }
 
@@ -184,7 +185,11 @@ type browser struct {
 }
 
 func (s *site) browser() *browser {
-	return &browser{s: s, cookies: map[string]string{}, header: http.Header{}}
+	b := &browser{s: s, cookies: map[string]string{}, header: http.Header{}}
+	if s.accept != "" {
+		b.header.Set("Accept-Language", s.accept)
+	}
+	return b
 }
 
 // signedIn is the browser of somebody who is signed in.
@@ -325,6 +330,16 @@ func attr(n *html.Node, name string) string {
 	for _, a := range n.Attr {
 		if a.Key == name {
 			return a.Val
+		}
+	}
+	return ""
+}
+
+// within gives an attribute of the nearest element around a node, or of itself.
+func within(n *html.Node, name string) string {
+	for ; n != nil; n = n.Parent {
+		if value := attr(n, name); value != "" {
+			return value
 		}
 	}
 	return ""

@@ -92,7 +92,7 @@ func (s *Server) supportPage(v *visit) error {
 	if err := support(v); err != nil {
 		return err
 	}
-	view := &supportPage{frame: s.frame(v, "Support"), Find: strings.TrimSpace(v.r.URL.Query().Get("find"))}
+	view := &supportPage{frame: s.frame(v, "support.title"), Find: strings.TrimSpace(v.r.URL.Query().Get("find"))}
 	view.Slim, view.Other, view.Packed = false, true, true
 	if view.Find == "" || !utf8.ValidString(view.Find) || strings.Contains(view.Find, "\x00") {
 		return s.show(v, http.StatusOK, supportTemplate, view)
@@ -165,7 +165,7 @@ func (s *Server) member(v *visit) (*actAsPage, error) {
 	if p.Support {
 		return nil, errNoPage
 	}
-	view := &actAsPage{frame: s.frame(v, "View as a member"), Member: p, Organization: o.Name,
+	view := &actAsPage{frame: s.frame(v, "actas.title"), Member: p, Organization: o.Name,
 		Post: actAsPath(o.ID, p.ID), Back: "/support"}
 	view.Other = true
 	return view, nil
@@ -194,8 +194,9 @@ func (s *Server) actAs(v *visit) error {
 		return err
 	}
 	view.Reason = strings.TrimSpace(one(form, "reason"))
-	if view.Fault = faultOfReason(view.Reason); view.Fault != "" {
-		view.Title = "Error: " + view.Title
+	if wrong := faultOfReason(view.Reason); wrong != "" {
+		view.Fault = v.words.say(wrong).String()
+		view.Title = v.words.say("actas.error").String()
 		return s.show(v, http.StatusUnprocessableEntity, actAsTemplate, view)
 	}
 	act, next := s.act(v), newCookie()
@@ -213,14 +214,15 @@ func (s *Server) actAs(v *visit) error {
 	return v.see(appsPath(v.r.PathValue("organization")))
 }
 
+// faultOfReason gives the id of what is wrong with a reason.
 func faultOfReason(text string) string {
 	switch {
 	case text == "":
-		return "Say why. The journal keeps it."
+		return "actas.missing"
 	case utf8.RuneCountInString(text) > maxReason:
-		return "The reason is too long: at most 300 characters."
+		return "actas.long"
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return "The reason must be one line of text."
+		return "actas.broken"
 	}
 	return ""
 }
@@ -264,7 +266,7 @@ type actingPage struct {
 // staff are themselves.
 func (s *Server) showActing(v *visit, c client.Client, p page) error {
 	s.refused(v, c.ID, "impersonating")
-	view := &actingPage{frame: s.frame(v, "Connect an app"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
+	view := &actingPage{frame: s.frame(v, "consent.title"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
 	view.Stops = false // the page has its own button
 	return s.show(v, http.StatusForbidden, actingTemplate, view)
 }

@@ -207,6 +207,8 @@ func (w *words) show(name string, value any) said {
 		return said{{Kind: "app", Text: v.String(), Value: v}}
 	case moment:
 		return said{{Kind: "time", Text: w.moment(v), Value: v}}
+	case said:
+		return v
 	case *string:
 		return w.show(name, *v)
 	case *moment:
@@ -412,7 +414,7 @@ func (w *wording) in(words *words, t *template.Template) (*template.Template, er
 // functions are those of templates.
 func (w *words) functions() template.FuncMap {
 	return template.FuncMap{
-		"say": w.say, "forms": w.forms, "moment": w.moment, "asset": assetPath, "count": count,
+		"say": w.say, "forms": w.forms, "moment": w.moment, "asset": assetPath,
 		"domain": func(s string) domain { return domain(s) }, "code": func(s string) code { return code(s) },
 		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) },
 		"tongue": func() tongue { return w.tongue }, "tongues": func() []tongue { return tongues },

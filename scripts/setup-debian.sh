@@ -34,6 +34,8 @@ fi
 have chromium || have chromium-browser || have google-chrome ||
 	need chromium "a browser, for the page tests"
 
+have npm || need npm "fetches axe-core, which checks the pages"
+
 have nginx || [ -x /usr/sbin/nginx ] ||
 	need nginx-light "a proxy, for the recipe in docs/integrating.md"
 
@@ -52,7 +54,9 @@ elif [ -z "$(fc-list :lang=ar family)" ] || [ -z "$(fc-list :lang=hi family)" ];
 	need fonts-noto-core "$fonts"
 fi
 
+here=$(dirname "${BASH_SOURCE[0]}")
 if [ ${#missing[@]} -eq 0 ]; then
+	[ "${1:-}" = --check ] || "$here/axe.sh"
 	exit 0
 fi
 
@@ -107,3 +111,4 @@ if ! apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
 	fi
 fi
 echo "Installed: ${missing[*]}" >&2
+"$here/axe.sh"

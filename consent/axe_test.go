@@ -1,0 +1,345 @@
+package consent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"golang.org/x/net/html"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// axeVersion is what scripts/axe.sh fetches.
+const axeVersion = "4.14.1"
+
+func axe(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := os.ReadFile(filepath.Join(cache, "grantkeeper", "axe-"+axeVersion+".min.js"))
+	if err != nil {
+		t.Fatalf("the browser tests need axe-core: run scripts/setup-debian.sh (%v)", err)
+	}
+	return string(code)
+}
+
+// A gallery is pages as they were answered, each under an address of its own,
+// so that a browser can look at what a form led to, too.
+type gallery struct {
+	mu    sync.Mutex
+	names []string
+	pages []*shown
+}
+
+func (g *gallery) add(name string, p *shown) {
+	if p.status == http.StatusSeeOther {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.names, g.pages = append(g.names, name), append(g.pages, p)
+}
+
+// within serves the gallery under /gallery/, and everything else as before.
+func (g *gallery) within(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, ok := strings.CutPrefix(r.URL.Path, "/gallery/")
+		n, err := strconv.Atoi(name)
+		if !ok || err != nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		g.mu.Lock()
+		p := g.pages[n]
+		g.mu.Unlock()
+		for name, values := range p.header {
+			if name != "Content-Encoding" && name != "Content-Length" && name != "Set-Cookie" {
+				w.Header()[name] = values
+			}
+		}
+		w.Write([]byte(p.body))
+	})
+}
+
+// widePages gives everything that others name a name of 100 wide letters, and a
+// client a host of 60 labels: the pages that show them are to hold them.
+func (s *site) widePages(visit func(name string, p *shown)) {
+	wide := strings.Repeat("W", 100)
+	long := "https://" + strings.Repeat("a12.", 58) + "co.uk:8443/cb"
+	d := store.Directory{
+		People:        []store.DirectoryPerson{{Person: org.Person{ID: "ada", Email: wide + "@nordlys.example", Name: wide, Active: true}}},
+		Organizations: []org.Organization{{ID: "nordlys", Name: wide, AIIntegration: true}, {ID: "havn", Name: wide}},
+		Circles:       []org.Circle{{ID: "n:anchor", Organization: "nordlys", Name: wide}},
+		Roles:         []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "n:anchor", Name: wide}},
+	}
+	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "operator"}))
+	s.register(client.Client{ID: "wide", Name: wide, RedirectURIs: []string{long}})
+	ada, ask := s.signedIn("ada"), authorize("client_id", "wide", "redirect_uri", long)
+	visit("wide consent", ada.get(ask).want(200))
+	visit("wide fault", ada.get(ask).approve("organization", "havn").want(422))
+	visit("wide sign-in", s.browser().get(ask).follow().want(200))
+	visit("wide nowhere", s.signedIn("ola").get(ask).want(403))
+	visit("wide bad request", ada.get(ask+"&scope=x").want(400))
+	ada.get(ask).approve("grant", "roles", "role:treasurer", "read").want(303)
+	for _, path := range []string{"/", nordlysApps, nordlysApps + "/clients/wide/revoke", "/organizations/nordlys/leave", nordlysSettings} {
+		visit("wide "+path, ada.get(path).want(200))
+	}
+}
+
+// TestLook looks at every page in Chromium: UX-1 (axe-core finds nothing), UX-3
+// (no other host is asked), UX-4 (nothing scrolls sideways, also with the text
+// spacing of WCAG 1.4.12), in a left-to-right language and in Arabic.
+func TestLook(t *testing.T) {
+	g := &gallery{}
+	for _, tag := range []string{"en", "ar"} {
+		for _, make := range []func(*site){
+			func(s *site) { s.everyPage(func(name string, _ bool, p *shown) { g.add(name, p) }) },
+			func(s *site) { s.widePages(func(name string, p *shown) { g.add(name, p) }) },
+		} {
+			from := len(g.pages)
+			s := newSite(t)
+			s.accept = tag
+			make(s)
+			for i := from; i < len(g.names); i++ {
+				g.names[i] += " in " + tag
+			}
+		}
+	}
+	c := newChrome(t, g.within)
+	code := axe(t)
+	const tabs = 3
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range tabs {
+		b := c.tab(t)
+		all.Go(func() {
+			for i := range next {
+				if problems, err := b.look(c.base+"/gallery/"+strconv.Itoa(i), code); err != nil {
+					t.Errorf("%s: %v", g.names[i], err)
+				} else if len(problems) > 0 {
+					t.Errorf("%s:\n%s", g.names[i], strings.Join(problems, "\n"))
+				}
+			}
+		})
+	}
+	seen := map[string]bool{}
+	for i, p := range g.pages {
+		if key := seenAs(p); !seen[key] { // the same page under other names is looked at once
+			seen[key] = true
+			next <- i
+		}
+	}
+	close(next)
+	all.Wait()
+}
+
+// seenAs is what of a page is seen: sealed values differ each time.
+func seenAs(p *shown) string {
+	var b strings.Builder
+	for n := range p.doc.Descendants() {
+		if attr(n, "type") == "hidden" {
+			continue
+		}
+		b.WriteString(n.Data + attr(n, "class") + attr(n, "aria-label"))
+	}
+	return b.String()
+}
+
+// A view is how a page is looked at.
+type view struct {
+	width int64
+	dark  bool
+}
+
+var views = []view{{1280, false}, {1280, true}, {390, false}, {390, true}, {320, false}, {320, true}}
+
+// look opens a page and gives what is wrong with it.
+func (b *tab) look(address, code string) (problems []string, err error) {
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(address)); err != nil {
+		return nil, err
+	}
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](code+";undefined")); err != nil {
+		return nil, err
+	}
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`)); err != nil {
+		return nil, err
+	}
+	for _, v := range views {
+		if err := b.as(v); err != nil {
+			return nil, err
+		}
+		found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](axeRun, chromedp.EvalAwaitPromise))
+		if err != nil {
+			return nil, err
+		}
+		var said []string
+		if err := json.Unmarshal([]byte(found), &said); err != nil {
+			return nil, err
+		}
+		for _, s := range said {
+			problems = append(problems, fmt.Sprintf("at %d px, dark %t: %s", v.width, v.dark, s))
+		}
+	}
+	wide, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](spacedOut))
+	if wide != "" {
+		problems = append(problems, wide)
+	}
+	return problems, err
+}
+
+// as sets the size of the window and the scheme.
+func (b *tab) as(v view) error {
+	_, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride,
+		emulation.SetDeviceMetricsOverrideParams{Width: v.width, Height: 900, DeviceScaleFactor: 1})
+	if err != nil {
+		return err
+	}
+	scheme := "light"
+	if v.dark {
+		scheme = "dark"
+	}
+	_, err = chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+	return err
+}
+
+// axeRun gives what axe finds, whether the page scrolls sideways, and what it
+// fetched elsewhere, as a JSON list.
+const axeRun = `(async () => {
+	const result = await axe.run(document, {resultTypes: ["violations"],
+		runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]});
+	const said = result.violations.map(v => v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "));
+	const root = document.documentElement;
+	if (root.scrollWidth > root.clientWidth) said.push("scrolls sideways, " + root.scrollWidth + " px");
+	for (const e of performance.getEntriesByType("resource")) {
+		if (!e.name.startsWith(location.origin + "/")) said.push("fetches " + e.name);
+	}
+	return JSON.stringify(said);
+})()`
+
+// spacedOut sets the text spacing of WCAG 2.2 section 1.4.12 at the width that
+// the page has, and tells of scrolling sideways and of text that is cut off.
+const spacedOut = `(() => {
+	const sheet = new CSSStyleSheet();
+	sheet.replaceSync("* { line-height: 1.5 !important; letter-spacing: .12em !important; word-spacing: .16em !important } p { margin-block-end: 2em !important }");
+	document.adoptedStyleSheets = [sheet];
+	const root = document.documentElement;
+	if (root.scrollWidth > root.clientWidth) return "with text spacing it scrolls sideways, " + root.scrollWidth + " px";
+	for (const e of document.querySelectorAll("main *")) {
+		const style = getComputedStyle(e);
+		if (style.overflowX !== "visible" && e.scrollWidth > e.clientWidth && !e.matches(".unseen, .unseen *, thead, thead *, input")) {
+			return "with text spacing, <" + e.localName + " class=" + e.className + "> cuts off " + e.textContent.slice(0, 40);
+		}
+	}
+	return "";
+})()`
+
+// UX-2: no page weighs more than 30 KB on a first visit, compressed, with its
+// stylesheet, script and icon, in any language.
+func TestWeight(t *testing.T) {
+	for _, tongue := range tongues {
+		s := newSite(t)
+		s.accept = tongue.Tag
+		s.everyPage(func(name string, _ bool, p *shown) {
+			weight := len(packed([]byte(p.body)))
+			var needs []string
+			for n := range p.doc.Descendants() {
+				if at := attr(n, "href") + attr(n, "src"); strings.HasPrefix(at, "/assets/") && !slices.Contains(needs, at) {
+					needs = append(needs, at)
+					weight += len(assets[strings.TrimPrefix(at, "/assets/")].packed)
+				}
+			}
+			if weight > 30_000 {
+				t.Errorf("%s in %s: %d bytes", name, tongue.Name, weight)
+			}
+		})
+	}
+}
+
+// Every page is said in each language: nothing of English is left, in what is
+// shown or in what only a screen reader says.
+func TestEveryPageInEveryLanguage(t *testing.T) {
+	texts := func(tag string) (names []string, all [][]string) {
+		s := newSite(t)
+		s.accept = tag
+		s.everyPage(func(name string, _ bool, p *shown) {
+			if p.status == http.StatusSeeOther {
+				return
+			}
+			var lines []string
+			for n := range p.doc.Descendants() {
+				if within(n, "lang") != tag {
+					continue
+				}
+				for _, a := range []string{"aria-label", "placeholder", "data-label", "title", "alt"} {
+					if text := attr(n, a); text != "" {
+						lines = append(lines, text)
+					}
+				}
+				if n.Type == html.TextNode && n.Parent != nil && n.Parent.Data != "bdi" && len(strings.Fields(n.Data)) > 1 {
+					lines = append(lines, strings.Join(strings.Fields(n.Data), " "))
+				}
+			}
+			names, all = append(names, name), append(all, lines)
+		})
+		return names, all
+	}
+	names, english := texts("en")
+	for _, tongue := range tongues[1:] {
+		_, theirs := texts(tongue.Tag)
+		alike := alikeIn(tongue.Tag)
+		for i := range english {
+			for _, line := range english[i] {
+				if slices.Contains(theirs[i], line) && !alike[wordsOf(line)] {
+					t.Errorf("%s: %s says %q", tongue.Name, names[i], line)
+				}
+			}
+		}
+	}
+}
+
+// alikeIn gives the words that are the same in English, without numbers.
+func alikeIn(tag string) map[string]bool {
+	out := map[string]bool{}
+	for id, p := range catalogue()["en"] {
+		for key, form := range p {
+			if theirs, ok := catalogue()[tag][id]; ok && theirs[key].String() == form.String() {
+				out[wordsOf(strings.NewReplacer("{n}", "").Replace(values(form)))] = true
+			}
+		}
+	}
+	return out
+}
+
+// values is a form as text, its parameters in braces.
+func values(form said) string {
+	var b strings.Builder
+	for _, p := range form {
+		if p.Kind == "value" {
+			b.WriteString("{" + p.Text + "}")
+			continue
+		}
+		b.WriteString(p.Text + values(p.Parts))
+	}
+	return b.String()
+}
+
+func wordsOf(text string) string {
+	return strings.Trim(strings.TrimSuffix(text, " – Svalinn"), "0123456789 ·")
+}
