@@ -51,7 +51,7 @@ var rooms = map[string]room{
 	"api":             {may: below},
 	"mcp":             {may: append([]string{"api"}, below...)},
 	"gateway":         {may: append([]string{"api"}, below...)},
-	"operator":        {may: below},
+	"operator":        {may: append([]string{"metrics"}, below...)},
 	"metrics":         {},
 	"cmd/grantkeeper": {may: append(append(slices.Clone(doors), "metrics"), below...)},
 }

@@ -139,6 +139,9 @@ func (s *Server) sealHere(at string) string {
 	return s.Ring.SealPage(sealedReturn, []byte(at))
 }
 
+// Stylesheet is the pages' style, for pages of others that are to look alike.
+func Stylesheet() []byte { return assets[path.Base(assetPath("app.css"))].content }
+
 // StylesheetPath is where the pages' style is.
 func StylesheetPath() string { return assetPath("app.css") }
 

@@ -189,6 +189,13 @@ func TestUX19NothingShownIsSecret(t *testing.T) {
 		}
 		s.absent(t, path, seen)
 	}
+	for _, path := range []string{"/", "/clients/" + f.client, "/clients/" + f.client + "/disable", "/approvals", "/events", "/events.jsonl"} {
+		a := h.operate(path)
+		if a.status != 200 {
+			t.Errorf("%s: %s", path, a)
+		}
+		s.absent(t, "console "+path, []byte(a.body))
+	}
 	b := h.signedIn("ada@nordlys.example")
 	for _, path := range []string{"/", "/organizations/nordlys/profile/api", "/organizations/nordlys/leave", "/nowhere"} {
 		s.absent(t, path, []byte(b.get(path).body))

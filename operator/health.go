@@ -27,6 +27,14 @@ type notReady struct {
 // ready says whether requests can be sent here: the database answers a write
 // and has the schema of this release, and the process is not about to end.
 func (s *Server) ready(c call) (any, error) {
+	if missing := s.missing(c); len(missing) > 0 {
+		return answerAs{http.StatusServiceUnavailable, notReady{"not ready", missing}}, nil
+	}
+	return status{"ok"}, nil
+}
+
+// missing says what there is not for being ready, in words.
+func (s *Server) missing(c call) []string {
 	missing := []string{}
 	if s.Draining != nil && s.Draining() {
 		missing = append(missing, "the server is draining")
@@ -40,10 +48,7 @@ func (s *Server) ready(c call) (any, error) {
 		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "schema", schema, "err", err)
 		missing = append(missing, "the schema of the database is not this release's")
 	}
-	if len(missing) > 0 {
-		return answerAs{http.StatusServiceUnavailable, notReady{"not ready", missing}}, nil
-	}
-	return status{"ok"}, nil
+	return missing
 }
 
 func (s *Server) version(call) (any, error) { return s.Version, nil }

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -34,8 +35,15 @@ type Server struct {
 	// sends nobody here any more; nil is never.
 	Draining func() bool
 
-	// Metrics answers GET /metrics; nil is 404.
-	Metrics http.Handler
+	// Metrics answers GET /metrics, and gives the console its numbers; nil is
+	// 404, and fewer numbers.
+	Metrics *metrics.Metrics
+
+	// For the console: the protected service's name, the base URLs, and the
+	// style that the pages for people have.
+	Service string
+	Hosts   func() []string
+	Style   []byte
 
 	// ReadKeys gives the keys of the key file as it is now; nil where there is
 	// no file.
@@ -86,15 +94,17 @@ func (s *Server) Handler() http.Handler {
 	open.Handle("GET /healthz", s.answer(s.ready))
 	open.Handle("GET /version", s.answer(s.version))
 	if s.Metrics != nil {
-		open.Handle(metricsPattern, s.Metrics)
+		open.Handle(metricsPattern, s.Metrics.Handler())
 	}
 
 	v1 := http.NewServeMux()
 	s.reading(v1)
 	s.changing(v1)
 	s.installation(v1)
-	closed := s.guard(s.orNothing(v1))
+	closed := s.guard(s.orNothing(v1), s.refuse)
 	public := s.orNothing(open)
+	console := newConsole(s)
+	pages := console.handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -102,7 +112,15 @@ func (s *Server) Handler() http.Handler {
 			closed.ServeHTTP(w, r)
 			return
 		}
-		public.ServeHTTP(w, r)
+		switch {
+		case isConsole(r.URL.Path):
+			pages.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, "/assets/"):
+			r.Pattern = "/assets/"
+			console.asset(w, r)
+		default:
+			public.ServeHTTP(w, r)
+		}
 	})
 }
 
@@ -200,25 +218,25 @@ func (s *Server) answer(f func(call) (any, error)) http.Handler {
 
 // guard lets in who knows the password, and no page of another site: browsers
 // send a password that they once learned by themselves.
-func (s *Server) guard(next http.Handler) http.Handler {
+func (s *Server) guard(next http.Handler, refuse func(http.ResponseWriter, call, error)) http.Handler {
 	crossSite := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := s.call(w, r)
 		known, wait := s.knows(c)
 		switch {
 		case s.Password == "":
-			s.refuse(w, c, &Error{Status: http.StatusNotFound, Code: "api_off",
+			refuse(w, c, &Error{Status: http.StatusNotFound, Code: "api_off",
 				Description: "the operator API is off, because operator.password_file is not set"})
 		case wait > 0:
 			w.Header().Set("Retry-After", limit.RetryAfter(wait))
-			s.refuse(w, c, &Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
+			refuse(w, c, &Error{Status: http.StatusTooManyRequests, Code: "rate_limited",
 				Description: "too many wrong passwords from this address, wait for the seconds of Retry-After"})
 		case !known:
 			w.Header().Set("WWW-Authenticate", `Basic realm="Grantkeeper operator", charset="UTF-8"`)
-			s.refuse(w, c, &Error{Status: http.StatusUnauthorized, Code: "unauthorized",
+			refuse(w, c, &Error{Status: http.StatusUnauthorized, Code: "unauthorized",
 				Description: "sign in as operator, with the operators' password (HTTP Basic)"})
 		case crossSite.Check(r) != nil:
-			s.refuse(w, c, &Error{Status: http.StatusForbidden, Code: "cross_site",
+			refuse(w, c, &Error{Status: http.StatusForbidden, Code: "cross_site",
 				Description: "this request was sent by a page of another site"})
 		default:
 			next.ServeHTTP(w, r)

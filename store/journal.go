@@ -105,6 +105,7 @@ func (e Event) by(a Act) Event {
 // seconds, Until not included; Limit is at most 1000, 0 is 50.
 type EventFilter struct {
 	Kind, Client, Person, Organization, Approval string
+	Kinds                                        []string // any of them
 	Since, Until                                 int64
 	OldestFirst                                  bool
 	After                                        string
@@ -116,6 +117,9 @@ type EventFilter struct {
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, error) {
 	q := query{text: selectEvent}
 	q.equal("kind", f.Kind)
+	if len(f.Kinds) > 0 {
+		q.in("kind", anyOf(f.Kinds))
+	}
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)

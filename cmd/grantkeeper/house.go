@@ -151,7 +151,8 @@ func (h *house) operators() http.Handler {
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: h.Password, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
-		Metrics: h.metrics.Handler(), ReadKeys: h.readKeys,
+		Metrics: h.metrics, ReadKeys: h.readKeys,
+		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.

@@ -45,6 +45,14 @@ func (h *house) present() *Checked {
 
 func (h *house) base(host string) string { return h.present().Hosts.Base(host) }
 
+// shownHosts are the base URLs as operators are shown them.
+func (h *house) shownHosts() []string {
+	if h.dev != nil {
+		return []string{"http://" + h.dev.address}
+	}
+	return h.present().Hosts.List()
+}
+
 func (h *house) address(r *http.Request) netip.Addr { return h.present().Proxies.ClientAddr(r) }
 
 // rereadWith takes what read gives, or stays with what there is when that is

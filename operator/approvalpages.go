@@ -1,0 +1,139 @@
+package operator
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// An approvalRow is an approval in the list. All names are others' words.
+type approvalRow struct {
+	ID                           string
+	Client                       clientRow
+	Person, PersonID             string
+	Organization, OrganizationID string
+	Access                       string // in words
+	Widest                       bool   // everything in the organization
+	State, Reason                string
+	Created, LastUsed, Ended     moment
+	Living                       bool
+	RevokePath                   string
+}
+
+// An approvalsPage lists approvals.
+type approvalsPage struct {
+	frame
+	Client, Person, Organization, State, Grant string // as they were asked for
+	Rows                                       []approvalRow
+	Next                                       string
+	More                                       bool
+	Nobody                                     string // what was asked for and is not there
+	Done                                       bool
+}
+
+func (s *console) approvalsPage(v *visit) error {
+	f, err := v.filter("client", "person", "organization", "state", "grant", "done")
+	if err != nil {
+		return err
+	}
+	p := approvalsPage{
+		frame: s.frame(v, "approvals", "Approvals"), Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"),
+		State: f.get("state"), Grant: f.get("grant"), More: f.after != "", Done: f.get("done") != "",
+	}
+	of, err := s.approvalFilter(v.call, f)
+	if errors.Is(err, store.ErrNotFound) {
+		p.Nobody = "No person, or no organization, has this name. Search for a person by email or ID, and for an organization by its ID."
+		return s.show(v.w, 200, approvalsTemplate, &p)
+	} else if err != nil {
+		return err
+	}
+	rows, next, err := s.Store.Approvals(v.Context(), of)
+	if err != nil {
+		return f.fault(err)
+	}
+	names := s.names(v)
+	for _, r := range rows {
+		p.Rows = append(p.Rows, names.approval(r))
+	}
+	p.Next = f.next("/approvals", next)
+	return s.show(v.w, 200, approvalsTemplate, &p)
+}
+
+func (n *names) approval(r store.ApprovalRow) approvalRow {
+	row := approvalRow{
+		ID: r.ID.String(), Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, store.ClientUse{}, n.v.now),
+		Person: n.person(r.Person), PersonID: r.Person, Organization: n.organization(r.Organization), OrganizationID: r.Organization,
+		Access: "Everything they can access", Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
+		State: r.StateName(), Living: r.Phase != approval.Ended, RevokePath: "/approvals/" + r.ID.String() + "/revoke",
+	}
+	switch r.Grant.Kind {
+	case "organization":
+		row.Access, row.Widest = "Everything in this organization", true
+	case "roles":
+		row.Access = count(len(r.Grant.Picks), "1 role", "%s roles")
+		if r.Grant.Personal {
+			row.Access += ", personal items"
+		}
+	}
+	if !row.Living {
+		row.Reason, row.Ended = inWords(string(r.Reason)), at(r.EndedAt, n.v.now)
+	}
+	return row
+}
+
+// StateWord is the state as pages say it.
+func (r approvalRow) StateWord() string {
+	return map[string]string{"code_issued": "Connecting", "live": "Live", "ended": "Ended"}[r.State]
+}
+
+// inWords makes a word of the journal one of a sentence.
+func inWords(word string) string { return strings.ReplaceAll(word, "_", " ") }
+
+func (s *console) approvalOf(v *visit) (store.ApprovalRow, error) {
+	id, err := v.approvalID()
+	if err != nil {
+		return store.ApprovalRow{}, err
+	}
+	row, err := s.Store.Approval(v.Context(), id)
+	return row, orNotFound(err, "approval")
+}
+
+func (s *console) confirmRevoke(v *visit) error {
+	row, err := s.approvalOf(v)
+	if err != nil {
+		return err
+	}
+	return s.askRevoke(v, row, http.StatusOK, "", "")
+}
+
+func (s *console) askRevoke(v *visit, row store.ApprovalRow, status int, reason, fault string) error {
+	shown := s.names(v).approval(row)
+	p := confirmPage{
+		What: "revoke", Client: shown.Client, Person: shown.Person, Organization: shown.Organization,
+		Reason: reason, Fault: fault, Path: v.URL.Path, Back: "/approvals?client=" + shown.Client.ID,
+	}
+	return s.ask(v, p, "approvals", "Revoke an approval?", status)
+}
+
+func (s *console) revokePage(v *visit) error {
+	row, err := s.approvalOf(v)
+	if err != nil {
+		return err
+	}
+	form, err := s.form(v)
+	if err != nil {
+		return err
+	}
+	reason, fault := readReason(form)
+	if fault != "" {
+		return s.askRevoke(v, row, http.StatusUnprocessableEntity, reason, fault)
+	}
+	if err := s.Store.EndApproval(v.Context(), row.ID, approval.RevokedByOperator, v.act(reason)); err != nil {
+		return orNotFound(err, "approval")
+	}
+	return v.see("/approvals?done=1&client=" + row.Client)
+}

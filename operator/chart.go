@@ -1,0 +1,57 @@
+package operator
+
+import "fmt"
+
+// A tile is one number with its bars.
+type tile struct {
+	ID    string // of its heading
+	Title string
+	Total string
+	Under string // what else there is to say in a line
+	Tone  string // of the bars: "", bad or care
+	Since string // since when it was counted, where that is not the whole range
+
+	Width   int // of the drawing; its height is barsHigh
+	Bars    []bar
+	Summary string // the drawing in words
+	First   string
+	Last    string
+	Peak    string
+	Rows    []tileRow
+}
+
+type bar struct{ X, Y, W, H int }
+
+type tileRow struct{ When, N string }
+
+const barsHigh, barWide = 60, 10
+
+// draw makes the bars of a series, what they say in words, and a table of the
+// same.
+func (s span) draw(t tile, begin int64, counts []uint64) tile {
+	var total, peak uint64
+	highest := 0
+	for i, n := range counts {
+		total += n
+		if n > peak {
+			peak, highest = n, i
+		}
+	}
+	label := func(i int) string { return s.label(begin + int64(i)*int64(s.bar.Seconds())) }
+	t.Total, t.Width = number(total), barWide*len(counts)
+	for i, n := range counts {
+		t.Rows = append(t.Rows, tileRow{label(i), number(n)})
+		if n == 0 {
+			continue
+		}
+		high := max(1, int(n*barsHigh/peak))
+		t.Bars = append(t.Bars, bar{i*barWide + 1, barsHigh - high, barWide - 2, high})
+	}
+	t.First, t.Last = label(0), label(len(counts)-1)
+	t.Summary = fmt.Sprintf("%s in %s: none.", t.Title, s.Words)
+	if total > 0 {
+		t.Peak = fmt.Sprintf("peak %s/%s", number(peak), s.unit())
+		t.Summary = fmt.Sprintf("%s in %s: %s, at most %s per %s, at %s.", t.Title, s.Words, t.Total, number(peak), s.unit(), label(highest))
+	}
+	return t
+}

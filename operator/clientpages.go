@@ -1,0 +1,253 @@
+package operator
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// A clientRow is a client in a list. Name and host are the client's own claim.
+type clientRow struct {
+	ID, Name, Host string
+	State          string // as the API has it
+	Live           int    // approvals
+	Registered     moment
+	LastUsed       moment
+	Path           string
+}
+
+func newClientRow(c client.Client, use store.ClientUse, now time.Time) clientRow {
+	r := clientRow{
+		ID: c.ID, Name: c.Name, State: c.State(), Live: use.Live,
+		Registered: at(c.IssuedAt, now), LastUsed: used(use.LastUsed, now), Path: "/clients/" + url.PathEscape(c.ID),
+	}
+	if c.Preregistered {
+		r.Registered.Text = "preset"
+	}
+	if len(c.RedirectURIs) > 0 {
+		r.Host = hostOf(c.RedirectURIs[0])
+	}
+	return r
+}
+
+// hostOf gives the host of a registered redirect URI, in ASCII and complete.
+func hostOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return uri
+	}
+	return strings.TrimSuffix(strings.ToLower(u.Host), ":443")
+}
+
+// Tone is the colour of the state, which is never told by it alone.
+func (r clientRow) Tone() string {
+	return map[string]string{"approved": "good", "preregistered": "good", "disabled": "bad"}[r.State]
+}
+
+// Word is the state as pages say it.
+func (r clientRow) Word() string {
+	return strings.ToUpper(r.State[:1]) + r.State[1:]
+}
+
+// Label names the client where its name stands alone.
+func (r clientRow) Label() string {
+	if r.Name == "" {
+		return "(no name) at " + r.Host
+	}
+	return r.Name
+}
+
+// findClient is the search in front of a list.
+type findClient struct{ Query, State string }
+
+// A clientsPage lists clients.
+type clientsPage struct {
+	frame
+	Find findClient
+	Rows []clientRow
+	Next string
+	More bool // this is not the first page
+}
+
+func (s *console) clientsPage(v *visit) error {
+	f, err := v.filter("q", "state")
+	if err != nil {
+		return err
+	}
+	state, err := f.oneOf("state", "registered", "approved", "disabled", "preregistered")
+	if err != nil {
+		return err
+	}
+	found, next, err := s.Store.Clients(v.Context(), store.ClientFilter{State: state, Query: strings.TrimSpace(f.get("q")), After: f.after, Limit: f.limit})
+	if err != nil {
+		return f.fault(err)
+	}
+	uses, err := s.Store.ClientUses(v.Context())
+	if err != nil {
+		return err
+	}
+	p := clientsPage{frame: s.frame(v, "clients", "Clients"), Find: findClient{f.get("q"), state}, Next: f.next("/clients", next), More: f.after != ""}
+	for _, c := range found {
+		p.Rows = append(p.Rows, newClientRow(c, uses[c.ID], v.now))
+	}
+	return s.show(v.w, 200, clientsTemplate, &p)
+}
+
+// next is the address of the page after this one, "" at the end.
+func (f filter) next(path, after string) string {
+	if after == "" {
+		return ""
+	}
+	values := url.Values{}
+	for name, v := range f.values {
+		if v[0] != "" {
+			values[name] = v
+		}
+	}
+	values.Set("after", after)
+	return path + "?" + values.Encode()
+}
+
+// A clientPage shows one client.
+type clientPage struct {
+	frame
+	Client       clientRow
+	RedirectURIs []string
+	From         string // the address that it was registered from
+	Reach        store.Reach
+	Events       []eventRow
+	Done         string
+}
+
+func (s *console) clientPage(v *visit) error {
+	f, err := v.filter("done")
+	if err != nil {
+		return err
+	}
+	c, err := s.Store.Client(v.Context(), v.PathValue("id"))
+	if err != nil {
+		return orNotFound(err, "client")
+	}
+	p := clientPage{frame: s.frame(v, "clients", "Client"), RedirectURIs: c.RedirectURIs, Done: f.get("done")}
+	if p.Reach, err = s.Store.ClientReach(v.Context(), c.ID); err != nil {
+		return err
+	}
+	uses, err := s.Store.ClientUses(v.Context())
+	if err != nil {
+		return err
+	}
+	p.Client = newClientRow(c, uses[c.ID], v.now)
+	registered, _, err := s.Store.Events(v.Context(), store.EventFilter{Kind: "client_registered", Client: c.ID, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(registered) == 1 {
+		p.From = registered[0].Address
+	}
+	events, _, err := s.Store.Events(v.Context(), store.EventFilter{Client: c.ID, Limit: 20})
+	if err != nil {
+		return err
+	}
+	names := s.names(v)
+	for _, e := range events {
+		p.Events = append(p.Events, names.event(e))
+	}
+	return s.show(v.w, 200, clientTemplate, &p)
+}
+
+// A confirmPage asks before a change, and why.
+type confirmPage struct {
+	frame
+	What         string // disable, enable or revoke
+	Client       clientRow
+	Reach        store.Reach
+	Person       string // of an approval
+	Organization string
+	CSRF         string
+	Reason       string
+	Fault        string
+	Path, Back   string
+}
+
+// actionOf checks the action of the address, and finds its client.
+func (s *console) actionOf(v *visit) (on bool, c client.Client, err error) {
+	action := v.PathValue("action")
+	if action != "disable" && action != "enable" {
+		return false, c, &Error{http.StatusNotFound, "not_found", "There is no such page."}
+	}
+	c, err = s.Store.Client(v.Context(), v.PathValue("id"))
+	return action == "enable", c, orNotFound(err, "client")
+}
+
+func (s *console) confirmClient(v *visit) error {
+	on, c, err := s.actionOf(v)
+	if err != nil {
+		return err
+	}
+	return s.askClient(v, on, c, http.StatusOK, "", "")
+}
+
+func (s *console) askClient(v *visit, on bool, c client.Client, status int, reason, fault string) error {
+	p := confirmPage{What: "disable", Client: newClientRow(c, store.ClientUse{}, v.now), Reason: reason, Fault: fault, Path: v.URL.Path}
+	title := "Disable a client?"
+	if p.Back = p.Client.Path; on {
+		p.What, title = "enable", "Enable a client?"
+	}
+	return s.ask(v, p, "clients", title, status)
+}
+
+// ask shows the confirmation of a change.
+func (s *console) ask(v *visit, p confirmPage, tab, title string, status int) (err error) {
+	if p.What == "disable" {
+		if p.Reach, err = s.Store.ClientReach(v.Context(), p.Client.ID); err != nil {
+			return err
+		}
+	}
+	if p.Fault != "" {
+		title = "Error: " + title
+	}
+	p.frame = s.frame(v, tab, title)
+	p.CSRF = s.token(v.URL.Path)
+	return s.show(v.w, status, confirmTemplate, &p)
+}
+
+// readReason gives the reason of a form, or what is wrong with it.
+func readReason(form url.Values) (reason, fault string) {
+	reason = strings.TrimSpace(strings.Join(strings.Fields(form.Get("reason")), " "))
+	if reason == "" {
+		return "", "Say why. It is kept in the event."
+	}
+	var e *Error
+	if errors.As(checkText("reason", reason, maxReason), &e) {
+		return reason, "The reason is too long, or has control characters."
+	}
+	return reason, ""
+}
+
+func (s *console) changeClient(v *visit) error {
+	on, c, err := s.actionOf(v)
+	if err != nil {
+		return err
+	}
+	form, err := s.form(v)
+	if err != nil {
+		return err
+	}
+	reason, fault := readReason(form)
+	if fault != "" {
+		return s.askClient(v, on, c, http.StatusUnprocessableEntity, reason, fault)
+	}
+	if err := s.Store.SetClientEnabled(v.Context(), c.ID, on, v.act(reason)); err != nil {
+		return orNotFound(err, "client")
+	}
+	done := "disabled"
+	if on {
+		done = "enabled"
+	}
+	return v.see("/clients/" + url.PathEscape(c.ID) + "?done=" + done)
+}

@@ -1,0 +1,232 @@
+package operator
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// An eventRow is an entry of the journal. All names are others' words.
+type eventRow struct {
+	Kind, Words  string
+	Tone         string // bad, warn or ""
+	At           moment
+	Clock        string // the hour and minute alone
+	Client       string
+	ClientPath   string
+	Person       string
+	Organization string
+	Actor        string
+	Address      string
+	Reason       string
+	Detail       string
+	Reference    string
+}
+
+// kindWords are the kinds of decision J1 as pages say them.
+var kindWords = []struct{ Kind, Words string }{
+	{"client_registered", "Client registered"}, {"registration_refused", "Registration refused"},
+	{"client_disabled", "Client disabled"}, {"client_enabled", "Client enabled"}, {"client_expired", "Client expired"},
+	{"approval_granted", "Approved"}, {"approval_cancelled", "Cancelled"}, {"approval_refused", "Approval refused"},
+	{"approval_edited", "Approval changed"}, {"code_exchanged", "Connected"}, {"code_reused", "Code used again"},
+	{"refresh_reused", "Refresh token used again"}, {"approval_ended", "Approval ended"}, {"rate_limited", "Rate limit"},
+	{"signin_succeeded", "Signed in"}, {"signed_out", "Signed out"}, {"signin_failed", "Sign-in failed"}, {"signin_throttled", "Sign-in held back"},
+	{"impersonation_started", "Impersonation started"}, {"impersonation_stopped", "Impersonation stopped"},
+	{"impersonation_refused", "Impersonation refused"}, {"directory_changed", "Directory changed"},
+	{"operator_changed", "Changed by an operator"}, {"key_changed", "Secret key changed"}, {"restored", "Restored from a backup"},
+}
+
+// names finds what IDs are called, once for each page.
+type names struct {
+	s                              *console
+	v                              *visit
+	people, organizations, clients map[string]string
+}
+
+func (s *console) names(v *visit) *names {
+	return &names{s, v, map[string]string{}, map[string]string{}, map[string]string{}}
+}
+
+// find gives the name that goes with an ID, and the ID of what has none or has
+// gone.
+func find(known map[string]string, id string, ask func() (string, error)) string {
+	if id == "" {
+		return ""
+	}
+	name, ok := known[id]
+	if !ok {
+		if n, err := ask(); err == nil {
+			name = n
+		}
+		if name == "" {
+			name = id
+		}
+		known[id] = name
+	}
+	return name
+}
+
+func (n *names) person(id string) string {
+	return find(n.people, id, func() (string, error) {
+		p, err := n.s.Store.Person(n.v.Context(), id)
+		return p.Name, err
+	})
+}
+
+func (n *names) organization(id string) string {
+	return find(n.organizations, id, func() (string, error) {
+		o, err := n.s.Store.Organization(n.v.Context(), id)
+		return o.Name, err
+	})
+}
+
+func (n *names) client(id string) string {
+	return find(n.clients, id, func() (string, error) {
+		c, err := n.s.Store.Client(n.v.Context(), id)
+		if err == nil && c.Name == "" {
+			return "(no name)", nil
+		}
+		return c.Name, err
+	})
+}
+
+func (n *names) event(e store.Event) eventRow {
+	row := eventRow{
+		Kind: e.Kind, Words: inWords(e.Kind), Tone: notable[e.Kind], At: exactly(e.At), Clock: time.Unix(e.At, 0).UTC().Format("15:04"),
+		Client: n.client(e.Client), Person: n.person(e.Person), Organization: n.organization(e.Organization),
+		Actor: n.actor(e), Address: e.Address, Reason: inWords(e.Reason), Detail: e.Detail, Reference: e.Reference,
+	}
+	if e.Client != "" {
+		row.ClientPath = "/clients/" + url.PathEscape(e.Client)
+	}
+	for _, k := range kindWords {
+		if k.Kind == e.Kind {
+			row.Words = k.Words
+		}
+	}
+	return row
+}
+
+// actor says who did it, where that is not the person or client of the entry.
+func (n *names) actor(e store.Event) string {
+	kind, id, _ := strings.Cut(e.Actor, ":")
+	switch {
+	case kind == "person" && id != "" && id != e.Person:
+		return n.person(id)
+	case kind == User:
+		return "an operator"
+	}
+	return ""
+}
+
+// An eventsPage lists the journal.
+type eventsPage struct {
+	frame
+	Kinds                        []struct{ Kind, Words string }
+	Spans                        []span
+	Kind, Range                  string // as they were asked for
+	Client, Person, Organization string
+	Rows                         []eventRow
+	Next, Lines                  string
+	More                         bool
+	Nobody                       string
+}
+
+// eventFilter reads the filter of the page, or of the lines.
+func (s *console) eventFilter(v *visit) (filter, store.EventFilter, error) {
+	f, err := v.filter("kind", "range", "client", "person", "organization", "approval")
+	if err != nil {
+		return f, store.EventFilter{}, err
+	}
+	of := store.EventFilter{Kind: f.get("kind"), Client: f.get("client"), Organization: f.get("organization"), Approval: f.get("approval"), After: f.after, Limit: f.limit}
+	if name := f.get("range"); name != "" {
+		over, err := spanNamed(name)
+		if err != nil {
+			return f, of, err
+		}
+		of.Since = max(v.now.Add(-over.length()).Unix(), 1)
+	}
+	of.Person, err = s.knownPerson(v.call, f.get("person"))
+	return f, of, err
+}
+
+func (s *console) eventsPage(v *visit) error {
+	f, of, err := s.eventFilter(v)
+	p := eventsPage{
+		Kinds: kindWords, Spans: spans, Kind: f.get("kind"), Range: f.get("range"),
+		Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"), More: f.after != "",
+	}
+	var rows []store.Event
+	next := ""
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		p.Nobody = "No person has this email or ID."
+	case err != nil:
+		return err
+	default:
+		if rows, next, err = s.Store.Events(v.Context(), of); err != nil {
+			return f.fault(err)
+		}
+	}
+	names := s.names(v)
+	for _, e := range rows {
+		p.Rows = append(p.Rows, names.event(e))
+	}
+	p.frame = s.frame(v, "events", "Events")
+	p.Next = f.next("/events", next)
+	p.Lines = strings.TrimSuffix("/events.jsonl?"+f.without("after", "limit").Encode(), "?")
+	return s.show(v.w, 200, eventsTemplate, &p)
+}
+
+// without gives what was asked for but some.
+func (f filter) without(names ...string) url.Values {
+	values := url.Values{}
+	for name, v := range f.values {
+		if v[0] != "" {
+			values[name] = v
+		}
+	}
+	for _, name := range names {
+		values.Del(name)
+	}
+	return values
+}
+
+// eventLines gives all entries that match as JSON Lines, newest first, in the
+// form of GET /v1/events.
+func (s *console) eventLines(v *visit) error {
+	f, of, err := s.eventFilter(v)
+	if err != nil {
+		return orNotFound(err, "person")
+	}
+	of.Limit = maxItems
+	begun := false
+	for {
+		rows, next, err := s.Store.Events(v.Context(), of)
+		if err != nil && begun {
+			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		} else if err != nil {
+			return f.fault(err)
+		}
+		if !begun {
+			v.w.Header().Set("Content-Type", "application/jsonl")
+			v.w.Header().Set("Content-Disposition", `attachment; filename="events.jsonl"`)
+			begun = true
+		}
+		enc := json.NewEncoder(v.w)
+		for _, e := range rows {
+			if enc.Encode(newEvent(e)) != nil {
+				return nil // the operator has gone
+			}
+		}
+		if next == "" {
+			return nil
+		}
+		of.After = next
+	}
+}

@@ -1,0 +1,118 @@
+package operator
+
+import (
+	"fmt"
+	"time"
+)
+
+// A moment is a time as pages show it, in UTC. Machine is for <time datetime>.
+type moment struct{ Text, Machine string }
+
+func newMoment(text string, t time.Time) moment {
+	return moment{text, t.UTC().Format(time.RFC3339)}
+}
+
+// at gives a day in words when it is near, and a time.
+func at(unix int64, now time.Time) moment {
+	t := time.Unix(unix, 0).UTC()
+	switch {
+	case sameDay(t, now):
+		return newMoment(t.Format("today 15:04"), t)
+	case sameDay(t, now.AddDate(0, 0, -1)):
+		return newMoment(t.Format("yesterday 15:04"), t)
+	}
+	return newMoment(t.Format("2 Jan 2006"), t)
+}
+
+// exactly is for lists of what happened one after the other.
+func exactly(unix int64) moment {
+	t := time.Unix(unix, 0).UTC()
+	return newMoment(t.Format("2 Jan 2006 15:04:05"), t)
+}
+
+// used gives a last use, which is true to the hour; never is 0.
+func used(unix int64, now time.Time) moment {
+	if unix == 0 {
+		return moment{Text: "never"}
+	}
+	t := time.Unix(unix, 0).UTC()
+	since := now.Sub(t)
+	switch {
+	case since < time.Hour:
+		return newMoment("in this hour", t)
+	case since < 48*time.Hour:
+		return newMoment(count(int(since/time.Hour), "1 hour ago", "%s hours ago"), t)
+	}
+	return newMoment(count(int(since/(24*time.Hour)), "1 day ago", "%s days ago"), t)
+}
+
+func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.UTC().Format(time.DateOnly) }
+
+// A span is a range that an operator can look at.
+type span struct {
+	Name  string // in the address, and as the link's text without a space
+	Words string
+	bar   time.Duration
+	bars  int
+}
+
+var spans = []span{
+	{"1h", "1 hour", 3 * time.Minute, 20},
+	{"24h", "24 hours", time.Hour, 24},
+	{"7d", "7 days", 6 * time.Hour, 28},
+	{"30d", "30 days", 24 * time.Hour, 30},
+}
+
+// spanNamed gives a span, by default the day.
+func spanNamed(name string) (span, error) {
+	if name == "" {
+		name = "24h"
+	}
+	for _, s := range spans {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	return span{}, badRequest("range: one of 1h, 24h, 7d, 30d")
+}
+
+// Short is the link's text: 24 h.
+func (s span) Short() string {
+	n := len(s.Name) - 1
+	return s.Name[:n] + " " + s.Name[n:]
+}
+
+func (s span) length() time.Duration { return s.bar * time.Duration(s.bars) }
+
+// begin is where the first bar begins, in Unix seconds: bars begin at multiples
+// of their length, and the last one is under way.
+func (s span) begin(now time.Time) int64 {
+	length := int64(s.bar / time.Second)
+	return (now.Unix()/length - int64(s.bars) + 1) * length
+}
+
+// label names a bar's beginning.
+func (s span) label(unix int64) string {
+	t := time.Unix(unix, 0).UTC()
+	if s.bar >= 24*time.Hour {
+		return t.Format("2 Jan")
+	}
+	if s.length() > 24*time.Hour {
+		return t.Format("2 Jan 15:04")
+	}
+	return t.Format("15:04")
+}
+
+// unit is what a bar's number is per.
+func (s span) unit() string {
+	switch s.bar {
+	case time.Hour:
+		return "h"
+	case 24 * time.Hour:
+		return "day"
+	}
+	if s.bar < time.Hour {
+		return fmt.Sprintf("%d min", int(s.bar/time.Minute))
+	}
+	return fmt.Sprintf("%d h", int(s.bar/time.Hour))
+}

@@ -1,0 +1,149 @@
+package operator
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/metrics"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// An overviewPage is the first page of the console.
+type overviewPage struct {
+	frame
+	Spans   []span
+	Span    span
+	Reused  int
+	Tiles   []tile
+	Find    findClient
+	Clients []clientRow
+	All     int // clients
+	Events  []eventRow
+}
+
+// mostUsed is how many clients the overview has, and recent how many events.
+const mostUsed, recent = 5, 6
+
+// notable are the kinds of events that the overview tells, by their tone.
+var notable = map[string]string{
+	"refresh_reused": "bad", "code_reused": "bad",
+	"rate_limited": "warn", "approval_refused": "warn", "client_disabled": "warn", "signin_throttled": "warn",
+	"impersonation_refused": "warn", "key_changed": "warn", "restored": "warn",
+}
+
+func (s *console) overview(v *visit) error {
+	f, err := v.filter("range")
+	if err != nil {
+		return err
+	}
+	over, err := spanNamed(f.get("range"))
+	if err != nil {
+		return err
+	}
+	p := overviewPage{frame: s.frame(v, "overview", "Overview"), Spans: spans, Span: over}
+	if err := s.tiles(v, &p); err != nil {
+		return err
+	}
+	uses, err := s.Store.ClientUses(v.Context())
+	if err != nil {
+		return err
+	}
+	if p.Clients, err = s.mostUsed(v, uses); err != nil {
+		return err
+	}
+	names := s.names(v)
+	events, _, err := s.Store.Events(v.Context(), store.EventFilter{
+		Kinds: slices.Sorted(maps.Keys(notable)), Since: over.begin(v.now), Limit: recent,
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		p.Events = append(p.Events, names.event(e))
+	}
+	return s.show(v.w, 200, overviewTemplate, &p)
+}
+
+// tiles fills the numbers of the range. Those that the journal has outlive a
+// restart; the others are counted by this process, and say since when.
+func (s *console) tiles(v *visit, p *overviewPage) error {
+	ctx, over := v.Context(), p.Span
+	begin := over.begin(v.now)
+	counts, err := s.Store.CountEvents(ctx, []string{"approval_granted", "approval_cancelled", "refresh_reused"},
+		begin, int64(over.bar/time.Second), over.bars)
+	if err != nil {
+		return err
+	}
+	figures, err := s.Store.Figures(ctx)
+	if err != nil {
+		return err
+	}
+	addresses, one, err := s.Store.LimitedAddresses(ctx, begin)
+	if err != nil {
+		return err
+	}
+	for _, n := range figures.Clients {
+		p.All += n
+	}
+	p.Reused = int(total(counts["refresh_reused"]))
+	p.Tiles = append(p.Tiles, over.draw(tile{
+		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), number(total(counts["approval_cancelled"]))),
+	}, begin, counts["approval_granted"]))
+	if s.Metrics == nil {
+		return nil
+	}
+	since := ""
+	if from := s.Metrics.Since(); from.Unix() > begin {
+		since = "Counted since " + at(from.Unix(), v.now).Text + ", when this server started."
+	}
+	counted := func(t tile, series metrics.Series) {
+		t.Since = since
+		t.Under = strings.TrimSuffix(over.Short()+" · "+t.Under, " · ")
+		p.Tiles = append(p.Tiles, over.draw(t, begin, s.Metrics.History(series, over.bar, over.bars)))
+	}
+	counted(tile{ID: "refreshes", Title: "Refreshes", Under: count(figures.Live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
+	mostly := ""
+	if code, n := s.Metrics.MostRefused(over.length()); n > 0 {
+		mostly = fmt.Sprintf("mostly %s (%s)", code, number(n))
+	}
+	counted(tile{ID: "refusals", Title: "Refusals", Tone: "bad", Under: mostly}, metrics.Refusals)
+	from := ""
+	switch {
+	case addresses == 1:
+		from = "1 address: " + one
+	case addresses > 1:
+		from = number(addresses) + " addresses"
+	}
+	counted(tile{ID: "limits", Title: "Rate-limit hits", Tone: "care", Under: from}, metrics.Limited)
+	return nil
+}
+
+func total(counts []uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// mostUsed gives the clients with the most living approvals.
+func (s *console) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientRow, error) {
+	ids := slices.SortedFunc(maps.Keys(uses), func(a, b string) int {
+		return cmp.Or(cmp.Compare(uses[b].Live, uses[a].Live), cmp.Compare(uses[b].LastUsed, uses[a].LastUsed), strings.Compare(a, b))
+	})
+	var rows []clientRow
+	for _, id := range ids[:min(mostUsed, len(ids))] {
+		c, err := s.Store.Client(v.Context(), id)
+		if errors.Is(err, store.ErrNotFound) {
+			continue // it has just gone
+		} else if err != nil {
+			return nil, err
+		}
+		rows = append(rows, newClientRow(c, uses[id], v.now))
+	}
+	return rows, nil
+}

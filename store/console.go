@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// These are the questions of the operators' console. Each is asked when a page
+// is opened, and reads what it needs.
+
+// ClientUse is how much a client is in use.
+type ClientUse struct {
+	Live     int   // approvals that have not ended and whose code was exchanged
+	LastUsed int64 // Unix seconds, true to the hour; 0 is never
+}
+
+// ClientUses gives the clients with living approvals, by ID.
+func (s *Store) ClientUses(context.Context) (map[string]ClientUse, error) {
+	by := map[*clientFact]ClientUse{}
+	m := s.memory
+	for chunk := 0; ; chunk++ {
+		m.mu.RLock()
+		if chunk >= len(m.approvals.chunks) {
+			m.mu.RUnlock()
+			break
+		}
+		for i := range m.approvals.chunks[chunk] {
+			h := &m.approvals.chunks[chunk][i]
+			if h.phase != approval.Live || approval.Standing(h.epochs()) != h.standing() {
+				continue
+			}
+			of := by[h.client]
+			of.Live++
+			of.LastUsed = max(of.LastUsed, int64(atomic.LoadUint32(&h.used)))
+			by[h.client] = of
+		}
+		m.mu.RUnlock()
+	}
+	out := make(map[string]ClientUse, len(by))
+	for c, use := range by {
+		out[c.id] = use
+	}
+	return out, nil
+}
+
+// clientUses is ClientUses out of the rows.
+func (s *Store) clientUses(ctx context.Context) (map[string]ClientUse, error) {
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT a.client, COUNT(*), COALESCE(MAX(u.used_at), 0)
+		  FROM approval a
+		  LEFT JOIN approval_use u ON u.approval = a.id
+		 WHERE a.phase = 2
+		 GROUP BY a.client`)
+	if err != nil {
+		return nil, unavailable("uses", err)
+	}
+	defer rows.Close()
+	out := map[string]ClientUse{}
+	for rows.Next() {
+		var id string
+		var use ClientUse
+		if err := rows.Scan(&id, &use.Live, &use.LastUsed); err != nil {
+			return nil, unavailable("uses", err)
+		}
+		out[id] = use
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("uses", err)
+	}
+	return out, nil
+}
+
+// Reach is what ends with a client.
+type Reach struct {
+	Approvals     int // that have not ended
+	People        int // who made them
+	Organizations []OrganizationReach
+}
+
+// OrganizationReach is the part of a Reach in one organization.
+type OrganizationReach struct {
+	ID, Name          string
+	Approvals, People int
+}
+
+// ClientReach says what of a client has not ended, the organization with most
+// of it first.
+func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err error) {
+	err = s.reader.QueryRowContext(ctx, `
+		SELECT COUNT(*), COUNT(DISTINCT person) FROM approval WHERE client = $1 AND phase < 3`, client).Scan(&r.Approvals, &r.People)
+	if err != nil {
+		return Reach{}, unavailable("reach", err)
+	}
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT a.organization, o.name, COUNT(*), COUNT(DISTINCT a.person)
+		  FROM approval a
+		  JOIN organization o ON o.id = a.organization
+		 WHERE a.client = $1 AND a.phase < 3
+		 GROUP BY a.organization, o.name
+		 ORDER BY COUNT(*) DESC, a.organization`, client)
+	if err != nil {
+		return Reach{}, unavailable("reach", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var o OrganizationReach
+		if err := rows.Scan(&o.ID, &o.Name, &o.Approvals, &o.People); err != nil {
+			return Reach{}, unavailable("reach", err)
+		}
+		r.Organizations = append(r.Organizations, o)
+	}
+	if err := rows.Err(); err != nil {
+		return Reach{}, unavailable("reach", err)
+	}
+	return r, nil
+}
+
+// CountEvents counts the entries of some kinds in each of n spans from since
+// on, oldest first; since and span are seconds.
+func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int64, n int) (map[string][]uint64, error) {
+	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}}
+	q.where("id >= ", idAt(since))
+	q.in("kind", anyOf(kinds))
+	rows, err := s.reader.QueryContext(ctx, q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" GROUP BY 1, 2", q.args...)
+	if err != nil {
+		return nil, unavailable("events", err)
+	}
+	defer rows.Close()
+	out := map[string][]uint64{}
+	for _, k := range kinds {
+		out[k] = make([]uint64, n)
+	}
+	for rows.Next() {
+		var kind string
+		var at int64
+		var count uint64
+		if err := rows.Scan(&kind, &at, &count); err != nil {
+			return nil, unavailable("events", err)
+		}
+		if at >= 0 && at < int64(n) {
+			out[kind][at] += count
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("events", err)
+	}
+	return out, nil
+}
+
+// LimitedAddresses counts the addresses that went over a rate limit since a
+// time, in Unix seconds, and names one of them.
+func (s *Store) LimitedAddresses(ctx context.Context, since int64) (n int, one string, err error) {
+	err = s.reader.QueryRowContext(ctx, `
+		SELECT COUNT(DISTINCT address), COALESCE(MIN(address), '') FROM journal
+		 WHERE id >= $1 AND kind = 'rate_limited'`, idAt(since)).Scan(&n, &one)
+	if err != nil {
+		return 0, "", unavailable("events", err)
+	}
+	return n, one, nil
+}
+
+// anyOf gives texts as parameters.
+func anyOf(values []string) (out []any) {
+	for _, v := range values {
+		out = append(out, v)
+	}
+	return out
+}
