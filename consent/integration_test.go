@@ -133,11 +133,11 @@ func TestIntegrationOffAndOn(t *testing.T) {
 		return o.AIIntegration
 	}
 	s.hostile("ada", nordlysSettings+"/off", url.Values{}, func() bool { return isOn() && s.lives(mine) })
-	confirm := ada.get(nordlysSettings+"/off").want(200).says("Turn off AI integration in Nordlys Cooperative?",
+	ada.get(nordlysSettings+"/off").want(200).says("Turn off AI integration in Nordlys Cooperative?",
 		"All 2 connections of 2 people end at once. Turning it on again does not bring them back: each person approves again.")
 	s.pass(24 * time.Hour)
 	ada = s.signedIn("ada")
-	confirm = ada.get(nordlysSettings + "/off").want(200)
+	confirm := ada.get(nordlysSettings + "/off").want(200)
 	for range 2 {
 		p := confirm.press(nordlysSettings+"/off").follow().want(200).says("AI integration Off", "AI integration is off. Nobody can connect apps here.")
 		if strings.Contains(p.text(), "Turned on by") {

@@ -53,6 +53,13 @@ type Server struct {
 	// added with one; nil refuses them.
 	HashPassword func(password string) string
 
+	// ResetLink is the address at which the secret of a reset link is taken;
+	// nil makes no links.
+	ResetLink func(secret string) string
+	// MailReset mails a reset link to a person, and reports whether it will;
+	// nil where no mail is sent.
+	MailReset func(name, address, link string) bool
+
 	// OwnHosts are the names of this server, which no client's redirect URI
 	// may have (decision R2).
 	OwnHosts []string
@@ -146,6 +153,7 @@ func (s *Server) reading(mux *http.ServeMux) {
 func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/people", s.answer(s.addPerson))
 	mux.Handle("POST /v1/people/{id}/password", s.answer(s.setPassword))
+	mux.Handle("POST /v1/people/{id}/reset-link", s.answer(s.addReset))
 	mux.Handle("POST /v1/people/{id}/deactivate", s.answer(s.setActive(false)))
 	mux.Handle("POST /v1/people/{id}/reactivate", s.answer(s.setActive(true)))
 	mux.Handle("POST /v1/organizations/{id}/members", s.answer(s.setMember))

@@ -41,6 +41,7 @@ type Checked struct {
 	Upstream      *url.URL         // nil for the built-in sample API
 	UpstreamKey   []byte           // with Upstream
 	TLS           *tls.Config      // nil behind a proxy
+	MailServer    *MailServer      // nil sends none
 	Level         slog.Level
 }
 
@@ -54,7 +55,7 @@ func (l Loaded) Check() (Checked, error) {
 	}
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			return Checked{}, err

@@ -47,6 +47,7 @@ type Config struct {
 	Database DatabaseConfig `toml:"database"`
 	Limiter  LimiterConfig  `toml:"limiter"`
 	Session  SessionConfig  `toml:"session"`
+	Mail     MailConfig     `toml:"mail"`
 	SignIn   SignInConfig   `toml:"signin"`
 	API      APIConfig      `toml:"api"`
 	Clients  []ClientConfig `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
@@ -108,6 +109,13 @@ type NetworkConfig struct {
 type SessionConfig struct {
 	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused"`
 	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most"`
+}
+
+// MailConfig says how mail is sent to people.
+type MailConfig struct {
+	URL          string `toml:"url" env:"MAIL_URL" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; without one nothing is mailed"`
+	From         string `toml:"from" env:"MAIL_FROM" doc:"who it is from, such as Svalinn <no-reply@example.com>"`
+	PasswordFile string `toml:"password_file" env:"MAIL_PASSWORD_FILE" doc:"the file with the password of the user in mail.url"`
 }
 
 // APIConfig is the protected API.

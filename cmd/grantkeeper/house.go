@@ -46,6 +46,7 @@ type house struct {
 	level    *slog.LevelVar // of log; nil is info
 	requests io.Writer      // as newLogger gives it
 	metrics  *metrics.Metrics
+	mail     *mailer // nil sends none
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
 	calls    *api.Server     // whose guard gateways ask
@@ -59,11 +60,11 @@ type house struct {
 }
 
 // openStore opens the database of a house.
-func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics) (*store.Store, error) {
+func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics, told ...func(store.Event)) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Options{
 		Path: path, Ring: c.Ring, Now: now, Log: log,
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
-		Journaled: journaled(m), Took: m.Query,
+		Journaled: journaled(m, told...), Took: m.Query,
 	})
 	if err != nil {
 		return nil, openError(err)
@@ -153,6 +154,7 @@ func (h *house) operators() http.Handler {
 		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
 		Metrics: h.metrics, ReadKeys: h.readKeys,
 		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
+		ResetLink: h.resetLink, MailReset: h.mailReset(),
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.

@@ -105,10 +105,12 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 		return err
 	}
 	defer on.Close()
-	if h.store, err = openStore(ctx, checked, checked.Path, machineClock(), h.log, h.metrics); err != nil {
+	h.mail = newMailer(checked.MailServer, h.log)
+	if h.store, err = openStore(ctx, checked, checked.Path, machineClock(), h.log, h.metrics, h.noticing()); err != nil {
 		return err
 	}
 	defer h.store.Close()
+	defer h.mail.Close() // before the store, which letters are made from
 	if checked.Counters != nil {
 		h.limits = limit.Share(checked.Counters, limit.SharedOptions{Log: h.log})
 		defer h.limits.Close()

@@ -16,9 +16,16 @@ func newMetrics(now func() time.Time) *metrics.Metrics {
 	return metrics.New(metrics.Build{Version: v.Version, Commit: v.Commit, Go: v.Go}, now)
 }
 
-// journaled counts what the journal tells.
-func journaled(m *metrics.Metrics) func(store.Event) {
-	return func(e store.Event) { m.Journaled(e.Kind, e.Reason, e.Detail) }
+// journaled counts what the journal tells, and tells others that are not nil.
+func journaled(m *metrics.Metrics, others ...func(store.Event)) func(store.Event) {
+	return func(e store.Event) {
+		m.Journaled(e.Kind, e.Reason, e.Detail)
+		for _, tell := range others {
+			if tell != nil {
+				tell(e)
+			}
+		}
+	}
 }
 
 // checked counts how credentials were found.

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"mime"
+	"mime/quotedprintable"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/smtp"
+	"net/textproto"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// MailServer is where mail is handed in (RFC 5321), and from whom.
+type MailServer struct {
+	Host, Port string
+	TLS        bool // from the first byte (RFC 8314); else by STARTTLS
+	User       string
+	Password   string
+	From       mail.Address
+}
+
+func (c *Checked) checkMail() error {
+	if c.Mail == (MailConfig{}) {
+		return nil
+	}
+	const hint = `write url = "smtp://user@mail.example.com:587", from = "Svalinn <no-reply@example.com>"`
+	u, err := url.Parse(c.Mail.URL)
+	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" {
+		return badConfig(hint, "mail.url: not smtp://host:port or smtps://host:port") // it may hold a password
+	}
+	if _, in := u.User.Password(); in {
+		return badConfig("write the password into the file that mail.password_file names", "mail.url: there is a password in it")
+	}
+	from, err := mail.ParseAddress(c.Mail.From)
+	if err != nil {
+		return badConfig(hint, "mail.from: %q is not an address", c.Mail.From)
+	}
+	m := MailServer{Host: u.Hostname(), Port: u.Port(), TLS: u.Scheme == "smtps", User: u.User.Username(), From: *from}
+	if m.Port == "" {
+		m.Port = map[bool]string{true: "465", false: "587"}[m.TLS]
+	}
+	if (m.User == "") != (c.Mail.PasswordFile == "") {
+		return badConfig(hint, "mail: a user in mail.url and mail.password_file go together")
+	}
+	if m.User != "" {
+		b, err := readSecret("mail.password_file", c.Mail.PasswordFile, "write the password into it, and chmod 600 it")
+		if err != nil {
+			return err
+		}
+		m.Password = strings.TrimRight(string(b), "\r\n")
+	}
+	c.MailServer = &m
+	return nil
+}
+
+// A letter is one mail. Make gives it when it is its turn, so that whoever
+// posts it waits for nothing.
+type letter struct {
+	kind string // for the log
+	make func(context.Context) (to mail.Address, subject, text string, err error)
+	try  int
+}
+
+const (
+	mailQueue   = 500
+	mailTimeout = 30 * time.Second // of one letter
+	mailEnd     = 5 * time.Second  // for what is queued when the process ends
+)
+
+// mailWaits are between the tries of a letter.
+var mailWaits = []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
+// A mailer sends letters one after the other. Nobody waits for it: a letter
+// that finds the queue full is lost, and the log says so.
+type mailer struct {
+	MailServer
+	log   *slog.Logger
+	roots *tls.Config // of tests; nil is the system's
+	waits []time.Duration
+
+	queue   chan letter
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// newMailer begins to send. A nil server sends nothing.
+func newMailer(m *MailServer, log *slog.Logger) *mailer {
+	if m == nil {
+		return nil
+	}
+	o := &mailer{MailServer: *m, log: log, waits: mailWaits, queue: make(chan letter, mailQueue)}
+	o.start()
+	return o
+}
+
+func (m *mailer) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop, m.stopped = stop, make(chan struct{})
+	go m.run(ctx)
+}
+
+// post hands in a letter; false when it is lost.
+func (m *mailer) post(l letter) bool {
+	select {
+	case m.queue <- l:
+		return true
+	default:
+		m.log.Error("a mail is lost: the queue is full", "kind", l.kind)
+		return false
+	}
+}
+
+// Close sends what is queued, as far as that goes quickly. It is called when
+// nobody posts any more.
+func (m *mailer) Close() {
+	if m == nil {
+		return
+	}
+	m.stop()
+	<-m.stopped
+}
+
+func (m *mailer) run(ctx context.Context) {
+	defer close(m.stopped)
+	for {
+		select {
+		case l := <-m.queue:
+			sending, cancel := context.WithTimeout(context.Background(), mailTimeout)
+			m.send(sending, l)
+			cancel()
+		case <-ctx.Done():
+			last, cancel := context.WithTimeout(context.Background(), mailEnd)
+			defer cancel()
+			m.drain(last)
+			return
+		}
+	}
+}
+
+func (m *mailer) drain(ctx context.Context) {
+	for {
+		select {
+		case l := <-m.queue:
+			l.try = len(m.waits) // there is no next time
+			m.send(ctx, l)
+		default:
+			return
+		}
+	}
+}
+
+// send sends a letter, or puts it back for later. What the server refuses for
+// good is not tried again.
+func (m *mailer) send(ctx context.Context, l letter) {
+	to, subject, text, err := l.make(ctx)
+	if err == nil {
+		err = m.deliver(ctx, to, subject, text)
+	}
+	refused, ok := errors.AsType[*textproto.Error](err)
+	switch {
+	case err == nil:
+		m.log.Info("mailed", "kind", l.kind)
+	case ok && refused.Code >= 500 || errors.Is(err, store.ErrNotFound) || l.try >= len(m.waits):
+		m.log.Error("a mail is not sent", "kind", l.kind, "tries", l.try+1, "err", err)
+	default:
+		wait := m.waits[l.try]
+		m.log.Warn("a mail waits", "kind", l.kind, "tries", l.try+1, "for", wait.String(), "err", err)
+		l.try++
+		time.AfterFunc(wait, func() { m.post(l) })
+	}
+}
+
+// deliver speaks SMTP. Neither password nor text crosses a network in clear:
+// without TLS the server has to be on this machine.
+func (m *mailer) deliver(ctx context.Context, to mail.Address, subject, text string) error {
+	dialer := &net.Dialer{}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(m.Host, m.Port))
+	if err != nil {
+		return fmt.Errorf("mail server: %w", err)
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline)
+	}
+	secure := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: m.Host}
+	if m.roots != nil {
+		secure.RootCAs = m.roots.RootCAs
+	}
+	if m.TLS {
+		conn = tls.Client(conn, secure)
+	}
+	c, err := smtp.NewClient(conn, m.Host)
+	if err != nil {
+		return fmt.Errorf("mail server: %w", err)
+	}
+	defer c.Close()
+	if ok, _ := c.Extension("STARTTLS"); ok && !m.TLS {
+		if err := c.StartTLS(secure); err != nil {
+			return fmt.Errorf("mail server: STARTTLS: %w", err)
+		}
+	} else if !m.TLS && !isLoopback(m.Host) {
+		return &textproto.Error{Code: 530, Msg: "the mail server offers no TLS"}
+	}
+	if m.User != "" {
+		if err := c.Auth(smtp.PlainAuth("", m.User, m.Password, m.Host)); err != nil {
+			return fmt.Errorf("mail server: sign in: %w", err)
+		}
+	}
+	return m.hand(c, to, subject, text)
+}
+
+func (m *mailer) hand(c *smtp.Client, to mail.Address, subject, text string) error {
+	if err := c.Mail(m.From.Address); err != nil {
+		return fmt.Errorf("mail server: sender: %w", err)
+	}
+	if err := c.Rcpt(to.Address); err != nil {
+		return fmt.Errorf("mail server: recipient: %w", err)
+	}
+	w, err := c.Data()
+	if err != nil {
+		return fmt.Errorf("mail server: %w", err)
+	}
+	if _, err := w.Write(m.message(to, subject, text, time.Now())); err != nil {
+		return fmt.Errorf("mail server: %w", err)
+	}
+	if err := w.Close(); err != nil { // the server takes it, or not
+		return fmt.Errorf("mail server: %w", err)
+	}
+	_ = c.Quit() // it has the mail
+	return nil
+}
+
+// message writes a mail (RFC 5322). Whatever stands in a name or a subject, it
+// stays in its header.
+func (m *mailer) message(to mail.Address, subject, text string, now time.Time) []byte {
+	id := make([]byte, 16)
+	rand.Read(id)
+	_, domain, _ := strings.Cut(m.From.Address, "@")
+	var b bytes.Buffer
+	for _, h := range [][2]string{
+		{"From", m.From.String()}, {"To", to.String()}, {"Subject", mime.QEncoding.Encode("utf-8", subject)},
+		{"Date", now.Format(time.RFC1123Z)}, {"Message-ID", "<" + hex.EncodeToString(id) + "@" + domain + ">"},
+		{"MIME-Version", "1.0"}, {"Content-Type", "text/plain; charset=utf-8"}, {"Content-Transfer-Encoding", "quoted-printable"},
+		{"Auto-Submitted", "auto-generated"}, // RFC 3834: nobody answers it by itself
+	} {
+		b.WriteString(h[0] + ": " + h[1] + "\r\n")
+	}
+	b.WriteString("\r\n")
+	q := quotedprintable.NewWriter(&b)
+	q.Write([]byte(strings.ReplaceAll(text, "\n", "\r\n"))) // a bytes.Buffer takes everything
+	q.Close()
+	return b.Bytes()
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// noticing tells people of what they should know of (case S-13). It is called
+// by the writer, for each entry of the journal, and so only posts.
+func (h *house) noticing() func(store.Event) {
+	if h.mail == nil {
+		return nil
+	}
+	return func(e store.Event) {
+		if e.Kind == "refresh_reused" || e.Kind == "code_reused" {
+			h.mail.post(letter{kind: e.Kind, make: func(ctx context.Context) (mail.Address, string, string, error) { return h.reuseNotice(ctx, e) }})
+		}
+	}
+}
+
+// reuseNotice says what has ended. The client's name is not in it: clients
+// choose theirs, and this is not a page that says so.
+func (h *house) reuseNotice(ctx context.Context, e store.Event) (to mail.Address, subject, text string, err error) {
+	p, err := h.store.Person(ctx, e.Person)
+	if err != nil {
+		return to, "", "", fmt.Errorf("notice: person: %w", err)
+	}
+	service := h.Service.Name
+	text = fmt.Sprintf(`An app acted for you in %[1]s. An old key of this connection was presented a second
+time. This can mean that someone copied it, so all keys of this connection were ended.
+
+Which app it is stands under Connected apps:
+%[2]s/organizations/%[3]s/profile/api
+
+Ask the app's maker before you connect it again. %[1]s never asks you to approve an app
+to keep your access.
+`, service, h.mailBase(), url.PathEscape(e.Organization))
+	return mail.Address{Name: p.Name, Address: p.Email}, service + ": the access of an app was ended", text, nil
+}
+
+// mailBase is the host that links in mail lead to.
+func (h *house) mailBase() string {
+	if h.dev != nil {
+		return h.dev.bases()[0]
+	}
+	return h.present().Hosts.List()[0]
+}
+
+// resetLink is where a person sets a new password.
+func (h *house) resetLink(secret string) string { return h.mailBase() + "/reset/" + secret }
+
+// mailReset mails a reset link; nil where no mail is sent.
+func (h *house) mailReset() func(name, address, link string) bool {
+	if h.mail == nil {
+		return nil
+	}
+	service := h.Service.Name
+	return func(name, address, link string) bool {
+		text := fmt.Sprintf(`With this link you set a new password for %s:
+%s
+
+It works once, for %d hours. If you did not ask for it, you need not do anything: your
+password stays as it is.
+`, service, link, int(store.ResetLifetime.Hours()))
+		return h.mail.post(letter{kind: "reset_link", make: func(context.Context) (mail.Address, string, string, error) {
+			return mail.Address{Name: name, Address: address}, service + ": set a new password", text, nil
+		}})
+	}
+}

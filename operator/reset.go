@@ -1,0 +1,59 @@
+package operator
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+)
+
+// resetting is the body of POST /v1/people/{id}/reset-link.
+type resetting struct {
+	reasoned
+	Mail *bool `json:"mail"` // not sent: where mail is sent
+}
+
+// resetLink is a link by which a person sets a new password, once. Whoever has
+// it can, so it is told only where it is not mailed.
+type resetLink struct {
+	ID        string `json:"id"` // of the person
+	Mailed    bool   `json:"mailed"`
+	URL       string `json:"url,omitempty"` // where it is not mailed
+	ExpiresAt int64  `json:"expires_at"`
+}
+
+// addReset makes a reset link. It changes no password: that goes on opening
+// the account until another is set.
+func (s *Server) addReset(c call) (any, error) {
+	var body resetting
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	if s.ResetLink == nil {
+		return nil, &Error{Status: http.StatusNotFound, Code: "not_found", Description: "there are no reset links here"}
+	}
+	mailed := s.MailReset != nil
+	if body.Mail != nil {
+		if mailed = *body.Mail; mailed && s.MailReset == nil {
+			return nil, &Error{Status: http.StatusConflict, Code: "no_mail", Description: "mail: no mail is sent, because mail.url is not set"}
+		}
+	}
+	p, err := s.Store.Person(c.Context(), c.PathValue("id"))
+	if err != nil {
+		return nil, err
+	}
+	random := make([]byte, 32)
+	rand.Read(random)
+	secret := base64.RawURLEncoding.EncodeToString(random)
+	ends, err := s.Store.AddReset(c.Context(), secret, p.ID, c.act(body.Reason))
+	if err != nil {
+		return nil, err
+	}
+	out := resetLink{ID: p.ID, Mailed: mailed, ExpiresAt: ends}
+	switch link := s.ResetLink(secret); {
+	case !mailed:
+		out.URL = link
+	case !s.MailReset(p.Name, p.Email, link):
+		return nil, &Error{Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", Description: "too much mail waits to be sent"}
+	}
+	return out, nil
+}
