@@ -173,18 +173,17 @@ func TestUX19NothingShownIsSecret(t *testing.T) {
 	delete(s, "password") // everybody's, under dev
 	text, _ := h.metrics()
 	s.absent(t, "metrics", []byte(text))
+	public := maps.Clone(s) // hostile registered a client with these as its name and address
+	delete(public, "waiting code")
+	delete(public, "living, second access token")
 	for _, path := range []string{"/v1/people", "/v1/organizations", "/v1/clients", "/v1/approvals", "/v1/events?limit=1000", "/livez", "/readyz", "/version"} {
 		a := h.operate(path)
 		if a.status != 200 {
 			t.Errorf("%s: %s", path, a)
 		}
 		seen := []byte(a.body)
-		if path == "/v1/clients" { // hostile registered one with a code in its own address
-			own := secrets{}
-			maps.Copy(own, s)
-			delete(own, "waiting code")
-			delete(own, "living, second access token")
-			own.absent(t, path, seen)
+		if path == "/v1/clients" {
+			public.absent(t, path, seen)
 			continue
 		}
 		s.absent(t, path, seen)
@@ -194,7 +193,7 @@ func TestUX19NothingShownIsSecret(t *testing.T) {
 		if a.status != 200 {
 			t.Errorf("%s: %s", path, a)
 		}
-		s.absent(t, "console "+path, []byte(a.body))
+		public.absent(t, "console "+path, []byte(a.body))
 	}
 	b := h.signedIn("ada@nordlys.example")
 	for _, path := range []string{"/", "/organizations/nordlys/profile/api", "/organizations/nordlys/leave", "/nowhere"} {
