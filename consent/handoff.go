@@ -40,10 +40,6 @@ func (s *Server) assertedBack(v *visit, assertion string) error {
 		return err
 	}
 	fault := notSignedIn{way: handOffID, path: a.Return, detail: "asserted by the service"}
-	if said.ImpersonatedBy != "" {
-		fault.why = "acting"
-		return fault
-	}
 	person, err := s.asserted(v, said.Person)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -54,8 +50,11 @@ func (s *Server) assertedBack(v *visit, assertion string) error {
 	case !person.Active:
 		fault.why = "inactive"
 		return fault
+	case said.ImpersonatedBy != "" && person.Support: // decision P9
+		fault.why = "acting"
+		return fault
 	}
-	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, Proof: store.Proof{ProvedAt: provedAt(said.AuthTime)},
+	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: store.Proof{ProvedAt: provedAt(said.AuthTime)},
 		Once: "handoff " + said.Challenge, OnceUntil: time.Unix(a.Began, 0).Add(2 * attemptLifetime)}, a, fault)
 }
 

@@ -109,7 +109,7 @@ func (s *Server) membership(v *visit) (org.Organization, org.Member, error) {
 		return org.Organization{}, org.Member{}, errSignIn
 	}
 	ctx, id := v.r.Context(), v.r.PathValue("organization")
-	if org.CheckID(id) != nil || v.acting() && id != v.actingIn {
+	if org.CheckID(id) != nil || v.acting() && !v.actsElsewhere() && id != v.actingIn {
 		return org.Organization{}, org.Member{}, errNoPage
 	}
 	m, err := s.Store.Member(ctx, v.person.ID, id)

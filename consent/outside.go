@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -285,10 +286,6 @@ func plainWord(code string) string {
 // vouched signs in whom a provider vouches for.
 func (s *Server) vouched(v *visit, p *provider.Provider, a attempt, c provider.Claims) error {
 	fault := notSignedIn{way: a.Way, path: a.Return, email: c.Email, detail: "vouched for by " + p.ID}
-	if c.Acted {
-		fault.why = "acting"
-		return fault
-	}
 	person, bind, why, err := s.whoIs(v, p, c)
 	if err != nil {
 		return err
@@ -300,7 +297,14 @@ func (s *Server) vouched(v *visit, p *provider.Provider, a attempt, c provider.C
 	if slices.Contains(c.Methods, "mfa") { // RFC 8176
 		proof.FactorAt = proof.ProvedAt
 	}
-	return s.enter(v, store.Entry{Person: person.ID, Proof: proof, Method: p.ID, Bind: bind}, a, fault)
+	if c.ActedBy != "" {
+		bind = false // it is not the person who says so
+		if person.Support {
+			fault.why = "acting" // decision P9
+			return fault
+		}
+	}
+	return s.enter(v, store.Entry{Person: person.ID, Proof: proof, Method: p.ID, Bind: bind, By: actorName(c.ActedBy)}, a, fault)
 }
 
 // provedAt is 1 where nobody says when the person proved who they are: never
@@ -313,11 +317,14 @@ func (s *Server) enter(v *visit, e store.Entry, a attempt, fault notSignedIn) er
 	e.Value = newCookie()
 	act := s.act(v)
 	act.Actor = "person:" + e.Person
+	if e.By != "" {
+		act.Actor = elsewhere + e.By
+	}
 	err := s.Store.Enter(v.r.Context(), e, act)
 	switch {
 	case errors.Is(err, store.ErrConflict):
 		fault.why = "taken"
-	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrNotFound): // meanwhile
 		fault.why = "inactive"
 	case errors.Is(err, store.ErrAnswered):
 		fault.why = "browser"
@@ -330,6 +337,43 @@ func (s *Server) enter(v *visit, e store.Entry, a attempt, fault notSignedIn) er
 		return v.see(a.Return)
 	}
 	return fault
+}
+
+// elsewhere begins the ID of an actor whom the other side names.
+const elsewhere = "elsewhere:"
+
+// actorName is who acts for somebody as it can stand on a page and in the
+// journal.
+func actorName(name string) string {
+	if name != "" && (len(name) > 100 || client.CheckName(name) != nil) {
+		return "somebody"
+	}
+	return name
+}
+
+// actsElsewhere reports whether the other side says that somebody else is at
+// the keyboard. They see the person's pages as support staff do (decision P9).
+func (v *visit) actsElsewhere() bool { return strings.HasPrefix(v.actor.ID, elsewhere) }
+
+// by is who does what a request does, in the journal.
+func (v *visit) by() string {
+	if v.actsElsewhere() {
+		return v.actor.ID
+	}
+	return "person:" + v.who().ID
+}
+
+// endElsewhere ends the session of somebody who acts for another: who they
+// are themselves is known elsewhere.
+func (s *Server) endElsewhere(v *visit) error {
+	if err := s.Store.EndSession(v.r.Context(), v.session); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return wrap("end session", err)
+	}
+	s.Store.Record(store.Event{Kind: "impersonation_stopped", Person: v.person.ID, Actor: v.by(),
+		Address: s.Address(v.r).String(), Reference: v.reference()})
+	v.session, v.person, v.actor = "", org.Person{}, org.Person{}
+	setCookie(v, "session", "")
+	return nil
 }
 
 // whoIs finds the person here whom a provider vouches for: by the claim that

@@ -429,8 +429,6 @@ func TestFaultsOfAProvider(t *testing.T) {
 		{"somebody who is deactivated", func(s *site, _ *far) {
 			s.do(s.Store.SetActive(context.Background(), "ada", false, store.Act{Actor: "operator"}))
 		}, nil, 403, "Your account is deactivated."},
-		{"somebody acts for them", claim("act", map[string]any{"sub": "support"}), nil, 403, "You are acting for somebody else."},
-		{"somebody acts for them, says UserInfo", user("act", map[string]any{"sub": "support"}), nil, 403, "You are acting for somebody else."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -649,8 +647,12 @@ func TestWaysOnThePage(t *testing.T) {
 	if out.header.Get("Refresh") != "" {
 		t.Error("signed out, and in again")
 	}
-	if got := f.asks(b.get(out.link("Continue with Corporate login"))).Get("prompt"); got != "select_account" {
-		t.Errorf("prompt %q for another account", got)
+	for want, supported := range map[string][]string{"login": nil, "select_account": {"login", "select_account"}} {
+		f.metadata = map[string]any{"prompt_values_supported": supported}
+		s.Ways.Providers[0] = f.provider("corp")
+		if got := f.asks(b.get(out.link("Continue with Corporate login"))).Get("prompt"); got != want {
+			t.Errorf("prompt %q for another account, want %q", got, want)
+		}
 	}
 	b.post("/signin", url.Values{"email": {"ada@nordlys.example"}, "password": {password}}).want(404)
 	s.nothing("ada")

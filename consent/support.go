@@ -66,7 +66,7 @@ func (s *Server) actingRefused(v *visit, person, organization, why string) {
 		person, organization = "", ""
 	}
 	s.Store.Record(store.Event{Kind: "impersonation_refused", Person: person, Organization: organization,
-		Actor: "person:" + v.who().ID, Address: s.Address(v.r).String(), Reason: why, Detail: v.r.Pattern, Reference: v.reference()})
+		Actor: v.by(), Address: s.Address(v.r).String(), Reason: why, Detail: v.r.Pattern, Reference: v.reference()})
 }
 
 // A supportPage finds members. All names are text that others wrote.
@@ -238,11 +238,17 @@ func (s *Server) stopActing(v *visit) error {
 	if err := s.beThemselves(v); err != nil {
 		return err
 	}
+	if !v.signedIn() {
+		return v.see(s.signInPath("", true))
+	}
 	return v.see("/support")
 }
 
 // beThemselves ends an impersonation, under a new value of the session.
 func (s *Server) beThemselves(v *visit) error {
+	if v.actsElsewhere() {
+		return s.endElsewhere(v)
+	}
 	next := newCookie()
 	if err := s.Store.StopActing(v.r.Context(), v.session, next, s.act(v)); errors.Is(err, store.ErrNotFound) {
 		return errStale // in another tab, meanwhile
@@ -280,6 +286,9 @@ func (s *Server) decideActing(v *visit, c client.Client, p page, form url.Values
 		if err := s.beThemselves(v); err != nil {
 			return err
 		}
+		if !v.signedIn() {
+			return v.see(s.signInPath(s.Ring.SealPage(sealedReturn, []byte(p.path())), true))
+		}
 		return v.see(p.path())
 	case ours && one(form, "decision") == "cancel":
 		return s.cancel(v, c, p)
@@ -290,7 +299,7 @@ func (s *Server) decideActing(v *visit, c client.Client, p page, form url.Values
 // visible leaves the organizations that a visit shows: support staff see the
 // one that they act in.
 func (v *visit) visible(offers []grantset.Offer) []grantset.Offer {
-	if !v.acting() {
+	if !v.acting() || v.actsElsewhere() {
 		return offers
 	}
 	return slices.DeleteFunc(offers, func(o grantset.Offer) bool { return o.Organization.ID != v.actingIn })

@@ -53,13 +53,13 @@ func (v *visit) see(location string) error {
 
 // act says who does what this request does.
 func (s *Server) act(v *visit) store.Act {
-	return store.Act{Actor: "person:" + v.who().ID, Address: s.Address(v.r).String(), Reference: v.reference()}
+	return store.Act{Actor: v.by(), Address: s.Address(v.r).String(), Reference: v.reference()}
 }
 
 // refused records that an approval was refused, and why.
 func (s *Server) refused(v *visit, client, why string) {
 	s.Store.Record(store.Event{Kind: "approval_refused", Client: client, Person: v.person.ID,
-		Actor: "person:" + v.who().ID, Address: s.Address(v.r).String(), Reason: why, Reference: v.reference()})
+		Actor: v.by(), Address: s.Address(v.r).String(), Reason: why, Reference: v.reference()})
 }
 
 // handle makes a handler of a function that answers itself or returns why it
@@ -100,6 +100,9 @@ func (s *Server) identify(v *visit) error {
 			return fmt.Errorf("actor of a session: %w", err)
 		}
 		v.actingIn = session.ActingIn
+	}
+	if session.ActedBy != "" {
+		v.actor = org.Person{ID: elsewhere + session.ActedBy, Name: session.ActedBy, Email: s.Service}
 	}
 	v.session, v.person = value, p
 	return nil

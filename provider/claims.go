@@ -63,7 +63,10 @@ func (p *Provider) claims(ctx context.Context, m *metadata, s said, t *oauth2.To
 		}
 	}
 	c := Claims{Issuer: p.Issuer, Subject: s.text("sub"), Name: s.text("name"), Session: s.text("sid"),
-		Acted: s.has("act") || p.ActorClaim != "" && s.has(p.ActorClaim)}
+		ActedBy: s.actor("act")}
+	if c.ActedBy == "" && p.ActorClaim != "" {
+		c.ActedBy = s.actor(p.ActorClaim)
+	}
 	if verified := s.text("email_verified"); verified == "true" {
 		c.Email = s.text("email")
 	}
@@ -106,6 +109,24 @@ func (s said) has(name string) bool {
 		return false
 	}
 	return true
+}
+
+// actor gives who acts for the person by a claim: its text, or the subject in
+// it (RFC 8693 section 4.1). "somebody" is who is not named.
+func (s said) actor(claim string) string {
+	var act struct {
+		Subject string `json:"sub"`
+	}
+	_ = json.Unmarshal(s[claim], &act) // which may be no object
+	switch word := s.text(claim); {
+	case !s.has(claim):
+		return ""
+	case act.Subject != "":
+		return act.Subject
+	case word != "" && word != "true":
+		return word
+	}
+	return "somebody"
 }
 
 // text gives a claim that is a string, or true or false as a word; else "".

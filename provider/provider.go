@@ -245,10 +245,10 @@ func (p *Provider) Begin(ctx context.Context, a Ask) (string, error) {
 	switch {
 	case a.Fresh:
 		options = append(options, oauth2.SetAuthURLParam("prompt", "login"), oauth2.SetAuthURLParam("max_age", "0"))
-	case a.Another && len(m.prompts) > 0 && !slices.Contains(m.prompts, "select_account"):
-		options = append(options, oauth2.SetAuthURLParam("prompt", "login"))
-	case a.Another:
+	case a.Another && slices.Contains(m.prompts, "select_account"):
 		options = append(options, oauth2.SetAuthURLParam("prompt", "select_account"))
+	case a.Another: // every provider knows this one; some refuse what they do not
+		options = append(options, oauth2.SetAuthURLParam("prompt", "login"))
 	}
 	return p.oauth(m, a.RedirectURI).AuthCodeURL(a.State, options...), nil
 }
@@ -259,7 +259,7 @@ type Claims struct {
 	Email           string // empty unless the provider has verified it
 	Name            string
 	Person          string    // of the claim PersonClaim
-	Acted           bool      // somebody else acts for the person (RFC 8693 section 4.1)
+	ActedBy         string    // who acts for the person; empty when it is the person
 	AuthTime        time.Time // when the person proved who they are; zero when unsaid
 	Session         string    // sid, for a logout
 	Methods         []string  // amr (RFC 8176)

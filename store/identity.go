@@ -27,6 +27,7 @@ type Entry struct {
 	Person string // ID
 	Proof  Proof
 	Method string // for the journal
+	By     string // who acts as the person, as the other side says it; empty when it is the person
 
 	Password string // PHC string that was checked; empty where none was
 	Bind     bool   // the subject becomes this person's, unless it is
@@ -54,7 +55,11 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 				return nil, err
 			}
 		}
-		return nil, w.journal(Event{Kind: "signin_succeeded", Person: e.Person, Detail: e.Method}.by(act))
+		kind := "signin_succeeded"
+		if e.By != "" {
+			kind = "impersonation_started"
+		}
+		return nil, w.journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.by(act))
 	})
 }
 
@@ -68,8 +73,8 @@ func (w *writer) stillHas(personID, checked string) error {
 func (w *writer) prove(e Entry) error {
 	hash, p := sha256.Sum256([]byte(e.Value)), e.Proof
 	if _, err := w.exec(`
-		UPDATE session SET proved_at = $1, factor_at = $2, issuer = $3, subject = $4, sid = $5 WHERE hash = $6`,
-		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, hash[:]); err != nil || e.Ends == "" {
+		UPDATE session SET proved_at = $1, factor_at = $2, issuer = $3, subject = $4, sid = $5, acted_by = $6 WHERE hash = $7`,
+		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, e.By, hash[:]); err != nil || e.Ends == "" {
 		return err
 	}
 	old := sha256.Sum256([]byte(e.Ends))
@@ -80,8 +85,17 @@ func (w *writer) prove(e Entry) error {
 // bind makes the subject the person's. Neither is ever another's at the same
 // issuer: an email that changed hands leads nobody into an account.
 func (w *writer) bind(e Entry) error {
-	if !e.Bind {
+	if !e.Bind && (e.By == "" || e.Proof.Issuer == "") {
 		return nil
+	}
+	if !e.Bind { // who acts for somebody connects nothing, and is held to what is connected
+		var other int
+		if err := w.conn.QueryRowContext(context.Background(), `
+			SELECT COUNT(*) FROM subject WHERE issuer = $1 AND (person = $2 AND subject <> $3 OR person <> $2 AND subject = $3)`,
+			e.Proof.Issuer, e.Person, e.Proof.Subject).Scan(&other); err != nil || other == 0 {
+			return err
+		}
+		return fmt.Errorf("subject: %w", ErrConflict)
 	}
 	n, err := w.exec(`
 		INSERT INTO subject (issuer, subject, person, created_at) VALUES ($1, $2, $3, $4)

@@ -38,6 +38,15 @@ func TestSubjectsAndPeople(t *testing.T) {
 			t.Errorf("%s at %s as %s: got %v, want %v", tt.subject, tt.issuer, tt.person, err, tt.want)
 		}
 	}
+	for subject, want := range map[string]error{"1": nil, "3": ErrConflict} { // of Ada, and of nobody
+		err := h.Enter(ctx, Entry{Value: "acting" + subject, Person: "ada", By: "support", Proof: Proof{Issuer: "https://a.example", Subject: subject}}, Act{})
+		if !errors.Is(err, want) {
+			t.Errorf("acting as Ada by subject %s: got %v, want %v", subject, err, want)
+		}
+	}
+	if s, err := h.Session(ctx, "acting1"); err != nil || s.ActedBy != "support" {
+		t.Errorf("got %+v, %v", s, err)
+	}
 	h = h.reopen(t)
 	if p, err := h.Subject(ctx, "https://a.example", "2"); err != nil || p.ID != "tor" {
 		t.Errorf("got %+v, %v", p, err)

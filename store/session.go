@@ -18,6 +18,10 @@ type Session struct {
 	// Actor is the ID of the support staff who acts as Person, in one
 	// organization (decision P9). Empty when people act as themselves.
 	Actor, ActingIn string
+
+	// ActedBy is who acts as Person, as a provider or the service says it:
+	// nobody whom this directory has to know.
+	ActedBy string
 }
 
 // seenGrain is how true a session's last sight is.
@@ -81,14 +85,15 @@ type sessionRow struct {
 	epoch, createdAt, seenAt int64
 	actingAs, actingIn       string
 	actingEpoch, actingSince int64
+	actedBy                  string
 }
 
 const selectSession = `
-	SELECT person, person_epoch, created_at, seen_at, acting_as, acting_epoch, acting_in, acting_since
+	SELECT person, person_epoch, created_at, seen_at, acting_as, acting_epoch, acting_in, acting_since, acted_by
 	  FROM session WHERE hash = $1`
 
 func scanSession(row interface{ Scan(...any) error }) (r sessionRow, err error) {
-	err = row.Scan(&r.person, &r.epoch, &r.createdAt, &r.seenAt, &r.actingAs, &r.actingEpoch, &r.actingIn, &r.actingSince)
+	err = row.Scan(&r.person, &r.epoch, &r.createdAt, &r.seenAt, &r.actingAs, &r.actingEpoch, &r.actingIn, &r.actingSince, &r.actedBy)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, fmt.Errorf("session: %w", ErrNotFound)
 	}
@@ -116,7 +121,7 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 			return nil, err
 		})
 	}
-	out := Session{Person: r.person, CreatedAt: r.createdAt, SeenAt: r.seenAt}
+	out := Session{Person: r.person, CreatedAt: r.createdAt, SeenAt: r.seenAt, ActedBy: r.actedBy}
 	if r.actingAs != "" {
 		out.Person, out.Actor, out.ActingIn = r.actingAs, r.person, r.actingIn
 	}
@@ -132,7 +137,7 @@ func (s *Store) stands(r sessionRow, now int64) bool {
 		return false
 	}
 	if r.actingAs == "" {
-		return true
+		return r.actedBy == "" || !at.Support && now-r.createdAt < int64(ActingLifetime.Seconds())
 	}
 	as := m.people[r.actingAs]
 	return at.Support && as != nil && as.epoch == r.actingEpoch && !as.Support &&

@@ -190,7 +190,8 @@ CREATE TABLE session (
 	factor_at    BIGINT NOT NULL DEFAULT 0, -- when with a second factor; 0 is never
 	issuer       TEXT NOT NULL DEFAULT '',  -- who vouched for the person; empty: a password did
 	subject      TEXT NOT NULL DEFAULT '',  -- who they are there
-	sid          TEXT NOT NULL DEFAULT ''   -- their session there
+	sid          TEXT NOT NULL DEFAULT '',  -- their session there
+	acted_by     TEXT NOT NULL DEFAULT ''   -- who acts for the person, as the other side says it
 );
 CREATE INDEX session_subject ON session (issuer, subject) WHERE issuer <> '';
 CREATE INDEX session_person ON session (person);
