@@ -44,6 +44,11 @@ have promtool || need prometheus "promtool, for the alert rules in contrib/"
 have redis-server || have valkey-server ||
 	need redis-server "counts rate limits for several nodes"
 
+have node || need nodejs "runs the OpenID provider of the sign-in tests"
+have npm || need npm "fetches that provider"
+have openssl || need openssl "makes the keys of the hand-off's examples"
+have python3 || need python3 "runs one of them"
+
 # The pages show names in whatever script they were written in. A bare system
 # cannot draw Arabic or Devanagari; these two stand for the rest.
 fonts="fonts for the page tests, Arabic included"
@@ -55,8 +60,18 @@ elif [ -z "$(fc-list :lang=ar family)" ] || [ -z "$(fc-list :lang=hi family)" ];
 fi
 
 here=$(dirname "${BASH_SOURCE[0]}")
+
+# The OpenID provider of the sign-in tests, exactly as it is locked.
+fetch_provider() {
+	[ -d "$here/../e2e/provider/node_modules/oidc-provider" ] ||
+		npm ci --silent --no-audit --no-fund --prefix "$here/../e2e/provider" >&2
+}
+
 if [ ${#missing[@]} -eq 0 ]; then
-	[ "${1:-}" = --check ] || "$here/axe.sh"
+	if [ "${1:-}" != --check ]; then
+		"$here/axe.sh"
+		fetch_provider
+	fi
 	exit 0
 fi
 
@@ -112,3 +127,4 @@ if ! apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
 fi
 echo "Installed: ${missing[*]}" >&2
 "$here/axe.sh"
+fetch_provider
