@@ -39,6 +39,13 @@ func Hash(password string) string {
 		argon2.Version, argonMemory, argonPasses, argonLanes, b64(salt), b64(key))
 }
 
+// Matches reports whether a PHC string is of the password. It costs what Hash
+// costs.
+func Matches(hash, password string) bool {
+	h, err := parsePHC(hash)
+	return err == nil && h.matches(password)
+}
+
 // phc is a PHC string that was read.
 type phc struct {
 	memory, passes uint32

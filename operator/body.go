@@ -16,7 +16,7 @@ import (
 // whole so that it is taken whole or not at all.
 const (
 	maxBody      = 64 << 10
-	maxDirectory = 32 << 20
+	maxDirectory = 128 << 20
 )
 
 // maxReason bounds the text of a reason, in characters.
@@ -35,23 +35,32 @@ func (r reasoned) why() string { return r.Reason }
 // decode reads the body of a change into v: one JSON object in UTF-8 with
 // members that v has, each once. An empty body is an empty object.
 func decode[T interface{ why() string }](c call, v *T, most int64) error {
-	text, err := io.ReadAll(io.LimitReader(c.Body, most+1))
-	if err != nil {
-		return badRequest("the body could not be read")
-	}
-	if int64(len(text)) > most {
-		return badRequest(fmt.Sprintf("the body has more than %d bytes", most))
-	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return nil
-	}
-	if media, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return badRequest("the body needs Content-Type: application/json")
+	text, err := c.readBody(most)
+	if err != nil || text == nil {
+		return err
 	}
 	if err := strict(text, v); err != nil {
 		return badRequest(err.Error())
 	}
 	return checkText("reason", (*v).why(), maxReason)
+}
+
+// readBody gives a body of JSON; nil is an empty one.
+func (c call) readBody(most int64) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(c.Body, most+1))
+	if err != nil {
+		return nil, badRequest("the body could not be read")
+	}
+	if int64(len(text)) > most {
+		return nil, badRequest(fmt.Sprintf("the body has more than %d bytes", most))
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil
+	}
+	if media, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		return nil, badRequest("the body needs Content-Type: application/json")
+	}
+	return text, nil
 }
 
 // strict is json.Unmarshal without its latitude: no unknown, doubled or
@@ -71,7 +80,7 @@ func strict(text []byte, v any) error {
 	case errors.As(err, &wrong):
 		// encoding/json names the struct that a member is embedded by as well.
 		member := strings.TrimPrefix(wrong.Field, "reasoned.")
-		return fmt.Errorf("%s: it must be of type %s", member, kindOf(wrong))
+		return &faultAt{wrong.Offset, fmt.Errorf("%s: it must be of type %s", member, kindOf(wrong))}
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
 		return errors.New("unknown member " + strings.TrimPrefix(err.Error(), "json: unknown field "))
 	case err != nil:
@@ -96,11 +105,17 @@ func kindOf(e *json.UnmarshalTypeError) string {
 // differently: a member twice in one object, one that is spelled other than
 // in small letters, anything before or after the object (RFC 8259 section 4).
 func checkMembers(text []byte) error {
-	broken := errors.New("the body is not one JSON object")
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
+	fault := func(err error) error { return &faultAt{dec.InputOffset(), err} }
+	broken := func(err error) error {
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return &faultAt{int64(len(text)), errors.New("the body is cut off")}
+		}
+		return fault(errors.New("the body is not one JSON object"))
+	}
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return broken
+		return broken(err)
 	}
 	type level struct {
 		names  map[string]bool // nil in an array
@@ -110,12 +125,12 @@ func checkMembers(text []byte) error {
 	for open := []level{object()}; len(open) > 0; {
 		t, err := dec.Token()
 		if err != nil {
-			return broken
+			return broken(err)
 		}
 		in := &open[len(open)-1]
 		if name, ok := t.(string); ok && in.atName {
 			if err := checkName(name, in.names); err != nil {
-				return err
+				return fault(err)
 			}
 			in.atName = false
 			continue
@@ -130,14 +145,22 @@ func checkMembers(text []byte) error {
 			open = open[:len(open)-1]
 		}
 		if len(open) > maxDepth {
-			return fmt.Errorf("the body is nested deeper than %d", maxDepth)
+			return fault(fmt.Errorf("the body is nested deeper than %d", maxDepth))
 		}
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return broken
+		return fault(errors.New("the body is not one JSON object"))
 	}
 	return nil
 }
+
+// faultAt is a fault of JSON, and after how many bytes it was found.
+type faultAt struct {
+	offset int64
+	err    error
+}
+
+func (f *faultAt) Error() string { return f.err.Error() }
 
 // checkName refuses a name that came before, and one that json.Unmarshal
 // would take for another in other letters.

@@ -14,12 +14,15 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// A directory is the body of POST /v1/directory: people, organizations and all
-// that is between them. What it names is added, or updated; nothing is
-// removed. It is taken whole or not at all. Everything refers by ID, to what is
-// in the same body or stored already.
+// A directory is the body of POST /v1/directory, and of GET: people,
+// organizations and all that is between them. What it names is added, or
+// updated; what its lists leave out is removed only under prune. It is taken
+// whole or not at all. Everything refers by ID, to what is in the same body or
+// stored already.
 type directory struct {
 	reasoned
+	ID            string                  `json:"id"`    // directory, as GET gives it, or ""
+	AsOf          *int64                  `json:"as_of"` // version of the service's directory that this is a picture of
 	People        []directoryPerson       `json:"people"`
 	Organizations []directoryOrganization `json:"organizations"`
 	Members       []directoryMember       `json:"members"`
@@ -69,7 +72,7 @@ type directoryRole struct {
 }
 
 type directoryAPIKey struct {
-	Key          string `json:"key"` // 16 to 200 visible ASCII characters
+	Key          string `json:"key"` // 16 to 200 visible ASCII characters; "" is one that is there under its name
 	Organization string `json:"organization"`
 	Person       string `json:"person"`
 	Name         string `json:"name"`
@@ -99,44 +102,6 @@ const (
 	minPassword  = 8 // bytes, as is maxPassword
 	maxPassword  = 1000
 )
-
-// directoryTaken counts what was added or updated.
-type directoryTaken struct {
-	ID            string `json:"id"` // always "directory"
-	People        int    `json:"people"`
-	Organizations int    `json:"organizations"`
-	Members       int    `json:"members"`
-	Circles       int    `json:"circles"`
-	Roles         int    `json:"roles"`
-	Fillers       int    `json:"fillers"`
-	APIKeys       int    `json:"api_keys"`
-	Items         int    `json:"items"`
-}
-
-func (s *Server) addDirectory(c call) (any, error) {
-	var body directory
-	if err := decode(c, &body, maxDirectory); err != nil {
-		return nil, err
-	}
-	if err := body.check(); err != nil {
-		return nil, err
-	}
-	d, err := s.asStored(body)
-	if err != nil {
-		return nil, err
-	}
-	err = s.Store.AddDirectory(c.Context(), d, c.act(body.Reason))
-	switch {
-	case errors.Is(err, store.ErrNotFound): // of what the body names, so the body is at fault
-		return nil, badRequest(err.Error())
-	case errors.Is(err, store.ErrConflict):
-		return nil, &Error{409, "conflict", err.Error()}
-	case err != nil:
-		return nil, err
-	}
-	return directoryTaken{"directory", len(d.People), len(d.Organizations), len(d.Members),
-		len(d.Circles), len(d.Roles), len(d.Fillers), len(d.APIKeys), len(d.Items)}, nil
-}
 
 // check finds what no directory may hold.
 func (d directory) check() error {
@@ -177,7 +142,7 @@ func (d directory) check() error {
 		if err := checkFields(fmt.Sprintf("api_keys[%d]", i), k.Name, k.Organization, k.Person); err != nil {
 			return err
 		}
-		if len(k.Key) < 16 || len(k.Key) > 200 || strings.Trim(k.Key, visible) != "" {
+		if k.Key != "" && len(k.Key) < 16 || len(k.Key) > 200 || strings.Trim(k.Key, visible) != "" {
 			return badRequest(fmt.Sprintf("api_keys[%d].key: 16 to 200 visible ASCII characters", i))
 		}
 	}
@@ -273,7 +238,7 @@ func (p directoryPerson) check() error {
 }
 
 // asStored hashes, and notes what was not sent: that is left as it is stored.
-func (s *Server) asStored(body directory) (store.Directory, error) {
+func (s *Server) asStored(c call, body directory) (store.Directory, error) {
 	d := store.Directory{Unsaid: store.Unsaid{
 		Active: map[string]bool{}, Support: map[string]bool{}, AIIntegration: map[string]bool{}, Admin: map[store.MembershipID]bool{},
 	}}
@@ -287,7 +252,7 @@ func (s *Server) asStored(body directory) (store.Directory, error) {
 			if passwords++; passwords > maxPasswords || s.HashPassword == nil {
 				return d, badRequest(fmt.Sprintf("people: more than %d passwords; send password_hash, or several requests", maxPasswords))
 			}
-			one.PasswordHash = s.HashPassword(p.Password)
+			one.PasswordHash = s.hash(c, p)
 		}
 		d.People = append(d.People, one)
 	}
@@ -327,6 +292,18 @@ func (body directory) rest(d *store.Directory) {
 		}}
 		d.Items = append(d.Items, one)
 	}
+}
+
+// hash gives the PHC string of a person's password: the one that is stored, if
+// it is of that password, because another would end their sessions.
+func (s *Server) hash(c call, p directoryPerson) string {
+	if s.SamePassword != nil {
+		at, stored, err := s.Store.Password(c.Context(), p.Email)
+		if err == nil && at.ID == p.ID && stored != "" && s.SamePassword(stored, p.Password) {
+			return stored
+		}
+	}
+	return s.HashPassword(p.Password)
 }
 
 func set(value *bool, sent *bool) {

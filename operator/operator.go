@@ -52,6 +52,8 @@ type Server struct {
 	// HashPassword gives the PHC string of a password, for people who are
 	// added with one; nil refuses them.
 	HashPassword func(password string) string
+	// SamePassword reports whether a PHC string is of a password; nil is never.
+	SamePassword func(hash, password string) bool
 
 	// ResetLink is the address at which the secret of a reset link is taken;
 	// nil makes no links.
@@ -138,6 +140,7 @@ func (s *Server) reading(mux *http.ServeMux) {
 	mux.Handle("GET /v1/people/{id}", s.answer(s.person))
 	mux.Handle("GET /v1/organizations", s.answer(s.organizations))
 	mux.Handle("GET /v1/organizations/{id}", s.answer(s.organization))
+	mux.Handle("GET /v1/directory", s.answer(s.exportDirectory))
 	mux.Handle("GET /v1/clients", s.answer(s.clients))
 	mux.Handle("GET /v1/clients/{id}", s.answer(s.client))
 	mux.Handle("GET /v1/approvals", s.answer(s.approvals))
@@ -169,7 +172,7 @@ func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/approvals/{id}/revoke", s.answer(s.revoke))
 	mux.Handle("POST /v1/approvals/revoke", s.answer(s.revokeMany))
 	mux.Handle("POST /v1/tokens/inspect", s.answer(s.inspect))
-	mux.Handle("POST /v1/directory", s.answer(s.addDirectory))
+	mux.Handle("POST /v1/directory", s.answer(s.importDirectory))
 	mux.Handle("POST /v1/dev/clock", s.answer(s.moveClock))
 }
 

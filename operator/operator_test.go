@@ -312,7 +312,7 @@ func TestUnknownIs404(t *testing.T) {
 func TestWrongMethodIs405(t *testing.T) {
 	o := newOffice(t)
 	for path, allow := range map[string]string{
-		"/v1/people": "GET, HEAD, POST", "/v1/people/ada": "GET, HEAD", "/v1/directory": "POST",
+		"/v1/people": "GET, HEAD, POST", "/v1/people/ada": "GET, HEAD", "/v1/directory": "GET, HEAD, POST",
 	} {
 		method := "DELETE"
 		w := o.do(method, path, "")
@@ -576,7 +576,7 @@ func TestDirectory(t *testing.T) {
 		"roles":[{"id":"keeper","organization":"fjell","circle":"sub","name":"Keeper","fillers":["mei"]}],
 		"api_keys":[{"key":"gk_0123456789abcdef","organization":"fjell","person":"mei","name":"Mei's script"}]}`
 	got := o.do("POST", "/v1/directory", body)
-	want := `{"id":"directory","people":2,"organizations":2,"members":2,"circles":2,"roles":1,"fillers":1,"api_keys":1,"items":0}`
+	want := `{"id":"directory","people":2,"organizations":2,"members":2,"circles":2,"roles":1,"fillers":1,"api_keys":1,"items":0,"dry_run":false,"counts":{"api_keys":{"added":1,"changed":0,"removed":0},"circles":{"added":2,"changed":0,"removed":0},"fillers":{"added":1,"changed":0,"removed":0},"members":{"added":1,"changed":0,"removed":0},"organizations":{"added":1,"changed":1,"removed":0},"people":{"added":1,"changed":1,"removed":0},"roles":{"added":1,"changed":0,"removed":0}},"changes":[{"change":"added","list":"people","id":"mei"},{"change":"changed","list":"people","id":"ada"},{"change":"added","list":"organizations","id":"fjell"},{"change":"changed","list":"organizations","id":"nordlys"},{"change":"added","list":"members","id":"fjell/mei"},{"change":"added","list":"circles","id":"top"},{"change":"added","list":"circles","id":"sub"},{"change":"added","list":"roles","id":"keeper"},{"change":"added","list":"fillers","id":"keeper/mei"},{"change":"added","list":"api_keys","id":"fjell/mei"}],"approvals_ended":0}`
 	if strings.TrimSpace(got.Body.String()) != want {
 		t.Fatalf("\n got %d %s\nwant %s", got.Code, got.Body, want)
 	}

@@ -151,7 +151,7 @@ func (h *house) operators() http.Handler {
 	}
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: h.Password, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
-		Draining: h.draining.Load, HashPassword: consent.Hash, Clock: h.clock,
+		Draining: h.draining.Load, HashPassword: consent.Hash, SamePassword: consent.Matches, Clock: h.clock,
 		Metrics: h.metrics, ReadKeys: h.readKeys,
 		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
 		ResetLink: h.resetLink, MailReset: h.mailReset(),

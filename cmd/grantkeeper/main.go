@@ -74,7 +74,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 	})
 	for _, c := range []*cobra.Command{
 		devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g),
-		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g),
+		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), directoryCommand(g),
 		eventsCommand(g), tokenCommand(g),
 		backupCommand(g), keysCommand(g),
 		explainCommand(g), drillCommand(g), versionCommand(g),

@@ -141,13 +141,17 @@ func (c *operatorClient) version(ctx context.Context) (operator.Version, error) 
 	return v, err
 }
 
+// rawJSON is a body that is sent as it was written, so that its lines keep
+// their numbers.
+type rawJSON []byte
+
 // do sends one request, with a body in JSON unless it is nil, and reads the
 // answer's JSON into a value. Every error is an exitError: 2 for what the
 // server does not take, 4 for one that does not answer or let in, 5 for what
 // is not there, 6 for what its state refuses.
 func (c *operatorClient) do(ctx context.Context, method, path string, query url.Values, body, into any) error {
-	var content []byte
-	if body != nil {
+	content, raw := body.(rawJSON)
+	if body != nil && !raw {
 		var err error
 		if content, err = json.Marshal(body); err != nil {
 			return err

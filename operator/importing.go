@@ -1,0 +1,351 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// directoryTaken says what an import named, and what it changed. Members are
+// added, never renamed.
+type directoryTaken struct {
+	ID            string `json:"id"` // always "directory"
+	People        int    `json:"people"`
+	Organizations int    `json:"organizations"`
+	Members       int    `json:"members"`
+	Circles       int    `json:"circles"`
+	Roles         int    `json:"roles"`
+	Fillers       int    `json:"fillers"`
+	APIKeys       int    `json:"api_keys"`
+	Items         int    `json:"items"`
+
+	DryRun  bool              `json:"dry_run"`
+	Counts  map[string]counts `json:"counts"`  // by list; those without a change are left out
+	Changes []directoryChange `json:"changes"` // the first 1000
+	Ended   int               `json:"approvals_ended"`
+}
+
+type counts struct {
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+	Removed int `json:"removed"`
+}
+
+type directoryChange struct {
+	Change string `json:"change"` // added, changed or removed
+	List   string `json:"list"`
+	ID     string `json:"id"` // of members organization/person, of fillers role/person
+}
+
+// importOptions are the query of POST /v1/directory: they are no part of the
+// directory, which may be a file of the service's own.
+type importOptions struct {
+	dry, prune bool
+	reason     string
+}
+
+func (c call) importOptions() (o importOptions, err error) {
+	values, err := url.ParseQuery(c.URL.RawQuery)
+	if err != nil {
+		return o, badRequest("the query is malformed")
+	}
+	for name, v := range values {
+		if len(v) != 1 {
+			return o, badRequest(name + ": it comes twice")
+		}
+		switch name {
+		case "dry_run":
+			o.dry, err = strconv.ParseBool(v[0])
+		case "prune":
+			o.prune, err = strconv.ParseBool(v[0])
+		case "reason":
+			o.reason = v[0]
+			if err := checkText(name, v[0], maxReason); err != nil {
+				return o, err
+			}
+		default:
+			return o, badRequest("unknown option; known are dry_run, prune, reason")
+		}
+		if err != nil {
+			return o, badRequest(name + ": true or false")
+		}
+	}
+	return o, nil
+}
+
+// importDirectory takes a directory, whole or not at all.
+func (s *Server) importDirectory(c call) (any, error) {
+	o, err := c.importOptions()
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.readBody(maxDirectory)
+	if err != nil {
+		return nil, err
+	}
+	var body directory
+	if text != nil {
+		if err := strict(text, &body); err != nil {
+			return nil, misread(text, err)
+		}
+	}
+	if o.reason == "" {
+		o.reason = body.Reason
+	}
+	if body.ID != "" && body.ID != "directory" {
+		return nil, badRequest("id: it is directory, or not sent")
+	}
+	if err := checkText("reason", o.reason, maxReason); err != nil {
+		return nil, err
+	}
+	if err := body.check(); err != nil {
+		return nil, placed(text, err)
+	}
+	d, err := s.asStored(c, body)
+	if err != nil {
+		return nil, err
+	}
+	i := store.Import{Directory: d, Dry: o.dry, Prune: map[string]bool{}}
+	if body.AsOf != nil {
+		i.AsOf = *body.AsOf
+	}
+	if o.prune {
+		i.Prune = body.lists()
+	}
+	out, err := s.Store.ImportDirectory(c.Context(), i, c.act(o.reason))
+	if err != nil {
+		return nil, refusedImport(text, err)
+	}
+	return taken(d, out, o.dry), nil
+}
+
+// lists are those that the body has, also empty ones.
+func (d directory) lists() map[string]bool {
+	return map[string]bool{
+		store.ListPeople: d.People != nil, store.ListOrganizations: d.Organizations != nil, store.ListMembers: d.Members != nil,
+		store.ListCircles: d.Circles != nil, store.ListRoles: d.Roles != nil, store.ListAPIKeys: d.APIKeys != nil, store.ListItems: d.Items != nil,
+	}
+}
+
+func taken(d store.Directory, out store.Imported, dry bool) directoryTaken {
+	t := directoryTaken{ID: "directory", People: len(d.People), Organizations: len(d.Organizations), Members: len(d.Members),
+		Circles: len(d.Circles), Roles: len(d.Roles), Fillers: len(d.Fillers), APIKeys: len(d.APIKeys), Items: len(d.Items),
+		DryRun: dry, Counts: map[string]counts{}, Changes: []directoryChange{}, Ended: out.Ended}
+	for list, n := range out.Lists {
+		t.Counts[list] = counts(n)
+	}
+	for _, one := range out.Changes {
+		t.Changes = append(t.Changes, directoryChange{one.What, one.List, one.ID})
+	}
+	return t
+}
+
+// refusedImport says what the store found, and in which line.
+func refusedImport(text []byte, err error) error {
+	var at *store.Misplaced
+	switch {
+	case errors.As(err, &at):
+	case errors.Is(err, store.ErrConflict):
+		at = &store.Misplaced{Index: -1, Err: err}
+	default:
+		return err
+	}
+	what := at.Error()
+	if at.Index >= 0 {
+		what = fmt.Sprintf("line %d: %s", lineOf(text, at.List, at.Index), what)
+	}
+	if errors.Is(err, store.ErrNotFound) { // of what the body names, so the body is at fault
+		return badRequest(what)
+	}
+	return &Error{http.StatusConflict, "conflict", what}
+}
+
+// misread says in which line a fault of JSON is. An unknown member is looked
+// for in one entry after the other.
+func misread(text []byte, err error) error {
+	var at *faultAt
+	if errors.As(err, &at) {
+		return badRequest(fmt.Sprintf("line %d: %v", lineAt(text, at.offset), err))
+	}
+	for _, list := range []struct {
+		name string
+		one  func() any
+	}{
+		{store.ListPeople, func() any { return new(directoryPerson) }}, {store.ListOrganizations, func() any { return new(directoryOrganization) }},
+		{store.ListMembers, func() any { return new(directoryMember) }}, {store.ListCircles, func() any { return new(directoryCircle) }},
+		{store.ListRoles, func() any { return new(directoryRole) }}, {store.ListAPIKeys, func() any { return new(directoryAPIKey) }},
+		{store.ListItems, func() any { return new(directoryItem) }},
+	} {
+		line := 0
+		entries(text, list.name, func(_ int, start int64, entry json.RawMessage) bool {
+			dec := json.NewDecoder(bytes.NewReader(entry))
+			dec.DisallowUnknownFields()
+			if dec.Decode(list.one()) == nil {
+				return true
+			}
+			line = lineAt(text, start)
+			return false
+		})
+		if line > 0 {
+			return badRequest(fmt.Sprintf("line %d: %v", line, err))
+		}
+	}
+	return badRequest(err.Error())
+}
+
+// place is how a fault names the entry of a list that it is in.
+var place = regexp.MustCompile(`^([a-z_]+)\[(\d+)\]`)
+
+// placed adds the line to a fault that names its entry.
+func placed(text []byte, err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if m := place.FindStringSubmatch(e.Description); m != nil {
+		index, _ := strconv.Atoi(m[2]) // digits
+		return badRequest(fmt.Sprintf("line %d: %s", lineOf(text, m[1], index), e.Description))
+	}
+	return err
+}
+
+// lineOf is the line in which an entry of a list begins.
+func lineOf(text []byte, list string, index int) (line int) {
+	entries(text, list, func(i int, start int64, _ json.RawMessage) bool {
+		if i == index {
+			line = lineAt(text, start)
+		}
+		return i < index
+	})
+	return max(line, 1)
+}
+
+// lineAt is the line of what stands behind so many bytes, or of the last that
+// is no space before them.
+func lineAt(text []byte, offset int64) int {
+	return 1 + bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n"))
+}
+
+// entries goes through one list of a directory until it is told to stop. The
+// text is one that strict has taken, or at least whole JSON.
+func entries(text []byte, list string, each func(index int, start int64, entry json.RawMessage) bool) {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if _, err := dec.Token(); err != nil {
+		return
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return
+		}
+		if name != list {
+			var skipped json.RawMessage
+			if dec.Decode(&skipped) != nil {
+				return
+			}
+			continue
+		}
+		if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+			return
+		}
+		for i := 0; dec.More(); i++ {
+			var entry json.RawMessage
+			if dec.Decode(&entry) != nil || !each(i, dec.InputOffset()-int64(len(entry)), entry) {
+				return
+			}
+		}
+		return
+	}
+}
+
+// exportedDirectory is what GET /v1/directory gives and POST takes.
+type exportedDirectory struct {
+	ID            string              `json:"id"` // always "directory"
+	Organizations []organizationEntry `json:"organizations"`
+	People        []personEntry       `json:"people"`
+	Members       []memberEntry       `json:"members"`
+	Circles       []circleEntry       `json:"circles"`
+	Roles         []roleEntry         `json:"roles"`
+	APIKeys       []apiKeyEntry       `json:"api_keys"`
+}
+
+type personEntry struct {
+	ID      string `json:"id"`
+	Email   string `json:"email"`
+	Name    string `json:"name"`
+	Active  bool   `json:"active"`
+	Support bool   `json:"support"`
+}
+
+type organizationEntry struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	AIIntegration bool   `json:"ai_integration"`
+}
+
+type memberEntry struct {
+	Organization string `json:"organization"`
+	Person       string `json:"person"`
+	Admin        bool   `json:"admin"`
+}
+
+type circleEntry struct {
+	ID           string `json:"id"`
+	Organization string `json:"organization"`
+	Parent       string `json:"parent"`
+	Name         string `json:"name"`
+}
+
+type roleEntry struct {
+	ID           string   `json:"id"`
+	Organization string   `json:"organization"`
+	Circle       string   `json:"circle"`
+	Name         string   `json:"name"`
+	Fillers      []string `json:"fillers"`
+}
+
+type apiKeyEntry struct {
+	Organization string `json:"organization"`
+	Person       string `json:"person"`
+	Name         string `json:"name"`
+}
+
+// exportDirectory gives the whole directory, without passwords and without
+// the text of API keys.
+func (s *Server) exportDirectory(c call) (any, error) {
+	d, err := s.Store.ExportDirectory(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	out := exportedDirectory{"directory", []organizationEntry{}, []personEntry{}, []memberEntry{}, []circleEntry{}, []roleEntry{}, []apiKeyEntry{}}
+	for _, o := range d.Organizations {
+		out.Organizations = append(out.Organizations, organizationEntry{o.ID, o.Name, o.AIIntegration})
+	}
+	for _, p := range d.People {
+		out.People = append(out.People, personEntry{p.ID, p.Email, p.Name, p.Active, p.Support})
+	}
+	for _, m := range d.Members {
+		out.Members = append(out.Members, memberEntry{m.Organization, m.Person, m.Admin})
+	}
+	for _, o := range d.Circles {
+		out.Circles = append(out.Circles, circleEntry{o.ID, o.Organization, o.Parent, o.Name})
+	}
+	fillers := map[string][]string{}
+	for _, f := range d.Fillers {
+		fillers[f.Role] = append(fillers[f.Role], f.Person)
+	}
+	for _, r := range d.Roles {
+		out.Roles = append(out.Roles, roleEntry{r.ID, r.Organization, r.Circle, r.Name, append([]string{}, fillers[r.ID]...)})
+	}
+	for _, k := range d.APIKeys {
+		out.APIKeys = append(out.APIKeys, apiKeyEntry{k.Organization, k.Person, k.Name})
+	}
+	return out, nil
+}
