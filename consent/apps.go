@@ -57,7 +57,9 @@ type access struct {
 
 type shownPick struct {
 	Role, Circle string
-	Access       string // read, change, or empty when the person no longer fills it
+	Access       string  // read, change, or empty when the person no longer fills it
+	Left         *moment // when the person left it, where that is known
+	Gone         bool    // the role is deleted
 }
 
 type endedApproval struct {
@@ -179,10 +181,11 @@ type lookup struct {
 	member       org.Member
 	roles        map[string]org.Role
 	circles      map[string]string
+	left         map[string]int64 // when the member left a role, in Unix seconds
 }
 
 func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, error) {
-	l := lookup{o, m, map[string]org.Role{}, map[string]string{}}
+	l := lookup{organization: o, member: m, roles: map[string]org.Role{}, circles: map[string]string{}}
 	roles, err := s.Store.Roles(v.r.Context(), o.ID)
 	if err != nil {
 		return lookup{}, wrap("roles", err)
@@ -196,6 +199,9 @@ func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, erro
 	}
 	for _, c := range circles {
 		l.circles[c.ID] = c.Name
+	}
+	if l.left, err = s.Store.LeftRoles(v.r.Context(), m.Person, o.ID); err != nil {
+		return lookup{}, wrap("left roles", err)
 	}
 	return l, nil
 }
@@ -219,10 +225,16 @@ func (l lookup) gives(s grantset.Set) access {
 	a := access{Kind: s.Kind, Personal: s.Personal, Organization: l.organization.Name,
 		Narrowed: s.Kind == grantset.Organization && !l.member.Admin}
 	for _, p := range s.Picks {
-		r := l.roles[p.Role]
+		r, there := l.roles[p.Role]
 		one := shownPick{Role: cmp.Or(r.Name, p.Role), Circle: l.circles[r.Circle]}
 		switch {
+		case !there:
+			one.Gone = true
 		case !l.member.Fills(p.Role):
+			if at := l.left[p.Role]; at > 0 {
+				when := on(at)
+				one.Left = &when
+			}
 		case p.Change:
 			one.Access = "change"
 			a.Change++

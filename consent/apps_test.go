@@ -3,6 +3,7 @@ package consent
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -45,7 +47,7 @@ func TestConnectedApps(t *testing.T) {
 		"Quill Assistant Not checked", "connect.quill.example",
 		"Only selected roles: changes as 1, reads as 0; personal items included", "Connected 21 November 2026 · Not used yet",
 		"Everything in this organization", "Connected 22 November 2026 · Last used today at 10:00 UTC",
-		"Treasurer Nordlys (anchor circle) Change", "None now: you left this role")
+		"Treasurer Nordlys (anchor circle) Change", "None now: you left this role on 22 November 2026")
 	if n := strings.Count(p.text(), "Revoke…"); n != 1 {
 		t.Errorf("%d buttons to revoke, want one per client (decision P2)", n)
 	}
@@ -141,7 +143,15 @@ func TestEnded(t *testing.T) {
 		approval.RevokedByAdmin: "Revoked by an admin of Nordlys Cooperative today", approval.RevokedByOperator: "Ended by Svalinn today",
 		approval.RevokedByClient: "The app ended it today", approval.Replaced: "A later connection took its place today",
 		approval.RefreshReused: "An old key was presented a second time. This can mean that someone copied it, so all keys of this connection were ended. Ask the app's maker before you connect it again.",
-		approval.Unused:        "Ended after a long time without use today", approval.KeyRetired: "Ended by Svalinn today",
+		approval.Unused:        "Ended after a long time without use today", approval.KeyRetired: "Ended today at 10:00 UTC: Svalinn retired the key of its access",
+		approval.Restored: "Ended today at 10:00 UTC: Svalinn was restored from a backup", approval.StateLost: "Ended today at 10:00 UTC: Svalinn had lost the state of this connection",
+		approval.CodeReused: "Ended because an old key came back today at 10:00 UTC",
+	}
+	for _, reason := range approval.Reasons { // each in its own words, or as below
+		if words := says[reason]; words == "" && !slices.Contains([]approval.Reason{approval.RevokedByPerson, approval.NeverConnected, approval.LeftOrganization,
+			approval.PersonDeactivated, approval.ClientDisabled, approval.IntegrationOff}, reason) {
+			t.Errorf("%s is said in no words", reason)
+		}
 	}
 	for reason, want := range says {
 		s.pass(time.Second)
@@ -162,6 +172,17 @@ func TestEnded(t *testing.T) {
 	ada.connect()
 	s.do(s.Store.SetClientEnabled(ctx, "quill", false, store.Act{Actor: "operator"}))
 	ada.get(nordlysApps).says("Svalinn disabled the app today")
+}
+
+// A role that is gone is told from one that the person has left.
+func TestPicksThatCountForNothing(t *testing.T) {
+	s := newSite(t)
+	ada := s.signedIn("ada")
+	ada.connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "role:facilitator", "read")
+	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))
+	s.do(s.Store.DeleteRole(t.Context(), "nordlys", "treasurer", func(org.Role) error { return nil }, store.Act{Actor: "operator"}))
+	ada.get(nordlysApps).says("Only selected roles: changes as 0, reads as 1", "Facilitator Nordlys (anchor circle) Read",
+		"Buddy People & Onboarding None now: you left this role on 21 November 2026", "treasurer None now: this role no longer exists")
 }
 
 // ux 7: a hint after 90 days without use, and the most recently used first.
