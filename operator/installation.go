@@ -19,6 +19,8 @@ const TakenAt = "Grantkeeper-Taken-At"
 
 // installation are the paths of what keeps an installation healthy.
 func (s *Server) installation(mux *http.ServeMux) {
+	mux.Handle("GET /v1/status", s.answer(s.status))
+	mux.Handle("POST /v1/gc", s.answer(s.collect))
 	mux.Handle("GET /v1/backup", http.HandlerFunc(s.backup))
 	mux.Handle("POST /v1/backup", s.answer(s.recordBackup))
 	mux.Handle("GET /v1/keys", s.answer(s.keys))
@@ -203,4 +205,94 @@ func (s *Server) retireKey(w http.ResponseWriter, r *http.Request) {
 		k, err := s.oneKey(c.Context(), number)
 		return keyRetired{k, ended}, err
 	}).ServeHTTP(w, r)
+}
+
+// Seen says from where requests came to the public listener of late.
+type Seen struct {
+	Addresses  int    `json:"addresses"`            // different ones, as far as they are told apart
+	Only       string `json:"only,omitempty"`       // the address, when there is one alone
+	Unbelieved string `json:"unbelieved,omitempty"` // a peer that forwards for others, and is no trusted proxy
+}
+
+// statusObject is how an installation stands, for grantkeeper doctor.
+type statusObject struct {
+	ID         string  `json:"id"` // always "status"
+	Version    Version `json:"version"`
+	Now        int64   `json:"now"`    // the time of every decision, Unix seconds
+	Schema     int     `json:"schema"` // that the database has
+	Bytes      int64   `json:"bytes"`  // of the database; 0 in memory
+	Integrity  string  `json:"integrity"`
+	LastBackup int64   `json:"last_backup"` // Unix seconds; 0 is never
+	Overdue    int     `json:"overdue"`     // rows that should have been deleted ten minutes ago
+	Seen       Seen    `json:"seen"`
+}
+
+const (
+	// integrityWithin bounds how long the database is read through.
+	integrityWithin = time.Second
+	// overdueAfter is how long what has expired may still be there: a sweep
+	// comes every minute.
+	overdueAfter = 10 * time.Minute
+)
+
+func (s *Server) status(c call) (any, error) {
+	out := statusObject{ID: "status", Version: s.Version, Now: s.Store.Now().Unix(), Bytes: s.Store.Size(), Integrity: "ok"}
+	var err error
+	if out.Schema, err = s.Store.Schema(c.Context()); err != nil {
+		return nil, err
+	}
+	last, err := s.Store.LastBackup(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	if !last.IsZero() {
+		out.LastBackup = last.Unix()
+	}
+	due, err := s.Store.Due(c.Context(), s.Store.Now().Add(-overdueAfter))
+	if err != nil {
+		return nil, err
+	}
+	due.Ended = 0 // counted at this moment: they are dead whether marked or not
+	out.Overdue = due.Sum()
+	if s.Seen != nil {
+		out.Seen = s.Seen()
+	}
+	ctx, cancel := context.WithTimeout(c.Context(), integrityWithin)
+	defer cancel()
+	switch whole, err := s.Store.Integrity(ctx); {
+	case err != nil:
+		out.Integrity = err.Error()
+	case !whole:
+		out.Integrity = "too large to be read through in a second"
+	}
+	return out, nil
+}
+
+type collecting struct {
+	reasoned
+	DryRun bool `json:"dry_run"`
+}
+
+type collectedObject struct {
+	ID        string `json:"id"` // always "gc"
+	DryRun    bool   `json:"dry_run"`
+	Clients   int    `json:"clients"`   // deleted: 14 days without an approval, or deleted before
+	Ended     int    `json:"ended"`     // approvals marked ended whose facts were lost or whose code expired
+	Approvals int    `json:"approvals"` // deleted: ended 90 days ago
+	Sessions  int    `json:"sessions"`
+	Resets    int    `json:"resets"` // links to set a password
+	Events    int    `json:"events"`
+}
+
+// collect deletes what has expired, or counts it.
+func (s *Server) collect(c call) (any, error) {
+	var body collecting
+	if err := decode(c, &body, maxBody); err != nil {
+		return nil, err
+	}
+	swept, err := s.Store.Due(c.Context(), s.Store.Now())
+	if !body.DryRun {
+		swept, err = s.Store.Sweep(c.Context())
+	}
+	return collectedObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
 }

@@ -45,6 +45,8 @@ type Server struct {
 	Hosts   func() []string
 	Style   []byte
 
+	// Seen says from where requests came of late; nil does not know.
+	Seen func() Seen
 	// ReadKeys gives the keys of the key file as it is now; nil where there is
 	// no file.
 	ReadKeys func() ([]*token.Key, error)

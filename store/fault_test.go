@@ -331,9 +331,10 @@ func TestSweep(t *testing.T) {
 	}
 	sweep := func(want Swept) {
 		t.Helper()
+		due, dueErr := h.Due(ctx, h.Now())
 		got, err := h.Sweep(ctx)
-		if err != nil || got != want {
-			t.Errorf("swept %+v, %v; want %+v", got, err, want)
+		if err != nil || got != want || dueErr != nil || due != want {
+			t.Errorf("swept %+v, %v; due %+v, %v; want %+v", got, err, due, dueErr, want)
 		}
 	}
 	sweep(Swept{})

@@ -524,8 +524,9 @@ func TestSweepTakesAll(t *testing.T) {
 		h.Session(ctx, "kept")
 		h.Ready(ctx)
 	}
-	if swept, err := h.Sweep(ctx); err != nil || swept.Sessions != 1 || swept.Clients != 2*sweepBatch+1 {
-		t.Errorf("swept %+v, %v; want the session of 30 days and all clients", swept, err)
+	due, err := h.Due(ctx, h.Now())
+	if swept, sweepErr := h.Sweep(ctx); err != nil || sweepErr != nil || swept.Sessions != 1 || swept.Clients != 2*sweepBatch+1 || swept != due {
+		t.Errorf("swept %+v, due %+v, %v %v; want the session of 30 days and all clients", swept, due, err, sweepErr)
 	}
 	if err := h.EndApproval(ctx, used, approval.RevokedByPerson, Act{}); err != nil {
 		t.Fatal(err)

@@ -223,6 +223,6 @@ func (w *writer) sweepJournal(now time.Time) (int, func(), error) {
 	n, err := w.exec(`
 		DELETE FROM journal WHERE id IN (
 			SELECT id FROM journal WHERE id < $1 ORDER BY id LIMIT 500)`,
-		fmt.Sprintf("%016x", now.Add(-JournalRetention).UnixMilli()<<16))
+		w.store.journalBefore(now))
 	return int(n), nil, err
 }

@@ -50,6 +50,7 @@ type house struct {
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
 	calls    *api.Server     // whose guard gateways ask
+	seen     *seenAddresses  // of requests to public
 
 	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
 	networked []*limit.Addresses      // the contract's limits, whose networks can change
@@ -104,7 +105,8 @@ func (h *house) public() http.Handler {
 	if h.dev != nil {
 		doors.dev = h.dev.handler(pages)
 	}
-	return &Gate{Next: doors, Base: h.base, Address: h.address, Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request}
+	h.seen = newSeenAddresses()
+	return &Gate{Next: doors, Base: h.base, Address: h.seen.noting(h.address), Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request}
 }
 
 // dispatch sends each path to its door.
@@ -152,7 +154,7 @@ func (h *house) operators() http.Handler {
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: h.Password, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: consent.Hash, SamePassword: consent.Matches, Clock: h.clock,
-		Metrics: h.metrics, ReadKeys: h.readKeys,
+		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen,
 		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
 		ResetLink: h.resetLink, MailReset: h.mailReset(),
 	}

@@ -332,11 +332,8 @@ func (c *operatorClient) retireKey(command *cobra.Command, number string, change
 	if err := change.confirm(command, fmt.Sprintf("Retire key %s and end %d approvals?", number, keys[at].Approvals)); err != nil {
 		return listedKey{}, err
 	}
-	patient, without := *c, *c.http
-	without.Timeout = 0
-	patient.http = &without
 	var done listedKey
-	err = patient.do(ctx, http.MethodPost, "/v1/keys/"+number+"/retire", nil, map[string]string{"reason": change.reason}, &done)
+	err = c.patient().do(ctx, http.MethodPost, "/v1/keys/"+number+"/retire", nil, map[string]string{"reason": change.reason}, &done)
 	if err == nil && done.Ended == nil {
 		err = c.stranger()
 	}

@@ -76,7 +76,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 		devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g),
 		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), directoryCommand(g),
 		eventsCommand(g), tokenCommand(g),
-		backupCommand(g), keysCommand(g),
+		doctorCommand(g), backupCommand(g), keysCommand(g), gcCommand(g),
 		explainCommand(g), drillCommand(g), versionCommand(g),
 	} {
 		finish(c)

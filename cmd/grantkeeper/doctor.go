@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/operator"
+)
+
+// A finding is one line of doctor.
+type finding struct {
+	Name   string `json:"name"`
+	Result string `json:"result"` // ok, warn or fail
+	Text   string `json:"text"`
+	Fix    string `json:"fix,omitempty"` // what mends it
+}
+
+func found(format string, args ...any) finding {
+	return finding{Result: "ok", Text: fmt.Sprintf(format, args...)}
+}
+
+func warned(fix, format string, args ...any) finding {
+	return finding{Result: "warn", Text: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+func failed(fix, format string, args ...any) finding {
+	return finding{Result: "fail", Text: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// failedBy is the finding of a command's error.
+func failedBy(err error) finding {
+	f := finding{Result: "fail", Text: err.Error()}
+	var e *exitError
+	if errors.As(err, &e) {
+		f.Fix = e.hint
+	}
+	return f
+}
+
+// doctorOptions are the flags of doctor.
+type doctorOptions struct {
+	baseURLs []string
+	only     []string
+	strict   bool
+	color    string
+}
+
+func doctorCommand(g *global) *cobra.Command {
+	o := doctorOptions{}
+	var at *operatorOptions
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Is this installation healthy? Each line says so, or what mends it",
+		Example: `  grantkeeper doctor
+  grantkeeper doctor --base-url https://eu.example.com
+  grantkeeper doctor --strict --json                     # before and after a deployment
+  grantkeeper doctor --only backup,clock`,
+		Long: `It reads the configuration as serve does, asks the running server through the
+operators' listener, and asks every base URL as a client would.
+
+The exit code is 1 when there is a fault; with --strict, a warning is one.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "mend what it names, and run it again"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			for _, name := range o.only {
+				if !slices.ContainsFunc(checks, func(k check) bool { return k.is(name) }) {
+					return wrongUse("known are: "+strings.Join(checkNames(), ", "), "--only: there is no check %q", name)
+				}
+			}
+			colored, err := o.colored(c.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			d := examine(c.Context(), g.config, *at, o.baseURLs)
+			return o.tell(c.OutOrStdout(), d.findings(o.only), g.json, colored)
+		},
+	}
+	f := c.Flags()
+	f.StringArrayVar(&o.baseURLs, "base-url", nil, "ask this one instead of the configured ones; can be repeated")
+	f.StringSliceVar(&o.only, "only", nil, "only these checks, with commas: "+strings.Join(checkNames(), ", "))
+	f.BoolVar(&o.strict, "strict", false, "a warning is a fault")
+	f.StringVar(&o.color, "color", "auto", "auto, always or never")
+	at = operatorFlags(g, c)
+	return c
+}
+
+// colored says whether words are in colour: on a terminal alone, unless told.
+func (o doctorOptions) colored(w io.Writer) (bool, error) {
+	switch o.color {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		f, isFile := w.(*os.File)
+		return isFile && isTerminal(f) && os.Getenv("NO_COLOR") == "", nil
+	}
+	return false, wrongUse("use auto, always or never", "--color: %q is unknown", o.color)
+}
+
+// tell writes the findings. The error says with which code it ends.
+func (o doctorOptions) tell(w io.Writer, all []finding, asJSON, colored bool) error {
+	count := map[string]int{}
+	for _, f := range all {
+		count[f.Result]++
+	}
+	if asJSON {
+		if err := writeDocument(w, map[string]any{"checks": all, "warnings": count["warn"], "faults": count["fail"]}); err != nil {
+			return err
+		}
+	} else {
+		var b strings.Builder
+		for _, f := range all {
+			b.WriteString(f.line(colored))
+		}
+		fmt.Fprintf(&b, "%s, %s.\n", plural(count["warn"], "warning"), plural(count["fail"], "fault"))
+		if _, err := io.WriteString(w, b.String()); err != nil {
+			return err
+		}
+	}
+	if count["fail"] > 0 || o.strict && count["warn"] > 0 {
+		return &exitError{exitFailed, fmt.Sprintf("not healthy: %s, %s", plural(count["fail"], "fault"), plural(count["warn"], "warning")), ""}
+	}
+	return nil
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+var colors = map[string]string{"ok": "\x1b[32m", "warn": "\x1b[33m", "fail": "\x1b[31m"}
+
+func (f finding) line(colored bool) string {
+	word := fmt.Sprintf("%-6s", f.Result)
+	if colored {
+		word = colors[f.Result] + word + "\x1b[0m"
+	}
+	line := fmt.Sprintf("%s%-18s %s\n", word, f.Name, printable(f.Text))
+	if f.Fix != "" {
+		line += fmt.Sprintf("%25sfix: %s\n", "", printable(f.Fix))
+	}
+	return line
+}
+
+// doctor is what was learned, before it is judged.
+type doctor struct {
+	loaded    Loaded
+	checked   Checked
+	configErr error
+	now       time.Time
+
+	server    *operatorClient
+	status    serverStatus
+	statusErr error
+
+	bases []*asked
+}
+
+// serverStatus is the answer of GET /v1/status, as far as it is judged.
+type serverStatus struct {
+	Version    operator.Version `json:"version"`
+	Now        int64            `json:"now"`
+	Schema     int              `json:"schema"`
+	Bytes      int64            `json:"bytes"`
+	Integrity  string           `json:"integrity"`
+	LastBackup int64            `json:"last_backup"`
+	Overdue    int              `json:"overdue"`
+	Seen       operator.Seen    `json:"seen"`
+}
+
+// doctorWithin bounds each question: doctor takes less than two seconds.
+const doctorWithin = 1500 * time.Millisecond
+
+// examine gathers everything at once.
+func examine(ctx context.Context, configFile string, at operatorOptions, baseURLs []string) *doctor {
+	d := &doctor{}
+	if d.loaded, d.configErr = Load(configFile, os.Environ(), nil); d.configErr == nil {
+		d.checked, d.configErr = d.loaded.Check()
+	}
+	if len(baseURLs) == 0 && d.configErr == nil {
+		baseURLs = d.checked.Hosts.List()
+	}
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	var all sync.WaitGroup
+	all.Go(func() {
+		if d.server, d.statusErr = at.connect(ctx, configFile, os.Environ()); d.statusErr == nil {
+			d.statusErr = d.server.do(ctx, http.MethodGet, "/v1/status", nil, nil, &d.status)
+			d.now = time.Now()
+		}
+	})
+	for _, base := range baseURLs {
+		one := &asked{base: strings.TrimSuffix(base, "/")}
+		d.bases = append(d.bases, one)
+		all.Go(func() { one.ask(ctx) })
+	}
+	all.Wait()
+	return d
+}
+
+// A check is one thing to judge. It gives no finding where it cannot be.
+type check struct {
+	name string
+	run  func(*doctor) []finding
+}
+
+// is reports whether the check is meant: its name may have hyphens.
+func (k check) is(name string) bool {
+	return strings.ReplaceAll(strings.TrimSpace(name), "-", " ") == k.name
+}
+
+func checkNames() (all []string) {
+	for _, k := range checks {
+		all = append(all, strings.ReplaceAll(k.name, " ", "-"))
+	}
+	return all
+}
+
+func (d *doctor) findings(only []string) (all []finding) {
+	for _, k := range checks {
+		if len(only) > 0 && !slices.ContainsFunc(only, k.is) {
+			continue
+		}
+		for _, f := range k.run(d) {
+			f.Name = k.name
+			all = append(all, f)
+		}
+	}
+	return all
+}

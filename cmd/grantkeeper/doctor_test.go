@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// healthy is what is learned of an installation that lacks nothing.
+func healthy(t *testing.T) *doctor {
+	t.Helper()
+	l := good(t)
+	l.BaseURLs, l.Limiter.Networks = []string{"https://app.example"}, nil
+	c, err := l.Check()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Path = filepath.Join(t.TempDir(), "grantkeeper.db")
+	now := time.Unix(1_800_000_000, 0)
+	base := "https://app.example"
+	document := func(path string) map[string]any { return map[string]any{"resource": base + path} }
+	return &doctor{loaded: l, checked: c, now: now, server: &operatorClient{base: "http://127.0.0.1:8081"},
+		status: serverStatus{Version: operator.Version{Version: version}, Now: now.Unix(), Schema: store.SchemaVersion, Bytes: 1 << 20,
+			Integrity: "ok", LastBackup: now.Unix() - 3600, Seen: operator.Seen{Addresses: 3}},
+		bases: []*asked{{base: base, at: now, date: now, metadata: map[string]any{"issuer": base, "token_endpoint": base + "/oauth/token"},
+			resource: document("/api/v5"), mcp: document("/api/v5/mcp"), status: http.StatusUnauthorized,
+			header: []string{`Bearer realm="x", resource_metadata="` + base + `/.well-known/oauth-protected-resource/api/v5"`}}},
+	}
+}
+
+// Each fault gives its one line, with what mends it, and nothing else changes.
+func TestDoctorFindings(t *testing.T) {
+	well := map[string]string{}
+	for _, f := range healthy(t).findings(nil) {
+		if f.Result != "ok" {
+			t.Errorf("a healthy installation: %+v", f)
+		}
+		well[f.Name] = f.Result
+	}
+	for _, tt := range []struct {
+		name, result, text, fix string
+		spoil                   func(*doctor)
+	}{
+		{"clock", "warn", "the server's clock is 31s off", "NTP", func(d *doctor) { d.status.Now += 31 }},
+		{"clock", "warn", "the clock behind https://app.example is 1m0s off", "NTP", func(d *doctor) { d.bases[0].date = d.now.Add(-time.Minute) }},
+		{"base url", "fail", "https://app.example does not answer: gone", "proxy", func(d *doctor) { d.bases[0].err = fmt.Errorf("gone") }},
+		{"base url", "fail", "has no metadata", "base_urls", func(d *doctor) { delete(d.bases[0].metadata, "issuer") }},
+		{"base url", "fail", "says that it is http://app.example", "base_urls", func(d *doctor) { d.bases[0].metadata["issuer"] = "http://app.example" }},
+		{"base url", "fail", "token_endpoint leads elsewhere: https://inner/oauth/token", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://inner/oauth/token" }},
+		{"base url", "fail", "leads elsewhere", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://app.example.evil/oauth/token" }},
+		{"resources", "fail", "oauth-protected-resource/api/v5/mcp is not its document", "well-known", func(d *doctor) { d.bases[0].mcp = nil }},
+		{"challenge", "fail", "does not ask for a credential", "WWW-Authenticate", func(d *doctor) { d.bases[0].header = nil }},
+		{"challenge", "fail", "does not ask for a credential", "WWW-Authenticate", func(d *doctor) { d.bases[0].status = 200 }},
+		{"challenge", "fail", "does not lead to https://app.example/", "Host", func(d *doctor) { d.bases[0].header[0] = `Bearer resource_metadata="https://inner/"` }},
+		{"client address", "warn", "requests arrive from 10.0.0.4 only: all people share one rate limit", `set http.trusted_proxies = ["10.0.0.4/32"]`,
+			func(d *doctor) { d.status.Seen = operator.Seen{Addresses: 1, Only: "10.0.0.4", Unbelieved: "10.0.0.4"} }},
+		{"client address", "warn", "from 2001:db8::4 only", `["2001:db8::4/128"]`, func(d *doctor) {
+			d.status.Seen = operator.Seen{Addresses: 1, Only: "2001:db8::4"}
+			d.checked.HTTP.TrustedProxies = nil
+		}},
+		{"client address", "warn", "10.0.0.5 forwards requests for others", "10.0.0.5/32", func(d *doctor) { d.status.Seen.Unbelieved = "10.0.0.5" }},
+		{"operator listener", "warn", "can be reached from other machines", "operator.listen", func(d *doctor) { d.checked.Operator.Listen = ":8081" }},
+		{"operator listener", "fail", "https://app.example/readyz is answered to everybody", "proxy", func(d *doctor) { d.bases[0].operator = true }},
+		{"operator listener", "warn", "its API is off", "password_file", func(d *doctor) { d.checked.Password = "" }},
+		{"limits", "warn", "192.0.2.0/24 times 10", "", func(d *doctor) {
+			again, err := good(t).Check()
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.checked.Networks = again.Networks
+		}},
+		{"expired rows", "warn", "7 rows should have been deleted", "log", func(d *doctor) { d.status.Overdue = 7 }},
+		{"backup", "warn", "there has been none", "backup create", func(d *doctor) { d.status.LastBackup = 0 }},
+		{"backup", "warn", "49 hours ago", "backup create", func(d *doctor) { d.status.LastBackup = d.now.Add(-49 * time.Hour).Unix() }},
+		{"database", "fail", "integrity the database is damaged", "backup restore", func(d *doctor) { d.status.Integrity = "the database is damaged: page 3" }},
+		{"database", "fail", "schema 99", "migrate", func(d *doctor) { d.status.Schema = 99 }},
+		{"version", "warn", "the server is 0.0.9", "restart", func(d *doctor) { d.status.Version.Version = "0.0.9" }},
+		{"configuration", "fail", "unknown setting x", "did you mean", func(d *doctor) { d.configErr = badConfig("did you mean y?", "unknown setting x") }},
+		{"server", "fail", "gone", "grantkeeper serve", func(d *doctor) { d.statusErr = fmt.Errorf("gone") }},
+	} {
+		d := healthy(t)
+		tt.spoil(d)
+		hit := false
+		for _, f := range d.findings(nil) {
+			if f.Name == tt.name && f.Result != "ok" {
+				hit = f.Result == tt.result && strings.Contains(f.Text, tt.text) && strings.Contains(f.Fix, tt.fix)
+				if !hit {
+					t.Errorf("%s: %+v, want %s %q, fix %q", tt.name, f, tt.result, tt.text, tt.fix)
+				}
+			} else if f.Result != well[f.Name] {
+				t.Errorf("%s (%s): %+v as well", tt.name, tt.text, f)
+			}
+		}
+		if !hit {
+			t.Errorf("%s: no %q", tt.name, tt.text)
+		}
+	}
+}
+
+func TestSeenAddresses(t *testing.T) {
+	s := newSeenAddresses()
+	of := s.noting(func(r *http.Request) netip.Addr { return netip.MustParseAddr(r.Header.Get("From")) })
+	from := func(address, peer string, forwards bool) {
+		r := &http.Request{RemoteAddr: peer + ":1", Header: http.Header{"From": {address}}}
+		if forwards {
+			r.Header.Set("X-Forwarded-For", address)
+		}
+		if got := of(r); got.String() != address {
+			t.Errorf("it gives %s for %s", got, address)
+		}
+	}
+	if got := s.seen(); got != (operator.Seen{}) {
+		t.Errorf("nobody came: %+v", got)
+	}
+	for range 100 {
+		from("192.0.2.1", "192.0.2.1", false)
+	}
+	if got := s.seen(); got != (operator.Seen{Addresses: 1, Only: "192.0.2.1"}) {
+		t.Errorf("one came: %+v", got)
+	}
+	from("192.0.2.2", "10.0.0.1", true) // through a proxy that is trusted
+	if got := s.seen(); got != (operator.Seen{Addresses: 2}) {
+		t.Errorf("two came: %+v", got)
+	}
+	from("10.0.0.9", "10.0.0.9", true)
+	if got := s.seen(); got.Addresses != 3 || got.Unbelieved != "10.0.0.9" {
+		t.Errorf("one forwards: %+v", got)
+	}
+	for i := range 1000 {
+		a := fmt.Sprintf("198.51.%d.%d", i/250, i%250)
+		from(a, a, false)
+	}
+	if got := s.seen(); got.Addresses < 30 || got.Addresses > 64 {
+		t.Errorf("a thousand came: %+v", got)
+	}
+	for i := range s.slots { // eleven minutes later
+		s.slots[i].at.Add(-660)
+	}
+	if got := s.seen(); got.Addresses != 0 || got.Only != "" {
+		t.Errorf("long ago: %+v", got)
+	}
+	if n := testing.AllocsPerRun(100, func() { s.note(netip.AddrFrom4([4]byte{192, 0, 2, 7}), 1) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,391 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// checks are what doctor judges, in the order of its lines.
+var checks = []check{
+	{"configuration", one((*doctor).checkConfiguration)},
+	{"secret key", configured((*doctor).checkSecretKey)},
+	{"data directory", configured((*doctor).checkData)},
+	{"server", one((*doctor).checkServer)},
+	{"database", (*doctor).checkDatabase},
+	{"clock", (*doctor).checkClock},
+	{"base url", eachBase((*asked).checkMetadata)},
+	{"resources", ifAnswered((*asked).checkResources)},
+	{"challenge", ifAnswered((*asked).checkChallenge)},
+	{"client address", served((*doctor).checkClientAddress)},
+	{"operator listener", configured((*doctor).checkOperatorListener)},
+	{"limits", configured((*doctor).checkLimits)},
+	{"expired rows", served((*doctor).checkExpired)},
+	{"backup", served((*doctor).checkBackup)},
+	{"version", one((*doctor).checkVersion)},
+}
+
+func one(f func(*doctor) finding) func(*doctor) []finding {
+	return func(d *doctor) []finding { return []finding{f(d)} }
+}
+
+// configured is for what needs a valid configuration.
+func configured(f func(*doctor) finding) func(*doctor) []finding {
+	return func(d *doctor) []finding {
+		if d.configErr != nil {
+			return nil
+		}
+		return []finding{f(d)}
+	}
+}
+
+// served is for what the server alone can tell.
+func served(f func(*doctor) finding) func(*doctor) []finding {
+	return func(d *doctor) []finding {
+		if d.statusErr != nil {
+			return nil
+		}
+		return []finding{f(d)}
+	}
+}
+
+func eachBase(f func(*asked) finding) func(*doctor) []finding {
+	return func(d *doctor) (all []finding) {
+		for _, a := range d.bases {
+			all = append(all, f(a))
+		}
+		return all
+	}
+}
+
+// ifAnswered is for what needs an answer; that there is none is said once.
+func ifAnswered(f func(*asked) finding) func(*doctor) []finding {
+	return func(d *doctor) (all []finding) {
+		for _, a := range d.bases {
+			if a.err == nil {
+				all = append(all, f(a))
+			}
+		}
+		return all
+	}
+}
+
+func (d *doctor) checkConfiguration() finding {
+	if d.configErr != nil {
+		return failedBy(d.configErr)
+	}
+	return found("%s", d.loaded.summary())
+}
+
+func (d *doctor) checkSecretKey() finding {
+	info, err := os.Stat(d.checked.SecretKeyFile)
+	if err != nil {
+		return failedBy(err)
+	}
+	return found("%s, %s of 32 bytes, mode %04o", d.checked.SecretKeyFile, plural(len(d.checked.Ring.Keys()), "key"), info.Mode().Perm())
+}
+
+// leastSpace is how much room the database needs to go on for a while.
+const leastSpace = 512 << 20 // bytes
+
+func (d *doctor) checkData() finding {
+	if d.checked.Path == "" {
+		return found("the database is elsewhere")
+	}
+	dir := filepath.Dir(d.checked.Path)
+	if err := syscall.Access(dir, 2); err != nil {
+		return warned("run doctor as the user who runs serve, or: chown the folder", "%s: this user cannot write in it: %v", dir, err)
+	}
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return failedBy(err)
+	}
+	free := int64(fs.Bavail) * int64(fs.Bsize)
+	if free < leastSpace {
+		return warned("make room: the database, its log and a backup's copy need it", "%s: only %s free", dir, size(free))
+	}
+	return found("%s, writable, %s free", dir, size(free))
+}
+
+func (d *doctor) checkServer() finding {
+	if d.statusErr != nil {
+		f := failedBy(d.statusErr)
+		if f.Fix == "" {
+			f.Fix = "start it: grantkeeper serve"
+		}
+		return f
+	}
+	return found("%s answers, version %s", d.server.base, d.status.Version.Version)
+}
+
+func (d *doctor) checkDatabase() []finding {
+	if d.statusErr == nil {
+		return []finding{d.judgeDatabase()}
+	}
+	if d.configErr != nil || d.checked.Path == "" {
+		return nil
+	}
+	text, err := checkedDatabase(context.Background(), d.checked)
+	if err != nil {
+		return []finding{failedBy(err)}
+	}
+	return []finding{found("%s", text)}
+}
+
+func (d *doctor) judgeDatabase() finding {
+	where := "in memory"
+	if d.configErr == nil && d.status.Bytes > 0 {
+		where = "sqlite " + d.checked.Path
+	}
+	text := fmt.Sprintf("%s, schema %d, %s, integrity %s", where, d.status.Schema, size(d.status.Bytes), d.status.Integrity)
+	if strings.Contains(d.status.Integrity, "damaged") {
+		return failed("stop it, keep the file, and restore: grantkeeper backup restore FILE", "%s", text)
+	}
+	if d.status.Schema != store.SchemaVersion {
+		return failed("grantkeeper migrate status", "%s; this binary has %d", text, store.SchemaVersion)
+	}
+	return found("%s", text)
+}
+
+// mostSkew is how far two clocks may be apart: codes live 5 minutes.
+const mostSkew = 30 * time.Second
+
+func (d *doctor) checkClock() (all []finding) {
+	if d.statusErr == nil {
+		all = append(all, judgeClock("the server's clock", time.Unix(d.status.Now, 0), d.now))
+	}
+	for _, a := range d.bases {
+		if !a.date.IsZero() {
+			all = append(all, judgeClock("the clock behind "+a.base, a.date, a.at))
+		}
+	}
+	return all
+}
+
+func judgeClock(whose string, there, here time.Time) finding {
+	apart := there.Sub(here).Abs().Round(time.Second)
+	if apart > mostSkew {
+		return warned("run an NTP client on both machines", "%s is %s off this machine's: codes live 5 minutes", whose, apart)
+	}
+	return found("%s is within %s of this machine's", whose, max(apart, time.Second))
+}
+
+func (d *doctor) checkClientAddress() finding {
+	seen := d.status.Seen
+	behind := seen.Unbelieved != ""
+	if d.configErr == nil && d.checked.TLS == nil && len(d.checked.HTTP.TrustedProxies) == 0 && strings.HasPrefix(d.checked.Hosts.List()[0], "https:") {
+		behind = true
+	}
+	switch {
+	case seen.Addresses == 0:
+		return found("no requests in the last ten minutes")
+	case seen.Addresses == 1 && behind:
+		return warned(fmt.Sprintf(`set http.trusted_proxies = ["%s"]`, oneAddress(seen.Only)),
+			"requests arrive from %s only: all people share one rate limit", seen.Only)
+	case seen.Unbelieved != "":
+		return warned(fmt.Sprintf(`if it is a proxy of yours, set http.trusted_proxies = ["%s"]`, oneAddress(seen.Unbelieved)),
+			"%s forwards requests for others, and is not trusted: they share its rate limit", seen.Unbelieved)
+	}
+	return found("requests came from %s in the last ten minutes", addresses(seen.Addresses))
+}
+
+func addresses(n int) string {
+	if n == 1 {
+		return "1 address"
+	}
+	return fmt.Sprintf("%d addresses", n)
+}
+
+// oneAddress is an address as a network of its own.
+func oneAddress(a string) string {
+	if strings.Contains(a, ":") {
+		return a + "/128"
+	}
+	return a + "/32"
+}
+
+func (d *doctor) checkOperatorListener() finding {
+	at := d.checked.Operator.Listen
+	switch {
+	case at == "off":
+		return found("off")
+	case d.checked.Password == "":
+		return warned("set operator.password_file", "%s, and its API is off", at)
+	case !loopbackListen(at):
+		return warned(`set operator.listen = "127.0.0.1:8081", or let a firewall keep others out`, "%s can be reached from other machines, in clear", at)
+	}
+	for _, a := range d.bases {
+		if a.operator {
+			return failed("let the proxy pass on the public listener alone", "%s/readyz is answered to everybody", a.base)
+		}
+	}
+	return found("%s, loopback only", at)
+}
+
+func (d *doctor) checkLimits() finding {
+	if n := len(d.checked.Networks); n > 0 {
+		var all []string
+		for _, one := range d.checked.Networks {
+			all = append(all, fmt.Sprintf("%s times %d", one.CIDR, one.Multiple))
+		}
+		return warned("", "the contract's rate limits are left for %s", strings.Join(all, ", "))
+	}
+	return found("the contract's, for everybody")
+}
+
+func (d *doctor) checkExpired() finding {
+	if d.status.Overdue > 0 {
+		return warned("see the server's log for: expired rows cannot be deleted", "%d rows should have been deleted", d.status.Overdue)
+	}
+	return found("none is overdue")
+}
+
+// mostBackupAge is how old the last backup may be.
+const mostBackupAge = 48 * time.Hour
+
+func (d *doctor) checkBackup() finding {
+	if d.status.LastBackup == 0 {
+		return warned("grantkeeper backup create FILE, every night", "there has been none")
+	}
+	age := time.Unix(d.status.Now, 0).Sub(time.Unix(d.status.LastBackup, 0)).Round(time.Minute)
+	if age > mostBackupAge {
+		return warned("grantkeeper backup create FILE, every night", "the last one is of %s, %d hours ago", utc(d.status.LastBackup), int(age.Hours()))
+	}
+	return found("the last one is of %s", utc(d.status.LastBackup))
+}
+
+// vulnerable are releases that should not run any more, and why.
+var vulnerable = map[string]string{}
+
+func (d *doctor) checkVersion() finding {
+	v := version
+	if d.statusErr == nil {
+		v = d.status.Version.Version
+	}
+	if why, bad := vulnerable[v]; bad {
+		return failed("upgrade: docs/upgrade.md", "%s: %s", v, why)
+	}
+	if v != version {
+		return warned("restart the server with this binary", "the server is %s, this binary %s", v, version)
+	}
+	return found("%s, nothing known against it when it was built", v)
+}
+
+// asked is what a base URL answers, as a client sees it.
+type asked struct {
+	base     string
+	err      error
+	at       time.Time
+	date     time.Time // of the answer
+	metadata map[string]any
+	resource map[string]any // of API v5
+	mcp      map[string]any
+	header   []string // of the challenge
+	status   int      // of the challenge
+	operator bool     // the operators' paths are answered here
+}
+
+func (a *asked) ask(ctx context.Context) {
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	get := func(path string, into *map[string]any) *http.Response {
+		if a.err != nil {
+			return nil
+		}
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
+		if err != nil {
+			a.err = err
+			return nil
+		}
+		answer, err := client.Do(r)
+		var of *url.Error // whose text has the address again
+		if errors.As(err, &of) {
+			err = of.Err
+		}
+		if err != nil {
+			a.err = err
+			return nil
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
+		if into != nil && answer.StatusCode == http.StatusOK {
+			_ = json.Unmarshal(text, into) // nothing is judged below
+		}
+		return answer
+	}
+	if answer := get("/.well-known/oauth-authorization-server", &a.metadata); answer != nil {
+		a.at = time.Now()
+		a.date, _ = http.ParseTime(answer.Header.Get("Date"))
+	}
+	get("/.well-known/oauth-protected-resource/api/v5", &a.resource)
+	get("/.well-known/oauth-protected-resource/api/v5/mcp", &a.mcp)
+	if answer := get("/api/v5/me", nil); answer != nil {
+		a.status, a.header = answer.StatusCode, answer.Header.Values("WWW-Authenticate")
+	}
+	var health map[string]any
+	if answer := get("/readyz", &health); answer != nil {
+		a.operator = health["status"] != nil
+	}
+}
+
+func (a *asked) unreached() finding {
+	hint := "see that the name leads here, and that the proxy passes requests on"
+	if strings.HasPrefix(a.base, "http://") {
+		hint = "see that the server listens there"
+	}
+	return failed(hint, "%s does not answer: %v", a.base, a.err)
+}
+
+func (a *asked) checkMetadata() finding {
+	switch {
+	case a.err != nil:
+		return a.unreached()
+	case a.metadata["issuer"] == nil:
+		return failed("the proxy must pass the Host header on, and the host must stand in base_urls", "%s has no metadata", a.base)
+	case a.metadata["issuer"] != a.base:
+		return failed("set base_urls to the address that people use", "%s says that it is %v", a.base, a.metadata["issuer"])
+	}
+	for name, value := range a.metadata {
+		if text, ok := value.(string); ok && strings.Contains(text, "://") && text != a.base && !strings.HasPrefix(text, a.base+"/") {
+			return failed("the proxy must pass the Host header on", "%s: %s leads elsewhere: %s", a.base, name, text)
+		}
+	}
+	if strings.HasPrefix(a.base, "http://") {
+		return warned("https, by a proxy or http.tls_cert_file; plain http is for trying it", "%s is not https", a.base)
+	}
+	return found("%s, every URL is built from it", a.base)
+}
+
+func (a *asked) checkResources() finding {
+	for path, document := range map[string]map[string]any{"/api/v5": a.resource, "/api/v5/mcp": a.mcp} {
+		if document["resource"] != a.base+path {
+			return failed("the proxy must pass /.well-known/ on", "%s/.well-known/oauth-protected-resource%s is not its document", a.base, path)
+		}
+	}
+	return found("%s, the documents of API v5 and MCP", a.base)
+}
+
+var resourceMetadata = regexp.MustCompile(`resource_metadata="([^"]*)"`)
+
+func (a *asked) checkChallenge() finding {
+	if a.status != http.StatusUnauthorized || len(a.header) == 0 {
+		return failed("the proxy must pass /api/v5 on, and WWW-Authenticate back", "%s/api/v5 does not ask for a credential", a.base)
+	}
+	want := a.base + "/.well-known/oauth-protected-resource/api/v5"
+	if m := resourceMetadata.FindStringSubmatch(a.header[0]); m == nil || m[1] != want {
+		return failed("the proxy must pass the Host header on", "%s/api/v5: its challenge does not lead to %s", a.base, want)
+	}
+	return found("%s/api/v5, 401 leads to its document", a.base)
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
+
+func gcCommand(g *global) *cobra.Command {
+	var dry bool
+	var change *serverChange
+	c := &cobra.Command{
+		Use:   "gc",
+		Short: "Delete what has expired; serve does it by itself every minute",
+		Example: `  grantkeeper gc --dry-run
+  grantkeeper gc`,
+		Long: `Clients that nobody approved for 14 days, approvals that ended 90 days ago, sessions
+that are over, unused links to set a password, entries of the journal after their time.
+Nothing depends on when they go: expiry is asked and never written.`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{"next": "grantkeeper doctor"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return g.withServer(c, change.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+				return g.ask(ctx, c, server.patient(), http.MethodPost, "/v1/gc", nil, change.because(map[string]any{"dry_run": dry}), showCollected)
+			})
+		},
+	}
+	c.Flags().BoolVar(&dry, "dry-run", false, "count, and delete nothing")
+	change = serverChangeFlags(g, c, false)
+	return c
+}
+
+func showCollected(w io.Writer, o map[string]any) {
+	for _, line := range []struct{ name, what string }{
+		{"clients", "clients that nobody approved for 14 days"},
+		{"ended", "approvals to mark ended"},
+		{"approvals", "approvals that ended 90 days ago"},
+		{"sessions", "sessions"},
+		{"resets", "links to set a password"},
+		{"events", "entries of the journal"},
+	} {
+		fmt.Fprintf(w, "%7s  %s\n", inWords(o[line.name]), line.what)
+	}
+	if o["dry_run"] == true {
+		fmt.Fprintln(w, "Nothing was deleted.")
+	}
+}
+
+// patient is the same server, for what may take long.
+func (c *operatorClient) patient() *operatorClient {
+	patient, without := *c, *c.http
+	without.Timeout = 0
+	patient.http = &without
+	return &patient
+}

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/client"
+)
+
+// Due counts what a sweep at a time would do, and does nothing.
+func (s *Store) Due(ctx context.Context, at time.Time) (Swept, error) {
+	out := Swept{Ended: len(s.due())}
+	idle, most := at.Add(-s.options.SessionIdle).Unix(), at.Add(-s.options.SessionMax).Unix()
+	for _, c := range []struct {
+		into *int
+		text string
+		args []any
+	}{
+		{&out.Clients, `
+			SELECT COUNT(*) FROM client
+			 WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1
+			    OR disabled = 3 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`,
+			[]any{at.Add(-client.UnapprovedRetention).Unix()}},
+		{&out.Approvals, `SELECT COUNT(*) FROM approval WHERE ended_at > 0 AND ended_at <= $1`, []any{at.Add(-EndedRetention).Unix()}},
+		{&out.Sessions, `
+			SELECT COUNT(*) FROM session
+			 WHERE seen_at <= $1 OR created_at <= $2 OR acting_as <> '' AND acting_since <= $3`,
+			[]any{idle, most, at.Add(-ActingLifetime).Unix()}},
+		{&out.Resets, `SELECT COUNT(*) FROM reset WHERE ends_at <= $1`, []any{at.Unix()}},
+		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{s.journalBefore(at)}},
+	} {
+		if err := s.reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into); err != nil {
+			return Swept{}, unavailable("due", err)
+		}
+	}
+	return out, nil
+}
+
+// journalBefore is the ID that every entry lies below whose time is over.
+func (s *Store) journalBefore(at time.Time) string {
+	return fmt.Sprintf("%016x", at.Add(-JournalRetention).UnixMilli()<<16)
+}
+
+// Sum is how many rows that is in all.
+func (s Swept) Sum() int {
+	return s.Clients + s.Ended + s.Approvals + s.Sessions + s.Resets + s.Events
+}
+
+// Size is how many bytes the database takes, with its log of writes; 0 in
+// memory.
+func (s *Store) Size() (bytes int64) {
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(s.options.Path + suffix); err == nil && s.options.Path != "" {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// Integrity reads through the database until ctx ends, and reports whether it
+// came to the end. An error says what is damaged.
+func (s *Store) Integrity(ctx context.Context) (whole bool, err error) {
+	var said string
+	err = s.reader.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil:
+		return false, unavailable("integrity", err)
+	case said != "ok":
+		return false, errors.New("the database is damaged: " + said)
+	}
+	return true, nil
+}
