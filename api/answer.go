@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -176,6 +177,9 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f, log := Told(err)
 	if log {
 		s.logError(w, r, err)
+	}
+	if s.Tell != nil {
+		s.Tell(w, "", approval.ID{}, f.Code)
 	}
 	if f == errUnavailable {
 		w.Header().Set("Retry-After", "2")

@@ -31,7 +31,9 @@ type Server struct {
 	MCP     http.Handler                   // answers /api/v5/mcp behind the guard; nil is 404
 	Address func(*http.Request) netip.Addr // of the client, for the journal (decision L2); nil leaves it out
 	Checked func(result Result)            // is told how each check went; nil is nobody
-	Limited func()                         // is told of each request over its organization's limit; nil is nobody
+	// Tell, unless nil, is told who a request acts for, for the log.
+	Tell    func(w http.ResponseWriter, client string, of approval.ID, fault string)
+	Limited func() // is told of each request over its organization's limit; nil is nobody
 
 	standing func(context.Context, approval.ID) (store.Access, error) // nil is Store.Check; tests make it fail
 }

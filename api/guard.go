@@ -98,6 +98,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 	}
 	if a.Client != "" {
 		s.Store.Used(a.Approval)
+		if s.Tell != nil {
+			s.Tell(w, a.Client, a.Approval, "")
+		}
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		a.reference = w.Header().Get("X-Request-Id")

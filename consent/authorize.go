@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -54,7 +55,11 @@ func (s *Server) client(v *visit, id, redirectURI string) (client.Client, error)
 		return client.Client{}, wrap("client", err)
 	case c.Disabled:
 		return client.Client{}, unknownClient{"disabled: " + c.ID}
-	case !c.HasRedirectURI(redirectURI):
+	}
+	if s.Tell != nil {
+		s.Tell(v.w, c.ID, approval.ID{}, "")
+	}
+	if !c.HasRedirectURI(redirectURI) {
 		return client.Client{}, wrongRedirect{}
 	}
 	return c, nil
@@ -183,6 +188,9 @@ func (s *Server) approve(v *visit, c client.Client, p page, form url.Values) err
 		return unknownClient{"gone while the page was open: " + c.ID}
 	case err != nil:
 		return wrap("approve", err)
+	}
+	if s.Tell != nil {
+		s.Tell(v.w, "", approval.ID(handle.ID()), "")
 	}
 	return v.see(p.redirect("code", s.Ring.Code(handle, issued)))
 }

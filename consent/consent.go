@@ -13,6 +13,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -31,6 +32,11 @@ type Server struct {
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
 	Limits         *limit.Shared // counts failed sign-ins; nil does in memory
+
+	// Tell, unless nil, is told what the log says of a request beside its answer:
+	// the client, once it is known to be one, the approval, and the error code.
+	// What is empty says nothing.
+	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
 
 	// Count, unless nil, is told what the metrics count: of "signin" the
 	// results "ok", "failed" and "throttled", of "authorize" "limited".

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -99,6 +100,58 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	s.absent(t, "metrics", []byte(text))
+}
+
+// The log line of a request has the fields that are documented, the client and
+// the approval where there are any, and the code of a refusal.
+func TestLogFields(t *testing.T) {
+	t.Parallel()
+	h := serve(t, served{apiLimit: "[log]\nformat = \"json\""})
+	f, tk := h.connected("", everything...)
+	approval := h.approvalsOf(f.client)[0]["id"]
+	f.me(tk.access)
+	f.refresh(tk.refresh)
+	f.refresh(tk.refresh) // reuse
+	f.token("grant_type", "refresh_token", "client_id", "nobody", "refresh_token", "x")
+	f.me(tk.access)
+	h.stop()
+	type line struct{ route, status, client, approval, fault any }
+	var got []line
+	for text := range strings.Lines(h.stderr.String()) {
+		var l map[string]any
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+		switch l["msg"] {
+		case "started":
+			for _, field := range []string{"version", "commit", "go", "schema", "listen", "operator", "base_urls"} {
+				if l[field] == nil {
+					t.Errorf("the start line has no %s: %s", field, text)
+				}
+			}
+		case "request":
+			for field := range l {
+				if !slices.Contains(strings.Fields("time level msg request_id method route status duration_ms bytes client_addr client_id approval_id error"), field) {
+					t.Errorf("a line has %s: %s", field, text)
+				}
+			}
+			got = append(got, line{l["route"], l["status"], l["client_id"], l["approval_id"], l["error"]})
+		}
+	}
+	for _, want := range []line{
+		{"/oauth/register", 201.0, f.client, nil, nil},
+		{"/oauth/authorize", 200.0, f.client, nil, nil},
+		{"/oauth/authorize", 303.0, f.client, approval, nil},
+		{"/oauth/token", 200.0, f.client, approval, nil},
+		{"/api/v5/me", 200.0, f.client, approval, nil},
+		{"/oauth/token", 400.0, f.client, approval, "invalid_grant"},
+		{"/oauth/token", 401.0, nil, nil, "invalid_client"},
+		{"/api/v5/me", 401.0, nil, nil, "invalid_token"},
+	} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no line %v in %v", want, got)
+		}
+	}
 }
 
 // namesIn gives our metrics and the names of their labels.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -44,6 +45,11 @@ type Server struct {
 	// more, or empty: with "ok" the grant type, with a refused token the
 	// verdict. Nothing of the request itself is in them.
 	Count func(endpoint, result, reason string)
+
+	// Tell, unless nil, is told what the log says of a request beside its answer:
+	// the client, once it is known to be one, the approval, and the error code.
+	// What is empty says nothing.
+	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
 
 	bases sync.Map     // from base URL to *documents
 	known atomic.Int32 // how many of them
@@ -102,6 +108,7 @@ type call struct {
 	*http.Request
 	address   netip.Addr
 	reference string // request ID
+	w         http.ResponseWriter
 }
 
 // act says who makes a change with this call, for the journal.
@@ -125,11 +132,12 @@ func (s *Server) post(b budget, endpoint func(call) (answer, error)) http.Handle
 		if preflight(w, r, http.MethodPost) {
 			return
 		}
-		c := call{r, s.Address(r), w.Header().Get("X-Request-Id")}
+		c := call{r, s.Address(r), w.Header().Get("X-Request-Id"), w}
 		a, err := s.answer(c, b, endpoint)
 		if err != nil {
 			e := s.outward(c, err)
 			s.count(c, e.Code, e.reason)
+			s.tell(c, "", approval.ID{}, e.Code)
 			e.write(w)
 			return
 		}
@@ -161,6 +169,12 @@ func (s *Server) outward(c call, err error) *Error {
 	}
 	s.Log.ErrorContext(c.Context(), "request failed", "request_id", c.reference, "route", c.Pattern, "err", err)
 	return refuse(http.StatusInternalServerError, "server_error", "something went wrong here, reference "+c.reference)
+}
+
+func (s *Server) tell(c call, client string, of approval.ID, fault string) {
+	if s.Tell != nil {
+		s.Tell(c.w, client, of, fault)
+	}
 }
 
 func (s *Server) count(c call, result, reason string) {

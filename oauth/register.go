@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -26,6 +27,7 @@ func (s *Server) register(c call) (answer, error) {
 	if err := s.Store.AddClient(c.Context(), registered, c.act(registered.ID)); err != nil {
 		return answer{}, err
 	}
+	s.tell(c, registered.ID, approval.ID{}, "")
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetEscapeHTML(false) // a URI shall be read as it was written

@@ -30,12 +30,15 @@ func (s *Server) revoke(c call) (answer, error) {
 	case state == store.ClientUnknown:
 		return answer{}, refuse(http.StatusForbidden, "invalid_client", "this client_id is not known here, or no longer")
 	}
+	s.tell(c, id, approval.ID{}, "")
 	claim, ok := s.Ring.ReadAny(f.values[tokenParam])
 	if !ok {
 		return revoked, nil
 	}
+	of := approval.ID(claim.Handle.ID())
+	s.tell(c, id, of, "")
 	move := approval.Revoke(id, s.Store.Now())
-	_, verdict, err := s.Store.ApplyLive(c.Context(), claim.Handle.ID(), move, c.act(id))
+	_, verdict, err := s.Store.ApplyLive(c.Context(), of, move, c.act(id))
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return revoked, nil

@@ -83,7 +83,9 @@ func (s *Server) exchange(c call, f *form) (answer, error) {
 	now := s.Store.Now()
 	move := approval.Exchange(f.values[clientID], base, f.values[redirectURI], f.values[codeVerifier],
 		claim.Time, s.Ring.Sealing(), now)
-	a, verdict, err := s.Store.Apply(c.Context(), claim.Handle.ID(), move, c.act(f.values[clientID]))
+	id := approval.ID(claim.Handle.ID())
+	s.tell(c, f.values[clientID], id, "")
+	a, verdict, err := s.Store.Apply(c.Context(), id, move, c.act(f.values[clientID]))
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}
@@ -113,7 +115,9 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 	}
 	now := s.Store.Now()
 	move := approval.Refresh(f.values[clientID], claim.Generation, s.Ring.Sealing(), now)
-	a, verdict, err := s.Store.ApplyLive(c.Context(), claim.Handle.ID(), move, c.act(f.values[clientID]))
+	id := approval.ID(claim.Handle.ID())
+	s.tell(c, f.values[clientID], id, "")
+	a, verdict, err := s.Store.ApplyLive(c.Context(), id, move, c.act(f.values[clientID]))
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}
@@ -127,7 +131,9 @@ func (s *Server) clientOf(c call, f *form) (store.ClientState, error) {
 		return 0, missing("client_id")
 	}
 	state, err := s.clientState(c, id)
-	if err == nil && state == store.ClientUnknown {
+	if err == nil && state != store.ClientUnknown {
+		s.tell(c, id, approval.ID{}, "")
+	} else if err == nil {
 		err = refuse(http.StatusUnauthorized, "invalid_client", "this client_id is not known here, or no longer: register again")
 	}
 	return state, err

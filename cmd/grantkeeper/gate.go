@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // Gate stands before every door of a listener. It refuses hosts that are not
@@ -42,7 +44,42 @@ type answer struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
-	line   [384]byte // to write the log line in; not cleared
+	said   said
+	line   [512]byte // to write the log line in; not cleared
+}
+
+// said is what a door told of a request, for the log.
+type said struct {
+	client   string // ID, of a client that there is
+	approval approval.ID
+	fault    string // error code
+}
+
+// tell is the Tell of every door.
+func tell(w http.ResponseWriter, client string, of approval.ID, fault string) {
+	for {
+		if a, ok := w.(*answer); ok {
+			a.said.add(client, of, fault)
+			return
+		}
+		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return
+		}
+		w = inner.Unwrap()
+	}
+}
+
+func (s *said) add(client string, of approval.ID, fault string) {
+	if client != "" {
+		s.client = client
+	}
+	if of != (approval.ID{}) {
+		s.approval = of
+	}
+	if fault != "" {
+		s.fault = fault
+	}
 }
 
 var answers = sync.Pool{New: func() any { return new(answer) }}
@@ -92,7 +129,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h["Connection"] = connection
 	}
 	a := answers.Get().(*answer)
-	a.ResponseWriter, a.status, a.bytes = w, 0, 0
+	a.ResponseWriter, a.status, a.bytes, a.said = w, 0, 0, said{}
 	if g.serve(a, r, id, start) {
 		g.log(r, a, id, start)
 		a.ResponseWriter = nil
@@ -159,7 +196,7 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 		_, _ = g.JSON.Write(appendLine(a.line[:0], now, id, r, a, took, g.Address(r)))
 		return
 	}
-	g.Log.LogAttrs(context.Background(), slog.LevelInfo, "request",
+	g.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", append([]slog.Attr{
 		slog.String("request_id", id),
 		slog.String("method", method(r.Method)),
 		slog.String("route", route(r)),
@@ -167,11 +204,47 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 		slog.Float64("duration_ms", took),
 		slog.Int64("bytes", a.bytes),
 		slog.String("client_addr", g.Address(r).String()),
-	)
+	}, a.said.attributes()...)...)
 }
 
-// appendLine writes what slog.JSONHandler would. No value needs an escape:
-// they are ours, but the address, and that consists of digits.
+// attributes are what was said, without what was not.
+func (s said) attributes() (all []slog.Attr) {
+	if s.client != "" {
+		all = append(all, slog.String("client_id", s.client))
+	}
+	if s.approval != (approval.ID{}) {
+		all = append(all, slog.String("approval_id", s.approval.String()))
+	}
+	if s.fault != "" {
+		all = append(all, slog.String("error", s.fault))
+	}
+	return all
+}
+
+func (s *said) append(b []byte) []byte {
+	if s.client != "" {
+		b = append(b, `,"client_id":"`...)
+		for _, c := range []byte(s.client) { // visible ASCII, all of it
+			if c == '"' || c == '\\' {
+				b = append(b, '\\')
+			}
+			b = append(b, c)
+		}
+		b = append(b, '"')
+	}
+	if s.approval != (approval.ID{}) {
+		b = append(b, `,"approval_id":"`...)
+		b = append(hex.AppendEncode(b, s.approval[:]), '"')
+	}
+	if s.fault != "" {
+		b = append(b, `,"error":"`...)
+		b = append(append(b, s.fault...), '"')
+	}
+	return b
+}
+
+// appendLine writes what slog.JSONHandler would. No value needs an escape but
+// the client's ID: they are ours, but the address, and that consists of digits.
 func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, took float64, address netip.Addr) []byte {
 	b = append(b, `{"time":"`...)
 	b = now.AppendFormat(b, time.RFC3339Nano)
@@ -193,7 +266,8 @@ func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, 
 	} else {
 		b = append(b, address.String()...)
 	}
-	return append(b, "\"}\n"...)
+	b = append(b, '"')
+	return append(a.said.append(b), "}\n"...)
 }
 
 // route is the pattern that the request matched, never its address, which may

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
 )
 
@@ -156,8 +158,18 @@ func TestGateLog(t *testing.T) {
 
 // The line that is written without slog is the one that slog would write.
 func TestGateLineIsSlogs(t *testing.T) {
-	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) { r.Pattern = "GET /a/{b}"; w.Write(make([]byte, 12345)) })
-	for _, address := range []netip.Addr{{}, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")} {
+	told := said{}
+	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) {
+		r.Pattern = "GET /a/{b}"
+		tell(struct{ http.ResponseWriter }{w}, "lost", approval.ID{}, "") // nobody can tell whose it is
+		tell(&answer{ResponseWriter: w}, "another", approval.ID{}, "")
+		tell(wrapped{w}, told.client, told.approval, told.fault)
+		tell(w, "", approval.ID{}, "")
+		w.Write(make([]byte, 12345))
+	})
+	longest := said{strings.Repeat(`"\`, client.MaxID/2), approval.ID{1, 15: 255}, "temporarily_unavailable"}
+	for i, address := range []netip.Addr{{}, netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")} {
+		told = []said{{}, {client: "x"}, longest}[i]
 		g.Address = func(*http.Request) netip.Addr { return address }
 		g.JSON = nil
 		get(g, "https://app.example/")
@@ -182,6 +194,11 @@ func TestGateLineIsSlogs(t *testing.T) {
 		}
 	}
 }
+
+// wrapped is what a door may make of an answer.
+type wrapped struct{ http.ResponseWriter }
+
+func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func TestGateSurvivesPanics(t *testing.T) {
 	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) {
@@ -249,6 +266,9 @@ func TestGateLetsAnswersFlush(t *testing.T) {
 func TestGateKeepsRequestsApart(t *testing.T) {
 	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) {
 		n := len(r.URL.Query().Get("n"))
+		if n%2 == 0 {
+			tell(w, fmt.Sprint("c", n), approval.ID{byte(n)}, "fault")
+		}
 		w.WriteHeader(400 + n)
 		io.WriteString(w, strings.Repeat("x", n))
 	})
@@ -262,6 +282,10 @@ func TestGateKeepsRequestsApart(t *testing.T) {
 	}
 	wait.Wait()
 	for _, l := range log() {
+		n := int(l["bytes"].(float64))
+		if said := n%2 == 0; (l["client_id"] == fmt.Sprint("c", n)) != said || (l["error"] == "fault") != said || (l["approval_id"] != nil) != said {
+			t.Errorf("line: %v", l)
+		}
 		if l["status"].(float64)-400 != l["bytes"].(float64) {
 			t.Errorf("line: %v", l)
 		}

@@ -81,18 +81,18 @@ func (h *house) public() http.Handler {
 	h.networked = []*limit.Addresses{authorize, tokens, registrations}
 	pages := &consent.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
-		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics),
+		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics), Tell: tell,
 	}
 	clients := &oauth.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
 		OwnHosts: func() []string { return h.present().Hosts.Names() }, TokenLimit: tokens,
-		RegisterLimit: registrations, Count: h.metrics.OAuth,
+		RegisterLimit: registrations, Count: h.metrics.OAuth, Tell: tell,
 	}
 	calls := &api.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
 		Limit:   h.limits.Names("api", h.API.RateLimit.Limit),
 		LimitOf: func(organization string) int { return h.present().APILimits[organization] },
-		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") },
+		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") }, Tell: tell,
 	}
 	h.calls = calls
 	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()
