@@ -49,6 +49,9 @@ have npm || need npm "fetches that provider"
 have openssl || need openssl "makes the keys of the hand-off's examples"
 have python3 || need python3 "runs one of them"
 
+[ -n "$(compgen -G '/usr/lib/postgresql/*/bin/initdb')" ] || have initdb ||
+	need postgresql "the other database, which the tests start by themselves"
+
 # The pages show names in whatever script they were written in. A bare system
 # cannot draw Arabic or Devanagari; these two stand for the rest.
 fonts="fonts for the page tests, Arabic included"

@@ -214,7 +214,7 @@ func TestA09EndDuringRefreshes(t *testing.T) {
 			}
 		}
 	}
-	for round := range 1000 {
+	for round := range rounds(1000) {
 		nonce := fmt.Sprintf("%16d", round)
 		a := h.answer(0)
 		a.Handle = func(uint32) (out token.Handle) { copy(out[:], nonce); return out }
@@ -244,7 +244,7 @@ func TestA09EndDuringRefreshes(t *testing.T) {
 // T-12: a client is either approved and kept, or deleted without a code.
 func TestT12DeletionAndApprovalAtOnce(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	for round := range 1000 {
+	for round := range rounds(1000) {
 		id := fmt.Sprintf("client-%d", round)
 		c := client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Add(-client.UnapprovedRetention).Unix()}
 		if round%2 == 0 {

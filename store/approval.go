@@ -150,7 +150,11 @@ func (w *writer) read(id approval.ID, live bool) (approval.Approval, string, err
 			return w.store.memory.cool(id, h), "", nil
 		}
 	}
-	rows, err := w.query(selectApproval+` WHERE id = $1`, id[:])
+	text := selectApproval + ` WHERE id = $1`
+	if w.tx != nil { // other nodes write too: the row stays as it is read until the commit
+		text = selectApproval + ` WHERE id = $1 FOR UPDATE`
+	}
+	rows, err := w.query(text, id[:])
 	if err != nil {
 		return approval.Approval{}, "", err
 	}
@@ -259,7 +263,10 @@ type Access struct {
 
 // Check gives an approval that has not ended, exactly as it stands.
 // ErrNotFound means that there is none.
-func (s *Store) Check(_ context.Context, id approval.ID) (Access, error) {
+func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
+	if s.shared != nil {
+		return s.shared.check(ctx, id)
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	h := s.memory.approvals.at(id)
@@ -289,6 +296,10 @@ const useGrain = time.Hour
 // finds the queue full is noted at a later use.
 func (s *Store) Used(id approval.ID) {
 	now := uint32(s.Now().Unix())
+	if s.shared != nil {
+		s.shared.use(id, now)
+		return
+	}
 	s.memory.mu.RLock()
 	h := s.memory.approvals.at(id)
 	due := false
@@ -407,7 +418,7 @@ func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after
 	return h, now, func() {
 		m := w.store.memory
 		m.approvals.put(row.ID, put())
-		if c := m.clients[row.Client]; !c.approved {
+		if c := m.clients[row.Client]; c != nil && !c.approved {
 			m.putClient(client.Client{
 				ID: c.id, IssuedAt: c.issuedAt, Preregistered: c.preregistered, Approved: true, Disabled: c.disabled,
 			}, c.epoch)
@@ -420,6 +431,7 @@ func (w *writer) granted(a approval.Approval, act Act) error {
 	if _, err := w.exec(`UPDATE client SET approved = 1 WHERE id = $1 AND approved = 0`, a.Client); err != nil {
 		return err
 	}
+	w.fact("client", a.Client)
 	return w.journal(Event{
 		Kind: "approval_granted", Client: a.Client, Person: a.Person, Organization: a.Organization,
 		Approval: a.ID.String(), Detail: string(a.Grant.Kind),
@@ -574,13 +586,18 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 			return nil, unavailable("approvals", err)
 		}
 		r.Preregistered = preregistered != 0
-		s.memory.mu.RLock()
-		r.State = r.At(s.memory.standing(r.Approval), now)
-		s.memory.mu.RUnlock()
 		out = append(out, r)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, unavailable("approvals", err)
+	}
+	if err := s.fresh(ctx); err != nil { // the facts are no older than the rows
+		return nil, err
+	}
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	for i := range out {
+		out[i].State = out[i].At(s.memory.standing(out[i].Approval), now)
 	}
 	return out, nil
 }
@@ -610,6 +627,7 @@ func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reas
 // and grant set, in one step, and counts them.
 func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.Reason, act Act) (ended int, err error) {
 	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		ended = 0
 		ids, err := w.unended(f)
 		if err != nil {
 			return nil, err
@@ -640,7 +658,7 @@ func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	q.equal("grant_kind", string(f.Grant))
-	rows, err := w.query(q.text+" WHERE "+strings.Join(q.conditions, " AND "), q.args...)
+	rows, err := w.query(q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" ORDER BY id", q.args...)
 	if err != nil {
 		return nil, err
 	}

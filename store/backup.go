@@ -27,6 +27,9 @@ const backupStep = 2048
 // everything goes on: it reads one snapshot, and writers never wait for it.
 // The file is its owner's alone. ErrBusy refuses a second one meanwhile.
 func (s *Store) Backup(ctx context.Context, path string) error {
+	if s.shared != nil {
+		return fmt.Errorf("backup: PostgreSQL is backed up by its own means: %w", ErrNotAllowed)
+	}
 	if !s.copying.TryLock() {
 		return fmt.Errorf("backup: %w", ErrBusy)
 	}

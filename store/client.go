@@ -41,6 +41,9 @@ func (s *Store) AddClient(_ context.Context, c client.Client, act Act) error {
 	if err := s.roomForClient(); err != nil {
 		return err
 	}
+	if s.shared != nil {
+		return s.shared.register(c, act)
+	}
 	return s.writer.change(func(w *writer) (func(), error) {
 		if err := w.insertClient(c); err != nil {
 			return nil, err
@@ -70,6 +73,7 @@ func (w *writer) insertClient(c client.Client) error {
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
 		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled))
+	w.fact("client", c.ID)
 	return err
 }
 
@@ -82,18 +86,33 @@ const (
 	ClientDisabled                    // known, and may do nothing
 )
 
-// ClientState tells how a client stands now, without I/O.
-func (s *Store) ClientState(_ context.Context, id string) (ClientState, error) {
+// ClientState tells how a client stands now.
+//
+// On PostgreSQL an enabled client may have been disabled on another node a
+// moment ago: whatever it asks for next stands on its epoch, which is read
+// then. That it is unknown or disabled is not said before the facts are asked
+// again.
+func (s *Store) ClientState(ctx context.Context, id string) (ClientState, error) {
+	if state := s.clientState(id); state == ClientEnabled || s.shared == nil {
+		return state, nil
+	}
+	if err := s.fresh(ctx); err != nil {
+		return ClientUnknown, err
+	}
+	return s.clientState(id), nil
+}
+
+func (s *Store) clientState(id string) ClientState {
 	now := s.Now()
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	switch c := s.memory.clients[id]; {
 	case c == nil || !c.known(now):
-		return ClientUnknown, nil
+		return ClientUnknown
 	case c.disabled:
-		return ClientDisabled, nil
+		return ClientDisabled
 	}
-	return ClientEnabled, nil
+	return ClientEnabled
 }
 
 // Client gives a client that is known now, disabled ones too, or ErrNotFound.
@@ -215,6 +234,7 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 		}
 		if at.disabled && !on { // taken out of the configuration perhaps: now it stays so when it is back
 			_, err := w.exec(`UPDATE client SET disabled = $1 WHERE id = $2 AND disabled = $3`, disabledByOperator, id, notConfigured)
+			w.fact("client", id)
 			return nil, err
 		}
 		if at.disabled == !on {
@@ -239,6 +259,7 @@ func (w *writer) switchClient(c client.Client, on bool, how int64, act Act) (fun
 	if _, err := w.exec(`UPDATE client SET disabled = $1, epoch = $2 WHERE id = $3`, how, epoch, c.ID); err != nil {
 		return nil, err
 	}
+	w.fact("client", c.ID)
 	if err := w.journal(Event{Kind: kind, Client: c.ID}.by(act)); err != nil {
 		return nil, err
 	}
@@ -303,6 +324,7 @@ func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) 
 			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
 			return nil, err
 		}
+		w.fact("client", c.ID)
 		c.IssuedAt, c.Approved, c.Disabled = at.issuedAt, at.approved, disabled != enabled
 		return func() { w.store.memory.putClient(c, at.epoch) }, nil
 	})

@@ -18,7 +18,10 @@ type ClientUse struct {
 }
 
 // ClientUses gives the clients with living approvals, by ID.
-func (s *Store) ClientUses(context.Context) (map[string]ClientUse, error) {
+func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
+	if s.shared != nil {
+		return s.clientUses(ctx)
+	}
 	by := map[*clientFact]ClientUse{}
 	m := s.memory
 	for chunk := 0; ; chunk++ {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,10 @@ import (
 // --- reading
 
 // Person finds somebody by ID or by email, in any case.
-func (s *Store) Person(_ context.Context, idOrEmail string) (org.Person, error) {
+func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error) {
+	if err := s.fresh(ctx); err != nil {
+		return org.Person{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	at := s.memory.people[idOrEmail]
@@ -31,6 +35,9 @@ func (s *Store) Person(_ context.Context, idOrEmail string) (org.Person, error) 
 // empty when none is set. The email alone finds them: attempts are counted
 // under it, and by an ID an account could be tried twice as often.
 func (s *Store) Password(ctx context.Context, email string) (org.Person, string, error) {
+	if err := s.fresh(ctx); err != nil {
+		return org.Person{}, "", err
+	}
 	s.memory.mu.RLock()
 	at := s.memory.byEmail[strings.ToLower(email)]
 	var p org.Person
@@ -101,7 +108,10 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 }
 
 // Organization gives an organization, or ErrNotFound.
-func (s *Store) Organization(_ context.Context, id string) (org.Organization, error) {
+func (s *Store) Organization(ctx context.Context, id string) (org.Organization, error) {
+	if err := s.fresh(ctx); err != nil {
+		return org.Organization{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	at := s.memory.orgs[id]
@@ -113,9 +123,12 @@ func (s *Store) Organization(_ context.Context, id string) (org.Organization, er
 
 // Organizations lists them by ID and gives the cursor of the next page or "".
 // limit is at most 1000, 0 is 50.
-func (s *Store) Organizations(_ context.Context, after string, limit int) ([]org.Organization, string, error) {
+func (s *Store) Organizations(ctx context.Context, after string, limit int) ([]org.Organization, string, error) {
 	if after != "" && org.CheckID(after) != nil {
 		return nil, "", errCursor
+	}
+	if err := s.fresh(ctx); err != nil {
+		return nil, "", err
 	}
 	limit = pageSize(limit)
 	s.memory.mu.RLock()
@@ -135,7 +148,10 @@ func (s *Store) Organizations(_ context.Context, after string, limit int) ([]org
 
 // Member gives a person as a member of an organization, as they stand now.
 // ErrNotFound: not a member, or not active.
-func (s *Store) Member(_ context.Context, person, organization string) (org.Member, error) {
+func (s *Store) Member(ctx context.Context, person, organization string) (org.Member, error) {
+	if err := s.fresh(ctx); err != nil {
+		return org.Member{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	m := s.memory.members[memberKey{person, organization}].asMember()
@@ -147,7 +163,10 @@ func (s *Store) Member(_ context.Context, person, organization string) (org.Memb
 
 // Offers lists what the person can give in each of their organizations, by
 // name, whether AI integration is on there or not.
-func (s *Store) Offers(_ context.Context, personID string) ([]grantset.Offer, error) {
+func (s *Store) Offers(ctx context.Context, personID string) ([]grantset.Offer, error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	at := s.memory.people[personID]
@@ -177,7 +196,10 @@ func sortOffers(offers []grantset.Offer) {
 }
 
 // Circles lists the circles of an organization by name.
-func (s *Store) Circles(_ context.Context, organization string) ([]org.Circle, error) {
+func (s *Store) Circles(ctx context.Context, organization string) ([]org.Circle, error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	at := s.memory.orgs[organization]
@@ -196,7 +218,10 @@ type RoleRow struct {
 }
 
 // Roles lists the roles of an organization by ID.
-func (s *Store) Roles(_ context.Context, organization string) ([]RoleRow, error) {
+func (s *Store) Roles(ctx context.Context, organization string) ([]RoleRow, error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	at := s.memory.orgs[organization]
@@ -211,7 +236,10 @@ func (s *Store) Roles(_ context.Context, organization string) ([]RoleRow, error)
 }
 
 // Circle gives a circle of an organization, or ErrNotFound.
-func (s *Store) Circle(_ context.Context, organization, id string) (org.Circle, error) {
+func (s *Store) Circle(ctx context.Context, organization, id string) (org.Circle, error) {
+	if err := s.fresh(ctx); err != nil {
+		return org.Circle{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	if at := s.memory.orgs[organization]; at != nil {
@@ -223,7 +251,10 @@ func (s *Store) Circle(_ context.Context, organization, id string) (org.Circle, 
 }
 
 // Role gives a role of an organization, or ErrNotFound.
-func (s *Store) Role(_ context.Context, organization, id string) (RoleRow, error) {
+func (s *Store) Role(ctx context.Context, organization, id string) (RoleRow, error) {
+	if err := s.fresh(ctx); err != nil {
+		return RoleRow{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	r := s.memory.roles[id]
@@ -246,7 +277,10 @@ func (r *role) row() RoleRow {
 }
 
 // Admins lists up to limit admins of an organization by name.
-func (s *Store) Admins(_ context.Context, organization string, limit int) ([]org.Person, error) {
+func (s *Store) Admins(ctx context.Context, organization string, limit int) ([]org.Person, error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	at := s.memory.orgs[organization]
@@ -264,8 +298,11 @@ func (s *Store) Admins(_ context.Context, organization string, limit int) ([]org
 
 // APIKey gives the member that an API key acts as (decision B6), or
 // ErrNotFound.
-func (s *Store) APIKey(_ context.Context, key string) (org.Member, error) {
+func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 	hash := sha256.Sum256([]byte(key))
+	if err := s.fresh(ctx); err != nil {
+		return org.Member{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	k, ok := s.memory.apiKeys[hash]
@@ -329,6 +366,7 @@ func (w *writer) putPerson(p org.Person) (func(), error) {
 		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
 		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
 		p.ID, p.Email, emailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
+	w.fact("person", p.ID)
 	return func() { w.store.memory.putPerson(p, epoch) }, err
 }
 
@@ -398,6 +436,7 @@ func (w *writer) putOrganization(o org.Organization) (func(), error) {
 		ON CONFLICT (id) DO UPDATE
 		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
 		o.ID, o.Name, flag(o.AIIntegration), epoch)
+	w.fact("organization", o.ID)
 	return func() { w.store.memory.putOrganization(o, epoch) }, err
 }
 
@@ -516,6 +555,7 @@ func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	w.fact("membership", key.person+" "+key.organization)
 	if !present {
 		if err := w.leftAll(key); err != nil {
 			return nil, err
@@ -523,6 +563,7 @@ func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 		_, err = w.exec(`
 			DELETE FROM filler WHERE person = $1
 			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.person, key.organization)
+		w.fact("filler") // they go with the membership
 	}
 	return func() {
 		at := w.store.memory.putMember(key, admin, present, epoch)
@@ -574,6 +615,7 @@ func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {
 		return nil, err
 	}
 	_, err := w.exec(text, roleID, personID)
+	w.fact("filler", roleID+" "+personID)
 	return func() { w.store.memory.setFiller(roleID, personID, on) }, err
 }
 
@@ -648,6 +690,7 @@ func (w *writer) putPassword(personID, hash string) error {
 	if err != nil || n == 0 {
 		return err
 	}
+	w.fact("person") // a password is no fact of memory
 	return w.endSessions(personID)
 }
 
@@ -656,6 +699,7 @@ func (w *writer) putCircle(c org.Circle) (func(), error) {
 		INSERT INTO circle (id, organization, parent, name) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, name = excluded.name`,
 		c.ID, c.Organization, c.Parent, c.Name)
+	w.fact("circle", c.ID)
 	return func() { w.store.memory.putCircle(c) }, err
 }
 
@@ -664,6 +708,7 @@ func (w *writer) putRole(r org.Role) (func(), error) {
 		INSERT INTO role (id, organization, circle, name) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET circle = excluded.circle, name = excluded.name`,
 		r.ID, r.Organization, r.Circle, r.Name)
+	w.fact("role", r.ID)
 	return func() { w.store.memory.putRole(r) }, err
 }
 
@@ -685,6 +730,7 @@ func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
 		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
 		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
 		hash[:], k.Person, k.Organization, k.Name, w.store.Now().Unix(), key.membershipEpoch, key.personEpoch)
+	w.fact("api_key", hex.EncodeToString(hash[:]))
 	if err == nil && n == 0 {
 		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
 	}

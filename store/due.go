@@ -12,7 +12,11 @@ import (
 
 // Due counts what a sweep at a time would do, and does nothing.
 func (s *Store) Due(ctx context.Context, at time.Time) (Swept, error) {
-	out := Swept{Ended: len(s.due())}
+	due, _, err := s.due(ctx)
+	if err != nil {
+		return Swept{}, err
+	}
+	out := Swept{Ended: len(due)}
 	idle, most := at.Add(-s.options.SessionIdle).Unix(), at.Add(-s.options.SessionMax).Unix()
 	for _, c := range []struct {
 		into *int
@@ -52,6 +56,9 @@ func (s Swept) Sum() int {
 // Size is how many bytes the database takes, with its log of writes; 0 in
 // memory.
 func (s *Store) Size() (bytes int64) {
+	if s.shared != nil {
+		return s.shared.size()
+	}
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(s.options.Path + suffix); err == nil && s.options.Path != "" {
 			bytes += info.Size()
@@ -61,8 +68,12 @@ func (s *Store) Size() (bytes int64) {
 }
 
 // Integrity reads through the database until ctx ends, and reports whether it
-// came to the end. An error says what is damaged.
+// came to the end. An error says what is damaged. PostgreSQL is left to its own
+// pg_amcheck.
 func (s *Store) Integrity(ctx context.Context) (whole bool, err error) {
+	if s.shared != nil {
+		return false, nil
+	}
 	var said string
 	err = s.reader.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
 	switch {

@@ -62,6 +62,7 @@ func (s *Store) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approva
 func (s *Store) endBatch(ids []approval.ID, why approval.Reason, act Act) (ended int, err error) {
 	err = s.writer.changeFacts(func(w *writer) (func(), error) {
 		var afters []func()
+		ended = 0
 		for _, id := range ids {
 			after, did, err := w.endRow(id, why, act)
 			if err != nil && !errors.Is(err, ErrNotFound) { // deleted since it was listed

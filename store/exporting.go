@@ -13,6 +13,9 @@ func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
 	if d.APIKeys, err = s.exportKeys(ctx); err != nil {
 		return Directory{}, err
 	}
+	if err := s.fresh(ctx); err != nil {
+		return Directory{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	for _, at := range inOrder(s.memory.people) {

@@ -224,6 +224,9 @@ func TestT19ClockJumpsBack(t *testing.T) {
 	}
 	seen := h.Now()
 	for _, when := range []string{"at once", "after a restart"} {
+		if when != "at once" && !embedded() {
+			break // the database has a clock of its own
+		}
 		h.clock.add(-time.Hour)
 		if v, _ := h.exchange(approval.ID(handle.ID()), issued); v != approval.Expired {
 			t.Errorf("%s: got %v, want expired", when, v)
@@ -241,11 +244,12 @@ func TestLostApprovalIsNotEdited(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	end := func(org.Member) (Membership, error) { return Membership{Ended: true}, nil }
-	h.sql(t, `CREATE TRIGGER planted BEFORE UPDATE ON approval WHEN NEW.phase = 3 BEGIN SELECT abs(-9223372036854775808); END`)
+	h.withFaults(t)
+	lift := h.plant(t, cannot, "UPDATE", "approval")
 	if err := h.ChangeMember(ctx, "nordlys", "ada", end, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	h.sql(t, `DROP TRIGGER planted`)
+	lift()
 	all := grantset.Set{Kind: grantset.Everything}
 	if err := h.EditGrant(ctx, id, "ada", h.answer(1).Grant, all, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("edited: %v, want not found", err)

@@ -35,6 +35,9 @@ func (h house) full(t testing.TB) func() {
 // T-23: with a full disk nothing is half-done, nothing is used up, and the
 // house goes on when there is room again.
 func TestT23FullDisk(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	codes := map[approval.ID]bool{} // and whether each was exchanged
@@ -104,6 +107,9 @@ func (h house) fill(t testing.TB) {
 // What was answered is in the file: a copy taken at any moment, as a crash
 // leaves it, holds it (cases T-20, T-21).
 func TestT20AnsweredIsDurable(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	id := h.live(t, h.answer(1))
 	for g := int64(1); g <= 5; g++ {
@@ -155,15 +161,16 @@ func TestDatabaseWentBack(t *testing.T) {
 func TestCompareAndSet(t *testing.T) {
 	h := furnished(t)
 	id := h.live(t, h.answer(1))
-	if _, err := h.writer.conn.ExecContext(context.Background(), `UPDATE approval SET generation = 7`); err != nil {
-		t.Fatal(err)
-	}
+	h.sql(t, `UPDATE approval SET generation = 7`)
 	if v, err := h.refresh(id, 1); v != approval.Reused || err != nil {
 		t.Errorf("got %v, %v; want reused, by the row", v, err)
 	}
 }
 
 func TestOneServerOnOneFile(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	if _, err := Open(context.Background(), Options{Path: h.path, Ring: h.ring}); !errors.Is(err, ErrInUse) {
 		t.Errorf("a second server: got %v, want in use", err)
@@ -180,8 +187,8 @@ func TestStartRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := func(h house) error {
-		_, err := h.writer.conn.ExecContext(context.Background(), `UPDATE meta SET value = '99' WHERE name = 'schema'`)
-		return err
+		h.sql(t, `UPDATE meta SET value = '99' WHERE name = 'schema'`)
+		return nil
 	}
 	for _, tt := range []struct {
 		name  string
@@ -206,7 +213,7 @@ func TestStartRefused(t *testing.T) {
 			}
 			var got error
 			for _, r := range tt.rings {
-				s, err := Open(context.Background(), Options{Path: h.path, Ring: r})
+				s, err := Open(context.Background(), at(t, h.path, Options{Ring: r}))
 				if got = err; err == nil {
 					s.Close()
 				}
@@ -215,6 +222,9 @@ func TestStartRefused(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+	if !embedded() {
+		return
 	}
 	garbage := filepath.Join(t.TempDir(), "garbage.db")
 	if err := os.WriteFile(garbage, make([]byte, 8192), 0o600); err != nil {
@@ -362,6 +372,9 @@ func TestSweep(t *testing.T) {
 
 // What is committed is on the disk, whatever happens to the machine.
 func TestCommitsAreDurable(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
 		var got string
@@ -373,6 +386,9 @@ func TestCommitsAreDurable(t *testing.T) {
 
 // The database is its owner's alone: it holds hashes of passwords and sessions.
 func TestFilesAreTheOwnersAlone(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	for _, suffix := range []string{"", "-wal", ".lock"} { // beside them, -shm has page numbers alone
 		info, err := os.Stat(h.path + suffix)
@@ -394,7 +410,7 @@ func TestRefusedKeysAreNotKept(t *testing.T) {
 		"a new key alone":              {Ring: ringOf(t, 0, 9)},
 	} {
 		wrong.Path = h.path
-		if s, err := Open(context.Background(), wrong); !errors.Is(err, ErrKeys) {
+		if s, err := Open(context.Background(), at(t, h.path, wrong)); !errors.Is(err, ErrKeys) {
 			if err == nil {
 				s.Close()
 			}

@@ -45,16 +45,19 @@ func (m *memory) scanItem(row interface{ Scan(...any) error }) (Item, error) {
 // Item gives an item of an organization, or ErrNotFound: what belongs to
 // another organization does not exist.
 func (s *Store) Item(ctx context.Context, organization, kind, id string) (Item, error) {
-	return s.oneItem(kind, s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind))
+	return s.oneItem(ctx, kind, s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind))
 }
 
 // FindItem gives an item of an organization by its ID alone, which no two items
 // share, whatever their kind; or ErrNotFound.
 func (s *Store) FindItem(ctx context.Context, organization, id string) (Item, error) {
-	return s.oneItem("item", s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2`, id, organization))
+	return s.oneItem(ctx, "item", s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2`, id, organization))
 }
 
-func (s *Store) oneItem(what string, row *sql.Row) (Item, error) {
+func (s *Store) oneItem(ctx context.Context, what string, row *sql.Row) (Item, error) {
+	if err := s.fresh(ctx); err != nil {
+		return Item{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	i, err := s.memory.scanItem(row)
@@ -117,6 +120,9 @@ func (s *Store) itemPage(ctx context.Context, f ItemFilter, after string, limit 
 		return nil, unavailable("items", err)
 	}
 	defer rows.Close()
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	var out []Item
@@ -152,6 +158,9 @@ func (s *Store) ItemCounts(ctx context.Context, organization string) ([]ItemCoun
 		return nil, unavailable("items", err)
 	}
 	defer rows.Close()
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	var out []ItemCount

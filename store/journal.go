@@ -81,6 +81,12 @@ const insertEvent = `
 // journal writes an entry in the transaction under way.
 func (w *writer) journal(e Event) error {
 	now := w.store.Now()
+	if w.tx != nil { // all of them are written together, before the commit
+		e.ID, e.At = w.store.ids.next(now), now.Unix()
+		w.tx.events = append(w.tx.events, e)
+		w.told = append(w.told, e)
+		return nil
+	}
 	_, err := w.exec(insertEvent,
 		w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
 		e.Actor, e.Address, e.Reason, e.Detail, e.Reference)

@@ -183,7 +183,7 @@ func (w *writer) knownKey(k *token.Key) (known, retired bool, err error) {
 
 // RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
 // node that lives does not have it yet.
-func (s *Store) RotateKeys(_ context.Context, act Act) (int, error) {
+func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 	ring := s.options.Ring
 	newest := 0
 	for _, k := range ring.Keys() {
@@ -191,6 +191,13 @@ func (s *Store) RotateKeys(_ context.Context, act Act) (int, error) {
 	}
 	if newest == ring.Sealing() {
 		return newest, nil
+	}
+	if s.shared != nil {
+		if n, err := s.shared.without(ctx, newest); err != nil {
+			return newest, err
+		} else if n > 0 {
+			return newest, fmt.Errorf("%d of the nodes lack key %d yet: %w", n, newest, ErrNotAllowed)
+		}
 	}
 	return newest, s.writer.changeFacts(func(w *writer) (func(), error) {
 		if err := w.putMeta(metaSealing, strconv.Itoa(newest)); err != nil {

@@ -115,7 +115,7 @@ func TestKeysAtTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := Open(ctx, Options{Path: h.path, Ring: r})
+		s, err := Open(ctx, at(t, h.path, Options{Ring: r}))
 		if err == nil {
 			err = s.Close()
 		}
@@ -154,7 +154,7 @@ func open2(t testing.TB, path string, sealing int, keys ...*token.Key) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(context.Background(), Options{Path: path, Ring: r})
+	s, err := Open(context.Background(), at(t, path, Options{Ring: r}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,6 +225,9 @@ func TestRotationUnderLoad(t *testing.T) {
 // A backup of before a key retired is restored without that key: all its
 // approvals end anyway.
 func TestRestoreAfterAKeyRetired(t *testing.T) {
+	if !embedded() {
+		return
+	}
 	h := furnished(t)
 	ctx := context.Background()
 	if _, err := h.AddKeys(ctx, []*token.Key{key(2, 2)}, Act{}); err != nil {

@@ -55,7 +55,7 @@ func (s *Store) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow,
 // the filter does not match: what a row says may have been overtaken.
 func (s *Store) approvalPage(ctx context.Context, f ApprovalFilter, after string, limit int) ([]ApprovalRow, error) {
 	switch {
-	case f.UnusedSince > 0:
+	case f.UnusedSince > 0 && s.shared == nil:
 		if ids := s.inMemory(f, func(h *hot) bool {
 			return h.phase == approval.Live && int64(atomic.LoadUint32(&h.used)) <= f.UnusedSince
 		}); len(ids) <= fewRows {
@@ -72,12 +72,16 @@ func (s *Store) approvalPage(ctx context.Context, f ApprovalFilter, after string
 // endedPage gives those whose rows say that they have ended, and those that
 // have without a row saying so yet.
 func (s *Store) endedPage(ctx context.Context, f ApprovalFilter, after string, limit int) ([]ApprovalRow, error) {
-	now := s.Now().Add(-approval.CodeLifetime).Unix()
-	unsaid, err := s.approvalsByID(ctx, s.inMemory(f, func(h *hot) bool {
-		return approval.Standing(h.epochs()) != h.standing() || h.phase == approval.CodeIssued && int64(h.issuedAt) <= now
-	}), after)
+	ids, err := s.unsaid(ctx, f)
 	if err != nil {
 		return nil, err
+	}
+	unsaid, err := s.approvalsByID(ctx, ids, after)
+	if err != nil {
+		return nil, err
+	}
+	if s.shared != nil { // there the filter was not asked yet
+		unsaid = slices.DeleteFunc(unsaid, func(r ApprovalRow) bool { return !r.matches(f) })
 	}
 	said, err := s.approvalsInOrder(ctx, f, after, limit)
 	if err != nil {
@@ -87,6 +91,23 @@ func (s *Store) endedPage(ctx context.Context, f ApprovalFilter, after string, l
 	slices.SortFunc(all, newestFirst)
 	all = slices.CompactFunc(all, func(a, b ApprovalRow) bool { return a.ID == b.ID })
 	return all[:min(len(all), limit+1)], nil
+}
+
+// unsaid lists the approvals that have ended without a row saying so.
+func (s *Store) unsaid(ctx context.Context, f ApprovalFilter) ([]approval.ID, error) {
+	now := s.Now().Add(-approval.CodeLifetime)
+	if s.shared != nil {
+		ids, _, err := s.shared.dueAt(ctx, now)
+		return ids, err
+	}
+	return s.inMemory(f, func(h *hot) bool {
+		return approval.Standing(h.epochs()) != h.standing() || h.phase == approval.CodeIssued && int64(h.issuedAt) <= now.Unix()
+	}), nil
+}
+
+func (r ApprovalRow) matches(f ApprovalFilter) bool {
+	return (f.Client == "" || f.Client == r.Client) && (f.Person == "" || f.Person == r.Person) &&
+		(f.Organization == "" || f.Organization == r.Organization) && (f.Grant == "" || f.Grant == r.Grant.Kind)
 }
 
 func newestFirst(a, b ApprovalRow) int {

@@ -19,6 +19,7 @@ import (
 // changes it under the lock; the writer alone may read it without.
 type memory struct {
 	mu        sync.RWMutex
+	version   int64 // of the facts, on PostgreSQL
 	people    map[string]*person
 	byEmail   map[string]*person // in lower case
 	orgs      map[string]*organization
@@ -283,11 +284,12 @@ const chunkLen = 1024
 // approvals is a table of hot rows in chunks, which keeps a million of them
 // cheap for the garbage collector.
 type approvals struct {
-	index  map[approval.ID]uint32
-	chunks []*[chunkLen]hot
-	ids    []*[chunkLen]approval.ID
-	free   []uint32
-	next   uint32
+	elsewhere bool // on PostgreSQL the rows alone have them: nothing is kept here
+	index     map[approval.ID]uint32
+	chunks    []*[chunkLen]hot
+	ids       []*[chunkLen]approval.ID
+	free      []uint32
+	next      uint32
 }
 
 func (t *approvals) at(id approval.ID) *hot {
@@ -299,6 +301,9 @@ func (t *approvals) at(id approval.ID) *hot {
 }
 
 func (t *approvals) put(id approval.ID, h hot) {
+	if t.elsewhere {
+		return
+	}
 	i, ok := t.index[id]
 	if !ok {
 		if n := len(t.free); n > 0 {
@@ -373,6 +378,9 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval, used in
 func (m *memory) warm(a approval.Approval) (func() hot, error) {
 	if _, err := m.heat(a, 0); err != nil {
 		return nil, err
+	}
+	if m.approvals.elsewhere {
+		return func() hot { return hot{} }, nil
 	}
 	return func() hot {
 		m.remember(a.Grant.Picks)

@@ -117,6 +117,7 @@ func (s *Store) DeleteCircle(_ context.Context, organizationID, id string, check
 		if _, err := w.exec(`DELETE FROM circle WHERE id = $1`, id); err != nil {
 			return nil, err
 		}
+		w.fact("circle", id)
 		return func() { delete(o.circles, id) }, w.changed("", organizationID, "circle "+id+" deleted", act)
 	}))
 }
@@ -174,7 +175,9 @@ func (s *Store) DeleteRole(_ context.Context, organizationID, id string, check f
 			if _, err := w.exec(text, id); err != nil {
 				return nil, err
 			}
+			w.fact("filler") // they go with the role
 		}
+		w.fact("role", id)
 		return func() { m.dropRole(r) }, w.changed("", organizationID, "role "+id+" deleted", act)
 	}))
 }
@@ -222,8 +225,9 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 			return nil, err
 		}
 		return func() {
-				next := made()
-				h.picks, h.kind, h.personal = next.picks, next.kind, next.personal
+				if next := made(); h != nil {
+					h.picks, h.kind, h.personal = next.picks, next.kind, next.personal
+				}
 			},
 			w.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
 				Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))

@@ -52,6 +52,7 @@ func (w *writer) preregister(c client.Client, by int64, act Act) (func(), error)
 		   SET name = excluded.name, redirect_uris = excluded.redirect_uris, issued_at = excluded.issued_at,
 		       preregistered = excluded.preregistered, approved = 0, disabled = 0`,
 		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, by, epoch)
+	w.fact("client", c.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +102,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 		if n == 0 {
 			return nil, fmt.Errorf("client %s is in the configuration: %w", id, ErrNotAllowed)
 		}
+		w.fact("client", id)
 		epoch := at.epoch + 1
 		return func() { w.store.memory.deleteClient(id, epoch) },
 			w.journal(Event{Kind: "client_disabled", Client: id, Detail: "deleted"}.by(act))
@@ -138,6 +140,7 @@ func (w *writer) sweepDeleted() (int, func(), error) {
 		}
 		ids = append(ids, id)
 	}
+	rows.Close() // the connection is needed
 	if err := rows.Err(); err != nil {
 		return 0, nil, err
 	}
@@ -145,6 +148,7 @@ func (w *writer) sweepDeleted() (int, func(), error) {
 		if _, err := w.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
 			return 0, nil, err
 		}
+		w.fact("client", id)
 	}
 	return len(ids), func() {
 		for _, id := range ids {

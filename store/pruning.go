@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
 
@@ -231,7 +232,7 @@ func (w *writer) remove(p *plan) ([]func(), error) {
 	}
 	roles := idsOf(p.removed.roles, func(r *role) any { return r.ID })
 	for _, one := range []func() error{
-		func() error { return w.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) },
+		func() error { return w.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) }, // they go with the role
 		func() error { return w.deleteIn(query{text: `DELETE FROM item`}, "role", roles) },
 		func() error { return w.deleteIn(query{text: `DELETE FROM role`}, "id", roles) },
 		func() error {
@@ -262,6 +263,7 @@ func (w *writer) deleteIn(q query, column string, values []any) error {
 		if err := w.execIn(q, column, batch); err != nil {
 			return err
 		}
+		w.fact("filler")
 	}
 	return nil
 }
@@ -300,6 +302,7 @@ func (w *writer) removeMembers(organization string, people []any) error {
 			if err := w.execIn(q, "person", batch); err != nil {
 				return err
 			}
+			w.fact("filler") // they go with the membership
 		}
 	}
 	return nil
@@ -322,7 +325,31 @@ func (w *writer) removeOwners(p *plan) ([]func(), error) {
 	if err := w.deleteIn(off, "id", idsOf(p.removed.organizations, func(o *organization) any { return o.ID })); err != nil {
 		return nil, err
 	}
+	p.removed.name(w)
 	return []func(){func() { p.m.remove(p.removed) }}, nil
+}
+
+// name tells other nodes what to load again. What went in one statement with
+// others is named by whoever does not name itself.
+func (r removed) name(w *writer) {
+	for _, k := range r.members {
+		w.fact("membership", k.person+" "+k.organization)
+	}
+	for _, at := range r.roles {
+		w.fact("role", at.ID)
+	}
+	for _, c := range r.circles {
+		w.fact("circle", c.ID)
+	}
+	for _, k := range r.keys {
+		w.fact("api_key", hex.EncodeToString(k.hash[:]))
+	}
+	for _, at := range r.people {
+		w.fact("person", at.ID)
+	}
+	for _, at := range r.organizations {
+		w.fact("organization", at.ID)
+	}
 }
 
 // remove forgets what an import has removed.

@@ -56,6 +56,9 @@ func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
 	} else if err != nil {
 		return org.Person{}, unavailable("reset link", err)
 	}
+	if err := s.fresh(ctx); err != nil { // after the row, so that the facts are no older
+		return org.Person{}, err
+	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	at := s.memory.people[id]

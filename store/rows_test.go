@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -82,9 +85,13 @@ func (h house) remembered(t testing.TB) string {
 func (h house) same(t testing.TB, when string) {
 	t.Helper()
 	fresh := &Store{memory: newMemory()}
+	fresh.memory.approvals.elsewhere = h.shared != nil
 	var now string
 	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
 		now = tell(w.store.memory)
+		if w.tx != nil {
+			return nil, raw(w.conn, func(c *pgx.Conn) error { return (&shared{store: fresh}).load(w.tx.ctx, c, true) })
+		}
 		return nil, fresh.load(context.Background(), w.conn)
 	}); err != nil {
 		t.Fatalf("%s: the rows cannot be loaded: %v", when, err)
@@ -113,30 +120,19 @@ func difference(t testing.TB, what, got, want string) {
 
 func (h house) sql(t testing.TB, text string) {
 	t.Helper()
-	if _, err := h.writer.conn.ExecContext(context.Background(), text); err != nil {
+	db := interface {
+		ExecContext(context.Context, string, ...any) (sql.Result, error)
+	}(h.writer.conn)
+	if h.shared != nil {
+		db = h.reader
+	}
+	if _, err := db.ExecContext(context.Background(), text); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
 }
 
-// How a statement can fail: as a database that cannot, as a constraint, with
-// everything rolled back by the engine itself, or not before the commit.
-var faults = []string{
-	`BEFORE %s ON %s BEGIN SELECT abs(-9223372036854775808); END`,
-	`BEFORE %s ON %s BEGIN SELECT RAISE(ABORT, 'planted'); END`,
-	`BEFORE %s ON %s BEGIN SELECT RAISE(ROLLBACK, 'planted'); END`,
-	`AFTER %s ON %s BEGIN INSERT INTO planted_child VALUES (1); END`,
-}
-
 var tables = []string{"meta", "person", "organization", "membership", "circle", "role", "filler",
 	"api_key", "client", "item", "approval", "approval_use", "session", "journal"}
-
-// withFaults makes the database ready for plant.
-func (h house) withFaults(t testing.TB) {
-	t.Helper()
-	h.sql(t, `PRAGMA foreign_keys = ON`)
-	h.sql(t, `CREATE TABLE planted_parent (id INTEGER PRIMARY KEY)`)
-	h.sql(t, `CREATE TABLE planted_child (id INTEGER REFERENCES planted_parent (id) DEFERRABLE INITIALLY DEFERRED)`)
-}
 
 // wanderer does what comes, with parameters drawn from few.
 type wanderer struct {
@@ -276,9 +272,9 @@ func TestMemoryIsWhatTheRowsSay(t *testing.T) {
 			before := h.remembered(t)
 			lift, fault := func() {}, "no fault"
 			if w.IntN(3) == 0 {
-				fault = fmt.Sprintf(faults[w.IntN(len(faults))], w.one("INSERT", "UPDATE", "DELETE"), w.one(tables...))
-				h.sql(t, `CREATE TRIGGER planted `+fault)
-				lift = func() { h.sql(t, `DROP TRIGGER planted`) }
+				kind, verb, table := w.IntN(len(faults)), w.one("INSERT", "UPDATE", "DELETE"), w.one(tables...)
+				fault = fmt.Sprint(faults[kind], " at ", verb, " on ", table)
+				lift = h.plant(t, kind, verb, table)
 			}
 			name, err := w.step()
 			lift()
@@ -307,7 +303,7 @@ func (h house) touched(t testing.TB, change func() error) [][2]string {
 	h.sql(t, `DELETE FROM planted_log`)
 	for _, table := range tables {
 		for _, verb := range verbs {
-			h.sql(t, fmt.Sprintf(`CREATE TRIGGER log_%[1]s_%[2]s AFTER %[1]s ON %[2]s BEGIN INSERT OR IGNORE INTO planted_log VALUES ('%[1]s', '%[2]s'); END`, verb, table))
+			h.sql(t, h.logTrigger(verb, table))
 		}
 	}
 	if err := change(); err != nil {
@@ -315,10 +311,10 @@ func (h house) touched(t testing.TB, change func() error) [][2]string {
 	}
 	for _, table := range tables {
 		for _, verb := range verbs {
-			h.sql(t, fmt.Sprintf(`DROP TRIGGER log_%s_%s`, verb, table))
+			h.dropTrigger(t, fmt.Sprintf(`log_%s_%s`, verb, table), table)
 		}
 	}
-	rows, err := h.writer.conn.QueryContext(context.Background(), `SELECT verb, name FROM planted_log WHERE name NOT IN ('meta', 'approval_use') ORDER BY name, verb`)
+	rows, err := h.reader.QueryContext(context.Background(), `SELECT verb, name FROM planted_log WHERE name NOT IN ('meta', 'approval_use') ORDER BY name, verb`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -452,12 +448,12 @@ func TestEveryStatementCanFail(t *testing.T) {
 				t.Fatal("it runs no statement")
 			}
 			for _, s := range statements {
-				for _, fault := range faults {
+				for kind, fault := range faults {
 					tt.prepare()
 					before := h.remembered(t)
-					h.sql(t, `CREATE TRIGGER planted `+fmt.Sprintf(fault, s[0], s[1]))
+					lift := h.plant(t, kind, s[0], s[1])
 					err := tt.change()
-					h.sql(t, `DROP TRIGGER planted`)
+					lift()
 					later := err == nil && marks && s == [2]string{"UPDATE", "approval"} // the next sweep does it
 					if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrConflict) && !later {
 						t.Errorf("%v: got %v, want unavailable", s, err)

@@ -111,6 +111,9 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 	} else if err != nil {
 		return Session{}, unavailable("session", err)
 	}
+	if err := s.fresh(ctx); err != nil { // after the row, so that the facts are no older
+		return Session{}, err
+	}
 	now := s.Now().Unix()
 	if !s.stands(r, now) {
 		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
@@ -245,6 +248,9 @@ func (s *Store) Sessions(ctx context.Context, personID, current string) ([]Sessi
 		return nil, unavailable("sessions", err)
 	}
 	defer rows.Close()
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	var out []SessionInfo
 	now, own := s.Now().Unix(), sha256.Sum256([]byte(current))
 	for rows.Next() {
@@ -276,6 +282,7 @@ func sessionID(hash []byte) string {
 func (s *Store) EndSessions(_ context.Context, personID string, end func(SessionInfo) bool, current string, act Act) (ended int, err error) {
 	own := sha256.Sum256([]byte(current))
 	err = s.writer.change(func(w *writer) (func(), error) {
+		ended = 0
 		rows, err := w.sessionsOf(personID)
 		if err != nil {
 			return nil, err

@@ -6,6 +6,10 @@
 // facts that every check needs (approvals as they stand, people, memberships,
 // roles, clients) also live in memory, and change there after, and only
 // after, the durable commit of the row.
+//
+// On PostgreSQL any number of processes work on one database. Memory then
+// holds the facts alone, as a replica whose version is asked for after each
+// request has arrived; approvals are read as they stand. See postgres.go.
 package store
 
 import (
@@ -50,6 +54,7 @@ var schema0001 string
 // Options say where the rows are and what belongs to them.
 type Options struct {
 	Path string           // of the SQLite file; empty keeps everything in memory
+	URL  string           // of a PostgreSQL database, postgres://; then Path is not asked
 	Ring *token.Ring      // its keys must be those of the database (decision T11)
 	Now  func() time.Time // the machine's clock; nil is time.Now
 	Log  *slog.Logger     // nil discards
@@ -59,9 +64,18 @@ type Options struct {
 
 	// Journaled, unless nil, is told of every entry of the journal once it is
 	// durable; Took, how long the database took for something. Both are called
-	// by the writer, so they must not wait.
+	// by those who write, on PostgreSQL by several at once, so they must not
+	// wait.
 	Journaled func(Event)
 	Took      func(query string, took time.Duration)
+
+	// MaxStaleness is how old the rows may be that a check is answered from.
+	// 0 is exact: they are read after the request arrived. On PostgreSQL only.
+	MaxStaleness time.Duration
+
+	// databaseTime stands in for the database's own clock, in tests that let
+	// time pass by themselves.
+	databaseTime func() time.Time
 }
 
 // Store is safe for concurrent use.
@@ -72,6 +86,7 @@ type Store struct {
 	reader  *sql.DB
 	writer  *writer
 	memory  *memory
+	shared  *shared // PostgreSQL's part; nil on the embedded engine
 	clock   clock
 	ids     eventIDs
 
@@ -105,13 +120,25 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		s.closeFiles()
 		return nil, err
 	}
-	s.stopped.Add(2)
-	go s.writer.run(&s.stopped)
-	go s.tick()
+	s.start()
 	return s, nil
 }
 
+// start lets those work who work until Close.
+func (s *Store) start() {
+	if s.shared != nil {
+		s.shared.start(&s.stopped)
+		return
+	}
+	s.stopped.Add(2)
+	go s.writer.run(&s.stopped)
+	go s.tick()
+}
+
 func (s *Store) open(ctx context.Context) error {
+	if s.options.URL != "" {
+		return s.openShared(ctx)
+	}
 	if s.options.Path != "" {
 		if err := s.lockFile(); err != nil {
 			return err
@@ -140,7 +167,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.writer.settleRing(s.options.Ring); err != nil {
 		return fmt.Errorf("database: keys: %w", err)
 	}
-	if err := s.checkKeys(); err != nil {
+	if err := s.checkKeys(s.writer); err != nil {
 		return err
 	}
 	if err := s.loadClock(); err != nil {
@@ -216,32 +243,41 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 
 // checkKeys compares the ring with the check values of the keys that this
 // database has been used with, and stores those that are new (decision T11).
-func (s *Store) checkKeys() error {
+func (s *Store) checkKeys(w *writer) error {
 	if s.options.Ring == nil {
 		return nil
 	}
-	rows, err := s.writer.conn.QueryContext(context.Background(), `SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
+	known, err := w.keysKnown()
 	if err != nil {
-		return fmt.Errorf("database: keys: %w", err)
+		return err
+	}
+	return s.compareKeys(w, known)
+}
+
+// keysKnown gives the check values of the keys, by their names in meta.
+func (w *writer) keysKnown() (map[string]string, error) {
+	rows, err := w.conn.QueryContext(context.Background(), `SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
+	if err != nil {
+		return nil, fmt.Errorf("database: keys: %w", err)
 	}
 	defer rows.Close()
 	known := map[string]string{}
 	for rows.Next() {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
-			return fmt.Errorf("database: keys: %w", err)
+			return nil, fmt.Errorf("database: keys: %w", err)
 		}
 		known[name] = value
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("database: keys: %w", err)
+		return nil, fmt.Errorf("database: keys: %w", err)
 	}
-	return s.compareKeys(known)
+	return known, nil
 }
 
-// compareKeys stores nothing of a ring that is refused: the right one would be
-// refused from then on.
-func (s *Store) compareKeys(known map[string]string) error {
+// newKeys gives the check values of those keys of the ring that the database
+// has none of yet, and refuses a ring that is not the database's.
+func (s *Store) newKeys(known map[string]string) (map[string]string, error) {
 	added := map[string]string{}
 	for _, k := range s.options.Ring.Keys() {
 		name := "key." + strconv.Itoa(k.Number)
@@ -250,21 +286,38 @@ func (s *Store) compareKeys(known map[string]string) error {
 		case "":
 			added[name] = k.Fingerprint()
 		default:
-			return fmt.Errorf("key %d: %w", k.Number, ErrKeys)
+			return nil, fmt.Errorf("key %d: %w", k.Number, ErrKeys)
 		}
 		delete(known, name)
 	}
 	for name := range known {
-		return fmt.Errorf("%s is missing: %w", name, ErrKeys)
+		return nil, fmt.Errorf("%s is missing: %w", name, ErrKeys)
 	}
-	return s.writer.inTransaction(func() error {
+	return added, nil
+}
+
+// compareKeys stores nothing of a ring that is refused: the right one would be
+// refused from then on.
+func (s *Store) compareKeys(w *writer, known map[string]string) error {
+	added, err := s.newKeys(known)
+	if err != nil {
+		return err
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	if err := w.inTransaction(func() error {
 		for name, value := range added {
-			if err := s.writer.putMeta(name, value); err != nil {
+			if _, err := w.exec(`
+				INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
 				return fmt.Errorf("database: keys: %w", err)
 			}
 		}
 		return nil
-	})
+	}); err != nil {
+		return err
+	}
+	return s.checkKeys(w) // another node may have been first, with another key
 }
 
 // Close waits for what is under way, and closes the database. It may be called
@@ -273,6 +326,9 @@ func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		close(s.stop)
 		s.writer.close()
+		if s.shared != nil {
+			s.shared.close()
+		}
 		s.stopped.Wait()
 		err = s.closeFiles()
 	})
@@ -284,7 +340,9 @@ func (s *Store) closeFiles() error {
 	if s.reader != nil {
 		errs = append(errs, s.reader.Close())
 	}
-	if s.writer != nil {
+	if s.shared != nil {
+		s.shared.pool.Close()
+	} else if s.writer != nil {
 		for _, st := range s.writer.statements {
 			errs = append(errs, st.Close())
 		}
@@ -302,6 +360,10 @@ func (s *Store) closeFiles() error {
 func (s *Store) Ready(ctx context.Context) error {
 	answer := make(chan error, 1)
 	go func() {
+		if s.shared != nil {
+			answer <- s.shared.ready()
+			return
+		}
 		answer <- s.writer.change(func(w *writer) (func(), error) { return nil, w.saveTime() })
 	}()
 	select {

@@ -67,7 +67,7 @@ type house struct {
 func open(t testing.TB, path string, clock *machine) house {
 	t.Helper()
 	h := house{clock: clock, path: path, ring: ring(t)}
-	s, err := Open(context.Background(), Options{Path: path, Ring: h.ring, Now: clock.Now})
+	s, err := Open(context.Background(), at(t, path, Options{Ring: h.ring, Now: clock.Now}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,14 @@ type Swept struct {
 func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 	var out Swept
 	var err error
+	if s.shared != nil { // one of the nodes does it for all
+		if mine, err := s.shared.sweeps(ctx); err != nil || !mine {
+			return out, err
+		}
+		if err := s.shared.trim(ctx); err != nil {
+			return out, err
+		}
+	}
 	if out.Ended, err = s.mark(ctx); err != nil {
 		return out, fmt.Errorf("mark: %w", err)
 	}
@@ -86,22 +94,26 @@ func (s *Store) markSoon(ctx context.Context) {
 func (s *Store) mark(ctx context.Context) (marked int, err error) {
 	s.marking.Lock()
 	defer s.marking.Unlock()
-	due := s.due()
+	due, settled, err := s.due(ctx)
+	if err != nil {
+		return 0, err
+	}
 	for len(due) > 0 {
-		batch := due[:min(markBatch, len(due))]
+		batch, ends := due[:min(markBatch, len(due))], 0
 		due = due[len(batch):]
 		var took time.Duration
 		err := s.writer.changeFacts(func(w *writer) (func(), error) {
 			var afters []func()
 			begun := time.Now()
 			defer func() { took = time.Since(begun) }()
+			ends = 0
 			for _, id := range batch {
 				after, ended, err := w.moveRow(id, settle(w.store.Now()), Act{Actor: "system"})
 				if err != nil && !errors.Is(err, ErrNotFound) { // deleted since it was found due
 					return nil, err
 				}
 				if ended {
-					marked++
+					ends++
 					afters = append(afters, after)
 				}
 			}
@@ -114,6 +126,7 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 		if err != nil {
 			return marked, err
 		}
+		marked += ends
 		if ctx != nil && ctx.Err() != nil {
 			return marked, ctx.Err()
 		}
@@ -121,7 +134,7 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 			time.Sleep(took * 3 / 2) // most of the writer's time is others'
 		}
 	}
-	return marked, nil
+	return marked, settled()
 }
 
 // settle writes down an end that has come by itself, and nothing else. A code
@@ -135,16 +148,20 @@ func settle(now time.Time) approval.Move {
 	}
 }
 
-// due lists the approvals in memory that have ended without a row saying so.
-func (s *Store) due() []approval.ID {
-	var out []approval.ID
+// due lists the approvals that have ended without a row saying so. settled is
+// to be called when all of them are marked.
+func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() error, err error) {
+	if s.shared != nil {
+		return s.shared.due(ctx)
+	}
+	settled = func() error { return nil }
 	now := s.Now().Add(-pageLife).Unix()
 	m := s.memory
 	for chunk := 0; ; chunk++ {
 		m.mu.RLock()
 		if chunk >= len(m.approvals.chunks) {
 			m.mu.RUnlock()
-			return out
+			return out, settled, nil
 		}
 		for i := range m.approvals.chunks[chunk] {
 			h := &m.approvals.chunks[chunk][i]
@@ -186,6 +203,7 @@ func (w *writer) sweepClients(now time.Time) (int, func(), error) {
 		if _, err := w.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
 			return 0, nil, err
 		}
+		w.fact("client", id)
 		if err := w.journal(Event{Kind: "client_expired", Client: id, Actor: "system"}); err != nil {
 			return 0, nil, err
 		}

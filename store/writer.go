@@ -36,6 +36,7 @@ type writer struct {
 	entering sync.RWMutex
 	held     *operation // taken from the queue, but belongs to the next batch
 
+	tx   *tx     // on PostgreSQL, what the transaction under way has gathered
 	open bool    // a transaction is
 	told []Event // of the transaction, for Options.Journaled
 }
@@ -72,16 +73,29 @@ var operations = sync.Pool{New: func() any { return &operation{done: make(chan s
 
 // do hands an operation to the writer and waits for its commit.
 func (w *writer) do(o *operation) error {
-	w.entering.RLock()
-	defer w.entering.RUnlock()
-	select {
-	case <-w.closed:
-		return fmt.Errorf("closing: %w", ErrUnavailable)
-	default:
+	leave, err := w.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if w.store.shared != nil {
+		return w.store.shared.do(o)
 	}
 	w.queue <- o
 	<-o.done
 	return o.err
+}
+
+// enter keeps the writer from closing until leave is called.
+func (w *writer) enter() (leave func(), err error) {
+	w.entering.RLock()
+	select {
+	case <-w.closed:
+		w.entering.RUnlock()
+		return nil, fmt.Errorf("closing: %w", ErrUnavailable)
+	default:
+		return w.entering.RUnlock, nil
+	}
 }
 
 // apply makes a move.
@@ -109,6 +123,9 @@ func (w *writer) changeFacts(run func(*writer) (func(), error)) error {
 
 // note queues a change that nobody waits for; false when the queue is full.
 func (w *writer) note(run func(*writer) (func(), error)) bool {
+	if w.store.shared != nil {
+		return w.store.shared.note(run)
+	}
 	select {
 	case w.notes <- &operation{run: run}:
 		return true
@@ -320,7 +337,7 @@ func (w *writer) saveTime() error {
 
 // begin opens the transaction of a batch at its first write.
 func (w *writer) begin() error {
-	if w.open {
+	if w.open || w.tx != nil {
 		return nil
 	}
 	if _, err := w.exec(`BEGIN IMMEDIATE`); err != nil {
@@ -351,6 +368,9 @@ func (w *writer) rollback() {
 
 // inTransaction is for the start, before the writer runs.
 func (w *writer) inTransaction(f func() error) error {
+	if w.tx != nil {
+		return f()
+	}
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -376,6 +396,9 @@ func (w *writer) statement(text string) (*sql.Stmt, error) {
 }
 
 func (w *writer) exec(text string, args ...any) (int64, error) {
+	if w.tx != nil {
+		return w.tx.runText(w, text, args...)
+	}
 	st, err := w.statement(text)
 	if err != nil {
 		return 0, err
@@ -390,6 +413,9 @@ func (w *writer) exec(text string, args ...any) (int64, error) {
 }
 
 func (w *writer) query(text string, args ...any) (*sql.Rows, error) {
+	if w.tx != nil {
+		return w.conn.QueryContext(w.tx.ctx, text, args...)
+	}
 	st, err := w.statement(text)
 	if err != nil {
 		return nil, err

@@ -305,6 +305,9 @@ refuses to touch a database that is there.`,
 			if err != nil {
 				return err
 			}
+			if checked.Postgres != "" {
+				return badConfig("restore it by PostgreSQL's own means", "database.url: a backup is a file of SQLite, and this is PostgreSQL")
+			}
 			question := "Restore " + args[0] + " to " + checked.Path + " and end all its approvals?"
 			if keep {
 				question = "Restore " + args[0] + " to " + checked.Path + " and let all its approvals live on?"

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/consent"
@@ -19,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -30,6 +32,7 @@ type Checked struct {
 	Ring          *token.Ring
 	Password      string // the operators'; "" when their API is off
 	Path          string // of the SQLite file
+	Postgres      string // URL of the PostgreSQL database; then Path is empty
 	Proxies       limit.Proxies
 	Networks      limit.Networks
 	APILimits     map[string]int  // requests of an organization in the window of api.rate_limit
@@ -103,14 +106,31 @@ func (c *Checked) checkPassword() (err error) {
 func (c *Checked) checkDatabase() error {
 	u, err := url.Parse(c.Database.URL)
 	switch {
-	case err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql"):
-		// The address is not repeated: it may hold a password.
-		return badConfig("use sqlite:///path/to/file", "database.url: PostgreSQL is not supported by this build")
+	case strings.HasPrefix(c.Database.URL, "postgres://"), strings.HasPrefix(c.Database.URL, "postgresql://"):
+		return c.checkPostgres()
+	case c.Database.MaxStaleness != 0:
+		return badConfig("take it out", "database.max_staleness: SQLite always answers exactly")
 	case err != nil, u.Scheme != "sqlite", u.Host != "", u.User != nil, u.RawQuery != "", u.Fragment != "",
 		u.Opaque == "" && !strings.HasPrefix(u.Path, "/"), u.Opaque == "" && u.Path == "/":
 		return badConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db", "database.url: not sqlite:///path/to/file")
 	}
 	c.Path = u.Path + u.Opaque
+	return nil
+}
+
+// maxStaleness bounds database.max_staleness: an end that took longer to arrive
+// would be none.
+const maxStaleness = time.Minute
+
+// checkPostgres never repeats the address: it may hold a password.
+func (c *Checked) checkPostgres() error {
+	if err := store.CheckURL(c.Database.URL); err != nil {
+		return badConfig("write postgres://user@host:5432/database", "database.url: %v", err)
+	}
+	if time.Duration(c.Database.MaxStaleness) > maxStaleness {
+		return badConfig("choose 0s to "+maxStaleness.String(), "database.max_staleness: %s is too long", c.Database.MaxStaleness)
+	}
+	c.Postgres = c.Database.URL
 	return nil
 }
 

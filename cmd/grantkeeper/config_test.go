@@ -295,7 +295,12 @@ func TestCheck(t *testing.T) {
 		{"service name", func(l *Loaded) { l.Service.Name = `Sval"inn` }, "service.name"},
 		{"service name", func(l *Loaded) { l.Service.Name = " " }, "service.name"},
 		{"service name", func(l *Loaded) { l.Service.Name = "a\nb" }, "service.name"},
-		{"postgres", func(l *Loaded) { l.Database.URL = "postgres://u:hidden@h/d" }, "not supported by this build"},
+		{"postgres", func(l *Loaded) { l.Database.URL = "postgres://u:hidden@[h/d" }, "database.url"},
+		{"postgres", func(l *Loaded) { l.Database.URL = "postgres://u:hidden@h/d?sslmode=no" }, "sslmode"},
+		{"postgres", func(l *Loaded) {
+			l.Database.URL, l.Database.MaxStaleness = "postgres://u@h/d", Duration(2*time.Minute)
+		}, "database.max_staleness"},
+		{"staleness of SQLite", func(l *Loaded) { l.Database.MaxStaleness = Duration(time.Second) }, "database.max_staleness"},
 		{"database", func(l *Loaded) { l.Database.URL = "sqlite://host/d" }, "database.url"},
 		{"database", func(l *Loaded) { l.Database.URL = "/var/d" }, "database.url"},
 		{"database", func(l *Loaded) { l.Database.URL = "sqlite://" }, "database.url"},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -70,6 +71,13 @@ func (l Loaded) summary() string {
 // checkedDatabase says of the configured database what serve would find: an
 // exitError where it would not start.
 func checkedDatabase(ctx context.Context, c Checked) (string, error) {
+	if c.Postgres != "" {
+		text, err := store.InspectURL(ctx, c.Postgres, c.Ring)
+		if err != nil {
+			return "", openError(err)
+		}
+		return text, nil
+	}
 	info, err := store.Inspect(ctx, c.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c.newDatabase()
@@ -109,6 +117,9 @@ func openError(err error) error {
 		return &exitError{exitState, err.Error(), "use the release that this database belongs to"}
 	case errors.Is(err, store.ErrKeys):
 		return badConfig("use the key file that this database was made with", "secret key: %v", err)
+	case errors.Is(err, store.ErrDatabase):
+		what, hint, _ := strings.Cut(err.Error(), "; ")
+		return cannotOpen(hint, "%s", what)
 	case errors.Is(err, store.ErrForeign):
 		return cannotOpen("name another file, or move it away: an empty database is made where there is none", "%v", err)
 	}

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
+)
+
+// server is the PostgreSQL that the tests run on; nil while they run on the
+// embedded engine.
+var server *pgtest.Server
+
+// All tests run twice, once on each engine. Where PostgreSQL is not installed
+// one line says so; `make test` sees that it is.
+func TestMain(m *testing.M) {
+	status := 0
+	if os.Getenv("PGONLY") == "" {
+		status = m.Run()
+	}
+	pg, err := pgtest.Start()
+	switch {
+	case errors.Is(err, pgtest.ErrAbsent):
+		fmt.Println("PostgreSQL left out:", err)
+		os.Exit(status)
+	case err != nil:
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	server = pg
+	status = max(status, m.Run())
+	if err := pg.Stop(); err != nil {
+		fmt.Println(err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// schemas are those of the server, by the file that a test would have.
+var schemas sync.Map
+
+// at completes the options with where the engine of the run keeps the rows. On
+// PostgreSQL each path is a schema of its own, made when it is first named;
+// no path is one more each time.
+func at(t testing.TB, path string, o Options) Options {
+	t.Helper()
+	if server == nil {
+		o.Path = path
+		return o
+	}
+	url, known := schemas.Load(path)
+	if path == "" || !known {
+		made, err := server.Schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		url = made
+		schemas.Store(path, url)
+	}
+	o.URL = url.(string)
+	if o.Now != nil {
+		o.databaseTime = o.Now
+	}
+	return o
+}
+
+// embedded reports whether the run is on the embedded engine. Tests of its
+// file, its memory of approvals or its one writer are nobody else's.
+func embedded() bool { return server == nil }
+
+// rounds are fewer where each takes a dozen commits of a server.
+func rounds(n int) int {
+	if embedded() {
+		return n
+	}
+	return n / 5
+}
+
+// How a statement can fail: as a database that cannot, as a constraint, with
+// everything rolled back by the engine itself, or not before the commit.
+var faults = []string{"cannot", "a constraint", "all rolled back", "at the commit"}
+
+const (
+	cannot   = 0
+	atCommit = 3
+)
+
+var embeddedFaults = []string{
+	`BEFORE %s ON %s BEGIN SELECT abs(-9223372036854775808); END`,
+	`BEFORE %s ON %s BEGIN SELECT RAISE(ABORT, 'planted'); END`,
+	`BEFORE %s ON %s BEGIN SELECT RAISE(ROLLBACK, 'planted'); END`,
+	`AFTER %s ON %s BEGIN INSERT INTO planted_child VALUES (1); END`,
+}
+
+// sharedFaults are errors by their SQLSTATE: the third is a serialization
+// failure, which is tried again.
+var sharedFaults = []string{"XX000", "23514", "40001", "23514"}
+
+// withFaults makes the database ready for plant.
+func (h house) withFaults(t testing.TB) {
+	t.Helper()
+	if embedded() {
+		h.sql(t, `PRAGMA foreign_keys = ON`)
+		h.sql(t, `CREATE TABLE planted_parent (id INTEGER PRIMARY KEY)`)
+		h.sql(t, `CREATE TABLE planted_child (id INTEGER REFERENCES planted_parent (id) DEFERRABLE INITIALLY DEFERRED)`)
+		return
+	}
+	for kind, state := range sharedFaults {
+		h.sql(t, fmt.Sprintf(`CREATE FUNCTION planted_%d() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '%s'; END $$`, kind, state))
+	}
+}
+
+// plant makes a statement fail until lift is called.
+func (h house) plant(t testing.TB, kind int, verb, table string) (lift func()) {
+	t.Helper()
+	switch {
+	case embedded():
+		h.sql(t, `CREATE TRIGGER planted `+fmt.Sprintf(embeddedFaults[kind], verb, table))
+	case kind == atCommit:
+		h.sql(t, fmt.Sprintf(`CREATE CONSTRAINT TRIGGER planted AFTER %s ON %s DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW EXECUTE FUNCTION planted_%d()`, verb, table, kind))
+	default:
+		h.sql(t, fmt.Sprintf(`CREATE TRIGGER planted BEFORE %s ON %s FOR EACH ROW EXECUTE FUNCTION planted_%d()`, verb, table, kind))
+	}
+	return func() { h.dropTrigger(t, "planted", table) }
+}
+
+func (h house) dropTrigger(t testing.TB, name, table string) {
+	t.Helper()
+	if embedded() {
+		h.sql(t, `DROP TRIGGER `+name)
+		return
+	}
+	h.sql(t, `DROP TRIGGER `+name+` ON `+table)
+}
+
+// logTrigger writes into planted_log what is done to a table.
+func (h house) logTrigger(verb, table string) string {
+	if embedded() {
+		return fmt.Sprintf(`CREATE TRIGGER log_%[1]s_%[2]s AFTER %[1]s ON %[2]s
+			BEGIN INSERT OR IGNORE INTO planted_log VALUES ('%[1]s', '%[2]s'); END`, verb, table)
+	}
+	return fmt.Sprintf(`
+		CREATE OR REPLACE FUNCTION log_%[1]s_%[2]s() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN INSERT INTO planted_log VALUES ('%[1]s', '%[2]s') ON CONFLICT DO NOTHING; RETURN NULL; END $$;
+		CREATE TRIGGER log_%[1]s_%[2]s AFTER %[1]s ON %[2]s FOR EACH ROW EXECUTE FUNCTION log_%[1]s_%[2]s()`, verb, table)
+}
+
+// second opens the same database once more, as another node does.
+func (h house) second(t testing.TB) house {
+	t.Helper()
+	n := h
+	s, err := Open(context.Background(), at(t, h.path, Options{Ring: h.ring, Now: h.clock.Now}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Store = s
+	t.Cleanup(func() { s.Close() })
+	return n
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notAsked are functions that read the facts in memory and need not ask first
+// whether they are those of now: their callers have, or they answer what the
+// writer asks once more.
+var notAsked = []string{
+	"Check", "Under", "Used", "ClientUses", "clientState", "roomForClient", "stands", "inMemory", "due", "Figures",
+	"access", "move", "version",
+}
+
+// On PostgreSQL memory is a replica: whoever answers out of it calls fresh
+// first, behind the rows that it has read.
+func TestFactsAreAskedFor(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, exempt := 0, 0
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !calls(fn, "RLock") || strings.Contains(name, "rowread") {
+				continue
+			}
+			switch {
+			case slices.Contains(notAsked, fn.Name.Name):
+				exempt++
+			case calls(fn, "fresh"):
+				asked++
+			case calls(fn, "enter"), fn.Name.Name == "enter":
+			default:
+				t.Errorf("%s: %s reads the facts in memory and does not call fresh", name, fn.Name.Name)
+			}
+		}
+	}
+	if asked < 12 || exempt < len(notAsked)-2 {
+		t.Errorf("%d ask, %d need not: this test looks at something else", asked, exempt)
+	}
+}
+
+func calls(fn *ast.FuncDecl, name string) (found bool) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		if c, ok := n.(*ast.CallExpr); ok && called(c) == name {
+			found = true
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,279 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// moveLine is where moves wait. Of one approval at most one is under way; the
+// next is computed from the row as that one leaves it.
+type moveLine struct {
+	line[*operation]
+	underWay map[approval.ID][]*operation // with those that wait for it
+}
+
+func (l *moveLine) init() {
+	l.line.init()
+	l.underWay = map[approval.ID][]*operation{}
+}
+
+func (l *moveLine) join(o *operation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	behind, busy := l.underWay[o.id]
+	if busy {
+		l.underWay[o.id] = append(behind, o)
+		return
+	}
+	l.underWay[o.id] = nil
+	l.waits = append(l.waits, o)
+	l.wake.Signal()
+}
+
+// finish answers the caller, and lets the next move of the approval go.
+func (l *moveLine) finish(o *operation) {
+	l.mu.Lock()
+	if behind := l.underWay[o.id]; len(behind) > 0 {
+		l.underWay[o.id] = behind[1:]
+		l.waits = append(l.waits, behind[0])
+		l.wake.Signal()
+	} else {
+		delete(l.underWay, o.id)
+	}
+	l.mu.Unlock()
+	o.done <- struct{}{}
+}
+
+// makeMoves makes the moves that wait, together, until the line is closed.
+func (p *shared) makeMoves() {
+	var batch []*operation
+	for {
+		clear(batch)
+		if batch = p.moves.take(batch[:0], maxBatch); len(batch) == 0 {
+			return
+		}
+		p.makeBatch(batch)
+	}
+}
+
+// makeBatch makes each move of a batch once. A row that has changed between
+// reading and saving is read and moved again.
+func (p *shared) makeBatch(batch []*operation) {
+	left := append([]*operation(nil), batch...)
+	for range maxTries {
+		var err error
+		if left, err = p.tryBatch(left); err != nil {
+			err = p.unavailable("move", err)
+			for _, o := range left {
+				o.err = err
+				p.moves.finish(o)
+			}
+			return
+		}
+		if len(left) == 0 {
+			return
+		}
+	}
+	for _, o := range left {
+		o.err = fmt.Errorf("approval %s keeps changing: %w", o.id, ErrUnavailable)
+		p.moves.finish(o)
+	}
+}
+
+// tryBatch reads, moves and saves. It gives those that are to be tried again,
+// or that an error concerns: of these nothing is known but that the caller can
+// rely on nothing.
+func (p *shared) tryBatch(batch []*operation) (again []*operation, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	ids := make([]approval.ID, len(batch))
+	for i, o := range batch {
+		ids[i] = o.id
+	}
+	rows, err := p.read(ctx, ids)
+	if err != nil {
+		return batch, err
+	}
+	var changed []moved
+	for _, o := range batch {
+		at, ok := rows[o.id]
+		if !ok {
+			o.err = fmt.Errorf("approval %s: %w", o.id, ErrNotFound)
+			p.moves.finish(o)
+			continue
+		}
+		m, alone := p.move(o, at)
+		switch {
+		case alone:
+			go p.moveAlone(o)
+		case m.after == m.before:
+			p.moves.finish(o)
+		default:
+			changed = append(changed, m)
+		}
+	}
+	if len(changed) == 0 {
+		return nil, nil
+	}
+	start := time.Now()
+	hit, err := p.save(ctx, changed)
+	p.store.writer.took("group", start)
+	for _, m := range changed {
+		if err != nil || !hit[m.o.id] {
+			again = append(again, m.o)
+			continue
+		}
+		p.rows.drop(m.o.id)
+		if p.store.options.Journaled != nil {
+			p.tell(m.entries())
+		}
+		p.moves.finish(m.o)
+	}
+	if err != nil && retryable(err) {
+		err = nil // undone by the server: all of them again
+	}
+	return again, err
+}
+
+// moved is a move that changes its row.
+type moved struct {
+	o             *operation
+	before, after approval.State
+}
+
+// entries are what the journal says of the move.
+func (m *moved) entries() []Event {
+	out := events(m.o.result, m.before)
+	for i := range out {
+		out[i] = out[i].by(m.o.act)
+	}
+	return out
+}
+
+// move computes a move. One that ends others with it is made alone.
+func (p *shared) move(o *operation, at rowAt) (m moved, alone bool) {
+	a := at.a
+	m = moved{o: o, before: a.State}
+	mem := p.store.memory
+	mem.mu.RLock()
+	standing := mem.standing(a)
+	mem.mu.RUnlock()
+	a.State, o.verdict = o.move(a, standing)
+	o.result, m.after = a, a.State
+	alone = at.replaces != "" && m.before.Phase == approval.CodeIssued && a.Phase == approval.Live
+	return m, alone
+}
+
+// moveAlone makes a move in a transaction of its own, with what it ends.
+func (p *shared) moveAlone(o *operation) {
+	var refused error
+	err := p.change(func(w *writer) (func(), error) {
+		o.err = nil
+		err := w.makeMove(o)
+		refused = o.err
+		return nil, err
+	})
+	if o.err = refused; err != nil {
+		o.err = err
+		if !errors.Is(err, ErrUnavailable) && !refusal(err) {
+			o.err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		}
+	}
+	p.rows.drop(o.id)
+	p.moves.finish(o)
+}
+
+// saveRows locks the rows in the order of their IDs, because grouped updates
+// of several nodes deadlock otherwise, and saves by compare-and-set. It is a
+// transaction by itself.
+const saveRows = `
+	WITH locked AS (
+		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
+	), hit AS (
+		UPDATE approval a
+		   SET phase = u.phase, generation = u.generation, key_number = u.key_number, reason = u.reason, ended_at = u.ended_at
+		  FROM locked l
+		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[])
+		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at) ON u.id = l.id
+		 WHERE a.id = l.id AND a.phase = u.old_phase AND a.generation = u.old_generation
+		RETURNING a.id
+	)`
+
+// savePlain is for moves that leave nothing in the journal, as refreshes do.
+const savePlain = saveRows + ` SELECT id FROM hit`
+
+// saveJournaled writes the entries of those moves alone that hit their row.
+const saveJournaled = saveRows + `, entry AS (
+		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
+		SELECT e.id, e.at, e.kind, e.client, e.person, e.organization, e.approval, e.actor, e.address, e.reason, e.detail, e.reference
+		  FROM unnest($9::bytea[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],
+		              $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
+		       AS e (row, id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
+		  JOIN hit ON hit.id = e.row
+	) SELECT id FROM hit`
+
+// save saves moves in one statement, and tells which rows were still as they
+// were read.
+func (p *shared) save(ctx context.Context, moves []moved) (map[approval.ID]bool, error) {
+	args, journaled := p.saveArgs(moves)
+	text := savePlain
+	if journaled {
+		text = saveJournaled
+	}
+	hit := make(map[approval.ID]bool, len(moves))
+	rows, err := p.pool.Query(ctx, text, args...)
+	if err != nil {
+		return nil, p.lost(err)
+	}
+	var id []byte
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		hit[approval.ID(id)] = true
+		return nil
+	})
+	return hit, p.lost(err)
+}
+
+// lost throws away the connections to a server that is none any more.
+func (p *shared) lost(err error) error {
+	if err != nil && cut(err) {
+		p.pool.Reset()
+	}
+	return err
+}
+
+func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
+	n := len(moves)
+	ids, reasons := make([][]byte, n), make([]string, n)
+	var numbers [6][]int64
+	for i := range numbers {
+		numbers[i] = make([]int64, n)
+	}
+	var about [][]byte
+	var entries []Event
+	now := p.store.Now()
+	for i := range moves {
+		m := &moves[i]
+		ids[i], reasons[i] = m.o.id[:], string(m.after.Reason)
+		for c, v := range [6]int64{
+			int64(m.before.Phase), m.before.Generation,
+			int64(m.after.Phase), m.after.Generation, int64(m.after.Key), m.after.EndedAt,
+		} {
+			numbers[c][i] = v
+		}
+		for _, e := range m.entries() {
+			e.ID, e.At = p.store.ids.next(now), now.Unix()
+			about, entries = append(about, ids[i]), append(entries, e)
+		}
+	}
+	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5]}
+	if len(entries) == 0 {
+		return args, false
+	}
+	return append(append(args, about), eventColumns(entries)...), true
+}

@@ -1,0 +1,330 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+const (
+	// beatEvery is how often a node shows that it lives, and asks what time
+	// the database has (decision T12: at least every 30 s).
+	beatEvery = 10 * time.Second
+	// nodeLife is how long after its last sign a node counts as alive.
+	nodeLife = 35 * time.Second
+	// sweepLease is how long a node that has begun to sweep is left alone.
+	sweepLease = 3 * time.Minute
+	// keptChanges is how many versions back a node may be that loads what has
+	// changed; one that is further back loads everything.
+	keptChanges = 100_000
+)
+
+// measure is one look at the database's clock.
+type measure struct{ database, machine time.Time }
+
+// now is the database's time, as far as this node knows it (decision T12).
+func (p *shared) now() time.Time {
+	if p.store.options.databaseTime != nil {
+		return p.store.options.databaseTime()
+	}
+	m := p.measured.Load()
+	return m.database.Add(p.store.options.Now().Sub(m.machine))
+}
+
+// beat shows that this node lives, and measures how far its clock is from the
+// database's.
+func (p *shared) beat(ctx context.Context) error {
+	key := 0
+	if ring := p.store.options.Ring; ring != nil {
+		for _, k := range ring.Keys() {
+			key = max(key, k.Number)
+		}
+	}
+	var micros, started, alive int64
+	before := p.store.options.Now()
+	err := p.pool.QueryRow(ctx, `
+		INSERT INTO node (id, started_at, seen_at, key_number, version)
+		VALUES ($1, CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), $2, $3)
+		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, key_number = excluded.key_number, version = excluded.version
+		RETURNING CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), started_at,
+		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $4)`,
+		p.node, int64(key), p.version(), int64(nodeLife/time.Second)).Scan(&micros, &started, &alive)
+	if err != nil {
+		return p.lost(err)
+	}
+	took := p.store.options.Now().Sub(before)
+	if took > 2*time.Second {
+		return fmt.Errorf("the database took %v to say its time: too long to tell it", took)
+	}
+	p.measured.Store(&measure{time.UnixMicro(micros), before.Add(took / 2)})
+	p.others.Store(alive)
+	return nil
+}
+
+// ready reports whether the database takes a write, and says its time.
+func (p *shared) ready() error {
+	leave, err := p.store.writer.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	if err := p.beat(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if p.store.options.databaseTime == nil {
+		return nil
+	}
+	return p.settleNotes(ctx)
+}
+
+// settleNotes waits until what was noted before is written, as the embedded
+// engine's Ready does; tests rely on it.
+func (p *shared) settleNotes(ctx context.Context) error {
+	n := note{run: func(*writer) (func(), error) { return nil, nil }, written: make(chan struct{})}
+	if !p.notes.join(n, 0) {
+		return fmt.Errorf("closing: %w", ErrUnavailable)
+	}
+	select {
+	case <-n.written:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	}
+}
+
+func (p *shared) tick() {
+	t := time.NewTicker(beatEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-p.stopped:
+			p.leave()
+			return
+		case <-t.C:
+			ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+			if err := p.beat(ctx); err != nil {
+				p.store.log.Warn("the database's time cannot be read", "err", err)
+			}
+			if err := p.followKeys(ctx); err != nil {
+				p.store.log.Warn("the keys in use cannot be read", "err", err)
+			}
+			cancel()
+		}
+	}
+}
+
+// followKeys lets the ring be as the database has it, where another node has
+// rotated or retired keys (decision T11).
+func (p *shared) followKeys(ctx context.Context) error {
+	return p.transact(ctx, func(w *writer) error { return w.settleRing(p.store.options.Ring) })
+}
+
+// without reports how many of the nodes that live lack a key.
+func (p *shared) without(ctx context.Context, key int) (n int, err error) {
+	nodes, err := p.store.Nodes(ctx)
+	for _, at := range nodes {
+		if at.Key < key && !at.Self {
+			n++
+		}
+	}
+	return n, err
+}
+
+// leave takes this node out of the list of those who live.
+func (p *shared) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if _, err := p.pool.Exec(ctx, `DELETE FROM node WHERE id = $1`, p.node); err != nil {
+		p.store.log.Debug("leaving", "err", err)
+	}
+	if _, err := p.pool.Exec(ctx, `UPDATE lease SET until = 0 WHERE holder = $1`, p.node); err != nil {
+		p.store.log.Debug("leaving", "err", err)
+	}
+}
+
+// Nodes lists the processes that work on the database now, this one first. On
+// the embedded engine it is alone.
+func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
+	if s.shared == nil {
+		self := Node{ID: "embedded", SeenAt: s.Now().Unix(), Self: true}
+		if s.options.Ring != nil {
+			for _, k := range s.options.Ring.Keys() {
+				self.Key = max(self.Key, k.Number)
+			}
+		}
+		return []Node{self}, nil
+	}
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT id, started_at, seen_at, key_number, version FROM node
+		 WHERE seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $1
+		 ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END, started_at, id`, int64(nodeLife/time.Second), s.shared.node)
+	if err != nil {
+		return nil, unavailable("nodes", err)
+	}
+	defer rows.Close()
+	var out []Node
+	for rows.Next() {
+		var n Node
+		if err := rows.Scan(&n.ID, &n.StartedAt, &n.SeenAt, &n.Key, &n.Version); err != nil {
+			return nil, unavailable("nodes", err)
+		}
+		n.Self = n.ID == s.shared.node
+		out = append(out, n)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("nodes", err)
+	}
+	return out, nil
+}
+
+// counted is how long the number of living approvals is believed: to count
+// ten millions of rows takes seconds.
+const counted = time.Minute
+
+// live counts the approvals that live, as their rows say.
+func (p *shared) live(ctx context.Context) (int, error) {
+	p.counting.Lock()
+	defer p.counting.Unlock()
+	if time.Since(p.countedAt) < counted && p.store.options.databaseTime == nil {
+		return p.living, nil
+	}
+	if err := p.db.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM approval a
+		  JOIN person p ON p.id = a.person AND p.epoch = a.person_epoch
+		  JOIN organization o ON o.id = a.organization AND o.epoch = a.organization_epoch
+		  JOIN client c ON c.id = a.client AND c.epoch = a.client_epoch
+		  JOIN membership m ON m.person = a.person AND m.organization = a.organization AND m.epoch = a.membership_epoch
+		 WHERE a.phase = 2`).Scan(&p.living); err != nil {
+		return 0, unavailable("figures", err)
+	}
+	p.countedAt = time.Now()
+	return p.living, nil
+}
+
+// LiveNodes counts the processes that work on the database, this one included:
+// as it was when the database was last asked, which is every 10 seconds.
+func (s *Store) LiveNodes() int {
+	if s.shared == nil {
+		return 1
+	}
+	return 1 + int(s.shared.others.Load())
+}
+
+// size is how many bytes the database takes, 0 when it does not say.
+func (p *shared) size() (bytes int64) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	if err := p.pool.QueryRow(ctx, `SELECT pg_database_size(current_database())`).Scan(&bytes); err != nil {
+		p.store.log.Debug("size", "err", err)
+	}
+	return bytes
+}
+
+// --- what one node does for all
+
+// sweeps reports whether this node is the one that sweeps. It is for as long
+// as it goes on asking; when it dies, another takes over.
+func (p *shared) sweeps(ctx context.Context) (bool, error) {
+	r, err := p.pool.Exec(ctx, `
+		UPDATE lease SET holder = $1, until = CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) + $2
+		 WHERE name = 'sweep' AND (holder = $1 OR until < CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT))`,
+		p.node, int64(sweepLease/time.Second))
+	if err != nil {
+		return false, unavailable("sweep", p.lost(err))
+	}
+	return r.RowsAffected() == 1, nil
+}
+
+// trim deletes changes of facts that no node needs, and nodes long gone.
+func (p *shared) trim(ctx context.Context) error {
+	for _, text := range []string{
+		`UPDATE facts SET trimmed = GREATEST(trimmed, LEAST(version - $1, (SELECT version FROM lease WHERE name = 'sweep')))
+		  WHERE one = 1 AND version - $1 > trimmed`,
+		`DELETE FROM fact_change WHERE version <= (SELECT trimmed FROM facts WHERE one = 1) AND $1 > 0`,
+		`DELETE FROM node WHERE seen_at < CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $1`,
+	} {
+		if _, err := p.pool.Exec(ctx, text, int64(keptChanges)); err != nil {
+			return unavailable("sweep", p.lost(err))
+		}
+	}
+	return nil
+}
+
+// dueRows finds approvals that stand on facts which have ended since the rows
+// were last marked, by the facts' names and so by index, and codes that nobody
+// can ask for any more.
+const dueRows = `
+	SELECT a.id FROM fact_change f JOIN approval a ON a.person = f.key JOIN person p ON p.id = f.key
+	 WHERE f.what = 'person' AND f.version > $1 AND a.phase < 3 AND a.person_epoch <> p.epoch
+	UNION
+	SELECT a.id FROM fact_change f
+	  JOIN membership m ON m.person = split_part(f.key, ' ', 1) AND m.organization = split_part(f.key, ' ', 2)
+	  JOIN approval a ON a.person = m.person AND a.organization = m.organization
+	 WHERE f.what = 'membership' AND f.version > $1 AND a.phase < 3 AND a.membership_epoch <> m.epoch
+	UNION
+	SELECT a.id FROM fact_change f JOIN approval a ON a.organization = f.key JOIN organization o ON o.id = f.key
+	 WHERE f.what = 'organization' AND f.version > $1 AND a.phase < 3 AND a.organization_epoch <> o.epoch
+	UNION
+	SELECT a.id FROM fact_change f JOIN approval a ON a.client = f.key JOIN client c ON c.id = f.key
+	 WHERE f.what = 'client' AND f.version > $1 AND a.phase < 3 AND a.client_epoch <> c.epoch
+	UNION
+	SELECT id FROM approval WHERE phase = 1 AND created_at > $2 AND created_at <= $3 AND issued_at <= $3
+	UNION
+	SELECT a.id FROM approval a
+	  JOIN person p ON p.id = a.person JOIN organization o ON o.id = a.organization JOIN client c ON c.id = a.client
+	  JOIN membership m ON m.person = a.person AND m.organization = a.organization
+	 WHERE $4 AND a.phase < 3 AND (a.person_epoch <> p.epoch OR a.organization_epoch <> o.epoch
+	       OR a.client_epoch <> c.epoch OR a.membership_epoch <> m.epoch)`
+
+// due is the store's due, out of the rows.
+func (p *shared) due(ctx context.Context) (out []approval.ID, settled func() error, err error) {
+	return p.dueAt(ctx, p.store.Now().Add(-pageLife))
+}
+
+// dueAt counts codes as expired that were issued by then.
+func (p *shared) dueAt(ctx context.Context, issued time.Time) (out []approval.ID, settled func() error, err error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	ctx = context.WithoutCancel(ctx)
+	var version, marked, at int64
+	if err := p.db.QueryRowContext(ctx, `
+		SELECT f.version, l.version, l.at FROM facts f CROSS JOIN lease l WHERE f.one = 1 AND l.name = 'sweep'`).
+		Scan(&version, &marked, &at); err != nil {
+		return nil, nil, unavailable("due", err)
+	}
+	var all bool
+	if err := p.db.QueryRowContext(ctx, `
+		SELECT COUNT(*) > 0 FROM fact_change WHERE what = '*' AND version > $1`, marked).Scan(&all); err != nil {
+		return nil, nil, unavailable("due", err)
+	}
+	expired := issued.Unix()
+	rows, err := p.db.QueryContext(ctx, dueRows, marked, at-2*int64(pageLife/time.Second), expired, all)
+	if err != nil {
+		return nil, nil, unavailable("due", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id []byte
+		if err := rows.Scan(&id); err != nil {
+			return nil, nil, unavailable("due", err)
+		}
+		out = append(out, approval.ID(id))
+	}
+	if err := rows.Err(); err != nil {
+		return nil, nil, unavailable("due", err)
+	}
+	return out, func() error {
+		_, err := p.db.ExecContext(ctx, `
+			UPDATE lease SET version = GREATEST(version, $1), at = GREATEST(at, $2)
+			 WHERE name = 'sweep' AND (version < $1 OR at < $2)`, version, expired)
+		if err != nil {
+			return unavailable("due", err)
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,441 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// ErrDatabase is a PostgreSQL database that cannot be worked on as it is. The
+// error says what to mend.
+var ErrDatabase = errors.New("the database cannot be used")
+
+//go:embed schema/postgres.sql
+var schemaPostgres string
+
+const (
+	// oldestPostgres is the first release that is served, as
+	// server_version_num.
+	oldestPostgres = 150000
+
+	connectTimeout = 5 * time.Second
+	// askTimeout bounds one statement, and how long it waits for a connection.
+	askTimeout = 5 * time.Second
+	// changeTimeout bounds one transaction. The server has the same bounds, so
+	// that a node that stands still with a lock holds nobody for longer.
+	changeTimeout = 15 * time.Second
+	leastConns    = 12
+)
+
+// openShared opens a PostgreSQL database that other nodes may be working on.
+func (s *Store) openShared(ctx context.Context) error {
+	config, err := pgxpool.ParseConfig(s.options.URL)
+	if err != nil {
+		return fmt.Errorf("database: %w: %w; write postgres://user@host:5432/database", ErrDatabase, withoutURL(err))
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	config.MaxConns = max(config.MaxConns, leastConns)
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "grantkeeper"
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	s.shared = newShared(s, pool)
+	s.reader = s.shared.db
+	s.reader.SetMaxOpenConns(int(config.MaxConns) / 2) // the others are for those who answer
+	s.writer = newWriter(s, nil, nil)
+	s.memory.approvals.elsewhere = true
+	if err := s.shared.prepare(ctx); err != nil {
+		return s.shared.explain(err)
+	}
+	return nil
+}
+
+// withoutURL leaves out what an error quotes of a connection string.
+func withoutURL(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		if inner := parse.Unwrap(); inner != nil {
+			return fmt.Errorf("%w", inner)
+		}
+		return errors.New("database.url cannot be read")
+	}
+	return err
+}
+
+// CheckURL says what is wrong with a connection string, without repeating it.
+func CheckURL(url string) error {
+	if _, err := pgxpool.ParseConfig(url); err != nil {
+		return withoutURL(err)
+	}
+	return nil
+}
+
+// InspectURL says what Open would find in a PostgreSQL database, and changes
+// nothing.
+func InspectURL(ctx context.Context, url string, ring *token.Ring) (string, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return "", fmt.Errorf("database: %w: %w; write postgres://user@host:5432/database", ErrDatabase, withoutURL(err))
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return "", fmt.Errorf("database: %w", err)
+	}
+	defer pool.Close()
+	s := &Store{options: Options{URL: url, Ring: ring}, log: slog.New(slog.DiscardHandler)}
+	p := newShared(s, pool)
+	text, err := p.inspect(ctx)
+	if err != nil {
+		return "", p.explain(err)
+	}
+	return text, nil
+}
+
+func (p *shared) inspect(ctx context.Context) (string, error) {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	err = p.examine(ctx, conn.Conn())
+	conn.Release()
+	if err != nil {
+		return "", err
+	}
+	c := p.pool.Config().ConnConfig
+	text := fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+	empty := false
+	err = p.transact(ctx, func(w *writer) error {
+		if empty, err = p.isEmpty(w); err != nil || empty {
+			return err
+		}
+		if err := p.examineSchema(w); err != nil {
+			return err
+		}
+		if err := w.settleRing(p.store.options.Ring); err != nil {
+			return err
+		}
+		known, err := w.keysKnown()
+		if err != nil {
+			return err
+		}
+		_, err = p.store.newKeys(known)
+		return err
+	})
+	if empty {
+		return text + ", the tables are made at the first start", err
+	}
+	return fmt.Sprintf("%s, schema %d", text, SchemaVersion), err
+}
+
+func (p *shared) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*changeTimeout)
+	defer cancel()
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	err = p.examine(ctx, conn.Conn())
+	conn.Release()
+	if err != nil {
+		return err
+	}
+	for try := 0; ; try++ { // two nodes may find it empty at once
+		if err = p.transact(ctx, p.prepareSchema); err == nil || !firstElsewhere(err) || try == 20 {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.followKeys(ctx); err != nil {
+		return err
+	}
+	if err := p.transact(ctx, p.store.checkKeys); err != nil {
+		return err
+	}
+	if err := p.beat(ctx); err != nil {
+		return err
+	}
+	p.store.clock.machine = p.now
+	return p.catchUp(ctx, 0, true)
+}
+
+// firstElsewhere reports whether another node made the schema meanwhile.
+func firstElsewhere(err error) bool {
+	switch code(err) {
+	case "42P07", "42710", "23505", "40001", "40P01": // relation or object exists, unique, retry
+		return true
+	}
+	return false
+}
+
+// examine refuses a database that would go wrong later.
+func (p *shared) examine(ctx context.Context, conn *pgx.Conn) error {
+	setting := func(name string) (value string, err error) {
+		err = conn.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
+		return value, err
+	}
+	version, err := setting("server_version_num")
+	if err != nil {
+		return err
+	}
+	number, _ := strconv.Atoi(version)
+	var product string
+	if err := conn.QueryRow(ctx, `SELECT version()`).Scan(&product); err != nil {
+		return err
+	}
+	if number < oldestPostgres && strings.HasPrefix(product, "PostgreSQL") && !strings.Contains(product, "-YB-") {
+		return fmt.Errorf("%w: the server is PostgreSQL %d; 15 or newer is needed", ErrDatabase, number/10000)
+	}
+	encoding, err := setting("server_encoding")
+	if err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w: its encoding is %s; make it anew: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", ErrDatabase, encoding)
+	}
+	readOnly, err := setting("transaction_read_only")
+	if err != nil {
+		return err
+	}
+	if readOnly == "on" {
+		return fmt.Errorf("%w: it is read-only, as a standby is; name the primary, or all servers with target_session_attrs=read-write", ErrDatabase)
+	}
+	return p.examineCollation(ctx, conn, product)
+}
+
+// examineCollation refuses a database whose collation is of another version
+// than the indexes were built with: they would not find rows that are there.
+func (p *shared) examineCollation(ctx context.Context, conn *pgx.Conn, product string) error {
+	if !strings.HasPrefix(product, "PostgreSQL") || strings.Contains(product, "-YB-") {
+		return nil
+	}
+	var name, built, now string
+	if err := conn.QueryRow(ctx, `
+		SELECT datname, COALESCE(datcollversion, ''), COALESCE(pg_database_collation_actual_version(oid), '')
+		  FROM pg_database WHERE datname = current_database()`).Scan(&name, &built, &now); err != nil {
+		return err
+	}
+	if built != now && built != "" {
+		return fmt.Errorf("%w: its collation was version %s and the system has %s, so its indexes may not find what is there; "+
+			"run REINDEX DATABASE %s and ALTER DATABASE %s REFRESH COLLATION VERSION", ErrDatabase, built, now, name, name)
+	}
+	return nil
+}
+
+// prepareSchema makes the schema in an empty database, and refuses another.
+func (p *shared) prepareSchema(w *writer) error {
+	empty, err := p.isEmpty(w)
+	if err != nil {
+		return err
+	}
+	if !empty {
+		return p.examineSchema(w)
+	}
+	for _, text := range []string{schema0001, schemaPostgres} {
+		if _, err := w.conn.ExecContext(w.tx.ctx, text); err != nil {
+			return err
+		}
+	}
+	return w.putMeta("schema", strconv.Itoa(SchemaVersion))
+}
+
+// isEmpty refuses a database with tables of something else.
+func (p *shared) isEmpty(w *writer) (bool, error) {
+	var tables, ours int
+	if err := w.conn.QueryRowContext(w.tx.ctx, `
+		SELECT COUNT(*), COUNT(*) FILTER (WHERE table_name = 'meta')
+		  FROM information_schema.tables WHERE table_schema = current_schema()`).Scan(&tables, &ours); err != nil {
+		return false, err
+	}
+	if tables > 0 && ours == 0 {
+		return false, fmt.Errorf("%w: it has %d tables of something else; use a database of its own", ErrDatabase, tables)
+	}
+	return tables == 0, nil
+}
+
+// examineSchema refuses a schema of another release, and one that this user
+// may not work on.
+func (p *shared) examineSchema(w *writer) error {
+	if err := p.examineRights(w); err != nil {
+		return err
+	}
+	version, err := w.meta("schema")
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
+	} else if err != nil {
+		return err
+	}
+	if version != strconv.Itoa(SchemaVersion) {
+		return fmt.Errorf("database: schema %s, this release has %d: %w", version, SchemaVersion, ErrSchema)
+	}
+	return nil
+}
+
+// examineRights finds a table that this user may not do everything with.
+func (p *shared) examineRights(w *writer) error {
+	var table, right, user string
+	err := w.conn.QueryRowContext(w.tx.ctx, `
+		SELECT t.table_name, r.name, current_user
+		  FROM information_schema.tables t
+		 CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
+		 WHERE t.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
+		   AND NOT has_table_privilege(current_user, quote_ident(t.table_schema) || '.' || quote_ident(t.table_name), r.name)
+		 LIMIT 1`).Scan(&table, &right, &user)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: user %s has no right to %s on table %s; run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO %s",
+		ErrDatabase, user, right, table, user)
+}
+
+// explain says what to mend where a start failed. It never repeats the
+// connection string, which may hold a password.
+func (p *shared) explain(err error) error {
+	for _, known := range []error{ErrDatabase, ErrSchema, ErrKeys} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	c := p.pool.Config().ConnConfig
+	at := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	hint := "see that PostgreSQL runs at " + at + " and can be reached from here"
+	switch code(err) {
+	case "28P01", "28000":
+		hint = fmt.Sprintf("the server refuses user %s: see the password in database.url, and pg_hba.conf", c.User)
+	case "3D000":
+		hint = fmt.Sprintf("make it: createdb --encoding UTF8 --template template0 %s", c.Database)
+	case "42501":
+		hint = fmt.Sprintf("user %s may not make tables here: ALTER DATABASE %s OWNER TO %s", c.User, c.Database, c.User)
+	case "25006":
+		hint = "it is read-only: name the primary, or all servers with target_session_attrs=read-write"
+	case "53300":
+		hint = "the server has no connection left: raise max_connections, or lower pool_max_conns in database.url"
+	case "53100":
+		hint = "the server's disk is full"
+	case "26000", "42P05", "08P01":
+		hint = "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
+	}
+	if text := err.Error(); strings.Contains(text, "ParseConfig") || strings.Contains(text, c.Password) && c.Password != "" {
+		err = errors.New("it cannot be reached")
+	}
+	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, strings.Join(strings.Fields(err.Error()), " "), hint)
+}
+
+// code is the SQLSTATE of an error of the server, or "".
+func code(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// retryable reports an error after which the same is worth trying again: the
+// server has undone everything, or was sent nothing.
+func retryable(err error) bool {
+	switch code(err) {
+	case "40001", "40P01": // serialization failure, deadlock
+		return true
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// cut reports an error that says nothing about the database but that the
+// connection to it is gone or no good any more.
+func cut(err error) bool {
+	switch c := code(err); {
+	case c == "":
+		var e net.Error
+		return errors.Is(err, driver.ErrBadConn) || errors.As(err, &e) && !e.Timeout() ||
+			strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed")
+	case c == "25006": // it was the primary, and is a standby now
+		return true
+	default:
+		return strings.HasPrefix(c, "57P") || strings.HasPrefix(c, "08")
+	}
+}
+
+// textConn is a connection on which every text can be sent: PostgreSQL holds
+// neither NUL nor what is no UTF-8, and what is looked up by such a text is
+// not there.
+type textConn struct{ *stdlib.Conn }
+
+// CheckNamedValue makes a text one that PostgreSQL can hold.
+func (c textConn) CheckNamedValue(v *driver.NamedValue) error {
+	if s, ok := v.Value.(string); ok {
+		v.Value = storable(s)
+	}
+	return c.Conn.CheckNamedValue(v)
+}
+
+func storable(s string) string {
+	if strings.IndexByte(s, 0) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// connector gives such connections out of the pool.
+type connector struct{ driver.Connector }
+
+// Connect takes a connection out of the pool.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return textConn{conn.(*stdlib.Conn)}, nil
+}
+
+// raw gives pgx's own connection under one of database/sql.
+func raw(conn *sql.Conn, f func(*pgx.Conn) error) error {
+	return conn.Raw(func(c any) error { return f(c.(textConn).Conn.Conn()) })
+}
+
+// Node is one process at work on the database.
+type Node struct {
+	ID        string
+	StartedAt int64 // Unix seconds
+	SeenAt    int64 // Unix seconds
+	Key       int   // number of the newest key that it has
+	Version   int64 // of the facts in its memory
+	Self      bool
+}
+
+// byteses gives IDs as pgx writes arrays of bytes.
+func byteses(ids []approval.ID) [][]byte {
+	out := make([][]byte, len(ids))
+	for i := range ids {
+		out[i] = ids[i][:]
+	}
+	return out
+}

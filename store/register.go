@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/client"
+)
+
+// registration is a client that waits to be added.
+type registration struct {
+	client client.Client
+	act    Act
+	err    error
+	done   chan struct{}
+}
+
+// register is the store's AddClient: those that wait are added together.
+func (p *shared) register(c client.Client, act Act) error {
+	leave, err := p.store.writer.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	r := &registration{client: c, act: act, done: make(chan struct{}, 1)}
+	p.clients.join(r, 0)
+	<-r.done
+	return r.err
+}
+
+func (p *shared) registerClients() {
+	var batch []*registration
+	for {
+		clear(batch)
+		if batch = p.clients.take(batch[:0], maxBatch); len(batch) == 0 {
+			return
+		}
+		p.registerBatch(batch)
+		for _, r := range batch {
+			r.done <- struct{}{}
+		}
+	}
+}
+
+// addClients adds clients, their entries in the journal and what other nodes
+// have to load, in one statement, which is a transaction by itself. One whose
+// ID is taken leaves nothing.
+const addClients = `
+	WITH next AS (
+		UPDATE facts SET version = version + 1 WHERE one = 1 RETURNING version
+	), added AS (
+		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
+		SELECT c.id, c.name, c.redirect_uris, c.issued_at, c.preregistered, c.approved, c.disabled, 0
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
+		       AS c (id, name, redirect_uris, issued_at, preregistered, approved, disabled)
+		ON CONFLICT (id) DO NOTHING
+		RETURNING id
+	), change AS (
+		INSERT INTO fact_change (version, what, key) SELECT next.version, 'newclient', added.id FROM next CROSS JOIN added
+	), entry AS (
+		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
+		SELECT e.id, e.at, e.kind, e.client, e.person, e.organization, e.approval, e.actor, e.address, e.reason, e.detail, e.reference
+		  FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
+		              $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
+		       AS e (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
+		  JOIN added ON added.id = e.client
+	)
+	SELECT next.version, added.id FROM next LEFT JOIN added ON added.id IS NOT NULL`
+
+func (p *shared) registerBatch(batch []*registration) {
+	args := p.clientColumns(batch)
+	var err error
+	for range maxTries {
+		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+		start := time.Now()
+		var version int64
+		var added map[string]bool
+		version, added, err = p.addClients(ctx, args)
+		cancel()
+		p.store.writer.took("group", start)
+		if err == nil {
+			p.registered(batch, version, added)
+			return
+		}
+		if !retryable(err) {
+			break
+		}
+	}
+	err = p.unavailable("register", p.lost(err))
+	for _, r := range batch {
+		r.err = err
+	}
+}
+
+func (p *shared) addClients(ctx context.Context, args []any) (version int64, added map[string]bool, err error) {
+	rows, err := p.pool.Query(ctx, addClients, args...)
+	if err != nil {
+		return 0, nil, err
+	}
+	added = map[string]bool{}
+	var id *string
+	_, err = pgx.ForEachRow(rows, []any{&version, &id}, func() error {
+		if id != nil {
+			added[*id] = true
+		}
+		return nil
+	})
+	return version, added, err
+}
+
+// registered tells memory, if it has seen all that was before, and each caller
+// what became of its client. Of two with one ID the first is there.
+func (p *shared) registered(batch []*registration, version int64, added map[string]bool) {
+	m := p.store.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := m.version == version-1
+	for _, r := range batch {
+		if !added[r.client.ID] {
+			r.err = fmt.Errorf("client: %w", ErrConflict)
+			continue
+		}
+		delete(added, r.client.ID)
+		p.tell([]Event{Event{Kind: "client_registered", Client: r.client.ID}.by(r.act)})
+		if next {
+			m.putClient(r.client, 0)
+		}
+	}
+	if next {
+		m.version = version
+	}
+}
+
+func (p *shared) clientColumns(batch []*registration) []any {
+	n := len(batch)
+	var words [3][]string
+	var numbers [4][]int64
+	entries := make([]Event, n)
+	for i := range words {
+		words[i] = make([]string, n)
+	}
+	for i := range numbers {
+		numbers[i] = make([]int64, n)
+	}
+	now := p.store.Now()
+	for i, r := range batch {
+		c := r.client
+		words[0][i], words[1][i], words[2][i] = storable(c.ID), storable(c.Name), storable(strings.Join(c.RedirectURIs, "\n"))
+		numbers[0][i], numbers[1][i], numbers[2][i], numbers[3][i] = c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled)
+		e := Event{Kind: "client_registered", Client: c.ID}.by(r.act)
+		e.ID, e.At = p.store.ids.next(now), now.Unix()
+		entries[i] = e
+	}
+	args := []any{words[0], words[1], words[2], numbers[0], numbers[1], numbers[2], numbers[3]}
+	return append(args, eventColumns(entries)...)
+}

@@ -1,0 +1,271 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// question asks for an approval as it stands, or for the facts alone. It is
+// answered out of a read that began after it was asked.
+type question struct {
+	id    approval.ID
+	row   bool
+	found bool
+	a     approval.Approval
+	err   error
+	done  chan struct{}
+}
+
+// maxQuestions bounds how many approvals are read together.
+const maxQuestions = 512
+
+var questions = sync.Pool{New: func() any { return &question{done: make(chan struct{}, 1)} }}
+
+// ask waits for the answer, and gives up with ctx.
+func (p *shared) ask(ctx context.Context, q *question) error {
+	if !p.asked.join(q, 0) {
+		return fmt.Errorf("closing: %w", ErrUnavailable)
+	}
+	select {
+	case <-q.done:
+		return q.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	}
+}
+
+// check is the store's Check: exact as of some moment after it was asked, or,
+// with a bound on staleness, as of that long ago.
+func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
+	if now := time.Now(); p.recent(now) {
+		if a, ok := p.rows.get(id, now.Add(-p.store.options.MaxStaleness)); ok {
+			return p.access(a)
+		}
+	}
+	q := questions.Get().(*question)
+	q.id, q.row = id, true
+	err := p.ask(ctx, q)
+	if err != nil {
+		return Access{}, err // it may still be answered: it is not used again
+	}
+	a, found := q.a, q.found
+	*q = question{done: q.done}
+	questions.Put(q)
+	if !found || a.Phase == approval.Ended {
+		return Access{}, ErrNotFound
+	}
+	return p.access(a)
+}
+
+// access puts the facts beside an approval.
+func (p *shared) access(a approval.Approval) (Access, error) {
+	if a.Phase == approval.Ended {
+		return Access{}, ErrNotFound
+	}
+	m := p.store.memory
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return Access{Approval: a, Standing: m.standing(a), Member: m.members[memberKey{a.Person, a.Organization}].asMember()}, nil
+}
+
+// answerAsked reads what is asked for, together.
+func (p *shared) answerAsked() {
+	var batch []*question
+	for {
+		clear(batch)
+		if batch = p.asked.take(batch[:0], maxQuestions); len(batch) == 0 {
+			return
+		}
+		err := p.answer(batch)
+		for _, q := range batch {
+			q.err = err
+			q.done <- struct{}{}
+		}
+	}
+}
+
+func (p *shared) answer(batch []*question) error {
+	ids := make([]approval.ID, 0, len(batch))
+	for _, q := range batch {
+		if q.row {
+			ids = append(ids, q.id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	defer cancel()
+	began := time.Now()
+	rows, err := p.read(ctx, ids)
+	if err != nil {
+		return p.unavailable("read", err)
+	}
+	for _, q := range batch {
+		if at, ok := rows[q.id]; ok && q.row {
+			q.a, q.found = at.a, true
+			p.rows.put(at.a, began)
+		}
+	}
+	return nil
+}
+
+// rowAt is an approval as it was read.
+type rowAt struct {
+	a        approval.Approval
+	replaces string
+}
+
+// selectRows reads approvals and the facts' version in one snapshot.
+const selectRows = `
+	SELECT f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
+	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
+	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
+	       a.phase, a.generation, a.key_number, a.reason, a.ended_at
+	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1)
+	 WHERE f.one = 1`
+
+// read gives approvals as they stand, and sees that the facts in memory are no
+// older than they. It is tried again once: a connection may have gone stale.
+func (p *shared) read(ctx context.Context, ids []approval.ID) (map[approval.ID]rowAt, error) {
+	for try := 0; ; try++ {
+		out, err := p.readOnce(ctx, ids)
+		if err == nil || try == 1 || ctx.Err() != nil || !retryable(err) && !cut(err) {
+			return out, err
+		}
+		p.pool.Reset()
+	}
+}
+
+func (p *shared) readOnce(ctx context.Context, ids []approval.ID) (map[approval.ID]rowAt, error) {
+	began := time.Now()
+	var version int64
+	out := make(map[approval.ID]rowAt, len(ids))
+	if len(ids) == 0 {
+		if err := p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&version); err != nil {
+			return nil, err
+		}
+	} else if err := p.readRows(ctx, ids, out, &version); err != nil {
+		return nil, err
+	}
+	if p.version() < version {
+		if err := p.catchUp(ctx, version, false); err != nil {
+			return nil, err
+		}
+	}
+	p.found(began)
+	return out, nil
+}
+
+func (p *shared) readRows(ctx context.Context, ids []approval.ID, out map[approval.ID]rowAt, version *int64) error {
+	rows, err := p.pool.Query(ctx, selectRows, byteses(ids))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, err := scanRow(rows, version)
+		if err != nil {
+			return err
+		}
+		if r.a.ID != (approval.ID{}) {
+			out[r.a.ID] = r
+		}
+	}
+	return rows.Err()
+}
+
+// scanRow takes one row, which may be the version alone.
+func scanRow(rows pgx.Rows, version *int64) (r rowAt, err error) {
+	if rows.RawValues()[1] == nil {
+		skip := make([]any, len(rows.RawValues()))
+		skip[0] = version
+		return r, rows.Scan(skip...)
+	}
+	var id []byte
+	var kind, picks, reason string
+	var personal, phase, key int64
+	a := &r.a
+	if err := rows.Scan(version, &id, &a.Client, &a.Person, &a.Organization, &kind, &picks, &personal,
+		&a.RedirectURI, &a.Issuer, &a.Challenge, &a.IssuedAt, &a.CreatedAt, &r.replaces,
+		&a.Born.Membership, &a.Born.Person, &a.Born.Organization, &a.Born.Client,
+		&phase, &a.Generation, &key, &reason, &a.EndedAt); err != nil {
+		return r, err
+	}
+	copy(a.ID[:], id)
+	a.Phase, a.Key = approval.Phase(phase), int(key)
+	a.Reason, a.Replace = approval.Reason(reason), r.replaces != ""
+	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil {
+		return r, fmt.Errorf("approval %s: %w", a.ID, err)
+	}
+	return r, nil
+}
+
+// --- staleness
+
+// found notes that memory was up to date at a moment.
+func (p *shared) found(at time.Time) {
+	since := int64(at.Sub(processStart))
+	for {
+		old := p.asOf.Load()
+		if old >= since || p.asOf.CompareAndSwap(old, since) {
+			return
+		}
+	}
+}
+
+// processStart is what moments are counted from: by the monotonic clock, which
+// nobody sets.
+var processStart = time.Now().Add(-time.Hour)
+
+// recent reports whether the facts in memory may answer now, without asking.
+func (p *shared) recent(now time.Time) bool {
+	most := p.store.options.MaxStaleness
+	return most > 0 && now.Sub(processStart)-time.Duration(p.asOf.Load()) <= most
+}
+
+// rowCache holds approvals for as long as the bound on staleness allows. What
+// this node changes by itself is dropped at once.
+type rowCache struct {
+	mu   sync.RWMutex
+	rows map[approval.ID]cachedRow
+}
+
+type cachedRow struct {
+	a    approval.Approval
+	read time.Time // when the read began
+}
+
+// maxCached bounds its memory, at about 500 bytes each.
+const maxCached = 100_000
+
+func (c *rowCache) get(id approval.ID, oldest time.Time) (approval.Approval, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	at, ok := c.rows[id]
+	return at.a, ok && !at.read.Before(oldest)
+}
+
+func (c *rowCache) put(a approval.Approval, read time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rows == nil {
+		return
+	}
+	if len(c.rows) >= maxCached {
+		c.rows = map[approval.ID]cachedRow{}
+	}
+	if at, ok := c.rows[a.ID]; !ok || at.read.Before(read) {
+		c.rows[a.ID] = cachedRow{a, read}
+	}
+}
+
+func (c *rowCache) drop(id approval.ID) {
+	c.mu.Lock()
+	delete(c.rows, id)
+	c.mu.Unlock()
+}
