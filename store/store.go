@@ -184,6 +184,10 @@ func (s *Store) cannotOpen(err error) error {
 	return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
 }
 
+// diskOf names the VFS that a file is opened through; nil is the operating
+// system's. Tests have one that loses power.
+var diskOf func(path string) string
+
 // dsn names the database with its settings. Every commit is on the disk
 // before it is answered: WAL with synchronous=FULL.
 func dsn(path string) string {
@@ -198,6 +202,9 @@ func dsn(path string) string {
 		pragmas.Add("_pragma", p)
 	}
 	pragmas.Set("modeof", path) // the log of writes holds what the database does
+	if diskOf != nil {
+		pragmas.Set("vfs", diskOf(path))
+	}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String() + "?" + pragmas.Encode()
 }
 
