@@ -22,12 +22,13 @@ import (
 // Server answers people. Its fields are set before Handler is called and not
 // changed after.
 type Server struct {
-	Store   *store.Store
-	Ring    *token.Ring
-	Log     *slog.Logger
-	Service string                         // name of the protected service, as pages say it
-	Base    func(*http.Request) string     // {base} of the asked host (decision M1)
-	Address func(*http.Request) netip.Addr // of the client (decision L2)
+	Store    *store.Store
+	Ring     *token.Ring
+	Log      *slog.Logger
+	Service  string                         // name of the protected service, as pages say it
+	Branding Branding                       // checked
+	Base     func(*http.Request) string     // {base} of the asked host (decision M1)
+	Address  func(*http.Request) netip.Addr // of the client (decision L2)
 
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
@@ -45,6 +46,8 @@ type Server struct {
 	Ways Ways // to sign in, beside passwords
 
 	wording   *wording
+	assets    *assetSet
+	logo      string           // path; empty where there is none
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	failures  *failures
 	hasher    *hasher
@@ -74,7 +77,9 @@ func (s *Server) Handler() http.Handler {
 	s.failures = newFailures(s.Limits)
 	s.hasher = newHasher()
 	s.farewells = limit.NewAddresses(signInAddress, nil)
-	s.wording = newWording(s.Service)
+	s.assets = s.Branding.assets()
+	s.logo = s.assets.paths[s.Branding.logoName()]
+	s.wording = newWording(s.Service, s.assets)
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /oauth/authorize", s.handle(s.ask))

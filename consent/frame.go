@@ -41,6 +41,9 @@ type frame struct {
 	Other     bool   // not on the way to an approval: may post to this server alone
 	Script    bool   // has the consent page's script
 	Packed    bool   // may be compressed: shows nothing of its own address
+	Logo      string // its path; empty: the shield
+	Support   string // where people get help
+	Links     []Link // to legal pages
 	Same      string // sealed: the page's own address, to come back to in another language
 }
 
@@ -54,6 +57,7 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 		f.CSRF = s.Ring.FormToken(v.session)
 	}
 	f.Same = s.sealHere(v.here())
+	f.Logo, f.Support, f.Links = s.logo, s.Branding.Support, s.Branding.Links
 	return f
 }
 
@@ -140,7 +144,7 @@ func (s *Server) sealHere(at string) string {
 }
 
 // Stylesheet is the pages' style, for pages of others that are to look alike.
-func Stylesheet() []byte { return assets[path.Base(assetPath("app.css"))].content }
+func Stylesheet() []byte { return assets.files[path.Base(assetPath("app.css"))].content }
 
 // StylesheetPath is where the pages' style is.
 func StylesheetPath() string { return assetPath("app.css") }
@@ -218,7 +222,7 @@ func packed(body []byte) []byte {
 	return b.Bytes()
 }
 
-// An embedded asset has a name with its hash, so it can be kept for ever.
+// An asset has a name with its hash, so it can be kept for ever.
 type assetFile struct {
 	content, packed []byte
 	kind            string
@@ -228,33 +232,49 @@ var assetKinds = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml",
+	".png": "image/png",
 }
 
-var assets, assetPaths = func() (map[string]assetFile, map[string]string) {
-	files, paths := map[string]assetFile{}, map[string]string{}
+// An assetSet is what pages fetch, by name with the hash, and the paths of it
+// by name without.
+type assetSet struct {
+	files map[string]assetFile
+	paths map[string]string
+}
+
+var assets = newAssets(embedded())
+
+func embedded() map[string][]byte {
+	files := map[string][]byte{}
 	entries, err := assetFiles.ReadDir("assets")
 	if err != nil {
 		panic(err) // embedded
 	}
 	for _, e := range entries {
-		content, err := assetFiles.ReadFile("assets/" + e.Name())
-		if err != nil {
+		if files[e.Name()], err = assetFiles.ReadFile("assets/" + e.Name()); err != nil {
 			panic(err) // embedded
 		}
-		sum := sha256.Sum256(content)
-		ext := path.Ext(e.Name())
-		name := strings.TrimSuffix(e.Name(), ext) + "." + hex.EncodeToString(sum[:6]) + ext
-		files[name] = assetFile{content, packed(content), assetKinds[ext]}
-		paths[e.Name()] = "/assets/" + name
 	}
-	return files, paths
-}()
+	return files
+}
 
-func assetPath(name string) string { return assetPaths[name] }
+func newAssets(files map[string][]byte) *assetSet {
+	s := &assetSet{map[string]assetFile{}, map[string]string{}}
+	for file, content := range files {
+		sum := sha256.Sum256(content)
+		ext := path.Ext(file)
+		name := strings.TrimSuffix(file, ext) + "." + hex.EncodeToString(sum[:6]) + ext
+		s.files[name] = assetFile{content, packed(content), assetKinds[ext]}
+		s.paths[file] = "/assets/" + name
+	}
+	return s
+}
+
+func assetPath(name string) string { return assets.paths[name] }
 
 // asset serves a file under its name with the hash, and no other name.
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
-	f, ok := assets[r.PathValue("file")]
+	f, ok := s.assets.files[r.PathValue("file")]
 	if !ok {
 		s.handle(func(*visit) error { return errNoPage })(w, r)
 		return
@@ -263,6 +283,7 @@ func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", f.kind)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox") // of a drawing opened by itself
 	h.Set("Vary", "Accept-Encoding")
 	body := f.content
 	if acceptsGzip(r) {

@@ -523,10 +523,10 @@ func TestAssets(t *testing.T) {
 	if StylesheetPath() != assetPath("app.css") {
 		t.Errorf("stylesheet at %q", StylesheetPath())
 	}
-	if js := assets[strings.TrimPrefix(assetPath("consent.js"), "/assets/")].content; len(js) > 4096 {
+	if js := assets.files[strings.TrimPrefix(assetPath("consent.js"), "/assets/")].content; len(js) > 4096 {
 		t.Errorf("the script has %d bytes, want at most 4 KB", len(js))
 	}
-	css := string(assets[strings.TrimPrefix(StylesheetPath(), "/assets/")].content)
+	css := string(assets.files[strings.TrimPrefix(StylesheetPath(), "/assets/")].content)
 	for _, physical := range []string{"margin-left", "margin-right", "padding-left", "padding-right", "text-align: left", "text-align: right", "url(", "@import"} {
 		if strings.Contains(css, physical) {
 			t.Errorf("the stylesheet has %q", physical)

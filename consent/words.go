@@ -95,6 +95,7 @@ type (
 type words struct {
 	tongue
 	service string
+	assets  *assetSet
 	phrases map[string]phrase
 	tag     language.Tag
 }
@@ -114,8 +115,8 @@ var catalogue = sync.OnceValue(func() map[string]map[string]phrase {
 	return all
 })
 
-func newWords(t tongue, service string) *words {
-	return &words{tongue: t, service: service, phrases: catalogue()[t.Tag],
+func newWords(t tongue, service string, assets *assetSet) *words {
+	return &words{tongue: t, service: service, assets: assets, phrases: catalogue()[t.Tag],
 		tag: language.MustParse(t.Tag)}
 }
 
@@ -387,10 +388,10 @@ type wordedAs struct {
 	template *template.Template
 }
 
-func newWording(service string) *wording {
+func newWording(service string, assets *assetSet) *wording {
 	w := &wording{copies: map[wordedAs]*template.Template{}}
 	for _, t := range tongues {
-		w.all = append(w.all, newWords(t, service))
+		w.all = append(w.all, newWords(t, service, assets))
 	}
 	return w
 }
@@ -411,10 +412,12 @@ func (w *wording) in(words *words, t *template.Template) (*template.Template, er
 	return c, nil
 }
 
+func (w *words) asset(name string) string { return w.assets.paths[name] }
+
 // functions are those of templates.
 func (w *words) functions() template.FuncMap {
 	return template.FuncMap{
-		"say": w.say, "forms": w.forms, "moment": w.moment, "asset": assetPath,
+		"say": w.say, "forms": w.forms, "moment": w.moment, "asset": w.asset,
 		"domain": func(s string) domain { return domain(s) }, "code": func(s string) code { return code(s) },
 		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) },
 		"tongue": func() tongue { return w.tongue }, "tongues": func() []tongue { return tongues },

@@ -20,7 +20,7 @@ import (
 )
 
 // speaking gives the words of a language.
-func speaking(tag string) *words { return newWording("Svalinn").named(tag) }
+func speaking(tag string) *words { return newWording("Svalinn", assets).named(tag) }
 
 // shape is what all forms of a message have alike in every language: its
 // parameters and tags.

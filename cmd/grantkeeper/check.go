@@ -41,6 +41,7 @@ type Checked struct {
 	Gateways      []gateway.Key
 	Providers     []provider.Config
 	HandOff       *consent.HandOff // nil where there is none
+	Brand         consent.Branding // how pages look
 	Upstream      *url.URL         // nil for the built-in sample API
 	UpstreamKey   []byte           // with Upstream
 	TLS           *tls.Config      // nil behind a proxy
@@ -57,7 +58,7 @@ func (l Loaded) Check() (Checked, error) {
 			"configuration: there is none in %s, and base_urls is not set", DefaultConfigFile)
 	}
 	for _, step := range []func() error{
-		c.checkHosts, c.checkService, c.checkKey, c.checkPassword, c.checkDatabase,
+		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
 		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {

@@ -41,6 +41,7 @@ type Config struct {
 	SecretKeyFile string   `toml:"secret_key_file" env:"SECRET_KEY_FILE" doc:"the file with the keys that seal tokens, cookies and pages; nobody but its owner may read it"`
 
 	Service  ServiceConfig  `toml:"service"`
+	Branding BrandingConfig `toml:"branding"`
 	HTTP     HTTPConfig     `toml:"http"`
 	Operator OperatorConfig `toml:"operator"`
 	Gateway  GatewayConfig  `toml:"gateway"`

@@ -81,7 +81,7 @@ func (h *house) public() http.Handler {
 	registrations := h.limits.Addresses("register", limit.Register, h.Networks)
 	h.networked = []*limit.Addresses{authorize, tokens, registrations}
 	pages := &consent.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Branding: h.Brand, Base: base, Address: h.address,
 		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics), Tell: tell,
 	}
 	clients := &oauth.Server{

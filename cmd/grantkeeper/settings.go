@@ -92,7 +92,6 @@ var laterSettings = map[string]string{
 	"approvals.end_unused_after": "",
 	"journal":                    "",
 	"journal.retention":          "",
-	"branding":                   "",
 	"database.auto_migrate":      "GRANTKEEPER_AUTO_MIGRATE",
 }
 
