@@ -29,9 +29,10 @@ type Entry struct {
 	Method string // for the journal
 	By     string // who acts as the person, as the other side says it; empty when it is the person
 
-	Password string // PHC string that was checked; empty where none was
-	Bind     bool   // the subject becomes this person's, unless it is
-	Ends     string // value of the session that this one takes the place of
+	Password string    // PHC string that was checked; empty where none was
+	Bind     bool      // the subject becomes this person's, unless it is
+	Factor   FactorUse // with which the person proved it; zero for none
+	Ends     string    // value of the session that this one takes the place of
 
 	// What may be used once only, and until when that has to be remembered.
 	Once      string
@@ -40,13 +41,14 @@ type Entry struct {
 
 // Enter begins a session. ErrNotFound: the person is not active, or the
 // password is another one by now; ErrConflict: the subject is somebody else's,
-// or the person is another subject of the same issuer; ErrAnswered: Once was
-// used.
+// or the person is another subject of the same issuer; ErrAnswered: Once, or
+// the factor, was used.
 func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 	return s.writer.change(func(w *writer) (func(), error) {
 		for _, step := range []func() error{
 			func() error { return w.spend(e.Once, e.OnceUntil) },
 			func() error { return w.stillHas(e.Person, e.Password) },
+			func() error { return w.use(e.Factor) },
 			func() error { return w.insertSession(e.Value, e.Person, act) },
 			func() error { return w.bind(e) },
 			func() error { return w.prove(e) },

@@ -215,6 +215,19 @@ CREATE TABLE subject (
 );
 CREATE UNIQUE INDEX subject_person ON subject (person, issuer);
 
+-- What a person proves who they are with, beside a password.
+CREATE TABLE factor (
+	id         TEXT PRIMARY KEY,
+	person     TEXT NOT NULL,
+	kind       TEXT NOT NULL,
+	name       TEXT NOT NULL,
+	secret     TEXT NOT NULL,   -- sealed; of a passkey its public part; of a recovery code a hash
+	counter    BIGINT NOT NULL, -- of a one-time code the last step that counted
+	created_at BIGINT NOT NULL,
+	used_at    BIGINT NOT NULL  -- 0 is never
+);
+CREATE INDEX factor_person ON factor (person);
+
 -- What counts once, for as long as it could be presented again.
 CREATE TABLE spent (
 	hash    BYTEA PRIMARY KEY, -- SHA-256

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// Kinds of factors.
+const (
+	FactorOneTime  = "one-time" // an app that shows codes
+	FactorPasskey  = "passkey"
+	FactorRecovery = "recovery" // a code that is good once
+)
+
+// A Factor is what a person proves who they are with, beside a password.
+type Factor struct {
+	ID, Person, Kind string
+	Name             string // as the person calls it
+	Secret           string // sealed; of a passkey its public part; of a recovery code a hash
+	Counter          int64  // of a one-time code the last step that counted
+	CreatedAt        int64  // Unix seconds
+	UsedAt           int64  // Unix seconds; 0 is never
+}
+
+// MaxFactors is how many a person may have, recovery codes left out.
+const MaxFactors = 20
+
+// Factors lists a person's, the oldest first.
+func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT id, person, kind, name, secret, counter, created_at, used_at FROM factor
+		 WHERE person = $1 ORDER BY created_at, id`, person)
+	if err != nil {
+		return nil, unavailable("factors", err)
+	}
+	defer rows.Close()
+	var out []Factor
+	for rows.Next() {
+		var f Factor
+		if err := rows.Scan(&f.ID, &f.Person, &f.Kind, &f.Name, &f.Secret, &f.Counter, &f.CreatedAt, &f.UsedAt); err != nil {
+			return nil, unavailable("factors", err)
+		}
+		out = append(out, f)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("factors", err)
+	}
+	return out, nil
+}
+
+// AddFactors adds factors of one person. Recovery codes take the place of all
+// earlier ones. ErrConflict: one is there already, or there are too many.
+func (s *Store) AddFactors(_ context.Context, person string, factors []Factor, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		at := w.store.memory.people[person]
+		if at == nil || !at.Active {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		for i, f := range factors {
+			if f.Kind == FactorRecovery && (i == 0 || factors[i-1].Kind != FactorRecovery) {
+				if _, err := w.exec(`DELETE FROM factor WHERE person = $1 AND kind = $2`, person, FactorRecovery); err != nil {
+					return nil, err
+				}
+			}
+			if _, err := w.exec(`
+				INSERT INTO factor (id, person, kind, name, secret, counter, created_at, used_at)
+				VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
+				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, w.store.Now().Unix()); err != nil {
+				return nil, err
+			}
+		}
+		var count int
+		if err := w.conn.QueryRowContext(context.Background(), `SELECT COUNT(*) FROM factor WHERE person = $1 AND kind <> $2`,
+			person, FactorRecovery).Scan(&count); err != nil {
+			return nil, err
+		}
+		if count > MaxFactors {
+			return nil, fmt.Errorf("too many factors: %w", ErrConflict)
+		}
+		return nil, w.changed(person, "", "second factor added: "+factors[0].Kind, act)
+	})
+}
+
+// RemoveFactor removes one. With the last one that is not a recovery code go
+// those too. ErrNotFound: the person has none with this ID.
+func (s *Store) RemoveFactor(_ context.Context, person, id string, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		n, err := w.exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("factor: %w", ErrNotFound)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.exec(`
+			DELETE FROM factor WHERE person = $1 AND kind = $2
+			   AND NOT EXISTS (SELECT 1 FROM factor f WHERE f.person = $1 AND f.kind <> $2)`, person, FactorRecovery); err != nil {
+			return nil, err
+		}
+		return nil, w.changed(person, "", "second factor removed", act)
+	})
+}
+
+// ResetSignIn forgets a person's factors and who they are at providers, and
+// ends their sessions: for somebody who has lost what they sign in with.
+func (s *Store) ResetSignIn(_ context.Context, idOrEmail string, act Act) (org.Person, error) {
+	p, err := s.Person(context.Background(), idOrEmail)
+	if err != nil {
+		return org.Person{}, err
+	}
+	return p, s.writer.change(func(w *writer) (func(), error) {
+		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
+			if _, err := w.exec(text, p.ID); err != nil {
+				return nil, err
+			}
+		}
+		rows, err := w.sessionsOf(p.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if err := w.endSession(r, "the sign-in was reset"); err != nil {
+				return nil, err
+			}
+		}
+		return nil, w.changed(p.ID, "", "sign-in reset", act)
+	})
+}
+
+// A FactorUse is one use of a factor, part of an Entry.
+type FactorUse struct {
+	Factor
+	Counter int64  // what it becomes
+	Secret  string // what it becomes: sealed with the newest key
+}
+
+// use makes a factor count. ErrAnswered: it has, meanwhile.
+func (w *writer) use(f FactorUse) error {
+	var n int64
+	var err error
+	switch {
+	case f.ID == "":
+		return nil
+	case f.Kind == FactorRecovery:
+		n, err = w.exec(`DELETE FROM factor WHERE id = $1 AND person = $2`, f.ID, f.Person)
+	default:
+		n, err = w.exec(`
+			UPDATE factor SET counter = $1, secret = $2, used_at = $3
+			 WHERE id = $4 AND person = $5 AND counter = $6`,
+			f.Counter, f.Secret, w.store.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
+	}
+	if err == nil && n == 0 {
+		return fmt.Errorf("factor: %w", ErrAnswered)
+	}
+	return err
+}
