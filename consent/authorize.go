@@ -174,6 +174,9 @@ func (s *Server) approve(v *visit, c client.Client, p page, form url.Values) err
 	if len(faults) > 0 {
 		return s.askAgain(v, c, p, form, faults)
 	}
+	if done, err := s.strengthen(v, c.ID, choice.Set.Kind, withQuery(p.path(), "choices", s.sealChoices(p.Person, form))); done {
+		return err
+	}
 	handle, issued, err := s.Store.Approve(ctx, store.Answer{
 		Handle: s.handleOf(p), Client: c.ID, Person: v.person.ID, Organization: choice.Offer.Organization.ID,
 		Grant: choice.Set, RedirectURI: p.RedirectURI, Issuer: p.Issuer, Challenge: p.Challenge,

@@ -89,6 +89,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /signin/with/{way}", s.handle(s.goOut))
 	mux.Handle("GET /signin/callback/{way}", s.handle(s.comeBack))
 	mux.Handle("POST /signin/logout/{way}", s.handle(s.farewell))
+	s.factorPages(mux)
 	mux.Handle("POST /signout", s.handle(s.signOut))
 	mux.Handle("GET /{$}", s.handle(s.home))
 	mux.Handle("GET /organizations/{organization}/profile/api", s.handle(s.apps))

@@ -161,6 +161,9 @@ func (s *Server) save(v *visit, e editing, shown grantset.Set, form url.Values) 
 	if choice.Set.Equal(e.row.Grant) {
 		return s.edited(v, e)
 	}
+	if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, withQuery(v.r.URL.EscapedPath(), "choices", s.sealChoices(v.person.ID, form))); done {
+		return err
+	}
 	err := s.Store.EditGrant(v.r.Context(), e.row.ID, v.person.ID, shown, choice.Set, s.act(v))
 	switch {
 	case errors.Is(err, store.ErrNotAllowed):

@@ -21,8 +21,12 @@ type HandOff struct {
 const handOffID = "handoff"
 
 // address is where the browser goes.
-func (h *HandOff) address(challenge, base string) string {
-	return withQuery(h.URL, "challenge", challenge, "audience", base)
+func (h *HandOff) address(challenge, base string, fresh bool) string {
+	mark := ""
+	if fresh {
+		mark = "1"
+	}
+	return withQuery(h.URL, "challenge", challenge, "audience", base, "fresh", mark)
 }
 
 // assertedBack is GET /signin/callback/handoff: the service says who is signed
@@ -54,7 +58,7 @@ func (s *Server) assertedBack(v *visit, assertion string) error {
 		fault.why = "acting"
 		return fault
 	}
-	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: store.Proof{ProvedAt: provedAt(said.AuthTime)},
+	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: store.Proof{ProvedAt: provedAt(said.AuthTime), Issuer: handOffID},
 		Once: "handoff " + said.Challenge, OnceUntil: time.Unix(a.Began, 0).Add(2 * attemptLifetime)}, a, fault)
 }
 

@@ -22,6 +22,9 @@ type Ways struct {
 	NoPasswords bool
 	Providers   []*provider.Provider
 	HandOff     *HandOff
+
+	Strong Strength      // what an approval of more than roles asks for
+	Fresh  time.Duration // how long ago that may be; 0 is DefaultFresh
 }
 
 // attemptLifetime is how long somebody may be away to sign in elsewhere.
@@ -125,8 +128,11 @@ func (s *Server) showOutside(v *visit, e notSignedIn) error {
 	sealed := s.Ring.SealPage(sealedReturn, []byte(e.path))
 	view := &outsidePage{frame: s.frame(v, "outside.title"), App: s.askedAbout(v, sealed), Why: e.why,
 		Way: s.wayName(e.way), Email: e.email, Again: s.signInPath(sealed, true)}
+	if v.signedIn() {
+		view.Again = e.path
+	}
 	view.Same = s.sealHere(view.Again) // what came back counts once
-	if s.way(e.way) {
+	if s.way(e.way) && !v.signedIn() {
 		view.Another = withQuery("/signin/with/"+e.way, "return", sealed, "another", "1")
 	}
 	return s.show(v, status, outsideTemplate, view)
@@ -156,7 +162,7 @@ func (s *Server) provider(id string) *provider.Provider {
 }
 
 // A wayOut is another place to sign in, on the page.
-type wayOut struct{ Name, Path string }
+type wayOut struct{ ID, Name, Path string }
 
 func (s *Server) waysOut(sealed string, another bool) (ways []wayOut) {
 	mark := ""
@@ -164,7 +170,7 @@ func (s *Server) waysOut(sealed string, another bool) (ways []wayOut) {
 		mark = "1"
 	}
 	add := func(id string) {
-		ways = append(ways, wayOut{s.wayName(id), withQuery("/signin/with/"+id, "return", sealed, "another", mark)})
+		ways = append(ways, wayOut{id, s.wayName(id), withQuery("/signin/with/"+id, "return", sealed, "another", mark)})
 	}
 	if s.Ways.HandOff != nil {
 		add(handOffID)
@@ -202,7 +208,7 @@ func (s *Server) goOut(v *visit) error {
 
 func (s *Server) sendOut(v *visit, a attempt, another bool) error {
 	if a.Way == handOffID && s.Ways.HandOff != nil {
-		return v.see(s.Ways.HandOff.address(s.sealAttempt(a), v.base))
+		return v.see(s.Ways.HandOff.address(s.sealAttempt(a), v.base, a.Fresh != ""))
 	}
 	p := s.provider(a.Way)
 	if p == nil {
@@ -314,6 +320,17 @@ func provedAt(t time.Time) int64 { return max(1, t.Unix()) }
 // enter begins the session that a sign-in elsewhere leads to, under a new
 // value (decision S1).
 func (s *Server) enter(v *visit, e store.Entry, a attempt, fault notSignedIn) error {
+	if a.Fresh != "" {
+		switch {
+		case e.By != "", e.Person != a.Fresh, e.Person != v.person.ID:
+			fault.why = "taken" // another account, or another session meanwhile
+			return fault
+		case !s.recent(v, e.Proof.ProvedAt):
+			fault.why = "refused" // it did not ask the person again
+			return fault
+		}
+		e.Ends = v.session
+	}
 	e.Value = newCookie()
 	act := s.act(v)
 	act.Actor = "person:" + e.Person

@@ -72,6 +72,10 @@ func (s *Server) signIn(v *visit) error {
 	}
 	person, stored, err := s.authenticate(v, email, one(form, "password"))
 	if err == nil {
+		asked, e := s.toSecond(v, person, stored, s.returnPath(sealed))
+		if asked || e != nil {
+			return e
+		}
 		err = s.begin(v, person, stored)
 	}
 	if wait, ok := errors.AsType[tooMany](err); ok {

@@ -159,6 +159,7 @@ func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/people", s.answer(s.addPerson))
 	mux.Handle("POST /v1/people/{id}/password", s.answer(s.setPassword))
 	mux.Handle("POST /v1/people/{id}/reset-link", s.answer(s.addReset))
+	mux.Handle("POST /v1/people/{id}/reset-signin", s.answer(s.resetSignIn))
 	mux.Handle("POST /v1/people/{id}/deactivate", s.answer(s.setActive(false)))
 	mux.Handle("POST /v1/people/{id}/reactivate", s.answer(s.setActive(true)))
 	mux.Handle("POST /v1/organizations/{id}/members", s.answer(s.setMember))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/limit"
 )
 
@@ -159,7 +160,7 @@ func Defaults() Config {
 		Gateway:       GatewayConfig{Listen: "off"},
 		Database:      DatabaseConfig{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
 		Session:       SessionConfig{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
-		SignIn:        SignInConfig{Passwords: true},
+		SignIn:        SignInConfig{Passwords: true, Strong: "off", Fresh: Duration(consent.DefaultFresh)},
 		API:           APIConfig{RateLimit: Rate{limit.API}},
 		Log:           LogConfig{Level: "info", Format: "auto"},
 	}

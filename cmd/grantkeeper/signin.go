@@ -20,6 +20,8 @@ import (
 
 // SignInConfig says where people have their accounts.
 type SignInConfig struct {
+	Strong    string           `toml:"strong_approvals" env:"SIGNIN_STRONG_APPROVALS" doc:"what an approval of everything a person can access, or of everything in an organization, asks for: off, fresh (a sign-in of a moment ago, or a second factor), factor (a second factor)"`
+	Fresh     Duration         `toml:"fresh" env:"SIGNIN_FRESH" doc:"how long ago a moment ago may be"`
 	Passwords bool             `toml:"passwords" env:"SIGNIN_PASSWORDS" doc:"whether people may sign in with a password of their own here"`
 	HandOff   HandOffConfig    `toml:"handoff"`
 	Providers []ProviderConfig `toml:"providers" doc:"OpenID providers that people sign in at"`
@@ -49,6 +51,12 @@ type ProviderConfig struct {
 func (c *Checked) checkSignIn() error {
 	if !c.SignIn.Passwords && len(c.SignIn.Providers) == 0 && c.SignIn.HandOff.URL == "" {
 		return badConfig("add [[signin.providers]], or take passwords = false out", "signin: there is no way to sign in")
+	}
+	if !slices.Contains([]string{"off", string(consent.StrengthFresh), string(consent.StrengthFactor)}, c.SignIn.Strong) {
+		return badConfig("use off, fresh or factor", "signin.strong_approvals: %q is unknown", c.SignIn.Strong)
+	}
+	if c.SignIn.Fresh < Duration(time.Minute) {
+		return badConfig(`write fresh = "10m"`, "signin.fresh: less than a minute is too short to approve in")
 	}
 	seen := map[string]bool{}
 	for i, one := range c.SignIn.Providers {
@@ -154,7 +162,10 @@ func readAssertionKey(name string) (identity.AssertionKey, error) {
 
 // ways is how people sign in.
 func (h *house) ways() consent.Ways {
-	w := consent.Ways{NoPasswords: !h.SignIn.Passwords, HandOff: h.HandOff}
+	w := consent.Ways{NoPasswords: !h.SignIn.Passwords, HandOff: h.HandOff, Fresh: time.Duration(h.SignIn.Fresh)}
+	if h.SignIn.Strong != "off" {
+		w.Strong = consent.Strength(h.SignIn.Strong)
+	}
 	for _, c := range h.Providers {
 		w.Providers = append(w.Providers, provider.New(c, func() time.Time { return h.store.Now() }))
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // written puts text into a file that its owner alone can read.
@@ -76,7 +77,23 @@ func TestSignInSettings(t *testing.T) {
 		{"another kind of key", hand(at, written(t, "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n")), "not an Ed25519 public key"},
 		{"a private key", hand(at, written(t, "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")), "not an Ed25519 public key"},
 	}
+	strong := func(strong string, fresh time.Duration) SignInConfig {
+		return SignInConfig{Passwords: true, Strong: strong, Fresh: Duration(fresh)}
+	}
+	tests = append(tests, []struct {
+		name string
+		c    SignInConfig
+		want string
+	}{
+		{"a fresh sign-in", strong("fresh", time.Minute), ""},
+		{"a second factor", strong("factor", time.Hour), ""},
+		{"another strength", strong("on", time.Hour), "is unknown"},
+		{"no time to approve", strong("fresh", 59*time.Second), "too short"},
+	}...)
 	for _, tt := range tests {
+		if tt.c.Strong == "" {
+			tt.c.Strong, tt.c.Fresh = "off", Duration(time.Hour)
+		}
 		c := Checked{Config: Config{SignIn: tt.c}}
 		err := c.checkSignIn()
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
@@ -87,6 +104,7 @@ func TestSignInSettings(t *testing.T) {
 		}
 	}
 	c := Checked{Config: Config{SignIn: corp(nil)}}
+	c.SignIn.Strong, c.SignIn.Fresh = "off", Duration(time.Hour)
 	if err := c.checkSignIn(); err != nil || c.Providers[0].Name != "corp" || c.Providers[0].ClientSecret != secret || len(c.Providers[0].Scopes) != 3 {
 		t.Errorf("read %+v, %v", c.Providers, err)
 	}
