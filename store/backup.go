@@ -34,15 +34,23 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return fmt.Errorf("backup: %w", ErrBusy)
 	}
 	defer s.copying.Unlock()
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
+	if err := copyDatabase(ctx, s.reader, path); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	return nil
+}
+
+// copyDatabase writes a new file, or none.
+func copyDatabase(ctx context.Context, db *sql.DB, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
 	f.Close()
-	if err := s.copyInto(ctx, path); err != nil {
+	if err := copyInto(ctx, db, path); err != nil {
 		os.Remove(path)
 		os.Remove(path + "-journal")
-		return fmt.Errorf("backup: %w", err)
+		return err
 	}
 	return nil
 }
@@ -64,8 +72,8 @@ func (s *Store) BackupFile() string {
 	return filepath.Join(dir, fmt.Sprintf("%s.backup-%d-%d", base, os.Getpid(), time.Now().UnixNano()))
 }
 
-func (s *Store) copyInto(ctx context.Context, path string) error {
-	conn, err := s.reader.Conn(ctx)
+func copyInto(ctx context.Context, db *sql.DB, path string) error {
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func fileURL(path string) string {
 }
 
 func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
-	i.Keys = map[int]string{}
+	i.Keys, i.Schema = map[int]string{}, -1
 	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta`)
 	if err != nil {
 		return i, fmt.Errorf("%w: %w", ErrForeign, err)
@@ -94,7 +94,7 @@ func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 	if err := rows.Err(); err != nil {
 		return i, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
-	if i.Schema == 0 {
+	if i.Schema < 0 {
 		return i, fmt.Errorf("%w: it has no schema", ErrForeign)
 	}
 	for _, count := range []struct {
@@ -164,7 +164,7 @@ func (i Info) CheckKeys(ring *token.Ring) error {
 // error with ErrSchema.
 func (i Info) CheckSchema() error {
 	if i.Schema != SchemaVersion {
-		return fmt.Errorf("database: schema %d, this release has %d: %w", i.Schema, SchemaVersion, ErrSchema)
+		return &SchemaError{i.Schema, SchemaVersion}
 	}
 	return nil
 }

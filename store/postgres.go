@@ -258,8 +258,8 @@ func (p *shared) prepareSchema(w *writer) error {
 	if !empty {
 		return p.examineSchema(w)
 	}
-	for _, text := range []string{schema0001, schemaPostgres} {
-		if _, err := w.conn.ExecContext(w.tx.ctx, text); err != nil {
+	for _, m := range append(Migrations(), Migration{SQL: schemaPostgres}) {
+		if _, err := w.conn.ExecContext(w.tx.ctx, m.SQL); err != nil {
 			return err
 		}
 	}
@@ -292,8 +292,30 @@ func (p *shared) examineSchema(w *writer) error {
 	} else if err != nil {
 		return err
 	}
-	if version != strconv.Itoa(SchemaVersion) {
-		return fmt.Errorf("database: schema %s, this release has %d: %w", version, SchemaVersion, ErrSchema)
+	has, err := strconv.Atoi(version)
+	if err != nil {
+		return fmt.Errorf("%w: its schema is %q", ErrDatabase, version)
+	}
+	if has < SchemaVersion && p.store.options.Migrate {
+		return p.migrate(w, Pending(Migrations(), has, 0))
+	}
+	if has != SchemaVersion {
+		return &SchemaError{has, SchemaVersion}
+	}
+	return nil
+}
+
+// migrate runs what is pending, all in the transaction under way. Nodes of the
+// release before go on to run meanwhile, and after it.
+func (p *shared) migrate(w *writer, pending []Migration) error {
+	for _, m := range pending {
+		if _, err := w.conn.ExecContext(w.tx.ctx, m.SQL); err != nil {
+			return fmt.Errorf("migration %d: %w", m.Version, err)
+		}
+		if err := w.putMeta("schema", strconv.Itoa(m.Version)); err != nil {
+			return err
+		}
+		p.store.log.Info("the schema was migrated", "to", m.Version)
 	}
 	return nil
 }

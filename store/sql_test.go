@@ -177,7 +177,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 }
 
 // texts are constants of this package, and what embeds one.
-var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "schema0001", "schemaPostgres",
+var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "schemaPostgres",
 	"selectRows", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin"}
 
 // constant reports whether a text is made of constants alone. parameter says
@@ -199,8 +199,8 @@ func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
 		return set || parameter && e.Name == "text"
 	case *ast.BinaryExpr:
 		return e.Op == token.ADD && constant(e.X, local, parameter) && constant(e.Y, local, parameter)
-	case *ast.SelectorExpr: // the builder's own text
-		return e.Sel.Name == "text"
+	case *ast.SelectorExpr: // the builder's own text, and a numbered file's
+		return e.Sel.Name == "text" || e.Sel.Name == "SQL"
 	case *ast.CompositeLit:
 		return !slices.ContainsFunc(e.Elts, func(x ast.Expr) bool { return !constant(x, local, parameter) })
 	case *ast.CallExpr:

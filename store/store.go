@@ -15,7 +15,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,11 +44,9 @@ var (
 	ErrKeys        = errors.New("the secret keys are not the database's")
 )
 
-// SchemaVersion is the newest schema that this release knows.
+// SchemaVersion is the newest schema that this release knows: the number of
+// the last file of schema/.
 const SchemaVersion = 1
-
-//go:embed schema/0001.sql
-var schema0001 string
 
 // Options say where the rows are and what belongs to them.
 type Options struct {
@@ -58,6 +55,8 @@ type Options struct {
 	Ring *token.Ring      // its keys must be those of the database (decision T11)
 	Now  func() time.Time // the machine's clock; nil is time.Now
 	Log  *slog.Logger     // nil discards
+
+	Migrate bool // take an older schema forward first
 
 	SessionIdle time.Duration // 0 is 12 hours (decision S2)
 	SessionMax  time.Duration // 0 is 30 days
@@ -116,6 +115,11 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{options: o, log: o.Log, memory: newMemory(), stop: make(chan struct{})}
 	s.clock.machine = o.Now
+	if o.Migrate && o.Path != "" {
+		if err := s.migrateAtStart(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.open(ctx); err != nil {
 		s.closeFiles()
 		return nil, err
@@ -232,8 +236,10 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	}
 	if tables == 0 {
 		return s.writer.inTransaction(func() error {
-			if _, err := s.writer.conn.ExecContext(ctx, schema0001); err != nil {
-				return fmt.Errorf("database: schema: %w", err)
+			for _, m := range Migrations() {
+				if _, err := s.writer.conn.ExecContext(ctx, m.SQL); err != nil {
+					return fmt.Errorf("database: schema %d: %w", m.Version, err)
+				}
 			}
 			return s.writer.putMeta("schema", strconv.Itoa(SchemaVersion))
 		})
@@ -242,8 +248,10 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("database: %s: %w: %w", s.options.Path, ErrForeign, err)
 	}
-	if version != strconv.Itoa(SchemaVersion) {
-		return fmt.Errorf("database: schema %s, this release has %d: %w", version, SchemaVersion, ErrSchema)
+	if n, err := strconv.Atoi(version); err != nil {
+		return fmt.Errorf("database: schema %q: %w", version, ErrForeign)
+	} else if n != SchemaVersion {
+		return &SchemaError{n, SchemaVersion}
 	}
 	return nil
 }

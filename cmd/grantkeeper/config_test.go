@@ -52,7 +52,6 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 		{"in no table", "listen = \":1\"\n", ":1: unknown setting listen", "did you mean http.listen?"},
 		{"nothing like it", "xyzzy = 1\n", ":1: unknown setting xyzzy", "known are: base_urls"},
 		{"later", "[approvals]\nend_unused_after = \"90d\"\n", ":1: approvals is not supported by this build", ""},
-		{"later", "[database]\nauto_migrate = true\n", ":2: database.auto_migrate is not supported by this build", ""},
 		{"wrong type", "\nbase_urls = \"https://a.example\"\n", ":2: ", ""},
 		{"wrong duration", "[session]\n\nidle = \"soon\"\n", ":3: ", ""},
 		{"wrong rate", "[api]\nrate_limit = \"3000\"\n", ":2: ", ""},

@@ -110,11 +110,14 @@ func (c Checked) newDatabase() (string, error) {
 
 // openError says what to do when the database does not open.
 func openError(err error) error {
+	var schema *store.SchemaError
 	switch {
+	case errors.As(err, &schema) && schema.Older():
+		return &exitError{exitState, err.Error(), "run: grantkeeper migrate up"}
 	case errors.Is(err, store.ErrInUse):
 		return &exitError{exitState, err.Error(), "stop the other one, or use another database"}
 	case errors.Is(err, store.ErrSchema):
-		return &exitError{exitState, err.Error(), "use the release that this database belongs to"}
+		return &exitError{exitState, err.Error(), "use the release that this database belongs to, or a later one"}
 	case errors.Is(err, store.ErrKeys):
 		return badConfig("use the key file that this database was made with", "secret key: %v", err)
 	case errors.Is(err, store.ErrDatabase):

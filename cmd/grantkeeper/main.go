@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -76,7 +78,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 		devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g),
 		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), directoryCommand(g),
 		eventsCommand(g), tokenCommand(g),
-		doctorCommand(g), backupCommand(g), keysCommand(g), gcCommand(g),
+		doctorCommand(g), migrateCommand(g, store.Migrations()), backupCommand(g), keysCommand(g), gcCommand(g),
 		explainCommand(g), drillCommand(g), versionCommand(g),
 	} {
 		finish(c)

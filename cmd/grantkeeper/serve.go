@@ -71,6 +71,7 @@ was accepted finish.`,
 	f := c.Flags()
 	f.String("listen", "", "address of the public listener (default :8080)")
 	f.String("operator-listen", "", "address of the operators' listener, or off (default 127.0.0.1:8081)")
+	f.Bool("migrate", false, "take an older schema forward first")
 	f.StringArrayVar(&baseURLs, "base-url", nil, "a host that is served, as a URL; can be repeated")
 	f.DurationVar(&drain, "drain-timeout", drain, "how long requests under way may take at the end")
 	return c

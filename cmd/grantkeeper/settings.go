@@ -92,7 +92,6 @@ var laterSettings = map[string]string{
 	"approvals.end_unused_after": "",
 	"journal":                    "",
 	"journal.retention":          "",
-	"database.auto_migrate":      "GRANTKEEPER_AUTO_MIGRATE",
 }
 
 func later(key string) bool {

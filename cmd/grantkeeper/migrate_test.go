@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// migrating runs a migrate command with an invented next migration, on an
+// installation whose server has run once and stopped.
+func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stderr string, code int)) {
+	t.Helper()
+	dir = t.TempDir()
+	var out strings.Builder
+	if err := runInit(initOptions{dir: dir, baseURL: "http://127.0.0.1:1"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "grantkeeper.toml")
+	c, err := loadChecked(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(context.Background(), store.Options{Path: c.Path, Ring: c.Ring})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	all := append(store.Migrations(),
+		store.Migration{Version: store.SchemaVersion + 1, SQL: "ALTER TABLE client ADD COLUMN note TEXT NOT NULL DEFAULT '';"},
+		store.Migration{Version: store.SchemaVersion + 2, SQL: "CREATE TABLE shelf (id TEXT PRIMARY KEY);"})
+	return dir, func(args ...string) (string, string, int) {
+		t.Helper()
+		var stdout, stderr strings.Builder
+		command := migrateCommand(&global{stderr: &stderr}, all)
+		command.SilenceErrors, command.SilenceUsage = true, true
+		command.SetArgs(append(args, "-c", config))
+		command.SetOut(&stdout)
+		command.SetErr(&stderr)
+		command.SetIn(strings.NewReader(""))
+		err := command.Execute()
+		if err != nil {
+			stderr.WriteString(err.Error())
+		}
+		return stdout.String(), stderr.String(), codeOf(err)
+	}
+}
+
+func TestMigrateCommands(t *testing.T) {
+	dir, run := migrating(t)
+	backup := filepath.Join(dir, "before.db")
+	for _, tt := range []struct {
+		args   string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{"status", 0, "schema 1, newest 3, pending: 2, 3", ""},
+		{"plan", 0, "-- 0002\nALTER TABLE client ADD COLUMN note TEXT NOT NULL DEFAULT '';\n-- 0003\nCREATE TABLE shelf (id TEXT PRIMARY KEY);\n", "pending: 2, 3"},
+		{"plan --to 2", 0, "-- 0002\nALTER", ""},
+		{"up", 2, "", "from schema 1 to 3? Nobody is there to answer."},
+		{"up --to 2 --backup " + backup + " --yes", 0, "schema 2, from 1", ""},
+		{"status", 0, "schema 2, newest 3, pending: 3", ""},
+		{"up --to 1 --yes", 6, "", "schema 2 is past 1: migrations go forward only"},
+		{"up --backup " + backup + " --yes", 6, "", "file exists, nothing was changed"},
+		{"up --yes --json", 0, `"to": 3`, ""},
+		{"up --yes", 0, "schema 3, the newest", ""},
+	} {
+		stdout, stderr, code := run(strings.Fields(tt.args)...)
+		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("%s: exit code %d, want %d\nstdout %q, want %q\nstderr %q, want %q", tt.args, code, tt.code, stdout, tt.stdout, stderr, tt.stderr)
+		}
+	}
+	if _, err := os.Stat(backup); err != nil {
+		t.Error(err)
+	}
+	// This binary knows schema 1 alone: it refuses the newer one, and says what to do.
+	config := filepath.Join(dir, "grantkeeper.toml")
+	for _, args := range [][]string{{"serve"}, {"config", "check"}, {"migrate", "up", "--yes"}} {
+		_, stderr, code := ran(t, append(args, "-c", config)...)
+		if code != 6 || !strings.Contains(stderr, "3") || !strings.Contains(stderr, "use the release that this database belongs to, or a later one\n") {
+			t.Errorf("%q: exit code %d, %s", args, code, stderr)
+		}
+	}
+	if got := openError(&store.SchemaError{Has: 1, Knows: 2}); codeOf(got) != 6 || got.(*exitError).hint != "run: grantkeeper migrate up" {
+		t.Errorf("%+v", got)
+	}
+}

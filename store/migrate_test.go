@@ -1,0 +1,250 @@
+package store
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	flags "flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// next are this release's migrations and one, or two, that nobody has written
+// yet.
+func next(texts ...string) []Migration {
+	all := Migrations()
+	for i, text := range texts {
+		all = append(all, Migration{SchemaVersion + 1 + i, text})
+	}
+	return all
+}
+
+const (
+	aColumn = `ALTER TABLE client ADD COLUMN note TEXT NOT NULL DEFAULT '';
+		CREATE TABLE shelf (id TEXT PRIMARY KEY);`
+	aFault = `CREATE TABLE second_shelf (id TEXT PRIMARY KEY);
+		ALTER TABLE nowhere ADD COLUMN x TEXT;`
+)
+
+func TestMigrationsAreNumbered(t *testing.T) {
+	all := Migrations()
+	if len(all) != SchemaVersion || all[len(all)-1].Version != SchemaVersion {
+		t.Errorf("%d files, and SchemaVersion is %d", len(all), SchemaVersion)
+	}
+	for from, want := range map[int]int{0: SchemaVersion + 2, SchemaVersion: 2, SchemaVersion + 1: 1, SchemaVersion + 2: 0} {
+		if got := Pending(next("", ""), from, 0); len(got) != want {
+			t.Errorf("pending from %d: %v", from, got)
+		}
+	}
+	if got := Pending(next("", ""), SchemaVersion, SchemaVersion+1); len(got) != 1 {
+		t.Errorf("pending up to one: %v", got)
+	}
+}
+
+// An invented migration: the rows are there after it, the server of the
+// release before is refused by its newer schema, and a backup of before can be
+// verified.
+func TestMigrate(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	if _, _, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn)}); !errors.Is(err, ErrInUse) {
+		t.Errorf("while a server works on it: %v", err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if from, to, err := Migrate(ctx, MigrateOptions{Path: h.path}); from != SchemaVersion || to != SchemaVersion || err != nil {
+		t.Errorf("nothing to do: %d to %d, %v", from, to, err)
+	}
+	before := filepath.Join(t.TempDir(), "before.db")
+	from, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn), Backup: before})
+	if from != SchemaVersion || to != SchemaVersion+1 || err != nil {
+		t.Fatalf("%d to %d, %v", from, to, err)
+	}
+	info, err := Inspect(ctx, h.path)
+	if err != nil || info.Schema != SchemaVersion+1 || info.Approvals != 1 || info.Clients != 1 {
+		t.Errorf("%+v %v", info, err)
+	}
+	var schema *SchemaError
+	if _, err := Open(ctx, Options{Path: h.path, Ring: h.ring}); !errors.As(err, &schema) || schema.Older() || !errors.Is(err, ErrSchema) {
+		t.Errorf("the release before: %v", err)
+	}
+	if _, _, err := Migrate(ctx, MigrateOptions{Path: h.path}); !errors.As(err, &schema) || schema.Older() {
+		t.Errorf("back again: %v", err)
+	}
+	if _, _, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn, ""), Backup: before}); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a backup over another one: %v", err)
+	}
+	if info, err := Verify(ctx, before); err != nil || info.Schema != SchemaVersion || info.Approvals != 1 {
+		t.Errorf("the backup of before: %+v %v", info, err)
+	}
+	to2 := filepath.Join(t.TempDir(), "back.db")
+	if _, err := Restore(ctx, RestoreOptions{From: before, To: to2, Ring: h.ring, KeepApprovals: true, Now: h.clock.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if back := open(t, to2, h.clock); !back.accepts(t, id) {
+		t.Error("the backup of before has not the approval")
+	}
+}
+
+// A migration that fails changes nothing, and those before it stand.
+func TestMigrationFails(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	ctx, h := context.Background(), furnished(t)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	from, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn, aFault)})
+	if from != SchemaVersion || to != SchemaVersion+1 || err == nil || errors.Is(err, ErrSchema) {
+		t.Fatalf("%d to %d, %v", from, to, err)
+	}
+	info, err := Inspect(ctx, h.path)
+	if err != nil || info.Schema != SchemaVersion+1 {
+		t.Errorf("%+v %v", info, err)
+	}
+	db, err := openReading(ctx, h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var shelves string
+	if err := db.QueryRow(`SELECT group_concat(name) FROM sqlite_master WHERE name LIKE '%shelf'`).Scan(&shelves); err != nil || shelves != "shelf" {
+		t.Errorf("tables %q, %v; want that of the first alone", shelves, err)
+	}
+	if _, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn, ""), To: SchemaVersion + 1}); to != SchemaVersion+1 || err != nil {
+		t.Errorf("up to where it is: %d, %v", to, err)
+	}
+	if _, _, err := Migrate(ctx, MigrateOptions{Path: filepath.Join(t.TempDir(), "none.db")}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("where there is none: %v", err)
+	}
+}
+
+// An older schema is refused at the start, unless it is asked to migrate: then
+// it runs what is pending. What is wrong otherwise is said as ever.
+func TestMigrateAtStart(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	ctx, h := context.Background(), furnished(t)
+	if _, err := h.writer.conn.ExecContext(ctx, `UPDATE meta SET value = '0' WHERE name = 'schema'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// There is no schema 0. Its only use is that every file is pending.
+	var schema *SchemaError
+	if _, err := Open(ctx, Options{Path: h.path, Ring: h.ring}); err == nil {
+		t.Error("an older schema was opened")
+	}
+	_, err := Open(ctx, Options{Path: h.path, Ring: h.ring, Migrate: true})
+	if err == nil || errors.As(err, &schema) {
+		t.Errorf("its tables are there already, so the first file must fail: %v", err)
+	}
+	empty := filepath.Join(t.TempDir(), "empty.db")
+	s, err := Open(ctx, Options{Path: empty, Ring: h.ring, Migrate: true})
+	if err != nil {
+		t.Fatalf("a new one: %v", err)
+	}
+	if n, err := s.Schema(ctx); n != SchemaVersion || err != nil {
+		t.Errorf("schema %d, %v", n, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(ctx, Options{Path: empty, Ring: h.ring, Migrate: true}); err != nil {
+		t.Fatalf("one that needs nothing: %v", err)
+	}
+	s.Close()
+}
+
+var keep = flags.Bool("keep", false, "write testdata/schema-NNNN.db.gz, once when a schema is released")
+
+// kept is a database with an approval that lives, one that has ended, and what
+// belongs to them, packed: as old ones are kept in testdata.
+func kept(t *testing.T, name string) {
+	t.Helper()
+	h := furnished(t)
+	h.live(t, h.answer(1))
+	if err := h.EndApproval(context.Background(), h.live(t, h.answer(2)), approval.RevokedByPerson, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(h.backup(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(out)
+	if _, err := io.Copy(z, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(z.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Databases of every released schema come to this one with everything in them,
+// and so does one of this schema to the next.
+func TestUpgradeFromKeptDatabases(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	if *keep {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		kept(t, fmt.Sprintf("testdata/schema-%04d.db.gz", SchemaVersion))
+	}
+	old, err := filepath.Glob("testdata/schema-*.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := filepath.Join(t.TempDir(), "schema.db.gz")
+	kept(t, fresh)
+	for _, name := range append(old, fresh) {
+		path := filepath.Join(t.TempDir(), "upgraded.db")
+		if err := Unpack(name, path); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Migrate(context.Background(), MigrateOptions{Path: path}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		h := open(t, path, &machine{})
+		rows, _, err := h.Approvals(context.Background(), ApprovalFilter{})
+		if err != nil || len(rows) != 2 {
+			t.Fatalf("%s: %d approvals, %v", name, len(rows), err)
+		}
+		lives := 0
+		for _, r := range rows {
+			if h.accepts(t, r.ID) {
+				lives++
+				if v, err := h.refresh(r.ID, 1); v != approval.OK || err != nil {
+					t.Errorf("%s: its refresh token: %v %v", name, v, err)
+				}
+			}
+		}
+		if lives != 1 {
+			t.Errorf("%s: %d approvals live, want one", name, lives)
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, to, err := Migrate(context.Background(), MigrateOptions{Path: path, Migrations: next(aColumn)}); to != SchemaVersion+1 || err != nil {
+			t.Errorf("%s: to the next: %d, %v", name, to, err)
+		}
+	}
+}
