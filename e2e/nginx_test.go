@@ -20,6 +20,7 @@ import (
 const (
 	nginxKey   = "6e67696e782d6b65792d30313233343536373839"
 	billingKey = "62696c6c696e672d6b65792d3031323334353637"
+	peopleKey  = "70656f706c652d6b65792d303132333435363738"
 )
 
 // example reads a file that docs/integrating.md shows, with other values in
@@ -46,7 +47,8 @@ func withGateways(t testing.TB, apiLimit string) (h *house, gateways string) {
 	t.Helper()
 	gateways = "127.0.0.1:" + freePort(t)
 	toml := example(t, "grantkeeper.toml", "127.0.0.1:8082", gateways,
-		"/etc/grantkeeper/nginx.key", secretFile(t, nginxKey), "/etc/grantkeeper/billing.key", secretFile(t, billingKey))
+		"/etc/grantkeeper/nginx.key", secretFile(t, nginxKey), "/etc/grantkeeper/billing.key", secretFile(t, billingKey),
+		"/etc/grantkeeper/people.key", secretFile(t, peopleKey))
 	return serve(t, served{hosts: []string{proxied}, trusted: "127.0.0.1", apiLimit: apiLimit, clients: toml}), gateways
 }
 

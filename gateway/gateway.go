@@ -2,7 +2,9 @@
 // one (decision O4). Its own listener answers gateways, which hold a scoped key
 // and never the operators' password: may this request pass, and for whom is it?
 // They ask with the credentials ([Server.Handler], POST /v1/decisions) or let
-// their proxy ask with the request's own headers (/v1/forward-auth). [Upstream]
+// their proxy ask with the request's own headers (/v1/forward-auth). A service
+// that keeps its own directory tells of its changes there, in signed events
+// (POST /v1/directory/events). [Upstream]
 // is for a service without a proxy of its own: it passes API v5 on.
 //
 // All of it is the guard of package api, and counts toward the same limits.
@@ -14,12 +16,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -29,10 +34,11 @@ type Scope string
 const (
 	Decisions   Scope = "decisions"    // POST /v1/decisions
 	ForwardAuth Scope = "forward-auth" // /v1/forward-auth
+	Directory   Scope = "directory"    // POST /v1/directory/events
 )
 
 // Scopes lists all of them.
-var Scopes = []Scope{Decisions, ForwardAuth}
+var Scopes = []Scope{Decisions, ForwardAuth, Directory}
 
 // Key is what one gateway proves itself with, in the header X-Gateway-Key. It
 // also signs what forward-auth tells, so the service behind has it too.
@@ -66,6 +72,11 @@ type Server struct {
 	Host string                   // what was asked, when a gateway does not say
 	Log  *slog.Logger             // nil discards
 
+	// Address is who sends, for the journal; nil is the TCP peer.
+	Address func(*http.Request) netip.Addr
+
+	refused *limit.Addresses // journal entries about events that were not signed
+
 	decide func(http.ResponseWriter, *http.Request) (api.Actor, bool) // nil is API.Decide; tests make it fail
 }
 
@@ -79,14 +90,22 @@ func (s *Server) guard(w http.ResponseWriter, r *http.Request) (api.Actor, bool)
 const (
 	decisionsPath   = "/v1/decisions"
 	forwardAuthPath = "/v1/forward-auth"
+	eventsPath      = "/v1/directory/events"
 )
 
 // Handler serves the gateways' listener. It routes by itself: the original's
 // path may follow forward-auth's own, and must not be cleaned on the way.
 func (s *Server) Handler() http.Handler {
+	if s.Address == nil {
+		s.Address = limit.Proxies{}.ClientAddr
+	}
+	s.refused = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store") // decision M6
 		switch path := r.URL.Path; {
+		case path == eventsPath:
+			r.Pattern = eventsPath
+			s.directoryEvent(w, r)
 		case path == decisionsPath:
 			r.Pattern = decisionsPath
 			s.decisions(w, r)

@@ -94,8 +94,6 @@ type directoryItem struct {
 // The bounds of a directory's texts, in characters, and of the passwords that
 // one request may have hashed: each takes some 30 ms.
 const (
-	maxName      = 200
-	maxEmail     = 254
 	maxTitle     = 200
 	maxText      = 20_000 // of an item
 	maxPasswords = 200
@@ -197,11 +195,8 @@ var visible = func() string {
 }()
 
 func checkFields(at, name string, ids ...string) error {
-	if strings.TrimSpace(name) == "" {
-		return badRequest(at + ".name: it is missing")
-	}
-	if err := checkText(at+".name", name, maxName); err != nil {
-		return err
+	if err := org.CheckName(name); err != nil {
+		return badRequest(at + ".name: " + err.Error())
 	}
 	return checkIDs(at, ids...)
 }
@@ -221,10 +216,8 @@ var argon2id = regexp.MustCompile(`^\$argon2id\$v=19\$m=[1-9]\d{0,5},t=[1-9]\d?,
 // check is for what a person has beside ID and name. The error begins with
 // the member.
 func (p directoryPerson) check() error {
-	local, domain, ok := strings.Cut(p.Email, "@")
-	if !ok || local == "" || domain == "" || strings.Contains(domain, "@") || len(p.Email) > maxEmail ||
-		strings.ContainsAny(p.Email, " \t<>\"(),;:\\") || checkText("", p.Email, maxEmail) != nil {
-		return errors.New("email: it is not an email address")
+	if err := org.CheckEmail(p.Email); err != nil {
+		return fmt.Errorf("email: %w", err)
 	}
 	switch {
 	case p.Password != "" && p.PasswordHash != "":

@@ -183,10 +183,15 @@ func (w *writer) tellImport(p *plan, act Act) error {
 		}
 	}
 	text := p.out.String()
-	if text == "" {
+	switch {
+	case text == "":
+		return nil
+	case p.told == nil:
+		return w.changed("", "", text, act)
+	case len(p.ends) > 0:
 		return nil
 	}
-	return w.changed("", "", text, act)
+	return w.changed(p.told.person, p.told.organization, p.told.what+": "+text, act)
 }
 
 // String lists what was changed in words, "" for nothing.

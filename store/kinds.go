@@ -7,5 +7,5 @@ var Kinds = []string{
 	"code_exchanged", "code_reused", "refresh_reused",
 	"rate_limited", "signin_succeeded", "signin_failed", "signin_throttled",
 	"impersonation_started", "impersonation_stopped", "impersonation_refused",
-	"directory_changed", "directory_refused", "operator_changed", "key_changed", "restored",
+	"directory_changed", "directory_refused", "operator_changed", "key_changed", "restored", "signed_out",
 }

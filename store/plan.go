@@ -32,6 +32,7 @@ type plan struct {
 
 	asOf int64
 	ends []ending
+	told *ending // what one event is about; nil is an import
 	out  Imported
 }
 

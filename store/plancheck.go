@@ -136,6 +136,9 @@ func (p *plan) checkPeople() error {
 // checkCircles sees that all circles will be trees: whoever climbs one would
 // never come to its top.
 func (p *plan) checkCircles() error {
+	if len(p.Directory.Circles) == 0 {
+		return nil
+	}
 	in := map[string]string{} // organization of each circle that is there
 	most := len(p.Directory.Circles)
 	for _, o := range p.m.orgs {

@@ -103,6 +103,9 @@ func (p *plan) removeRole(r *role) {
 
 // pruneRoles is planRemoval for circles, roles, and who fills these.
 func (p *plan) pruneRoles() {
+	if !p.Prune[ListCircles] && !p.Prune[ListRoles] {
+		return
+	}
 	for _, o := range inOrder(p.m.orgs) {
 		for _, c := range inOrder(o.circles) {
 			if _, ok := p.named.circles[c.ID]; p.Prune[ListCircles] && !ok && !p.newer["circle:"+c.ID] {

@@ -61,6 +61,7 @@ func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepSessions(now) }},
 		{&out.Resets, func(w *writer) (int, func(), error) { return w.sweepResets(now) }},
 		{new(int), func(w *writer) (int, func(), error) { return w.sweepSpent(now) }},
+		{new(int), func(w *writer) (int, func(), error) { return w.sweepTold(now) }},
 		{&out.Events, func(w *writer) (int, func(), error) { return w.sweepJournal(now) }},
 	} {
 		for more := true; more; {

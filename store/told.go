@@ -1,0 +1,286 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// ToldRetention is how long an event of a service's directory is known by its
+// ID. Long before that its signature is too old to come once more.
+const ToldRetention = 7 * 24 * time.Hour
+
+// A Telling is one event of a service's own directory: one object as it is
+// now, or that it is gone. Of the fields one is set, or Gone with the object's
+// IDs.
+type Telling struct {
+	ID      string // of the event
+	Digest  string // of all that it says
+	Version int64  // of the object; it grows with each change of it
+
+	Person       *DirectoryPerson
+	Organization *org.Organization
+	Member       *DirectoryMember
+	Circle       *org.Circle
+	Role         *org.Role
+	Filler       *Filler
+	Unsaid       bool // the flags of person, organization and member were not sent
+
+	Gone bool
+}
+
+// What an event has come to.
+const (
+	ToldApplied   = "applied"
+	ToldUnchanged = "unchanged" // it was so already
+	ToldOld       = "old"       // a later one has told of the object: nothing is changed
+)
+
+// object names what the event is about, and what that stands on.
+func (t Telling) object() (name string, on []string) {
+	switch {
+	case t.Person != nil:
+		return "person:" + t.Person.ID, nil
+	case t.Organization != nil:
+		return "organization:" + t.Organization.ID, nil
+	case t.Member != nil:
+		return "membership:" + t.Member.Organization + "/" + t.Member.Person,
+			[]string{"person:" + t.Member.Person, "organization:" + t.Member.Organization}
+	case t.Circle != nil:
+		return "circle:" + t.Circle.ID, []string{"organization:" + t.Circle.Organization}
+	case t.Role != nil:
+		return "role:" + t.Role.ID, []string{"organization:" + t.Role.Organization, "circle:" + t.Role.Circle}
+	case t.Filler != nil:
+		return "filler:" + t.Filler.Role + "/" + t.Filler.Person, []string{"role:" + t.Filler.Role, "person:" + t.Filler.Person}
+	}
+	return "", nil
+}
+
+// gonePrefix marks the version at which an object was removed: what is older
+// than that and stands on the object is gone too.
+const gonePrefix = "gone:"
+
+// TellDirectory takes one event, and says what it came to. One that comes
+// twice is one. ErrNotFound: it refers to what is not there; ErrConflict: it
+// contradicts what is there, or its ID was another event's. Neither is
+// remembered: the event may come again.
+func (s *Store) TellDirectory(ctx context.Context, t Telling, act Act) (result string, err error) {
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		result, err = w.toldBefore(t)
+		if result != "" || err != nil {
+			return nil, err
+		}
+		var afters []func()
+		if result, afters, err = w.tell(t, act); err != nil {
+			return nil, err
+		}
+		_, err = w.exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
+			t.ID, w.store.Now().Unix(), t.Digest, result)
+		return func() {
+			for _, after := range afters {
+				after()
+			}
+		}, err
+	})
+	if err != nil {
+		return "", err
+	}
+	if result == ToldApplied {
+		s.markSoon(ctx)
+	}
+	return result, nil
+}
+
+// toldBefore gives what an event came to that was told already, or "".
+func (w *writer) toldBefore(t Telling) (string, error) {
+	var digest, result string
+	err := w.conn.QueryRowContext(context.Background(), `SELECT digest, result FROM directory_event WHERE id = $1`, t.ID).Scan(&digest, &result)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", nil
+	case err != nil:
+		return "", err
+	case digest != t.Digest:
+		return "", fmt.Errorf("event %s: another one had this ID: %w", t.ID, ErrConflict)
+	}
+	return result, nil
+}
+
+func (w *writer) tell(t Telling, act Act) (string, []func(), error) {
+	name, on := t.object()
+	last, err := w.toldVersion(name, on)
+	if err != nil {
+		return "", nil, err
+	}
+	if t.Version <= last {
+		return ToldOld, nil, w.journal(Event{Kind: "directory_refused", Detail: name + ", version " + fmt.Sprint(t.Version) + " after " + fmt.Sprint(last),
+			Reason: "old_version", Person: t.person(), Organization: t.organization()}.by(act))
+	}
+	p, err := w.planTelling(t)
+	if err != nil {
+		return "", nil, err
+	}
+	p.told = &ending{t.person(), t.organization(), name}
+	afters, err := w.carryOut(p, act)
+	if err != nil {
+		return "", nil, err
+	}
+	names := []string{name}
+	if t.Gone {
+		names = append(names, gonePrefix+name)
+	}
+	for _, name := range names {
+		if _, err := w.exec(`
+			INSERT INTO directory_version (object, version) VALUES ($1, $2)
+			ON CONFLICT (object) DO UPDATE SET version = excluded.version`, name, t.Version); err != nil {
+			return "", nil, err
+		}
+	}
+	if len(p.out.Lists) == 0 {
+		return ToldUnchanged, afters, nil
+	}
+	return ToldApplied, afters, nil
+}
+
+func (t Telling) person() string {
+	switch {
+	case t.Person != nil:
+		return t.Person.ID
+	case t.Member != nil:
+		return t.Member.Person
+	case t.Filler != nil:
+		return t.Filler.Person
+	}
+	return ""
+}
+
+func (t Telling) organization() string {
+	switch {
+	case t.Organization != nil:
+		return t.Organization.ID
+	case t.Member != nil:
+		return t.Member.Organization
+	case t.Circle != nil:
+		return t.Circle.Organization
+	case t.Role != nil:
+		return t.Role.Organization
+	}
+	return ""
+}
+
+// toldVersion is the version from which on an event about the object is not
+// old: that of its last event, of the removal of what it stands on, or of the
+// last picture of all.
+func (w *writer) toldVersion(name string, on []string) (int64, error) {
+	last, err := w.asOf()
+	if err != nil {
+		return 0, err
+	}
+	names := []any{name}
+	for _, one := range on {
+		names = append(names, gonePrefix+one)
+	}
+	for _, one := range names {
+		var version int64
+		err := w.conn.QueryRowContext(context.Background(), `SELECT version FROM directory_version WHERE object = $1`, one).Scan(&version)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return 0, err
+		}
+		last = max(last, version)
+	}
+	return last, nil
+}
+
+// planTelling plans what one event changes.
+func (w *writer) planTelling(t Telling) (*plan, error) {
+	if t.Gone {
+		p, err := w.plan(Import{})
+		if err != nil {
+			return nil, err
+		}
+		return p, p.removeTold(t)
+	}
+	var d Directory
+	switch {
+	case t.Person != nil:
+		d.People = []DirectoryPerson{*t.Person}
+		d.Unsaid.Active, d.Unsaid.Support = map[string]bool{t.Person.ID: t.Unsaid}, map[string]bool{t.Person.ID: true}
+	case t.Organization != nil:
+		d.Organizations = []org.Organization{*t.Organization}
+		d.Unsaid.AIIntegration = map[string]bool{t.Organization.ID: t.Unsaid}
+	case t.Member != nil:
+		d.Members = []DirectoryMember{*t.Member}
+		d.Unsaid.Admin = map[MembershipID]bool{{t.Member.Person, t.Member.Organization}: t.Unsaid}
+	case t.Circle != nil:
+		d.Circles = []org.Circle{*t.Circle}
+	case t.Role != nil:
+		d.Roles = []org.Role{*t.Role}
+	case t.Filler != nil:
+		d.Fillers = []Filler{*t.Filler}
+	}
+	return w.plan(Import{Directory: d})
+}
+
+// removeTold plans the removal of one object. One that is not there is gone
+// already.
+func (p *plan) removeTold(t Telling) error {
+	switch {
+	case t.Person != nil:
+		if at := p.m.people[t.Person.ID]; at != nil && !at.removed() {
+			p.removePerson(at)
+		}
+	case t.Organization != nil:
+		if at := p.m.orgs[t.Organization.ID]; at != nil && !at.empty() {
+			p.removeOrganization(at)
+		}
+	case t.Member != nil:
+		if at := p.m.members[memberKey{t.Member.Person, t.Member.Organization}]; at != nil && at.present {
+			p.removeMember(at)
+		}
+	case t.Circle != nil:
+		return p.removeEmptyCircle(t.Circle.ID)
+	case t.Role != nil:
+		if at := p.m.roles[t.Role.ID]; at != nil {
+			p.removeRole(at)
+		}
+	case t.Filler != nil:
+		if p.fills(*t.Filler) {
+			p.removed.fillers = append(p.removed.fillers, *t.Filler)
+			p.out.add("removed", ListFillers, t.Filler.Role+"/"+t.Filler.Person)
+		}
+	}
+	return nil
+}
+
+func (p *plan) removeEmptyCircle(id string) error {
+	for _, o := range p.m.orgs {
+		at, ok := o.circles[id]
+		if !ok {
+			continue
+		}
+		for _, c := range o.circles {
+			if c.Parent == id {
+				return misplaced(ListCircles, -1, ErrConflict, "circle %s is in it", c.ID)
+			}
+		}
+		for _, r := range o.roles {
+			if r.Circle == id {
+				return misplaced(ListCircles, -1, ErrConflict, "role %s is in it", r.ID)
+			}
+		}
+		p.removeCircle(at)
+	}
+	return nil
+}
+
+// sweepTold forgets the events of a service's directory that cannot come again.
+func (w *writer) sweepTold(now time.Time) (int, func(), error) {
+	n, err := w.exec(`
+		DELETE FROM directory_event WHERE id IN (
+			SELECT id FROM directory_event WHERE at <= $1 ORDER BY at LIMIT 500)`, now.Add(-ToldRetention).Unix())
+	return int(n), nil, err
+}
