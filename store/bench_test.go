@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // manyApprovals puts n live approvals of three roles each into the file, past the
@@ -50,6 +54,7 @@ func manyApprovals(b testing.TB, h house, n int) []approval.ID {
 func BenchmarkRefresh64(b *testing.B) {
 	h := furnished(b)
 	ids := manyApprovals(b, h, 10_000)
+	h.settle(b)
 	h = h.reopen(b)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -105,4 +110,73 @@ func BenchmarkOpenMillion(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "heap-bytes/approval")
+}
+
+// Checks by 64 callers at once.
+func BenchmarkCheck64(b *testing.B) {
+	h := furnished(b)
+	ids := manyApprovals(b, h, 10_000)
+	h.settle(b)
+	h = h.reopen(b)
+	at64(b, func(i int64) {
+		if _, err := h.Check(context.Background(), ids[i%10_000]); err != nil {
+			b.Error(i, err)
+		}
+	})
+}
+
+// Registrations by 64 callers at once, each durable.
+func BenchmarkRegister64(b *testing.B) {
+	h := furnished(b)
+	at64(b, func(i int64) {
+		c := client.Client{ID: fmt.Sprintf("client-%d-%d", b.N, i), Name: "Quill", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
+		if err := h.AddClient(context.Background(), c, Act{Actor: "client:quill"}); err != nil {
+			b.Error(i, err)
+		}
+	})
+}
+
+// Exchanges by 64 callers at once, each durable.
+func BenchmarkExchange64(b *testing.B) {
+	h := furnished(b)
+	ids := manyApprovals(b, h, b.N)
+	sum := sha256.Sum256([]byte(verifier))
+	h.sql(b, `UPDATE approval SET phase = 1, generation = 0, challenge = '`+base64.RawURLEncoding.EncodeToString(sum[:])+`'`)
+	h.settle(b)
+	h = h.reopen(b)
+	issued := h.Now().Unix()
+	at64(b, func(i int64) {
+		if v, err := h.exchange(ids[i], issued); v != approval.OK || err != nil {
+			b.Error(i, v, err)
+		}
+	})
+}
+
+// settle leaves the rows as they are after a while: PostgreSQL knows how many
+// there are, and each page has its room.
+func (h house) settle(b *testing.B) {
+	if h.shared != nil {
+		h.sql(b, `VACUUM FULL approval`)
+		h.sql(b, `ANALYZE approval`)
+	}
+}
+
+// at64 lets 64 callers do b.N things.
+func at64(b *testing.B, do func(int64)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range 64 {
+		wg.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				if i >= int64(b.N) {
+					return
+				}
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "/s")
 }

@@ -416,7 +416,10 @@ func (h house) race(id approval.ID, issued int64, seed int) []porcupine.Operatio
 	start := time.Now()
 	var wg sync.WaitGroup
 	for worker := range 8 {
-		random := rand.New(rand.NewPCG(uint64(seed), uint64(worker)))
+		random, h := rand.New(rand.NewPCG(uint64(seed), uint64(worker))), h
+		if len(h.others) > 0 {
+			h = h.others[worker%len(h.others)]
+		}
 		wg.Go(func() {
 			next := int64(1)
 			for range 6 {

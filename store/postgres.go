@@ -270,8 +270,9 @@ func (p *shared) prepareSchema(w *writer) error {
 func (p *shared) isEmpty(w *writer) (bool, error) {
 	var tables, ours int
 	if err := w.conn.QueryRowContext(w.tx.ctx, `
-		SELECT COUNT(*), COUNT(*) FILTER (WHERE table_name = 'meta')
-		  FROM information_schema.tables WHERE table_schema = current_schema()`).Scan(&tables, &ours); err != nil {
+		SELECT COUNT(*), COUNT(*) FILTER (WHERE c.relname = 'meta')
+		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`).Scan(&tables, &ours); err != nil {
 		return false, err
 	}
 	if tables > 0 && ours == 0 {
@@ -324,11 +325,10 @@ func (p *shared) migrate(w *writer, pending []Migration) error {
 func (p *shared) examineRights(w *writer) error {
 	var table, right, user string
 	err := w.conn.QueryRowContext(w.tx.ctx, `
-		SELECT t.table_name, r.name, current_user
-		  FROM information_schema.tables t
+		SELECT c.relname, r.name, current_user
+		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
-		 WHERE t.table_schema = current_schema() AND t.table_type = 'BASE TABLE'
-		   AND NOT has_table_privilege(current_user, quote_ident(t.table_schema) || '.' || quote_ident(t.table_name), r.name)
+		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT has_table_privilege(current_user, c.oid, r.name)
 		 LIMIT 1`).Scan(&table, &right, &user)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -357,6 +357,8 @@ func (p *shared) explain(err error) error {
 		hint = fmt.Sprintf("make it: createdb --encoding UTF8 --template template0 %s", c.Database)
 	case "42501":
 		hint = fmt.Sprintf("user %s may not make tables here: ALTER DATABASE %s OWNER TO %s", c.User, c.Database, c.User)
+	case "3F000":
+		hint = "the schema that search_path names is not there: CREATE SCHEMA"
 	case "25006":
 		hint = "it is read-only: name the primary, or all servers with target_session_attrs=read-write"
 	case "53300":

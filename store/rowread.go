@@ -168,11 +168,11 @@ func (p *shared) readRows(ctx context.Context, ids []approval.ID, out map[approv
 	}
 	defer rows.Close()
 	for rows.Next() {
-		r, err := scanRow(rows, version)
+		r, found, err := scanRow(rows, version)
 		if err != nil {
 			return err
 		}
-		if r.a.ID != (approval.ID{}) {
+		if found {
 			out[r.a.ID] = r
 		}
 	}
@@ -180,11 +180,11 @@ func (p *shared) readRows(ctx context.Context, ids []approval.ID, out map[approv
 }
 
 // scanRow takes one row, which may be the version alone.
-func scanRow(rows pgx.Rows, version *int64) (r rowAt, err error) {
+func scanRow(rows pgx.Rows, version *int64) (r rowAt, found bool, err error) {
 	if rows.RawValues()[1] == nil {
 		skip := make([]any, len(rows.RawValues()))
 		skip[0] = version
-		return r, rows.Scan(skip...)
+		return r, false, rows.Scan(skip...)
 	}
 	var id []byte
 	var kind, picks, reason string
@@ -194,15 +194,15 @@ func scanRow(rows pgx.Rows, version *int64) (r rowAt, err error) {
 		&a.RedirectURI, &a.Issuer, &a.Challenge, &a.IssuedAt, &a.CreatedAt, &r.replaces,
 		&a.Born.Membership, &a.Born.Person, &a.Born.Organization, &a.Born.Client,
 		&phase, &a.Generation, &key, &reason, &a.EndedAt); err != nil {
-		return r, err
+		return r, false, err
 	}
 	copy(a.ID[:], id)
 	a.Phase, a.Key = approval.Phase(phase), int(key)
 	a.Reason, a.Replace = approval.Reason(reason), r.replaces != ""
 	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil {
-		return r, fmt.Errorf("approval %s: %w", a.ID, err)
+		return r, false, fmt.Errorf("approval %s: %w", a.ID, err)
 	}
-	return r, nil
+	return r, true, nil
 }
 
 // --- staleness

@@ -62,6 +62,8 @@ type house struct {
 	clock *machine
 	path  string
 	ring  *token.Ring
+
+	others []house // on the same database, for those who ask several
 }
 
 func open(t testing.TB, path string, clock *machine) house {

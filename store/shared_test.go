@@ -1,0 +1,601 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// nodes gives n stores on one database; on the embedded engine, which has one
+// writer, all are the same.
+func nodes(t testing.TB, n int) []house {
+	t.Helper()
+	all := []house{furnished(t)}
+	for len(all) < n {
+		if embedded() {
+			all = append(all, all[0])
+			continue
+		}
+		all = append(all, all[0].second(t))
+	}
+	return all
+}
+
+// unique gives pages that nobody has answered.
+func (h house) unique(n int) Answer {
+	a := h.answer(0)
+	nonce := [16]byte{byte(n), byte(n >> 8), byte(n >> 16), 7}
+	a.Handle = func(attempt uint32) token.Handle { hd, _ := h.ring.Handle(1, nonce, attempt); return hd }
+	a.Grant = grantset.Set{Kind: grantset.Everything}
+	return a
+}
+
+// T-22 in the store: of 50 exchanges of one code, and of 50 refreshes of one
+// token, spread over two nodes, exactly one succeeds.
+func TestT22ManyAtOnceOverNodes(t *testing.T) {
+	all := nodes(t, 2)
+	for round := range 10 {
+		count := func(move func(h house) (approval.Verdict, error)) int64 {
+			var ok atomic.Int64
+			var wg sync.WaitGroup
+			for n := range 50 {
+				wg.Go(func() {
+					v, err := move(all[n%len(all)])
+					if err != nil {
+						t.Error(err)
+					}
+					if v == approval.OK {
+						ok.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			return ok.Load()
+		}
+		handle, issued, err := all[0].Approve(ctx, all[0].unique(2*round), Act{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := approval.ID(handle.ID())
+		if n := count(func(h house) (approval.Verdict, error) { return h.exchange(id, issued) }); n != 1 {
+			t.Errorf("%d exchanges of one code succeeded", n)
+		}
+		id = all[1].live(t, all[1].unique(2*round+1))
+		if n := count(func(h house) (approval.Verdict, error) { return h.refresh(id, 1) }); n != 1 {
+			t.Errorf("%d refreshes of one token succeeded", n)
+		}
+		for _, h := range all {
+			if h.accepts(t, id) {
+				t.Error("used twice, and accepted")
+			}
+		}
+	}
+}
+
+// An approval that is made at the same moment as a removal is dead for good,
+// on every node: also after the person was added again (decision P12).
+func TestApproveAtTheMomentOfARemoval(t *testing.T) {
+	all := nodes(t, 2)
+	made := 0
+	for round := range 1000 {
+		a, b := all[round%2], all[1-round%2]
+		var wg sync.WaitGroup
+		var id approval.ID
+		var issued int64
+		var approved error
+		wg.Go(func() {
+			handle, at, err := a.Approve(ctx, a.unique(round), Act{})
+			id, issued, approved = approval.ID(handle.ID()), at, err
+		})
+		wg.Go(func() {
+			if err := b.RemoveMember(ctx, "nordlys", "ada", Act{}); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		if approved != nil && !errors.Is(approved, ErrNotAllowed) {
+			t.Fatal(approved)
+		}
+		if err := a.SetMember(ctx, "nordlys", "ada", true, Act{}); err != nil {
+			t.Fatal(err)
+		}
+		if approved != nil {
+			continue
+		}
+		made++
+		if v, err := b.exchange(id, issued); v != approval.Over || err != nil {
+			t.Fatalf("round %d: the code gives %v, %v; want over", round, v, err)
+		}
+		if a.accepts(t, id) || b.accepts(t, id) {
+			t.Fatalf("round %d: accepted", round)
+		}
+	}
+	if made == 0 || made == 1000 {
+		t.Errorf("%d of 1000 approvals came first: nothing was raced", made)
+	}
+}
+
+// What one node has acknowledged, every other knows at once: each fact, and
+// each approval.
+func TestEveryNodeKnowsAtOnce(t *testing.T) {
+	all := nodes(t, 3)
+	random := rand.New(rand.NewPCG(1, 2))
+	any := func() house { return all[random.IntN(len(all))] }
+	w := &wanderer{house: all[0], Rand: random}
+	for n := range rounds(1500) {
+		w.house = any()
+		name, err := w.step()
+		if err != nil && !refusal(err) {
+			t.Fatal(n, name, err)
+		}
+		h := any()
+		if err := h.fresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n%10 == 0 {
+			h.same(t, fmt.Sprint("step ", n, ", ", name))
+		}
+		for _, id := range w.known {
+			if a, b := any().accepts(t, id), any().accepts(t, id); a != b {
+				t.Fatalf("step %d, %s: accepted %v and %v", n, name, a, b)
+			}
+		}
+	}
+}
+
+// A change that names none of the rows that it alters is loaded all the same,
+// by loading everything.
+func TestUnnamedChangeIsLoaded(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	for _, change := range []func(w *writer) error{
+		func(w *writer) error { _, err := w.exec(`UPDATE organization SET name = 'Unnamed'`); return err },
+		func(w *writer) error { // one of two is named
+			w.fact("organization", "fjell")
+			_, err := w.exec(`UPDATE organization SET name = 'Half named'`)
+			return err
+		},
+	} {
+		if err := all[0].writer.changeFacts(func(w *writer) (func(), error) { return nil, change(w) }); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range all[1:] {
+			if o, err := h.Organization(ctx, "nordlys"); err != nil || !strings.HasSuffix(strings.ToLower(o.Name), "named") {
+				t.Errorf("%+v, %v", o, err)
+			}
+			h.same(t, "after it")
+		}
+	}
+}
+
+// F-09 over two nodes: what eight workers are told about one approval is a
+// linear history.
+func TestF09OverNodes(t *testing.T) {
+	all := nodes(t, 2)
+	for round := range rounds(250) {
+		handle, issued, err := all[0].Approve(ctx, all[0].unique(round), Act{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := all[0]
+		h.others = all
+		if !porcupine.CheckOperations(linear, h.race(approval.ID(handle.ID()), issued, round)) {
+			t.Fatalf("round %d: not linearizable", round)
+		}
+	}
+}
+
+// Two nodes that start at once on an empty database share the work.
+func TestStartAtOnce(t *testing.T) {
+	if embedded() {
+		return
+	}
+	for range 3 {
+		o := at(t, "", Options{Ring: ring(t)})
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				s, err := Open(ctx, o)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				if _, _, err := s.Clients(ctx, ClientFilter{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// What a start says of a database that cannot be worked on names the mend.
+func TestDatabasesThatAreRefused(t *testing.T) {
+	if embedded() {
+		return
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(server.Exec("postgres", `CREATE DATABASE odd ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`))
+	foreign, err := server.Database()
+	must(err)
+	must(server.Exec(foreign, `CREATE TABLE something (id BIGINT)`))
+	poor, err := server.Database()
+	must(err)
+	must(server.Exec("postgres", `CREATE ROLE guest LOGIN PASSWORD 'geheim'`))
+	taken := furnished(t)
+	name, err := server.Database()
+	must(err)
+	made, err := Open(ctx, Options{URL: server.URL(name), Ring: ring(t)})
+	must(err)
+	must(made.Close())
+	guest := func(database string) string {
+		return strings.Replace(server.URL(database), "postgres@", "guest:geheim@", 1)
+	}
+	url := at(t, taken.path, Options{}).URL
+	for _, tt := range []struct{ name, url, want string }{
+		{"no URL", "postgres://x:geheim@[::1/x", "write postgres://"},
+		{"a port that is none", "postgres://x:geheim@h:port/x", "write postgres://"},
+		{"sslmode", "postgres://x:geheim@h/x?sslmode=maybe", "sslmode"},
+		{"nobody listens", "postgres://x:geheim@127.0.0.1:1/x", "see that PostgreSQL runs at 127.0.0.1:1"},
+		{"no such database", server.URL("nothing"), "createdb --encoding UTF8 --template template0 nothing"},
+		{"no such user", strings.Replace(server.URL(name), "postgres@", "nobody:geheim@", 1), "refuses user nobody"},
+		{"encoding", server.URL("odd"), "ENCODING 'UTF8'"},
+		{"somebody else's tables", server.URL(foreign), "1 tables of something else"},
+		{"no right to make tables", guest(poor), "ALTER DATABASE " + poor + " OWNER TO guest"},
+		{"no right on tables", guest(name), "GRANT SELECT, INSERT, UPDATE, DELETE"},
+		{"no such schema", server.URL(poor) + "&search_path=nowhere", "CREATE SCHEMA"},
+		{"read-only", url + "&default_transaction_read_only=on", "target_session_attrs=read-write"},
+	} {
+		for what, open := range map[string]func() error{
+			"open": func() error {
+				s, err := Open(ctx, Options{URL: tt.url, Ring: ring(t)})
+				if err == nil {
+					s.Close()
+				}
+				return err
+			},
+			"inspect": func() error { _, err := InspectURL(ctx, tt.url, ring(t)); return err },
+		} {
+			if what == "inspect" && (tt.name == "no right to make tables" || tt.name == "no such schema") {
+				continue // it makes none
+			}
+			err := open()
+			if !errors.Is(err, ErrDatabase) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, %s: got %v, want %s", tt.name, what, err, tt.want)
+			}
+		}
+	}
+	if text, err := InspectURL(ctx, url, ring(t)); err != nil || !strings.Contains(text, "schema 1") {
+		t.Errorf("a good one: %q, %v", text, err)
+	}
+	if _, err := InspectURL(ctx, url, ringOf(t, 0, 9)); !errors.Is(err, ErrKeys) {
+		t.Errorf("another installation's keys: %v", err)
+	}
+	taken.sql(t, `UPDATE meta SET value = '99' WHERE name = 'schema'`)
+	if _, err := InspectURL(ctx, url, ring(t)); !errors.Is(err, ErrSchema) {
+		t.Errorf("a newer schema: %v", err)
+	}
+}
+
+// While the server is gone everybody is told that it cannot be now; what was
+// acknowledged before is there when it is back, and the nodes go on by
+// themselves.
+func TestServerGoesAndComesBack(t *testing.T) {
+	if embedded() {
+		return
+	}
+	own, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Stop()
+	name, err := own.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := house{ring: ring(t), clock: &machine{now: time.Now()}}
+	if h.Store, err = Open(ctx, Options{URL: own.URL(name), Ring: h.ring}); err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	h.furnish(t)
+	var ids []approval.ID
+	for n := range 8 {
+		ids = append(ids, h.live(t, h.unique(n)))
+	}
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	refreshed := make([]int64, len(ids)) // generations that were acknowledged
+	for n := range ids {
+		wg.Go(func() {
+			for refreshed[n] = 1; ; {
+				v, err := h.refresh(ids[n], refreshed[n])
+				switch {
+				case err == nil && v == approval.OK:
+					refreshed[n]++
+				case err == nil:
+					// A refresh whose answer was lost has happened: that is reuse.
+					return
+				case !errors.Is(err, ErrUnavailable):
+					t.Error(v, err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 3 {
+		time.Sleep(100 * time.Millisecond)
+		if err := own.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := h.Check(ctx, ids[0])
+		_, member := h.Member(ctx, "ada", "nordlys")
+		for what, err := range map[string]error{"check": err, "member": member, "ready": h.Ready(ctx),
+			"register": h.AddClient(ctx, client.Client{ID: "away", RedirectURIs: []string{redirect}}, Act{}),
+			"remove":   h.RemoveMember(ctx, "nordlys", "tor", Act{})} {
+			if !errors.Is(err, ErrUnavailable) {
+				t.Errorf("%s: got %v, want unavailable", what, err)
+			}
+		}
+		if err := own.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for h.Ready(ctx) != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	for n, id := range ids {
+		row, err := h.Approval(ctx, id)
+		if err != nil || row.Generation < refreshed[n] {
+			t.Errorf("generation %d, %v; %d was acknowledged", row.Generation, err, refreshed[n])
+		}
+	}
+	if _, err := h.Client(ctx, "away"); err != nil && !errors.Is(err, ErrNotFound) {
+		t.Error(err)
+	}
+	if m, err := h.Member(ctx, "tor", "nordlys"); err != nil || !m.Exists() {
+		t.Errorf("removed while the server was away: %v", err)
+	}
+}
+
+// With a bound on staleness a check is answered from what was read within the
+// bound, never from what is older, also when the database is gone; without one
+// it is always read.
+func TestStaleness(t *testing.T) {
+	if embedded() {
+		return
+	}
+	const bound = 400 * time.Millisecond
+	own, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Stop()
+	name, err := own.Database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(staleness time.Duration) house {
+		h := house{ring: ring(t), clock: &machine{now: time.Now()}}
+		if h.Store, err = Open(ctx, Options{URL: own.URL(name), Ring: h.ring, MaxStaleness: staleness}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { h.Close() })
+		return h
+	}
+	exact, lax := open(0), open(bound)
+	exact.furnish(t)
+	id, other := exact.live(t, exact.unique(1)), exact.live(t, exact.unique(2))
+	for _, end := range []func() error{
+		func() error { return exact.EndApproval(ctx, id, approval.RevokedByOperator, Act{}) },
+		func() error { return exact.RemoveMember(ctx, "nordlys", "ada", Act{}) },
+	} {
+		if !lax.accepts(t, other) {
+			t.Fatal("not accepted")
+		}
+		lax.accepts(t, id)
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		acknowledged := time.Now()
+		if exact.accepts(t, id) {
+			t.Error("accepted by the exact node")
+		}
+		for lax.accepts(t, id) {
+			if late := time.Since(acknowledged); late > bound+200*time.Millisecond {
+				t.Fatalf("accepted %v after the end", late)
+			}
+		}
+	}
+	if lax.accepts(t, other) { // within the bound perhaps
+		time.Sleep(bound)
+	}
+	if lax.accepts(t, other) {
+		t.Error("the removal never arrived")
+	}
+	if err := exact.SetMember(ctx, "nordlys", "ada", true, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	id = exact.live(t, exact.unique(3))
+	if !lax.accepts(t, id) {
+		t.Fatal("a new one is not accepted")
+	}
+	if err := own.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	gone := time.Now()
+	if _, err := exact.Check(ctx, id); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("the exact node answers without the database: %v", err)
+	}
+	for {
+		_, err := lax.Check(ctx, id)
+		if errors.Is(err, ErrUnavailable) {
+			break
+		}
+		if err != nil || time.Since(gone) > bound+2*time.Second {
+			t.Fatalf("%v after the database was gone: %v", time.Since(gone), err)
+		}
+	}
+}
+
+// The time is the database's: nodes whose clocks are five minutes apart agree
+// (decision T12).
+func TestClocksApart(t *testing.T) {
+	if embedded() {
+		return
+	}
+	o := at(t, "", Options{Ring: ring(t)})
+	var all []house
+	for _, off := range []time.Duration{0, 5 * time.Minute, -5 * time.Minute} {
+		o.Now = func() time.Time { return time.Now().Add(off) }
+		s, err := Open(ctx, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		all = append(all, house{Store: s, ring: o.Ring})
+	}
+	all[0].furnish(t)
+	for _, h := range all {
+		if apart := time.Until(h.Now()); apart > 2*time.Second || apart < -2*time.Second {
+			t.Errorf("%v apart from the database", apart)
+		}
+	}
+	handle, issued, err := all[1].Approve(ctx, all[1].unique(1), Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := all[2].exchange(approval.ID(handle.ID()), issued); v != approval.OK || err != nil {
+		t.Errorf("a code of the node that is ahead, at the one behind: %v, %v", v, err)
+	}
+}
+
+// One node sweeps for all; when it is gone another does. The nodes know of
+// each other.
+func TestOneNodeSweeps(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 3)
+	for n := range 20 {
+		all[0].register(t, fmt.Sprint("c", n))
+	}
+	all[0].clock.add(client.UnapprovedRetention)
+	var swept atomic.Int64
+	var wg sync.WaitGroup
+	for _, h := range all {
+		wg.Go(func() {
+			got, err := h.Sweep(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			if got != (Swept{}) {
+				swept.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	events, _, err := all[0].Events(ctx, EventFilter{Kind: "client_expired", Limit: 1000})
+	if err != nil || len(events) != 21 || swept.Load() != 1 {
+		t.Errorf("%d nodes swept, %d entries, %v; want one and 21", swept.Load(), len(events), err)
+	}
+	if list, err := all[0].Nodes(ctx); err != nil || len(list) != 3 || !list[0].Self || list[1].Self || list[0].Key != 1 {
+		t.Errorf("nodes: %+v, %v", list, err)
+	}
+	holder := -1
+	for n, h := range all {
+		if mine, err := h.shared.sweeps(ctx); err != nil {
+			t.Fatal(err)
+		} else if mine {
+			holder = n
+		}
+	}
+	if err := all[holder].Close(); err != nil {
+		t.Fatal(err)
+	}
+	left := all[(holder+1)%3]
+	if mine, err := left.shared.sweeps(ctx); err != nil || !mine {
+		t.Errorf("nobody sweeps: %v", err)
+	}
+	left.sql(t, `UPDATE lease SET holder = 'dead', until = until - 1000`)
+	if mine, err := left.shared.sweeps(ctx); err != nil || !mine {
+		t.Errorf("a dead node still sweeps: %v", err)
+	}
+	if list, err := left.Nodes(ctx); err != nil || len(list) != 2 {
+		t.Errorf("nodes: %+v, %v", list, err)
+	}
+}
+
+// A node that is further behind than the changes are kept loads everything.
+func TestTrimmedChanges(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	if err := all[0].AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: org.Person{ID: "eva", Email: "eva@nordlys.example", Name: "Eva", Active: true}}}}, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	all[0].sql(t, `UPDATE facts SET trimmed = version`)
+	all[0].sql(t, `DELETE FROM fact_change`)
+	if p, err := all[1].Person(ctx, "eva"); err != nil || p.Name != "Eva" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	all[1].same(t, "after the changes were trimmed")
+}
+
+// PostgreSQL holds neither NUL nor what is no UTF-8: what is asked for by such
+// a text is not there, and nothing fails.
+func TestTextsThatCannotBeStored(t *testing.T) {
+	h := furnished(t)
+	for _, odd := range []string{"quill\x00", "\xff\xfe", "a\x00b"} {
+		if _, err := h.Client(ctx, odd); !errors.Is(err, ErrNotFound) {
+			t.Errorf("client %q: %v", odd, err)
+		}
+		if _, err := h.Session(ctx, odd); !errors.Is(err, ErrNotFound) {
+			t.Errorf("session %q: %v", odd, err)
+		}
+		h.Record(Event{Kind: "signin_failed", Detail: odd})
+		if err := h.SetActive(ctx, "tor", false, Act{Reason: odd}); err != nil {
+			t.Errorf("reason %q: %v", odd, err)
+		}
+		if _, _, err := h.Clients(ctx, ClientFilter{Query: odd}); err != nil {
+			t.Errorf("query %q: %v", odd, err)
+		}
+	}
+	if err := h.Ready(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if list, _, err := h.Events(ctx, EventFilter{Kind: "signin_failed"}); err != nil || len(list) != 3 {
+		t.Errorf("%d entries, %v", len(list), err)
+	}
+}
