@@ -31,6 +31,9 @@ func ParseProxies(list []string) (Proxies, error) {
 	return p, nil
 }
 
+// Trusts reports whether a request came from a trusted proxy.
+func (p Proxies) Trusts(r *http.Request) bool { return p.believes(peerAddr(r.RemoteAddr)) }
+
 func (p Proxies) believes(a netip.Addr) bool {
 	for _, block := range p.blocks {
 		if block.Contains(a) {

@@ -46,6 +46,7 @@ type house struct {
 	level    *slog.LevelVar // of log; nil is info
 	requests io.Writer      // as newLogger gives it
 	metrics  *metrics.Metrics
+	traces   *traces // nil without a collector
 	mail     *mailer // nil sends none
 	draining atomic.Bool
 	page     *consent.Server // for pages in its look
@@ -107,7 +108,8 @@ func (h *house) public() http.Handler {
 		doors.dev = h.dev.handler(pages)
 	}
 	h.seen = newSeenAddresses()
-	return &Gate{Next: doors, Base: h.base, Address: h.seen.noting(h.address), Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request}
+	return &Gate{Next: doors, Base: h.base, Address: h.seen.noting(h.address), Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request,
+		Traces: h.traces, Trusts: func(r *http.Request) bool { return h.present().Proxies.Trusts(r) }}
 }
 
 // dispatch sends each path to its door.
@@ -161,7 +163,7 @@ func (h *house) operators() http.Handler {
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.
-	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request}
+	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request, Traces: h.traces}
 	if h.dev != nil {
 		// Everybody knows the password of dev. A page whose own name comes to
 		// lead to loopback is of one origin with this listener, and only its
@@ -177,7 +179,8 @@ func (h *house) gateways() http.Handler {
 	door := &gateway.Server{API: h.calls, Keys: h.Gateways, Base: h.base, Host: host, Log: h.log}
 	// Whatever host is asked: a proxy may pass on the original's, and what
 	// counts is in its question.
-	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request}
+	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request,
+		Traces: h.traces, Trusts: func(*http.Request) bool { return true }}
 }
 
 // server gives one listener's server its bounds.

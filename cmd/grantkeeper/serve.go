@@ -101,6 +101,11 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	h.level = levelVar(checked.Level)
 	h.log, h.requests = newLogger(out, h.level, checked.Log.Format, isFile && isTerminal(f))
 
+	var err error
+	if h.traces, err = newTraces(ctx, h.log); err != nil {
+		return err
+	}
+	defer h.traces.close()
 	on, err := h.listen()
 	if err != nil {
 		return err
