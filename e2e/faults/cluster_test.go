@@ -69,9 +69,9 @@ type node struct {
 	log      *os.File
 }
 
-// newCluster starts as many nodes as clocks are given, on the database of the
-// URL and with the rest of a configuration.
-func newCluster(t *testing.T, database, rest string, clocks ...time.Duration) *cluster {
+// newCluster starts as many nodes as clocks are given, each with its URL of the
+// database, and with the rest of a configuration.
+func newCluster(t *testing.T, databases []string, rest string, clocks ...time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), password: "correct-horse-battery"}
 	key := make([]byte, 32)
@@ -98,7 +98,7 @@ url = %q
 rate_limit = "1000000/24h"
 [log]
 level = "warn"
-%s`, c.host, secret, n.address, n.operator, password, database, rest))
+%s`, c.host, secret, n.address, n.operator, password, databases[i], rest))
 		dial := &net.Dialer{Timeout: 2 * time.Second}
 		n.http = &http.Client{
 			Timeout:       8 * time.Second,
