@@ -225,6 +225,8 @@ type statusObject struct {
 	LastBackup int64   `json:"last_backup"` // Unix seconds; 0 is never
 	Overdue    int     `json:"overdue"`     // rows that should have been deleted ten minutes ago
 	Seen       Seen    `json:"seen"`
+	Nodes      int     `json:"nodes"`  // that work on the database now
+	Limits     string  `json:"limits"` // where they are counted: memory, shared, or away
 }
 
 const (
@@ -254,6 +256,7 @@ func (s *Server) status(c call) (any, error) {
 	}
 	due.Ended = 0 // counted at this moment: they are dead whether marked or not
 	out.Overdue = due.Sum()
+	out.Nodes, out.Limits = s.Store.LiveNodes(), s.limits()
 	if s.Seen != nil {
 		out.Seen = s.Seen()
 	}
@@ -266,6 +269,17 @@ func (s *Server) status(c call) (any, error) {
 		out.Integrity = "too large to be read through in a second"
 	}
 	return out, nil
+}
+
+// limits says where this node counts rate limits at the moment.
+func (s *Server) limits() string {
+	switch {
+	case s.Limits == nil:
+		return "memory"
+	case s.Limits.Away():
+		return "away"
+	}
+	return "shared"
 }
 
 type collecting struct {

@@ -45,6 +45,8 @@ type Server struct {
 	Hosts   func() []string
 	Style   []byte
 
+	// Limits are counted for all nodes together; nil is each in its memory.
+	Limits *limit.Shared
 	// Seen says from where requests came of late; nil does not know.
 	Seen func() Seen
 	// ReadKeys gives the keys of the key file as it is now; nil where there is

@@ -179,6 +179,8 @@ type serverStatus struct {
 	LastBackup int64            `json:"last_backup"`
 	Overdue    int              `json:"overdue"`
 	Seen       operator.Seen    `json:"seen"`
+	Nodes      int              `json:"nodes"`
+	Limits     string           `json:"limits"`
 }
 
 // doctorWithin bounds each question: doctor takes less than two seconds.

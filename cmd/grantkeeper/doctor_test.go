@@ -69,6 +69,9 @@ func TestDoctorFindings(t *testing.T) {
 		{"operator listener", "warn", "can be reached from other machines", "operator.listen", func(d *doctor) { d.checked.Operator.Listen = ":8081" }},
 		{"operator listener", "fail", "https://app.example/readyz is answered to everybody", "proxy", func(d *doctor) { d.bases[0].operator = true }},
 		{"operator listener", "warn", "its API is off", "password_file", func(d *doctor) { d.checked.Password = "" }},
+		{"limits", "fail", "3 nodes count rate limits each for itself: clients get up to 3 times", "limiter.url",
+			func(d *doctor) { d.status.Nodes, d.status.Limits = 3, "memory" }},
+		{"limits", "warn", "the shared counter does not answer", "limiter.url", func(d *doctor) { d.status.Nodes, d.status.Limits = 3, "away" }},
 		{"limits", "warn", "192.0.2.0/24 times 10", "", func(d *doctor) {
 			again, err := good(t).Check()
 			if err != nil {

@@ -235,6 +235,13 @@ func (d *doctor) checkOperatorListener() finding {
 }
 
 func (d *doctor) checkLimits() finding {
+	switch {
+	case d.status.Nodes > 1 && d.status.Limits == "memory":
+		return failed(`set limiter.url = "redis://127.0.0.1:6379/0" on every node`,
+			"%d nodes count rate limits each for itself: clients get up to %d times the contract's", d.status.Nodes, d.status.Nodes)
+	case d.status.Limits == "away":
+		return warned("see that the server of limiter.url runs", "the shared counter does not answer: each node counts its share by itself")
+	}
 	if n := len(d.checked.Networks); n > 0 {
 		var all []string
 		for _, one := range d.checked.Networks {

@@ -157,7 +157,7 @@ func (h *house) operators() http.Handler {
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: h.Password, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: consent.Hash, SamePassword: consent.Matches, Clock: h.clock,
-		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen,
+		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen, Limits: h.limits,
 		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
 		ResetLink: h.resetLink, MailReset: h.mailReset(),
 	}
@@ -289,6 +289,7 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 	swept := make(chan struct{})
 	go func() { h.sweeping(sweepCtx); close(swept) }()
 	go h.metrics.Run(sweepCtx)
+	go h.watchNodes(sweepCtx)
 	defer func() { stopSweeping(); <-swept }()
 
 	if s.ready != nil {
