@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build bench timing faults fuzz dev clean
+.PHONY: test lint setup build bench timing signin faults fuzz dev clean
 
 # Everything, with the race detector, browser tests included; fails when a test
 # was skipped.
@@ -34,6 +34,10 @@ bench:
 # What the duration of refusals could tell: wrong tokens, failed sign-ins.
 timing:
 	go run ./bench -timing $(ARGS)
+
+# What signing in at an OpenID provider on this machine costs.
+signin:
+	go run ./bench/signin $(ARGS)
 
 # Servers under load that are killed, paused and cut off, and whether what they
 # told was right: make faults ARGS="-for 1h -seed 7"
