@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build bench timing signin faults fuzz dev clean
+.PHONY: test lint setup build bench timing signin faults fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included; fails when a test
 # was skipped.
@@ -48,9 +48,16 @@ faults: setup
 fuzz:
 	@bash scripts/fuzz.sh $(FUZZTIME)
 
+# Pictures of every page into build/screenshots, and those that the documents
+# show into docs/images.
+screenshots: setup
+	rm -rf build/screenshots
+	go test ./consent -run '^TestLook$$' -count=1 -args -pictures=$(CURDIR)/build/screenshots
+	cp build/screenshots/docs/*.png docs/images/
+
 # The server with demo data on loopback: make dev ARGS="--data ./dev-data"
 dev:
 	go run ./cmd/grantkeeper dev $(ARGS)
 
 clean:
-	rm -rf bin
+	rm -rf bin build

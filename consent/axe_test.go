@@ -1,12 +1,15 @@
 package consent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"golang.org/x/net/html"
@@ -22,6 +26,10 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
+
+// pictures is what make screenshots gives: TestLook then takes pictures of every
+// page into that folder, and looks for nothing.
+var pictures = flag.String("pictures", "", "take pictures of every page into this folder")
 
 // axeVersion is what scripts/axe.sh fetches.
 const axeVersion = "4.14.1"
@@ -109,7 +117,7 @@ func TestLook(t *testing.T) {
 	g := &gallery{}
 	for _, tag := range []string{"en", "ar"} {
 		for _, make := range []func(*site){
-			func(s *site) { s.everyPage(func(name string, _ bool, p *shown) { g.add(name, p) }) },
+			func(s *site) { s.items(); s.everyPage(func(name string, _ bool, p *shown) { g.add(name, p) }) },
 			func(s *site) { s.widePages(func(name string, p *shown) { g.add(name, p) }) },
 		} {
 			from := len(g.pages)
@@ -122,7 +130,10 @@ func TestLook(t *testing.T) {
 		}
 	}
 	c := newChrome(t, g.within)
-	code := axe(t)
+	code := ""
+	if *pictures == "" {
+		code = axe(t)
+	}
 	const tabs = 3
 	next := make(chan int)
 	var all sync.WaitGroup
@@ -130,7 +141,9 @@ func TestLook(t *testing.T) {
 		b := c.tab(t)
 		all.Go(func() {
 			for i := range next {
-				if problems, err := b.look(c.base+"/gallery/"+strconv.Itoa(i), code); err != nil {
+				if *pictures != "" {
+					b.picture(c.base+"/gallery/"+strconv.Itoa(i), g.names[i])
+				} else if problems, err := b.look(c.base+"/gallery/"+strconv.Itoa(i), code); err != nil {
 					t.Errorf("%s: %v", g.names[i], err)
 				} else if len(problems) > 0 {
 					t.Errorf("%s:\n%s", g.names[i], strings.Join(problems, "\n"))
@@ -163,11 +176,12 @@ func seenAs(p *shown) string {
 
 // A view is how a page is looked at.
 type view struct {
-	width int64
-	dark  bool
+	width  int64
+	dark   bool
+	height int64 // 0: of a window
 }
 
-var views = []view{{1280, false}, {1280, true}, {390, false}, {390, true}, {320, false}, {320, true}}
+var views = []view{{width: 1280}, {width: 1280, dark: true}, {width: 390}, {width: 390, dark: true}, {width: 320}, {width: 320, dark: true}}
 
 // look opens a page and gives what is wrong with it.
 func (b *tab) look(address, code string) (problems []string, err error) {
@@ -206,7 +220,7 @@ func (b *tab) look(address, code string) (problems []string, err error) {
 // as sets the size of the window and the scheme.
 func (b *tab) as(v view) error {
 	_, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride,
-		emulation.SetDeviceMetricsOverrideParams{Width: v.width, Height: 900, DeviceScaleFactor: 1})
+		emulation.SetDeviceMetricsOverrideParams{Width: v.width, Height: cmp.Or(v.height, 900), DeviceScaleFactor: 1})
 	if err != nil {
 		return err
 	}
@@ -219,6 +233,61 @@ func (b *tab) as(v view) error {
 	return err
 }
 
+// documented are the pictures that the documents show: page, width and file.
+var documented = []struct {
+	page  string
+	width int64
+	file  string
+}{
+	{"consent with choices in en", 800, "consent.png"},
+	{"consent with choices in ar", 390, "consent-ar.png"},
+}
+
+// picture takes pictures of a page.
+func (b *tab) picture(address, name string) {
+	take := func(v view, file ...string) {
+		at := filepath.Join(append([]string{*pictures}, file...)...)
+		var shot cdppage.CaptureScreenshotResult
+		err := b.as(v)
+		if err == nil {
+			err = chromedp.Do(b.ctx, chromedp.Navigate(address))
+		}
+		var height int64
+		if err == nil {
+			height, err = chromedp.Run(b.ctx, chromedp.Evaluate[int64]("Math.ceil(document.body.getBoundingClientRect().height)"))
+		}
+		if err == nil {
+			v.height = height
+			err = b.as(v)
+		}
+		if err == nil {
+			shot, err = chromedp.Call(b.ctx, cdppage.CaptureScreenshot, cdppage.CaptureScreenshotParams{})
+		}
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(at), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(at, shot.Data, 0o644)
+		}
+		if err != nil {
+			b.t.Errorf("%s: %v", name, err)
+		}
+	}
+	plain := strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(name, "-"), "-")
+	for _, v := range views[:4] {
+		scheme := "light"
+		if v.dark {
+			scheme = "dark"
+		}
+		take(v, fmt.Sprintf("%s-%d-%s.png", plain, v.width, scheme))
+	}
+	for _, d := range documented {
+		if d.page == name {
+			take(view{width: d.width}, "docs", d.file)
+		}
+	}
+}
+
 // axeRun gives what axe finds, whether the page scrolls sideways, and what it
 // fetched elsewhere, as a JSON list.
 const axeRun = `(async () => {
@@ -227,6 +296,8 @@ const axeRun = `(async () => {
 	const said = result.violations.map(v => v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "));
 	const root = document.documentElement;
 	if (root.scrollWidth > root.clientWidth) said.push("scrolls sideways, " + root.scrollWidth + " px");
+	const main = document.querySelector("main").getBoundingClientRect();
+	if (main.left < 0 || main.right > root.clientWidth) said.push("stands from " + main.left + " to " + main.right);
 	for (const e of performance.getEntriesByType("resource")) {
 		if (!e.name.startsWith(location.origin + "/")) said.push("fetches " + e.name);
 	}

@@ -31,6 +31,8 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("consent of a known client", true, ada.get(authorize("client_id", "assistant", "redirect_uri", "https://assistant.example/cb")))
 	visit("consent with a fault", true, consent.approve("grant", "roles").want(422))
 	visit("preview", true, consent.press("/oauth/authorize", "organization", "nordlys", "action", "preview").want(200))
+	visit("consent with choices", true, consent.press("/oauth/authorize", "organization", "nordlys", "role:treasurer", "change",
+		"role:facilitator", "read", "action", "review").want(200))
 	visit("consent of another person", true, func() *shown {
 		page := s.signedIn("tor").get(authorize())
 		page.b.cookies = ada.cookies
