@@ -23,6 +23,7 @@ func (s *Server) installation(mux *http.ServeMux) {
 	mux.Handle("POST /v1/gc", s.answer(s.collect))
 	mux.Handle("GET /v1/backup", http.HandlerFunc(s.backup))
 	mux.Handle("POST /v1/backup", s.answer(s.recordBackup))
+	mux.Handle("POST /v1/restored", http.HandlerFunc(s.restored))
 	mux.Handle("GET /v1/keys", s.answer(s.keys))
 	mux.Handle("POST /v1/keys/reload", s.answer(s.reloadKeys))
 	mux.Handle("POST /v1/keys/rotate", s.answer(s.rotateKeys))
@@ -59,6 +60,8 @@ func (s *Server) copyDatabase(ctx context.Context) (*os.File, time.Time, error) 
 	at, name := s.Store.Now(), s.Store.BackupFile()
 	if err := s.Store.Backup(ctx, name); errors.Is(err, store.ErrBusy) {
 		return nil, at, &Error{http.StatusConflict, "busy", "a backup is under way already"}
+	} else if errors.Is(err, store.ErrNotAllowed) {
+		return nil, at, &Error{http.StatusConflict, "not_embedded", "PostgreSQL is backed up by its own means: pg_dump, then POST /v1/backup"}
 	} else if err != nil {
 		return nil, at, err
 	}
@@ -309,4 +312,23 @@ func (s *Server) collect(c call) (any, error) {
 		swept, err = s.Store.Sweep(c.Context())
 	}
 	return collectedObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
+}
+
+type restoredObject struct {
+	ID    string `json:"id"`    // always "restored"
+	Ended int    `json:"ended"` // approvals
+}
+
+// restored ends what a database must not let live again that was restored by
+// its own means, however long that takes.
+func (s *Server) restored(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	s.answer(func(c call) (any, error) {
+		var body reason
+		if err := decode(c, &body, maxBody); err != nil {
+			return nil, err
+		}
+		ended, err := s.Store.SettleRestored(c.Context(), c.act(body.Reason))
+		return restoredObject{"restored", ended}, err
+	}).ServeHTTP(w, r)
 }

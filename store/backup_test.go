@@ -402,3 +402,26 @@ func BenchmarkBackupMillion(b *testing.B) {
 	b.ReportMetric(float64(slowest.Load()), "ms-slowest")
 	b.ReportMetric(float64(failed.Load()), "failed")
 }
+
+// A database that was restored by its own means: nothing lives in it either.
+func TestSettleRestored(t *testing.T) {
+	h := furnished(t)
+	ctx := context.Background()
+	one, other := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	if err := h.AddSession(ctx, "value", "ada", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := h.SettleRestored(ctx, Act{Actor: "operator", Reason: "disk failed"})
+	if ended != 2 || err != nil || h.accepts(t, one) || h.accepts(t, other) {
+		t.Errorf("ended %d, %v", ended, err)
+	}
+	if a, err := h.Approval(ctx, one); err != nil || a.State.Reason != approval.Restored {
+		t.Errorf("%+v %v", a.State, err)
+	}
+	if _, err := h.Session(ctx, "value"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("the session: %v", err)
+	}
+	if kinds := h.kinds(t); !strings.Contains(kinds, "restored disk failed") {
+		t.Errorf("journal: %s", kinds)
+	}
+}

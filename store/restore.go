@@ -272,3 +272,17 @@ func syncFolder(name string) error {
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
+
+// SettleRestored does, on a database that was restored by its own means, what
+// Restore does: it ends all approvals and sessions, and journals that.
+func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err error) {
+	if ended, err = s.EndMatching(ctx, ApprovalFilter{}, approval.Restored, false, act); err != nil {
+		return ended, err
+	}
+	return ended, s.writer.changeFacts(func(w *writer) (func(), error) {
+		if _, err := w.exec(`DELETE FROM session`); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(Event{Kind: "restored", Detail: "approvals ended: " + strconv.Itoa(ended)}.by(act))
+	})
+}

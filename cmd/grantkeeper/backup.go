@@ -284,9 +284,10 @@ func restoreError(what string, err error) error {
 
 func backupRestoreCommand(g *global) *cobra.Command {
 	var keep bool
+	var at *operatorOptions
 	var change *changeOptions
 	c := &cobra.Command{
-		Use:   "restore FILE",
+		Use:   "restore [FILE]",
 		Short: "Put a backup where there is no database, and end all its approvals",
 		Example: `  grantkeeper backup restore /backup/grantkeeper.db --yes --reason "disk failed"
   grantkeeper backup restore /backup/moved.db --keep-approvals --yes    # a planned move`,
@@ -297,8 +298,16 @@ for a planned move: the server was stopped before the backup's last moment, and 
 not run since.
 
 It needs the configuration and the secret keys of the installation, and no server. It
-refuses to touch a database that is there.`,
-		Args:        oneFile,
+refuses to touch a database that is there.
+
+PostgreSQL is restored by its own means, pg_restore or a standby of the past. Then,
+with the server running, this command without a FILE ends all its approvals.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 { // FILE is not needed on PostgreSQL
+				return nil
+			}
+			return oneFile(c, args)
+		},
 		Annotations: map[string]string{"next": "grantkeeper serve, then grantkeeper doctor"},
 		RunE: func(c *cobra.Command, args []string) error {
 			checked, err := loadChecked(g.config)
@@ -306,7 +315,10 @@ refuses to touch a database that is there.`,
 				return err
 			}
 			if checked.Postgres != "" {
-				return badConfig("restore it by PostgreSQL's own means", "database.url: a backup is a file of SQLite, and this is PostgreSQL")
+				return settlePostgres(g, c, args, *at, *change, keep)
+			}
+			if err := oneFile(c, args); err != nil {
+				return err
 			}
 			question := "Restore " + args[0] + " to " + checked.Path + " and end all its approvals?"
 			if keep {
@@ -319,10 +331,35 @@ refuses to touch a database that is there.`,
 		},
 	}
 	c.Flags().BoolVar(&keep, "keep-approvals", false, "for a planned move alone: let approvals and sessions live on")
-	change = changeFlags(c, true)
-	g.configFlag(c)
-	g.jsonFlag(c)
+	at, change = operatorFlags(g, c), changeFlags(c, true)
 	return c
+}
+
+// settlePostgres ends what lives in a PostgreSQL database that was restored.
+func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptions, change changeOptions, keep bool) error {
+	switch {
+	case len(args) > 0:
+		return &exitError{exitState, "the database is PostgreSQL, and a backup of SQLite cannot be restored into it",
+			"restore it by PostgreSQL's own means, start the server, then: grantkeeper backup restore --yes"}
+	case keep:
+		return wrongUse("nothing is left to do", "PostgreSQL is restored by its own means, and its approvals live on")
+	}
+	if err := change.confirm(c, "End all approvals of the PostgreSQL database that was restored?"); err != nil {
+		return err
+	}
+	server, err := at.connect(c.Context(), g.config, os.Environ())
+	if err != nil {
+		return err
+	}
+	var done struct{ Ended int }
+	if err := server.patient().do(c.Context(), http.MethodPost, "/v1/restored", nil, map[string]string{"reason": change.reason}, &done); err != nil {
+		return err
+	}
+	if g.json {
+		return writeDocument(c.OutOrStdout(), map[string]int{"ended": done.Ended})
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%d approvals ended, people approve again.\n", done.Ended)
+	return err
 }
 
 // loadChecked is the configuration as serve without flags would have it.

@@ -134,7 +134,7 @@ func (d *doctor) checkDatabase() []finding {
 	if d.statusErr == nil {
 		return []finding{d.judgeDatabase()}
 	}
-	if d.configErr != nil || d.checked.Path == "" {
+	if d.configErr != nil {
 		return nil
 	}
 	text, err := checkedDatabase(context.Background(), d.checked)
@@ -146,8 +146,15 @@ func (d *doctor) checkDatabase() []finding {
 
 func (d *doctor) judgeDatabase() finding {
 	where := "in memory"
-	if d.configErr == nil && d.status.Bytes > 0 {
+	switch {
+	case d.configErr != nil || d.status.Bytes == 0:
+	case d.checked.Postgres != "":
+		where = "postgres"
+	default:
 		where = "sqlite " + d.checked.Path
+	}
+	if where == "postgres" { // pg_amcheck looks at its integrity
+		d.status.Integrity = "left to pg_amcheck"
 	}
 	text := fmt.Sprintf("%s, schema %d, %s, integrity %s", where, d.status.Schema, size(d.status.Bytes), d.status.Integrity)
 	if strings.Contains(d.status.Integrity, "damaged") {

@@ -41,8 +41,8 @@ func (g *global) migration(ctx context.Context, all []store.Migration) (schemaSt
 		return schemaStatus{}, Checked{}, err
 	}
 	s := schemaStatus{Database: checked.Path, Newest: all[len(all)-1].Version, Pending: []int{}}
-	if checked.Path == "" {
-		return s, checked, wrongUse("start it so: grantkeeper serve --migrate", "this command works on SQLite files")
+	if checked.Postgres != "" {
+		return g.migrationOfPostgres(ctx, s, checked, all)
 	}
 	info, err := store.Inspect(ctx, checked.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,6 +55,33 @@ func (g *global) migration(ctx context.Context, all []store.Migration) (schemaSt
 		s.Pending = append(s.Pending, m.Version)
 	}
 	return s, checked, nil
+}
+
+func (g *global) migrationOfPostgres(ctx context.Context, s schemaStatus, checked Checked, all []store.Migration) (schemaStatus, Checked, error) {
+	var err error
+	var schema *store.SchemaError
+	s.Database, err = store.InspectURL(ctx, checked.Postgres, checked.Ring)
+	switch {
+	case errors.As(err, &schema):
+		s.Database, s.Current = "postgres", schema.Has
+		for _, m := range store.Pending(all, schema.Has, 0) {
+			s.Pending = append(s.Pending, m.Version)
+		}
+		return s, checked, nil
+	case err != nil:
+		return s, checked, openError(err)
+	}
+	s.Current = s.Newest // or it is empty, and the first start makes it so
+	return s, checked, nil
+}
+
+// migratePostgres does what a node does at its start, while others run.
+func migratePostgres(ctx context.Context, c Checked) error {
+	s, err := store.Open(ctx, store.Options{URL: c.Postgres, Ring: c.Ring, Migrate: true})
+	if err != nil {
+		return openError(err)
+	}
+	return s.Close()
 }
 
 func (s schemaStatus) String() string {
@@ -174,6 +201,15 @@ write; serve --migrate, or database.auto_migrate, does the same at its start.`,
 			question := fmt.Sprintf("Take %s from schema %d to %d?", s.Database, s.Current, pending[len(pending)-1].Version)
 			if err := yes.confirm(c, question); err != nil {
 				return err
+			}
+			if checked.Postgres != "" {
+				if to != 0 || backup != "" {
+					return wrongUse("pg_dump makes a backup, and all that is pending runs", "--to and --backup are for SQLite")
+				}
+				if err := migratePostgres(c.Context(), checked); err != nil {
+					return err
+				}
+				return g.migrated(c, s, s.Current, s.Newest)
 			}
 			from, reached, err := store.Migrate(c.Context(), store.MigrateOptions{Path: checked.Path, Migrations: all, To: to, Backup: backup})
 			if err != nil {
