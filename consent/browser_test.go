@@ -74,7 +74,7 @@ func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome 
 
 	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir())}
 	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-		"disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
+		"disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage", "ignore-certificate-errors"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
