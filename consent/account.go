@@ -72,7 +72,7 @@ func (s *Server) showAccount(v *visit, status int, view *accountPage) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return wrap("password", err)
 	}
-	view.HasNone = stored == ""
+	view.HasNone = stored == "" || s.Ways.NoPasswords
 	sessions, err := s.Store.Sessions(v.r.Context(), v.person.ID, v.session)
 	if err != nil {
 		return wrap("sessions", err)
@@ -91,6 +91,9 @@ func (s *Server) changePassword(v *visit) error {
 	form, err := s.changing(v)
 	if err != nil {
 		return err
+	}
+	if s.Ways.NoPasswords {
+		return errNoPage // people have theirs elsewhere
 	}
 	view := &accountPage{}
 	if view.Fault, view.Wrong = s.faultOfPassword(v, form, v.person); view.Fault != "" {
@@ -226,6 +229,9 @@ var errNoReset = errors.New("no such reset link")
 
 // resetting gives the page of the path's link.
 func (s *Server) resetting(v *visit) (*resetPage, org.Person, error) {
+	if s.Ways.NoPasswords {
+		return nil, org.Person{}, errNoReset
+	}
 	p, err := s.Store.ResetOf(v.r.Context(), v.r.PathValue("secret"))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, p, errNoReset

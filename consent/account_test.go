@@ -222,6 +222,24 @@ func TestResetLink(t *testing.T) {
 	}
 }
 
+// Where people sign in elsewhere there is no password to set.
+func TestAccountWithoutPasswords(t *testing.T) {
+	s := newSite(t)
+	at, ada := s.link("ada"), s.signedIn("ada")
+	page, reset := ada.get("/account").want(200), s.browser().get(at).want(200)
+	s.Ways.NoPasswords = true
+	page.press("/account/password", passwords(password, newWord, newWord)...).want(404)
+	reset.press(at, "new", newWord, "again", newWord).want(404)
+	s.browser().get(at).want(404)
+	if p := ada.get("/account").want(200).says("There is no password here for ada@nordlys.example.", "This browser"); len(p.all(atom.Input)) > 3 {
+		t.Errorf("a password is asked for: %s", p.text())
+	}
+	s.Ways.NoPasswords = false
+	if !s.opens("ada@nordlys.example", password) {
+		t.Error("the password has changed")
+	}
+}
+
 // Of two who press at once, one sets the password.
 func TestResetLinkAtOnce(t *testing.T) {
 	s := newSite(t)

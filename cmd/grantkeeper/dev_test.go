@@ -429,7 +429,7 @@ func (w *walk) find(pattern string) string {
 
 func (w *walk) statuses() string {
 	var all []string
-	for _, m := range regexp.MustCompile(`<p class="note"><b>([^<]*)</b>`).FindAllStringSubmatch(w.page, -1) {
+	for _, m := range regexp.MustCompile(`<p class="note (?:good|bad)"><b>([^<]*)</b>`).FindAllStringSubmatch(w.page, -1) {
 		all = append(all, m[1])
 	}
 	return strings.Join(all, "; ")

@@ -70,6 +70,7 @@ type exchange struct {
 	Request string
 	Status  string
 	Answer  string
+	Good    bool // it went as a client hopes
 }
 
 // RequestLines and AnswerLines are for showing: they wrap on small screens and
@@ -303,7 +304,7 @@ func (d *devClient) callback(w http.ResponseWriter, r *http.Request, q url.Value
 }
 
 func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
-	back := exchange{Title: "The browser comes back", Status: "state and iss are right",
+	back := exchange{Title: "The browser comes back", Status: "state and iss are right", Good: true,
 		Says: "iss names the server that answered (RFC 9207); it must be the one that was asked."}
 	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
 		if v := q.Get(name); v != "" {
@@ -315,9 +316,9 @@ func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
 	}
 	switch {
 	case q.Get("iss") != f.issuer:
-		back.Status = "iss is not this server: a client stops here"
+		back.Status, back.Good = "iss is not this server: a client stops here", false
 	case q.Get("error") != "":
-		back.Status = "no code: " + q.Get("error")
+		back.Status, back.Good = "no code: "+q.Get("error"), false
 	}
 	f.Steps = append(f.Steps, back)
 	if q.Get("iss") != f.issuer || q.Get("error") != "" {
@@ -414,7 +415,7 @@ func (d *devClient) do(ctx context.Context, f *flow, e exchange, method, address
 	if err != nil {
 		return f.failed(e, err)
 	}
-	e.Status = answer.Status
+	e.Status, e.Good = answer.Status, answer.StatusCode < 300
 	for _, name := range []string{"Www-Authenticate", "Retry-After"} {
 		if v := answer.Header.Get(name); v != "" {
 			e.Answer += name + ": " + v + "\n\n"

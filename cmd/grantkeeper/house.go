@@ -159,7 +159,7 @@ func (h *house) operators() http.Handler {
 		Draining: h.draining.Load, HashPassword: consent.Hash, SamePassword: consent.Matches, Clock: h.clock,
 		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen, Limits: h.limits,
 		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
-		ResetLink: h.resetLink, MailReset: h.mailReset(),
+		ResetLink: h.resetLink(), MailReset: h.mailReset(),
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.

@@ -311,8 +311,13 @@ func (h *house) mailBase() string {
 	return h.present().Hosts.List()[0]
 }
 
-// resetLink is where a person sets a new password.
-func (h *house) resetLink(secret string) string { return h.mailBase() + "/reset/" + secret }
+// resetLink gives where a person sets a new password; nil where nobody has one.
+func (h *house) resetLink() func(secret string) string {
+	if !h.SignIn.Passwords {
+		return nil
+	}
+	return func(secret string) string { return h.mailBase() + "/reset/" + secret }
+}
 
 // mailReset mails a reset link; nil where no mail is sent.
 func (h *house) mailReset() func(name, address, link string) bool {
