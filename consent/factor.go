@@ -10,6 +10,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -55,6 +56,8 @@ func (s *Server) factorPages(mux *http.ServeMux) {
 	mux.Handle("GET /account/sign-in", s.handle(s.themselves(s.factorsPage)))
 	mux.Handle("POST /account/sign-in/app", s.handle(s.themselves(s.newApp)))
 	mux.Handle("POST /account/sign-in/confirm", s.handle(s.themselves(s.confirmApp)))
+	mux.Handle("POST /account/sign-in/passkey", s.handle(s.themselves(s.newPasskey)))
+	mux.Handle("POST /account/sign-in/passkey/add", s.handle(s.themselves(s.addPasskey)))
 	mux.Handle("POST /account/sign-in/recovery", s.handle(s.themselves(s.newRecovery)))
 	mux.Handle("POST /account/sign-in/remove", s.handle(s.themselves(s.removeFactor)))
 }
@@ -109,9 +112,10 @@ func (s *Server) openSecond(v *visit, sealed string) (step secondStep, ok bool) 
 // A secondPage asks for a second factor.
 type secondPage struct {
 	frame
-	Step  string // sealed
-	Fault string // what went wrong, in words
-	Wrong bool
+	Step    string // sealed
+	Fault   string // what went wrong, in words
+	Wrong   bool
+	Passkey *passkeyAsk // nil where the person has none here
 }
 
 func (s *Server) secondPage(v *visit) error {
@@ -126,6 +130,14 @@ func (s *Server) secondPage(v *visit) error {
 }
 
 func (s *Server) showSecond(v *visit, status int, view *secondPage) error {
+	step, _ := s.openSecond(v, view.Step)
+	p, err := s.Store.Person(v.r.Context(), step.Person)
+	if err != nil {
+		return wrap("person", err)
+	}
+	if view.Passkey, err = s.askPasskey(v, p); err != nil {
+		return err
+	}
 	view.frame = s.frame(v, "second.title")
 	view.CSRF = s.Ring.FormToken(s.before(v))
 	view.Same = s.sealHere(withQuery("/signin/second", "step", view.Step))
@@ -152,7 +164,7 @@ func (s *Server) second(v *visit) error {
 		view.Fault = v.words.say("signin.again").String()
 		return s.showSecond(v, http.StatusUnprocessableEntity, view)
 	}
-	err = s.enterSecond(v, step, one(form, "code"))
+	err = s.enterSecond(v, step, form)
 	if wait, throttled := errors.AsType[tooMany](err); throttled {
 		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
 		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
@@ -168,7 +180,7 @@ func (s *Server) second(v *visit) error {
 }
 
 // enterSecond begins the session of a person who has shown both.
-func (s *Server) enterSecond(v *visit, step secondStep, code string) error {
+func (s *Server) enterSecond(v *visit, step secondStep, form url.Values) error {
 	ctx := v.r.Context()
 	p, err := s.Store.Person(ctx, step.Person)
 	if err != nil {
@@ -181,12 +193,12 @@ func (s *Server) enterSecond(v *visit, step secondStep, code string) error {
 	if sum := sha256.Sum256([]byte(stored)); subtle.ConstantTimeCompare(sum[:], step.Checked) != 1 || !p.Active {
 		return errWrong // another password by now
 	}
-	used, err := s.checkCode(v, p, code)
-	if err != nil {
+	e := store.Entry{Person: p.ID, Password: stored, Proof: store.Proof{ProvedAt: v.now.Unix(), FactorAt: v.now.Unix()}}
+	if err := s.checkFactor(v, p, form, &e); err != nil {
 		return err
 	}
-	return s.enterOwn(v, store.Entry{Person: p.ID, Password: stored, Factor: used,
-		Proof: store.Proof{ProvedAt: v.now.Unix(), FactorAt: v.now.Unix()}, Method: used.Kind})
+	e.Method = e.Factor.Kind
+	return s.enterOwn(v, e)
 }
 
 // enterOwn begins a session of somebody who proved here who they are.
@@ -228,11 +240,15 @@ func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse
 			return store.FactorUse{Factor: f}, nil
 		}
 	}
+	s.wrongFactor(v, p, account, address)
+	return store.FactorUse{}, errWrong
+}
+
+func (s *Server) wrongFactor(v *visit, p org.Person, account string, address netip.Addr) {
 	s.failures.add(account, address, v.now)
 	s.count("signin", "failed")
 	s.Store.Record(store.Event{Kind: "signin_failed", Person: p.ID, Actor: "system", Reason: "second_factor",
 		Address: address.String(), Reference: v.reference()})
-	return store.FactorUse{}, errWrong
 }
 
 func (s *Server) oneTime(v *visit, f store.Factor, code string) (store.FactorUse, bool) {
@@ -317,10 +333,11 @@ type againPage struct {
 	Fault  string // what went wrong, in words
 	Wrong  bool
 
-	Password, Code bool     // what is asked for here
-	Ways           []wayOut // or elsewhere
-	Lacks          bool     // the person has no second factor: where to add one
-	Back           string   // path
+	Password, Code bool        // what is asked for here
+	Passkey        *passkeyAsk // may stand for the code; nil where the person has none here
+	Ways           []wayOut    // or elsewhere
+	Lacks          bool        // the person has no second factor: where to add one
+	Back           string      // path
 }
 
 // againPage is GET /signin/again.
@@ -347,6 +364,11 @@ func (s *Server) showAgain(v *visit, status int, view *againPage) error {
 	if !view.Lacks {
 		view.Password = proof.Issuer == "" && !s.Ways.NoPasswords
 		view.Code = view.Password && len(asked) > 0
+	}
+	if view.Code {
+		if view.Passkey, err = s.askPasskey(v, v.person); err != nil {
+			return err
+		}
 	}
 	for _, w := range s.waysOut(view.Return, false) {
 		if !view.Password && (proof.Issuer == "" || s.issuerOf(w.ID) == proof.Issuer) {
@@ -413,7 +435,7 @@ func (s *Server) enterAgain(v *visit, form url.Values) error {
 		return err
 	}
 	if len(asked) > 0 {
-		if e.Factor, err = s.checkCode(v, p, one(form, "code")); err != nil {
+		if err := s.checkFactor(v, p, form, &e); err != nil {
 			return err
 		}
 		e.Proof.FactorAt = v.now.Unix()
@@ -433,12 +455,15 @@ type factorsPage struct {
 	Key      string       // of a new app, in groups
 	Link     template.URL // the same for an app on this device; ours
 	Sealed   string       // the same, to come back
+	Create   *passkeyAsk  // a new passkey
+	Passkeys bool         // this host can have them
 	Return   string       // sealed: what the person came from
 	Back     string       // path of it
 }
 
 type factorRow struct {
 	ID      string
+	Passkey bool
 	Created moment
 	Used    *moment
 }
@@ -460,7 +485,7 @@ func (s *Server) showFactors(v *visit, status int, view *factorsPage) error {
 		return err
 	}
 	for _, f := range asked {
-		row := factorRow{ID: f.ID, Created: on(f.CreatedAt)}
+		row := factorRow{ID: f.ID, Passkey: f.Kind == store.FactorPasskey, Created: on(f.CreatedAt)}
 		if f.UsedAt > 0 {
 			used := on(f.UsedAt)
 			row.Used = &used
@@ -468,6 +493,7 @@ func (s *Server) showFactors(v *visit, status int, view *factorsPage) error {
 		view.Factors = append(view.Factors, row)
 	}
 	view.Recovery = len(recovery)
+	_, _, view.Passkeys = s.relying(v)
 	if _, _, ok := s.Ring.OpenPage(sealedReturn, view.Return); ok {
 		view.Back = s.returnPath(view.Return)
 	}
@@ -551,8 +577,10 @@ func (s *Server) confirmApp(v *visit) error {
 func newFactorID() string {
 	b := make([]byte, 12)
 	rand.Read(b)
-	return hex.EncodeToString(b)
+	return newFactorIDOf(b)
 }
+
+func newFactorIDOf(b []byte) string { return hex.EncodeToString(b[:12]) }
 
 // addFactor adds one, with recovery codes where there are none, and shows them.
 func (s *Server) addFactor(v *visit, f store.Factor, sealed string) error {

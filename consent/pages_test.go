@@ -99,6 +99,7 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("acting", false, actAs.press(asAda, "reason", "ticket 17").follow().want(200))
 	visit("E3", true, nils.get(authorize()).want(403))
 	visit("E3 elsewhere", true, nils.get("/organizations/nordlys/leave").want(403))
+	s.signInPages(visit)
 	s.endings(visit)
 }
 

@@ -74,7 +74,7 @@ func TestUnknownVariablesAreRefused(t *testing.T) {
 		{"GRANTKEEPER_BASE_URL", "did you mean GRANTKEEPER_BASE_URLS?"},
 		{"GRANTKEEPER_LISTN", "did you mean GRANTKEEPER_LISTEN?"},
 		{"GRANTKEEPER_OPERATOR_PASSWORD", "did you mean GRANTKEEPER_OPERATOR_PASSWORD_FILE?"},
-		{"GRANTKEEPER_AUTO_MIGRATE", "database.auto_migrate"},
+		{"GRANTKEEPER_AUTO_MIGRATE", "unset"},
 	} {
 		_, err := Load("", []string{"PATH=/bin", tt.variable + "=x"}, nil)
 		text, code := refused(t, err)
@@ -273,7 +273,7 @@ func TestCheck(t *testing.T) {
 		c.Counters != nil || c.APILimits["nordlys"] != 6000 {
 		t.Errorf("checked: %+v", c)
 	}
-	if len(c.Gateways) != 2 || c.Gateways[0].Name != "nginx" || c.Gateways[0].Secret != gatewayKey || !slices.Equal(c.Gateways[1].Scopes, []gateway.Scope{gateway.Decisions, gateway.ForwardAuth}) || c.Upstream != nil {
+	if len(c.Gateways) != 2 || c.Gateways[0].Name != "nginx" || c.Gateways[0].Secret != gatewayKey || !slices.Equal(c.Gateways[1].Scopes, gateway.Scopes) || c.Upstream != nil {
 		t.Errorf("checked: %+v, %v", c.Gateways, c.Upstream)
 	}
 	shared := good(t)
