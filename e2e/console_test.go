@@ -1,0 +1,168 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// axe gives the code that scripts/axe.sh fetched.
+func axe(t *testing.T) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(cache, "grantkeeper", "axe-*.min.js"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the browser tests need axe-core: run scripts/setup-debian.sh (%v)", err)
+	}
+	code, err := os.ReadFile(files[len(files)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(code)
+}
+
+// oneTab starts a browser with one tab.
+func oneTab(t *testing.T) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal("the browser tests need chromium: run scripts/setup-debian.sh")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true))
+	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	return ctx
+}
+
+// consoleFaults gives what axe-core finds on the page, whether it scrolls
+// sideways, and what it fetched elsewhere, as a JSON list.
+const consoleFaults = `(async () => {
+	document.querySelectorAll("details").forEach(d => d.open = true);
+	const result = await axe.run(document, {resultTypes: ["violations"],
+		runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]});
+	const said = result.violations.map(v => v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "));
+	const root = document.documentElement;
+	if (root.scrollWidth > root.clientWidth) said.push("scrolls sideways, " + root.scrollWidth + " px");
+	for (const e of performance.getEntriesByType("resource")) {
+		if (new URL(e.name).host !== location.host) said.push("fetches " + e.name);
+	}
+	return JSON.stringify(said);
+})()`
+
+// lookAt gives what is wrong with the page that is open.
+func lookAt(ctx context.Context, width int64, scheme string) (said []string, err error) {
+	_, err = chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 900, DeviceScaleFactor: 1})
+	if err != nil {
+		return nil, err
+	}
+	_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+	if err != nil {
+		return nil, err
+	}
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[string](consoleFaults, chromedp.EvalAwaitPromise))
+	if err != nil {
+		return nil, err
+	}
+	return said, json.Unmarshal([]byte(found), &said)
+}
+
+// UX-1, UX-3 and UX-4 for the operators' console: axe-core finds nothing, no
+// other host is asked, and nothing scrolls sideways, in light and dark, also
+// with names of 100 wide letters and hosts of 60 labels.
+func TestConsoleInBrowser(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	_, f := h.whole()
+	wide := h.caller().postJSON("/oauth/register", fmt.Sprintf(`{"client_name":%q,"redirect_uris":["https://%sexample.com:8443/cb"]}`,
+		strings.Repeat("W", 100), strings.Repeat("a12.", 58))).json(t)["client_id"].(string)
+	h.connected("") // a living one
+	approval := h.items("/v1/approvals?state=live")[0]["id"].(string)
+	for range 25 { // over the limit
+		h.callerFrom("127.9.9.9").postJSON("/oauth/register", "{}")
+	}
+	ctx, code := oneTab(t), axe(t)
+	base := strings.Replace(h.operator, "http://", "http://"+url.UserPassword("operator", h.password).String()+"@", 1)
+	for _, path := range []string{
+		"/", "/?range=30d", "/clients", "/clients/" + wide, "/clients/" + wide + "/disable", "/clients/" + f.client, "/clients/" + f.client + "/enable",
+		"/approvals", "/approvals?person=nobody", "/approvals/" + approval + "/revoke", "/events", "/clients/none",
+	} {
+		err := chromedp.Do(ctx, chromedp.Navigate(base+path))
+		if err == nil {
+			_, err = chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](code+";undefined"))
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, width := range []int64{1280, 390, 320} {
+			for _, scheme := range []string{"light", "dark"} {
+				said, err := lookAt(ctx, width, scheme)
+				if err != nil || len(said) > 0 {
+					t.Errorf("%s at %d px, %s: %v\n%s", path, width, scheme, err, strings.Join(said, "\n"))
+				}
+			}
+		}
+	}
+	title, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.title"))
+	if err != nil || title != "Not possible – Operator – Svalinn" {
+		t.Errorf("the last page is %q: %v", title, err)
+	}
+}
+
+// UX-5 and UX-6 for the console: a client is disabled with the keyboard alone,
+// and without script, since there is none.
+func TestConsoleByKeyboard(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	f, _ := h.connected("")
+	ctx := oneTab(t)
+	base := strings.Replace(h.operator, "http://", "http://"+url.UserPassword("operator", h.password).String()+"@", 1)
+	where := ""
+	step := func(keys string) {
+		t.Helper()
+		if err := chromedp.Do(ctx, chromedp.KeyEvent(keys)); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if where, err = chromedp.Run(ctx, chromedp.Evaluate[string]("document.activeElement.localName + ' ' + document.activeElement.textContent.trim()")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate(base+"/clients/"+f.client+"/disable")); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if step("\t"); where == "textarea " {
+			break
+		}
+	}
+	step("imitates us")
+	if step("\t"); where != "button Disable" {
+		t.Fatalf("after the reason comes %q", where)
+	}
+	step("\r")
+	if err := chromedp.Do(ctx, chromedp.WaitVisible("[role=status]")); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.operate("/v1/clients/" + f.client).json(t)["state"]; got != "disabled" {
+		t.Errorf("the client is %v", got)
+	}
+	if focus, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.activeElement.getAttribute('role')")); err != nil || focus != "status" {
+		t.Errorf("the focus is on %q: %v", focus, err)
+	}
+}
