@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	mrand "math/rand/v2"
 	"net/http"
@@ -270,7 +269,7 @@ func (x *life) revoke(by int) {
 	call := time.Since(x.start)
 	form := url.Values{"token": {sent.token}, "client_id": {x.client}}
 	a := x.c.any().ask("POST", "/oauth/revoke", form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
-	x.record(by, asked{kind: "end"}, call, a, a.status == 200, false)
+	x.record(by, asked{kind: "revoke"}, call, a, a.status == 200, false)
 }
 
 func (x *life) revokeByOperator(by int) {
@@ -279,16 +278,10 @@ func (x *life) revokeByOperator(by int) {
 	id := x.id
 	x.mu.Unlock()
 	if id == "" {
-		var list struct {
-			Items []struct {
-				ID string `json:"id"`
-			} `json:"items"`
-		}
-		a := n.operate("GET", "/v1/approvals?limit=1&person="+x.person.id+"&client="+url.QueryEscape(x.client), "")
-		if json.Unmarshal(a.body, &list) != nil || a.status != 200 || len(list.Items) == 0 {
+		a := n.operate("POST", "/v1/tokens/inspect", `{"token":"`+x.code+`"}`)
+		if id = a.member("approval"); id == "" {
 			return
 		}
-		id = list.Items[0].ID // the newest
 		x.mu.Lock()
 		x.id = id
 		x.mu.Unlock()

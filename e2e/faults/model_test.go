@@ -12,7 +12,7 @@ import (
 
 // An asked is what was asked of an approval, and of which of its tokens.
 type asked struct {
-	kind       string // exchange, refresh, check, end
+	kind       string // exchange, refresh, check, revoke, end
 	generation int64  // of the token that was sent
 }
 
@@ -50,7 +50,7 @@ func next(s state, in asked) (state, told) {
 			return s, yes
 		}
 		return s, no
-	case in.kind == "end":
+	case in.kind == "end", in.kind == "revoke": // by others, by the client
 		return over, yes
 	case s.phase == ended:
 		return s, no
