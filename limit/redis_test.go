@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net"
@@ -69,6 +68,11 @@ func (r *redis) kill() {
 
 // command sends one command and gives the first line of the answer.
 func (r *redis) command(words ...string) string {
+	first, _, _ := strings.Cut(r.answer(words...), "\r\n")
+	return first
+}
+
+func (r *redis) answer(words ...string) string {
 	c, err := net.DialTimeout("tcp", "127.0.0.1:"+r.port, time.Second)
 	if err != nil {
 		return ""
@@ -81,8 +85,13 @@ func (r *redis) command(words ...string) string {
 	}
 	line := make([]byte, 4096)
 	n, _ := c.Read(line)
-	first, _, _ := bytes.Cut(line[:n], []byte("\r\n"))
-	return string(first)
+	return string(line[:n])
+}
+
+// value is the string that a command answers.
+func (r *redis) value(words ...string) string {
+	_, value, _ := strings.Cut(r.answer(words...), "\r\n")
+	return strings.TrimSuffix(value, "\r\n")
 }
 
 func (r *redis) url() string { return "redis://127.0.0.1:" + r.port + "/0" }
@@ -118,7 +127,7 @@ func sharedWindows(t *testing.T) windows {
 	t.Helper()
 	r := newRedis(t)
 	base := time.Now().Truncate(time.Microsecond)
-	s := r.share(t, SharedOptions{now: func(at time.Time) int64 { return base.Add(at.Sub(noon)).UnixMicro() }})
+	s := r.share(t, SharedOptions{patience: time.Minute, now: func(at time.Time) int64 { return base.Add(at.Sub(noon)).UnixMicro() }})
 	t.Cleanup(func() {
 		if s.Away() {
 			t.Error("the server went away during the test")

@@ -45,7 +45,7 @@ func ParseServer(address string) (*Server, error) {
 	if err != nil || o.SelectDB < 0 {
 		return nil, errServer
 	}
-	o.Dialer.Timeout = patience
+	o.Dialer.Timeout = time.Second // at most: patience bounds it where somebody waits
 	o.ConnWriteTimeout = time.Second
 	o.ClientName = "grantkeeper"
 	o.ForceSingleClient = true // several keys in one script need one server
@@ -74,8 +74,9 @@ type SharedOptions struct {
 	// Changed is told when the server goes away and comes back; nil is nobody.
 	Changed func(away bool)
 
-	room int                        // 0 is Remembered
-	now  func(time.Time) (us int64) // of a test: the time to count by; nil is the server's own
+	patience time.Duration              // 0 is patience
+	room     int                        // 0 is Remembered
+	now      func(time.Time) (us int64) // of a test: the time to count by; nil is the server's own
 }
 
 // Shared makes counters that several nodes have in common, so that a limit holds
@@ -119,6 +120,9 @@ func Share(server *Server, o SharedOptions) *Shared {
 	}
 	if o.Changed == nil {
 		o.Changed = func(bool) {}
+	}
+	if o.patience == 0 {
+		o.patience = patience
 	}
 	if o.room == 0 {
 		o.room = Remembered
@@ -235,9 +239,9 @@ var windowScript string
 
 var window = rueidis.NewLuaScript(windowScript)
 
-// run asks the server, which has [patience] to answer.
+// run asks the server, which has so long to answer as a request may wait.
 func (s *Shared) run(keys, arguments []string) (left int, wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
 	defer cancel()
 	answer, err := window.Exec(ctx, s.client, keys, arguments).AsIntSlice()
 	if err != nil {
