@@ -98,6 +98,7 @@ func TestReadmeRunItForReal(t *testing.T) {
 	run := func(script string) (string, error) {
 		c := exec.Command("bash", "-eu", "-c", script)
 		c.Dir = dir
+		c.Env = append(os.Environ(), "GRANTKEEPER_OPERATOR_LISTEN=127.0.0.1:"+operator)
 		out, err := c.CombinedOutput()
 		return string(out), err
 	}
@@ -123,8 +124,8 @@ func TestReadmeRunItForReal(t *testing.T) {
 	h := &house{t: t, base: base, operator: "http://127.0.0.1:" + operator, args: arguments}
 	h.serve(0)
 	t.Cleanup(h.stop)
-	if out, err := run(strings.ReplaceAll(blocks[1], "127.0.0.1:8081", "127.0.0.1:"+operator)); err != nil || !strings.Contains(out, `"people":1`) {
-		t.Fatalf("directory: %v\n%s", err, out)
+	if out, err := run(strings.ReplaceAll(blocks[1], "bin/grantkeeper", binary)); err != nil || !strings.Contains(out, "people         1 added") || !strings.Contains(out, ", 0 faults.") {
+		t.Fatalf("directory and doctor: %v\n%s", err, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("a long passphrase"), 0o600); err != nil {
 		t.Fatal(err)
