@@ -26,7 +26,8 @@ import (
 type chrome struct {
 	*site
 	browser  context.Context
-	callback string // redirect URI of the client "dev"
+	callback string        // redirect URI of the client "dev"
+	patience time.Duration // of a tab
 
 	mu   sync.Mutex
 	sent []url.Values // what the client's callback was called with
@@ -39,7 +40,7 @@ func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome 
 	if err != nil {
 		t.Fatal("the browser tests need chromium: run scripts/setup-debian.sh")
 	}
-	c := &chrome{site: newSite(t)}
+	c := &chrome{site: newSite(t), patience: 3 * time.Minute}
 	handler := c.handler
 	for _, a := range around {
 		handler = a(handler)
@@ -96,7 +97,7 @@ type tab struct {
 	ctx context.Context
 }
 
-// tab opens a tab that gives up after three minutes.
+// tab opens a tab that gives up when its patience ends.
 func (c *chrome) tab(t *testing.T) *tab {
 	t.Helper()
 	c.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
@@ -105,7 +106,7 @@ func (c *chrome) tab(t *testing.T) *tab {
 	b := &tab{c, t, ctx}
 	b.run()
 	var stop context.CancelFunc
-	b.ctx, stop = context.WithTimeout(ctx, 3*time.Minute)
+	b.ctx, stop = context.WithTimeout(ctx, c.patience)
 	t.Cleanup(stop)
 	return b
 }

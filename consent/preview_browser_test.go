@@ -3,6 +3,7 @@ package consent
 import (
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -175,6 +176,39 @@ func TestPreviewInBrowser(t *testing.T) {
 		}
 		check()
 	})
+
+	// The switch keeps what is chosen, and the script counts in Arabic as the
+	// server does: six forms, chosen by Intl.PluralRules and by x/text.
+	t.Run("in Arabic", func(t *testing.T) {
+		b := c.tab(t)
+		check := b.quiet()
+		b.open(c.authorizeURL())
+		b.choose("organization", "nordlys", "role:treasurer", "change")
+		b.click("[name=language][value=ar]")
+		b.until("document.documentElement.dir === 'rtl' && document.readyState === 'complete'")
+		b.want("document.querySelector('[value=nordlys]').checked && document.querySelector(\"[name='role:treasurer'][value=change]\").checked")
+		arab := c.signedIn("ada")
+		arab.header.Set("Accept-Language", "ar")
+		ask := func() *shown { return arab.get(authorize()) }
+		choice := []string{"organization", "nordlys", "role:treasurer", "change"}
+		agree(b, "switched", "/oauth/authorize", ask, choice...)
+		for _, step := range [][]string{
+			{"role:treasurer", "read"}, {"role:facilitator", "change"}, {"role:buddy", "change"}, {"role:circle-rep-product", "change"},
+			{"role:release-captain", "read"}, {"personal", "1"}, {"grant", "everything"}, {"grant", "organization"}, {"organization", "fjell"},
+		} {
+			b.choose(step...)
+			choice = append(choice, step...)
+			if step[0] != "organization" {
+				agree(b, strings.Join(step, "="), "/oauth/authorize", ask, choice...)
+			}
+		}
+		forms := []string{}
+		for _, n := range []int{0, 1, 2, 3, 10, 11, 99, 100, 102, 103, 1000, 1234567} {
+			forms = append(forms, strconv.Itoa(n)+":"+category(speaking("ar").tag, n))
+		}
+		b.want("[" + strings.Join(numbersOf(forms), ",") + "].map(n => n + ':' + new Intl.PluralRules('ar').select(n)).join() === '" + strings.Join(forms, ",") + "'")
+		check()
+	})
 }
 
 // actionOf is where the form of a page posts to.
@@ -198,4 +232,12 @@ func (b *tab) html() *shown {
 		b.t.Fatal(err)
 	}
 	return &shown{t: b.t, body: text, doc: doc}
+}
+
+func numbersOf(forms []string) (out []string) {
+	for _, f := range forms {
+		n, _, _ := strings.Cut(f, ":")
+		out = append(out, n)
+	}
+	return out
 }
