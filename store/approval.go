@@ -32,7 +32,11 @@ func (s *Store) Apply(_ context.Context, id approval.ID, m approval.Move, act Ac
 // ApplyLive is Apply for moves that ask nothing of the code, such as
 // approval.Refresh, Revoke and End. It saves reading the row; the approval
 // that it gives lacks redirect URI, issuer and challenge.
-func (s *Store) ApplyLive(_ context.Context, id approval.ID, m approval.Move, act Act) (approval.Approval, approval.Verdict, error) {
+func (s *Store) ApplyLive(ctx context.Context, id approval.ID, m approval.Move, act Act) (approval.Approval, approval.Verdict, error) {
+	m, err := s.orUnused(ctx, id, m)
+	if err != nil {
+		return approval.Approval{}, 0, err
+	}
 	a, v, err := s.writer.apply(id, m, true, act)
 	if err == nil && v == approval.OK && a.Phase == approval.Live {
 		s.Used(id)
@@ -597,7 +601,10 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	for i := range out {
-		out[i].State = out[i].At(s.memory.standing(out[i].Approval), now)
+		if h := s.memory.approvals.at(out[i].ID); h != nil { // the row comes a moment later
+			out[i].LastUsed = max(out[i].LastUsed, int64(atomic.LoadUint32(&h.used)))
+		}
+		out[i].State = s.standsAs(out[i], s.memory.standing(out[i].Approval), now)
 	}
 	return out, nil
 }

@@ -45,7 +45,7 @@ func (s *Store) Due(ctx context.Context, at time.Time) (Swept, error) {
 
 // journalBefore is the ID that every entry lies below whose time is over.
 func (s *Store) journalBefore(at time.Time) string {
-	return fmt.Sprintf("%016x", at.Add(-JournalRetention).UnixMilli()<<16)
+	return fmt.Sprintf("%016x", at.Add(-s.options.JournalRetention).UnixMilli()<<16)
 }
 
 // Sum is how many rows that is in all.

@@ -101,6 +101,11 @@ func (s *Store) unsaid(ctx context.Context, f ApprovalFilter) ([]approval.ID, er
 		return ids, err
 	}
 	return s.inMemory(f, func(h *hot) bool {
+		if h.phase == approval.Live {
+			if at, ends := s.unusedAt(h.lastUse()); ends && !s.Now().Before(at) {
+				return true
+			}
+		}
 		return approval.Standing(h.epochs()) != h.standing() || h.phase == approval.CodeIssued && int64(h.issuedAt) <= now.Unix()
 	}), nil
 }

@@ -177,7 +177,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 }
 
 // texts are constants of this package, and what embeds one.
-var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "schemaPostgres",
+var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "selectLastUse", "schemaPostgres",
 	"selectRows", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin"}
 
 // constant reports whether a text is made of constants alone. parameter says

@@ -61,6 +61,9 @@ type Options struct {
 	SessionIdle time.Duration // 0 is 12 hours (decision S2)
 	SessionMax  time.Duration // 0 is 30 days
 
+	EndUnusedAfter   time.Duration // ends approvals that nobody used for so long; 0 ends none (decision P11)
+	JournalRetention time.Duration // how long the journal keeps its entries; 0 is 365 days
+
 	// Journaled, unless nil, is told of every entry of the journal once it is
 	// durable; Took, how long the database took for something. Both are called
 	// by those who write, on PostgreSQL by several at once, so they must not
@@ -89,6 +92,8 @@ type Store struct {
 	clock   clock
 	ids     eventIDs
 
+	unusedSwept atomic.Int64 // Unix seconds
+
 	marking sync.Mutex // one marker of ended rows at a time
 	copying sync.Mutex // one backup at a time
 	closing sync.Once
@@ -106,6 +111,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.JournalRetention == 0 {
+		o.JournalRetention = JournalRetention
 	}
 	if o.SessionIdle == 0 {
 		o.SessionIdle = 12 * time.Hour

@@ -16,7 +16,8 @@ const (
 
 	// EndedRetention is how long an ended approval stays listed.
 	EndedRetention = 90 * 24 * time.Hour
-	// JournalRetention is how long the journal keeps its entries.
+	// JournalRetention is how long the journal keeps its entries unless the
+	// options say otherwise.
 	JournalRetention = 365 * 24 * time.Hour
 	// pageLife bounds how long a page can be answered again, with room: until
 	// then an approval whose code has expired is left for that (decision A12).
@@ -48,6 +49,10 @@ func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 	}
 	if out.Ended, err = s.mark(ctx); err != nil {
 		return out, fmt.Errorf("mark: %w", err)
+	}
+	unused, err := s.endUnused(ctx)
+	if out.Ended += unused; err != nil {
+		return out, fmt.Errorf("unused: %w", err)
 	}
 	now := s.Now()
 	for _, step := range []struct {

@@ -59,7 +59,7 @@ func (l Loaded) Check() (Checked, error) {
 	}
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkMail, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			return Checked{}, err
@@ -211,6 +211,20 @@ func (c *Checked) checkAPILimits() error {
 func (c *Checked) checkSessions() error {
 	if c.Session.Idle <= 0 || c.Session.Max < c.Session.Idle {
 		return badConfig("write idle = \"12h\", max = \"720h\"", "session: idle must be positive, and max not below it")
+	}
+	return nil
+}
+
+// leastKept is the least that a setting may tell the database to keep: what is
+// written in hours was meant in days.
+const leastKept = Duration(24 * time.Hour)
+
+func (c *Checked) checkRetention() error {
+	if after := c.Approvals.EndUnusedAfter; after != 0 && Duration(after) < leastKept {
+		return badConfig(`write end_unused_after = "90d", or "off"`, "approvals.end_unused_after: %s is less than a day", after)
+	}
+	if c.Journal.Retention < leastKept {
+		return badConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // DefaultConfigFile is read when no other file is named and this one exists.
@@ -41,19 +42,21 @@ type Config struct {
 	BaseURLs      []string `toml:"base_urls" env:"BASE_URLS" flag:"base-url" doc:"the hosts that are served, as URLs (required); metadata is built from the one that was asked, any other is answered 421"`
 	SecretKeyFile string   `toml:"secret_key_file" env:"SECRET_KEY_FILE" doc:"the file with the keys that seal tokens, cookies and pages; nobody but its owner may read it"`
 
-	Service  ServiceConfig  `toml:"service"`
-	Branding BrandingConfig `toml:"branding"`
-	HTTP     HTTPConfig     `toml:"http"`
-	Operator OperatorConfig `toml:"operator"`
-	Gateway  GatewayConfig  `toml:"gateway"`
-	Database DatabaseConfig `toml:"database"`
-	Limiter  LimiterConfig  `toml:"limiter"`
-	Session  SessionConfig  `toml:"session"`
-	Mail     MailConfig     `toml:"mail"`
-	SignIn   SignInConfig   `toml:"signin"`
-	API      APIConfig      `toml:"api"`
-	Clients  []ClientConfig `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
-	Log      LogConfig      `toml:"log"`
+	Service   ServiceConfig   `toml:"service"`
+	Branding  BrandingConfig  `toml:"branding"`
+	HTTP      HTTPConfig      `toml:"http"`
+	Operator  OperatorConfig  `toml:"operator"`
+	Gateway   GatewayConfig   `toml:"gateway"`
+	Database  DatabaseConfig  `toml:"database"`
+	Limiter   LimiterConfig   `toml:"limiter"`
+	Session   SessionConfig   `toml:"session"`
+	Approvals ApprovalsConfig `toml:"approvals"`
+	Journal   JournalConfig   `toml:"journal"`
+	Mail      MailConfig      `toml:"mail"`
+	SignIn    SignInConfig    `toml:"signin"`
+	API       APIConfig       `toml:"api"`
+	Clients   []ClientConfig  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
+	Log       LogConfig       `toml:"log"`
 }
 
 // ServiceConfig names the protected service (decision N1).
@@ -86,7 +89,7 @@ type GatewayConfig struct {
 type GatewayKeyConfig struct {
 	Name    string   `toml:"name" doc:"its name in the log"`
 	KeyFile string   `toml:"key_file" doc:"the file with its key: one line of text, that nobody but its owner may read"`
-	Scopes  []string `toml:"scopes" doc:"what it may ask: decisions, forward-auth"`
+	Scopes  []string `toml:"scopes" doc:"what it may do: decisions, forward-auth, directory"`
 }
 
 // DatabaseConfig says where the rows are.
@@ -113,6 +116,17 @@ type NetworkConfig struct {
 type SessionConfig struct {
 	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused"`
 	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most"`
+}
+
+// ApprovalsConfig bounds approvals, which have no lifetime of their own
+// (decision P11).
+type ApprovalsConfig struct {
+	EndUnusedAfter OptionalDuration `toml:"end_unused_after" doc:"ends approvals that nobody has used for so long, true to the hour, such as 90d; at least 1d, or off"`
+}
+
+// JournalConfig bounds the journal.
+type JournalConfig struct {
+	Retention Duration `toml:"retention" doc:"how long the journal keeps its entries; at least 1d"`
 }
 
 // MailConfig says how mail is sent to people.
@@ -161,6 +175,7 @@ func Defaults() Config {
 		Gateway:       GatewayConfig{Listen: "off"},
 		Database:      DatabaseConfig{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
 		Session:       SessionConfig{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
+		Journal:       JournalConfig{Retention: Duration(store.JournalRetention)},
 		SignIn:        SignInConfig{Passwords: true, Strong: "off", Fresh: Duration(consent.DefaultFresh)},
 		API:           APIConfig{RateLimit: Rate{limit.API}},
 		Log:           LogConfig{Level: "info", Format: "auto"},
@@ -202,6 +217,28 @@ func (d Duration) String() string {
 
 // MarshalText writes String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// OptionalDuration is a Duration that may be off, which is 0.
+type OptionalDuration Duration
+
+// UnmarshalText reads what String writes.
+func (d *OptionalDuration) UnmarshalText(text []byte) error {
+	if string(text) == "off" {
+		*d = 0
+		return nil
+	}
+	return (*Duration)(d).UnmarshalText(text)
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (d OptionalDuration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+func (d OptionalDuration) String() string {
+	if d == 0 {
+		return "off"
+	}
+	return Duration(d).String()
+}
 
 // Rate is a limit as it is written in a file: 3000/10m.
 type Rate struct{ limit.Limit }
@@ -312,9 +349,6 @@ func tomlError(name string, err error) error {
 		first := missing.Errors[0]
 		line, _ := first.Position()
 		key := strings.Join(first.Key(), ".")
-		if later(key) {
-			return badConfig("take the setting out", "%s:%d: %s is not supported by this build", name, line, key)
-		}
 		return badConfig(didYouMean(key, fileKeys()), "%s:%d: unknown setting %s", name, line, key)
 	}
 	var bad *toml.DecodeError

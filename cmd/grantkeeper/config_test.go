@@ -51,7 +51,7 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 		{"unknown key of a gateway", "[gateway]\nlisten = \":1\"\n[[gateway.keys]]\nname = \"x\"\nkeyfile = \"y\"\n", ":5: unknown setting gateway.keys.keyfile", "did you mean gateway.keys.key_file?"},
 		{"in no table", "listen = \":1\"\n", ":1: unknown setting listen", "did you mean http.listen?"},
 		{"nothing like it", "xyzzy = 1\n", ":1: unknown setting xyzzy", "known are: base_urls"},
-		{"later", "[approvals]\nend_unused_after = \"90d\"\n", ":1: approvals is not supported by this build", ""},
+		{"wrong optional duration", "[approvals]\nend_unused_after = \"never\"\n", ":2: ", ""},
 		{"wrong type", "\nbase_urls = \"https://a.example\"\n", ":2: ", ""},
 		{"wrong duration", "[session]\n\nidle = \"soon\"\n", ":3: ", ""},
 		{"wrong rate", "[api]\nrate_limit = \"3000\"\n", ":2: ", ""},
@@ -258,7 +258,7 @@ func good(t *testing.T) Loaded {
 	c.HTTP.TrustedProxies = []string{"10.0.0.0/8"}
 	c.Gateway = GatewayConfig{Listen: "127.0.0.1:8082", Keys: []GatewayKeyConfig{
 		{"nginx", write(t, "nginx.key", gatewayKey+"\n", 0o600), []string{"forward-auth"}},
-		{"billing", write(t, "billing.key", strings.ToUpper(gatewayKey), 0o400), []string{"decisions", "forward-auth"}},
+		{"billing", write(t, "billing.key", strings.ToUpper(gatewayKey), 0o400), []string{"decisions", "forward-auth", "directory"}},
 	}}
 	return Loaded{Config: c, File: "test.toml"}
 }
@@ -318,6 +318,8 @@ func TestCheck(t *testing.T) {
 		{"API limits", func(l *Loaded) { l.API.Limits = append(l.API.Limits, l.API.Limits[0]) }, `api.limits[1] "nordlys": it is given twice`},
 		{"sessions", func(l *Loaded) { l.Session.Idle = 0 }, "session"},
 		{"sessions", func(l *Loaded) { l.Session.Max = l.Session.Idle - 1 }, "session"},
+		{"unused for hours", func(l *Loaded) { l.Approvals.EndUnusedAfter = OptionalDuration(90 * time.Hour / 4) }, "approvals.end_unused_after"},
+		{"retention", func(l *Loaded) { l.Journal.Retention = 0 }, "journal.retention"},
 		{"client on loopback", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://localhost/cb"} }, `clients[0] "connector"`},
 		{"client at our host", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://app.example/cb"} }, `clients[0] "connector"`},
 		{"client without URIs", func(l *Loaded) { l.Clients[0].RedirectURIs = nil }, `clients[0] "connector"`},

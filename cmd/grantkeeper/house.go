@@ -67,6 +67,7 @@ func openStore(ctx context.Context, c Checked, path string, now func() time.Time
 		Path: path, URL: c.Postgres, Migrate: c.Database.AutoMigrate, MaxStaleness: time.Duration(c.Database.MaxStaleness),
 		Ring: c.Ring, Now: now, Log: log,
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
+		EndUnusedAfter: time.Duration(c.Approvals.EndUnusedAfter), JournalRetention: time.Duration(c.Journal.Retention),
 		Journaled: journaled(m, told...), Took: m.Query,
 	})
 	if err != nil {

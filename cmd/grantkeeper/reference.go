@@ -42,7 +42,7 @@ func (s setting) described() described {
 // kind says in words how the value is written in the file.
 func (s setting) kind() string {
 	switch t := s.field.Type; {
-	case t == reflect.TypeFor[Duration]():
+	case t == reflect.TypeFor[Duration](), t == reflect.TypeFor[OptionalDuration]():
 		return "time"
 	case t == reflect.TypeFor[Rate]():
 		return "rate"

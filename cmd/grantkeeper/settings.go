@@ -85,20 +85,6 @@ func (s setting) set(c *Config, text string) error {
 	return nil
 }
 
-// laterSettings are known by name and not there yet: to take them and do
-// nothing would be worse than to refuse them.
-var laterSettings = map[string]string{
-	"approvals":                  "",
-	"approvals.end_unused_after": "",
-	"journal":                    "",
-	"journal.retention":          "",
-}
-
-func later(key string) bool {
-	_, ok := laterSettings[key]
-	return ok
-}
-
 // list reads values with commas between them.
 func list(v string) []string {
 	var all []string
@@ -148,11 +134,6 @@ func readEnvironment(environ []string) (map[string]string, error) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			for _, of := range laterSettings {
-				if of != "" && strings.TrimSuffix(name, "_FILE") == of {
-					return nil, badConfig("unset "+name, "environment: %s is not supported by this build", name)
-				}
-			}
 			return nil, badConfig(didYouMean(name, known), "environment: unknown variable %s", name)
 		}
 		env[name] = value

@@ -1,0 +1,172 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// unusedEvery is how often rows of approvals that ended unused are marked.
+// Nothing depends on it: whoever asks is told by the clock.
+const unusedEvery = time.Hour
+
+// unusedAt is when an approval that was last used at a time, Unix seconds,
+// ends for that (decision P11), and whether it does at all. The last use is
+// true to the hour, so it is not later than it should be.
+func (s *Store) unusedAt(last int64) (at time.Time, ends bool) {
+	return time.Unix(last, 0).Add(s.options.EndUnusedAfter), s.options.EndUnusedAfter > 0
+}
+
+// orUnused is a move that ends an approval instead which was not used for too
+// long. A client that it does not belong to is told what the move tells.
+func (s *Store) orUnused(ctx context.Context, id approval.ID, m approval.Move) (approval.Move, error) {
+	if s.options.EndUnusedAfter == 0 {
+		return m, nil
+	}
+	last, err := s.lastUse(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	at, _ := s.unusedAt(last)
+	if last == 0 || s.Now().Before(at) {
+		return m, nil
+	}
+	return func(a approval.Approval, st approval.Standing) (approval.State, approval.Verdict) {
+		state, verdict := m(a, st)
+		if verdict == approval.WrongClient || a.Phase != approval.Live {
+			return state, verdict
+		}
+		state, _ = approval.End(approval.Unused, at)(a, st)
+		return state, approval.Over
+	}, nil
+}
+
+// lastUse is when an approval was last used, or its code issued, in Unix
+// seconds; 0 is for one that is not there or does not live.
+func (s *Store) lastUse(ctx context.Context, id approval.ID) (int64, error) {
+	if s.shared == nil {
+		if err := s.fresh(ctx); err != nil {
+			return 0, err
+		}
+		s.memory.mu.RLock()
+		defer s.memory.mu.RUnlock()
+		return s.memory.lastUse(id), nil
+	}
+	return scanLastUse(s.reader.QueryRowContext(ctx, selectLastUse, id[:]))
+}
+
+// lastUse is that of the store, within the transaction under way.
+func (w *writer) lastUse(id approval.ID) (int64, error) {
+	if w.store.shared == nil {
+		return w.store.memory.lastUse(id), nil
+	}
+	rows, err := w.query(selectLastUse, id[:])
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return 0, rows.Err()
+	}
+	return scanLastUse(rows)
+}
+
+const selectLastUse = `
+	SELECT a.issued_at, COALESCE(u.used_at, 0) FROM approval a
+	  LEFT JOIN approval_use u ON u.approval = a.id
+	 WHERE a.id = $1 AND a.phase = 2`
+
+func scanLastUse(row interface{ Scan(...any) error }) (int64, error) {
+	var issued, used int64
+	err := row.Scan(&issued, &used)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	} else if err != nil {
+		return 0, unavailable("last use", err)
+	}
+	return max(issued, used), nil
+}
+
+func (m *memory) lastUse(id approval.ID) int64 {
+	if h := m.approvals.at(id); h != nil && h.phase == approval.Live {
+		return h.lastUse()
+	}
+	return 0
+}
+
+func (h *hot) lastUse() int64 { return int64(max(atomic.LoadUint32(&h.used), h.issuedAt)) }
+
+// standsAs is the state of a row as it must be shown now.
+func (s *Store) standsAs(r ApprovalRow, standing approval.Standing, now time.Time) approval.State {
+	state := r.At(standing, now)
+	if state.Phase != approval.Live {
+		return state
+	}
+	if at, ends := s.unusedAt(max(r.IssuedAt, r.LastUsed)); ends && !now.Before(at) {
+		state, _ = approval.End(approval.Unused, at)(r.Approval, standing)
+	}
+	return state
+}
+
+// endUnused marks the rows of approvals that have ended unused.
+func (s *Store) endUnused(ctx context.Context) (ended int, err error) {
+	now := s.Now()
+	if s.options.EndUnusedAfter == 0 || now.Unix()-s.unusedSwept.Load() < int64(unusedEvery/time.Second) {
+		return 0, nil
+	}
+	f := ApprovalFilter{State: "live", UnusedSince: now.Add(-s.options.EndUnusedAfter).Unix()}
+	for after := ""; ; {
+		rows, err := s.approvalPage(ctx, f, after, endBatch)
+		if err != nil {
+			return ended, err
+		}
+		n, err := s.endEach(rows[:min(endBatch, len(rows))])
+		if ended += n; err != nil || ctx.Err() != nil {
+			return ended, errors.Join(err, ctx.Err())
+		}
+		if len(rows) <= endBatch {
+			s.unusedSwept.Store(now.Unix())
+			return ended, nil
+		}
+		after = cursor(rows[endBatch-1].CreatedAt, rows[endBatch-1].ID.String())
+	}
+}
+
+// endEach ends those that are unused still.
+func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		ended = 0
+		var afters []func()
+		for _, r := range rows {
+			last, err := w.lastUse(r.ID)
+			if err != nil {
+				return nil, err
+			}
+			at, _ := s.unusedAt(last)
+			if last == 0 || s.Now().Before(at) {
+				continue
+			}
+			after, did, err := w.moveRow(r.ID, approval.End(approval.Unused, at), Act{Actor: "system"})
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				return nil, err
+			}
+			if did {
+				ended++
+				afters = append(afters, after)
+			}
+		}
+		return func() {
+			for _, after := range afters {
+				after()
+			}
+		}, nil
+	})
+	if err != nil {
+		ended = 0
+	}
+	return ended, err
+}
