@@ -124,7 +124,7 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 			when := used(r.LastUsed, v.now)
 			one.Used = &when
 		}
-		if r.Phase == approval.Live {
+		if r.Phase == approval.Live && !v.acting() {
 			one.Edit = editPath(o.ID, r.ID)
 		}
 		if days := daysSince(max(r.LastUsed, r.CreatedAt), v.now); days > unusedDays {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/html/atom"
+
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -156,6 +158,16 @@ func TestActingChangesNothing(t *testing.T) {
 		}
 	}
 	b.get("/support").want(403)
+	// What cannot be done is not offered.
+	for _, at := range []string{"/", nordlysApps, nordlysSettings, settings} {
+		p := b.get(at).want(200)
+		for _, n := range append(p.all(atom.A), p.all(atom.Form)...) {
+			to := attr(n, "href") + attr(n, "action")
+			if strings.HasSuffix(to, "/edit") || strings.HasSuffix(to, "/leave") || strings.HasPrefix(to, "/account") || strings.HasPrefix(to, nordlysSettings+"/") && to != settings {
+				t.Errorf("%s offers %s", at, to)
+			}
+		}
+	}
 	if !s.lives(id) || s.approvals("ada")[0].Grant.Kind != "everything" {
 		t.Error("something has changed")
 	}
