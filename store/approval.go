@@ -575,6 +575,7 @@ const approvalRows = `
 	  LEFT JOIN approval_use u ON u.approval = a.id`
 
 func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]ApprovalRow, error) {
+	defer s.timed("approvals", time.Now())
 	rows, err := s.reader.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, unavailable("approvals", err)
@@ -684,6 +685,7 @@ func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
 // HasApproved reports whether the person has approved the client before
 // (decision A2).
 func (s *Store) HasApproved(ctx context.Context, person, clientID string) (bool, error) {
+	defer s.timed("approved_before", time.Now())
 	var n int
 	err := s.reader.QueryRowContext(ctx,
 		`SELECT COUNT(*) FROM (SELECT 1 FROM approval WHERE person = $1 AND client = $2 LIMIT 1) AS one`,

@@ -117,6 +117,7 @@ func (s *Store) clientState(id string) ClientState {
 
 // Client gives a client that is known now, disabled ones too, or ErrNotFound.
 func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
+	defer s.timed("client", time.Now())
 	c, err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> 3`, id))
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
@@ -152,6 +153,7 @@ type ClientFilter struct {
 // Clients lists the clients that are known now, newest first, and gives the
 // cursor of the next page or "".
 func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, string, error) {
+	defer s.timed("clients", time.Now())
 	limit := pageSize(f.Limit)
 	q, err := s.clientQuery(f)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -51,6 +52,7 @@ func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
 
 // clientUses is ClientUses out of the rows.
 func (s *Store) clientUses(ctx context.Context) (map[string]ClientUse, error) {
+	defer s.timed("client_uses", time.Now())
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT a.client, COUNT(*), COALESCE(MAX(u.used_at), 0)
 		  FROM approval a
@@ -92,6 +94,7 @@ type OrganizationReach struct {
 // ClientReach says what of a client has not ended, the organization with most
 // of it first.
 func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err error) {
+	defer s.timed("client_reach", time.Now())
 	err = s.reader.QueryRowContext(ctx, `
 		SELECT COUNT(*), COUNT(DISTINCT person) FROM approval WHERE client = $1 AND phase < 3`, client).Scan(&r.Approvals, &r.People)
 	if err != nil {
@@ -124,6 +127,7 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 // CountEvents counts the entries of some kinds in each of n spans from since
 // on, oldest first; since and span are seconds.
 func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int64, n int) (map[string][]uint64, error) {
+	defer s.timed("event_counts", time.Now())
 	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}}
 	q.where("id >= ", idAt(since))
 	q.in("kind", anyOf(kinds))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -35,6 +36,7 @@ func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error
 // empty when none is set. The email alone finds them: attempts are counted
 // under it, and by an ID an account could be tried twice as often.
 func (s *Store) Password(ctx context.Context, email string) (org.Person, string, error) {
+	defer s.timed("password", time.Now())
 	if err := s.fresh(ctx); err != nil {
 		return org.Person{}, "", err
 	}
@@ -65,6 +67,7 @@ type PeopleFilter struct {
 
 // People lists people by ID and gives the cursor of the next page or "".
 func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, string, error) {
+	defer s.timed("people", time.Now())
 	q := query{text: `SELECT p.id, p.email, p.name, p.active, p.support FROM person p`}
 	if f.Organization != "" {
 		q.text += ` JOIN membership m ON m.person = p.id AND m.present = 1`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -59,4 +60,11 @@ func (s *Store) Schema(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("schema %q: %w", text, ErrSchema)
 	}
 	return version, nil
+}
+
+// timed tells how long a query took, to its last row: defer it.
+func (s *Store) timed(query string, start time.Time) {
+	if s.options.Took != nil {
+		s.options.Took(query, time.Since(start))
+	}
 }

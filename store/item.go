@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -45,12 +46,14 @@ func (m *memory) scanItem(row interface{ Scan(...any) error }) (Item, error) {
 // Item gives an item of an organization, or ErrNotFound: what belongs to
 // another organization does not exist.
 func (s *Store) Item(ctx context.Context, organization, kind, id string) (Item, error) {
+	defer s.timed("item", time.Now())
 	return s.oneItem(ctx, kind, s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind))
 }
 
 // FindItem gives an item of an organization by its ID alone, which no two items
 // share, whatever their kind; or ErrNotFound.
 func (s *Store) FindItem(ctx context.Context, organization, id string) (Item, error) {
+	defer s.timed("item", time.Now())
 	return s.oneItem(ctx, "item", s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2`, id, organization))
 }
 
@@ -106,6 +109,7 @@ func (s *Store) Items(ctx context.Context, f ItemFilter, may func(org.Item) bool
 }
 
 func (s *Store) itemPage(ctx context.Context, f ItemFilter, after string, limit int) ([]Item, error) {
+	defer s.timed("items", time.Now())
 	q := query{text: selectItem}
 	q.where("organization = ", f.Organization)
 	q.where("kind = ", f.Kind)
@@ -150,6 +154,7 @@ type ItemCount struct {
 // ItemCounts counts the items of an organization by what decides about them,
 // so that a preview can ask the same functions that enforce.
 func (s *Store) ItemCounts(ctx context.Context, organization string) ([]ItemCount, error) {
+	defer s.timed("item_counts", time.Now())
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT kind, role, person, private, COUNT(*)
 		  FROM item WHERE organization = $1

@@ -121,6 +121,7 @@ type EventFilter struct {
 // Events lists the journal, newest first unless the filter says otherwise, and
 // gives the cursor of the next page or "".
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, error) {
+	defer s.timed("events", time.Now())
 	q := query{text: selectEvent}
 	q.equal("kind", f.Kind)
 	if len(f.Kinds) > 0 {
@@ -177,6 +178,7 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 
 // Event gives one entry, or ErrNotFound.
 func (s *Store) Event(ctx context.Context, id string) (Event, error) {
+	defer s.timed("events", time.Now())
 	e, err := scanEvent(s.reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Event{}, fmt.Errorf("event: %w", ErrNotFound)

@@ -123,7 +123,7 @@ func (p *shared) tryBatch(batch []*operation) (again []*operation, err error) {
 	}
 	start := time.Now()
 	hit, err := p.save(ctx, changed)
-	p.store.writer.took("group", start)
+	p.store.timed("group", start)
 	for _, m := range changed {
 		if err != nil || !hit[m.o.id] {
 			again = append(again, m.o)

@@ -81,7 +81,7 @@ func (p *shared) registerBatch(batch []*registration) {
 		var added map[string]bool
 		version, added, err = p.addClients(ctx, args)
 		cancel()
-		p.store.writer.took("group", start)
+		p.store.timed("group", start)
 		if err == nil {
 			p.registered(batch, version, added)
 			return

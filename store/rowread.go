@@ -132,6 +132,7 @@ const selectRows = `
 // read gives approvals as they stand, and sees that the facts in memory are no
 // older than they. It is tried again once: a connection may have gone stale.
 func (p *shared) read(ctx context.Context, ids []approval.ID) (map[approval.ID]rowAt, error) {
+	defer p.store.timed("check", time.Now())
 	for try := 0; ; try++ {
 		out, err := p.readOnce(ctx, ids)
 		if err == nil || try == 1 || ctx.Err() != nil || !retryable(err) && !cut(err) {

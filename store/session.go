@@ -104,6 +104,7 @@ func scanSession(row interface{ Scan(...any) error }) (r sessionRow, err error) 
 // or lasted too long, the person was deactivated since (decision S2), or it
 // acted as somebody and may not any more (decision P9).
 func (s *Store) Session(ctx context.Context, value string) (Session, error) {
+	defer s.timed("session", time.Now())
 	hash := sha256.Sum256([]byte(value))
 	r, err := scanSession(s.reader.QueryRowContext(ctx, selectSession, hash[:]))
 	if errors.Is(err, ErrNotFound) {
@@ -241,6 +242,7 @@ type SessionInfo struct {
 // Sessions lists the sessions of a person that stand, the newest first.
 // current is the value of the one that asks.
 func (s *Store) Sessions(ctx context.Context, personID, current string) ([]SessionInfo, error) {
+	defer s.timed("session", time.Now())
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT hash, address, created_at, seen_at, person_epoch FROM session
 		 WHERE person = $1 ORDER BY created_at DESC, hash LIMIT 1000`, personID)

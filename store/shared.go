@@ -218,7 +218,7 @@ func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
 		p.rollback(conn, err)
 		return err
 	}
-	w.took("group", start)
+	w.store.timed("group", start)
 	start = time.Now()
 	if _, err := conn.ExecContext(ctx, `COMMIT`); err != nil {
 		p.spoilt(conn, err)
@@ -227,7 +227,7 @@ func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
 		}
 		return err
 	}
-	w.took("commit", start)
+	w.store.timed("commit", start)
 	p.tell(w.told)
 	return nil
 }

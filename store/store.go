@@ -65,9 +65,9 @@ type Options struct {
 	JournalRetention time.Duration // how long the journal keeps its entries; 0 is 365 days
 
 	// Journaled, unless nil, is told of every entry of the journal once it is
-	// durable; Took, how long the database took for something. Both are called
-	// by those who write, on PostgreSQL by several at once, so they must not
-	// wait.
+	// durable; Took, how long the database took for something, by a few names.
+	// Journaled is called by those who write, on PostgreSQL by several at once,
+	// Took by whoever asks, so they must not wait.
 	Journaled func(Event)
 	Took      func(query string, took time.Duration)
 

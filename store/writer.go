@@ -216,11 +216,11 @@ func (w *writer) commit(batch []*operation) {
 	start := time.Now()
 	err := w.runBatch(batch)
 	if w.open {
-		w.took("group", start)
+		w.store.timed("group", start)
 		if err == nil {
 			start = time.Now()
 			err = w.end()
-			w.took("commit", start)
+			w.store.timed("commit", start)
 		} else {
 			w.rollback()
 		}
@@ -247,13 +247,6 @@ func (w *writer) commit(batch []*operation) {
 		for _, e := range w.told {
 			told(e)
 		}
-	}
-}
-
-// took tells how long something took since start.
-func (w *writer) took(what string, start time.Time) {
-	if tell := w.store.options.Took; tell != nil {
-		tell(what, time.Since(start))
 	}
 }
 
