@@ -123,7 +123,7 @@ func (p *Provider) discover(ctx context.Context) (*metadata, error) {
 	}
 	m, err := p.ask(ctx)
 	if err != nil {
-		p.failedAt = now
+		p.failedAt = time.Now()
 		return p.stale(err)
 	}
 	m.at, p.known = now, m

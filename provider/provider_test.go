@@ -1,0 +1,97 @@
+package provider
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// far is the other end: it answers after a while, or not at all.
+type far struct {
+	after time.Duration
+	asked atomic.Int32
+	code  int
+}
+
+func (f *far) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.asked.Add(1)
+	select {
+	case <-time.After(f.after):
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(f.code)
+	w.WriteString(`{"issuer":"https://login.example.com","authorization_endpoint":"https://login.example.com/a",
+		"token_endpoint":"https://login.example.com/t","jwks_uri":"https://login.example.com/k"}`)
+	return w.Result(), nil
+}
+
+func (f *far) provider() *Provider {
+	p := New(Config{ID: "corp", Issuer: "https://login.example.com", ClientID: "x", Scopes: []string{"openid"}}, time.Now)
+	p.client.Transport = f
+	return p
+}
+
+// A provider has 10 seconds. Whoever comes just after it did not answer is told
+// so at once, and a little later it is asked again.
+func TestSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{after: time.Hour, code: 200}
+		p := f.provider()
+		var wait sync.WaitGroup
+		for range 5 {
+			wait.Go(func() {
+				began := time.Now()
+				if _, err := p.Begin(t.Context(), Ask{}); !errors.Is(err, ErrDown) {
+					t.Errorf("got %v, want that it is down", err)
+				}
+				if took := time.Since(began); took > Timeout {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+		wait.Wait()
+		if n := f.asked.Load(); n != 1 {
+			t.Errorf("asked %d times for five people, want once", n)
+		}
+		f.after = time.Second
+		if _, err := p.Begin(t.Context(), Ask{}); !errors.Is(err, ErrDown) {
+			t.Errorf("a moment later: got %v, want that it is down", err)
+		}
+		time.Sleep(downFor)
+		if to, err := p.Begin(t.Context(), Ask{State: "s"}); err != nil || !strings.HasPrefix(to, "https://login.example.com/a?") {
+			t.Errorf("later: %q, %v", to, err)
+		}
+	})
+}
+
+// What a provider said of itself serves while it is down, and is asked again
+// after an hour.
+func TestMetadataAges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &far{code: 200}
+		p := f.provider()
+		for i, want := range []int32{1, 1, 2, 3} {
+			if i == 3 {
+				f.code = 500
+			}
+			if i >= 2 {
+				time.Sleep(metadataAge)
+			}
+			if _, err := p.Begin(t.Context(), Ask{}); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+			if n := f.asked.Load(); n != want {
+				t.Errorf("%d: asked %d times, want %d", i, n, want)
+			}
+		}
+	})
+}
