@@ -76,7 +76,7 @@ func (s *Server) Handler() http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
 	s.failures = newFailures(s.Limits)
 	s.hasher = newHasher()
-	s.farewells = limit.NewAddresses(signInAddress, nil)
+	s.farewells = s.Limits.Addresses("signin-logout", signInAddress, nil)
 	s.assets = s.Branding.assets()
 	s.logo = s.assets.paths[s.Branding.logoName()]
 	s.wording = newWording(s.Service, s.assets)
