@@ -162,6 +162,13 @@ func TestPersonAndOrganizationCommands(t *testing.T) {
 	if got := s.does("a long passphrase\r\n", "person", "set-password", "eva@nordlys.example", "--reason", "new"); got["id"] != "eva" {
 		t.Errorf("password: %v", got)
 	}
+	for _, flags := range [][]string{{"--reason", "forgot it"}, {"--here"}} {
+		got := s.does("", append([]string{"person", "reset-link", "eva@nordlys.example"}, flags...)...)
+		if link, _ := got["url"].(string); got["id"] != "eva" || got["mailed"] != false || !strings.HasPrefix(link, s.dev.Server+"/reset/") {
+			t.Errorf("reset link: %v", got)
+		}
+	}
+	s.refuses(5, "no such", "", "person", "reset-link", "nobody@nordlys.example")
 	s.refuses(2, "8 to 1000 bytes", "short\n", "person", "set-password", "eva@nordlys.example")
 	s.refuses(2, "has not one line", "", "person", "set-password", "eva@nordlys.example")
 	s.refuses(5, "no such", "a long passphrase", "person", "set-password", "nobody@nordlys.example")

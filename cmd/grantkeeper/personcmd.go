@@ -22,7 +22,7 @@ func personCommand(g *global) *cobra.Command {
 		Example: `  grantkeeper person show tor@nordlys.example
   grantkeeper person deactivate tor@nordlys.example --reason left --yes`,
 		Annotations: map[string]string{"next": "grantkeeper person list"},
-	}, personList(g), personShow(g), personAdd(g), personPassword(g),
+	}, personList(g), personShow(g), personAdd(g), personPassword(g), personReset(g),
 		personChange(g, "deactivate", "End a person's sessions, approvals and API keys, and let them in no more", true,
 			"grantkeeper approval list --person EMAIL"),
 		personChange(g, "reactivate", "Let a deactivated person in again; no approval comes back", false,
@@ -106,6 +106,32 @@ standard input. It is never an argument: others can see those. Approvals stay.`,
 		},
 	}
 	o = serverChangeFlags(g, c, false)
+	return c
+}
+
+func personReset(g *global) *cobra.Command {
+	var here bool
+	var o *serverChange
+	c := &cobra.Command{
+		Use:   "reset-link EMAIL",
+		Short: "Make a link by which a person sets a new password",
+		Example: `  grantkeeper person reset-link eva@verksted.example --reason "forgot it"
+  grantkeeper person reset-link eva@verksted.example --here`,
+		Long: `The link works once, within a day; a later one takes its place. It is mailed where
+mail.url is set, and shown where it is not: whoever has it can set the password.`,
+		Args:        named("EMAIL", 1),
+		Annotations: map[string]string{"next": "grantkeeper events list --person EMAIL"},
+		RunE: func(c *cobra.Command, args []string) error {
+			body := map[string]any{}
+			if here {
+				body["mail"] = false
+			}
+			return g.post(c, o, "/v1/people/"+url.PathEscape(args[0])+"/reset-link", body,
+				rows(member("person", "id"), member("mailed", "mailed"), member("link", "url"), moment("until", "expires_at")))
+		},
+	}
+	o = serverChangeFlags(g, c, false)
+	c.Flags().BoolVar(&here, "here", false, "show the link and mail nothing")
 	return c
 }
 
