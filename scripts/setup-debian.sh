@@ -23,6 +23,7 @@ fi
 
 have make || need make "runs the targets of the Makefile"
 have git || need git "builds are stamped with the commit"
+have curl || need curl "the README's commands, and scripts of commands"
 
 # The race detector is the only thing here that needs a C compiler.
 have "${CC:-gcc}" || need gcc "a C compiler, for go test -race"

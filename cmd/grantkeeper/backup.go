@@ -160,7 +160,10 @@ func (c *operatorClient) readBackup(ctx context.Context, to *os.File, packed boo
 	var into io.Writer = to
 	done := func() error { return nil }
 	if packed {
-		z := gzip.NewWriter(to)
+		z, err := gzip.NewWriterLevel(to, gzip.BestSpeed) // a large database is mostly random IDs anyway
+		if err != nil {
+			return 0, err
+		}
 		into, done = z, z.Close
 	}
 	n, err := io.Copy(into, answer.Body)
@@ -327,10 +330,11 @@ with the server running, this command without a FILE ends all its approvals.`,
 			if err := change.confirm(c, question); err != nil {
 				return err
 			}
-			return runRestore(c, args[0], checked, keep, change.reason, g.json)
+			return runRestore(g, c, args[0], checked, keep, change.reason)
 		},
 	}
 	c.Flags().BoolVar(&keep, "keep-approvals", false, "for a planned move alone: let approvals and sessions live on")
+	g.quietFlag(c)
 	at, change = operatorFlags(g, c), changeFlags(c, true)
 	return c
 }
@@ -371,17 +375,17 @@ func loadChecked(file string) (Checked, error) {
 	return l.Check()
 }
 
-func runRestore(c *cobra.Command, file string, checked Checked, keep bool, reason string, asJSON bool) error {
+func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep bool, reason string) error {
 	done, err := store.Restore(c.Context(), store.RestoreOptions{
 		From: file, To: checked.Path, Ring: checked.Ring, KeepApprovals: keep, Now: time.Now(),
-		Act: store.Act{Actor: "operator", Reason: reason, Address: "user " + systemUser()},
+		Act: store.Act{Actor: operator.User + ":" + systemUser(), Reason: reason},
 	})
 	if err != nil {
 		return restoreError(err.Error(), err)
 	}
 	out := newBackupResult(file, done.Info)
 	out.Ended, out.Database = &done.Ended, checked.Path
-	if asJSON {
+	if g.json {
 		return writeDocument(c.OutOrStdout(), out)
 	}
 	if keep {
@@ -389,6 +393,13 @@ func runRestore(c *cobra.Command, file string, checked Checked, keep bool, reaso
 	} else {
 		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %d approvals ended, people approve again.\n", checked.Path, done.Ended)
 	}
-	fmt.Fprintln(c.ErrOrStderr(), "Next: grantkeeper serve")
-	return err
+	if err != nil {
+		return err
+	}
+	if done.Schema < store.SchemaVersion {
+		g.say(c, "Next: grantkeeper migrate up, then grantkeeper serve")
+		return nil
+	}
+	g.say(c, "Next: grantkeeper serve")
+	return nil
 }

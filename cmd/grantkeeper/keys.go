@@ -125,10 +125,11 @@ Without a running server the key is taken at the next start.`,
 				taken = "the running server opens with it"
 			}
 			fmt.Fprintf(c.OutOrStdout(), "key %d added to %s, %s\n", number, checked.SecretKeyFile, taken)
-			fmt.Fprintln(c.ErrOrStderr(), "Next: copy the file to every other node and send its process SIGHUP, then: grantkeeper keys rotate")
+			g.say(c, "Next: copy the file to every other node and send its process SIGHUP, then: grantkeeper keys rotate")
 			return nil
 		},
 	}
+	g.quietFlag(c)
 	at, change = operatorFlags(g, c), changeFlags(c, false)
 	return c
 }

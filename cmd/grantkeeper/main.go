@@ -24,6 +24,7 @@ type global struct {
 	logLevel  string
 	logFormat string
 	json      bool
+	quiet     bool
 	stderr    io.Writer
 }
 
@@ -96,6 +97,17 @@ func (g *global) configFlag(c *cobra.Command) {
 
 func (g *global) jsonFlag(c *cobra.Command) {
 	c.Flags().BoolVar(&g.json, "json", false, "data as JSON")
+}
+
+// quietFlag is for what says more on stderr than errors, and say says it.
+func (g *global) quietFlag(c *cobra.Command) {
+	c.Flags().BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on standard error but errors")
+}
+
+func (g *global) say(c *cobra.Command, text string) {
+	if !g.quiet {
+		fmt.Fprintln(c.ErrOrStderr(), text)
+	}
 }
 
 func (g *global) logFlags(c *cobra.Command) {

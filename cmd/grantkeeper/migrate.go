@@ -139,7 +139,7 @@ func migratePlanCommand(g *global, all []store.Migration) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(c.ErrOrStderr(), s)
+			g.say(c, s.String())
 			for _, m := range store.Pending(all, s.from(), to) {
 				fmt.Fprintf(c.OutOrStdout(), "-- %04d\n%s\n", m.Version, strings.TrimSpace(m.SQL))
 			}
@@ -148,6 +148,7 @@ func migratePlanCommand(g *global, all []store.Migration) *cobra.Command {
 	}
 	c.Flags().IntVar(&to, "to", 0, "a version to stop at (default: the newest)")
 	g.configFlag(c)
+	g.quietFlag(c)
 	return c
 }
 
