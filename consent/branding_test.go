@@ -44,6 +44,7 @@ func TestBrandingCheck(t *testing.T) {
 		"dark on dark":          {Branding{Accent: "#7a1fa2", AccentDark: "#7a1fa2"}, "accent_dark: #7a1fa2 has a contrast of"},
 		"script":                {Branding{Logo: svg(`<script>alert(1)</script>`)}, "<script> is refused"},
 		"handler":               {Branding{Logo: svg(`<rect onload="alert(1)"/>`)}, "onload is refused"},
+		"another handler":       {Branding{Logo: svg(`<rect OnClick="alert(1)"/>`)}, "OnClick is refused"},
 		"handler on the root":   {Branding{Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`)}, "onload is refused"},
 		"foreign object":        {Branding{Logo: svg(`<foreignObject/>`)}, "is refused"},
 		"picture from outside":  {Branding{Logo: svg(`<image href="https://evil.example/x.png"/>`)}, "is refused"},

@@ -42,8 +42,8 @@ type frame struct {
 	Script    bool   // has the consent page's script
 	Packed    bool   // may be compressed: shows nothing of its own address
 	Logo      string // its path; empty: the shield
-	Support   string // where people get help
-	Links     []Link // to legal pages
+	Help      string // URL; empty where there is none
+	Legal     []Link
 	Same      string // sealed: the page's own address, to come back to in another language
 }
 
@@ -57,7 +57,7 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 		f.CSRF = s.Ring.FormToken(v.session)
 	}
 	f.Same = s.sealHere(v.here())
-	f.Logo, f.Support, f.Links = s.logo, s.Branding.Support, s.Branding.Links
+	f.Logo, f.Help, f.Legal = s.logo, s.Branding.Support, s.Branding.Links
 	return f
 }
 

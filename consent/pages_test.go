@@ -229,6 +229,40 @@ func TestEveryPage(t *testing.T) {
 	})
 }
 
+// ux 2.3: what others named stands in a <bdi> of its own wherever it is shown,
+// in a left-to-right language and in Arabic, so that it turns nothing around it.
+func TestNamesAreIsolated(t *testing.T) {
+	theirs := []string{"Quill Assistant", "Assistant Connector", "Ada Lindqvist", "Tor Haugen", "@nordlys.example", "Nordlys Cooperative",
+		"Havn Studio", "Fjell Foundation", "Treasurer", "People & Onboarding", "quill.example"}
+	for _, tag := range []string{"en", "ar"} {
+		s, seen := newSite(t), map[string]bool{}
+		s.accept = tag
+		s.everyPage(func(name string, _ bool, p *shown) {
+			for n := range p.doc.Descendants() {
+				if n.Type != html.TextNode || n.Parent.DataAtom == atom.Title || strings.Contains(name, "E2") {
+					continue
+				}
+				for _, text := range theirs {
+					if !strings.Contains(n.Data, text) {
+						continue
+					}
+					seen[text] = true
+					isolated := false
+					for up := n.Parent; up != nil; up = up.Parent {
+						isolated = isolated || up.DataAtom == atom.Bdi
+					}
+					if !isolated {
+						t.Errorf("%s in %s: %q stands in the text %q", name, tag, text, n.Data)
+					}
+				}
+			}
+		})
+		if len(seen) != len(theirs) {
+			t.Errorf("in %s, only %d of %d names were shown", tag, len(seen), len(theirs))
+		}
+	}
+}
+
 func renderText(n *html.Node) string {
 	var b strings.Builder
 	html.Render(&b, n)

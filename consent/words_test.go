@@ -239,6 +239,58 @@ func TestMessagesAreUsed(t *testing.T) {
 	}
 }
 
+// What the frame shows is the frame's: no page has a field of the same name,
+// which a template would take instead.
+func TestFrameIsNotShadowed(t *testing.T) {
+	pages, fields := map[string][]string{}, []string{}
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			of, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			embeds := false
+			var own []string
+			for _, f := range of.Fields.List {
+				if id, ok := f.Type.(*ast.Ident); ok && len(f.Names) == 0 && id.Name == "frame" {
+					embeds = true
+				}
+				for _, n := range f.Names {
+					own = append(own, n.Name)
+				}
+			}
+			if embeds {
+				pages[spec.Name.Name] = own
+			} else if spec.Name.Name == "frame" {
+				fields = own
+			}
+			return true
+		})
+	}
+	if len(pages) < 10 || len(fields) < 10 {
+		t.Fatalf("found %d pages and %d fields", len(pages), len(fields))
+	}
+	for page, own := range pages {
+		for _, field := range own {
+			if slices.Contains(fields, field) {
+				t.Errorf("%s has a field %s beside the frame's", page, field)
+			}
+		}
+	}
+}
+
 // The plural rules are each language's own (CLDR), not English ones.
 func TestPlurals(t *testing.T) {
 	for _, tt := range []struct {
