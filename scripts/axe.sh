@@ -3,6 +3,9 @@
 # over on a page, into the user's cache. The tests of the pages run it; the
 # product has nothing of it (MPL-2.0). Its version is pinned here and in
 # consent/axe_test.go, and its bytes by their checksum.
+#
+#   scripts/axe.sh          fetch it where it is missing
+#   scripts/axe.sh --check  only say so; exits 1 if it is missing
 set -euo pipefail
 
 version=4.14.1
@@ -12,6 +15,10 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/grantkeeper
 file=$cache/axe-$version.min.js
 if [ -e "$file" ] && echo "$sha256  $file" | sha256sum --check --status; then
 	exit 0
+fi
+if [ "${1:-}" = --check ]; then
+	echo "Missing for the tests: axe-core $version, which $0 fetches" >&2
+	exit 1
 fi
 mkdir -p "$cache"
 scratch=$(mktemp -d "$cache/axe.XXXXXX")

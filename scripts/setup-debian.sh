@@ -72,8 +72,8 @@ fetch_provider() {
 }
 
 if [ ${#missing[@]} -eq 0 ]; then
+	"$here/axe.sh" "$@"
 	if [ "${1:-}" != --check ]; then
-		"$here/axe.sh"
 		fetch_provider
 	fi
 	exit 0
