@@ -184,6 +184,17 @@ func TestEveryPage(t *testing.T) {
 		if title := p.all(atom.Title)[0].FirstChild.Data; !strings.HasSuffix(title, " – Svalinn") {
 			t.Errorf("%s: title %q", name, title)
 		}
+		if !slices.ContainsFunc(p.all(atom.Meta), func(n *html.Node) bool {
+			return attr(n, "name") == "viewport" && attr(n, "content") == "width=device-width, initial-scale=1"
+		}) {
+			t.Errorf("%s: no viewport, or one that cannot be enlarged", name)
+		}
+		for _, n := range p.all(atom.Input) {
+			fills := map[string][]string{"email": {"username"}, "password": {"current-password", "new-password"}}[attr(n, "type")]
+			if fills != nil && !slices.Contains(fills, attr(n, "autocomplete")) {
+				t.Errorf("%s: %s has autocomplete=%q", name, attr(n, "name"), attr(n, "autocomplete"))
+			}
+		}
 		ids := map[string]bool{}
 		for n := range p.doc.Descendants() {
 			if id := attr(n, "id"); id != "" && ids[id] {
