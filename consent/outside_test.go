@@ -377,6 +377,12 @@ func TestFaultsOfAProvider(t *testing.T) {
 		{"algorithm HS256 under the client's secret", func(_ *site, f *far) {
 			f.sign = func(p []byte) string { return hs256(`{"alg":"HS256"}`, p, []byte("a secret")) }
 		}, nil, 400, untrusted},
+		{"algorithm HS256 under a key that it publishes", func(_ *site, f *far) {
+			f.broken["/keys"] = says(`{"keys":[{"kty":"oct","kid":"k1","k":"YS1wdWJsaXNoZWQtc2VjcmV0LW9mLTMyLWJ5dGVzLW9yLW1vcmU"}]}`)
+			f.sign = func(p []byte) string {
+				return hs256(`{"alg":"HS256","kid":"k1"}`, p, []byte("a-published-secret-of-32-bytes-or-more"))
+			}
+		}, nil, 400, untrusted},
 		{"an unknown key under a known name", func(_ *site, f *far) {
 			f.sign = func(p []byte) string { return signWith(t, jose.ES256, jose.JSONWebKey{Key: other, KeyID: "k1"}, p) }
 		}, nil, 400, untrusted},
@@ -406,7 +412,9 @@ func TestFaultsOfAProvider(t *testing.T) {
 		{"no keys", func(_ *site, f *far) { f.broken["/keys"] = says(`{"keys":[]}`) }, nil, 400, untrusted},
 		{"the token endpoint is broken", func(_ *site, f *far) { f.broken["/token"] = status(500) }, nil, 503, "Corporate login does not answer."},
 		{"the token endpoint leads elsewhere", func(_ *site, f *far) {
-			f.broken["/token"] = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/token2", 307) }
+			f.broken["/token"] = func(w http.ResponseWriter, r *http.Request) {
+				http.Redirect(w, r, "/token2", http.StatusTemporaryRedirect)
+			}
 		}, nil, 400, untrusted},
 		{"the token answer is endless", func(_ *site, f *far) {
 			f.broken["/token"] = func(w http.ResponseWriter, r *http.Request) {

@@ -103,6 +103,15 @@ func TestPasskeys(t *testing.T) {
 	making.press("/account/sign-in/passkey/add", "passkey", made).want(200).says("Your recovery codes", "Passkey")
 	making.press("/account/sign-in/passkey/add", "passkey", made).want(409) // twice
 
+	var fresh []store.Factor // the passkey as it was made
+	all, err := s.Store.Factors(t.Context(), "ada")
+	s.do(err)
+	for _, f := range all {
+		if f.Kind == store.FactorPasskey {
+			fresh = append(fresh, f)
+		}
+	}
+
 	second := func() *shown {
 		return signin(s.browser().get("/signin"), "ada@nordlys.example", password).follow().want(200).says("Use a passkey")
 	}
@@ -118,7 +127,21 @@ func TestPasskeys(t *testing.T) {
 	p.b.post("/signin/second", good).follow().want(200).says("Ada Lindqvist")
 	p.b.cookies = map[string]string{"before": before}
 	p.b.post("/signin/second", good).want(422) // a replay
-	all, err := s.Store.Factors(t.Context(), "ada")
+	// And with a device that does not count, as those that several devices share.
+	used, err := s.Store.Factors(t.Context(), "ada")
+	s.do(err)
+	for i, f := range used {
+		if f.Kind == store.FactorPasskey {
+			s.do(s.Store.RemoveFactor(t.Context(), "ada", f.ID, store.Act{}))
+			s.do(s.Store.AddFactors(t.Context(), "ada", fresh, store.Act{}))
+			p.b.post("/signin/second", good).want(422)
+			s.do(s.Store.RemoveFactor(t.Context(), "ada", f.ID, store.Act{}))
+			s.do(s.Store.AddFactors(t.Context(), "ada", used[i:i+1], store.Act{}))
+			second := second()
+			second.press("/signin/second", "passkey", b.answers(second)).want(303)
+		}
+	}
+	all, err = s.Store.Factors(t.Context(), "ada")
 	s.do(err)
 	for _, f := range all {
 		if used := f.UsedAt > 0 && f.Counter > 0; used != (f.Kind == store.FactorPasskey) {

@@ -120,6 +120,13 @@ func TestBadAssertions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"HS256", "none", "ES256", ""} { // the right signature under another algorithm's name
+		input := part(map[string]any{"alg": name}) + "." + part(claims(nil))
+		s := input + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(private, []byte(input)))
+		if _, err := ReadAssertion(s, asserted.Audience, atNoon, AssertionKey{Ed25519: public}); err == nil {
+			t.Errorf("algorithm %q: believed", name)
+		}
+	}
 	for _, keys := range [][]AssertionKey{nil, {{Secret: secret}}, {{Secret: secret[:8]}}, {{Ed25519: public[:8]}}} {
 		if _, err := ReadAssertion(byOther, asserted.Audience, atNoon, keys...); err == nil {
 			t.Errorf("believed under %v", keys)

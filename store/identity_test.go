@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -142,4 +143,50 @@ func TestProvision(t *testing.T) {
 		t.Errorf("an ID is taken for an email: %+v, %v", p, err)
 	}
 	h.same(t, "provisioned")
+}
+
+// A code counts once, among eight who show it at the same moment, and a
+// recovery code is gone then.
+func TestFactorsCountOnce(t *testing.T) {
+	h := furnished(t)
+	factors := []Factor{{ID: "app", Kind: FactorOneTime, Secret: "s", Counter: 5}, {ID: "r1", Kind: FactorRecovery, Secret: "x"}, {ID: "r2", Kind: FactorRecovery, Secret: "y"}}
+	if err := h.AddFactors(ctx, "ada", factors, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for n, f := range factors[:2] {
+		f.Person = "ada"
+		results := make(chan error, 8)
+		for i := range cap(results) {
+			go func() {
+				results <- h.Enter(ctx, Entry{Value: fmt.Sprint(n, i), Person: "ada", Factor: FactorUse{Factor: f, Counter: 6, Secret: "t"}}, Act{})
+			}()
+		}
+		entered := 0
+		for range cap(results) {
+			if err := <-results; err == nil {
+				entered++
+			} else if !errors.Is(err, ErrAnswered) {
+				t.Error(err)
+			}
+		}
+		if entered != 1 {
+			t.Errorf("%s: %d entered, want one", f.Kind, entered)
+		}
+	}
+	got, err := h.Factors(ctx, "ada")
+	if err != nil || len(got) != 2 || got[0].Counter != 6 || got[0].Secret != "t" || got[1].ID != "r2" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if err := h.Enter(ctx, Entry{Value: "z", Person: "tor", Factor: FactorUse{Factor: Factor{ID: "r2", Person: "tor", Kind: FactorRecovery}}}, Act{}); !errors.Is(err, ErrAnswered) {
+		t.Errorf("another's recovery code: %v", err)
+	}
+	if err := h.AddFactors(ctx, "ada", []Factor{{ID: "app", Kind: FactorOneTime}}, Act{}); !errors.Is(err, ErrConflict) {
+		t.Errorf("twice: %v", err)
+	}
+	for i := range MaxFactors {
+		err = h.AddFactors(ctx, "ada", []Factor{{ID: fmt.Sprint("more", i), Kind: FactorOneTime}}, Act{})
+	}
+	if !errors.Is(err, ErrConflict) {
+		t.Errorf("one more than may be: %v", err)
+	}
 }
