@@ -87,7 +87,9 @@ func TestTraces(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 	passed := make(chan string, 10)
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { passed <- r.Header.Get("Traceparent") }))
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		passed <- r.Header.Get("Traceparent") + " " + r.Header.Get("Tracestate")
+	}))
 	defer service.Close()
 	for _, trusted := range []bool{true, false} {
 		operators := freePort(t)
@@ -130,7 +132,8 @@ func TestTraces(t *testing.T) {
 				t.Errorf("trusted %t: %s is of trace %s under %s", trusted, name, s.trace, s.parent)
 			}
 			if name == "GET /api/v5/" {
-				if told := <-passed; told != "00-"+s.trace+"-"+s.id+"-01" {
+				state := map[bool]string{true: "secret=state"}[trusted]
+				if told := <-passed; told != "00-"+s.trace+"-"+s.id+"-01 "+state {
 					t.Errorf("the service behind is told %s, this is %s %s", told, s.trace, s.id)
 				}
 			}
