@@ -66,12 +66,13 @@ func (p *shared) makeMoves() {
 // reading and saving is read and moved again.
 func (p *shared) makeBatch(batch []*operation) {
 	left := append([]*operation(nil), batch...)
-	for range maxTries {
+	for try := range maxTries {
 		var err error
-		if left, err = p.tryBatch(left); err != nil {
+		if left, err = p.tryBatch(left, try == 0); err != nil {
 			err = p.unavailable("move", err)
 			for _, o := range left {
 				o.err = err
+				p.rows.drop(o.id)
 				p.moves.finish(o)
 			}
 			return
@@ -89,16 +90,20 @@ func (p *shared) makeBatch(batch []*operation) {
 // tryBatch reads, moves and saves. It gives those that are to be tried again,
 // or that an error concerns: of these nothing is known but that the caller can
 // rely on nothing.
-func (p *shared) tryBatch(batch []*operation) (again []*operation, err error) {
+//
+// What is remembered need not be read: such a move is saved only if row and
+// facts still are what it was computed from. One that would change nothing is
+// tried again, from the row.
+func (p *shared) tryBatch(batch []*operation, remembered bool) (again []*operation, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	ids := make([]approval.ID, len(batch))
-	for i, o := range batch {
-		ids[i] = o.id
-	}
-	rows, err := p.read(ctx, ids)
+	rows, unread, err := p.rowsFor(ctx, batch, remembered)
 	if err != nil {
 		return batch, err
+	}
+	guard := int64(unguarded)
+	if len(unread) > 0 {
+		guard = p.version()
 	}
 	var changed []moved
 	for _, o := range batch {
@@ -112,24 +117,56 @@ func (p *shared) tryBatch(batch []*operation) (again []*operation, err error) {
 		switch {
 		case alone:
 			go p.moveAlone(o)
-		case m.after == m.before:
-			p.moves.finish(o)
-		default:
+		case m.after != m.before:
 			changed = append(changed, m)
+		case unread[o.id]:
+			again = append(again, o)
+		default:
+			p.moves.finish(o)
 		}
 	}
 	if len(changed) == 0 {
-		return nil, nil
+		return again, nil
 	}
-	start := time.Now()
-	hit, err := p.save(ctx, changed)
-	p.store.timed("group", start)
-	for _, m := range changed {
-		if err != nil || !hit[m.o.id] {
-			again = append(again, m.o)
+	missed, err := p.saveAll(ctx, changed, guard)
+	return append(again, missed...), err
+}
+
+// rowsFor gives the rows of a batch, and which of them are remembered alone.
+func (p *shared) rowsFor(ctx context.Context, batch []*operation, remembered bool) (rows map[approval.ID]rowAt, unread map[approval.ID]bool, err error) {
+	unread, known := map[approval.ID]bool{}, map[approval.ID]rowAt{}
+	var ids []approval.ID
+	for _, o := range batch {
+		if at, ok := p.rows.get(o.id); ok && remembered && o.live {
+			unread[o.id], known[o.id] = true, at.rowAt
 			continue
 		}
-		p.rows.drop(m.o.id)
+		ids = append(ids, o.id)
+	}
+	if len(ids) == 0 {
+		return known, unread, nil
+	}
+	if rows, err = p.read(ctx, ids, false); err != nil {
+		return nil, nil, err
+	}
+	for id, at := range known {
+		rows[id] = at
+	}
+	return rows, unread, nil
+}
+
+// saveAll saves moves and answers those that hit; the others are tried again.
+func (p *shared) saveAll(ctx context.Context, changed []moved, guard int64) (missed []*operation, err error) {
+	start := time.Now()
+	hit, err := p.save(ctx, changed, guard)
+	p.store.timed("group", start)
+	for i := range changed {
+		m := &changed[i]
+		if err != nil || !hit[m.o.id] {
+			missed = append(missed, m.o)
+			continue
+		}
+		p.rows.moved(m.o.id, m.after, start)
 		if p.store.options.Journaled != nil {
 			p.tell(m.entries())
 		}
@@ -138,7 +175,7 @@ func (p *shared) tryBatch(batch []*operation) (again []*operation, err error) {
 	if err != nil && retryable(err) {
 		err = nil // undone by the server: all of them again
 	}
-	return again, err
+	return missed, err
 }
 
 // moved is a move that changes its row.
@@ -190,8 +227,9 @@ func (p *shared) moveAlone(o *operation) {
 }
 
 // saveRows locks the rows in the order of their IDs, because grouped updates
-// of several nodes deadlock otherwise, and saves by compare-and-set. It is a
-// transaction by itself.
+// of several nodes deadlock otherwise, and saves by compare-and-set: of the row,
+// and of the facts' version unless that is unguarded. It is a transaction by
+// itself.
 const saveRows = `
 	WITH locked AS (
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
@@ -202,6 +240,7 @@ const saveRows = `
 		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[])
 		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at) ON u.id = l.id
 		 WHERE a.id = l.id AND a.phase = u.old_phase AND a.generation = u.old_generation
+		   AND ($9::bigint < 0 OR $9 = (SELECT version FROM facts WHERE one = 1))
 		RETURNING a.id
 	)`
 
@@ -212,16 +251,20 @@ const savePlain = saveRows + ` SELECT id FROM hit`
 const saveJournaled = saveRows + `, entry AS (
 		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
 		SELECT e.id, e.at, e.kind, e.client, e.person, e.organization, e.approval, e.actor, e.address, e.reason, e.detail, e.reference
-		  FROM unnest($9::bytea[], $10::text[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[],
-		              $17::text[], $18::text[], $19::text[], $20::text[], $21::text[])
+		  FROM unnest($10::bytea[], $11::text[], $12::bigint[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
+		              $18::text[], $19::text[], $20::text[], $21::text[], $22::text[])
 		       AS e (row, id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
 		  JOIN hit ON hit.id = e.row
 	) SELECT id FROM hit`
 
+// unguarded is the version for moves that were computed from rows that were
+// just read.
+const unguarded = -1
+
 // save saves moves in one statement, and tells which rows were still as they
 // were read.
-func (p *shared) save(ctx context.Context, moves []moved) (map[approval.ID]bool, error) {
-	args, journaled := p.saveArgs(moves)
+func (p *shared) save(ctx context.Context, moves []moved, guard int64) (map[approval.ID]bool, error) {
+	args, journaled := p.saveArgs(moves, guard)
 	text := savePlain
 	if journaled {
 		text = saveJournaled
@@ -247,7 +290,7 @@ func (p *shared) lost(err error) error {
 	return err
 }
 
-func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
+func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled bool) {
 	n := len(moves)
 	ids, reasons := make([][]byte, n), make([]string, n)
 	var numbers [6][]int64
@@ -271,7 +314,7 @@ func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
 			about, entries = append(about, ids[i]), append(entries, e)
 		}
 	}
-	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5]}
+	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], guard}
 	if len(entries) == 0 {
 		return args, false
 	}

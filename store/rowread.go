@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -45,8 +46,8 @@ func (p *shared) ask(ctx context.Context, q *question) error {
 // with a bound on staleness, as of that long ago.
 func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
 	if now := time.Now(); p.recent(now) {
-		if a, ok := p.rows.get(id, now.Add(-p.store.options.MaxStaleness)); ok {
-			return p.access(a)
+		if at, ok := p.rows.get(id); ok && now.Sub(at.read) <= p.store.options.MaxStaleness {
+			return p.access(at.a)
 		}
 	}
 	q := questions.Get().(*question)
@@ -93,22 +94,22 @@ func (p *shared) answerAsked() {
 
 func (p *shared) answer(batch []*question) error {
 	ids := make([]approval.ID, 0, len(batch))
+	known := true
 	for _, q := range batch {
 		if q.row {
 			ids = append(ids, q.id)
+			known = known && p.rows.has(q.id)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	began := time.Now()
-	rows, err := p.read(ctx, ids)
+	rows, err := p.read(ctx, ids, known)
 	if err != nil {
 		return p.unavailable("read", err)
 	}
 	for _, q := range batch {
 		if at, ok := rows[q.id]; ok && q.row {
 			q.a, q.found = at.a, true
-			p.rows.put(at.a, began)
 		}
 	}
 	return nil
@@ -117,6 +118,7 @@ func (p *shared) answer(batch []*question) error {
 // rowAt is an approval as it was read.
 type rowAt struct {
 	a        approval.Approval
+	picks    string // of the grant set, as they are written
 	replaces string
 }
 
@@ -129,12 +131,20 @@ const selectRows = `
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1)
 	 WHERE f.one = 1`
 
+// selectStates reads what changes of an approval that lives. All the rest of it
+// is known by then, and never changes again.
+const selectStates = `
+	SELECT f.version, a.id, a.generation, a.key_number, a.personal, a.grant_kind, a.picks
+	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase = 2
+	 WHERE f.one = 1`
+
 // read gives approvals as they stand, and sees that the facts in memory are no
-// older than they. It is tried again once: a connection may have gone stale.
-func (p *shared) read(ctx context.Context, ids []approval.ID) (map[approval.ID]rowAt, error) {
+// older than they. known says that all of them were read before, and lived.
+// It is tried again once: a connection may have gone stale.
+func (p *shared) read(ctx context.Context, ids []approval.ID, known bool) (map[approval.ID]rowAt, error) {
 	defer p.store.timed("check", time.Now())
 	for try := 0; ; try++ {
-		out, err := p.readOnce(ctx, ids)
+		out, err := p.readOnce(ctx, ids, known)
 		if err == nil || try == 1 || ctx.Err() != nil || !retryable(err) && !cut(err) {
 			return out, err
 		}
@@ -142,15 +152,23 @@ func (p *shared) read(ctx context.Context, ids []approval.ID) (map[approval.ID]r
 	}
 }
 
-func (p *shared) readOnce(ctx context.Context, ids []approval.ID) (map[approval.ID]rowAt, error) {
+func (p *shared) readOnce(ctx context.Context, ids []approval.ID, known bool) (map[approval.ID]rowAt, error) {
 	began := time.Now()
 	var version int64
+	var err error
 	out := make(map[approval.ID]rowAt, len(ids))
-	if len(ids) == 0 {
-		if err := p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&version); err != nil {
-			return nil, err
+	switch {
+	case len(ids) == 0:
+		err = p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&version)
+	case known:
+		known, err = p.readStates(ctx, ids, out, &version)
+		if err == nil && !known { // forgotten meanwhile
+			return p.readOnce(ctx, ids, false)
 		}
-	} else if err := p.readRows(ctx, ids, out, &version); err != nil {
+	default:
+		err = p.readRows(ctx, ids, out, &version)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if p.version() < version {
@@ -159,7 +177,43 @@ func (p *shared) readOnce(ctx context.Context, ids []approval.ID) (map[approval.
 		}
 	}
 	p.found(began)
+	p.rows.put(out, began)
 	return out, nil
+}
+
+// readStates is readRows for those that are known; false when one is not any
+// more.
+func (p *shared) readStates(ctx context.Context, ids []approval.ID, out map[approval.ID]rowAt, version *int64) (bool, error) {
+	rows, err := p.pool.Query(ctx, selectStates, byteses(ids))
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	var id, kind, picks []byte
+	var generation, key, personal int64
+	into := []any{version, (*pgtype.DriverBytes)(&id), &generation, &key, &personal, (*pgtype.DriverBytes)(&kind), (*pgtype.DriverBytes)(&picks)}
+	for rows.Next() {
+		if rows.RawValues()[1] == nil {
+			return true, rows.Scan(version, nil, nil, nil, nil, nil, nil)
+		}
+		if err := rows.Scan(into...); err != nil {
+			return false, err
+		}
+		at, ok := p.rows.get(approval.ID(id))
+		if !ok {
+			return false, nil
+		}
+		r := at.rowAt
+		r.a.Generation, r.a.Key = generation, int(key)
+		if r.picks != string(picks) || string(r.a.Grant.Kind) != string(kind) || r.a.Grant.Personal != (personal == 1) {
+			if r.a.Grant, err = grantset.Decode(string(kind), string(picks), personal == 1); err != nil {
+				return false, fmt.Errorf("approval %s: %w", r.a.ID, err)
+			}
+			r.picks = string(picks)
+		}
+		out[r.a.ID] = r
+	}
+	return true, rows.Err()
 }
 
 func (p *shared) readRows(ctx context.Context, ids []approval.ID, out map[approval.ID]rowAt, version *int64) error {
@@ -198,6 +252,7 @@ func scanRow(rows pgx.Rows, version *int64) (r rowAt, found bool, err error) {
 		return r, false, err
 	}
 	copy(a.ID[:], id)
+	r.picks = picks
 	a.Phase, a.Key = approval.Phase(phase), int(key)
 	a.Reason, a.Replace = approval.Reason(reason), r.replaces != ""
 	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil {
@@ -229,39 +284,64 @@ func (p *shared) recent(now time.Time) bool {
 	return most > 0 && now.Sub(processStart)-time.Duration(p.asOf.Load()) <= most
 }
 
-// rowCache holds approvals for as long as the bound on staleness allows. What
-// this node changes by itself is dropped at once.
+// rowCache remembers approvals that lived when they were read. What of such a
+// row ever changes is its state and its grant set; a move can be computed from
+// it, because it is saved only if the row still is in that state.
 type rowCache struct {
 	mu   sync.RWMutex
 	rows map[approval.ID]cachedRow
 }
 
 type cachedRow struct {
-	a    approval.Approval
+	rowAt
 	read time.Time // when the read began
 }
 
 // maxCached bounds its memory, at about 500 bytes each.
-const maxCached = 100_000
+const maxCached = 50_000
 
-func (c *rowCache) get(id approval.ID, oldest time.Time) (approval.Approval, bool) {
+func (c *rowCache) get(id approval.ID) (cachedRow, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	at, ok := c.rows[id]
-	return at.a, ok && !at.read.Before(oldest)
+	return at, ok
 }
 
-func (c *rowCache) put(a approval.Approval, read time.Time) {
+func (c *rowCache) has(id approval.ID) bool {
+	_, ok := c.get(id)
+	return ok
+}
+
+// put remembers what a read has found that began at a moment.
+func (c *rowCache) put(rows map[approval.ID]rowAt, read time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.rows == nil {
-		return
+	if c.rows == nil || len(c.rows)+len(rows) > maxCached {
+		c.rows = make(map[approval.ID]cachedRow, len(rows))
 	}
-	if len(c.rows) >= maxCached {
-		c.rows = map[approval.ID]cachedRow{}
+	for id, r := range rows {
+		at, ok := c.rows[id]
+		switch {
+		case ok && at.read.After(read):
+		case r.a.Phase != approval.Live:
+			delete(c.rows, id)
+		default:
+			r.a.RedirectURI, r.a.Issuer, r.a.Challenge, r.replaces = "", "", "", ""
+			c.rows[id] = cachedRow{r, read}
+		}
 	}
-	if at, ok := c.rows[a.ID]; !ok || at.read.Before(read) {
-		c.rows[a.ID] = cachedRow{a, read}
+}
+
+// moved remembers the state that a move has saved, which began at a moment.
+func (c *rowCache) moved(id approval.ID, to approval.State, began time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.rows[id]
+	if ok && to.Phase == approval.Live && at.a.Generation < to.Generation {
+		at.a.State, at.read = to, began
+		c.rows[id] = at
+	} else if ok && to.Phase != approval.Live {
+		delete(c.rows, id)
 	}
 }
 
