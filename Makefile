@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build bench timing signin faults fuzz screenshots dev clean
+.PHONY: test lint setup build bench bench-postgres timing signin faults fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included; fails when a test
 # was skipped.
@@ -30,6 +30,10 @@ build:
 
 bench:
 	go run ./bench $(ARGS)
+
+# The same on PostgreSQL, beside pgbench on the same server.
+bench-postgres:
+	go run ./bench -postgres -scenarios verify,refresh,exchange,revoke,register $(ARGS)
 
 # What the duration of refusals could tell: wrong tokens, failed sign-ins.
 timing:

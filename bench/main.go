@@ -6,6 +6,7 @@
 //	go run ./bench                                  # every scenario
 //	go run ./bench -scenarios refresh,verify -duration 10s -json result.json
 //	go run ./bench -approvals 1000000               # start and memory
+//	go run ./bench -postgres                        # on PostgreSQL, beside pgbench
 //	go run ./bench -growth                          # what refreshes leave behind
 //	go run ./bench -timing                          # what durations could tell
 package main
@@ -34,6 +35,7 @@ type options struct {
 	approvals int // 0: not this
 	growth    bool
 	timing    bool
+	shared    bool // PostgreSQL
 	json      string
 	folder    string
 }
@@ -101,6 +103,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.approvals, "approvals", 0, "measure start and memory instead, with none, -live and this many approvals")
 	f.BoolVar(&o.growth, "growth", false, "measure instead what 100,000 refreshes leave behind")
 	f.BoolVar(&o.timing, "timing", false, "measure instead what the duration of refusals could tell")
+	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {
@@ -128,6 +131,8 @@ func (o options) checkNumbers(arguments int) error {
 		return errors.New("-repetitions: from 1 to 100")
 	case o.cpus < 0 || o.live < 1 || o.stock < 0 || o.approvals < 0:
 		return errors.New("-cpus, -stock, -approvals: not below 0; -live: at least 1")
+	case o.shared && (o.approvals > 0 || o.growth || o.timing):
+		return errors.New("-postgres: with scenarios alone")
 	case o.approvals > 0 && o.growth, o.approvals > 0 && o.timing, o.growth && o.timing:
 		return errors.New("one of -approvals, -growth and -timing")
 	}
@@ -211,6 +216,12 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 	bare, end, err := startBare(ctx)
 	if err != nil {
 		return 0, err
+	}
+	if o.shared {
+		if o.postgres, err = startPostgres(); err != nil {
+			return 0, errors.Join(err, end())
+		}
+		defer func() { err = errors.Join(err, o.postgres.stop()) }()
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	for _, s := range o.scenarios {

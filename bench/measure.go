@@ -20,6 +20,7 @@ type bench struct {
 	stock       int // approvals for scenarios that use each once; 0: as many as may be needed
 	live        int // approvals for the others
 	progress    func(format string, args ...any)
+	postgres    *postgres // nil: SQLite
 }
 
 // likely is how many requests a second a scenario that uses each approval
@@ -30,6 +31,11 @@ const likely = 25_000
 type comparison struct {
 	Scenario string       `json:"scenario"`
 	Runs     []pairOfRuns `json:"runs"`
+
+	// Pgbench is the median rate of pgbench's UPDATEs of one row by its key on
+	// the same server, and OfPgbench of the ratios to it; on PostgreSQL only.
+	Pgbench   float64 `json:"pgbench_per_second,omitempty"`
+	OfPgbench float64 `json:"of_pgbench,omitempty"`
 
 	Rate   float64 `json:"requests_per_second"` // median
 	Bare   float64 `json:"bare_per_second"`     // median
@@ -47,6 +53,7 @@ type comparison struct {
 type pairOfRuns struct {
 	Bare     runReport `json:"bare"`
 	Scenario runReport `json:"scenario"`
+	Pgbench  float64   `json:"pgbench_per_second,omitempty"`
 }
 
 type runReport struct {
@@ -78,10 +85,11 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparis
 		return comparison{}, err
 	}
 	b.progress("%s: write %d approvals", sc.name, s.approvals)
-	if err := s.write(ctx, folder); err != nil {
+	database, ask, err := b.place(ctx, s, folder)
+	if err != nil {
 		return comparison{}, err
 	}
-	srv, err := startServer(ctx, b.binary, folder)
+	srv, err := startServerOn(ctx, b.binary, folder, database)
 	if err != nil {
 		return comparison{}, err
 	}
@@ -96,13 +104,23 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparis
 	}
 	srv.kill()
 	c := sumUp(sc.name, pairs)
-	if err := prove(sc, filepath.Join(folder, databaseName), &c, pairs); err != nil {
+	if err := prove(sc, ask, &c, pairs); err != nil {
 		return c, err
 	}
 	if c.Errors == 0 { // otherwise the log is of use
 		err = os.RemoveAll(folder)
 	}
 	return c, err
+}
+
+// place writes a stock where a server shall find it, and gives what asks the
+// database for one number when the server is gone.
+func (b *bench) place(ctx context.Context, s *stock, folder string) (url string, asked func(string) (int64, error), err error) {
+	if b.postgres != nil {
+		return b.postgres.place(ctx, s, folder)
+	}
+	path := filepath.Join(folder, databaseName)
+	return "sqlite://" + path, func(query string) (int64, error) { return ask(path, query) }, s.write(ctx, folder)
 }
 
 func (b *bench) stockFor(sc scenario) (*stock, error) {
@@ -130,7 +148,10 @@ func (b *bench) players(sc scenario, s *stock, address string) load {
 }
 
 // pair is one repetition; the first one warms up and is not reported.
-type pair struct{ bare, scenario run }
+type pair struct {
+	bare, scenario run
+	pgbench        float64 // a second
+}
 
 // pairs measures in turn, bare, scenario, bare, scenario, so that whatever
 // else the machine does falls on both. What can be used once is spread over
@@ -154,8 +175,13 @@ func (b *bench) pairs(ctx context.Context, bare, other load, approvals int, once
 		if p.scenario, err = other.run(ctx, s); err != nil {
 			return nil, err
 		}
+		if b.postgres != nil {
+			if p.pgbench, err = b.postgres.pgbench(ctx, b.connections, b.live, s.lasts); err != nil {
+				return nil, err
+			}
+		}
 		all = append(all, p)
-		b.progress("  bare %8.0f/s  scenario %8.0f/s", p.bare.rate(), p.scenario.rate())
+		b.progress("  bare %8.0f/s  scenario %8.0f/s%s", p.bare.rate(), p.scenario.rate(), beside(p.pgbench))
 	}
 	return all, nil
 }
@@ -164,7 +190,7 @@ func (b *bench) pairs(ctx context.Context, bare, other load, approvals int, once
 // count.
 func sumUp(name string, pairs []pair) comparison {
 	c := comparison{Scenario: name, Faults: map[string]int{}}
-	var rates, bares, ratios []float64
+	var rates, bares, ratios, pgbenches, ofPgbench []float64
 	var latency histogram
 	for i, p := range pairs {
 		c.Errors += p.bare.bad + p.scenario.bad
@@ -178,13 +204,17 @@ func sumUp(name string, pairs []pair) comparison {
 			continue
 		}
 		c.Early = c.Early || p.scenario.dry
-		c.Runs = append(c.Runs, pairOfRuns{reportOf(p.bare), reportOf(p.scenario)})
+		c.Runs = append(c.Runs, pairOfRuns{reportOf(p.bare), reportOf(p.scenario), p.pgbench})
 		rates, bares = append(rates, p.scenario.rate()), append(bares, p.bare.rate())
 		if p.bare.rate() > 0 {
 			ratios = append(ratios, p.scenario.rate()/p.bare.rate())
 		}
+		if p.pgbench > 0 {
+			pgbenches, ofPgbench = append(pgbenches, p.pgbench), append(ofPgbench, p.scenario.rate()/p.pgbench)
+		}
 		latency.merge(&p.scenario.latency)
 	}
+	c.Pgbench, c.OfPgbench = median(pgbenches), median(ofPgbench)
 	c.Rate, c.Bare, c.Ratio = median(rates), median(bares), median(ratios)
 	c.P50, c.P99 = milliseconds(latency.quantile(0.5)), milliseconds(latency.quantile(0.99))
 	return c
@@ -204,7 +234,7 @@ func median(of []float64) float64 {
 // prove compares what was answered with what the database has, now that the
 // server was killed. Whatever differs is an error of the scenario. A request
 // without an answer may or may not be there.
-func prove(sc scenario, path string, c *comparison, pairs []pair) error {
+func prove(sc scenario, ask func(string) (int64, error), c *comparison, pairs []pair) error {
 	if sc.proof == "" {
 		return nil
 	}
@@ -213,7 +243,7 @@ func prove(sc scenario, path string, c *comparison, pairs []pair) error {
 		good += p.scenario.good
 		bad += p.scenario.bad
 	}
-	there, err := ask(path, sc.proof)
+	there, err := ask(sc.proof)
 	if err != nil {
 		return fmt.Errorf("%s: ask the database: %w", sc.name, err)
 	}

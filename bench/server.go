@@ -58,14 +58,18 @@ const patience = 2 * time.Minute
 // database, and waits until it is ready. It logs to a file there. It ends with
 // ctx.
 func startServer(ctx context.Context, binary, folder string) (*server, error) {
+	return startServerOn(ctx, binary, folder, "sqlite://"+filepath.Join(folder, databaseName))
+}
+
+// startServerOn is startServer with a database anywhere.
+func startServerOn(ctx context.Context, binary, folder, database string) (*server, error) {
 	ports, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
 	public, operators := ports[0], ports[1]
 	config := filepath.Join(folder, "grantkeeper.toml")
-	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators,
-		"sqlite://"+filepath.Join(folder, databaseName))
+	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators, database)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

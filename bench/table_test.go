@@ -54,10 +54,10 @@ func runOf(good, bad int, took time.Duration) run {
 // that of the pairs, not of the medians.
 func TestSumUp(t *testing.T) {
 	c := sumUp("refresh", []pair{
-		{runOf(1, 1, 1), runOf(1, 2, time.Hour)},
-		{runOf(100, 0, 1), runOf(30, 0, time.Millisecond)},
-		{runOf(200, 0, 1), runOf(80, 0, time.Millisecond)},
-		{runOf(50, 0, 1), runOf(25, 4, 2*time.Millisecond)},
+		{bare: runOf(1, 1, 1), scenario: runOf(1, 2, time.Hour)},
+		{bare: runOf(100, 0, 1), scenario: runOf(30, 0, time.Millisecond)},
+		{bare: runOf(200, 0, 1), scenario: runOf(80, 0, time.Millisecond)},
+		{bare: runOf(50, 0, 1), scenario: runOf(25, 4, 2*time.Millisecond)},
 	})
 	if c.Rate != 30 || c.Bare != 100 || c.Ratio != 0.4 || c.Errors != 7 || len(c.Runs) != 3 {
 		t.Errorf("%+v", c)
@@ -72,7 +72,7 @@ func TestSumUp(t *testing.T) {
 
 func TestPrintComparisons(t *testing.T) {
 	var b strings.Builder
-	c := sumUp("refresh", []pair{{}, {runOf(2000, 0, 1), runOf(1000, 3, time.Millisecond)}, {runOf(2000, 0, 1), runOf(1200, 0, time.Millisecond)}})
+	c := sumUp("refresh", []pair{{}, {bare: runOf(2000, 0, 1), scenario: runOf(1000, 3, time.Millisecond)}, {bare: runOf(2000, 0, 1), scenario: runOf(1200, 0, time.Millisecond)}})
 	c.Early = true
 	printComparisons(&b, []comparison{c})
 	want := "" +
