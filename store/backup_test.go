@@ -319,6 +319,7 @@ func TestRestoreRefused(t *testing.T) {
 		{"packed and damaged", spoiled("x.gz", wrong), "", h.ring, ErrForeign},
 		{"of a later release", newer, "", h.ring, ErrSchema},
 		{"of other keys", backup, "", ringOf(t, 9, 2), ErrKeys},
+		{"of keys with other numbers", backup, "", ringOf(t, 0, 2), ErrKeys},
 		{"onto a live one", backup, h.path, h.ring, ErrInUse},
 		{"onto one that is there", backup, there, h.ring, ErrNotEmpty},
 		{"onto a log of writes", backup, log, h.ring, ErrNotEmpty},

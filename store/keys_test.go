@@ -250,3 +250,15 @@ func TestRestoreAfterAKeyRetired(t *testing.T) {
 		t.Errorf("keys %s", got)
 	}
 }
+
+// An approval that was refreshed between being found and being ended lives.
+func TestRetireAsksTheRowAgain(t *testing.T) {
+	h := furnished(t)
+	id := h.live(t, h.answer(1))
+	if n, err := h.retireBatch([]approval.ID{id}, 2, Act{}); n != 0 || err != nil || !h.accepts(t, id) {
+		t.Errorf("another key's: ended %d, %v", n, err)
+	}
+	if n, err := h.retireBatch([]approval.ID{id, {1, 2, 3}}, 1, Act{}); n != 1 || err != nil || h.accepts(t, id) {
+		t.Errorf("its own: ended %d, %v", n, err)
+	}
+}

@@ -124,6 +124,9 @@ func TestMigrationFails(t *testing.T) {
 	if _, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn, ""), To: SchemaVersion + 1}); to != SchemaVersion+1 || err != nil {
 		t.Errorf("up to where it is: %d, %v", to, err)
 	}
+	if _, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: []Migration{{SchemaVersion + 3, ""}}}); to != SchemaVersion+1 || err == nil {
+		t.Errorf("one was left out: %d, %v", to, err)
+	}
 	if _, _, err := Migrate(ctx, MigrateOptions{Path: filepath.Join(t.TempDir(), "none.db")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("where there is none: %v", err)
 	}

@@ -200,7 +200,7 @@ func devKey(data string) ([]*token.Key, error) {
 	}
 	keys, err := readKeys(name)
 	var e *exitError
-	if errors.As(err, &e) && strings.Contains(e.hint, "init") { // dev makes its own
+	if errors.As(err, &e) && e.hint == badKeyFile { // dev makes its own
 		return nil, &exitError{e.code, e.what, "move it and the database away, dev makes new ones; or choose another --data"}
 	}
 	return keys, err

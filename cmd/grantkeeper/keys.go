@@ -196,7 +196,7 @@ func editKeys(name string, edit func([]numbered) []numbered) error {
 	}
 	keys, err := parseSecrets(b)
 	if err != nil {
-		return badConfig("run: grantkeeper init", "secret_key_file: %s: %v", name, err)
+		return badConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
 	}
 	var text strings.Builder
 	text.WriteString("# Secret keys by number. They seal tokens: keep them, and apart from backups of the database.\n")

@@ -68,6 +68,10 @@ func readGatewayKey(what, name string) (string, error) {
 	return secret, nil
 }
 
+// badKeyFile mends a key file that cannot be read: a new key would open
+// nothing of what there is.
+const badKeyFile = "correct it, or bring back the one that the database was made with"
+
 func readKeys(name string) ([]*token.Key, error) {
 	b, err := readSecret("secret_key_file", name, "run: grantkeeper init")
 	if err != nil {
@@ -75,7 +79,7 @@ func readKeys(name string) ([]*token.Key, error) {
 	}
 	keys, err := parseKeys(b)
 	if err != nil {
-		return nil, badConfig("run: grantkeeper init", "secret_key_file: %s: %v", name, err)
+		return nil, badConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
 	}
 	return keys, nil
 }
