@@ -52,6 +52,8 @@ type Server struct {
 	failures  *failures
 	hasher    *hasher
 	farewells *limit.Addresses // counts those that were wrong
+	elsewhere *limit.Addresses // counts sign-ins elsewhere that came back wrong
+	lost      *limit.Addresses // lets through so many events of sign-ins elsewhere
 }
 
 // Sign-in counts failures alone (decision L4): nobody who knows the password
@@ -76,6 +78,8 @@ func (s *Server) Handler() http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
 	s.failures = newFailures(s.Limits)
 	s.hasher = newHasher()
+	s.elsewhere = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
+	s.lost = limit.NewAddresses(signInAddress, nil)
 	s.farewells = s.Limits.Addresses("signin-logout", signInAddress, nil)
 	s.assets = s.Branding.assets()
 	s.logo = s.assets.paths[s.Branding.logoName()]

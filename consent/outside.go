@@ -123,8 +123,14 @@ func (s *Server) showOutside(v *visit, e notSignedIn) error {
 	}
 	s.count("signin", "failed")
 	s.Log.Info("sign-in elsewhere refused", "way", e.way, "verdict", e.why, "why", e.detail, "request_id", v.reference())
-	s.Store.Record(store.Event{Kind: "signin_failed", Actor: "system", Address: s.Address(v.r).String(),
-		Reason: e.why, Detail: e.way, Reference: v.reference()})
+	address := s.Address(v.r)
+	if e.why != "down" { // which is nobody's fault here
+		s.elsewhere.Allow(address, v.now)
+	}
+	if told, _ := s.lost.Allow(address, v.now); told {
+		s.Store.Record(store.Event{Kind: "signin_failed", Actor: "system", Address: address.String(),
+			Reason: e.why, Detail: e.way, Reference: v.reference()})
+	}
 	sealed := s.Ring.SealPage(sealedReturn, []byte(e.path))
 	view := &outsidePage{frame: s.frame(v, "outside.title"), App: s.askedAbout(v, sealed), Why: e.why,
 		Way: s.wayName(e.way), Email: e.email, Again: s.signInPath(sealed, true)}
@@ -237,6 +243,10 @@ func providerFault(a attempt, err error) error {
 // comeBack is GET /signin/callback/{way}.
 func (s *Server) comeBack(v *visit) error {
 	way, q := v.r.PathValue("way"), v.r.URL.Query()
+	if address := s.Address(v.r); s.elsewhere.Remaining(address, v.now) == 0 {
+		_, wait := s.elsewhere.Allow(address, v.now)
+		return tooMany{wait}
+	}
 	if way == handOffID && s.Ways.HandOff != nil {
 		return s.assertedBack(v, one(q, "assertion"))
 	}

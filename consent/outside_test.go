@@ -798,3 +798,26 @@ func TestBackChannelLogout(t *testing.T) {
 	}
 	logout("x").want(429)
 }
+
+// Coming back wrong is limited like a wrong password, and a provider that is
+// down is nobody's fault; neither fills the journal.
+func TestLimitsElsewhere(t *testing.T) {
+	s, f := newOutside(t)
+	f.server.Close()
+	b := s.browser()
+	for range 2 * signInAddress.N {
+		b.get("/signin/with/corp").want(503)
+	}
+	events, _, err := s.Store.Events(t.Context(), store.EventFilter{Kind: "signin_failed", Limit: 1000})
+	if err != nil || len(events) != signInAddress.N {
+		t.Errorf("%d events, %v", len(events), err)
+	}
+	for range signInAddress.N {
+		b.get("/signin/callback/corp?code=x&state=x").want(403)
+	}
+	if got := b.get("/signin/callback/corp?code=x&state=x").want(429).header.Get("Retry-After"); got != "600" {
+		t.Errorf("Retry-After %q", got)
+	}
+	s.address = "203.0.113.77"
+	b.get("/signin/callback/corp?code=x&state=x").want(403)
+}
