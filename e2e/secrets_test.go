@@ -398,6 +398,9 @@ func TestS09ErrorsTellNoCause(t *testing.T) {
 	wantQuiet(t, "operator 404", h.operate("/v1/people/nobody"))
 	wantQuiet(t, "operator 409", h.operate("/v1/directory", `{"reason":"test","people":[{"id":"eva","email":"tor@nordlys.example","name":"Eva"}]}`))
 
+	wantQuiet(t, "page 404 of the console", h.operate("/clients/nobody"))
+	disable := regexp.MustCompile(`name="csrf" value="([^"]+)"`).FindStringSubmatch(h.operate("/clients/" + f.client + "/disable").body)
+
 	h.fillDisk(t)
 	var refused []string
 	for _, tt := range []struct {
@@ -413,6 +416,11 @@ func TestS09ErrorsTellNoCause(t *testing.T) {
 		{"page sign-in", func() answer { return signIn.submit("email", "tor@nordlys.example", "password", h.password) }},
 		{"operator change", func() answer {
 			return h.operate("/v1/people/tor/deactivate", `{"reason":"`+strings.Repeat("x", 999)+`"}`)
+		}},
+		{"page of the console", func() answer {
+			basic := base64.StdEncoding.EncodeToString([]byte("operator:" + h.password))
+			return h.caller().send("POST", h.operator+"/clients/"+f.client+"/disable", form("csrf", disable[1], "reason", strings.Repeat("x", 999)),
+				header{"Authorization", "Basic " + basic, "Content-Type", "application/x-www-form-urlencoded"})
 		}},
 		{"operator readiness", func() answer { return h.caller().get(h.operator + "/readyz") }},
 	} {

@@ -366,6 +366,9 @@ func TestConsoleOverview(t *testing.T) {
 	o.later.Store(int64(49 * time.Hour))
 	o.page("/").says("Approvals 0 24 h", "None in the last 24 hours.").saysNot("came back", "Counted since")
 	o.page("/?range=7d").says("Approvals 2 7 d", "Counted since")
+	o.Server.Draining = func() bool { return true }
+	o.page("/").want(200).says("Degraded: the server is draining").saysNot("Healthy")
+	o.Server.Draining = nil
 	// Without metrics there is one number fewer than four.
 	o.Server.Metrics = nil
 	o.handler = o.Server.Handler()
