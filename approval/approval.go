@@ -92,8 +92,11 @@ type State struct {
 	Phase      Phase
 	Generation int64 // of the current refresh token; 0 before the exchange
 	Key        int   // number of the key that sealed the current refresh token
-	Reason     Reason
-	EndedAt    int64 // Unix seconds
+	// Network is a hash of where that token was given to, which the store
+	// writes: no move asks for it. 0 is unknown.
+	Network uint16
+	Reason  Reason
+	EndedAt int64 // Unix seconds
 }
 
 // Epochs count how often each fact that an approval stands on has ended

@@ -117,7 +117,9 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 	move := approval.Refresh(f.values[clientID], claim.Generation, s.Ring.Sealing(), now)
 	id := approval.ID(claim.Handle.ID())
 	s.tell(c, f.values[clientID], id, "")
-	a, verdict, err := s.Store.ApplyLive(c.Context(), id, move, c.act(f.values[clientID]))
+	act := c.act(f.values[clientID])
+	act.Generation = claim.Generation
+	a, verdict, err := s.Store.ApplyLive(c.Context(), id, move, act)
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}

@@ -57,6 +57,7 @@ func (w *writer) makeMove(o *operation) error {
 		}
 		before := a.State
 		a.State, o.verdict = o.move(a, w.store.memory.standing(a))
+		a.State = o.act.given(before, a.State)
 		o.result = a
 		if a.State == before {
 			return nil
@@ -81,7 +82,7 @@ func (w *writer) makeMove(o *operation) error {
 // moved journals what a move has changed, and ends what the approval
 // replaces.
 func (w *writer) moved(o *operation, a approval.Approval, before approval.State, replaces string) error {
-	for _, e := range events(a, before) {
+	for _, e := range events(a, before, o.act) {
 		if err := w.journal(e.by(o.act)); err != nil {
 			return err
 		}
@@ -120,13 +121,13 @@ func (w *writer) remember(a approval.Approval) func() {
 		case a.Phase == approval.Ended:
 			t.drop(a.ID)
 		default:
-			h.phase, h.generation, h.key = a.Phase, a.Generation, uint16(a.Key)
+			h.phase, h.generation, h.key, h.network = a.Phase, a.Generation, uint16(a.Key), a.Network
 		}
 	}
 }
 
 // events says what a move means to those who read the journal.
-func events(a approval.Approval, before approval.State) []Event {
+func events(a approval.Approval, before approval.State, act Act) []Event {
 	e := Event{Client: a.Client, Person: a.Person, Organization: a.Organization, Approval: a.ID.String()}
 	var out []Event
 	add := func(kind string, reason approval.Reason) {
@@ -138,7 +139,9 @@ func events(a approval.Approval, before approval.State) []Event {
 		add("code_exchanged", "")
 	case before.Phase != approval.Ended && a.Phase == approval.Ended:
 		if a.Reason == approval.RefreshReused {
-			add("refresh_reused", "")
+			e.Detail = act.reuse(before)
+			add("refresh_reused", approval.Reason(act.looksLike(before)))
+			e.Detail = ""
 		} else if a.Reason == approval.CodeReused {
 			add("code_reused", "")
 		}
@@ -176,7 +179,7 @@ const selectApproval = `
 	SELECT id, client, person, organization, grant_kind, picks, personal,
 	       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
 	       membership_epoch, person_epoch, organization_epoch, client_epoch,
-	       phase, generation, key_number, reason, ended_at
+	       phase, generation, key_number, reason, ended_at, network
 	  FROM approval`
 
 func scanApproval(rows *sql.Rows, more ...any) (a approval.Approval, replaces string, err error) {
@@ -187,7 +190,7 @@ func scanApproval(rows *sql.Rows, more ...any) (a approval.Approval, replaces st
 		&id, &a.Client, &a.Person, &a.Organization, &kind, &picks, &personal,
 		&a.RedirectURI, &a.Issuer, &a.Challenge, &a.IssuedAt, &a.CreatedAt, &replaces,
 		&a.Born.Membership, &a.Born.Person, &a.Born.Organization, &a.Born.Client,
-		&a.Phase, &a.Generation, &a.Key, &reason, &a.EndedAt,
+		&a.Phase, &a.Generation, &a.Key, &reason, &a.EndedAt, &a.Network,
 	}, more...)...)
 	if err != nil {
 		return a, "", err
@@ -222,9 +225,9 @@ func (w *writer) save(a approval.Approval, before approval.State) (bool, error) 
 func (w *writer) advance(a approval.Approval, before approval.State) (int64, error) {
 	return w.exec(`
 		UPDATE approval
-		   SET phase = $1, generation = $2, key_number = $3
-		 WHERE id = $4 AND phase = $5 AND generation = $6`,
-		int64(a.Phase), a.Generation, int64(a.Key), a.ID[:], int64(before.Phase), before.Generation)
+		   SET phase = $1, generation = $2, key_number = $3, network = $4
+		 WHERE id = $5 AND phase = $6 AND generation = $7`,
+		int64(a.Phase), a.Generation, int64(a.Key), int64(a.Network), a.ID[:], int64(before.Phase), before.Generation)
 }
 
 // endRow ends one approval in the transaction under way; one that has ended
@@ -249,7 +252,7 @@ func (w *writer) moveRow(id approval.ID, m approval.Move, act Act) (after func()
 	if err != nil || !hit {
 		return nil, false, err
 	}
-	for _, e := range events(a, before) {
+	for _, e := range events(a, before, act) {
 		if err := w.journal(e.by(act)); err != nil {
 			return nil, false, err
 		}
@@ -568,7 +571,7 @@ const approvalRows = `
 	SELECT a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
 	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.reason, a.ended_at,
+	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network,
 	       c.name, c.preregistered, COALESCE(u.used_at, 0)
 	  FROM approval a
 	  JOIN client c ON c.id = a.client

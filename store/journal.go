@@ -19,6 +19,8 @@ type Act struct {
 	Address   string // of the client, as text
 	Reference string // request ID, which error pages show too
 	Reason    string // free text, of an operator
+
+	Generation int64 // of the refresh token that was presented; 0 is none
 }
 
 // Event is one entry of the journal (decisions J1 to J3). It never holds a

@@ -141,7 +141,7 @@ func (l loader) approvals() error {
 	return l.each(`
 		SELECT a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal, a.issued_at,
 		       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-		       a.phase, a.generation, a.key_number
+		       a.phase, a.generation, a.key_number, a.network
 		  FROM approval a
 		 WHERE a.phase < 3`, l.approval)
 }
@@ -159,6 +159,7 @@ func (l loader) approval(st *sqlite3.Stmt) error {
 		},
 		State: approval.State{
 			Phase: approval.Phase(st.ColumnInt(12)), Generation: st.ColumnInt64(13), Key: st.ColumnInt(14),
+			Network: uint16(st.ColumnInt(15)),
 		},
 	}
 	copy(a.ID[:], st.ColumnRawBlob(0))

@@ -277,6 +277,7 @@ type hot struct {
 	phase      approval.Phase
 	kind       byte // index into grantset.Kinds
 	personal   bool
+	network    uint16
 }
 
 const chunkLen = 1024
@@ -343,7 +344,7 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval, used in
 		return hot{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
 	}
 	h := hot{
-		generation: a.Generation, member: mem, client: c, phase: a.Phase, key: uint16(a.Key),
+		generation: a.Generation, member: mem, client: c, phase: a.Phase, key: uint16(a.Key), network: a.Network,
 		born: [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
 		used: uint32(used), issuedAt: uint32(a.IssuedAt), personal: a.Grant.Personal,
 	}
@@ -394,7 +395,7 @@ func (m *memory) cool(id approval.ID, h *hot) approval.Approval {
 	return approval.Approval{
 		ID: id, Client: h.client.id, Person: h.member.person.ID, Organization: h.member.org.ID,
 		IssuedAt: int64(h.issuedAt), Born: h.epochs(),
-		State: approval.State{Phase: h.phase, Generation: h.generation, Key: int(h.key)},
+		State: approval.State{Phase: h.phase, Generation: h.generation, Key: int(h.key), Network: h.network},
 	}
 }
 

@@ -186,7 +186,7 @@ type moved struct {
 
 // entries are what the journal says of the move.
 func (m *moved) entries() []Event {
-	out := events(m.o.result, m.before)
+	out := events(m.o.result, m.before, m.o.act)
 	for i := range out {
 		out[i] = out[i].by(m.o.act)
 	}
@@ -202,6 +202,7 @@ func (p *shared) move(o *operation, at rowAt) (m moved, alone bool) {
 	standing := mem.standing(a)
 	mem.mu.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
+	a.State = o.act.given(m.before, a.State)
 	o.result, m.after = a, a.State
 	alone = at.replaces != "" && m.before.Phase == approval.CodeIssued && a.Phase == approval.Live
 	return m, alone
@@ -235,12 +236,14 @@ const saveRows = `
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
 	), hit AS (
 		UPDATE approval a
-		   SET phase = u.phase, generation = u.generation, key_number = u.key_number, reason = u.reason, ended_at = u.ended_at
+		   SET phase = u.phase, generation = u.generation, key_number = u.key_number, reason = u.reason,
+		       ended_at = u.ended_at, network = u.network
 		  FROM locked l
-		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[])
-		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at) ON u.id = l.id
+		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[],
+		              $9::bigint[])
+		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network) ON u.id = l.id
 		 WHERE a.id = l.id AND a.phase = u.old_phase AND a.generation = u.old_generation
-		   AND ($9::bigint < 0 OR $9 = (SELECT version FROM facts WHERE one = 1))
+		   AND ($10::bigint < 0 OR $10 = (SELECT version FROM facts WHERE one = 1))
 		RETURNING a.id
 	)`
 
@@ -251,8 +254,8 @@ const savePlain = saveRows + ` SELECT id FROM hit`
 const saveJournaled = saveRows + `, entry AS (
 		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
 		SELECT e.id, e.at, e.kind, e.client, e.person, e.organization, e.approval, e.actor, e.address, e.reason, e.detail, e.reference
-		  FROM unnest($10::bytea[], $11::text[], $12::bigint[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
-		              $18::text[], $19::text[], $20::text[], $21::text[], $22::text[])
+		  FROM unnest($11::bytea[], $12::text[], $13::bigint[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[],
+		              $19::text[], $20::text[], $21::text[], $22::text[], $23::text[])
 		       AS e (row, id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
 		  JOIN hit ON hit.id = e.row
 	) SELECT id FROM hit`
@@ -293,7 +296,7 @@ func (p *shared) lost(err error) error {
 func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled bool) {
 	n := len(moves)
 	ids, reasons := make([][]byte, n), make([]string, n)
-	var numbers [6][]int64
+	var numbers [7][]int64
 	for i := range numbers {
 		numbers[i] = make([]int64, n)
 	}
@@ -303,9 +306,10 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 	for i := range moves {
 		m := &moves[i]
 		ids[i], reasons[i] = m.o.id[:], string(m.after.Reason)
-		for c, v := range [6]int64{
+		for c, v := range [7]int64{
 			int64(m.before.Phase), m.before.Generation,
 			int64(m.after.Phase), m.after.Generation, int64(m.after.Key), m.after.EndedAt,
+			int64(m.after.Network),
 		} {
 			numbers[c][i] = v
 		}
@@ -314,7 +318,7 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 			about, entries = append(about, ids[i]), append(entries, e)
 		}
 	}
-	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], guard}
+	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], guard}
 	if len(entries) == 0 {
 		return args, false
 	}

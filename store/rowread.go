@@ -127,7 +127,7 @@ const selectRows = `
 	SELECT f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
 	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.reason, a.ended_at
+	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1)
 	 WHERE f.one = 1`
 
@@ -243,17 +243,17 @@ func scanRow(rows pgx.Rows, version *int64) (r rowAt, found bool, err error) {
 	}
 	var id []byte
 	var kind, picks, reason string
-	var personal, phase, key int64
+	var personal, phase, key, network int64
 	a := &r.a
 	if err := rows.Scan(version, &id, &a.Client, &a.Person, &a.Organization, &kind, &picks, &personal,
 		&a.RedirectURI, &a.Issuer, &a.Challenge, &a.IssuedAt, &a.CreatedAt, &r.replaces,
 		&a.Born.Membership, &a.Born.Person, &a.Born.Organization, &a.Born.Client,
-		&phase, &a.Generation, &key, &reason, &a.EndedAt); err != nil {
+		&phase, &a.Generation, &key, &reason, &a.EndedAt, &network); err != nil {
 		return r, false, err
 	}
 	copy(a.ID[:], id)
 	r.picks = picks
-	a.Phase, a.Key = approval.Phase(phase), int(key)
+	a.Phase, a.Key, a.Network = approval.Phase(phase), int(key), uint16(network)
 	a.Reason, a.Replace = approval.Reason(reason), r.replaces != ""
 	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil {
 		return r, false, fmt.Errorf("approval %s: %w", a.ID, err)

@@ -133,8 +133,8 @@ CREATE TABLE item (
 CREATE INDEX item_kind ON item (organization, kind, id);
 
 -- One row is one approval, whatever happens to its tokens, which are sealed
--- and not stored (decision T1). A refresh changes phase, generation and
--- key_number only: no index may stand on these.
+-- and not stored (decision T1). A refresh changes phase, generation,
+-- key_number and network only: no index may stand on these.
 
 CREATE TABLE approval (
 	id                 BYTEA PRIMARY KEY,
@@ -158,7 +158,8 @@ CREATE TABLE approval (
 	generation         BIGINT NOT NULL,
 	key_number         BIGINT NOT NULL,
 	reason             TEXT NOT NULL,
-	ended_at           BIGINT NOT NULL
+	ended_at           BIGINT NOT NULL,
+	network            BIGINT NOT NULL DEFAULT 0 -- a hash of where the current refresh token was given to; 0 is unknown
 );
 CREATE INDEX approval_person ON approval (person, created_at, id);
 CREATE INDEX approval_client ON approval (client, organization, person);
