@@ -67,6 +67,8 @@ type endedApproval struct {
 	Had    access
 	When   moment
 	Reason approval.Reason
+	Looks  string // what a refresh token that came back looked like, as store.Reuse has it
+	id     approval.ID
 	at     int64 // Unix seconds
 }
 
@@ -92,9 +94,25 @@ func (s *Server) apps(v *visit) error {
 	view := &appsPage{frame: s.frame(v, "apps.title", "organization", o.Name), Organization: o.Name, Path: appsPath(o.ID)}
 	view.Slim, view.Other, view.Packed = false, true, true
 	view.list(v, o, rows, lookup)
+	if err := s.explainReuse(v, view.Ended); err != nil {
+		return err
+	}
 	view.Revoked = justRevoked(rows, v.r.URL.Query().Get("revoked"), v.revokes())
 	view.Changed = s.justEdited(v, rows)
 	return s.show(v, http.StatusOK, appsTemplate, view)
+}
+
+// explainReuse finds what each refresh token that came back looked like.
+func (s *Server) explainReuse(v *visit, of []endedApproval) (err error) {
+	for i := range of {
+		if of[i].Reason != approval.RefreshReused {
+			continue
+		}
+		if of[i].Looks, err = s.Store.Reuse(v.r.Context(), of[i].id); err != nil {
+			return wrap("reuse", err)
+		}
+	}
+	return nil
 }
 
 // list groups what lives by client, the most recently used first, and lists
@@ -105,7 +123,7 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 		if ended(r) {
 			view.Ended = append(view.Ended, endedApproval{
 				App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.gave(r.Grant),
-				When: at(r.EndedAt, v.now), Reason: r.Reason, at: r.EndedAt,
+				When: at(r.EndedAt, v.now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
 			})
 			continue
 		}

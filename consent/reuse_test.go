@@ -1,0 +1,50 @@
+package consent
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// S-13: the person is told under Ended that a used refresh token came back, and
+// in plain words what that looks like.
+func TestS13ReuseIsTold(t *testing.T) {
+	ctx := context.Background()
+	for _, tt := range []struct {
+		from, says string
+	}{
+		{"192.0.2.77", "So it looks like two copies of one installation, or an answer that was lost on its way."},
+		{"198.51.100.7", "It came from another network than the app's own. So it looks like theft."},
+		{"", ""},
+	} {
+		s := newSite(t)
+		ada := s.signedIn("ada")
+		id := ada.connect()
+		row, err := s.Store.Approval(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refresh := func(generation int64, from string) approval.Verdict {
+			t.Helper()
+			_, v, err := s.Store.ApplyLive(ctx, id, approval.Refresh(row.Client, generation, 1, s.Store.Now()),
+				store.Act{Actor: "client:" + row.Client, Address: from, Generation: generation})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		if v := refresh(row.Generation, "192.0.2.1"); v != approval.OK {
+			t.Fatal(v)
+		}
+		if v := refresh(row.Generation, tt.from); v != approval.Reused {
+			t.Fatal(v)
+		}
+		p := ada.get(nordlysApps).says("Ended because an old key came back today", "An old key was presented a second time.", tt.says)
+		if n := strings.Count(p.text(), "So it looks like"); (n == 1) != (tt.says != "") || n > 1 {
+			t.Errorf("from %q it is said %d times what it looks like", tt.from, n)
+		}
+	}
+}
