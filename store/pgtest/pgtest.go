@@ -157,6 +157,9 @@ func (s *Server) Run() error {
 	ended := make(chan struct{})
 	go func() { // the signal comes when the thread ends that has started it
 		runtime.LockOSThread()
+		// A thread that ends with its goroutine takes with it what others have
+		// started on it before.
+		defer runtime.UnlockOSThread()
 		started <- cmd.Start()
 		if cmd.Process != nil {
 			cmd.Wait()
