@@ -171,6 +171,9 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 		return Actor{}, Unknown, errRefused
 	}
 	access, err := s.access(ctx, claim.Handle.ID())
+	if access.Remembered && !access.Approval.Accepts(access.Standing, claim.Generation, claim.Time, s.Store.Now()) {
+		access, err = s.Store.CheckNow(ctx, claim.Handle.ID()) // the token may be younger than what is remembered
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return Actor{}, Revoked, errRefused
 	} else if err != nil {

@@ -266,6 +266,19 @@ type Access struct {
 	Approval approval.Approval
 	Standing approval.Standing
 	Member   org.Member
+
+	// Remembered says that it is as it was some time ago, within
+	// database.max_staleness. Whoever would refuse by that asks CheckNow.
+	Remembered bool
+}
+
+// CheckNow is Check that answers from nothing that is remembered: a token may be
+// younger than that.
+func (s *Store) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
+	if s.shared != nil {
+		return s.shared.checkNow(ctx, id)
+	}
+	return s.Check(ctx, id)
 }
 
 // Check gives an approval that has not ended, exactly as it stands.

@@ -47,9 +47,16 @@ func (p *shared) ask(ctx context.Context, q *question) error {
 func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
 	if now := time.Now(); p.recent(now) {
 		if at, ok := p.rows.get(id); ok && now.Sub(at.read) <= p.store.options.MaxStaleness {
-			return p.access(at.a)
+			access, err := p.access(at.a)
+			access.Remembered = true
+			return access, err
 		}
 	}
+	return p.checkNow(ctx, id)
+}
+
+// checkNow is check without what is remembered.
+func (p *shared) checkNow(ctx context.Context, id approval.ID) (Access, error) {
 	q := questions.Get().(*question)
 	q.id, q.row = id, true
 	err := p.ask(ctx, q)

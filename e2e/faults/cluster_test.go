@@ -59,6 +59,7 @@ type cluster struct {
 type node struct {
 	c                 *cluster
 	binary, config    string
+	environment       []string
 	address, operator string
 	http              *http.Client
 
@@ -70,8 +71,8 @@ type node struct {
 }
 
 // newCluster starts as many nodes as clocks are given, each with its URL of the
-// database, and with the rest of a configuration.
-func newCluster(t *testing.T, databases []string, rest string, clocks ...time.Duration) *cluster {
+// database, and with the rest of a configuration and environment.
+func newCluster(t *testing.T, databases []string, rest string, environment []string, clocks ...time.Duration) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), password: "correct-horse-battery"}
 	key := make([]byte, 32)
@@ -79,7 +80,7 @@ func newCluster(t *testing.T, databases []string, rest string, clocks ...time.Du
 	secret := c.write("secret.key", base64.StdEncoding.EncodeToString(key))
 	password := c.write("operator.password", c.password)
 	for i, ahead := range clocks {
-		n := &node{c: c, binary: binaries[ahead], address: freeAddress(t), operator: freeAddress(t), ended: make(chan struct{})}
+		n := &node{c: c, binary: binaries[ahead], environment: environment, address: freeAddress(t), operator: freeAddress(t), ended: make(chan struct{})}
 		if i == 0 {
 			c.host = n.address
 		}
@@ -148,6 +149,7 @@ func (n *node) supervise() {
 		}
 		p := exec.Command(n.binary, "serve", "--config", n.config)
 		p.Stderr = n.log
+		p.Env = append(os.Environ(), n.environment...)
 		err := p.Start()
 		n.process = p
 		n.mu.Unlock()

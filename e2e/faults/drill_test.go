@@ -12,7 +12,7 @@ import (
 // request on, although their clocks are minutes apart: as grantkeeper drill sees it.
 func TestDrillOnThreeNodes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t)
 	s.furnish(1)
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte(s.password), 0o600); err != nil {

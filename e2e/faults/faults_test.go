@@ -69,7 +69,7 @@ func freeze(c *cluster, least, most int) fault {
 
 // F-11, F-09, F-10: the embedded engine under load, killed and paused.
 func TestF11_Embedded(t *testing.T) {
-	c := newCluster(t, []string{"sqlite://" + filepath.Join(t.TempDir(), "grantkeeper.db")}, "", 0)
+	c := newCluster(t, []string{"sqlite://" + filepath.Join(t.TempDir(), "grantkeeper.db")}, "", nil, 0)
 	c.furnish(16)
 	l := newLoad(c)
 	l.run(12)
@@ -77,6 +77,6 @@ func TestF11_Embedded(t *testing.T) {
 	m.work(kill(c), freeze(c, 300, 1500))
 	c.ready(c.nodes[0])
 	l.stop()
-	l.verdict(t)
+	l.verdict(t, 0)
 	t.Logf("faults: %v", m.made)
 }

@@ -37,7 +37,7 @@ func eventually(t *testing.T, what string, is func(try int) bool) {
 // away each lets a third of it through.
 func TestI13_SharesOfLiveNodes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, "")
+	s := newSite(t)
 	if got := registrations(s.nodes, "203.0.113.1", 60); got != 20 {
 		t.Errorf("three nodes let %d registrations through, want 20 in the sum", got)
 	}
@@ -76,7 +76,7 @@ func TestSeveralNodesWithoutACounter(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := database.URL(name)
-	c := newCluster(t, []string{at, at}, "", 0, 0)
+	c := newCluster(t, []string{at, at}, "", nil, 0, 0)
 	eventually(t, "each node warns", func(int) bool {
 		for _, n := range c.nodes {
 			if log, _ := os.ReadFile(n.log.Name()); !strings.Contains(string(log), `"level":"WARN","msg":"several nodes count rate limits each for itself`) {

@@ -114,6 +114,45 @@ func (h history) fault() string {
 	return "no order of what was told is one that the protocol allows"
 }
 
+// bounded says what is wrong with a history where a check may be answered from what
+// was so long ago, and how many checks were. All other operations are exact.
+func (h history) bounded(old time.Duration) (fault string, stale int) {
+	exact := history{}
+	over, doubt := int64(math.MaxInt64), int64(math.MaxInt64) // when it had ended, and when it may have
+	exchanges := 0
+	for _, o := range h {
+		in := o.Input.(asked)
+		if in.kind == "check" {
+			continue
+		}
+		exact = append(exact, o)
+		ends := in.kind == "end" || in.kind == "revoke"
+		if ends && o.Output == yes || !ends && o.Output == no {
+			over = min(over, o.Return)
+		}
+		if in.kind == "exchange" {
+			exchanges++
+		}
+		if ends || o.Output != yes || exchanges > 1 {
+			doubt = min(doubt, o.Call)
+		}
+	}
+	for _, o := range h {
+		if o.Input.(asked).kind != "check" {
+			continue
+		}
+		switch {
+		case o.Output == yes && o.Call > over && o.Call-int64(old) > over:
+			return fmt.Sprintf("accepted %v after its end was acknowledged", time.Duration(o.Call-over)), stale
+		case o.Output == yes && o.Call > over:
+			stale++
+		case o.Output == no && o.Return < doubt:
+			return fmt.Sprintf("a token of generation %d was refused while the approval lived", o.Input.(asked).generation), stale
+		}
+	}
+	return exact.fault(), stale
+}
+
 func (h history) String() string {
 	var b strings.Builder
 	for _, o := range h {
