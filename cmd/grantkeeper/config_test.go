@@ -74,7 +74,6 @@ func TestUnknownVariablesAreRefused(t *testing.T) {
 		{"GRANTKEEPER_BASE_URL", "did you mean GRANTKEEPER_BASE_URLS?"},
 		{"GRANTKEEPER_LISTN", "did you mean GRANTKEEPER_LISTEN?"},
 		{"GRANTKEEPER_OPERATOR_PASSWORD", "did you mean GRANTKEEPER_OPERATOR_PASSWORD_FILE?"},
-		{"GRANTKEEPER_AUTO_MIGRATE", "unset"},
 	} {
 		_, err := Load("", []string{"PATH=/bin", tt.variable + "=x"}, nil)
 		text, code := refused(t, err)
