@@ -250,3 +250,17 @@ func TestEventOrderAndKinds(t *testing.T) {
 		t.Errorf("since the end of time: %v", got)
 	}
 }
+
+// What a refusal's answer has as its reference leads to its entry.
+func TestEventsByReference(t *testing.T) {
+	o := newOffice(t)
+	o.Store.Record(store.Event{Kind: "registration_refused", Reference: "0123456789abcdef", Detail: "redirect_uris"})
+	o.Store.Record(store.Event{Kind: "registration_refused", Reference: "fedcba9876543210"})
+	if err := o.Store.Ready(t.Context()); err != nil { // both are written
+		t.Fatal(err)
+	}
+	got := o.want(200, "GET", "/v1/events?reference=0123456789abcdef", "")["items"].([]any)
+	if len(got) != 1 || got[0].(map[string]any)["detail"] != "redirect_uris" {
+		t.Errorf("got %v", got)
+	}
+}

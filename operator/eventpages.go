@@ -37,7 +37,7 @@ var kindWords = []struct{ Kind, Words string }{
 	{"refresh_reused", "Refresh token used again"}, {"approval_ended", "Approval ended"}, {"rate_limited", "Rate limit"},
 	{"signin_succeeded", "Signed in"}, {"signed_out", "Signed out"}, {"signin_failed", "Sign-in failed"}, {"signin_throttled", "Sign-in held back"},
 	{"impersonation_started", "Impersonation started"}, {"impersonation_stopped", "Impersonation stopped"},
-	{"impersonation_refused", "Impersonation refused"}, {"directory_changed", "Directory changed"},
+	{"impersonation_refused", "Impersonation refused"}, {"directory_changed", "Directory changed"}, {"directory_refused", "Directory event refused"},
 	{"operator_changed", "Changed by an operator"}, {"key_changed", "Secret key changed"}, {"restored", "Restored from a backup"},
 }
 

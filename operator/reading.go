@@ -246,7 +246,7 @@ func (c call) approvalID() (approval.ID, error) {
 }
 
 func (s *Server) events(c call) (any, error) {
-	f, err := c.filter("kind", "order", "since", "until", "client", "person", "organization", "approval")
+	f, err := c.filter("kind", "order", "since", "until", "client", "person", "organization", "approval", "reference")
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (s *Server) events(c call) (any, error) {
 	}
 	of := store.EventFilter{
 		Kind: kind, OldestFirst: order == "oldest", Client: f.get("client"), Person: person,
-		Organization: f.get("organization"), Approval: f.get("approval"), After: f.after, Limit: f.limit,
+		Organization: f.get("organization"), Approval: f.get("approval"), Reference: f.get("reference"), After: f.after, Limit: f.limit,
 	}
 	now := s.Store.Now()
 	if of.Since, err = f.moment("since", now); err != nil {

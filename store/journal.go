@@ -113,6 +113,7 @@ func (e Event) by(a Act) Event {
 // seconds, Until not included; Limit is at most 1000, 0 is 50.
 type EventFilter struct {
 	Kind, Client, Person, Organization, Approval string
+	Reference                                    string
 	Kinds                                        []string // any of them
 	Since, Until                                 int64
 	OldestFirst                                  bool
@@ -133,6 +134,7 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	q.equal("approval", f.Approval)
+	q.equal("reference", f.Reference)
 	if f.Since > 0 { // the ID begins with the time, and it is the ID that has an index
 		q.where("at >= ", f.Since)
 		q.where("id >= ", idAt(f.Since-1))

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -312,6 +313,32 @@ func TestCommandsWithoutServer(t *testing.T) {
 		var out, errOut bytes.Buffer
 		if code := runOn(strings.NewReader(""), append(args, "--operator", "http://127.0.0.1:1"), &out, &errOut); code != 4 || out.Len() != 0 {
 			t.Errorf("%v: exit code %d, %s%s", args, code, out.String(), errOut.String())
+		}
+	}
+}
+
+// What a client's author has in hand of a refusal, its X-Request-Id, leads to
+// the entry that says why.
+func TestEventsOfARefusal(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	a, err := http.Post(s.dev.Server+"/oauth/register", "application/json", strings.NewReader(`{"redirect_uris":["http://a.example/cb"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	reference := a.Header.Get("X-Request-Id")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // nobody waits for the entry
+		items := s.does("", "events", "list", "--reference", reference)["items"].([]any)
+		if len(items) == 1 {
+			e := items[0].(map[string]any)
+			if a.StatusCode != 400 || e["kind"] != "registration_refused" || e["address"] != "127.0.0.1" || e["detail"] == "" && e["reason"] == "" {
+				t.Errorf("%d, %v", a.StatusCode, e)
+			}
+			return
+		}
+		if time.Now().After(deadline) || reference == "" {
+			t.Fatalf("reference %q leads to %v", reference, items)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func eventsCommand(g *global) *cobra.Command {
 
 // eventFilter are the flags that narrow the journal.
 type eventFilter struct {
-	kind, since, until, client, person, organization, approval string
+	kind, since, until, client, person, organization, approval, reference string
 }
 
 func (f *eventFilter) flags(c *cobra.Command, times bool) {
@@ -49,12 +49,13 @@ func (f *eventFilter) flags(c *cobra.Command, times bool) {
 	c.Flags().StringVar(&f.person, "person", "", "about this person: ID or email")
 	c.Flags().StringVar(&f.organization, "organization", "", "about this organization's ID")
 	c.Flags().StringVar(&f.approval, "approval", "", "about this approval's ID")
+	c.Flags().StringVar(&f.reference, "reference", "", "of the answer with this reference: its X-Request-Id")
 }
 
 func (f *eventFilter) query() url.Values {
 	return filters(map[string]string{
 		"kind": f.kind, "since": f.since, "until": f.until, "client": f.client, "person": f.person,
-		"organization": f.organization, "approval": f.approval,
+		"organization": f.organization, "approval": f.approval, "reference": f.reference,
 	})
 }
 
