@@ -14,6 +14,10 @@ import (
 // seconds, a year.
 const tongueFor = 365 * 24 * 60 * 60
 
+// maxAccept is how much of Accept-Language is read: bytes. Browsers send some
+// dozen; reading it all would let a header cost more than its page.
+const maxAccept = 1000
+
 // wordsFor gives the language of a visit: what was chosen on a page, else the
 // first that the browser asks for and that there is, else English.
 func (s *Server) wordsFor(v *visit) *words {
@@ -22,7 +26,11 @@ func (s *Server) wordsFor(v *visit) *words {
 			return w
 		}
 	}
-	wanted, _, err := language.ParseAcceptLanguage(strings.Join(v.r.Header.Values("Accept-Language"), ","))
+	accept := strings.Join(v.r.Header.Values("Accept-Language"), ",")
+	if len(accept) > maxAccept {
+		accept = accept[:max(0, strings.LastIndexByte(accept[:maxAccept], ','))]
+	}
+	wanted, _, err := language.ParseAcceptLanguage(accept)
 	if err != nil {
 		return s.wording.all[0]
 	}
