@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // metrics scrapes the operators' listener, which wants no password for it.
@@ -100,6 +101,14 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	s.absent(t, "metrics", []byte(text))
+
+	// What a sweep deletes counts, whoever asks for it.
+	h.register()
+	h.sleep(14 * 24 * time.Hour)
+	h.change("/v1/gc", `{"reason":"test"}`)
+	if _, after := h.metrics(); after[`grantkeeper_gc_deleted_total{kind="client"}`] < 1 {
+		t.Errorf("deleted clients: %v", after[`grantkeeper_gc_deleted_total{kind="client"}`])
+	}
 }
 
 // The log line of a request has the fields that are documented, the client and

@@ -65,7 +65,7 @@ func New(b Build, now func() time.Time) *Metrics {
 	m.refusals = newLabelled([]string{"invalid_grant", "reused"}, []string{"invalid_grant", "over"})
 	m.signIns = newLabelled([]string{"ok"}, []string{"failed"}, []string{"throttled"})
 	m.limited = newLabelled([]string{"authorize"}, []string{"token"}, []string{"register"}, []string{"api"})
-	m.deleted = newLabelled([]string{"client"}, []string{"approval"}, []string{"session"}, []string{"event"})
+	m.deleted = newLabelled([]string{"client"}, []string{"approval"}, []string{"session"}, []string{"reset"}, []string{"event"})
 	m.history.begin(now)
 	return m
 }

@@ -22,13 +22,15 @@ func (s *Server) live(call) (any, error) { return status{"ok"}, nil }
 type notReady struct {
 	Status  string   `json:"status"`
 	Missing []string `json:"missing"`
+
+	Reference string `json:"reference"`
 }
 
 // ready says whether requests can be sent here: the database answers a write
 // and has the schema of this release, and the process is not about to end.
 func (s *Server) ready(c call) (any, error) {
 	if missing := s.missing(c); len(missing) > 0 {
-		return answerAs{http.StatusServiceUnavailable, notReady{"not ready", missing}}, nil
+		return answerAs{http.StatusServiceUnavailable, notReady{"not ready", missing, c.reference}}, nil
 	}
 	return status{"ok"}, nil
 }

@@ -70,6 +70,7 @@ type Options struct {
 	// Took by whoever asks, so they must not wait.
 	Journaled func(Event)
 	Took      func(query string, took time.Duration)
+	Swept     func(Swept) // unless nil, is told what each sweep has done, also one that failed
 
 	// MaxStaleness is how old the rows may be that a check is answered from.
 	// 0 is exact: they are read after the request arrived. On PostgreSQL only.

@@ -37,6 +37,14 @@ type Swept struct {
 // Sweep does what time brings: nothing depends on when it runs, for expiry is
 // asked and never written. It can be repeated, and stops at the first error.
 func (s *Store) Sweep(ctx context.Context) (Swept, error) {
+	out, err := s.sweep(ctx)
+	if s.options.Swept != nil {
+		s.options.Swept(out)
+	}
+	return out, err
+}
+
+func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	var out Swept
 	var err error
 	if s.shared != nil { // one of the nodes does it for all

@@ -68,7 +68,7 @@ func openStore(ctx context.Context, c Checked, path string, now func() time.Time
 		Ring: c.Ring, Now: now, Log: log,
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
 		EndUnusedAfter: time.Duration(c.Approvals.EndUnusedAfter), JournalRetention: time.Duration(c.Journal.Retention),
-		Journaled: journaled(m, told...), Took: m.Query,
+		Journaled: journaled(m, told...), Took: m.Query, Swept: swept(m),
 	})
 	if err != nil {
 		return nil, openError(err)
@@ -231,10 +231,6 @@ func (h *house) sweeping(ctx context.Context) {
 
 func (h *house) sweep(ctx context.Context) {
 	swept, err := h.store.Sweep(ctx)
-	h.metrics.Deleted("client", swept.Clients)
-	h.metrics.Deleted("approval", swept.Approvals)
-	h.metrics.Deleted("session", swept.Sessions)
-	h.metrics.Deleted("event", swept.Events)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		h.log.Warn("expired rows cannot be deleted", "err", err)

@@ -33,6 +33,15 @@ func checked(m *metrics.Metrics) func(api.Result) {
 	return func(r api.Result) { m.Check(string(r)) }
 }
 
+// swept counts what was deleted because its time was over.
+func swept(m *metrics.Metrics) func(store.Swept) {
+	return func(s store.Swept) {
+		for kind, n := range map[string]int{"client": s.Clients, "approval": s.Approvals, "session": s.Sessions, "reset": s.Resets, "event": s.Events} {
+			m.Deleted(kind, n)
+		}
+	}
+}
+
 // countPages counts what the door for people tells.
 func countPages(m *metrics.Metrics) func(endpoint, result string) {
 	return func(endpoint, result string) {
