@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	lasting = flag.Duration("for", 20*time.Second, "how long each test makes faults")
+	lasting = flag.Duration("for", 12*time.Second, "how long each test makes faults")
 	seed    = flag.Uint64("seed", 0, "of the order of the faults; 0 is a new one")
 )
 
