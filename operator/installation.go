@@ -307,10 +307,7 @@ func (s *Server) collect(c call) (any, error) {
 	if err := decode(c, &body, maxBody); err != nil {
 		return nil, err
 	}
-	swept, err := s.Store.Due(c.Context(), s.Store.Now())
-	if !body.DryRun {
-		swept, err = s.Store.Sweep(c.Context())
-	}
+	swept, err := s.collected(c.Context(), body.DryRun)
 	return collectedObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
 }
 
@@ -331,4 +328,17 @@ func (s *Server) restored(w http.ResponseWriter, r *http.Request) {
 		ended, err := s.Store.SettleRestored(c.Context(), c.act(body.Reason))
 		return restoredObject{"restored", ended}, err
 	}).ServeHTTP(w, r)
+}
+
+func (s *Server) collected(ctx context.Context, dry bool) (store.Swept, error) {
+	if !dry {
+		return s.Store.Sweep(ctx)
+	}
+	swept, err := s.Store.Due(ctx, s.Store.Now())
+	if err != nil {
+		return swept, err
+	}
+	unused, err := s.Store.Unused(ctx)
+	swept.Ended += unused
+	return swept, err
 }

@@ -43,6 +43,27 @@ func (s *Store) Due(ctx context.Context, at time.Time) (Swept, error) {
 	return out, nil
 }
 
+// Unused counts the approvals that the setting ends because nobody used them
+// for so long (decision P11).
+func (s *Store) Unused(ctx context.Context) (int, error) {
+	if s.options.EndUnusedAfter == 0 {
+		return 0, nil
+	}
+	const most = 1000
+	f := ApprovalFilter{State: "live", UnusedSince: s.Now().Add(-s.options.EndUnusedAfter).Unix()}
+	for count, after := 0, ""; ; {
+		rows, err := s.approvalPage(ctx, f, after, most)
+		if err != nil {
+			return 0, err
+		}
+		if len(rows) <= most {
+			return count + len(rows), nil
+		}
+		count += most
+		after = cursor(rows[most-1].CreatedAt, rows[most-1].ID.String())
+	}
+}
+
 // journalBefore is the ID that every entry lies below whose time is over.
 func (s *Store) journalBefore(at time.Time) string {
 	return fmt.Sprintf("%016x", at.Add(-s.options.JournalRetention).UnixMilli()<<16)

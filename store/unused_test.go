@@ -105,7 +105,10 @@ func TestUnusedSwept(t *testing.T) {
 	if rows, _, err := h.Approvals(ctx, ApprovalFilter{State: "live"}); err != nil || len(rows) != 1 || rows[0].ID != used {
 		t.Errorf("listed as live: %+v, %v", rows, err)
 	}
-	for range 2 {
+	for _, want := range []int{1, 0} {
+		if n, err := h.Unused(ctx); n != want || err != nil {
+			t.Errorf("%d are unused, %v; want %d", n, err, want)
+		}
 		if _, err := h.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
