@@ -141,7 +141,7 @@ func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 			if err := server.do(ctx, http.MethodPost, "/v1/approvals/revoke", nil, count.body(), &would); err != nil {
 				return err
 			}
-			if err := o.confirm(c, fmt.Sprintf("This ends %d approvals, for good.", would.Ended)); err != nil {
+			if err := o.confirm(c, "This ends "+approvals(would.Ended)+", for good."); err != nil {
 				return err
 			}
 		}
@@ -155,6 +155,13 @@ func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 	})
 }
 
+func approvals(n int) string {
+	if n == 1 {
+		return "1 approval"
+	}
+	return fmt.Sprintf("%d approvals", n)
+}
+
 func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry bool) error {
 	for _, id := range ids {
 		if err := checkApprovalID(id); err != nil {
@@ -162,7 +169,7 @@ func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry
 		}
 	}
 	if !dry {
-		if err := o.confirm(c, fmt.Sprintf("This ends %d approvals, for good.", len(ids))); err != nil {
+		if err := o.confirm(c, "This ends "+approvals(len(ids))+", for good."); err != nil {
 			return err
 		}
 	}

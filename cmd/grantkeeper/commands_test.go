@@ -110,7 +110,7 @@ func TestApprovalCommands(t *testing.T) {
 	}
 	s.refuses(2, "name approvals, or say which", "", "approval", "revoke")
 	s.refuses(2, "name approvals, or say which", "", "approval", "revoke", one, "--client", d.clientID)
-	s.refuses(2, "This ends 1 approvals", "", "approval", "revoke", one)
+	s.refuses(2, "This ends 1 approval, ", "", "approval", "revoke", one)
 	s.refuses(2, "This ends 2 approvals", "", "approval", "revoke", "--organization", "nordlys")
 	s.refuses(5, "no such", "", "approval", "revoke", strings.Repeat("0", 32), "--yes")
 	s.refuses(5, "no such", "", "approval", "show", "nonsense")

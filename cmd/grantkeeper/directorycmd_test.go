@@ -46,7 +46,7 @@ func TestDirectoryCommands(t *testing.T) {
 			t.Errorf("no %q in\n%s%s", line, out, stderr)
 		}
 	}
-	s.refuses(2, "removes 2, and ends 1 approvals", "", "directory", "import", file, "--prune")
+	s.refuses(2, "removes 2, and ends 1 approval for", "", "directory", "import", file, "--prune")
 	if got := s.does("", "approval", "list", "--person", "tor", "--state", "live")["items"].([]any); len(got) != 1 {
 		t.Errorf("unasked: %v", got)
 	}
