@@ -3,6 +3,8 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
@@ -35,11 +37,39 @@ issuer = "http://127.0.0.1:%s"
 client_id = "grantkeeper"
 client_secret_file = %q
 %s`, port, secretFile(t, "the-secret-of-grantkeeper-at-the-provider"), more)})
-	if _, err := os.Stat("provider/node_modules/oidc-provider"); err != nil {
-		t.Fatal("this test needs node and the packages of e2e/provider: run scripts/setup-debian.sh")
-	}
-	waitFor(t, exec.Command("node", "provider/provider.js", port, h.base+"/signin/callback/corp", h.base+"/signin/logout/corp"))
+	waitFor(t, exec.Command("node", providerScript(t), port, h.base+"/signin/callback/corp", h.base+"/signin/logout/corp"))
 	return h
+}
+
+// providerScript gives the provider's script beside its packages, which
+// scripts/provider.sh has put into the cache.
+func providerScript(t *testing.T) string {
+	t.Helper()
+	lock, err := os.ReadFile("provider/package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(lock)
+	packages := filepath.Join(cache, "grantkeeper", "provider-"+hex.EncodeToString(sum[:6]), "node_modules")
+	if _, err := os.Stat(packages); err != nil {
+		t.Fatal("this test needs node and an OpenID provider: run scripts/setup-debian.sh")
+	}
+	dir := t.TempDir()
+	script, err := os.ReadFile("provider/provider.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "provider.mjs"), script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(packages, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "provider.mjs")
 }
 
 // waitFor starts a process that says a line when it is ready.

@@ -65,17 +65,9 @@ fi
 
 here=$(dirname "${BASH_SOURCE[0]}")
 
-# The OpenID provider of the sign-in tests, exactly as it is locked.
-fetch_provider() {
-	[ -d "$here/../e2e/provider/node_modules/oidc-provider" ] ||
-		npm ci --silent --no-audit --no-fund --prefix "$here/../e2e/provider" >&2
-}
-
 if [ ${#missing[@]} -eq 0 ]; then
 	"$here/axe.sh" "$@"
-	if [ "${1:-}" != --check ]; then
-		fetch_provider
-	fi
+	"$here/provider.sh" "$@"
 	exit 0
 fi
 
@@ -131,4 +123,4 @@ if ! apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
 fi
 echo "Installed: ${missing[*]}" >&2
 "$here/axe.sh"
-fetch_provider
+"$here/provider.sh"

@@ -109,3 +109,19 @@ func TestSignInSettings(t *testing.T) {
 		t.Errorf("read %+v, %v", c.Providers, err)
 	}
 }
+
+// The configuration that docs/signin.md shows is one that is read.
+func TestSignInExample(t *testing.T) {
+	const name = "../../docs/examples/signin.toml"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}}
+	if err := l.decode(name, text); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.SignIn; s.Passwords || len(s.Providers) != 1 || s.Providers[0].ID != "corp" || s.HandOff.URL == "" || s.Strong != "off" {
+		t.Errorf("read %+v", s)
+	}
+}
