@@ -60,7 +60,7 @@ func ParseServer(address string) (*Server, error) {
 
 const (
 	// patience is how long a request may wait for the shared counter.
-	patience = 200 * time.Millisecond
+	patience = 500 * time.Millisecond
 	// again is how long a counter that did not answer is left alone.
 	again = time.Second
 )

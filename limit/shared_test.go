@@ -183,7 +183,7 @@ func TestI13_AHangingServerStallsNobody(t *testing.T) {
 	if err := r.process.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	let(t, w, client, 299, time.Now()) // 299 times the patience would be a minute
+	let(t, w, client, 299, time.Now()) // 299 times the patience would be minutes
 	refused(t, w, client, time.Now())
 	if !told.away.Load() {
 		t.Error("the server is not away")
