@@ -286,6 +286,7 @@ func TestConsoleLists(t *testing.T) {
 	o.page("/approvals?organization=nowhere").want(200).says("No person, or no organization, has this name.")
 	o.page("/approvals?state=x").want(400)
 	o.page("/events?kind=client_registered").says("Client registered", "192.0.2.44").saysNot("Approved Ada")
+	o.page("/events?reference=none-such").says("No event matches.")
 	o.page("/events?person=nobody").want(200).says("No person has this email or ID.")
 	o.page("/events?range=2h").want(400)
 	o.page("/events?after=x").want(400)

@@ -131,6 +131,7 @@ type eventsPage struct {
 	Spans                        []span
 	Kind, Range                  string // as they were asked for
 	Client, Person, Organization string
+	Reference                    string
 	Rows                         []eventRow
 	Next, Lines                  string
 	More                         bool
@@ -139,11 +140,11 @@ type eventsPage struct {
 
 // eventFilter reads the filter of the page, or of the lines.
 func (s *console) eventFilter(v *visit) (filter, store.EventFilter, error) {
-	f, err := v.filter("kind", "range", "client", "person", "organization", "approval")
+	f, err := v.filter("kind", "range", "client", "person", "organization", "approval", "reference")
 	if err != nil {
 		return f, store.EventFilter{}, err
 	}
-	of := store.EventFilter{Kind: f.get("kind"), Client: f.get("client"), Organization: f.get("organization"), Approval: f.get("approval"), After: f.after, Limit: f.limit}
+	of := store.EventFilter{Kind: f.get("kind"), Client: f.get("client"), Organization: f.get("organization"), Approval: f.get("approval"), Reference: f.get("reference"), After: f.after, Limit: f.limit}
 	if name := f.get("range"); name != "" {
 		over, err := spanNamed(name)
 		if err != nil {
@@ -159,7 +160,7 @@ func (s *console) eventsPage(v *visit) error {
 	f, of, err := s.eventFilter(v)
 	p := eventsPage{
 		Kinds: kindWords, Spans: spans, Kind: f.get("kind"), Range: f.get("range"),
-		Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"), More: f.after != "",
+		Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"), Reference: f.get("reference"), More: f.after != "",
 	}
 	var rows []store.Event
 	next := ""
