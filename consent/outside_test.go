@@ -808,6 +808,7 @@ func TestLimitsElsewhere(t *testing.T) {
 	for range 2 * signInAddress.N {
 		b.get("/signin/with/corp").want(503)
 	}
+	s.do(s.Store.Ready(t.Context())) // written after what was queued
 	events, _, err := s.Store.Events(t.Context(), store.EventFilter{Kind: "signin_failed", Limit: 1000})
 	if err != nil || len(events) != signInAddress.N {
 		t.Errorf("%d events, %v", len(events), err)
