@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build bench bench-postgres timing signin faults fuzz screenshots dev clean
+.PHONY: test lint setup build release bench bench-postgres timing signin faults fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included; fails when a test
 # was skipped.
@@ -27,6 +27,21 @@ setup:
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/grantkeeper ./cmd/grantkeeper
+
+# What a release consists of: static binaries, stripped, and their check sums.
+# The same source and toolchain give the same bytes. make release VERSION=0.1.0
+VERSION ?= $(shell sed -n 's/^var version = "\(.*\)"/\1/p' cmd/grantkeeper/version.go)
+PLATFORMS ?= linux/amd64 linux/arm64
+
+release:
+	rm -rf bin/release && mkdir -p bin/release
+	@for platform in $(PLATFORMS); do \
+		echo "grantkeeper $(VERSION) $$platform"; \
+		CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} go build -trimpath \
+			-ldflags '-s -w -buildid= -X main.version=$(VERSION)' \
+			-o bin/release/grantkeeper-$(VERSION)-$${platform%/*}-$${platform#*/} ./cmd/grantkeeper || exit 1; \
+	done
+	cd bin/release && sha256sum grantkeeper-* > SHA256SUMS
 
 bench:
 	go run ./bench $(ARGS)

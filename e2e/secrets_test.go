@@ -195,6 +195,7 @@ func TestS02LogsHoldNoSecret(t *testing.T) {
 			s, f := h.whole()
 			s["API key"] = "api-key-of-ada-in-nordlys"
 			h.hostile(s, f)
+			h.everywhere(s, f)
 			h.stop()
 			checkLog(t, h.stderr.String(), s)
 		})
@@ -204,6 +205,7 @@ func TestS02LogsHoldNoSecret(t *testing.T) {
 		h := start(t, "--log-level", "debug")
 		s, f := h.whole()
 		h.hostile(s, f)
+		h.everywhere(s, f)
 		code, state := s["living code"], random()
 		s["state at dev's client"] = state
 		h.browser().get("/dev/client?" + form("code", code, "state", state, "iss", h.base))

@@ -232,6 +232,7 @@ func TestUX19NothingShownIsSecret(t *testing.T) {
 	h := start(t)
 	s, f := h.whole()
 	h.hostile(s, f)
+	h.everywhere(s, f)
 	delete(s, "password") // everybody's, under dev
 	text, _ := h.metrics()
 	s.absent(t, "metrics", []byte(text))

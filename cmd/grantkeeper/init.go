@@ -17,6 +17,7 @@ import (
 // initOptions are the flags of init.
 type initOptions struct {
 	dir, baseURL, database string
+	force                  bool
 }
 
 func initCommand() *cobra.Command {
@@ -26,14 +27,17 @@ func initCommand() *cobra.Command {
 		Short: "Write a configuration, a secret key and the operators' password",
 		Example: `  grantkeeper init --base-url https://app.example.com
   grantkeeper init --base-url http://127.0.0.1:8080 --dir ./here     # to try serve`,
-		Args:        cobra.NoArgs,
-		Annotations: map[string]string{"next": "grantkeeper serve"},
+		Args: cobra.NoArgs,
+		Long: `Nothing is written over. With --force the configuration and the password are
+written anew, and a secret key that is there stays: it seals what is in the database.`,
+		Annotations: map[string]string{"next": "grantkeeper config check, then grantkeeper serve"},
 		RunE:        func(c *cobra.Command, _ []string) error { return runInit(o, c.OutOrStdout()) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.dir, "dir", filepath.Dir(DefaultConfigFile), "folder to write into")
 	f.StringVar(&o.baseURL, "base-url", "", "the host that is served, as a URL (required)")
-	f.StringVar(&o.database, "database", "", "sqlite:///path (default in /var/lib/grantkeeper; with --dir, in that folder)")
+	f.StringVar(&o.database, "database", "", "sqlite:///path or postgres://user@host/database (default: a file in /var/lib/grantkeeper; with --dir, in that folder)")
+	f.BoolVar(&o.force, "force", false, "write over a configuration and a password, never over a secret key")
 	return c
 }
 
@@ -82,12 +86,17 @@ func runInit(o initOptions, stdout io.Writer) error {
 			o.database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
 		}
 	}
+	if withoutPassword(o.database) != o.database {
+		return wrongUse("write the URL into a file, and name it: GRANTKEEPER_DATABASE_URL_FILE", "--database: it has a password, which others would see")
+	}
 	config, key, password := filepath.Join(dir, "grantkeeper.toml"), filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
 	}
+	_, err = os.Lstat(key)
+	keep := o.force && err == nil
 	for _, name := range []string{config, key, password} {
-		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(name); !o.force && !errors.Is(err, fs.ErrNotExist) {
 			return &exitError{exitState, name + " is there already, nothing was written", "move it away, or choose --dir"}
 		}
 	}
@@ -100,24 +109,45 @@ func runInit(o initOptions, stdout io.Writer) error {
 		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
 		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, password, o.database)},
 	} {
+		if f.name == key && keep {
+			continue
+		}
+		if o.force {
+			os.Remove(f.name) // what cannot be removed cannot be written
+		}
 		if err := writeNew(f.name, f.mode, []byte(f.text)); err != nil {
 			return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
 		}
 	}
-	_, err = fmt.Fprintf(stdout, initText, config, key, password, strings.TrimPrefix(o.database, "sqlite://"), config, password)
+	return o.tell(stdout, config, key, password, keep)
+}
+
+// tell says what is where, and the commands to go on with as they are typed.
+func (o initOptions) tell(w io.Writer, config, key, password string, kept bool) error {
+	with := " -c " + config
+	if config == DefaultConfigFile {
+		with = ""
+	}
+	was := ""
+	if kept {
+		was = " (it was there)"
+	}
+	_, err := fmt.Fprintf(w, initText, config, key, was, password, strings.TrimPrefix(o.database, "sqlite://"), with, with, with, with)
 	return err
 }
 
 const initText = `Written:
   %s   the configuration
-  %s   seals tokens: keep it, and keep it apart from backups of the database
+  %s   seals tokens: keep it, and keep it apart from backups of the database%s
   %s   the operators' password
 
 The database %s is made at the first start.
 
 Next:
-  grantkeeper serve -c %s
-  curl -u "operator:$(cat %s)" --json @directory.json http://127.0.0.1:8081/v1/directory
+  grantkeeper config check%s
+  grantkeeper serve%s
+  grantkeeper directory import directory.json%s   # people and organizations: docs/operator-api.md
+  grantkeeper doctor%s
 `
 
 func random(n int) []byte {
