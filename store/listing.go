@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -56,7 +57,7 @@ func (s *Store) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow,
 func (s *Store) approvalPage(ctx context.Context, f ApprovalFilter, after string, limit int) ([]ApprovalRow, error) {
 	switch {
 	case f.UnusedSince > 0 && s.shared == nil:
-		if ids := s.inMemory(f, func(h *hot) bool {
+		if ids := s.inMemory(f, fewRows, func(h *hot) bool {
 			return h.phase == approval.Live && int64(atomic.LoadUint32(&h.used)) <= f.UnusedSince
 		}); len(ids) <= fewRows {
 			rows, err := s.approvalsByID(ctx, ids, after)
@@ -100,7 +101,7 @@ func (s *Store) unsaid(ctx context.Context, f ApprovalFilter) ([]approval.ID, er
 		ids, _, err := s.shared.dueAt(ctx, now)
 		return ids, err
 	}
-	return s.inMemory(f, func(h *hot) bool {
+	return s.inMemory(f, math.MaxInt, func(h *hot) bool {
 		if h.phase == approval.Live {
 			if at, ends := s.unusedAt(h.lastUse()); ends && !s.Now().Before(at) {
 				return true
@@ -120,13 +121,13 @@ func newestFirst(a, b ApprovalRow) int {
 }
 
 // inMemory lists the approvals in memory that match the filter's client,
-// person, organization and grant set.
-func (s *Store) inMemory(f ApprovalFilter, is func(*hot) bool) []approval.ID {
+// person, organization and grant set. It stops where there are more than most.
+func (s *Store) inMemory(f ApprovalFilter, most int, is func(*hot) bool) []approval.ID {
 	var out []approval.ID
 	for chunk := 0; ; chunk++ {
 		s.memory.mu.RLock()
 		t := &s.memory.approvals
-		if chunk >= len(t.chunks) {
+		if chunk >= len(t.chunks) || len(out) > most {
 			s.memory.mu.RUnlock()
 			return out
 		}
