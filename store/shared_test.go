@@ -158,6 +158,30 @@ func TestEveryNodeKnowsAtOnce(t *testing.T) {
 	}
 }
 
+// A node that remembers an approval does not refresh it on facts that another
+// has ended since, nor on a state that another has moved on from.
+func TestRememberedRows(t *testing.T) {
+	all := nodes(t, 2)
+	id := all[1].live(t, all[1].unique(1))
+	refresh := func(h house, generation int64, want approval.Verdict) {
+		t.Helper()
+		if v, err := h.refresh(id, generation); v != want || err != nil {
+			t.Errorf("generation %d: got %v, %v; want %v", generation, v, err, want)
+		}
+	}
+	for g := int64(1); g < 9; g++ {
+		refresh(all[g/2%2], g, approval.OK)
+	}
+	refresh(all[1], 9, approval.OK)
+	all[0].withFaults(t)
+	lift := all[0].plant(t, cannot, "UPDATE", "approval") // so that no row is marked
+	if err := all[0].RemoveMember(ctx, "nordlys", "ada", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	lift()
+	refresh(all[1], 10, approval.Over)
+}
+
 // A change that names none of the rows that it alters is loaded all the same,
 // by loading everything.
 func TestUnnamedChangeIsLoaded(t *testing.T) {
@@ -432,6 +456,10 @@ func TestStaleness(t *testing.T) {
 			t.Error("accepted by the exact node")
 		}
 		for lax.accepts(t, id) {
+			// Its facts are found fresh all the while; the row is old all the same.
+			if err := lax.shared.ask(ctx, &question{done: make(chan struct{}, 1)}); err != nil {
+				t.Fatal(err)
+			}
 			if late := time.Since(acknowledged); late > bound+200*time.Millisecond {
 				t.Fatalf("accepted %v after the end", late)
 			}
