@@ -17,6 +17,7 @@ var server *pgtest.Server
 
 // All tests run twice, once on each engine. Where PostgreSQL is not installed
 // one line says so; `make test` sees that it is.
+// PGONLY=1 leaves the embedded engine out, for whoever works on the other.
 func TestMain(m *testing.M) {
 	status := 0
 	if os.Getenv("PGONLY") == "" {
