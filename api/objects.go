@@ -70,6 +70,7 @@ func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
 	if err := mayRead(a); err != nil {
 		return Me{}, err
 	}
+	ctx = s.Store.Checked(ctx)
 	person, err := s.Store.Person(ctx, a.Person)
 	if err != nil {
 		return Me{}, err

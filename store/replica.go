@@ -384,10 +384,23 @@ func (m *memory) forget() {
 	m.clients, m.apiKeys, m.unapproved = fresh.clients, fresh.apiKeys, 0
 }
 
+type checkedKey struct{}
+
+// Checked gives a context for what a request reads of facts alone after its
+// credential was checked: they are no older than the check, which began after
+// the request had arrived, so they are not asked for again. Who reads rows as
+// well must not use it, because facts have to be no older than the rows.
+func (s *Store) Checked(ctx context.Context) context.Context {
+	if s.shared == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, checkedKey{}, true)
+}
+
 // fresh brings the facts in memory up to where they were when it was called,
 // or later. On the embedded engine they always are.
 func (s *Store) fresh(ctx context.Context) error {
-	if s.shared == nil {
+	if s.shared == nil || ctx.Value(checkedKey{}) != nil {
 		return nil
 	}
 	return s.shared.fresh(ctx)

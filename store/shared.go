@@ -61,19 +61,10 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	return p
 }
 
-// How many work at once. More would read or save smaller groups.
-const (
-	readers = 2
-	movers  = 2
-)
-
 func (p *shared) start(stopped *sync.WaitGroup) {
-	for range readers {
-		stopped.Go(p.answerAsked)
-	}
-	for range movers {
-		stopped.Go(p.makeMoves)
-	}
+	// One of each: two would read and save smaller groups.
+	stopped.Go(p.answerAsked)
+	stopped.Go(p.makeMoves)
 	stopped.Go(p.registerClients)
 	stopped.Go(p.writeNotes)
 	stopped.Go(p.tick)

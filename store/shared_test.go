@@ -182,6 +182,20 @@ func TestRememberedRows(t *testing.T) {
 	refresh(all[1], 10, approval.Over)
 }
 
+// Facts alone, behind a check, are not asked for again: a context that has
+// ended stops only what asks.
+func TestCheckedFactsAreNotAskedFor(t *testing.T) {
+	h := nodes(t, 1)[0]
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := h.Person(h.Checked(over), "ada"); err != nil {
+		t.Error("after a check:", err)
+	}
+	if _, err := h.Person(over, "ada"); !embedded() && !errors.Is(err, ErrUnavailable) {
+		t.Error("without one:", err)
+	}
+}
+
 // A change that names none of the rows that it alters is loaded all the same,
 // by loading everything.
 func TestUnnamedChangeIsLoaded(t *testing.T) {

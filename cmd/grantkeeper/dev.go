@@ -60,7 +60,7 @@ only. Its operator API has a clock that tests can move, and stop:
 		Annotations: map[string]string{"next": "grantkeeper demo"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.logLevel, o.logFormat = g.logLevel, g.logFormat
-			tuneMemory()
+			tuneMemory(leastHeap)
 			ch, ready := signals()
 			return runDev(c.Context(), o, c.ErrOrStderr(), ch, func(devReady) { ready() })
 		},

@@ -11,26 +11,30 @@ import (
 // leastHeap: with a small database it would otherwise run some twenty times a
 // second under load and take a sixth of the time that a request takes, and
 // with a large one the runtime's own 100 percent would double its memory.
+//
+// On PostgreSQL what is stored lives elsewhere, and what is made for each
+// question to it is the larger part: there the heap may have more.
 const (
-	gcPercent = 50
-	leastHeap = 28 << 20 // bytes
+	gcPercent  = 50
+	leastHeap  = 28 << 20  // bytes
+	sharedHeap = 128 << 20 // bytes, on PostgreSQL
 )
 
 // tuneMemory sets the collector up for a server, unless whoever starts it has
-// said how (GOGC).
-func tuneMemory() {
+// said how (GOGC). least is the heap in bytes that is not collected before.
+func tuneMemory(least uint64) {
 	if os.Getenv("GOGC") == "" {
-		afterCollection()
+		afterCollection(least)
 	}
 }
 
 // afterCollection sets the percentage by what the last collection has left,
 // and comes back after the next: a finalizer runs once for each.
-func afterCollection() {
+func afterCollection(least uint64) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	debug.SetGCPercent(percentFor(live[0].Value.Uint64()))
-	runtime.SetFinalizer(new(collected), func(*collected) { afterCollection() })
+	debug.SetGCPercent(percentFor(live[0].Value.Uint64(), least))
+	runtime.SetFinalizer(new(collected), func(*collected) { afterCollection(least) })
 }
 
 // collected is garbage at once. It is larger than what the runtime packs into
@@ -39,9 +43,9 @@ type collected [64]byte
 
 // percentFor gives how much a heap of this many bytes may grow, in percent.
 // The runtime itself lets a heap grow to the percentage of 4 MB at least.
-func percentFor(live uint64) int {
+func percentFor(live, least uint64) int {
 	if live < 4<<20 {
-		return leastHeap * 100 / (4 << 20)
+		return int(least * 100 / (4 << 20))
 	}
-	return max(gcPercent, int(leastHeap*100/live)-100)
+	return max(gcPercent, int(least*100/live)-100)
 }

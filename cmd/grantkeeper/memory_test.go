@@ -17,7 +17,7 @@ func TestPercentFor(t *testing.T) {
 		{0, leastHeap}, {3 * mb, leastHeap}, {4 * mb, leastHeap}, {12 * mb, leastHeap}, {16 * mb, leastHeap},
 		{20 * mb, 30 * mb}, {400 * mb, 600 * mb},
 	} {
-		p := uint64(percentFor(tt.live))
+		p := uint64(percentFor(tt.live, leastHeap))
 		goal := max(tt.live*(100+p)/100, 4*mb*p/100) // as the runtime reckons
 		if goal < tt.want*98/100 || goal > tt.want*102/100 {
 			t.Errorf("live %d MB: collected at %d MB, want %d", tt.live/mb, goal/mb, tt.want/mb)
@@ -33,7 +33,7 @@ func TestTuningGoesOn(t *testing.T) {
 		return s[0].Value.Uint64()
 	}
 	t.Setenv("GOGC", "")
-	tuneMemory()
+	tuneMemory(leastHeap)
 	kept := make([]byte, 400<<20)
 	for range 100 {
 		if runtime.GC(); percent() == gcPercent {

@@ -59,7 +59,11 @@ was accepted finish.`,
 			if err != nil {
 				return err
 			}
-			tuneMemory()
+			least := uint64(leastHeap)
+			if checked.Postgres != "" {
+				least = sharedHeap
+			}
+			tuneMemory(least)
 			ch, ready := signals()
 			return runServe(c.Context(), serveOptions{
 				checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read,
