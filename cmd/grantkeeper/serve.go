@@ -133,6 +133,7 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 		o.ready() // first: a signal that comes now shall drain
 		h.announce(o.file, on)
 		out.Start()
+		forgetStart()
 	}, again: o.again, reread: func() { h.rereadWith(ctx, o.read) }})
 }
 
