@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
@@ -52,7 +51,7 @@ func (p *postgres) place(ctx context.Context, s *stock, folder string) (string, 
 	if err := s.writeKey(folder); err != nil {
 		return "", nil, err
 	}
-	if err := s.writeShared(ctx, p.URL(name)); err != nil {
+	if err := s.writeFacts(ctx, store.Options{URL: p.URL(name)}); err != nil {
 		return "", nil, fmt.Errorf("directory: %w", err)
 	}
 	if err := p.on(name, func(c *pgx.Conn) error { return s.copyApprovals(ctx, c) }); err != nil {
@@ -68,26 +67,6 @@ func (p *postgres) on(database string, do func(*pgx.Conn) error) error {
 		return err
 	}
 	return errors.Join(do(c), c.Close(ctx))
-}
-
-// writeShared is writeFacts on PostgreSQL.
-func (s *stock) writeShared(ctx context.Context, url string) (err error) {
-	db, err := store.Open(ctx, store.Options{URL: url, Ring: s.ring})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	act := store.Act{Actor: "system", Reason: "bench"}
-	if err := db.AddDirectory(ctx, s.directory(), act); err != nil {
-		return err
-	}
-	for _, id := range clientIDs {
-		c := client.Client{ID: id, Name: id, RedirectURIs: []string{redirectURI}, IssuedAt: s.made, Approved: true}
-		if err := db.AddClient(ctx, c, act); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 var approvalColumns = []string{"id", "client", "person", "organization", "grant_kind", "picks", "personal",

@@ -146,7 +146,7 @@ func (s *stock) write(ctx context.Context, folder string) error {
 		return err
 	}
 	path := filepath.Join(folder, databaseName)
-	if err := s.writeFacts(ctx, path); err != nil {
+	if err := s.writeFacts(ctx, store.Options{Path: path}); err != nil {
 		return fmt.Errorf("directory: %w", err)
 	}
 	if err := s.writeApprovals(path); err != nil {
@@ -160,8 +160,10 @@ func (s *stock) writeKey(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "secret.key"), []byte(key), 0o600)
 }
 
-func (s *stock) writeFacts(ctx context.Context, path string) (err error) {
-	db, err := store.Open(ctx, store.Options{Path: path, Ring: s.ring})
+// writeFacts puts all but the approvals into the database that at names.
+func (s *stock) writeFacts(ctx context.Context, at store.Options) (err error) {
+	at.Ring = s.ring
+	db, err := store.Open(ctx, at)
 	if err != nil {
 		return err
 	}
