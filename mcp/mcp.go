@@ -4,12 +4,7 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -19,13 +14,6 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 )
-
-// maxBody is the greatest body of a request, in bytes (decision L5).
-const maxBody = 64 << 10
-
-// maxBatch is how many messages a batch may hold. Revision 2025-03-26 alone
-// has batches, and gives no bound.
-const maxBatch = 16
 
 // Server is the MCP endpoint. Its fields do not change once it answers.
 type Server struct {
@@ -58,37 +46,16 @@ func (s *Server) Handler() http.Handler {
 			f.Answer(w)
 			return
 		}
-		if f := checkBody(w, r); f != nil {
+		m, f := readMessage(w, r)
+		if f != nil {
 			f.Answer(w)
 			return
 		}
-		answer := &refusals{ResponseWriter: w}
+		widen(r.Header, m)
+		answer := &refusals{ResponseWriter: w, of: m}
 		streamable.ServeHTTP(answer, r)
 		answer.end()
 	})
-}
-
-// checkBody refuses what is too long, not JSON, or a batch of too many
-// messages: their calls would all run at once, and count once toward the
-// organization's limit. The body is read, and put back.
-func checkBody(w http.ResponseWriter, r *http.Request) *api.Fault {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	var long *http.MaxBytesError
-	switch {
-	case errors.As(err, &long):
-		return &api.Fault{Status: 413, Code: "invalid_request", Description: fmt.Sprintf("A body has at most %d bytes.", maxBody)}
-	case err != nil:
-		return &api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."}
-	}
-	if !json.Valid(body) { // so that the SDK's reader cannot see another batch in it than this one
-		return &api.Fault{Status: 400, Code: "invalid_request", Description: "The body is not JSON."}
-	}
-	var batch []json.RawMessage
-	if json.Unmarshal(body, &batch) == nil && len(batch) > maxBatch {
-		return &api.Fault{Status: 400, Code: "invalid_request", Description: fmt.Sprintf("A batch has at most %d messages.", maxBatch)}
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return nil
 }
 
 // server makes the one SDK server that all requests share: what differs

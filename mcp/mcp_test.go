@@ -237,7 +237,7 @@ func TestTransport(t *testing.T) {
 		{"an empty batch", "POST", "", "[]", nil, 400, ""},
 		{"an empty object", "POST", "", "{}", nil, 400, ""},
 		{"no version", "POST", "", `{"id":1,"method":"ping"}`, nil, 400, ""},
-		{"an unknown method", "POST", "", `{"jsonrpc":"2.0","id":1,"method":"nope"}`, nil, 400, ""},
+		{"an unknown method", "POST", "", `{"jsonrpc":"2.0","id":1,"method":"nope"}`, nil, 200, "-32601"},
 		{"params of a wrong type", "POST", "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":7}`, nil, 200, `"error"`},
 		{"no tool name", "POST", "", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}`, nil, 200, `"error"`},
 		{"an unknown tool", "POST", "", call("drop_table", "{}"), nil, 200, "unknown tool"},

@@ -2,9 +2,13 @@ package mcp
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"mime"
 	"net/http"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/grantkeeper/grantkeeper/api"
 )
@@ -29,6 +33,7 @@ func checkType(h http.Header) *api.Fault {
 // (decision M6), where the SDK would let it in and ask each time.
 type refusals struct {
 	http.ResponseWriter
+	of    message
 	begun bool // something was answered
 	fault *api.Fault
 	text  bytes.Buffer
@@ -51,7 +56,10 @@ func (w *refusals) Write(b []byte) (int, error) {
 	}
 	w.begun = true
 	w.Header().Set("Cache-Control", "no-store")
-	return w.ResponseWriter.Write(b)
+	if _, err := w.ResponseWriter.Write(tidy(b)); err != nil {
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // Unwrap lets http.ResponseController reach what can flush.
@@ -67,6 +75,10 @@ func (w *refusals) end() {
 		return
 	}
 	w.fault.Description = strings.TrimSpace(w.text.String())
+	if strings.HasPrefix(w.fault.Description, "JSON RPC not handled") && !w.of.batch {
+		w.unknown()
+		return
+	}
 	if strings.HasPrefix(w.fault.Description, "malformed payload") {
 		w.fault.Description = "The body is not a JSON-RPC message, or not one that this endpoint takes."
 	}
@@ -74,4 +86,44 @@ func (w *refusals) end() {
 		w.fault.Code, w.fault.Description = "server_error", "Something went wrong here."
 	}
 	w.fault.Answer(w.ResponseWriter)
+}
+
+// unknown answers a method that there is not, as JSON-RPC 2.0 does: a call with
+// an error of its own, which clients tell from a transport that broke, and a
+// notification not at all.
+func (w *refusals) unknown() {
+	if w.of.notification() {
+		w.Header().Del("Content-Type")
+		w.ResponseWriter.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.ResponseWriter.WriteHeader(http.StatusOK)
+	fmt.Fprintf(w.ResponseWriter, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"method not found"}}`, w.of.ID, jsonrpc.CodeMethodNotFound)
+}
+
+// tidy says in our words that the params of a method are of a wrong type. The
+// SDK names its own types there, repeats what was sent, and for initialize has
+// an error without a code.
+func tidy(b []byte) []byte {
+	if !bytes.Contains(b, []byte(`"message":"handling '`)) {
+		return b
+	}
+	var many []json.RawMessage
+	if json.Unmarshal(b, &many) == nil {
+		for i, one := range many {
+			many[i] = tidy(one)
+		}
+		return marshal(many)
+	}
+	var one struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   *jsonrpc.Error  `json:"error"`
+	}
+	if json.Unmarshal(b, &one) != nil || one.Error == nil || !strings.HasPrefix(one.Error.Message, "handling '") {
+		return b
+	}
+	one.Error = &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "invalid params: a member is of a wrong type"}
+	return marshal(one)
 }

@@ -38,7 +38,7 @@ func (s *Server) addResources(server *sdk.Server) {
 	for _, kind := range store.ItemKinds {
 		server.AddResourceTemplate(&sdk.ResourceTemplate{
 			Name: kind, Title: strings.ToUpper(kind[:1]) + kind[1:], MIMEType: "application/json",
-			Description: "A " + kind + " that may be read, as JSON. list_items gives the IDs, whoami the organization.",
+			Description: "One " + kind + " that may be read, as JSON. list_items gives the IDs, whoami the organization.",
 			URITemplate: scheme(s.Service) + "://{organization}/" + kind + "s/{id}",
 		}, s.readResource)
 	}
@@ -92,9 +92,14 @@ func (s *Server) known(next sdk.MethodHandler) sdk.MethodHandler {
 }
 
 func notFound(uri string) error {
-	data, err := json.Marshal(map[string]string{"uri": uri})
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: marshal(map[string]string{"uri": uri})}
+}
+
+// marshal writes what is always JSON.
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // strings are always JSON
+		panic(err)
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "Resource not found", Data: data}
+	return b
 }

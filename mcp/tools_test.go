@@ -465,7 +465,7 @@ func TestOddArguments(t *testing.T) {
 		}
 	}
 	// Not UTF-8: no JSON either.
-	if w := h.post(token, call("change_item", "{\"kind\":\"note\",\"id\":\""+i.ID+"\",\"title\":\"a\xffb\"}")); !strings.Contains(w.Body.String(), "not UTF-8") {
+	if w := h.post(token, call("change_item", "{\"kind\":\"note\",\"id\":\""+i.ID+"\",\"title\":\"a\xffb\"}")); !strings.Contains(w.Body.String(), "not JSON in UTF-8") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }

@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/api"
+)
+
+// maxBody is the greatest body of a request, in bytes (decision L5).
+const maxBody = 64 << 10
+
+// maxBatch is how many messages a batch may hold. Revision 2025-03-26 alone
+// has batches, and gives no bound.
+const maxBatch = 16
+
+// maxID is the greatest number that every reader of JSON gives back as it came
+// (RFC 8259 section 6).
+const maxID = 1<<53 - 1
+
+// A message is what is known of a body before the SDK reads it.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method json.RawMessage `json:"method"`
+	batch  bool
+}
+
+// notification reports whether nobody waits for an answer (JSON-RPC 2.0
+// section 4.1).
+func (m message) notification() bool { return len(m.ID) == 0 && len(m.Method) > 0 }
+
+// readMessage refuses what is too long, not JSON, or a batch of too many
+// messages: their calls would all run at once, and count once toward the
+// organization's limit. The body is read, and put back.
+func readMessage(w http.ResponseWriter, r *http.Request) (message, *api.Fault) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		return message{}, &api.Fault{Status: 413, Code: "invalid_request", Description: fmt.Sprintf("A body has at most %d bytes.", maxBody)}
+	case err != nil:
+		return message{}, &api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."}
+	}
+	if !utf8.Valid(body) || !json.Valid(body) { // so that the SDK's reader cannot see another batch in it than this one
+		return message{}, &api.Fault{Status: 400, Code: "invalid_request", Description: "The body is not JSON in UTF-8."}
+	}
+	m, fault := split(body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return m, fault
+}
+
+// split looks at the messages of a body. What is none is left to the SDK.
+func split(body []byte) (message, *api.Fault) {
+	var whole message
+	var parts []json.RawMessage
+	if whole.batch = json.Unmarshal(body, &parts) == nil; !whole.batch {
+		parts = []json.RawMessage{body}
+	}
+	if len(parts) > maxBatch {
+		return message{}, &api.Fault{Status: 400, Code: "invalid_request", Description: fmt.Sprintf("A batch has at most %d messages.", maxBatch)}
+	}
+	for _, part := range parts {
+		var m message
+		if json.Unmarshal(part, &m) != nil {
+			continue
+		}
+		if !returns(m.ID) {
+			return message{}, &api.Fault{Status: 400, Code: "invalid_request",
+				Description: fmt.Sprintf("An ID is a string, or a whole number of at most %d.", int64(maxID))}
+		}
+		if !whole.batch {
+			whole = m
+		}
+	}
+	return whole, nil
+}
+
+// returns reports whether an ID comes back as it was sent. MCP takes strings
+// and whole numbers; of other numbers the SDK would answer under another ID,
+// for which nobody waits. What is no number is left to the SDK.
+func returns(id json.RawMessage) bool {
+	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+		return true
+	}
+	var n float64
+	return json.Unmarshal(id, &n) == nil && n == math.Trunc(n) && math.Abs(n) <= maxID
+}
+
+// widen takes two things out of the SDK's way that it is stricter about than
+// anybody needs here. Every answer to a call is JSON and no stream is ever
+// resumed, so it is enough that a client reads JSON, and an event that it has
+// seen last means nothing.
+func widen(h http.Header, m message) {
+	h.Del("Last-Event-ID")
+	if string(m.Method) != `"subscriptions/listen"` && readsJSON(h["Accept"]) { // that one is answered with events
+		h.Set("Accept", "application/json, text/event-stream")
+	}
+}
+
+// readsJSON reads an Accept header as far as it goes for JSON (RFC 9110
+// section 12.5.1).
+func readsJSON(accept []string) bool {
+	for _, line := range accept {
+		for part := range strings.SplitSeq(line, ",") {
+			kind, parameters, _ := strings.Cut(strings.ToLower(part), ";")
+			switch strings.TrimSpace(kind) {
+			case "application/json", "application/*", "*/*":
+				if !never(parameters) {
+					return true
+				}
+			}
+		}
+	}
+	return len(accept) == 0
+}
+
+// never reports whether a weight is that of what is not wanted at all.
+func never(parameters string) bool {
+	for p := range strings.SplitSeq(parameters, ";") {
+		if weight, ok := strings.CutPrefix(strings.TrimSpace(p), "q="); ok {
+			return strings.Trim(weight, "0.") == ""
+		}
+	}
+	return false
+}
