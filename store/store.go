@@ -21,6 +21,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -218,7 +219,8 @@ func dsn(path string) string {
 	if diskOf != nil {
 		pragmas.Set("vfs", diskOf(path))
 	}
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String() + "?" + pragmas.Encode()
+	// SQLite takes a plus sign as it is.
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String() + "?" + strings.ReplaceAll(pragmas.Encode(), "+", "%20")
 }
 
 // lockFile keeps a second server off the database: both would believe that

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -207,5 +209,26 @@ func TestOneApprovalFromPageToReuse(t *testing.T) {
 	const want = "directory_changed, client_registered, approval_granted, code_exchanged, refresh_reused, approval_ended refresh_reused"
 	if got := h.kinds(t); got != want {
 		t.Errorf("journal:\n got %s\nwant %s", got, want)
+	}
+}
+
+// A path is taken as it is written, whatever stands in it.
+func TestOpenAnyPath(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a b+c%20?d#e&f")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it is there
+		s, err := Open(t.Context(), Options{Path: filepath.Join(path, "x y.db"), Ring: ring(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := os.ReadDir(path)
+	if err != nil || !slices.ContainsFunc(all, func(e os.DirEntry) bool { return e.Name() == "x y.db" }) {
+		t.Errorf("%v, %v", all, err)
 	}
 }
