@@ -67,7 +67,7 @@ func (c call) readBody(most int64) ([]byte, error) {
 // differently spelled member, no broken UTF-8, nothing after the object.
 func strict(text []byte, v any) error {
 	if !utf8.Valid(text) {
-		return errors.New("the body is not valid UTF-8")
+		return &faultAt{brokenAt(text), errors.New("the body is not valid UTF-8")}
 	}
 	if err := checkMembers(text); err != nil {
 		return err
@@ -87,6 +87,17 @@ func strict(text []byte, v any) error {
 		return errors.New("the body is not one JSON object")
 	}
 	return nil
+}
+
+// brokenAt is where the first line begins that is not UTF-8.
+func brokenAt(text []byte) (offset int64) {
+	for line := range bytes.Lines(text) {
+		if !utf8.Valid(line) {
+			return offset
+		}
+		offset += int64(len(line))
+	}
+	return offset
 }
 
 func kindOf(e *json.UnmarshalTypeError) string {

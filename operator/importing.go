@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -197,7 +198,36 @@ func misread(text []byte, err error) error {
 			return badRequest(fmt.Sprintf("line %d: %v", line, err))
 		}
 	}
+	if line := unknownList(text); line > 0 {
+		return badRequest(fmt.Sprintf("line %d: %v", line, err))
+	}
 	return badRequest(err.Error())
+}
+
+// unknownList is the line of the first member beside the lists that no
+// directory has; 0 is none.
+func unknownList(text []byte) int {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if _, err := dec.Token(); err != nil {
+		return 0
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return 0
+		}
+		line := lineAt(text, dec.InputOffset())
+		var value json.RawMessage
+		if dec.Decode(&value) != nil {
+			return 0
+		}
+		alone := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q: null}", name)))
+		alone.DisallowUnknownFields()
+		if alone.Decode(new(directory)) != nil {
+			return line
+		}
+	}
+	return 0
 }
 
 // place is how a fault names the entry of a list that it is in.

@@ -104,7 +104,7 @@ func TestImportNamesTheLine(t *testing.T) {
 		{"a list twice", with(5, "people", "organizations"), 5, "twice"},
 		{"another spelling", with(7, `"email"`, `"Email"`), 7, "unknown member"},
 		{"an unknown member", with(14, `"name"`, `"nme"`), 14, "unknown member"},
-		{"an unknown list", with(13, "roles", "rolls"), 0, "unknown member"},
+		{"an unknown list", with(13, "roles", "rolls"), 13, "unknown member"},
 		{"another type", with(9, `"eva"`, `7`), 9, "must be of type string"},
 		{"a list that is none", with(13, "[", "7, \"items\": ["), 13, "must be of type array"},
 		{"not an ID", with(7, `"ida"`, `"i d a"`), 7, "an ID consists of"},
@@ -122,7 +122,7 @@ func TestImportNamesTheLine(t *testing.T) {
 		{"nested without end", with(6, `"Eva"`, strings.Repeat("[", 100)), 6, "nested deeper"},
 		{"deeply nested, and cut off", strings.Repeat(`{"a":`, 100_000), 1, "nested deeper"},
 		{"a great number", with(3, `"verksted"`, `1e999999`), 3, ""},
-		{"not UTF-8", with(6, "Eva", "\xff"), 0, "UTF-8"},
+		{"not UTF-8", with(6, "Eva", "\xff"), 6, "UTF-8"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newOffice(t)
