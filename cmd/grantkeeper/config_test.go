@@ -272,7 +272,8 @@ func TestCheck(t *testing.T) {
 		c.Counters != nil || c.APILimits["nordlys"] != 6000 {
 		t.Errorf("checked: %+v", c)
 	}
-	if len(c.Gateways) != 2 || c.Gateways[0].Name != "nginx" || c.Gateways[0].Secret != gatewayKey || !slices.Equal(c.Gateways[1].Scopes, gateway.Scopes) || c.Upstream != nil {
+	if len(c.Gateways) != 2 || c.Gateways[0].Name != "nginx" || c.Gateways[0].Secret != gatewayKey || !slices.Equal(c.Gateways[0].Scopes, []gateway.Scope{gateway.ForwardAuth}) ||
+		!slices.Equal(c.Gateways[1].Scopes, []gateway.Scope{gateway.Decisions, gateway.ForwardAuth, gateway.Directory}) || c.Upstream != nil {
 		t.Errorf("checked: %+v, %v", c.Gateways, c.Upstream)
 	}
 	shared := good(t)
