@@ -225,7 +225,6 @@ damaged or no backup, 6 when it is of a later release.`,
 			return err
 		},
 	}
-	g.jsonFlag(c)
 	return c
 }
 
@@ -313,7 +312,7 @@ with the server running, this command without a FILE ends all its approvals.`,
 		},
 		Annotations: map[string]string{"next": "grantkeeper serve, then grantkeeper doctor"},
 		RunE: func(c *cobra.Command, args []string) error {
-			checked, err := loadChecked(g.config)
+			checked, err := g.loadChecked(c)
 			if err != nil {
 				return err
 			}
@@ -334,7 +333,6 @@ with the server running, this command without a FILE ends all its approvals.`,
 		},
 	}
 	c.Flags().BoolVar(&keep, "keep-approvals", false, "for a planned move alone: let approvals and sessions live on")
-	g.quietFlag(c)
 	at, change = operatorFlags(g, c), changeFlags(c, true)
 	return c
 }
@@ -366,9 +364,9 @@ func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptio
 	return err
 }
 
-// loadChecked is the configuration as serve without flags would have it.
-func loadChecked(file string) (Checked, error) {
-	l, err := Load(file, os.Environ(), nil)
+// loadChecked is the configuration as serve would have it.
+func (g *global) loadChecked(c *cobra.Command) (Checked, error) {
+	l, err := g.load(c)
 	if err != nil {
 		return Checked{}, err
 	}

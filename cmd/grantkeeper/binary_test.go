@@ -109,7 +109,7 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", at}, 4, at + " is in use. Choose another: grantkeeper dev --operator-listen 127.0.0.1:9001\n"},
 		{[]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", "127.0.0.1:0", "--data", file}, 4, ""},
 		{[]string{"dev", "--listen", "127.0.0.1:0", "--operator-listen", "127.0.0.1:0", "--ready-file", file + "/x"}, 4, "ready file: "},
-		{[]string{"dev", "--log-level", "loud"}, 3, "log.level"},
+		{[]string{"dev", "--log-level", "loud"}, 2, "--log-level"},
 		{[]string{"demo", "--base-url", "http://127.0.0.1:1"}, 4, "http://127.0.0.1:1 does not answer\nstart one: grantkeeper dev\n"},
 		{[]string{"demo", "--steps", "5"}, 2, "--steps"},
 		{[]string{"serve"}, 3, "run: grantkeeper init\n"},
@@ -167,20 +167,46 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// A flag is there where it means something, and wrong use elsewhere.
-func TestFlagsThatMeanNothing(t *testing.T) {
-	for _, args := range [][]string{
-		{"dev", "--json"}, {"dev", "-c", "x"}, {"init", "--json"}, {"version", "--log-level", "debug"}, {"serve", "--json"}, {"config", "reference", "-c", "x"},
-		{"demo", "--config", "x"},
-	} {
-		var stderr strings.Builder
-		if code := run(args, io.Discard, &stderr); code != 2 || !strings.Contains(stderr.String(), "unknown ") || !strings.Contains(stderr.String(), "see: grantkeeper "+args[0]) {
-			t.Errorf("%q: %d %s", args, code, &stderr)
+// Every command takes every global flag, before its name or after it, and
+// nothing that there is not; a value that none can take is wrong use.
+func TestGlobalFlags(t *testing.T) {
+	all := []string{"-c", "x", "--data", "x", "--log-level", "warn", "--log-format", "text", "--color", "never", "-q", "--json"}
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		for _, args := range [][]string{slices.Concat(path, all), slices.Concat(all, path)} {
+			if code := run(append(args, "--help"), io.Discard, io.Discard); code != 0 {
+				t.Errorf("%q: exit code %d", args, code)
+			}
+		}
+		var out strings.Builder
+		if code := run(append(path, "-V"), &out, io.Discard); code != 0 || out.String() != "grantkeeper "+version+"\n" {
+			t.Errorf("%q -V: %d %s", path, code, &out)
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
 		}
 	}
-	for _, args := range [][]string{{"config", "sho"}, {"config", "show", "extra"}, {"config", "show", "--jsn"}} {
-		if code := run(args, io.Discard, io.Discard); code != 2 {
-			t.Errorf("%q: %d", args, code)
+	walk(rootCommand(io.Discard))
+	for _, tt := range []struct {
+		args   []string
+		stderr string
+	}{
+		{[]string{"config", "sho"}, "did you mean: grantkeeper config show"},
+		{[]string{"config", "show", "extra"}, "see: grantkeeper --help"},
+		{[]string{"config", "show", "--jsn"}, "unknown flag: --jsn"},
+		{[]string{"version", "--log-level", "loud"}, "use debug, info, warn or error"},
+		{[]string{"version", "--log-format", "xml"}, "use auto, text or json"},
+		{[]string{"version", "--color", "pink"}, "use auto, always or never"},
+		{[]string{"version", "-c", "a", "--config", "b"}, "it is there twice"},
+		{[]string{"demo", "--steps", "1-2", "--steps", "1-3"}, "it is there twice"},
+		{[]string{"init", "--data", "a", "--database", "sqlite:///b"}, "name one of them"},
+		{[]string{"completion"}, "bash|zsh|fish"},
+		{[]string{"completion", "powershell"}, "write bash, zsh or fish"},
+	} {
+		var stdout, stderr strings.Builder
+		if code := run(tt.args, &stdout, &stderr); code != 2 || !strings.Contains(stderr.String(), tt.stderr) || stdout.Len() > 0 {
+			t.Errorf("%q: %d %s%s, want %q", tt.args, code, &stdout, &stderr, tt.stderr)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.V
 			items, _ := page["items"].([]any)
 			table(w, items, columns)
 			if next, _ := page["next"].(string); next != "" {
-				fmt.Fprintf(c.ErrOrStderr(), "there are more: --after %s\n", printable(next))
+				g.say(c, "there are more: --after "+printable(next))
 			}
 		})
 	})

@@ -170,6 +170,14 @@ func TestPersonAndOrganizationCommands(t *testing.T) {
 		}
 	}
 	s.refuses(5, "no such", "", "person", "reset-link", "nobody@nordlys.example")
+	s.refuses(2, "add --yes", "", "person", "reset-signin", "eva@nordlys.example")
+	s.refuses(5, "no such", "", "person", "reset-signin", "nobody@nordlys.example", "--yes")
+	if got := s.does("", "person", "reset-signin", "eva@nordlys.example", "--yes", "--reason", "lost the phone"); got["id"] != "eva" {
+		t.Errorf("reset sign-in: %v", got)
+	}
+	if got := s.actorOfLast("directory_changed"); got != "operator:"+systemUser() {
+		t.Errorf("actor of the reset: %q", got)
+	}
 	s.refuses(2, "8 to 1000 bytes", "short\n", "person", "set-password", "eva@nordlys.example")
 	s.refuses(2, "has not one line", "", "person", "set-password", "eva@nordlys.example")
 	s.refuses(5, "no such", "a long passphrase", "person", "set-password", "nobody@nordlys.example")

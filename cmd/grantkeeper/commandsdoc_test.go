@@ -20,7 +20,7 @@ const commandsIntro = `# Commands
 
 Data goes to standard output, messages and logs to standard error. With ` + "`--json`" + ` the data
 is one document, for ` + "`events tail`" + ` one on each line; names in it are stable, and others may
-be added. A flag is taken only where it means something. What changes something on a running
+be added. Every command takes the global flags. What changes something on a running
 server asks it through the operators' listener; what ends something asks before, and needs
 ` + "`--yes`" + ` where nobody is there to answer.
 
@@ -43,7 +43,7 @@ func TestCommandsDocument(t *testing.T) {
 	b.WriteString(commandsIntro)
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
-		if c.Name() == "help" || c.Name() == "completion" && c.HasParent() && c.Parent().HasParent() {
+		if c.Name() == "help" {
 			return
 		}
 		path := strings.Fields(c.CommandPath())
@@ -52,13 +52,15 @@ func TestCommandsDocument(t *testing.T) {
 			t.Fatalf("%s: exit code %d", c.CommandPath(), code)
 		}
 		if len(path) > 1 {
-			b.WriteString("\n" + strings.Repeat("#", len(path)) + " " + c.CommandPath() + "\n\n```\n" + strings.TrimSpace(out.String()) + "\n```\n")
+			b.WriteString("\n" + strings.Repeat("#", len(path)) + " " + c.CommandPath() + "\n\n```\n" + strings.TrimSpace(strings.Replace(out.String(), globalFlags, "", 1)) + "\n```\n")
 		}
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
 	}
-	walk(rootCommand(io.Discard))
+	root := rootCommand(io.Discard)
+	b.WriteString("\n## Global flags\n\n```\n" + strings.TrimRight(root.PersistentFlags().FlagUsages(), "\n") + "\n```\n")
+	walk(root)
 	const name = "../../docs/commands.md"
 	if *writeDocs {
 		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {

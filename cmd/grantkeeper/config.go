@@ -31,7 +31,7 @@ const DefaultConfigFile = "/etc/grantkeeper/grantkeeper.toml"
 //	toml    its key in its table
 //	env     its variable without GRANTKEEPER_; "NAME,file" lets NAME_FILE name
 //	        a file with the value
-//	flag    the flag of serve that wins over both
+//	flag    the flag of serve that wins over both; --data names a folder
 //	secret  "url": a password in the value is not shown
 //	doc     what it means, in one line
 //
@@ -94,7 +94,7 @@ type GatewayKeyConfig struct {
 
 // DatabaseConfig says where the rows are.
 type DatabaseConfig struct {
-	URL          string   `toml:"url" env:"DATABASE_URL,file" secret:"url" doc:"where the rows are: sqlite:///path/to/file, or postgres://user@host:5432/database for any number of nodes"`
+	URL          string   `toml:"url" env:"DATABASE_URL,file" flag:"data" secret:"url" doc:"where the rows are: sqlite:///path/to/file, or postgres://user@host:5432/database for any number of nodes"`
 	MaxStaleness Duration `toml:"max_staleness" env:"DATABASE_MAX_STALENESS" doc:"how old what a check of a token is answered from may be, on PostgreSQL; 0s is exact"`
 	AutoMigrate  bool     `toml:"auto_migrate" env:"AUTO_MIGRATE" flag:"migrate" doc:"take an older schema forward at the start, instead of refusing it"`
 }

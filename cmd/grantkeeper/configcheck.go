@@ -27,7 +27,7 @@ database meanwhile: it is read, and neither locked nor changed.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			l, err := Load(g.config, os.Environ(), nil)
+			l, err := g.load(c)
 			if err != nil {
 				return err
 			}
@@ -46,8 +46,6 @@ database meanwhile: it is read, and neither locked nor changed.`,
 			return err
 		},
 	}
-	g.configFlag(c)
-	g.jsonFlag(c)
 	return c
 }
 

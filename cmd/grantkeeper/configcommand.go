@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,7 @@ file over the default. Secrets are not shown.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			l, err := Load(g.config, os.Environ(), nil)
+			l, err := g.load(c)
 			if err != nil {
 				return err
 			}
@@ -45,8 +44,6 @@ file over the default. Secrets are not shown.`,
 		},
 	}
 	c.Flags().BoolVar(&origin, "origin", origin, "say where each value comes from")
-	g.configFlag(c)
-	g.jsonFlag(c)
 	return c
 }
 
@@ -126,7 +123,6 @@ func configReferenceCommand(g *global) *cobra.Command {
 			return writeDocument(c.OutOrStdout(), out)
 		},
 	}
-	g.jsonFlag(c)
 	return c
 }
 

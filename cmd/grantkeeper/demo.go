@@ -45,15 +45,23 @@ it was given by sending an old refresh token. Run it against servers of your own
 		Annotations: map[string]string{"next": "open " + devClientPath + " of grantkeeper dev in a browser"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.json = g.json
+			if g.config != "" && !c.Flag("base-url").Changed {
+				l, err := g.load(c)
+				if err != nil {
+					return err
+				}
+				if len(l.BaseURLs) > 0 {
+					o.baseURL = l.BaseURLs[0]
+				}
+			}
 			return runDemo(c.Context(), o, c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.baseURL, "base-url", "http://"+devListen, "the server")
+	f.StringVar(&o.baseURL, "base-url", "http://"+devListen, "the server; with --config, the first of its base_urls")
 	f.StringVar(&o.email, "email", "", "who signs in (default: "+demoPeople[0].email+", of dev)")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the password (default: that of dev)")
 	f.StringVar(&o.steps, "steps", "1-10", "how far to go, such as 1-2")
-	g.jsonFlag(c)
 	f.BoolVar(&o.verbose, "verbose", false, "show requests and answers, secrets shortened")
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -11,6 +12,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,8 +36,9 @@ type devOptions struct {
 	listen, operatorListen string
 	data                   string // folder; "" keeps everything in memory
 	empty                  bool
+	seed                   string // file to import; "" is none
 	readyFile              string
-	open                   bool
+	open, quiet            bool
 	logLevel, logFormat    string
 }
 
@@ -59,18 +62,23 @@ only. Its operator API has a clock that tests can move, and stop:
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.logLevel, o.logFormat = g.logLevel, g.logFormat
+			o.data, o.quiet = g.data, g.quiet
+			level, format := g.logging(c)
+			o.logLevel, o.logFormat = cmp.Or(level, "info"), cmp.Or(format, "auto")
+			if g.config != "" {
+				g.say(c, "dev reads no configuration: --config counts for nothing")
+			}
 			tuneMemory(leastHeap)
 			ch, ready := signals()
 			return runDev(c.Context(), o, c.ErrOrStderr(), ch, func(devReady) { ready() })
 		},
 	}
-	g.logFlags(c)
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", devListen, "address of the server; port 0 takes a free one")
 	f.StringVar(&o.operatorListen, "operator-listen", devOperatorListen, "address of the operator API")
-	f.StringVar(&o.data, "data", "", "folder to keep the database and the key in (default: in memory)")
+	f.StringVar(&g.data, "data", "", "folder `DIR` to keep the database and the key in (default: in memory)")
 	f.BoolVar(&o.empty, "empty", false, "no demo data")
+	f.StringVar(&o.seed, "seed", "", "`FILE` of people and organizations to import at the start, as directory import takes it")
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write, as JSON, when requests are answered")
 	f.BoolVar(&o.open, "open", false, "open the client's page in a browser")
 	return c
@@ -131,7 +139,10 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err = h.serve(stop, listeners{public: public, operators: operators}, serving{drain: 5 * time.Second, signals: signals, ready: func() {
-		if failed = o.tellReady(told, stderr, start); failed != nil {
+		if failed = o.plant(ctx, told); failed == nil {
+			failed = o.tellReady(told, stderr, start)
+		}
+		if failed != nil {
 			cancel()
 			return
 		}
@@ -139,6 +150,24 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 		ready(told)
 	}})
 	return errors.Join(failed, err, o.forget())
+}
+
+// plant imports the file of --seed, as an operator would.
+func (o devOptions) plant(ctx context.Context, t devReady) error {
+	if o.seed == "" {
+		return nil
+	}
+	text, err := readImport(nil, o.seed)
+	if err != nil {
+		return err
+	}
+	server := &operatorClient{base: t.Operator, password: t.OperatorPassword, http: &http.Client{Timeout: importTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
+	err = server.do(ctx, http.MethodPost, "/v1/directory", url.Values{"reason": {"grantkeeper dev --seed"}}, text, new(json.RawMessage))
+	var e *exitError
+	if errors.As(err, &e) {
+		e.what = o.seed + ": " + e.what
+	}
+	return err
 }
 
 // forget removes the ready file: it would tell of a server that is gone.
@@ -349,7 +378,9 @@ func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) err
 		}
 	}
 	probe.CloseIdleConnections()
-	o.banner(stderr, t, time.Since(start))
+	if !o.quiet {
+		o.banner(stderr, t, time.Since(start))
+	}
 	if o.open {
 		openBrowser(t.Server + devClientPath)
 	}

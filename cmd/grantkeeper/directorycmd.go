@@ -48,7 +48,7 @@ would change and how many approvals would end, and changes nothing.`,
 		Args:        named("FILE|-", 1),
 		Annotations: map[string]string{"next": "grantkeeper events list --kind directory_changed"},
 		RunE: func(c *cobra.Command, args []string) error {
-			text, err := readImport(c, args[0])
+			text, err := readImport(c.InOrStdin(), args[0])
 			if err != nil {
 				return err
 			}
@@ -64,9 +64,10 @@ would change and how many approvals would end, and changes nothing.`,
 	return c
 }
 
-func readImport(c *cobra.Command, name string) (rawJSON, error) {
-	in := c.InOrStdin()
-	if name != "-" {
+// readImport reads a file, or standard input for "-".
+func readImport(stdin io.Reader, name string) (rawJSON, error) {
+	in := stdin
+	if name != "-" || stdin == nil {
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, cannotOpen("", "%v", err)

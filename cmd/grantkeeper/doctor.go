@@ -52,7 +52,6 @@ type doctorOptions struct {
 	baseURLs []string
 	only     []string
 	strict   bool
-	color    string
 }
 
 func doctorCommand(g *global) *cobra.Command {
@@ -77,35 +76,16 @@ The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 					return wrongUse("known are: "+strings.Join(checkNames(), ", "), "--only: there is no check %q", name)
 				}
 			}
-			colored, err := o.colored(c.OutOrStdout())
-			if err != nil {
-				return err
-			}
-			d := examine(c.Context(), g.config, *at, o.baseURLs)
-			return o.tell(c.OutOrStdout(), d.findings(o.only), g.json, colored)
+			d := g.examine(c, *at, o.baseURLs)
+			return o.tell(c.OutOrStdout(), d.findings(o.only), g.json, g.colored(c.OutOrStdout()))
 		},
 	}
 	f := c.Flags()
 	f.StringArrayVar(&o.baseURLs, "base-url", nil, "ask this one instead of the configured ones; can be repeated")
 	f.StringSliceVar(&o.only, "only", nil, "only these checks, with commas: "+strings.Join(checkNames(), ", "))
 	f.BoolVar(&o.strict, "strict", false, "a warning is a fault")
-	f.StringVar(&o.color, "color", "auto", "auto, always or never")
 	at = operatorFlags(g, c)
 	return c
-}
-
-// colored says whether words are in colour: on a terminal alone, unless told.
-func (o doctorOptions) colored(w io.Writer) (bool, error) {
-	switch o.color {
-	case "always":
-		return true, nil
-	case "never":
-		return false, nil
-	case "auto":
-		f, isFile := w.(*os.File)
-		return isFile && isTerminal(f) && os.Getenv("NO_COLOR") == "", nil
-	}
-	return false, wrongUse("use auto, always or never", "--color: %q is unknown", o.color)
 }
 
 // tell writes the findings. The error says with which code it ends.
@@ -187,19 +167,19 @@ type serverStatus struct {
 const doctorWithin = 1500 * time.Millisecond
 
 // examine gathers everything at once.
-func examine(ctx context.Context, configFile string, at operatorOptions, baseURLs []string) *doctor {
+func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string) *doctor {
 	d := &doctor{}
-	if d.loaded, d.configErr = Load(configFile, os.Environ(), nil); d.configErr == nil {
+	if d.loaded, d.configErr = g.load(c); d.configErr == nil {
 		d.checked, d.configErr = d.loaded.Check()
 	}
 	if len(baseURLs) == 0 && d.configErr == nil {
 		baseURLs = d.checked.Hosts.List()
 	}
-	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	ctx, cancel := context.WithTimeout(c.Context(), doctorWithin)
 	defer cancel()
 	var all sync.WaitGroup
 	all.Go(func() {
-		if d.server, d.statusErr = at.connect(ctx, configFile, os.Environ()); d.statusErr == nil {
+		if d.server, d.statusErr = at.connect(ctx, g.config, os.Environ()); d.statusErr == nil {
 			d.statusErr = d.server.do(ctx, http.MethodGet, "/v1/status", nil, nil, &d.status)
 			d.now = time.Now()
 		}

@@ -211,7 +211,7 @@ func eventsExport(g *global) *cobra.Command {
 				}
 				n, err := exportFile(ctx, output, server, f.query())
 				if err == nil {
-					fmt.Fprintf(c.ErrOrStderr(), "%d entries in %s\n", n, output)
+					g.say(c, fmt.Sprintf("%d entries in %s", n, output))
 				}
 				return err
 			})

@@ -16,11 +16,11 @@ import (
 
 // initOptions are the flags of init.
 type initOptions struct {
-	dir, baseURL, database string
-	force                  bool
+	dir, config, baseURL, database string // config is "" for grantkeeper.toml in dir
+	force, json                    bool
 }
 
-func initCommand() *cobra.Command {
+func initCommand(g *global) *cobra.Command {
 	o := initOptions{}
 	c := &cobra.Command{
 		Use:   "init",
@@ -31,7 +31,21 @@ func initCommand() *cobra.Command {
 		Long: `Nothing is written over. With --force the configuration and the password are
 written anew, and a secret key that is there stays: it seals what is in the database.`,
 		Annotations: map[string]string{"next": "grantkeeper config check, then grantkeeper serve"},
-		RunE:        func(c *cobra.Command, _ []string) error { return runInit(o, c.OutOrStdout()) },
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			o.config, o.json = g.config, g.json
+			if o.config != "" && !c.Flag("dir").Changed {
+				o.dir = filepath.Dir(o.config)
+			}
+			if g.data != "" {
+				if o.database != "" {
+					return wrongUse("name one of them", "both --data and --database say where the database is")
+				}
+				if o.database, err = dataURL(g.data); err != nil {
+					return err
+				}
+			}
+			return runInit(o, c.OutOrStdout())
+		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.dir, "dir", filepath.Dir(DefaultConfigFile), "folder to write into")
@@ -89,7 +103,13 @@ func runInit(o initOptions, stdout io.Writer) error {
 	if withoutPassword(o.database) != o.database {
 		return wrongUse("write the URL into a file, and name it: GRANTKEEPER_DATABASE_URL_FILE", "--database: it has a password, which others would see")
 	}
-	config, key, password := filepath.Join(dir, "grantkeeper.toml"), filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
+	config := filepath.Join(dir, "grantkeeper.toml")
+	if o.config != "" {
+		if config, err = filepath.Abs(o.config); err != nil {
+			return cannotOpen("", "%v", err)
+		}
+	}
+	key, password := filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
 	}
@@ -124,6 +144,9 @@ func runInit(o initOptions, stdout io.Writer) error {
 
 // tell says what is where, and the commands to go on with as they are typed.
 func (o initOptions) tell(w io.Writer, config, key, password string, kept bool) error {
+	if o.json {
+		return writeDocument(w, map[string]any{"config": config, "secret_key_file": key, "password_file": password, "database": o.database, "key_kept": kept})
+	}
 	with := " -c " + config
 	if config == DefaultConfigFile {
 		with = ""

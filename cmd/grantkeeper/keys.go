@@ -103,7 +103,7 @@ Without a running server the key is taken at the next start.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper keys rotate, once every node has the key"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			checked, err := loadChecked(g.config)
+			checked, err := g.loadChecked(c)
 			if err != nil {
 				return err
 			}
@@ -129,7 +129,6 @@ Without a running server the key is taken at the next start.`,
 			return nil
 		},
 	}
-	g.quietFlag(c)
 	at, change = operatorFlags(g, c), changeFlags(c, false)
 	return c
 }
@@ -300,7 +299,7 @@ nodes it is not used either, and can be taken out.`,
 			}
 			err = errors.New("it is another installation's, by --operator")
 			if at.url == "" {
-				err = takeOut(g.config, k.Number)
+				err = g.takeOut(c, k.Number)
 			}
 			if err != nil {
 				fmt.Fprintf(c.ErrOrStderr(), "Take key %d out of the key file by hand: %v\n", k.Number, err)
@@ -343,8 +342,8 @@ func (c *operatorClient) retireKey(command *cobra.Command, number string, change
 
 // takeOut removes a retired key from the key file of this machine, if it is in
 // there.
-func takeOut(configFile string, number int) error {
-	l, err := Load(configFile, os.Environ(), nil)
+func (g *global) takeOut(c *cobra.Command, number int) error {
+	l, err := g.load(c)
 	if err != nil {
 		return err
 	}

@@ -18,16 +18,6 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// global has the values of flags that several commands have.
-type global struct {
-	config    string
-	logLevel  string
-	logFormat string
-	json      bool
-	quiet     bool
-	stderr    io.Writer
-}
-
 // run is main without the process around it. It gives the exit code.
 func run(args []string, stdout, stderr io.Writer) int { return runOn(os.Stdin, args, stdout, stderr) }
 
@@ -68,7 +58,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 		SilenceUsage:  true,
 		Annotations:   map[string]string{"next": "grantkeeper dev"},
 	}
-	root.Flags().BoolP("version", "V", false, "say what this binary is")
+	g.addFlags(root)
 	root.SetVersionTemplate("grantkeeper {{.Version}}\n")
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(usageTemplate)
@@ -76,43 +66,16 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 		return wrongUse("see: "+c.CommandPath()+" --help", "%v", err)
 	})
 	for _, c := range []*cobra.Command{
-		devCommand(g), demoCommand(g), serveCommand(g), initCommand(), configCommand(g),
+		devCommand(g), demoCommand(g), serveCommand(g), initCommand(g), configCommand(g),
 		clientCommand(g), approvalCommand(g), personCommand(g), organizationCommand(g), directoryCommand(g),
 		eventsCommand(g), tokenCommand(g),
 		doctorCommand(g), migrateCommand(g, store.Migrations()), backupCommand(g), keysCommand(g), gcCommand(g),
-		explainCommand(g), drillCommand(g), versionCommand(g),
+		explainCommand(g), drillCommand(g), completionCommand(), versionCommand(g),
 	} {
-		finish(c)
 		root.AddCommand(c)
 	}
+	g.finish(root)
 	return root
-}
-
-// The flags that several commands have. Each command takes those that mean
-// something to it, and the others are wrong use there.
-
-func (g *global) configFlag(c *cobra.Command) {
-	c.Flags().StringVarP(&g.config, "config", "c", "", "configuration file (default "+DefaultConfigFile+" if there is one)")
-}
-
-func (g *global) jsonFlag(c *cobra.Command) {
-	c.Flags().BoolVar(&g.json, "json", false, "data as JSON")
-}
-
-// quietFlag is for what says more on stderr than errors, and say says it.
-func (g *global) quietFlag(c *cobra.Command) {
-	c.Flags().BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on standard error but errors")
-}
-
-func (g *global) say(c *cobra.Command, text string) {
-	if !g.quiet {
-		fmt.Fprintln(c.ErrOrStderr(), text)
-	}
-}
-
-func (g *global) logFlags(c *cobra.Command) {
-	c.Flags().StringVar(&g.logLevel, "log-level", "info", "debug, info, warn or error")
-	c.Flags().StringVar(&g.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal, else json")
 }
 
 // group is a command that only has others.
@@ -134,13 +97,21 @@ func group(c *cobra.Command, of ...*cobra.Command) *cobra.Command {
 
 // finish makes every error of a command's own one with an exit code, so that
 // what is left is cobra's.
-func finish(c *cobra.Command) {
+func (g *global) finish(c *cobra.Command) {
 	for _, one := range c.Commands() {
-		finish(one)
+		g.finish(one)
 	}
+	c.Version = version // so that -V is understood behind every command
+	onlyOnce(c.Flags())
 	run := c.RunE
+	if run == nil {
+		return
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		err := run(c, args)
+		err := g.check()
+		if err == nil {
+			err = run(c, args)
+		}
 		var e *exitError
 		if err == nil || errors.As(err, &e) {
 			return err
@@ -166,9 +137,16 @@ Commands:{{range .Commands}}{{if .IsAvailableCommand}}
 {{end}}{{if .HasAvailableLocalFlags}}
 Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
-{{end}}{{with index .Annotations "next"}}
+{{end}}{{if .HasParent}}`+globalFlags+`{{end}}{{with index .Annotations "next"}}
 Next: {{.}}
 {{end}}`, "\n")
+
+// globalFlags reminds every command's help of them.
+const globalFlags = `
+Global flags, as grantkeeper --help has them:
+  -c, --config FILE  --data DIR  --json  -q, --quiet  --color WHEN
+  --log-level LEVEL  --log-format FORMAT  -h, --help  -V, --version
+`
 
 // signals gives the signals that end the process, and a function to call when
 // it is ready. Until then the first one ends it at once: nothing was promised

@@ -35,8 +35,9 @@ type schemaStatus struct {
 }
 
 // migration finds the configured database. There is none yet with current 0.
-func (g *global) migration(ctx context.Context, all []store.Migration) (schemaStatus, Checked, error) {
-	checked, err := loadChecked(g.config)
+func (g *global) migration(c *cobra.Command, all []store.Migration) (schemaStatus, Checked, error) {
+	ctx := c.Context()
+	checked, err := g.loadChecked(c)
 	if err != nil {
 		return schemaStatus{}, Checked{}, err
 	}
@@ -106,7 +107,7 @@ func migrateStatusCommand(g *global, all []store.Migration) *cobra.Command {
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper migrate plan"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, _, err := g.migration(c.Context(), all)
+			s, _, err := g.migration(c, all)
 			if err != nil {
 				return err
 			}
@@ -117,8 +118,6 @@ func migrateStatusCommand(g *global, all []store.Migration) *cobra.Command {
 			return err
 		},
 	}
-	g.configFlag(c)
-	g.jsonFlag(c)
 	return c
 }
 
@@ -132,7 +131,7 @@ func migratePlanCommand(g *global, all []store.Migration) *cobra.Command {
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "stop the server, then: grantkeeper migrate up --backup FILE"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, _, err := g.migration(c.Context(), all)
+			s, _, err := g.migration(c, all)
 			if err == nil {
 				err = s.checkTo(to)
 			}
@@ -147,8 +146,6 @@ func migratePlanCommand(g *global, all []store.Migration) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&to, "to", 0, "a version to stop at (default: the newest)")
-	g.configFlag(c)
-	g.quietFlag(c)
 	return c
 }
 
@@ -188,7 +185,7 @@ write; serve --migrate, or database.auto_migrate, does the same at its start.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve, then grantkeeper doctor"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, checked, err := g.migration(c.Context(), all)
+			s, checked, err := g.migration(c, all)
 			if err == nil {
 				err = s.checkTo(to)
 			}
@@ -223,8 +220,6 @@ write; serve --migrate, or database.auto_migrate, does the same at its start.`,
 	f.IntVar(&to, "to", 0, "a version to stop at (default: the newest)")
 	f.StringVar(&backup, "backup", "", "a new `FILE` for a backup of before")
 	f.BoolVar(&yes.yes, "yes", false, "do not ask")
-	g.configFlag(c)
-	g.jsonFlag(c)
 	return c
 }
 

@@ -20,7 +20,11 @@ func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stde
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "grantkeeper.toml")
-	c, err := loadChecked(config)
+	l, err := Load(config, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Check()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +41,9 @@ func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stde
 	return dir, func(args ...string) (string, string, int) {
 		t.Helper()
 		var stdout, stderr strings.Builder
-		command := migrateCommand(&global{stderr: &stderr}, all)
+		g := &global{stderr: &stderr}
+		command := migrateCommand(g, all)
+		g.addFlags(command)
 		command.SilenceErrors, command.SilenceUsage = true, true
 		command.SetArgs(append(args, "-c", config))
 		command.SetOut(&stdout)

@@ -22,7 +22,7 @@ import (
 )
 
 // operatorOptions are the flags of every command that speaks to the operator
-// API of a running server, beside --config and --json.
+// API of a running server.
 type operatorOptions struct {
 	url          string
 	passwordFile string
@@ -30,8 +30,6 @@ type operatorOptions struct {
 
 func operatorFlags(g *global, c *cobra.Command) *operatorOptions {
 	o := &operatorOptions{}
-	g.configFlag(c)
-	g.jsonFlag(c)
 	f := c.Flags()
 	f.StringVar(&o.url, "operator", "", "URL of the operators' listener (default: that of the configuration, or http://"+devOperatorListen+")")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the operators' password (default: that of the configuration; dev's own needs none)")

@@ -22,7 +22,7 @@ func personCommand(g *global) *cobra.Command {
 		Example: `  grantkeeper person show tor@nordlys.example
   grantkeeper person deactivate tor@nordlys.example --reason left --yes`,
 		Annotations: map[string]string{"next": "grantkeeper person list"},
-	}, personList(g), personShow(g), personAdd(g), personPassword(g), personReset(g),
+	}, personList(g), personShow(g), personAdd(g), personPassword(g), personReset(g), personResetSignIn(g),
 		personChange(g, "deactivate", "End a person's sessions, approvals and API keys, and let them in no more", true,
 			"grantkeeper approval list --person EMAIL"),
 		personChange(g, "reactivate", "Let a deactivated person in again; no approval comes back", false,

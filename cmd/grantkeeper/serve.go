@@ -38,11 +38,9 @@ was accepted finish.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			flags := map[string]string{}
-			for _, s := range settings {
-				if f := c.Flag(s.flag); s.flag != "" && f != nil && f.Changed {
-					flags[s.key] = f.Value.String()
-				}
+			flags, err := g.settings(c)
+			if err != nil {
+				return err
 			}
 			if c.Flag("base-url").Changed {
 				flags["base_urls"] = strings.Join(baseURLs, ",")
@@ -70,8 +68,6 @@ was accepted finish.`,
 			}, c.ErrOrStderr())
 		},
 	}
-	g.configFlag(c)
-	g.logFlags(c)
 	f := c.Flags()
 	f.String("listen", "", "address of the public listener (default :8080)")
 	f.String("operator-listen", "", "address of the operators' listener, or off (default 127.0.0.1:8081)")

@@ -54,6 +54,5 @@ func versionCommand(g *global) *cobra.Command {
 			return err
 		},
 	}
-	g.jsonFlag(c)
 	return c
 }

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// global has the values of the flags that every command takes. Where one has
+// nothing to say, it is taken all the same, so that it can stand in a script's
+// every line.
+type global struct {
+	config    string
+	data      string // folder of the embedded database; "" leaves it where it is
+	logLevel  string
+	logFormat string
+	color     string
+	json      bool
+	quiet     bool
+	stderr    io.Writer
+}
+
+func (g *global) addFlags(root *cobra.Command) {
+	f := root.PersistentFlags()
+	f.StringVarP(&g.config, "config", "c", "", "configuration `FILE` (default "+DefaultConfigFile+" if there is one)")
+	f.StringVar(&g.data, "data", "", "folder `DIR` with the embedded database, instead of what database.url says")
+	f.StringVar(&g.logLevel, "log-level", "info", "`LEVEL` of the log of dev and serve: debug, info, warn or error")
+	f.StringVar(&g.logFormat, "log-format", "auto", "`FORMAT` of the log: text, json, or auto: text on a terminal, else json")
+	f.StringVar(&g.color, "color", "auto", "`WHEN` words are in colour: always, never, or auto: on a terminal, unless NO_COLOR is set")
+	f.BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on standard error but errors")
+	f.BoolVar(&g.json, "json", false, "data as JSON; dev and serve log as JSON")
+	f.BoolP("version", "V", false, "say what this binary is")
+	onlyOnce(f)
+}
+
+// check refuses values that no command can take.
+func (g *global) check() error {
+	if !plainLevel(g.logLevel) {
+		return wrongUse("use debug, info, warn or error", "--log-level: %q is unknown", g.logLevel)
+	}
+	if g.logFormat != "auto" && g.logFormat != "text" && g.logFormat != "json" {
+		return wrongUse("use auto, text or json", "--log-format: %q is unknown", g.logFormat)
+	}
+	if g.color != "auto" && g.color != "always" && g.color != "never" {
+		return wrongUse("use auto, always or never", "--color: %q is unknown", g.color)
+	}
+	return nil
+}
+
+// colored says whether words on w are in colour: on a terminal alone, unless
+// told.
+func (g *global) colored(w io.Writer) bool {
+	f, isFile := w.(*os.File)
+	return g.color == "always" || g.color == "auto" && isFile && isTerminal(f) && os.Getenv("NO_COLOR") == ""
+}
+
+// say writes what is neither data nor an error.
+func (g *global) say(c *cobra.Command, text string) {
+	if !g.quiet {
+		fmt.Fprintln(c.ErrOrStderr(), text)
+	}
+}
+
+// logging is the level and format of the log, as far as the command line has
+// them: "" leaves them to the configuration.
+func (g *global) logging(c *cobra.Command) (level, format string) {
+	logs := c.Name() == "serve" || c.Name() == "dev" // elsewhere --quiet and --json are not about a log
+	if c.Flag("log-level").Changed {
+		level = g.logLevel
+	} else if g.quiet && logs {
+		level = "error"
+	}
+	if c.Flag("log-format").Changed {
+		format = g.logFormat
+	} else if g.json && logs {
+		format = "json"
+	}
+	return level, format
+}
+
+// settings are those that the command line has, by the file's keys.
+func (g *global) settings(c *cobra.Command) (map[string]string, error) {
+	flags := map[string]string{}
+	if c.Name() == "serve" {
+		for _, s := range settings {
+			if f := c.LocalFlags().Lookup(s.flag); s.flag != "" && f != nil && f.Changed {
+				flags[s.key] = f.Value.String()
+			}
+		}
+	}
+	if g.data != "" {
+		u, err := dataURL(g.data)
+		if err != nil {
+			return nil, err
+		}
+		flags["database.url"] = u
+	}
+	level, format := g.logging(c)
+	for key, value := range map[string]string{"log.level": level, "log.format": format} {
+		if value != "" {
+			flags[key] = value
+		}
+	}
+	return flags, nil
+}
+
+// dataURL is database.url for the database in a folder, as dev has it there.
+func dataURL(dir string) (string, error) {
+	at, err := filepath.Abs(dir)
+	if err != nil {
+		return "", cannotOpen("", "--data: %v", err)
+	}
+	return (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(filepath.Join(at, "grantkeeper.db"))}).String(), nil
+}
+
+// load is the configuration as serve would have it with the same global flags.
+func (g *global) load(c *cobra.Command) (Loaded, error) {
+	flags, err := g.settings(c)
+	if err != nil {
+		return Loaded{}, err
+	}
+	return Load(g.config, os.Environ(), flags)
+}
+
+// onlyOnce lets flags that take one value be set once: of two, one would be
+// dropped without a word.
+func onlyOnce(set *pflag.FlagSet) {
+	set.VisitAll(func(f *pflag.Flag) {
+		_, list := f.Value.(pflag.SliceValue)
+		if _, is := f.Value.(*once); !is && !list && f.Value.Type() != "bool" {
+			f.Value = &once{Value: f.Value}
+		}
+	})
+}
+
+// once is a value that can be set once.
+type once struct {
+	pflag.Value
+	set bool
+}
+
+func (o *once) Set(s string) error {
+	if o.set {
+		return errors.New("it is there twice")
+	}
+	o.set = true
+	return o.Value.Set(s)
+}
+
+func completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "Write the script by which a shell completes commands and flags",
+		Example: `  grantkeeper completion bash > /etc/bash_completion.d/grantkeeper
+  grantkeeper completion zsh > "${fpath[1]}/_grantkeeper"
+  grantkeeper completion fish > ~/.config/fish/completions/grantkeeper.fish`,
+		ValidArgs: []string{"bash", "zsh", "fish"},
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return wrongUse("see: grantkeeper completion --help", "write: grantkeeper completion bash|zsh|fish")
+			}
+			return nil
+		},
+		Annotations: map[string]string{"next": "open a new shell"},
+		RunE: func(c *cobra.Command, args []string) error {
+			switch out := c.OutOrStdout(); args[0] {
+			case "bash":
+				return c.Root().GenBashCompletionV2(out, true)
+			case "zsh":
+				return c.Root().GenZshCompletion(out)
+			case "fish":
+				return c.Root().GenFishCompletion(out, true)
+			}
+			return wrongUse("write bash, zsh or fish", "there is no completion for %q", args[0])
+		},
+	}
+}
