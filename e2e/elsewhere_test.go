@@ -37,15 +37,15 @@ issuer = "http://127.0.0.1:%s"
 client_id = "grantkeeper"
 client_secret_file = %q
 %s`, port, secretFile(t, "the-secret-of-grantkeeper-at-the-provider"), more)})
-	waitFor(t, exec.Command("node", providerScript(t), port, h.base+"/signin/callback/corp", h.base+"/signin/logout/corp"))
+	waitFor(t, exec.Command("node", script(t, "provider"), port, h.base+"/signin/callback/corp", h.base+"/signin/logout/corp"))
 	return h
 }
 
-// providerScript gives the provider's script beside its packages, which
-// scripts/provider.sh has put into the cache.
-func providerScript(t *testing.T) string {
+// script gives the script e2e/NAME/NAME.js beside its packages, which
+// scripts/packages.sh has put into the cache.
+func script(t *testing.T, name string) string {
 	t.Helper()
-	lock, err := os.ReadFile("provider/package-lock.json")
+	lock, err := os.ReadFile(filepath.Join(name, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,22 +54,22 @@ func providerScript(t *testing.T) string {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(lock)
-	packages := filepath.Join(cache, "grantkeeper", "provider-"+hex.EncodeToString(sum[:6]), "node_modules")
+	packages := filepath.Join(cache, "grantkeeper", name+"-"+hex.EncodeToString(sum[:6]), "node_modules")
 	if _, err := os.Stat(packages); err != nil {
-		t.Fatal("this test needs node and an OpenID provider: run scripts/setup-debian.sh")
+		t.Fatalf("this test needs node and the packages of e2e/%s: run scripts/setup-debian.sh", name)
 	}
 	dir := t.TempDir()
-	script, err := os.ReadFile("provider/provider.js")
+	text, err := os.ReadFile(filepath.Join(name, name+".js"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "provider.mjs"), script, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".mjs"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(packages, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(dir, "provider.mjs")
+	return filepath.Join(dir, name+".mjs")
 }
 
 // waitFor starts a process that says a line when it is ready.

@@ -46,7 +46,7 @@ have redis-server || have valkey-server ||
 	need redis-server "counts rate limits for several nodes"
 
 have node || need nodejs "runs the OpenID provider of the sign-in tests"
-have npm || need npm "fetches that provider"
+have npm || need npm "fetches that provider, and clients"
 have openssl || need openssl "makes the keys of the hand-off's examples"
 have python3 || need python3 "runs one of them"
 
@@ -67,7 +67,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 if [ ${#missing[@]} -eq 0 ]; then
 	"$here/axe.sh" "$@"
-	"$here/provider.sh" "$@"
+	"$here/packages.sh" "$@"
 	exit 0
 fi
 
@@ -123,4 +123,4 @@ if ! apt install --no-install-recommends "${missing[@]}" >"$log" 2>&1; then
 fi
 echo "Installed: ${missing[*]}" >&2
 "$here/axe.sh"
-"$here/provider.sh"
+"$here/packages.sh"

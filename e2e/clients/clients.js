@@ -1,0 +1,207 @@
+// Clients that others wrote, unmodified, each through the whole flow. What only
+// the test can do it is asked for on standard output, a line each, and it
+// answers on standard input: to be the person's browser, to let time pass.
+import { createInterface } from "node:readline";
+import { createHash, randomBytes } from "node:crypto";
+import { strict as assert } from "node:assert";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
+import { McpError, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import * as oauth from "oauth4webapi";
+import * as openid from "openid-client";
+import simple from "simple-oauth2";
+import { OAuth2Client, generateCodeVerifier } from "@badgateway/oauth2-client";
+
+const [which, base, redirect] = process.argv.slice(2);
+const endpoint = base + "/api/v5/mcp";
+const me = base + "/api/v5/me";
+
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const ask = async (what, about = "") => {
+	console.log(what, about);
+	return (await lines.next()).value;
+};
+// visit gives where the person's browser ends up.
+const visit = async (url) => new URL(await ask("visit", String(url)));
+const bearer = (token) => ({ headers: { Authorization: "Bearer " + token } });
+
+// register is for those that cannot do it themselves.
+async function register() {
+	const r = await fetch(base + "/oauth/register", {
+		method: "POST",
+		headers: { "Content-Type": "application/json" },
+		body: JSON.stringify({ client_name: which, redirect_uris: [redirect] }),
+	});
+	assert.equal(r.status, 201);
+	return (await r.json()).client_id;
+}
+
+// A provider is what the MCP SDK asks of an application.
+class Provider {
+	clientMetadata = {
+		client_name: "Quill Assistant", redirect_uris: [redirect], scope: "api", logo_uri: "https://quill.example/logo.png",
+		grant_types: ["authorization_code", "refresh_token"], response_types: ["code"], token_endpoint_auth_method: "client_secret_post",
+	};
+	registrations = 0;
+	get redirectUrl() { return redirect; }
+	state() { return this.sent = `${randomBytes(16).toString("hex")} <"'&+%>é`; }
+	clientInformation() { return this.client; }
+	saveClientInformation(c) { this.client = c; this.registrations++; }
+	tokens() { return this.kept; }
+	saveTokens(t) { this.kept = t; }
+	saveCodeVerifier(v) { this.verifier = v; }
+	codeVerifier() { return this.verifier; }
+	invalidateCredentials(scope) {
+		assert.equal(scope, "tokens"); // the client itself is still known
+		this.kept = undefined;
+	}
+	async redirectToAuthorization(url) {
+		this.back = await visit(url);
+		assert.equal(this.back.searchParams.get("state"), this.sent);
+		assert.equal(this.back.searchParams.get("iss"), base);
+	}
+}
+
+async function mcp() {
+	const provider = new Provider();
+	const opened = () => new StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider });
+	const connect = async () => {
+		const client = new Client({ name: "quill", version: "1" }, { capabilities: { roots: { listChanged: true } } });
+		let transport = opened();
+		await client.connect(transport).catch(async (e) => {
+			assert(e instanceof UnauthorizedError, e);
+			await transport.finishAuth(provider.back.searchParams.get("code"));
+			await client.close();
+			await client.connect((transport = opened()));
+		});
+		return { client, transport };
+	};
+	const { client, transport } = await connect();
+	assert.equal(provider.client.token_endpoint_auth_method, "none");
+	assert.equal(client.getServerVersion().name, "Svalinn");
+	assert.equal(transport.sessionId, undefined);
+	await client.ping();
+
+	// Every tool that is listed for this grant set has a schema that the SDK
+	// can read, and those that ask nothing answer by their own.
+	const { tools } = await client.listTools();
+	const call = async (name, args = {}) => {
+		const r = await client.callTool({ name, arguments: args });
+		assert(!r.isError && r.structuredContent, `${name}: ${JSON.stringify(r)}`);
+		return r.structuredContent;
+	};
+	for (const name of ["whoami", "list_people", "list_circles", "list_roles"]) await call(name);
+	const item = (await call("list_items", { kind: "note" })).items[0];
+	assert.equal((await call("read_item", { kind: "note", id: item.id })).title, item.title);
+	const { resourceTemplates } = await client.listResourceTemplates();
+	assert.equal(resourceTemplates.length, 4);
+	const uri = resourceTemplates.find((t) => t.name === "note").uriTemplate.replace("{organization}", "nordlys").replace("{id}", item.id);
+	assert.equal(JSON.parse((await client.readResource({ uri })).contents[0].text).id, item.id);
+	assert.deepEqual((await client.listResources()).resources, []);
+
+	// Errors of a call are errors of that call, and the session lives on.
+	const refused = async (code, f) => assert.rejects(f, (e) => e instanceof McpError && e.code === code || assert.fail(String(e)));
+	await refused(-32602, () => client.callTool({ name: "drop_tables", arguments: {} }));
+	await refused(-32602, () => client.readResource({ uri: uri.replace("nordlys", "fjell") }));
+	await refused(-32601, () => client.request({ method: "tasks/list", params: {} }, ResultSchema));
+	await client.notification({ method: "notifications/of-its-own", params: {} });
+	await client.notification({ method: "notifications/cancelled", params: { requestId: 4711, reason: "bored" } });
+	const patience = new AbortController();
+	const given = client.callTool({ name: "whoami", arguments: {} }, undefined, { signal: patience.signal });
+	patience.abort("enough");
+	await refused(-32001, () => given);
+	await Promise.all(Array.from({ length: 20 }, () => call("whoami")));
+	assert.equal((await client.callTool({ name: "list_items", arguments: { kind: "song" } })).isError, true);
+
+	// The access token expires: the SDK refreshes, and asks nobody.
+	const first = provider.kept;
+	await ask("expire");
+	await call("whoami");
+	assert.notEqual(provider.kept.refresh_token, first.refresh_token);
+	assert.equal(provider.kept.scope, "api");
+
+	// The approval ends: the person is asked again, of the same client.
+	await ask("revoke");
+	await assert.rejects(call("whoami"), UnauthorizedError);
+	await transport.finishAuth(provider.back.searchParams.get("code"));
+	await call("whoami");
+	assert.equal(provider.registrations, 1);
+	await transport.terminateSession(); // there is none: DELETE is 405, and that is fine
+	await client.close();
+	return tools.map((t) => t.name).sort().join(" ");
+}
+
+async function oauth4webapi() {
+	const http = { [oauth.allowInsecureRequests]: true };
+	const found = await oauth.processResourceDiscoveryResponse(new URL(endpoint), await oauth.resourceDiscoveryRequest(new URL(endpoint), http));
+	const issuer = new URL(found.authorization_servers[0]);
+	const server = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, { algorithm: "oauth2", ...http }));
+	const client = await oauth.processDynamicClientRegistrationResponse(
+		await oauth.dynamicClientRegistrationRequest(server, { client_name: which, redirect_uris: [redirect], token_endpoint_auth_method: "none" }, http));
+	const verifier = oauth.generateRandomCodeVerifier(), state = oauth.generateRandomState();
+	const url = new URL(server.authorization_endpoint);
+	url.search = new URLSearchParams({
+		client_id: client.client_id, redirect_uri: redirect, response_type: "code", scope: "api", state, resource: found.resource,
+		code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: "S256",
+		nonce: "n", prompt: "none", login_hint: "nobody@nordlys.example", audience: endpoint,
+	});
+	const answer = oauth.validateAuthResponse(server, client, await visit(url), state);
+	const code = await oauth.authorizationCodeGrantRequest(server, client, oauth.None(), answer, redirect, verifier, { ...http, additionalParameters: { resource: found.resource } });
+	const tokens = await oauth.processAuthorizationCodeResponse(server, client, code);
+	assert.equal(tokens.expires_in, 1800);
+	const refresh = (t) => oauth.refreshTokenGrantRequest(server, client, oauth.None(), t, http).then((r) => oauth.processRefreshTokenResponse(server, client, r));
+	const next = await refresh(tokens.refresh_token);
+	const get = (t) => oauth.protectedResourceRequest(t, "GET", new URL(me), undefined, undefined, http);
+	assert.equal((await get(next.access_token)).status, 200);
+	await assert.rejects(get(tokens.refresh_token), (e) => e.cause[0].scheme === "bearer" && e.cause[0].parameters.error === "invalid_token" &&
+		e.cause[0].parameters.resource_metadata === base + "/.well-known/oauth-protected-resource/api/v5");
+	await oauth.processRevocationResponse(await oauth.revocationRequest(server, client, oauth.None(), next.access_token, http));
+	await assert.rejects(refresh(next.refresh_token), (e) => e instanceof oauth.ResponseBodyError && e.error === "invalid_grant");
+	await assert.rejects(get(next.access_token), oauth.WWWAuthenticateChallengeError);
+}
+
+async function openidClient() {
+	const execute = [openid.allowInsecureRequests];
+	const config = await openid.dynamicClientRegistration(new URL(base), { client_name: which, redirect_uris: [redirect], token_endpoint_auth_method: "none" }, openid.None(), { algorithm: "oauth2", execute });
+	const pkceCodeVerifier = openid.randomPKCECodeVerifier(), expectedState = openid.randomState();
+	const url = openid.buildAuthorizationUrl(config, {
+		redirect_uri: redirect, scope: "api", state: expectedState, code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier), code_challenge_method: "S256",
+	});
+	const tokens = await openid.authorizationCodeGrant(config, await visit(url), { pkceCodeVerifier, expectedState });
+	const next = await openid.refreshTokenGrant(config, tokens.refresh_token);
+	assert.equal((await openid.fetchProtectedResource(config, next.access_token, new URL(me), "GET")).status, 200);
+	await openid.tokenRevocation(config, next.refresh_token);
+	await assert.rejects(openid.refreshTokenGrant(config, next.refresh_token), (e) => e.error === "invalid_grant");
+}
+
+async function simpleOAuth2() {
+	const client = new simple.AuthorizationCode({
+		client: { id: await register(), secret: "" }, options: { authorizationMethod: "body" },
+		auth: { tokenHost: base, tokenPath: "/oauth/token", authorizePath: "/oauth/authorize", revokePath: "/oauth/revoke" },
+	});
+	const code_verifier = randomBytes(96).toString("base64url"); // 128 characters
+	const back = await visit(client.authorizeURL({
+		redirect_uri: redirect, scope: "api", state: "s", code_challenge_method: "S256", code_challenge: createHash("sha256").update(code_verifier).digest("base64url"),
+	}));
+	let token = await client.getToken({ code: back.searchParams.get("code"), redirect_uri: redirect, code_verifier });
+	token = await token.refresh();
+	assert.equal((await fetch(me, bearer(token.token.access_token))).status, 200);
+	await token.revoke("access_token");
+	await assert.rejects(token.refresh(), (e) => e.data.payload.error === "invalid_grant");
+}
+
+async function badgateway() {
+	const client = new OAuth2Client({ server: base, clientId: await register(), discoveryEndpoint: "/.well-known/oauth-authorization-server" });
+	const codeVerifier = await generateCodeVerifier();
+	const back = await visit(await client.authorizationCode.getAuthorizeUri({ redirectUri: redirect, state: "s", codeVerifier, scope: ["api"] }));
+	let token = await client.authorizationCode.getTokenFromCodeRedirect(back.href, { redirectUri: redirect, state: "s", codeVerifier });
+	token = await client.refreshToken(token);
+	assert.equal((await fetch(me, bearer(token.accessToken))).status, 200);
+	await client.revoke(token);
+	assert.equal((await fetch(me, bearer(token.accessToken))).status, 401);
+}
+
+const said = await { mcp, oauth4webapi, openidClient, simpleOAuth2, badgateway }[which]();
+console.log("done", said ?? "");
+process.exit(0);
