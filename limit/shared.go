@@ -1,24 +1,28 @@
 package limit
 
 import (
-	"context"
+	"crypto/tls"
 	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
+	redigo "github.com/gomodule/redigo/redis"
 )
 
 // A Server is where the counters are that several nodes have in common: Valkey,
 // or Redis from 5 on.
 type Server struct {
-	option rueidis.ClientOption
+	address  string      // host:port
+	tls      *tls.Config // nil is none
+	greeting [][]any     // what is said first: who asks, and in which database
 }
 
 // errServer does not repeat the address: it may hold a password.
@@ -31,31 +35,35 @@ func ParseServer(address string) (*Server, error) {
 	if err != nil || u.Hostname() == "" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
 		return nil, errServer
 	}
+	port, database := u.Port(), strings.TrimPrefix(u.Path, "/")
+	if port == "" {
+		port = "6379"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return nil, errServer
+	}
+	s := &Server{address: net.JoinHostPort(u.Hostname(), port)}
 	switch u.Scheme {
-	case "redis", "rediss", "valkey", "valkeys":
+	case "redis", "valkey":
+	case "rediss", "valkeys":
+		s.tls = &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
 	default:
 		return nil, errServer
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+	password, _ := u.User.Password()
+	if name := u.User.Username(); name != "" {
+		s.greeting = append(s.greeting, []any{"AUTH", name, password})
+	} else if password != "" {
+		s.greeting = append(s.greeting, []any{"AUTH", password})
+	}
+	if database != "" {
+		n, err := strconv.ParseUint(database, 10, 31)
+		if err != nil {
 			return nil, errServer
 		}
+		s.greeting = append(s.greeting, []any{"SELECT", n})
 	}
-	o, err := rueidis.ParseURL(address)
-	if err != nil || o.SelectDB < 0 {
-		return nil, errServer
-	}
-	o.Dialer.Timeout = time.Second // at most: patience bounds it where somebody waits
-	o.ConnWriteTimeout = time.Second
-	o.ClientName = "grantkeeper"
-	o.ForceSingleClient = true // several keys in one script need one server
-	o.DisableCache = true
-	o.DisableRetry = true
-	// One connection that is always read: what waits goes out together, and a
-	// connection that ended is noticed before the next request is sent on it.
-	o.PipelineMultiplex, o.AlwaysPipelining = -1, true
-	o.ReadBufferEachConn, o.WriteBufferEachConn = 64<<10, 64<<10
-	return &Server{o}, nil
+	return s, nil
 }
 
 const (
@@ -97,7 +105,11 @@ type SharedOptions struct {
 // safe for use by many goroutines.
 type Shared struct {
 	SharedOptions
-	client rueidis.Client
+	server *Server
+
+	lines  sync.Mutex
+	line   *line // nil before the first question
+	hungUp bool
 
 	born     time.Time
 	away     atomic.Bool
@@ -127,15 +139,8 @@ func Share(server *Server, o SharedOptions) *Shared {
 	if o.room == 0 {
 		o.room = Remembered
 	}
-	s := &Shared{SharedOptions: o, born: time.Now(), done: make(chan struct{})}
-	// With ForceSingleClient there is a client whatever the error; it dials
-	// again by itself.
-	client, err := rueidis.NewClient(server.option)
-	s.client = client
-	if err == nil {
-		err = s.probe()
-	}
-	if err != nil {
+	s := &Shared{SharedOptions: o, server: server, born: time.Now(), done: make(chan struct{})}
+	if err := s.probe(); err != nil {
 		s.lost(err)
 	}
 	return s
@@ -156,7 +161,7 @@ func (s *Shared) Close() {
 	s.mu.Unlock()
 	s.away.Store(true)
 	s.probes.Wait()
-	s.client.Close()
+	s.hangUp()
 }
 
 // Away reports whether this node counts by itself, because the server does not
@@ -230,20 +235,26 @@ func (s *Shared) probing() {
 // probe takes a request of its own, so that a server which cannot write, or runs
 // no scripts, is as good as away.
 func (s *Shared) probe() error {
-	_, _, err := s.run([]string{"grantkeeper:probe"}, []string{"1000", "1000000", "1", strconv.Itoa(s.room), "0"})
+	_, _, err := s.run([]string{"grantkeeper:probe"}, "1000", "1000000", "1", strconv.Itoa(s.room), "0")
 	return err
 }
 
 //go:embed window.lua
 var windowScript string
 
-var window = rueidis.NewLuaScript(windowScript)
+var window = redigo.NewScript(-1, windowScript)
 
-// run asks the server, which has so long to answer as a request may wait.
-func (s *Shared) run(keys, arguments []string) (left int, wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.patience)
-	defer cancel()
-	answer, err := window.Exec(ctx, s.client, keys, arguments).AsIntSlice()
+// run asks the server.
+func (s *Shared) run(keys []string, arguments ...string) (left int, wait time.Duration, err error) {
+	words := make([]any, 0, 1+len(keys)+len(arguments))
+	words = append(words, len(keys))
+	for _, k := range keys {
+		words = append(words, k)
+	}
+	for _, a := range arguments {
+		words = append(words, a)
+	}
+	answer, err := redigo.Int64s(s.call(words))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -281,7 +292,7 @@ func askShared[K comparable](s *shared, c *counter[K], key func(prefix string) [
 	if s.now != nil {
 		at = strconv.FormatInt(s.now(now), 10)
 	}
-	left, wait, err := s.run(key(s.prefix), []string{strconv.Itoa(n), s.windowText, taking, s.roomText, at})
+	left, wait, err := s.run(key(s.prefix), strconv.Itoa(n), s.windowText, taking, s.roomText, at)
 	if err != nil {
 		s.lost(err)
 		return c.ask(k, s.share(n), now, take)

@@ -393,7 +393,7 @@ func TestParseServer(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 			continue
 		}
-		if tls := s.option.TLSConfig != nil; tls != strings.HasPrefix(address, "rediss:") && tls != strings.HasPrefix(address, "valkeys:") {
+		if tls := s.tls != nil; tls != strings.HasPrefix(address, "rediss:") && tls != strings.HasPrefix(address, "valkeys:") {
 			t.Errorf("%s: TLS %v", address, tls)
 		}
 	}
