@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 	"time"
-
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // readyWithin bounds how long the database may take to answer /readyz.
@@ -46,9 +44,9 @@ func (s *Server) missing(c call) []string {
 	if err := s.Store.Ready(ctx); err != nil {
 		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "err", err)
 		missing = append(missing, "the database does not answer a write")
-	} else if schema, err := s.Store.Schema(ctx); err != nil || schema != store.SchemaVersion {
-		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "schema", schema, "err", err)
-		missing = append(missing, "the schema of the database is not this release's")
+	} else if schema, err := s.Store.Schema(ctx); err != nil {
+		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "schema", schema.Version, "err", err)
+		missing = append(missing, "the schema of the database is not one that this release works on")
 	}
 	return missing
 }

@@ -221,9 +221,10 @@ type Seen struct {
 type statusObject struct {
 	ID         string  `json:"id"` // always "status"
 	Version    Version `json:"version"`
-	Now        int64   `json:"now"`    // the time of every decision, Unix seconds
-	Schema     int     `json:"schema"` // that the database has
-	Bytes      int64   `json:"bytes"`  // of the database; 0 in memory
+	Now        int64   `json:"now"`           // the time of every decision, Unix seconds
+	Schema     int     `json:"schema"`        // that the database has
+	Oldest     int     `json:"schema_oldest"` // whose releases work on it
+	Bytes      int64   `json:"bytes"`         // of the database; 0 in memory
 	Integrity  string  `json:"integrity"`
 	LastBackup int64   `json:"last_backup"` // Unix seconds; 0 is never
 	Overdue    int     `json:"overdue"`     // rows that should have been deleted ten minutes ago
@@ -242,10 +243,11 @@ const (
 
 func (s *Server) status(c call) (any, error) {
 	out := statusObject{ID: "status", Version: s.Version, Now: s.Store.Now().Unix(), Bytes: s.Store.Size(), Integrity: "ok"}
-	var err error
-	if out.Schema, err = s.Store.Schema(c.Context()); err != nil {
+	schema, err := s.Store.Schema(c.Context())
+	if err != nil && !errors.Is(err, store.ErrSchema) {
 		return nil, err
 	}
+	out.Schema, out.Oldest = schema.Version, schema.Oldest
 	last, err := s.Store.LastBackup(c.Context())
 	if err != nil {
 		return nil, err

@@ -187,7 +187,7 @@ func TestStartRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := func(h house) error {
-		h.sql(t, `UPDATE meta SET value = '99' WHERE name = 'schema'`)
+		h.sql(t, `UPDATE meta SET value = '99' WHERE name IN ('schema', 'schema_oldest')`)
 		return nil
 	}
 	for _, tt := range []struct {

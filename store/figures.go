@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -48,18 +46,15 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 	return f, nil
 }
 
-// Schema gives the version of the schema that the database has now, which
-// another process may have changed since the start.
-func (s *Store) Schema(ctx context.Context) (int, error) {
-	var text string
-	if err := s.reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = 'schema'`).Scan(&text); err != nil {
-		return 0, unavailable("schema", err)
-	}
-	version, err := strconv.Atoi(text)
+// Schema says which schema the database has now, which another process may
+// have changed since the start. The error is ErrSchema where this release does
+// not work on it any more; what it is is said then too.
+func (s *Store) Schema(ctx context.Context) (Schema, error) {
+	out, err := readSchema(ctx, s.reader)
 	if err != nil {
-		return 0, fmt.Errorf("schema %q: %w", text, ErrSchema)
+		return out, unavailable("schema", err)
 	}
-	return version, nil
+	return out, out.works()
 }
 
 // timed tells how long a query took, to its last row: defer it.

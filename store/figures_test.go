@@ -140,12 +140,16 @@ func TestFigures(t *testing.T) {
 	figures("person deactivated", 0, known-2, 1, 1)
 	h.clock.add(15 * 24 * time.Hour)
 	figures("15 days later", 0, 0, 1, 0)
-	if v, err := h.Schema(t.Context()); err != nil || v != SchemaVersion {
-		t.Errorf("schema %d %v", v, err)
+	if v, err := h.Schema(t.Context()); err != nil || v.Version != SchemaVersion {
+		t.Errorf("schema %+v %v", v, err)
 	}
 	h.sql(t, `UPDATE meta SET value = '7' WHERE name = 'schema'`)
-	if v, err := h.Schema(t.Context()); err != nil || v != 7 {
-		t.Errorf("schema %d %v", v, err)
+	if v, err := h.Schema(t.Context()); err != nil || v.Version != 7 {
+		t.Errorf("a newer one that this release works on: %+v %v", v, err)
+	}
+	h.sql(t, `UPDATE meta SET value = '7' WHERE name = 'schema_oldest'`)
+	if v, err := h.Schema(t.Context()); !errors.Is(err, ErrSchema) || v.Version != 7 {
+		t.Errorf("a newer one: %+v %v", v, err)
 	}
 }
 

@@ -22,6 +22,8 @@ var ErrForeign = errors.New("not a database of Grantkeeper")
 // Info is what a database file says of itself.
 type Info struct {
 	Schema     int
+	Oldest     int            // schema whose releases work on it; 0 when it does not say
+	Release    string         // that has made the schema; empty when it does not say
 	Bytes      int64          // of the file
 	Keys       map[int]string // check values of the secret keys, by number (decision T11)
 	Retired    []int          // numbers of keys that have retired
@@ -127,8 +129,12 @@ func (i *Info) read(name, value string) (err error) {
 		} else {
 			i.Keys[n] = value
 		}
-	case name == "schema":
+	case name == metaSchema:
 		i.Schema, err = strconv.Atoi(value)
+	case name == metaOldest:
+		i.Oldest, err = strconv.Atoi(value)
+	case name == metaRelease:
+		i.Release = value
 	case name == "time":
 		if seconds, err = strconv.ParseInt(value, 10, 64); err == nil {
 			i.At = time.Unix(seconds, 0)
@@ -162,9 +168,4 @@ func (i Info) CheckKeys(ring *token.Ring) error {
 
 // CheckSchema is nil for a schema that this release works on, and otherwise an
 // error with ErrSchema.
-func (i Info) CheckSchema() error {
-	if i.Schema != SchemaVersion {
-		return &SchemaError{i.Schema, SchemaVersion}
-	}
-	return nil
-}
+func (i Info) CheckSchema() error { return Schema{i.Schema, i.Oldest, i.Release}.works() }

@@ -19,7 +19,7 @@ import (
 func next(texts ...string) []Migration {
 	all := Migrations()
 	for i, text := range texts {
-		all = append(all, Migration{SchemaVersion + 1 + i, text})
+		all = append(all, Migration{Version: SchemaVersion + 1 + i, SQL: text, Oldest: SchemaVersion})
 	}
 	return all
 }
@@ -46,9 +46,9 @@ func TestMigrationsAreNumbered(t *testing.T) {
 	}
 }
 
-// An invented migration: the rows are there after it, the server of the
-// release before is refused by its newer schema, and a backup of before can be
-// verified.
+// An invented migration: the rows are there after it, the release before works
+// on it until one takes newer releases alone, and a backup of before can be
+// restored.
 func TestMigrate(t *testing.T) {
 	if !embedded() {
 		return
@@ -73,15 +73,33 @@ func TestMigrate(t *testing.T) {
 	if err != nil || info.Schema != SchemaVersion+1 || info.Approvals != 1 || info.Clients != 1 {
 		t.Errorf("%+v %v", info, err)
 	}
-	var schema *SchemaError
-	if _, err := Open(ctx, Options{Path: h.path, Ring: h.ring}); !errors.As(err, &schema) || schema.Older() || !errors.Is(err, ErrSchema) {
-		t.Errorf("the release before: %v", err)
+	if info.CheckSchema() != nil || info.Oldest != SchemaVersion {
+		t.Errorf("for the release before: %+v", info)
 	}
-	if _, _, err := Migrate(ctx, MigrateOptions{Path: h.path}); !errors.As(err, &schema) || schema.Older() {
-		t.Errorf("back again: %v", err)
+	back := open(t, h.path, h.clock)
+	if v, err := back.refresh(id, 1); v != approval.OK || err != nil {
+		t.Errorf("the release before on the newer schema: %v %v", v, err)
+	}
+	if err := back.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if from, to, err := Migrate(ctx, MigrateOptions{Path: h.path}); from != SchemaVersion+1 || to != from || err != nil {
+		t.Errorf("its migrations: %d to %d, %v", from, to, err)
 	}
 	if _, _, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn, ""), Backup: before}); !errors.Is(err, os.ErrExist) {
 		t.Errorf("a backup over another one: %v", err)
+	}
+	alone := next(aColumn, "")
+	alone[len(alone)-1].Oldest = SchemaVersion + 1
+	if _, _, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: alone, Release: "0.9.0"}); err != nil {
+		t.Fatal(err)
+	}
+	var schema *SchemaError
+	if _, err := Open(ctx, Options{Path: h.path, Ring: h.ring}); !errors.As(err, &schema) || schema.Older() || schema.Oldest != SchemaVersion+1 || schema.Release != "0.9.0" {
+		t.Errorf("one that takes newer releases alone: %v", err)
+	}
+	if _, _, err := Migrate(ctx, MigrateOptions{Path: h.path}); !errors.Is(err, ErrSchema) {
+		t.Errorf("its migrations: %v", err)
 	}
 	if info, err := Verify(ctx, before); err != nil || info.Schema != SchemaVersion || info.Approvals != 1 {
 		t.Errorf("the backup of before: %+v %v", info, err)
@@ -124,7 +142,7 @@ func TestMigrationFails(t *testing.T) {
 	if _, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: next(aColumn, ""), To: SchemaVersion + 1}); to != SchemaVersion+1 || err != nil {
 		t.Errorf("up to where it is: %d, %v", to, err)
 	}
-	if _, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: []Migration{{SchemaVersion + 3, ""}}}); to != SchemaVersion+1 || err == nil {
+	if _, to, err := Migrate(ctx, MigrateOptions{Path: h.path, Migrations: []Migration{{Version: SchemaVersion + 3}}}); to != SchemaVersion+1 || err == nil {
 		t.Errorf("one was left out: %d, %v", to, err)
 	}
 	if _, _, err := Migrate(ctx, MigrateOptions{Path: filepath.Join(t.TempDir(), "none.db")}); !errors.Is(err, os.ErrNotExist) {
@@ -159,8 +177,8 @@ func TestMigrateAtStart(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a new one: %v", err)
 	}
-	if n, err := s.Schema(ctx); n != SchemaVersion || err != nil {
-		t.Errorf("schema %d, %v", n, err)
+	if n, err := s.Schema(ctx); n.Version != SchemaVersion || err != nil {
+		t.Errorf("schema %+v, %v", n, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -42,15 +42,16 @@ func (p *shared) beat(ctx context.Context) error {
 			key = max(key, k.Number)
 		}
 	}
-	var micros, started, alive int64
+	var micros, started, alive, oldest int64
 	before := p.store.options.Now()
 	err := p.pool.QueryRow(ctx, `
-		INSERT INTO node (id, started_at, seen_at, key_number, version)
-		VALUES ($1, CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), $2, $3)
+		INSERT INTO node (id, started_at, seen_at, key_number, version, schema)
+		VALUES ($1, CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), $2, $3, $5)
 		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, key_number = excluded.key_number, version = excluded.version
 		RETURNING CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), started_at,
-		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $4)`,
-		p.node, int64(key), p.version(), int64(nodeLife/time.Second)).Scan(&micros, &started, &alive)
+		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $4),
+		          (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'schema_oldest')`,
+		p.node, int64(key), p.version(), int64(nodeLife/time.Second), int64(SchemaVersion)).Scan(&micros, &started, &alive, &oldest)
 	if err != nil {
 		return p.lost(err)
 	}
@@ -60,6 +61,9 @@ func (p *shared) beat(ctx context.Context) error {
 	}
 	p.measured.Store(&measure{time.UnixMicro(micros), before.Add(took / 2)})
 	p.others.Store(alive)
+	if p.outgrown.Swap(oldest > SchemaVersion) != (oldest > SchemaVersion) {
+		p.store.log.Error("the schema is of a release that this one cannot work beside", "oldest", oldest, "knows", SchemaVersion)
+	}
 	return nil
 }
 

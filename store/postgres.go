@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -27,9 +26,6 @@ import (
 // error says what to mend.
 var ErrDatabase = errors.New("the database cannot be used")
 
-//go:embed schema/postgres.sql
-var schemaPostgres string
-
 const (
 	// oldestPostgres is the first release that is served, as
 	// server_version_num.
@@ -46,17 +42,11 @@ const (
 
 // openShared opens a PostgreSQL database that other nodes may be working on.
 func (s *Store) openShared(ctx context.Context) error {
-	config, err := pgxpool.ParseConfig(s.options.URL)
+	config, err := configOf(s.options.URL)
 	if err != nil {
-		return fmt.Errorf("database: %w: %w; write postgres://user@host:5432/database", ErrDatabase, withoutURL(err))
-	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
+		return err
 	}
 	config.MaxConns = max(config.MaxConns, leastConns)
-	if config.ConnConfig.RuntimeParams["application_name"] == "" {
-		config.ConnConfig.RuntimeParams["application_name"] = "grantkeeper"
-	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
@@ -70,6 +60,21 @@ func (s *Store) openShared(ctx context.Context) error {
 		return s.shared.explain(err)
 	}
 	return nil
+}
+
+// configOf reads a connection string, with what is not said in it.
+func configOf(url string) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w: %w; write postgres://user@host:5432/database", ErrDatabase, withoutURL(err))
+	}
+	if config.ConnConfig.ConnectTimeout == 0 {
+		config.ConnConfig.ConnectTimeout = connectTimeout
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "grantkeeper"
+	}
+	return config, nil
 }
 
 // withoutURL leaves out what an error quotes of a connection string.
@@ -93,77 +98,90 @@ func CheckURL(url string) error {
 }
 
 // InspectURL says what Open would find in a PostgreSQL database, and changes
-// nothing.
-func InspectURL(ctx context.Context, url string, ring *token.Ring) (string, error) {
-	config, err := pgxpool.ParseConfig(url)
+// nothing. Of an empty one the schema has version 0.
+func InspectURL(ctx context.Context, url string, ring *token.Ring) (text string, schema Schema, err error) {
+	p, err := askerOf(ctx, url, ring)
 	if err != nil {
-		return "", fmt.Errorf("database: %w: %w; write postgres://user@host:5432/database", ErrDatabase, withoutURL(err))
+		return "", Schema{}, err
 	}
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
+	defer p.pool.Close()
+	if text, schema, err = p.inspect(ctx); err != nil {
+		err = p.explain(err)
+	}
+	return text, schema, err
+}
+
+// askerOf is for those who ask without being a node; they close its pool.
+func askerOf(ctx context.Context, url string, ring *token.Ring) (*shared, error) {
+	config, err := configOf(url)
+	if err != nil {
+		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return "", fmt.Errorf("database: %w", err)
+		return nil, fmt.Errorf("database: %w", err)
 	}
-	defer pool.Close()
-	s := &Store{options: Options{URL: url, Ring: ring}, log: slog.New(slog.DiscardHandler)}
-	p := newShared(s, pool)
-	text, err := p.inspect(ctx)
-	if err != nil {
-		return "", p.explain(err)
-	}
-	return text, nil
+	return newShared(&Store{options: Options{URL: url, Ring: ring}, log: slog.New(slog.DiscardHandler)}, pool), nil
 }
 
-func (p *shared) inspect(ctx context.Context) (string, error) {
-	conn, err := p.pool.Acquire(ctx)
-	if err != nil {
-		return "", err
-	}
-	err = p.examine(ctx, conn.Conn())
-	conn.Release()
-	if err != nil {
-		return "", err
+func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err error) {
+	if err := p.examineServer(ctx); err != nil {
+		return "", schema, err
 	}
 	c := p.pool.Config().ConnConfig
-	text := fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+	text = fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
 	empty := false
-	err = p.transact(ctx, func(w *writer) error {
+	err = p.transact(ctx, func(w *writer) (err error) {
 		if empty, err = p.isEmpty(w); err != nil || empty {
 			return err
 		}
-		if err := p.examineSchema(w); err != nil {
+		if schema, err = p.examineSchema(w); err != nil {
 			return err
 		}
-		if err := w.settleRing(p.store.options.Ring); err != nil {
+		if err := p.examineKeys(w); err != nil {
 			return err
 		}
-		known, err := w.keysKnown()
-		if err != nil {
-			return err
-		}
-		_, err = p.store.newKeys(known)
-		return err
+		return schema.works()
 	})
-	if empty {
-		return text + ", the tables are made at the first start", err
+	switch {
+	case err != nil:
+	case empty:
+		text += ", the tables are made at the first start"
+	default:
+		text += fmt.Sprintf(", schema %d", schema.Version)
 	}
-	return fmt.Sprintf("%s, schema %d", text, SchemaVersion), err
+	return text, schema, err
+}
+
+// examineKeys refuses a database that was used with other keys.
+func (p *shared) examineKeys(w *writer) error {
+	if p.store.options.Ring == nil {
+		return nil
+	}
+	if err := w.settleRing(p.store.options.Ring); err != nil {
+		return err
+	}
+	known, err := w.keysKnown()
+	if err != nil {
+		return err
+	}
+	_, err = p.store.newKeys(known)
+	return err
 }
 
 func (p *shared) prepare(ctx context.Context) error {
+	if err := p.examineServer(ctx); err != nil {
+		return err
+	}
+	if p.store.options.Migrate {
+		o := MigrateOptions{Migrations: Migrations(), Release: p.store.options.Release}
+		if _, _, err := p.migrate(ctx, o); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, 2*changeTimeout)
 	defer cancel()
-	conn, err := p.pool.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	err = p.examine(ctx, conn.Conn())
-	conn.Release()
-	if err != nil {
-		return err
-	}
+	var err error
 	for try := 0; ; try++ { // two nodes may find it empty at once
 		if err = p.transact(ctx, p.prepareSchema); err == nil || !firstElsewhere(err) || try == 20 {
 			break
@@ -182,8 +200,23 @@ func (p *shared) prepare(ctx context.Context) error {
 	if err := p.beat(ctx); err != nil {
 		return err
 	}
+	if err := p.transact(ctx, p.staysWorking); err != nil {
+		return err
+	}
 	p.store.clock.machine = p.now
 	return p.catchUp(ctx, 0, true)
+}
+
+// examineServer asks before anything else.
+func (p *shared) examineServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*changeTimeout)
+	defer cancel()
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return p.examine(ctx, conn.Conn())
 }
 
 // firstElsewhere reports whether another node made the schema meanwhile.
@@ -255,15 +288,14 @@ func (p *shared) prepareSchema(w *writer) error {
 	if err != nil {
 		return err
 	}
-	if !empty {
-		return p.examineSchema(w)
+	if empty {
+		return w.makeSchema(w.tx.ctx)
 	}
-	for _, m := range append(Migrations(), Migration{SQL: schemaPostgres}) {
-		if _, err := w.conn.ExecContext(w.tx.ctx, m.SQL); err != nil {
-			return err
-		}
+	schema, err := p.examineSchema(w)
+	if err != nil {
+		return err
 	}
-	return w.putMeta("schema", strconv.Itoa(SchemaVersion))
+	return schema.works()
 }
 
 // isEmpty refuses a database with tables of something else.
@@ -281,68 +313,41 @@ func (p *shared) isEmpty(w *writer) (bool, error) {
 	return tables == 0, nil
 }
 
-// examineSchema refuses a schema of another release, and one that this user
-// may not work on.
-func (p *shared) examineSchema(w *writer) error {
+// examineSchema says which schema there is, and refuses one that this user may
+// not work on.
+func (p *shared) examineSchema(w *writer) (Schema, error) {
 	if err := p.examineRights(w); err != nil {
-		return err
+		return Schema{}, err
 	}
-	version, err := w.meta("schema")
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
-	} else if err != nil {
-		return err
+	schema, err := readSchema(w.tx.ctx, w.conn)
+	if errors.Is(err, sql.ErrNoRows) || code(err) == "42703" { // no row, or no such column
+		return schema, fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
 	}
-	has, err := strconv.Atoi(version)
-	if err != nil {
-		return fmt.Errorf("%w: its schema is %q", ErrDatabase, version)
-	}
-	if has < SchemaVersion && p.store.options.Migrate {
-		return p.migrate(w, Pending(Migrations(), has, 0))
-	}
-	if has != SchemaVersion {
-		return &SchemaError{has, SchemaVersion}
-	}
-	return nil
-}
-
-// migrate runs what is pending, all in the transaction under way. Nodes of the
-// release before go on to run meanwhile, and after it.
-func (p *shared) migrate(w *writer, pending []Migration) error {
-	for _, m := range pending {
-		if _, err := w.conn.ExecContext(w.tx.ctx, m.SQL); err != nil {
-			return fmt.Errorf("migration %d: %w", m.Version, err)
-		}
-		if err := w.putMeta("schema", strconv.Itoa(m.Version)); err != nil {
-			return err
-		}
-		p.store.log.Info("the schema was migrated", "to", m.Version)
-	}
-	return nil
+	return schema, err
 }
 
 // examineRights finds a table that this user may not do everything with.
 func (p *shared) examineRights(w *writer) error {
-	var table, right, user string
+	var table, right, user, in string
 	err := w.conn.QueryRowContext(w.tx.ctx, `
-		SELECT c.relname, r.name, current_user
+		SELECT c.relname, r.name, current_user, n.nspname
 		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT has_table_privilege(current_user, c.oid, r.name)
-		 LIMIT 1`).Scan(&table, &right, &user)
+		 LIMIT 1`).Scan(&table, &right, &user, &in)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: user %s has no right to %s on table %s; run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO %s",
-		ErrDatabase, user, right, table, user)
+	return fmt.Errorf("%w: user %s has no right to %s on table %s; run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s",
+		ErrDatabase, user, right, table, in, user)
 }
 
 // explain says what to mend where a start failed. It never repeats the
 // connection string, which may hold a password.
 func (p *shared) explain(err error) error {
-	for _, known := range []error{ErrDatabase, ErrSchema, ErrKeys} {
+	for _, known := range []error{ErrDatabase, ErrSchema, ErrKeys, ErrNodes} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -350,12 +355,23 @@ func (p *shared) explain(err error) error {
 	c := p.pool.Config().ConnConfig
 	at := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
 	hint := "see that PostgreSQL runs at " + at + " and can be reached from here"
+	in := new(migrationError)
+	migrating := errors.As(err, &in)
+	if migrating && code(err) != "" {
+		hint = "it has changed nothing, and nodes go on: report the fault"
+	}
 	switch code(err) {
 	case "28P01", "28000":
 		hint = fmt.Sprintf("the server refuses user %s: see the password in database.url, and pg_hba.conf", c.User)
 	case "3D000":
 		hint = fmt.Sprintf("make it: createdb --encoding UTF8 --template template0 %s", c.Database)
+	case "55P03":
+		hint = "somebody holds the table, such as pg_dump: run it again afterwards"
 	case "42501":
+		if migrating {
+			hint = "run it as the owner of the tables, with that user's database.url"
+			break
+		}
 		hint = fmt.Sprintf("user %s may not make tables here: ALTER DATABASE %s OWNER TO %s", c.User, c.Database, c.User)
 	case "3F000":
 		hint = "the schema that search_path names is not there: CREATE SCHEMA"
@@ -371,7 +387,8 @@ func (p *shared) explain(err error) error {
 	if text := err.Error(); strings.Contains(text, "ParseConfig") || strings.Contains(text, c.Password) && c.Password != "" {
 		err = errors.New("it cannot be reached")
 	}
-	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, strings.Join(strings.Fields(err.Error()), " "), hint)
+	text := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "database: ")
+	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, text, hint)
 }
 
 // code is the SQLSTATE of an error of the server, or "".

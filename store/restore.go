@@ -164,8 +164,8 @@ func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, err
 	if err != nil {
 		return Restored{}, fmt.Errorf("backup: %s: %w", o.From, err)
 	}
-	if info.Schema > SchemaVersion {
-		return Restored{}, info.CheckSchema()
+	if err := info.CheckSchema(); err != nil && info.Schema > SchemaVersion {
+		return Restored{}, err
 	}
 	if err := o.checkKeys(info); err != nil {
 		return Restored{}, err

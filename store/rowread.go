@@ -31,6 +31,9 @@ var questions = sync.Pool{New: func() any { return &question{done: make(chan str
 
 // ask waits for the answer, and gives up with ctx.
 func (p *shared) ask(ctx context.Context, q *question) error {
+	if err := p.tooOld(); err != nil {
+		return err
+	}
 	if !p.asked.join(q, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
 	}
@@ -288,7 +291,7 @@ var processStart = time.Now().Add(-time.Hour)
 // recent reports whether the facts in memory may answer now, without asking.
 func (p *shared) recent(now time.Time) bool {
 	most := p.store.options.MaxStaleness
-	return most > 0 && now.Sub(processStart)-time.Duration(p.asOf.Load()) <= most
+	return most > 0 && !p.outgrown.Load() && now.Sub(processStart)-time.Duration(p.asOf.Load()) <= most
 }
 
 // rowCache remembers approvals that lived when they were read. What of such a

@@ -40,6 +40,7 @@ type shared struct {
 	asOf     atomic.Int64 // when the read began by which memory was found up to date, of since
 	node     string
 	others   atomic.Int64 // nodes that live beside this one
+	outgrown atomic.Bool  // the schema takes newer releases alone
 	stopped  chan struct{}
 
 	counting  sync.Mutex

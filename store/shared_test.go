@@ -315,7 +315,7 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 				}
 				return err
 			},
-			"inspect": func() error { _, err := InspectURL(ctx, tt.url, ring(t)); return err },
+			"inspect": func() error { _, _, err := InspectURL(ctx, tt.url, ring(t)); return err },
 		} {
 			if what == "inspect" && (tt.name == "no right to make tables" || tt.name == "no such schema") {
 				continue // it makes none
@@ -326,14 +326,14 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if text, err := InspectURL(ctx, url, ring(t)); err != nil || !strings.Contains(text, "schema 1") {
+	if text, _, err := InspectURL(ctx, url, ring(t)); err != nil || !strings.Contains(text, "schema 1") {
 		t.Errorf("a good one: %q, %v", text, err)
 	}
-	if _, err := InspectURL(ctx, url, ringOf(t, 0, 9)); !errors.Is(err, ErrKeys) {
+	if _, _, err := InspectURL(ctx, url, ringOf(t, 0, 9)); !errors.Is(err, ErrKeys) {
 		t.Errorf("another installation's keys: %v", err)
 	}
-	taken.sql(t, `UPDATE meta SET value = '99' WHERE name = 'schema'`)
-	if _, err := InspectURL(ctx, url, ring(t)); !errors.Is(err, ErrSchema) {
+	taken.sql(t, `UPDATE meta SET value = '99' WHERE name IN ('schema', 'schema_oldest')`)
+	if _, _, err := InspectURL(ctx, url, ring(t)); !errors.Is(err, ErrSchema) {
 		t.Errorf("a newer schema: %v", err)
 	}
 }

@@ -177,7 +177,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 }
 
 // texts are constants of this package, and what embeds one.
-var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "selectLastUse", "schemaPostgres",
+var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
 	"selectRows", "selectStates", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin"}
 
 // constant reports whether a text is made of constants alone. parameter says
@@ -200,7 +200,7 @@ func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
 	case *ast.BinaryExpr:
 		return e.Op == token.ADD && constant(e.X, local, parameter) && constant(e.Y, local, parameter)
 	case *ast.SelectorExpr: // the builder's own text, and a numbered file's
-		return e.Sel.Name == "text" || e.Sel.Name == "SQL"
+		return slices.Contains([]string{"text", "SQL", "Postgres"}, e.Sel.Name)
 	case *ast.CompositeLit:
 		return !slices.ContainsFunc(e.Elts, func(x ast.Expr) bool { return !constant(x, local, parameter) })
 	case *ast.CallExpr:

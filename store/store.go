@@ -42,6 +42,7 @@ var (
 	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
 	ErrInUse       = errors.New("another process works on this database")
 	ErrSchema      = errors.New("the database has a schema of another release")
+	ErrNodes       = errors.New("nodes of an older release work on this database")
 	ErrKeys        = errors.New("the secret keys are not the database's")
 )
 
@@ -57,7 +58,8 @@ type Options struct {
 	Now  func() time.Time // the machine's clock; nil is time.Now
 	Log  *slog.Logger     // nil discards
 
-	Migrate bool // take an older schema forward first
+	Migrate bool   // take an older schema forward first
+	Release string // which one this is, for the database to say who has migrated it
 
 	SessionIdle time.Duration // 0 is 12 hours (decision S2)
 	SessionMax  time.Duration // 0 is 30 days
@@ -125,7 +127,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{options: o, log: o.Log, memory: newMemory(), stop: make(chan struct{})}
 	s.clock.machine = o.Now
-	if o.Migrate && o.Path != "" {
+	if o.Migrate && o.URL == "" && o.Path != "" {
 		if err := s.migrateAtStart(ctx); err != nil {
 			return nil, err
 		}
@@ -246,25 +248,13 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return s.cannotOpen(err)
 	}
 	if tables == 0 {
-		return s.writer.inTransaction(func() error {
-			for _, m := range Migrations() {
-				if _, err := s.writer.conn.ExecContext(ctx, m.SQL); err != nil {
-					return fmt.Errorf("database: schema %d: %w", m.Version, err)
-				}
-			}
-			return s.writer.putMeta("schema", strconv.Itoa(SchemaVersion))
-		})
+		return s.writer.inTransaction(func() error { return s.writer.makeSchema(ctx) })
 	}
-	version, err := s.writer.meta("schema")
+	schema, err := readSchema(ctx, s.writer.conn)
 	if err != nil {
 		return fmt.Errorf("database: %s: %w: %w", s.options.Path, ErrForeign, err)
 	}
-	if n, err := strconv.Atoi(version); err != nil {
-		return fmt.Errorf("database: schema %q: %w", version, ErrForeign)
-	} else if n != SchemaVersion {
-		return &SchemaError{n, SchemaVersion}
-	}
-	return nil
+	return schema.works()
 }
 
 // checkKeys compares the ring with the check values of the keys that this

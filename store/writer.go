@@ -94,8 +94,14 @@ func (w *writer) enter() (leave func(), err error) {
 		w.entering.RUnlock()
 		return nil, fmt.Errorf("closing: %w", ErrUnavailable)
 	default:
-		return w.entering.RUnlock, nil
 	}
+	if w.store.shared != nil {
+		if err := w.store.shared.tooOld(); err != nil {
+			w.entering.RUnlock()
+			return nil, err
+		}
+	}
+	return w.entering.RUnlock, nil
 }
 
 // apply makes a move.
@@ -421,9 +427,30 @@ func (w *writer) meta(name string) (value string, err error) {
 	return value, err
 }
 
+const putMeta = `
+	INSERT INTO meta (name, value) VALUES ($1, $2)
+	ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
 func (w *writer) putMeta(name, value string) error {
-	_, err := w.exec(`
-		INSERT INTO meta (name, value) VALUES ($1, $2)
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+	_, err := w.exec(putMeta, name, value)
 	return err
+}
+
+// makeSchema runs all migrations in an empty database.
+func (w *writer) makeSchema(ctx context.Context) error {
+	for _, m := range Migrations() {
+		text := m.SQL
+		if w.tx != nil {
+			text += m.Postgres
+		}
+		if _, err := w.conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("database: schema %d: %w", m.Version, err)
+		}
+		for name, value := range m.saying(w.store.options.Release) {
+			if err := w.putMeta(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

@@ -70,7 +70,7 @@ func (l Loaded) summary() string {
 // exitError where it would not start.
 func checkedDatabase(ctx context.Context, c Checked) (string, error) {
 	if c.Postgres != "" {
-		text, err := store.InspectURL(ctx, c.Postgres, c.Ring)
+		text, _, err := store.InspectURL(ctx, c.Postgres, c.Ring)
 		if err != nil {
 			return "", openError(err)
 		}
@@ -106,6 +106,14 @@ func (c Checked) newDatabase() (string, error) {
 	return "sqlite " + c.Path + ", is made at the first start", nil
 }
 
+// laterRelease says which release a newer schema wants.
+func laterRelease(schema *store.SchemaError) string {
+	if schema != nil && schema.Release != "" {
+		return "use release " + schema.Release + ", which this database belongs to, or a later one"
+	}
+	return "use the release that this database belongs to, or a later one"
+}
+
 // openError says what to do when the database does not open.
 func openError(err error) error {
 	var schema *store.SchemaError
@@ -115,7 +123,9 @@ func openError(err error) error {
 	case errors.Is(err, store.ErrInUse):
 		return &exitError{exitState, err.Error(), "stop the other one, or use another database"}
 	case errors.Is(err, store.ErrSchema):
-		return &exitError{exitState, err.Error(), "use the release that this database belongs to, or a later one"}
+		return &exitError{exitState, err.Error(), laterRelease(schema)}
+	case errors.Is(err, store.ErrNodes):
+		return &exitError{exitState, err.Error(), "stop them first, or give them the release before this one"}
 	case errors.Is(err, store.ErrKeys):
 		return badConfig("use the key file that this database was made with", "secret key: %v", err)
 	case errors.Is(err, store.ErrDatabase):

@@ -154,6 +154,7 @@ type serverStatus struct {
 	Version    operator.Version `json:"version"`
 	Now        int64            `json:"now"`
 	Schema     int              `json:"schema"`
+	Oldest     int              `json:"schema_oldest"`
 	Bytes      int64            `json:"bytes"`
 	Integrity  string           `json:"integrity"`
 	LastBackup int64            `json:"last_backup"`

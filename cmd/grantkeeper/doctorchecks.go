@@ -160,8 +160,13 @@ func (d *doctor) judgeDatabase() finding {
 	if strings.Contains(d.status.Integrity, "damaged") {
 		return failed("stop it, keep the file, and restore: grantkeeper backup restore FILE", "%s", text)
 	}
-	if d.status.Schema != store.SchemaVersion {
-		return failed("grantkeeper migrate status", "%s; this binary has %d", text, store.SchemaVersion)
+	switch has := d.status.Schema; {
+	case has < store.SchemaVersion:
+		return failed("grantkeeper migrate up", "%s; this binary has %d", text, store.SchemaVersion)
+	case has > store.SchemaVersion && (d.status.Oldest == 0 || d.status.Oldest > store.SchemaVersion):
+		return failed("grantkeeper migrate status", "%s; this binary has %d, and cannot work on it", text, store.SchemaVersion)
+	case has > store.SchemaVersion:
+		return warned("go on with the upgrade: docs/upgrade.md", "%s, of a later release; this one, which has %d, works on it too", text, store.SchemaVersion)
 	}
 	return found("%s", text)
 }

@@ -64,7 +64,7 @@ type house struct {
 // openStore opens the database of a house.
 func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics, told ...func(store.Event)) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Options{
-		Path: path, URL: c.Postgres, Migrate: c.Database.AutoMigrate, MaxStaleness: time.Duration(c.Database.MaxStaleness),
+		Path: path, URL: c.Postgres, Migrate: c.Database.AutoMigrate, Release: version, MaxStaleness: time.Duration(c.Database.MaxStaleness),
 		Ring: c.Ring, Now: now, Log: log,
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
 		EndUnusedAfter: time.Duration(c.Approvals.EndUnusedAfter), JournalRetention: time.Duration(c.Journal.Retention),

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,8 +29,12 @@ release before able to run.`,
 type schemaStatus struct {
 	Database string `json:"database"`
 	Current  int    `json:"current"` // 0 when there is none yet
+	Oldest   int    `json:"oldest"`  // schema whose releases work on it too; 0 when it does not say
+	Release  string `json:"release"` // that has made the schema; empty when it does not say
 	Newest   int    `json:"newest"`
 	Pending  []int  `json:"pending"`
+	Works    bool   `json:"works"` // this release starts on it
+	postgres bool
 }
 
 // migration finds the configured database. There is none yet with current 0.
@@ -41,54 +44,40 @@ func (g *global) migration(c *cobra.Command, all []store.Migration) (schemaStatu
 	if err != nil {
 		return schemaStatus{}, Checked{}, err
 	}
-	s := schemaStatus{Database: checked.Path, Newest: all[len(all)-1].Version, Pending: []int{}}
+	s := schemaStatus{Database: checked.Path, Newest: all[len(all)-1].Version, Pending: []int{}, Works: true, postgres: checked.Postgres != ""}
+	var schema store.Schema
 	if checked.Postgres != "" {
-		return g.migrationOfPostgres(ctx, s, checked, all)
+		s.Database, schema, err = store.InspectURL(ctx, checked.Postgres, checked.Ring)
+		s.Database, _, _ = strings.Cut(s.Database, ",")
+	} else {
+		info, failed := store.Inspect(ctx, checked.Path)
+		if errors.Is(failed, fs.ErrNotExist) {
+			return s, checked, nil // the first start makes it, with the newest
+		}
+		schema, err = store.Schema{Version: info.Schema, Oldest: info.Oldest, Release: info.Release}, failed
+		if err == nil {
+			err = info.CheckSchema()
+		}
 	}
-	info, err := store.Inspect(ctx, checked.Path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, checked, nil // the first start makes it, with the newest
-	} else if err != nil {
+	if err != nil && !errors.Is(err, store.ErrSchema) {
 		return s, checked, openError(err)
 	}
-	s.Current = info.Schema
-	for _, m := range store.Pending(all, info.Schema, 0) {
-		s.Pending = append(s.Pending, m.Version)
-	}
-	return s, checked, nil
-}
-
-func (g *global) migrationOfPostgres(ctx context.Context, s schemaStatus, checked Checked, all []store.Migration) (schemaStatus, Checked, error) {
-	var err error
-	var schema *store.SchemaError
-	s.Database, err = store.InspectURL(ctx, checked.Postgres, checked.Ring)
-	switch {
-	case errors.As(err, &schema):
-		s.Database, s.Current = "postgres", schema.Has
-		for _, m := range store.Pending(all, schema.Has, 0) {
+	s.Current, s.Oldest, s.Release = schema.Version, schema.Oldest, schema.Release
+	if s.Current > 0 {
+		for _, m := range store.Pending(all, s.Current, 0) {
 			s.Pending = append(s.Pending, m.Version)
 		}
-		return s, checked, nil
-	case err != nil:
-		return s, checked, openError(err)
 	}
-	s.Current = s.Newest // or it is empty, and the first start makes it so
+	s.Works = err == nil || s.Current == s.Newest // which tests invent
 	return s, checked, nil
-}
-
-// migratePostgres does what a node does at its start, while others run.
-func migratePostgres(ctx context.Context, c Checked) error {
-	s, err := store.Open(ctx, store.Options{URL: c.Postgres, Ring: c.Ring, Migrate: true})
-	if err != nil {
-		return openError(err)
-	}
-	return s.Close()
 }
 
 func (s schemaStatus) String() string {
 	switch {
 	case s.Current == 0:
 		return fmt.Sprintf("%s: not there; the first start makes it with schema %d", s.Database, s.Newest)
+	case s.Current > s.Newest && s.Works:
+		return fmt.Sprintf("%s: schema %d is of a later release, and this one, which has %d, works on it too", s.Database, s.Current, s.Newest)
 	case s.Current > s.Newest:
 		return fmt.Sprintf("%s: schema %d is of a later release, this one has %d", s.Database, s.Current, s.Newest)
 	case len(s.Pending) == 0:
@@ -129,7 +118,7 @@ func migratePlanCommand(g *global, all []store.Migration) *cobra.Command {
 		Example: `  grantkeeper migrate plan
   grantkeeper migrate plan --to 2`,
 		Args:        cobra.NoArgs,
-		Annotations: map[string]string{"next": "stop the server, then: grantkeeper migrate up --backup FILE"},
+		Annotations: map[string]string{"next": "grantkeeper migrate up --backup FILE"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, _, err := g.migration(c, all)
 			if err == nil {
@@ -141,6 +130,9 @@ func migratePlanCommand(g *global, all []store.Migration) *cobra.Command {
 			g.say(c, s.String())
 			for _, m := range store.Pending(all, s.from(), to) {
 				fmt.Fprintf(c.OutOrStdout(), "-- %04d\n%s\n", m.Version, strings.TrimSpace(m.SQL))
+				if s.postgres && m.Postgres != "" {
+					fmt.Fprintln(c.OutOrStdout(), strings.TrimSpace(m.Postgres))
+				}
 			}
 			return nil
 		},
@@ -160,8 +152,10 @@ func (s schemaStatus) from() int {
 
 func (s schemaStatus) checkTo(to int) error {
 	switch {
-	case s.Current > s.Newest:
-		return &exitError{exitState, s.String(), "use the release that this database belongs to, or a later one"}
+	case s.Current > s.Newest && !s.Works:
+		return &exitError{exitState, s.String(), laterRelease(&store.SchemaError{Release: s.Release})}
+	case s.Current > s.Newest && to == 0:
+		return nil // an old node's turn in a rolling upgrade: nothing is pending
 	case to > 0 && to < s.Current:
 		return &exitError{exitState, fmt.Sprintf("schema %d is past %d: migrations go forward only", s.Current, to), "the release before runs on it too: go back to its binary"}
 	case to < 0 || to > s.Newest:
@@ -176,12 +170,19 @@ func migrateUpCommand(g *global, all []store.Migration) *cobra.Command {
 	var yes changeOptions
 	c := &cobra.Command{
 		Use:   "up",
-		Short: "Run what is pending, while the server is stopped",
+		Short: "Run what is pending",
 		Example: `  grantkeeper migrate up --backup /backup/before.db
   grantkeeper migrate up --to 2 --yes`,
 		Long: `Each migration is in a transaction of its own: one that fails changes nothing, and
-those before it stand. The server must be stopped, since it is the only one who may
-write; serve --migrate, or database.auto_migrate, does the same at its start.`,
+those before it stand. serve --migrate, or database.auto_migrate, does the same at its
+start.
+
+On SQLite the server must be stopped, since it is the only one who may write. On
+PostgreSQL nodes go on to work; one whose release the migration would break is
+refused while it lives. It waits up to a minute and a half for a table that somebody
+else holds, such as pg_dump, and is the table's owner's to run.
+
+--backup is for SQLite. PostgreSQL is backed up by pg_dump, before.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve, then grantkeeper doctor"},
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -192,6 +193,9 @@ write; serve --migrate, or database.auto_migrate, does the same at its start.`,
 			if err != nil {
 				return err
 			}
+			if backup != "" && checked.Postgres != "" {
+				return wrongUse(`before it: pg_dump --format=custom --file=`+backup+` "$DATABASE_URL"`, "--backup is for SQLite: PostgreSQL is backed up by its own means")
+			}
 			pending := store.Pending(all, s.from(), to)
 			if len(pending) == 0 {
 				return g.migrated(c, s, s.Current, s.Current)
@@ -200,16 +204,9 @@ write; serve --migrate, or database.auto_migrate, does the same at its start.`,
 			if err := yes.confirm(c, question); err != nil {
 				return err
 			}
-			if checked.Postgres != "" {
-				if to != 0 || backup != "" {
-					return wrongUse("pg_dump makes a backup, and all that is pending runs", "--to and --backup are for SQLite")
-				}
-				if err := migratePostgres(c.Context(), checked); err != nil {
-					return err
-				}
-				return g.migrated(c, s, s.Current, s.Newest)
-			}
-			from, reached, err := store.Migrate(c.Context(), store.MigrateOptions{Path: checked.Path, Migrations: all, To: to, Backup: backup})
+			from, reached, err := store.Migrate(c.Context(), store.MigrateOptions{
+				Path: checked.Path, URL: checked.Postgres, Ring: checked.Ring, Release: version, Migrations: all, To: to, Backup: backup,
+			})
 			if err != nil {
 				return migrateError(err, reached)
 			}
@@ -242,7 +239,7 @@ func migrateError(err error, reached int) error {
 		return &exitError{exitState, err.Error(), "stop the server, and run it again; or: grantkeeper serve --migrate"}
 	case errors.Is(err, fs.ErrExist):
 		return &exitError{exitState, err.Error() + ", nothing was changed", "choose another --backup FILE"}
-	case errors.Is(err, store.ErrSchema):
+	case errors.Is(err, store.ErrSchema), errors.Is(err, store.ErrNodes), errors.Is(err, store.ErrKeys), errors.Is(err, store.ErrDatabase):
 		return openError(err)
 	}
 	return &exitError{exitFailed, err.Error(), fmt.Sprintf("the schema is %d, and the release of it goes on to run; report the fault", reached)}

@@ -36,8 +36,8 @@ func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stde
 		t.Fatal(err)
 	}
 	all := append(store.Migrations(),
-		store.Migration{Version: store.SchemaVersion + 1, SQL: "ALTER TABLE client ADD COLUMN note TEXT NOT NULL DEFAULT '';"},
-		store.Migration{Version: store.SchemaVersion + 2, SQL: "CREATE TABLE shelf (id TEXT PRIMARY KEY);"})
+		store.Migration{Version: store.SchemaVersion + 1, SQL: "ALTER TABLE client ADD COLUMN note TEXT NOT NULL DEFAULT '';", Oldest: store.SchemaVersion},
+		store.Migration{Version: store.SchemaVersion + 2, SQL: "CREATE TABLE shelf (id TEXT PRIMARY KEY);", Oldest: store.SchemaVersion + 1})
 	return dir, func(args ...string) (string, string, int) {
 		t.Helper()
 		var stdout, stderr strings.Builder
@@ -60,6 +60,7 @@ func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stde
 func TestMigrateCommands(t *testing.T) {
 	dir, run := migrating(t)
 	backup := filepath.Join(dir, "before.db")
+	config := filepath.Join(dir, "grantkeeper.toml")
 	for _, tt := range []struct {
 		args   string
 		code   int
@@ -72,12 +73,21 @@ func TestMigrateCommands(t *testing.T) {
 		{"up", 2, "", "from schema 1 to 3? Nobody is there to answer."},
 		{"up --to 2 --backup " + backup + " --yes", 0, "schema 2, from 1", ""},
 		{"status", 0, "schema 2, newest 3, pending: 3", ""},
+		{"status --json", 0, `"oldest": 1,`, ""},
 		{"up --to 1 --yes", 6, "", "schema 2 is past 1: migrations go forward only"},
 		{"up --backup " + backup + " --yes", 6, "", "file exists, nothing was changed"},
 		{"up --yes --json", 0, `"to": 3`, ""},
 		{"up --yes", 0, "schema 3, the newest", ""},
 	} {
 		stdout, stderr, code := run(strings.Fields(tt.args)...)
+		if strings.Contains(stdout, "schema 2, from 1") { // this binary, which has schema 1, works beside it
+			for args, want := range map[string]string{"config check": "schema 2", "migrate status": "schema 2 is of a later release, and this one, which has 1, works on it too\n",
+				"migrate up --yes": "works on it too\n", "migrate plan": ""} {
+				if stdout, stderr, code := ran(t, append(strings.Fields(args), "-c", config)...); code != 0 || !strings.Contains(stdout, want) {
+					t.Errorf("%s on the next schema: exit code %d, %s%s", args, code, stdout, stderr)
+				}
+			}
+		}
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
 			t.Errorf("%s: exit code %d, want %d\nstdout %q, want %q\nstderr %q, want %q", tt.args, code, tt.code, stdout, tt.stdout, stderr, tt.stderr)
 		}
@@ -85,11 +95,10 @@ func TestMigrateCommands(t *testing.T) {
 	if _, err := os.Stat(backup); err != nil {
 		t.Error(err)
 	}
-	// This binary knows schema 1 alone: it refuses the newer one, and says what to do.
-	config := filepath.Join(dir, "grantkeeper.toml")
+	// The third takes releases of schema 2 and newer, which this binary is not.
 	for _, args := range [][]string{{"serve"}, {"config", "check"}, {"migrate", "up", "--yes"}} {
 		_, stderr, code := ran(t, append(args, "-c", config)...)
-		if code != 6 || !strings.Contains(stderr, "3") || !strings.Contains(stderr, "use the release that this database belongs to, or a later one\n") {
+		if code != 6 || !strings.Contains(stderr, "3") || !strings.Contains(stderr, "use release "+version+", which this database belongs to, or a later one\n") {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,10 +61,10 @@ func (h *house) gauges(ctx context.Context) (metrics.Gauges, error) {
 		return g, err
 	}
 	schema, err := h.store.Schema(ctx)
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrSchema) {
 		return g, err
 	}
-	g.Ready, g.Schema = !h.draining.Load() && schema == store.SchemaVersion, schema
+	g.Ready, g.Schema = !h.draining.Load() && err == nil, schema.Version
 	f, err := h.store.Figures(ctx)
 	if err != nil {
 		return g, fmt.Errorf("figures: %w", err)

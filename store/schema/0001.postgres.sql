@@ -24,7 +24,8 @@ CREATE TABLE node (
 	started_at BIGINT NOT NULL,
 	seen_at    BIGINT NOT NULL,
 	key_number BIGINT NOT NULL, -- the newest that it has
-	version    BIGINT NOT NULL  -- of the facts, in its memory
+	version    BIGINT NOT NULL, -- of the facts, in its memory
+	schema     BIGINT NOT NULL  -- the newest that its release knows
 );
 
 -- What one node does for all. Whoever finds that it has run out takes it over.

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// lockPatience is how long a migration stands in the way of those who wait
+	// behind it for a table that somebody else holds. Nodes wait 5 s, so that
+	// none of their requests fails meanwhile.
+	lockPatience = `SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = 0`
+	// lockTries is how often it steps back and asks again: for a minute and a
+	// half, with a second between.
+	lockTries = 45
+)
+
+// migrateURL is Migrate on PostgreSQL, where nodes go on to work.
+func migrateURL(ctx context.Context, o MigrateOptions) (from, to int, err error) {
+	if o.Backup != "" {
+		return 0, 0, fmt.Errorf("backup: PostgreSQL is backed up by its own means: %w", ErrNotAllowed)
+	}
+	p, err := askerOf(ctx, o.URL, o.Ring)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer p.pool.Close()
+	if err := p.examineServer(ctx); err != nil {
+		return 0, 0, p.explain(err)
+	}
+	from, to, err = p.migrate(ctx, o)
+	if err != nil {
+		err = p.explain(err)
+	}
+	return from, to, err
+}
+
+// migrate runs what is pending; nothing in a database that is empty.
+func (p *shared) migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
+	var schema Schema
+	if err := p.transact(ctx, func(w *writer) error {
+		empty, err := p.isEmpty(w)
+		if err != nil || empty {
+			schema.Version = o.newest()
+			return err
+		}
+		if schema, err = p.examineSchema(w); err != nil {
+			return err
+		}
+		return p.examineKeys(w)
+	}); err != nil {
+		return 0, 0, err
+	}
+	if schema.Version > o.newest() {
+		return schema.Version, schema.Version, schema.works()
+	}
+	return o.run(schema.Version, func(m Migration) error { return p.migrateOnce(ctx, m, o.Release) })
+}
+
+// migrateOnce waits for its tables in turns: behind one who waits for a table
+// everybody else waits too.
+func (p *shared) migrateOnce(ctx context.Context, m Migration, release string) error {
+	for try := 1; ; try++ {
+		err := p.transact(ctx, func(w *writer) error { return p.migrateIn(w, m, release) })
+		switch {
+		case err == nil:
+			p.store.log.Info("the schema was migrated", "to", m.Version)
+			return nil
+		case try == lockTries || code(err) != "55P03" && !retryable(err): // lock not available
+			return err
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+// migrateIn holds the row of the facts' version, as whoever changes facts, and
+// that of the schema, which a node looks at when it has said that it lives.
+func (p *shared) migrateIn(w *writer, m Migration, release string) error {
+	ctx := w.tx.ctx
+	if _, err := w.conn.ExecContext(ctx, lockPatience); err != nil {
+		return err
+	}
+	var version, behind int64
+	if err := w.conn.QueryRowContext(ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&version); err != nil {
+		return err
+	}
+	var before string
+	if err := w.conn.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&before); err != nil {
+		return err
+	}
+	switch has, err := strconv.Atoi(before); {
+	case err == nil && has >= m.Version: // another node was first
+		return nil
+	case err != nil || has != m.Version-1:
+		return errNotBefore
+	}
+	if err := w.conn.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM node WHERE schema < $1 AND seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $2`,
+		int64(m.Oldest), int64(nodeLife/time.Second)).Scan(&behind); err != nil {
+		return err
+	}
+	if behind > 0 {
+		return fmt.Errorf("it takes releases of schema %d and newer, and %d that live are older: %w", m.Oldest, behind, ErrNodes)
+	}
+	if _, err := w.conn.ExecContext(ctx, m.SQL+m.Postgres); err != nil {
+		return err
+	}
+	for name, value := range m.saying(release) {
+		if err := w.putMeta(name, value); err != nil {
+			return err
+		}
+	}
+	return w.touchFacts(m, version+1)
+}
+
+// touchFacts lets every node load the facts again where a migration has
+// changed rows.
+func (w *writer) touchFacts(m Migration, to int64) error {
+	if !m.changesRows() {
+		return nil
+	}
+	if _, err := w.exec(`INSERT INTO fact_change (version, what, key) VALUES ($1, $2, '')`, to, everything); err != nil {
+		return err
+	}
+	_, err := w.exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
+	return err
+}
+
+func (m Migration) changesRows() bool {
+	text := " " + strings.Join(strings.Fields(strings.ToUpper(m.SQL+" "+m.Postgres)), " ")
+	for _, word := range []string{" INSERT ", " UPDATE ", " DELETE "} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// staysWorking asks, once others can see that this node lives, whether the
+// schema is still one that it works on: whoever migrates asks in the other
+// order, and each waits for the other.
+func (p *shared) staysWorking(w *writer) error {
+	var version string
+	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&version); err != nil {
+		return err
+	}
+	schema, err := readSchema(w.tx.ctx, w.conn)
+	if err != nil {
+		return err
+	}
+	return schema.works()
+}
+
+// tooOld refuses to work where the schema takes newer releases alone: this node
+// was paused, or cut off, while it was migrated.
+func (p *shared) tooOld() error {
+	if p.outgrown.Load() {
+		return fmt.Errorf("the schema takes newer releases alone: %w", ErrUnavailable)
+	}
+	return nil
+}
