@@ -406,9 +406,9 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 // alikeIn gives the words that are the same in English, without numbers.
 func alikeIn(tag string) map[string]bool {
 	out := map[string]bool{}
-	for id, p := range catalogue()["en"] {
+	for id, p := range catalogue["en"]() {
 		for key, form := range p {
-			if theirs, ok := catalogue()[tag][id]; ok && theirs[key].String() == form.String() {
+			if theirs, ok := catalogue[tag]()[id]; ok && theirs[key].String() == form.String() {
 				out[wordsOf(strings.NewReplacer("{n}", "").Replace(values(form)))] = true
 			}
 		}

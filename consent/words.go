@@ -96,27 +96,33 @@ type words struct {
 	tongue
 	service string
 	assets  *assetSet
-	phrases map[string]phrase
+	phrases func() map[string]phrase
 	tag     language.Tag
 }
 
-// catalogue is read once, when the first Server starts.
-var catalogue = sync.OnceValue(func() map[string]map[string]phrase {
-	all := map[string]map[string]phrase{}
+// catalogue has the messages of each language by its tag. A language is read
+// when the first page speaks it: all of them are 2 MB, most of which few
+// services need.
+var catalogue = func() map[string]func() map[string]phrase {
+	all := map[string]func() map[string]phrase{}
 	for _, t := range tongues {
-		text, err := wordFiles.ReadFile("words/" + t.Tag + ".toml")
-		if err != nil {
-			panic(err) // embedded
-		}
-		if all[t.Tag], err = readPhrases(text); err != nil {
-			panic(fmt.Errorf("words in %s: %w", t.Name, err)) // embedded
-		}
+		all[t.Tag] = sync.OnceValue(func() map[string]phrase {
+			text, err := wordFiles.ReadFile("words/" + t.Tag + ".toml")
+			if err != nil {
+				panic(err) // embedded
+			}
+			phrases, err := readPhrases(text)
+			if err != nil {
+				panic(fmt.Errorf("words in %s: %w", t.Name, err)) // embedded
+			}
+			return phrases
+		})
 	}
 	return all
-})
+}()
 
 func newWords(t tongue, service string, assets *assetSet) *words {
-	return &words{tongue: t, service: service, assets: assets, phrases: catalogue()[t.Tag],
+	return &words{tongue: t, service: service, assets: assets, phrases: catalogue[t.Tag],
 		tag: language.MustParse(t.Tag)}
 }
 
@@ -124,9 +130,9 @@ func newWords(t tongue, service string, assets *assetSet) *words {
 // lacks the message English says it. What is no id is said as it is: pages of
 // others bring their own words.
 func (w *words) say(id string, values ...any) said {
-	p, ok := w.phrases[id]
+	p, ok := w.phrases()[id]
 	if !ok {
-		if p, ok = catalogue()[tongues[0].Tag][id]; !ok {
+		if p, ok = catalogue[tongues[0].Tag]()[id]; !ok {
 			return said{{Kind: "text", Text: id}}
 		}
 	}
@@ -248,9 +254,9 @@ func (w *words) number(n int) string {
 
 // forms gives a message to the script, which fills it in: JSON, by plural category.
 func (w *words) forms(id string) string {
-	p, ok := w.phrases[id]
+	p, ok := w.phrases()[id]
 	if !ok {
-		p = catalogue()[tongues[0].Tag][id]
+		p = catalogue[tongues[0].Tag]()[id]
 	}
 	out := map[string]string{}
 	for category, form := range p {

@@ -43,9 +43,9 @@ func shapeOf(form said) (out []string) {
 // with the same parameters and tags, and a form for each of its own plural
 // categories. A form for one, two or no number alone may leave the number out.
 func TestCatalogue(t *testing.T) {
-	english := catalogue()["en"]
+	english := catalogue["en"]()
 	for _, at := range tongues {
-		theirs := catalogue()[at.Tag]
+		theirs := catalogue[at.Tag]()
 		for id := range theirs {
 			if _, ok := english[id]; !ok {
 				t.Errorf("%s: %s is no message", at.Name, id)
@@ -146,7 +146,7 @@ func inTemplates(t *testing.T) (all []saying) {
 				}
 				if name.Ident == "forms" { // the script brings the values
 					s.values = nil
-					for _, p := range catalogue()["en"][s.id]["other"] {
+					for _, p := range catalogue["en"]()[s.id]["other"] {
 						if p.Kind == "value" {
 							s.values = append(s.values, p.Text)
 						}
@@ -206,7 +206,7 @@ func inCode(t *testing.T) (ids map[string]bool) {
 // What is said is in the catalogue, with the values that the message needs,
 // and what is in the catalogue is said.
 func TestMessagesAreUsed(t *testing.T) {
-	english, said := catalogue()["en"], inCode(t)
+	english, said := catalogue["en"](), inCode(t)
 	for _, s := range inTemplates(t) {
 		p, ok := english[s.id]
 		if !ok {
