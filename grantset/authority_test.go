@@ -204,6 +204,15 @@ func TestOptions(t *testing.T) {
 				t.Fatalf("acts with %s as %s, want %s", got, r.ID, want)
 			}
 		}
+		filled := []org.Role{}
+		for r, access := range a.Filled {
+			if filled = append(filled, *r); access != a.Acts(r.ID) {
+				t.Fatalf("%s is filled with %s, and acts with %s", r.ID, access, a.Acts(r.ID))
+			}
+		}
+		if !slices.Equal(filled, m.Roles()) {
+			t.Fatalf("filled: %v, want %v", filled, m.Roles())
+		}
 	})
 }
 

@@ -141,14 +141,19 @@ func (s Set) Narrow(m org.Member) Authority {
 	if s.Kind != Roles {
 		return a
 	}
-	a.picks = make([]Pick, 0, len(s.Picks))
+	a.picks = s.Picks                                    // the same memory, while all of them are filled
 	a.circles = make([]string, 0, min(len(s.Picks), 32)) // many roles share few
-	for _, p := range s.Picks {
+	for i, p := range s.Picks {
 		r, ok := m.Role(p.Role)
-		if !ok {
+		switch {
+		case !ok && len(a.picks) == len(s.Picks):
+			a.picks = slices.Clone(s.Picks[:i])
 			continue
+		case !ok:
+			continue
+		case len(a.picks) < len(s.Picks):
+			a.picks = append(a.picks, p)
 		}
-		a.picks = append(a.picks, p)
 		if at, found := slices.BinarySearch(a.circles, r.Circle); !found {
 			a.circles = slices.Insert(a.circles, at, r.Circle)
 		}
@@ -222,6 +227,30 @@ func (a Authority) Acts(role string) string {
 		return "change"
 	}
 	return access(a.picks, role)
+}
+
+// Filled yields the roles that the person fills, by ID, and what Acts says of
+// each. Both lists are in order, so that it takes one walk.
+func (a Authority) Filled(yield func(r *org.Role, access string) bool) {
+	left := a.picks
+	roles := a.member.Roles()
+	for i := range roles {
+		access := "none"
+		switch {
+		case a.kind == Everything, a.kind == Organization:
+			access = "change"
+		default:
+			for len(left) > 0 && left[0].Role < roles[i].ID {
+				left = left[1:]
+			}
+			if len(left) > 0 && left[0].Role == roles[i].ID {
+				access = left[0].access()
+			}
+		}
+		if !yield(&roles[i], access) {
+			return
+		}
+	}
 }
 
 func has(sorted []string, s string) bool {
