@@ -267,6 +267,13 @@ type Access struct {
 	Standing approval.Standing
 	Member   org.Member
 
+	// What a person reads of them: names at the same moment.
+	PersonName, OrganizationName string
+
+	// Idle says that the last use that is known is an hour old: a use of it is
+	// to be told to Used (decision P11).
+	Idle bool
+
 	// Remembered says that it is as it was some time ago, within
 	// database.max_staleness. Whoever would refuse by that asks CheckNow.
 	Remembered bool
@@ -295,7 +302,15 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 	}
 	a := s.memory.cool(id, h)
 	a.Grant = s.memory.grantSet(h)
-	return Access{Approval: a, Standing: h.standing(), Member: h.member.asMember()}, nil
+	return Access{
+		Approval: a, Standing: h.standing(), Member: h.member.asMember(),
+		PersonName: h.member.person.Name, OrganizationName: h.member.org.Name,
+		Idle: h.idle(uint32(s.Now().Unix())),
+	}, nil
+}
+
+func (h *hot) idle(now uint32) bool {
+	return now-atomic.LoadUint32(&h.used) >= uint32(useGrain/time.Second)
 }
 
 // Under gives what Check would find under an approval, whatever has become of
@@ -325,7 +340,7 @@ func (s *Store) Used(id approval.ID) {
 	due := false
 	if h != nil {
 		old := atomic.LoadUint32(&h.used)
-		due = now-old >= uint32(useGrain/time.Second) && atomic.CompareAndSwapUint32(&h.used, old, now)
+		due = h.idle(now) && atomic.CompareAndSwapUint32(&h.used, old, now)
 	}
 	s.memory.mu.RUnlock()
 	if !due {

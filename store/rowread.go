@@ -83,7 +83,11 @@ func (p *shared) access(a approval.Approval) (Access, error) {
 	m := p.store.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return Access{Approval: a, Standing: m.standing(a), Member: m.members[memberKey{a.Person, a.Organization}].asMember()}, nil
+	x := Access{Approval: a, Standing: m.standing(a), Idle: true} // use knows better
+	if at := m.members[memberKey{a.Person, a.Organization}]; at != nil {
+		x.Member, x.PersonName, x.OrganizationName = at.asMember(), at.person.Name, at.org.Name
+	}
+	return x, nil
 }
 
 // answerAsked reads what is asked for, together.

@@ -532,3 +532,36 @@ func TestEditWhileUsed(t *testing.T) {
 		t.Errorf("got %+v, %v; want %+v", a.Approval.Grant, err, from)
 	}
 }
+
+// A check finds the names beside the IDs, and whether a use of the approval is
+// to be noted (decision P11).
+func TestCheckFinds(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	id := h.live(t, h.answer(1))
+	person, err := h.Person(ctx, "ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	organization, err := h.Organization(ctx, "nordlys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(what string, idle bool) {
+		t.Helper()
+		a, err := h.Check(ctx, id)
+		if err != nil || a.PersonName != person.Name || a.OrganizationName != organization.Name {
+			t.Errorf("%s: %q in %q, %v; want %q in %q", what, a.PersonName, a.OrganizationName, err, person.Name, organization.Name)
+		}
+		if embedded() && a.Idle != idle {
+			t.Errorf("%s: idle %t", what, a.Idle)
+		}
+	}
+	h.clock.add(time.Hour)
+	want("an hour later", true)
+	h.Used(id)
+	want("used", false)
+	h.clock.add(time.Hour - time.Second)
+	want("within the hour", false)
+	h.clock.add(time.Second)
+	want("an hour after the use", true)
+}
