@@ -43,7 +43,7 @@ type Server struct {
 // (decision B5). It notes the route in the request's Pattern, as that does.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		setHeaders(w.Header())
+		setHeaders(w.Header(), r)
 		path := r.URL.Path
 		to, ids := find(path)
 		r.Pattern = to.path

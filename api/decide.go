@@ -12,7 +12,7 @@ import (
 // answers it. It reads nothing of r but method, host, path and the headers with
 // credentials.
 func (s *Server) Decide(w http.ResponseWriter, r *http.Request) (Actor, bool) {
-	setHeaders(w.Header())
+	setHeaders(w.Header(), r)
 	switch path := r.URL.Path; {
 	case below(path, v5Path):
 		return s.admit(w, r, false)

@@ -27,6 +27,9 @@ type Actor struct {
 	grantset.Authority
 
 	address, reference string // of the request, for the journal
+
+	person, organization string // their names, when the check has found them
+	idle                 bool   // its use is to be noted
 }
 
 type actorKey struct{}
@@ -52,7 +55,7 @@ func withActor(r *http.Request, a Actor) *http.Request {
 // (decision B1). All other requests are answered here.
 func (s *Server) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		setHeaders(w.Header())
+		setHeaders(w.Header(), r)
 		if preflight(w, r) {
 			return
 		}
@@ -97,7 +100,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 		return Actor{}, false
 	}
 	if a.Client != "" {
-		s.Store.Used(a.Approval)
+		if a.idle {
+			s.Store.Used(a.Approval)
+		}
 		if s.Tell != nil {
 			s.Tell(w, a.Client, a.Approval, "")
 		}
@@ -189,6 +194,7 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 	return Actor{
 		Person: given.Person, Organization: given.Organization, Client: given.Client,
 		Approval: given.ID, Grant: given.Grant, Authority: given.Grant.Narrow(access.Member),
+		person: access.PersonName, organization: access.OrganizationName, idle: access.Idle,
 	}, Valid, nil
 }
 

@@ -161,9 +161,20 @@ func TestPreflight(t *testing.T) {
 
 func TestExposedHeaders(t *testing.T) {
 	h := newHouse(t)
-	got := h.call("GET", "/api/v5/me").Header().Get("Access-Control-Expose-Headers")
-	if got != "WWW-Authenticate, Retry-After, MCP-Protocol-Version" {
-		t.Errorf("got %q", got)
+	x := h.live("ada", "nordlys", everything)
+	bearer := "Bearer " + x.access
+	for _, tt := range []struct {
+		what string
+		w    *httptest.ResponseRecorder
+		want string
+	}{
+		{"a refusal", h.call("GET", "/api/v5/me"), "WWW-Authenticate, Retry-After, MCP-Protocol-Version"},
+		{"a page's own call", h.call("GET", "/api/v5/me", "Authorization", bearer, "Origin", "https://app.example"), "WWW-Authenticate, Retry-After, MCP-Protocol-Version"},
+		{"no page", h.call("GET", "/api/v5/me", "Authorization", bearer), ""},
+	} {
+		if got := tt.w.Header().Get("Access-Control-Expose-Headers"); got != tt.want {
+			t.Errorf("%s: got %q", tt.what, got)
+		}
 	}
 }
 

@@ -70,23 +70,24 @@ func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
 	if err := mayRead(a); err != nil {
 		return Me{}, err
 	}
-	ctx = s.Store.Checked(ctx)
-	person, err := s.Store.Person(ctx, a.Person)
-	if err != nil {
-		return Me{}, err
+	if a.Client == "" { // an API key: its check finds no names
+		person, err := s.Store.Person(ctx, a.Person)
+		if err != nil {
+			return Me{}, err
+		}
+		organization, err := s.Store.Organization(ctx, a.Organization)
+		if err != nil {
+			return Me{}, err
+		}
+		a.person, a.organization = person.Name, organization.Name
 	}
-	organization, err := s.Store.Organization(ctx, a.Organization)
-	if err != nil {
-		return Me{}, err
-	}
-	filled := a.Member().Roles()
-	roles := make([]Role, len(filled))
-	for i, r := range filled {
-		roles[i] = a.role(r)
+	roles := make([]Role, 0, len(a.Member().Roles()))
+	for r, access := range a.Filled {
+		roles = append(roles, Role{r.ID, r.Name, r.Circle, access})
 	}
 	return Me{
-		Person:       Named{person.ID, person.Name},
-		Organization: Named{organization.ID, organization.Name},
+		Person:       Named{a.Person, a.person},
+		Organization: Named{a.Organization, a.organization},
 		Client:       a.Client,
 		Grant: Grant{
 			Kind: string(a.Grant.Kind), Words: words(a, roles),
@@ -121,28 +122,27 @@ func words(a Actor, roles []Role) string {
 		}
 		return "Everything in this organization, as far as the person, who is not an admin now, may reach"
 	}
-	var b strings.Builder
-	b.WriteString("Only selected roles: ")
+	var room [128]byte
+	b := append(room[:0], "Only selected roles: "...)
 	n := 0
-	for _, r := range roles {
+	for i := range roles {
+		r := &roles[i]
 		if r.Access == "none" {
 			continue
 		}
 		if n++; n > 1 {
-			b.WriteString(", ")
+			b = append(b, ", "...)
 		}
-		b.WriteString(r.Name)
-		b.WriteString(" (")
-		b.WriteString(r.Access)
-		b.WriteByte(')')
+		b = append(append(b, r.Name...), " ("...)
+		b = append(append(b, r.Access...), ')')
 	}
 	if n == 0 {
-		b.WriteString("none now")
+		b = append(b, "none now"...)
 	}
 	if a.Grant.Personal {
-		b.WriteString("; and personal items")
+		b = append(b, "; and personal items"...)
 	}
-	return b.String()
+	return string(b)
 }
 
 // Person is a member of the organization.

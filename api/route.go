@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -26,6 +27,8 @@ type operation struct {
 	status  int
 	refuses []int // beside those of every operation
 	answer  func(*Server, *call) (answer, error)
+
+	untagged bool // one object, and yet without an ETag and without conditions
 }
 
 // call is a request on its way to an operation.
@@ -35,13 +38,16 @@ type call struct {
 	actor  Actor
 	id     string
 	person string // under fillers
+	room   []byte // to write a body in; gone when the request is answered
 }
+
+var calls = sync.Pool{New: func() any { return new(call) }}
 
 // routes is everything under /api/v5 but the MCP endpoint.
 var routes = func() []route {
 	all := []route{
 		{"/me", []operation{
-			{method: "GET", name: "readMe", summary: "Who the credential acts for, and how far", out: "Me", status: 200, answer: (*Server).me},
+			{method: "GET", name: "readMe", summary: "Who the credential acts for, and how far", out: "Me", status: 200, answer: (*Server).me, untagged: true},
 		}},
 		{"/openapi.json", []operation{
 			{method: "GET", name: "readDocument", summary: "This document", out: "Document", status: 200, answer: (*Server).document},
@@ -157,12 +163,16 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Actor, to rout
 		s.fail(w, r, &Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes " + allow + "."})
 		return
 	}
-	x, err := to.methods[i].answer(s, &call{r, w, a, ids[0], ids[1]})
+	c := calls.Get().(*call)
+	*c = call{r, w, a, ids[0], ids[1], c.room[:0]}
+	x, err := to.methods[i].answer(s, c)
 	if err != nil {
 		s.fail(w, r, err)
-		return
+	} else {
+		s.write(w, r, x)
 	}
-	s.write(w, r, x)
+	*c = call{room: c.room} // after a panic it is not used again
+	calls.Put(c)
 }
 
 func (r route) allow() string {

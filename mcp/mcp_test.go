@@ -196,7 +196,7 @@ func TestUnavailableIsAResult(t *testing.T) {
 	broken := *h.api
 	broken.Store = nil // the tools panic
 	handler := h.handlerOf(&broken)
-	w := postTo(handler, token, call("whoami", `{}`))
+	w := postTo(handler, token, call("list_circles", `{}`))
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "internal error") || strings.Contains(w.Body.String(), "nil pointer") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
