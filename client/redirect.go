@@ -195,8 +195,10 @@ func isNumber(label string) bool {
 // ours. A public name may point anywhere all the same: a redirect is followed
 // by the person's browser, never by us.
 func checkHostName(host string, labels, ownHosts []string) error {
-	if labels[len(labels)-1] == "localhost" {
-		return errors.New("the host is a loopback name") // RFC 6761 section 6.3
+	switch labels[len(labels)-1] {
+	case "localhost", // RFC 6761 section 6.3
+		"localdomain", "localdomain4", "localdomain6": // localhost.localdomain is in the hosts file of many systems
+		return errors.New("the host is a loopback name")
 	}
 	if len(labels) < 2 {
 		return errors.New("the host must have at least two labels")

@@ -250,6 +250,8 @@ var refused = []struct {
 	{loopback, []string{
 		"https://localhost/", "https://LOCALHOST/", "https://LocalHost:8443/", "https://client.localhost/", "https://a.b.LOCALHOST/", "https://localhost:443/cb",
 		"https://localhost.localhost/", "https://svalinn.example.localhost/",
+		"https://localhost.localdomain/", "https://LocalHost.LocalDomain:8443/cb", "https://localhost4.localdomain4/",
+		"https://localhost6.localdomain6/", "https://client.localdomain/",
 	}},
 	{private, []string{
 		"https://client.local/", "https://client.LOCAL/", "https://a.b.local:443/", "https://metadata.google.internal/", "https://client.internal/",
