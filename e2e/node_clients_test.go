@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,21 +88,26 @@ func TestSpec1ClientFlowOfTheTypeScriptMCPSDK(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tools := strings.Fields(drive(t, start(t), "mcp", tt.choice...))
-			listed := map[string]bool{}
-			for _, tool := range tools {
-				listed[tool] = true
-			}
 			for _, tool := range append(strings.Fields(read), tt.tools...) {
-				if !listed[tool] {
+				if !slices.Contains(tools, tool) {
 					t.Errorf("%s is not listed: %v", tool, tools)
 				}
 			}
 			for _, tool := range tt.not {
-				if listed[tool] {
+				if slices.Contains(tools, tool) {
 					t.Errorf("%s is listed", tool)
 				}
 			}
 		})
+	}
+}
+
+// The same by its second line, which speaks the newest revision.
+func TestSpec1ClientFlowOfTheSecondTypeScriptMCPSDK(t *testing.T) {
+	t.Parallel()
+	tools := strings.Fields(drive(t, start(t), "mcp2", treasurer...))
+	if !slices.Contains(tools, "change_item") || slices.Contains(tools, "set_admin") {
+		t.Errorf("tools: %v", tools)
 	}
 }
 

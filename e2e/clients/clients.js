@@ -8,6 +8,7 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { McpError, ResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import * as newest from "@modelcontextprotocol/client";
 import * as oauth from "oauth4webapi";
 import * as openid from "openid-client";
 import simple from "simple-oauth2";
@@ -61,6 +62,8 @@ class Provider {
 		assert.equal(this.back.searchParams.get("state"), this.sent);
 		assert.equal(this.back.searchParams.get("iss"), base);
 	}
+	saveDiscoveryState(d) { this.discovered = d; }
+	discoveryState() { return this.discovered; }
 }
 
 async function mcp() {
@@ -128,6 +131,49 @@ async function mcp() {
 	await call("whoami");
 	assert.equal(provider.registrations, 1);
 	await transport.terminateSession(); // there is none: DELETE is 405, and that is fine
+	await client.close();
+	return tools.map((t) => t.name).sort().join(" ");
+}
+
+// mcp2 is the second line of the SDK, which asks for the newest revision and
+// checks iss by itself.
+async function mcp2() {
+	const provider = new Provider();
+	const opened = () => new newest.StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider });
+	const client = new newest.Client({ name: "quill", version: "2" }, { versionNegotiation: { mode: "auto" } });
+	let transport = opened();
+	await assert.rejects(client.connect(transport), newest.UnauthorizedError);
+	await transport.finishAuth(provider.back.searchParams);
+	await client.connect((transport = opened()));
+	assert.equal(transport.protocolVersion, "2026-07-28");
+	const { tools } = await client.listTools();
+	const call = async (name, args = {}) => {
+		const r = await client.callTool({ name, arguments: args });
+		assert(!r.isError && r.structuredContent, `${name}: ${JSON.stringify(r)}`);
+		return r.structuredContent;
+	};
+	await call("whoami");
+	const item = (await call("list_items", { kind: "note" })).items[0];
+	const { contents } = await client.readResource({ uri: `svalinn://nordlys/notes/${item.id}` });
+	assert.equal(JSON.parse(contents[0].text).title, item.title);
+	await assert.rejects(client.readResource({ uri: `svalinn://fjell/notes/${item.id}` }), newest.ResourceNotFoundError);
+	await assert.rejects(client.callTool({ name: "drop_tables", arguments: {} }), (e) => e instanceof newest.ProtocolError && e.code === -32602);
+	await client.notification({ method: "notifications/of-its-own", params: {} });
+	await (await client.listen({ toolsListChanged: true })).closed; // nothing ever changes
+	await Promise.all(Array.from({ length: 20 }, () => call("whoami")));
+
+	const first = provider.kept;
+	await ask("expire");
+	await call("whoami");
+	assert.notEqual(provider.kept.refresh_token, first.refresh_token);
+	await ask("revoke");
+	await assert.rejects(call("whoami"), newest.UnauthorizedError);
+	const forged = new URLSearchParams(provider.back.searchParams);
+	forged.set("iss", "https://evil.example");
+	await assert.rejects(transport.finishAuth(forged), newest.IssuerMismatchError);
+	await transport.finishAuth(provider.back.searchParams);
+	await call("whoami");
+	assert.equal(provider.registrations, 1);
 	await client.close();
 	return tools.map((t) => t.name).sort().join(" ");
 }
@@ -202,6 +248,6 @@ async function badgateway() {
 	assert.equal((await fetch(me, bearer(token.accessToken))).status, 401);
 }
 
-const said = await { mcp, oauth4webapi, openidClient, simpleOAuth2, badgateway }[which]();
+const said = await { mcp, mcp2, oauth4webapi, openidClient, simpleOAuth2, badgateway }[which]();
 console.log("done", said ?? "");
 process.exit(0);
