@@ -36,6 +36,7 @@ const (
 var (
 	errEncoding = errors.New("an answer with a Transfer-Encoding other than chunked")
 	errLength   = errors.New("an answer whose length cannot be told")
+	errLine     = errors.New("a header with a line that CRLF does not end")
 	errChunk    = errors.New("an answer with a broken chunk")
 	crlf        = []byte("\r\n")
 )
@@ -74,16 +75,18 @@ type head struct {
 // one too.
 func readHead(text []byte) (head, error) {
 	h := head{length: -1}
-	if bytes.Count(text, crlf) != bytes.Count(text, crlf[1:]) {
-		return head{}, errors.New("a header with a line that LF alone ends")
+	line, text, ok := cutLine(text)
+	if !ok {
+		return head{}, errLine
 	}
-	line, text, _ := bytes.Cut(text, crlf)
-	ok := len(line) >= 12 && string(line[:9]) == "HTTP/1.1 " && (len(line) == 12 || line[12] == ' ')
+	ok = len(line) >= 12 && string(line[:9]) == "HTTP/1.1 " && (len(line) == 12 || line[12] == ' ')
 	if h.status, ok = number(line[min(9, len(line)):min(12, len(line))], ok); !ok || h.status < 200 {
 		return head{}, fmt.Errorf("not the status line of an answer: %.40q", line)
 	}
 	for len(text) > 0 {
-		line, text, _ = bytes.Cut(text, crlf)
+		if line, text, ok = cutLine(text); !ok {
+			return head{}, errLine
+		}
 		if err := h.field(line); err != nil {
 			return head{}, err
 		}
@@ -102,13 +105,26 @@ func readHead(text []byte) (head, error) {
 	return h, nil
 }
 
+// cutLine cuts after the first line; not where LF alone ends it.
+func cutLine(text []byte) (line, rest []byte, ok bool) {
+	i := bytes.IndexByte(text, '\n')
+	if i < 1 || text[i-1] != '\r' {
+		return nil, nil, false
+	}
+	return text[:i-1], text[i+1:], true
+}
+
 // field reads one line of the header. Names are compared in any case.
 func (h *head) field(line []byte) error {
-	name, value, ok := bytes.Cut(line, []byte(":"))
-	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") {
+	colon := bytes.IndexByte(line, ':')
+	if colon < 1 || bytes.IndexByte(line[:colon], ' ') >= 0 || bytes.IndexByte(line[:colon], '\t') >= 0 {
 		return fmt.Errorf("not a line of a header: %.40q", line)
 	}
-	value = bytes.Trim(value, " \t")
+	name, ok := line[:colon], false
+	if len(name) != 14 && len(name) != 17 && len(name) != 10 {
+		return nil
+	}
+	value := bytes.Trim(line[colon+1:], " \t")
 	switch {
 	case len(name) == 14 && bytes.EqualFold(name, []byte("Content-Length")):
 		if h.length >= 0 {
