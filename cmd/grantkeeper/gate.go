@@ -258,7 +258,7 @@ func (s *said) append(b []byte) []byte {
 // the client's ID: they are ours, but the address, and that consists of digits.
 func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, took float64, address netip.Addr) []byte {
 	b = append(b, `{"time":"`...)
-	b = now.AppendFormat(b, time.RFC3339Nano)
+	b = appendTime(b, now)
 	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
 	b = append(b, id...)
 	b = append(b, `","method":"`...)
@@ -279,6 +279,38 @@ func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, 
 	}
 	b = append(b, '"')
 	return append(a.said.append(b), "}\n"...)
+}
+
+// second is how RFC3339Nano begins and ends in one second of the clock.
+type second struct {
+	unix        int64
+	where       *time.Location
+	begin, zone string
+}
+
+var lastSecond atomic.Pointer[second]
+
+// appendTime writes what AppendFormat would with time.RFC3339Nano. Most lines
+// are of the same second as the one before.
+func appendTime(b []byte, now time.Time) []byte {
+	at := lastSecond.Load()
+	if at == nil || at.unix != now.Unix() || at.where != now.Location() {
+		text := now.Truncate(time.Second).Format(time.RFC3339)
+		at = &second{now.Unix(), now.Location(), text[:19], text[19:]}
+		lastSecond.Store(at)
+	}
+	b = append(b, at.begin...)
+	if n := now.Nanosecond(); n > 0 {
+		digits := 9
+		for ; n%10 == 0; digits-- {
+			n /= 10
+		}
+		b = append(b, ".000000000"[:digits+1]...)
+		for i := len(b) - 1; n > 0; i-- {
+			b[i], n = byte('0'+n%10), n/10
+		}
+	}
+	return append(b, at.zone...)
 }
 
 // route is the pattern that the request matched, never its address, which may

@@ -378,3 +378,16 @@ func BenchmarkGate(b *testing.B) {
 		})
 	}
 }
+
+func TestAppendTime(t *testing.T) {
+	east, west := time.FixedZone("east", 5*3600+1800), time.FixedZone("west", -8*3600)
+	at := time.Date(2026, 2, 28, 23, 59, 58, 0, time.UTC)
+	for _, nanoseconds := range []int{0, 1, 10, 999, 1000, 120_000_000, 100_000_001, 123_456_789, 999_999_999, 1_000_000_000, 2_050_000_000} {
+		for _, where := range []*time.Location{time.UTC, east, west, time.Local} {
+			now := at.Add(time.Duration(nanoseconds)).In(where)
+			if got, want := string(appendTime([]byte("at "), now)), "at "+now.Format(time.RFC3339Nano); got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	}
+}
