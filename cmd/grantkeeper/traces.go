@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel"
 	attr "go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -56,9 +56,13 @@ func newTraces(ctx context.Context, log *slog.Logger) (*traces, error) {
 	if !tracesOn(os.Environ()) {
 		return nil, nil
 	}
-	exporter, err := otlptracehttp.New(ctx)
+	collector, err := newOTLP(os.Getenv)
 	if err != nil {
 		return nil, badConfig("see the variables OTEL_EXPORTER_OTLP_*", "traces: %v", err)
+	}
+	exporter, err := otlptrace.New(ctx, collector)
+	if err != nil {
+		return nil, err
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
 		attr.String("service.name", "grantkeeper"), attr.String("service.version", version)), resource.WithFromEnv())

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -33,7 +33,7 @@ func newCollector(t *testing.T) *traceCollector {
 	c := &traceCollector{spans: map[string][]aSpan{}}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var sent collector.ExportTraceServiceRequest
+		var sent tracepb.TracesData // on the wire the same as an ExportTraceServiceRequest
 		if err == nil {
 			err = proto.Unmarshal(body, &sent)
 		}
