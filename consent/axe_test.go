@@ -351,7 +351,7 @@ func TestWeight(t *testing.T) {
 			for n := range p.doc.Descendants() {
 				if at := attr(n, "href") + attr(n, "src"); strings.HasPrefix(at, "/assets/") && !slices.Contains(needs, at) {
 					needs = append(needs, at)
-					weight += len(s.assets.files[strings.TrimPrefix(at, "/assets/")].packed)
+					weight += len(s.look.Load().assets.files[strings.TrimPrefix(at, "/assets/")].packed)
 				}
 			}
 			if weight > 30_000 {

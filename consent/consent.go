@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path"
+	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -20,7 +21,7 @@ import (
 )
 
 // Server answers people. Its fields are set before Handler is called and not
-// changed after.
+// changed after; how pages look can change, by Rebrand.
 type Server struct {
 	Store    *store.Store
 	Ring     *token.Ring
@@ -45,9 +46,7 @@ type Server struct {
 
 	Ways Ways // to sign in, beside passwords
 
-	wording   *wording
-	assets    *assetSet
-	logo      string           // path; empty where there is none
+	look      atomic.Pointer[look]
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	failures  *failures
 	hasher    *hasher
@@ -73,6 +72,27 @@ const (
 	otherBytes, otherFields     = 64 << 10, 100
 )
 
+// A look is how pages look from some time on.
+type look struct {
+	branding Branding
+	assets   *assetSet
+	logo     string // path; empty where there is none
+	wording  *wording
+}
+
+// Rebrand changes how pages look, while they are served too. What pages that
+// are open fetch stays where it was.
+func (s *Server) Rebrand(b Branding) {
+	l := &look{branding: b, assets: b.assets()}
+	l.logo, l.wording = l.assets.paths[b.logoName()], newWording(s.Service, l.assets)
+	if before := s.look.Load(); before != nil {
+		for name, file := range before.assets.files {
+			l.assets.files[name] = file
+		}
+	}
+	s.look.Store(l)
+}
+
 // Handler serves the pages. It is called once.
 func (s *Server) Handler() http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
@@ -81,9 +101,7 @@ func (s *Server) Handler() http.Handler {
 	s.elsewhere = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
 	s.lost = limit.NewAddresses(signInAddress, nil)
 	s.farewells = s.Limits.Addresses("signin-logout", signInAddress, nil)
-	s.assets = s.Branding.assets()
-	s.logo = s.assets.paths[s.Branding.logoName()]
-	s.wording = newWording(s.Service, s.assets)
+	s.Rebrand(s.Branding)
 
 	mux := http.NewServeMux()
 	mux.Handle("GET /oauth/authorize", s.handle(s.ask))

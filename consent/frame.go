@@ -57,7 +57,8 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 		f.CSRF = s.Ring.FormToken(v.session)
 	}
 	f.Same = s.sealHere(v.here())
-	f.Logo, f.Help, f.Legal = s.logo, s.Branding.Support, s.Branding.Links
+	look := s.look.Load()
+	f.Logo, f.Help, f.Legal = look.logo, look.branding.Support, look.branding.Links
 	return f
 }
 
@@ -126,7 +127,7 @@ func (s *Server) Page(w http.ResponseWriter, r *http.Request, status int, title 
 		return fmt.Errorf("page: %w", err)
 	}
 	v := s.visit(w, r)
-	v.words = s.wording.all[0] // content has words of its own
+	v.words = s.look.Load().wording.all[0] // content has words of its own
 	if err := s.identify(v); err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func StylesheetPath() string { return assetPath("app.css") }
 
 // show answers with a page.
 func (s *Server) show(v *visit, status int, t *template.Template, p interface{ around() *frame }) error {
-	t, err := s.wording.in(v.words, t)
+	t, err := s.look.Load().wording.in(v.words, t)
 	if err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func assetPath(name string) string { return assets.paths[name] }
 
 // asset serves a file under its name with the hash, and no other name.
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.assets.files[r.PathValue("file")]
+	f, ok := s.look.Load().assets.files[r.PathValue("file")]
 	if !ok {
 		s.handle(func(*visit) error { return errNoPage })(w, r)
 		return

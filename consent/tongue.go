@@ -22,7 +22,7 @@ const maxAccept = 1000
 // first that the browser asks for and that there is, else English.
 func (s *Server) wordsFor(v *visit) *words {
 	if c, err := v.r.Cookie(cookieName(v, "language")); err == nil {
-		if w := s.wording.named(c.Value); w != nil {
+		if w := s.look.Load().wording.named(c.Value); w != nil {
 			return w
 		}
 	}
@@ -32,15 +32,15 @@ func (s *Server) wordsFor(v *visit) *words {
 	}
 	wanted, _, err := language.ParseAcceptLanguage(accept)
 	if err != nil {
-		return s.wording.all[0]
+		return s.look.Load().wording.all[0]
 	}
 	for _, tag := range wanted {
 		base, _ := tag.Base()
-		if w := s.wording.named(base.String()); w != nil {
+		if w := s.look.Load().wording.named(base.String()); w != nil {
 			return w
 		}
 	}
-	return s.wording.all[0]
+	return s.look.Load().wording.all[0]
 }
 
 func (w *wording) named(tag string) *words {
@@ -52,7 +52,7 @@ func (w *wording) named(tag string) *words {
 
 // speak changes the language when a form asks for one.
 func (s *Server) speak(v *visit, form url.Values) {
-	w := s.wording.named(one(form, "language"))
+	w := s.look.Load().wording.named(one(form, "language"))
 	if w == nil {
 		return
 	}

@@ -119,7 +119,7 @@ func (s *Server) signedBy(r *http.Request, body []byte) (Key, error) {
 	}
 	var by Key
 	found := false
-	for _, k := range s.Keys {
+	for _, k := range s.Keys() {
 		if hmac.Equal(sum, signEvent(k.Secret, t, body)) && slices.Contains(k.Scopes, Directory) {
 			by, found = k, true
 		}

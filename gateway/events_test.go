@@ -19,7 +19,7 @@ const tells = "directory-key-0123456789abcdef0123456789"
 // newTeller is a house with a service that tells of its directory.
 func newTeller(t testing.TB) *house {
 	h := newHouse(t)
-	h.door.Keys = append(h.door.Keys, Key{"hr", tells, []Scope{Directory}})
+	h.keys = append(h.keys, Key{"hr", tells, []Scope{Directory}})
 	return h
 }
 

@@ -67,7 +67,7 @@ func CheckSecret(secret string) error {
 // Server is the gateways' door. Its fields do not change once it answers.
 type Server struct {
 	API  *api.Server              // whose guard decides
-	Keys []Key                    // of the gateways
+	Keys func() []Key             // of the gateways, as they are now
 	Base func(host string) string // {base}, or "" for a host that is not believed (decision M2)
 	Host string                   // what was asked, when a gateway does not say
 	Log  *slog.Logger             // nil discards
@@ -144,7 +144,7 @@ func (s *Server) find(sent []string) (found Key, ok bool) {
 		return Key{}, false
 	}
 	sum := sha256.Sum256([]byte(sent[0]))
-	for _, k := range s.Keys {
+	for _, k := range s.Keys() {
 		is := sha256.Sum256([]byte(k.Secret))
 		if subtle.ConstantTimeCompare(sum[:], is[:]) == 1 {
 			found, ok = k, true

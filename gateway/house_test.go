@@ -47,6 +47,7 @@ type house struct {
 	api     *api.Server
 	door    *Server
 	handler http.Handler
+	keys    []Key
 	seconds atomic.Int64 // Unix
 	nonces  byte
 }
@@ -82,9 +83,10 @@ func newHouse(t testing.TB) *house {
 		Base:  func(r *http.Request) string { return bases(r.Host) },
 		Limit: limit.NewNames(limit.API),
 	}
+	h.keys = []Key{{"asker", asks, []Scope{Decisions}}, {"nginx", forwards, []Scope{ForwardAuth}}, {"both", both, Scopes}}
 	h.door = &Server{
 		API: h.api, Base: bases, Host: "app.example",
-		Keys: []Key{{"asker", asks, []Scope{Decisions}}, {"nginx", forwards, []Scope{ForwardAuth}}, {"both", both, Scopes}},
+		Keys: func() []Key { return h.keys },
 	}
 	h.handler = h.door.Handler()
 	return h

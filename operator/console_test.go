@@ -231,7 +231,7 @@ func TestConsoleIsClosed(t *testing.T) {
 	if got := o.want(200, "GET", "/v1/clients/quill", "")["state"]; got != "approved" {
 		t.Errorf("the client is %v", got)
 	}
-	o.Server.Password = ""
+	o.Server.Password = func() string { return "" }
 	o.page("/").want(404).says("operator.password_file")
 }
 

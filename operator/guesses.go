@@ -33,10 +33,11 @@ func (g *guesses) begin() {
 // says how long this address has to wait until it may try.
 func (s *Server) knows(c call) (ok bool, wait time.Duration) {
 	name, password, sent := c.BasicAuth()
-	if !sent || s.Password == "" {
+	known := s.Password()
+	if !sent || known == "" {
 		return false, 0
 	}
-	got, want := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(s.Password))
+	got, want := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(known))
 	right := subtle.ConstantTimeCompare(got[:], want[:]) & subtle.ConstantTimeCompare([]byte(name), []byte(User))
 
 	s.guesses.mu.Lock()

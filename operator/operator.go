@@ -27,8 +27,8 @@ type Server struct {
 
 	// Address is the client address, for the journal; nil is the TCP peer.
 	Address func(*http.Request) netip.Addr
-	// Password opens /v1. Without one, /v1 is off: 404.
-	Password string
+	// Password opens /v1, as it is now. While it is "", /v1 is off: 404.
+	Password func() string
 	// Version is what /version tells.
 	Version Version
 	// Draining reports that the process is about to end, so that /readyz
@@ -240,7 +240,7 @@ func (s *Server) guard(next http.Handler, refuse func(http.ResponseWriter, call,
 		c := s.call(w, r)
 		known, wait := s.knows(c)
 		switch {
-		case s.Password == "":
+		case s.Password() == "":
 			refuse(w, c, &Error{Status: http.StatusNotFound, Code: "api_off",
 				Description: "the operator API is off, because operator.password_file is not set"})
 		case wait > 0:

@@ -65,7 +65,7 @@ func newOffice(t *testing.T) *office {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Server = &Server{Store: s, Password: password, Version: Version{Version: "9.9.9"}}
+	o.Server = &Server{Store: s, Password: func() string { return password }, Version: Version{Version: "9.9.9"}}
 	o.handler = o.Server.Handler()
 	return o
 }
@@ -197,7 +197,7 @@ func TestOnlyTheOperatorGetsIn(t *testing.T) {
 
 func TestWithoutAPasswordTheAPIIsOff(t *testing.T) {
 	o := newOffice(t)
-	o.Password = ""
+	o.Password = func() string { return "" }
 	for _, change := range []func(*http.Request){
 		func(*http.Request) {},
 		func(r *http.Request) { r.SetBasicAuth(User, "") },

@@ -156,7 +156,7 @@ func (h *house) operators() http.Handler {
 		running.Mode = "dev"
 	}
 	door := &operator.Server{
-		Store: h.store, Log: h.log, Password: h.Password, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
+		Store: h.store, Log: h.log, Password: func() string { return h.present().Password }, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: consent.Hash, SamePassword: consent.Matches, Clock: h.clock,
 		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen, Limits: h.limits,
 		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
@@ -177,7 +177,7 @@ func (h *house) operators() http.Handler {
 // gateways is what the gateways' listener answers with, after public.
 func (h *house) gateways() http.Handler {
 	_, host, _ := strings.Cut(h.Hosts.List()[0], "://")
-	door := &gateway.Server{API: h.calls, Keys: h.Gateways, Base: h.base, Host: host, Log: h.log}
+	door := &gateway.Server{API: h.calls, Keys: func() []gateway.Key { return h.present().Gateways }, Base: h.base, Host: host, Log: h.log}
 	// Whatever host is asked: a proxy may pass on the original's, and what
 	// counts is in its question.
 	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request,

@@ -20,6 +20,8 @@ import (
 // its list. The others need a restart.
 var rereadSettings = []string{
 	"base_urls", "http.trusted_proxies", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level",
+	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
+	"operator.password_file", "gateway.keys",
 }
 
 // hangUp gives the signal that asks to reread the configuration.
@@ -93,6 +95,7 @@ func (h *house) take(ctx context.Context, c Checked) error {
 	for _, l := range h.networked {
 		l.SetNetworks(c.Networks)
 	}
+	h.page.Rebrand(c.Brand)
 	h.level.Set(c.Level)
 	h.reread.Store(&c)
 	return nil

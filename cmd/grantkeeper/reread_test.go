@@ -147,14 +147,102 @@ func TestNeedRestart(t *testing.T) {
 	if got := needRestart(a, b); len(got) != 0 {
 		t.Errorf("what is reread needs a restart: %v", got)
 	}
-	b.HTTP.Listen, b.Gateway.Keys, b.Log.Format = ":1", []GatewayKeyConfig{{Name: "x"}}, "text"
-	if got := needRestart(a, b); !slices.Equal(got, []string{"http.listen", "gateway.keys", "log.format"}) {
+	b.Gateway.Keys, b.Operator.PasswordFile, b.Branding = []GatewayKeyConfig{{Name: "x"}}, "p", BrandingConfig{"f", "a", "d", "s", []LinkConfig{{}}}
+	if got := needRestart(a, b); len(got) != 0 {
+		t.Errorf("what is reread needs a restart: %v", got)
+	}
+	b.HTTP.Listen, b.Gateway.Listen, b.Log.Format = ":1", ":2", "text"
+	if got := needRestart(a, b); !slices.Equal(got, []string{"http.listen", "gateway.listen", "log.format"}) {
 		t.Errorf("need a restart: %v", got)
 	}
 	for _, key := range rereadSettings {
 		if !slices.ContainsFunc(settings, func(s setting) bool { return s.key == key }) {
 			t.Errorf("there is no setting %s", key)
 		}
+	}
+}
+
+// The operators' password, the gateways' keys and the look of pages are what
+// their files say after SIGHUP, and what an open page fetches stays.
+func TestServeRereadsSecretsAndLook(t *testing.T) {
+	t.Parallel()
+	dir, public, operators := installed(t)
+	name, gateways := filepath.Join(dir, "grantkeeper.toml"), freePort(t)
+	original, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const one, two = "the-first-key-of-a-gateway-0123456789", "another-key-of-a-gateway-0123456789abc"
+	key := write(t, "gateway.key", one+"\n", 0o600)
+	put := func(file, text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gateway := fmt.Sprintf("\n[gateway]\nlisten = %q\n[[gateway.keys]]\nname = \"proxy\"\nkey_file = %q\nscopes = [\"forward-auth\"]\n", gateways, key)
+	put(name, string(original)+gateway)
+	p := serve(t, dir, public, operators)
+	status := func(method, url, header, value string) int {
+		t.Helper()
+		r, err := http.NewRequest(method, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if header == "" {
+			r.SetBasicAuth("operator", value)
+		} else {
+			r.Header.Set(header, value)
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	stylesheet := func() string {
+		t.Helper()
+		a, err := http.Get(p.public + "/signin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		page, _ := io.ReadAll(a.Body)
+		_, after, _ := strings.Cut(string(page), `rel="stylesheet" href="`)
+		path, _, found := strings.Cut(after, `"`)
+		if !found {
+			t.Fatalf("no stylesheet: %s", page)
+		}
+		return path
+	}
+	before := stylesheet()
+	asked := func(when, password, other, key, otherKey string) {
+		t.Helper()
+		got := []int{status("GET", p.operator+"/v1/status", "", password), status("GET", p.operator+"/v1/status", "", other),
+			status("GET", "http://"+gateways+"/v1/forward-auth", "X-Gateway-Key", key), status("GET", "http://"+gateways+"/v1/forward-auth", "X-Gateway-Key", otherKey)}
+		if want := []int{200, 401, 400, 403}; !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
+	}
+	asked("at the start", p.password, "the new password", one, two)
+	put(filepath.Join(dir, "operator.password"), "the new password\n")
+	put(key, two+"\n")
+	asked("before it was reread", p.password, "the new password", one, two)
+	put(name, string(original)+gateway+"[branding]\naccent = \"#7a1fa2\"\naccent_dark = \"#d8a8ee\"\n")
+	p.signal(syscall.SIGHUP)
+	p.tells("the configuration was reread", 0)
+	asked("afterwards", "the new password", p.password, two, one)
+	if after := stylesheet(); after == before || status("GET", p.public+before, "X", "x") != 200 || status("GET", p.public+after, "X", "x") != 200 {
+		t.Errorf("the stylesheet was %s and is %s", before, after)
+	}
+	put(key, "short\n")
+	put(filepath.Join(dir, "operator.password"), "a third password\n")
+	p.signal(syscall.SIGHUP)
+	p.tells("what was in force stays so", 0)
+	asked("after a fault", "the new password", "a third password", two, "short")
+	if strings.Contains(p.stderr.String(), "need a restart") || strings.Contains(p.stderr.String(), "only after a restart") {
+		t.Errorf("it waits for a restart:\n%s", p.stderr)
 	}
 }
 
