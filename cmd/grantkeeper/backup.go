@@ -278,6 +278,8 @@ func restoreError(what string, err error) error {
 		return &exitError{exitState, what, "stop the server, and move its database away"}
 	case errors.Is(err, store.ErrNotEmpty):
 		return &exitError{exitState, what, "move it away: a restore never writes over a database"}
+	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(what, "database: "):
+		return denied(err)
 	case errors.Is(err, store.ErrKeys):
 		return badConfig("use the key file of the installation that made the backup", "secret key: %s", what)
 	}

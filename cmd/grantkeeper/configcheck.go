@@ -84,7 +84,9 @@ func checkedDatabase(ctx context.Context, c Checked) (string, error) {
 		err = errors.Join(info.CheckKeys(c.Ring), info.CheckSchema())
 	}
 	if err == nil {
-		err = syscall.Access(c.Path, 2) // to write
+		if err = syscall.Access(c.Path, 2); err != nil { // to write
+			err = &fs.PathError{Op: "open", Path: c.Path, Err: err}
+		}
 	}
 	if err != nil {
 		return "", openError(err)
@@ -101,7 +103,7 @@ func (c Checked) newDatabase() (string, error) {
 		return "", cannotOpen("choose another database.url", "database: %s is not a folder", dir)
 	}
 	if err := syscall.Access(dir, 2); err != nil {
-		return "", cannotOpen("run as the user who owns it, or: chown it", "database: cannot write in %s: %v", dir, err)
+		return "", denied(&fs.PathError{Op: "open", Path: c.Path, Err: err})
 	}
 	return "sqlite " + c.Path + ", is made at the first start", nil
 }
@@ -131,6 +133,8 @@ func openError(err error) error {
 	case errors.Is(err, store.ErrDatabase):
 		what, hint, _ := strings.Cut(err.Error(), "; ")
 		return cannotOpen(hint, "%s", what)
+	case errors.Is(err, fs.ErrPermission):
+		return denied(err)
 	case errors.Is(err, store.ErrForeign):
 		return cannotOpen("name another file, or move it away: an empty database is made where there is none", "%v", err)
 	}

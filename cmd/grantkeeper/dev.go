@@ -15,11 +15,13 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,6 +70,7 @@ only. Its operator API has a clock that tests can move, and stop:
 			if g.config != "" {
 				g.say(c, "dev reads no configuration: --config counts for nothing")
 			}
+			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
 			tuneMemory(leastHeap)
 			ch, ready := signals()
 			return runDev(c.Context(), o, c.ErrOrStderr(), ch, func(devReady) { ready() })

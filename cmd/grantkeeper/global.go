@@ -56,8 +56,26 @@ func (g *global) check() error {
 // colored says whether words on w are in colour: on a terminal alone, unless
 // told.
 func (g *global) colored(w io.Writer) bool {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
 	f, isFile := w.(*os.File)
 	return g.color == "always" || g.color == "auto" && isFile && isTerminal(f) && os.Getenv("NO_COLOR") == ""
+}
+
+// output is standard output. It remembers that something could not be written,
+// so that no command has to look at each line.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 // say writes what is neither data nor an error.

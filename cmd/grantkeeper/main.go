@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -25,9 +26,17 @@ func runOn(stdin io.Reader, args []string, stdout, stderr io.Writer) int {
 	root := rootCommand(stderr)
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	out := &output{Writer: stdout}
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.Execute()
+	if out.err != nil { // whatever became of the command, nobody has its data
+		var at *fs.PathError
+		if errors.As(out.err, &at) {
+			out.err = at.Err
+		}
+		err = cannotOpen("see where it leads", "standard output: %v", out.err)
+	}
 	if err == nil {
 		return 0
 	}

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +56,7 @@ was accepted finish.`,
 				checked, err := loaded.Check()
 				return checked, loaded.File, err
 			}
+			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
 			checked, file, err := read()
 			if err != nil {
 				return err

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// denied says of a database that this user may not open whose it is.
+func denied(err error) error {
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		return cannotOpen("run as the user who owns it", "%v", err)
+	}
+	name := at.Path
+	for _, beside := range []string{".lock", "-wal", "-shm", "-journal"} {
+		name = strings.TrimSuffix(name, beside)
+	}
+	dir := filepath.Dir(name)
+	return cannotOpen(fmt.Sprintf("Run as the user '%s', or: chown -R %s %s", ownerOf(dir), systemUser(), dir),
+		"database: cannot open %s: permission denied", name)
+}
+
+// ownerOf is whose a folder is, by the machine's name for them.
+func ownerOf(name string) string {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "root"
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "root"
+	}
+	id := strconv.Itoa(int(stat.Uid))
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
