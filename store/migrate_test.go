@@ -1,12 +1,8 @@
 package store
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
-	flags "flag"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -187,85 +183,4 @@ func TestMigrateAtStart(t *testing.T) {
 		t.Fatalf("one that needs nothing: %v", err)
 	}
 	s.Close()
-}
-
-var keep = flags.Bool("keep", false, "write testdata/schema-NNNN.db.gz, once when a schema is released")
-
-// kept is a database with an approval that lives, one that has ended, and what
-// belongs to them, packed: as old ones are kept in testdata.
-func kept(t *testing.T, name string) {
-	t.Helper()
-	h := furnished(t)
-	h.live(t, h.answer(1))
-	if err := h.EndApproval(context.Background(), h.live(t, h.answer(2)), approval.RevokedByPerson, Act{}); err != nil {
-		t.Fatal(err)
-	}
-	in, err := os.Open(h.backup(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	z := gzip.NewWriter(out)
-	if _, err := io.Copy(z, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(z.Close(), out.Close()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Databases of every released schema come to this one with everything in them,
-// and so does one of this schema to the next.
-func TestUpgradeFromKeptDatabases(t *testing.T) {
-	if !embedded() {
-		return
-	}
-	if *keep {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		kept(t, fmt.Sprintf("testdata/schema-%04d.db.gz", SchemaVersion))
-	}
-	old, err := filepath.Glob("testdata/schema-*.db.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh := filepath.Join(t.TempDir(), "schema.db.gz")
-	kept(t, fresh)
-	for _, name := range append(old, fresh) {
-		path := filepath.Join(t.TempDir(), "upgraded.db")
-		if err := Unpack(name, path); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := Migrate(context.Background(), MigrateOptions{Path: path}); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		h := open(t, path, &machine{})
-		rows, _, err := h.Approvals(context.Background(), ApprovalFilter{})
-		if err != nil || len(rows) != 2 {
-			t.Fatalf("%s: %d approvals, %v", name, len(rows), err)
-		}
-		lives := 0
-		for _, r := range rows {
-			if h.accepts(t, r.ID) {
-				lives++
-				if v, err := h.refresh(r.ID, 1); v != approval.OK || err != nil {
-					t.Errorf("%s: its refresh token: %v %v", name, v, err)
-				}
-			}
-		}
-		if lives != 1 {
-			t.Errorf("%s: %d approvals live, want one", name, lives)
-		}
-		if err := h.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, to, err := Migrate(context.Background(), MigrateOptions{Path: path, Migrations: next(aColumn)}); to != SchemaVersion+1 || err != nil {
-			t.Errorf("%s: to the next: %d, %v", name, to, err)
-		}
-	}
 }
