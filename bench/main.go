@@ -8,6 +8,8 @@
 //	go run ./bench -approvals 1000000               # start and memory
 //	go run ./bench -postgres                        # on PostgreSQL, beside pgbench
 //	go run ./bench -growth                          # what refreshes leave behind
+//	go run ./bench -lists 1000000                   # the operators' lists, every filter
+//	go run ./bench -import 50000                    # members removed at once, under load
 //	go run ./bench -timing                          # what durations could tell
 package main
 
@@ -35,6 +37,8 @@ type options struct {
 	approvals int // 0: not this
 	growth    bool
 	timing    bool
+	lists     int  // approvals; 0: not this
+	removed   int  // members that an import removes; 0: not this
 	shared    bool // PostgreSQL
 	json      string
 	folder    string
@@ -56,6 +60,8 @@ type result struct {
 	Sizes       []size       `json:"sizes,omitempty"`
 	Growth      *growth      `json:"growth,omitempty"`
 	Timings     []timing     `json:"timings,omitempty"`
+	Lists       []listing    `json:"lists,omitempty"`
+	Removals    []removal    `json:"removals,omitempty"`
 }
 
 func main() {
@@ -103,6 +109,8 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.approvals, "approvals", 0, "measure start and memory instead, with none, -live and this many approvals")
 	f.BoolVar(&o.growth, "growth", false, "measure instead what 100,000 refreshes leave behind")
 	f.BoolVar(&o.timing, "timing", false, "measure instead what the duration of refusals could tell")
+	f.IntVar(&o.lists, "lists", 0, "measure instead the operators' lists over this many approvals, with every combination of filters")
+	f.IntVar(&o.removed, "import", 0, "measure instead an import that removes this many members, and refreshes beside it")
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
@@ -129,12 +137,21 @@ func (o options) checkNumbers(arguments int) error {
 		return errors.New("-duration, -warmup: more than nothing, and at most 10m")
 	case o.repetitions < 1 || o.repetitions > 100:
 		return errors.New("-repetitions: from 1 to 100")
-	case o.cpus < 0 || o.live < 1 || o.stock < 0 || o.approvals < 0:
-		return errors.New("-cpus, -stock, -approvals: not below 0; -live: at least 1")
+	case o.cpus < 0 || o.live < 1 || o.stock < 0 || o.approvals < 0 || o.lists < 0 || o.removed < 0:
+		return errors.New("-cpus, -stock, -approvals, -lists, -import: not below 0; -live: at least 1")
+	case o.removed > mostRemoved:
+		return fmt.Errorf("-import: at most %d", mostRemoved)
 	case o.shared && (o.approvals > 0 || o.growth || o.timing):
-		return errors.New("-postgres: with scenarios alone")
-	case o.approvals > 0 && o.growth, o.approvals > 0 && o.timing, o.growth && o.timing:
-		return errors.New("one of -approvals, -growth and -timing")
+		return errors.New("-postgres: with scenarios, -lists and -import alone")
+	}
+	instead := 0
+	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.lists > 0, o.removed > 0} {
+		if is {
+			instead++
+		}
+	}
+	if instead > 1 {
+		return errors.New("one of -approvals, -growth, -lists, -import and -timing")
 	}
 	return nil
 }
@@ -213,15 +230,32 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		r.Growth = &g
 		return g.Errors, err
 	}
+	if o.shared {
+		if o.postgres, err = startPostgres(); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, o.postgres.stop()) }()
+	}
+	switch {
+	case o.lists > 0:
+		r.Connections, r.Repetitions = 1, 1
+		r.Lists, err = o.bench.listings(ctx, o.lists)
+		return 0, err
+	case o.removed > 0:
+		r.Removals, err = o.bench.removals(ctx, o.removed)
+		for _, one := range r.Removals {
+			wrong += one.Errors
+		}
+		return wrong, err
+	}
+	return o.compareAll(ctx, r)
+}
+
+// compareAll measures the scenarios that were chosen beside the bare server.
+func (o options) compareAll(ctx context.Context, r *result) (wrong int, err error) {
 	bare, end, err := startBare(ctx)
 	if err != nil {
 		return 0, err
-	}
-	if o.shared {
-		if o.postgres, err = startPostgres(); err != nil {
-			return 0, errors.Join(err, end())
-		}
-		defer func() { err = errors.Join(err, o.postgres.stop()) }()
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	for _, s := range o.scenarios {
@@ -258,6 +292,10 @@ func (o options) print(stdout io.Writer, r result) error {
 		printSizes(stdout, r.Sizes)
 	case r.Timings != nil:
 		printTimings(stdout, r.Timings)
+	case r.Lists != nil:
+		printListings(stdout, r.Lists)
+	case r.Removals != nil:
+		printRemovals(stdout, r.Removals)
 	default:
 		printComparisons(stdout, r.Comparisons)
 	}

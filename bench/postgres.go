@@ -11,7 +11,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
@@ -61,8 +60,12 @@ func (p *postgres) place(ctx context.Context, s *stock, folder string) (string, 
 }
 
 func (p *postgres) on(database string, do func(*pgx.Conn) error) error {
+	return p.onURL(p.URL(database), do)
+}
+
+func (p *postgres) onURL(url string, do func(*pgx.Conn) error) error {
 	ctx := context.Background()
-	c, err := pgx.Connect(ctx, p.URL(database))
+	c, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -77,25 +80,18 @@ var approvalColumns = []string{"id", "client", "person", "organization", "grant_
 // copyApprovals writes the approvals past the store, and lets PostgreSQL look
 // at what there is, as it does by itself after a while.
 func (s *stock) copyApprovals(ctx context.Context, c *pgx.Conn) error {
-	var generation int64 // and number of the key: none before the exchange
-	if s.phase == approval.Live {
-		generation = 1
-	}
-	grants := make([]string, s.people)
-	for person := range grants {
-		grants[person] = picks(person)
-	}
+	row := s.rows()
 	_, err := c.CopyFrom(ctx, pgx.Identifier{"approval"}, approvalColumns, pgx.CopyFromSlice(s.approvals, func(number int) ([]any, error) {
-		id, person := s.handle(number).ID(), number%s.people
-		return []any{id[:], s.clientOf(number), s.personOf(number), organizationOf(person), "roles", grants[person], int64(0),
-			redirectURI, issuer, challenge(), s.made, s.made, "", int64(0), int64(0), int64(0), int64(0),
-			int64(s.phase), generation, generation, "", int64(0)}, nil
+		id, r := s.handle(number).ID(), row(number)
+		return []any{id[:], r.client, r.person, r.organization, r.grant, r.picks, int64(0),
+			redirectURI, issuer, challenge(), r.created, r.created, "", int64(0), int64(0), int64(0), int64(0),
+			int64(r.phase), r.generation, min(r.generation, 1), r.reason, r.ended}, nil
 	}))
 	if err != nil {
 		return err
 	}
 	for _, text := range []string{
-		`INSERT INTO approval_use (approval, used_at) SELECT id, created_at - 7200 FROM approval WHERE phase = 2 ORDER BY id`,
+		fmt.Sprintf(insertUses, s.made),
 		`VACUUM ANALYZE`, `CHECKPOINT`,
 	} {
 		if _, err := c.Exec(ctx, text); err != nil {

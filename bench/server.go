@@ -31,10 +31,11 @@ func build(ctx context.Context, folder string) (binary string, err error) {
 
 // A server is one process under measurement.
 type server struct {
-	process *exec.Cmd
-	ended   chan error
-	public  string        // address
-	ready   time.Duration // from its start to the first 200 of /readyz
+	process   *exec.Cmd
+	ended     chan error
+	public    string        // address
+	operators string        // address of the operators' listener
+	ready     time.Duration // from its start to the first 200 of /readyz
 }
 
 const configuration = `base_urls = [%q]
@@ -46,10 +47,14 @@ trusted_proxies = ["127.0.0.1/32"]
 
 [operator]
 listen = %q
+password_file = %q
 
 [database]
 url = %q
 `
+
+// operatorPassword opens the operators' API of a server under measurement.
+const operatorPassword = "of-the-bench-and-of-nobody-else"
 
 // patience is how long a server may take to be ready.
 const patience = 2 * time.Minute
@@ -68,8 +73,11 @@ func startServerOn(ctx context.Context, binary, folder, database string) (*serve
 		return nil, err
 	}
 	public, operators := ports[0], ports[1]
-	config := filepath.Join(folder, "grantkeeper.toml")
-	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators, database)
+	config, password := filepath.Join(folder, "grantkeeper.toml"), filepath.Join(folder, "operator.password")
+	if err := os.WriteFile(password, []byte(operatorPassword+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators, password, database)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -78,7 +86,7 @@ func startServerOn(ctx context.Context, binary, folder, database string) (*serve
 		return nil, err
 	}
 	defer log.Close()
-	s := &server{process: exec.CommandContext(ctx, binary, "serve", "-c", config), ended: make(chan error, 1), public: public}
+	s := &server{process: exec.CommandContext(ctx, binary, "serve", "-c", config), ended: make(chan error, 1), public: public, operators: operators}
 	s.process.Stderr = log
 	for _, e := range os.Environ() { // the file alone says how it is set
 		if !strings.HasPrefix(e, "GRANTKEEPER_") {

@@ -30,6 +30,8 @@ const (
 	rolesEach   = 6  // of an organization
 	filledEach  = 3  // by a person
 	clients     = 20
+
+	mostPeople = 70_000 // that there are names for
 )
 
 const (
@@ -47,6 +49,20 @@ type stock struct {
 	approvals int
 	phase     approval.Phase
 	made      int64 // Unix seconds: when codes were issued and approvals made
+
+	// skewed gives what an approval has that most have not; nil where all are
+	// alike.
+	skewed func(number int, r *stocked)
+}
+
+// A stocked is the row of an approval, as far as rows differ.
+type stocked struct {
+	client, person, organization string
+	grant, picks                 string
+	phase                        approval.Phase
+	generation                   int64 // and number of the key: none before the exchange
+	created, ended               int64
+	reason                       string
 }
 
 func newStock(approvals int, phase approval.Phase) (*stock, error) {
@@ -69,7 +85,7 @@ func (s *stock) inOrganization() int {
 }
 
 // Names are made beforehand: the generator asks for them all the time.
-var personIDs, clientIDs = names("person-%05d", people), names("client-%02d", clients)
+var personIDs, clientIDs = names("person-%05d", mostPeople), names("client-%02d", clients)
 
 func names(form string, n int) []string {
 	all := make([]string, n)
@@ -83,6 +99,26 @@ func names(form string, n int) []string {
 // in turn.
 func (s *stock) personOf(number int) string { return personIDs[number%s.people] }
 func (s *stock) clientOf(number int) string { return clientIDs[(number+number/s.people)%clients] }
+
+// rows gives the row of each approval by its number.
+func (s *stock) rows() func(number int) stocked {
+	grants := make([]string, s.people)
+	for person := range grants {
+		grants[person] = picks(person)
+	}
+	return func(number int) stocked {
+		person := number % s.people
+		r := stocked{client: s.clientOf(number), person: s.personOf(number), organization: organizationOf(person),
+			grant: "roles", picks: grants[person], phase: s.phase, created: s.made}
+		if s.phase == approval.Live {
+			r.generation = 1
+		}
+		if s.skewed != nil {
+			s.skewed(number, &r)
+		}
+		return r
+	}
+}
 
 func organizationOf(person int) string { return fmt.Sprintf("organization-%04d", person/membersEach) }
 func roleID(organization, role int) string {
@@ -209,10 +245,16 @@ func (s *stock) writeApprovals(path string) (err error) {
 		text += index + ";"
 	}
 	if s.phase == approval.Live { // what lives was used before
-		text += fmt.Sprintf("INSERT INTO approval_use (approval, used_at) SELECT id, %d FROM approval ORDER BY id;", s.made-2*60*60)
+		text += fmt.Sprintf(insertUses, s.made) + ";"
 	}
 	return db.Exec(text + "COMMIT; PRAGMA journal_mode=wal;")
 }
+
+// insertUses has all used two hours before the stock was made, but those of
+// generation 2: as soon as they were made.
+const insertUses = `
+	INSERT INTO approval_use (approval, used_at)
+	SELECT id, CASE generation WHEN 2 THEN created_at ELSE %d - 7200 END FROM approval WHERE phase = 2 ORDER BY id`
 
 func indexesOf(db *sqlite3.Conn, table string) (map[string]string, error) {
 	st, _, err := db.Prepare(`SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL`)
@@ -236,27 +278,21 @@ func (s *stock) insert(db *sqlite3.Conn) error {
 		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
 		       membership_epoch, person_epoch, organization_epoch, client_epoch,
 		       phase, generation, key_number, reason, ended_at)
-		VALUES (?1, ?2, ?3, ?4, 'roles', ?5, 0, ?6, ?7, ?8, ?9, ?9, '', 0, 0, 0, 0, ?10, ?11, ?11, '', 0)`)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?10, '', 0, 0, 0, 0, ?11, ?12, MIN(?12, 1), ?13, ?14)`)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
-	generation := 0 // and number of the key: none before the exchange
-	if s.phase == approval.Live {
-		generation = 1
-	}
-	if err := errors.Join(st.BindText(6, redirectURI), st.BindText(7, issuer), st.BindText(8, challenge()),
-		st.BindInt64(9, s.made), st.BindInt(10, int(s.phase)), st.BindInt(11, generation)); err != nil {
+	if err := errors.Join(st.BindText(7, redirectURI), st.BindText(8, issuer), st.BindText(9, challenge())); err != nil {
 		return err
 	}
-	grants := make([]string, s.people)
-	for person := range grants {
-		grants[person] = picks(person)
-	}
+	row := s.rows()
 	for number := range s.approvals {
-		id, person := s.handle(number).ID(), number%s.people
-		if err := errors.Join(st.BindBlob(1, id[:]), st.BindText(2, s.clientOf(number)), st.BindText(3, s.personOf(number)),
-			st.BindText(4, organizationOf(person)), st.BindText(5, grants[person]), st.Exec()); err != nil {
+		id, r := s.handle(number).ID(), row(number)
+		if err := errors.Join(st.BindBlob(1, id[:]), st.BindText(2, r.client), st.BindText(3, r.person),
+			st.BindText(4, r.organization), st.BindText(5, r.grant), st.BindText(6, r.picks), st.BindInt64(10, r.created),
+			st.BindInt(11, int(r.phase)), st.BindInt64(12, r.generation), st.BindText(13, r.reason), st.BindInt64(14, r.ended),
+			st.Exec()); err != nil {
 			return err
 		}
 	}
