@@ -423,11 +423,13 @@ func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after
 		return h, 0, nil, err
 	}
 	now := w.store.Now().Unix()
+	made := now
 	again := found && row.Organization == a.Organization && row.Grant.Equal(a.Grant)
 	if found {
 		if row.Person != a.Person || row.Client != a.Client {
 			return h, 0, nil, ErrConflict
 		}
+		made = row.CreatedAt
 		if now < row.IssuedAt+int64(approval.CodeLifetime/time.Second) {
 			now = row.IssuedAt // the same code comes back
 		}
@@ -435,7 +437,7 @@ func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after
 	row = approval.Approval{
 		ID: approval.ID(h.ID()), Client: a.Client, Person: a.Person, Organization: a.Organization,
 		Grant: a.Grant, RedirectURI: a.RedirectURI, Issuer: a.Issuer, Challenge: a.Challenge,
-		IssuedAt: now, CreatedAt: w.store.Now().Unix(), State: approval.State{Phase: approval.CodeIssued},
+		IssuedAt: now, CreatedAt: made, State: approval.State{Phase: approval.CodeIssued},
 	}
 	row.Born = approval.Epochs(w.store.memory.standing(row))
 	if err := w.putApproval(row, replaces); err != nil {

@@ -49,18 +49,16 @@ func (s *Store) Unused(ctx context.Context) (int, error) {
 	if s.options.EndUnusedAfter == 0 {
 		return 0, nil
 	}
-	const most = 1000
-	f := ApprovalFilter{State: "live", UnusedSince: s.Now().Add(-s.options.EndUnusedAfter).Unix()}
-	for count, after := 0, ""; ; {
-		rows, err := s.approvalPage(ctx, f, after, most)
+	f := ApprovalFilter{State: "live", UnusedSince: s.Now().Add(-s.options.EndUnusedAfter).Unix(), Limit: 1000}
+	for count := 0; ; {
+		rows, next, err := s.approvalPage(ctx, f, func(ApprovalRow) bool { return true })
 		if err != nil {
 			return 0, err
 		}
-		if len(rows) <= most {
-			return count + len(rows), nil
+		if count += len(rows); next == "" {
+			return count, nil
 		}
-		count += most
-		after = cursor(rows[most-1].CreatedAt, rows[most-1].ID.String())
+		f.After = next
 	}
 }
 

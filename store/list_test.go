@@ -76,18 +76,26 @@ func TestEvent(t *testing.T) {
 }
 
 // walk reads a whole list, a page of each size at a time, and checks that each
-// way gives the same.
+// way gives the same, with full pages.
 func walk(t *testing.T, what string, page func(after string, limit int) (ids []string, next string, err error)) []string {
 	t.Helper()
 	whole, next, err := page("", 1000)
 	if err != nil || next != "" {
 		t.Fatalf("%s: next %q, %v", what, next, err)
 	}
+	walkAs(t, what, whole, true, page)
+	return whole
+}
+
+// walkAs sees that pages of each size give the whole list. Only where they need
+// not be full can one that has a next be short.
+func walkAs(t *testing.T, what string, whole []string, full bool, page func(after string, limit int) (ids []string, next string, err error)) {
+	t.Helper()
 	for limit := 1; limit <= len(whole)+1; limit++ {
 		var got []string
 		for after := ""; ; {
 			ids, next, err := page(after, limit)
-			if err != nil || len(ids) > limit || next != "" && len(ids) != limit {
+			if err != nil || len(ids) > limit || next != "" && (full && len(ids) != limit || next == after) {
 				t.Fatalf("%s, %d at a time: %d, next %q, %v", what, limit, len(ids), next, err)
 			}
 			got = append(got, ids...)
@@ -99,7 +107,6 @@ func walk(t *testing.T, what string, page func(after string, limit int) (ids []s
 			t.Errorf("%s, %d at a time: got %v, want %v", what, limit, got, whole)
 		}
 	}
-	return whole
 }
 
 func TestApprovalLists(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,101 +13,474 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
 
-// fewRows is how many rows are rather fetched by ID than looked for in order.
-const fewRows = 2000
+// Tests have lower ones.
+var (
+	// walkStep is how many rows are looked at together.
+	walkStep = 512
+	// maxWalk bounds how many rows a page looks at: a page that has not found
+	// enough by then is a short one, and the next goes on where it stopped.
+	maxWalk = 8192
+	// fewRows is how many rows are rather read all than walked in order.
+	fewRows = 2000
+)
 
 // Approvals lists approvals, newest first, and gives the cursor of the next
-// page or "".
+// page or "". Where approvals that match are rare among many that nearly do, a
+// page can have fewer than its limit, or none, and a next one all the same.
 func (s *Store) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow, string, error) {
-	limit := pageSize(f.Limit)
-	if _, _, err := readCursor(f.After); f.After != "" && err != nil {
-		return nil, "", err
-	}
 	if f.UnusedSince > 0 {
 		f.State = "live"
 	}
-	var out []ApprovalRow
-	for after := f.After; ; {
-		rows, err := s.approvalPage(ctx, f, after, limit)
+	return s.approvalPage(ctx, f, func(r ApprovalRow) bool { return f.State == "" || r.StateName() == f.State })
+}
+
+// approvalPage is Approvals with another judgement of the rows' states: what
+// they say may have been overtaken.
+func (s *Store) approvalPage(ctx context.Context, f ApprovalFilter, is func(ApprovalRow) bool) ([]ApprovalRow, string, error) {
+	limit := pageSize(f.Limit)
+	if _, err := readPlace(f.After); err != nil {
+		return nil, "", err
+	}
+	p := &approvalsPage{Store: s, f: f, is: is, limit: limit}
+	// What ends meanwhile goes from here to there, so here is asked first.
+	if err := p.unsaid(ctx); err != nil {
+		return nil, "", err
+	}
+	if err := p.walk(ctx); err != nil {
+		return nil, "", err
+	}
+	return p.close()
+}
+
+// A place is where an approval stands in lists, newest first; the zero place
+// is before all of them.
+type place struct {
+	at int64 // when it was made, Unix seconds
+	id approval.ID
+}
+
+func readPlace(cursor string) (place, error) {
+	if cursor == "" {
+		return place{}, nil
+	}
+	at, id, err := readCursor(cursor)
+	if err != nil {
+		return place{}, err
+	}
+	return place{at, approval.ID(id)}, nil
+}
+
+// compare is below 0 where p comes before q.
+func (p place) compare(q place) int {
+	return cmp.Or(cmp.Compare(q.at, p.at), bytes.Compare(q.id[:], p.id[:]))
+}
+
+func (r ApprovalRow) place() place { return place{r.CreatedAt, r.ID} }
+
+func (p place) cursor() string { return cursor(p.at, p.id.String()) }
+
+// approvalsPage is a page as it is put together.
+type approvalsPage struct {
+	*Store
+	f     ApprovalFilter
+	is    func(ApprovalRow) bool
+	limit int
+
+	rows  []ApprovalRow // found on the way
+	aside []ApprovalRow // found beside it, wherever they stand
+	to    place         // every one that matches and does not come behind it was found
+	whole bool          // the list ends within the page
+}
+
+// close cuts the page where it is full, or where it was found to.
+func (p *approvalsPage) close() ([]ApprovalRow, string, error) {
+	p.rows = append(p.rows, p.aside...)
+	slices.SortFunc(p.rows, func(a, b ApprovalRow) int { return a.place().compare(b.place()) })
+	p.rows = slices.CompactFunc(p.rows, func(a, b ApprovalRow) bool { return a.ID == b.ID })
+	if !p.whole {
+		p.rows = slices.DeleteFunc(p.rows, func(r ApprovalRow) bool { return r.place().compare(p.to) > 0 })
+	}
+	if len(p.rows) > p.limit {
+		p.rows = p.rows[:p.limit]
+		return p.rows, p.rows[p.limit-1].place().cursor(), nil
+	}
+	if p.whole {
+		return p.rows, "", nil
+	}
+	return p.rows, p.to.cursor(), nil
+}
+
+// full reports whether there are enough for the page, and one more.
+func (p *approvalsPage) full() bool { return len(p.rows) > p.limit }
+
+// walk finds rows by that index which leads furthest.
+func (p *approvalsPage) walk(ctx context.Context) error {
+	from, err := readPlace(p.f.After)
+	if err != nil {
+		return err
+	}
+	if few, err := p.pair(ctx, from); few || err != nil {
+		return err
+	}
+	way, stretch, err := p.bestWay(ctx, from)
+	if err != nil {
+		return err
+	}
+	inMemory := p.shared == nil && (p.f.State == "live" || p.f.State == "code_issued")
+	for walked := 0; ; {
+		if err := p.take(ctx, stretch); err != nil || p.full() {
+			return err
+		}
+		if p.whole = stretch.ends; p.whole {
+			return nil
+		}
+		if inMemory {
+			return p.walkMemory(ctx)
+		}
+		if walked += len(stretch.rows); walked >= maxWalk {
+			return nil
+		}
+		if stretch, err = p.stretch(ctx, way, p.to, 4*walkStep); err != nil {
+			return err
+		}
+	}
+}
+
+// take adds the rows of a stretch that match, until the page is full.
+func (p *approvalsPage) take(ctx context.Context, s stretch) error {
+	var ids []approval.ID
+	for _, w := range s.rows {
+		if w.matches(p.f) {
+			ids = append(ids, w.id)
+		}
+	}
+	for batch := range slices.Chunk(ids, max(p.limit+1, 64)) {
+		rows, err := p.byID(ctx, batch)
 		if err != nil {
-			return nil, "", err
+			return err
 		}
-		for i, a := range rows {
-			if i == limit {
-				break
+		for _, r := range rows { // newest first
+			if p.is(r) {
+				p.rows = append(p.rows, r)
 			}
-			if f.State == "" || a.StateName() == f.State {
-				out = append(out, a)
-			}
-			if len(out) == limit && (i+1 < len(rows)) {
-				return out, cursor(a.CreatedAt, a.ID.String()), nil
+			if p.to = r.place(); p.full() {
+				return nil
 			}
 		}
-		if len(rows) <= limit {
-			return out, "", nil
-		}
-		last := rows[limit-1]
-		after = cursor(last.CreatedAt, last.ID.String())
 	}
+	if n := len(s.rows); n > 0 {
+		p.to = s.rows[n-1].place
+	}
+	return nil
 }
 
-// approvalPage gives up to limit+1 rows, and perhaps some that the state of
-// the filter does not match: what a row says may have been overtaken.
-func (s *Store) approvalPage(ctx context.Context, f ApprovalFilter, after string, limit int) ([]ApprovalRow, error) {
+// --- ways
+
+// walked is a row as far as it is looked at on the way.
+type walked struct {
+	place
+	client, person, organization, grant string
+	endedAt, usedAt                     int64
+}
+
+// matches reports whether the row may be one of the list. States that are not
+// in the row are asked later.
+func (w walked) matches(f ApprovalFilter) bool {
+	return (f.Client == "" || f.Client == w.client) && (f.Person == "" || f.Person == w.person) &&
+		(f.Organization == "" || f.Organization == w.organization) && (f.Grant == "" || string(f.Grant) == w.grant) &&
+		(f.State == "" || (f.State == "ended") == (w.endedAt > 0)) &&
+		(f.UnusedSince == 0 || w.at <= f.UnusedSince && w.usedAt <= f.UnusedSince)
+}
+
+// A way is a condition whose rows an index has in the list's order.
+type way struct {
+	condition string // with one parameter, unless value is ""
+	value     string
+}
+
+// A stretch is a part of a way. It ends where the way does, or goes on.
+type stretch struct {
+	rows []walked
+	ends bool
+}
+
+// reaches is where it leads to.
+func (s stretch) reaches() place {
+	if len(s.rows) == 0 {
+		return place{}
+	}
+	return s.rows[len(s.rows)-1].place
+}
+
+func (p *approvalsPage) ways() (all []way) {
+	for _, one := range []way{
+		{"a.person = ", p.f.Person}, {"a.organization = ", p.f.Organization}, {"a.client = ", p.f.Client},
+		{"a.grant_kind = ", string(p.f.Grant)},
+	} {
+		if one.value != "" {
+			all = append(all, one)
+		}
+	}
+	if p.f.State == "ended" {
+		all = append(all, way{condition: "a.ended_at > 0"})
+	}
+	if len(all) == 0 {
+		all = []way{{}}
+	}
+	return all
+}
+
+// bestWay tries all ways, and gives the one that leads furthest with as many
+// rows: its rows leave out most of what does not match.
+func (p *approvalsPage) bestWay(ctx context.Context, from place) (best way, begins stretch, err error) {
+	step := max(walkStep, p.limit+1)
+	for i, w := range p.ways() {
+		s, err := p.stretch(ctx, w, from, step)
+		if err != nil {
+			return best, begins, err
+		}
+		if i == 0 || s.ends && !begins.ends || s.ends == begins.ends && s.reaches().compare(begins.reaches()) > 0 {
+			best, begins = w, s
+		}
+		if begins.ends {
+			break
+		}
+	}
+	return best, begins, nil
+}
+
+const walkedColumns = `SELECT a.id, a.created_at, a.client, a.person, a.organization, a.grant_kind, a.ended_at`
+
+// stretch reads so many rows of a way.
+func (p *approvalsPage) stretch(ctx context.Context, w way, from place, rows int) (s stretch, err error) {
+	q := p.walkedQuery()
+	if w.condition != "" && w.value != "" {
+		q.where(w.condition, w.value)
+	} else if w.condition != "" {
+		q.conditions = append(q.conditions, w.condition)
+	}
+	q.behind(from)
+	s.rows, err = p.readWalked(ctx, q.page("a.created_at DESC, a.id DESC", rows-1), q.args)
+	s.ends = len(s.rows) < rows
+	return s, err
+}
+
+func (p *approvalsPage) walkedQuery() query {
+	if p.f.UnusedSince > 0 {
+		return query{text: walkedColumns + `, COALESCE(u.used_at, 0) FROM approval a LEFT JOIN approval_use u ON u.approval = a.id`}
+	}
+	return query{text: walkedColumns + `, 0 FROM approval a`}
+}
+
+func (p *approvalsPage) readWalked(ctx context.Context, text string, args []any) ([]walked, error) {
+	defer p.timed("approvals", time.Now())
+	rows, err := p.reader.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, unavailable("approvals", err)
+	}
+	defer rows.Close()
+	var out []walked
+	for rows.Next() {
+		var w walked
+		var id []byte
+		if err := rows.Scan(&id, &w.at, &w.client, &w.person, &w.organization, &w.grant, &w.endedAt, &w.usedAt); err != nil {
+			return nil, unavailable("approvals", err)
+		}
+		copy(w.id[:], id)
+		out = append(out, w)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("approvals", err)
+	}
+	return out, nil
+}
+
+// behind begins behind a place.
+func (q *query) behind(p place) {
+	if p == (place{}) {
+		return
+	}
+	q.args = append(q.args, p.at, p.id[:])
+	q.conditions = append(q.conditions, fmt.Sprintf("(a.created_at, a.id) < ($%d, $%d)", len(q.args)-1, len(q.args)))
+}
+
+// pair finds all approvals of one client in one organization at once where
+// these are few: either may have so many that no way leads far.
+func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err error) {
+	if p.f.Client == "" || p.f.Organization == "" {
+		return false, nil
+	}
+	defer p.timed("approvals", time.Now())
+	q := query{text: `SELECT 1 FROM approval a`}
+	q.equal("a.client", p.f.Client)
+	q.equal("a.organization", p.f.Organization)
+	var n int
+	err = p.reader.QueryRowContext(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM (%s LIMIT %d) AS few`, q.whole(), fewRows+1), q.args...).Scan(&n)
+	if err != nil {
+		return false, unavailable("approvals", err)
+	}
+	if n > fewRows {
+		return false, nil
+	}
+	all := p.walkedQuery()
+	all.conditions, all.args = slices.Clone(q.conditions), slices.Clone(q.args)
+	all.behind(from)
+	s := stretch{ends: true}
+	if s.rows, err = p.readWalked(ctx, all.whole(), all.args); err != nil {
+		return false, err
+	}
+	slices.SortFunc(s.rows, func(a, b walked) int { return a.place.compare(b.place) })
+	p.whole = true
+	if err := p.take(ctx, s); err != nil {
+		return true, err
+	}
+	return true, nil
+}
+
+// byID gives the rows that are there, newest first.
+func (s *Store) byID(ctx context.Context, ids []approval.ID) ([]ApprovalRow, error) {
+	var out []ApprovalRow
+	for batch := range slices.Chunk(ids, sweepBatch) {
+		values := make([]any, len(batch))
+		for i := range batch {
+			values[i] = batch[i][:]
+		}
+		q := query{text: approvalRows}
+		q.in("a.id", padded(values))
+		rows, err := s.approvalRows(ctx, q.whole(), q.args...)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rows...)
+	}
+	slices.SortFunc(out, func(a, b ApprovalRow) int { return a.place().compare(b.place()) })
+	return out, nil
+}
+
+// --- memory
+
+// walkMemory goes on where p stopped, in memory: it has all that live.
+func (p *approvalsPage) walkMemory(ctx context.Context) error {
+	for !p.full() && !p.whole {
+		found := p.newestInMemory(p.f, p.to, p.limit+1, p.livesAs)
+		p.whole = len(found) <= p.limit
+		rows, err := p.byID(ctx, idsAt(found))
+		if err != nil {
+			return err
+		}
+		for _, r := range rows { // one that has changed since is left out
+			if p.is(r) {
+				p.rows = append(p.rows, r)
+			}
+		}
+		if len(found) > 0 {
+			p.to = found[len(found)-1]
+		}
+	}
+	return nil
+}
+
+func idsAt(places []place) []approval.ID {
+	out := make([]approval.ID, len(places))
+	for i, p := range places {
+		out[i] = p.id
+	}
+	return out
+}
+
+// livesAs reports whether an approval may be what the filter asks for; what is
+// due to be said ended is left to p.is.
+func (p *approvalsPage) livesAs(h *hot) bool {
 	switch {
-	case f.UnusedSince > 0 && s.shared == nil:
-		if ids := s.inMemory(f, fewRows, func(h *hot) bool {
-			return h.phase == approval.Live && int64(atomic.LoadUint32(&h.used)) <= f.UnusedSince
-		}); len(ids) <= fewRows {
-			rows, err := s.approvalsByID(ctx, ids, after)
-			rows = slices.DeleteFunc(rows, func(r ApprovalRow) bool { return max(r.CreatedAt, r.LastUsed) > f.UnusedSince })
-			return rows[:min(len(rows), limit+1)], err
+	case p.f.State == "code_issued":
+		return h.phase == approval.CodeIssued
+	case p.f.UnusedSince > 0:
+		return h.phase == approval.Live && max(h.createdAt(), int64(atomic.LoadUint32(&h.used))) <= p.f.UnusedSince
+	}
+	return h.phase == approval.Live
+}
+
+// unsaid finds approvals that have ended without a row saying so, where the
+// list would have them.
+func (p *approvalsPage) unsaid(ctx context.Context) error {
+	if p.f.State != "ended" {
+		return nil
+	}
+	from, err := readPlace(p.f.After)
+	if err != nil {
+		return err
+	}
+	ids, err := p.unsaidIDs(ctx, from)
+	if err != nil {
+		return err
+	}
+	rows, err := p.byID(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if p.is(r) && r.matches(p.f) && (from == place{} || r.place().compare(from) > 0) {
+			p.aside = append(p.aside, r)
 		}
-	case f.State == "ended":
-		return s.endedPage(ctx, f, after, limit)
 	}
-	return s.approvalsInOrder(ctx, f, after, limit)
+	return nil
 }
 
-// endedPage gives those whose rows say that they have ended, and those that
-// have without a row saying so yet.
-func (s *Store) endedPage(ctx context.Context, f ApprovalFilter, after string, limit int) ([]ApprovalRow, error) {
-	ids, err := s.unsaid(ctx, f)
-	if err != nil {
-		return nil, err
+func (p *approvalsPage) unsaidIDs(ctx context.Context, from place) ([]approval.ID, error) {
+	now := p.Now()
+	expired := now.Add(-approval.CodeLifetime)
+	if p.shared != nil {
+		ids, _, err := p.shared.dueAt(ctx, expired)
+		if err != nil {
+			return nil, err
+		}
+		return p.newestOf(ctx, ids, from)
 	}
-	unsaid, err := s.approvalsByID(ctx, ids, after)
-	if err != nil {
-		return nil, err
-	}
-	if s.shared != nil { // there the filter was not asked yet
-		unsaid = slices.DeleteFunc(unsaid, func(r ApprovalRow) bool { return !r.matches(f) })
-	}
-	said, err := s.approvalsInOrder(ctx, f, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	all := append(said, unsaid...)
-	slices.SortFunc(all, newestFirst)
-	all = slices.CompactFunc(all, func(a, b ApprovalRow) bool { return a.ID == b.ID })
-	return all[:min(len(all), limit+1)], nil
-}
-
-// unsaid lists the approvals that have ended without a row saying so.
-func (s *Store) unsaid(ctx context.Context, f ApprovalFilter) ([]approval.ID, error) {
-	now := s.Now().Add(-approval.CodeLifetime)
-	if s.shared != nil {
-		ids, _, err := s.shared.dueAt(ctx, now)
-		return ids, err
-	}
-	return s.inMemory(f, math.MaxInt, func(h *hot) bool {
-		if h.phase == approval.Live {
-			if at, ends := s.unusedAt(h.lastUse()); ends && !s.Now().Before(at) {
+	p.memory.mu.RLock()
+	lost := p.memory.ended != p.memory.marked
+	p.memory.mu.RUnlock()
+	found := p.newestInMemory(p.f, from, p.limit+1, func(h *hot) bool {
+		switch h.phase {
+		case approval.CodeIssued:
+			if int64(h.issuedAt) <= expired.Unix() {
+				return true
+			}
+		case approval.Live:
+			if at, ends := p.unusedAt(h.lastUse()); ends && !now.Before(at) {
 				return true
 			}
 		}
-		return approval.Standing(h.epochs()) != h.standing() || h.phase == approval.CodeIssued && int64(h.issuedAt) <= now.Unix()
-	}), nil
+		return lost && approval.Standing(h.epochs()) != h.standing()
+	})
+	return idsAt(found), nil
+}
+
+// newestOf gives those approvals that come next behind a place, of all whose
+// rows the filter matches but for the state.
+func (p *approvalsPage) newestOf(ctx context.Context, ids []approval.ID, from place) ([]approval.ID, error) {
+	f := p.f
+	f.State = ""
+	var found []place
+	for batch := range slices.Chunk(ids, 8*sweepBatch) {
+		values := make([]any, len(batch))
+		for i := range batch {
+			values[i] = batch[i][:]
+		}
+		q := p.walkedQuery()
+		q.behind(from)
+		q.in("a.id", padded(values))
+		rows, err := p.readWalked(ctx, q.whole(), q.args)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range rows {
+			if w.matches(f) {
+				found = append(found, w.place)
+			}
+		}
+	}
+	slices.SortFunc(found, place.compare)
+	return idsAt(found[:min(len(found), p.limit+1)]), nil
 }
 
 func (r ApprovalRow) matches(f ApprovalFilter) bool {
@@ -116,95 +488,62 @@ func (r ApprovalRow) matches(f ApprovalFilter) bool {
 		(f.Organization == "" || f.Organization == r.Organization) && (f.Grant == "" || f.Grant == r.Grant.Kind)
 }
 
-func newestFirst(a, b ApprovalRow) int {
-	return cmp.Or(cmp.Compare(b.CreatedAt, a.CreatedAt), bytes.Compare(b.ID[:], a.ID[:]))
+// newestInMemory gives the places of the newest approvals in memory behind one
+// place that match the filter's client, person, organization and grant set,
+// newest first and so many at most.
+func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*hot) bool) []place {
+	m := s.memory
+	m.mu.RLock()
+	chunk := len(m.approvals.chunks)
+	of, ok := m.hotFilter(f)
+	m.mu.RUnlock()
+	var found []place
+	for ; chunk > 0 && ok; chunk-- { // those that were made last lie last, by and large
+		m.mu.RLock()
+		if chunk <= len(m.approvals.chunks) && (len(found) < most || m.approvals.newest[chunk-1] >= found[most-1].at) {
+			found = m.approvals.newestOf(chunk-1, of, from, found, most, is)
+		}
+		m.mu.RUnlock()
+	}
+	return found
 }
 
-// inMemory lists the approvals in memory that match the filter's client,
-// person, organization and grant set. It stops where there are more than most.
-func (s *Store) inMemory(f ApprovalFilter, most int, is func(*hot) bool) []approval.ID {
-	var out []approval.ID
-	for chunk := 0; ; chunk++ {
-		s.memory.mu.RLock()
-		t := &s.memory.approvals
-		if chunk >= len(t.chunks) || len(out) > most {
-			s.memory.mu.RUnlock()
-			return out
+// newestOf adds those of a chunk.
+func (t *approvals) newestOf(chunk int, of hotFilter, from place, found []place, most int, is func(*hot) bool) []place {
+	var more []place
+	for i := range t.chunks[chunk] {
+		h := &t.chunks[chunk][i]
+		if h.phase == 0 || len(found) == most && h.createdAt() < found[most-1].at || !of.matches(h) || !is(h) {
+			continue
 		}
-		for i := range t.chunks[chunk] {
-			h := &t.chunks[chunk][i]
-			if h.phase != 0 && is(h) && h.matches(f) {
-				out = append(out, t.ids[chunk][i])
-			}
+		at := place{h.createdAt(), t.ids[chunk][i]}
+		if from == (place{}) || at.compare(from) > 0 {
+			more = append(more, at)
 		}
-		s.memory.mu.RUnlock()
 	}
+	if len(more) == 0 {
+		return found
+	}
+	found = append(found, more...)
+	slices.SortFunc(found, place.compare)
+	return found[:min(len(found), most)]
 }
 
-func (h *hot) matches(f ApprovalFilter) bool {
-	return (f.Client == "" || f.Client == h.client.id) && (f.Person == "" || f.Person == h.member.person.ID) &&
-		(f.Organization == "" || f.Organization == h.member.org.ID) && (f.Grant == "" || f.Grant == grantset.Kinds[h.kind])
+// hotFilter is a filter of what memory has of an approval.
+type hotFilter struct {
+	client *clientFact
+	person *person
+	org    *organization
+	kind   grantset.Kind
 }
 
-// approvalsByID gives the rows that are there, newest first, from a cursor on.
-func (s *Store) approvalsByID(ctx context.Context, ids []approval.ID, after string) ([]ApprovalRow, error) {
-	var out []ApprovalRow
-	for batch := range slices.Chunk(ids, sweepBatch) {
-		q := query{text: approvalRows}
-		if err := q.after(after); err != nil {
-			return nil, err
-		}
-		values := make([]any, len(batch))
-		for i := range batch {
-			values[i] = batch[i][:]
-		}
-		q.in("a.id", values)
-		rows, err := s.approvalRows(ctx, q.page("a.created_at DESC, a.id DESC", len(batch)), q.args...)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, rows...)
-	}
-	slices.SortFunc(out, newestFirst)
-	return out, nil
+// hotFilter is false where nothing can match.
+func (m *memory) hotFilter(f ApprovalFilter) (of hotFilter, ok bool) {
+	of = hotFilter{m.clients[f.Client], m.people[f.Person], m.orgs[f.Organization], f.Grant}
+	return of, (f.Client == "") == (of.client == nil) && (f.Person == "") == (of.person == nil) && (f.Organization == "") == (of.org == nil)
 }
 
-// approvalsInOrder lets an index find the rows.
-func (s *Store) approvalsInOrder(ctx context.Context, f ApprovalFilter, after string, limit int) ([]ApprovalRow, error) {
-	q := query{text: approvalRows}
-	q.equal("a.client", f.Client)
-	q.equal("a.person", f.Person)
-	q.equal("a.organization", f.Organization)
-	q.equal("a.grant_kind", string(f.Grant))
-	switch f.State {
-	case "ended":
-		q.conditions = append(q.conditions, "a.ended_at > 0")
-	case "live":
-		q.conditions = append(q.conditions, "a.ended_at = 0")
-	case "code_issued": // after these the page that it came from cannot be answered any more
-		q.conditions = append(q.conditions, "a.ended_at = 0")
-		q.where("a.created_at > ", s.Now().Add(-pageLife-approval.CodeLifetime-time.Minute).Unix())
-	}
-	if f.UnusedSince > 0 {
-		q.where("a.created_at <= ", f.UnusedSince)
-		q.where("COALESCE(u.used_at, 0) <= ", f.UnusedSince)
-	}
-	if err := q.after(after); err != nil {
-		return nil, err
-	}
-	return s.approvalRows(ctx, q.page("a.created_at DESC, a.id DESC", limit), q.args...)
-}
-
-// after begins behind a cursor.
-func (q *query) after(cursor string) error {
-	if cursor == "" {
-		return nil
-	}
-	at, id, err := readCursor(cursor)
-	if err != nil {
-		return err
-	}
-	q.args = append(q.args, at, id)
-	q.conditions = append(q.conditions, fmt.Sprintf("(a.created_at, a.id) < ($%d, $%d)", len(q.args)-1, len(q.args)))
-	return nil
+func (of *hotFilter) matches(h *hot) bool {
+	return (of.client == nil || of.client == h.client) && (of.kind == "" || of.kind == h.grantKind()) &&
+		(of.person == nil || of.person == h.member.person) && (of.org == nil || of.org == h.member.org)
 }

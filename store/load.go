@@ -141,7 +141,7 @@ func (l loader) approvals() error {
 	return l.each(`
 		SELECT a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal, a.issued_at,
 		       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-		       a.phase, a.generation, a.key_number, a.network
+		       a.phase, a.generation, a.key_number, a.network, a.created_at
 		  FROM approval a
 		 WHERE a.phase < 3`, l.approval)
 }
@@ -152,7 +152,7 @@ func (l loader) approval(st *sqlite3.Stmt) error {
 	member := l.m.members[memberKey{string(st.ColumnRawText(2)), string(st.ColumnRawText(3))}]
 	client := l.m.clients[string(st.ColumnRawText(1))]
 	a := approval.Approval{
-		IssuedAt: st.ColumnInt64(7),
+		IssuedAt: st.ColumnInt64(7), CreatedAt: st.ColumnInt64(16),
 		Born: approval.Epochs{
 			Membership: st.ColumnInt64(8), Person: st.ColumnInt64(9),
 			Organization: st.ColumnInt64(10), Client: st.ColumnInt64(11),

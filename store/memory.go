@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"sort"
 	"strings"
 	"sync"
@@ -32,6 +33,11 @@ type memory struct {
 	approvals approvals
 
 	unapproved int // clients that nobody has approved
+
+	// ended grows with every fact that ends, and marked is what it was when the
+	// last mark began that left nothing unmarked. While they differ, there may
+	// be approvals that have ended by a fact without their row saying so.
+	ended, marked int
 }
 
 type memberKey struct{ person, organization string }
@@ -90,6 +96,7 @@ type clientFact struct {
 
 func newMemory() *memory {
 	return &memory{
+		ended:  1, // nobody has looked yet
 		people: map[string]*person{}, byEmail: map[string]*person{}, orgs: map[string]*organization{},
 		members: map[memberKey]*member{}, roles: map[string]*role{}, gone: map[string]*role{}, clients: map[string]*clientFact{},
 		apiKeys: map[[32]byte]apiKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
@@ -98,8 +105,16 @@ func newMemory() *memory {
 
 // --- facts
 
+// ends notes that a fact may have ended: its epoch grows.
+func (m *memory) ends(from, to int64) {
+	if from != to {
+		m.ended++
+	}
+}
+
 func (m *memory) putPerson(p org.Person, epoch int64) {
 	if at := m.people[p.ID]; at != nil {
+		m.ends(at.epoch, epoch)
 		delete(m.byEmail, emailKey(at.Person))
 		at.Person, at.epoch = p, epoch
 		m.byEmail[emailKey(p)] = at
@@ -126,6 +141,7 @@ func (at *person) removed() bool { return at.Email == "" }
 
 func (m *memory) putOrganization(o org.Organization, epoch int64) {
 	if at := m.orgs[o.ID]; at != nil {
+		m.ends(at.epoch, epoch)
 		at.Organization, at.epoch = o, epoch
 		return
 	}
@@ -180,6 +196,7 @@ func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) *mem
 		m.members[key] = at
 		p.members = append(p.members, at)
 	}
+	m.ends(at.epoch, epoch)
 	at.admin, at.present, at.epoch = admin, present, epoch
 	at.facts.Store(nil)
 	if present {
@@ -226,6 +243,7 @@ func (m *memory) putClient(c client.Client, epoch int64) {
 	} else if !at.approved && !at.preregistered {
 		m.unapproved--
 	}
+	m.ends(at.epoch, epoch)
 	at.issuedAt, at.epoch, at.deleted = c.IssuedAt, epoch, false
 	at.preregistered, at.approved, at.disabled = c.Preregistered, c.Approved, c.Disabled
 	if !at.approved && !at.preregistered {
@@ -274,11 +292,19 @@ type hot struct {
 	used       uint32 // Unix seconds, true to the hour; 0 never
 	issuedAt   uint32 // of the code, while it waits
 	key        uint16
+	age        uint16 // seconds from being made to issuedAt: a page that is answered again gets a later code
 	phase      approval.Phase
-	kind       byte // index into grantset.Kinds
-	personal   bool
+	kind       byte // index into grantset.Kinds, and personalToo
 	network    uint16
 }
+
+// personalToo marks the kind of a grant set that includes personal items.
+const personalToo = 1 << 7
+
+// createdAt is in Unix seconds.
+func (h *hot) createdAt() int64 { return int64(h.issuedAt) - int64(h.age) }
+
+func (h *hot) grantKind() grantset.Kind { return grantset.Kinds[h.kind&^personalToo] }
 
 const chunkLen = 1024
 
@@ -289,6 +315,7 @@ type approvals struct {
 	index     map[approval.ID]uint32
 	chunks    []*[chunkLen]hot
 	ids       []*[chunkLen]approval.ID
+	newest    []int64 // of each chunk, or newer: when an approval in it was made
 	free      []uint32
 	next      uint32
 }
@@ -315,12 +342,14 @@ func (t *approvals) put(id approval.ID, h hot) {
 			if int(i/chunkLen) == len(t.chunks) {
 				t.chunks = append(t.chunks, new([chunkLen]hot))
 				t.ids = append(t.ids, new([chunkLen]approval.ID))
+				t.newest = append(t.newest, 0)
 			}
 		}
 		t.index[id] = i
 	}
 	t.chunks[i/chunkLen][i%chunkLen] = h
 	t.ids[i/chunkLen][i%chunkLen] = id
+	t.newest[i/chunkLen] = max(t.newest[i/chunkLen], h.createdAt())
 }
 
 func (t *approvals) drop(id approval.ID) {
@@ -346,12 +375,15 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval, used in
 	h := hot{
 		generation: a.Generation, member: mem, client: c, phase: a.Phase, key: uint16(a.Key), network: a.Network,
 		born: [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
-		used: uint32(used), issuedAt: uint32(a.IssuedAt), personal: a.Grant.Personal,
+		used: uint32(used), issuedAt: uint32(a.IssuedAt), age: uint16(min(max(a.IssuedAt-a.CreatedAt, 0), math.MaxUint16)),
 	}
 	for i, k := range grantset.Kinds {
 		if k == a.Grant.Kind {
 			h.kind = byte(i)
 		}
+	}
+	if a.Grant.Personal {
+		h.kind |= personalToo
 	}
 	if n := len(a.Grant.Picks); n > 0 {
 		b := make([]byte, 0, 4*n)
@@ -408,7 +440,7 @@ func (h *hot) epochs() approval.Epochs {
 // grantSet rebuilds the grant set; picks are in order of role ID, as they were
 // put there.
 func (m *memory) grantSet(h *hot) grantset.Set {
-	s := grantset.Set{Kind: grantset.Kinds[h.kind], Personal: h.personal}
+	s := grantset.Set{Kind: h.grantKind(), Personal: h.kind&personalToo != 0}
 	if n := len(h.picks) / 4; n > 0 {
 		s.Picks = make([]grantset.Pick, n)
 		for i := range s.Picks {

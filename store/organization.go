@@ -226,7 +226,7 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 		}
 		return func() {
 				if next := made(); h != nil {
-					h.picks, h.kind, h.personal = next.picks, next.kind, next.personal
+					h.picks, h.kind = next.picks, next.kind
 				}
 			},
 			w.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,

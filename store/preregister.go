@@ -119,6 +119,7 @@ func (m *memory) deleteClient(id string, epoch int64) {
 	if !at.approved && !at.preregistered {
 		m.unapproved--
 	}
+	m.ends(at.epoch, epoch)
 	at.approved, at.disabled, at.deleted, at.epoch = true, true, true, epoch
 }
 

@@ -119,20 +119,20 @@ func (s *Store) endUnused(ctx context.Context) (ended int, err error) {
 		return 0, nil
 	}
 	f := ApprovalFilter{State: "live", UnusedSince: now.Add(-s.options.EndUnusedAfter).Unix()}
-	for after := ""; ; {
-		rows, err := s.approvalPage(ctx, f, after, endBatch)
+	f.Limit = endBatch
+	for {
+		rows, next, err := s.approvalPage(ctx, f, func(ApprovalRow) bool { return true })
 		if err != nil {
 			return ended, err
 		}
-		n, err := s.endEach(rows[:min(endBatch, len(rows))])
+		n, err := s.endEach(rows)
 		if ended += n; err != nil || ctx.Err() != nil {
 			return ended, errors.Join(err, ctx.Err())
 		}
-		if len(rows) <= endBatch {
+		if f.After = next; next == "" {
 			s.unusedSwept.Store(now.Unix())
 			return ended, nil
 		}
-		after = cursor(rows[endBatch-1].CreatedAt, rows[endBatch-1].ID.String())
 	}
 }
 
