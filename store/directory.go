@@ -323,7 +323,11 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 
 // changed journals a change of the directory.
 func (w *writer) changed(person, organization, detail string, act Act) error {
-	return w.journal(Event{Kind: "directory_changed", Person: person, Organization: organization, Detail: detail}.by(act))
+	return w.journal(change(person, organization, detail, act))
+}
+
+func change(person, organization, detail string, act Act) Event {
+	return Event{Kind: "directory_changed", Person: person, Organization: organization, Detail: detail}.by(act)
 }
 
 // SetActive deactivates a person, which ends their sessions and all their

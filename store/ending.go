@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -60,24 +59,9 @@ func (s *Store) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approva
 }
 
 func (s *Store) endBatch(ids []approval.ID, why approval.Reason, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
-		var afters []func()
-		ended = 0
-		for _, id := range ids {
-			after, did, err := w.endRow(id, why, act)
-			if err != nil && !errors.Is(err, ErrNotFound) { // deleted since it was listed
-				return nil, err
-			}
-			if did {
-				ended++
-				afters = append(afters, after)
-			}
-		}
-		return func() {
-			for _, after := range afters {
-				after()
-			}
-		}, nil
+	err = s.writer.changeFacts(func(w *writer) (after func(), err error) {
+		ended, after, err = w.moveRows(ids, approval.End(why, w.store.Now()), act)
+		return after, err
 	})
 	if err != nil {
 		ended = 0

@@ -172,10 +172,12 @@ func (w *writer) carryOut(p *plan, act Act) ([]func(), error) {
 // tellImport journals what has ended, one by one, and the rest in one entry.
 // An import that changes nothing is no event.
 func (w *writer) tellImport(p *plan, act Act) error {
+	var entries []Event
 	for _, e := range p.ends {
-		if err := w.changed(e.person, e.organization, e.what, act); err != nil {
-			return err
-		}
+		entries = append(entries, change(e.person, e.organization, e.what, act))
+	}
+	if err := w.journalAll(entries); err != nil {
+		return err
 	}
 	if p.asOf > 0 {
 		if err := w.putMeta(asOfName, strconv.FormatInt(p.asOf, 10)); err != nil {

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -219,14 +220,8 @@ func (w *writer) pruneItems(p *plan) error {
 // remove takes away what is planned, many rows in each statement: a directory
 // that lost 50,000 members must not hold up everybody else.
 func (w *writer) remove(p *plan) ([]func(), error) {
-	members := map[string][]any{}
-	for _, k := range p.removed.members {
-		members[k.organization] = append(members[k.organization], k.person)
-	}
-	for _, organization := range slices.Sorted(maps.Keys(members)) {
-		if err := w.removeMembers(organization, members[organization]); err != nil {
-			return nil, err
-		}
+	if err := w.removeMembers(p.removed.members); err != nil {
+		return nil, err
 	}
 	for _, f := range p.removed.fillers {
 		if _, err := w.putFiller(f.Role, f.Person, false); err != nil {
@@ -271,42 +266,64 @@ func (w *writer) deleteIn(q query, column string, values []any) error {
 	return nil
 }
 
-// execIn runs a statement on the rows whose column has one of the values. The
-// last one fills the places that are left over, so that there are few texts to
-// prepare.
+// execIn runs a statement on the rows whose column has one of the values.
 func (w *writer) execIn(q query, column string, values []any) error {
-	places := 16
-	for places < len(values) {
-		places *= 2
-	}
-	values = slices.Clone(values)
-	for len(values) < places {
-		values = append(values, values[len(values)-1])
-	}
-	q.in(column, values)
+	q.in(column, padded(values))
 	_, err := w.exec(q.whole(), q.args...)
 	return err
 }
 
-// removeMembers ends memberships in one organization: the people's roles there
-// are empty from then on.
-func (w *writer) removeMembers(organization string, people []any) error {
-	for batch := range slices.Chunk(people, sweepBatch) {
-		left := query{text: `
-			INSERT INTO filler_left (role, person, left_at)
-			SELECT role, person, CAST($1 AS BIGINT) FROM filler`, args: []any{w.store.Now().Unix(), organization}}
-		left.conditions = []string{"role IN (SELECT id FROM role WHERE organization = $2)"}
-		left.end = ` ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`
-		empty := query{text: `DELETE FROM filler`, args: []any{organization}}
-		empty.conditions = []string{"role IN (SELECT id FROM role WHERE organization = $1)"}
-		end := query{text: `UPDATE membership SET present = 0, admin = 0, epoch = epoch + 1`, args: []any{organization}}
-		end.conditions = []string{"organization = $1", "present = 1"}
-		for _, q := range []query{left, empty, end} {
-			if err := w.execIn(q, "person", batch); err != nil {
-				return err
-			}
-			w.fact("filler") // they go with the membership
+// removeMembers ends memberships: the people's roles there are empty from then
+// on.
+func (w *writer) removeMembers(members []memberKey) error {
+	now := w.store.Now().Unix()
+	var keys, fillers []any
+	for _, k := range members {
+		keys = append(keys, k.person, k.organization)
+		for _, r := range w.store.memory.members[k].roles {
+			fillers = append(fillers, r.ID, k.person)
 		}
+	}
+	for _, one := range []struct {
+		q     query
+		pairs []any
+	}{
+		{query{
+			text: `
+			INSERT INTO filler_left (role, person, left_at)
+			SELECT role, person, CAST($1 AS BIGINT) FROM filler`, args: []any{now},
+			end: ` ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
+		}, fillers},
+		{query{text: `DELETE FROM filler`}, fillers},
+	} {
+		if err := w.execPairs(one.q, "(role, person)", one.pairs); err != nil {
+			return err
+		}
+	}
+	end := query{text: `UPDATE membership SET present = 0, admin = 0, epoch = epoch + 1`, conditions: []string{"present = 1"}}
+	return w.execPairs(end, "(person, organization)", keys)
+}
+
+// execPairs is execIn for rows that two columns name, with the values of both
+// in turn.
+func (w *writer) execPairs(q query, columns string, values []any) error {
+	for batch := range slices.Chunk(values, 2*sweepBatch) {
+		one := q
+		one.args, one.conditions = slices.Clone(q.args), slices.Clone(q.conditions)
+		pairs := make([]any, len(batch)/2)
+		for i := range pairs {
+			pairs[i] = i
+		}
+		places := make([]string, 0, sweepBatch)
+		for _, i := range padded(pairs) {
+			one.args = append(one.args, batch[2*i.(int)], batch[2*i.(int)+1])
+			places = append(places, fmt.Sprintf("($%d, $%d)", len(one.args)-1, len(one.args)))
+		}
+		one.conditions = append(one.conditions, columns+" IN (VALUES "+strings.Join(places, ", ")+")")
+		if _, err := w.exec(one.whole(), one.args...); err != nil {
+			return err
+		}
+		w.fact("filler") // they go with the membership
 	}
 	return nil
 }

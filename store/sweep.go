@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 
 const (
 	sweepBatch = 500 // rows in one commit, so that nobody waits for long
-	markBatch  = 100 // approvals in one commit, which cost more
+	markBatch  = 250 // approvals in one commit, which cost more
 
 	// EndedRetention is how long an ended approval stays listed.
 	EndedRetention = 90 * 24 * time.Hour
@@ -108,6 +107,9 @@ func (s *Store) markSoon(ctx context.Context) {
 func (s *Store) mark(ctx context.Context) (marked int, err error) {
 	s.marking.Lock()
 	defer s.marking.Unlock()
+	s.memory.mu.RLock()
+	endedBefore := s.memory.ended
+	s.memory.mu.RUnlock()
 	due, settled, err := s.due(ctx)
 	if err != nil {
 		return 0, err
@@ -116,26 +118,12 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 		batch, ends := due[:min(markBatch, len(due))], 0
 		due = due[len(batch):]
 		var took time.Duration
-		err := s.writer.changeFacts(func(w *writer) (func(), error) {
-			var afters []func()
+		// It shares its commit with what others do, and so costs them little.
+		err := s.writer.change(func(w *writer) (after func(), err error) {
 			begun := time.Now()
-			defer func() { took = time.Since(begun) }()
-			ends = 0
-			for _, id := range batch {
-				after, ended, err := w.moveRow(id, settle(w.store.Now()), Act{Actor: "system"})
-				if err != nil && !errors.Is(err, ErrNotFound) { // deleted since it was found due
-					return nil, err
-				}
-				if ended {
-					ends++
-					afters = append(afters, after)
-				}
-			}
-			return func() {
-				for _, after := range afters {
-					after()
-				}
-			}, nil
+			ends, after, err = w.moveRows(batch, settle(w.store.Now()), Act{Actor: "system"})
+			took = time.Since(begun)
+			return after, err
 		})
 		if err != nil {
 			return marked, err
@@ -148,6 +136,9 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 			time.Sleep(took * 3 / 2) // most of the writer's time is others'
 		}
 	}
+	s.memory.mu.Lock()
+	s.memory.marked = endedBefore
+	s.memory.mu.Unlock()
 	return marked, settled()
 }
 

@@ -275,9 +275,30 @@ func (w *writer) runBatch(batch []*operation) error {
 	return nil
 }
 
+// makeAlone runs a change that has the transaction to itself. It has no
+// savepoint: within one, every statement takes the longer the more pages were
+// changed before it.
+func (w *writer) makeAlone(o *operation) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	o.after, o.err = o.runSafely(w)
+	if o.err != nil && !refusal(o.err) {
+		return o.err
+	}
+	if o.err != nil {
+		w.told = w.told[:0]
+		w.rollback()
+	}
+	return nil
+}
+
 // makeChange runs one change inside a savepoint, so that its refusal leaves
 // the others of the batch alone.
 func (w *writer) makeChange(o *operation) error {
+	if o.alone {
+		return w.makeAlone(o)
+	}
 	if err := w.begin(); err != nil {
 		return err
 	}

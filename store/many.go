@@ -1,0 +1,174 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// moveRows makes a move of many approvals that may end them and asks nothing
+// of the code, as part of a larger change: a few statements for all of them.
+// What is not there any more, or has ended meanwhile, is left out of the count.
+func (w *writer) moveRows(ids []approval.ID, m approval.Move, act Act) (ended int, after func(), err error) {
+	all, err := w.readMany(ids)
+	if err != nil {
+		return 0, nil, err
+	}
+	ends := map[approval.State][]approval.Approval{} // by what the rows are to say
+	for _, a := range all {
+		before := a.State
+		a.State, _ = m(a, w.store.memory.standing(a))
+		if a.State != before && a.Phase == approval.Ended {
+			row := approval.State{Reason: a.Reason, EndedAt: a.EndedAt}
+			ends[row] = append(ends[row], a)
+		}
+	}
+	var over []approval.Approval
+	for row, some := range ends {
+		hit, err := w.saveEnds(row, some)
+		if err != nil {
+			return 0, nil, err
+		}
+		over = append(over, hit...)
+	}
+	var entries []Event
+	for _, a := range over {
+		for _, e := range events(a, approval.State{Phase: approval.Live}, act) {
+			entries = append(entries, e.by(act))
+		}
+	}
+	if err := w.journalAll(entries); err != nil {
+		return 0, nil, err
+	}
+	return len(over), func() {
+		for _, a := range over {
+			w.remember(a)()
+		}
+	}, nil
+}
+
+// readMany gives those of the approvals that are there: from memory where that
+// is enough, else from their rows, which on PostgreSQL stay as they are read.
+func (w *writer) readMany(ids []approval.ID) ([]approval.Approval, error) {
+	out := make([]approval.Approval, 0, len(ids))
+	var rest []any
+	for _, id := range ids {
+		if h := w.store.memory.approvals.at(id); h != nil && h.phase == approval.Live {
+			out = append(out, w.store.memory.cool(id, h))
+			continue
+		}
+		rest = append(rest, id[:])
+	}
+	if len(rest) == 0 {
+		return out, nil
+	}
+	q := query{text: selectApproval}
+	if w.tx != nil {
+		q.end = ` ORDER BY id FOR UPDATE`
+	}
+	q.in("id", padded(rest))
+	rows, err := w.query(q.whole(), q.args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		a, _, err := scanApproval(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, rows.Err()
+}
+
+// saveEnds writes one end into the rows of those approvals that have not ended
+// yet, and gives these.
+func (w *writer) saveEnds(row approval.State, of []approval.Approval) ([]approval.Approval, error) {
+	q := query{
+		text:       `UPDATE approval SET phase = 3, reason = $1, ended_at = $2`,
+		args:       []any{string(row.Reason), row.EndedAt},
+		conditions: []string{"phase < 3"},
+		end:        ` RETURNING id`,
+	}
+	ids, by := make([]any, len(of)), make(map[approval.ID]approval.Approval, len(of))
+	for i := range of {
+		ids[i], by[of[i].ID] = of[i].ID[:], of[i]
+	}
+	q.in("id", padded(ids))
+	rows, err := w.query(q.whole(), q.args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := make([]approval.Approval, 0, len(of))
+	for rows.Next() {
+		var id []byte
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		out = append(out, by[approval.ID(id)])
+	}
+	return out, rows.Err()
+}
+
+// padded repeats the last of some values until there are 16, 32, 64 and so on:
+// so that statements about lists have few texts to prepare.
+func padded(values []any) []any {
+	places := 16
+	for places < len(values) {
+		places *= 2
+	}
+	out := make([]any, places)
+	for i := range out {
+		out[i] = values[min(i, len(values)-1)]
+	}
+	return out
+}
+
+// eventsEach is how many entries of the journal one statement writes.
+const eventsEach = 64
+
+var insertEvents = strings.Replace(insertEvent, eventPlaces(0), func() string {
+	all := make([]string, eventsEach)
+	for i := range all {
+		all[i] = eventPlaces(i)
+	}
+	return strings.Join(all, ", ")
+}(), 1)
+
+// eventPlaces are the parameters of the entry after n others.
+func eventPlaces(n int) string {
+	const columns = 12
+	all := make([]string, columns)
+	for i := range all {
+		all[i] = fmt.Sprintf("$%d", n*columns+i+1)
+	}
+	return "(" + strings.Join(all, ", ") + ")"
+}
+
+// journalAll is journal for many entries.
+func (w *writer) journalAll(entries []Event) error {
+	for w.tx == nil && len(entries) >= eventsEach {
+		now := w.store.Now()
+		args := make([]any, 0, eventsEach*12)
+		for _, e := range entries[:eventsEach] {
+			args = append(args, w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
+				e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+		}
+		if _, err := w.exec(insertEvents, args...); err != nil {
+			return err
+		}
+		if w.store.options.Journaled != nil {
+			w.told = append(w.told, entries[:eventsEach]...)
+		}
+		entries = entries[eventsEach:]
+	}
+	for _, e := range entries {
+		if err := w.journal(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
