@@ -327,6 +327,10 @@ func (s *Store) Under(row ApprovalRow) Access {
 // useGrain is how true the last use is (decision P11).
 const useGrain = time.Hour
 
+// noteAgainAfter is how long no use is noted after one that could not be
+// written: a disk that is full is not asked at each request.
+const noteAgainAfter = time.Minute
+
 // Used notes that an approval is in use, at most hourly. It never waits; what
 // finds the queue full is noted at a later use.
 func (s *Store) Used(id approval.ID) {
@@ -335,29 +339,38 @@ func (s *Store) Used(id approval.ID) {
 		s.shared.use(id, now)
 		return
 	}
+	if int64(now) < s.unnoted.Load() {
+		return
+	}
 	s.memory.mu.RLock()
 	h := s.memory.approvals.at(id)
-	due := false
+	due, old := false, uint32(0)
 	if h != nil {
-		old := atomic.LoadUint32(&h.used)
+		old = atomic.LoadUint32(&h.used)
 		due = h.idle(now) && atomic.CompareAndSwapUint32(&h.used, old, now)
 	}
 	s.memory.mu.RUnlock()
 	if !due {
 		return
 	}
+	back := func() {
+		s.memory.mu.RLock()
+		defer s.memory.mu.RUnlock()
+		if h := s.memory.approvals.at(id); h != nil {
+			atomic.CompareAndSwapUint32(&h.used, now, old)
+		}
+	}
 	ok := s.writer.note(func(w *writer) (func(), error) {
 		_, err := w.exec(`
 			INSERT INTO approval_use (approval, used_at) VALUES ($1, $2)
 			ON CONFLICT (approval) DO UPDATE SET used_at = excluded.used_at`, id[:], int64(now))
 		return nil, err
+	}, func() {
+		back()
+		s.unnoted.Store(int64(now) + int64(noteAgainAfter/time.Second))
 	})
 	if !ok {
-		s.memory.mu.RLock()
-		if h := s.memory.approvals.at(id); h != nil {
-			atomic.StoreUint32(&h.used, 0)
-		}
-		s.memory.mu.RUnlock()
+		back()
 	}
 }
 

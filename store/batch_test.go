@@ -413,6 +413,71 @@ func TestUseWhenTheQueueIsFull(t *testing.T) {
 	}
 }
 
+// A use that shares a batch with a change that fails is written all the same: an
+// approval that nobody is seen to use may end (decision P11).
+func TestUseBesideAFailure(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	ctx, h := context.Background(), furnished(t)
+	h.withFaults(t)
+	used, failing := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	for kind, fault := range faults {
+		h.clock.add(useGrain)
+		lift := h.plant(t, kind, "UPDATE", "approval")
+		ask, release := h.hold(t)
+		ask(func() {
+			if _, err := h.refresh(failing, 1); err == nil {
+				t.Error(fault, "did not fail")
+			}
+		})
+		h.Used(used)
+		h.Record(Event{Kind: "signin_failed", Detail: fault})
+		release()
+		lift()
+		h.same(t, fault)
+		if row, err := h.Approval(ctx, used); err != nil || row.LastUsed != h.Now().Unix() {
+			t.Errorf("%s: last use %d, %v", fault, row.LastUsed, err)
+		}
+		h = h.reopen(t)
+		if row, err := h.Approval(ctx, used); err != nil || row.LastUsed != h.Now().Unix() {
+			t.Errorf("%s: last use after a restart %d, %v", fault, row.LastUsed, err)
+		}
+	}
+	if list, _, err := h.Events(ctx, EventFilter{Kind: "signin_failed"}); err != nil || len(list) != len(faults) {
+		t.Errorf("%d entries, %v; want %d", len(list), err, len(faults))
+	}
+}
+
+// A use that cannot be written is not remembered either, and is noted a minute
+// later.
+func TestUseThatCannotBeWritten(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	ctx, h := context.Background(), furnished(t)
+	h.withFaults(t)
+	id := h.live(t, h.answer(1))
+	lift := h.plant(t, cannot, "INSERT", "approval_use")
+	h.Used(id)
+	for range 2 { // the first may fail with the note, which is tried once more then
+		h.Ready(ctx)
+	}
+	lift()
+	h.same(t, "after it failed")
+	for _, step := range []struct {
+		wait  time.Duration
+		noted bool
+	}{{0, false}, {noteAgainAfter - time.Second, false}, {time.Second, true}} {
+		h.clock.add(step.wait)
+		h.Used(id)
+		h.same(t, "later")
+		if row, err := h.Approval(ctx, id); err != nil || (row.LastUsed == h.Now().Unix()) != step.noted {
+			t.Errorf("last use %d, %v; want it noted: %v", row.LastUsed, err, step.noted)
+		}
+	}
+}
+
 // What the latest answer replaces ends with its exchange, and nothing else:
 // not what waits for its exchange, not another client's or organization's, and
 // nothing when the box was unticked, the approval ended, or there is nothing

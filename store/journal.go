@@ -69,7 +69,8 @@ func idAt(at int64) string { return fmt.Sprintf("%016x", min(max(at, 0), maxTime
 // Record writes an entry for what changes nothing else, such as a refusal. It
 // never waits; when the queue is full the entry is lost, and the log says so.
 func (s *Store) Record(e Event) {
-	ok := s.writer.note(func(w *writer) (func(), error) { return nil, w.journal(e) })
+	lost := func() { s.log.Warn("an entry of the journal could not be written and is lost", "kind", e.Kind) }
+	ok := s.writer.note(func(w *writer) (func(), error) { return nil, w.journal(e) }, lost)
 	if !ok {
 		s.log.Warn("the journal's queue is full; an entry is lost", "kind", e.Kind)
 	}

@@ -123,7 +123,7 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 		s.writer.note(func(w *writer) (func(), error) {
 			_, err := w.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
 			return nil, err
-		})
+		}, nil)
 	}
 	out := Session{Person: r.person, CreatedAt: r.createdAt, SeenAt: r.seenAt, ActedBy: r.actedBy}
 	if r.actingAs != "" {

@@ -430,10 +430,13 @@ func (p *shared) writeNotes() {
 			continue
 		}
 		p.store.log.Warn("what was noted is not written yet", "notes", len(batch), "uses", len(used), "err", err)
+		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
 		if !p.pause(time.Second) || !retryable(err) && !cut(err) && code(err) != "" {
+			if len(batch) == 0 {
+				p.uses.take() // closing: there is no more to wait for
+			}
 			continue // closing, or one of them can never be written
 		}
-		p.uses.giveBack(used)
 		for _, n := range batch {
 			p.notes.join(n, maxNotes)
 		}

@@ -97,6 +97,7 @@ type Store struct {
 	ids     eventIDs
 
 	unusedSwept atomic.Int64 // Unix seconds
+	unnoted     atomic.Int64 // Unix seconds until which no use is noted
 
 	marking sync.Mutex // one marker of ended rows at a time
 	copying sync.Mutex // one backup at a time

@@ -51,6 +51,8 @@ type operation struct {
 	// run makes a change. It may return what is to be done to memory once
 	// the commit is durable. An error undoes this change alone.
 	run func(*writer) (after func(), err error)
+	// lost is told when a note could not be written.
+	lost func()
 	// alone keeps a change out of batches: it alters facts that other
 	// operations of a batch would read from memory.
 	alone bool
@@ -128,12 +130,13 @@ func (w *writer) changeFacts(run func(*writer) (func(), error)) error {
 }
 
 // note queues a change that nobody waits for; false when the queue is full.
-func (w *writer) note(run func(*writer) (func(), error)) bool {
+// lost, if any, is called when it was queued and then could not be written.
+func (w *writer) note(run func(*writer) (func(), error), lost func()) bool {
 	if w.store.shared != nil {
 		return w.store.shared.note(run)
 	}
 	select {
-	case w.notes <- &operation{run: run}:
+	case w.notes <- &operation{run: run, lost: lost}:
 		return true
 	default:
 		return false
@@ -244,14 +247,34 @@ func (w *writer) commit(batch []*operation) {
 		}
 	}
 	w.store.memory.mu.Unlock()
+	var notes []*operation // an operation that is answered is its caller's again
 	for _, o := range batch {
 		if o.done != nil {
 			o.done <- struct{}{}
+		} else {
+			notes = append(notes, o)
 		}
+	}
+	if err != nil {
+		w.noteAgain(notes, len(batch))
 	}
 	if told := w.store.options.Journaled; err == nil && told != nil {
 		for _, e := range w.told {
 			told(e)
+		}
+	}
+}
+
+// noteAgain writes the notes of a batch that failed, without those who waited:
+// nobody else would. Those that were alone already are lost.
+func (w *writer) noteAgain(notes []*operation, of int) {
+	if len(notes) < of && len(notes) > 0 {
+		w.commit(notes)
+		return
+	}
+	for _, o := range notes {
+		if o.lost != nil {
+			o.lost()
 		}
 	}
 }
