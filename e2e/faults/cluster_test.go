@@ -57,10 +57,19 @@ type cluster struct {
 	nodes    []*node
 }
 
+// A place is where a node runs, and with what.
+type place struct {
+	binary   string
+	database string   // URL
+	limiter  string   // URL of the shared counter; may be empty
+	segment  *segment // its own network; nil is this machine's
+}
+
 // A node is one server process, which is started again whenever it ends.
 type node struct {
 	c                 *cluster
-	binary, config    string
+	place             place
+	config            string
 	environment       []string
 	address, operator string
 	http              *http.Client
@@ -72,36 +81,55 @@ type node struct {
 	log      *os.File
 }
 
-// newCluster starts as many nodes as clocks are given, each with its URL of the
-// database, and with the rest of a configuration and environment.
-func newCluster(t *testing.T, databases []string, rest string, environment []string, clocks ...time.Duration) *cluster {
+// addresses are those of a node's two listeners, and of who asks them.
+func (p place) addresses(t testing.TB) (public, operator, client string) {
+	if p.segment == nil {
+		return freeAddress(t), freeAddress(t), "127.0.0.1"
+	}
+	return p.segment.clients.there + ":8080", p.segment.clients.there + ":8081", p.segment.clients.here
+}
+
+// command runs a program where the node is.
+func (p place) command(program string, args ...string) *exec.Cmd {
+	if p.segment == nil {
+		return exec.Command(program, args...)
+	}
+	return exec.Command("ip", append([]string{"netns", "exec", p.segment.name, program}, args...)...)
+}
+
+// newCluster starts a node at each place.
+func newCluster(t *testing.T, environment []string, places ...place) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir(), password: "correct-horse-battery"}
 	key := make([]byte, 32)
 	rand.Read(key)
 	secret := c.write("secret.key", base64.StdEncoding.EncodeToString(key))
 	password := c.write("operator.password", c.password)
-	for i, ahead := range clocks {
-		n := &node{c: c, binary: binaries[ahead], environment: environment, address: freeAddress(t), operator: freeAddress(t), ended: make(chan struct{})}
-		if i == 0 {
-			c.host = n.address
+	for i, at := range places {
+		n := &node{c: c, place: at, environment: environment, ended: make(chan struct{})}
+		var client string
+		n.address, n.operator, client = at.addresses(t)
+		if i == 0 { // plain http is for loopback alone
+			c.host = newLink(t, "127.0.0.1", n.address).address()
 		}
 		n.config = c.write(fmt.Sprintf("node%d.toml", i), fmt.Sprintf(`
 base_urls = ["http://%s"]
 secret_key_file = %q
 [http]
 listen = %q
-trusted_proxies = ["127.0.0.1"]
+trusted_proxies = ["127.0.0.1", %q]
 [operator]
 listen = %q
 password_file = %q
 [database]
 url = %q
+[limiter]
+url = %q
 [api]
 rate_limit = "1000000/24h"
 [log]
 level = "warn"
-%s`, c.host, secret, n.address, n.operator, password, databases[i], rest))
+`, c.host, secret, n.address, client, n.operator, password, at.database, at.limiter))
 		dial := &net.Dialer{Timeout: 2 * time.Second}
 		n.http = &http.Client{
 			Timeout:       8 * time.Second,
@@ -149,7 +177,7 @@ func (n *node) supervise() {
 			n.mu.Unlock()
 			return
 		}
-		p := exec.Command(n.binary, "serve", "--config", n.config)
+		p := n.place.command(n.place.binary, "serve", "--config", n.config)
 		p.Stderr = n.log
 		p.Env = append(os.Environ(), n.environment...)
 		err := p.Start()

@@ -23,7 +23,7 @@ func TestDrillOnThreeNodes(t *testing.T) {
 	for _, n := range s.nodes {
 		arguments = append(arguments, "--node", "http://"+n.address)
 	}
-	out, err := exec.Command(s.nodes[0].binary, arguments...).Output()
+	out, err := exec.Command(binaries[0], arguments...).Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

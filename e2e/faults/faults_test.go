@@ -45,6 +45,32 @@ func (m *maker) work(faults ...fault) {
 	}
 }
 
+// beside makes one fault again and again, while others are made, until the func is
+// called.
+func (m *maker) beside(f fault) (stop func()) {
+	other := &maker{m.T, mrand.New(mrand.NewPCG(*seed, 2)), tally{}}
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			f.make(other)
+			other.made[f.name]++
+			select {
+			case <-end:
+				return
+			case <-time.After(3 * time.Second):
+			}
+		}
+	}()
+	return func() {
+		close(end)
+		<-ended
+		for name, n := range other.made {
+			m.made[name] += n
+		}
+	}
+}
+
 // sleep is for so many milliseconds, at least and at most.
 func (m *maker) sleep(least, most int) {
 	time.Sleep(time.Duration(least+m.random.IntN(most-least)) * time.Millisecond)
@@ -57,9 +83,21 @@ func kill(c *cluster) fault {
 	}}
 }
 
-// freeze stops a node for longer than anybody waits, and wakes it.
-func freeze(c *cluster, least, most int) fault {
-	return fault{"node paused", func(m *maker) {
+// freeze stops a node for longer than clients wait, and wakes it.
+func freeze(c *cluster, least, most int) fault { return pause(c, "node paused", least, most) }
+
+// longPause is for longer than any timeout of server, database or client, which are 15
+// seconds at most; where there is time, the others count the node as dead meanwhile.
+func longPause(c *cluster) fault {
+	most := 20_000
+	if *lasting > time.Minute {
+		most = 45_000
+	}
+	return pause(c, "node paused for long", 17_000, most)
+}
+
+func pause(c *cluster, name string, least, most int) fault {
+	return fault{name, func(m *maker) {
 		n := c.nodes[m.random.IntN(len(c.nodes))]
 		n.signal(syscall.SIGSTOP)
 		m.sleep(least, most)
@@ -69,7 +107,7 @@ func freeze(c *cluster, least, most int) fault {
 
 // F-11, F-09, F-10: the embedded engine under load, killed and paused.
 func TestF11_Embedded(t *testing.T) {
-	c := newCluster(t, []string{"sqlite://" + filepath.Join(t.TempDir(), "grantkeeper.db")}, "", nil, 0)
+	c := newCluster(t, nil, place{binary: binaries[0], database: "sqlite://" + filepath.Join(t.TempDir(), "grantkeeper.db")})
 	c.furnish(16)
 	l := newLoad(c)
 	l.run(12)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +75,7 @@ func TestSeveralNodesWithoutACounter(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := database.URL(name)
-	c := newCluster(t, []string{at, at}, "", nil, 0, 0)
+	c := newCluster(t, nil, place{binary: binaries[0], database: at}, place{binary: binaries[0], database: at})
 	eventually(t, "each node warns", func(int) bool {
 		for _, n := range c.nodes {
 			if log, _ := os.ReadFile(n.log.Name()); !strings.Contains(string(log), `"level":"WARN","msg":"several nodes count rate limits each for itself`) {
@@ -85,7 +84,7 @@ func TestSeveralNodesWithoutACounter(t *testing.T) {
 		}
 		return true
 	})
-	out, err := exec.Command(c.nodes[0].binary, "doctor", "--config", c.nodes[0].config, "--only", "limits").CombinedOutput()
+	out, err := c.nodes[0].place.command(binaries[0], "doctor", "--config", c.nodes[0].config, "--only", "limits").CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "fail  limits") || !strings.Contains(string(out), "2 nodes count rate limits each for itself") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}

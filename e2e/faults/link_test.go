@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// A link is the network between one node and the database: it can be slow, be cut,
-// and swallow everything without a word.
+// A link is the network between one node and what it stands on: it can be slow, be
+// cut, and swallow everything without a word.
 type link struct {
 	listener net.Listener
 
 	mu     sync.Mutex
-	to     string // address of the database
+	to     string // address of the server
 	cut    bool
 	delay  time.Duration
 	thaw   chan struct{} // closed while it carries
@@ -22,9 +22,11 @@ type link struct {
 	closed bool
 }
 
-func newLink(t testing.TB, to string) *link {
+// newLink listens at an address of this machine and leads to a server; to nothing
+// while to is empty.
+func newLink(t testing.TB, at, to string) *link {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", at+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func (l *link) accept() {
 
 func (l *link) carry(in net.Conn) {
 	l.mu.Lock()
-	to, cut := l.to, l.cut || l.closed
+	to, cut := l.to, l.cut || l.closed || l.to == ""
 	if !cut {
 		l.conns[in] = true
 	}

@@ -67,29 +67,56 @@ func (r *counter) kill() {
 }
 
 // A site is three nodes, whose clocks are five minutes apart, on one PostgreSQL
-// server and one Redis, each with a link of its own to the database.
+// server and one Redis. Each has links of its own to them, and to a second PostgreSQL
+// server, which need not be there; and a network of its own, where the kernel allows it.
 type site struct {
 	*cluster
-	database *pgtest.Server
-	counter  *counter
-	links    []*link
+	database      *pgtest.Server
+	counter       *counter
+	segments      []*segment
+	links, spares []*link // of each node, to the first server and to the second
+	counters      []*link
 }
+
+// clocks are how far those of a site's nodes are ahead.
+var clocks = []time.Duration{0, 5 * time.Minute, -5 * time.Minute}
 
 func newSite(t *testing.T, environment ...string) *site {
 	t.Helper()
-	s := &site{database: startPostgres(t), counter: startCounter(t)}
+	return newSiteOn(t, startPostgres(t), nil, environment...)
+}
+
+// newSiteOn is a site whose nodes connect to where through leads from the database, with
+// more in their URL.
+func newSiteOn(t *testing.T, database *pgtest.Server, through func(name string) (to, more string), environment ...string) *site {
+	t.Helper()
+	s := &site{database: database, counter: startCounter(t)}
 	name, err := s.database.Database()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var urls []string
-	clocks := []time.Duration{0, 5 * time.Minute, -5 * time.Minute}
-	for range clocks {
-		l := newLink(t, addressOf(s.database))
-		s.links = append(s.links, l)
-		urls = append(urls, "postgres://postgres@"+l.address()+"/"+name+"?sslmode=disable")
+	to, more := addressOf(s.database), "&target_session_attrs=read-write"
+	if through != nil {
+		to, more = through(name)
 	}
-	s.cluster = newCluster(t, urls, "[limiter]\nurl = \"redis://"+s.counter.address+"/0\"\n", environment, clocks...)
+	if s.segments, err = newSegments(t, len(clocks)); err != nil {
+		t.Logf("no networks of the nodes' own, links alone are cut: %v", err)
+	}
+	var places []place
+	for i, ahead := range clocks {
+		here := "127.0.0.1"
+		at := place{binary: binaries[ahead]}
+		if s.segments != nil {
+			at.segment = s.segments[i]
+			here = at.segment.others.here
+		}
+		first, second, counter := newLink(t, here, to), newLink(t, here, ""), newLink(t, here, s.counter.address)
+		s.links, s.spares, s.counters = append(s.links, first), append(s.spares, second), append(s.counters, counter)
+		at.database = "postgres://postgres@" + first.address() + "," + second.address() + "/" + name + "?sslmode=disable" + more
+		at.limiter = "redis://" + counter.address() + "/0"
+		places = append(places, at)
+	}
+	s.cluster = newCluster(t, environment, places...)
 	return s
 }
 
@@ -97,7 +124,7 @@ func (s *site) someLink(m *maker) *link { return s.links[m.random.IntN(len(s.lin
 
 // faults are those of the network, the database and the counter.
 func (s *site) faults() []fault {
-	return []fault{
+	return append(s.cutOff(), []fault{
 		kill(s.cluster), freeze(s.cluster, 3000, 9000),
 		{"database killed", func(m *maker) {
 			m.must(s.database.Kill())
@@ -129,7 +156,7 @@ func (s *site) faults() []fault {
 			m.sleep(500, 3000)
 			s.counter.start()
 		}},
-	}
+	}...)
 }
 
 func (m *maker) must(err error) {
@@ -155,7 +182,9 @@ func TestF11_Nodes(t *testing.T) {
 	l := newLoad(s.cluster)
 	l.run(24)
 	m := newMaker(t)
+	stop := m.beside(longPause(s.cluster))
 	m.work(s.faults()...)
+	stop()
 	s.all()
 	l.stop()
 	l.verdict(t, 0)
@@ -172,37 +201,63 @@ func TestF11_BoundedStaleness(t *testing.T) {
 	l := newLoad(s.cluster)
 	l.run(24)
 	m := newMaker(t)
+	stop := m.beside(longPause(s.cluster))
 	m.work(s.faults()...)
+	stop()
 	s.all()
 	l.stop()
 	l.verdict(t, bound)
 	t.Logf("faults: %v", m.made)
 }
 
-// F-11: the database fails over to a replica that is synchronous. Nothing that was
-// acknowledged is lost.
+// F-11: the database fails over to a replica that is synchronous, again and again, while
+// nodes are killed and paused. They find the new primary through their connection
+// string, and nothing that was acknowledged is lost.
 func TestF11_Failover(t *testing.T) {
 	s := newSite(t)
 	s.furnish(40)
+	standby := s.follow(t, s.spares)
+	l := newLoad(s.cluster)
+	l.run(24)
+	m := newMaker(t)
+	stop := m.beside(fault{"node killed or paused", func(m *maker) {
+		if m.random.IntN(2) == 0 {
+			kill(s.cluster).make(m)
+		} else {
+			freeze(s.cluster, 1000, 9000).make(m)
+		}
+	}})
+	m.work(fault{"database failed over", func(m *maker) {
+		m.sleep(1000, 3000)
+		old := s.database
+		m.must(old.Kill()) // and it stays away: nobody may ask it again
+		m.sleep(100, 1000)
+		m.must(standby.Promote())
+		s.database = standby
+		m.sleep(2000, 5000)
+		m.must(old.Stop())
+		s.links, s.spares = s.spares, s.links
+		standby = s.follow(t, s.spares)
+	}})
+	stop()
+	s.all()
+	l.stop()
+	l.verdict(t, 0)
+	t.Logf("faults: %v", m.made)
+}
+
+// follow starts a synchronous standby of the database, where these links lead to.
+func (s *site) follow(t *testing.T, links []*link) *pgtest.Server {
+	t.Helper()
 	standby, err := s.database.Standby()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { standby.Stop() })
-	l := newLoad(s.cluster)
-	l.run(24)
-	m := newMaker(t)
-	m.sleep(4000, 5000)
-	m.must(s.database.Kill()) // and it stays away: nobody may ask it again
-	m.sleep(100, 1000)
-	m.must(standby.Promote())
-	for _, link := range s.links {
-		link.lead(addressOf(standby))
+	for _, l := range links {
+		l.lead(addressOf(standby))
 	}
-	m.sleep(5000, 6000)
-	s.all()
-	l.stop()
-	l.verdict(t, 0)
+	return standby
 }
 
 // T-13: the database is set back to an earlier copy while the nodes live. A token

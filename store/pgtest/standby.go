@@ -1,16 +1,21 @@
 package pgtest
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Standby makes a server that follows this one, and starts it. From then on this
-// one acknowledges no commit that the standby has not on its disk.
+// one acknowledges no commit that the standby has not on its disk, and the standby has
+// all that was acknowledged before.
 func (s *Server) Standby() (*Server, error) {
 	dir, err := s.folder()
 	if err != nil {
@@ -39,7 +44,27 @@ func (s *Server) Standby() (*Server, error) {
 	if err := b.Run(); err != nil {
 		return nil, err
 	}
-	return b, s.Exec("postgres", `ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`)
+	if err := s.Exec("postgres", `ALTER SYSTEM SET synchronous_standby_names = '*'`, `SELECT pg_reload_conf()`); err != nil {
+		return nil, err
+	}
+	return b, s.awaitSync()
+}
+
+// awaitSync waits until a standby is synchronous.
+func (s *Server) awaitSync() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for n := 0; n == 0; time.Sleep(20 * time.Millisecond) {
+		if err := conn.QueryRow(ctx, `SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = 'sync'`).Scan(&n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Promote makes a standby a server that takes writes.
