@@ -53,6 +53,9 @@ have python3 || need python3 "runs one of them"
 [ -n "$(compgen -G '/usr/lib/postgresql/*/bin/initdb')" ] || have initdb ||
 	need postgresql "the other database, which the tests start by themselves"
 
+have pgbouncer || [ -x /usr/sbin/pgbouncer ] ||
+	need pgbouncer "stands between nodes and that database in one of the tests"
+
 # The pages show names in whatever script they were written in. A bare system
 # cannot draw Arabic or Devanagari; these two stand for the rest.
 fonts="fonts for the page tests, Arabic included"

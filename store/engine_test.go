@@ -55,7 +55,7 @@ func at(t testing.TB, path string, o Options) Options {
 	}
 	url, known := schemas.Load(path)
 	if path == "" || !known {
-		made, err := server.Schema()
+		made, err := newPlace()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,6 +67,16 @@ func at(t testing.TB, path string, o Options) Options {
 		o.databaseTime = o.Now
 	}
 	return o
+}
+
+// newPlace makes an empty schema; through pgbouncer, which takes no search_path, a
+// database.
+func newPlace() (string, error) {
+	if bouncer == nil {
+		return server.Schema()
+	}
+	name, err := server.Database()
+	return bouncer.URL(name), err
 }
 
 // embedded reports whether the run is on the embedded engine. Tests of its

@@ -35,9 +35,11 @@ type fault struct {
 	make func(m *maker)
 }
 
-// work makes faults for as long as was asked.
-func (m *maker) work(faults ...fault) {
-	for end := time.Now().Add(*lasting); time.Now().Before(end); {
+// work makes faults for as long as was asked, and until the load has done enough for a
+// verdict to mean something: on a busy machine that is later.
+func (m *maker) work(l *load, faults ...fault) {
+	end := time.Now().Add(*lasting)
+	for time.Now().Before(end) || !l.enough() && time.Now().Before(end.Add(3*time.Minute)) {
 		m.sleep(300, 2000)
 		f := faults[m.random.IntN(len(faults))]
 		f.make(m)
@@ -112,7 +114,7 @@ func TestF11_Embedded(t *testing.T) {
 	l := newLoad(c)
 	l.run(12)
 	m := newMaker(t)
-	m.work(kill(c), freeze(c, 300, 1500))
+	m.work(l, kill(c), freeze(c, 300, 1500))
 	c.ready(c.nodes[0])
 	l.stop()
 	l.verdict(t, 0)

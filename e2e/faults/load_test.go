@@ -30,7 +30,7 @@ type load struct {
 	mu    sync.Mutex
 	lives []*life
 
-	asked, unanswered, refused atomic.Int64
+	lived, asked, unanswered, unavailable, refused atomic.Int64
 }
 
 // A person has a browser, and may be signed in.
@@ -67,6 +67,11 @@ func newLoad(c *cluster) *load {
 	return l
 }
 
+// least is how many approvals have to be lived through for a verdict to mean something.
+const least = 5
+
+func (l *load) enough() bool { return l.lived.Load() > least }
+
 // run keeps so many approvals alive until stop.
 func (l *load) run(at int) {
 	for range at {
@@ -78,6 +83,7 @@ func (l *load) run(at int) {
 			for !l.over() {
 				p := <-l.people
 				l.live(client, p)
+				l.lived.Add(1)
 				l.people <- p
 			}
 		})
@@ -189,8 +195,13 @@ func (x *life) record(by int, in asked, call time.Duration, a answer, does, does
 	case doesNot:
 		out = no
 		x.load.refused.Add(1)
-	case a.err != nil || a.status == http.StatusServiceUnavailable:
+	case a.err != nil:
 		x.unanswered.Add(1)
+	case a.status == http.StatusServiceUnavailable:
+		x.unavailable.Add(1)
+		if a.header.Get("Retry-After") == "" && in.kind != "end" { // operators are told otherwise
+			x.c.t.Errorf("%v was answered with 503 and no Retry-After: %v", in, a)
+		}
 	default:
 		x.c.t.Errorf("%v was answered with %v", in, a)
 	}
@@ -451,12 +462,12 @@ func (l *load) verdict(t *testing.T, old time.Duration) {
 	if wrong > 3 {
 		t.Errorf("%d histories are wrong", wrong)
 	}
-	t.Logf("%d approvals, %d of them ended; %d operations: %d in histories, %d refused, %d without an answer; %d histories that the protocol does not allow",
-		len(l.lives), ended, l.asked.Load(), operations, l.refused.Load(), l.unanswered.Load(), wrong)
+	t.Logf("%d approvals, %d of them ended; %d operations: %d in histories, %d refused, %d told to come back, %d without an answer; %d histories that the protocol does not allow",
+		len(l.lives), ended, l.asked.Load(), operations, l.refused.Load(), l.unavailable.Load(), l.unanswered.Load(), wrong)
 	if old > 0 {
 		t.Logf("%d checks were answered from what was, at most %v before", stale, old)
 	}
-	if len(l.lives) < 5 || ended == 0 || old > 0 && stale == 0 {
+	if len(l.lives) < least || ended == 0 || old > 0 && stale == 0 {
 		t.Error("too little happened for this to mean anything")
 	}
 }

@@ -126,14 +126,7 @@ func (s *site) someLink(m *maker) *link { return s.links[m.random.IntN(len(s.lin
 func (s *site) faults() []fault {
 	return append(s.cutOff(), []fault{
 		kill(s.cluster), freeze(s.cluster, 3000, 9000),
-		{"database killed", func(m *maker) {
-			m.must(s.database.Kill())
-			m.sleep(100, 2000)
-			m.must(s.database.Run())
-		}},
-		{"connections ended", func(m *maker) {
-			m.must(s.database.Exec("postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test%'`))
-		}},
+		{"database killed", s.restart}, {"connections ended", s.endConnections},
 		{"link cut", func(m *maker) {
 			l := s.someLink(m)
 			l.sever(true)
@@ -157,6 +150,17 @@ func (s *site) faults() []fault {
 			s.counter.start()
 		}},
 	}...)
+}
+
+// restart kills the database, and starts it again.
+func (s *site) restart(m *maker) {
+	m.must(s.database.Kill())
+	m.sleep(100, 2000)
+	m.must(s.database.Run())
+}
+
+func (s *site) endConnections(m *maker) {
+	m.must(s.database.Exec("postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test%'`))
 }
 
 func (m *maker) must(err error) {
@@ -183,7 +187,7 @@ func TestF11_Nodes(t *testing.T) {
 	l.run(24)
 	m := newMaker(t)
 	stop := m.beside(longPause(s.cluster))
-	m.work(s.faults()...)
+	m.work(l, s.faults()...)
 	stop()
 	s.all()
 	l.stop()
@@ -202,7 +206,7 @@ func TestF11_BoundedStaleness(t *testing.T) {
 	l.run(24)
 	m := newMaker(t)
 	stop := m.beside(longPause(s.cluster))
-	m.work(s.faults()...)
+	m.work(l, s.faults()...)
 	stop()
 	s.all()
 	l.stop()
@@ -227,7 +231,7 @@ func TestF11_Failover(t *testing.T) {
 			freeze(s.cluster, 1000, 9000).make(m)
 		}
 	}})
-	m.work(fault{"database failed over", func(m *maker) {
+	m.work(l, fault{"database failed over", func(m *maker) {
 		m.sleep(1000, 3000)
 		old := s.database
 		m.must(old.Kill()) // and it stays away: nobody may ask it again

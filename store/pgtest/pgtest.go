@@ -146,27 +146,14 @@ func (s *Server) Run() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cmd := s.Command("postgres", "-D", s.data())
-	endWithParent(cmd)
 	logged, err := os.Create(filepath.Join(s.dir, "log"))
 	if err != nil {
 		return err
 	}
 	defer logged.Close()
 	cmd.Stdout, cmd.Stderr = logged, logged
-	started := make(chan error)
-	ended := make(chan struct{})
-	go func() { // the signal comes when the thread ends that has started it
-		runtime.LockOSThread()
-		// A thread that ends with its goroutine takes with it what others have
-		// started on it before.
-		defer runtime.UnlockOSThread()
-		started <- cmd.Start()
-		if cmd.Process != nil {
-			cmd.Wait()
-		}
-		close(ended)
-	}()
-	if err := <-started; err != nil {
+	ended, err := start(cmd)
+	if err != nil {
 		return err
 	}
 	s.process, s.ended = cmd, ended
@@ -185,6 +172,25 @@ func (s *Server) Run() error {
 			return fmt.Errorf("PostgreSQL does not answer: %w", err)
 		}
 	}
+}
+
+// start starts a program that ends with this process; ended is closed when it is gone.
+func start(cmd *exec.Cmd) (ended chan struct{}, err error) {
+	endWithParent(cmd)
+	started := make(chan error)
+	ended = make(chan struct{})
+	go func() { // the signal comes when the thread ends that has started it
+		runtime.LockOSThread()
+		// A thread that ends with its goroutine takes with it what others have
+		// started on it before.
+		defer runtime.UnlockOSThread()
+		started <- cmd.Start()
+		if cmd.Process != nil {
+			cmd.Wait()
+		}
+		close(ended)
+	}()
+	return ended, <-started
 }
 
 // Signal sends the server's first process a signal.

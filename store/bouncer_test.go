@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
+)
+
+// bouncer is the pgbouncer that the tests run through; nil while they connect to the
+// server itself.
+var bouncer *pgtest.Bouncer
+
+// startBouncer makes the tests run through pgbouncer until the end of this one.
+func startBouncer(t *testing.T) {
+	t.Helper()
+	b, err := server.Bouncer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bouncer = b
+	t.Cleanup(func() {
+		bouncer = nil
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What is told by several nodes behind pgbouncer, which gives each transaction another
+// connection, is what is told without it.
+func TestThroughPgbouncer(t *testing.T) {
+	if embedded() {
+		return
+	}
+	startBouncer(t)
+	for _, tt := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"T22", TestT22ManyAtOnceOverNodes},
+		{"F09", TestF09OverNodes},
+		{"every node knows at once", TestEveryNodeKnowsAtOnce},
+		{"remembered rows", TestRememberedRows},
+		{"a change that is not named", TestUnnamedChangeIsLoaded},
+		{"starts at once", TestStartAtOnce},
+		{"starts that are refused", TestStartRefused},
+		{"one node sweeps", TestOneNodeSweeps},
+		{"trimmed changes", TestTrimmedChanges},
+		{"texts that cannot be stored", TestTextsThatCannotBeStored},
+		{"sweep", TestSweep},
+		{"last use", TestLastUse},
+		{"the database went back", TestDatabaseWentBack},
+	} {
+		t.Run(tt.name, tt.test)
+	}
+}
+
+// While pgbouncer is restarted callers are told that it cannot be now; what was
+// acknowledged stands, and nodes go on by themselves.
+func TestPgbouncerRestarts(t *testing.T) {
+	if embedded() {
+		return
+	}
+	startBouncer(t)
+	all := nodes(t, 2)
+	var ids []approval.ID
+	for n := range 8 {
+		ids = append(ids, all[0].live(t, all[0].unique(n)))
+	}
+	refreshed := make([]int64, len(ids)) // generations that were acknowledged
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for n := range ids {
+		wg.Go(func() {
+			for refreshed[n] = 1; ; {
+				v, err := all[n%2].refresh(ids[n], refreshed[n])
+				switch {
+				case err == nil && v == approval.OK:
+					refreshed[n]++
+				case err == nil:
+					return // one whose answer was lost had happened: that is reuse
+				case !errors.Is(err, ErrUnavailable):
+					t.Error(v, err)
+					return
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 3 {
+		time.Sleep(100 * time.Millisecond)
+		if err := bouncer.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range all {
+			if _, err := h.Check(context.Background(), ids[0]); !errors.Is(err, ErrUnavailable) {
+				t.Errorf("a check without pgbouncer: %v, want unavailable", err)
+			}
+		}
+		if err := bouncer.Run(); err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range all {
+			for h.Ready(context.Background()) != nil {
+				time.Sleep(10 * time.Millisecond)
+			}
+		}
+	}
+	close(stop)
+	wg.Wait()
+	most := int64(0)
+	for n, id := range ids {
+		row, err := all[n%2].Approval(context.Background(), id)
+		if err != nil || row.Generation < refreshed[n] {
+			t.Errorf("generation %d, %v; %d was acknowledged", row.Generation, err, refreshed[n])
+		}
+		most = max(most, refreshed[n])
+	}
+	if most < 3 {
+		t.Errorf("at most %d refreshes: too little happened for this to mean anything", most)
+	}
+}
