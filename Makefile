@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build release bench bench-postgres timing signin faults fuzz screenshots dev clean
+.PHONY: test lint setup build release bench bench-postgres timing signin faults seeds fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included; fails when a test
 # was skipped.
@@ -62,6 +62,12 @@ signin:
 # told was right: make faults ARGS="-for 1h -seed 7"
 faults: setup
 	go test ./e2e/faults -count=1 -v -timeout 0 -args $(ARGS)
+
+# The same in one process, on a clock that only the test moves: make seeds SEEDS=10000
+SEEDS ?= 1000
+
+seeds: setup
+	PGONLY=1 go test ./store -run '^TestF11NodesInOneProcess$$' -count=1 -v -timeout 0 -args -seeds $(SEEDS)
 
 # Each fuzz target of the module for FUZZTIME.
 fuzz:

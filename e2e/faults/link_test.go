@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -20,6 +21,8 @@ type link struct {
 	thaw   chan struct{} // closed while it carries
 	conns  map[net.Conn]bool
 	closed bool
+
+	carried atomic.Int64 // pieces, both ways
 }
 
 // newLink listens at an address of this machine and leads to a server; to nothing
@@ -88,6 +91,7 @@ func (l *link) copy(to io.Writer, from io.Reader) {
 	for {
 		n, err := from.Read(b)
 		if n > 0 {
+			l.carried.Add(1)
 			l.mu.Lock()
 			delay, thaw := l.delay, l.thaw
 			l.mu.Unlock()

@@ -35,6 +35,11 @@ func newSegments(t testing.TB, n int) ([]*segment, error) {
 	if err != nil {
 		return nil, err
 	}
+	// While a cable is pulled nothing for its node may leave this machine.
+	if err := ip("route", "add", "blackhole", subnet+".0/24"); err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { ip("route", "del", "blackhole", subnet+".0/24") })
 	var all []*segment
 	for i := range n {
 		g := &segment{name: fmt.Sprintf("gk%x-%d", os.Getpid(), segments.Add(1))}
