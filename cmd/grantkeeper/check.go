@@ -374,6 +374,9 @@ func ParseHosts(urls []string) (Hosts, error) {
 		if err != nil {
 			return Hosts{}, fmt.Errorf("%q: %w", s, err)
 		}
+		if err := askedAs(name); err != nil {
+			return Hosts{}, fmt.Errorf("%q: %w", s, err)
+		}
 		if h.bases[host] != "" {
 			return Hosts{}, fmt.Errorf("%q: another one has the host %s", s, host)
 		}
@@ -418,6 +421,22 @@ func parseBase(s string) (base, host, name string, err error) {
 		host = strings.TrimSuffix(host, ":"+port)
 	}
 	return u.Scheme + "://" + host, host, name, nil
+}
+
+// askedAs refuses an address in a form in which no client asks for it: the WHATWG
+// URL standard has one form of each, and whoever asks by that would get 421.
+func askedAs(name string) error {
+	if a, err := netip.ParseAddr(name); err == nil {
+		if a.String() != name {
+			return fmt.Errorf("clients ask for this address as %s", hostOf(a.String()))
+		}
+		return nil
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+		return errors.New("clients take this for an IPv4 address: write it as four decimal numbers")
+	}
+	return nil
 }
 
 // hostOf writes a name or an address as it stands in a URL without a port.

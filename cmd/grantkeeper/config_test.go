@@ -412,6 +412,8 @@ func TestHosts(t *testing.T) {
 		"https://app.example?", "https://app.example#", "https://u@app.example", "https://app.example:0", "https://app.example:65536", "https://app.example:",
 		"https://app.example:080", "https://app..example", "https://-app.example", "https://äpp.example", "https://app.example.", "https://a b.example",
 		"http://app.example", "http://192.0.2.1", "http://localhost.example", "http://[fe80::1%25eth0]", "https://app_.example",
+		// No client asks for an address in these forms: each would get 421.
+		"https://[2001:db8:0:0::1]", "https://[2001:0db8::1]", "http://[0:0:0:0:0:0:0:1]:8080", "https://192.0.2", "https://192.0.02.1", "https://0x7f.1", "https://app.0x1",
 	} {
 		if h, err := ParseHosts([]string{bad}); err == nil {
 			t.Errorf("%q was taken: %+v", bad, h)
