@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
+
 	"github.com/grantkeeper/grantkeeper/identity"
 )
 
@@ -162,6 +164,14 @@ func TestNginxRecipe(t *testing.T) {
 	metadata := front.base + "/.well-known/oauth-protected-resource/api/v5"
 	missing := `Bearer realm="Svalinn", resource_metadata="` + metadata + `"`
 
+	t.Run("a state of 4,096 bytes, on the way through sign-in", func(t *testing.T) {
+		f := front.flow("")
+		f.state = strings.Repeat(`"<>\`, 1024)
+		back, err := approving(front, treasurer...)(t.Context(), &auth.AuthorizationArgs{URL: front.base + "/oauth/authorize?" + f.query()})
+		if err != nil || back.State != f.state {
+			t.Errorf("%.300v", err)
+		}
+	})
 	t.Run("a call that may pass, and who the service sees", func(t *testing.T) {
 		a := c.get("/api/v5/notes?x=1", bearer, header{"X-Grantkeeper-Person", "tor", "X-Grantkeeper-Authority", "admin", "X-Original-URI", "/api/v3/x",
 			"X-Forwarded-Uri", "/api/v3/x", "X-Forwarded-Host", "evil.example", "X-Gateway-Key", "x"})
