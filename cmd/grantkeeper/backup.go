@@ -362,7 +362,7 @@ func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptio
 	if g.json {
 		return writeDocument(c.OutOrStdout(), map[string]int{"ended": done.Ended})
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%d approvals ended, people approve again.\n", done.Ended)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s ended, people approve again.\n", approvals(done.Ended))
 	return err
 }
 
@@ -389,9 +389,9 @@ func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep 
 		return writeDocument(c.OutOrStdout(), out)
 	}
 	if keep {
-		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %d approvals live on.\n", checked.Path, done.Approvals)
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s, living on: %s.\n", checked.Path, approvals(done.Approvals))
 	} else {
-		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %d approvals ended, people approve again.\n", checked.Path, done.Ended)
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %s ended, people approve again.\n", checked.Path, approvals(done.Ended))
 	}
 	if err != nil {
 		return err

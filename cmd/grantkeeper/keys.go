@@ -80,7 +80,7 @@ func keysListCommand(g *global) *cobra.Command {
 				return writeDocument(c.OutOrStdout(), map[string]any{"items": keys})
 			}
 			for _, k := range keys {
-				fmt.Fprintf(c.OutOrStdout(), "%4d  %-8s %d approvals\n", k.Number, printable(k.State), k.Approvals)
+				fmt.Fprintf(c.OutOrStdout(), "%4d  %-8s %s\n", k.Number, printable(k.State), approvals(k.Approvals))
 			}
 			return nil
 		},
@@ -307,7 +307,7 @@ nodes it is not used either, and can be taken out.`,
 			if g.json {
 				return writeDocument(c.OutOrStdout(), k)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %d approvals ended\n", k.Number, *k.Ended)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, approvals(*k.Ended))
 			return err
 		},
 	}
@@ -329,7 +329,7 @@ func (c *operatorClient) retireKey(command *cobra.Command, number string, change
 	if keys[at].State == "seals" {
 		return listedKey{}, &exitError{exitState, "key " + number + " seals, so it cannot retire", "run: grantkeeper keys add, then keys rotate"}
 	}
-	if err := change.confirm(command, fmt.Sprintf("Retire key %s and end %d approvals?", number, keys[at].Approvals)); err != nil {
+	if err := change.confirm(command, "Retire key "+number+" and end "+approvals(keys[at].Approvals)+"?"); err != nil {
 		return listedKey{}, err
 	}
 	var done listedKey
