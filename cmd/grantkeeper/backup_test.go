@@ -70,7 +70,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	}
 	config := filepath.Join(again, "grantkeeper.toml")
 	stdout, stderr, code = ran(t, "backup", "restore", backup, "--yes", "-c", config)
-	if code != 0 || !strings.Contains(stdout, ": 1 approvals ended, people approve again.") {
+	if code != 0 || !strings.Contains(stdout, ": 1 approval ended, people approve again.") {
 		t.Fatalf("restore: %d %s%s", code, stdout, stderr)
 	}
 	p = serve(t, again, public, operators, "--base-url", "http://"+public)
