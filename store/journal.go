@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -122,44 +123,36 @@ type EventFilter struct {
 	Limit                                        int
 }
 
+// maxEventWalk bounds how many entries a page looks at, half as many where they
+// lie apart. A test has a lower one.
+var maxEventWalk = 8192
+
 // Events lists the journal, newest first unless the filter says otherwise, and
-// gives the cursor of the next page or "".
+// gives the cursor of the next page or "". Where entries that match are rare, a
+// page can have fewer than its limit, or none, and a next one all the same.
 func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, error) {
 	defer s.timed("events", time.Now())
-	q := query{text: selectEvent}
-	q.equal("kind", f.Kind)
-	if len(f.Kinds) > 0 {
-		q.in("kind", anyOf(f.Kinds))
+	way, err := f.way()
+	if err != nil {
+		return nil, "", err
 	}
-	q.equal("client", f.Client)
-	q.equal("person", f.Person)
-	q.equal("organization", f.Organization)
-	q.equal("approval", f.Approval)
-	q.equal("reference", f.Reference)
-	if f.Since > 0 { // the ID begins with the time, and it is the ID that has an index
+	limit, q, edge := pageSize(f.Limit), way.as(selectEvent), ""
+	if f.Since > 0 {
 		q.where("at >= ", f.Since)
-		q.where("id >= ", idAt(f.Since-1))
 	}
 	if f.Until > 0 {
 		q.where("at < ", f.Until)
-		q.where("id < ", idAt(f.Until+1))
 	}
-	order := "id DESC"
-	if f.OldestFirst {
-		order = "id"
-	}
-	if f.After != "" {
-		if id, err := hex.DecodeString(f.After); err != nil || len(id) != eventIDLen || hex.EncodeToString(id) != f.After {
-			return nil, "", errCursor
+	if f.narrow(&q) {
+		if edge, err = s.edge(ctx, f, way); err != nil {
+			return nil, "", err
 		}
-		if f.OldestFirst {
-			q.where("id > ", f.After)
-		} else {
-			q.where("id < ", f.After)
-		}
+		// With more conditions beside the way's own another index would be taken.
+		// They come first, for SQLite counts parameters as they come.
+		looked := way.as(`SELECT id FROM journal`)
+		q.conditions = append([]string{"id IN (" + looked.page(f.order(), f.walk()-1) + ")"}, q.conditions[len(way.conditions):]...)
 	}
-	limit := pageSize(f.Limit)
-	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
+	rows, err := s.reader.QueryContext(ctx, q.page(f.order(), limit), q.args...)
 	if err != nil {
 		return nil, "", unavailable("events", err)
 	}
@@ -178,7 +171,88 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 	if len(out) > limit {
 		return out[:limit], out[limit-1].ID, nil
 	}
-	return out, "", nil
+	return out, edge, nil
+}
+
+// as is the query with another text.
+func (q query) as(text string) query {
+	return query{text: text, conditions: slices.Clone(q.conditions), args: slices.Clone(q.args)}
+}
+
+func (f EventFilter) order() string {
+	if f.OldestFirst {
+		return "id"
+	}
+	return "id DESC"
+}
+
+// way has those conditions of the filter that an index leads along: the time,
+// the cursor, and either the approval or the person.
+func (f EventFilter) way() (q query, err error) {
+	switch {
+	case f.Approval != "":
+		q.equal("approval", f.Approval)
+		q.conditions = append(q.conditions, "approval <> ''") // as the index says
+	case f.Person != "":
+		q.equal("person", f.Person)
+		q.conditions = append(q.conditions, "person <> ''")
+	}
+	if f.Since > 0 { // the ID begins with the time
+		q.where("id >= ", idAt(f.Since-1))
+	}
+	if f.Until > 0 {
+		q.where("id < ", idAt(f.Until+1))
+	}
+	if f.After == "" {
+		return q, nil
+	}
+	if id, err := hex.DecodeString(f.After); err != nil || len(id) != eventIDLen || hex.EncodeToString(id) != f.After {
+		return q, errCursor
+	}
+	if f.OldestFirst {
+		q.where("id > ", f.After)
+	} else {
+		q.where("id < ", f.After)
+	}
+	return q, nil
+}
+
+// narrow adds the conditions that no index leads along, and reports whether
+// there are any.
+func (f EventFilter) narrow(q *query) bool {
+	before := len(q.conditions)
+	q.equal("kind", f.Kind)
+	if len(f.Kinds) > 0 {
+		q.in("kind", anyOf(f.Kinds))
+	}
+	q.equal("client", f.Client)
+	if f.Approval != "" { // else it is the way
+		q.equal("person", f.Person)
+	}
+	q.equal("organization", f.Organization)
+	q.equal("reference", f.Reference)
+	return len(q.conditions) > before
+}
+
+// walk is how many entries a page looks at.
+func (f EventFilter) walk() int {
+	if f.Approval != "" || f.Person != "" {
+		return maxEventWalk / 2
+	}
+	return maxEventWalk
+}
+
+// edge is the last entry of the way that a page looks at; "" is the end.
+func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, err error) {
+	q := way.as(`SELECT id FROM journal`)
+	text := q.page(f.order(), 0) + fmt.Sprintf(" OFFSET %d", f.walk()-1)
+	err = s.reader.QueryRowContext(ctx, text, q.args...).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	} else if err != nil {
+		return "", unavailable("events", err)
+	}
+	return id, nil
 }
 
 // Event gives one entry, or ErrNotFound.

@@ -324,11 +324,12 @@ func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err err
 	}
 	all := p.walkedQuery()
 	all.conditions, all.args = slices.Clone(q.conditions), slices.Clone(q.args)
-	all.behind(from)
 	s := stretch{ends: true}
 	if s.rows, err = p.readWalked(ctx, all.whole(), all.args); err != nil {
 		return false, err
 	}
+	// With the place as a condition SQLite would walk all of the client.
+	s.rows = slices.DeleteFunc(s.rows, func(w walked) bool { return from != place{} && w.place.compare(from) <= 0 })
 	slices.SortFunc(s.rows, func(a, b walked) int { return a.place.compare(b.place) })
 	p.whole = true
 	if err := p.take(ctx, s); err != nil {

@@ -119,7 +119,11 @@ func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.V
 		return g.ask(ctx, c, server, http.MethodGet, path, query, nil, func(w io.Writer, page map[string]any) {
 			items, _ := page["items"].([]any)
 			table(w, items, columns)
-			if next, _ := page["next"].(string); next != "" {
+			next, _ := page["next"].(string)
+			switch {
+			case next != "" && len(items) == 0: // so many were looked at that it is time to answer
+				g.say(c, "nothing found yet; to look on: --after "+printable(next))
+			case next != "":
 				g.say(c, "there are more: --after "+printable(next))
 			}
 		})

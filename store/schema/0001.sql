@@ -251,3 +251,7 @@ CREATE TABLE journal (
 	detail       TEXT NOT NULL,
 	reference    TEXT NOT NULL
 );
+-- Registrations and refusals are of no approval and of nobody: they write
+-- neither.
+CREATE INDEX journal_approval ON journal (approval, id) WHERE approval <> '';
+CREATE INDEX journal_person ON journal (person, id) WHERE person <> '';
