@@ -123,7 +123,7 @@ type EventFilter struct {
 	Limit                                        int
 }
 
-// maxEventWalk bounds how many entries a page looks at, half as many where they
+// maxEventWalk bounds how many entries a page looks at, a quarter where they
 // lie apart. A test has a lower one.
 var maxEventWalk = 8192
 
@@ -237,7 +237,7 @@ func (f EventFilter) narrow(q *query) bool {
 // walk is how many entries a page looks at.
 func (f EventFilter) walk() int {
 	if f.Approval != "" || f.Person != "" {
-		return maxEventWalk / 2
+		return maxEventWalk / 4
 	}
 	return maxEventWalk
 }
