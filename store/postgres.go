@@ -132,7 +132,10 @@ func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err e
 	text = fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
 	empty := false
 	err = p.transact(ctx, func(w *writer) (err error) {
-		if empty, err = p.isEmpty(w); err != nil || empty {
+		if empty, err = p.isEmpty(w); err == nil && empty {
+			err = p.examineRoom(w)
+		}
+		if err != nil || empty {
 			return err
 		}
 		if schema, err = p.examineSchema(w); err != nil {
@@ -151,6 +154,25 @@ func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err e
 		text += fmt.Sprintf(", schema %d", schema.Version)
 	}
 	return text, schema, err
+}
+
+// examineRoom finds that this user may not make the tables.
+func (p *shared) examineRoom(w *writer) error {
+	var user, database string
+	var in sql.NullString
+	var may sql.NullBool
+	if err := w.conn.QueryRowContext(w.tx.ctx, `
+		SELECT current_user, current_database(), current_schema(), has_schema_privilege(current_user, current_schema(), 'CREATE')`).
+		Scan(&user, &database, &in, &may); err != nil {
+		return err
+	}
+	switch {
+	case !in.Valid:
+		return fmt.Errorf("%w: the schema that search_path names is not there; CREATE SCHEMA", ErrDatabase)
+	case !may.Bool:
+		return fmt.Errorf("%w: user %s may not make tables here; ALTER DATABASE %s OWNER TO %s", ErrDatabase, user, database, user)
+	}
+	return nil
 }
 
 // examineKeys refuses a database that was used with other keys.
@@ -373,6 +395,8 @@ func (p *shared) explain(err error) error {
 			break
 		}
 		hint = fmt.Sprintf("user %s may not make tables here: ALTER DATABASE %s OWNER TO %s", c.User, c.Database, c.User)
+	case "42704":
+		hint = "the server does not know a parameter that stands in database.url"
 	case "3F000":
 		hint = "the schema that search_path names is not there: CREATE SCHEMA"
 	case "25006":
@@ -383,6 +407,9 @@ func (p *shared) explain(err error) error {
 		hint = "the server's disk is full"
 	case "26000", "42P05", "08P01":
 		hint = "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
+	}
+	if code(err) == "" && strings.Contains(err.Error(), "server refused TLS") {
+		hint = "the server offers no TLS: see its setting ssl, or sslmode in database.url"
 	}
 	if text := err.Error(); strings.Contains(text, "ParseConfig") || strings.Contains(text, c.Password) && c.Password != "" {
 		err = errors.New("it cannot be reached")

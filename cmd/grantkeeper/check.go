@@ -113,7 +113,7 @@ func (c *Checked) checkDatabase() error {
 		return badConfig("take it out", "database.max_staleness: SQLite always answers exactly")
 	case err != nil, u.Scheme != "sqlite", u.Host != "", u.User != nil, u.RawQuery != "", u.Fragment != "",
 		u.Opaque == "" && !strings.HasPrefix(u.Path, "/"), u.Opaque == "" && u.Path == "/":
-		return badConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db", "database.url: not sqlite:///path/to/file")
+		return badConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db or postgres://user@host:5432/database", "database.url: not sqlite:///path/to/file, nor postgres://")
 	}
 	c.Path = u.Path + u.Opaque
 	return nil
