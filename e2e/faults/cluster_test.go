@@ -54,7 +54,11 @@ type cluster struct {
 	host     string // that every node is asked for
 	password string // of operators and people
 	people   []string
-	nodes    []*node
+
+	secret, operators string // files: the key, the operators' password
+
+	mu    sync.Mutex
+	nodes []*node
 }
 
 // A place is where a node runs, and with what.
@@ -77,6 +81,8 @@ type node struct {
 	mu       sync.Mutex
 	process  *exec.Cmd
 	stopping bool
+	asked    bool // to end, as an operator does
+	out      bool // the balancer leaves it out
 	ended    chan struct{}
 	log      *os.File
 }
@@ -103,16 +109,26 @@ func newCluster(t *testing.T, environment []string, places ...place) *cluster {
 	c := &cluster{t: t, dir: t.TempDir(), password: "correct-horse-battery"}
 	key := make([]byte, 32)
 	rand.Read(key)
-	secret := c.write("secret.key", base64.StdEncoding.EncodeToString(key))
-	password := c.write("operator.password", c.password)
-	for i, at := range places {
-		n := &node{c: c, place: at, environment: environment, ended: make(chan struct{})}
-		var client string
-		n.address, n.operator, client = at.addresses(t)
-		if i == 0 { // plain http is for loopback alone
-			c.host = newLink(t, "127.0.0.1", n.address).address()
-		}
-		n.config = c.write(fmt.Sprintf("node%d.toml", i), fmt.Sprintf(`
+	c.secret, c.operators = c.write("secret.key", base64.StdEncoding.EncodeToString(key)), c.write("operator.password", c.password)
+	t.Cleanup(c.stop)
+	for _, at := range places {
+		c.start(environment, at)
+	}
+	return c
+}
+
+// start adds a node at a place, and waits until it is ready.
+func (c *cluster) start(environment []string, at place) *node {
+	t := c.t
+	t.Helper()
+	n := &node{c: c, place: at, environment: environment, out: true, ended: make(chan struct{})}
+	var client string
+	n.address, n.operator, client = at.addresses(t)
+	if c.host == "" { // plain http is for loopback alone
+		c.host = newLink(t, "127.0.0.1", n.address).address()
+	}
+	i := len(c.nodes)
+	n.config = c.write(fmt.Sprintf("node%d.toml", i), fmt.Sprintf(`
 base_urls = ["http://%s"]
 secret_key_file = %q
 [http]
@@ -129,24 +145,32 @@ url = %q
 rate_limit = "1000000/24h"
 [log]
 level = "warn"
-`, c.host, secret, n.address, client, n.operator, password, at.database, at.limiter))
-		dial := &net.Dialer{Timeout: 2 * time.Second}
-		n.http = &http.Client{
-			Timeout:       8 * time.Second,
-			Transport:     &http.Transport{DialContext: dial.DialContext, MaxIdleConnsPerHost: 64},
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
-		log, err := os.Create(filepath.Join(c.dir, fmt.Sprintf("node%d.log", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.log = log
-		c.nodes = append(c.nodes, n)
-		go n.supervise()
-		c.ready(n)
+`, c.host, c.secret, n.address, client, n.operator, c.operators, at.database, at.limiter))
+	dial := &net.Dialer{Timeout: 2 * time.Second}
+	n.http = &http.Client{
+		Timeout:       8 * time.Second,
+		Transport:     &http.Transport{DialContext: dial.DialContext, MaxIdleConnsPerHost: 64},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	t.Cleanup(c.stop)
-	return c
+	log, err := os.Create(filepath.Join(c.dir, fmt.Sprintf("node%d.log", i)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.log = log
+	c.mu.Lock()
+	c.nodes = append(c.nodes, n)
+	c.mu.Unlock()
+	go n.supervise()
+	c.ready(n)
+	n.leftOut(false)
+	return n
+}
+
+// leftOut says whether the balancer asks a node.
+func (n *node) leftOut(out bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.out = out
 }
 
 func (c *cluster) write(name, text string) string {
@@ -187,9 +211,10 @@ func (n *node) supervise() {
 			err = p.Wait()
 		}
 		n.mu.Lock()
-		stopping := n.stopping
+		asked := n.stopping || n.asked
+		n.asked = false
 		n.mu.Unlock()
-		if stopping && err != nil {
+		if asked && err != nil {
 			n.c.t.Errorf("a node ended with %v", err)
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -331,5 +356,22 @@ func (n *node) send(r *http.Request) answer {
 	return answer{a.StatusCode, a.Header, body, nil, true}
 }
 
-// any is a node of the cluster, by chance.
-func (c *cluster) any() *node { return c.nodes[mrand.IntN(len(c.nodes))] }
+// serving are the nodes that a balancer would ask.
+func (c *cluster) serving() (all []*node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range c.nodes {
+		n.mu.Lock()
+		if !n.out {
+			all = append(all, n)
+		}
+		n.mu.Unlock()
+	}
+	return all
+}
+
+// any is one of them, by chance.
+func (c *cluster) any() *node {
+	all := c.serving()
+	return all[mrand.IntN(len(all))]
+}

@@ -30,7 +30,7 @@ type load struct {
 	mu    sync.Mutex
 	lives []*life
 
-	lived, asked, unanswered, unavailable, refused atomic.Int64
+	lived, asked, unanswered, unavailable, unsent, refused atomic.Int64
 }
 
 // A person has a browser, and may be signed in.
@@ -158,7 +158,7 @@ func (l *load) live(client string, p *person) {
 	if p.leaves {
 		x.leave()
 	}
-	for _, n := range l.c.nodes {
+	for _, n := range l.c.serving() {
 		x.check(0, n)
 	}
 }
@@ -188,6 +188,7 @@ func (x *life) record(by int, in asked, call time.Duration, a answer, does, does
 	out := unknown
 	switch {
 	case a.err != nil && !a.sent: // certainly not done
+		x.unsent.Add(1)
 		x.pause()
 		return unknown
 	case does:
@@ -431,7 +432,7 @@ func (l *load) verdict(t *testing.T, old time.Duration) {
 	for _, x := range l.lives {
 		group.Go(func() {
 			turns <- struct{}{}
-			for by, n := range l.c.nodes {
+			for by, n := range l.c.serving() {
 				x.check(by, n)
 			}
 			<-turns
