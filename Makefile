@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build release bench bench-postgres timing signin faults seeds fuzz screenshots dev clean
+.PHONY: test lint setup build release bench bench-postgres bench-scale timing signin faults seeds fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included; fails when a test
 # was skipped.
@@ -48,7 +48,13 @@ bench:
 
 # The same on PostgreSQL, beside pgbench on the same server.
 bench-postgres:
-	go run ./bench -postgres -scenarios verify,refresh,exchange,revoke,register $(ARGS)
+	go run ./bench -postgres -scenarios verify,verify-bounded,refresh,exchange,revoke,register $(ARGS)
+
+# What 10,000, a million and ten million approvals give and cost on PostgreSQL:
+# an hour, and 30 GB of the folder for temporary files. SIZES=10000,100000
+SIZES ?= 10000,1000000,10000000
+bench-scale:
+	go run ./bench -scale $(SIZES) $(ARGS)
 
 # What the duration of refusals could tell: wrong tokens, failed sign-ins.
 timing:

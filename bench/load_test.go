@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,14 +160,19 @@ func TestBareServer(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	o, err := readOptions(nil, os.Stderr)
-	if err != nil || len(o.scenarios) != len(scenarios) || o.connections != 64 || o.cpus != 2 || o.repetitions != 5 || o.live != 10_000 {
+	if err != nil || len(o.scenarios) != len(scenarios)-1 || o.connections != 64 || o.cpus != 2 || o.repetitions != 5 || o.live != 10_000 {
 		t.Errorf("defaults: %+v %v", o, err)
 	}
 	o, err = readOptions(strings.Fields("-scenarios refresh,bare -connections 3 -json -"), os.Stderr)
 	if err != nil || len(o.scenarios) != 2 || o.scenarios[0].name != "refresh" || o.connections != 3 || o.json != "-" {
 		t.Errorf("%+v %v", o, err)
 	}
+	o, err = readOptions(strings.Fields("-scale 1000000,10000,10000"), os.Stderr)
+	if err != nil || !slices.Equal(o.scales, []int{10_000, 1_000_000}) {
+		t.Errorf("%v %v", o.scales, err)
+	}
 	for _, bad := range []string{
+		"-scale 10000 -postgres", "-scale 10", "-scale many", "-scenarios verify-bounded",
 		"-scenarios nothing", "-scenarios ,", "x", "-connections 0", "-duration 0s", "-warmup 0s", "-duration 1h",
 		"-repetitions 0", "-cpus -1", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-unknown",
 	} {

@@ -7,6 +7,7 @@
 //	go run ./bench -scenarios refresh,verify -duration 10s -json result.json
 //	go run ./bench -approvals 1000000               # start and memory
 //	go run ./bench -postgres                        # on PostgreSQL, beside pgbench
+//	go run ./bench -scale 10000,1000000,10000000    # the same with many approvals
 //	go run ./bench -growth                          # what refreshes leave behind
 //	go run ./bench -lists 1000000                   # the operators' lists, every filter
 //	go run ./bench -import 50000                    # members removed at once, under load
@@ -40,6 +41,7 @@ type options struct {
 	lists     int  // approvals; 0: not this
 	removed   int  // members that an import removes; 0: not this
 	shared    bool // PostgreSQL
+	scales    []int
 	json      string
 	folder    string
 }
@@ -58,6 +60,7 @@ type result struct {
 
 	Comparisons []comparison `json:"comparisons,omitempty"`
 	Sizes       []size       `json:"sizes,omitempty"`
+	Scale       []scaled     `json:"scale,omitempty"`
 	Growth      *growth      `json:"growth,omitempty"`
 	Timings     []timing     `json:"timings,omitempty"`
 	Lists       []listing    `json:"lists,omitempty"`
@@ -92,7 +95,9 @@ func exit(err error) {
 func readOptions(args []string, stderr io.Writer) (options, error) {
 	var all []string
 	for _, s := range scenarios {
-		all = append(all, s.name)
+		if s.within == "" {
+			all = append(all, s.name)
+		}
 	}
 	o := options{}
 	o.progress = func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }
@@ -112,6 +117,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.lists, "lists", 0, "measure instead the operators' lists over this many approvals, with every combination of filters")
 	f.IntVar(&o.removed, "import", 0, "measure instead an import that removes this many members, and refreshes beside it")
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
+	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {
@@ -122,7 +128,16 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 		if err != nil {
 			return o, fmt.Errorf("-scenarios: %w; known are %s", err, strings.Join(all, ", "))
 		}
+		if s.within != "" && !o.shared {
+			return o, fmt.Errorf("-scenarios: %s is for PostgreSQL alone, with -postgres", s.name)
+		}
 		o.scenarios = append(o.scenarios, s)
+	}
+	if *scale != "" {
+		var err error
+		if o.scales, err = sizesOf(*scale); err != nil {
+			return o, err
+		}
 	}
 	return o, o.checkNumbers(f.NArg())
 }
@@ -143,15 +158,17 @@ func (o options) checkNumbers(arguments int) error {
 		return fmt.Errorf("-import: at most %d", mostRemoved)
 	case o.shared && (o.approvals > 0 || o.growth || o.timing):
 		return errors.New("-postgres: with scenarios, -lists and -import alone")
+	case o.shared && o.scales != nil:
+		return errors.New("-scale: without -postgres, it is on PostgreSQL")
 	}
 	instead := 0
-	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.lists > 0, o.removed > 0} {
+	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.lists > 0, o.removed > 0, o.scales != nil} {
 		if is {
 			instead++
 		}
 	}
 	if instead > 1 {
-		return errors.New("one of -approvals, -growth, -lists, -import and -timing")
+		return errors.New("one of -approvals, -growth, -lists, -import, -scale and -timing")
 	}
 	return nil
 }
@@ -231,7 +248,7 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		return g.Errors, err
 	}
 	if o.shared {
-		if o.postgres, err = startPostgres(); err != nil {
+		if o.postgres, err = startPostgres("256MB"); err != nil {
 			return 0, err
 		}
 		defer func() { err = errors.Join(err, o.postgres.stop()) }()
@@ -258,6 +275,13 @@ func (o options) compareAll(ctx context.Context, r *result) (wrong int, err erro
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
+	if o.scales != nil {
+		r.Scale, err = o.scale(ctx, o.scales, bare)
+		for _, s := range r.Scale {
+			wrong += s.Errors
+		}
+		return wrong, err
+	}
 	for _, s := range o.scenarios {
 		c, err := o.compare(ctx, s, bare)
 		if err != nil {
@@ -286,6 +310,8 @@ func (o options) print(stdout io.Writer, r result) error {
 	}
 	fmt.Fprintf(stdout, "%s, %d processors, %s, %d connections\n\n", r.Processor, r.CPUs, r.Go, r.Connections)
 	switch {
+	case r.Scale != nil:
+		printScale(stdout, r.Scale)
 	case r.Growth != nil:
 		printGrowth(stdout, *r.Growth)
 	case r.Sizes != nil:

@@ -89,7 +89,7 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparis
 	if err != nil {
 		return comparison{}, err
 	}
-	srv, err := startServerOn(ctx, b.binary, folder, database)
+	srv, err := startServerOn(ctx, b.binary, folder, database, sc.within)
 	if err != nil {
 		return comparison{}, err
 	}

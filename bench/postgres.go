@@ -23,8 +23,9 @@ type postgres struct {
 	rows   int    // of its table
 }
 
-func startPostgres() (*postgres, error) {
-	s, err := pgtest.Start("shared_buffers = '256MB'", "max_wal_size = '4GB'")
+// startPostgres starts one with so much memory of its own, as shared_buffers.
+func startPostgres(buffers string) (*postgres, error) {
+	s, err := pgtest.Start("shared_buffers = '"+buffers+"'", "max_wal_size = '4GB'")
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,10 @@ func (p *postgres) place(ctx context.Context, s *stock, folder string) (string, 
 	if err := s.writeKey(folder); err != nil {
 		return "", nil, err
 	}
-	if err := s.writeFacts(ctx, store.Options{URL: p.URL(name)}); err != nil {
+	if err := s.writeFacts(ctx, store.Options{URL: p.URL(name)}, store.Directory{}); err != nil {
+		return "", nil, fmt.Errorf("clients: %w", err)
+	}
+	if err := p.on(name, func(c *pgx.Conn) error { return s.copyDirectory(ctx, c) }); err != nil {
 		return "", nil, fmt.Errorf("directory: %w", err)
 	}
 	if err := p.on(name, func(c *pgx.Conn) error { return s.copyApprovals(ctx, c) }); err != nil {
@@ -72,28 +76,103 @@ func (p *postgres) onURL(url string, do func(*pgx.Conn) error) error {
 	return errors.Join(do(c), c.Close(ctx))
 }
 
+// copyDirectory writes the directory past the store, whose import plans each
+// change of a million people by itself.
+func (s *stock) copyDirectory(ctx context.Context, c *pgx.Conn) error {
+	d := s.directory()
+	for _, t := range []struct {
+		name    string
+		columns []string
+		rows    int
+		row     func(i int) []any
+	}{
+		{"person", []string{"id", "email", "email_key", "name", "active", "support", "epoch", "password"}, len(d.People), func(i int) []any {
+			p := &d.People[i]
+			return []any{p.ID, p.Email, p.Email, p.Name, int64(1), int64(0), int64(0), ""}
+		}},
+		{"organization", []string{"id", "name", "ai_integration", "epoch"}, len(d.Organizations), func(i int) []any {
+			return []any{d.Organizations[i].ID, d.Organizations[i].Name, int64(1), int64(0)}
+		}},
+		{"membership", []string{"person", "organization", "admin", "present", "epoch"}, len(d.Members), func(i int) []any {
+			admin := int64(0)
+			if d.Members[i].Admin {
+				admin = 1
+			}
+			return []any{d.Members[i].Person, d.Members[i].Organization, admin, int64(1), int64(0)}
+		}},
+		{"circle", []string{"id", "organization", "parent", "name"}, len(d.Circles), func(i int) []any {
+			return []any{d.Circles[i].ID, d.Circles[i].Organization, d.Circles[i].Parent, d.Circles[i].Name}
+		}},
+		{"role", []string{"id", "organization", "circle", "name"}, len(d.Roles), func(i int) []any {
+			return []any{d.Roles[i].ID, d.Roles[i].Organization, d.Roles[i].Circle, d.Roles[i].Name}
+		}},
+		{"filler", []string{"role", "person"}, len(d.Fillers), func(i int) []any {
+			return []any{d.Fillers[i].Role, d.Fillers[i].Person}
+		}},
+	} {
+		rows := pgx.CopyFromSlice(t.rows, func(i int) ([]any, error) { return t.row(i), nil })
+		if _, err := c.CopyFrom(ctx, pgx.Identifier{t.name}, t.columns, rows); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return nil
+}
+
 var approvalColumns = []string{"id", "client", "person", "organization", "grant_kind", "picks", "personal",
 	"redirect_uri", "issuer", "challenge", "issued_at", "created_at", "replaces",
 	"membership_epoch", "person_epoch", "organization_epoch", "client_epoch",
 	"phase", "generation", "key_number", "reason", "ended_at"}
 
-// copyApprovals writes the approvals past the store, and lets PostgreSQL look
-// at what there is, as it does by itself after a while.
+// copyApprovals writes the approvals past the store, makes the indexes from
+// what is there, and lets PostgreSQL look at it, as it does by itself after a
+// while.
 func (s *stock) copyApprovals(ctx context.Context, c *pgx.Conn) error {
-	row := s.rows()
-	_, err := c.CopyFrom(ctx, pgx.Identifier{"approval"}, approvalColumns, pgx.CopyFromSlice(s.approvals, func(number int) ([]any, error) {
+	drop, build, err := indexesOn(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := execAll(ctx, c, append(drop, `SET maintenance_work_mem = '512MB'`, `SET work_mem = '512MB'`)); err != nil {
+		return err
+	}
+	row, uses, older := s.rows(), fmt.Sprintf(insertUses, s.made), int64(0)
+	if s.grown {
+		uses, older = fmt.Sprintf(insertHalfUses, s.made), monthOld
+	}
+	_, err = c.CopyFrom(ctx, pgx.Identifier{"approval"}, approvalColumns, pgx.CopyFromSlice(s.approvals, func(number int) ([]any, error) {
 		id, r := s.handle(number).ID(), row(number)
 		return []any{id[:], r.client, r.person, r.organization, r.grant, r.picks, int64(0),
-			redirectURI, issuer, challenge(), r.created, r.created, "", int64(0), int64(0), int64(0), int64(0),
+			redirectURI, issuer, challenge(), r.created - older, r.created - older, "", int64(0), int64(0), int64(0), int64(0),
 			int64(r.phase), r.generation, min(r.generation, 1), r.reason, r.ended}, nil
 	}))
 	if err != nil {
 		return err
 	}
-	for _, text := range []string{
-		fmt.Sprintf(insertUses, s.made),
-		`VACUUM ANALYZE`, `CHECKPOINT`,
-	} {
+	return execAll(ctx, c, append(build, uses, `VACUUM ANALYZE`, `CHECKPOINT`))
+}
+
+// usedOf says whether the approval was used within the hour before it was
+// written.
+func (s *stock) usedOf(number int) bool { return s.handle(number).ID()[0]%2 == 0 }
+
+// indexesOn gives what drops the indexes of the approvals, and what makes them
+// again.
+func indexesOn(ctx context.Context, c *pgx.Conn) (drop, build []string, err error) {
+	rows, err := c.Query(ctx, `SELECT indexname, indexdef FROM pg_indexes
+		WHERE schemaname = current_schema() AND tablename = 'approval' AND indexname <> 'approval_pkey'`)
+	if err != nil {
+		return nil, nil, err
+	}
+	drop, build = []string{`ALTER TABLE approval DROP CONSTRAINT approval_pkey`}, []string{`ALTER TABLE approval ADD PRIMARY KEY (id)`}
+	var name, text string
+	_, err = pgx.ForEachRow(rows, []any{&name, &text}, func() error {
+		drop, build = append(drop, `DROP INDEX `+name), append(build, text)
+		return nil
+	})
+	return drop, build, err
+}
+
+func execAll(ctx context.Context, c *pgx.Conn, texts []string) error {
+	for _, text := range texts {
 		if _, err := c.Exec(ctx, text); err != nil {
 			return fmt.Errorf("%s: %w", text, err)
 		}
@@ -105,19 +184,26 @@ func (s *stock) copyApprovals(ctx context.Context, c *pgx.Conn) error {
 // as an approval and with the same room on its pages.
 const update = "\\set id random(1, %d)\nUPDATE beside SET generation = generation + 1 WHERE id = :id;\n"
 
+// preparePgbench writes its table, unless it is there.
+func (p *postgres) preparePgbench(rows int) error {
+	if p.rows == rows {
+		return nil
+	}
+	p.rows = rows
+	return p.Exec(p.beside, `DROP TABLE IF EXISTS beside`,
+		`CREATE TABLE beside (id BIGINT NOT NULL, generation BIGINT NOT NULL, text TEXT NOT NULL) WITH (fillfactor = 50)`,
+		`INSERT INTO beside SELECT g, 1, repeat('x', 420) FROM generate_series(1, `+strconv.Itoa(rows)+`) g`,
+		`ALTER TABLE beside ADD PRIMARY KEY (id)`,
+		`VACUUM ANALYZE beside`, `CHECKPOINT`)
+}
+
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
 
 // pgbench gives how many single-row UPDATEs by primary key the server makes in
 // a second, with as many connections and rows.
 func (p *postgres) pgbench(ctx context.Context, connections, rows int, lasts time.Duration) (float64, error) {
-	if p.rows != rows {
-		if err := p.Exec(p.beside, `DROP TABLE IF EXISTS beside`,
-			`CREATE TABLE beside (id BIGINT PRIMARY KEY, generation BIGINT NOT NULL, text TEXT NOT NULL) WITH (fillfactor = 50)`,
-			`INSERT INTO beside SELECT g, 1, repeat('x', 420) FROM generate_series(1, `+strconv.Itoa(rows)+`) g`,
-			`VACUUM ANALYZE beside`); err != nil {
-			return 0, err
-		}
-		p.rows = rows
+	if err := p.preparePgbench(rows); err != nil {
+		return 0, err
 	}
 	file, err := os.CreateTemp("", "grantkeeper-update")
 	if err != nil {

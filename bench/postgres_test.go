@@ -12,7 +12,7 @@ import (
 // What is written past the store is what the store finds, and pgbench answers
 // on the same server.
 func TestStockOnPostgres(t *testing.T) {
-	p, err := startPostgres()
+	p, err := startPostgres("64MB")
 	if err != nil {
 		t.Fatal(err, "- run scripts/setup-debian.sh")
 	}

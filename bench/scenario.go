@@ -19,6 +19,8 @@ type scenario struct {
 	phase approval.Phase // of the approvals that have to be there; 0 for none
 	once  bool           // each approval is good for one request
 
+	within string // bound on staleness that the server has; on PostgreSQL only
+
 	// player makes the requests of one of so many connections. They share the
 	// stock's approvals evenly.
 	player func(s *stock, connection, connections int) player
@@ -31,6 +33,7 @@ var scenarios = []scenario{
 	{name: "bare", player: barePlayer},
 	{name: "metadata", player: metadataPlayer},
 	{name: "verify", phase: approval.Live, player: verifyPlayer},
+	{name: "verify-bounded", phase: approval.Live, player: verifyPlayer, within: staleness},
 	{
 		name: "refresh", phase: approval.Live, player: refreshPlayer,
 		proof: `SELECT SUM(generation) - COUNT(*) FROM approval WHERE phase = 2`,
@@ -184,7 +187,7 @@ type share struct {
 }
 
 func shareOf(s *stock, connection, connections int) share {
-	return share{s, connection, connections, max(0, (s.approvals-connection+connections-1)/connections), 0}
+	return share{s, connection, connections, max(0, (s.asked()-connection+connections-1)/connections), 0}
 }
 
 // turn gives the next approval: its place in the share, its number in the
@@ -192,14 +195,23 @@ func shareOf(s *stock, connection, connections int) share {
 func (s *share) turn() (place, number, turn int) {
 	place, turn = s.asked%s.count, s.asked/s.count
 	s.asked++
-	return place, s.first + place*s.step, turn
+	return place, s.number(place), turn
+}
+
+// number gives the number in the stock of what is at a place of the share.
+func (s *share) number(place int) int {
+	at := s.first + place*s.step
+	if s.stock.chosen != nil {
+		return s.stock.chosen[at]
+	}
+	return at
 }
 
 // tokens gives one token of each approval of the share.
 func (s *share) tokens(of func(h token.Handle) string) [][token.Len]byte {
 	all := make([][token.Len]byte, s.count)
 	for i := range all {
-		copy(all[i][:], of(s.stock.handle(s.first+i*s.step)))
+		copy(all[i][:], of(s.stock.handle(s.number(i))))
 	}
 	return all
 }

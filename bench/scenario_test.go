@@ -69,7 +69,7 @@ func TestScenarios(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.people = 100
-	if err := s.writeFacts(context.Background(), store.Options{Path: facts}); err != nil {
+	if err := s.writeFacts(context.Background(), store.Options{Path: facts}, s.directory()); err != nil {
 		t.Fatal(err)
 	}
 	template, err := os.ReadFile(facts)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,10 +52,15 @@ password_file = %q
 
 [database]
 url = %q
+max_staleness = %q
 `
 
 // operatorPassword opens the operators' API of a server under measurement.
 const operatorPassword = "of-the-bench-and-of-nobody-else"
+
+// staleness is the bound within which a node answers calls from memory, where
+// that is measured.
+const staleness = "5s"
 
 // patience is how long a server may take to be ready.
 const patience = 2 * time.Minute
@@ -63,21 +69,22 @@ const patience = 2 * time.Minute
 // database, and waits until it is ready. It logs to a file there. It ends with
 // ctx.
 func startServer(ctx context.Context, binary, folder string) (*server, error) {
-	return startServerOn(ctx, binary, folder, "sqlite://"+filepath.Join(folder, databaseName))
+	return startServerOn(ctx, binary, folder, "sqlite://"+filepath.Join(folder, databaseName), "")
 }
 
-// startServerOn is startServer with a database anywhere.
-func startServerOn(ctx context.Context, binary, folder, database string) (*server, error) {
+// startServerOn is startServer with a database anywhere, and with a bound on
+// staleness; "" is exact.
+func startServerOn(ctx context.Context, binary, folder, database, within string) (*server, error) {
 	ports, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
 	public, operators := ports[0], ports[1]
-	config, password := filepath.Join(folder, "grantkeeper.toml"), filepath.Join(folder, "operator.password")
+	config, password := filepath.Join(folder, "grantkeeper"+within+".toml"), filepath.Join(folder, "operator.password")
 	if err := os.WriteFile(password, []byte(operatorPassword+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators, password, database)
+	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators, password, database, cmp.Or(within, "0s"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,8 @@ type stock struct {
 	approvals int
 	phase     approval.Phase
 	made      int64 // Unix seconds: when codes were issued and approvals made
+	grown     bool  // approvals of a month ago, half of them used within the hour
+	chosen    []int // numbers of those that are asked for; nil is all
 
 	// skewed gives what an approval has that most have not; nil where all are
 	// alike.
@@ -79,13 +81,38 @@ func (s *stock) handle(number int) token.Handle {
 	return token.Handle(sum[:16])
 }
 
-// inOrganization is the most approvals that one organization has.
-func (s *stock) inOrganization() int {
-	return membersEach * max(1, (s.approvals+s.people-1)/s.people)
+// asked is how many approvals are asked for.
+func (s *stock) asked() int {
+	if s.chosen != nil {
+		return len(s.chosen)
+	}
+	return s.approvals
+}
+
+// inOrganization is the most approvals of one organization that are asked for.
+func (s *stock) inOrganization() (most int) {
+	if s.chosen == nil {
+		return membersEach * max(1, (s.approvals+s.people-1)/s.people)
+	}
+	of := make([]int, s.people/membersEach+1)
+	for _, number := range s.chosen {
+		at := number % s.people / membersEach
+		of[at]++
+		most = max(most, of[at])
+	}
+	return most
 }
 
 // Names are made beforehand: the generator asks for them all the time.
 var personIDs, clientIDs = names("person-%05d", mostPeople), names("client-%02d", clients)
+
+// populate gives the stock so many people.
+func (s *stock) populate(people int) {
+	s.people = people
+	if people > len(personIDs) {
+		personIDs = names("person-%05d", people)
+	}
+}
 
 func names(form string, n int) []string {
 	all := make([]string, n)
@@ -182,7 +209,7 @@ func (s *stock) write(ctx context.Context, folder string) error {
 		return err
 	}
 	path := filepath.Join(folder, databaseName)
-	if err := s.writeFacts(ctx, store.Options{Path: path}); err != nil {
+	if err := s.writeFacts(ctx, store.Options{Path: path}, s.directory()); err != nil {
 		return fmt.Errorf("directory: %w", err)
 	}
 	if err := s.writeApprovals(path); err != nil {
@@ -196,8 +223,8 @@ func (s *stock) writeKey(folder string) error {
 	return os.WriteFile(filepath.Join(folder, "secret.key"), []byte(key), 0o600)
 }
 
-// writeFacts puts all but the approvals into the database that at names.
-func (s *stock) writeFacts(ctx context.Context, at store.Options) (err error) {
+// writeFacts puts a directory and the clients into the database that at names.
+func (s *stock) writeFacts(ctx context.Context, at store.Options, d store.Directory) (err error) {
 	at.Ring = s.ring
 	db, err := store.Open(ctx, at)
 	if err != nil {
@@ -205,7 +232,7 @@ func (s *stock) writeFacts(ctx context.Context, at store.Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	act := store.Act{Actor: "system", Reason: "bench"}
-	if err := db.AddDirectory(ctx, s.directory(), act); err != nil {
+	if err := db.AddDirectory(ctx, d, act); err != nil {
 		return err
 	}
 	for _, id := range clientIDs {

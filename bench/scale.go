@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// A scaled is what a node on PostgreSQL gives and costs with so many approvals.
+type scaled struct {
+	Approvals int     `json:"approvals"`
+	People    int     `json:"people"`
+	Ready     float64 `json:"ready_ms"`   // from the node's start to the first 200 of /readyz
+	Idle      int64   `json:"idle_bytes"` // resident, a second later
+	Load      int64   `json:"load_bytes"` // resident, after the calls and refreshes
+
+	// What the approvals take on the disk, freshly written, their last uses
+	// with them.
+	Table   int64 `json:"table_bytes"`
+	Indexes int64 `json:"index_bytes"`
+	Uses    int64 `json:"use_bytes"` // approval_use with its index
+
+	Exact   comparison `json:"verify"`
+	Bounded comparison `json:"verify_bounded"`
+	Refresh comparison `json:"refresh"`
+
+	// Bytes of the write-ahead log for each refresh: straight after a
+	// checkpoint, when each page that is touched is written whole, and without
+	// images of pages.
+	WALImages float64        `json:"wal_bytes_with_images"`
+	WALPlain  float64        `json:"wal_bytes_without_images"`
+	Errors    int            `json:"errors"`
+	Faults    map[string]int `json:"faults,omitempty"`
+}
+
+const (
+	// eachPerson is how many approvals a person has; there are no fewer people
+	// than in the other measurements.
+	eachPerson = 10
+	// sampled bounds the approvals that are asked for: spread evenly over all,
+	// and more than a run has time for.
+	sampled = 2_000_000
+	// active is how many approvals the calls come from that may be answered
+	// from memory.
+	active = 10_000
+	// logged is how many refreshes are made to see what they log.
+	logged = 20_000
+	// monthOld is the age of the approvals, in seconds: a sweep looks through all
+	// that was made of late.
+	monthOld = 30 * 24 * 60 * 60
+	// insertHalfUses has half of them used when the stock was made, as usedOf
+	// says, and the others two hours before.
+	insertHalfUses = `INSERT INTO approval_use (approval, used_at)
+		SELECT id, %d - 7200 * (get_byte(id, 0) %% 2) FROM approval ORDER BY id`
+	// scaleBuffers is PostgreSQL's own memory; the rest of the table is in the
+	// system's, as far as there is room.
+	scaleBuffers = "4GB"
+)
+
+// scale measures each number of approvals in a database of its own.
+func (b *bench) scale(ctx context.Context, sizes []int, bare string) (all []scaled, err error) {
+	if b.postgres, err = startPostgres(scaleBuffers); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.postgres.stop()) }()
+	for _, n := range sizes {
+		one, err := b.scaleOf(ctx, n, bare)
+		if err != nil {
+			return all, fmt.Errorf("%d approvals: %w", n, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (b *bench) scaleOf(ctx context.Context, n int, bare string) (scaled, error) {
+	out := scaled{Approvals: n, Faults: map[string]int{}}
+	folder, err := os.MkdirTemp(b.folder, "scale-")
+	if err != nil {
+		return out, err
+	}
+	s, err := newStock(n, approval.Live)
+	if err != nil {
+		return out, err
+	}
+	s.grown = true
+	s.populate(max(people, n/eachPerson/membersEach*membersEach))
+	out.People = s.people
+	b.progress("%d approvals of %d people: write them", n, s.people)
+	begin := time.Now()
+	url, ask, err := b.postgres.place(ctx, s, folder)
+	if err != nil {
+		return out, err
+	}
+	database := url[strings.LastIndexByte(url, '/')+1 : strings.IndexByte(url, '?')]
+	b.progress("  written in %v", time.Since(begin).Round(time.Second))
+	if err := out.sizeOnDisk(ask); err != nil {
+		return out, err
+	}
+	if err := b.scaleCalls(ctx, s, folder, url, bare, &out); err != nil {
+		return out, err
+	}
+	if err := b.scaleRefreshes(ctx, s, folder, url, database, ask, &out); err != nil {
+		return out, err
+	}
+	if out.sum(); out.Errors == 0 {
+		err = os.RemoveAll(folder)
+	}
+	return out, errors.Join(err, b.postgres.Drop(database))
+}
+
+func (out *scaled) sizeOnDisk(ask func(string) (int64, error)) (err error) {
+	for _, a := range []struct {
+		into *int64
+		text string
+	}{
+		{&out.Table, `SELECT pg_table_size('approval')`},
+		{&out.Indexes, `SELECT pg_indexes_size('approval')`},
+		{&out.Uses, `SELECT pg_total_relation_size('approval_use')`},
+	} {
+		if *a.into, err = ask(a.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scaleCalls asks two nodes in turn: one whose every answer is exact, about
+// approvals all over the table, and one that may answer from memory, about
+// the same few all the time.
+func (b *bench) scaleCalls(ctx context.Context, s *stock, folder, url, bare string, out *scaled) error {
+	exact, err := startServerOn(ctx, b.binary, folder, url, "")
+	if err != nil {
+		return err
+	}
+	defer exact.kill()
+	out.Ready = milliseconds(exact.ready)
+	time.Sleep(settling)
+	if out.Idle, err = exact.resident(); err != nil {
+		return err
+	}
+	bounded, err := startServerOn(ctx, b.binary, folder, url, staleness)
+	if err != nil {
+		return err
+	}
+	defer bounded.kill()
+	sc, err := scenarioOf("verify")
+	if err != nil {
+		return err
+	}
+	all, few := s.scattered(sampled, s.usedOf), s.scattered(active, s.usedOf)
+	idle, turns := b.players(scenarios[0], s, bare), []load{b.players(sc, all, exact.public), b.players(sc, few, bounded.public)}
+	var pairs [2][]pair
+	for i := range b.repetitions + 1 {
+		for kind, l := range turns {
+			p, err := b.inTurn(ctx, i, idle, l)
+			if err != nil {
+				return err
+			}
+			pairs[kind] = append(pairs[kind], p)
+			b.progress("  bare %8.0f/s  %s %8.0f/s", p.bare.rate(), []string{"verify", "verify within a bound"}[kind], p.scenario.rate())
+		}
+	}
+	out.Exact, out.Bounded = sumUp("verify", pairs[0]), sumUp("verify-bounded", pairs[1])
+	return nil
+}
+
+// inTurn runs two loads one after the other; repetition 0 warms up.
+func (b *bench) inTurn(ctx context.Context, repetition int, bare, other load) (p pair, err error) {
+	s := span{lasts: b.lasts}
+	if repetition == 0 {
+		s.lasts = b.warmup
+	}
+	if p.bare, err = bare.run(ctx, s); err != nil {
+		return p, err
+	}
+	p.scenario, err = other.run(ctx, s)
+	return p, err
+}
+
+// scaleRefreshes refreshes approvals all over the table, in turn with
+// pgbench, whose table has as many rows.
+func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, database string, ask func(string) (int64, error), out *scaled) error {
+	srv, err := startServerOn(ctx, b.binary, folder, url, "")
+	if err != nil {
+		return err
+	}
+	defer srv.kill()
+	sc, err := scenarioOf("refresh")
+	if err != nil {
+		return err
+	}
+	l := b.players(sc, s.scattered(sampled, nil), srv.public)
+	b.progress("  pgbench: write %d rows", s.approvals)
+	if err := b.postgres.preparePgbench(s.approvals); err != nil {
+		return err
+	}
+	var pairs []pair
+	for i := range b.repetitions + 1 {
+		lasts := b.lasts
+		if i == 0 {
+			lasts = b.warmup
+		}
+		var p pair
+		if p.scenario, err = l.run(ctx, span{lasts: lasts}); err != nil {
+			return err
+		}
+		if p.pgbench, err = b.postgres.pgbench(ctx, b.connections, s.approvals, lasts); err != nil {
+			return err
+		}
+		pairs = append(pairs, p)
+		b.progress("  refresh %8.0f/s%s", p.scenario.rate(), beside(p.pgbench))
+	}
+	if out.Load, err = srv.resident(); err != nil {
+		return err
+	}
+	first, second, err := b.logged(ctx, l, database, ask, out)
+	if err != nil {
+		return err
+	}
+	srv.kill()
+	out.Refresh = sumUp("refresh", pairs)
+	return prove(sc, ask, &out.Refresh, append(pairs, pair{scenario: first}, pair{scenario: second}))
+}
+
+// logged sees what refreshes write to the log, with images of pages and
+// without.
+func (b *bench) logged(ctx context.Context, l load, database string, ask func(string) (int64, error), out *scaled) (first, second run, err error) {
+	each := func(images string) (r run, bytes float64, err error) {
+		if err := b.postgres.Exec(database, `ALTER SYSTEM SET full_page_writes = `+images, `SELECT pg_reload_conf()`, `SELECT pg_sleep(1)`, `CHECKPOINT`); err != nil {
+			return r, 0, err
+		}
+		const at = `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`
+		before, err := ask(at)
+		if err != nil {
+			return r, 0, err
+		}
+		if r, err = l.run(ctx, span{most: logged}); err != nil {
+			return r, 0, err
+		}
+		time.Sleep(settling) // what is noted without waiting for it
+		after, err := ask(at)
+		return r, float64(after-before) / float64(max(1, r.good)), err
+	}
+	if first, out.WALImages, err = each("on"); err != nil {
+		return first, second, err
+	}
+	second, out.WALPlain, err = each("off")
+	return first, second, errors.Join(err, b.postgres.Exec(database, `ALTER SYSTEM RESET full_page_writes`, `SELECT pg_reload_conf()`))
+}
+
+// scattered gives a stock of which at most so many approvals are asked for that
+// are as wanted; nil wants all. They lie all over the table, in no order.
+func (s *stock) scattered(most int, wanted func(number int) bool) *stock {
+	few := *s
+	few.chosen = make([]int, 0, min(most, s.approvals))
+	step := stride(s.approvals)
+	for k, number := 0, 0; k < s.approvals && len(few.chosen) < most; k++ {
+		if wanted == nil || wanted(number) {
+			few.chosen = append(few.chosen, number)
+		}
+		number = (number + step) % s.approvals
+	}
+	return &few
+}
+
+// stride is a step by which all of n are met before one is met again, those
+// that follow one another far apart.
+func stride(n int) int {
+	step := max(1, int(float64(n)*0.6180339887))
+	for divisor(step, n) != 1 {
+		step++
+	}
+	return step
+}
+
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// sum gathers what was wrong.
+func (out *scaled) sum() {
+	for _, c := range []comparison{out.Exact, out.Bounded, out.Refresh} {
+		out.Errors += c.Errors
+		for what, n := range c.Faults {
+			out.Faults[c.Scenario+": "+what] += n
+		}
+	}
+}
+
+// sizesOf reads a list of numbers of approvals.
+func sizesOf(text string) (all []int, err error) {
+	for one := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(one))
+		if err != nil || n < 1000 || n > 100_000_000 {
+			return nil, fmt.Errorf("-scale: %q is no number of approvals from 1000 to 100000000", one)
+		}
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+func printScale(w io.Writer, all []scaled) {
+	heading := []string{"approvals"}
+	for _, s := range all {
+		heading = append(heading, thousands(int64(s.Approvals)))
+	}
+	row := func(name string, cell func(s scaled) string) []string {
+		cells := []string{name}
+		for _, s := range all {
+			cells = append(cells, cell(s))
+		}
+		return cells
+	}
+	ratio := func(of func(s scaled) float64) func(scaled) string {
+		return func(s scaled) string { return fmt.Sprintf("%.2f", of(s)) }
+	}
+	whole := func(of func(s scaled) float64) func(scaled) string {
+		return func(s scaled) string { return thousands(int64(of(s))) }
+	}
+	each := func(of func(s scaled) int64) func(scaled) string {
+		return func(s scaled) string { return thousands(of(s) / int64(s.Approvals)) }
+	}
+	printTable(w, heading, [][]string{
+		row("people", func(s scaled) string { return thousands(int64(s.People)) }),
+		row("node: ready ms", whole(func(s scaled) float64 { return s.Ready })),
+		row("node: idle MiB", func(s scaled) string { return mebibytes(s.Idle) }),
+		row("node: after load MiB", func(s scaled) string { return mebibytes(s.Load) }),
+		row("verify/s", whole(func(s scaled) float64 { return s.Exact.Rate })),
+		row("  of bare", ratio(func(s scaled) float64 { return s.Exact.Ratio })),
+		row("  of the first size's", ratio(func(s scaled) float64 { return s.Exact.Ratio / all[0].Exact.Ratio })),
+		row("  p99 ms", ratio(func(s scaled) float64 { return s.Exact.P99 })),
+		row("verify within "+staleness+"/s", whole(func(s scaled) float64 { return s.Bounded.Rate })),
+		row("  of bare", ratio(func(s scaled) float64 { return s.Bounded.Ratio })),
+		row("  p99 ms", ratio(func(s scaled) float64 { return s.Bounded.P99 })),
+		row("refresh/s", whole(func(s scaled) float64 { return s.Refresh.Rate })),
+		row("  pgbench/s", whole(func(s scaled) float64 { return s.Refresh.Pgbench })),
+		row("  of pgbench", ratio(func(s scaled) float64 { return s.Refresh.OfPgbench })),
+		row("  p99 ms", ratio(func(s scaled) float64 { return s.Refresh.P99 })),
+		row("log: B/refresh, images", whole(func(s scaled) float64 { return s.WALImages })),
+		row("log: B/refresh, without", whole(func(s scaled) float64 { return s.WALPlain })),
+		row("disk: table B/approval", each(func(s scaled) int64 { return s.Table })),
+		row("disk: indexes B/approval", each(func(s scaled) int64 { return s.Indexes })),
+		row("disk: last use B/approval", each(func(s scaled) int64 { return s.Uses })),
+		row("errors", func(s scaled) string { return thousands(int64(s.Errors)) }),
+	})
+	for _, s := range all {
+		for _, what := range slices.Sorted(maps.Keys(s.Faults)) {
+			fmt.Fprintf(w, "\n%s approvals: %s times: %s\n", thousands(int64(s.Approvals)), thousands(int64(s.Faults[what])), what)
+		}
+	}
+}
