@@ -462,18 +462,24 @@ func (h *hot) standing() approval.Standing {
 // standing gives the facts' epochs for any approval. Facts that are not there
 // have an epoch that no approval was born with.
 func (m *memory) standing(a approval.Approval) approval.Standing {
+	return m.standingOn(m.members[memberKey{a.Person, a.Organization}], &a)
+}
+
+// standingOn is standing with the membership found; nil where there is none.
+func (m *memory) standingOn(at *member, a *approval.Approval) approval.Standing {
 	s := approval.Standing{Membership: -1, Person: -1, Organization: -1, Client: -1}
-	if at := m.members[memberKey{a.Person, a.Organization}]; at != nil {
-		s.Membership = at.epoch
+	if at != nil {
+		s.Membership, s.Person, s.Organization = at.epoch, at.person.epoch, at.org.epoch
+	} else {
+		if p := m.people[a.Person]; p != nil {
+			s.Person = p.epoch
+		}
+		if o := m.orgs[a.Organization]; o != nil {
+			s.Organization = o.epoch
+		}
 	}
-	if at := m.people[a.Person]; at != nil {
-		s.Person = at.epoch
-	}
-	if at := m.orgs[a.Organization]; at != nil {
-		s.Organization = at.epoch
-	}
-	if at := m.clients[a.Client]; at != nil {
-		s.Client = at.epoch
+	if c := m.clients[a.Client]; c != nil {
+		s.Client = c.epoch
 	}
 	return s
 }

@@ -107,8 +107,8 @@ func (p *shared) tryBatch(batch []*operation, remembered bool) (again []*operati
 	}
 	var changed []moved
 	for _, o := range batch {
-		at, ok := rows[o.id]
-		if !ok {
+		at := rows[o.id]
+		if at == nil {
 			o.err = fmt.Errorf("approval %s: %w", o.id, ErrNotFound)
 			p.moves.finish(o)
 			continue
@@ -133,26 +133,30 @@ func (p *shared) tryBatch(batch []*operation, remembered bool) (again []*operati
 }
 
 // rowsFor gives the rows of a batch, and which of them are remembered alone.
-func (p *shared) rowsFor(ctx context.Context, batch []*operation, remembered bool) (rows map[approval.ID]rowAt, unread map[approval.ID]bool, err error) {
-	unread, known := map[approval.ID]bool{}, map[approval.ID]rowAt{}
-	var ids []approval.ID
+func (p *shared) rowsFor(ctx context.Context, batch []*operation, remembered bool) (rows map[approval.ID]*row, unread map[approval.ID]bool, err error) {
+	unread = map[approval.ID]bool{}
+	known := map[approval.ID]*row{}
+	var r reading
+	r.begin(wholes)
+	p.rows.mu.RLock()
 	for _, o := range batch {
-		if at, ok := p.rows.get(o.id); ok && remembered && o.live {
-			unread[o.id], known[o.id] = true, at.rowAt
+		if at := p.rows.at(o.id); at != nil && remembered && o.live {
+			unread[o.id], known[o.id] = true, at
 			continue
 		}
-		ids = append(ids, o.id)
+		r.ask(o.id, nil)
 	}
-	if len(ids) == 0 {
+	p.rows.mu.RUnlock()
+	if len(r.ids) == 0 {
 		return known, unread, nil
 	}
-	if rows, err = p.read(ctx, ids, false); err != nil {
+	if err := p.read(ctx, &r); err != nil {
 		return nil, nil, err
 	}
 	for id, at := range known {
-		rows[id] = at
+		r.rows[id] = at
 	}
-	return rows, unread, nil
+	return r.rows, unread, nil
 }
 
 // saveAll saves moves and answers those that hit; the others are tried again.
@@ -166,7 +170,7 @@ func (p *shared) saveAll(ctx context.Context, changed []moved, guard int64) (mis
 			missed = append(missed, m.o)
 			continue
 		}
-		p.rows.moved(m.o.id, m.after, start)
+		p.rows.moved(m.o.id, m.after, moment(start))
 		if p.store.options.Journaled != nil {
 			p.tell(m.entries())
 		}
@@ -194,7 +198,7 @@ func (m *moved) entries() []Event {
 }
 
 // move computes a move. One that ends others with it is made alone.
-func (p *shared) move(o *operation, at rowAt) (m moved, alone bool) {
+func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	a := at.a
 	m = moved{o: o, before: a.State}
 	mem := p.store.memory

@@ -6,22 +6,17 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/grantset"
 )
 
 // question asks for an approval as it stands, or for the facts alone. It is
 // answered out of a read that began after it was asked.
 type question struct {
-	id    approval.ID
-	row   bool
-	found bool
-	a     approval.Approval
-	err   error
-	done  chan struct{}
+	id   approval.ID
+	asks bool // for the approval
+	row  *row // nil: there is none
+	err  error
+	done chan struct{}
 }
 
 // maxQuestions bounds how many approvals are read together.
@@ -31,9 +26,6 @@ var questions = sync.Pool{New: func() any { return &question{done: make(chan str
 
 // ask waits for the answer, and gives up with ctx.
 func (p *shared) ask(ctx context.Context, q *question) error {
-	if err := p.tooOld(); err != nil {
-		return err
-	}
 	if !p.asked.join(q, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
 	}
@@ -48,9 +40,10 @@ func (p *shared) ask(ctx context.Context, q *question) error {
 // check is the store's Check: exact as of some moment after it was asked, or,
 // with a bound on staleness, as of that long ago.
 func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
-	if now := time.Now(); p.recent(now) {
-		if at, ok := p.rows.get(id); ok && now.Sub(at.read) <= p.store.options.MaxStaleness {
-			access, err := p.access(at.a)
+	if most := p.store.options.MaxStaleness; most > 0 {
+		least := moment(time.Now()) - int64(most)
+		if r := p.rows.get(id); r != nil && r.read.Load() >= least && p.asOf.Load() >= least {
+			access, err := p.access(r)
 			access.Remembered = true
 			return access, err
 		}
@@ -61,30 +54,30 @@ func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
 // checkNow is check without what is remembered.
 func (p *shared) checkNow(ctx context.Context, id approval.ID) (Access, error) {
 	q := questions.Get().(*question)
-	q.id, q.row = id, true
-	err := p.ask(ctx, q)
-	if err != nil {
+	q.id, q.asks = id, true
+	if err := p.ask(ctx, q); err != nil {
 		return Access{}, err // it may still be answered: it is not used again
 	}
-	a, found := q.a, q.found
+	r := q.row
 	*q = question{done: q.done}
 	questions.Put(q)
-	if !found || a.Phase == approval.Ended {
+	if r == nil {
 		return Access{}, ErrNotFound
 	}
-	return p.access(a)
+	return p.access(r)
 }
 
 // access puts the facts beside an approval.
-func (p *shared) access(a approval.Approval) (Access, error) {
-	if a.Phase == approval.Ended {
+func (p *shared) access(r *row) (Access, error) {
+	if r.a.Phase == approval.Ended {
 		return Access{}, ErrNotFound
 	}
 	m := p.store.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	x := Access{Approval: a, Standing: m.standing(a), Idle: true} // use knows better
-	if at := m.members[memberKey{a.Person, a.Organization}]; at != nil {
+	at := m.members[memberKey{r.a.Person, r.a.Organization}]
+	x := Access{Approval: r.a, Standing: m.standingOn(at, &r.a), Idle: true} // use knows better
+	if at != nil {
 		x.Member, x.PersonName, x.OrganizationName = at.asMember(), at.person.Name, at.org.Name
 	}
 	return x, nil
@@ -93,12 +86,13 @@ func (p *shared) access(a approval.Approval) (Access, error) {
 // answerAsked reads what is asked for, together.
 func (p *shared) answerAsked() {
 	var batch []*question
+	var read reading
 	for {
 		clear(batch)
 		if batch = p.asked.take(batch[:0], maxQuestions); len(batch) == 0 {
 			return
 		}
-		err := p.answer(batch)
+		err := p.answer(batch, &read)
 		for _, q := range batch {
 			q.err = err
 			q.done <- struct{}{}
@@ -106,180 +100,170 @@ func (p *shared) answerAsked() {
 	}
 }
 
-func (p *shared) answer(batch []*question) error {
-	ids := make([]approval.ID, 0, len(batch))
-	known := true
+// answer answers questions out of one read.
+func (p *shared) answer(batch []*question, read *reading) error {
+	read.begin(checks)
+	p.rows.mu.RLock()
 	for _, q := range batch {
-		if q.row {
-			ids = append(ids, q.id)
-			known = known && p.rows.has(q.id)
+		if q.asks {
+			read.ask(q.id, p.rows.at(q.id))
 		}
 	}
+	p.rows.mu.RUnlock()
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
-	rows, err := p.read(ctx, ids, known)
-	if err != nil {
+	if err := p.read(ctx, read); err != nil {
 		return p.unavailable("read", err)
 	}
 	for _, q := range batch {
-		if at, ok := rows[q.id]; ok && q.row {
-			q.a, q.found = at.a, true
+		if q.asks {
+			q.row = read.rows[q.id]
 		}
 	}
 	return nil
 }
 
-// rowAt is an approval as it was read.
-type rowAt struct {
-	a        approval.Approval
-	picks    string // of the grant set, as they are written
-	replaces string
+// What of an approval is read.
+const (
+	wholes = iota // all of it, for a move from any state
+	checks        // what Check gives
+	states        // what can change, where all were read before, and lived
+)
+
+// reading is what is read together. One goroutine uses it again and again.
+type reading struct {
+	what  int
+	known map[approval.ID]*row // who is asked for, and how they are remembered; nil is not at all
+	ids   []approval.ID        // the same
+	keys  [][]byte             // the same, as pgx writes them
+	rows  map[approval.ID]*row // who was found
+	began int64                // moment
 }
 
-// selectRows reads approvals and the facts' version in one snapshot.
-const selectRows = `
+func (r *reading) begin(what int) {
+	if r.rows == nil {
+		r.known, r.rows = map[approval.ID]*row{}, map[approval.ID]*row{}
+	}
+	clear(r.known)
+	clear(r.rows)
+	r.what, r.ids, r.keys = what, r.ids[:0], r.keys[:0]
+}
+
+func (r *reading) ask(id approval.ID, known *row) {
+	if _, twice := r.known[id]; twice {
+		return
+	}
+	r.known[id] = known
+	r.ids = append(r.ids, id)
+}
+
+// ready completes what is asked for.
+func (r *reading) ready() {
+	for i := range r.ids {
+		r.keys = append(r.keys, r.ids[i][:])
+	}
+	if r.what != checks || len(r.ids) == 0 {
+		return
+	}
+	for _, known := range r.known {
+		if known == nil {
+			return
+		}
+	}
+	r.what = states
+}
+
+// selectWholes reads approvals and the facts' version in one snapshot.
+const selectWholes = `
 	SELECT f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
-	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network
+	       a.phase, a.generation, a.key_number, a.network, a.issued_at,
+	       a.redirect_uri, a.issuer, a.challenge, a.created_at, a.replaces, a.reason, a.ended_at
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1)
+	 WHERE f.one = 1`
+
+// selectChecks reads of those that have not ended what a check needs.
+const selectChecks = `
+	SELECT f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
+	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
+	       a.phase, a.generation, a.key_number, a.network, a.issued_at
+	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase < 3
 	 WHERE f.one = 1`
 
 // selectStates reads what changes of an approval that lives. All the rest of it
 // is known by then, and never changes again.
 const selectStates = `
-	SELECT f.version, a.id, a.generation, a.key_number, a.personal, a.grant_kind, a.picks
+	SELECT f.version, a.id, a.generation, a.key_number, a.grant_kind, a.picks, a.personal
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase = 2
 	 WHERE f.one = 1`
 
-// read gives approvals as they stand, and sees that the facts in memory are no
-// older than they. known says that all of them were read before, and lived.
-// It is tried again once: a connection may have gone stale.
-func (p *shared) read(ctx context.Context, ids []approval.ID, known bool) (map[approval.ID]rowAt, error) {
+// read finds approvals as they stand, and sees that the facts in memory are no
+// older than they. It is tried again once: a connection may have gone stale.
+func (p *shared) read(ctx context.Context, r *reading) error {
 	defer p.store.timed("check", time.Now())
+	r.ready()
 	for try := 0; ; try++ {
-		out, err := p.readOnce(ctx, ids, known)
+		err := p.readOnce(ctx, r)
 		if err == nil || try == 1 || ctx.Err() != nil || !retryable(err) && !cut(err) {
-			return out, err
+			return err
 		}
+		clear(r.rows)
 		p.pool.Reset()
 	}
 }
 
-func (p *shared) readOnce(ctx context.Context, ids []approval.ID, known bool) (map[approval.ID]rowAt, error) {
-	began := time.Now()
+func (p *shared) readOnce(ctx context.Context, r *reading) (err error) {
+	r.began = moment(time.Now())
 	var version int64
-	var err error
-	out := make(map[approval.ID]rowAt, len(ids))
 	switch {
-	case len(ids) == 0:
+	case len(r.ids) == 0:
 		err = p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&version)
-	case known:
-		known, err = p.readStates(ctx, ids, out, &version)
-		if err == nil && !known { // forgotten meanwhile
-			return p.readOnce(ctx, ids, false)
-		}
+	case r.what == states:
+		version, err = p.readRows(ctx, selectStates, r)
+	case r.what == checks:
+		version, err = p.readRows(ctx, selectChecks, r)
 	default:
-		err = p.readRows(ctx, ids, out, &version)
+		version, err = p.readRows(ctx, selectWholes, r)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if p.version() < version {
-		if err := p.catchUp(ctx, version, false); err != nil {
-			return nil, err
-		}
-	}
-	p.found(began)
-	p.rows.put(out, began)
-	return out, nil
-}
-
-// readStates is readRows for those that are known; false when one is not any
-// more.
-func (p *shared) readStates(ctx context.Context, ids []approval.ID, out map[approval.ID]rowAt, version *int64) (bool, error) {
-	rows, err := p.pool.Query(ctx, selectStates, byteses(ids))
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	var id, kind, picks []byte
-	var generation, key, personal int64
-	into := []any{version, (*pgtype.DriverBytes)(&id), &generation, &key, &personal, (*pgtype.DriverBytes)(&kind), (*pgtype.DriverBytes)(&picks)}
-	for rows.Next() {
-		if rows.RawValues()[1] == nil {
-			return true, rows.Scan(version, nil, nil, nil, nil, nil, nil)
-		}
-		if err := rows.Scan(into...); err != nil {
-			return false, err
-		}
-		at, ok := p.rows.get(approval.ID(id))
-		if !ok {
-			return false, nil
-		}
-		r := at.rowAt
-		r.a.Generation, r.a.Key = generation, int(key)
-		if r.picks != string(picks) || string(r.a.Grant.Kind) != string(kind) || r.a.Grant.Personal != (personal == 1) {
-			if r.a.Grant, err = grantset.Decode(string(kind), string(picks), personal == 1); err != nil {
-				return false, fmt.Errorf("approval %s: %w", r.a.ID, err)
-			}
-			r.picks = string(picks)
-		}
-		out[r.a.ID] = r
-	}
-	return true, rows.Err()
-}
-
-func (p *shared) readRows(ctx context.Context, ids []approval.ID, out map[approval.ID]rowAt, version *int64) error {
-	rows, err := p.pool.Query(ctx, selectRows, byteses(ids))
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		r, found, err := scanRow(rows, version)
-		if err != nil {
+	if p.version() < version {
+		if err := p.catchUp(ctx, version, false); err != nil {
 			return err
 		}
-		if found {
-			out[r.a.ID] = r
-		}
 	}
-	return rows.Err()
+	p.found(r.began)
+	p.rows.put(r.rows, r.began)
+	return nil
 }
 
-// scanRow takes one row, which may be the version alone.
-func scanRow(rows pgx.Rows, version *int64) (r rowAt, found bool, err error) {
-	if rows.RawValues()[1] == nil {
-		skip := make([]any, len(rows.RawValues()))
-		skip[0] = version
-		return r, false, rows.Scan(skip...)
+func (p *shared) readRows(ctx context.Context, text string, r *reading) (version int64, err error) {
+	rows, err := p.pool.Query(ctx, text, r.keys)
+	if err != nil {
+		return 0, err
 	}
-	var id []byte
-	var kind, picks, reason string
-	var personal, phase, key, network int64
-	a := &r.a
-	if err := rows.Scan(version, &id, &a.Client, &a.Person, &a.Organization, &kind, &picks, &personal,
-		&a.RedirectURI, &a.Issuer, &a.Challenge, &a.IssuedAt, &a.CreatedAt, &r.replaces,
-		&a.Born.Membership, &a.Born.Person, &a.Born.Organization, &a.Born.Client,
-		&phase, &a.Generation, &key, &reason, &a.EndedAt, &network); err != nil {
-		return r, false, err
+	defer rows.Close()
+	c := columns{fields: rows.FieldDescriptions(), facts: p.store.memory}
+	for rows.Next() {
+		c.next(rows.RawValues())
+		version = c.number()
+		if c.values[c.at] == nil {
+			continue // the version alone
+		}
+		one, err := c.row(r)
+		if err != nil {
+			return 0, err
+		}
+		r.rows[one.a.ID] = one
 	}
-	copy(a.ID[:], id)
-	r.picks = picks
-	a.Phase, a.Key, a.Network = approval.Phase(phase), int(key), uint16(network)
-	a.Reason, a.Replace = approval.Reason(reason), r.replaces != ""
-	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil {
-		return r, false, fmt.Errorf("approval %s: %w", a.ID, err)
-	}
-	return r, true, nil
+	return version, rows.Err()
 }
 
 // --- staleness
 
 // found notes that memory was up to date at a moment.
-func (p *shared) found(at time.Time) {
-	since := int64(at.Sub(processStart))
+func (p *shared) found(since int64) {
 	for {
 		old := p.asOf.Load()
 		if old >= since || p.asOf.CompareAndSwap(old, since) {
@@ -288,79 +272,8 @@ func (p *shared) found(at time.Time) {
 	}
 }
 
-// processStart is what moments are counted from: by the monotonic clock, which
-// nobody sets.
-var processStart = time.Now().Add(-time.Hour)
-
 // recent reports whether the facts in memory may answer now, without asking.
 func (p *shared) recent(now time.Time) bool {
 	most := p.store.options.MaxStaleness
-	return most > 0 && !p.outgrown.Load() && now.Sub(processStart)-time.Duration(p.asOf.Load()) <= most
-}
-
-// rowCache remembers approvals that lived when they were read. What of such a
-// row ever changes is its state and its grant set; a move can be computed from
-// it, because it is saved only if the row still is in that state.
-type rowCache struct {
-	mu   sync.RWMutex
-	rows map[approval.ID]cachedRow
-}
-
-type cachedRow struct {
-	rowAt
-	read time.Time // when the read began
-}
-
-// maxCached bounds its memory, at about 500 bytes each.
-const maxCached = 50_000
-
-func (c *rowCache) get(id approval.ID) (cachedRow, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	at, ok := c.rows[id]
-	return at, ok
-}
-
-func (c *rowCache) has(id approval.ID) bool {
-	_, ok := c.get(id)
-	return ok
-}
-
-// put remembers what a read has found that began at a moment.
-func (c *rowCache) put(rows map[approval.ID]rowAt, read time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.rows == nil || len(c.rows)+len(rows) > maxCached {
-		c.rows = make(map[approval.ID]cachedRow, len(rows))
-	}
-	for id, r := range rows {
-		at, ok := c.rows[id]
-		switch {
-		case ok && at.read.After(read):
-		case r.a.Phase != approval.Live:
-			delete(c.rows, id)
-		default:
-			r.a.RedirectURI, r.a.Issuer, r.a.Challenge, r.replaces = "", "", "", ""
-			c.rows[id] = cachedRow{r, read}
-		}
-	}
-}
-
-// moved remembers the state that a move has saved, which began at a moment.
-func (c *rowCache) moved(id approval.ID, to approval.State, began time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at, ok := c.rows[id]
-	if ok && to.Phase == approval.Live && at.a.Generation < to.Generation {
-		at.a.State, at.read = to, began
-		c.rows[id] = at
-	} else if ok && to.Phase != approval.Live {
-		delete(c.rows, id)
-	}
-}
-
-func (c *rowCache) drop(id approval.ID) {
-	c.mu.Lock()
-	delete(c.rows, id)
-	c.mu.Unlock()
+	return most > 0 && moment(now)-p.asOf.Load() <= int64(most)
 }

@@ -55,6 +55,7 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.db.SetMaxIdleConns(0) // the pool keeps them
+	p.rows.most = maxCached
 	p.asked.init()
 	p.moves.init()
 	p.clients.init()

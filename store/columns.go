@@ -1,0 +1,159 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// columns takes the values of a row as they came, one after the other: to scan
+// each into a variable takes most of the time of a check. Without prepared
+// statements they come as text.
+type columns struct {
+	fields []pgconn.FieldDescription
+	values [][]byte
+	at     int
+	err    error // the first one
+	facts  *memory
+}
+
+// next begins a row.
+func (c *columns) next(values [][]byte) { c.values, c.at = values, 0 }
+
+// value gives the bytes of the next column, which are the reader's own.
+func (c *columns) value() (v []byte, isText bool) {
+	c.at++
+	return c.values[c.at-1], c.fields[c.at-1].Format == pgx.TextFormatCode
+}
+
+func (c *columns) wrong(v []byte, err error) {
+	if c.err == nil {
+		c.err = fmt.Errorf("column %s: %d bytes: %w", c.fields[c.at-1].Name, len(v), err)
+	}
+}
+
+func (c *columns) number() (n int64) {
+	v, isText := c.value()
+	var err error
+	switch {
+	case isText:
+		n, err = strconv.ParseInt(string(v), 10, 64)
+	case len(v) == 8:
+		n = int64(binary.BigEndian.Uint64(v))
+	default:
+		err = strconv.ErrSyntax
+	}
+	if err != nil {
+		c.wrong(v, err)
+	}
+	return n
+}
+
+func (c *columns) id() (id approval.ID) {
+	v, isText := c.value()
+	switch {
+	case isText && len(v) == 2+2*len(id): // \x, and digits
+		if _, err := hex.Decode(id[:], v[2:]); err != nil {
+			c.wrong(v, err)
+		}
+	case !isText && len(v) == len(id):
+		copy(id[:], v)
+	default:
+		c.wrong(v, strconv.ErrSyntax)
+	}
+	return id
+}
+
+// bytes gives a text that is not kept.
+func (c *columns) bytes() []byte {
+	v, _ := c.value()
+	return v
+}
+
+func (c *columns) text() string { return string(c.bytes()) }
+
+// row takes the columns after the version, in the order of selectWholes,
+// selectChecks or selectStates.
+func (c *columns) row(r *reading) (*row, error) {
+	id := c.id()
+	var out *row
+	if r.what == states {
+		out = c.state(r.known[id], r.began)
+	} else {
+		out = c.check(id, r.began)
+	}
+	if r.what == wholes {
+		a := &out.a
+		a.RedirectURI, a.Issuer, a.Challenge, a.CreatedAt = c.text(), c.text(), c.text(), c.number()
+		out.replaces = c.text()
+		a.Replace, a.Reason, a.EndedAt = out.replaces != "", approval.Reason(c.text()), c.number()
+	}
+	if c.err != nil {
+		return nil, fmt.Errorf("approval %s: %w", id, c.err)
+	}
+	return out, nil
+}
+
+// check takes what a check needs.
+func (c *columns) check(id approval.ID, began int64) *row {
+	out := &row{}
+	a := &out.a
+	a.ID = id
+	a.Client, a.Person, a.Organization = c.facts.names(c.bytes(), c.bytes(), c.bytes())
+	kind := kindText(c.bytes())
+	out.picks = c.text()
+	c.grant(a, kind, out.picks, c.number())
+	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
+	a.Phase, a.Generation, a.Key, a.Network = approval.Phase(c.number()), c.number(), int(c.number()), uint16(c.number())
+	a.IssuedAt = c.number()
+	out.read.Store(began)
+	return out
+}
+
+// state takes what can have changed of a row that is known.
+func (c *columns) state(known *row, began int64) *row {
+	generation, key := c.number(), int(c.number())
+	kind, picks, personal := c.bytes(), c.bytes(), c.number()
+	same := known.picks == string(picks) && string(known.a.Grant.Kind) == string(kind) && known.a.Grant.Personal == (personal == 1)
+	if same && known.a.Generation == generation && known.a.Key == key {
+		known.found(began)
+		return known
+	}
+	a, text := known.a, known.picks
+	a.Generation, a.Key = generation, key
+	if !same {
+		text = string(picks)
+		c.grant(&a, string(kind), text, personal)
+	}
+	return known.with(a, text, began)
+}
+
+func (c *columns) grant(a *approval.Approval, kind, picks string, personal int64) {
+	var err error
+	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil && c.err == nil {
+		c.err = err
+	}
+}
+
+// names gives the IDs of facts as memory has them, where it does: they are not
+// made again for each row.
+func (m *memory) names(client, person, organization []byte) (string, string, string) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	c := m.clients[string(client)]
+	at := m.members[memberKey{string(person), string(organization)}]
+	switch {
+	case c != nil && at != nil:
+		return c.id, at.person.ID, at.org.ID
+	case c != nil:
+		return c.id, string(person), string(organization)
+	}
+	return string(client), string(person), string(organization)
+}
