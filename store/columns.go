@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -57,18 +58,25 @@ func (c *columns) number() (n int64) {
 }
 
 func (c *columns) id() (id approval.ID) {
-	v, isText := c.value()
-	switch {
-	case isText && len(v) == 2+2*len(id): // \x, and digits
-		if _, err := hex.Decode(id[:], v[2:]); err != nil {
-			c.wrong(v, err)
-		}
-	case !isText && len(v) == len(id):
+	if v := c.octets(); len(v) == len(id) {
 		copy(id[:], v)
-	default:
+	} else {
 		c.wrong(v, strconv.ErrSyntax)
 	}
 	return id
+}
+
+// octets gives bytes: they may be the reader's own.
+func (c *columns) octets() []byte {
+	v, isText := c.value()
+	if !isText {
+		return v
+	}
+	v, err := hex.DecodeString(strings.TrimPrefix(string(v), `\x`))
+	if err != nil {
+		c.wrong(v, err)
+	}
+	return v
 }
 
 // bytes gives a text that is not kept.

@@ -153,6 +153,7 @@ func (m *memory) putOrganization(o org.Organization, epoch int64) {
 
 func (m *memory) putCircle(c org.Circle) {
 	if o := m.orgs[c.Organization]; o != nil {
+		c.Organization = o.ID // one text for all that name it
 		o.circles[c.ID] = c
 	}
 }
@@ -166,6 +167,10 @@ func (m *memory) putRole(r org.Role) {
 	at.Role = r
 	if o := m.orgs[r.Organization]; o != nil {
 		o.roles[r.ID] = at
+		at.Organization = o.ID
+		if c, ok := o.circles[r.Circle]; ok {
+			at.Circle = c.ID
+		}
 	}
 	for _, f := range at.fillers {
 		f.facts.Store(nil)
@@ -193,6 +198,7 @@ func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) *mem
 			return nil
 		}
 		at = &member{person: p, org: o}
+		key = memberKey{p.ID, o.ID}
 		m.members[key] = at
 		p.members = append(p.members, at)
 	}

@@ -138,15 +138,13 @@ func (p *shared) rowsFor(ctx context.Context, batch []*operation, remembered boo
 	known := map[approval.ID]*row{}
 	var r reading
 	r.begin(wholes)
-	p.rows.mu.RLock()
 	for _, o := range batch {
-		if at := p.rows.at(o.id); at != nil && remembered && o.live {
+		if at := p.rows.get(o.id); at != nil && remembered && o.live {
 			unread[o.id], known[o.id] = true, at
 			continue
 		}
 		r.ask(o.id, nil)
 	}
-	p.rows.mu.RUnlock()
 	if len(r.ids) == 0 {
 		return known, unread, nil
 	}

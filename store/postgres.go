@@ -191,17 +191,17 @@ func (p *shared) examineKeys(w *writer) error {
 	return err
 }
 
-func (p *shared) prepare(ctx context.Context) error {
-	if err := p.examineServer(ctx); err != nil {
+func (p *shared) prepare(whole context.Context) error {
+	if err := p.examineServer(whole); err != nil {
 		return err
 	}
 	if p.store.options.Migrate {
 		o := MigrateOptions{Migrations: Migrations(), Release: p.store.options.Release}
-		if _, _, err := p.migrate(ctx, o); err != nil {
+		if _, _, err := p.migrate(whole, o); err != nil {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*changeTimeout)
+	ctx, cancel := context.WithTimeout(whole, 2*changeTimeout)
 	defer cancel()
 	var err error
 	for try := 0; ; try++ { // two nodes may find it empty at once
@@ -226,7 +226,7 @@ func (p *shared) prepare(ctx context.Context) error {
 		return err
 	}
 	p.store.clock.machine = p.now
-	return p.catchUp(ctx, 0, true)
+	return p.catchUp(whole, 0, true) // as long as it takes
 }
 
 // examineServer asks before anything else.

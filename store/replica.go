@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -61,6 +62,10 @@ func (x *tx) factChanges() []factChange {
 	return out
 }
 
+// loadTimeout bounds how long facts are loaded: ten million people and their
+// roles take minutes.
+const loadTimeout = 15 * time.Minute
+
 // catchUp brings memory to the facts' version, at least to the one given, or
 // from nothing to all.
 func (p *shared) catchUp(ctx context.Context, least int64, all bool) error {
@@ -69,6 +74,8 @@ func (p *shared) catchUp(ctx context.Context, least int64, all bool) error {
 	if !all && p.version() >= least {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -102,6 +109,9 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool) error {
 			return err
 		}
 	}
+	if l.all {
+		l.anew, l.keys = newMemory(), nil
+	}
 	if err := l.read(); err != nil {
 		return fmt.Errorf("facts: %w", err)
 	}
@@ -112,9 +122,10 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool) error {
 		return nil // others have loaded newer ones meanwhile
 	}
 	if l.all {
-		m.forget()
+		m.adopt(l.anew)
+	} else {
+		l.into(m)
 	}
-	l.into(m)
 	m.version = l.to
 	return nil
 }
@@ -127,6 +138,7 @@ type factLoad struct {
 	all  bool
 	keys map[string][]string // by table; what is not all
 	puts []func(*memory)
+	anew *memory // where all is put at once: nobody has seen it yet
 }
 
 func (l *factLoad) changes(from int64) error {
@@ -169,10 +181,16 @@ func (l *factLoad) into(m *memory) {
 	}
 }
 
-func (l *factLoad) put(f func(*memory)) { l.puts = append(l.puts, f) }
+func (l *factLoad) put(f func(*memory)) {
+	if l.all {
+		f(l.anew)
+		return
+	}
+	l.puts = append(l.puts, f)
+}
 
 // rows reads a table: all of it, or what the keys name by the conditions.
-func (l *factLoad) rows(table string, q query, row func(pgx.Rows) error) error {
+func (l *factLoad) rows(table string, q query, row func(*columns)) error {
 	text := q.text
 	if !l.all {
 		keys := l.keys[table]
@@ -187,12 +205,13 @@ func (l *factLoad) rows(table string, q query, row func(pgx.Rows) error) error {
 		return err
 	}
 	defer rows.Close()
+	c := columns{fields: rows.FieldDescriptions()}
 	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
+		if c.next(rows.RawValues()); c.err == nil {
+			row(&c)
 		}
 	}
-	return rows.Err()
+	return errors.Join(c.err, rows.Err())
 }
 
 func (l *factLoad) people() error {
@@ -205,13 +224,9 @@ func (l *factLoad) people() error {
 			}
 		})
 	}
-	return l.rows("person", query{text: `SELECT id, email, name, active, support, epoch FROM person`, conditions: []string{`id = ANY($1)`}}, func(r pgx.Rows) error {
-		var o org.Person
-		var active, support, epoch int64
-		if err := r.Scan(&o.ID, &o.Email, &o.Name, &active, &support, &epoch); err != nil {
-			return err
-		}
-		o.Active, o.Support = active == 1, support == 1
+	return l.rows("person", query{text: `SELECT id, email, name, active, support, epoch FROM person`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}
+		epoch := c.number()
 		l.put(func(m *memory) {
 			if at := m.people[o.ID]; at != nil {
 				at.Person, at.epoch = o, epoch
@@ -220,31 +235,22 @@ func (l *factLoad) people() error {
 			}
 			m.putPerson(o, epoch)
 		})
-		return nil
 	})
 }
 
 func (l *factLoad) organizations() error {
-	return l.rows("organization", query{text: `SELECT id, name, ai_integration, epoch FROM organization`, conditions: []string{`id = ANY($1)`}}, func(r pgx.Rows) error {
-		var o org.Organization
-		var on, epoch int64
-		if err := r.Scan(&o.ID, &o.Name, &on, &epoch); err != nil {
-			return err
-		}
-		o.AIIntegration = on == 1
+	return l.rows("organization", query{text: `SELECT id, name, ai_integration, epoch FROM organization`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Organization{ID: c.text(), Name: c.text(), AIIntegration: c.number() == 1}
+		epoch := c.number()
 		l.put(func(m *memory) { m.putOrganization(o, epoch) })
-		return nil
 	})
 }
 
 // memberships: one that has ended leaves its roles empty.
 func (l *factLoad) memberships() error {
-	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(r pgx.Rows) error {
-		var k memberKey
-		var admin, present, epoch int64
-		if err := r.Scan(&k.person, &k.organization, &admin, &present, &epoch); err != nil {
-			return err
-		}
+	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+		k := memberKey{c.text(), c.text()}
+		admin, present, epoch := c.number(), c.number(), c.number()
 		l.put(func(m *memory) {
 			at := m.putMember(k, admin == 1, present == 1, epoch)
 			for present == 0 && at != nil && len(at.roles) > 0 {
@@ -252,20 +258,15 @@ func (l *factLoad) memberships() error {
 				r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
 			}
 		})
-		return nil
 	})
 }
 
 func (l *factLoad) circles() error {
-	there := map[string]bool{}
-	if err := l.rows("circle", query{text: `SELECT id, organization, parent, name FROM circle`, conditions: []string{`id = ANY($1)`}}, func(r pgx.Rows) error {
-		var c org.Circle
-		if err := r.Scan(&c.ID, &c.Organization, &c.Parent, &c.Name); err != nil {
-			return err
-		}
-		there[c.ID] = true
-		l.put(func(m *memory) { m.putCircle(c) })
-		return nil
+	there := found{}
+	if err := l.rows("circle", query{text: `SELECT id, organization, parent, name FROM circle`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Circle{ID: c.text(), Organization: c.text(), Parent: c.text(), Name: c.text()}
+		there.add(l, o.ID)
+		l.put(func(m *memory) { m.putCircle(o) })
 	}); err != nil {
 		return err
 	}
@@ -282,15 +283,11 @@ func (l *factLoad) circles() error {
 }
 
 func (l *factLoad) roles() error {
-	there := map[string]bool{}
-	if err := l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(r pgx.Rows) error {
-		var o org.Role
-		if err := r.Scan(&o.ID, &o.Organization, &o.Circle, &o.Name); err != nil {
-			return err
-		}
-		there[o.ID] = true
+	there := found{}
+	if err := l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}
+		there.add(l, o.ID)
 		l.put(func(m *memory) { m.putRole(o) })
-		return nil
 	}); err != nil {
 		return err
 	}
@@ -307,15 +304,13 @@ func (l *factLoad) roles() error {
 }
 
 func (l *factLoad) fillers() error {
-	there := map[string]bool{}
-	if err := l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(r pgx.Rows) error {
-		var role, person string
-		if err := r.Scan(&role, &person); err != nil {
-			return err
+	there := found{}
+	if err := l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+		role, person := c.text(), c.text()
+		if !l.all { // there are millions of them
+			there[role+" "+person] = true
 		}
-		there[role+" "+person] = true
 		l.put(func(m *memory) { m.setFiller(role, person, true) })
-		return nil
 	}); err != nil {
 		return err
 	}
@@ -328,16 +323,16 @@ func (l *factLoad) fillers() error {
 }
 
 func (l *factLoad) apiKeys() error {
-	there := map[string]bool{}
-	if err := l.rows("api_key", query{text: `SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, conditions: []string{`hash IN (SELECT decode(k, 'hex') FROM unnest($1::text[]) AS k)`}}, func(r pgx.Rows) error {
-		var raw []byte
-		var k apiKey
-		if err := r.Scan(&raw, &k.person, &k.organization, &k.membershipEpoch, &k.personEpoch); err != nil {
-			return err
+	there := found{}
+	if err := l.rows("api_key", query{text: `SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, conditions: []string{`hash IN (SELECT decode(k, 'hex') FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+		hash := c.octets()
+		k := apiKey{memberKey{c.text(), c.text()}, c.number(), c.number()}
+		if len(hash) != 32 {
+			return // no key has such a hash
 		}
-		there[hex.EncodeToString(raw)] = true
-		l.put(func(m *memory) { m.apiKeys[[32]byte(raw)] = k })
-		return nil
+		there.add(l, hex.EncodeToString(hash))
+		key := [32]byte(hash)
+		l.put(func(m *memory) { m.apiKeys[key] = k })
 	}); err != nil {
 		return err
 	}
@@ -350,21 +345,17 @@ func (l *factLoad) apiKeys() error {
 }
 
 func (l *factLoad) clients() error {
-	there := map[string]bool{}
-	if err := l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch FROM client`, conditions: []string{`id = ANY($1)`}}, func(r pgx.Rows) error {
-		var c client.Client
-		var preregistered, approved, disabled, epoch int64
-		if err := r.Scan(&c.ID, &c.IssuedAt, &preregistered, &approved, &disabled, &epoch); err != nil {
-			return err
-		}
-		c.Preregistered, c.Approved, c.Disabled = preregistered != 0, approved == 1, disabled != enabled
-		there[c.ID] = true
+	there := found{}
+	if err := l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}
+		disabled, epoch := c.number(), c.number()
+		o.Disabled = disabled != enabled
+		there.add(l, o.ID)
 		l.put(func(m *memory) {
-			if m.putClient(c, epoch); disabled == deleted {
-				m.deleteClient(c.ID, epoch)
+			if m.putClient(o, epoch); disabled == deleted {
+				m.deleteClient(o.ID, epoch)
 			}
 		})
-		return nil
 	}); err != nil {
 		return err
 	}
@@ -376,12 +367,21 @@ func (l *factLoad) clients() error {
 	return nil
 }
 
-// forget empties memory of all facts.
-func (m *memory) forget() {
-	fresh := newMemory()
+// found are the keys of a table that were there: those of the others are gone.
+type found map[string]bool
+
+// add notes one, unless all are loaded, when nobody asks.
+func (f found) add(l *factLoad, key string) {
+	if !l.all {
+		f[key] = true
+	}
+}
+
+// adopt takes all facts that were loaded anew.
+func (m *memory) adopt(fresh *memory) {
 	m.people, m.byEmail, m.orgs, m.members = fresh.people, fresh.byEmail, fresh.orgs, fresh.members
 	m.roles, m.roleList, m.gone = fresh.roles, fresh.roleList, fresh.gone
-	m.clients, m.apiKeys, m.unapproved = fresh.clients, fresh.apiKeys, 0
+	m.clients, m.apiKeys, m.unapproved = fresh.clients, fresh.apiKeys, fresh.unapproved
 }
 
 type checkedKey struct{}

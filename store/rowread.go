@@ -110,7 +110,7 @@ func (p *shared) answer(batch []*question, read *reading) error {
 		}
 	}
 	p.rows.mu.RUnlock()
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
 	if err := p.read(ctx, read); err != nil {
 		return p.unavailable("read", err)
@@ -229,7 +229,9 @@ func (p *shared) readOnce(ctx context.Context, r *reading) (err error) {
 		return err
 	}
 	if p.version() < version {
-		if err := p.catchUp(ctx, version, false); err != nil {
+		// Those who ask next need it as well, and to load a million people takes
+		// longer than anybody waits.
+		if err := p.catchUp(context.WithoutCancel(ctx), version, false); err != nil {
 			return err
 		}
 	}

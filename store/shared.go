@@ -36,6 +36,8 @@ type shared struct {
 	uses    uses
 	rows    rowCache
 
+	patience time.Duration // askTimeout, but in tests
+
 	measured atomic.Pointer[measure]
 	asOf     atomic.Int64 // when the read began by which memory was found up to date, of since
 	node     string
@@ -55,7 +57,7 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.db.SetMaxIdleConns(0) // the pool keeps them
-	p.rows.most = maxCached
+	p.rows.most, p.patience = maxCached, askTimeout
 	p.asked.init()
 	p.moves.init()
 	p.clients.init()
@@ -522,7 +524,8 @@ func (p *shared) use(id approval.ID, at uint32) {
 	}
 }
 
-// writeUses notes uses, in the order of IDs: two nodes may note the same.
+// writeUses notes uses, in the order of IDs: two nodes may note the same. What
+// another has noted within the hour is not locked.
 func writeUses(w *writer, used map[approval.ID]uint32) error {
 	if len(used) == 0 {
 		return nil
@@ -533,7 +536,10 @@ func writeUses(w *writer, used map[approval.ID]uint32) error {
 	}
 	_, err := w.exec(`
 		INSERT INTO approval_use (approval, used_at)
-		SELECT u.id, u.at FROM unnest($1::bytea[], $2::bigint[]) AS u (id, at) ORDER BY u.id
+		SELECT u.id, u.at FROM unnest($1::bytea[], $2::bigint[]) AS u (id, at)
+		  LEFT JOIN approval_use a ON a.approval = u.id
+		 WHERE a.used_at IS NULL OR a.used_at <= u.at - 3600
+		 ORDER BY u.id
 		ON CONFLICT (approval) DO UPDATE SET used_at = excluded.used_at
 		 WHERE approval_use.used_at <= excluded.used_at - 3600`, ids, at)
 	return err

@@ -196,6 +196,50 @@ func TestCheckedFactsAreNotAskedFor(t *testing.T) {
 	}
 }
 
+// Facts are loaded for as long as it takes, also when it takes longer than a
+// read may: whoever asks is answered in the end.
+func TestLoadingOutlastsARead(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	id := all[0].live(t, all[0].unique(1))
+	all[1].shared.patience = 200 * time.Millisecond
+	added, err := all[0].AddPerson(ctx, org.Person{Email: "new@client.example", Name: "New", Active: true}, "", Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := all[0].reader.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, text := range []string{`BEGIN`, `LOCK TABLE person IN ACCESS EXCLUSIVE MODE`} {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered := make(chan error)
+	go func() {
+		_, err := all[1].Check(ctx, id)
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Fatal("answered on old facts:", err)
+	case <-time.After(4 * all[1].shared.patience):
+	}
+	if _, err := conn.ExecContext(ctx, `ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	if _, err := all[1].Person(ctx, added.ID); err != nil {
+		t.Error(err)
+	}
+}
+
 // A change that names none of the rows that it alters is loaded all the same,
 // by loading everything.
 func TestUnnamedChangeIsLoaded(t *testing.T) {
