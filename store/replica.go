@@ -110,7 +110,10 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool) error {
 		}
 	}
 	if l.all {
-		l.anew, l.keys = newMemory(), nil
+		l.keys = nil
+		if err := l.begin(); err != nil {
+			return err
+		}
 	}
 	if err := l.read(); err != nil {
 		return fmt.Errorf("facts: %w", err)
@@ -139,6 +142,21 @@ type factLoad struct {
 	keys map[string][]string // by table; what is not all
 	puts []func(*memory)
 	anew *memory // where all is put at once: nobody has seen it yet
+}
+
+// begin makes the memory for all facts, as large as it will be: to grow maps of
+// millions costs as much as to fill them.
+func (l *factLoad) begin() error {
+	var people, members, roles int
+	if err := l.conn.QueryRow(l.ctx, `
+		SELECT (SELECT COUNT(*) FROM person), (SELECT COUNT(*) FROM membership), (SELECT COUNT(*) FROM role)`).
+		Scan(&people, &members, &roles); err != nil {
+		return err
+	}
+	l.anew = newMemory()
+	l.anew.people, l.anew.byEmail = make(map[string]*person, people), make(map[string]*person, people)
+	l.anew.members, l.anew.roles = make(map[memberKey]*member, members), make(map[string]*role, roles)
+	return nil
 }
 
 func (l *factLoad) changes(from int64) error {

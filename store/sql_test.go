@@ -15,14 +15,14 @@ import (
 // runs are the functions that take the text of a statement, and which of their
 // arguments it is.
 var runs = map[string]int{
-	"exec": 0, "query": 0, "statement": 0, "each": 0, "runText": 1, "sessionList": 0, "approvalRows": 1,
+	"exec": 0, "query": 0, "statement": 0, "each": 0, "runText": 1, "sessionList": 0, "approvalRows": 1, "readRows": 1,
 	"ExecContext": 1, "QueryContext": 1, "QueryRowContext": 1, "PrepareContext": 1,
 	"Exec": 0, "Query": 0, "QueryRow": 0, "Prepare": 0,
 }
 
 // passOn are functions whose own parameter is the text: those who call them
 // are looked at instead.
-var passOn = []string{"exec", "query", "statement", "each", "runText", "sessionList", "approvalRows"}
+var passOn = []string{"exec", "query", "statement", "each", "runText", "sessionList", "approvalRows", "readRows"}
 
 // S-10: the text of every statement consists of constants of this package and
 // of what the query builder makes of such; values travel beside it.
