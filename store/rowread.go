@@ -26,6 +26,9 @@ var questions = sync.Pool{New: func() any { return &question{done: make(chan str
 
 // ask waits for the answer, and gives up with ctx.
 func (p *shared) ask(ctx context.Context, q *question) error {
+	if err := p.tooOld(); err != nil {
+		return err
+	}
 	if !p.asked.join(q, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
 	}
@@ -40,7 +43,7 @@ func (p *shared) ask(ctx context.Context, q *question) error {
 // check is the store's Check: exact as of some moment after it was asked, or,
 // with a bound on staleness, as of that long ago.
 func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
-	if most := p.store.options.MaxStaleness; most > 0 {
+	if most := p.store.options.MaxStaleness; most > 0 && !p.outgrown.Load() {
 		least := moment(time.Now()) - int64(most)
 		if r := p.rows.get(id); r != nil && r.read.Load() >= least && p.asOf.Load() >= least {
 			access, err := p.access(r)
@@ -277,5 +280,5 @@ func (p *shared) found(since int64) {
 // recent reports whether the facts in memory may answer now, without asking.
 func (p *shared) recent(now time.Time) bool {
 	most := p.store.options.MaxStaleness
-	return most > 0 && moment(now)-p.asOf.Load() <= int64(most)
+	return most > 0 && !p.outgrown.Load() && moment(now)-p.asOf.Load() <= int64(most)
 }
