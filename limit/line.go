@@ -82,6 +82,10 @@ func (s *Server) dial(ctx context.Context) (redigo.Conn, error) {
 	for _, words := range s.greeting {
 		if _, err := redigo.DoWithTimeout(c, slow, words[0].(string), words[1:]...); err != nil {
 			c.Close()
+			if told, ok := err.(redigo.Error); ok && words[0] == "AUTH" { // it may go on with the password
+				code, _, _ := strings.Cut(string(told), " ")
+				err = errors.New(code)
+			}
 			return nil, fmt.Errorf("%s: %w", words[0], err)
 		}
 	}

@@ -201,6 +201,23 @@ func TestSharedUserAndDatabase(t *testing.T) {
 	}
 }
 
+// Who does not know the command repeats what came with it.
+func TestSharedPasswordIsNotRepeated(t *testing.T) {
+	r := newRedis(t)
+	r.kill()
+	r.start(t, "--rename-command", "AUTH", "")
+	server, err := ParseServer("redis://counts:hidden@127.0.0.1:" + r.port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logged
+	s := Share(server, SharedOptions{patience: time.Minute, Log: log.logger()})
+	defer s.Close()
+	if !strings.Contains(log.String(), "AUTH: ERR") || strings.Contains(log.String(), "hidden") {
+		t.Errorf("logged: %s", log.String())
+	}
+}
+
 // asked sends one command as a user without a password.
 func (r *redis) asked(user, command string) string {
 	c, err := net.Dial("tcp", "127.0.0.1:"+r.port)
