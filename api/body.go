@@ -41,17 +41,21 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) error {
 	return ReadObject(body, into)
 }
 
-// isJSON takes one media type, JSON, in UTF-8 as far as it says, and nothing
-// around it. What is merged into an object may be called that (RFC 7396).
+// isJSON takes JSON. What is merged into an object may be called that (RFC 7396).
 func isJSON(r *http.Request) bool {
-	types := r.Header["Content-Type"]
-	if len(types) != 1 || r.Header.Get("Content-Encoding") != "" {
+	return HasType(r.Header, "application/json") || r.Method == http.MethodPatch && HasType(r.Header, "application/merge-patch+json")
+}
+
+// HasType reports whether a body says that it is of the media type: once, in
+// UTF-8 as far as it says, and with nothing around it.
+func HasType(h http.Header, want string) bool {
+	types := h["Content-Type"]
+	if len(types) != 1 || h.Get("Content-Encoding") != "" {
 		return false
 	}
 	media, parameters, err := mime.ParseMediaType(types[0])
 	charset, named := parameters["charset"]
-	return err == nil && (!named || strings.EqualFold(charset, "utf-8")) &&
-		(media == "application/json" || media == "application/merge-patch+json" && r.Method == http.MethodPatch)
+	return err == nil && media == want && (!named || strings.EqualFold(charset, "utf-8"))
 }
 
 // ReadObject reads one JSON object into a struct of pointers. What the struct

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"unicode/utf8"
@@ -152,7 +151,7 @@ func (s *Server) allowed(a api.Actor) decision {
 // readQuestion reads one JSON object of strings, each known and there once, so
 // that no two readers see different credentials in it.
 func readQuestion(w http.ResponseWriter, r *http.Request) (question, error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	if !api.HasType(r.Header, "application/json") {
 		return question{}, errors.New("it needs Content-Type: application/json")
 	}
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

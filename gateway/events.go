@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -165,7 +164,7 @@ func (s *Server) journalRefused(act store.Act, reason, detail string) {
 
 // readEvent reads the body of an event.
 func readEvent(r *http.Request, body []byte) (t store.Telling, err error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+	if !api.HasType(r.Header, "application/json") {
 		return t, errors.New("it needs Content-Type: application/json")
 	}
 	members, err := readObject(body)

@@ -470,8 +470,13 @@ func TestQuestions(t *testing.T) {
 			t.Errorf("%s: %+v", good, d)
 		}
 	}
-	if w := send(t, h.handler, "POST", decisionsPath, "{}", "X-Gateway-Key", asks, "Content-Type", "application/x-www-form-urlencoded"); w.Code != 400 {
-		t.Errorf("a form: %d", w.Code)
+	for _, headers := range [][]string{
+		{"Content-Type", "application/x-www-form-urlencoded"}, {"Content-Type", "application/json; charset=utf-16"},
+		{"Content-Type", "application/json", "Content-Type", "application/json"}, {"Content-Type", "application/json", "Content-Encoding", "gzip"},
+	} {
+		if w := send(t, h.handler, "POST", decisionsPath, "{}", append([]string{"X-Gateway-Key", asks}, headers...)...); w.Code != 400 {
+			t.Errorf("%q: %d", headers, w.Code)
+		}
 	}
 	if w := send(t, h.handler, "GET", decisionsPath, "", "X-Gateway-Key", asks); w.Code != 405 || w.Header().Get("Allow") != "POST" {
 		t.Errorf("GET: %d %v", w.Code, w.Header())

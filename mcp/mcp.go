@@ -42,8 +42,8 @@ func (s *Server) Handler() http.Handler {
 			(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "The MCP endpoint takes POST."}).Answer(w)
 			return
 		}
-		if f := checkType(r.Header); f != nil {
-			f.Answer(w)
+		if !api.HasType(r.Header, "application/json") {
+			(&api.Fault{Status: 415, Code: "invalid_request", Description: "Content-Type must be application/json, in UTF-8, and the body not compressed."}).Answer(w)
 			return
 		}
 		m, f := readMessage(w, r)

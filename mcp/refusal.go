@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -12,20 +11,6 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 )
-
-// checkType takes one media type, JSON, in UTF-8 as far as it says, and
-// nothing around it.
-func checkType(h http.Header) *api.Fault {
-	types := h["Content-Type"]
-	if len(types) == 1 && h.Get("Content-Encoding") == "" {
-		kind, parameters, err := mime.ParseMediaType(types[0])
-		charset, named := parameters["charset"]
-		if err == nil && kind == "application/json" && (!named || strings.EqualFold(charset, "utf-8")) {
-			return nil
-		}
-	}
-	return &api.Fault{Status: 415, Code: "invalid_request", Description: "Content-Type must be application/json, in UTF-8, and the body not compressed."}
-}
 
 // refusals says what the SDK refuses in the form of API v5. The SDK answers in
 // plain text, and repeats the body and names its own types when that is JSON
