@@ -77,9 +77,10 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(text, '\n')) // the operator may have gone
 }
 
-// orNothing answers what no pattern matches, which ServeMux does in plain
-// text, in JSON. No path is corrected: the redirect would be in HTML.
-func (s *Server) orNothing(mux *http.ServeMux) http.Handler {
+// orNothing lets nothing answer what no pattern matches, which ServeMux does in
+// plain text; allow is for a path that takes other methods. No path is
+// corrected: the redirect would be in HTML.
+func (s *Server) orNothing(mux *http.ServeMux, nothing func(w http.ResponseWriter, c call, allow string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refusal, pattern := mux.Handler(r)
 		if at := r.URL.EscapedPath(); pattern != "" && path.Clean(at) == at {
@@ -88,13 +89,22 @@ func (s *Server) orNothing(mux *http.ServeMux) http.Handler {
 		}
 		p := probe{header: http.Header{}}
 		refusal.ServeHTTP(&p, r)
-		e := &Error{http.StatusNotFound, "not_found", "there is nothing at this path"}
+		allow := ""
 		if p.status == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", p.header.Get("Allow"))
-			e = &Error{http.StatusMethodNotAllowed, "method_not_allowed", "this path takes only " + p.header.Get("Allow")}
+			allow = p.header.Get("Allow")
+			w.Header().Set("Allow", allow)
 		}
-		s.refuse(w, s.call(w, r), e)
+		nothing(w, s.call(w, r), allow)
 	})
+}
+
+// nothing answers in JSON.
+func (s *Server) nothing(w http.ResponseWriter, c call, allow string) {
+	e := &Error{http.StatusNotFound, "not_found", "there is nothing at this path"}
+	if allow != "" {
+		e = &Error{http.StatusMethodNotAllowed, "method_not_allowed", "this path takes only " + allow}
+	}
+	s.refuse(w, c, e)
 }
 
 // probe takes an answer for its status and header alone.

@@ -12,7 +12,6 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -68,21 +67,15 @@ func (s *console) handler() http.Handler {
 	mux.Handle("POST /approvals/{id}/revoke", s.page(s.revokePage))
 	mux.Handle("GET /events", s.page(s.eventsPage))
 	mux.Handle("GET /events.jsonl", s.page(s.eventLines))
-	return s.guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		refusal, pattern := mux.Handler(r)
-		if at := r.URL.EscapedPath(); pattern != "" && path.Clean(at) == at {
-			mux.ServeHTTP(w, r)
-			return
-		}
-		p := probe{header: http.Header{}}
-		refusal.ServeHTTP(&p, r)
-		e := &Error{http.StatusNotFound, "not_found", "There is no such page."}
-		if p.status == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", p.header.Get("Allow"))
-			e = &Error{http.StatusMethodNotAllowed, "method_not_allowed", "This page cannot be used that way."}
-		}
-		s.refusePage(w, s.call(w, r), e)
-	}), s.refusePage)
+	return s.guard(s.orNothing(mux, s.noPage), s.refusePage)
+}
+
+func (s *console) noPage(w http.ResponseWriter, c call, allow string) {
+	e := &Error{http.StatusNotFound, "not_found", "There is no such page."}
+	if allow != "" {
+		e = &Error{http.StatusMethodNotAllowed, "method_not_allowed", "This page cannot be used that way."}
+	}
+	s.refusePage(w, c, e)
 }
 
 // A visit is one request for a page.

@@ -114,8 +114,8 @@ func (s *Server) Handler() http.Handler {
 	s.reading(v1)
 	s.changing(v1)
 	s.installation(v1)
-	closed := s.guard(s.orNothing(v1), s.refuse)
-	public := s.orNothing(open)
+	closed := s.guard(s.orNothing(v1, s.nothing), s.refuse)
+	public := s.orNothing(open, s.nothing)
 	console := newConsole(s)
 	pages := console.handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -100,17 +100,22 @@ func (d *demo) follow(page string, a answered) (string, error) {
 	return to.String(), nil
 }
 
-func (d *demo) signIn(ctx context.Context) (outcome, error) {
-	o := outcome{what: fmt.Sprintf("%-26sas %s", "POST /signin", d.email)}
+// form fetches the page that comes next, for the form with the field.
+func (d *demo) form(ctx context.Context, o *outcome, field string) (f form, err error) {
 	page, err := d.get(ctx, d.next)
 	if err != nil {
-		return o, err
+		return f, err
 	}
 	o.status = page.StatusCode
 	if err := page.want(http.StatusOK); err != nil {
-		return o, err
+		return f, err
 	}
-	f, err := formWith(bytes.NewReader(page.body), "password")
+	return formWith(bytes.NewReader(page.body), field)
+}
+
+func (d *demo) signIn(ctx context.Context) (outcome, error) {
+	o := outcome{what: fmt.Sprintf("%-26sas %s", "POST /signin", d.email)}
+	f, err := d.form(ctx, &o, "password")
 	if err != nil {
 		return o, err
 	}
@@ -131,15 +136,7 @@ func (d *demo) signIn(ctx context.Context) (outcome, error) {
 
 func (d *demo) consent(ctx context.Context) (outcome, error) {
 	o := outcome{what: "the person approves"}
-	page, err := d.get(ctx, d.next)
-	if err != nil {
-		return o, err
-	}
-	o.status = page.StatusCode
-	if err := page.want(http.StatusOK); err != nil {
-		return o, err
-	}
-	f, err := formWith(bytes.NewReader(page.body), "organization")
+	f, err := d.form(ctx, &o, "organization")
 	if err != nil {
 		return o, err
 	}
