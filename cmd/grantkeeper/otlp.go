@@ -24,8 +24,7 @@ import (
 )
 
 // An otlp sends traces to a collector: OTLP over HTTP, in protobuf. The
-// library's own sender of these brings all of gRPC along, which is a tenth of
-// the binary.
+// library's own sender of these brings all of gRPC along, for one POST.
 type otlp struct {
 	address  string
 	header   http.Header
