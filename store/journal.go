@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -136,7 +134,11 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 	if err != nil {
 		return nil, "", err
 	}
-	limit, q, edge := pageSize(f.Limit), way.as(selectEvent), ""
+	limit, edge, order := pageSize(f.Limit), "", "id DESC"
+	if f.OldestFirst {
+		order = "id"
+	}
+	q := way.as(selectEvent)
 	if f.Since > 0 {
 		q.where("at >= ", f.Since)
 	}
@@ -147,12 +149,9 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 		if edge, err = s.edge(ctx, f, way); err != nil {
 			return nil, "", err
 		}
-		// With more conditions beside the way's own another index would be taken.
-		// They come first, for SQLite counts parameters as they come.
-		looked := way.as(`SELECT id FROM journal`)
-		q.conditions = append([]string{"id IN (" + looked.page(f.order(), f.walk()-1) + ")"}, q.conditions[len(way.conditions):]...)
+		q.among(`SELECT id FROM journal`, way, order, f.walk())
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page(f.order(), limit), q.args...)
+	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
 	if err != nil {
 		return nil, "", unavailable("events", err)
 	}
@@ -172,18 +171,6 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 		return out[:limit], out[limit-1].ID, nil
 	}
 	return out, edge, nil
-}
-
-// as is the query with another text.
-func (q query) as(text string) query {
-	return query{text: text, conditions: slices.Clone(q.conditions), args: slices.Clone(q.args)}
-}
-
-func (f EventFilter) order() string {
-	if f.OldestFirst {
-		return "id"
-	}
-	return "id DESC"
 }
 
 // way has those conditions of the filter that an index leads along: the time,
@@ -244,9 +231,12 @@ func (f EventFilter) walk() int {
 
 // edge is the last entry of the way that a page looks at; "" is the end.
 func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, err error) {
+	order := "id DESC"
+	if f.OldestFirst {
+		order = "id"
+	}
 	q := way.as(`SELECT id FROM journal`)
-	text := q.page(f.order(), 0) + fmt.Sprintf(" OFFSET %d", f.walk()-1)
-	err = s.reader.QueryRowContext(ctx, text, q.args...).Scan(&id)
+	err = s.reader.QueryRowContext(ctx, q.nth(order, f.walk()), q.args...).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	} else if err != nil {
@@ -275,51 +265,6 @@ func scanEvent(row interface{ Scan(...any) error }) (e Event, err error) {
 	err = row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
 		&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference)
 	return e, err
-}
-
-// query gathers the conditions of a list. Only constants of this package
-// become text; every value is a parameter.
-type query struct {
-	text       string
-	conditions []string
-	args       []any
-	end        string // behind the conditions, of a statement that is no list
-}
-
-func (q *query) where(condition string, value any) {
-	q.args = append(q.args, value)
-	q.conditions = append(q.conditions, fmt.Sprintf("%s$%d", condition, len(q.args)))
-}
-
-func (q *query) equal(column, value string) {
-	if value != "" {
-		q.where(column+" = ", value)
-	}
-}
-
-// in asks for a column that has one of the values.
-func (q *query) in(column string, values []any) {
-	places := make([]string, len(values))
-	for i, v := range values {
-		q.args = append(q.args, v)
-		places[i] = fmt.Sprintf("$%d", len(q.args))
-	}
-	q.conditions = append(q.conditions, column+" IN ("+strings.Join(places, ", ")+")")
-}
-
-// whole is the statement, when it is no list.
-func (q *query) whole() string {
-	return q.text + " WHERE " + strings.Join(q.conditions, " AND ") + q.end
-}
-
-// page closes the statement; it asks for one row more than the page, which
-// tells whether there is a next one.
-func (q *query) page(order string, limit int) string {
-	text := q.text
-	if len(q.conditions) > 0 {
-		text += " WHERE " + strings.Join(q.conditions, " AND ")
-	}
-	return fmt.Sprintf("%s ORDER BY %s LIMIT %d", text, order, limit+1)
 }
 
 func pageSize(limit int) int {

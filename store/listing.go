@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -214,8 +213,8 @@ func (s stretch) reaches() place {
 
 func (p *approvalsPage) ways() (all []way) {
 	for _, one := range []way{
-		{"a.person = ", p.f.Person}, {"a.organization = ", p.f.Organization}, {"a.client = ", p.f.Client},
-		{"a.grant_kind = ", string(p.f.Grant)},
+		{condition: "a.person = ", value: p.f.Person}, {condition: "a.organization = ", value: p.f.Organization},
+		{condition: "a.client = ", value: p.f.Client}, {condition: "a.grant_kind = ", value: string(p.f.Grant)},
 	} {
 		if one.value != "" {
 			all = append(all, one)
@@ -295,15 +294,6 @@ func (p *approvalsPage) readWalked(ctx context.Context, text string, args []any)
 	return out, nil
 }
 
-// behind begins behind a place.
-func (q *query) behind(p place) {
-	if p == (place{}) {
-		return
-	}
-	q.args = append(q.args, p.at, p.id[:])
-	q.conditions = append(q.conditions, fmt.Sprintf("(a.created_at, a.id) < ($%d, $%d)", len(q.args)-1, len(q.args)))
-}
-
 // pair finds all approvals of one client in one organization at once where
 // these are few: either may have so many that no way leads far.
 func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err error) {
@@ -315,7 +305,7 @@ func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err err
 	q.equal("a.client", p.f.Client)
 	q.equal("a.organization", p.f.Organization)
 	var n int
-	err = p.reader.QueryRowContext(ctx, fmt.Sprintf(`SELECT COUNT(*) FROM (%s LIMIT %d) AS few`, q.whole(), fewRows+1), q.args...).Scan(&n)
+	err = p.reader.QueryRowContext(ctx, q.count(fewRows+1), q.args...).Scan(&n)
 	if err != nil {
 		return false, unavailable("approvals", err)
 	}
@@ -323,7 +313,8 @@ func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err err
 		return false, nil
 	}
 	all := p.walkedQuery()
-	all.conditions, all.args = slices.Clone(q.conditions), slices.Clone(q.args)
+	all.equal("a.client", p.f.Client)
+	all.equal("a.organization", p.f.Organization)
 	s := stretch{ends: true}
 	if s.rows, err = p.readWalked(ctx, all.whole(), all.args); err != nil {
 		return false, err

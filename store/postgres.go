@@ -18,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -497,13 +496,4 @@ type Node struct {
 	Key       int   // number of the newest key that it has
 	Version   int64 // of the facts in its memory
 	Self      bool
-}
-
-// byteses gives IDs as pgx writes arrays of bytes.
-func byteses(ids []approval.ID) [][]byte {
-	out := make([][]byte, len(ids))
-	for i := range ids {
-		out[i] = ids[i][:]
-	}
-	return out
 }

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -308,18 +306,8 @@ func (w *writer) removeMembers(members []memberKey) error {
 // in turn.
 func (w *writer) execPairs(q query, columns string, values []any) error {
 	for batch := range slices.Chunk(values, 2*sweepBatch) {
-		one := q
-		one.args, one.conditions = slices.Clone(q.args), slices.Clone(q.conditions)
-		pairs := make([]any, len(batch)/2)
-		for i := range pairs {
-			pairs[i] = i
-		}
-		places := make([]string, 0, sweepBatch)
-		for _, i := range padded(pairs) {
-			one.args = append(one.args, batch[2*i.(int)], batch[2*i.(int)+1])
-			places = append(places, fmt.Sprintf("($%d, $%d)", len(one.args)-1, len(one.args)))
-		}
-		one.conditions = append(one.conditions, columns+" IN (VALUES "+strings.Join(places, ", ")+")")
+		one := q.as(q.text)
+		one.pairs(columns, batch)
 		if _, err := w.exec(one.whole(), one.args...); err != nil {
 			return err
 		}

@@ -1,0 +1,99 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// query gathers the conditions of a list. Only constants of this package
+// become text; every value is a parameter.
+type query struct {
+	text       string
+	conditions []string
+	args       []any
+	end        string // behind the conditions, of a statement that is no list
+}
+
+func (q *query) where(condition string, value any) {
+	q.args = append(q.args, value)
+	q.conditions = append(q.conditions, fmt.Sprintf("%s$%d", condition, len(q.args)))
+}
+
+func (q *query) equal(column, value string) {
+	if value != "" {
+		q.where(column+" = ", value)
+	}
+}
+
+// in asks for a column that has one of the values.
+func (q *query) in(column string, values []any) {
+	places := make([]string, len(values))
+	for i, v := range values {
+		q.args = append(q.args, v)
+		places[i] = fmt.Sprintf("$%d", len(q.args))
+	}
+	q.conditions = append(q.conditions, column+" IN ("+strings.Join(places, ", ")+")")
+}
+
+// pairs asks for rows whose two columns have one of the values, both in turn.
+func (q *query) pairs(columns string, values []any) {
+	at := make([]any, len(values)/2)
+	for i := range at {
+		at[i] = i
+	}
+	places := make([]string, 0, sweepBatch)
+	for _, i := range padded(at) {
+		q.args = append(q.args, values[2*i.(int)], values[2*i.(int)+1])
+		places = append(places, fmt.Sprintf("($%d, $%d)", len(q.args)-1, len(q.args)))
+	}
+	q.conditions = append(q.conditions, columns+" IN (VALUES "+strings.Join(places, ", ")+")")
+}
+
+// behind begins behind a place.
+func (q *query) behind(p place) {
+	if p == (place{}) {
+		return
+	}
+	q.args = append(q.args, p.at, p.id[:])
+	q.conditions = append(q.conditions, fmt.Sprintf("(a.created_at, a.id) < ($%d, $%d)", len(q.args)-1, len(q.args)))
+}
+
+// as is the query with another text.
+func (q query) as(text string) query {
+	return query{text: text, conditions: slices.Clone(q.conditions), args: slices.Clone(q.args), end: q.end}
+}
+
+// among looks at the first most rows of a way alone, whose IDs the text gives.
+// The query begins with the conditions of the way: with more conditions beside
+// these another index would be taken. They come first, for SQLite counts
+// parameters as they come.
+func (q *query) among(text string, way query, order string, most int) {
+	looked := way.as(text)
+	q.conditions = append([]string{"id IN (" + looked.page(order, most-1) + ")"}, q.conditions[len(way.conditions):]...)
+}
+
+// nth asks for one row, after n-1 others.
+func (q query) nth(order string, n int) string {
+	return q.page(order, 0) + fmt.Sprintf(" OFFSET %d", n-1)
+}
+
+// count asks how many rows there are, counting no further than most.
+func (q query) count(most int) string {
+	return fmt.Sprintf(`SELECT COUNT(*) FROM (%s LIMIT %d) AS few`, q.whole(), most)
+}
+
+// whole is the statement, when it is no list.
+func (q *query) whole() string {
+	return q.text + " WHERE " + strings.Join(q.conditions, " AND ") + q.end
+}
+
+// page closes the statement; it asks for one row more than the page, which
+// tells whether there is a next one.
+func (q *query) page(order string, limit int) string {
+	text := q.text
+	if len(q.conditions) > 0 {
+		text += " WHERE " + strings.Join(q.conditions, " AND ")
+	}
+	return fmt.Sprintf("%s ORDER BY %s LIMIT %d", text, order, limit+1)
+}
