@@ -36,11 +36,12 @@ func (s *Store) EndMatching(ctx context.Context, f ApprovalFilter, why approval.
 }
 
 func (s *Store) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approval.ID, err error) {
-	states := []string{"live", "code_issued"}
+	states := []string{"code_issued", "live"} // a code that is exchanged meanwhile is found again
 	if f.UnusedSince > 0 {
-		states = states[:1]
+		states = states[1:]
 	}
 	f.Limit = 1000
+	seen := map[approval.ID]bool{}
 	for _, f.State = range states {
 		for f.After = ""; ; {
 			rows, next, err := s.Approvals(ctx, f)
@@ -48,7 +49,9 @@ func (s *Store) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approva
 				return nil, err
 			}
 			for _, r := range rows {
-				ids = append(ids, r.ID)
+				if !seen[r.ID] {
+					ids, seen[r.ID] = append(ids, r.ID), true
+				}
 			}
 			if f.After = next; next == "" {
 				break

@@ -134,9 +134,28 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 	if err != nil {
 		return nil, "", err
 	}
-	limit, edge, order := pageSize(f.Limit), "", "id DESC"
+	edge := ""
+	if f.narrow(new(query)) {
+		if edge, err = s.edge(ctx, f, way); err != nil {
+			return nil, "", err
+		}
+	}
+	return s.eventsTo(ctx, f, way, edge)
+}
+
+// eventsTo gives the page that looks as far as an edge: how many entries these
+// are may have changed since it was found. "" is to the end.
+func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query, edge string) ([]Event, string, error) {
+	limit, order := pageSize(f.Limit), "id DESC"
 	if f.OldestFirst {
 		order = "id"
+	}
+	switch {
+	case edge == "":
+	case f.OldestFirst:
+		way.where("id <= ", edge)
+	default:
+		way.where("id >= ", edge)
 	}
 	q := way.as(selectEvent)
 	if f.Since > 0 {
@@ -146,10 +165,7 @@ func (s *Store) Events(ctx context.Context, f EventFilter) ([]Event, string, err
 		q.where("at < ", f.Until)
 	}
 	if f.narrow(&q) {
-		if edge, err = s.edge(ctx, f, way); err != nil {
-			return nil, "", err
-		}
-		q.among(`SELECT id FROM journal`, way, order, f.walk())
+		q.among(`SELECT id FROM journal`, way, order)
 	}
 	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
 	if err != nil {

@@ -87,12 +87,16 @@ type approvalsPage struct {
 
 	rows  []ApprovalRow // found on the way
 	aside []ApprovalRow // found beside it, wherever they stand
+	most  place         // as far as was looked beside it; the zero place is to the end
 	to    place         // every one that matches and does not come behind it was found
 	whole bool          // the list ends within the page
 }
 
 // close cuts the page where it is full, or where it was found to.
 func (p *approvalsPage) close() ([]ApprovalRow, string, error) {
+	if p.most != (place{}) && (p.whole || p.to.compare(p.most) > 0) {
+		p.whole, p.to = false, p.most
+	}
 	p.rows = append(p.rows, p.aside...)
 	slices.SortFunc(p.rows, func(a, b ApprovalRow) int { return a.place().compare(b.place()) })
 	p.rows = slices.CompactFunc(p.rows, func(a, b ApprovalRow) bool { return a.ID == b.ID })
@@ -402,15 +406,18 @@ func (p *approvalsPage) unsaid(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ids, err := p.unsaidIDs(ctx, from)
+	found, err := p.unsaidPlaces(ctx, from)
 	if err != nil {
 		return err
 	}
-	rows, err := p.byID(ctx, ids)
+	if len(found) > p.limit {
+		p.most = found[p.limit]
+	}
+	rows, err := p.byID(ctx, idsAt(found))
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
+	for _, r := range rows { // one may have been used meanwhile, and live
 		if p.is(r) && r.matches(p.f) && (from == place{} || r.place().compare(from) > 0) {
 			p.aside = append(p.aside, r)
 		}
@@ -418,7 +425,9 @@ func (p *approvalsPage) unsaid(ctx context.Context) error {
 	return nil
 }
 
-func (p *approvalsPage) unsaidIDs(ctx context.Context, from place) ([]approval.ID, error) {
+// unsaidPlaces gives those of them that come next behind a place, one more
+// than the page has at most.
+func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, error) {
 	now := p.Now()
 	expired := now.Add(-approval.CodeLifetime)
 	if p.shared != nil {
@@ -431,7 +440,7 @@ func (p *approvalsPage) unsaidIDs(ctx context.Context, from place) ([]approval.I
 	p.memory.mu.RLock()
 	lost := p.memory.ended != p.memory.marked
 	p.memory.mu.RUnlock()
-	found := p.newestInMemory(p.f, from, p.limit+1, func(h *hot) bool {
+	return p.newestInMemory(p.f, from, p.limit+1, func(h *hot) bool {
 		switch h.phase {
 		case approval.CodeIssued:
 			if int64(h.issuedAt) <= expired.Unix() {
@@ -443,13 +452,12 @@ func (p *approvalsPage) unsaidIDs(ctx context.Context, from place) ([]approval.I
 			}
 		}
 		return lost && approval.Standing(h.epochs()) != h.standing()
-	})
-	return idsAt(found), nil
+	}), nil
 }
 
 // newestOf gives those approvals that come next behind a place, of all whose
 // rows the filter matches but for the state.
-func (p *approvalsPage) newestOf(ctx context.Context, ids []approval.ID, from place) ([]approval.ID, error) {
+func (p *approvalsPage) newestOf(ctx context.Context, ids []approval.ID, from place) ([]place, error) {
 	f := p.f
 	f.State = ""
 	var found []place
@@ -472,7 +480,7 @@ func (p *approvalsPage) newestOf(ctx context.Context, ids []approval.ID, from pl
 		}
 	}
 	slices.SortFunc(found, place.compare)
-	return idsAt(found[:min(len(found), p.limit+1)]), nil
+	return found[:min(len(found), p.limit+1)], nil
 }
 
 func (r ApprovalRow) matches(f ApprovalFilter) bool {

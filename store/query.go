@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -64,13 +65,13 @@ func (q query) as(text string) query {
 	return query{text: text, conditions: slices.Clone(q.conditions), args: slices.Clone(q.args), end: q.end}
 }
 
-// among looks at the first most rows of a way alone, whose IDs the text gives.
-// The query begins with the conditions of the way: with more conditions beside
-// these another index would be taken. They come first, for SQLite counts
-// parameters as they come.
-func (q *query) among(text string, way query, order string, most int) {
+// among looks at the rows of a way alone, whose IDs the text gives. The query
+// begins with the conditions of the way: with more conditions beside these
+// another index would be taken, and a limit, which nothing reaches, keeps them
+// apart. They come first, for SQLite counts parameters as they come.
+func (q *query) among(text string, way query, order string) {
 	looked := way.as(text)
-	q.conditions = append([]string{"id IN (" + looked.page(order, most-1) + ")"}, q.conditions[len(way.conditions):]...)
+	q.conditions = append([]string{"id IN (" + looked.page(order, math.MaxInt32) + ")"}, q.conditions[len(way.conditions):]...)
 }
 
 // nth asks for one row, after n-1 others.
