@@ -43,6 +43,12 @@ type call struct {
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 
+// maxRoom bounds the bodies whose room is used again, in bytes: net/http copies
+// as many before Write returns. Of a larger one HTTP/2 may still read when the
+// client has reset the stream and the call has returned: by then the room must
+// not hold what is for somebody else.
+const maxRoom = 4 << 10
+
 // routes is everything under /api/v5 but the MCP endpoint.
 var routes = func() []route {
 	all := []route{
@@ -170,6 +176,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Actor, to rout
 		s.fail(w, r, err)
 	} else {
 		s.write(w, r, x)
+	}
+	if len(c.room) > maxRoom {
+		c.room = nil
 	}
 	*c = call{room: c.room} // after a panic it is not used again
 	calls.Put(c)
