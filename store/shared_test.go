@@ -403,41 +403,8 @@ func TestServerGoesAndComesBack(t *testing.T) {
 	}
 	defer h.Close()
 	h.furnish(t)
-	var ids []approval.ID
-	for n := range 8 {
-		ids = append(ids, h.live(t, h.unique(n)))
-	}
-	var wg sync.WaitGroup
-	stop := make(chan struct{})
-	refreshed := make([]int64, len(ids)) // generations that were acknowledged
-	for n := range ids {
-		wg.Go(func() {
-			for refreshed[n] = 1; ; {
-				v, err := h.refresh(ids[n], refreshed[n])
-				switch {
-				case err == nil && v == approval.OK:
-					refreshed[n]++
-				case err == nil:
-					// A refresh whose answer was lost has happened: that is reuse.
-					return
-				case !errors.Is(err, ErrUnavailable):
-					t.Error(v, err)
-					return
-				}
-				select {
-				case <-stop:
-					return
-				default:
-				}
-			}
-		})
-	}
-	for range 3 {
-		time.Sleep(100 * time.Millisecond)
-		if err := own.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_, err := h.Check(ctx, ids[0])
+	outages(t, []house{h}, own, func(id approval.ID) {
+		_, err := h.Check(ctx, id)
 		_, member := h.Member(ctx, "ada", "nordlys")
 		for what, err := range map[string]error{"check": err, "member": member, "ready": h.Ready(ctx),
 			"register": h.AddClient(ctx, client.Client{ID: "away", RedirectURIs: []string{redirect}}, Act{}),
@@ -446,21 +413,7 @@ func TestServerGoesAndComesBack(t *testing.T) {
 				t.Errorf("%s: got %v, want unavailable", what, err)
 			}
 		}
-		if err := own.Run(); err != nil {
-			t.Fatal(err)
-		}
-		for h.Ready(ctx) != nil {
-			time.Sleep(10 * time.Millisecond)
-		}
-	}
-	close(stop)
-	wg.Wait()
-	for n, id := range ids {
-		row, err := h.Approval(ctx, id)
-		if err != nil || row.Generation < refreshed[n] {
-			t.Errorf("generation %d, %v; %d was acknowledged", row.Generation, err, refreshed[n])
-		}
-	}
+	})
 	if _, err := h.Client(ctx, "away"); err != nil && !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}

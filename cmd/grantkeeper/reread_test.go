@@ -127,13 +127,15 @@ idle = "1h"
 		}
 	}
 	put(strings.Replace(changed, "[session]", "[log]\nlevel = \"error\"\n[session]", 1))
-	for range 400 { // it says nothing any more, not even this
+	quiet := false
+	for tries := 0; !quiet && tries < 400; tries++ { // it says nothing any more, not even this
 		lines := strings.Count(p.stderr.String(), "\n")
 		ask(public, "", "/quiet")
 		time.Sleep(2 * flushEvery)
-		if strings.Count(p.stderr.String(), "\n") == lines {
-			break
-		}
+		quiet = strings.Count(p.stderr.String(), "\n") == lines
+	}
+	if !quiet {
+		t.Error("log.level was not reread")
 	}
 	put(string(original))
 	p.tells("the configuration was reread", 1)

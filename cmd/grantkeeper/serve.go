@@ -36,8 +36,8 @@ the default.
 SIGHUP rereads base_urls, http.trusted_proxies, the certificate, clients,
 limiter.networks, api.limits, branding, the operators' password, the gateways' keys,
 log.level and the secret keys; when something is not valid, what was in force stays so,
-and the log says why. Other settings need a restart, and the log names those that changed. SIGTERM lets what
-was accepted finish.`,
+and the log says why. Other settings need a restart, and the log names those that changed.
+SIGTERM lets what was accepted finish.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2"},
 		RunE: func(c *cobra.Command, _ []string) error {
