@@ -410,7 +410,7 @@ func (p *approvalsPage) unsaid(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(found) > p.limit {
+	if len(found) > p.limit && (p.most == place{} || found[p.limit].compare(p.most) < 0) {
 		p.most = found[p.limit]
 	}
 	rows, err := p.byID(ctx, idsAt(found))
@@ -431,11 +431,7 @@ func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, 
 	now := p.Now()
 	expired := now.Add(-approval.CodeLifetime)
 	if p.shared != nil {
-		ids, _, err := p.shared.dueAt(ctx, expired)
-		if err != nil {
-			return nil, err
-		}
-		return p.newestOf(ctx, ids, from)
+		return p.unsaidInRows(ctx, from, expired)
 	}
 	p.memory.mu.RLock()
 	lost := p.memory.ended != p.memory.marked
@@ -453,6 +449,38 @@ func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, 
 		}
 		return lost && approval.Standing(h.epochs()) != h.standing()
 	}), nil
+}
+
+// unsaidInRows is unsaidPlaces where memory has no approvals.
+func (p *approvalsPage) unsaidInRows(ctx context.Context, from place, expired time.Time) ([]place, error) {
+	ids, _, err := p.shared.dueAt(ctx, expired)
+	if err != nil {
+		return nil, err
+	}
+	found, err := p.newestOf(ctx, ids, from)
+	if err != nil || p.options.EndUnusedAfter == 0 {
+		return found, err
+	}
+	f := p.f
+	f.State, f.Limit, f.UnusedSince = "live", p.limit, p.Now().Add(-p.options.EndUnusedAfter).Unix()
+	if begins := (place{at: f.UnusedSince + 1}); from == (place{}) || begins.compare(from) > 0 {
+		f.After = begins.cursor()
+	}
+	// Where so many live that this looks at some of them alone, the others are
+	// listed once the sweep has marked them: within the hour.
+	unused, next, err := p.approvalPage(ctx, f, func(r ApprovalRow) bool { return r.StateName() == "ended" })
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range unused {
+		found = append(found, r.place())
+	}
+	if next != "" && len(unused) == p.limit {
+		p.most = unused[p.limit-1].place()
+	}
+	slices.SortFunc(found, place.compare)
+	found = slices.Compact(found)
+	return found[:min(len(found), p.limit+1)], nil
 }
 
 // newestOf gives those approvals that come next behind a place, of all whose
