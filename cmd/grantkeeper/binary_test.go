@@ -198,8 +198,7 @@ func TestGlobalFlags(t *testing.T) {
 		{[]string{"version", "--log-level", "loud"}, "use debug, info, warn or error"},
 		{[]string{"version", "--log-format", "xml"}, "use auto, text or json"},
 		{[]string{"version", "--color", "pink"}, "use auto, always or never"},
-		{[]string{"version", "-c", "a", "--config", "b"}, "it is there twice"},
-		{[]string{"demo", "--steps", "1-2", "--steps", "1-3"}, "it is there twice"},
+		{[]string{"version", "--color", "never", "--color", "pink"}, "use auto, always or never"}, // the last one counts
 		{[]string{"init", "--data", "a", "--database", "sqlite:///b"}, "name one of them"},
 		{[]string{"completion"}, "bash|zsh|fish"},
 		{[]string{"completion", "powershell"}, "write bash, zsh or fish"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -9,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // global has the values of the flags that every command takes. Where one has
@@ -36,7 +34,6 @@ func (g *global) addFlags(root *cobra.Command) {
 	f.BoolVarP(&g.quiet, "quiet", "q", false, "say nothing on standard error but errors")
 	f.BoolVar(&g.json, "json", false, "data as JSON; dev and serve log as JSON")
 	f.BoolP("version", "V", false, "say what this binary is")
-	onlyOnce(f)
 }
 
 // check refuses values that no command can take.
@@ -144,31 +141,6 @@ func (g *global) load(c *cobra.Command) (Loaded, error) {
 		return Loaded{}, err
 	}
 	return Load(g.config, os.Environ(), flags)
-}
-
-// onlyOnce lets flags that take one value be set once: of two, one would be
-// dropped without a word.
-func onlyOnce(set *pflag.FlagSet) {
-	set.VisitAll(func(f *pflag.Flag) {
-		_, list := f.Value.(pflag.SliceValue)
-		if _, is := f.Value.(*once); !is && !list && f.Value.Type() != "bool" {
-			f.Value = &once{Value: f.Value}
-		}
-	})
-}
-
-// once is a value that can be set once.
-type once struct {
-	pflag.Value
-	set bool
-}
-
-func (o *once) Set(s string) error {
-	if o.set {
-		return errors.New("it is there twice")
-	}
-	o.set = true
-	return o.Value.Set(s)
 }
 
 func completionCommand() *cobra.Command {

@@ -111,7 +111,6 @@ func (g *global) finish(c *cobra.Command) {
 		g.finish(one)
 	}
 	c.Version = version // so that -V is understood behind every command
-	onlyOnce(c.Flags())
 	run := c.RunE
 	if run == nil {
 		return
