@@ -284,23 +284,10 @@ func (s *stock) entries(row func(int) stocked, number int, each func(values ...a
 var journalColumns = []string{"id", "at", "kind", "client", "person", "organization", "approval", "actor", "address", "reason", "detail", "reference"}
 
 func (b *bench) writeJournal(ctx context.Context, s *stock, database string) error {
-	row := s.rows()
 	if b.postgres != nil {
-		return b.postgres.onURL(database, func(c *pgx.Conn) error {
-			var all [][]any
-			for n := range s.approvals {
-				_ = s.entries(row, n, func(values ...any) error {
-					all = append(all, values)
-					return nil
-				})
-			}
-			if _, err := c.CopyFrom(ctx, pgx.Identifier{"journal"}, journalColumns, pgx.CopyFromRows(all)); err != nil {
-				return err
-			}
-			_, err := c.Exec(ctx, `VACUUM ANALYZE journal`)
-			return err
-		})
+		return b.postgres.onURL(database, func(c *pgx.Conn) error { return s.copyJournal(ctx, c) })
 	}
+	row := s.rows()
 	db, err := sqlite3.Open("file:" + strings.TrimPrefix(database, "sqlite://"))
 	if err != nil {
 		return err
@@ -334,6 +321,22 @@ func (b *bench) writeJournal(ctx context.Context, s *stock, database string) err
 		}
 	}
 	return db.Exec("COMMIT; PRAGMA wal_checkpoint(truncate)")
+}
+
+func (s *stock) copyJournal(ctx context.Context, c *pgx.Conn) error {
+	row := s.rows()
+	var all [][]any
+	for n := range s.approvals {
+		_ = s.entries(row, n, func(values ...any) error {
+			all = append(all, values)
+			return nil
+		})
+	}
+	if _, err := c.CopyFrom(ctx, pgx.Identifier{"journal"}, journalColumns, pgx.CopyFromRows(all)); err != nil {
+		return err
+	}
+	_, err := c.Exec(ctx, `VACUUM ANALYZE journal`)
+	return err
 }
 
 func printListings(w io.Writer, all []listing) {
