@@ -105,13 +105,8 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	for _, address := range []string{o.listen, o.operatorListen} {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return wrongUse("write 127.0.0.1:9000, or 127.0.0.1:0 for any free port", "%q is not an address and a port", address)
-		}
-		if !loopbackListen(address) {
-			return wrongUse("", "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.")
-		}
+	if err := o.checkListen(); err != nil {
+		return err
 	}
 	log := newLines(stderr)
 	defer log.Close()
@@ -153,6 +148,18 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 		ready(told)
 	}})
 	return errors.Join(failed, err, o.forget())
+}
+
+func (o devOptions) checkListen() error {
+	for _, address := range []string{o.listen, o.operatorListen} {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return wrongUse("write 127.0.0.1:9000, or 127.0.0.1:0 for any free port", "%q is not an address and a port", address)
+		}
+		if !loopbackListen(address) {
+			return wrongUse("", "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.")
+		}
+	}
+	return nil
 }
 
 // plant imports the file of --seed, as an operator would.

@@ -90,24 +90,9 @@ func runInit(o initOptions, stdout io.Writer) error {
 	if err != nil {
 		return wrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
 	}
-	dir, err := filepath.Abs(o.dir)
+	dir, config, err := o.settle()
 	if err != nil {
-		return cannotOpen("", "%v", err)
-	}
-	if o.database == "" {
-		o.database = Defaults().Database.URL
-		if o.dir != filepath.Dir(DefaultConfigFile) {
-			o.database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
-		}
-	}
-	if withoutPassword(o.database) != o.database {
-		return wrongUse("write the URL into a file, and name it: GRANTKEEPER_DATABASE_URL_FILE", "--database: it has a password, which others would see")
-	}
-	config := filepath.Join(dir, "grantkeeper.toml")
-	if o.config != "" {
-		if config, err = filepath.Abs(o.config); err != nil {
-			return cannotOpen("", "%v", err)
-		}
+		return err
 	}
 	key, password := filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -140,6 +125,29 @@ func runInit(o initOptions, stdout io.Writer) error {
 		}
 	}
 	return o.tell(stdout, config, key, password, keep)
+}
+
+// settle says where things go, the database too if that was left open.
+func (o *initOptions) settle() (dir, config string, err error) {
+	if dir, err = filepath.Abs(o.dir); err != nil {
+		return "", "", cannotOpen("", "%v", err)
+	}
+	if o.database == "" {
+		o.database = Defaults().Database.URL
+		if o.dir != filepath.Dir(DefaultConfigFile) {
+			o.database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
+		}
+	}
+	if withoutPassword(o.database) != o.database {
+		return "", "", wrongUse("write the URL into a file, and name it: GRANTKEEPER_DATABASE_URL_FILE", "--database: it has a password, which others would see")
+	}
+	if o.config == "" {
+		return dir, filepath.Join(dir, "grantkeeper.toml"), nil
+	}
+	if config, err = filepath.Abs(o.config); err != nil {
+		return "", "", cannotOpen("", "%v", err)
+	}
+	return dir, config, nil
 }
 
 // tell says what is where, and the commands to go on with as they are typed.

@@ -185,39 +185,42 @@ else holds, such as pg_dump, and is the table's owner's to run.
 --backup is for SQLite. PostgreSQL is backed up by pg_dump, before.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve, then grantkeeper doctor"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			s, checked, err := g.migration(c, all)
-			if err == nil {
-				err = s.checkTo(to)
-			}
-			if err != nil {
-				return err
-			}
-			if backup != "" && checked.Postgres != "" {
-				return wrongUse(`before it: pg_dump --format=custom --file=`+backup+` "$DATABASE_URL"`, "--backup is for SQLite: PostgreSQL is backed up by its own means")
-			}
-			pending := store.Pending(all, s.from(), to)
-			if len(pending) == 0 {
-				return g.migrated(c, s, s.Current, s.Current)
-			}
-			question := fmt.Sprintf("Take %s from schema %d to %d?", s.Database, s.Current, pending[len(pending)-1].Version)
-			if err := yes.confirm(c, question); err != nil {
-				return err
-			}
-			from, reached, err := store.Migrate(c.Context(), store.MigrateOptions{
-				Path: checked.Path, URL: checked.Postgres, Ring: checked.Ring, Release: version, Migrations: all, To: to, Backup: backup,
-			})
-			if err != nil {
-				return migrateError(err, reached)
-			}
-			return g.migrated(c, s, from, reached)
-		},
+		RunE:        func(c *cobra.Command, _ []string) error { return g.migrateUp(c, all, to, backup, yes) },
 	}
 	f := c.Flags()
 	f.IntVar(&to, "to", 0, "a version to stop at (default: the newest)")
 	f.StringVar(&backup, "backup", "", "a new `FILE` for a backup of before")
 	f.BoolVar(&yes.yes, "yes", false, "do not ask")
 	return c
+}
+
+// migrateUp runs what is pending up to a version; 0 is all of it.
+func (g *global) migrateUp(c *cobra.Command, all []store.Migration, to int, backup string, yes changeOptions) error {
+	s, checked, err := g.migration(c, all)
+	if err == nil {
+		err = s.checkTo(to)
+	}
+	if err != nil {
+		return err
+	}
+	if backup != "" && checked.Postgres != "" {
+		return wrongUse(`before it: pg_dump --format=custom --file=`+backup+` "$DATABASE_URL"`, "--backup is for SQLite: PostgreSQL is backed up by its own means")
+	}
+	pending := store.Pending(all, s.from(), to)
+	if len(pending) == 0 {
+		return g.migrated(c, s, s.Current, s.Current)
+	}
+	question := fmt.Sprintf("Take %s from schema %d to %d?", s.Database, s.Current, pending[len(pending)-1].Version)
+	if err := yes.confirm(c, question); err != nil {
+		return err
+	}
+	from, reached, err := store.Migrate(c.Context(), store.MigrateOptions{
+		Path: checked.Path, URL: checked.Postgres, Ring: checked.Ring, Release: version, Migrations: all, To: to, Backup: backup,
+	})
+	if err != nil {
+		return migrateError(err, reached)
+	}
+	return g.migrated(c, s, from, reached)
 }
 
 func (g *global) migrated(c *cobra.Command, s schemaStatus, from, to int) error {

@@ -40,37 +40,7 @@ and the log says why. Other settings need a restart, and the log names those tha
 SIGTERM lets what was accepted finish.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			flags, err := g.settings(c)
-			if err != nil {
-				return err
-			}
-			if c.Flag("base-url").Changed {
-				flags["base_urls"] = strings.Join(baseURLs, ",")
-			}
-			read := func() (Checked, string, error) {
-				loaded, err := Load(g.config, os.Environ(), flags)
-				if err != nil {
-					return Checked{}, "", err
-				}
-				checked, err := loaded.Check()
-				return checked, loaded.File, err
-			}
-			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
-			checked, file, err := read()
-			if err != nil {
-				return err
-			}
-			least := uint64(leastHeap)
-			if checked.Postgres != "" {
-				least = sharedHeap
-			}
-			tuneMemory(least)
-			ch, ready := signals()
-			return runServe(c.Context(), serveOptions{
-				checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read,
-			}, c.ErrOrStderr())
-		},
+		RunE:        func(c *cobra.Command, _ []string) error { return g.serve(c, baseURLs, drain) },
 	}
 	f := c.Flags()
 	f.String("listen", "", "address of the public listener (default :8080)")
@@ -79,6 +49,39 @@ SIGTERM lets what was accepted finish.`,
 	f.StringArrayVar(&baseURLs, "base-url", nil, "a host that is served, as a URL; can be repeated")
 	f.DurationVar(&drain, "drain-timeout", drain, "how long requests under way may take at the end")
 	return c
+}
+
+// serve reads the configuration, which SIGHUP does again, and runs the server.
+func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration) error {
+	flags, err := g.settings(c)
+	if err != nil {
+		return err
+	}
+	if c.Flag("base-url").Changed {
+		flags["base_urls"] = strings.Join(baseURLs, ",")
+	}
+	read := func() (Checked, string, error) {
+		loaded, err := Load(g.config, os.Environ(), flags)
+		if err != nil {
+			return Checked{}, "", err
+		}
+		checked, err := loaded.Check()
+		return checked, loaded.File, err
+	}
+	signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
+	checked, file, err := read()
+	if err != nil {
+		return err
+	}
+	least := uint64(leastHeap)
+	if checked.Postgres != "" {
+		least = sharedHeap
+	}
+	tuneMemory(least)
+	ch, ready := signals()
+	return runServe(c.Context(), serveOptions{
+		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read,
+	}, c.ErrOrStderr())
 }
 
 // serveOptions are what the command line of serve came to.
