@@ -353,7 +353,7 @@ func TestReleasedSchemasStay(t *testing.T) {
 // ruleFaults says which rules of docs/upgrade.md migrations break, as far as their
 // text tells. source is what this release reads; kept are the schemas of releases.
 func ruleFaults(all []Migration, kept []int, source string) (faults []string) {
-	for _, m := range all[1:] {
+	for i, m := range all[1:] {
 		before := 1
 		for _, n := range kept {
 			if n < m.Version {
@@ -367,6 +367,8 @@ func ruleFaults(all []Migration, kept []int, source string) (faults []string) {
 			fault("it does not begin by saying which releases work beside it")
 		} else if m.Oldest > before {
 			fault("it takes schema %d and newer, and the release before has %d", m.Oldest, before)
+		} else if least := all[i].Oldest; m.Oldest < least { // all[i] is the one before
+			fault("it takes schema %d and newer, and the one before takes none older than %d", m.Oldest, least)
 		}
 		made := map[string]bool{}
 		for _, text := range strings.Split(comment.ReplaceAllString(m.SQL+m.Postgres, ""), ";") {
@@ -472,5 +474,9 @@ func TestMigrationsKeepTheRules(t *testing.T) {
 	}
 	if got := planted(Migration{SQL: strings.Replace(beside, "1", "2", 1), Oldest: 2}); len(got) != 1 {
 		t.Errorf("one that the release before cannot work beside: %q", got)
+	}
+	third := Migration{Version: 3, SQL: beside, Oldest: 1}
+	if got := ruleFaults([]Migration{{Version: 1, Oldest: 1}, {Version: 2, SQL: strings.Replace(beside, "1", "2", 1), Oldest: 2}, third}, []int{1, 2}, ""); len(got) != 2 {
+		t.Errorf("one that lets in again whom the one before has shut out: %q", got)
 	}
 }
