@@ -8,10 +8,11 @@ FUZZTIME ?= 30s
 
 .PHONY: test lint setup build release bench bench-postgres bench-scale timing signin faults seeds fuzz screenshots dev clean
 
-# Everything, with the race detector, browser tests included; fails when a test
+# Everything, with the race detector, browser tests included, the longest first so
+# that they run beside the others; fails when a test
 # was skipped.
 test: setup lint
-	@bash scripts/test.sh -race -count=1 -timeout 20m ./...
+	@bash scripts/test.sh -race -count=1 -timeout 20m ./store ./consent ./e2e/... ./...
 
 lint:
 	@unformatted=$$(gofmt -l .) || exit 1; \
