@@ -97,7 +97,6 @@ type answer struct {
 	body     []byte // JSON; nil with status 204
 	tag      string // of a single object, without quotes
 	location string // of what was made: a path
-	untagged bool   // whatever If-Match and If-None-Match say
 }
 
 // object answers one object, with its tag.
@@ -108,12 +107,12 @@ func object(status int, v any) (answer, error) {
 
 // write answers a request. A client that has the object already, by
 // If-None-Match, gets 304 instead.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, x answer) {
+func (s *Server) write(w http.ResponseWriter, r *http.Request, o *operation, x answer) {
 	h := w.Header()
 	if x.tag != "" {
 		h["Etag"] = []string{`"` + x.tag + `"`}
 	}
-	if !x.untagged && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+	if !o.tagless && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		when, err := conditionsOf(r.Header)
 		switch {
 		case err == nil && when.stale(x.tag):

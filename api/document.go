@@ -88,7 +88,7 @@ func (o operation) success(path string) map[string]any {
 		x["content"] = map[string]any{"application/json": map[string]any{"schema": ref("schemas", o.out)}}
 	}
 	headers := map[string]any{}
-	if o.out != "" && !o.lists(path) && !o.untagged {
+	if o.out != "" && !o.lists(path) && !o.tagless {
 		headers["ETag"] = ref("headers", "ETag")
 	}
 	if o.status == http.StatusCreated {
@@ -109,7 +109,7 @@ func (o operation) parameters(path string) []string {
 	switch {
 	case o.lists(path):
 		return append([]string{"limit", "after"}, o.filters...)
-	case o.method == http.MethodPost, o.untagged:
+	case o.method == http.MethodPost, o.tagless:
 		return nil
 	}
 	return []string{"If-Match", "If-None-Match"}
@@ -117,7 +117,7 @@ func (o operation) parameters(path string) []string {
 
 // statuses are those with which the operation refuses, beside default.
 func (o operation) statuses(path string) []int {
-	if o.untagged { // it looks at nothing that could be wrong
+	if o.tagless { // it looks at nothing that could be wrong
 		return []int{http.StatusUnauthorized, http.StatusTooManyRequests}
 	}
 	all := append([]int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusBadRequest}, o.refuses...)

@@ -28,8 +28,8 @@ type Actor struct {
 
 	address, reference string // of the request, for the journal
 
-	person, organization string // their names, when the check has found them
-	idle                 bool   // its use is to be noted
+	personName, organizationName string // when the check has found them
+	idle                         bool   // its use is to be noted
 }
 
 type actorKey struct{}
@@ -194,7 +194,7 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 	return Actor{
 		Person: given.Person, Organization: given.Organization, Client: given.Client,
 		Approval: given.ID, Grant: given.Grant, Authority: given.Grant.Narrow(access.Member),
-		person: access.PersonName, organization: access.OrganizationName, idle: access.Idle,
+		personName: access.PersonName, organizationName: access.OrganizationName, idle: access.Idle,
 	}, Valid, nil
 }
 

@@ -14,7 +14,7 @@ func (s *Server) me(c *call) (answer, error) {
 		return answer{}, err
 	}
 	c.room = m.append(c.room)
-	return answer{status: 200, body: c.room, untagged: true}, nil
+	return answer{status: 200, body: c.room}, nil
 }
 
 // append writes what json.Marshal would, in a quarter of its time: this is what

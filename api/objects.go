@@ -79,15 +79,15 @@ func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
 		if err != nil {
 			return Me{}, err
 		}
-		a.person, a.organization = person.Name, organization.Name
+		a.personName, a.organizationName = person.Name, organization.Name
 	}
 	roles := make([]Role, 0, len(a.Member().Roles()))
 	for r, access := range a.Filled {
 		roles = append(roles, Role{r.ID, r.Name, r.Circle, access})
 	}
 	return Me{
-		Person:       Named{a.Person, a.person},
-		Organization: Named{a.Organization, a.organization},
+		Person:       Named{a.Person, a.personName},
+		Organization: Named{a.Organization, a.organizationName},
 		Client:       a.Client,
 		Grant: Grant{
 			Kind: string(a.Grant.Kind), Words: words(a, roles),

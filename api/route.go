@@ -28,7 +28,7 @@ type operation struct {
 	refuses []int // beside those of every operation
 	answer  func(*Server, *call) (answer, error)
 
-	untagged bool // one object, and yet without an ETag and without conditions
+	tagless bool // one object, and yet without an ETag and without conditions
 }
 
 // call is a request on its way to an operation.
@@ -53,7 +53,7 @@ const maxRoom = 4 << 10
 var routes = func() []route {
 	all := []route{
 		{"/me", []operation{
-			{method: "GET", name: "readMe", summary: "Who the credential acts for, and how far", out: "Me", status: 200, answer: (*Server).me, untagged: true},
+			{method: "GET", name: "readMe", summary: "Who the credential acts for, and how far", out: "Me", status: 200, answer: (*Server).me, tagless: true},
 		}},
 		{"/openapi.json", []operation{
 			{method: "GET", name: "readDocument", summary: "This document", out: "Document", status: 200, answer: (*Server).document},
@@ -171,11 +171,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Actor, to rout
 	}
 	c := calls.Get().(*call)
 	*c = call{r, w, a, ids[0], ids[1], c.room[:0]}
-	x, err := to.methods[i].answer(s, c)
+	o := &to.methods[i]
+	x, err := o.answer(s, c)
 	if err != nil {
 		s.fail(w, r, err)
 	} else {
-		s.write(w, r, x)
+		s.write(w, r, o, x)
 	}
 	if len(c.room) > maxRoom {
 		c.room = nil
