@@ -115,12 +115,12 @@ func (w *writer) saveEnds(row approval.State, of []approval.Approval) ([]approva
 
 // padded repeats the last of some values until there are 16, 32, 64 and so on:
 // so that statements about lists have few texts to prepare.
-func padded(values []any) []any {
+func padded[T any](values []T) []T {
 	places := 16
 	for places < len(values) {
 		places *= 2
 	}
-	out := make([]any, places)
+	out := make([]T, places)
 	for i := range out {
 		out[i] = values[min(i, len(values)-1)]
 	}

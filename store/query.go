@@ -39,13 +39,9 @@ func (q *query) in(column string, values []any) {
 
 // pairs asks for rows whose two columns have one of the values, both in turn.
 func (q *query) pairs(columns string, values []any) {
-	at := make([]any, len(values)/2)
-	for i := range at {
-		at[i] = i
-	}
-	places := make([]string, 0, sweepBatch)
-	for _, i := range padded(at) {
-		q.args = append(q.args, values[2*i.(int)], values[2*i.(int)+1])
+	var places []string
+	for _, pair := range padded(slices.Collect(slices.Chunk(values, 2))) {
+		q.args = append(q.args, pair...)
 		places = append(places, fmt.Sprintf("($%d, $%d)", len(q.args)-1, len(q.args)))
 	}
 	q.conditions = append(q.conditions, columns+" IN (VALUES "+strings.Join(places, ", ")+")")
