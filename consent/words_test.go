@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,19 @@ func TestCatalogue(t *testing.T) {
 				if text := form.String(); strings.TrimSpace(text) != text && id != "list.between" && id != "number.group" {
 					t.Errorf("%s: %s.%s begins or ends with a space", at.Name, id, key)
 				}
+			}
+		}
+	}
+}
+
+// In French a space before high punctuation and inside quotation marks does not
+// break: a line never begins with a mark.
+func TestFrenchSpaces(t *testing.T) {
+	breaks := regexp.MustCompile(`[^\x{202F}][;!?]|[^\x{00A0}0-9][:»]|«[^\x{00A0}]`)
+	for id, p := range catalogue["fr"]() {
+		for key, form := range p {
+			if at := breaks.FindString(values(form)); at != "" {
+				t.Errorf("%s.%s has %q, where a line may break", id, key, at)
 			}
 		}
 	}
