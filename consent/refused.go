@@ -45,6 +45,7 @@ type refusedPage struct {
 	Sent    string // not ours: the redirect URI that was sent
 	Apps    string // path of Connected apps
 	Minutes int    // to wait
+	Asked   bool   // about an app, which is where the person can begin again
 }
 
 // fail answers an error with its page.
@@ -68,7 +69,7 @@ func (s *Server) fail(v *visit, err error) {
 	} else if e, ok := errors.AsType[unknownClient](err); ok {
 		s.Log.Info("authorization refused", "verdict", e.Error(), "request_id", v.reference())
 	}
-	p.frame = s.frame(v, p.Title)
+	p.frame, p.Asked = s.frame(v, p.Title), v.r.URL.Path == "/oauth/authorize"
 	if err := s.show(v, status, refusedTemplate, &p); err != nil {
 		s.Log.Error("page failed", "err", err, "request_id", v.reference())
 	}
