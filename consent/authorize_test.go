@@ -711,6 +711,10 @@ func TestForms(t *testing.T) {
 		"other origin":                {good, []string{"Origin", "https://evil.example"}, 403},
 		"origin null":                 {good, []string{"Origin", "null"}, 403},
 		"origin of other scheme":      {good, []string{"Origin", "http://app.svalinn.example"}, 403},
+		"two sites":                   {good, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Site", "cross-site"}, 403},
+		"no site":                     {good, []string{"Sec-Fetch-Site", "", "Origin", base}, 403},
+		"two origins":                 {good, []string{"Origin", base, "Origin", "https://evil.example"}, 403},
+		"no origin":                   {good, []string{"Origin", ""}, 403},
 		"no request":                  {with("request", ""), nil, 400},
 		"another person's request":    {with("request", tors.Get("request")), nil, 409},
 		"request made up":             {with("request", "1.AAAA"), nil, 400},
@@ -725,7 +729,7 @@ func TestForms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			page.b.header = http.Header{}
 			for i := 0; i < len(tt.header); i += 2 {
-				page.b.header.Set(tt.header[i], tt.header[i+1])
+				page.b.header.Add(tt.header[i], tt.header[i+1])
 			}
 			p := page.b.post("/oauth/authorize", tt.form).want(tt.status)
 			if p.header.Get("Location") != "" {

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,11 +153,11 @@ func newCookie() string {
 // foreign reports a sign of another origin behind a POST (decision A11).
 // Neither header is no sign: programs send none, and the form token decides.
 func foreign(v *visit) bool {
-	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
-		return site != "same-origin" && site != "none"
+	if sites := v.r.Header["Sec-Fetch-Site"]; sites != nil {
+		return !slices.Equal(sites, []string{"same-origin"}) && !slices.Equal(sites, []string{"none"})
 	}
-	origin := v.r.Header.Get("Origin")
-	return origin != "" && origin != v.base
+	origins := v.r.Header["Origin"]
+	return origins != nil && !slices.Equal(origins, []string{v.base})
 }
 
 // ours reports whether the form came from a page that this session was shown.
