@@ -137,7 +137,7 @@ func (s *Server) decide(v *visit) error {
 		return errBadForm
 	}
 	if !v.signedIn() {
-		return s.toSignIn(v, withQuery(p.path(), "choices", s.sealChoices(p.Person, form)))
+		return s.toSignIn(v, s.withChoices(p.path(), p.Person, form))
 	}
 	c, err := s.client(v, p.Client, p.RedirectURI)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Server) approve(v *visit, c client.Client, p page, form url.Values) err
 	if len(faults) > 0 {
 		return s.askAgain(v, c, p, form, faults)
 	}
-	if done, err := s.strengthen(v, c.ID, choice.Set.Kind, withQuery(p.path(), "choices", s.sealChoices(p.Person, form))); done {
+	if done, err := s.strengthen(v, c.ID, choice.Set.Kind, s.withChoices(p.path(), p.Person, form)); done {
 		return err
 	}
 	handle, issued, err := s.Store.Approve(ctx, store.Answer{

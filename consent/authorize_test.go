@@ -2,6 +2,7 @@ package consent
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -659,6 +660,29 @@ func TestSignedOutMeanwhile(t *testing.T) {
 	}
 	s.nothing("ada")
 	s.nothing("tor")
+}
+
+// The longest request and as many choices as are kept at all: the choices stay
+// behind rather than make an address that no server reads (decision L5).
+func TestSignedOutWithALongRequest(t *testing.T) {
+	s := newSite(t)
+	long := callback + "?" + strings.Repeat("'", 2000-len(callback)-1)
+	s.register(client.Client{ID: "long", RedirectURIs: []string{long}})
+	state := strings.Repeat("é", maxState/2)
+	page := s.signedIn("ada").get(authorize("client_id", "long", "redirect_uri", long, "state", state))
+	changes := []string{"grant", "roles", "role:treasurer", "change"}
+	for i := range 180 {
+		changes = append(changes, fmt.Sprintf("role:nosuchrole%d", i), "change")
+	}
+	page.b.cookies = map[string]string{}
+	asked := page.approve(changes...)
+	if n := len(asked.header.Get("Location")); n > 28<<10 {
+		t.Fatalf("sign-in is at an address of %d bytes", n)
+	}
+	again := asked.follow().want(200).press("/signin", "email", "ada@nordlys.example", "password", password).follow().want(200)
+	if q := again.cancel().sent(long); q.Get("state") != state {
+		t.Errorf("another state after signing in: %.20q, %d bytes", q.Get("state"), len(q.Get("state")))
+	}
 }
 
 // A session of the same person that began later: the form of the old session

@@ -64,12 +64,17 @@ func (c *choices) setAll(offers []grantset.Offer) {
 	}
 }
 
-// maxKept bounds the choices that travel through sign-in in an address.
-const maxKept = 6 << 10
+// Bounds of what travels through sign-in in an address, in bytes: the choices,
+// and the path with them. Sealed, a path is a third longer, and all headers of
+// a request have 32 KiB (decision L5). Without choices every path is shorter.
+const (
+	maxKept = 6 << 10
+	maxPath = 20 << 10
+)
 
-// sealChoices keeps a form's choices for the person who was shown the page, or
-// gives nothing when they are too many for an address.
-func (s *Server) sealChoices(person string, form url.Values) string {
+// withChoices adds a form's choices to a path, for the person who was shown the
+// page, unless they are too many for an address.
+func (s *Server) withChoices(path, person string, form url.Values) string {
 	kept := url.Values{"person": {person}}
 	for name, values := range form {
 		switch {
@@ -78,13 +83,17 @@ func (s *Server) sealChoices(person string, form url.Values) string {
 			kept[name] = values
 		}
 	}
-	if text := kept.Encode(); len(text) <= maxKept {
-		return s.Ring.SealPage(sealedChoices, []byte(text))
+	text := kept.Encode()
+	if len(text) > maxKept {
+		return path
 	}
-	return ""
+	if with := withQuery(path, "choices", s.Ring.SealPage(sealedChoices, []byte(text))); len(with) <= maxPath {
+		return with
+	}
+	return path
 }
 
-// openChoices gives what sealChoices kept, to the person whose choices they are.
+// openChoices gives what withChoices kept, to the person whose choices they are.
 func (s *Server) openChoices(v *visit, p parameters) choices {
 	sealed, _ := p.one("choices")
 	plain, _, ok := s.Ring.OpenPage(sealedChoices, sealed)

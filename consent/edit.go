@@ -128,7 +128,7 @@ func (s *Server) edit(v *visit) error {
 	s.speak(v, form)
 	p, opened := s.openEdit(one(form, "request"))
 	if !v.signedIn() {
-		return s.toSignIn(v, withQuery(v.r.URL.EscapedPath(), "choices", s.sealChoices(p.Person, form)))
+		return s.toSignIn(v, s.withChoices(v.r.URL.EscapedPath(), p.Person, form))
 	}
 	e, err := s.editing(v)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Server) save(v *visit, e editing, shown grantset.Set, form url.Values) 
 	if choice.Set.Equal(e.row.Grant) {
 		return s.edited(v, e)
 	}
-	if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, withQuery(v.r.URL.EscapedPath(), "choices", s.sealChoices(v.person.ID, form))); done {
+	if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, s.withChoices(v.r.URL.EscapedPath(), v.person.ID, form)); done {
 		return err
 	}
 	err := s.Store.EditGrant(v.r.Context(), e.row.ID, v.person.ID, shown, choice.Set, s.act(v))
