@@ -25,6 +25,7 @@ func TestPunycode(t *testing.T) {
 		"dn32g":                            "\U0010FFFF",
 		"a-h023p":                          "a\U0010FFFF",
 		"abc-":                             "abc",
+		"ab-tia24ef9h":                     "abãƙя", // a delta of exactly 455, which is not divided
 	} {
 		if got, ok := decodePunycode(coded); !ok || string(got) != want {
 			t.Errorf("%s: %q, %v; want %q", coded, string(got), ok, want)

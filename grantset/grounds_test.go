@@ -32,13 +32,14 @@ func TestGroundsOrRefusal(t *testing.T) {
 func TestGrounds(t *testing.T) {
 	treasurer := org.Role{ID: "t", Organization: "acme", Circle: "anchor", Name: "Treasurer"}
 	host := org.Role{ID: "h", Organization: "acme", Circle: "anchor", Name: "Host"}
-	member := org.NewMember("ann", "acme", false, []org.Role{treasurer, host})
+	away := org.Role{ID: "a", Organization: "acme", Circle: "away", Name: "Envoy"} // picked first, of another circle
+	member := org.NewMember("ann", "acme", false, []org.Role{treasurer, host, away})
 	admin := org.NewMember("ann", "acme", true, []org.Role{treasurer})
 	item := org.Item{Organization: "acme", Role: "t", Circle: "anchor"}
 	private := org.Item{Organization: "acme", Role: "t", Circle: "anchor", Private: true}
 	elsewhere := org.Item{Organization: "acme", Role: "x", Circle: "other", Private: true}
 	own := org.Item{Organization: "acme", Person: "ann"}
-	some := Set{Kind: Roles, Picks: []Pick{{"h", false}, {"t", true}}, Personal: true}
+	some := Set{Kind: Roles, Picks: []Pick{{"a", true}, {"h", false}, {"t", true}}, Personal: true}
 	for _, tt := range []struct {
 		name         string
 		set          Set

@@ -61,7 +61,8 @@ func TestWhatIsSigned(t *testing.T) {
 func TestWhatIsSignedIsRead(t *testing.T) {
 	for name, i := range map[string]Identity{
 		"roles": ada, "API key": script, "nothing left": {Person: "a", Organization: "o", Approval: "x", Client: "c", Grant: "roles"},
-		"a role called admin": {Person: "a", Organization: "o", Grant: "roles", Roles: []Role{{"admin", true}, {"personal", false}}},
+		"a preregistered client at the bounds of an ID": {Person: "a", Organization: "o", Approval: "x", Client: "!~", Grant: "roles"},
+		"a role called admin":                           {Person: "a", Organization: "o", Grant: "roles", Roles: []Role{{"admin", true}, {"personal", false}}},
 	} {
 		got, err := Verify(headers(t, i), noon, key)
 		if err != nil || !reflect.DeepEqual(got, i) {
