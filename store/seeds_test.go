@@ -219,6 +219,7 @@ func seedNodes(t *testing.T, rule func(approval.Move) approval.Move) *seeded {
 		t.Fatal(err)
 	}
 	_, s.at, _ = strings.Cut(url, fmt.Sprint(server.Port()))
+	s.at += "&synchronous_commit=off" // no seed kills the server, so none needs its disk
 	for n := range s.nodes {
 		s.boot(n)
 	}
