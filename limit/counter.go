@@ -137,33 +137,7 @@ func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given 
 	defer c.mu.Unlock()
 	defer c.noteCrowds()
 
-	var found [2]uint32
-	for l := range c.shared {
-		t := &c.shared[l]
-		t.sweep(at, 4)
-		if found[l] = t.find(c.wider(k, level(l))); found[l] != 0 {
-			t.expire(&t.entries[found[l]], at)
-		}
-	}
-	// What the levels from here on may have counted for k until its entry began: an
-	// entry that is not young has counted everything of k for a window, and nobody
-	// wider has. Rounding may have put a time a tick after the beginning.
-	older := func(from level, began int64) (times []int64) {
-		for l := from; l <= widest; l++ {
-			if found[l] == 0 {
-				continue
-			}
-			t := &c.shared[l]
-			e := &t.entries[found[l]]
-			times = t.appendTimes(times, e, began+t.tick)
-			if !e.young {
-				break
-			}
-			began = min(began, t.nth(e, 0))
-		}
-		slices.Sort(times)
-		return times
-	}
+	found := c.findWider(k, at)
 	// The narrowest entry that k has or can have is where it is counted from now on.
 	t, j, from := &s.table, i, wide
 	if i == 0 && !reserved {
@@ -174,14 +148,47 @@ func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given 
 		k = c.wider(k, from-1)
 	}
 	if j == 0 {
-		return c.enter(t, k, older(from, at), n, at, given, take, reserved)
+		return c.enter(t, k, c.older(found, from, at), n, at, given, take, reserved)
 	}
 	e := &t.entries[j]
 	t.expire(e, at)
 	if !e.young {
 		return c.settle(t, e, nil, n, at, given, take)
 	}
-	return c.settle(t, e, older(from, t.nth(e, 0)), n, at, given, take)
+	return c.settle(t, e, c.older(found, from, t.nth(e, 0)), n, at, given, take)
+}
+
+// findWider gives the shared entries that k is counted under, by level; 0 is none.
+func (c *counter[K]) findWider(k K, at int64) (found [2]uint32) {
+	for l := range c.shared {
+		t := &c.shared[l]
+		t.sweep(at, 4)
+		if found[l] = t.find(c.wider(k, level(l))); found[l] != 0 {
+			t.expire(&t.entries[found[l]], at)
+		}
+	}
+	return found
+}
+
+// older gives the times that the levels from here on may have counted for a key until
+// its own entry began: an entry that is not young has counted everything of the key for
+// a window, and nobody wider has. Rounding may have put a time a tick after the
+// beginning.
+func (c *counter[K]) older(found [2]uint32, from level, began int64) (times []int64) {
+	for l := from; l <= widest; l++ {
+		if found[l] == 0 {
+			continue
+		}
+		t := &c.shared[l]
+		e := &t.entries[found[l]]
+		times = t.appendTimes(times, e, began+t.tick)
+		if !e.young {
+			break
+		}
+		began = min(began, t.nth(e, 0))
+	}
+	slices.Sort(times)
+	return times
 }
 
 // enter makes an entry for k if its request is let through.
