@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -101,13 +100,7 @@ func (w *writer) moved(o *operation, a approval.Approval, before approval.State,
 			afters = append(afters, after)
 		}
 	}
-	o.after = func() {
-		for _, after := range afters {
-			if after != nil {
-				after()
-			}
-		}
-	}
+	o.after = together(afters)
 	return nil
 }
 
@@ -466,13 +459,8 @@ func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after
 		return h, 0, nil, err
 	}
 	return h, now, func() {
-		m := w.store.memory
-		m.approvals.put(row.ID, put())
-		if c := m.clients[row.Client]; c != nil && !c.approved {
-			m.putClient(client.Client{
-				ID: c.id, IssuedAt: c.issuedAt, Preregistered: c.preregistered, Approved: true, Disabled: c.disabled,
-			}, c.epoch)
-		}
+		w.store.memory.approvals.put(row.ID, put())
+		w.store.memory.approveClient(row.Client)
 	}, nil
 }
 
@@ -515,23 +503,15 @@ func (w *writer) replaced(a Answer) (string, error) {
 	if !a.Replace {
 		return "", nil
 	}
-	rows, err := w.query(`
+	ids, err := column[[]byte](w.query(`
 		SELECT id FROM approval
 		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = 2`,
-		a.Person, a.Organization, a.Client)
-	if err != nil {
-		return "", err
+		a.Person, a.Organization, a.Client))
+	var texts []string
+	for _, id := range ids {
+		texts = append(texts, hex.EncodeToString(id))
 	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id []byte
-		if err := rows.Scan(&id); err != nil {
-			return "", err
-		}
-		ids = append(ids, hex.EncodeToString(id))
-	}
-	return strings.Join(ids, " "), rows.Err()
+	return strings.Join(texts, " "), err
 }
 
 // putApproval writes the latest answer of a page, as long as its code was not
@@ -697,11 +677,7 @@ func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.R
 				afters = append(afters, after)
 			}
 		}
-		return func() {
-			for _, after := range afters {
-				after()
-			}
-		}, nil
+		return together(afters), nil
 	})
 	return ended, err
 }
@@ -712,20 +688,12 @@ func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	q.equal("grant_kind", string(f.Grant))
-	rows, err := w.query(q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" ORDER BY id", q.args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
+	ids, err := column[[]byte](w.query(q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" ORDER BY id", q.args...))
 	var out []approval.ID
-	for rows.Next() {
-		var id []byte
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
+	for _, id := range ids {
 		out = append(out, approval.ID(id))
 	}
-	return out, rows.Err()
+	return out, err
 }
 
 // HasApproved reports whether the person has approved the client before

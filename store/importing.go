@@ -113,11 +113,7 @@ func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imp
 		if err != nil {
 			return nil, err
 		}
-		return func() {
-			for _, after := range afters {
-				after()
-			}
-		}, nil
+		return together(afters), nil
 	})
 	if err != nil {
 		return Imported{}, err

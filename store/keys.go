@@ -288,9 +288,7 @@ func (s *Store) retireBatch(ids []approval.ID, number int, act Act) (ended int, 
 		}
 		return func() {
 			ended = len(afters)
-			for _, after := range afters {
-				after()
-			}
+			together(afters)()
 		}, nil
 	})
 	return ended, err

@@ -257,6 +257,17 @@ func (m *memory) putClient(c client.Client, epoch int64) {
 	}
 }
 
+// approveClient takes a client out of those that nobody has approved.
+func (m *memory) approveClient(id string) {
+	c := m.clients[id]
+	if c == nil || c.approved {
+		return
+	}
+	if c.approved = true; !c.preregistered {
+		m.unapproved--
+	}
+}
+
 func (m *memory) dropClient(id string) {
 	if at := m.clients[id]; at != nil {
 		if !at.approved && !at.preregistered {

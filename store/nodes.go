@@ -307,20 +307,12 @@ func (p *shared) dueAt(ctx context.Context, issued time.Time) (out []approval.ID
 		return nil, nil, unavailable("due", err)
 	}
 	expired := issued.Unix()
-	rows, err := p.db.QueryContext(ctx, dueRows, marked, at-2*int64(pageLife/time.Second), expired, all)
+	ids, err := column[[]byte](p.db.QueryContext(ctx, dueRows, marked, at-2*int64(pageLife/time.Second), expired, all))
 	if err != nil {
 		return nil, nil, unavailable("due", err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id []byte
-		if err := rows.Scan(&id); err != nil {
-			return nil, nil, unavailable("due", err)
-		}
+	for _, id := range ids {
 		out = append(out, approval.ID(id))
-	}
-	if err := rows.Err(); err != nil {
-		return nil, nil, unavailable("due", err)
 	}
 	return out, func() error {
 		_, err := p.db.ExecContext(ctx, `

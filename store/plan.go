@@ -105,19 +105,11 @@ func (w *writer) readAsOf(p *plan) error {
 	if p.AsOf > last {
 		p.asOf = p.AsOf
 	}
-	rows, err := w.query(`SELECT object FROM directory_version WHERE version > $1`, p.AsOf)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var object string
-		if err := rows.Scan(&object); err != nil {
-			return err
-		}
+	newer, err := column[string](w.query(`SELECT object FROM directory_version WHERE version > $1`, p.AsOf))
+	for _, object := range newer {
 		p.newer[object] = true
 	}
-	return rows.Err()
+	return err
 }
 
 // asOf gives the version of the last picture; 0 is none.

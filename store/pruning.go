@@ -197,22 +197,17 @@ func (w *writer) pruneItems(p *plan) error {
 	for _, i := range p.Items {
 		named[i.ID] = true
 	}
-	rows, err := w.query(`SELECT id FROM item ORDER BY id`)
+	ids, err := column[string](w.query(`SELECT id FROM item ORDER BY id`))
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
+	for _, id := range ids {
 		if !named[id] {
 			p.removed.items = append(p.removed.items, id)
 			p.out.add("removed", ListItems, id)
 		}
 	}
-	return rows.Err()
+	return nil
 }
 
 // remove takes away what is planned, many rows in each statement: a directory

@@ -80,11 +80,7 @@ func (s *Store) TellDirectory(ctx context.Context, t Telling, act Act) (result s
 		}
 		_, err = w.exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
 			t.ID, w.store.Now().Unix(), t.Digest, result)
-		return func() {
-			for _, after := range afters {
-				after()
-			}
-		}, err
+		return together(afters), err
 	})
 	if err != nil {
 		return "", err

@@ -159,11 +159,7 @@ func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
 				afters = append(afters, after)
 			}
 		}
-		return func() {
-			for _, after := range afters {
-				after()
-			}
-		}, nil
+		return together(afters), nil
 	})
 	if err != nil {
 		ended = 0

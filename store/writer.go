@@ -466,6 +466,33 @@ func (w *writer) query(text string, args ...any) (*sql.Rows, error) {
 	return st.QueryContext(context.Background(), args...)
 }
 
+// column reads what a query gives that has one column.
+func column[T any](rows *sql.Rows, err error) (all []T, _ error) {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var one T
+		if err := rows.Scan(&one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// together does one after the other what several changes leave to be done to memory.
+func together(afters []func()) func() {
+	return func() {
+		for _, after := range afters {
+			if after != nil {
+				after()
+			}
+		}
+	}
+}
+
 func (w *writer) meta(name string) (value string, err error) {
 	err = w.conn.QueryRowContext(context.Background(), `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
 	return value, err
