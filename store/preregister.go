@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
 )
@@ -124,25 +125,12 @@ func (m *memory) deleteClient(id string, epoch int64) {
 }
 
 // sweepDeleted forgets tombstones of clients that no approval lies under.
-func (w *writer) sweepDeleted() (int, func(), error) {
-	rows, err := w.query(`
+func (w *writer) sweepDeleted(time.Time) (int, func(), error) {
+	ids, err := column[string](w.query(`
 		SELECT id FROM client
 		 WHERE disabled = 3 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)
-		 ORDER BY id LIMIT 500`)
+		 ORDER BY id LIMIT 500`))
 	if err != nil {
-		return 0, nil, err
-	}
-	defer rows.Close()
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			return 0, nil, err
-		}
-		ids = append(ids, id)
-	}
-	rows.Close() // the connection is needed
-	if err := rows.Err(); err != nil {
 		return 0, nil, err
 	}
 	for _, id := range ids {

@@ -65,37 +65,43 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	if out.Ended += unused; err != nil {
 		return out, fmt.Errorf("unused: %w", err)
 	}
-	now := s.Now()
+	err = s.sweepRows(ctx, &out)
+	return out, err
+}
+
+// sweepRows deletes what has been kept for long enough, a batch in a commit.
+func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
+	now, uncounted := s.Now(), 0
 	for _, step := range []struct {
 		count *int
-		run   func(*writer) (int, func(), error)
+		run   func(*writer, time.Time) (rows int, after func(), err error)
 	}{
-		{&out.Clients, func(w *writer) (int, func(), error) { return w.sweepClients(now) }},
-		{&out.Clients, func(w *writer) (int, func(), error) { return w.sweepDeleted() }},
-		{&out.Approvals, func(w *writer) (int, func(), error) { return w.sweepApprovals(now) }},
-		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepActing(now) }},
-		{&out.Sessions, func(w *writer) (int, func(), error) { return w.sweepSessions(now) }},
-		{&out.Resets, func(w *writer) (int, func(), error) { return w.sweepResets(now) }},
-		{new(int), func(w *writer) (int, func(), error) { return w.sweepSpent(now) }},
-		{new(int), func(w *writer) (int, func(), error) { return w.sweepTold(now) }},
-		{&out.Events, func(w *writer) (int, func(), error) { return w.sweepJournal(now) }},
+		{&out.Clients, (*writer).sweepClients},
+		{&out.Clients, (*writer).sweepDeleted},
+		{&out.Approvals, (*writer).sweepApprovals},
+		{&out.Sessions, (*writer).sweepActing},
+		{&out.Sessions, (*writer).sweepSessions},
+		{&out.Resets, (*writer).sweepResets},
+		{&uncounted, (*writer).sweepSpent},
+		{&uncounted, (*writer).sweepTold},
+		{&out.Events, (*writer).sweepJournal},
 	} {
 		for more := true; more; {
 			var n int
 			err := s.writer.changeFacts(func(w *writer) (after func(), err error) {
-				n, after, err = step.run(w)
+				n, after, err = step.run(w, now)
 				return after, err
 			})
 			if err != nil {
-				return out, fmt.Errorf("sweep: %w", err)
+				return fmt.Errorf("sweep: %w", err)
 			}
 			*step.count += n
 			if more = n >= sweepBatch; ctx.Err() != nil {
-				return out, ctx.Err()
+				return ctx.Err()
 			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // markSoon marks the rows that a lost fact has ended. From the fact's commit
@@ -188,24 +194,11 @@ func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() erro
 
 // sweepClients deletes clients that nobody has approved for 14 days (spec 3).
 func (w *writer) sweepClients(now time.Time) (int, func(), error) {
-	rows, err := w.query(`
+	ids, err := column[string](w.query(`
 		SELECT id FROM client
 		 WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1
-		 ORDER BY issued_at LIMIT 500`, now.Add(-client.UnapprovedRetention).Unix())
+		 ORDER BY issued_at LIMIT 500`, now.Add(-client.UnapprovedRetention).Unix()))
 	if err != nil {
-		return 0, nil, err
-	}
-	var ids []string
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			rows.Close()
-			return 0, nil, err
-		}
-		ids = append(ids, id)
-	}
-	rows.Close()
-	if err := rows.Err(); err != nil {
 		return 0, nil, err
 	}
 	for _, id := range ids {
