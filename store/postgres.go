@@ -374,47 +374,49 @@ func (p *shared) explain(err error) error {
 		}
 	}
 	c := p.pool.Config().ConnConfig
-	at := net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
-	hint := "see that PostgreSQL runs at " + at + " and can be reached from here"
-	in := new(migrationError)
-	migrating := errors.As(err, &in)
-	if migrating && code(err) != "" {
-		hint = "it has changed nothing, and nodes go on: report the fault"
-	}
-	switch code(err) {
-	case "28P01", "28000":
-		hint = fmt.Sprintf("the server refuses user %s: see the password in database.url, and pg_hba.conf", c.User)
-	case "3D000":
-		hint = fmt.Sprintf("make it: createdb --encoding UTF8 --template template0 %s", c.Database)
-	case "55P03":
-		hint = "somebody holds the table, such as pg_dump: run it again afterwards"
-	case "42501":
-		if migrating {
-			hint = "run it as the owner of the tables, with that user's database.url"
-			break
-		}
-		hint = fmt.Sprintf("user %s may not make tables here: ALTER DATABASE %s OWNER TO %s", c.User, c.Database, c.User)
-	case "42704":
-		hint = "the server does not know a parameter that stands in database.url"
-	case "3F000":
-		hint = "the schema that search_path names is not there: CREATE SCHEMA"
-	case "25006":
-		hint = "it is read-only: name the primary, or all servers with target_session_attrs=read-write"
-	case "53300":
-		hint = "the server has no connection left: raise max_connections, or lower pool_max_conns in database.url"
-	case "53100":
-		hint = "the server's disk is full"
-	case "26000", "42P05", "08P01":
-		hint = "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
-	}
-	if code(err) == "" && strings.Contains(err.Error(), "server refused TLS") {
-		hint = "the server offers no TLS: see its setting ssl, or sslmode in database.url"
-	}
+	hint := mend(err, c)
 	if text := err.Error(); strings.Contains(text, "ParseConfig") || strings.Contains(text, c.Password) && c.Password != "" {
 		err = errors.New("it cannot be reached")
 	}
 	text := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "database: ")
 	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, text, hint)
+}
+
+// mend says what to do about an error of the start.
+func mend(err error, c *pgx.ConnConfig) string {
+	migrating := errors.As(err, new(*migrationError))
+	switch code(err) {
+	case "28P01", "28000":
+		return fmt.Sprintf("the server refuses user %s: see the password in database.url, and pg_hba.conf", c.User)
+	case "3D000":
+		return fmt.Sprintf("make it: createdb --encoding UTF8 --template template0 %s", c.Database)
+	case "55P03":
+		return "somebody holds the table, such as pg_dump: run it again afterwards"
+	case "42501":
+		if migrating {
+			return "run it as the owner of the tables, with that user's database.url"
+		}
+		return fmt.Sprintf("user %s may not make tables here: ALTER DATABASE %s OWNER TO %s", c.User, c.Database, c.User)
+	case "42704":
+		return "the server does not know a parameter that stands in database.url"
+	case "3F000":
+		return "the schema that search_path names is not there: CREATE SCHEMA"
+	case "25006":
+		return "it is read-only: name the primary, or all servers with target_session_attrs=read-write"
+	case "53300":
+		return "the server has no connection left: raise max_connections, or lower pool_max_conns in database.url"
+	case "53100":
+		return "the server's disk is full"
+	case "26000", "42P05", "08P01":
+		return "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
+	}
+	switch {
+	case migrating && code(err) != "":
+		return "it has changed nothing, and nodes go on: report the fault"
+	case strings.Contains(err.Error(), "server refused TLS"):
+		return "the server offers no TLS: see its setting ssl, or sslmode in database.url"
+	}
+	return "see that PostgreSQL runs at " + net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + " and can be reached from here"
 }
 
 // code is the SQLSTATE of an error of the server, or "".
