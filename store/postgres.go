@@ -413,7 +413,7 @@ func mend(err error, c *pgx.ConnConfig) string {
 	switch {
 	case migrating && code(err) != "":
 		return "it has changed nothing, and nodes go on: report the fault"
-	case strings.Contains(err.Error(), "server refused TLS"):
+	case code(err) == "" && strings.Contains(err.Error(), "server refused TLS"):
 		return "the server offers no TLS: see its setting ssl, or sslmode in database.url"
 	}
 	return "see that PostgreSQL runs at " + net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + " and can be reached from here"
