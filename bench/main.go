@@ -93,17 +93,11 @@ func exit(err error) {
 }
 
 func readOptions(args []string, stderr io.Writer) (options, error) {
-	var all []string
-	for _, s := range scenarios {
-		if s.within == "" {
-			all = append(all, s.name)
-		}
-	}
 	o := options{}
 	o.progress = func(format string, args ...any) { fmt.Fprintf(stderr, format+"\n", args...) }
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	chosen := f.String("scenarios", strings.Join(all, ","), "what to measure, with commas between")
+	chosen := f.String("scenarios", strings.Join(usual(), ","), "what to measure, with commas between")
 	f.IntVar(&o.connections, "connections", 64, "kept connections")
 	f.DurationVar(&o.lasts, "duration", 3*time.Second, "of one repetition")
 	f.IntVar(&o.repetitions, "repetitions", 5, "of each scenario")
@@ -123,15 +117,8 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
-	for name := range strings.SplitSeq(*chosen, ",") {
-		s, err := scenarioOf(strings.TrimSpace(name))
-		if err != nil {
-			return o, fmt.Errorf("-scenarios: %w; known are %s", err, strings.Join(all, ", "))
-		}
-		if s.within != "" && !o.shared {
-			return o, fmt.Errorf("-scenarios: %s is for PostgreSQL alone, with -postgres", s.name)
-		}
-		o.scenarios = append(o.scenarios, s)
+	if err := o.choose(*chosen); err != nil {
+		return o, err
 	}
 	if *scale != "" {
 		var err error
@@ -140,6 +127,30 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 		}
 	}
 	return o, o.checkNumbers(f.NArg())
+}
+
+// usual are the scenarios that both engines have.
+func usual() (names []string) {
+	for _, s := range scenarios {
+		if s.within == "" {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+func (o *options) choose(names string) error {
+	for name := range strings.SplitSeq(names, ",") {
+		s, err := scenarioOf(strings.TrimSpace(name))
+		if err != nil {
+			return fmt.Errorf("-scenarios: %w; known are %s", err, strings.Join(usual(), ", "))
+		}
+		if s.within != "" && !o.shared {
+			return fmt.Errorf("-scenarios: %s is for PostgreSQL alone, with -postgres", s.name)
+		}
+		o.scenarios = append(o.scenarios, s)
+	}
+	return nil
 }
 
 func (o options) checkNumbers(arguments int) error {

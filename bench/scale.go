@@ -313,50 +313,51 @@ func sizesOf(text string) (all []int, err error) {
 	return slices.Compact(all), nil
 }
 
+// scaleRows are the table of a scale, a row for each of its figures.
+var scaleRows = []struct {
+	name string
+	cell func(s, first scaled) string
+}{
+	{"people", func(s, _ scaled) string { return thousands(int64(s.People)) }},
+	{"node: ready ms", func(s, _ scaled) string { return whole(s.Ready) }},
+	{"node: idle MiB", func(s, _ scaled) string { return mebibytes(s.Idle) }},
+	{"node: after load MiB", func(s, _ scaled) string { return mebibytes(s.Load) }},
+	{"verify/s", func(s, _ scaled) string { return whole(s.Exact.Rate) }},
+	{"  of bare", func(s, _ scaled) string { return hundredths(s.Exact.Ratio) }},
+	{"  of the first size's", func(s, first scaled) string { return hundredths(s.Exact.Ratio / first.Exact.Ratio) }},
+	{"  p99 ms", func(s, _ scaled) string { return hundredths(s.Exact.P99) }},
+	{"verify within " + staleness + "/s", func(s, _ scaled) string { return whole(s.Bounded.Rate) }},
+	{"  of bare", func(s, _ scaled) string { return hundredths(s.Bounded.Ratio) }},
+	{"  p99 ms", func(s, _ scaled) string { return hundredths(s.Bounded.P99) }},
+	{"refresh/s", func(s, _ scaled) string { return whole(s.Refresh.Rate) }},
+	{"  pgbench/s", func(s, _ scaled) string { return whole(s.Refresh.Pgbench) }},
+	{"  of pgbench", func(s, _ scaled) string { return hundredths(s.Refresh.OfPgbench) }},
+	{"  p99 ms", func(s, _ scaled) string { return hundredths(s.Refresh.P99) }},
+	{"log: B/refresh, images", func(s, _ scaled) string { return whole(s.WALImages) }},
+	{"log: B/refresh, without", func(s, _ scaled) string { return whole(s.WALPlain) }},
+	{"disk: table B/approval", func(s, _ scaled) string { return thousands(s.Table / int64(s.Approvals)) }},
+	{"disk: indexes B/approval", func(s, _ scaled) string { return thousands(s.Indexes / int64(s.Approvals)) }},
+	{"disk: last use B/approval", func(s, _ scaled) string { return thousands(s.Uses / int64(s.Approvals)) }},
+	{"errors", func(s, _ scaled) string { return thousands(int64(s.Errors)) }},
+}
+
+func hundredths(f float64) string { return fmt.Sprintf("%.2f", f) }
+func whole(f float64) string      { return thousands(int64(f)) }
+
 func printScale(w io.Writer, all []scaled) {
 	heading := []string{"approvals"}
 	for _, s := range all {
 		heading = append(heading, thousands(int64(s.Approvals)))
 	}
-	row := func(name string, cell func(s scaled) string) []string {
-		cells := []string{name}
+	var rows [][]string
+	for _, r := range scaleRows {
+		cells := []string{r.name}
 		for _, s := range all {
-			cells = append(cells, cell(s))
+			cells = append(cells, r.cell(s, all[0]))
 		}
-		return cells
+		rows = append(rows, cells)
 	}
-	ratio := func(of func(s scaled) float64) func(scaled) string {
-		return func(s scaled) string { return fmt.Sprintf("%.2f", of(s)) }
-	}
-	whole := func(of func(s scaled) float64) func(scaled) string {
-		return func(s scaled) string { return thousands(int64(of(s))) }
-	}
-	each := func(of func(s scaled) int64) func(scaled) string {
-		return func(s scaled) string { return thousands(of(s) / int64(s.Approvals)) }
-	}
-	printTable(w, heading, [][]string{
-		row("people", func(s scaled) string { return thousands(int64(s.People)) }),
-		row("node: ready ms", whole(func(s scaled) float64 { return s.Ready })),
-		row("node: idle MiB", func(s scaled) string { return mebibytes(s.Idle) }),
-		row("node: after load MiB", func(s scaled) string { return mebibytes(s.Load) }),
-		row("verify/s", whole(func(s scaled) float64 { return s.Exact.Rate })),
-		row("  of bare", ratio(func(s scaled) float64 { return s.Exact.Ratio })),
-		row("  of the first size's", ratio(func(s scaled) float64 { return s.Exact.Ratio / all[0].Exact.Ratio })),
-		row("  p99 ms", ratio(func(s scaled) float64 { return s.Exact.P99 })),
-		row("verify within "+staleness+"/s", whole(func(s scaled) float64 { return s.Bounded.Rate })),
-		row("  of bare", ratio(func(s scaled) float64 { return s.Bounded.Ratio })),
-		row("  p99 ms", ratio(func(s scaled) float64 { return s.Bounded.P99 })),
-		row("refresh/s", whole(func(s scaled) float64 { return s.Refresh.Rate })),
-		row("  pgbench/s", whole(func(s scaled) float64 { return s.Refresh.Pgbench })),
-		row("  of pgbench", ratio(func(s scaled) float64 { return s.Refresh.OfPgbench })),
-		row("  p99 ms", ratio(func(s scaled) float64 { return s.Refresh.P99 })),
-		row("log: B/refresh, images", whole(func(s scaled) float64 { return s.WALImages })),
-		row("log: B/refresh, without", whole(func(s scaled) float64 { return s.WALPlain })),
-		row("disk: table B/approval", each(func(s scaled) int64 { return s.Table })),
-		row("disk: indexes B/approval", each(func(s scaled) int64 { return s.Indexes })),
-		row("disk: last use B/approval", each(func(s scaled) int64 { return s.Uses })),
-		row("errors", func(s scaled) string { return thousands(int64(s.Errors)) }),
-	})
+	printTable(w, heading, rows)
 	for _, s := range all {
 		for _, what := range slices.Sorted(maps.Keys(s.Faults)) {
 			fmt.Fprintf(w, "\n%s approvals: %s times: %s\n", thousands(int64(s.Approvals)), thousands(int64(s.Faults[what])), what)
