@@ -153,7 +153,8 @@ func (s *Server) addTools(server *sdk.Server) listing {
 			})
 		})
 	s.addItemTools(t)
-	s.addAdminTools(t)
+	s.addCircleTools(t)
+	s.addMemberTools(t)
 	return t.listing
 }
 
@@ -187,8 +188,11 @@ func (s *Server) addItemTools(t toolbox) {
 		})
 }
 
-func (s *Server) addAdminTools(t toolbox) {
-	always := api.Conditions{}
+// always is a change without a condition.
+var always api.Conditions
+
+// addCircleTools adds what an admin does with the organization's structure.
+func (s *Server) addCircleTools(t toolbox) {
 	add(t, changes, "rename_organization", "Rename the organization", "Gives the organization another name.",
 		func(ctx context.Context, a api.Actor, in nameIn) (api.Named, error) {
 			return s.API.ChangeOrganization(ctx, a, api.OrganizationFields{Name: in.Name}, always)
@@ -217,6 +221,10 @@ func (s *Server) addAdminTools(t toolbox) {
 		func(ctx context.Context, a api.Actor, in idIn) (gone, error) {
 			return gone{*in.ID}, s.API.DeleteRole(ctx, a, *in.ID, always)
 		})
+}
+
+// addMemberTools adds what an admin does with its members.
+func (s *Server) addMemberTools(t toolbox) {
 	add(t, changes, "set_filler", "Put a member into a role, or take them out", "Lets a member fill a role, or fill it no more, and gives the role as it then is.",
 		func(ctx context.Context, a api.Actor, in fillerIn) (api.RoleOfAll, error) {
 			if err := s.API.SetFiller(ctx, a, *in.Role, *in.Person, *in.Fills, always); err != nil {
