@@ -128,39 +128,48 @@ func checkMembers(text []byte) error {
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return broken(err)
 	}
-	type level struct {
-		names  map[string]bool // nil in an array
-		atName bool            // the next token is a member's name
-	}
-	object := func() level { return level{map[string]bool{}, true} }
-	for open := []level{object()}; len(open) > 0; {
+	for open := (nesting{object()}); len(open) > 0; {
 		t, err := dec.Token()
 		if err != nil {
 			return broken(err)
 		}
-		in := &open[len(open)-1]
-		if name, ok := t.(string); ok && in.atName {
-			if err := checkName(name, in.names); err != nil {
-				return fault(err)
-			}
-			in.atName = false
-			continue
-		}
-		in.atName = in.names != nil // after this value, or within it after its end
-		switch t {
-		case json.Delim('{'):
-			open = append(open, object())
-		case json.Delim('['):
-			open = append(open, level{})
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-		}
-		if len(open) > maxDepth {
-			return fault(fmt.Errorf("the body is nested deeper than %d", maxDepth))
+		if err := open.take(t); err != nil {
+			return fault(err)
 		}
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return fault(errors.New("the body is not one JSON object"))
+	}
+	return nil
+}
+
+// nesting are the objects and arrays that are open, the innermost last.
+type nesting []level
+
+type level struct {
+	names  map[string]bool // nil in an array
+	atName bool            // the next token is a member's name
+}
+
+func object() level { return level{map[string]bool{}, true} }
+
+func (open *nesting) take(t json.Token) error {
+	in := &(*open)[len(*open)-1]
+	if name, ok := t.(string); ok && in.atName {
+		in.atName = false
+		return checkName(name, in.names)
+	}
+	in.atName = in.names != nil // after this value, or within it after its end
+	switch t {
+	case json.Delim('{'):
+		*open = append(*open, object())
+	case json.Delim('['):
+		*open = append(*open, level{})
+	case json.Delim('}'), json.Delim(']'):
+		*open = (*open)[:len(*open)-1]
+	}
+	if len(*open) > maxDepth {
+		return fmt.Errorf("the body is nested deeper than %d", maxDepth)
 	}
 	return nil
 }

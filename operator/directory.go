@@ -122,11 +122,7 @@ func (d directory) check() error {
 		}
 	}
 	for i, o := range d.Circles {
-		ids := []string{o.ID, o.Organization}
-		if o.Parent != "" {
-			ids = append(ids, o.Parent)
-		}
-		if err := checkFields(fmt.Sprintf("circles[%d]", i), o.Name, ids...); err != nil {
+		if err := o.check(fmt.Sprintf("circles[%d]", i)); err != nil {
 			return err
 		}
 	}
@@ -137,17 +133,33 @@ func (d directory) check() error {
 		}
 	}
 	for i, k := range d.APIKeys {
-		if err := checkFields(fmt.Sprintf("api_keys[%d]", i), k.Name, k.Organization, k.Person); err != nil {
+		if err := k.check(fmt.Sprintf("api_keys[%d]", i)); err != nil {
 			return err
-		}
-		if k.Key != "" && len(k.Key) < 16 || len(k.Key) > 200 || strings.Trim(k.Key, visible) != "" {
-			return badRequest(fmt.Sprintf("api_keys[%d].key: 16 to 200 visible ASCII characters", i))
 		}
 	}
 	for n, i := range d.Items {
 		if err := i.check(); err != nil {
 			return badRequest(fmt.Sprintf("items[%d]%v", n, err))
 		}
+	}
+	return nil
+}
+
+func (c directoryCircle) check(at string) error {
+	ids := []string{c.ID, c.Organization}
+	if c.Parent != "" {
+		ids = append(ids, c.Parent)
+	}
+	return checkFields(at, c.Name, ids...)
+}
+
+func (k directoryAPIKey) check(at string) error {
+	if err := checkFields(at, k.Name, k.Organization, k.Person); err != nil {
+		return err
+	}
+	unseen := func(r rune) bool { return r < '!' || r > '~' } // it travels in a header
+	if k.Key != "" && len(k.Key) < 16 || len(k.Key) > 200 || strings.ContainsFunc(k.Key, unseen) {
+		return badRequest(at + ".key: 16 to 200 visible ASCII characters")
 	}
 	return nil
 }
@@ -184,15 +196,6 @@ func (i directoryItem) check() error {
 // itemStatuses are what an item can be, as API v5 has it; the first is that of
 // an item whose status was not sent.
 var itemStatuses = []string{"open", "done", "archived"}
-
-// visible are the characters of an API key: it travels in a header.
-var visible = func() string {
-	var b []byte
-	for c := byte('!'); c <= '~'; c++ {
-		b = append(b, c)
-	}
-	return string(b)
-}()
 
 func checkFields(at, name string, ids ...string) error {
 	if err := org.CheckName(name); err != nil {

@@ -69,8 +69,8 @@ func (s *console) overview(v *visit) error {
 	return s.show(v.w, 200, overviewTemplate, &p)
 }
 
-// tiles fills the numbers of the range. Those that the journal has outlive a
-// restart; the others are counted by this process, and say since when.
+// tiles fills the numbers of the range. Those in the journal outlive a restart;
+// the others are counted by this process, and say since when.
 func (s *console) tiles(v *visit, p *overviewPage) error {
 	ctx, over := v.Context(), p.Span
 	begin := over.begin(v.now)
@@ -97,21 +97,6 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 	if s.Metrics == nil {
 		return nil
 	}
-	since := ""
-	if from := s.Metrics.Since(); from.Unix() > begin {
-		since = "Counted since " + at(from.Unix(), v.now).Text + ", when this server started."
-	}
-	counted := func(t tile, series metrics.Series) {
-		t.Since = since
-		t.Under = strings.TrimSuffix(over.Short()+" · "+t.Under, " · ")
-		p.Tiles = append(p.Tiles, over.draw(t, begin, s.Metrics.History(series, over.bar, over.bars)))
-	}
-	counted(tile{ID: "refreshes", Title: "Refreshes", Under: count(figures.Live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
-	mostly := ""
-	if code, n := s.Metrics.MostRefused(over.length()); n > 0 {
-		mostly = fmt.Sprintf("mostly %s (%s)", code, number(n))
-	}
-	counted(tile{ID: "refusals", Title: "Refusals", Tone: "bad", Under: mostly}, metrics.Refusals)
 	from := ""
 	switch {
 	case addresses == 1:
@@ -119,8 +104,29 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 	case addresses > 1:
 		from = number(addresses) + " addresses"
 	}
-	counted(tile{ID: "limits", Title: "Rate-limit hits", Tone: "care", Under: from}, metrics.Limited)
+	s.counted(v, p, begin, figures.Live, from)
 	return nil
+}
+
+// counted adds the tiles of what this process has counted. limited says which
+// addresses have met a rate limit.
+func (s *console) counted(v *visit, p *overviewPage, begin int64, live int, limited string) {
+	over, since := p.Span, ""
+	if from := s.Metrics.Since(); from.Unix() > begin {
+		since = "Counted since " + at(from.Unix(), v.now).Text + ", when this server started."
+	}
+	add := func(t tile, series metrics.Series) {
+		t.Since = since
+		t.Under = strings.TrimSuffix(over.Short()+" · "+t.Under, " · ")
+		p.Tiles = append(p.Tiles, over.draw(t, begin, s.Metrics.History(series, over.bar, over.bars)))
+	}
+	add(tile{ID: "refreshes", Title: "Refreshes", Under: count(live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
+	mostly := ""
+	if code, n := s.Metrics.MostRefused(over.length()); n > 0 {
+		mostly = fmt.Sprintf("mostly %s (%s)", code, number(n))
+	}
+	add(tile{ID: "refusals", Title: "Refusals", Tone: "bad", Under: mostly}, metrics.Refusals)
+	add(tile{ID: "limits", Title: "Rate-limit hits", Tone: "care", Under: limited}, metrics.Limited)
 }
 
 func total(counts []uint64) (n uint64) {
