@@ -324,14 +324,7 @@ with the server running, this command without a FILE ends all its approvals.`,
 			if err := oneFile(c, args); err != nil {
 				return err
 			}
-			question := "Restore " + args[0] + " to " + checked.Path + " and end all its approvals?"
-			if keep {
-				question = "Restore " + args[0] + " to " + checked.Path + " and let all its approvals live on?"
-			}
-			if err := change.confirm(c, question); err != nil {
-				return err
-			}
-			return runRestore(g, c, args[0], checked, keep, change.reason)
+			return runRestore(g, c, args[0], checked, keep, *change)
 		},
 	}
 	c.Flags().BoolVar(&keep, "keep-approvals", false, "for a planned move alone: let approvals and sessions live on")
@@ -375,10 +368,17 @@ func (g *global) loadChecked(c *cobra.Command) (Checked, error) {
 	return l.Check()
 }
 
-func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep bool, reason string) error {
+func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep bool, change changeOptions) error {
+	fate := "end all its approvals"
+	if keep {
+		fate = "let all its approvals live on"
+	}
+	if err := change.confirm(c, "Restore "+file+" to "+checked.Path+" and "+fate+"?"); err != nil {
+		return err
+	}
 	done, err := store.Restore(c.Context(), store.RestoreOptions{
 		From: file, To: checked.Path, Ring: checked.Ring, KeepApprovals: keep, Now: time.Now(),
-		Act: store.Act{Actor: operator.User + ":" + systemUser(), Reason: reason},
+		Act: store.Act{Actor: operator.User + ":" + systemUser(), Reason: change.reason},
 	})
 	if err != nil {
 		return restoreError(err.Error(), err)

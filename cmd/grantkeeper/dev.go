@@ -125,9 +125,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	defer operators.Close()
 
 	h := &house{Checked: checked}
-	f, isFile := stderr.(*os.File)
-	h.level = levelVar(checked.Level)
-	h.log, h.requests = newLogger(log, h.level, checked.Log.Format, isFile && isTerminal(f))
+	h.logTo(log, stderr)
 	if err := h.openDev(ctx, o, public); err != nil {
 		return err
 	}

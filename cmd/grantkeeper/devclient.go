@@ -263,7 +263,7 @@ func challengeOf(verifier string) string {
 func (d *devClient) discover(ctx context.Context, f *flow) {
 	answer := d.do(ctx, f, exchange{Title: "Discover the server",
 		Says: "The metadata say where everything is. A client that you register itself would now send POST /oauth/register, once; this one is set up."},
-		http.MethodGet, f.base+"/.well-known/oauth-authorization-server", nil, "")
+		http.MethodGet, f.base+"/.well-known/oauth-authorization-server", "", "")
 	authorize, _ := answer["authorization_endpoint"].(string)
 	f.issuer, _ = answer["issuer"].(string)
 	if authorize == "" || f.issuer != f.base {
@@ -332,7 +332,7 @@ func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
 
 // token sends a request to the token endpoint and keeps what it gives.
 func (d *devClient) token(ctx context.Context, f *flow, e exchange, form url.Values) {
-	answer := d.do(ctx, f, e, http.MethodPost, f.base+"/oauth/token", strings.NewReader(form.Encode()), "application/x-www-form-urlencoded")
+	answer := d.do(ctx, f, e, http.MethodPost, f.base+"/oauth/token", form.Encode(), "application/x-www-form-urlencoded")
 	access, _ := answer["access_token"].(string)
 	refresh, _ := answer["refresh_token"].(string)
 	if access != "" && refresh != "" {
@@ -343,7 +343,7 @@ func (d *devClient) token(ctx context.Context, f *flow, e exchange, form url.Val
 func (d *devClient) call(ctx context.Context, f *flow) {
 	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 	d.do(ctx, f, exchange{Title: "Call the API", Says: "Any endpoint of API v5 takes the access token; this is the MCP one. It works for 30 minutes."},
-		http.MethodPost, f.base+"/api/v5/mcp", strings.NewReader(body), "application/json")
+		http.MethodPost, f.base+"/api/v5/mcp", body, "application/json")
 }
 
 // The demo items that the page asks for, both of Nordlys's Treasurer.
@@ -354,12 +354,12 @@ const (
 
 func (d *devClient) readPrivate(ctx context.Context, f *flow) {
 	d.do(ctx, f, exchange{Title: "Read a private item", Says: "A note of Nordlys's Treasurer, private to its circle. It is there for an approval with a role of that circle; for every other one it does not exist."},
-		http.MethodGet, f.base+"/api/v5/notes/"+devPrivateItem, nil, "")
+		http.MethodGet, f.base+"/api/v5/notes/"+devPrivateItem, "", "")
 }
 
 func (d *devClient) change(ctx context.Context, f *flow) {
 	d.do(ctx, f, exchange{Title: "Change an item", Says: "An action of Nordlys's Treasurer. Every member can read it; to change it, the approval needs that role with change access, or more."},
-		http.MethodPatch, f.base+"/api/v5/actions/"+devOpenItem, strings.NewReader(`{"status":"done"}`), "application/json")
+		http.MethodPatch, f.base+"/api/v5/actions/"+devOpenItem, `{"status":"done"}`, "application/json")
 }
 
 func (d *devClient) refreshing(ctx context.Context, f *flow) {
@@ -375,37 +375,25 @@ func (d *devClient) reuse(ctx context.Context, f *flow) {
 func (d *devClient) revoke(ctx context.Context, f *flow) {
 	form := url.Values{"client_id": {devClientID}, "token": {f.refresh}}
 	d.do(ctx, f, exchange{Title: "Revoke", Says: "Any token of the client ends the whole approval. A person can do the same under Connected apps."},
-		http.MethodPost, f.base+"/oauth/revoke", strings.NewReader(form.Encode()), "application/x-www-form-urlencoded")
+		http.MethodPost, f.base+"/oauth/revoke", form.Encode(), "application/x-www-form-urlencoded")
 	f.revoked = true
 }
 
 // do sends one request, remembers it with its answer, and gives the answer's
 // members if it is JSON.
-func (d *devClient) do(ctx context.Context, f *flow, e exchange, method, address string, body *strings.Reader, kind string) map[string]any {
-	text := ""
-	var reader io.Reader
-	if body != nil {
-		b, _ := io.ReadAll(body)
-		text, reader = string(b), bytes.NewReader(b)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, address, reader)
+func (d *devClient) do(ctx context.Context, f *flow, e exchange, method, address, body, kind string) map[string]any {
+	r, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
 		return f.failed(e, err)
 	}
-	e.Request = method + " " + r.URL.Path + "\n"
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
-		e.Request += "Content-Type: " + kind + "\n"
 	}
 	if strings.HasPrefix(r.URL.Path, "/api/v5/") {
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		r.Header.Set("Authorization", "Bearer "+f.access)
-		e.Request += "Authorization: Bearer " + f.access + "\n"
 	}
-	if text != "" {
-		e.Request += "\n" + strings.ReplaceAll(text, "&", "\n&")
-	}
-	e.Request = shortenAll(e.Request)
+	e.Request = requestText(r, body)
 	answer, err := d.http.Do(r)
 	if err != nil {
 		return f.failed(e, err)
@@ -426,6 +414,20 @@ func (d *devClient) do(ctx context.Context, f *flow, e exchange, method, address
 	var members map[string]any
 	_ = json.Unmarshal(content, &members) // what is no object has no members
 	return members
+}
+
+// requestText is a request as the page shows it.
+func requestText(r *http.Request, body string) string {
+	text := r.Method + " " + r.URL.Path + "\n"
+	for _, name := range []string{"Content-Type", "Authorization"} {
+		if v := r.Header.Get(name); v != "" {
+			text += name + ": " + v + "\n"
+		}
+	}
+	if body != "" {
+		text += "\n" + strings.ReplaceAll(body, "&", "\n&")
+	}
+	return shortenAll(text)
 }
 
 func (f *flow) failed(e exchange, err error) map[string]any {

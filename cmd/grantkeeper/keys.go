@@ -289,30 +289,34 @@ nodes it is not used either, and can be taken out.`,
 		},
 		Annotations: map[string]string{"next": "grantkeeper keys list"},
 		RunE: func(c *cobra.Command, args []string) error {
-			server, err := at.connect(c.Context(), g.config, os.Environ())
-			if err != nil {
-				return err
-			}
-			k, err := server.retireKey(c, args[0], *change)
-			if err != nil {
-				return err
-			}
-			err = errors.New("it is another installation's, by --operator")
-			if at.url == "" {
-				err = g.takeOut(c, k.Number)
-			}
-			if err != nil {
-				fmt.Fprintf(c.ErrOrStderr(), "Take key %d out of the key file by hand: %v\n", k.Number, err)
-			}
-			if g.json {
-				return writeDocument(c.OutOrStdout(), k)
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, approvals(*k.Ended))
-			return err
+			return runRetire(g, c, args[0], *at, *change)
 		},
 	}
 	at, change = operatorFlags(g, c), changeFlags(c, true)
 	return c
+}
+
+func runRetire(g *global, c *cobra.Command, number string, at operatorOptions, change changeOptions) error {
+	server, err := at.connect(c.Context(), g.config, os.Environ())
+	if err != nil {
+		return err
+	}
+	k, err := server.retireKey(c, number, change)
+	if err != nil {
+		return err
+	}
+	err = errors.New("it is another installation's, by --operator")
+	if at.url == "" {
+		err = g.takeOut(c, k.Number)
+	}
+	if err != nil {
+		fmt.Fprintf(c.ErrOrStderr(), "Take key %d out of the key file by hand: %v\n", k.Number, err)
+	}
+	if g.json {
+		return writeDocument(c.OutOrStdout(), k)
+	}
+	_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, approvals(*k.Ended))
+	return err
 }
 
 // retireKey asks, with how many approvals would end, and has it done.

@@ -99,6 +99,13 @@ func (l *lines) Close() {
 	l.Flush()
 }
 
+// logTo lets the house log to w, whose lines end up in stderr.
+func (h *house) logTo(w, stderr io.Writer) {
+	f, isFile := stderr.(*os.File)
+	h.level = levelVar(h.Level)
+	h.log, h.requests = newLogger(w, h.level, h.Log.Format, isFile && isTerminal(f))
+}
+
 // newLogger logs to w. format is auto, text or json; auto is text on a
 // terminal. requests is for the gate: w where lines about requests can be
 // written as JSON at once, nil where the logger has to be asked.

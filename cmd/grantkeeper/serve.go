@@ -103,10 +103,8 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	}
 	out := newLines(stderr)
 	defer out.Close()
-	f, isFile := stderr.(*os.File)
 	h := &house{Checked: checked, metrics: newMetrics(time.Now)}
-	h.level = levelVar(checked.Level)
-	h.log, h.requests = newLogger(out, h.level, checked.Log.Format, isFile && isTerminal(f))
+	h.logTo(out, stderr)
 
 	var err error
 	if h.traces, err = newTraces(ctx, h.log); err != nil {
