@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -29,7 +30,8 @@ type service struct {
 func (s service) handOff(w http.ResponseWriter, r *http.Request) {
 	person, since, ok := signedIn(r)
 	if !ok {
-		http.Redirect(w, r, "/login?next="+r.URL.String(), http.StatusSeeOther) // and back here, with the challenge
+		// and back here afterwards, with the challenge
+		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.String()), http.StatusSeeOther)
 		return
 	}
 	assertion, err := identity.Assertion{
