@@ -31,7 +31,7 @@ database meanwhile: it is read, and neither locked nor changed.`,
 			if err != nil {
 				return err
 			}
-			checked, err := l.Check()
+			checked, err := l.whole(c.Context())
 			if err != nil {
 				return err
 			}
@@ -47,6 +47,16 @@ database meanwhile: it is read, and neither locked nor changed.`,
 		},
 	}
 	return c
+}
+
+// whole is Check, and the variables of OpenTelemetry, which stop a start as
+// well.
+func (l Loaded) whole(ctx context.Context) (Checked, error) {
+	checked, err := l.Check()
+	if err == nil {
+		_, _, err = tracesTo(ctx)
+	}
+	return checked, err
 }
 
 // summary says what was read from where.

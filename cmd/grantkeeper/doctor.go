@@ -171,7 +171,7 @@ const doctorWithin = 1500 * time.Millisecond
 func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string) *doctor {
 	d := &doctor{}
 	if d.loaded, d.configErr = g.load(c); d.configErr == nil {
-		d.checked, d.configErr = d.loaded.Check()
+		d.checked, d.configErr = d.loaded.whole(c.Context())
 	}
 	if len(baseURLs) == 0 && d.configErr == nil {
 		baseURLs = d.checked.Hosts.List()

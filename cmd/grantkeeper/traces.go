@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,24 +52,56 @@ type traces struct {
 	tracer   trace.Tracer
 }
 
-// newTraces sends spans to the collector that the environment names, in
-// batches and in the background: no request waits for one.
-func newTraces(ctx context.Context, log *slog.Logger) (*traces, error) {
+// tracesTo is the collector that the environment names, and what is said of
+// this server there; nil without one. An error is of a variable that cannot be
+// used.
+func tracesTo(ctx context.Context) (*otlp, *resource.Resource, error) {
 	if !tracesOn(os.Environ()) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	collector, err := newOTLP(os.Getenv)
 	if err != nil {
-		return nil, badConfig("see the variables OTEL_EXPORTER_OTLP_*", "traces: %v", err)
+		return nil, nil, badConfig("see the variables OTEL_EXPORTER_OTLP_*", "traces: %v", err)
 	}
-	exporter, err := otlptrace.New(ctx, collector)
-	if err != nil {
-		return nil, err
+	if err := checkSampler(os.Getenv); err != nil {
+		return nil, nil, badConfig("write OTEL_TRACES_SAMPLER=parentbased_traceidratio, OTEL_TRACES_SAMPLER_ARG=0.01", "traces: %v", err)
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
 		attr.String("service.name", "grantkeeper"), attr.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
-		return nil, badConfig("see the variables OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME", "traces: %v", err)
+		return nil, nil, badConfig("see the variables OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME", "traces: %v", err)
+	}
+	return collector, about, nil
+}
+
+// checkSampler refuses what the library would take for "all requests".
+func checkSampler(getenv func(string) string) error {
+	sampler, part := strings.TrimSpace(getenv("OTEL_TRACES_SAMPLER")), strings.TrimSpace(getenv("OTEL_TRACES_SAMPLER_ARG"))
+	if sampler == "" {
+		return nil
+	}
+	switch strings.TrimPrefix(strings.ToLower(sampler), "parentbased_") {
+	case "always_on", "always_off":
+		return nil
+	case "traceidratio":
+		if f, err := strconv.ParseFloat(part, 64); part == "" || err == nil && f >= 0 && f <= 1 {
+			return nil
+		}
+		return fmt.Errorf("OTEL_TRACES_SAMPLER_ARG: %q is not a number from 0 to 1", part)
+	}
+	return fmt.Errorf("OTEL_TRACES_SAMPLER: %q is unknown", sampler)
+}
+
+// newTraces sends spans to the collector that the environment names, in
+// batches and in the background: no request waits for one.
+func newTraces(ctx context.Context, log *slog.Logger) (*traces, error) {
+	collector, about, err := tracesTo(ctx)
+	if collector == nil || err != nil {
+		return nil, err
+	}
+	exporter, err := otlptrace.New(ctx, collector)
+	if err != nil {
+		return nil, err
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces are not delivered", "err", err) }))
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -174,4 +175,57 @@ func TestTracesWithoutCollector(t *testing.T) {
 		t.Errorf("without a collector: %v %v", traces, err)
 	}
 	(*traces)(nil).close()
+}
+
+func TestTracesAreChecked(t *testing.T) {
+	dir, _, _ := installed(t)
+	config := filepath.Join(dir, "grantkeeper.toml")
+	for _, tt := range []struct{ variable, value, says string }{
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "OTEL_EXPORTER_OTLP_ENDPOINT: not an address"},
+		{"OTEL_EXPORTER_OTLP_TIMEOUT", "1s", "OTEL_EXPORTER_OTLP_TIMEOUT"},
+		{"OTEL_TRACES_SAMPLER", "sometimes", `OTEL_TRACES_SAMPLER: "sometimes" is unknown`},
+		{"OTEL_RESOURCE_ATTRIBUTES", "a", "OTEL_RESOURCE_ATTRIBUTES"},
+		{"OTEL_SERVICE_NAME", "fine", ""},
+	} {
+		t.Run(tt.variable, func(t *testing.T) {
+			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318")
+			t.Setenv(tt.variable, tt.value)
+			_, stderr, code := ran(t, "config", "check", "-c", config)
+			stdout, _, _ := ran(t, "doctor", "--only", "configuration", "-c", config)
+			if tt.says == "" {
+				if code != 0 || !strings.HasPrefix(stdout, "ok ") {
+					t.Errorf("%d %s%s", code, stderr, stdout)
+				}
+				return
+			}
+			if code != exitConfig || !strings.Contains(stderr, tt.says) {
+				t.Errorf("config check: %d %s", code, stderr)
+			}
+			if !strings.HasPrefix(stdout, "fail ") || !strings.Contains(stdout, tt.says) {
+				t.Errorf("doctor: %s", stdout)
+			}
+			if _, stderr, code := ran(t, "serve", "-c", config, "--listen", freePort(t), "--operator-listen", "off"); code != exitConfig || !strings.Contains(stderr, tt.says) {
+				t.Errorf("serve: %d %s", code, stderr)
+			}
+		})
+	}
+}
+
+func TestSampler(t *testing.T) {
+	for _, tt := range []struct {
+		sampler, part string
+		ok            bool
+	}{
+		{"", "nonsense", true}, {"always_on", "", true}, {"Parentbased_Always_Off", "", true}, {"traceidratio", "", true},
+		{"parentbased_traceidratio", "0.01", true}, {" traceidratio ", " 1 ", true}, {"traceidratio", "0", true},
+		{"traceidratio", "1.1", false}, {"traceidratio", "-1", false}, {"traceidratio", "NaN", false}, {"traceidratio", "1%", false},
+		{"parentbased_", "", false}, {"jaeger_remote", "", false},
+	} {
+		err := checkSampler(func(name string) string {
+			return map[string]string{"OTEL_TRACES_SAMPLER": tt.sampler, "OTEL_TRACES_SAMPLER_ARG": tt.part}[name]
+		})
+		if (err == nil) != tt.ok {
+			t.Errorf("%q %q: %v", tt.sampler, tt.part, err)
+		}
+	}
 }
