@@ -95,6 +95,7 @@ var demoSteps = []demoStep{
 // demo is a client and a browser in one, in the middle of the steps.
 type demo struct {
 	base, email, password string
+	refused               bool // the person was not let in
 	http                  *http.Client
 	verbose               io.Writer // nil is silent
 
@@ -128,7 +129,7 @@ func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
 		case err != nil && i == 0 && errors.As(err, &unreachable):
 			return d.noAnswer(unreachable)
 		case err != nil:
-			return &exitError{code: exitFailed, what: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err)}
+			return &exitError{exitFailed, fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), d.whose("--password-file")}
 		}
 	}
 	if !o.json {
@@ -145,6 +146,14 @@ func (d *demo) noAnswer(why error) error {
 		return cannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
 	}
 	return cannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.base, why)
+}
+
+// whose leads to the flags where nobody has the password of dev.
+func (d *demo) whose(flag string) string {
+	if d.refused && d.password == demoPassword {
+		return "of grantkeeper serve, name a person with --email and " + flag
+	}
+	return ""
 }
 
 // lastStep reads --steps. Each step stands on those before it, so they begin

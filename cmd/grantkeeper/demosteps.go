@@ -128,6 +128,7 @@ func (d *demo) signIn(ctx context.Context) (outcome, error) {
 	}
 	o.status = a.StatusCode
 	if err := a.want(http.StatusSeeOther); err != nil {
+		d.refused = true
 		return o, err
 	}
 	d.next, err = d.follow(d.next, a)

@@ -48,6 +48,9 @@ was acknowledged, or later than --within after it.`,
 		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2, on each node"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.json = g.json
+			if err := o.settle(g, c, at.url == ""); err != nil {
+				return err
+			}
 			server, err := at.connect(c.Context(), g.config, os.Environ())
 			if err != nil {
 				return err
@@ -56,7 +59,7 @@ was acknowledged, or later than --within after it.`,
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVar(&o.baseURLs, "base-url", []string{"http://" + devListen}, "a base URL; can be repeated, each is a node")
+	f.StringArrayVar(&o.baseURLs, "base-url", nil, "a base URL; can be repeated, each is a node (default: those of the configuration, or http://"+devListen+")")
 	f.StringArrayVar(&o.nodes, "node", nil, "where one node listens, as a URL; can be repeated (default: the base URLs)")
 	f.StringVar(&o.email, "email", "", "who signs in and approves (default: "+demoPeople[0].email+", of dev)")
 	f.StringVar(&o.personPasswordFile, "person-password-file", "", "file with that person's password (default: that of dev)")
@@ -65,6 +68,25 @@ was acknowledged, or later than --within after it.`,
 	f.DurationVar(&o.giveUp, "timeout", 30*time.Second, "how long to wait for a refusal")
 	at = operatorFlags(g, c)
 	return c
+}
+
+// settle takes the base URLs of the configuration whose operators' listener is
+// asked, where none is named.
+func (o *drillOptions) settle(g *global, c *cobra.Command, configured bool) error {
+	if len(o.baseURLs) > 0 {
+		return nil
+	}
+	if configured || g.config != "" {
+		l, err := g.load(c)
+		if err != nil {
+			return err
+		}
+		o.baseURLs = l.BaseURLs
+	}
+	if len(o.baseURLs) == 0 {
+		o.baseURLs = []string{"http://" + devListen}
+	}
+	return nil
 }
 
 // A drilled node is one that the drill asks.
@@ -174,7 +196,7 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 // round makes an approval, revokes it, and follows what the nodes do.
 func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, server *operatorClient) (round drillRound, err error) {
 	if err := d.approveAnew(ctx); err != nil {
-		return round, &exitError{exitFailed, fmt.Sprintf("%s: the test approval: %v", d.base, err), ""}
+		return round, &exitError{exitFailed, fmt.Sprintf("%s: the test approval: %v", d.base, err), d.whose("--person-password-file")}
 	}
 	for _, n := range nodes {
 		if status, err := n.call(ctx, d.access); err != nil {

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,5 +112,31 @@ func TestDrillRefuses(t *testing.T) {
 		if code != tt.code || !strings.Contains(stderr, tt.says) {
 			t.Errorf("%v: exit code %d, want %d and %q: %s", tt.flags, code, tt.code, tt.says, stderr)
 		}
+	}
+}
+
+func TestDrillOfAConfiguration(t *testing.T) {
+	t.Parallel()
+	dir, public, operators := installed(t)
+	p := serve(t, dir, public, operators)
+	config := filepath.Join(dir, "grantkeeper.toml")
+	args := []string{"drill", "-c", config, "--operator", p.operator, "--rounds", "1"}
+	_, stderr, code := ran(t, args...)
+	if code != 1 || !strings.Contains(stderr, "http://"+public+": the test approval: sign in") || !strings.HasSuffix(stderr, "--email and --person-password-file\n") {
+		t.Errorf("%d %s", code, stderr)
+	}
+	if _, stderr, code = ran(t, "demo", "-c", config); code != 1 || !strings.HasSuffix(stderr, "--email and --password-file\n") {
+		t.Errorf("demo: %d %s", code, stderr)
+	}
+	directory := write(t, "directory.json", `{"people":[{"id":"eva","email":"eva@example.com","name":"Eva","password":"a long passphrase"}],
+		"organizations":[{"id":"board","name":"Board","ai_integration":true}],"members":[{"person":"eva","organization":"board"}],
+		"circles":[{"id":"all","organization":"board","name":"All"}],"roles":[{"id":"r","organization":"board","circle":"all","name":"R","fillers":["eva"]}]}`, 0o600)
+	if _, stderr, code := ran(t, "directory", "import", directory, "--yes", "-c", config, "--operator", p.operator); code != 0 {
+		t.Fatal(stderr)
+	}
+	password := write(t, "password", "a long passphrase\n", 0o600)
+	stdout, stderr, code := ran(t, append(args, "--email", "eva@example.com", "--person-password-file", password)...)
+	if code != 0 || !strings.Contains(stdout, "http://"+public) || !strings.Contains(stdout, "refresh invalid_grant\n") {
+		t.Errorf("%d %s\n%s", code, stderr, stdout)
 	}
 }
