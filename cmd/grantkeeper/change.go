@@ -83,6 +83,10 @@ func (g *global) ask(ctx context.Context, c *cobra.Command, server *operatorClie
 	if err := server.do(ctx, method, path, query, body, &text); err != nil {
 		return err
 	}
+	return g.tell(c, server, text, show)
+}
+
+func (g *global) tell(c *cobra.Command, server *operatorClient, text json.RawMessage, show func(io.Writer, map[string]any)) error {
 	if g.json {
 		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
 		return err
@@ -116,18 +120,36 @@ func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.V
 		query.Set("after", o.after)
 	}
 	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-		return g.ask(ctx, c, server, http.MethodGet, path, query, nil, func(w io.Writer, page map[string]any) {
+		text, err := server.page(ctx, path, query)
+		if err != nil {
+			return err
+		}
+		return g.tell(c, server, text, func(w io.Writer, page map[string]any) {
 			items, _ := page["items"].([]any)
 			table(w, items, columns)
-			next, _ := page["next"].(string)
-			switch {
-			case next != "" && len(items) == 0: // so many were looked at that it is time to answer
-				g.say(c, "nothing found yet; to look on: --after "+printable(next))
-			case next != "":
+			if next, _ := page["next"].(string); next != "" {
 				g.say(c, "there are more: --after "+printable(next))
 			}
 		})
 	})
+}
+
+// page gives a page of a list as it came. The server ends one early that has
+// looked at much and found little; what is empty so far is looked on from.
+func (c *operatorClient) page(ctx context.Context, path string, query url.Values) (text json.RawMessage, err error) {
+	for {
+		if err := c.do(ctx, http.MethodGet, path, query, nil, &text); err != nil {
+			return nil, err
+		}
+		var page journalPage
+		if err := json.Unmarshal(text, &page); err != nil {
+			return nil, c.stranger()
+		}
+		if len(page.Items) > 0 || page.Next == "" {
+			return text, nil
+		}
+		query.Set("after", page.Next)
+	}
 }
 
 // A column of a table: its title, and what stands in it.

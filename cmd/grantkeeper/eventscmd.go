@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,7 +21,7 @@ import (
 
 var eventColumns = []column{
 	moment("time", "at"), member("kind", "kind"), member("client", "client"), member("person", "person"),
-	member("organization", "organization"), member("actor", "actor"), member("address", "address"),
+	member("organization", "organization"), member("approval", "approval"), member("actor", "actor"), member("address", "address"),
 	member("reason", "reason"), member("detail", "detail"), member("reference", "reference"),
 }
 
@@ -130,32 +132,25 @@ func eventsTail(g *global) *cobra.Command {
 // tail writes the last entries and then those that come, until ctx ends. A
 // server that is away for a moment, as at a restart, is asked again.
 func (g *global) tail(ctx context.Context, out io.Writer, server *operatorClient, query url.Values, lastN int) error {
-	var page journalPage
-	query.Set("limit", fmt.Sprint(max(lastN, 1)))
-	if err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
+	behind, latest, err := lastEvents(ctx, server, query, lastN)
+	if err != nil {
 		return err
 	}
-	behind := ""
-	if len(page.Items) > 0 {
-		behind = eventID(page.Items[0])
-	}
-	for i := min(lastN, len(page.Items)) - 1; i >= 0; i-- {
-		if err := g.writeEvent(out, page.Items[i]); err != nil {
+	for _, entry := range slices.Backward(latest) {
+		if err := g.writeEvent(out, entry); err != nil {
 			return err
 		}
 	}
 	query.Set("order", "oldest")
 	query.Set("limit", "1000")
-	for {
+	for wait := tailEvery; ; {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-time.After(tailEvery):
+		case <-time.After(wait):
 		}
-		if behind != "" {
-			query.Set("after", behind)
-		}
-		page = journalPage{}
+		setAfter(query, behind)
+		var page journalPage
 		err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page)
 		if ctx.Err() != nil {
 			return nil
@@ -169,6 +164,49 @@ func (g *global) tail(ctx context.Context, out io.Writer, server *operatorClient
 			}
 			behind = eventID(entry)
 		}
+		if wait = tailEvery; page.Next != "" { // others came between, or more
+			behind, wait = page.Next, 0
+		}
+	}
+}
+
+// tailLooks is how many pages are looked at for the last entries that a filter
+// lets through.
+const tailLooks = 100
+
+// lastEvents gives the last entries, newest first, and the cursor behind all
+// that there were.
+func lastEvents(ctx context.Context, server *operatorClient, query url.Values, n int) (behind string, latest []json.RawMessage, err error) {
+	var page journalPage
+	if err := server.do(ctx, http.MethodGet, "/v1/events", url.Values{"limit": {"1"}}, nil, &page); err != nil {
+		return "", nil, err
+	}
+	if len(page.Items) > 0 {
+		behind = eventID(page.Items[0])
+	}
+	query = maps.Clone(query)
+	query.Set("limit", fmt.Sprint(max(n, 1))) // also without any, so that a wrong filter is refused
+	for range tailLooks {
+		page = journalPage{}
+		if err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
+			return "", nil, err
+		}
+		for _, entry := range page.Items {
+			if len(latest) < n && eventID(entry) <= behind { // what came since is still to be told
+				latest = append(latest, entry)
+			}
+		}
+		if len(latest) >= n || page.Next == "" {
+			break
+		}
+		setAfter(query, page.Next)
+	}
+	return behind, latest, nil
+}
+
+func setAfter(query url.Values, cursor string) {
+	if cursor != "" {
+		query.Set("after", cursor)
 	}
 }
 
