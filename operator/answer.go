@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -25,6 +26,22 @@ func badRequest(description string) *Error {
 
 func unknown(what string) *Error {
 	return &Error{http.StatusNotFound, "not_found", "there is no such " + what}
+}
+
+// objectOf names the object that a route is about, where it names one alone.
+func objectOf(pattern string) string {
+	_, route, _ := strings.Cut(pattern, "/v1/")
+	kind, rest, _ := strings.Cut(route, "/{id}")
+	switch rest {
+	case "", "/disable", "/enable", "/delete", "/revoke", "/deactivate", "/reactivate", "/password", "/reset-link", "/reset-signin", "/ai-integration":
+		switch kind {
+		case "people":
+			return "person"
+		case "organizations", "clients", "approvals", "events":
+			return strings.TrimSuffix(kind, "s")
+		}
+	}
+	return "object"
 }
 
 // errorBody is the JSON of every refusal. The reference is in the log too.
@@ -48,7 +65,7 @@ func (s *Server) outward(c call, err error) *Error {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, store.ErrNotFound):
-		return unknown("object")
+		return unknown(objectOf(c.Pattern))
 	case errors.Is(err, store.ErrConflict):
 		return &Error{http.StatusConflict, "conflict", "it exists already, or was changed meanwhile"}
 	case errors.Is(err, store.ErrNotAllowed):

@@ -310,7 +310,7 @@ func (l *Loaded) readFile(flag, env string) error {
 		return nil
 	}
 	if err != nil {
-		return badConfig("run: grantkeeper init", "configuration: %v", err)
+		return badConfig(ifDenied(err, "run: grantkeeper init"), "configuration: %v", err)
 	}
 	l.File = name
 	return l.decode(name, text)

@@ -289,7 +289,7 @@ func TestCheck(t *testing.T) {
 		{"nothing at all", func(l *Loaded) { l.File, l.BaseURLs = "", nil }, "run: grantkeeper init"},
 		{"no base URL", func(l *Loaded) { l.BaseURLs = nil }, "base_urls"},
 		{"plain http", func(l *Loaded) { l.BaseURLs = []string{"http://app.example"} }, "base_urls"},
-		{"no key file", func(l *Loaded) { l.SecretKeyFile = "/nowhere/secret.key" }, "run: grantkeeper init"},
+		{"no key file", func(l *Loaded) { l.SecretKeyFile = "/nowhere/secret.key" }, "bring back the one that the database was made with; for a new installation: grantkeeper init"},
 		{"token prefix", func(l *Loaded) { l.Service.TokenPrefix = "svx" }, "token prefix"},
 		{"service name", func(l *Loaded) { l.Service.Name = `Sval"inn` }, "service.name"},
 		{"service name", func(l *Loaded) { l.Service.Name = " " }, "service.name"},

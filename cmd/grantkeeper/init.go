@@ -138,6 +138,11 @@ func (o *initOptions) settle() (dir, config string, err error) {
 			o.database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
 		}
 	}
+	checked := Checked{Config: Config{Database: DatabaseConfig{URL: o.database}}}
+	var bad *exitError
+	if errors.As(checked.checkDatabase(), &bad) {
+		return "", "", wrongUse(bad.hint, "--database: %s", strings.TrimPrefix(bad.what, "database.url: "))
+	}
 	if withoutPassword(o.database) != o.database {
 		return "", "", wrongUse("write the URL into a file, and name it: GRANTKEEPER_DATABASE_URL_FILE", "--database: it has a password, which others would see")
 	}
@@ -163,16 +168,21 @@ func (o initOptions) tell(w io.Writer, config, key, password string, kept bool) 
 	if kept {
 		was = " (it was there)"
 	}
-	_, err := fmt.Fprintf(w, initText, config, key, was, password, strings.TrimPrefix(o.database, "sqlite://"), with, with, with, with)
+	widest := max(len(config), len(key), len(password))
+	made := "The database " + strings.TrimPrefix(o.database, "sqlite://") + " is made at the first start."
+	if !strings.HasPrefix(o.database, "sqlite:") {
+		made = "The tables in " + o.database + " are made at the first start; the database has to be there."
+	}
+	_, err := fmt.Fprintf(w, initText, widest, config, widest, key, was, widest, password, made, with, with, with, with)
 	return err
 }
 
 const initText = `Written:
-  %s   the configuration
-  %s   seals tokens: keep it, and keep it apart from backups of the database%s
-  %s   the operators' password
+  %-*s   the configuration
+  %-*s   seals tokens: keep it, and keep it apart from backups of the database%s
+  %-*s   the operators' password
 
-The database %s is made at the first start.
+%s
 
 Next:
   grantkeeper config check%s

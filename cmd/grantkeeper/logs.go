@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // flushEvery is how long a log line may wait for others.
@@ -117,9 +119,5 @@ func newLogger(w io.Writer, level *slog.LevelVar, format string, terminal bool) 
 	return slog.New(slog.NewJSONHandler(w, o)), w
 }
 
-// isTerminal reports whether a file is a character device, which for stderr
-// is as good as a terminal.
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+// isTerminal reports whether somebody sits at a file: /dev/null is none.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -207,13 +207,23 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 	case status == http.StatusServiceUnavailable, said.Code == "api_off":
 		return cannotOpen("", "%s: %s", c.base, what)
 	case status == http.StatusNotFound:
-		return &exitError{exitUnknown, what, ""}
+		return &exitError{exitUnknown, what, whereListed(what)}
 	case status == http.StatusBadRequest:
 		return wrongUse("", "%s", what)
 	case status == http.StatusConflict:
 		return &exitError{exitState, what, ""}
 	}
 	return &exitError{exitFailed, fmt.Sprintf("%s: %s (reference %s)", c.base, what, printable(said.Reference)), ""}
+}
+
+// whereListed leads to the objects that there are.
+func whereListed(what string) string {
+	for _, kind := range []string{"client", "approval", "person", "organization"} {
+		if strings.HasPrefix(what, "there is no such "+kind) {
+			return "see: grantkeeper " + kind + " list"
+		}
+	}
+	return ""
 }
 
 // stranger is the error of an answer that no operator API gives.

@@ -26,7 +26,7 @@ func readSecret(what, name, hint string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, badConfig(hint, "%s: there is no file %s", what, name)
 	case err != nil:
-		return nil, badConfig(hint, "%s: %v", what, err)
+		return nil, badConfig(ifDenied(err, hint), "%s: %v", what, err)
 	case !info.Mode().IsRegular() || info.Size() > 64<<10:
 		return nil, badConfig(hint, "%s: %s is not a small file", what, name)
 	case info.Mode().Perm()&0o077 != 0:
@@ -34,13 +34,22 @@ func readSecret(what, name, hint string) ([]byte, error) {
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return nil, badConfig("run grantkeeper as the user who owns it", "%s: %v", what, err)
+		return nil, badConfig(ifDenied(err, hint), "%s: %v", what, err)
 	}
 	return b, nil
 }
 
+// ifDenied is what mends a file that cannot be read: another user, where it is
+// there and this one may not.
+func ifDenied(err error, hint string) string {
+	if errors.Is(err, fs.ErrPermission) {
+		return "run grantkeeper as the user who owns it"
+	}
+	return hint
+}
+
 func readPassword(name string) (string, error) {
-	b, err := readSecret("operator.password_file", name, "run: grantkeeper init")
+	b, err := readSecret("operator.password_file", name, "make one: (umask 077; openssl rand -base64 18 > "+name+")")
 	if err != nil {
 		return "", err
 	}
@@ -73,7 +82,7 @@ func readGatewayKey(what, name string) (string, error) {
 const badKeyFile = "correct it, or bring back the one that the database was made with"
 
 func readKeys(name string) ([]*token.Key, error) {
-	b, err := readSecret("secret_key_file", name, "run: grantkeeper init")
+	b, err := readSecret("secret_key_file", name, "bring back the one that the database was made with; for a new installation: grantkeeper init")
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestInitRefusesDatabases(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ database, says string }{
+		{"mysql://u@h/x", "--database: not sqlite:///path/to/file, nor postgres://\nwrite "},
+		{"grantkeeper.db", "--database: not "},
+		{"postgres://u:hidden@h/x", "it has a password"},
+	} {
+		dir := filepath.Join(t.TempDir(), "new")
+		stdout, stderr, code := ran(t, "init", "--dir", dir, "--base-url", "https://app.example", "--database", tt.database)
+		if _, err := os.Stat(dir); code != exitUse || !strings.Contains(stderr, tt.says) || strings.Contains(stderr, "hidden") || stdout != "" || err == nil {
+			t.Errorf("%s: %d %s%s, %v", tt.database, code, stdout, stderr, err)
+		}
+	}
+	stdout, _, code := ran(t, "init", "--dir", t.TempDir(), "--base-url", "https://app.example", "--database", "postgres://u@h/x")
+	if code != 0 || !strings.Contains(stdout, "The tables in postgres://u@h/x are made at the first start; the database has to be there.\n") {
+		t.Errorf("%d %s", code, stdout)
+	}
+}
+
+func TestNobodyIsAsked(t *testing.T) {
+	t.Parallel()
+	dev := startDev(t, devOptions{})
+	c := command(t, "client", "disable", devClientID, "--operator", dev.Operator) // its standard input is /dev/null
+	stderr := &safeBuffer{}
+	c.Stderr = stderr
+	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != exitUse || strings.Contains(stderr.String(), "[y/N]") || !strings.HasSuffix(stderr.String(), "Nobody is there to answer.\nadd --yes\n") {
+		t.Errorf("%v %s", err, stderr)
+	}
+}
+
+func TestNoSuchObject(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	s.refuses(5, "there is no such client\nsee: grantkeeper client list\n", "", "client", "show", "nobody")
+	s.refuses(5, "there is no such client\nsee: grantkeeper client list\n", "", "client", "disable", "nobody", "--yes")
+	s.refuses(5, "there is no such person\nsee: grantkeeper person list\n", "", "person", "show", "nobody@nordlys.example")
+	s.refuses(5, "there is no such person\n", "", "person", "deactivate", "nobody", "--yes")
+	s.refuses(5, "there is no such organization\nsee: grantkeeper organization list\n", "", "organization", "show", "nowhere")
+	s.refuses(5, "there is no such organization\n", "", "organization", "ai-integration", "nowhere", "on")
+	s.refuses(5, "see: grantkeeper approval list\n", "", "approval", "show", strings.Repeat("0", 32))
+}
+
+func TestDeniedFiles(t *testing.T) {
+	if got := ifDenied(&fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}, "run: grantkeeper init"); got != "run grantkeeper as the user who owns it" {
+		t.Error(got)
+	}
+	if got := ifDenied(fs.ErrNotExist, "run: grantkeeper init"); got != "run: grantkeeper init" {
+		t.Error(got)
+	}
+}
