@@ -21,6 +21,16 @@ const (
 	keptChanges = 100_000
 )
 
+// Node is one process at work on the database.
+type Node struct {
+	ID        string
+	StartedAt int64 // Unix seconds
+	SeenAt    int64 // Unix seconds
+	Key       int   // number of the newest key that it has
+	Version   int64 // of the facts in its memory
+	Self      bool
+}
+
 // measure is one look at the database's clock.
 type measure struct{ database, machine time.Time }
 

@@ -525,3 +525,10 @@ func (w *writer) makeSchema(ctx context.Context) error {
 	}
 	return nil
 }
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}

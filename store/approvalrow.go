@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// ApprovalFilter narrows lists and ends; empty fields match all. State is
+// code_issued, live or ended. Limit is at most 1000, 0 is 50.
+type ApprovalFilter struct {
+	Client, Person, Organization string
+	Grant                        grantset.Kind
+	State                        string
+	// UnusedSince leaves those that live and were neither made nor used after
+	// that time, Unix seconds; 0 leaves all. Only Approvals asks for it.
+	UnusedSince int64
+	After       string
+	Limit       int
+}
+
+// ApprovalRow is an approval as it is shown: its State is what stands now,
+// also where no row says so yet.
+type ApprovalRow struct {
+	approval.Approval
+	ClientName    string
+	Preregistered bool
+	LastUsed      int64 // Unix seconds, true to the hour; 0 is never
+}
+
+// StateName is the word of ApprovalFilter for where the approval stands.
+func (a ApprovalRow) StateName() string {
+	return [...]string{"", "code_issued", "live", "ended"}[a.Phase]
+}
+
+const approvalRows = `
+	SELECT a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
+	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
+	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
+	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network,
+	       c.name, c.preregistered, COALESCE(u.used_at, 0)
+	  FROM approval a
+	  JOIN client c ON c.id = a.client
+	  LEFT JOIN approval_use u ON u.approval = a.id`
+
+func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]ApprovalRow, error) {
+	defer s.timed("approvals", time.Now())
+	rows, err := s.reader.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, unavailable("approvals", err)
+	}
+	defer rows.Close()
+	var out []ApprovalRow
+	now := s.Now()
+	for rows.Next() {
+		var r ApprovalRow
+		var preregistered int64
+		r.Approval, _, err = scanApproval(rows, &r.ClientName, &preregistered, &r.LastUsed)
+		if err != nil {
+			return nil, unavailable("approvals", err)
+		}
+		r.Preregistered = preregistered != 0
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("approvals", err)
+	}
+	if err := s.fresh(ctx); err != nil { // the facts are no older than the rows
+		return nil, err
+	}
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	for i := range out {
+		if h := s.memory.approvals.at(out[i].ID); h != nil { // the row comes a moment later
+			out[i].LastUsed = max(out[i].LastUsed, int64(atomic.LoadUint32(&h.used)))
+		}
+		out[i].State = s.standsAs(out[i], s.memory.standing(out[i].Approval), now)
+	}
+	return out, nil
+}
+
+// Approval gives one approval as it is shown, or ErrNotFound.
+func (s *Store) Approval(ctx context.Context, id approval.ID) (ApprovalRow, error) {
+	rows, err := s.approvalRows(ctx, approvalRows+` WHERE a.id = $1`, id[:])
+	if err != nil {
+		return ApprovalRow{}, err
+	}
+	if len(rows) == 0 {
+		return ApprovalRow{}, fmt.Errorf("approval %s: %w", id, ErrNotFound)
+	}
+	return rows[0], nil
+}
+
+// HasApproved reports whether the person has approved the client before
+// (decision A2).
+func (s *Store) HasApproved(ctx context.Context, person, clientID string) (bool, error) {
+	defer s.timed("approved_before", time.Now())
+	var n int
+	err := s.reader.QueryRowContext(ctx,
+		`SELECT COUNT(*) FROM (SELECT 1 FROM approval WHERE person = $1 AND client = $2 LIMIT 1) AS one`,
+		person, clientID).Scan(&n)
+	if err != nil {
+		return false, unavailable("approvals", err)
+	}
+	return n > 0, nil
+}
+
+// UsedBy counts the people with a live approval of the client in each of the
+// organizations; those without one are left out.
+func (s *Store) UsedBy(ctx context.Context, clientID string, organizations []string) (map[string]int, error) {
+	out := map[string]int{}
+	for _, o := range organizations {
+		var n int
+		err := s.reader.QueryRowContext(ctx, `
+			SELECT COUNT(DISTINCT person) FROM approval
+			 WHERE client = $1 AND organization = $2 AND phase = 2`, clientID, o).Scan(&n)
+		if err != nil {
+			return nil, unavailable("approvals", err)
+		}
+		if n > 0 {
+			out[o] = n
+		}
+	}
+	return out, nil
+}
+
+// cursor names the last row of a page; readCursor takes nothing else.
+func cursor(at int64, id string) string { return strconv.FormatInt(at, 10) + "." + id }
+
+func readCursor(s string) (at int64, id []byte, err error) {
+	left, right, ok := strings.Cut(s, ".")
+	if at, err = strconv.ParseInt(left, 10, 64); !ok || err != nil {
+		return 0, nil, errCursor
+	}
+	parsed, err := approval.ParseID(right)
+	if err != nil {
+		return 0, nil, errCursor
+	}
+	return at, parsed[:], nil
+}

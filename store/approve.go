@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// Answer is one pressed Approve.
+type Answer struct {
+	// Handle derives the handle of the page's approval; the attempt grows
+	// when the one before has ended without an exchange (decision A12).
+	Handle func(attempt uint32) token.Handle
+
+	Client, Person, Organization string // IDs
+	Grant                        grantset.Set
+	RedirectURI                  string
+	Issuer                       string
+	Challenge                    string
+	Replace                      bool // end the earlier approvals at the exchange (decision P1)
+}
+
+// maxAttempts bounds how often one page may be approved after being cancelled.
+const maxAttempts = 32
+
+// Approve makes the approval of a page, or brings the one that it made before
+// up to date while its code is not exchanged. It gives the handle and the
+// code's issue time in Unix seconds. The client counts as approved from then
+// on. ErrAnswered: the code was exchanged. ErrNotFound: the client is gone or
+// disabled. ErrNotAllowed: a fact under the approval is gone.
+func (s *Store) Approve(_ context.Context, a Answer, act Act) (h token.Handle, issued int64, err error) {
+	err = s.writer.changeFacts(func(w *writer) (after func(), err error) {
+		if err := w.mayApprove(a); err != nil {
+			return nil, err
+		}
+		h, issued, after, err = w.approve(a, act)
+		return after, err
+	})
+	return h, issued, err
+}
+
+// mayApprove asks the facts once more, in the writer: they may have ended
+// between the page and the button.
+func (w *writer) mayApprove(a Answer) error {
+	m := w.store.memory
+	if c := m.clients[a.Client]; c == nil || c.disabled || !c.known(w.store.Now()) {
+		return fmt.Errorf("client: %w", ErrNotFound)
+	}
+	at := m.members[memberKey{a.Person, a.Organization}]
+	switch {
+	case !at.asMember().Exists():
+		return fmt.Errorf("membership: %w", ErrNotAllowed)
+	case !at.org.AIIntegration:
+		return fmt.Errorf("AI integration: %w", ErrNotAllowed)
+	case a.Grant.Kind == grantset.Organization && !at.admin:
+		return fmt.Errorf("admin right: %w", ErrNotAllowed)
+	}
+	return nil
+}
+
+func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after func(), err error) {
+	replaces, err := w.replaced(a)
+	if err != nil {
+		return h, 0, nil, err
+	}
+	h, row, found, err := w.pageApproval(a.Handle)
+	if err != nil {
+		return h, 0, nil, err
+	}
+	now := w.store.Now().Unix()
+	made := now
+	again := found && row.Organization == a.Organization && row.Grant.Equal(a.Grant)
+	if found {
+		if row.Person != a.Person || row.Client != a.Client {
+			return h, 0, nil, ErrConflict
+		}
+		made = row.CreatedAt
+		if now < row.IssuedAt+int64(approval.CodeLifetime/time.Second) {
+			now = row.IssuedAt // the same code comes back
+		}
+	}
+	row = approval.Approval{
+		ID: approval.ID(h.ID()), Client: a.Client, Person: a.Person, Organization: a.Organization,
+		Grant: a.Grant, RedirectURI: a.RedirectURI, Issuer: a.Issuer, Challenge: a.Challenge,
+		IssuedAt: now, CreatedAt: made, State: approval.State{Phase: approval.CodeIssued},
+	}
+	row.Born = approval.Epochs(w.store.memory.standing(row))
+	if err := w.putApproval(row, replaces); err != nil {
+		return h, 0, nil, err
+	}
+	if !again { // a double click tells nothing new
+		if err := w.granted(row, act); err != nil {
+			return h, 0, nil, err
+		}
+	}
+	put, err := w.store.memory.warm(row)
+	if err != nil {
+		return h, 0, nil, err
+	}
+	return h, now, func() {
+		w.store.memory.approvals.put(row.ID, put())
+		w.store.memory.approveClient(row.Client)
+	}, nil
+}
+
+// granted marks the client approved and journals the approval.
+func (w *writer) granted(a approval.Approval, act Act) error {
+	if _, err := w.exec(`UPDATE client SET approved = 1 WHERE id = $1 AND approved = 0`, a.Client); err != nil {
+		return err
+	}
+	w.fact("client", a.Client)
+	return w.journal(Event{
+		Kind: "approval_granted", Client: a.Client, Person: a.Person, Organization: a.Organization,
+		Approval: a.ID.String(), Detail: string(a.Grant.Kind),
+	}.by(act))
+}
+
+// pageApproval finds the approval that a page's next answer belongs to: the
+// one it made, or the first attempt that is free. An exchanged one answers
+// the page for good.
+func (w *writer) pageApproval(handle func(uint32) token.Handle) (h token.Handle, a approval.Approval, found bool, err error) {
+	for attempt := range uint32(maxAttempts) {
+		h = handle(attempt)
+		a, _, err = w.read(approval.ID(h.ID()), false)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return h, approval.Approval{}, false, nil
+		case err != nil:
+			return h, a, false, err
+		case a.Generation > 0:
+			return h, a, true, ErrAnswered
+		case a.Phase == approval.CodeIssued && a.Lost(w.store.memory.standing(a)) == "":
+			return h, a, true, nil
+		}
+	}
+	return h, a, false, ErrAnswered
+}
+
+// replaced lists the approvals that end when this one is exchanged: those of
+// the same person, client and organization that live now (decision P1).
+func (w *writer) replaced(a Answer) (string, error) {
+	if !a.Replace {
+		return "", nil
+	}
+	ids, err := column[[]byte](w.query(`
+		SELECT id FROM approval
+		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = 2`,
+		a.Person, a.Organization, a.Client))
+	var texts []string
+	for _, id := range ids {
+		texts = append(texts, hex.EncodeToString(id))
+	}
+	return strings.Join(texts, " "), err
+}
+
+// putApproval writes the latest answer of a page, as long as its code was not
+// exchanged.
+func (w *writer) putApproval(a approval.Approval, replaces string) error {
+	n, err := w.exec(`
+		INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal,
+		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
+		       membership_epoch, person_epoch, organization_epoch, client_epoch,
+		       phase, generation, key_number, reason, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1, 0, 0, '', 0)
+		ON CONFLICT (id) DO UPDATE
+		   SET organization = excluded.organization, grant_kind = excluded.grant_kind,
+		       picks = excluded.picks, personal = excluded.personal, issued_at = excluded.issued_at,
+		       replaces = excluded.replaces, membership_epoch = excluded.membership_epoch,
+		       person_epoch = excluded.person_epoch, organization_epoch = excluded.organization_epoch,
+		       client_epoch = excluded.client_epoch
+		 WHERE approval.phase = 1 AND approval.generation = 0`,
+		a.ID[:], a.Client, a.Person, a.Organization, string(a.Grant.Kind), a.Grant.EncodePicks(), flag(a.Grant.Personal),
+		a.RedirectURI, a.Issuer, a.Challenge, a.IssuedAt, a.CreatedAt, replaces,
+		a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client)
+	if err == nil && n != 1 {
+		return ErrAnswered
+	}
+	return err
+}
+
+// Cancelled is one pressed Cancel.
+type Cancelled struct {
+	Handle         func(attempt uint32) token.Handle // as in Answer
+	Client, Person string                            // IDs
+}
+
+// Cancel journals a cancelled page, and ends the approval that the page made
+// before, unless that was exchanged: ErrAnswered (decision A12).
+func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		h, a, found, err := w.pageApproval(c.Handle)
+		if err != nil {
+			return nil, err
+		}
+		var after func()
+		if found && a.Person == c.Person {
+			if after, _, err = w.endRow(approval.ID(h.ID()), approval.RevokedByPerson, act); err != nil {
+				return nil, err
+			}
+		}
+		return after, w.journal(Event{Kind: "approval_cancelled", Client: c.Client, Person: c.Person}.by(act))
+	})
+}

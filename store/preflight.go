@@ -1,0 +1,285 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// CheckURL says what is wrong with a connection string, without repeating it.
+func CheckURL(url string) error {
+	if _, err := pgxpool.ParseConfig(url); err != nil {
+		return withoutURL(err)
+	}
+	return nil
+}
+
+// InspectURL says what Open would find in a PostgreSQL database, and changes
+// nothing. Of an empty one the schema has version 0.
+func InspectURL(ctx context.Context, url string, ring *token.Ring) (text string, schema Schema, err error) {
+	p, err := askerOf(ctx, url, ring)
+	if err != nil {
+		return "", Schema{}, err
+	}
+	defer p.pool.Close()
+	if text, schema, err = p.inspect(ctx); err != nil {
+		err = p.explain(err)
+	}
+	return text, schema, err
+}
+
+// askerOf is for those who ask without being a node; they close its pool.
+func askerOf(ctx context.Context, url string, ring *token.Ring) (*shared, error) {
+	config, err := configOf(url)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return newShared(&Store{options: Options{URL: url, Ring: ring}, log: slog.New(slog.DiscardHandler)}, pool), nil
+}
+
+func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err error) {
+	if err := p.examineServer(ctx); err != nil {
+		return "", schema, err
+	}
+	c := p.pool.Config().ConnConfig
+	text = fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+	empty := false
+	err = p.transact(ctx, func(w *writer) (err error) {
+		if empty, err = p.isEmpty(w); err == nil && empty {
+			err = p.examineRoom(w)
+		}
+		if err != nil || empty {
+			return err
+		}
+		if schema, err = p.examineSchema(w); err != nil {
+			return err
+		}
+		if err := p.examineKeys(w); err != nil {
+			return err
+		}
+		return schema.works()
+	})
+	switch {
+	case err != nil:
+	case empty:
+		text += ", the tables are made at the first start"
+	default:
+		text += fmt.Sprintf(", schema %d", schema.Version)
+	}
+	return text, schema, err
+}
+
+// examineRoom finds that this user may not make the tables.
+func (p *shared) examineRoom(w *writer) error {
+	var user, database string
+	var in sql.NullString
+	var may sql.NullBool
+	if err := w.conn.QueryRowContext(w.tx.ctx, `
+		SELECT current_user, current_database(), current_schema(), has_schema_privilege(current_user, current_schema(), 'CREATE')`).
+		Scan(&user, &database, &in, &may); err != nil {
+		return err
+	}
+	switch {
+	case !in.Valid:
+		return fmt.Errorf("%w: the schema that search_path names is not there; CREATE SCHEMA", ErrDatabase)
+	case !may.Bool:
+		return fmt.Errorf("%w: user %s may not make tables here; ALTER DATABASE %s OWNER TO %s", ErrDatabase, user, database, user)
+	}
+	return nil
+}
+
+// examineKeys refuses a database that was used with other keys.
+func (p *shared) examineKeys(w *writer) error {
+	if p.store.options.Ring == nil {
+		return nil
+	}
+	if err := w.settleRing(p.store.options.Ring); err != nil {
+		return err
+	}
+	known, err := w.keysKnown()
+	if err != nil {
+		return err
+	}
+	_, err = p.store.newKeys(known)
+	return err
+}
+
+// examineServer asks before anything else.
+func (p *shared) examineServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*changeTimeout)
+	defer cancel()
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return p.examine(ctx, conn.Conn())
+}
+
+// examine refuses a database that would go wrong later.
+func (p *shared) examine(ctx context.Context, conn *pgx.Conn) error {
+	setting := func(name string) (value string, err error) {
+		err = conn.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
+		return value, err
+	}
+	version, err := setting("server_version_num")
+	if err != nil {
+		return err
+	}
+	number, _ := strconv.Atoi(version)
+	var product string
+	if err := conn.QueryRow(ctx, `SELECT version()`).Scan(&product); err != nil {
+		return err
+	}
+	if number < oldestPostgres && strings.HasPrefix(product, "PostgreSQL") && !strings.Contains(product, "-YB-") {
+		return fmt.Errorf("%w: the server is PostgreSQL %d; 15 or newer is needed", ErrDatabase, number/10000)
+	}
+	encoding, err := setting("server_encoding")
+	if err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w: its encoding is %s; make it anew: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0", ErrDatabase, encoding)
+	}
+	readOnly, err := setting("transaction_read_only")
+	if err != nil {
+		return err
+	}
+	if readOnly == "on" {
+		return fmt.Errorf("%w: it is read-only, as a standby is; name the primary, or all servers with target_session_attrs=read-write", ErrDatabase)
+	}
+	return p.examineCollation(ctx, conn, product)
+}
+
+// examineCollation refuses a database whose collation is of another version
+// than the indexes were built with: they would not find rows that are there.
+func (p *shared) examineCollation(ctx context.Context, conn *pgx.Conn, product string) error {
+	if !strings.HasPrefix(product, "PostgreSQL") || strings.Contains(product, "-YB-") {
+		return nil
+	}
+	var name, built, now string
+	if err := conn.QueryRow(ctx, `
+		SELECT datname, COALESCE(datcollversion, ''), COALESCE(pg_database_collation_actual_version(oid), '')
+		  FROM pg_database WHERE datname = current_database()`).Scan(&name, &built, &now); err != nil {
+		return err
+	}
+	if built != now && built != "" {
+		return fmt.Errorf("%w: its collation was version %s and the system has %s, so its indexes may not find what is there; "+
+			"run REINDEX DATABASE %s and ALTER DATABASE %s REFRESH COLLATION VERSION", ErrDatabase, built, now, name, name)
+	}
+	return nil
+}
+
+// isEmpty refuses a database with tables of something else.
+func (p *shared) isEmpty(w *writer) (bool, error) {
+	var tables, ours int
+	if err := w.conn.QueryRowContext(w.tx.ctx, `
+		SELECT COUNT(*), COUNT(*) FILTER (WHERE c.relname = 'meta')
+		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`).Scan(&tables, &ours); err != nil {
+		return false, err
+	}
+	if tables > 0 && ours == 0 {
+		return false, fmt.Errorf("%w: it has %d tables of something else; use a database of its own", ErrDatabase, tables)
+	}
+	return tables == 0, nil
+}
+
+// examineSchema says which schema there is, and refuses one that this user may
+// not work on.
+func (p *shared) examineSchema(w *writer) (Schema, error) {
+	if err := p.examineRights(w); err != nil {
+		return Schema{}, err
+	}
+	schema, err := readSchema(w.tx.ctx, w.conn)
+	if errors.Is(err, sql.ErrNoRows) || code(err) == "42703" { // no row, or no such column
+		return schema, fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
+	}
+	return schema, err
+}
+
+// examineRights finds a table that this user may not do everything with.
+func (p *shared) examineRights(w *writer) error {
+	var table, right, user, in string
+	err := w.conn.QueryRowContext(w.tx.ctx, `
+		SELECT c.relname, r.name, current_user, n.nspname
+		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		 CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
+		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT has_table_privilege(current_user, c.oid, r.name)
+		 LIMIT 1`).Scan(&table, &right, &user, &in)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: user %s has no right to %s on table %s; run GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s",
+		ErrDatabase, user, right, table, in, user)
+}
+
+// explain says what to mend where a start failed. It never repeats the
+// connection string, which may hold a password.
+func (p *shared) explain(err error) error {
+	for _, known := range []error{ErrDatabase, ErrSchema, ErrKeys, ErrNodes} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	c := p.pool.Config().ConnConfig
+	hint := mend(err, c)
+	if text := err.Error(); strings.Contains(text, "ParseConfig") || strings.Contains(text, c.Password) && c.Password != "" {
+		err = errors.New("it cannot be reached")
+	}
+	text := strings.TrimPrefix(strings.Join(strings.Fields(err.Error()), " "), "database: ")
+	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, text, hint)
+}
+
+// mend says what to do about an error of the start.
+func mend(err error, c *pgx.ConnConfig) string {
+	migrating := errors.As(err, new(*migrationError))
+	switch code(err) {
+	case "28P01", "28000":
+		return fmt.Sprintf("the server refuses user %s: see the password in database.url, and pg_hba.conf", c.User)
+	case "3D000":
+		return fmt.Sprintf("make it: createdb --encoding UTF8 --template template0 %s", c.Database)
+	case "55P03":
+		return "somebody holds the table, such as pg_dump: run it again afterwards"
+	case "42501":
+		if migrating {
+			return "run it as the owner of the tables, with that user's database.url"
+		}
+		return fmt.Sprintf("user %s may not make tables here: ALTER DATABASE %s OWNER TO %s", c.User, c.Database, c.User)
+	case "42704":
+		return "the server does not know a parameter that stands in database.url"
+	case "3F000":
+		return "the schema that search_path names is not there: CREATE SCHEMA"
+	case "25006":
+		return "it is read-only: name the primary, or all servers with target_session_attrs=read-write"
+	case "53300":
+		return "the server has no connection left: raise max_connections, or lower pool_max_conns in database.url"
+	case "53100":
+		return "the server's disk is full"
+	case "26000", "42P05", "08P01":
+		return "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
+	}
+	switch {
+	case migrating && code(err) != "":
+		return "it has changed nothing, and nodes go on: report the fault"
+	case code(err) == "" && strings.Contains(err.Error(), "server refused TLS"):
+		return "the server offers no TLS: see its setting ssl, or sslmode in database.url"
+	}
+	return "see that PostgreSQL runs at " + net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + " and can be reached from here"
+}
