@@ -113,6 +113,7 @@ func (m *memory) ends(from, to int64) {
 }
 
 func (m *memory) putPerson(p org.Person, epoch int64) {
+	together(&p.ID, &p.Name, &p.Email)
 	if at := m.people[p.ID]; at != nil {
 		m.ends(at.epoch, epoch)
 		delete(m.byEmail, emailKey(at.Person))
@@ -122,6 +123,19 @@ func (m *memory) putPerson(p org.Person, epoch int64) {
 	}
 	at := &person{Person: p, epoch: epoch}
 	m.people[p.ID], m.byEmail[emailKey(p)] = at, at
+}
+
+// together moves texts that are read together side by side: each that lies by
+// itself costs a check one more wait for memory.
+func together(texts ...*string) {
+	var whole strings.Builder
+	for _, t := range texts {
+		whole.WriteString(*t)
+	}
+	rest := whole.String()
+	for _, t := range texts {
+		*t, rest = rest[:len(*t)], rest[len(*t):]
+	}
 }
 
 // emailKey is what a person is found by. Somebody who was removed has no email
@@ -140,6 +154,7 @@ const removedKey = "removed:"
 func (at *person) removed() bool { return at.Email == "" }
 
 func (m *memory) putOrganization(o org.Organization, epoch int64) {
+	together(&o.ID, &o.Name)
 	if at := m.orgs[o.ID]; at != nil {
 		m.ends(at.epoch, epoch)
 		at.Organization, at.epoch = o, epoch
@@ -159,6 +174,7 @@ func (m *memory) putCircle(c org.Circle) {
 }
 
 func (m *memory) putRole(r org.Role) {
+	together(&r.ID, &r.Name)
 	at := m.roles[r.ID]
 	if at == nil {
 		at = &role{index: uint32(len(m.roleList))}
