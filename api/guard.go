@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -28,8 +29,9 @@ type Actor struct {
 
 	address, reference string // of the request, for the journal
 
-	personName, organizationName string // when the check has found them
-	idle                         bool   // its use is to be noted
+	personName, organizationName string    // when the check has found them
+	idle                         bool      // its use is to be noted
+	checked                      time.Time // by the store's clock
 }
 
 type actorKey struct{}
@@ -96,7 +98,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 	case err != nil:
 		s.fail(w, r, err)
 		return Actor{}, false
-	case !s.count(w, r, a.Organization):
+	case !s.count(w, r, a):
 		return Actor{}, false
 	}
 	if a.Client != "" {
@@ -157,13 +159,20 @@ func bearerToken(header string) (text string, why Result) {
 func isB64Token(s string) bool {
 	s = strings.TrimRight(s, "=")
 	for i := range len(s) {
-		c := s[i]
-		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+/", c) >= 0) {
+		if !token68[s[i]] {
 			return false
 		}
 	}
 	return s != ""
 }
+
+// token68 says of each byte whether it may stand in a token.
+var token68 = func() (ok [256]bool) {
+	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/" {
+		ok[c] = true
+	}
+	return ok
+}()
 
 // checkToken believes nothing before the tag is right, so a stranger's string
 // costs no query.
@@ -194,7 +203,8 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 	return Actor{
 		Person: given.Person, Organization: given.Organization, Client: given.Client,
 		Approval: given.ID, Grant: given.Grant, Authority: given.Grant.Narrow(access.Member),
-		personName: access.PersonName, organizationName: access.OrganizationName, idle: access.Idle,
+		personName: access.PersonName, organizationName: access.OrganizationName,
+		idle: access.Idle(now), checked: now,
 	}, Valid, nil
 }
 
@@ -221,22 +231,22 @@ func (s *Server) checkKey(ctx context.Context, key string) (Actor, Result, error
 	all := grantset.Set{Kind: grantset.Everything}
 	return Actor{
 		Person: member.Person, Organization: member.Organization,
-		Grant: all, Authority: all.Narrow(member),
+		Grant: all, Authority: all.Narrow(member), checked: s.Store.Now(),
 	}, Valid, nil
 }
 
 // count takes one of the organization's requests, or answers 429. It stands
 // behind the check, so that no stranger can use an organization's limit up
 // (decision B6).
-func (s *Server) count(w http.ResponseWriter, r *http.Request, organization string) bool {
+func (s *Server) count(w http.ResponseWriter, r *http.Request, a Actor) bool {
 	n := 0
 	if s.LimitOf != nil {
-		n = s.LimitOf(organization)
+		n = s.LimitOf(a.Organization)
 	}
 	if n <= 0 {
 		n = s.Limit.Limit().N
 	}
-	left, wait := s.Limit.Take(organization, n, s.Store.Now())
+	left, wait := s.Limit.Take(a.Organization, n, a.checked)
 	h := w.Header() // assigned to, because this is the hot path
 	h["Ratelimit-Policy"] = s.Limit.Policy(n)
 	h["Ratelimit"] = []string{limit.RateLimit(left, wait)}

@@ -260,14 +260,16 @@ type Access struct {
 	// What a person reads of them: names at the same moment.
 	PersonName, OrganizationName string
 
-	// Idle says that the last use that is known is an hour old: a use of it is
-	// to be told to Used (decision P11).
-	Idle bool
+	used uint32 // Unix seconds, true to the hour; 0 where Used knows better
 
 	// Remembered says that it is as it was some time ago, within
 	// database.max_staleness. Whoever would refuse by that asks CheckNow.
 	Remembered bool
 }
+
+// Idle reports whether the last use that is known is an hour old: a use of it is
+// to be told to Used (decision P11).
+func (a *Access) Idle(now time.Time) bool { return idle(a.used, uint32(now.Unix())) }
 
 // CheckNow is Check that answers from nothing that is remembered: a token may be
 // younger than that.
@@ -295,13 +297,11 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 	return Access{
 		Approval: a, Standing: h.standing(), Member: h.member.asMember(),
 		PersonName: h.member.person.Name, OrganizationName: h.member.org.Name,
-		Idle: h.idle(uint32(s.Now().Unix())),
+		used: atomic.LoadUint32(&h.used),
 	}, nil
 }
 
-func (h *hot) idle(now uint32) bool {
-	return now-atomic.LoadUint32(&h.used) >= uint32(useGrain/time.Second)
-}
+func idle(used, now uint32) bool { return now-used >= uint32(useGrain/time.Second) }
 
 // Under gives what Check would find under an approval, whatever has become of
 // it: for those who ask why it is refused.
@@ -337,7 +337,7 @@ func (s *Store) Used(id approval.ID) {
 	due, old := false, uint32(0)
 	if h != nil {
 		old = atomic.LoadUint32(&h.used)
-		due = h.idle(now) && atomic.CompareAndSwapUint32(&h.used, old, now)
+		due = idle(old, now) && atomic.CompareAndSwapUint32(&h.used, old, now)
 	}
 	s.memory.mu.RUnlock()
 	if !due {

@@ -79,7 +79,7 @@ func (p *shared) access(r *row) (Access, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	at := m.members[memberKey{r.a.Person, r.a.Organization}]
-	x := Access{Approval: r.a, Standing: m.standingOn(at, &r.a), Idle: true} // use knows better
+	x := Access{Approval: r.a, Standing: m.standingOn(at, &r.a)}
 	if at != nil {
 		x.Member, x.PersonName, x.OrganizationName = at.asMember(), at.person.Name, at.org.Name
 	}

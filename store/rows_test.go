@@ -553,8 +553,8 @@ func TestCheckFinds(t *testing.T) {
 		if err != nil || a.PersonName != person.Name || a.OrganizationName != organization.Name {
 			t.Errorf("%s: %q in %q, %v; want %q in %q", what, a.PersonName, a.OrganizationName, err, person.Name, organization.Name)
 		}
-		if embedded() && a.Idle != idle {
-			t.Errorf("%s: idle %t", what, a.Idle)
+		if embedded() && a.Idle(h.Now()) != idle {
+			t.Errorf("%s: idle %t", what, !idle)
 		}
 	}
 	h.clock.add(time.Hour)

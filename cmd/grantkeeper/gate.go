@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"io"
@@ -28,6 +29,9 @@ type Gate struct {
 	Log      *slog.Logger
 	Level    *slog.LevelVar // of Log, for JSON; nil is info
 	Draining *atomic.Bool   // connections end after their next answer; nil never
+
+	// Seen, unless nil, is told of every request's address.
+	Seen func(r *http.Request, address netip.Addr, at time.Time)
 
 	// Count, unless nil, is told of every answer, for the metrics. pattern is
 	// that of http.Request, never an address.
@@ -199,12 +203,15 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 	if g.Count != nil {
 		g.Count(r.Pattern, r.Method, a.status, now.Sub(start))
 	}
-	took := float64(now.Sub(start).Microseconds()) / 1000
+	took, address := now.Sub(start), g.Address(r)
+	if g.Seen != nil {
+		g.Seen(r, address, now)
+	}
 	if g.JSON != nil {
 		if g.Level != nil && g.Level.Level() > slog.LevelInfo {
 			return
 		}
-		_, _ = g.JSON.Write(appendLine(a.line[:0], now, id, r, a, took, g.Address(r)))
+		_, _ = g.JSON.Write(appendLine(a.line[:0], now, id, r, a, took, address))
 		return
 	}
 	g.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", append([]slog.Attr{
@@ -212,9 +219,9 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 		slog.String("method", method(r.Method)),
 		slog.String("route", route(r)),
 		slog.Int("status", a.status),
-		slog.Float64("duration_ms", took),
+		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 		slog.Int64("bytes", a.bytes),
-		slog.String("client_addr", g.Address(r).String()),
+		slog.String("client_addr", address.String()),
 	}, a.said.attributes()...)...)
 }
 
@@ -256,7 +263,7 @@ func (s *said) append(b []byte) []byte {
 
 // appendLine writes what slog.JSONHandler would. No value needs an escape but
 // the client's ID: they are ours, but the address, and that consists of digits.
-func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, took float64, address netip.Addr) []byte {
+func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, took time.Duration, address netip.Addr) []byte {
 	b = append(b, `{"time":"`...)
 	b = appendTime(b, now)
 	b = append(b, `","level":"INFO","msg":"request","request_id":"`...)
@@ -268,7 +275,7 @@ func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, 
 	b = append(b, `","status":`...)
 	b = strconv.AppendInt(b, int64(a.status), 10)
 	b = append(b, `,"duration_ms":`...)
-	b = strconv.AppendFloat(b, took, 'f', -1, 64)
+	b = appendMilliseconds(b, took)
 	b = append(b, `,"bytes":`...)
 	b = strconv.AppendInt(b, a.bytes, 10)
 	b = append(b, `,"client_addr":"`...)
@@ -279,6 +286,18 @@ func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, 
 	}
 	b = append(b, '"')
 	return append(a.said.append(b), "}\n"...)
+}
+
+// appendMilliseconds writes a number with the microseconds behind the point, as
+// few digits as will do.
+func appendMilliseconds(b []byte, d time.Duration) []byte {
+	b = strconv.AppendInt(b, d.Milliseconds(), 10)
+	rest := d.Microseconds() % 1000
+	if rest == 0 {
+		return b
+	}
+	digits := [4]byte{'.', byte('0' + rest/100), byte('0' + rest/10%10), byte('0' + rest%10)}
+	return append(b, bytes.TrimRight(digits[:], "0")...)
 }
 
 // second is how RFC3339Nano begins and ends in one second of the clock.

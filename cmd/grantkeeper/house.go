@@ -109,7 +109,7 @@ func (h *house) public() http.Handler {
 		doors.dev = h.dev.handler(pages)
 	}
 	h.seen = newSeenAddresses()
-	return &Gate{Next: doors, Base: h.base, Address: h.seen.noting(h.address), Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request,
+	return &Gate{Next: doors, Base: h.base, Address: h.address, Seen: h.seen.request, Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request,
 		Traces: h.traces, Trusts: func(r *http.Request) bool { return h.present().Proxies.Trusts(r) }}
 }
 

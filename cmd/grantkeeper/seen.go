@@ -30,19 +30,15 @@ type seenSlot struct {
 
 func newSeenAddresses() *seenAddresses { return &seenAddresses{seed: maphash.MakeSeed()} }
 
-// noting is address, that also remembers what it gives.
-func (s *seenAddresses) noting(address func(*http.Request) netip.Addr) func(*http.Request) netip.Addr {
-	return func(r *http.Request) netip.Addr {
-		a := address(r)
-		now := time.Now().Unix()
-		s.note(a, now)
-		if len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0 {
-			// Who is trusted is never the client of what it forwards.
-			if peer := (limit.Proxies{}).ClientAddr(r); peer == a {
-				s.unbelieved.keep(a, now)
-			}
+// request remembers the address that a request came from.
+func (s *seenAddresses) request(r *http.Request, a netip.Addr, at time.Time) {
+	now := at.Unix()
+	s.note(a, now)
+	if len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0 {
+		// Who is trusted is never the client of what it forwards.
+		if peer := (limit.Proxies{}).ClientAddr(r); peer == a {
+			s.unbelieved.keep(a, now)
 		}
-		return a
 	}
 }
 
