@@ -9,10 +9,11 @@ import (
 // me answers GET /api/v5/me, and the same on v3 and v4. It has no tag: nobody
 // changes it by itself, and to make one would cost more than the answer.
 func (s *Server) me(c *call) (answer, error) {
-	m, err := s.Me(c.Context(), c.actor)
+	m, err := s.meWith(c.Context(), c.actor, c.roles)
 	if err != nil {
 		return answer{}, err
 	}
+	c.roles = m.Roles
 	c.room = m.append(c.room)
 	return answer{status: 200, body: c.room}, nil
 }

@@ -67,6 +67,11 @@ type Page[T any] struct {
 
 // Me answers GET /api/v5/me.
 func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
+	return s.meWith(ctx, a, make([]Role, 0, len(a.Member().Roles())))
+}
+
+// meWith is Me that gathers the roles in an empty slice.
+func (s *Server) meWith(ctx context.Context, a Actor, roles []Role) (Me, error) {
 	if err := mayRead(a); err != nil {
 		return Me{}, err
 	}
@@ -81,7 +86,6 @@ func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
 		}
 		a.personName, a.organizationName = person.Name, organization.Name
 	}
-	roles := make([]Role, 0, len(a.Member().Roles()))
 	for r, access := range a.Filled {
 		roles = append(roles, Role{r.ID, r.Name, r.Circle, access})
 	}

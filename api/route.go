@@ -39,6 +39,7 @@ type call struct {
 	id     string
 	person string // under fillers
 	room   []byte // to write a body in; gone when the request is answered
+	roles  []Role // likewise, to gather the person's in
 }
 
 var calls = sync.Pool{New: func() any { return new(call) }}
@@ -170,7 +171,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Actor, to rout
 		return
 	}
 	c := calls.Get().(*call)
-	*c = call{r, w, a, ids[0], ids[1], c.room[:0]}
+	*c = call{r, w, a, ids[0], ids[1], c.room[:0], c.roles[:0]}
 	o := &to.methods[i]
 	x, err := o.answer(s, c)
 	if err != nil {
@@ -179,9 +180,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, a Actor, to rout
 		s.write(w, r, o, x)
 	}
 	if len(c.room) > maxRoom {
-		c.room = nil
+		c.room, c.roles = nil, nil
 	}
-	*c = call{room: c.room} // after a panic it is not used again
+	*c = call{room: c.room, roles: c.roles} // after a panic it is not used again
 	calls.Put(c)
 }
 
