@@ -113,7 +113,7 @@ func (m *memory) ends(from, to int64) {
 }
 
 func (m *memory) putPerson(p org.Person, epoch int64) {
-	together(&p.ID, &p.Name, &p.Email)
+	sideBySide(&p.ID, &p.Name, &p.Email)
 	if at := m.people[p.ID]; at != nil {
 		m.ends(at.epoch, epoch)
 		delete(m.byEmail, emailKey(at.Person))
@@ -125,9 +125,9 @@ func (m *memory) putPerson(p org.Person, epoch int64) {
 	m.people[p.ID], m.byEmail[emailKey(p)] = at, at
 }
 
-// together moves texts that are read together side by side: each that lies by
+// sideBySide moves texts that are read together side by side: each that lies by
 // itself costs a check one more wait for memory.
-func together(texts ...*string) {
+func sideBySide(texts ...*string) {
 	var whole strings.Builder
 	for _, t := range texts {
 		whole.WriteString(*t)
@@ -154,7 +154,7 @@ const removedKey = "removed:"
 func (at *person) removed() bool { return at.Email == "" }
 
 func (m *memory) putOrganization(o org.Organization, epoch int64) {
-	together(&o.ID, &o.Name)
+	sideBySide(&o.ID, &o.Name)
 	if at := m.orgs[o.ID]; at != nil {
 		m.ends(at.epoch, epoch)
 		at.Organization, at.epoch = o, epoch
@@ -174,7 +174,7 @@ func (m *memory) putCircle(c org.Circle) {
 }
 
 func (m *memory) putRole(r org.Role) {
-	together(&r.ID, &r.Name)
+	sideBySide(&r.ID, &r.Name)
 	at := m.roles[r.ID]
 	if at == nil {
 		at = &role{index: uint32(len(m.roleList))}
