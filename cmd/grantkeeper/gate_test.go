@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -388,6 +389,16 @@ func TestAppendTime(t *testing.T) {
 			if got, want := string(appendTime([]byte("at "), now)), "at "+now.Format(time.RFC3339Nano); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
+		}
+	}
+}
+
+func TestMilliseconds(t *testing.T) {
+	for _, d := range []time.Duration{0, 999, time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 999 * time.Microsecond,
+		time.Millisecond, 1010 * time.Microsecond, 1500 * time.Microsecond, 12345678 * time.Microsecond} {
+		want := strconv.FormatFloat(float64(d.Microseconds())/1000, 'f', -1, 64)
+		if got := string(appendMilliseconds(nil, d)); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
 		}
 	}
 }
