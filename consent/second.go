@@ -1,0 +1,235 @@
+package consent
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// secondLifetime is how long the second step may take after the first.
+const secondLifetime = 10 * time.Minute
+
+// A secondStep is what the page of the second step carries: who has given the
+// right password.
+type secondStep struct {
+	Person  string `json:"person"`
+	Checked []byte `json:"checked"` // SHA-256 of the PHC string that the password was checked against
+	Made    int64  `json:"made"`    // Unix seconds
+	Return  string `json:"return"`  // path
+}
+
+// factorsOf gives the factors that a sign-in asks for: none where a person has
+// recovery codes alone.
+func (s *Server) factorsOf(v *visit, person string) (asked, recovery []store.Factor, err error) {
+	all, err := s.Store.Factors(v.r.Context(), person)
+	for _, f := range all {
+		if f.Kind == store.FactorRecovery {
+			recovery = append(recovery, f)
+		} else {
+			asked = append(asked, f)
+		}
+	}
+	return asked, recovery, wrap("factors", err)
+}
+
+// toSecond goes on to the second step, if the person has one.
+func (s *Server) toSecond(v *visit, p org.Person, stored, path string) (asked bool, err error) {
+	factors, _, err := s.factorsOf(v, p.ID)
+	if err != nil || len(factors) == 0 {
+		return false, err
+	}
+	sum := sha256.Sum256([]byte(stored))
+	plain, err := json.Marshal(secondStep{Person: p.ID, Checked: sum[:], Made: v.now.Unix(), Return: path})
+	if err != nil {
+		panic(err) // strings, bytes and a number
+	}
+	return true, v.see(withQuery("/signin/second", "step", s.Ring.SealPage(sealedSecond, plain)))
+}
+
+func (s *Server) openSecond(v *visit, sealed string) (step secondStep, ok bool) {
+	plain, _, ok := s.Ring.OpenPage(sealedSecond, sealed)
+	if !ok || json.Unmarshal(plain, &step) != nil {
+		return secondStep{}, false
+	}
+	return step, v.now.Sub(time.Unix(step.Made, 0)) <= secondLifetime
+}
+
+// A secondPage asks for a second factor.
+type secondPage struct {
+	frame
+	Step    string // sealed
+	Fault   string // what went wrong, in words
+	Wrong   bool
+	Passkey *passkeyAsk // nil where the person has none here
+}
+
+func (s *Server) secondPage(v *visit) error {
+	step, ok := s.openSecond(v, v.r.URL.Query().Get("step"))
+	if v.signedIn() {
+		return v.see(max(step.Return, "/"))
+	}
+	if !ok {
+		return s.toSignIn(v, max(step.Return, "/"))
+	}
+	return s.showSecond(v, http.StatusOK, &secondPage{Step: v.r.URL.Query().Get("step")})
+}
+
+func (s *Server) showSecond(v *visit, status int, view *secondPage) error {
+	step, _ := s.openSecond(v, view.Step)
+	p, err := s.Store.Person(v.r.Context(), step.Person)
+	if err != nil {
+		return wrap("person", err)
+	}
+	if view.Passkey, err = s.askPasskey(v, p); err != nil {
+		return err
+	}
+	view.frame = s.frame(v, "second.title")
+	view.CSRF = s.Ring.FormToken(s.before(v))
+	view.Same = s.sealHere(withQuery("/signin/second", "step", view.Step))
+	return s.show(v, status, secondTemplate, view)
+}
+
+// second is POST /signin/second.
+func (s *Server) second(v *visit) error {
+	if foreign(v) {
+		return errForeign
+	}
+	form, err := readForm(v, otherBytes, otherFields)
+	if err != nil {
+		return err
+	}
+	view := &secondPage{Step: one(form, "step")}
+	step, ok := s.openSecond(v, view.Step)
+	switch before := cookie(v, "before"); {
+	case v.signedIn(): // in another tab
+		return v.see(max(step.Return, "/"))
+	case !ok:
+		return s.toSignIn(v, max(step.Return, "/"))
+	case before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")):
+		view.Fault = v.words.say("signin.again").String()
+		return s.showSecond(v, http.StatusUnprocessableEntity, view)
+	}
+	err = s.enterSecond(v, step, form)
+	if wait, throttled := errors.AsType[tooMany](err); throttled {
+		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
+		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
+		return s.showSecond(v, http.StatusTooManyRequests, view)
+	}
+	if errors.Is(err, errWrong) {
+		view.Fault, view.Wrong = v.words.say("second.wrong").String(), true
+		return s.showSecond(v, http.StatusUnprocessableEntity, view)
+	} else if err != nil {
+		return err
+	}
+	return v.see(step.Return)
+}
+
+// enterSecond begins the session of a person who has shown both.
+func (s *Server) enterSecond(v *visit, step secondStep, form url.Values) error {
+	ctx := v.r.Context()
+	p, err := s.Store.Person(ctx, step.Person)
+	if err != nil {
+		return wrap("person", err)
+	}
+	_, stored, err := s.Store.Password(ctx, p.Email)
+	if err != nil {
+		return wrap("password", err)
+	}
+	if sum := sha256.Sum256([]byte(stored)); subtle.ConstantTimeCompare(sum[:], step.Checked) != 1 || !p.Active {
+		return errWrong // another password by now
+	}
+	e := store.Entry{Person: p.ID, Password: stored, Proof: store.Proof{ProvedAt: v.now.Unix(), FactorAt: v.now.Unix()}}
+	if err := s.checkFactor(v, p, form, &e); err != nil {
+		return err
+	}
+	e.Method = e.Factor.Kind
+	return s.enterOwn(v, e)
+}
+
+// enterOwn begins a session of somebody who proved here who they are.
+func (s *Server) enterOwn(v *visit, e store.Entry) error {
+	e.Value = newCookie()
+	act := s.act(v)
+	act.Actor = "person:" + e.Person
+	err := s.Store.Enter(v.r.Context(), e, act)
+	if errors.Is(err, store.ErrAnswered) || errors.Is(err, store.ErrNotFound) {
+		return errWrong // used, or gone, meanwhile
+	} else if err != nil {
+		return wrap("new session", err)
+	}
+	s.count("signin", "ok")
+	setCookie(v, "session", e.Value)
+	setCookie(v, "before", "")
+	return nil
+}
+
+// checkCode finds the factor of which this is a code, or gives errWrong or
+// tooMany. Wrong codes are counted like wrong passwords, apart from them.
+func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse, error) {
+	address, account := s.Address(v.r), "second "+p.ID
+	if wait := s.failures.wait(account, address, v.now); wait > 0 {
+		return store.FactorUse{}, s.throttled(v, address, wait)
+	}
+	asked, recovery, err := s.factorsOf(v, p.ID)
+	if err != nil {
+		return store.FactorUse{}, err
+	}
+	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+	for _, f := range asked {
+		if used, ok := s.oneTime(v, f, code); ok {
+			return used, nil
+		}
+	}
+	for _, f := range recovery {
+		if subtle.ConstantTimeCompare([]byte(f.Secret), []byte(hashOfRecovery(code))) == 1 {
+			return store.FactorUse{Factor: f}, nil
+		}
+	}
+	s.wrongFactor(v, p, account, address)
+	return store.FactorUse{}, errWrong
+}
+
+func (s *Server) wrongFactor(v *visit, p org.Person, account string, address netip.Addr) {
+	s.failures.add(account, address, v.now)
+	s.count("signin", "failed")
+	s.Store.Record(store.Event{Kind: "signin_failed", Person: p.ID, Actor: "system", Reason: "second_factor",
+		Address: address.String(), Reference: v.reference()})
+}
+
+func (s *Server) oneTime(v *visit, f store.Factor, code string) (store.FactorUse, bool) {
+	secret, ok := s.openOneTime(f.Person, f.Secret)
+	if f.Kind != store.FactorOneTime || !ok {
+		return store.FactorUse{}, false
+	}
+	step, ok := identity.CheckOneTimeCode(secret, code, v.now, f.Counter)
+	// Sealed again, so that a key of the server that retires takes nothing along
+	// but what nobody has used.
+	return store.FactorUse{Factor: f, Counter: step, Secret: s.sealOneTime(f.Person, secret)}, ok
+}
+
+// The secret is stored sealed: who has the database alone shows no code.
+func (s *Server) sealOneTime(person string, secret []byte) string {
+	return s.Ring.SealPage(sealedOneTime+" "+person, secret)
+}
+
+func (s *Server) openOneTime(person, sealed string) ([]byte, bool) {
+	secret, _, ok := s.Ring.OpenPage(sealedOneTime+" "+person, sealed)
+	return secret, ok
+}
+
+func hashOfRecovery(code string) string {
+	sum := sha256.Sum256([]byte("recovery " + code))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,314 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// changed journals a change of the directory.
+func (w *writer) changed(person, organization, detail string, act Act) error {
+	return w.journal(change(person, organization, detail, act))
+}
+
+func change(person, organization, detail string, act Act) Event {
+	return Event{Kind: "directory_changed", Person: person, Organization: organization, Detail: detail}.by(act)
+}
+
+// SetActive deactivates a person, which ends their sessions and all their
+// approvals, or reactivates them, which revives none (decision P10).
+func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.people[personID]
+		if at == nil {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		if at.Active == on {
+			return nil, nil
+		}
+		p, detail := at.Person, "person reactivated"
+		if p.Active = on; !on {
+			detail = "person deactivated"
+		}
+		after, err := w.putPerson(p)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed(p.ID, "", detail, act)
+	})
+	if err == nil && !on {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+// putPerson adds or updates a person; a deactivation raises the epoch.
+func (w *writer) putPerson(p org.Person) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.people[p.ID]; at != nil {
+		epoch = at.epoch
+		if at.Active && !p.Active {
+			epoch++
+		}
+	}
+	_, err := w.exec(`
+		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '')
+		ON CONFLICT (id) DO UPDATE
+		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
+		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
+		p.ID, p.Email, emailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
+	w.fact("person", p.ID)
+	return func() { w.store.memory.putPerson(p, epoch) }, err
+}
+
+// SetPassword sets the PHC string of a person's password and ends the
+// person's other sessions; approvals stay.
+func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		if w.store.memory.people[personID] == nil {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		if err := w.putPassword(personID, hash); err != nil {
+			return nil, err
+		}
+		return nil, w.changed(personID, "", "password set", act)
+	})
+}
+
+// SetIntegration switches an organization's AI integration. Off ends every
+// approval in it; on again revives none (decision P7).
+func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bool, act Act) error {
+	return s.switchIntegration(ctx, organizationID, on, func(*writer) error { return nil }, act)
+}
+
+func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*writer) error, act Act) error {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.orgs[organizationID]
+		if at == nil {
+			return nil, fmt.Errorf("organization: %w", ErrNotFound)
+		}
+		if err := may(w); err != nil {
+			return nil, err
+		}
+		if at.AIIntegration == on {
+			return nil, nil
+		}
+		o, detail := at.Organization, "AI integration on"
+		if o.AIIntegration = on; !on {
+			detail = "AI integration off"
+		}
+		if err := w.switched(o, act); err != nil {
+			return nil, err
+		}
+		after, err := w.putOrganization(o)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed("", o.ID, detail, act)
+	})
+	if err == nil && !on {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+// putOrganization adds or updates; switching AI integration off raises the
+// epoch.
+func (w *writer) putOrganization(o org.Organization) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.orgs[o.ID]; at != nil {
+		epoch = at.epoch
+		if at.AIIntegration && !o.AIIntegration {
+			epoch++
+		}
+	}
+	_, err := w.exec(`
+		INSERT INTO organization (id, name, ai_integration, epoch) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE
+		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
+		o.ID, o.Name, flag(o.AIIntegration), epoch)
+	w.fact("organization", o.ID)
+	return func() { w.store.memory.putOrganization(o, epoch) }, err
+}
+
+// SetMember adds a person to an organization, or sets the admin right of one
+// who is there.
+func (s *Store) SetMember(ctx context.Context, organizationID, personID string, admin bool, act Act) error {
+	return s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		return memberState{admin: admin, present: true, detail: "member added"}, nil
+	}, act)
+}
+
+// SetAdmin gives or takes the admin right of a member. Approvals stay: what
+// they give narrows by itself (decision P6).
+func (s *Store) SetAdmin(ctx context.Context, organizationID, personID string, on bool, act Act) error {
+	return s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		if at == nil || !at.present {
+			return memberState{}, fmt.Errorf("membership: %w", ErrNotFound)
+		}
+		detail := "admin right taken"
+		if on {
+			detail = "admin right given"
+		}
+		return memberState{admin: on, present: true, detail: detail}, nil
+	}, act)
+}
+
+// RemoveMember ends a membership, whether the person left or was removed: the
+// person's approvals there end, and their roles there are empty again. One who
+// is no member is left as they are.
+func (s *Store) RemoveMember(ctx context.Context, organizationID, personID string, act Act) error {
+	err := s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		return memberState{detail: "member removed"}, nil
+	}, act)
+	if err == nil {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+// Membership is what can be changed of a member.
+type Membership struct {
+	Admin bool
+	Ended bool // the person is removed, as by RemoveMember
+}
+
+// ChangeMember changes a membership in one step. change sees the member as
+// they stand, and gives what they shall be, or refuses. ErrNotFound: the
+// person is no member, or not active.
+func (s *Store) ChangeMember(ctx context.Context, organizationID, personID string, change func(org.Member) (Membership, error), act Act) error {
+	ended := false
+	err := s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+		m := at.asMember()
+		if !m.Exists() {
+			return memberState{}, fmt.Errorf("membership: %w", ErrNotFound)
+		}
+		to, err := change(m)
+		switch {
+		case err != nil:
+			return memberState{}, &refused{err}
+		case to.Ended:
+			ended = true
+			return memberState{detail: "member removed"}, nil
+		case to.Admin:
+			return memberState{admin: true, present: true, detail: "admin right given"}, nil
+		}
+		return memberState{present: true, detail: "admin right taken"}, nil
+	}, act)
+	if err == nil && ended {
+		s.markSoon(ctx)
+	}
+	return unwrapRefused(err)
+}
+
+type memberState struct {
+	admin, present bool
+	detail         string
+}
+
+func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*member) (memberState, error), act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		m, key := w.store.memory, memberKey{personID, organizationID}
+		if m.people[personID] == nil || m.orgs[organizationID] == nil {
+			return nil, fmt.Errorf("person or organization: %w", ErrNotFound)
+		}
+		at := m.members[key]
+		to, err := next(at)
+		if err != nil {
+			return nil, err
+		}
+		if at == nil && !to.present || at != nil && at.present == to.present && at.admin == to.admin {
+			return nil, nil
+		}
+		after, err := w.putMember(key, to.admin, to.present)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed(personID, organizationID, to.detail, act)
+	})
+}
+
+// putMember adds or updates a membership; its end raises the epoch and
+// empties the roles that the person filled there.
+func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.members[key]; at != nil {
+		epoch = at.epoch
+		if at.present && !present {
+			epoch++
+		}
+	}
+	_, err := w.exec(`
+		INSERT INTO membership (person, organization, admin, present, epoch) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (person, organization) DO UPDATE
+		   SET admin = excluded.admin, present = excluded.present, epoch = excluded.epoch`,
+		key.person, key.organization, flag(admin), flag(present), epoch)
+	if err != nil {
+		return nil, err
+	}
+	w.fact("membership", key.person+" "+key.organization)
+	if !present {
+		if err := w.leftAll(key); err != nil {
+			return nil, err
+		}
+		_, err = w.exec(`
+			DELETE FROM filler WHERE person = $1
+			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.person, key.organization)
+		w.fact("filler") // they go with the membership
+	}
+	return func() {
+		at := w.store.memory.putMember(key, admin, present, epoch)
+		for !present && at != nil && len(at.roles) > 0 {
+			r := at.roles[0]
+			r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
+		}
+	}, err
+}
+
+// SetFiller puts a member into a role, or takes them out.
+func (s *Store) SetFiller(ctx context.Context, roleID, personID string, on bool, act Act) error {
+	return s.ChangeFiller(ctx, roleID, personID, on, func(org.Role, bool) error { return nil }, act)
+}
+
+// ChangeFiller puts a member into a role, or takes them out, unless check,
+// which sees the role and whether the person fills it, refuses.
+func (s *Store) ChangeFiller(_ context.Context, roleID, personID string, on bool, check func(at org.Role, fills bool) error, act Act) error {
+	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
+		m := w.store.memory
+		r := m.roles[roleID]
+		if r == nil || m.people[personID] == nil {
+			return nil, fmt.Errorf("role or person: %w", ErrNotFound)
+		}
+		at := m.members[memberKey{personID, r.Organization}]
+		if err := check(r.Role, slices.Contains(r.fillers, at)); err != nil {
+			return nil, &refused{err}
+		}
+		if on && (at == nil || !at.present) {
+			return nil, fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
+		}
+		after, err := w.putFiller(roleID, personID, on)
+		if err != nil {
+			return nil, err
+		}
+		detail := "role " + roleID + " taken"
+		if on {
+			detail = "role " + roleID + " given"
+		}
+		return after, w.changed(personID, r.Organization, detail, act)
+	}))
+}
+
+func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {
+	text := `DELETE FROM filler WHERE role = $1 AND person = $2`
+	if on {
+		text = `INSERT INTO filler (role, person) VALUES ($1, $2) ON CONFLICT (role, person) DO NOTHING`
+	} else if err := w.left(roleID, personID); err != nil {
+		return nil, err
+	}
+	_, err := w.exec(text, roleID, personID)
+	w.fact("filler", roleID+" "+personID)
+	return func() { w.store.memory.setFiller(roleID, personID, on) }, err
+}
