@@ -62,6 +62,9 @@ func (s *Server) copyDatabase(ctx context.Context) (*os.File, time.Time, error) 
 		return nil, at, &Error{http.StatusConflict, "busy", "a backup is under way already"}
 	} else if errors.Is(err, store.ErrNotAllowed) {
 		return nil, at, &Error{http.StatusConflict, "not_embedded", "PostgreSQL is backed up by its own means: pg_dump, then POST /v1/backup"}
+	} else if err != nil && ctx.Err() == nil {
+		s.Log.ErrorContext(ctx, "a backup could not be made", "err", err)
+		return nil, at, &Error{http.StatusServiceUnavailable, "temporarily_unavailable", "the copy beside the database could not be made: see that there is room for it"}
 	} else if err != nil {
 		return nil, at, err
 	}

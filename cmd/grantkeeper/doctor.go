@@ -145,6 +145,7 @@ type doctor struct {
 	server    *operatorClient
 	status    serverStatus
 	statusErr error
+	missing   []string // for being ready
 
 	bases []*asked
 }
@@ -181,6 +182,7 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 	var all sync.WaitGroup
 	all.Go(func() {
 		if d.server, d.statusErr = at.connect(ctx, g.config, os.Environ()); d.statusErr == nil {
+			all.Go(func() { d.missing = d.server.missing(ctx) })
 			d.statusErr = d.server.do(ctx, http.MethodGet, "/v1/status", nil, nil, &d.status)
 			d.now = time.Now()
 		}

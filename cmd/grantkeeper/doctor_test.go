@@ -48,6 +48,7 @@ func TestDoctorFindings(t *testing.T) {
 		name, result, text, fix string
 		spoil                   func(*doctor)
 	}{
+		{"server", "fail", "http://127.0.0.1:8081 is not ready: the database does not answer a write", "room", func(d *doctor) { d.missing = []string{"the database does not answer a write"} }},
 		{"clock", "warn", "the server's clock is 31s off", "NTP", func(d *doctor) { d.status.Now += 31 }},
 		{"clock", "warn", "the clock behind https://app.example is 1m0s off", "NTP", func(d *doctor) { d.bases[0].date = d.now.Add(-time.Minute) }},
 		{"base url", "fail", "https://app.example does not answer: gone", "proxy", func(d *doctor) { d.bases[0].err = fmt.Errorf("gone") }},

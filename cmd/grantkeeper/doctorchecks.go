@@ -127,6 +127,9 @@ func (d *doctor) checkServer() finding {
 		}
 		return f
 	}
+	if len(d.missing) > 0 {
+		return failed("see its log, and that there is room for the database", "%s is not ready: %s", d.server.base, strings.Join(d.missing, ", "))
+	}
 	return found("%s answers, version %s", d.server.base, d.status.Version.Version)
 }
 

@@ -146,7 +146,7 @@ func TestExplainExitCodes(t *testing.T) {
 		{[]string{strings.Repeat("0", 32), "--read", item, "--operator", dev.Operator}, 5, "there is no such approval\n"},
 		{[]string{"../people", "--read", item, "--operator", dev.Operator}, 5, "there is no such approval: an approval's ID has 32 characters"},
 		{[]string{id, "--read", "fjell-what-fjell-gives-grants-for", "--operator", dev.Operator}, 5, "this item does not exist in the approval's organization\n"},
-		{[]string{id, "--read", item, "--operator", "http://127.0.0.1:1"}, 4, "http://127.0.0.1:1 does not answer\nstart one: grantkeeper dev"},
+		{[]string{id, "--read", item, "--operator", "http://127.0.0.1:1"}, 4, "http://127.0.0.1:1 does not answer\nstart it: grantkeeper serve, or dev"},
 		{[]string{id, "--read", item, "--operator", stranger.URL}, 4, "answers, but not as an operator API\n"},
 		{[]string{id, "--read", item, "--operator", dev.Server}, 4, "answers, but not as an operator API\n"},
 		{[]string{id, "--read", item, "--operator", "127.0.0.1:8081"}, 2, "--operator: "},

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"io"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,4 +60,43 @@ func TestDeniedFiles(t *testing.T) {
 	if got := ifDenied(fs.ErrNotExist, "run: grantkeeper init"); got != "run: grantkeeper init" {
 		t.Error(got)
 	}
+}
+
+// doctor hears of a server that answers and is not ready.
+func TestDoctorAsksWhetherReady(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status         int
+		body, has, not string
+	}{
+		{503, `{"status":"not ready","missing":["the database does not answer a write","x"],"reference":"1"}`, "is not ready: the database does not answer a write, x", ""},
+		{503, `<html>`, "is not ready: /readyz answers 503", ""},
+		{200, `{"status":"ok"}`, " answers, version", "not ready"},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/readyz" {
+				w.WriteHeader(tt.status)
+				io.WriteString(w, tt.body)
+				return
+			}
+			io.WriteString(w, `{"mode":"serve","version":{}}`)
+		}))
+		defer s.Close()
+		stdout, _, _ := ran(t, "doctor", "--only", "server", "--operator", s.URL, "--password-file", write(t, "password", "the password\n", 0o600))
+		if !strings.Contains(stdout, tt.has) || tt.not != "" && strings.Contains(stdout, tt.not) {
+			t.Errorf("%d %s: %s", tt.status, tt.body, stdout)
+		}
+	}
+}
+
+// Where no copy can be written, the operator hears that, and not of a fault.
+func TestBackupWithoutRoom(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	s := shell{t, startDev(t, devOptions{data: dir})}
+	if err := os.Rename(dir, dir+"-away"); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Rename(dir+"-away", dir)
+	s.refuses(4, "the copy beside the database could not be made", "", "backup", "create", filepath.Join(t.TempDir(), "b.db"))
 }

@@ -139,6 +139,28 @@ func (c *operatorClient) version(ctx context.Context) (operator.Version, error) 
 	return v, err
 }
 
+// missing asks what the server lacks for being ready; nothing when it is. It
+// needs no password.
+func (c *operatorClient) missing(ctx context.Context) []string {
+	silent := []string{"/readyz did not answer in time"}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", nil)
+	if err != nil {
+		return silent
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return silent
+	}
+	defer answer.Body.Close()
+	var said struct {
+		Missing []string `json:"missing"`
+	}
+	if json.NewDecoder(io.LimitReader(answer.Body, 64<<10)).Decode(&said) != nil || answer.StatusCode != http.StatusOK && len(said.Missing) == 0 {
+		return []string{fmt.Sprintf("/readyz answers %d", answer.StatusCode)}
+	}
+	return said.Missing
+}
+
 // rawJSON is a body that is sent as it was written, so that its lines keep
 // their numbers.
 type rawJSON []byte
@@ -172,7 +194,7 @@ func (c *operatorClient) do(ctx context.Context, method, path string, query url.
 	as(r)
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return cannotOpen("start one: grantkeeper dev; or name it: --operator URL", "%s does not answer", c.base)
+		return cannotOpen("start it: grantkeeper serve, or dev to try it; or name another: --operator URL", "%s does not answer", c.base)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
@@ -204,7 +226,9 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 		return cannotOpen("name the file with the right one: --password-file FILE", "%s does not take the operators' password", c.base)
 	case status == http.StatusTooManyRequests:
 		return cannotOpen("wait, and see that no script asks with an old password", "%s: %s", c.base, what)
-	case status == http.StatusServiceUnavailable, said.Code == "api_off":
+	case status == http.StatusServiceUnavailable:
+		return cannotOpen("see its log, and: grantkeeper doctor", "%s: %s", c.base, what)
+	case said.Code == "api_off":
 		return cannotOpen("", "%s: %s", c.base, what)
 	case status == http.StatusNotFound:
 		return &exitError{exitUnknown, what, whereListed(what)}
