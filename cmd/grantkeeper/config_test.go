@@ -50,7 +50,7 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 		{"unknown key of a network", "[limiter]\nnetworks = [{cidr = \"192.0.2.0/24\", multiples = 2}]\n", ":2: unknown setting limiter.", "did you mean limiter.networks.multiple?"},
 		{"unknown key of a gateway", "[gateway]\nlisten = \":1\"\n[[gateway.keys]]\nname = \"x\"\nkeyfile = \"y\"\n", ":5: unknown setting gateway.keys.keyfile", "did you mean gateway.keys.key_file?"},
 		{"in no table", "listen = \":1\"\n", ":1: unknown setting listen", "did you mean http.listen?"},
-		{"nothing like it", "xyzzy = 1\n", ":1: unknown setting xyzzy", "known are: base_urls"},
+		{"nothing like it", "xyzzy = 1\n", ":1: unknown setting xyzzy", "grantkeeper config reference"},
 		{"wrong optional duration", "[approvals]\nend_unused_after = \"never\"\n", ":2: ", ""},
 		{"wrong type", "\nbase_urls = \"https://a.example\"\n", ":2: ", ""},
 		{"wrong duration", "[session]\n\nidle = \"soon\"\n", ":3: ", ""},

@@ -203,7 +203,7 @@ func editKeys(name string, edit func([]numbered) []numbered) error {
 		fmt.Fprintf(&text, "%d:%s\n", k.number, base64.StdEncoding.EncodeToString(k.secret[:]))
 	}
 	if err := replaceFile(name, []byte(text.String())); err != nil {
-		return cannotOpen("run as the user who owns it", "secret_key_file: %v", err)
+		return cannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
 	}
 	return nil
 }

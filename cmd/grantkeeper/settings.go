@@ -163,7 +163,7 @@ func (s setting) fromEnvironment(env map[string]string) (value, name string, sen
 }
 
 // didYouMean names the known name that is nearest to a wrong one, which may
-// stand in the wrong table.
+// stand in the wrong table, or says where all are.
 func didYouMean(wrong string, known []string) string {
 	last := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
 	best, at := "", len(last(wrong))/2+2
@@ -173,7 +173,7 @@ func didYouMean(wrong string, known []string) string {
 		}
 	}
 	if best == "" {
-		return "known are: " + strings.Join(known, ", ")
+		return "all that there are: grantkeeper config reference"
 	}
 	return fmt.Sprintf("did you mean %s?", best)
 }
