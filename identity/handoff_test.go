@@ -138,6 +138,26 @@ func TestBadAssertions(t *testing.T) {
 	}
 }
 
+// The bounds, each to the second, and the least key. Without exp, iat
+// alone says when it is over.
+func TestAssertionAtItsBounds(t *testing.T) {
+	least := secret[:MinKey]
+	input := func(claims string) string {
+		encode := base64.RawURLEncoding.EncodeToString
+		s := encode([]byte(`{"alg":"HS256"}`)) + "." + encode([]byte(`{"aud":"a","challenge":"x","sub":"ada",`+claims+`}`))
+		return s + "." + encode(hs256(least, []byte(s)))
+	}
+	for claims, want := range map[string]bool{
+		`"iat":99940`: true, `"iat":99939`: false, `"iat":100010`: true, `"iat":100011`: false,
+		`"iat":100000,"exp":100001`: true, `"iat":100000,"exp":100000`: false,
+		`"iat":100000,"auth_time":100010`: true, `"iat":100000,"auth_time":100011`: false, `"iat":100000,"auth_time":1`: true,
+	} {
+		if _, err := ReadAssertion(input(claims), "a", atNoon, AssertionKey{Secret: least}); (err == nil) != want {
+			t.Errorf("%s: %v, want believed %v", claims, err, want)
+		}
+	}
+}
+
 // What is believed was signed: any bytes are refused, or are what Sign wrote.
 func FuzzReadAssertion(f *testing.F) {
 	good, err := asserted.Sign(secret, atNoon)
