@@ -680,3 +680,17 @@ func message(uri string) string {
 }
 
 func cut(s string) string { return s[:min(len(s), 100)] }
+
+// A percent sign stands before two hexadecimal digits, of either case, and
+// before nothing else.
+func TestEveryEscape(t *testing.T) {
+	const digits = "0123456789abcdefABCDEF"
+	for n := range 1 << 16 {
+		first, second := byte(n>>8), byte(n)
+		uri := "https://a.example/x%" + string([]byte{first, second}) + "x"
+		want := strings.IndexByte(digits, first) >= 0 && strings.IndexByte(digits, second) >= 0
+		if err := client.CheckRedirectURI(uri, nil); (err == nil) != want {
+			t.Fatalf("%q: %v, want accepted %v", uri, err, want)
+		}
+	}
+}

@@ -174,3 +174,18 @@ func TestIsMedia(t *testing.T) {
 		})
 	}
 }
+
+// Escapes are read as net/url reads them, whatever stands behind the percent
+// sign; NUL and what is not UTF-8 are refused beside.
+func TestEveryEscape(t *testing.T) {
+	for n := range 1 << 16 {
+		two := string([]byte{'%', byte(n >> 8), byte(n)})
+		for _, s := range []string{two, "%C3" + two} {
+			want, err := url.QueryUnescape(s)
+			good := err == nil && utf8.ValidString(want) && !strings.Contains(want, "\x00")
+			if got, ok := unescape(s); ok != good || ok && got != want {
+				t.Fatalf("%q: %q, %v; want %q, %v", s, got, ok, want, good)
+			}
+		}
+	}
+}
