@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -171,6 +172,9 @@ func (s *Server) approve(v *visit, c client.Client, p page, form url.Values) err
 		return wrap("offers", err)
 	}
 	choice, faults := grantset.Parse(form, offers)
+	if !slices.Contains([]string{"", "1"}, strings.Join(form["replace"], " ")) {
+		faults = append(faults, grantset.NotAllowed)
+	}
 	if len(faults) > 0 {
 		return s.askAgain(v, c, p, form, faults)
 	}

@@ -427,6 +427,7 @@ func TestFaultsOfAChoice(t *testing.T) {
 		{"unknown grant", []string{"grant", "all"}, "That choice is no longer possible.", "not_allowed"},
 		{"another person's role (decision P5)", []string{"grant", "roles", "role:secretary", "read"}, "That choice is no longer possible.", "not_allowed"},
 		{"unknown access", []string{"grant", "roles", "role:treasurer", "own"}, "That choice is no longer possible.", "not_allowed"},
+		{"unknown end of the earlier connection", []string{"replace", "on"}, "That choice is no longer possible.", "not_allowed"},
 		{"A-16 organization without AI integration", []string{"organization", "havn"}, "AI integration is off in Havn Studio. Choose another organization.", "not_eligible"},
 		{"UX-15 whole organization of somebody who is no admin", []string{"organization", "fjell", "grant", "organization"}, "That choice is no longer possible.", "not_allowed"},
 	}
@@ -458,6 +459,9 @@ func TestFaultsOfAChoice(t *testing.T) {
 	ada.post("/oauth/authorize", form).want(422)
 	form["role:treasurer"] = []string{"read"}
 	form["organization"] = []string{"nordlys", "fjell"}
+	ada.post("/oauth/authorize", form).want(422)
+	form["organization"] = []string{"nordlys"}
+	form["replace"] = []string{"1", "1"}
 	ada.post("/oauth/authorize", form).want(422)
 	s.nothing("ada")
 }
