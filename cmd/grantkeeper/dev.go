@@ -69,7 +69,7 @@ only. Its operator API has a clock that tests can move, and stop:
 				g.say(c, "dev reads no configuration: --config counts for nothing")
 			}
 			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
-			tuneMemory(leastHeap)
+			tuneMemory(leastHeap, 0)
 			ch, ready := signals()
 			return runDev(c.Context(), o, c.ErrOrStderr(), ch, func(devReady) { ready() })
 		},

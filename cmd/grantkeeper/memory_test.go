@@ -7,17 +7,21 @@ import (
 )
 
 // A small heap may grow to leastHeap before it is collected, a large one by
-// half; in between the bound is the larger of the two.
+// half; in between the bound is the larger of the two. On PostgreSQL it may grow by
+// sharedRoom at least.
 func TestPercentFor(t *testing.T) {
 	const mb = 1 << 20
 	for _, tt := range []struct {
-		live uint64
-		want uint64 // heap at the next collection
+		live, least, room uint64
+		want              uint64 // heap at the next collection
 	}{
-		{0, leastHeap}, {3 * mb, leastHeap}, {4 * mb, leastHeap}, {12 * mb, leastHeap}, {16 * mb, leastHeap},
-		{20 * mb, 30 * mb}, {400 * mb, 600 * mb},
+		{0, leastHeap, 0, leastHeap}, {3 * mb, leastHeap, 0, leastHeap}, {4 * mb, leastHeap, 0, leastHeap},
+		{12 * mb, leastHeap, 0, leastHeap}, {16 * mb, leastHeap, 0, leastHeap},
+		{20 * mb, leastHeap, 0, 30 * mb}, {400 * mb, leastHeap, 0, 600 * mb},
+		{0, 0, sharedRoom, sharedRoom}, {10 * mb, 0, sharedRoom, 138 * mb}, {80 * mb, 0, sharedRoom, 208 * mb},
+		{400 * mb, 0, sharedRoom, 600 * mb},
 	} {
-		p := uint64(percentFor(tt.live, leastHeap))
+		p := uint64(percentFor(tt.live, tt.least, tt.room))
 		goal := max(tt.live*(100+p)/100, 4*mb*p/100) // as the runtime reckons
 		if goal < tt.want*98/100 || goal > tt.want*102/100 {
 			t.Errorf("live %d MB: collected at %d MB, want %d", tt.live/mb, goal/mb, tt.want/mb)
@@ -33,7 +37,7 @@ func TestTuningGoesOn(t *testing.T) {
 		return s[0].Value.Uint64()
 	}
 	t.Setenv("GOGC", "")
-	tuneMemory(leastHeap)
+	tuneMemory(leastHeap, 0)
 	kept := make([]byte, 400<<20)
 	for range 100 {
 		if runtime.GC(); percent() == gcPercent {

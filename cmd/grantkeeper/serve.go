@@ -73,11 +73,11 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 	if err != nil {
 		return err
 	}
-	least := uint64(leastHeap)
-	if checked.Postgres != "" {
-		least = sharedHeap
+	if checked.Postgres == "" {
+		tuneMemory(leastHeap, 0)
+	} else {
+		tuneMemory(0, sharedRoom)
 	}
-	tuneMemory(least)
 	ch, ready := signals()
 	return runServe(c.Context(), serveOptions{
 		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read,
