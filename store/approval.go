@@ -326,7 +326,7 @@ const noteAgainAfter = time.Minute
 func (s *Store) Used(id approval.ID) {
 	now := uint32(s.Now().Unix())
 	if s.shared != nil {
-		s.shared.use(id, now)
+		s.shared.uses.see(id, now)
 		return
 	}
 	if int64(now) < s.unnoted.Load() {

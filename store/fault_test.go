@@ -293,6 +293,25 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// A use is written though nothing else is.
+func TestUseIsWrittenByItself(t *testing.T) {
+	h := furnished(t)
+	id := h.live(t, h.answer(1))
+	if err := h.Ready(t.Context()); err != nil { // so that nothing waits
+		t.Fatal(err)
+	}
+	h.Used(id)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		row, err := h.Approval(t.Context(), id)
+		if err == nil && row.LastUsed == h.Now().Unix() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("last use %d, %v", row.LastUsed, err)
+		}
+	}
+}
+
 // The last use is noted at most hourly, and survives a restart (decision P11).
 func TestLastUse(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)

@@ -71,6 +71,7 @@ func (p *shared) start(stopped *sync.WaitGroup) {
 	stopped.Go(p.makeMoves)
 	stopped.Go(p.registerClients)
 	stopped.Go(p.writeNotes)
+	stopped.Go(p.noteUses)
 	stopped.Go(p.tick)
 }
 
@@ -468,8 +469,8 @@ type uses struct {
 
 const maxUses = 500_000
 
-// see reports whether the use is the first within the hour.
-func (u *uses) see(id approval.ID, at uint32) bool {
+// see notes the use, unless there was one within the hour.
+func (u *uses) see(id approval.ID, at uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	last, ok := u.now[id]
@@ -477,7 +478,7 @@ func (u *uses) see(id approval.ID, at uint32) bool {
 		last = u.earlier[id]
 	}
 	if at-last < uint32(useGrain/time.Second) {
-		return false
+		return
 	}
 	if u.now == nil || len(u.now) >= maxUses {
 		u.earlier, u.now = u.now, map[approval.ID]uint32{}
@@ -486,7 +487,6 @@ func (u *uses) see(id approval.ID, at uint32) bool {
 		u.due = map[approval.ID]uint32{}
 	}
 	u.now[id], u.due[id] = at, at
-	return true
 }
 
 func (u *uses) take() map[approval.ID]uint32 {
@@ -518,9 +518,16 @@ func (u *uses) giveBack(due map[approval.ID]uint32) {
 	}
 }
 
-func (p *shared) use(id approval.ID, at uint32) {
-	if p.uses.see(id, at) { // an empty note, for it to be written soon
-		p.note(func(*writer) (func(), error) { return nil, nil })
+// usesEvery is how soon a use is written: where many approvals are each used
+// for the first time within the hour, many together cost much less.
+const usesEvery = 250 * time.Millisecond
+
+// noteUses has uses written that wait, by an empty note.
+func (p *shared) noteUses() {
+	for p.pause(usesEvery) {
+		if !p.uses.none() {
+			p.notes.join(note{run: func(*writer) (func(), error) { return nil, nil }}, 1)
+		}
 	}
 }
 
