@@ -265,24 +265,6 @@ func checkQuery(query string) error {
 	return nil
 }
 
-// Host is the host of an accepted redirect URI as a person is shown it:
-// complete, in lower-case ASCII (xn-- stays), an IPv6 address as of RFC 5952,
-// with the port where it is not 443.
-func Host(redirectURI string) string {
-	_, rest, _ := strings.Cut(redirectURI, "://")
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		rest = rest[:end]
-	}
-	host, port, _ := splitPort(strings.ToLower(rest))
-	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil && addr.Is6() {
-		host = "[" + addr.String() + "]"
-	}
-	if port == "" || port == "443" {
-		return host
-	}
-	return host + ":" + port
-}
-
 // unescape decodes percent-encoding that checkBytes has found whole.
 func unescape(s string) string {
 	if !strings.Contains(s, "%") {

@@ -101,7 +101,7 @@ func TestBranding(t *testing.T) {
 		if attr(l, "rel") != "stylesheet" {
 			continue
 		}
-		if attr(l, "href") == StylesheetPath() {
+		if attr(l, "href") == assetPath("app.css") {
 			t.Error("the stylesheet has the name of one without the branding")
 		}
 		css := s.browser().get(attr(l, "href")).want(200).body

@@ -150,9 +150,6 @@ func (s *Server) sealHere(at string) string {
 // Stylesheet is the pages' style, for pages of others that are to look alike.
 func Stylesheet() []byte { return assets.files[path.Base(assetPath("app.css"))].content }
 
-// StylesheetPath is where the pages' style is.
-func StylesheetPath() string { return assetPath("app.css") }
-
 // show answers with a page.
 func (s *Server) show(v *visit, status int, t *template.Template, p interface{ around() *frame }) error {
 	t, err := s.look.Load().wording.in(v.words, t)

@@ -568,13 +568,10 @@ func TestAssets(t *testing.T) {
 		}
 		b.get("/assets/" + name).want(404)
 	}
-	if StylesheetPath() != assetPath("app.css") {
-		t.Errorf("stylesheet at %q", StylesheetPath())
-	}
 	if js := assets.files[strings.TrimPrefix(assetPath("consent.js"), "/assets/")].content; len(js) > 4096 {
 		t.Errorf("the script has %d bytes, want at most 4 KB", len(js))
 	}
-	css := string(assets.files[strings.TrimPrefix(StylesheetPath(), "/assets/")].content)
+	css := string(assets.files[strings.TrimPrefix(assetPath("app.css"), "/assets/")].content)
 	for _, physical := range []string{"margin-left", "margin-right", "padding-left", "padding-right", "text-align: left", "text-align: right", "url(", "@import"} {
 		if strings.Contains(css, physical) {
 			t.Errorf("the stylesheet has %q", physical)
@@ -590,7 +587,7 @@ func TestPage(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.do(s.Page(w, httptest.NewRequest("GET", s.base+"/dev/client", nil), http.StatusOK, "Test client", content,
 			map[string]string{"Title": "Hello", "Text": "<b>"}))
-		for _, want := range []string{"<title>Test client – Svalinn</title>", "<h1>Hello</h1>", "<p>&lt;b&gt;</p>", StylesheetPath()} {
+		for _, want := range []string{"<title>Test client – Svalinn</title>", "<h1>Hello</h1>", "<p>&lt;b&gt;</p>", assetPath("app.css")} {
 			if !strings.Contains(w.Body.String(), want) {
 				t.Errorf("no %q in %s", want, w.Body)
 			}
