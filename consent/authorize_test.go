@@ -302,7 +302,7 @@ func TestCancel(t *testing.T) {
 	if q := p.cancel().sent(callback); q.Encode() != want.Encode() {
 		t.Errorf("sent %v, want %v", q, want)
 	}
-	// It needs no other field and works also when the rest is invalid.
+	// It needs no other field and works even when the rest is invalid.
 	form := p.fill("/oauth/authorize")
 	p.b.post("/oauth/authorize", url.Values{"request": form["request"], "csrf": form["csrf"], "decision": {"cancel"}}).sent(callback)
 	p.press("/oauth/authorize", "decision", "cancel", "organization", "nowhere", "grant", "all", "role:x", "own").sent(callback)

@@ -266,7 +266,7 @@ func TestStrongApprovalsAtAProvider(t *testing.T) {
 	other.get("/signin/again/other").want(404)
 }
 
-// At the service, which is told that it has to ask anew.
+// At the service, which is told that it has to ask again.
 func TestStrongApprovalsByHandOff(t *testing.T) {
 	s := newHandOff(t)
 	s.Ways.Strong = StrengthFresh

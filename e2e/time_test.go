@@ -101,7 +101,7 @@ func TestT07T08UnapprovedClient(t *testing.T) {
 	wantError(t, "revoke", f.revoke("svr_x"), 403, "invalid_client")
 }
 
-// T-09, T-10: a client approved once stays, also when the approval has ended.
+// T-09, T-10: a client approved once stays, even after the approval has ended.
 func TestT09T10ApprovedClientStays(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -17,9 +17,9 @@ type Kind string
 const (
 	// Roles: only selected roles, each with read or change access.
 	Roles Kind = "roles"
-	// Everything: all that the person may.
+	// Everything: whatever the person may do.
 	Everything Kind = "everything"
-	// Organization: what an organization admin may, without anyone's personal
+	// Organization: what an organization admin may do, without anyone's personal
 	// items (decision P15).
 	Organization Kind = "organization"
 )
@@ -42,8 +42,8 @@ type Set struct {
 }
 
 // EncodePicks writes the picks as they are stored and shown to operators:
-// role=read or role=change, in order of role ID, with a space between. Neither
-// sign can stand in an ID (org.CheckID).
+// role=read or role=change, in order of role ID, separated by spaces. Neither
+// character can occur in an ID (org.CheckID).
 func (s Set) EncodePicks() string {
 	var b strings.Builder
 	b.Grow(len(s.Picks) * 16)
@@ -58,8 +58,8 @@ func (s Set) EncodePicks() string {
 	return b.String()
 }
 
-// Decode reads a stored grant set. Anything that Parse could not have made or
-// EncodePicks would not write so is refused: a damaged row gives no access.
+// Decode reads a stored grant set. Anything that Parse could not have made, or
+// that EncodePicks would write differently, is refused: a damaged row gives no access.
 // The picks share the text's memory.
 func Decode(kind, picks string, personal bool) (Set, error) {
 	i := slices.Index(Kinds, Kind(kind))
@@ -118,13 +118,13 @@ func (p Pick) access() string {
 	return "read"
 }
 
-// Equal reports whether two grant sets were chosen alike.
+// Equal reports whether two grant sets are the same choice.
 func (s Set) Equal(t Set) bool {
 	return s.Kind == t.Kind && s.Personal == t.Personal && slices.Equal(s.Picks, t.Picks)
 }
 
 // Authority is what one request may do: the grant set narrowed to what the
-// person may do now (decision P6). It is made anew for each request, so a lost
+// person may do now (decision P6). It is made for each request, so a lost
 // role, admin right or membership is felt at once, and a role regained counts
 // again (decision P5). The zero Authority may do nothing.
 type Authority struct {

@@ -51,7 +51,7 @@ func (a Authority) ownGrounds() string {
 // gives is what the option without picks gives.
 func (a Authority) gives() string {
 	if a.kind == Organization {
-		return "what an organization admin may, as far as the person still may it"
+		return "what an organization admin may do, as far as the person still may"
 	}
 	return "everything that the person can access"
 }

@@ -48,7 +48,7 @@ func (w *Addresses) SetNetworks(networks Networks) { w.networks.Store(&networks)
 
 // Allow says whether a request that came from a at now is let through, and if not,
 // after how many whole seconds (at least one) the next one is. A refused request is
-// not counted, so asking in vain does not make the wait longer.
+// not counted, so that refused requests do not make the wait longer.
 //
 // Time never goes back: an earlier now than the highest one seen counts as that one.
 // A now with a monotonic reading, as time.Now gives it, is safe from a clock that

@@ -17,7 +17,7 @@ type newClientBody struct {
 }
 
 // addClient preregisters a client, under the rules of those of the
-// configuration (decision R6). One that is there just so stays as it is.
+// configuration (decision R6). One that exists exactly so stays as it is.
 func (s *Server) addClient(c call) (any, error) {
 	var body newClientBody
 	if err := decode(c, &body, maxBody); err != nil {
@@ -40,7 +40,7 @@ func (s *Server) addClient(c call) (any, error) {
 	return newClient(found), nil
 }
 
-// deletedClient is a client that is no more.
+// deletedClient is a client that was deleted.
 type deletedClient struct {
 	ID       string `json:"id"`
 	ClientID string `json:"client_id"`

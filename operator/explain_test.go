@@ -82,7 +82,7 @@ false decision: Treasurer is read-only in this approval.
 		{tor, "read", "salaries", false, "The item is private to a circle in which the person fills no role.", nil},
 		{all, "read", "chairs", true, "The person fills a role of the item's circle, and this approval gives everything that the person can access.", []string{"Everything that the person can access was approved.", "Tor fills 1 role in Nordlys.\n"}},
 		{all, "change", "budget", false, "The person does not fill Treasurer.", nil},
-		{whole, "change", "chairs", true, "The person is an admin, and this approval gives what an organization admin may, as far as the person still may it.", []string{"Everything in this organization was approved"}},
+		{whole, "change", "chairs", true, "The person is an admin, and this approval gives what an organization admin may do, as far as the person still may.", []string{"Everything in this organization was approved"}},
 	} {
 		e := o.explained(tt.approval, tt.action, tt.item)
 		if e.Allowed != tt.allowed || e.Reason != tt.reason {

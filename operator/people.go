@@ -23,7 +23,7 @@ type passworded struct {
 	Password string `json:"password"`
 }
 
-// addPerson adds a person. One who is there just so stays as they are.
+// addPerson adds a person. One who exists exactly so stays as they are.
 func (s *Server) addPerson(c call) (any, error) {
 	var body newcomer
 	if err := decode(c, &body, maxBody); err != nil {

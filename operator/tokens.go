@@ -99,7 +99,7 @@ func (o *tokenObject) judge(claim token.Claim, row store.ApprovalRow, now time.T
 	}
 }
 
-// inspectKey is inspect for what is no token.
+// inspectKey is inspect for what is not a token.
 func (s *Server) inspectKey(c call, text string) (any, error) {
 	m, err := s.Store.APIKey(c.Context(), text)
 	switch {

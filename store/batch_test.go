@@ -224,7 +224,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// The time of the end is kept, also when nothing was written since it passed.
+// The time of the end is kept, even when nothing was written since it passed.
 func TestCloseKeepsTheTime(t *testing.T) {
 	if !embedded() {
 		return
@@ -312,7 +312,7 @@ func (h house) left(t testing.TB) house {
 }
 
 // The time goes into the database with every commit, so a crash loses none of
-// it, also when a commit between has failed (decision T12).
+// it, even when a commit in between has failed (decision T12).
 func TestCrashLosesNoTime(t *testing.T) {
 	if !embedded() {
 		return

@@ -16,7 +16,7 @@ func given(id, organization, role, person string) Item {
 }
 
 // Items come with a directory under their own IDs; what came before is
-// updated, and what came just so is left as it is.
+// updated, and what came exactly so is left as it is.
 func TestDirectoryItems(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	hidden := given("salaries", "nordlys", "treasurer", "")

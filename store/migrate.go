@@ -174,7 +174,7 @@ type MigrateOptions struct {
 }
 
 // Migrate takes a schema forward, each migration in a transaction of its own.
-// It gives the versions from which and to which it came, also when one fails.
+// It gives the versions that it came from and to, even when a migration fails.
 // Of a SQLite file no server may work on it meanwhile: ErrInUse. On PostgreSQL
 // nodes may, as far as their release works beside the migration: ErrNodes.
 func Migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {

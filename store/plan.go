@@ -12,7 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// A plan is what an import changes: what it names and is not there just so,
+// A plan is what an import changes: what it names and is not stored exactly so,
 // and what it removes.
 type plan struct {
 	Import

@@ -182,7 +182,7 @@ func cut(err error) bool {
 }
 
 // textConn is a connection on which every text can be sent: PostgreSQL holds
-// neither NUL nor what is no UTF-8, and what is looked up by such a text is
+// neither NUL nor what is not UTF-8, and what is looked up by such a text is
 // not there.
 type textConn struct{ *stdlib.Conn }
 

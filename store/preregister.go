@@ -18,7 +18,7 @@ const (
 
 // Preregister adds a client that an operator vouches for. The 14-day rule
 // never touches it, and the configuration does not have to name it. One that
-// is there just so is left as it is; ErrConflict: the ID is another client's.
+// exists exactly so is left as it is; ErrConflict: the ID is another client's.
 func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error {
 	return s.writer.changeFacts(func(w *writer) (func(), error) {
 		at := w.store.memory.clients[c.ID]

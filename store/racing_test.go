@@ -10,7 +10,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// A page of the journal ends where it was found to end, also when entries came
+// A page of the journal ends where it was found to end, even when entries came
 // or went since.
 func TestEventPagesWhileEntriesComeAndGo(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)

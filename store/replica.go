@@ -395,7 +395,7 @@ func (f found) add(l *factLoad, key string) {
 	}
 }
 
-// adopt takes all facts that were loaded anew.
+// adopt takes all facts that were loaded again.
 func (m *memory) adopt(fresh *memory) {
 	m.people, m.byEmail, m.orgs, m.members = fresh.people, fresh.byEmail, fresh.orgs, fresh.members
 	m.roles, m.roleList, m.gone = fresh.roles, fresh.roleList, fresh.gone

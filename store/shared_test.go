@@ -196,7 +196,7 @@ func TestCheckedFactsAreNotAskedFor(t *testing.T) {
 	}
 }
 
-// Facts are loaded for as long as it takes, also when it takes longer than a
+// Facts are loaded for as long as it takes, even when that is longer than a
 // read may: whoever asks is answered in the end.
 func TestLoadingOutlastsARead(t *testing.T) {
 	if embedded() {
@@ -423,7 +423,7 @@ func TestServerGoesAndComesBack(t *testing.T) {
 }
 
 // With a bound on staleness a check is answered from what was read within the
-// bound, never from what is older, also when the database is gone; without one
+// bound, never from what is older, even when the database is gone; without one
 // it is always read.
 func TestStaleness(t *testing.T) {
 	if embedded() {
@@ -611,7 +611,7 @@ func TestTrimmedChanges(t *testing.T) {
 	all[1].same(t, "after the changes were trimmed")
 }
 
-// PostgreSQL holds neither NUL nor what is no UTF-8: what is asked for by such
+// PostgreSQL holds neither NUL nor what is not UTF-8: what is asked for by such
 // a text is not there, and nothing fails.
 func TestTextsThatCannotBeStored(t *testing.T) {
 	h := furnished(t)

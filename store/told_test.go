@@ -125,7 +125,7 @@ func TestLateTellings(t *testing.T) {
 	s.wants(ToldApplied, "e101", 101, personTold("uma", "uma@nordlys.example"))
 }
 
-// An event that comes twice is one; another one under its ID is refused. What
+// An event that comes twice counts once; another one under its ID is refused. What
 // was refused is not remembered: in another order it may come again.
 func TestTellingTwice(t *testing.T) {
 	ctx, s := context.Background(), teller{t, furnished(t)}

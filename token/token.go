@@ -121,7 +121,7 @@ const Len = 4 + textLen
 const maxField = 1<<48 - 1
 
 // Ring holds the keys of an installation. It is safe for concurrent use. A key
-// that is added, dropped or comes to seal does so for everybody at once.
+// that is added, dropped or begins to seal does so for all callers at once.
 type Ring struct {
 	prefix   string                 // two letters
 	keys     atomic.Pointer[[]*Key] // the sealing one first; what it points to never changes

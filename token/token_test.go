@@ -332,7 +332,7 @@ func TestBase62(t *testing.T) {
 	}
 }
 
-// A character that is no digit is refused wherever it stands: as a digit of its
+// A character that is not a digit is refused wherever it occurs: as a digit of its
 // own it would give a block a second spelling.
 func TestBase62ForeignCharacters(t *testing.T) {
 	for at := range blockText + blockRest {

@@ -182,7 +182,7 @@ func TestQuietPastDeadlineBefore(t *testing.T) {
 	})
 }
 
-// A deadline that was set anew is the one that later ones are compared with.
+// A deadline that was set again is the one that later ones are compared with.
 func TestQuietSoonerAfterLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, peer := quietPair(t)

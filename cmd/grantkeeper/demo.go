@@ -290,7 +290,7 @@ var openParameters = []string{
 }
 
 // hideForm shortens the values of a form, but those that everybody may see. A
-// text that is no form, such as JSON, is shown with its tokens shortened.
+// text that is not a form, such as JSON, is shown with its tokens shortened.
 func hideForm(s string) string {
 	if strings.HasPrefix(s, "{") {
 		return shortenAll(s)

@@ -85,7 +85,7 @@ func (s setting) set(c *Config, text string) error {
 	return nil
 }
 
-// list reads values with commas between them.
+// list reads values separated by commas.
 func list(v string) []string {
 	var all []string
 	for one := range strings.SplitSeq(v, ",") {
