@@ -132,13 +132,32 @@ func (p *shared) tryBatch(batch []*operation, remembered bool) (again []*operati
 	return append(again, missed...), err
 }
 
-// rowsFor gives the rows of a batch, and which of them are remembered alone.
+// lookUp reads the row of a live move that is not remembered, as a check does:
+// together with what else is asked for, and beside what is being saved. What
+// does not live is read whole, later.
+func (p *shared) lookUp(o *operation) error {
+	if !o.live || p.rows.get(o.id) != nil {
+		return nil
+	}
+	r, err := p.readNow(context.Background(), o.id)
+	if err == nil && r != nil && r.a.Phase == approval.Live {
+		o.row = r
+	}
+	return err
+}
+
+// rowsFor gives the rows of a batch, and which of them are remembered alone. What
+// was looked up before counts as read, the first time.
 func (p *shared) rowsFor(ctx context.Context, batch []*operation, remembered bool) (rows map[approval.ID]*row, unread map[approval.ID]bool, err error) {
 	unread = map[approval.ID]bool{}
 	known := map[approval.ID]*row{}
 	var r reading
 	r.begin(wholes)
 	for _, o := range batch {
+		if o.row != nil && remembered {
+			known[o.id] = o.row
+			continue
+		}
 		if at := p.rows.get(o.id); at != nil && remembered && o.live {
 			unread[o.id], known[o.id] = true, at
 			continue

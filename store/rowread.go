@@ -56,18 +56,28 @@ func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
 
 // checkNow is check without what is remembered.
 func (p *shared) checkNow(ctx context.Context, id approval.ID) (Access, error) {
-	q := questions.Get().(*question)
-	q.id, q.asks = id, true
-	if err := p.ask(ctx, q); err != nil {
-		return Access{}, err // it may still be answered: it is not used again
+	r, err := p.readNow(ctx, id)
+	if err != nil {
+		return Access{}, err
 	}
-	r := q.row
-	*q = question{done: q.done}
-	questions.Put(q)
 	if r == nil {
 		return Access{}, ErrNotFound
 	}
 	return p.access(r)
+}
+
+// readNow gives the row of an approval that has not ended, or nil, out of a
+// read that begins now.
+func (p *shared) readNow(ctx context.Context, id approval.ID) (*row, error) {
+	q := questions.Get().(*question)
+	q.id, q.asks = id, true
+	if err := p.ask(ctx, q); err != nil {
+		return nil, err // it may still be answered: it is not used again
+	}
+	r := q.row
+	*q = question{done: q.done}
+	questions.Put(q)
+	return r, nil
 }
 
 // access puts the facts beside an approval.

@@ -135,6 +135,9 @@ func (l *line[T]) close() {
 // do runs an operation that is not the embedded engine's.
 func (p *shared) do(o *operation) error {
 	if o.move != nil {
+		if err := p.lookUp(o); err != nil {
+			return err
+		}
 		p.moves.join(o)
 		<-o.done
 		return o.err
@@ -518,8 +521,8 @@ func (u *uses) giveBack(due map[approval.ID]uint32) {
 	}
 }
 
-// usesEvery is how soon a use is written: where many approvals are each used
-// for the first time within the hour, many together cost much less.
+// usesEvery is how often uses are written: where many approvals are used for the
+// first time within the hour, many together cost much less.
 const usesEvery = 250 * time.Millisecond
 
 // noteUses has uses written that wait, by an empty note.

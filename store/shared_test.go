@@ -196,6 +196,37 @@ func TestCheckedFactsAreNotAskedFor(t *testing.T) {
 	}
 }
 
+// A live move that is not remembered is computed from a read of its own, also
+// after another node has moved on since.
+func TestLiveMovesAreLookedUp(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	one, other := all[0], all[1]
+	id := one.live(t, one.unique(1))
+	other.shared.rows.drop(id)
+	o := &operation{id: id, live: true, move: approval.Refresh("quill", 2, 1, one.Now()), done: make(chan struct{}, 1)}
+	if err := other.shared.lookUp(o); err != nil || o.row == nil || o.row.a.Generation != 1 {
+		t.Fatal(o.row, err)
+	}
+	if v, err := one.refresh(id, 1); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	other.shared.moves.join(o)
+	if <-o.done; o.err != nil || o.verdict != approval.OK || o.result.Generation != 3 {
+		t.Errorf("from an older row: %v, %v, generation %d", o.verdict, o.err, o.result.Generation)
+	}
+	other.shared.rows.drop(id)
+	if v, err := other.refresh(id, 1); v != approval.Reused || err != nil {
+		t.Errorf("a used token: %v, %v", v, err)
+	}
+	other.shared.rows.drop(id)
+	if v, err := other.refresh(id, 3); v != approval.Over || err != nil {
+		t.Errorf("after the end: %v, %v", v, err)
+	}
+}
+
 // Facts are loaded for as long as it takes, even when that is longer than a
 // read may: whoever asks is answered in the end.
 func TestLoadingOutlastsARead(t *testing.T) {

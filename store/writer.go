@@ -46,6 +46,7 @@ type operation struct {
 	id   approval.ID
 	move approval.Move // with id
 	live bool          // the move asks nothing of the code: no row is read
+	row  *row          // of a live move: the approval, read since it was asked for; on PostgreSQL
 	act  Act
 
 	// run makes a change. It may return what is to be done to memory once
