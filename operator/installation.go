@@ -178,7 +178,7 @@ func (s *Server) rotateKeys(c call) (any, error) {
 	}
 	newest, err := s.Store.RotateKeys(c.Context(), c.act(body.Reason))
 	if errors.Is(err, store.ErrNotAllowed) {
-		return nil, &Error{http.StatusConflict, "key_missing", "a node that lives does not have the newest key yet: " + err.Error()}
+		return nil, &Error{http.StatusConflict, "key_missing", err.Error() + "; copy the key file there and send SIGHUP"}
 	} else if err != nil {
 		return nil, err
 	}

@@ -90,7 +90,7 @@ func (s *Store) countSealed(ctx context.Context, all map[int]Key) error {
 // AddKeys takes keys that are not in the ring yet: from now on they open, and
 // every node needs them. A retired one is left out. ErrKeys refuses a number
 // that the database knows with another key.
-func (s *Store) AddKeys(_ context.Context, keys []*token.Key, act Act) (added []int, err error) {
+func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added []int, err error) {
 	ring := s.options.Ring
 	var fresh []*token.Key
 	for _, k := range keys {
@@ -127,6 +127,11 @@ func (s *Store) AddKeys(_ context.Context, keys []*token.Key, act Act) (added []
 	})
 	if err != nil {
 		return nil, err
+	}
+	if s.shared != nil { // who rotates next need not wait for the next beat
+		if err := s.shared.beat(ctx); err != nil {
+			s.log.Warn("other nodes hear of the key in a while", "err", err)
+		}
 	}
 	return added, nil
 }
@@ -181,8 +186,17 @@ func (w *writer) knownKey(k *token.Key) (known, retired bool, err error) {
 	return false, false, nil
 }
 
+// lacking refuses to seal with a key that not every node can open.
+type lacking struct{ key, nodes int }
+
+func (e *lacking) Error() string {
+	return fmt.Sprintf("key %d is not on every node that lives: %d without it", e.key, e.nodes)
+}
+
+func (*lacking) Is(err error) bool { return err == ErrNotAllowed }
+
 // RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
-// node that lives does not have it yet.
+// node that lives does not have it yet; the error says how many.
 func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 	ring := s.options.Ring
 	newest := 0
@@ -196,7 +210,7 @@ func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 		if n, err := s.shared.without(ctx, newest); err != nil {
 			return newest, err
 		} else if n > 0 {
-			return newest, fmt.Errorf("%d of the nodes lack key %d yet: %w", n, newest, ErrNotAllowed)
+			return newest, &lacking{newest, n}
 		}
 	}
 	return newest, s.writer.changeFacts(func(w *writer) (func(), error) {

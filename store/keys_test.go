@@ -262,3 +262,23 @@ func TestRetireAsksTheRowAgain(t *testing.T) {
 		t.Errorf("its own: ended %d, %v", n, err)
 	}
 }
+
+// A rotation waits for every node, and for no longer.
+func TestRotateOnceEveryNodeHasTheKey(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all, two := nodes(t, 2), []*token.Key{key(2, 2)}
+	if _, err := all[0].AddKeys(ctx, two, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := all[0].RotateKeys(ctx, Act{}); !errors.Is(err, ErrNotAllowed) || err.Error() != "key 2 is not on every node that lives: 1 without it" {
+		t.Errorf("before: %v", err)
+	}
+	if _, err := all[1].AddKeys(ctx, two, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := all[0].RotateKeys(ctx, Act{}); n != 2 || err != nil {
+		t.Errorf("at once: %d %v", n, err)
+	}
+}
