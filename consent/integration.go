@@ -135,7 +135,7 @@ func (s *Server) connections(v *visit, organization string) ([]connection, error
 	if err != nil {
 		return nil, err
 	}
-	f := store.ApprovalFilter{Organization: organization, Limit: 1000}
+	f := store.ApprovalFilter{Organization: organization, Unended: true, Limit: 1000}
 	var out []connection
 	for {
 		rows, next, err := s.Store.Approvals(v.r.Context(), f)

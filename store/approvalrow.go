@@ -18,6 +18,7 @@ type ApprovalFilter struct {
 	Client, Person, Organization string
 	Grant                        grantset.Kind
 	State                        string
+	Unended                      bool // leaves out those that have ended
 	// UnusedSince leaves those that live and were neither made nor used after
 	// that time, Unix seconds; 0 leaves all. Only Approvals asks for it.
 	UnusedSince int64

@@ -30,7 +30,9 @@ func (s *Store) Approvals(ctx context.Context, f ApprovalFilter) ([]ApprovalRow,
 	if f.UnusedSince > 0 {
 		f.State = "live"
 	}
-	return s.approvalPage(ctx, f, func(r ApprovalRow) bool { return f.State == "" || r.StateName() == f.State })
+	return s.approvalPage(ctx, f, func(r ApprovalRow) bool {
+		return (f.State == "" || r.StateName() == f.State) && !(f.Unended && r.Phase == approval.Ended)
+	})
 }
 
 // approvalPage is Approvals with another judgement of the rows' states: what
@@ -191,7 +193,7 @@ type walked struct {
 func (w walked) matches(f ApprovalFilter) bool {
 	return (f.Client == "" || f.Client == w.client) && (f.Person == "" || f.Person == w.person) &&
 		(f.Organization == "" || f.Organization == w.organization) && (f.Grant == "" || string(f.Grant) == w.grant) &&
-		(f.State == "" || (f.State == "ended") == (w.endedAt > 0)) &&
+		(f.State == "" || (f.State == "ended") == (w.endedAt > 0)) && !(f.Unended && w.endedAt > 0) &&
 		(f.UnusedSince == 0 || w.at <= f.UnusedSince && w.usedAt <= f.UnusedSince)
 }
 
