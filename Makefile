@@ -1,5 +1,5 @@
-# What a contributor runs. `make test` is the whole truth: it needs nothing but
-# the Go toolchain and, on Debian, brings the rest by itself.
+# What a contributor runs. `make test` is the whole truth: it needs only the Go
+# toolchain and, on Debian, installs the rest by itself.
 
 SHELL := /bin/bash
 export PATH := $(PATH):/usr/local/go/bin
@@ -9,8 +9,7 @@ FUZZTIME ?= 30s
 .PHONY: test lint setup build release bench bench-postgres bench-scale timing signin faults seeds fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included, the longest first so
-# that they run beside the others; fails when a test
-# was skipped.
+# that they run beside the others; fails when a test was skipped.
 test: setup lint
 	@bash scripts/test.sh -race -count=1 -timeout 20m ./store ./consent ./e2e/... ./...
 
@@ -29,7 +28,7 @@ setup:
 build:
 	CGO_ENABLED=0 go build -trimpath -o bin/grantkeeper ./cmd/grantkeeper
 
-# What a release consists of: static binaries, stripped, and their check sums.
+# What a release consists of: static binaries, stripped, and their checksums.
 # The same source and toolchain give the same bytes. make release VERSION=0.1.0
 VERSION ?= $(shell sed -n 's/^var version = "\(.*\)"/\1/p' cmd/grantkeeper/version.go)
 PLATFORMS ?= linux/amd64 linux/arm64
@@ -65,8 +64,8 @@ timing:
 signin:
 	go run ./bench/signin $(ARGS)
 
-# Servers under load that are killed, paused and cut off, and whether what they
-# told was right: make faults ARGS="-for 1h -seed 7"
+# Servers under load that are killed, paused and cut off, and whether their answers
+# were right: make faults ARGS="-for 1h -seed 7"
 faults: setup
 	go test ./e2e/faults -count=1 -v -timeout 0 -args $(ARGS)
 

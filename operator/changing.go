@@ -7,8 +7,8 @@ import (
 // reason is the whole body of a change that needs nothing else.
 type reason struct{ reasoned }
 
-// switched is the body of what is on or off. On has no default: a forgotten
-// one must not switch anything.
+// switched is the body of a change that switches something on or off. On has no
+// default: a forgotten one must not switch anything.
 type switched struct {
 	reasoned
 	On *bool `json:"on"`

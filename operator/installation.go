@@ -17,7 +17,7 @@ import (
 // TakenAt is the header of a backup with the time that it is of, Unix seconds.
 const TakenAt = "Grantkeeper-Taken-At"
 
-// installation are the paths of what keeps an installation healthy.
+// installation are the paths that keep an installation healthy.
 func (s *Server) installation(mux *http.ServeMux) {
 	mux.Handle("GET /v1/status", s.answer(s.status))
 	mux.Handle("POST /v1/gc", s.answer(s.collect))

@@ -24,7 +24,7 @@ func at(unix int64, now time.Time) moment {
 	return newMoment(t.Format("2 Jan 2006"), t)
 }
 
-// exactly is for lists of what happened one after the other.
+// exactly is for lists of events in order.
 func exactly(unix int64) moment {
 	t := time.Unix(unix, 0).UTC()
 	return newMoment(t.Format("2 Jan 2006 15:04:05"), t)

@@ -33,7 +33,7 @@ type tokenObject struct {
 	Current      int64  `json:"current"`      // generation of the current refresh token
 }
 
-// inspect tells what has become of a token, for whoever asks why a client is
+// inspect says what has become of a token, for whoever asks why a client is
 // refused.
 func (s *Server) inspect(c call) (any, error) {
 	var body presented

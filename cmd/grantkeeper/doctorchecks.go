@@ -51,7 +51,7 @@ func configured(f func(*doctor) finding) func(*doctor) []finding {
 	}
 }
 
-// served is for what the server alone can tell.
+// served is for what only the server can tell.
 func served(f func(*doctor) finding) func(*doctor) []finding {
 	return func(d *doctor) []finding {
 		if d.statusErr != nil {

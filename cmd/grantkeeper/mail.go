@@ -270,7 +270,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// noticing tells people of what they should know of (case S-13). It is called
+// noticing tells people what they should know about (case S-13). It is called
 // by the writer, for each entry of the journal, and so only posts.
 func (h *house) noticing() func(store.Event) {
 	if h.mail == nil {

@@ -77,8 +77,8 @@ func readGatewayKey(what, name string) (string, error) {
 	return secret, nil
 }
 
-// badKeyFile mends a key file that cannot be read: a new key would open
-// nothing of what there is.
+// badKeyFile says how to mend a key file that cannot be read: a new key would
+// open nothing of what there is.
 const badKeyFile = "correct it, or bring back the one that the database was made with"
 
 func readKeys(name string) ([]*token.Key, error) {

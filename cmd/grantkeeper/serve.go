@@ -168,8 +168,8 @@ func (h *house) listen() (on listeners, err error) {
 	return on, nil
 }
 
-// announce is the start line. It warns where the contract is left, and of what
-// is seldom meant.
+// announce writes the start line. It warns of settings that leave the contract, and
+// of those that are seldom meant.
 func (h *house) announce(file string, on listeners) {
 	v := thisVersion()
 	upstream := "none"
