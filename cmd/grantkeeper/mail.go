@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -17,9 +18,11 @@ import (
 	"net/smtp"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -30,11 +33,15 @@ type MailServer struct {
 	User       string
 	Password   string
 	From       mail.Address
+	Language   string // of the pages' words; empty is English
 }
 
 func (c *Checked) checkMail() error {
 	if c.Mail == (MailConfig{}) {
 		return nil
+	}
+	if all := consent.Languages(); c.Mail.Language != "" && !slices.Contains(all, c.Mail.Language) {
+		return badConfig("write one of "+strings.Join(all, ", "), "mail.language: %q is not a language of the pages", c.Mail.Language)
 	}
 	const hint = `write url = "smtp://user@mail.example.com:587", from = "Svalinn <no-reply@example.com>"`
 	u, err := url.Parse(c.Mail.URL)
@@ -48,7 +55,7 @@ func (c *Checked) checkMail() error {
 	if err != nil {
 		return badConfig(hint, "mail.from: %q is not an address", c.Mail.From)
 	}
-	m := MailServer{Host: u.Hostname(), Port: u.Port(), TLS: u.Scheme == "smtps", User: u.User.Username(), From: *from}
+	m := MailServer{Host: u.Hostname(), Port: u.Port(), TLS: u.Scheme == "smtps", User: u.User.Username(), From: *from, Language: c.Mail.Language}
 	if m.Port == "" {
 		m.Port = map[bool]string{true: "465", false: "587"}[m.TLS]
 	}
@@ -253,7 +260,7 @@ func (m *mailer) message(to mail.Address, subject, text string, now time.Time) [
 	for _, h := range [][2]string{
 		{"From", m.From.String()}, {"To", to.String()}, {"Subject", mime.QEncoding.Encode("utf-8", subject)},
 		{"Date", now.Format(time.RFC1123Z)}, {"Message-ID", "<" + hex.EncodeToString(id) + "@" + domain + ">"},
-		{"MIME-Version", "1.0"}, {"Content-Type", "text/plain; charset=utf-8"}, {"Content-Transfer-Encoding", "quoted-printable"},
+		{"Content-Language", cmp.Or(m.Language, "en")}, {"MIME-Version", "1.0"}, {"Content-Type", "text/plain; charset=utf-8"}, {"Content-Transfer-Encoding", "quoted-printable"},
 		{"Auto-Submitted", "auto-generated"}, // RFC 3834: nobody answers it by itself
 	} {
 		b.WriteString(h[0] + ": " + h[1] + "\r\n")
@@ -283,24 +290,14 @@ func (h *house) noticing() func(store.Event) {
 	}
 }
 
-// reuseNotice says what has ended. The client's name is not in it: clients
-// choose theirs, and this is not a page that says so.
+// reuseNotice says what has ended.
 func (h *house) reuseNotice(ctx context.Context, e store.Event) (to mail.Address, subject, text string, err error) {
 	p, err := h.store.Person(ctx, e.Person)
 	if err != nil {
 		return to, "", "", fmt.Errorf("notice: person: %w", err)
 	}
-	service := h.Service.Name
-	text = fmt.Sprintf(`An app acted for you in %[1]s. An old key of this connection was presented a second
-time. This can mean that someone copied it, so all keys of this connection were ended.
-
-Which app it is stands under Connected apps:
-%[2]s/organizations/%[3]s/profile/api
-
-Ask the app's maker before you connect it again. %[1]s never asks you to approve an app
-to keep your access.
-`, service, h.mailBase(), url.PathEscape(e.Organization))
-	return mail.Address{Name: p.Name, Address: p.Email}, service + ": the access of an app was ended", text, nil
+	l := consent.ReuseLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/organizations/"+url.PathEscape(e.Organization)+"/profile/api")
+	return mail.Address{Name: p.Name, Address: p.Email}, l.Subject, l.Text, nil
 }
 
 // mailBase is the host that links in mail lead to.
@@ -324,16 +321,10 @@ func (h *house) mailReset() func(name, address, link string) bool {
 	if h.mail == nil {
 		return nil
 	}
-	service := h.Service.Name
 	return func(name, address, link string) bool {
-		text := fmt.Sprintf(`With this link you set a new password for %s:
-%s
-
-It works once, for %d hours. If you did not ask for it, you need not do anything: your
-password stays as it is.
-`, service, link, int(store.ResetLifetime.Hours()))
+		l := consent.ResetLetter(h.mail.Language, h.Service.Name, link, store.ResetLifetime)
 		return h.mail.post(letter{kind: "reset_link", make: func(context.Context) (mail.Address, string, string, error) {
-			return mail.Address{Name: name, Address: address}, service + ": set a new password", text, nil
+			return mail.Address{Name: name, Address: address}, l.Subject, l.Text, nil
 		}})
 	}
 }

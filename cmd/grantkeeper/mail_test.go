@@ -277,19 +277,21 @@ func TestMailSettings(t *testing.T) {
 		want string // of the error; "" is none
 	}{
 		"none":               {MailConfig{}, ""},
-		"with a user":        {MailConfig{"smtp://svalinn@mail.example:25", "Svalinn <no-reply@svalinn.example>", secret}, ""},
-		"without a user":     {MailConfig{"smtps://mail.example", "no-reply@svalinn.example", ""}, ""},
-		"no url":             {MailConfig{"", "no-reply@svalinn.example", ""}, "mail.url"},
-		"another scheme":     {MailConfig{"http://mail.example", "no-reply@svalinn.example", ""}, "mail.url"},
-		"a path":             {MailConfig{"smtp://mail.example/x", "no-reply@svalinn.example", ""}, "mail.url"},
-		"a password in it":   {MailConfig{"smtp://svalinn:hunter2@mail.example", "no-reply@svalinn.example", secret}, "mail.url: there is a password"},
-		"no sender":          {MailConfig{"smtp://mail.example", "", ""}, "mail.from"},
-		"a broken sender":    {MailConfig{"smtp://mail.example", "no-reply", ""}, "mail.from"},
-		"a user alone":       {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", ""}, "go together"},
-		"a password alone":   {MailConfig{"smtp://mail.example", "no-reply@svalinn.example", secret}, "go together"},
-		"no such file":       {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", "/nowhere"}, "mail.password_file"},
-		"everybody's file":   {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", write(t, "open", "x", 0o644)}, "others than its owner"},
-		"a sender with CRLF": {MailConfig{"smtp://mail.example", "x@y.example\r\nBcc: z@evil.example", ""}, "mail.from"},
+		"with a user":        {MailConfig{"smtp://svalinn@mail.example:25", "Svalinn <no-reply@svalinn.example>", secret, ""}, ""},
+		"without a user":     {MailConfig{"smtps://mail.example", "no-reply@svalinn.example", "", ""}, ""},
+		"in a language":      {MailConfig{"smtps://mail.example", "no-reply@svalinn.example", "", "ar"}, ""},
+		"in none of ours":    {MailConfig{"smtps://mail.example", "no-reply@svalinn.example", "", "tlh"}, "mail.language"},
+		"no url":             {MailConfig{"", "no-reply@svalinn.example", "", ""}, "mail.url"},
+		"another scheme":     {MailConfig{"http://mail.example", "no-reply@svalinn.example", "", ""}, "mail.url"},
+		"a path":             {MailConfig{"smtp://mail.example/x", "no-reply@svalinn.example", "", ""}, "mail.url"},
+		"a password in it":   {MailConfig{"smtp://svalinn:hunter2@mail.example", "no-reply@svalinn.example", secret, ""}, "mail.url: there is a password"},
+		"no sender":          {MailConfig{"smtp://mail.example", "", "", ""}, "mail.from"},
+		"a broken sender":    {MailConfig{"smtp://mail.example", "no-reply", "", ""}, "mail.from"},
+		"a user alone":       {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", "", ""}, "go together"},
+		"a password alone":   {MailConfig{"smtp://mail.example", "no-reply@svalinn.example", secret, ""}, "go together"},
+		"no such file":       {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", "/nowhere", ""}, "mail.password_file"},
+		"everybody's file":   {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", write(t, "open", "x", 0o644), ""}, "others than its owner"},
+		"a sender with CRLF": {MailConfig{"smtp://mail.example", "x@y.example\r\nBcc: z@evil.example", "", ""}, "mail.from"},
 	} {
 		l := good(t)
 		l.Config.Mail = c.mail
@@ -305,20 +307,29 @@ func TestMailSettings(t *testing.T) {
 		}
 	}
 	l := good(t)
-	l.Config.Mail = MailConfig{"smtp://svalinn@mail.example", "Svalinn <no-reply@svalinn.example>", secret}
-	if c, err := l.Check(); err != nil || *c.MailServer != (MailServer{"mail.example", "587", false, "svalinn", "the password of mail", mail.Address{Name: "Svalinn", Address: "no-reply@svalinn.example"}}) {
+	l.Config.Mail = MailConfig{"smtp://svalinn@mail.example", "Svalinn <no-reply@svalinn.example>", secret, ""}
+	if c, err := l.Check(); err != nil || *c.MailServer != (MailServer{"mail.example", "587", false, "svalinn", "the password of mail", mail.Address{Name: "Svalinn", Address: "no-reply@svalinn.example"}, ""}) {
 		t.Errorf("%v %+v", err, c.MailServer)
 	}
 }
 
+func subjectOf(t *testing.T, got taken) string {
+	t.Helper()
+	subject, err := new(mime.WordDecoder).DecodeHeader(got.Header.Get("Subject"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return subject
+}
+
 // Case S-13: who loses a connection to a second use of an old key is told by
-// mail; and an operator's reset link is mailed, works once, and is in no log.
+// mail, in the language of the settings; and an operator's reset link is mailed, works once, and is in no log.
 func TestS13PeopleAreMailed(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t)
 	operator := freePort(t)
 	base, stderr, stop := startServe(t, "http", func(c *Config) {
-		c.Mail = MailConfig{"smtp://127.0.0.1:" + o.server.Port, "Svalinn <no-reply@svalinn.example>", ""}
+		c.Mail = MailConfig{"smtp://127.0.0.1:" + o.server.Port, "Svalinn <no-reply@svalinn.example>", "", "de"}
 		c.Operator.Listen = operator
 	})
 	p := &process{T: t, public: base, operator: "http://" + operator, password: "long enough"}
@@ -337,8 +348,8 @@ func TestS13PeopleAreMailed(t *testing.T) {
 		}
 	}
 	got := <-o.took
-	for _, want := range []string{"An old key of this connection was presented a second\ntime.", base + "/organizations/verksted/profile/api"} {
-		if !strings.Contains(got.text, want) || got.to != "eva@verksted.example" || got.Header.Get("Subject") != "Svalinn: the access of an app was ended" {
+	for _, want := range []string{"Ein alter Schlüssel dieser Verbindung\nwurde ein zweites Mal vorgelegt.", "\n" + base + "/organizations/verksted/profile/api\n"} {
+		if !strings.Contains(got.text, want) || got.to != "eva@verksted.example" || subjectOf(t, got) != "Svalinn: Der Zugriff einer App wurde beendet" || got.Header.Get("Content-Language") != "de" {
 			t.Errorf("to %s: %v %s", got.to, got.Header, got.text)
 		}
 	}
@@ -356,7 +367,7 @@ func TestS13PeopleAreMailed(t *testing.T) {
 	}
 	got = <-o.took
 	link := regexp.MustCompile(regexp.QuoteMeta(base) + `/reset/([A-Za-z0-9_-]{43})\n`).FindStringSubmatch(got.text)
-	if link == nil || got.Header.Get("Subject") != "Svalinn: set a new password" {
+	if link == nil || subjectOf(t, got) != "Svalinn: ein neues Passwort setzen" {
 		t.Fatalf("mailed %v %s", got.Header, got.text)
 	}
 	a, err := http.Get(strings.TrimSpace(link[0]))
