@@ -157,6 +157,9 @@ func (s *console) clientPage(v *visit) error {
 	for _, e := range events {
 		p.Events = append(p.Events, names.event(e))
 	}
+	if (p.Done == "disabled") != (p.Client.State == "disabled") { // an address from before
+		p.Done = ""
+	}
 	return s.show(v.w, 200, clientTemplate, &p)
 }
 

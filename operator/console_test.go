@@ -253,6 +253,9 @@ func TestConsoleDisablesAndEnables(t *testing.T) {
 	}
 	again := o.page("/clients/quill/enable").want(200).says("New approvals become possible. Ended ones stay ended.").press("/clients/quill/enable", "reason", "a mistake").want(303)
 	o.page(again.head.Get("Location")).says("is enabled. New approvals are possible. Ended ones stay ended.")
+	if p := o.page("/clients/quill?done=disabled").want(200); strings.Contains(p.text(), "is disabled.") {
+		t.Error("an address from before says that the client is disabled")
+	}
 	o.page("/clients/idle/disable").says("Disable the client without a name at one.example ?", "It has no living approval.")
 }
 
