@@ -255,12 +255,12 @@ func TestObjects(t *testing.T) {
 	o := newOffice(t)
 	set := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: true}}, Personal: true}
 	id := o.live("client1", "ada", set)
-	created := o.want(200, "GET", "/v1/approvals/"+id, "")["created_at"]
+	created, registered := o.want(200, "GET", "/v1/approvals/"+id, "")["created_at"], o.want(200, "GET", "/v1/clients/client1", "")["issued_at"]
 	tests := []struct{ path, want string }{
 		{"/v1/people/ada", `{"id":"ada","email":"ada@nordlys.example","name":"Ada","active":true,"support":false}`},
 		{"/v1/people/ADA@nordlys.example", `{"id":"ada","email":"ada@nordlys.example","name":"Ada","active":true,"support":false}`},
 		{"/v1/organizations/nordlys", `{"id":"nordlys","name":"Nordlys","ai_integration":true}`},
-		{"/v1/clients/client1", fmt.Sprintf(`{"id":"client1","client_id":"client1","client_name":"Name of client1","state":"approved","redirect_uris":["https://a.example/cb"],"issued_at":%.0f}`, created)},
+		{"/v1/clients/client1", fmt.Sprintf(`{"id":"client1","client_id":"client1","client_name":"Name of client1","state":"approved","redirect_uris":["https://a.example/cb"],"issued_at":%.0f}`, registered)},
 		{"/v1/approvals/" + id, fmt.Sprintf(`{"id":"%s","client_id":"client1","client_name":"Name of client1","person":"ada","organization":"nordlys","grant":"roles","roles":[{"role":"treasurer","access":"change"}],"personal":true,"state":"live","reason":"","created_at":%.0f,"last_used":0,"ended_at":0}`, id, created)},
 	}
 	for _, tt := range tests {
