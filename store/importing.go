@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -159,8 +160,11 @@ func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imp
 		if p, err = w.plan(i); err != nil || i.Dry {
 			return nil, err
 		}
+		if err := w.roomy(len(p.removed.members) > markBatch); err != nil {
+			return nil, err
+		}
 		afters, err := w.carryOut(p, act)
-		if err != nil {
+		if err := errors.Join(err, w.roomy(false)); err != nil {
 			return nil, err
 		}
 		return together(afters), nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -127,16 +128,40 @@ func padded[T any](values []T) []T {
 	return out
 }
 
-// eventsEach is how many entries of the journal one statement writes.
-const eventsEach = 64
-
-var insertEvents = strings.Replace(insertEvent, eventPlaces(0), func() string {
-	all := make([]string, eventsEach)
-	for i := range all {
-		all[i] = eventPlaces(i)
+// roomy gives the embedded engine more memory and a longer log for as long as
+// very many rows change: most of their pages come once more, and with little
+// room each was read and written every time.
+func (w *writer) roomy(on bool) error {
+	if w.tx != nil || w.wide == on {
+		return nil
 	}
-	return strings.Join(all, ", ")
-}(), 1)
+	text := `PRAGMA cache_size = -2000; PRAGMA wal_autocheckpoint = ` + checkpointPages
+	if on {
+		text = `PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 8000`
+	}
+	// Both are done when they are prepared, so they are prepared every time.
+	_, err := w.conn.ExecContext(context.Background(), text)
+	w.wide = on && err == nil
+	return err
+}
+
+// eventsEach are how many entries of the journal one statement writes: each
+// copies every page that it changes, for it may fail, so the fewer the better.
+var eventsEach = []int{1000, 64}
+
+var insertEvents = func() map[int]string {
+	texts := map[int]string{}
+	for _, n := range eventsEach {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = eventPlaces(i)
+		}
+		text := strings.Replace(insertEvent, eventPlaces(0), strings.Join(all, ", "), 1)
+		// To SQLite $1 is a name, which it looks for among all the others.
+		texts[n] = strings.ReplaceAll(text, "$", "?")
+	}
+	return texts
+}()
 
 // eventPlaces are the parameters of the entry after n others.
 func eventPlaces(n int) string {
@@ -150,25 +175,35 @@ func eventPlaces(n int) string {
 
 // journalAll is journal for many entries.
 func (w *writer) journalAll(entries []Event) error {
-	for w.tx == nil && len(entries) >= eventsEach {
-		now := w.store.Now()
-		args := make([]any, 0, eventsEach*12)
-		for _, e := range entries[:eventsEach] {
-			args = append(args, w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
-				e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+	for _, n := range eventsEach {
+		for w.tx == nil && len(entries) >= n {
+			if err := w.journalSome(entries[:n]); err != nil {
+				return err
+			}
+			entries = entries[n:]
 		}
-		if _, err := w.exec(insertEvents, args...); err != nil {
-			return err
-		}
-		if w.store.options.Journaled != nil {
-			w.told = append(w.told, entries[:eventsEach]...)
-		}
-		entries = entries[eventsEach:]
 	}
 	for _, e := range entries {
 		if err := w.journal(e); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// journalSome writes as many entries as a statement of insertEvents takes.
+func (w *writer) journalSome(entries []Event) error {
+	now := w.store.Now()
+	args := make([]any, 0, 12*len(entries))
+	for _, e := range entries {
+		args = append(args, w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
+			e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+	}
+	if _, err := w.exec(insertEvents[len(entries)], args...); err != nil {
+		return err
+	}
+	if w.store.options.Journaled != nil {
+		w.told = append(w.told, entries...)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 // after either has come back, nothing comes back, and each end is told once.
 func TestManyRemovedBesideTheirClients(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
+	lowerMarkBatch(t, 250)
 	many := markBatch + 30
 	var d Directory
 	for i := range many {

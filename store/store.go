@@ -205,6 +205,10 @@ func (s *Store) cannotOpen(err error) error {
 // system's. Tests have one that loses power.
 var diskOf func(path string) string
 
+// checkpointPages is how long the log of writes gets before what it says goes
+// into the database.
+const checkpointPages = "2000"
+
 // dsn names the database with its settings. Every commit is on the disk
 // before it is answered: WAL with synchronous=FULL.
 func dsn(path string) string {
@@ -214,7 +218,7 @@ func dsn(path string) string {
 		return "file:" + name + "?vfs=memdb&" + pragmas.Encode()
 	}
 	for _, p := range []string{
-		"journal_mode(wal)", "synchronous(full)", "wal_autocheckpoint(2000)", "journal_size_limit(16777216)",
+		"journal_mode(wal)", "synchronous(full)", "wal_autocheckpoint(" + checkpointPages + ")", "journal_size_limit(16777216)",
 	} {
 		pragmas.Add("_pragma", p)
 	}

@@ -38,6 +38,7 @@ type writer struct {
 
 	tx   *tx     // on PostgreSQL, what the transaction under way has gathered
 	open bool    // a transaction is
+	wide bool    // roomy is on
 	told []Event // of the transaction, for Options.Journaled
 }
 
