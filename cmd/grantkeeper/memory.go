@@ -13,18 +13,19 @@ import (
 // with a large one the runtime's own 100 percent would double its memory.
 //
 // On PostgreSQL what is stored lives elsewhere, and what is made for each
-// question to it is the larger part: there the heap may grow by sharedRoom at
-// least. With 100,000 people in memory to grow by half alone took a quarter of
-// the time.
+// question to it is the larger part: there the heap may treble, as long as it
+// grows by no more than sharedRoom. With 100,000 people in memory to grow by
+// half took a quarter of the time.
 const (
 	gcPercent  = 50
 	leastHeap  = 28 << 20  // bytes
-	sharedRoom = 128 << 20 // bytes, on PostgreSQL
+	sharedHeap = 128 << 20 // bytes: leastHeap on PostgreSQL
+	sharedRoom = 256 << 20 // bytes
 )
 
 // tuneMemory sets the collector up for a server, unless whoever starts it has
 // said how (GOGC). least is the heap in bytes that is not collected before,
-// room what it may at least grow by.
+// room what it may grow by until it is thrice what it was.
 func tuneMemory(least, room uint64) {
 	if os.Getenv("GOGC") == "" {
 		afterCollection(least, room)
@@ -47,7 +48,7 @@ type collected [64]byte
 // percentFor gives how much a heap of this many bytes may grow, in percent.
 // The runtime itself lets a heap grow to the percentage of 4 MB at least.
 func percentFor(live, least, room uint64) int {
-	goal := max(least, live+room)
+	goal := max(least, live+min(2*live, room))
 	if live < 4<<20 {
 		return int(goal * 100 / (4 << 20))
 	}

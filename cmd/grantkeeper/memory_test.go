@@ -7,8 +7,8 @@ import (
 )
 
 // A small heap may grow to leastHeap before it is collected, a large one by
-// half; in between the bound is the larger of the two. On PostgreSQL it may grow by
-// sharedRoom at least.
+// half; in between the bound is the larger of the two. On PostgreSQL it may treble
+// before it grows by half.
 func TestPercentFor(t *testing.T) {
 	const mb = 1 << 20
 	for _, tt := range []struct {
@@ -18,8 +18,9 @@ func TestPercentFor(t *testing.T) {
 		{0, leastHeap, 0, leastHeap}, {3 * mb, leastHeap, 0, leastHeap}, {4 * mb, leastHeap, 0, leastHeap},
 		{12 * mb, leastHeap, 0, leastHeap}, {16 * mb, leastHeap, 0, leastHeap},
 		{20 * mb, leastHeap, 0, 30 * mb}, {400 * mb, leastHeap, 0, 600 * mb},
-		{0, 0, sharedRoom, sharedRoom}, {10 * mb, 0, sharedRoom, 138 * mb}, {80 * mb, 0, sharedRoom, 208 * mb},
-		{400 * mb, 0, sharedRoom, 600 * mb},
+		{0, sharedHeap, sharedRoom, sharedHeap}, {40 * mb, sharedHeap, sharedRoom, sharedHeap},
+		{100 * mb, sharedHeap, sharedRoom, 300 * mb}, {400 * mb, sharedHeap, sharedRoom, 656 * mb},
+		{1000 * mb, sharedHeap, sharedRoom, 1500 * mb},
 	} {
 		p := uint64(percentFor(tt.live, tt.least, tt.room))
 		goal := max(tt.live*(100+p)/100, 4*mb*p/100) // as the runtime reckons

@@ -76,7 +76,7 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 	if checked.Postgres == "" {
 		tuneMemory(leastHeap, 0)
 	} else {
-		tuneMemory(0, sharedRoom)
+		tuneMemory(sharedHeap, sharedRoom)
 	}
 	ch, ready := signals()
 	return runServe(c.Context(), serveOptions{
