@@ -187,7 +187,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 
 // texts are constants of this package, and what embeds one.
 var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
-	"selectWholes", "selectChecks", "selectStates", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedColumns", "insertEvents"}
+	"selectWholes", "selectChecks", "selectStates", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedColumns", "insertEvents", "checkpointPages"}
 
 // constant reports whether a text is made of constants alone. parameter says
 // that a name which is set nowhere is the function's own parameter.
@@ -206,6 +206,9 @@ func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
 			}
 		}
 		return set || parameter && e.Name == "text"
+	case *ast.IndexExpr: // one of several
+		list, ok := e.X.(*ast.Ident)
+		return ok && slices.Contains(texts, list.Name)
 	case *ast.BinaryExpr:
 		return e.Op == token.ADD && constant(e.X, local, parameter) && constant(e.Y, local, parameter)
 	case *ast.SelectorExpr: // the builder's own text, and a numbered file's
@@ -257,7 +260,9 @@ func TestValuesInStatementsAreNoticed(t *testing.T) {
 		"w.exec(fmt.Sprintf(`DELETE FROM a WHERE n = %d`, n))":                               1,
 		"text := `A ` + id\nw.exec(text)":                                                    1,
 		"text := `A`\ntext = id\nw.exec(text)":                                               1,
+		"w.exec(insertEvents[n], id)":                                                        0,
 		"w.exec(id)":                                                                         1,
+		"w.exec(of[n])":                                                                      1,
 		"s.reader.QueryRowContext(ctx, `SELECT ` + id, n)":                                   1,
 		"q := query{text: id}\n_ = q":                                                        1,
 		"q.where(id, n)":                                                                     1,
