@@ -130,8 +130,8 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); err != nil {
 		return badConfig("take another id", "clients: %v", err)
 	}
+	o.ready() // before anybody is answered: a signal that comes then shall drain
 	return h.serve(ctx, on, serving{linger: lingering, drain: o.drain, signals: o.signals, ready: func() {
-		o.ready() // first: a signal that comes now shall drain
 		h.announce(o.file, on)
 		out.Start()
 		forgetStart()
