@@ -18,7 +18,7 @@ var (
 	walkStep = 512
 	// maxWalk bounds how many rows a page looks at: a page that has not found
 	// enough by then is a short one, and the next goes on where it stopped.
-	maxWalk = 8192
+	maxWalk = 6144
 	// fewRows is how many rows are rather read all than walked in order.
 	fewRows = 2000
 )
