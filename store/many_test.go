@@ -19,6 +19,17 @@ func lowerMarkBatch(t testing.TB, to int) {
 	t.Cleanup(func() { markBatch = was })
 }
 
+// treasurers are so many people with one role.
+func treasurers(many int) (d Directory) {
+	for i := range many {
+		id := fmt.Sprintf("p%03d", i)
+		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Active: true}})
+		d.Members = append(d.Members, DirectoryMember{id, "nordlys", false})
+		d.Fillers = append(d.Fillers, Filler{"treasurer", id})
+	}
+	return d
+}
+
 // crowd adds so many people with a role and an approval each, and gives their
 // approvals and the directory without them.
 func (h house) crowd(t testing.TB, many int) (all []approval.ID, without Directory) {
@@ -26,13 +37,7 @@ func (h house) crowd(t testing.TB, many int) (all []approval.ID, without Directo
 	ctx := context.Background()
 	without = h.exported(t)
 	without.APIKeys = nil
-	var d Directory
-	for i := range many {
-		id := fmt.Sprintf("p%03d", i)
-		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Active: true}})
-		d.Members = append(d.Members, DirectoryMember{id, "nordlys", false})
-		d.Fillers = append(d.Fillers, Filler{"treasurer", id})
-	}
+	d := treasurers(many)
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
-	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // Many members leave in one import that comes twice at once, while their
@@ -20,13 +19,7 @@ func TestManyRemovedBesideTheirClients(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	lowerMarkBatch(t, 250)
 	many := markBatch + 30
-	var d Directory
-	for i := range many {
-		id := fmt.Sprintf("p%03d", i)
-		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Active: true}})
-		d.Members = append(d.Members, DirectoryMember{id, "nordlys", false})
-		d.Fillers = append(d.Fillers, Filler{"treasurer", id})
-	}
+	d := treasurers(many)
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 		t.Fatal(err)
 	}
