@@ -35,7 +35,7 @@ func FuzzParseID(f *testing.F) {
 	})
 }
 
-// The reasons are written into rows and events: none changes its word.
+// The reasons are written into rows and events: none changes its word (decision J2).
 func TestReasons(t *testing.T) {
 	want := strings.Fields(`revoked_by_person revoked_by_admin revoked_by_operator revoked_by_client replaced
 		refresh_reused code_reused left_organization person_deactivated client_disabled integration_off

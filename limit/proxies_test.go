@@ -32,6 +32,7 @@ func from(peer string, lines ...string) *http.Request {
 	return r
 }
 
+// The peer is believed about others only where it is a proxy (decision L2).
 func TestClientAddr(t *testing.T) {
 	p := believe(t, "10.0.0.0/24", "2001:db8:ffff::/48", "127.0.0.1", "::ffff:10.9.0.1")
 	const list, fwd = "X-Forwarded-For: ", "Forwarded: "

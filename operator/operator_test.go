@@ -324,7 +324,7 @@ func TestWrongMethodIs405(t *testing.T) {
 }
 
 // Each change does what it says, is fine when repeated, and stands in the
-// journal once with its reason.
+// journal once with its reason (decision O3).
 func TestChanges(t *testing.T) {
 	ctx := context.Background()
 	person := func(o *office, id string) org.Person {

@@ -239,6 +239,7 @@ func TestStartRefused(t *testing.T) {
 	}
 }
 
+// A session ends by time and by what ends its person's sign-ins (decision S2).
 func TestSessions(t *testing.T) {
 	ctx := context.Background()
 	tests := []struct {
