@@ -36,6 +36,9 @@ type message struct {
 // section 4.1).
 func (m message) notification() bool { return len(m.ID) == 0 && len(m.Method) > 0 }
 
+// listens reports whether the answer is a stream of events.
+func (m message) listens() bool { return string(m.Method) == `"subscriptions/listen"` }
+
 // readMessage refuses what is too long, not JSON, or a batch of too many
 // messages: their calls would all run at once, and count once toward the
 // organization's limit. The body is read, and put back.
@@ -99,7 +102,7 @@ func returns(id json.RawMessage) bool {
 // seen last means nothing.
 func widen(h http.Header, m message) {
 	h.Del("Last-Event-ID")
-	if string(m.Method) != `"subscriptions/listen"` && readsJSON(h["Accept"]) { // that one is answered with events
+	if !m.listens() && readsJSON(h["Accept"]) {
 		h.Set("Accept", "application/json, text/event-stream")
 	}
 }

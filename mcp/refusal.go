@@ -60,12 +60,23 @@ func (w *refusals) end() {
 		return
 	}
 	w.fault.Description = strings.TrimSpace(w.text.String())
-	if strings.HasPrefix(w.fault.Description, "JSON RPC not handled") && !w.of.batch {
+	switch told := w.fault.Description; {
+	case w.of.batch:
+	case strings.HasPrefix(told, "JSON RPC not handled"):
 		w.unknown()
 		return
+	case strings.HasPrefix(told, "invalid request: unexpected id"): // there is the notification, but no such call
+		w.unknown()
+		return
+	case strings.HasSuffix(told, `missing required "params"`) && !w.of.notification():
+		w.wrong(jsonrpc.CodeInvalidParams, "invalid params: they are missing")
+		return
 	}
-	if strings.HasPrefix(w.fault.Description, "malformed payload") {
+	switch told := w.fault.Description; {
+	case strings.HasPrefix(told, "malformed payload"):
 		w.fault.Description = "The body is not a JSON-RPC message, or not one that this endpoint takes."
+	case strings.HasPrefix(told, "Accept must contain") && !w.of.listens(): // of the two that the SDK names, widen adds the other
+		w.fault.Description = "Accept must allow application/json, as which calls are answered."
 	}
 	if w.fault.Status >= 500 {
 		w.fault.Code, w.fault.Description = "server_error", "Something went wrong here."
@@ -82,9 +93,14 @@ func (w *refusals) unknown() {
 		w.ResponseWriter.WriteHeader(http.StatusAccepted)
 		return
 	}
+	w.wrong(jsonrpc.CodeMethodNotFound, "method not found")
+}
+
+// wrong answers one call with an error of its own.
+func (w *refusals) wrong(code int64, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.ResponseWriter.WriteHeader(http.StatusOK)
-	fmt.Fprintf(w.ResponseWriter, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"method not found"}}`, w.of.ID, jsonrpc.CodeMethodNotFound)
+	fmt.Fprintf(w.ResponseWriter, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, w.of.ID, code, message)
 }
 
 // tidy says in our words that the params of a method are of a wrong type. The

@@ -32,7 +32,7 @@ func TestRefusalsAreJSON(t *testing.T) {
 		{"another charset", initialize, []string{"Content-Type", "application/json; charset=utf-16"}, 415, "UTF-8"},
 		{"compressed", initialize, []string{"Content-Encoding", "gzip"}, 415, "compressed"},
 		{"charset of JSON", initialize, []string{"Content-Type", "application/json; charset=UTF-8"}, 200, "protocolVersion"},
-		{"nobody can read the answer", initialize, []string{"Accept", "text/html"}, 400, "Accept must contain"},
+		{"nobody can read the answer", initialize, []string{"Accept", "text/html"}, 400, "Accept must allow application/json, as which"},
 		{"an unknown revision", initialize, []string{"Mcp-Protocol-Version", "1999-01-01"}, 400, "Unsupported protocol version"},
 		{"an array", `["mArKeR"]`, nil, 400, "JSON-RPC message"},
 		{"a string", `"mArKeR"`, nil, 400, "JSON-RPC message"},
