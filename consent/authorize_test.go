@@ -865,6 +865,13 @@ func TestMethods(t *testing.T) {
 		}
 	}
 	s.browser().send("HEAD", authorize(), nil).want(303)
+	ada := s.signedIn("ada")
+	for _, target := range []string{"/", "/nope", "/organizations/nordlys/profile/api", authorize()} {
+		want := ada.get(target).header.Get("Content-Length")
+		if got := ada.send("HEAD", target, nil).header.Get("Content-Length"); got != want || got == "" {
+			t.Errorf("%s: HEAD has Content-Length %q, GET %q (RFC 9110 section 8.6)", target, got, want)
+		}
+	}
 }
 
 // T-23: nothing happens while the database cannot answer.

@@ -76,11 +76,12 @@ func (s *Server) changeTongue(v *visit) error {
 	return v.see(s.returnPath(one(form, "return")))
 }
 
-// here is the address of the page that a GET asked for, to come back to. A path
-// that would be no page, or be taken for another host, has none.
+// here is the address of the page that was asked for, to come back to: by GET,
+// or by HEAD, which has the length of the same page (RFC 9110 section 8.6). A
+// path that would be no page, or be taken for another host, has none.
 func (v *visit) here() string {
 	at := v.r.URL.EscapedPath()
-	if v.r.Method != http.MethodGet || path.Clean(at) != at || !strings.HasPrefix(at, "/") {
+	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead || path.Clean(at) != at || !strings.HasPrefix(at, "/") {
 		return ""
 	}
 	if v.r.URL.RawQuery != "" {
