@@ -188,9 +188,7 @@ func (p *shared) saveAll(ctx context.Context, changed []moved, guard int64) (mis
 			continue
 		}
 		p.rows.moved(m.o.id, m.after, moment(start))
-		if p.store.options.Journaled != nil {
-			p.tell(m.entries())
-		}
+		p.tell(m.entries())
 		p.moves.finish(m.o)
 	}
 	if err != nil && retryable(err) {

@@ -87,6 +87,7 @@ func (p *shared) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if err := p.beat(ctx); err != nil {
+		p.refusals.note(err, p.store.options.Now())
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if p.store.options.databaseTime == nil {
@@ -121,6 +122,7 @@ func (p *shared) tick() {
 		case <-t.C:
 			ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 			if err := p.beat(ctx); err != nil {
+				p.refusals.note(err, p.store.options.Now())
 				p.store.log.Warn("the database's time cannot be read", "err", err)
 			}
 			if err := p.followKeys(ctx); err != nil {

@@ -270,12 +270,14 @@ func mend(err error, c *pgx.ConnConfig) string {
 		return "it is read-only: name the primary, or all servers with target_session_attrs=read-write"
 	case "53300":
 		return "the server has no connection left: raise max_connections, or lower pool_max_conns in database.url"
-	case "53100":
-		return "the server's disk is full"
+	case "57P03":
+		return "the server is starting or stopping: its log says why, such as a full disk"
 	case "26000", "42P05", "08P01":
 		return "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
 	}
 	switch {
+	case causeOf(err) == fullDisk:
+		return "the server's disk is full"
 	case migrating && code(err) != "":
 		return "it has changed nothing, and nodes go on: report the fault"
 	case code(err) == "" && strings.Contains(err.Error(), "server refused TLS"):

@@ -39,6 +39,7 @@ type shared struct {
 	patience time.Duration // askTimeout, but in tests
 
 	measured atomic.Pointer[measure]
+	refusals refusals
 	asOf     atomic.Int64 // when the read began by which memory was found up to date, of since
 	node     string
 	others   atomic.Int64 // nodes that live beside this one
@@ -233,6 +234,9 @@ func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
 
 // tell passes entries of the journal on that are durable.
 func (p *shared) tell(entries []Event) {
+	if len(entries) > 0 {
+		p.refusals.wrote()
+	}
 	if told := p.store.options.Journaled; told != nil {
 		for _, e := range entries {
 			told(e)
@@ -390,6 +394,7 @@ func (p *shared) unavailable(what string, err error) error {
 	if err == nil || errors.Is(err, ErrUnavailable) {
 		return err
 	}
+	p.refusals.note(err, p.store.options.Now())
 	p.store.log.Error("the database could not", "what", what, "err", err)
 	return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 }
@@ -436,9 +441,10 @@ func (p *shared) writeNotes() {
 			}
 			continue
 		}
+		p.refusals.note(err, p.store.options.Now())
 		p.store.log.Warn("what was noted is not written yet", "notes", len(batch), "uses", len(used), "err", err)
 		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
-		if !p.pause(time.Second) || !retryable(err) && !cut(err) && code(err) != "" {
+		if !p.pause(time.Second) || !retryable(err) && !cut(err) && causeOf(err) == "" && code(err) != "" {
 			if len(batch) == 0 {
 				p.uses.take() // closing: there is no more to wait for
 			}

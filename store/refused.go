@@ -1,0 +1,89 @@
+package store
+
+import (
+	"strings"
+	"sync"
+	"time"
+)
+
+// refusedFor is how long it is told that the database refused something, once it
+// takes such things again.
+const refusedFor = time.Minute
+
+// Refused is what PostgreSQL did last when it could not do what was asked. Its
+// zero value is that there is nothing to tell.
+type Refused struct {
+	Cause string    // what is the matter with the database, such as "its disk is full"
+	At    time.Time // when it refused last
+	Over  bool      // it has taken a write with an entry of the journal since
+}
+
+const fullDisk = "its disk is full"
+
+// causeOf says what is the matter with a database that gives such an error, or "".
+func causeOf(err error) string {
+	switch code(err) {
+	case "53100":
+		return fullDisk
+	case "XX000": // a connection is the first since the server's start, or since a change of tables
+		if strings.Contains(err.Error(), "could not write init file") {
+			return fullDisk
+		}
+	case "53200":
+		return "it is out of memory"
+	case "53300":
+		return "it has no connection left"
+	case "25006":
+		return "it is read-only"
+	}
+	return ""
+}
+
+// refusals keeps the last one.
+type refusals struct {
+	mu   sync.Mutex
+	last Refused
+}
+
+// note keeps an error that has such a cause.
+func (r *refusals) note(err error, now time.Time) {
+	if cause := causeOf(err); cause != "" {
+		r.mu.Lock()
+		r.last = Refused{Cause: cause, At: now}
+		r.mu.Unlock()
+	}
+}
+
+// wrote says that something was written that takes room.
+func (r *refusals) wrote() {
+	r.mu.Lock()
+	r.last.Over = true
+	r.mu.Unlock()
+}
+
+// Refused says why the database refused something, until it takes such a thing
+// again, and for a minute more.
+func (s *Store) Refused() Refused {
+	if s.shared == nil {
+		return Refused{}
+	}
+	r := &s.shared.refusals
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last.Over && s.options.Now().Sub(r.last.At) >= refusedFor {
+		return Refused{}
+	}
+	return r.last
+}
+
+// WhyNot says what is the matter with the database that Ready gave such an error
+// of, or "": also where it says nothing any more, if it did before.
+func (s *Store) WhyNot(err error) string {
+	if cause := causeOf(err); cause != "" || err == nil {
+		return cause
+	}
+	if r := s.Refused(); !r.Over {
+		return r.Cause
+	}
+	return ""
+}
