@@ -29,6 +29,12 @@ func nodes(t testing.TB, n int) (*pgtest.Server, []*house) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pg, nodesOn(t, n, pg.URL(database))
+}
+
+// nodesOn runs them on an empty database.
+func nodesOn(t testing.TB, n int, database string) []*house {
+	t.Helper()
 	key := make([]byte, 32)
 	rand.Read(key)
 	var all []*house
@@ -57,7 +63,7 @@ listen = "127.0.0.1:%s"
 password_file = %q
 [database]
 url = %q`, host, write("secret.key", base64.StdEncoding.EncodeToString(key)), public, operator,
-			write("operator.password", h.password), pg.URL(database)))}
+			write("operator.password", h.password), database))}
 		all = append(all, h)
 	}
 	var wg sync.WaitGroup
@@ -70,7 +76,7 @@ url = %q`, host, write("secret.key", base64.StdEncoding.EncodeToString(key)), pu
 		t.FailNow()
 	}
 	all[0].furnish()
-	return pg, all
+	return all
 }
 
 // at sends a form to a node, for the host of the flow.

@@ -43,7 +43,11 @@ func (s *Server) missing(c call) []string {
 	defer cancel()
 	if err := s.Store.Ready(ctx); err != nil {
 		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "err", err)
-		missing = append(missing, "the database does not answer a write")
+		text := "the database does not answer a write"
+		if why := s.Store.WhyNot(err); why != "" {
+			text += ": " + why
+		}
+		missing = append(missing, text)
 	} else if schema, err := s.Store.Schema(ctx); err != nil {
 		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "schema", schema.Version, "err", err)
 		missing = append(missing, "the schema of the database is not one that this release works on")

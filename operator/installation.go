@@ -234,6 +234,15 @@ type statusObject struct {
 	Seen       Seen    `json:"seen"`
 	Nodes      int     `json:"nodes"`  // that work on the database now
 	Limits     string  `json:"limits"` // where they are counted: memory, shared, or away
+
+	Refused *RefusedObject `json:"refused,omitempty"` // what the database did not do, of late
+}
+
+// RefusedObject says what is the matter with the database, or was a moment ago.
+type RefusedObject struct {
+	Cause string `json:"cause"` // such as "its disk is full"
+	Ago   int64  `json:"ago"`   // seconds since it refused something
+	Over  bool   `json:"over"`  // it takes writes again
 }
 
 const (
@@ -265,6 +274,9 @@ func (s *Server) status(c call) (any, error) {
 	due.Ended = 0 // counted at this moment: they are dead whether marked or not
 	out.Overdue = due.Sum()
 	out.Nodes, out.Limits = s.Store.LiveNodes(), s.limits()
+	if r := s.Store.Refused(); r.Cause != "" {
+		out.Refused = &RefusedObject{r.Cause, int64(time.Since(r.At) / time.Second), r.Over}
+	}
 	if s.Seen != nil {
 		out.Seen = s.Seen()
 	}

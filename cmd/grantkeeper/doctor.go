@@ -163,6 +163,8 @@ type serverStatus struct {
 	Seen       operator.Seen    `json:"seen"`
 	Nodes      int              `json:"nodes"`
 	Limits     string           `json:"limits"`
+
+	Refused *operator.RefusedObject `json:"refused"`
 }
 
 // doctorWithin bounds each question: doctor takes less than two seconds.

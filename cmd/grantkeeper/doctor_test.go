@@ -49,6 +49,18 @@ func TestDoctorFindings(t *testing.T) {
 		spoil                   func(*doctor)
 	}{
 		{"server", "fail", "http://127.0.0.1:8081 is not ready: the database does not answer a write", "room", func(d *doctor) { d.missing = []string{"the database does not answer a write"} }},
+		{"database", "fail", "; its disk is full: it refused something 1 second ago", "make room for PostgreSQL's tables", func(d *doctor) {
+			d.status.Refused = &operator.RefusedObject{Cause: "its disk is full", Ago: 1}
+		}},
+		{"database", "warn", "; it refused something 30 seconds ago, as it has no connection left, and takes writes again", "max_connections", func(d *doctor) {
+			d.status.Refused = &operator.RefusedObject{Cause: "it has no connection left", Ago: 30, Over: true}
+		}},
+		{"database", "fail", "; it is read-only: it refused something 2 seconds ago", "default_transaction_read_only", func(d *doctor) {
+			d.status.Refused = &operator.RefusedObject{Cause: "it is read-only", Ago: 2}
+		}},
+		{"server", "fail", "is not ready: the database does not answer a write: its disk is full", "room", func(d *doctor) {
+			d.statusErr, d.missing = fmt.Errorf("the database cannot answer now"), []string{"the database does not answer a write: its disk is full"}
+		}},
 		{"clock", "warn", "the server's clock is 31s off", "NTP", func(d *doctor) { d.status.Now += 31 }},
 		{"clock", "warn", "the clock behind https://app.example is 1m0s off", "NTP", func(d *doctor) { d.bases[0].date = d.now.Add(-time.Minute) }},
 		{"base url", "fail", "https://app.example does not answer: gone", "proxy", func(d *doctor) { d.bases[0].err = fmt.Errorf("gone") }},

@@ -120,7 +120,7 @@ func (d *doctor) checkData() finding {
 }
 
 func (d *doctor) checkServer() finding {
-	if d.statusErr != nil {
+	if d.statusErr != nil && (len(d.missing) == 0 || d.missing[0] == unanswered) {
 		f := failedBy(d.statusErr)
 		if f.Fix == "" {
 			f.Fix = "start it: grantkeeper serve"
@@ -163,6 +163,11 @@ func (d *doctor) judgeDatabase() finding {
 	if strings.Contains(d.status.Integrity, "damaged") {
 		return failed("stop it, keep the file, and restore: grantkeeper backup restore FILE", "%s", text)
 	}
+	if r := d.status.Refused; r != nil && r.Over {
+		return warned(mendDatabase(r.Cause), "%s; it refused something %s ago, as %s, and takes writes again", text, plural(int(r.Ago), "second"), r.Cause)
+	} else if r != nil {
+		return failed(mendDatabase(r.Cause), "%s; %s: it refused something %s ago", text, r.Cause, plural(int(r.Ago), "second"))
+	}
 	switch has := d.status.Schema; {
 	case has < store.SchemaVersion:
 		return failed("grantkeeper migrate up", "%s; this binary has %d", text, store.SchemaVersion)
@@ -172,6 +177,20 @@ func (d *doctor) judgeDatabase() finding {
 		return warned("go on with the upgrade: docs/upgrade.md", "%s, of a later release; this one, which has %d, works on it too", text, store.SchemaVersion)
 	}
 	return found("%s", text)
+}
+
+// mendDatabase says what to do about what is the matter with PostgreSQL. The
+// server goes on by itself then.
+func mendDatabase(cause string) string {
+	switch cause {
+	case "its disk is full":
+		return "make room for PostgreSQL's tables and its log"
+	case "it has no connection left":
+		return "raise max_connections, or lower pool_max_conns in database.url"
+	case "it is read-only":
+		return "see default_transaction_read_only, or name the primary in database.url"
+	}
+	return "see PostgreSQL's log"
 }
 
 // mostSkew is how far two clocks may be apart: codes live 5 minutes.

@@ -139,10 +139,12 @@ func (c *operatorClient) version(ctx context.Context) (operator.Version, error) 
 	return v, err
 }
 
+const unanswered = "/readyz did not answer in time"
+
 // missing asks what the server lacks for being ready; nothing when it is. It
 // needs no password.
 func (c *operatorClient) missing(ctx context.Context) []string {
-	silent := []string{"/readyz did not answer in time"}
+	silent := []string{unanswered}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", nil)
 	if err != nil {
 		return silent

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -127,7 +128,13 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 		defer h.limits.Close()
 	}
 	act := store.Act{Actor: "system", Reason: "configuration"}
-	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); err != nil {
+	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); errors.Is(err, store.ErrUnavailable) {
+		hint := "see that there is room for the database"
+		if why := h.store.WhyNot(err); why != "" {
+			hint = mendDatabase(why)
+		}
+		return cannotOpen(hint, "clients: %v", err)
+	} else if err != nil {
 		return badConfig("take another id", "clients: %v", err)
 	}
 	o.ready() // before anybody is answered: a signal that comes then shall drain
