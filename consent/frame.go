@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -168,6 +169,9 @@ func (s *Server) show(v *visit, status int, t *template.Template, p interface{ a
 	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	body := b.Bytes()
+	if !utf8.Valid(body) { // an address or a field that the page repeats can hold any bytes
+		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
+	}
 	if f.Packed && acceptsGzip(v.r) {
 		h.Set("Content-Encoding", "gzip")
 		body = packed(body)

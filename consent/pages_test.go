@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -354,6 +355,22 @@ func TestEscaping(t *testing.T) {
 }
 
 // ux 5.2: the form contract, which is tested from outside too.
+// What a page repeats of a request is not always text.
+func TestPagesAreUTF8(t *testing.T) {
+	s := newSite(t)
+	for _, p := range []*shown{
+		s.browser().get("/signin?return=%ff"),
+		s.browser().get(authorize("redirect_uri", "https://quill.example/\xff")),
+	} {
+		if !utf8.ValidString(p.body) || !strings.Contains(p.body, "\uFFFD") {
+			t.Errorf("%d %q", p.status, p.body)
+		}
+		if got := p.header.Get("Content-Length"); p.header.Get("Content-Encoding") == "" && got != strconv.Itoa(len(p.body)) {
+			t.Errorf("Content-Length %s of %d", got, len(p.body))
+		}
+	}
+}
+
 func TestFormContract(t *testing.T) {
 	s := newSite(t)
 	p := s.signedIn("ada").get(authorize())
