@@ -3,7 +3,6 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -248,11 +247,7 @@ func TestT23PostgresLogFull(t *testing.T) {
 	if err := errors.Join(disk.Free(), pg.Run()); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(30 * time.Second); h.caller().get(h.operator+"/readyz").status != http.StatusOK; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not come back by itself")
-		}
-	}
+	h.readyAs(t, 200, "ok")
 	a.finish(t)
 	if text, healthy := h.examined(t); !healthy {
 		t.Errorf("with room again doctor says:\n%s", text)
