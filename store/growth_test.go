@@ -38,8 +38,7 @@ func (h house) counted(t testing.TB) map[string]int {
 }
 
 // All state of an approval's tokens is one row (decision T1): however often it is
-// refreshed, no table has a row more, and the embedded
-// engine's file no page more.
+// refreshed, no table has a row more, and the embedded engine's file no page more.
 func TestRefreshesLeaveNoRow(t *testing.T) {
 	ctx := context.Background()
 	h := furnished(t)
