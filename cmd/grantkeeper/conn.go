@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -17,6 +16,7 @@ import (
 type quietListener struct {
 	net.Listener
 	watched bool // a client that goes away ends its request (http.Request.Context)
+	turns   *turns
 }
 
 func (l quietListener) Accept() (net.Conn, error) {
@@ -24,7 +24,7 @@ func (l quietListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &quietConn{Conn: c, watched: l.watched}, nil
+	return &quietConn{Conn: c, watched: l.watched, turns: l.turns}, nil
 }
 
 // quietConn keeps every deadline to the moment, and seldom sets one.
@@ -33,6 +33,7 @@ type quietConn struct {
 	watched     bool
 	unwatched   bool // the read of one byte has been spared since the last real one
 	read, write deadline
+	turns       *turns // nil: answers wait for nobody
 }
 
 // Read reads, but for net/http's watch: that gets nothing, and is content. Were
@@ -56,12 +57,10 @@ func (c *quietConn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write writes, after whatever else was ready to run has run: under load requests
-// are worked through first, and their answers leave one right after the other. A
-// caller on the same machine is woken once for several answers then, and not in
-// the middle of each request; with one request alone there is nothing to wait for.
 func (c *quietConn) Write(p []byte) (n int, err error) {
-	runtime.Gosched()
+	if c.turns != nil {
+		c.turns.wait()
+	}
 	for {
 		if !c.write.begin() {
 			return n, os.ErrDeadlineExceeded

@@ -9,9 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -134,43 +132,6 @@ func TestQuietWriteGoesOn(t *testing.T) {
 			t.Errorf("arrived: %q", all)
 		}
 	})
-}
-
-// ordered notes when it is written to.
-type ordered struct {
-	net.Conn
-	write func()
-}
-
-func (c ordered) Write(p []byte) (int, error) {
-	c.write()
-	return len(p), nil
-}
-
-// Requests that wait for a processor come before an answer that is ready, so that
-// answers leave together. Now and then the runtime prefers who has waited longest.
-func TestQuietAnswersLeaveTogether(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	last := 0
-	for range 100 {
-		var before atomic.Int32
-		var atAnswer int32
-		c := &quietConn{Conn: ordered{write: func() { atAnswer = before.Load() }}}
-		var requests sync.WaitGroup
-		for range 3 {
-			requests.Go(func() { before.Add(1) })
-		}
-		if n, err := c.Write([]byte("answer")); n != 6 || err != nil {
-			t.Fatal(n, err)
-		}
-		requests.Wait()
-		if atAnswer == 3 {
-			last++
-		}
-	}
-	if last < 50 {
-		t.Errorf("%d of 100 answers let the requests go before", last)
-	}
 }
 
 // A past deadline wakes what waits, and none wakes it again.

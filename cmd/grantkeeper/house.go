@@ -212,7 +212,7 @@ func listen(address string, watched bool, hint string) (net.Listener, error) {
 	case err != nil:
 		return nil, cannotOpen(hint, "cannot listen on %s: %v", address, err)
 	}
-	return quietListener{l, watched}, nil
+	return quietListener{l, watched, newTurns()}, nil
 }
 
 // sweeping deletes what has expired, now and every minute, until ctx ends.
