@@ -37,6 +37,10 @@ func TestRefusalsAreJSON(t *testing.T) {
 		{"an array", `["mArKeR"]`, nil, 400, "JSON-RPC message"},
 		{"a string", `"mArKeR"`, nil, 400, "JSON-RPC message"},
 		{"an object", `{"mArKeR":1}`, nil, 400, "JSON-RPC message"},
+		{"an unknown method in a batch", `[` + call("create_item", `{"kind":"note","title":"never","personal":true}`) + `,{"jsonrpc":"2.0","id":2,"method":"mArKeR"}]`, nil, 400, "Nothing was done"},
+		{"a call in a batch without params", `[{"jsonrpc":"2.0","id":2,"method":"tools/call"}]`, nil, 400, "Nothing was done"},
+		{"a call without an ID", `{"jsonrpc":"2.0","id":null,"method":"ping"}`, nil, 400, "its ID"},
+		{"nothing of it was done", call("list_items", `{"kind":"note"}`), nil, 200, `"result"`},
 		{"deep", strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), nil, 400, "JSON-RPC message"},
 	} {
 		r := httptest.NewRequest("POST", base+"/api/v5/mcp", strings.NewReader(c.body))
@@ -55,7 +59,7 @@ func TestRefusalsAreJSON(t *testing.T) {
 		if err := json.Unmarshal(w.Body.Bytes(), &told); err != nil || w.Code != c.status || !strings.Contains(w.Body.String(), c.contains) {
 			t.Errorf("%s: got %d %s; want %d and %q", c.name, w.Code, w.Body, c.status, c.contains)
 		}
-		if c.status != 200 && (told.Code != "invalid_request" || told.Description == "") || strings.Contains(w.Body.String(), "mArKeR") || strings.Contains(w.Body.String(), "jsonrpc2") {
+		if c.status != 200 && (told.Code != "invalid_request" || told.Description == "") || strings.Contains(w.Body.String(), "mArKeR") || strings.Contains(w.Body.String(), "never") || strings.Contains(w.Body.String(), "jsonrpc2") {
 			t.Errorf("%s: %s", c.name, w.Body)
 		}
 		if h := w.Header(); h.Get("Content-Type") != "application/json" || h.Get("Cache-Control") != "no-store" {
