@@ -73,15 +73,14 @@ func TestT23FullDiskOfPostgres(t *testing.T) {
 	defer h.Close()
 	h.furnish(t)
 	id := h.live(t, h.answer(1))
-	codes := map[approval.ID]bool{} // and whether each was exchanged
+	codes, issued := map[approval.ID]bool{}, map[approval.ID]int64{} // whether each was exchanged, and its time
 	for nonce := range byte(60) {
-		handle, _, err := h.Approve(ctx, h.answer(nonce+2), Act{})
+		handle, at, err := h.Approve(ctx, h.answer(nonce+2), Act{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		codes[approval.ID(handle.ID())] = false
+		codes[approval.ID(handle.ID())], issued[approval.ID(handle.ID())] = false, at
 	}
-	issued := h.Now().Unix()
 	if r := h.Refused(); r != (Refused{}) {
 		t.Errorf("before: %+v", r)
 	}
@@ -113,7 +112,7 @@ func TestT23FullDiskOfPostgres(t *testing.T) {
 		if exchanged {
 			want = approval.Reused
 		}
-		if v, err := h.exchange(code, issued); v != want || err != nil {
+		if v, err := h.exchange(code, issued[code]); v != want || err != nil {
 			t.Errorf("with room again: got %v, %v; want %v", v, err, want)
 		}
 	}
@@ -134,11 +133,11 @@ func TestT23FullDiskOfPostgres(t *testing.T) {
 }
 
 // exchangeAll exchanges codes, and marks those that were: some must be refused.
-func (h house) exchangeAll(t *testing.T, codes map[approval.ID]bool, issued int64) {
+func (h house) exchangeAll(t *testing.T, codes map[approval.ID]bool, issued map[approval.ID]int64) {
 	t.Helper()
 	refused := 0
 	for code := range codes { // an exchange is journaled, and so needs room
-		v, err := h.exchange(code, issued)
+		v, err := h.exchange(code, issued[code])
 		switch {
 		case err == nil && v == approval.OK:
 			codes[code] = true
