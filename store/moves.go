@@ -55,7 +55,7 @@ func (p *shared) makeMoves() {
 	var batch []*operation
 	for {
 		clear(batch)
-		if batch = p.moves.take(batch[:0], maxBatch); len(batch) == 0 {
+		if batch = p.moves.take(batch[:0], maxBatch, 1); len(batch) == 0 {
 			return
 		}
 		p.makeBatch(batch)

@@ -36,7 +36,7 @@ func (p *shared) registerClients() {
 	var batch []*registration
 	for {
 		clear(batch)
-		if batch = p.clients.take(batch[:0], maxBatch); len(batch) == 0 {
+		if batch = p.clients.take(batch[:0], maxBatch, 1); len(batch) == 0 {
 			return
 		}
 		p.registerBatch(batch)

@@ -55,8 +55,8 @@ func moment(t time.Time) int64 { return int64(t.Sub(processStart)) }
 
 // rowCache remembers approvals that lived when they were read. What of such a
 // row ever changes is its state and its grant set; a move can be computed from
-// it, because it is saved only if the row still is in that state. What was not
-// asked for in a while is forgotten: when there is no room for more, the
+// it, because it is saved only if the row still is in that state. Of those that
+// have ended it remembers that alone. What was not asked for in a while is forgotten: when there is no room for more, the
 // earlier half.
 type rowCache struct {
 	mu      sync.RWMutex
@@ -77,26 +77,53 @@ func (c *rowCache) get(id approval.ID) *row {
 
 // at is get for those who hold the lock.
 func (c *rowCache) at(id approval.ID) *row {
+	if r := c.last(id); r != nil && r.a.Phase == approval.Live {
+		return r
+	}
+	return nil
+}
+
+// last is at, or that the approval has ended.
+func (c *rowCache) last(id approval.ID) *row {
 	if r := c.rows[id]; r != nil {
 		return r
 	}
 	return c.earlier[id]
 }
 
-// put remembers what a read has found that began at a moment.
-func (c *rowCache) put(rows map[approval.ID]*row, read int64) {
+// put remembers what a read has found. What was remembered, and is not found to
+// live any more, has ended.
+func (c *rowCache) put(r *reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id, r := range rows {
-		at := c.at(id)
-		switch {
-		case at != nil && at.read.Load() > read:
-		case r.a.Phase != approval.Live:
-			c.forget(id)
-		default:
-			c.keep(id, r.bare())
+	for id, found := range r.rows {
+		c.learn(id, found, r.began)
+	}
+	if len(r.rows) == len(r.ids) {
+		return
+	}
+	for id, known := range r.known {
+		if known != nil && r.rows[id] == nil {
+			c.learn(id, ended(id, known.a.State, r.began), r.began)
 		}
 	}
+}
+
+// learn remembers what a read has found that began at a moment. Reads overtake
+// one another, and moves overtake reads: what was read later stays, and so does
+// a state further on, because no approval goes back.
+func (c *rowCache) learn(id approval.ID, r *row, read int64) {
+	at := c.last(id)
+	newer := at != nil && (at.read.Load() > read || at.a.Phase > r.a.Phase || at.a.Generation > r.a.Generation)
+	if r.a.Phase >= approval.Live && !newer {
+		c.keep(id, r.bare())
+	}
+}
+
+// ended gives the row that keeps an older read from bringing an approval back.
+func ended(id approval.ID, last approval.State, read int64) *row {
+	last.Phase = approval.Ended
+	return (&row{}).with(approval.Approval{ID: id, State: last}, "", read)
 }
 
 // keep remembers a row among the later half.
@@ -107,19 +134,19 @@ func (c *rowCache) keep(id approval.ID, r *row) {
 	c.rows[id] = r
 }
 
-// moved remembers the state that a move has saved, which began at a moment.
+// moved remembers the state that a move has saved, which began at a moment. The
+// grant set is as old as it was.
 func (c *rowCache) moved(id approval.ID, to approval.State, began int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := c.at(id)
 	switch {
-	case at == nil:
-	case to.Phase != approval.Live:
-		c.forget(id)
-	case at.a.Generation < to.Generation:
+	case to.Phase == approval.Ended:
+		c.keep(id, ended(id, to, began))
+	case at != nil && at.a.Generation < to.Generation:
 		a := at.a
 		a.State = to
-		c.keep(id, at.with(a, at.picks, began))
+		c.keep(id, at.with(a, at.picks, at.read.Load()))
 	}
 }
 

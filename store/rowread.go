@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -96,20 +97,78 @@ func (p *shared) access(r *row) (Access, error) {
 	return x, nil
 }
 
-// answerAsked reads what is asked for, together.
+const (
+	// maxReaders bounds the groups that are read at once, each over a connection
+	// of its own.
+	maxReaders = 8
+	// slowRead is how long a group may hold up the next. Of those whose pages are in
+	// the database's memory one of a thousand takes longer.
+	slowRead = 4 * time.Millisecond
+	// quickRead is how long a share of a group takes when they are.
+	quickRead = time.Millisecond
+)
+
+// answerAsked is a reader: it reads what is asked for, together, when it has the
+// turn. As long as reads are quick, one reader keeps the turn, because two would
+// read smaller groups. PostgreSQL reads the pages of a statement one after the
+// other: while that is slow, a reader takes no more than a share of what waits,
+// and gives the turn on before it reads.
 func (p *shared) answerAsked() {
 	var batch []*question
 	var read reading
+	pass := func() { p.readTurn <- struct{}{} }
+	late := time.AfterFunc(time.Hour, pass)
+	late.Stop()
+	<-p.readTurn
 	for {
+		shares := p.pace.shares()
 		clear(batch)
-		if batch = p.asked.take(batch[:0], maxQuestions); len(batch) == 0 {
+		if batch = p.asked.take(batch[:0], maxQuestions, shares); len(batch) == 0 {
+			pass()
 			return
 		}
+		if shares == 1 {
+			late.Reset(p.slowRead)
+		} else {
+			late.Reset(0)
+		}
+		start := time.Now()
 		err := p.answer(batch, &read)
+		p.pace.took(time.Since(start))
 		for _, q := range batch {
 			q.err = err
 			q.done <- struct{}{}
 		}
+		if !late.Stop() { // another reader has the turn
+			<-p.readTurn
+		}
+	}
+}
+
+// pace tells whether reads are slow, by the last dozen or so: one that was held
+// up says nothing.
+type pace struct {
+	average atomic.Int64 // nanoseconds; that two add at once loses one
+	slow    atomic.Bool
+}
+
+// shares is into how many groups what waits is to be divided.
+func (c *pace) shares() int {
+	if c.slow.Load() {
+		return maxReaders
+	}
+	return 1
+}
+
+func (c *pace) took(d time.Duration) {
+	average := c.average.Load()
+	average += (int64(min(d, 4*slowRead)) - average) / 8
+	c.average.Store(average)
+	switch {
+	case average > int64(slowRead):
+		c.slow.Store(true)
+	case average < int64(quickRead):
+		c.slow.Store(false)
 	}
 }
 
@@ -249,7 +308,7 @@ func (p *shared) readOnce(ctx context.Context, r *reading) (err error) {
 		}
 	}
 	p.found(r.began)
-	p.rows.put(r.rows, r.began)
+	p.rows.put(r)
 	return nil
 }
 

@@ -27,6 +27,7 @@ type shared struct {
 	db    *sql.DB // the same pool, for the statements that both engines share
 
 	turn     chan struct{} // one transaction of this node at a time
+	readTurn chan struct{} // its holder takes the next questions
 	catching sync.Mutex    // one loads changed facts
 
 	asked   line[*question]
@@ -35,8 +36,10 @@ type shared struct {
 	notes   line[note]
 	uses    uses
 	rows    rowCache
+	pace    pace
 
 	patience time.Duration // askTimeout, but in tests
+	slowRead time.Duration // slowRead, but in tests
 
 	measured atomic.Pointer[measure]
 	refusals refusals
@@ -53,12 +56,12 @@ type shared struct {
 
 func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	p := &shared{
-		store: s, pool: pool, turn: make(chan struct{}, 1), stopped: make(chan struct{}),
+		store: s, pool: pool, turn: make(chan struct{}, 1), readTurn: make(chan struct{}, 1), stopped: make(chan struct{}),
 		node: s.ids.next(time.Now()),
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.db.SetMaxIdleConns(0) // the pool keeps them
-	p.rows.most, p.patience = maxCached, askTimeout
+	p.rows.most, p.patience, p.slowRead = maxCached, askTimeout, slowRead
 	p.asked.init()
 	p.moves.init()
 	p.clients.init()
@@ -67,8 +70,11 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 }
 
 func (p *shared) start(stopped *sync.WaitGroup) {
-	// One of each: two would read and save smaller groups.
-	stopped.Go(p.answerAsked)
+	for range maxReaders {
+		stopped.Go(p.answerAsked)
+	}
+	p.readTurn <- struct{}{}
+	// One of each: two would save smaller groups.
 	stopped.Go(p.makeMoves)
 	stopped.Go(p.registerClients)
 	stopped.Go(p.writeNotes)
@@ -107,15 +113,15 @@ func (l *line[T]) join(one T, most int) bool {
 	return true
 }
 
-// take waits until somebody does, and takes up to most of them. It gives none
-// when the line is closed and empty.
-func (l *line[T]) take(out []T, most int) []T {
+// take waits until somebody does, and takes up to most of them, or one share of
+// so many. It gives none when the line is closed and empty.
+func (l *line[T]) take(out []T, most, shares int) []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.waits) == 0 && !l.closed {
 		l.wake.Wait()
 	}
-	n := min(most, len(l.waits))
+	n := min(most, (len(l.waits)+shares-1)/shares)
 	out = append(out, l.waits[:n]...)
 	rest := copy(l.waits, l.waits[n:])
 	clear(l.waits[rest:])
@@ -418,7 +424,7 @@ func (p *shared) note(run func(*writer) (func(), error)) bool {
 // tried again until there is no more room for it.
 func (p *shared) writeNotes() {
 	for {
-		batch := p.notes.take(nil, maxBatch)
+		batch := p.notes.take(nil, maxBatch, 1)
 		if len(batch) == 0 && p.uses.none() {
 			return
 		}

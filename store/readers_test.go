@@ -1,0 +1,342 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// holdReads keeps everybody from reading approvals; the func lets them go on.
+func (h house) holdReads(t *testing.T) (lift func()) {
+	t.Helper()
+	db, err := sql.Open("pgx", at(t, h.path, Options{}).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(`LOCK TABLE approval IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	return sync.OnceFunc(func() {
+		if err := errors.Join(tx.Rollback(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// held is how many groups are being read, and are kept from it.
+func (h house) held(t *testing.T) (n int) {
+	t.Helper()
+	if err := h.reader.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM pg_stat_activity
+		 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM facts f LEFT JOIN%'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// until waits for what comes in a moment.
+func until(t *testing.T, what string, there func() bool) {
+	t.Helper()
+	for range 10_000 {
+		if there() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("never: " + what)
+}
+
+// checks begins checks, and gives what came of them.
+func (h house) checks(id approval.ID, n int) chan error {
+	answered := make(chan error, n)
+	for range n {
+		go func() {
+			_, err := h.Check(context.Background(), id)
+			answered <- err
+		}()
+	}
+	return answered
+}
+
+func allGood(t *testing.T, answers ...chan error) {
+	t.Helper()
+	for _, from := range answers {
+		for range cap(from) {
+			if err := <-from; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// What is asked for behind a group that takes long is read beside it.
+func TestSlowGroupHoldsNobodyUp(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	h.shared.patience = time.Minute
+	id := h.live(t, h.answer(1))
+	lift := h.holdReads(t)
+	defer lift()
+	answered := h.checks(id, 1)
+	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	if err := h.fresh(ctx); err != nil { // the facts alone
+		t.Fatal(err)
+	}
+	select {
+	case err := <-answered:
+		t.Fatal("answered before the group behind it:", err)
+	default:
+	}
+	lift()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+// As long as a group is not late, what is asked for behind it waits: one
+// connection reads.
+func TestQuickGroupsTakeOneConnection(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	h.shared.patience, h.shared.slowRead = time.Minute, time.Hour
+	id := h.live(t, h.answer(1))
+	lift := h.holdReads(t)
+	defer lift()
+	answered := h.checks(id, 1)
+	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	behind := h.checks(id, 20)
+	until(t, "all the others in line", func() bool {
+		h.shared.asked.mu.Lock()
+		defer h.shared.asked.mu.Unlock()
+		return len(h.shared.asked.waits) == 20
+	})
+	if n := h.held(t); n != 1 {
+		t.Errorf("%d connections read, want 1", n)
+	}
+	lift()
+	allGood(t, answered, behind)
+}
+
+// However much is asked for while nothing can be read: so many connections wait
+// for it, and the others go on working.
+func TestReadersAreBounded(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	h.shared.patience = time.Minute
+	id := h.live(t, h.answer(1))
+	h.shared.pace.slow.Store(true)
+	lift := h.holdReads(t)
+	defer lift()
+	const asked = 20 * maxReaders
+	first := h.checks(id, 1)
+	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	answered := h.checks(id, asked)
+	until(t, "every reader at work", func() bool { return h.held(t) == maxReaders })
+	for n := range 20 {
+		h.register(t, fmt.Sprint("meanwhile", n))
+		if err := h.AddSession(ctx, fmt.Sprint("session", n), "ada", Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := h.held(t); n != maxReaders {
+		t.Errorf("%d connections read, want %d", n, maxReaders)
+	}
+	lift()
+	allGood(t, first, answered)
+	if s, err := h.ClientState(ctx, "meanwhile19"); err != nil || s == ClientUnknown {
+		t.Error(s, err)
+	}
+	if s := h.shared.pool.Stat(); s.MaxConns() < maxReaders+10 || s.TotalConns() > s.MaxConns() {
+		t.Errorf("%d of %d connections", s.TotalConns(), s.MaxConns())
+	}
+}
+
+// The store closes behind what is being read, side by side.
+func TestClosingWaitsForReaders(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	h.shared.patience = time.Minute
+	id := h.live(t, h.answer(1))
+	h.shared.pace.slow.Store(true)
+	lift := h.holdReads(t)
+	defer lift()
+	first := h.checks(id, 1)
+	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	answered := h.checks(id, 3*maxReaders)
+	until(t, "every reader at work", func() bool { return h.held(t) == maxReaders })
+	closed := make(chan error)
+	go func() { closed <- h.Close() }()
+	<-h.shared.stopped
+	lift()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	for _, from := range []chan error{first, answered} {
+		for range cap(from) {
+			<-from // nobody is left without an answer
+		}
+	}
+}
+
+// While reads are slow a group is a share of what waits.
+func TestShares(t *testing.T) {
+	var l line[int]
+	l.init()
+	for n := range 20 {
+		l.join(n, 0)
+	}
+	var sizes []int
+	for range 4 {
+		sizes = append(sizes, len(l.take(nil, 512, 8)))
+	}
+	if got := fmt.Sprint(sizes, len(l.take(nil, 5, 1)), len(l.take(nil, 512, 1))); got != "[3 3 2 2] 5 5" {
+		t.Error(got)
+	}
+}
+
+// One group that was held up does not make reads slow, many do; and they are
+// quick again when shares are read quickly.
+func TestPace(t *testing.T) {
+	var c pace
+	for _, step := range []struct {
+		took  time.Duration
+		times int
+		slow  bool
+	}{
+		{time.Millisecond, 100, false},
+		{time.Second, 1, false},
+		{time.Millisecond, 100, false},
+		{10 * time.Millisecond, 20, true},
+		{2 * time.Millisecond, 100, true}, // a share, from the disk
+		{quickRead / 2, 30, false},
+		{2 * time.Millisecond, 100, false},
+	} {
+		for range step.times {
+			c.took(step.took)
+		}
+		if c.slow.Load() != step.slow {
+			t.Errorf("after %d of %v: slow is %v", step.times, step.took, !step.slow)
+		}
+	}
+}
+
+// A read that ends late does not undo what is known since: neither what a move
+// has saved, nor what a later read has found.
+func TestOldReadUndoesNothing(t *testing.T) {
+	if embedded() {
+		return
+	}
+	everything := grantset.Set{Kind: grantset.Everything}
+	for _, tt := range []struct {
+		name   string
+		since  func(t *testing.T, here, there house, id approval.ID)
+		living bool
+		row    string // generation and grant
+	}{
+		{"refreshed here", func(t *testing.T, here, _ house, id approval.ID) { here.must(t, id, 1) }, true, "2 roles"},
+		{"refreshed there, and read", func(t *testing.T, here, there house, id approval.ID) {
+			there.must(t, id, 1)
+			here.accepts(t, id)
+		}, true, "2 roles"},
+		{"edited there, and read", func(t *testing.T, here, there house, id approval.ID) {
+			if err := there.EditGrant(ctx, id, "ada", there.answer(1).Grant, everything, Act{}); err != nil {
+				t.Fatal(err)
+			}
+			here.accepts(t, id)
+		}, true, "1 everything"},
+		{"ended here", func(t *testing.T, here, _ house, id approval.ID) {
+			if _, v, err := here.ApplyLive(ctx, id, approval.Revoke("quill", here.Now()), Act{}); v != approval.OK || err != nil {
+				t.Fatal(v, err)
+			}
+		}, false, ""},
+		{"ended there, and read", func(t *testing.T, here, there house, id approval.ID) {
+			if err := there.EndApproval(ctx, id, approval.RevokedByOperator, Act{}); err != nil {
+				t.Fatal(err)
+			}
+			here.accepts(t, id)
+		}, false, ""},
+	} {
+		for _, what := range []int{wholes, checks, states} {
+			t.Run(fmt.Sprint(tt.name, " ", what), func(t *testing.T) {
+				all := nodes(t, 2)
+				here, p := all[0], all[0].shared
+				id := here.live(t, here.answer(1))
+				here.accepts(t, id)
+				var old reading
+				old.begin(what)
+				if what == states {
+					old.what = checks // as it is asked for
+					old.ask(id, p.rows.get(id))
+				} else {
+					old.ask(id, nil)
+				}
+				old.ready()
+				old.began = moment(time.Now())
+				text := [...]string{wholes: selectWholes, checks: selectChecks, states: selectStates}[old.what]
+				if _, err := p.readRows(ctx, text, &old); err != nil || old.what != what || old.rows[id] == nil {
+					t.Fatal(old.what, old.rows, err)
+				}
+				tt.since(t, here, all[1], id)
+				if strings.HasSuffix(tt.name, " here") { // it began while the move was being saved
+					old.began = moment(time.Now())
+				}
+				p.rows.put(&old)
+				at := p.rows.get(id)
+				if !tt.living {
+					if at != nil {
+						t.Errorf("it lives again: %+v", at.a)
+					}
+					return
+				}
+				if at == nil || fmt.Sprint(at.a.Generation, " ", at.a.Grant.Kind) != tt.row {
+					t.Errorf("remembered is %+v, want %s", at, tt.row)
+				}
+			})
+		}
+	}
+}
+
+// must refreshes.
+func (h house) must(t *testing.T, id approval.ID, generation int64) {
+	t.Helper()
+	if v, err := h.refresh(id, generation); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+}
+
+// A move does not make what it did not read as young as itself: within a bound
+// on staleness the grant set of before an edit would be answered for ever.
+func TestRefreshKeepsTheAgeOfTheGrant(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 2)[0]
+	id := h.live(t, h.answer(1))
+	h.accepts(t, id)
+	read := h.shared.rows.get(id).read.Load()
+	h.must(t, id, 1)
+	at := h.shared.rows.get(id)
+	if at == nil || at.a.Generation != 2 || at.read.Load() != read {
+		t.Errorf("%+v", at)
+	}
+}
