@@ -112,6 +112,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.IntVar(&o.removed, "import", 0, "measure instead an import that removes this many members, and refreshes beside it")
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
+	f.StringVar(&o.buffers, "buffers", "4GB", "PostgreSQL's own memory, shared_buffers, for -scale")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {

@@ -21,6 +21,7 @@ type bench struct {
 	live        int // approvals for the others
 	progress    func(format string, args ...any)
 	postgres    *postgres // nil: SQLite
+	buffers     string    // of PostgreSQL, for -scale
 }
 
 // likely is how many requests a second a scenario that uses each approval
