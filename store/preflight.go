@@ -276,7 +276,7 @@ func mend(err error, c *pgx.ConnConfig) string {
 		return "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
 	}
 	switch {
-	case causeOf(err) == fullDisk:
+	case causeOf(err) == FullDisk:
 		return "the server's disk is full"
 	case migrating && code(err) != "":
 		return "it has changed nothing, and nodes go on: report the fault"

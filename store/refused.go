@@ -13,28 +13,33 @@ const refusedFor = time.Minute
 // Refused is what PostgreSQL did last when it could not do what was asked. Its
 // zero value is that there is nothing to tell.
 type Refused struct {
-	Cause string    // what is the matter with the database, such as "its disk is full"
+	Cause string    // what is the matter with the database, such as FullDisk
 	At    time.Time // when it refused last
 	Over  bool      // it has taken a write with an entry of the journal since
 }
 
-const fullDisk = "its disk is full"
+// Causes that an operator can mend.
+const (
+	FullDisk     = "its disk is full"
+	NoConnection = "it has no connection left"
+	ReadOnly     = "it is read-only"
+)
 
 // causeOf says what is the matter with a database that gives such an error, or "".
 func causeOf(err error) string {
 	switch code(err) {
 	case "53100":
-		return fullDisk
+		return FullDisk
 	case "XX000": // a connection is the first since the server's start, or since a change of tables
 		if strings.Contains(err.Error(), "could not write init file") {
-			return fullDisk
+			return FullDisk
 		}
 	case "53200":
 		return "it is out of memory"
 	case "53300":
-		return "it has no connection left"
+		return NoConnection
 	case "25006":
-		return "it is read-only"
+		return ReadOnly
 	}
 	return ""
 }

@@ -183,11 +183,11 @@ func (d *doctor) judgeDatabase() finding {
 // server goes on by itself then.
 func mendDatabase(cause string) string {
 	switch cause {
-	case "its disk is full":
+	case store.FullDisk:
 		return "make room for PostgreSQL's tables and its log"
-	case "it has no connection left":
+	case store.NoConnection:
 		return "raise max_connections, or lower pool_max_conns in database.url"
-	case "it is read-only":
+	case store.ReadOnly:
 		return "see default_transaction_read_only, or name the primary in database.url"
 	}
 	return "see PostgreSQL's log"
