@@ -32,9 +32,10 @@ const (
 	// changeTimeout bounds one transaction. The server has the same bounds, so
 	// that a node that stands still with a lock holds nobody for longer.
 	changeTimeout = 15 * time.Second
-	// leastConns are the readers', one each for those who save moves, register,
-	// load facts and tell that the node lives, and six for all else.
-	leastConns = maxReaders + 4 + 6
+	// ownConns are the readers', and one each for those who save moves, register,
+	// load facts and tell that the node lives. Six at least are for all else.
+	ownConns   = maxReaders + 4
+	leastConns = ownConns + 6
 )
 
 // openShared opens a PostgreSQL database that other nodes may be working on.
@@ -50,7 +51,7 @@ func (s *Store) openShared(ctx context.Context) error {
 	}
 	s.shared = newShared(s, pool)
 	s.reader = s.shared.db
-	s.reader.SetMaxOpenConns(int(config.MaxConns) - leastConns + 6)
+	s.reader.SetMaxOpenConns(int(config.MaxConns) - ownConns)
 	s.writer = newWriter(s, nil, nil)
 	s.memory.approvals.elsewhere = true
 	if err := s.shared.prepare(ctx); err != nil {

@@ -152,11 +152,7 @@ func (c *rowCache) moved(id approval.ID, to approval.State, began int64) {
 
 func (c *rowCache) drop(id approval.ID) {
 	c.mu.Lock()
-	c.forget(id)
-	c.mu.Unlock()
-}
-
-func (c *rowCache) forget(id approval.ID) {
+	defer c.mu.Unlock()
 	delete(c.rows, id)
 	delete(c.earlier, id)
 }
