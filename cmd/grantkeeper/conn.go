@@ -33,7 +33,7 @@ type quietConn struct {
 	watched     bool
 	unwatched   bool // the read of one byte has been spared since the last real one
 	read, write deadline
-	turns       *turns // nil: answers wait for nobody
+	turns       *turns
 }
 
 // Read reads, but for net/http's watch: that gets nothing, and is content. Were
@@ -58,9 +58,7 @@ func (c *quietConn) Read(p []byte) (int, error) {
 }
 
 func (c *quietConn) Write(p []byte) (n int, err error) {
-	if c.turns != nil {
-		c.turns.wait()
-	}
+	c.turns.wait()
 	for {
 		if !c.write.begin() {
 			return n, os.ErrDeadlineExceeded

@@ -38,7 +38,7 @@ func quietPair(t *testing.T) (*quietConn, *counted, net.Conn) {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	under := &counted{Conn: ours}
-	return &quietConn{Conn: under}, under, theirs
+	return &quietConn{Conn: under, turns: newTurns()}, under, theirs
 }
 
 // Whoever sets a deadline for each request is heard, and the connection is left
@@ -213,7 +213,7 @@ func TestQuietReadKeepsWhatCame(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
 	defer theirs.Close()
-	c := &quietConn{Conn: partly{ours}}
+	c := &quietConn{Conn: partly{ours}, turns: newTurns()}
 	if n, err := c.Read(make([]byte, 8)); n != 2 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(n, err)
 	}
@@ -238,7 +238,7 @@ func TestQuietWatchIsSparedOnce(t *testing.T) {
 		if n, err := c.Read(one); n != 0 || err != nil {
 			t.Error("the next watch got", n, err)
 		}
-		watched := &quietConn{Conn: c.Conn, watched: true}
+		watched := &quietConn{Conn: c.Conn, watched: true, turns: c.turns}
 		go peer.Write([]byte("c"))
 		if n, err := watched.Read(one); n != 1 || err != nil {
 			t.Error("a watched connection got", n, err)
