@@ -46,6 +46,24 @@ func (h house) held(t *testing.T) (n int) {
 	return n
 }
 
+// oneHeld furnishes a house with an approval, and holds a group up that reads it.
+func oneHeld(t *testing.T, before func(p *shared)) (h house, id approval.ID, first chan error, lift func()) {
+	t.Helper()
+	h = furnished(t)
+	h.shared.patience = time.Minute
+	id = h.live(t, h.answer(1))
+	before(h.shared)
+	lift = h.holdReads(t)
+	t.Cleanup(lift)
+	first = h.checks(id, 1)
+	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	return h, id, first, lift
+}
+
+func asTheyAre(*shared)        {}
+func neverLate(p *shared)      { p.slowRead = time.Hour }
+func whileReadsSlow(p *shared) { p.pace.slow.Store(true) }
+
 // until waits for what comes in a moment.
 func until(t *testing.T, what string, there func() bool) {
 	t.Helper()
@@ -86,13 +104,7 @@ func TestSlowGroupHoldsNobodyUp(t *testing.T) {
 	if embedded() {
 		return
 	}
-	h := furnished(t)
-	h.shared.patience = time.Minute
-	id := h.live(t, h.answer(1))
-	lift := h.holdReads(t)
-	defer lift()
-	answered := h.checks(id, 1)
-	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	h, _, answered, lift := oneHeld(t, asTheyAre)
 	if err := h.fresh(ctx); err != nil { // the facts alone
 		t.Fatal(err)
 	}
@@ -113,13 +125,7 @@ func TestQuickGroupsTakeOneConnection(t *testing.T) {
 	if embedded() {
 		return
 	}
-	h := furnished(t)
-	h.shared.patience, h.shared.slowRead = time.Minute, time.Hour
-	id := h.live(t, h.answer(1))
-	lift := h.holdReads(t)
-	defer lift()
-	answered := h.checks(id, 1)
-	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	h, id, answered, lift := oneHeld(t, neverLate)
 	behind := h.checks(id, 20)
 	until(t, "all the others in line", func() bool {
 		h.shared.asked.mu.Lock()
@@ -139,16 +145,8 @@ func TestReadersAreBounded(t *testing.T) {
 	if embedded() {
 		return
 	}
-	h := furnished(t)
-	h.shared.patience = time.Minute
-	id := h.live(t, h.answer(1))
-	h.shared.pace.slow.Store(true)
-	lift := h.holdReads(t)
-	defer lift()
-	const asked = 20 * maxReaders
-	first := h.checks(id, 1)
-	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
-	answered := h.checks(id, asked)
+	h, id, first, lift := oneHeld(t, whileReadsSlow)
+	answered := h.checks(id, 20*maxReaders)
 	until(t, "every reader at work", func() bool { return h.held(t) == maxReaders })
 	for n := range 20 {
 		h.register(t, fmt.Sprint("meanwhile", n))
@@ -174,14 +172,7 @@ func TestClosingWaitsForReaders(t *testing.T) {
 	if embedded() {
 		return
 	}
-	h := furnished(t)
-	h.shared.patience = time.Minute
-	id := h.live(t, h.answer(1))
-	h.shared.pace.slow.Store(true)
-	lift := h.holdReads(t)
-	defer lift()
-	first := h.checks(id, 1)
-	until(t, "a group that is held", func() bool { return h.held(t) == 1 })
+	h, id, first, lift := oneHeld(t, whileReadsSlow)
 	answered := h.checks(id, 3*maxReaders)
 	until(t, "every reader at work", func() bool { return h.held(t) == maxReaders })
 	closed := make(chan error)
