@@ -180,8 +180,8 @@ func execAll(ctx context.Context, c *pgx.Conn, texts []string) error {
 	return nil
 }
 
-// update is the transaction of pgbench: one row by its key, in a table as wide
-// as an approval and with the same room on its pages.
+// update is the transaction of pgbench: one row by its key, in a table whose pages
+// hold as many rows as those of the approvals, eleven, and as much room.
 const update = "\\set id random(1, %d)\nUPDATE beside SET generation = generation + 1 WHERE id = :id;\n"
 
 // preparePgbench writes its table, unless it is there.
@@ -192,12 +192,23 @@ func (p *postgres) preparePgbench(rows int) error {
 	p.rows = rows
 	return p.Exec(p.beside, `DROP TABLE IF EXISTS beside`,
 		`CREATE TABLE beside (id BIGINT NOT NULL, generation BIGINT NOT NULL, text TEXT NOT NULL) WITH (fillfactor = 50)`,
-		`INSERT INTO beside SELECT g, 1, repeat('x', 420) FROM generate_series(1, `+strconv.Itoa(rows)+`) g`,
+		`INSERT INTO beside SELECT g, 1, repeat('x', 320) FROM generate_series(1, `+strconv.Itoa(rows)+`) g`,
 		`ALTER TABLE beside ADD PRIMARY KEY (id)`,
 		`VACUUM ANALYZE beside`, `CHECKPOINT`)
 }
 
 var tps = regexp.MustCompile(`tps = ([0-9.]+)`)
+
+// warm reads tables and indexes into PostgreSQL's own memory, as far as there is
+// room: as they are on a server that has run for a while, and not as what went
+// before left them. What that has changed is on the disk then.
+func (p *postgres) warm(database string, relations ...string) error {
+	texts := []string{`CREATE EXTENSION IF NOT EXISTS pg_prewarm`}
+	for _, name := range relations {
+		texts = append(texts, `SELECT pg_prewarm('`+name+`')`)
+	}
+	return p.Exec(database, append(texts, `CHECKPOINT`)...)
+}
 
 // pgbench gives how many single-row UPDATEs by primary key the server makes in
 // a second, with as many connections and rows.

@@ -63,9 +63,8 @@ const (
 		SELECT id, %d - 7200 * (get_byte(id, 0) %% 2) FROM approval ORDER BY id`
 )
 
-// prewarm reads the approvals into PostgreSQL's own memory, as far as there is room:
-// as they are on a server that has run for a while, and not as its writing left them.
-var prewarm = []string{`CREATE EXTENSION IF NOT EXISTS pg_prewarm`, `SELECT pg_prewarm('approval')`, `SELECT pg_prewarm('approval_pkey')`}
+// What checks and refreshes read of an approval.
+var hot = []string{"approval_use_pkey", "approval_use", "approval_pkey", "approval"}
 
 // scale measures each number of approvals in a database of its own.
 func (b *bench) scale(ctx context.Context, sizes []int, bare string) (all []scaled, err error) {
@@ -107,7 +106,7 @@ func (b *bench) scaleOf(ctx context.Context, n int, bare string) (scaled, error)
 	if err := out.sizeOnDisk(ask); err != nil {
 		return out, err
 	}
-	if err := b.postgres.Exec(database, prewarm...); err != nil {
+	if err := b.postgres.warm(database, hot...); err != nil {
 		return out, err
 	}
 	if err := b.scaleCalls(ctx, s, folder, url, bare, &out); err != nil {
@@ -192,7 +191,8 @@ func (b *bench) inTurn(ctx context.Context, repetition int, bare, other load) (p
 }
 
 // scaleRefreshes refreshes approvals all over the table, in turn with
-// pgbench, whose table has as many rows.
+// pgbench, whose table has as many rows. Each finds its own table in memory:
+// there may be no room for both.
 func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, database string, ask func(string) (int64, error), out *scaled) error {
 	srv, err := startServerOn(ctx, b.binary, folder, url, "")
 	if err != nil {
@@ -215,7 +215,13 @@ func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, datab
 			lasts = b.warmup
 		}
 		var p pair
+		if err := b.postgres.warm(database, hot...); err != nil {
+			return err
+		}
 		if p.scenario, err = l.run(ctx, span{lasts: lasts}); err != nil {
+			return err
+		}
+		if err := b.postgres.warm(b.postgres.beside, "beside_pkey", "beside"); err != nil {
 			return err
 		}
 		if p.pgbench, err = b.postgres.pgbench(ctx, b.connections, s.approvals, lasts); err != nil {
