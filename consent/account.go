@@ -1,7 +1,6 @@
 package consent
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -57,7 +56,7 @@ func (s *Server) accountPage(v *visit) error {
 	if !v.signedIn() {
 		return errSignIn
 	}
-	view := &accountPage{Done: s.justDone(v)}
+	view := &accountPage{Done: s.justDone(v, sealedDone, v.r.URL.Query().Get("done"))}
 	return s.showAccount(v, http.StatusOK, view)
 }
 
@@ -187,31 +186,9 @@ func (s *Server) endSessions(v *visit, done string, which func(store.SessionInfo
 	return s.done(v, done)
 }
 
-// sealedDone is the purpose of what says, in an address, what was just done.
-const sealedDone = "account was changed"
-
-type doneNote struct {
-	What, Person string
-	At           int64 // Unix seconds
-}
-
-// done goes back to the account, which says what is done. The address cannot
-// claim it: what it carries is sealed.
+// done goes back to the account, which says what is done.
 func (s *Server) done(v *visit, what string) error {
-	plain, err := json.Marshal(doneNote{what, v.person.ID, v.now.Unix()})
-	if err != nil {
-		panic(err) // strings and a number
-	}
-	return v.see(withQuery("/account", "done", s.Ring.SealPage(sealedDone, plain)))
-}
-
-func (s *Server) justDone(v *visit) string {
-	var note doneNote
-	plain, _, ok := s.Ring.OpenPage(sealedDone, v.r.URL.Query().Get("done"))
-	if !ok || json.Unmarshal(plain, &note) != nil || note.Person != v.person.ID || v.now.Sub(time.Unix(note.At, 0)) > editedFor {
-		return ""
-	}
-	return note.What
+	return v.see(withQuery("/account", "done", s.sealDone(v, sealedDone, what)))
 }
 
 // A resetPage sets a new password by a link that an operator made.

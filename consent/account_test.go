@@ -161,7 +161,7 @@ func TestSessionsOfTheAccount(t *testing.T) {
 	if p := tor.get(done); strings.Contains(p.text(), "are ended") {
 		t.Error("another person is told")
 	}
-	s.pass(editedFor + time.Second)
+	s.pass(doneFor + time.Second)
 	if p := ada.get(done); strings.Contains(p.text(), "are ended") {
 		t.Error("it is told for ever")
 	}

@@ -64,7 +64,7 @@ func (s *Server) strengthen(v *visit, client string, kind grantset.Kind, path st
 		return err != nil, err
 	}
 	s.refused(v, client, "not_fresh")
-	sealed := s.Ring.SealPage(sealedReturn, []byte(path))
+	sealed := s.sealPath(path)
 	if again {
 		return true, v.see(withQuery("/signin/again", "return", sealed))
 	}
@@ -104,7 +104,7 @@ func (s *Server) showAgain(v *visit, status int, view *againPage) error {
 		return err
 	}
 	view.frame = s.frame(v, "again.title")
-	view.Same = s.sealHere(withQuery("/signin/again", "return", view.Return))
+	view.Same = s.sealPath(withQuery("/signin/again", "return", view.Return))
 	view.Back = s.returnPath(view.Return)
 	if !view.Lacks {
 		view.Password = proof.Issuer == "" && !s.Ways.NoPasswords

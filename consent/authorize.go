@@ -225,10 +225,9 @@ func (s *Server) cancel(v *visit, c client.Client, p page) error {
 	return v.see(p.redirect("error", "access_denied", "error_description", "The person did not approve."))
 }
 
-// toSignIn sends the browser to sign in and then to a path of this server. The
-// path travels sealed: only what this server sealed is ever followed.
+// toSignIn sends the browser to sign in and then to a path of this server.
 func (s *Server) toSignIn(v *visit, path string) error {
-	return v.see("/signin?return=" + s.Ring.SealPage(sealedReturn, []byte(path)))
+	return v.see("/signin?return=" + s.sealPath(path))
 }
 
 // eligible leaves the organizations where something can be approved.

@@ -421,7 +421,7 @@ func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantse
 		view.Organizations = append(view.Organizations,
 			closed{o.Organization.Name, integrationPath(o.Organization.ID), o.Member.Admin, names(admins)})
 	}
-	view.Same = s.sealHere(p.path())
+	view.Same = s.sealPath(p.path())
 	status := http.StatusForbidden
 	if how.status != http.StatusOK {
 		status = how.status

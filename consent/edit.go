@@ -1,24 +1,15 @@
 package consent
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
-)
-
-// Purposes of what the pages around editing carry sealed.
-const (
-	sealedEdit   = "edit page"
-	sealedEdited = "approval was edited"
 )
 
 // An editPage changes what a live approval gives (decision P3). App and every
@@ -48,17 +39,7 @@ type edit struct {
 }
 
 func (s *Server) sealEdit(r store.ApprovalRow) string {
-	plain, err := json.Marshal(edit{r.ID.String(), r.Person, string(r.Grant.Kind), r.Grant.EncodePicks(), r.Grant.Personal})
-	if err != nil {
-		panic(err) // strings and a bool
-	}
-	return s.Ring.SealPage(sealedEdit, plain)
-}
-
-func (s *Server) openEdit(sealed string) (edit, bool) {
-	var e edit
-	plain, _, ok := s.Ring.OpenPage(sealedEdit, sealed)
-	return e, ok && json.Unmarshal(plain, &e) == nil
+	return s.seal(sealedEdit, edit{r.ID.String(), r.Person, string(r.Grant.Kind), r.Grant.EncodePicks(), r.Grant.Personal})
 }
 
 // of gives the grant set that the page showed, if it was this approval's.
@@ -126,7 +107,8 @@ func (s *Server) edit(v *visit) error {
 		return err
 	}
 	s.speak(v, form)
-	p, opened := s.openEdit(one(form, "request"))
+	var p edit
+	opened := s.open(sealedEdit, one(form, "request"), &p)
 	if !v.signedIn() {
 		return s.toSignIn(v, s.withChoices(v.r.URL.EscapedPath(), p.Person, form))
 	}
@@ -277,27 +259,14 @@ func (s *Server) showEnded(v *visit, e editing) error {
 
 // edited goes back to Connected apps, which says that it is done.
 func (s *Server) edited(v *visit, e editing) error {
-	plain := e.row.ID.String() + " " + v.now.UTC().Format(time.RFC3339)
-	return v.see(withQuery(appsPath(e.org.ID), "changed", s.Ring.SealPage(sealedEdited, []byte(plain))))
+	return v.see(withQuery(appsPath(e.org.ID), "changed", s.sealDone(v, sealedEdited, e.row.ID.String())))
 }
 
-// editedFor is how long Connected apps says that an approval was edited, to
-// whoever loads that page again.
-const editedFor = 5 * time.Minute
-
 // justEdited names the client of an approval that the person has just edited.
-// The address cannot claim it: what it carries is sealed.
 func (s *Server) justEdited(v *visit, rows []store.ApprovalRow) *string {
-	plain, _, ok := s.Ring.OpenPage(sealedEdited, v.r.URL.Query().Get("changed"))
-	if !ok {
-		return nil
-	}
+	id := s.justDone(v, sealedEdited, v.r.URL.Query().Get("changed"))
 	for _, r := range rows {
-		when, ok := strings.CutPrefix(string(plain), r.ID.String()+" ")
-		if !ok || ended(r) {
-			continue
-		}
-		if at, err := time.Parse(time.RFC3339, when); err == nil && v.now.Sub(at) < editedFor {
+		if r.ID.String() == id && !ended(r) {
 			name := nameOfApp(r)
 			return &name
 		}

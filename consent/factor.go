@@ -14,12 +14,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// Purposes of what pages carry sealed, and of what is stored so.
-const (
-	sealedSecond  = "second step of a sign-in"
-	sealedOneTime = "secret of one-time codes"
-)
-
 // recoveryCodes is how many a person is given at a time.
 const recoveryCodes = 10
 
@@ -92,7 +86,7 @@ func (s *Server) showFactors(v *visit, status int, view *factorsPage) error {
 	}
 	view.frame = s.frame(v, "factors.title")
 	view.Other = true
-	view.Same = s.sealHere(withQuery("/account/sign-in", "return", view.Return))
+	view.Same = s.sealPath(withQuery("/account/sign-in", "return", view.Return))
 	return s.show(v, status, factorsTemplate, view)
 }
 
@@ -113,7 +107,7 @@ func (s *Server) changingFactors(v *visit) (form url.Values, done bool, err erro
 		return form, false, nil
 	}
 	back := withQuery("/account/sign-in", "return", one(form, "return"))
-	return nil, true, v.see(withQuery("/signin/again", "return", s.Ring.SealPage(sealedReturn, []byte(back))))
+	return nil, true, v.see(withQuery("/signin/again", "return", s.sealPath(back)))
 }
 
 // newApp is POST /account/sign-in/app: a key for an app that shows codes.

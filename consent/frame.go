@@ -57,7 +57,7 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 	if v.session != "" {
 		f.CSRF = s.Ring.FormToken(v.session)
 	}
-	f.Same = s.sealHere(v.here())
+	f.Same = s.sealPath(v.here())
 	look := s.look.Load()
 	f.Logo, f.Help, f.Legal = look.logo, look.branding.Support, look.branding.Links
 	return f
@@ -138,14 +138,6 @@ func (s *Server) Page(w http.ResponseWriter, r *http.Request, status int, title 
 	}{s.frame(v, title), data}
 	p.Other, p.Slim, p.Same = true, false, ""
 	return s.show(v, status, t, &p)
-}
-
-// sealHere seals an address of this server, to lead back to.
-func (s *Server) sealHere(at string) string {
-	if at == "" {
-		return ""
-	}
-	return s.Ring.SealPage(sealedReturn, []byte(at))
 }
 
 // Stylesheet is the pages' style, for pages of others that are to look alike.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -30,9 +29,6 @@ type Ways struct {
 // attemptLifetime is how long somebody may be away to sign in elsewhere.
 const attemptLifetime = time.Hour
 
-// Purpose of what the browser carries there and back, see request.go.
-const sealedAttempt = "sign-in elsewhere"
-
 // An attempt is one sign-in elsewhere. The browser carries it sealed, as state
 // or challenge, so any number of tabs are under way at once.
 type attempt struct {
@@ -46,20 +42,9 @@ type attempt struct {
 
 func (a attempt) secret() provider.Secret { return provider.Secret(a.Secret) }
 
-func (s *Server) sealAttempt(a attempt) string {
-	plain, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // strings, bytes and a number
-	}
-	return s.Ring.SealPage(sealedAttempt, plain)
-}
-
 func (s *Server) openAttempt(sealed string) (a attempt, ok bool) {
-	plain, _, ok := s.Ring.OpenPage(sealedAttempt, sealed)
-	if !ok || json.Unmarshal(plain, &a) != nil || len(a.Secret) != len(provider.Secret{}) {
-		return attempt{}, false
-	}
-	return a, true
+	ok = s.open(sealedAttempt, sealed, &a) && len(a.Secret) == len(provider.Secret{})
+	return a, ok
 }
 
 // newAttempt begins a sign-in elsewhere in this browser.
@@ -131,13 +116,13 @@ func (s *Server) showOutside(v *visit, e notSignedIn) error {
 		s.Store.Record(store.Event{Kind: "signin_failed", Actor: "system", Address: address.String(),
 			Reason: e.why, Detail: e.way, Reference: v.reference()})
 	}
-	sealed := s.Ring.SealPage(sealedReturn, []byte(e.path))
+	sealed := s.sealPath(e.path)
 	view := &outsidePage{frame: s.frame(v, "outside.title"), App: s.askedAbout(v, sealed), Why: e.why,
 		Way: s.wayName(e.way), Email: e.email, Again: s.signInPath(sealed, true)}
 	if v.signedIn() {
 		view.Again = e.path
 	}
-	view.Same = s.sealHere(view.Again) // what came back counts once
+	view.Same = s.sealPath(view.Again) // what came back counts once
 	if s.way(e.way) && !v.signedIn() {
 		view.Another = withQuery("/signin/with/"+e.way, "return", sealed, "another", "1")
 	}
@@ -214,13 +199,13 @@ func (s *Server) goOut(v *visit) error {
 
 func (s *Server) sendOut(v *visit, a attempt, another bool) error {
 	if a.Way == handOffID && s.Ways.HandOff != nil {
-		return v.see(s.Ways.HandOff.address(s.sealAttempt(a), v.base, a.Fresh != ""))
+		return v.see(s.Ways.HandOff.address(s.seal(sealedAttempt, a), v.base, a.Fresh != ""))
 	}
 	p := s.provider(a.Way)
 	if p == nil {
 		return errNoPage
 	}
-	to, err := p.Begin(v.r.Context(), provider.Ask{RedirectURI: callbackURI(v, p), Secret: a.secret(), State: s.sealAttempt(a),
+	to, err := p.Begin(v.r.Context(), provider.Ask{RedirectURI: callbackURI(v, p), Secret: a.secret(), State: s.seal(sealedAttempt, a),
 		Fresh: a.Fresh != "", Another: another})
 	if err != nil {
 		return providerFault(a, err)

@@ -17,9 +17,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// sealedPasskey is the purpose of what a page carries to make or use a passkey.
-const sealedPasskey = "passkey"
-
 // relying is this server as authenticators know it: by the host's name, so a
 // passkey of one host is of no use on another. ok is false for hosts that are
 // addresses, for which there are none (WebAuthn Level 3 section 5.1.3).
@@ -79,16 +76,11 @@ func (s *Server) sealAsk(v *visit, options any, session *webauthn.SessionData) (
 	if err != nil {
 		return nil, wrap("passkey", err)
 	}
-	plain, err := json.Marshal(sealedAsk{*session, v.now.Unix()})
-	if err != nil {
-		return nil, wrap("passkey", err)
-	}
-	return &passkeyAsk{string(shown), s.Ring.SealPage(sealedPasskey, plain)}, nil
+	return &passkeyAsk{string(shown), s.seal(sealedPasskey, sealedAsk{*session, v.now.Unix()})}, nil
 }
 
 func (s *Server) openAsk(v *visit, sealed string) (ask sealedAsk, ok bool) {
-	plain, _, ok := s.Ring.OpenPage(sealedPasskey, sealed)
-	ok = ok && json.Unmarshal(plain, &ask) == nil && v.now.Sub(time.Unix(ask.Made, 0)) <= secondLifetime
+	ok = s.open(sealedPasskey, sealed, &ask) && v.now.Sub(time.Unix(ask.Made, 0)) <= secondLifetime
 	ask.Session.Expires = time.Time{} // of another clock than the server's
 	return ask, ok
 }

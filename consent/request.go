@@ -1,7 +1,6 @@
 package consent
 
 import (
-	"encoding/json"
 	"net/url"
 	"strings"
 	"time"
@@ -17,13 +16,6 @@ const maxState = 4096
 // pageLifetime is how long a consent page can be answered before it is shown
 // again (ux 5.7: an old page is no error, it asks once more).
 const pageLifetime = 30 * time.Minute
-
-// Purposes of what pages carry sealed: one cannot stand in for another.
-const (
-	sealedPage    = "consent page"
-	sealedReturn  = "return after sign-in"
-	sealedChoices = "choices kept through sign-in"
-)
 
 // parameters are those of an authorization request by name. What has an empty
 // value counts as not sent (decision A6).
@@ -232,21 +224,10 @@ type page struct {
 	Key    int    `json:"key"`   // number of the key that handles are derived under: sealing it again changes nothing
 }
 
-func (s *Server) sealPage(p page) string {
-	plain, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // strings, bytes and a number
-	}
-	return s.Ring.SealPage(sealedPage, plain)
-}
+func (s *Server) sealPage(p page) string { return s.seal(sealedPage, p) }
 
-func (s *Server) openPage(sealed string) (page, bool) {
-	plain, _, ok := s.Ring.OpenPage(sealedPage, sealed)
-	if !ok {
-		return page{}, false
-	}
-	var p page
-	if err := json.Unmarshal(plain, &p); err != nil || len(p.Nonce) != 16 {
+func (s *Server) openPage(sealed string) (p page, ok bool) {
+	if !s.open(sealedPage, sealed, &p) || len(p.Nonce) != 16 {
 		return page{}, false
 	}
 	_, ok = s.Ring.Handle(p.Key, [16]byte(p.Nonce), 0)

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -51,19 +50,13 @@ func (s *Server) toSecond(v *visit, p org.Person, stored, path string) (asked bo
 		return false, err
 	}
 	sum := sha256.Sum256([]byte(stored))
-	plain, err := json.Marshal(secondStep{Person: p.ID, Checked: sum[:], Made: v.now.Unix(), Return: path})
-	if err != nil {
-		panic(err) // strings, bytes and a number
-	}
-	return true, v.see(withQuery("/signin/second", "step", s.Ring.SealPage(sealedSecond, plain)))
+	step := s.seal(sealedSecond, secondStep{Person: p.ID, Checked: sum[:], Made: v.now.Unix(), Return: path})
+	return true, v.see(withQuery("/signin/second", "step", step))
 }
 
 func (s *Server) openSecond(v *visit, sealed string) (step secondStep, ok bool) {
-	plain, _, ok := s.Ring.OpenPage(sealedSecond, sealed)
-	if !ok || json.Unmarshal(plain, &step) != nil {
-		return secondStep{}, false
-	}
-	return step, v.now.Sub(time.Unix(step.Made, 0)) <= secondLifetime
+	ok = s.open(sealedSecond, sealed, &step) && v.now.Sub(time.Unix(step.Made, 0)) <= secondLifetime
+	return step, ok
 }
 
 // A secondPage asks for a second factor.
@@ -97,7 +90,7 @@ func (s *Server) showSecond(v *visit, status int, view *secondPage) error {
 	}
 	view.frame = s.frame(v, "second.title")
 	view.CSRF = s.Ring.FormToken(s.before(v))
-	view.Same = s.sealHere(withQuery("/signin/second", "step", view.Step))
+	view.Same = s.sealPath(withQuery("/signin/second", "step", view.Step))
 	return s.show(v, status, secondTemplate, view)
 }
 

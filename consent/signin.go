@@ -134,18 +134,9 @@ func (s *Server) signOut(v *visit) error {
 		setCookie(v, "session", "")
 	}
 	if p, ok := s.openPage(one(form, "return")); ok {
-		return v.see(s.signInPath(s.Ring.SealPage(sealedReturn, []byte(p.path())), true))
+		return v.see(s.signInPath(s.sealPath(p.path()), true))
 	}
 	return v.see(s.signInPath("", true))
-}
-
-// returnPath is where a person goes who has signed in: a path of this server
-// that it sealed itself, so no link can lead elsewhere.
-func (s *Server) returnPath(sealed string) string {
-	if path, _, ok := s.Ring.OpenPage(sealedReturn, sealed); ok {
-		return string(path)
-	}
-	return "/"
 }
 
 func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
@@ -158,7 +149,7 @@ func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
 	view.frame = s.frame(v, title)
 	view.CSRF = s.Ring.FormToken(before)
 	view.App = s.askedAbout(v, view.Return)
-	view.Same = s.sealHere(withQuery("/signin", "return", view.Return, "stay", v.r.URL.Query().Get("stay")))
+	view.Same = s.sealPath(withQuery("/signin", "return", view.Return, "stay", v.r.URL.Query().Get("stay")))
 	return s.show(v, status, signInTemplate, view)
 }
 

@@ -287,7 +287,7 @@ func (s *Server) decideActing(v *visit, c client.Client, p page, form url.Values
 			return err
 		}
 		if !v.signedIn() {
-			return v.see(s.signInPath(s.Ring.SealPage(sealedReturn, []byte(p.path())), true))
+			return v.see(s.signInPath(s.sealPath(p.path()), true))
 		}
 		return v.see(p.path())
 	case ours && one(form, "decision") == "cancel":
