@@ -312,8 +312,7 @@ func (s *Server) vouched(v *visit, p *provider.Provider, a attempt, c provider.C
 // recently.
 func provedAt(t time.Time) int64 { return max(1, t.Unix()) }
 
-// enter begins the session that a sign-in elsewhere leads to, under a new
-// value (decision S1).
+// enter begins the session that a sign-in elsewhere leads to.
 func (s *Server) enter(v *visit, e store.Entry, a attempt, fault notSignedIn) error {
 	if a.Fresh != "" {
 		switch {
@@ -326,14 +325,11 @@ func (s *Server) enter(v *visit, e store.Entry, a attempt, fault notSignedIn) er
 		}
 		e.Ends = v.session
 	}
-	e.Value = newCookie()
-	act := s.act(v)
-	act.Actor = "person:" + e.Person
+	actor := "person:" + e.Person
 	if e.By != "" {
-		act.Actor = elsewhere + e.By
+		actor = elsewhere + e.By
 	}
-	err := s.Store.Enter(v.r.Context(), e, act)
-	switch {
+	switch err := s.enterAs(v, actor, e); {
 	case errors.Is(err, store.ErrConflict):
 		fault.why = "taken"
 	case errors.Is(err, store.ErrNotFound): // meanwhile
@@ -341,11 +337,8 @@ func (s *Server) enter(v *visit, e store.Entry, a attempt, fault notSignedIn) er
 	case errors.Is(err, store.ErrAnswered):
 		fault.why = "browser"
 	case err != nil:
-		return wrap("new session", err)
+		return err
 	default:
-		s.count("signin", "ok")
-		setCookie(v, "session", e.Value)
-		setCookie(v, "before", "")
 		return v.see(a.Return)
 	}
 	return fault

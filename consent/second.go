@@ -151,23 +151,6 @@ func (s *Server) enterSecond(v *visit, step secondStep, form url.Values) error {
 	return s.enterOwn(v, e)
 }
 
-// enterOwn begins a session of somebody who proved here who they are.
-func (s *Server) enterOwn(v *visit, e store.Entry) error {
-	e.Value = newCookie()
-	act := s.act(v)
-	act.Actor = "person:" + e.Person
-	err := s.Store.Enter(v.r.Context(), e, act)
-	if errors.Is(err, store.ErrAnswered) || errors.Is(err, store.ErrNotFound) {
-		return errWrong // used, or gone, meanwhile
-	} else if err != nil {
-		return wrap("new session", err)
-	}
-	s.count("signin", "ok")
-	setCookie(v, "session", e.Value)
-	setCookie(v, "before", "")
-	return nil
-}
-
 // checkCode finds the factor of which this is a code, or gives errWrong or
 // tooMany. Wrong codes are counted like wrong passwords, apart from them.
 func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse, error) {

@@ -76,7 +76,7 @@ func (s *Server) signIn(v *visit) error {
 		if asked || e != nil {
 			return e
 		}
-		err = s.begin(v, person, stored)
+		err = s.enterOwn(v, store.Entry{Person: person.ID, Password: stored})
 	}
 	if wait, ok := errors.AsType[tooMany](err); ok {
 		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
@@ -92,20 +92,28 @@ func (s *Server) signIn(v *visit) error {
 	return v.see(s.returnPath(sealed))
 }
 
-// begin starts a session under a new value, so that one that somebody else
-// planted is worth nothing (decision S1). A password that was changed since it
-// was checked, or an account that was deactivated, is errWrong.
-func (s *Server) begin(v *visit, p org.Person, stored string) error {
-	value := newCookie()
-	v.person = p
-	if err := s.Store.SignIn(v.r.Context(), value, p.ID, stored, s.act(v)); errors.Is(err, store.ErrNotFound) {
-		v.person = org.Person{}
+// enterOwn begins a session of somebody who proved here who they are. A
+// password that was changed since it was checked, an account that was
+// deactivated, or a factor that was used meanwhile, is errWrong.
+func (s *Server) enterOwn(v *visit, e store.Entry) error {
+	err := s.enterAs(v, "person:"+e.Person, e)
+	if errors.Is(err, store.ErrAnswered) || errors.Is(err, store.ErrNotFound) {
 		return errWrong
-	} else if err != nil {
+	}
+	return err
+}
+
+// enterAs begins a session under a new value, so that one that somebody else
+// planted is worth nothing (decision S1). actor is who is at the keyboard.
+func (s *Server) enterAs(v *visit, actor string, e store.Entry) error {
+	e.Value = newCookie()
+	act := s.act(v)
+	act.Actor = actor
+	if err := s.Store.Enter(v.r.Context(), e, act); err != nil {
 		return wrap("new session", err)
 	}
 	s.count("signin", "ok")
-	setCookie(v, "session", value)
+	setCookie(v, "session", e.Value)
 	setCookie(v, "before", "")
 	return nil
 }
