@@ -8,7 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -110,9 +109,7 @@ func (s *Server) changePassword(v *visit) error {
 	if err == nil {
 		err = s.Store.ChangePassword(v.r.Context(), v.person.ID, stored, hash, next, s.act(v))
 	}
-	if wait, ok := errors.AsType[tooMany](err); ok {
-		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
+	if view.Fault = v.mustWait(err); view.Fault != "" {
 		return s.showAccount(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) || errors.Is(err, store.ErrNotFound) { // another one by now
@@ -233,23 +230,15 @@ func (s *Server) showReset(v *visit, status int, view *resetPage) error {
 	if view.Fault != "" {
 		title = "reset.error"
 	}
-	before := cookie(v, "before")
-	if before == "" {
-		before = newCookie()
-		setCookie(v, "before", before)
-	}
 	view.frame = s.frame(v, title)
-	view.CSRF = s.Ring.FormToken(before)
+	view.CSRF = s.Ring.FormToken(s.before(v))
 	return s.show(v, status, resetTemplate, view)
 }
 
 // reset is POST /reset/{secret}. The link is used up when the password is set,
 // and not before; all sessions of the person end then.
 func (s *Server) reset(v *visit) error {
-	if foreign(v) {
-		return errForeign
-	}
-	form, err := readForm(v, otherBytes, otherFields)
+	form, err := posted(v, otherBytes, otherFields)
 	if err != nil {
 		return err
 	}
@@ -257,7 +246,7 @@ func (s *Server) reset(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if before := cookie(v, "before"); before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")) {
+	if !s.own(v, one(form, "csrf")) {
 		view.Fault = v.words.say("reset.elsewhere").String()
 		return s.showReset(v, http.StatusUnprocessableEntity, view)
 	}
@@ -269,10 +258,8 @@ func (s *Server) reset(v *visit) error {
 		err = s.Store.Reset(v.r.Context(), v.r.PathValue("secret"), hash,
 			store.Act{Actor: "person:" + p.ID, Address: s.Address(v.r).String(), Reference: v.reference()})
 	}
-	switch wait, busy := errors.AsType[tooMany](err); {
-	case busy:
-		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
+	switch view.Fault = v.mustWait(err); {
+	case view.Fault != "":
 		return s.showReset(v, http.StatusTooManyRequests, view)
 	case errors.Is(err, store.ErrNotFound): // used in another tab meanwhile
 		return errNoReset

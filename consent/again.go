@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
-	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -154,9 +153,7 @@ func (s *Server) again(v *visit) error {
 		return errNoPage
 	}
 	err = s.enterAgain(v, form)
-	if wait, throttled := errors.AsType[tooMany](err); throttled {
-		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
+	if view.Fault = v.mustWait(err); view.Fault != "" {
 		return s.showAgain(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) {

@@ -99,10 +99,7 @@ func (s *Server) editPage(v *visit) error {
 // edit is POST .../{approval}/edit. As at consent there is no default
 // decision, and what may be given is asked again here.
 func (s *Server) edit(v *visit) error {
-	if foreign(v) {
-		return errForeign
-	}
-	form, err := readForm(v, consentBytes, consentFields)
+	form, err := posted(v, consentBytes, consentFields)
 	if err != nil {
 		return err
 	}

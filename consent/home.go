@@ -128,10 +128,7 @@ func (s *Server) membership(v *visit) (org.Organization, org.Member, error) {
 // changing checks that a form which changes something was shown to this
 // session, and reads it.
 func (s *Server) changing(v *visit) (url.Values, error) {
-	if foreign(v) {
-		return nil, errForeign
-	}
-	form, err := readForm(v, otherBytes, otherFields)
+	form, err := posted(v, otherBytes, otherFields)
 	switch {
 	case err != nil:
 		return nil, err

@@ -55,23 +55,6 @@ func (s *Server) newAttempt(v *visit, way, path string) attempt {
 	return a
 }
 
-// before gives the value of the cookie that a browser has before anybody is
-// signed in, and sets one where there is none.
-func (s *Server) before(v *visit) string {
-	value := cookie(v, "before")
-	if value == "" {
-		value = newCookie()
-		setCookie(v, "before", value)
-	}
-	return value
-}
-
-// own reports whether this browser began the attempt.
-func (s *Server) own(v *visit, a attempt) bool {
-	before := cookie(v, "before")
-	return before != "" && s.Ring.CheckFormToken(before, a.Browser)
-}
-
 // What can become of a sign-in elsewhere, each a page (outside.html).
 type notSignedIn struct {
 	why    string // of the page
@@ -268,7 +251,7 @@ func (s *Server) checkAttempt(v *visit, a attempt, ok bool, way string) error {
 		return notSignedIn{why: "untrusted", way: way, path: a.Return, detail: "state was given to " + a.Way}
 	case v.signedIn() && a.Fresh == "":
 		return nil
-	case !s.own(v, a):
+	case !s.own(v, a.Browser):
 		return notSignedIn{why: "browser", way: way, path: a.Return, detail: "begun in another browser"}
 	case v.now.Sub(time.Unix(a.Began, 0)) > attemptLifetime:
 		return notSignedIn{why: "browser", way: way, path: a.Return, detail: "begun too long ago"}

@@ -117,6 +117,16 @@ func refusedPageOf(v *visit, err error) (int, refusedPage) {
 	return http.StatusInternalServerError, refusedPage{frame: frame{Title: "refused.broken.short"}, Why: "broken"}
 }
 
+// mustWait says for how long, in words, where that is what an error says.
+func (v *visit) mustWait(err error) string {
+	e, ok := errors.AsType[tooMany](err)
+	if !ok {
+		return ""
+	}
+	v.w.Header().Set("Retry-After", limit.RetryAfter(e.wait))
+	return v.words.say("signin.wait", "n", minutes(e.wait)).String()
+}
+
 // minutes is a wait as people are told it, rounded up.
 func minutes(wait time.Duration) int {
 	return max(1, int((wait+time.Minute-1)/time.Minute))

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
-	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -96,28 +95,23 @@ func (s *Server) showSecond(v *visit, status int, view *secondPage) error {
 
 // second is POST /signin/second.
 func (s *Server) second(v *visit) error {
-	if foreign(v) {
-		return errForeign
-	}
-	form, err := readForm(v, otherBytes, otherFields)
+	form, err := posted(v, otherBytes, otherFields)
 	if err != nil {
 		return err
 	}
 	view := &secondPage{Step: one(form, "step")}
 	step, ok := s.openSecond(v, view.Step)
-	switch before := cookie(v, "before"); {
+	switch {
 	case v.signedIn(): // in another tab
 		return v.see(max(step.Return, "/"))
 	case !ok:
 		return s.toSignIn(v, max(step.Return, "/"))
-	case before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")):
+	case !s.own(v, one(form, "csrf")):
 		view.Fault = v.words.say("signin.again").String()
 		return s.showSecond(v, http.StatusUnprocessableEntity, view)
 	}
 	err = s.enterSecond(v, step, form)
-	if wait, throttled := errors.AsType[tooMany](err); throttled {
-		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
+	if view.Fault = v.mustWait(err); view.Fault != "" {
 		return s.showSecond(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) {

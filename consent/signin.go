@@ -51,10 +51,7 @@ func (s *Server) signInPage(v *visit) error {
 
 // signIn is POST /signin.
 func (s *Server) signIn(v *visit) error {
-	if foreign(v) {
-		return errForeign
-	}
-	form, err := readForm(v, otherBytes, otherFields)
+	form, err := posted(v, otherBytes, otherFields)
 	if err != nil {
 		return err
 	}
@@ -66,7 +63,7 @@ func (s *Server) signIn(v *visit) error {
 		return v.see(s.returnPath(sealed))
 	}
 	view := &signInPage{Return: sealed, Email: email, Ways: s.waysOut(sealed, false)}
-	if before := cookie(v, "before"); before == "" || !s.Ring.CheckFormToken(before, one(form, "csrf")) {
+	if !s.own(v, one(form, "csrf")) {
 		view.Fault = v.words.say("signin.again").String()
 		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
 	}
@@ -78,9 +75,7 @@ func (s *Server) signIn(v *visit) error {
 		}
 		err = s.enterOwn(v, store.Entry{Person: person.ID, Password: stored})
 	}
-	if wait, ok := errors.AsType[tooMany](err); ok {
-		v.w.Header().Set("Retry-After", limit.RetryAfter(wait.wait))
-		view.Fault = v.words.say("signin.wait", "n", minutes(wait.wait)).String()
+	if view.Fault = v.mustWait(err); view.Fault != "" {
 		return s.showSignIn(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) {
@@ -120,10 +115,7 @@ func (s *Server) enterAs(v *visit, actor string, e store.Entry) error {
 
 // signOut is POST /signout. With a return it is "Use another account".
 func (s *Server) signOut(v *visit) error {
-	if foreign(v) {
-		return errForeign
-	}
-	form, err := readForm(v, consentBytes, otherFields)
+	form, err := posted(v, consentBytes, otherFields)
 	if err != nil {
 		return err
 	}

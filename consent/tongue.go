@@ -65,10 +65,7 @@ func (s *Server) speak(v *visit, form url.Values) {
 // needs no form token, as it changes nothing but that. Where it leads is
 // sealed. Pages with choices that would be lost send them to themselves.
 func (s *Server) changeTongue(v *visit) error {
-	if foreign(v) {
-		return errForeign
-	}
-	form, err := readForm(v, otherBytes, otherFields)
+	form, err := posted(v, otherBytes, otherFields)
 	if err != nil {
 		return err
 	}

@@ -165,6 +165,32 @@ func (s *Server) ours(v *visit, form url.Values) bool {
 	return v.session != "" && s.Ring.CheckFormToken(v.session, one(form, "csrf"))
 }
 
+// before gives the value of the cookie that a browser has before anybody is
+// signed in, and sets one where there is none.
+func (s *Server) before(v *visit) string {
+	value := cookie(v, "before")
+	if value == "" {
+		value = newCookie()
+		setCookie(v, "before", value)
+	}
+	return value
+}
+
+// own reports whether a form token is of this browser, before anybody is
+// signed in there.
+func (s *Server) own(v *visit, token string) bool {
+	before := cookie(v, "before")
+	return before != "" && s.Ring.CheckFormToken(before, token)
+}
+
+// posted reads a form that no other site has sent.
+func posted(v *visit, bytes int64, fields int) (url.Values, error) {
+	if foreign(v) {
+		return nil, errForeign
+	}
+	return readForm(v, bytes, fields)
+}
+
 // readForm reads a body of at most so many bytes and fields.
 func readForm(v *visit, bytes int64, fields int) (url.Values, error) {
 	if !isForm(v.r.Header) {
