@@ -255,8 +255,7 @@ func (s *Server) reset(v *visit) error {
 	}
 	hash, err := s.hash(v, one(form, "new"))
 	if err == nil {
-		err = s.Store.Reset(v.r.Context(), v.r.PathValue("secret"), hash,
-			store.Act{Actor: "person:" + p.ID, Address: s.Address(v.r).String(), Reference: v.reference()})
+		err = s.Store.Reset(v.r.Context(), v.r.PathValue("secret"), hash, s.actBy(v, "person:"+p.ID))
 	}
 	switch view.Fault = v.mustWait(err); {
 	case view.Fault != "":

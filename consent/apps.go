@@ -139,8 +139,7 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 		c.lastUsed = max(c.lastUsed, r.LastUsed)
 		one := shownApproval{Access: l.gives(r.Grant), Connected: on(r.CreatedAt)}
 		if r.LastUsed > 0 {
-			when := used(r.LastUsed, v.now)
-			one.Used = &when
+			one.Used = new(used(r.LastUsed, v.now))
 		}
 		if r.Phase == approval.Live && !v.acting() {
 			one.Edit = editPath(o.ID, r.ID)
@@ -182,8 +181,7 @@ func justRevoked(rows []store.ApprovalRow, client string, by approval.Reason) *s
 		case !ended(r):
 			return nil
 		case r.Reason == by && name == nil:
-			shown := nameOfApp(r)
-			name = &shown
+			name = new(nameOfApp(r))
 		}
 	}
 	return name
@@ -250,8 +248,7 @@ func (l lookup) gives(s grantset.Set) access {
 			one.Gone = true
 		case !l.member.Fills(p.Role):
 			if at := l.left[p.Role]; at > 0 {
-				when := on(at)
-				one.Left = &when
+				one.Left = new(on(at))
 			}
 		case p.Change:
 			one.Access = "change"

@@ -57,9 +57,7 @@ func (s *Server) client(v *visit, id, redirectURI string) (client.Client, error)
 	case c.Disabled:
 		return client.Client{}, unknownClient{"disabled: " + c.ID}
 	}
-	if s.Tell != nil {
-		s.Tell(v.w, c.ID, approval.ID{}, "")
-	}
+	s.tell(v, c.ID, approval.ID{})
 	if !c.HasRedirectURI(redirectURI) {
 		return client.Client{}, wrongRedirect{}
 	}
@@ -196,19 +194,13 @@ func (s *Server) approve(v *visit, c client.Client, p page, form url.Values) err
 	case err != nil:
 		return wrap("approve", err)
 	}
-	if s.Tell != nil {
-		s.Tell(v.w, "", approval.ID(handle.ID()), "")
-	}
+	s.tell(v, "", approval.ID(handle.ID()))
 	return v.see(p.redirect("code", s.Ring.Code(handle, issued)))
 }
 
 // askAgain shows the page with what is wrong and everything that was chosen.
 func (s *Server) askAgain(v *visit, c client.Client, p page, form url.Values, faults []grantset.Fault) error {
-	for _, f := range faults {
-		if f == grantset.NotAllowed || f == grantset.NotEligible {
-			s.refused(v, c.ID, string(f))
-		}
-	}
+	s.refusedFor(v, c.ID, faults)
 	return s.showConsent(v, c, p, readChoices(form), showing{status: http.StatusUnprocessableEntity, faults: faults})
 }
 

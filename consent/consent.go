@@ -139,12 +139,12 @@ func (s *Server) limited(next http.Handler) http.Handler {
 		}
 		now, address := s.Store.Now(), s.Address(r)
 		if ok, wait := s.AuthorizeLimit.Allow(address, now); !ok {
+			v := s.visit(w, r)
 			s.count("authorize", "limited")
 			if first, _ := s.journaled.Allow(address, now); first {
-				s.Store.Record(store.Event{Kind: "rate_limited", Actor: "system", Address: address.String(),
-					Detail: "/oauth/authorize", Reference: reference(w)})
+				s.record(v, store.Event{Kind: "rate_limited", Detail: "/oauth/authorize"})
 			}
-			s.fail(s.visit(w, r), tooMany{wait})
+			s.fail(v, tooMany{wait})
 			return
 		}
 		next.ServeHTTP(w, r)

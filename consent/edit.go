@@ -157,11 +157,7 @@ func (s *Server) save(v *visit, e editing, shown grantset.Set, form url.Values) 
 
 // editAgain shows the page with what is wrong and everything that was chosen.
 func (s *Server) editAgain(v *visit, e editing, shown grantset.Set, form url.Values, faults []grantset.Fault) error {
-	for _, f := range faults {
-		if f == grantset.NotAllowed || f == grantset.NotEligible {
-			s.refused(v, e.row.Client, string(f))
-		}
-	}
+	s.refusedFor(v, e.row.Client, faults)
 	return s.showEdit(v, e, shown, readChoices(form), showing{status: http.StatusUnprocessableEntity, faults: faults})
 }
 
@@ -264,8 +260,7 @@ func (s *Server) justEdited(v *visit, rows []store.ApprovalRow) *string {
 	id := s.justDone(v, sealedEdited, v.r.URL.Query().Get("changed"))
 	for _, r := range rows {
 		if r.ID.String() == id && !ended(r) {
-			name := nameOfApp(r)
-			return &name
+			return new(nameOfApp(r))
 		}
 	}
 	return nil

@@ -74,8 +74,7 @@ func (s *Server) showFactors(v *visit, status int, view *factorsPage) error {
 	for _, f := range asked {
 		row := factorRow{ID: f.ID, Passkey: f.Kind == store.FactorPasskey, Created: on(f.CreatedAt)}
 		if f.UsedAt > 0 {
-			used := on(f.UsedAt)
-			row.Used = &used
+			row.Used = new(on(f.UsedAt))
 		}
 		view.Factors = append(view.Factors, row)
 	}

@@ -37,10 +37,7 @@ func (s *Server) assertedBack(v *visit, assertion string) error {
 		return notSignedIn{why: "untrusted", way: handOffID, path: "/", detail: err.Error()}
 	}
 	a, ok := s.openAttempt(said.Challenge)
-	if err := s.checkAttempt(v, a, ok, handOffID); err != nil || v.signedIn() && a.Fresh == "" {
-		if err == nil { // in another tab
-			err = v.see(a.Return)
-		}
+	if open, err := s.checkAttempt(v, a, ok, handOffID); !open {
 		return err
 	}
 	fault := notSignedIn{way: handOffID, path: a.Return, detail: "asserted by the service"}

@@ -96,8 +96,7 @@ func (s *Server) showOutside(v *visit, e notSignedIn) error {
 		s.elsewhere.Allow(address, v.now)
 	}
 	if told, _ := s.lost.Allow(address, v.now); told {
-		s.Store.Record(store.Event{Kind: "signin_failed", Actor: "system", Address: address.String(),
-			Reason: e.why, Detail: e.way, Reference: v.reference()})
+		s.record(v, store.Event{Kind: "signin_failed", Reason: e.why, Detail: e.way})
 	}
 	sealed := s.sealPath(e.path)
 	view := &outsidePage{frame: s.frame(v, "outside.title"), App: s.askedAbout(v, sealed), Why: e.why,
@@ -211,8 +210,7 @@ func providerFault(a attempt, err error) error {
 // comeBack is GET /signin/callback/{way}.
 func (s *Server) comeBack(v *visit) error {
 	way, q := v.r.PathValue("way"), v.r.URL.Query()
-	if address := s.Address(v.r); s.elsewhere.Remaining(address, v.now) == 0 {
-		_, wait := s.elsewhere.Allow(address, v.now)
+	if wait := s.elsewhere.Wait(s.Address(v.r), v.now); wait > 0 {
 		return tooMany{wait}
 	}
 	if way == handOffID && s.Ways.HandOff != nil {
@@ -223,10 +221,7 @@ func (s *Server) comeBack(v *visit) error {
 		return errNoPage
 	}
 	a, ok := s.openAttempt(one(q, "state"))
-	if err := s.checkAttempt(v, a, ok, way); err != nil || v.signedIn() && a.Fresh == "" {
-		if err == nil { // in another tab
-			err = v.see(a.Return)
-		}
+	if open, err := s.checkAttempt(v, a, ok, way); !open {
 		return err
 	}
 	if code := one(q, "error"); code != "" || one(q, "code") == "" {
@@ -241,22 +236,25 @@ func (s *Server) comeBack(v *visit) error {
 }
 
 // checkAttempt refuses what did not begin here, in this browser, for this way,
-// a while ago at most. Who is signed in goes on without: nothing is done with
-// the answer.
-func (s *Server) checkAttempt(v *visit, a attempt, ok bool, way string) error {
+// a while ago at most. Who is signed in by now, in another tab, goes on without:
+// nothing is done with the answer.
+func (s *Server) checkAttempt(v *visit, a attempt, ok bool, way string) (open bool, err error) {
+	fault := notSignedIn{why: "browser", way: way, path: a.Return}
 	switch {
 	case !ok:
-		return notSignedIn{why: "browser", way: way, path: "/", detail: "state is not ours"}
+		fault.path, fault.detail = "/", "state is not ours"
 	case a.Way != way:
-		return notSignedIn{why: "untrusted", way: way, path: a.Return, detail: "state was given to " + a.Way}
+		fault.why, fault.detail = "untrusted", "state was given to "+a.Way
 	case v.signedIn() && a.Fresh == "":
-		return nil
+		return false, v.see(a.Return)
 	case !s.own(v, a.Browser):
-		return notSignedIn{why: "browser", way: way, path: a.Return, detail: "begun in another browser"}
+		fault.detail = "begun in another browser"
 	case v.now.Sub(time.Unix(a.Began, 0)) > attemptLifetime:
-		return notSignedIn{why: "browser", way: way, path: a.Return, detail: "begun too long ago"}
+		fault.detail = "begun too long ago"
+	default:
+		return true, nil
 	}
-	return nil
+	return false, fault
 }
 
 // plainWord keeps of an error code what may stand in a log.
@@ -357,8 +355,7 @@ func (s *Server) endElsewhere(v *visit) error {
 	if err := s.Store.EndSession(v.r.Context(), v.session); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return wrap("end session", err)
 	}
-	s.Store.Record(store.Event{Kind: "impersonation_stopped", Person: v.person.ID, Actor: v.by(),
-		Address: s.Address(v.r).String(), Reference: v.reference()})
+	s.record(v, store.Event{Kind: "impersonation_stopped", Person: v.person.ID, Actor: v.by()})
 	v.session, v.person, v.actor = "", org.Person{}, org.Person{}
 	setCookie(v, "session", "")
 	return nil
@@ -389,7 +386,7 @@ func (s *Server) whoIs(v *visit, p *provider.Provider, c provider.Claims) (perso
 		person, err = s.Store.PersonByEmail(ctx, c.Email)
 	}
 	if errors.Is(err, store.ErrNotFound) && p.Provision {
-		person, why, err = s.provision(ctx, c, s.act(v))
+		person, why, err = s.provision(ctx, c, s.actBy(v, "system"))
 	} else if errors.Is(err, store.ErrNotFound) {
 		why, err = "unknown", nil
 	}
@@ -413,7 +410,6 @@ func (s *Server) provision(ctx context.Context, c provider.Claims, act store.Act
 	if p.Email == "" || !strings.Contains(p.Email, "@") || len(p.Email) > 254 {
 		return p, "unverified", nil
 	}
-	act.Actor = "system"
 	err := s.Store.Provision(ctx, p, act)
 	if errors.Is(err, store.ErrConflict) {
 		return p, "taken", nil
@@ -429,8 +425,7 @@ func (s *Server) farewell(v *visit) error {
 		return errNoPage
 	}
 	address := s.Address(v.r)
-	if s.farewells.Remaining(address, v.now) == 0 {
-		_, wait := s.farewells.Allow(address, v.now)
+	if wait := s.farewells.Wait(address, v.now); wait > 0 {
 		return tooMany{wait}
 	}
 	form, err := readForm(v, otherBytes, otherFields)
@@ -445,7 +440,7 @@ func (s *Server) farewell(v *visit) error {
 	if err == nil {
 		ended, err = s.Store.EndSessionsAt(v.r.Context(), store.Farewell{Issuer: out.Issuer, Subject: out.Subject, SID: out.Session,
 			Once: "logout " + out.Issuer + " " + out.ID, OnceUntil: out.Until},
-			store.Act{Actor: "system", Address: address.String(), Reference: v.reference()})
+			s.actBy(v, "system"))
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		return answerJSON(v, http.StatusServiceUnavailable, "temporarily_unavailable")

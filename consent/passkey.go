@@ -3,7 +3,6 @@ package consent
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -101,26 +100,6 @@ func (s *Server) askPasskey(v *visit, p org.Person) (*passkeyAsk, error) {
 		return nil, wrap("passkey", err)
 	}
 	return s.sealAsk(v, options.Response, session)
-}
-
-// checkFactor adds to an entry the factor that a form shows: a passkey, or a
-// code.
-func (s *Server) checkFactor(v *visit, p org.Person, form url.Values, e *store.Entry) error {
-	shown := one(form, "passkey")
-	if shown == "" {
-		used, err := s.checkCode(v, p, one(form, "code"))
-		e.Factor = used
-		return err
-	}
-	address, account := s.Address(v.r), "second "+p.ID
-	if wait := s.failures.wait(account, address, v.now); wait > 0 {
-		return s.throttled(v, address, wait)
-	}
-	err := s.checkPasskey(v, p, shown, one(form, "ask"), e)
-	if errors.Is(err, errWrong) {
-		s.wrongFactor(v, p, account, address)
-	}
-	return err
 }
 
 // checkPasskey holds what the browser says against the person's passkeys. Each

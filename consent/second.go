@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -145,13 +144,29 @@ func (s *Server) enterSecond(v *visit, step secondStep, form url.Values) error {
 	return s.enterOwn(v, e)
 }
 
-// checkCode finds the factor of which this is a code, or gives errWrong or
-// tooMany. Wrong codes are counted like wrong passwords, apart from them.
-func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse, error) {
+// checkFactor adds to an entry the factor that a form shows, a passkey or a
+// code, or gives errWrong or tooMany. Wrong ones are counted like wrong
+// passwords, apart from them.
+func (s *Server) checkFactor(v *visit, p org.Person, form url.Values, e *store.Entry) (err error) {
 	address, account := s.Address(v.r), "second "+p.ID
 	if wait := s.failures.wait(account, address, v.now); wait > 0 {
-		return store.FactorUse{}, s.throttled(v, address, wait)
+		return s.throttled(v, address, wait)
 	}
+	if shown := one(form, "passkey"); shown != "" {
+		err = s.checkPasskey(v, p, shown, one(form, "ask"), e)
+	} else {
+		e.Factor, err = s.checkCode(v, p, one(form, "code"))
+	}
+	if errors.Is(err, errWrong) {
+		s.failures.add(account, address, v.now)
+		s.count("signin", "failed")
+		s.record(v, store.Event{Kind: "signin_failed", Person: p.ID, Reason: "second_factor"})
+	}
+	return err
+}
+
+// checkCode finds the factor of which this is a code, or gives errWrong.
+func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse, error) {
 	asked, recovery, err := s.factorsOf(v, p.ID)
 	if err != nil {
 		return store.FactorUse{}, err
@@ -167,15 +182,7 @@ func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse
 			return store.FactorUse{Factor: f}, nil
 		}
 	}
-	s.wrongFactor(v, p, account, address)
 	return store.FactorUse{}, errWrong
-}
-
-func (s *Server) wrongFactor(v *visit, p org.Person, account string, address netip.Addr) {
-	s.failures.add(account, address, v.now)
-	s.count("signin", "failed")
-	s.Store.Record(store.Event{Kind: "signin_failed", Person: p.ID, Actor: "system", Reason: "second_factor",
-		Address: address.String(), Reference: v.reference()})
 }
 
 func (s *Server) oneTime(v *visit, f store.Factor, code string) (store.FactorUse, bool) {

@@ -102,9 +102,7 @@ func (s *Server) enterOwn(v *visit, e store.Entry) error {
 // planted is worth nothing (decision S1). actor is who is at the keyboard.
 func (s *Server) enterAs(v *visit, actor string, e store.Entry) error {
 	e.Value = newCookie()
-	act := s.act(v)
-	act.Actor = actor
-	if err := s.Store.Enter(v.r.Context(), e, act); err != nil {
+	if err := s.Store.Enter(v.r.Context(), e, s.actBy(v, actor)); err != nil {
 		return wrap("new session", err)
 	}
 	s.count("signin", "ok")
@@ -167,8 +165,7 @@ func (s *Server) askedAbout(v *visit, sealed string) *app {
 	if err != nil {
 		return nil
 	}
-	a := newApp(c, redirectURI)
-	return &a
+	return new(newApp(c, redirectURI))
 }
 
 // errWrong is an unknown email, a wrong password or a deactivated account:
@@ -198,8 +195,7 @@ func (s *Server) authenticate(v *visit, email, password string) (p org.Person, s
 	if errors.Is(err, errWrong) {
 		s.count("signin", "failed")
 		s.failures.add(email, address, v.now)
-		s.Store.Record(store.Event{Kind: "signin_failed", Person: p.ID, Actor: "system",
-			Address: address.String(), Reference: v.reference()})
+		s.record(v, store.Event{Kind: "signin_failed", Person: p.ID})
 	}
 	return p, stored, err
 }
@@ -231,8 +227,7 @@ func (s *Server) verify(ctx context.Context, email, password string) (p org.Pers
 func (s *Server) throttled(v *visit, address netip.Addr, wait time.Duration) error {
 	s.count("signin", "throttled")
 	if first, _ := s.failures.journaled.Allow(address, v.now); first {
-		s.Store.Record(store.Event{Kind: "signin_throttled", Actor: "system",
-			Address: address.String(), Reference: v.reference()})
+		s.record(v, store.Event{Kind: "signin_throttled"})
 	}
 	return tooMany{wait}
 }

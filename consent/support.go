@@ -65,8 +65,8 @@ func (s *Server) actingRefused(v *visit, person, organization, why string) {
 	if org.CheckID(person) != nil || org.CheckID(organization) != nil { // of a path that names nobody
 		person, organization = "", ""
 	}
-	s.Store.Record(store.Event{Kind: "impersonation_refused", Person: person, Organization: organization,
-		Actor: v.by(), Address: s.Address(v.r).String(), Reason: why, Detail: v.r.Pattern, Reference: v.reference()})
+	s.record(v, store.Event{Kind: "impersonation_refused", Person: person, Organization: organization,
+		Actor: v.by(), Reason: why, Detail: v.r.Pattern})
 }
 
 // A supportPage finds members. All names are text that others wrote.

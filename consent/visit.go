@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -40,9 +43,7 @@ func (s *Server) visit(w http.ResponseWriter, r *http.Request) *visit {
 func (v *visit) signedIn() bool { return v.person.ID != "" }
 
 // reference names the request, on pages and in the log alike.
-func (v *visit) reference() string { return reference(v.w) }
-
-func reference(w http.ResponseWriter) string { return w.Header().Get("X-Request-Id") }
+func (v *visit) reference() string { return v.w.Header().Get("X-Request-Id") }
 
 // see answers 303, the one redirect of this door: 307 would post the form, at
 // sign-in the password, to where the browser goes next (decision A10).
@@ -53,14 +54,39 @@ func (v *visit) see(location string) error {
 }
 
 // act says who does what this request does.
-func (s *Server) act(v *visit) store.Act {
-	return store.Act{Actor: v.by(), Address: s.Address(v.r).String(), Reference: v.reference()}
+func (s *Server) act(v *visit) store.Act { return s.actBy(v, v.by()) }
+
+func (s *Server) actBy(v *visit, actor string) store.Act {
+	return store.Act{Actor: actor, Address: s.Address(v.r).String(), Reference: v.reference()}
+}
+
+// record writes into the journal what came of this request. Where nobody is
+// named who did it, it is the system's.
+func (s *Server) record(v *visit, e store.Event) {
+	e.Actor, e.Address, e.Reference = cmp.Or(e.Actor, "system"), s.Address(v.r).String(), v.reference()
+	s.Store.Record(e)
 }
 
 // refused records that an approval was refused, and why.
 func (s *Server) refused(v *visit, client, why string) {
-	s.Store.Record(store.Event{Kind: "approval_refused", Client: client, Person: v.person.ID,
-		Actor: v.by(), Address: s.Address(v.r).String(), Reason: why, Reference: v.reference()})
+	s.record(v, store.Event{Kind: "approval_refused", Client: client, Person: v.person.ID, Actor: v.by(), Reason: why})
+}
+
+// refusedFor is refused for what a form asked for and nobody could have shown
+// it.
+func (s *Server) refusedFor(v *visit, client string, faults []grantset.Fault) {
+	for _, f := range faults {
+		if f == grantset.NotAllowed || f == grantset.NotEligible {
+			s.refused(v, client, string(f))
+		}
+	}
+}
+
+// tell tells the log about which client, or approval, a request is.
+func (s *Server) tell(v *visit, client string, of approval.ID) {
+	if s.Tell != nil {
+		s.Tell(v.w, client, of, "")
+	}
 }
 
 // handle makes a handler of a function that answers itself or returns why it
