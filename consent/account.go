@@ -12,16 +12,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// accounting are the pages of a person's own account.
-func (s *Server) accounting(mux *http.ServeMux) {
-	mux.Handle("GET /account", s.handle(s.themselves(s.accountPage)))
-	mux.Handle("POST /account/password", s.handle(s.themselves(s.changePassword)))
-	mux.Handle("POST /account/sessions/end", s.handle(s.themselves(s.endOthers)))
-	mux.Handle("POST /account/sessions/{session}/end", s.handle(s.themselves(s.endOne)))
-	mux.Handle("GET /reset/{secret}", s.handle(s.resetPage))
-	mux.Handle("POST /reset/{secret}", s.handle(s.reset))
-}
-
 // Lengths of a new password, in characters. There is no rule of what it is
 // made of; all may be pasted (NIST SP 800-63B section 3.1.1.2).
 const (

@@ -17,21 +17,6 @@ import (
 // recoveryCodes is how many a person is given at a time.
 const recoveryCodes = 10
 
-func (s *Server) factorPages(mux *http.ServeMux) {
-	mux.Handle("GET /signin/second", s.handle(s.secondPage))
-	mux.Handle("POST /signin/second", s.handle(s.second))
-	mux.Handle("GET /signin/again", s.handle(s.themselves(s.againPage)))
-	mux.Handle("POST /signin/again", s.handle(s.themselves(s.again)))
-	mux.Handle("GET /signin/again/{way}", s.handle(s.themselves(s.againOut)))
-	mux.Handle("GET /account/sign-in", s.handle(s.themselves(s.factorsPage)))
-	mux.Handle("POST /account/sign-in/app", s.handle(s.themselves(s.newApp)))
-	mux.Handle("POST /account/sign-in/confirm", s.handle(s.themselves(s.confirmApp)))
-	mux.Handle("POST /account/sign-in/passkey", s.handle(s.themselves(s.newPasskey)))
-	mux.Handle("POST /account/sign-in/passkey/add", s.handle(s.themselves(s.addPasskey)))
-	mux.Handle("POST /account/sign-in/recovery", s.handle(s.themselves(s.newRecovery)))
-	mux.Handle("POST /account/sign-in/remove", s.handle(s.themselves(s.removeFactor)))
-}
-
 // A factorsPage shows what a person signs in with beside the password.
 type factorsPage struct {
 	frame

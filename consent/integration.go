@@ -16,18 +16,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// settings are the pages of an organization's admins.
-func (s *Server) settings(mux *http.ServeMux) {
-	const at = "/organizations/{organization}/settings/ai-integration"
-	mux.Handle("GET "+at, s.handle(s.integration))
-	mux.Handle("GET "+at+"/off", s.handle(s.themselves(s.offPage)))
-	mux.Handle("POST "+at+"/off", s.handle(s.themselves(s.turn(false))))
-	mux.Handle("POST "+at+"/on", s.handle(s.themselves(s.turn(true))))
-	mux.Handle("GET "+at+"/{approval}", s.handle(s.connectionPage))
-	mux.Handle("GET "+at+"/{approval}/revoke", s.handle(s.themselves(s.endConnectionPage)))
-	mux.Handle("POST "+at+"/{approval}/revoke", s.handle(s.themselves(s.endConnection)))
-}
-
 // connectionsShown is how many connections one page of the table has.
 const connectionsShown = 100
 

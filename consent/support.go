@@ -19,14 +19,6 @@ import (
 // a reason that the journal keeps (decision P9). They look, and they can end
 // what apps may do for that person; nothing else.
 
-// supporting are the pages of support staff.
-func (s *Server) supporting(mux *http.ServeMux) {
-	mux.Handle("GET /support", s.handle(s.themselves(s.supportPage)))
-	mux.Handle("GET /support/{organization}/{person}", s.handle(s.themselves(s.actAsPage)))
-	mux.Handle("POST /support/{organization}/{person}", s.handle(s.themselves(s.actAs)))
-	mux.Handle("POST /support/stop", s.handle(s.stopActing))
-}
-
 // maxReason bounds why somebody acts as somebody else, in characters.
 const maxReason = 300
 
