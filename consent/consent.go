@@ -12,7 +12,6 @@ import (
 	"net/netip"
 	"path"
 	"sync/atomic"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -54,17 +53,6 @@ type Server struct {
 	elsewhere *limit.Addresses // counts sign-ins elsewhere that came back wrong
 	lost      *limit.Addresses // lets through so many events of sign-ins elsewhere
 }
-
-// Sign-in counts failures alone (decision L4): nobody who knows the password
-// is ever kept waiting by having used it. One account from one address is
-// guessed at most signInPair often; an address at all, or an account from
-// everywhere together, somewhat more often, because many people may share an
-// address and a stranger must not lock somebody out with a few requests.
-var (
-	signInPair    = limit.Limit{N: 10, Window: 15 * time.Minute}
-	signInAddress = limit.Limit{N: 60, Window: 10 * time.Minute}
-	signInAccount = limit.Limit{N: 100, Window: time.Hour}
-)
 
 // Sizes of bodies (decision L5).
 const (

@@ -7,11 +7,9 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
-	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -230,74 +228,4 @@ func (s *Server) throttled(v *visit, address netip.Addr, wait time.Duration) err
 		s.record(v, store.Event{Kind: "signin_throttled"})
 	}
 	return tooMany{wait}
-}
-
-// failures counts sign-ins that failed, for one account from one address, for
-// the address, and for the account.
-type failures struct {
-	pair, account *limit.Names
-	address       *limit.Addresses
-	journaled     *limit.Addresses // one signin_throttled event per address and window
-
-	mu    sync.Mutex
-	tried map[string]int // attempts under way, which may fail yet, by what they count under
-}
-
-func newFailures(s *limit.Shared) *failures {
-	return &failures{
-		pair: s.Names("signin-pair", signInPair), account: s.Names("signin-account", signInAccount),
-		address:   s.Addresses("signin-address", signInAddress, nil),
-		journaled: limit.NewAddresses(limit.Limit{N: 1, Window: signInAddress.Window}, nil),
-		tried:     map[string]int{},
-	}
-}
-
-// wait is how long until the next attempt, 0 when it may be now. It counts
-// nothing.
-func (f *failures) wait(email string, from netip.Addr, now time.Time) time.Duration {
-	account, pair := attemptKeys(email, from)
-	return max(f.pair.Wait(pair, now), f.account.Wait(account, now), f.address.Wait(from, now))
-}
-
-// begin lets an attempt begin that fails at most within the limits, though
-// others under way may fail as well, or says how long to wait. Call end when it
-// is known, and counted, how it went.
-func (f *failures) begin(email string, from netip.Addr, now time.Time) (end func(), wait time.Duration) {
-	account, pair := attemptKeys(email, from)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if wait := f.wait(email, from, now); wait > 0 {
-		return nil, wait
-	}
-	keys := []string{"a " + account, "p " + pair, "f " + limit.Key(from).String()}
-	if f.account.Remaining(account, signInAccount.N, now) <= f.tried[keys[0]] ||
-		f.pair.Remaining(pair, signInPair.N, now) <= f.tried[keys[1]] || f.address.Remaining(from, now) <= f.tried[keys[2]] {
-		return nil, time.Second // by then, it is known how the others went
-	}
-	for _, k := range keys {
-		f.tried[k]++
-	}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for _, k := range keys {
-			if f.tried[k]--; f.tried[k] == 0 {
-				delete(f.tried, k)
-			}
-		}
-	}, 0
-}
-
-func (f *failures) add(email string, from netip.Addr, now time.Time) {
-	account, pair := attemptKeys(email, from)
-	f.pair.Allow(pair, now)
-	f.account.Allow(account, now)
-	f.address.Allow(from, now)
-}
-
-// attemptKeys are what an attempt is counted under. Accounts that do not exist count
-// like those that do.
-func attemptKeys(email string, from netip.Addr) (account, pair string) {
-	account = strings.ToLower(strings.TrimSpace(email))
-	return account, limit.Key(from).String() + " " + account
 }
