@@ -66,7 +66,7 @@ func newAssets(files map[string][]byte) *assetSet {
 }
 
 // Stylesheet is the pages' style, for pages of others that are to look alike.
-func Stylesheet() []byte { return assets.files[path.Base(assetPath("app.css"))].content }
+func Stylesheet() []byte { return embedded()["app.css"] }
 
 // asset serves a file under its name with the hash, and no other name.
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {

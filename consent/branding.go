@@ -168,10 +168,7 @@ func (s scheme) rules(text string) string {
 
 // assets are the embedded ones, with this branding's stylesheet and logo.
 func (b Branding) assets() *assetSet {
-	files := map[string][]byte{}
-	for name, content := range embedded() {
-		files[name] = content
-	}
+	files := embedded()
 	if b.Accent != "" {
 		files["app.css"] = slices.Concat(files["app.css"], []byte("\n"+lightPages.rules(b.Accent)+
 			"@media(prefers-color-scheme:dark){"+darkPages.rules(b.AccentDark)+"}\n"))

@@ -180,5 +180,3 @@ func flowHeaders(h http.Header) {
 	h.Set("X-Robots-Tag", "noindex")
 	h.Set("Vary", "Cookie, Accept-Language")
 }
-
-func assetPath(name string) string { return assets.paths[name] }

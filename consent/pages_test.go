@@ -614,3 +614,5 @@ func TestPage(t *testing.T) {
 		}
 	}
 }
+
+func assetPath(name string) string { return assets.paths[name] }
