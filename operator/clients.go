@@ -34,10 +34,7 @@ func (s *Server) addClient(c call) (any, error) {
 		return nil, err
 	}
 	found, err := s.Store.Client(c.Context(), added.ID)
-	if err != nil {
-		return nil, err
-	}
-	return newClient(found), nil
+	return newClient(found), err
 }
 
 // deletedClient is a client that was deleted.

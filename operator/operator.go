@@ -215,7 +215,8 @@ func (c call) act(reason string) store.Act {
 	return store.Act{Actor: c.actor, Address: c.address.String(), Reference: c.reference, Reason: reason}
 }
 
-// answer turns what a handler returns into JSON.
+// answer turns what a handler returns into JSON. What comes with an error is
+// not looked at.
 func (s *Server) answer(f func(call) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := s.call(w, r)

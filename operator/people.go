@@ -46,10 +46,7 @@ func (s *Server) addPerson(c call) (any, error) {
 		hash = s.HashPassword(body.Password)
 	}
 	p, err := s.Store.AddPerson(c.Context(), org.Person{ID: body.ID, Email: body.Email, Name: body.Name, Active: true}, hash, c.act(body.Reason))
-	if err != nil {
-		return nil, err
-	}
-	return newPerson(p), nil
+	return newPerson(p), err
 }
 
 // setPassword sets a person's password, and ends their sessions that began

@@ -117,18 +117,12 @@ func (s *Server) people(c call) (any, error) {
 	rows, next, err := s.Store.People(c.Context(), store.PeopleFilter{
 		Organization: f.get("organization"), Query: f.get("query"), After: f.after, Limit: f.limit,
 	})
-	if err != nil {
-		return nil, f.fault(err)
-	}
-	return newPage(rows, next, newPerson), nil
+	return newPage(rows, next, newPerson), f.fault(err)
 }
 
 func (s *Server) person(c call) (any, error) {
 	p, err := s.Store.Person(c.Context(), c.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	return newPerson(p), nil
+	return newPerson(p), err
 }
 
 func (s *Server) organizations(c call) (any, error) {
@@ -137,18 +131,12 @@ func (s *Server) organizations(c call) (any, error) {
 		return nil, err
 	}
 	rows, next, err := s.Store.Organizations(c.Context(), f.after, f.limit)
-	if err != nil {
-		return nil, f.fault(err)
-	}
-	return newPage(rows, next, newOrganization), nil
+	return newPage(rows, next, newOrganization), f.fault(err)
 }
 
 func (s *Server) organization(c call) (any, error) {
 	o, err := s.Store.Organization(c.Context(), c.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	return newOrganization(o), nil
+	return newOrganization(o), err
 }
 
 func (s *Server) clients(c call) (any, error) {
@@ -163,18 +151,12 @@ func (s *Server) clients(c call) (any, error) {
 	rows, next, err := s.Store.Clients(c.Context(), store.ClientFilter{
 		State: state, Query: f.get("query"), After: f.after, Limit: f.limit,
 	})
-	if err != nil {
-		return nil, f.fault(err)
-	}
-	return newPage(rows, next, newClient), nil
+	return newPage(rows, next, newClient), f.fault(err)
 }
 
 func (s *Server) client(c call) (any, error) {
 	found, err := s.Store.Client(c.Context(), c.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	return newClient(found), nil
+	return newClient(found), err
 }
 
 func (s *Server) approvals(c call) (any, error) {
@@ -187,10 +169,7 @@ func (s *Server) approvals(c call) (any, error) {
 		return nil, err
 	}
 	rows, next, err := s.Store.Approvals(c.Context(), of)
-	if err != nil {
-		return nil, f.fault(err)
-	}
-	return newPage(rows, next, newApproval), nil
+	return newPage(rows, next, newApproval), f.fault(err)
 }
 
 func (s *Server) approvalFilter(c call, f filter) (store.ApprovalFilter, error) {
@@ -230,10 +209,7 @@ func (s *Server) approval(c call) (any, error) {
 		return nil, err
 	}
 	row, err := s.Store.Approval(c.Context(), id)
-	if err != nil {
-		return nil, err
-	}
-	return newApproval(row), nil
+	return newApproval(row), err
 }
 
 // approvalID is the {id} of the path; what cannot be one is unknown.
@@ -274,10 +250,7 @@ func (s *Server) events(c call) (any, error) {
 		return nil, err
 	}
 	rows, next, err := s.Store.Events(c.Context(), of)
-	if err != nil {
-		return nil, f.fault(err)
-	}
-	return newPage(rows, next, newEvent), nil
+	return newPage(rows, next, newEvent), f.fault(err)
 }
 
 func (s *Server) event(c call) (any, error) {

@@ -52,10 +52,7 @@ func (s *Server) revokeMany(c call) (any, error) {
 		return nil, badRequest("say which: client, person, organization or unused_for")
 	}
 	n, err := s.Store.EndMatching(c.Context(), f, approval.RevokedByOperator, body.DryRun, c.act(body.Reason))
-	if err != nil {
-		return nil, err
-	}
-	return manyEnded{"approvals", body.DryRun, n}, nil
+	return manyEnded{"approvals", body.DryRun, n}, err
 }
 
 // unusedSince gives the time, in Unix seconds, that so long a time without use

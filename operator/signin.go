@@ -8,8 +8,5 @@ func (s *Server) resetSignIn(c call) (any, error) {
 		return nil, err
 	}
 	p, err := s.Store.ResetSignIn(c.Context(), c.PathValue("id"), c.act(body.Reason))
-	if err != nil {
-		return nil, err
-	}
-	return newPerson(p), nil
+	return newPerson(p), err
 }
