@@ -25,7 +25,8 @@ const maxReason = 1000
 // maxDepth bounds how deep arrays and objects may stand in each other.
 const maxDepth = 8
 
-// reasoned is the part of every change's body that says why.
+// reasoned is the part of every change's body that says why, and the whole of
+// one that needs nothing else.
 type reasoned struct {
 	Reason string `json:"reason"`
 }
@@ -34,8 +35,8 @@ func (r reasoned) why() string { return r.Reason }
 
 // decode reads the body of a change into v: one JSON object in UTF-8 with
 // members that v has, each once. An empty body is an empty object.
-func decode[T interface{ why() string }](c call, v *T, most int64) error {
-	text, err := c.readBody(most)
+func decode[T interface{ why() string }](c call, v *T) error {
+	text, err := c.readBody(maxBody)
 	if err != nil || text == nil {
 		return err
 	}

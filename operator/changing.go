@@ -4,9 +4,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// reason is the whole body of a change that needs nothing else.
-type reason struct{ reasoned }
-
 // switched is the body of a change that switches something on or off. On has no
 // default: a forgotten one must not switch anything.
 type switched struct {
@@ -27,12 +24,8 @@ type filling struct {
 	Person string `json:"person"`
 }
 
-func (s *Server) setActive(on bool) func(call) (any, error) {
-	return func(c call) (any, error) {
-		var body reason
-		if err := decode(c, &body, maxBody); err != nil {
-			return nil, err
-		}
+func (s *Server) setActive(on bool) func(call, reasoned) (any, error) {
+	return func(c call, body reasoned) (any, error) {
 		p, err := s.Store.Person(c.Context(), c.PathValue("id"))
 		if err != nil {
 			return nil, err
@@ -45,11 +38,7 @@ func (s *Server) setActive(on bool) func(call) (any, error) {
 	}
 }
 
-func (s *Server) setIntegration(c call) (any, error) {
-	var body switched
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) setIntegration(c call, body switched) (any, error) {
 	if body.On == nil {
 		return nil, badRequest("on: it is missing")
 	}
@@ -60,11 +49,7 @@ func (s *Server) setIntegration(c call) (any, error) {
 	return s.organization(c)
 }
 
-func (s *Server) setMember(c call) (any, error) {
-	var body about
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) setMember(c call, body about) (any, error) {
 	if body.Person == "" {
 		return nil, badRequest("person: it is missing")
 	}
@@ -83,11 +68,7 @@ func newMember(organization, person string, member, admin bool) memberObject {
 	return memberObject{organization + "/" + person, organization, person, member, admin}
 }
 
-func (s *Server) removeMember(c call) (any, error) {
-	var body reason
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) removeMember(c call, body reasoned) (any, error) {
 	person, err := s.knownPerson(c, c.PathValue("person"))
 	if err != nil {
 		return nil, err
@@ -99,11 +80,7 @@ func (s *Server) removeMember(c call) (any, error) {
 	return newMember(organization, person, false, false), nil
 }
 
-func (s *Server) setAdmin(c call) (any, error) {
-	var body switched
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) setAdmin(c call, body switched) (any, error) {
 	if body.On == nil {
 		return nil, badRequest("on: it is missing")
 	}
@@ -118,12 +95,8 @@ func (s *Server) setAdmin(c call) (any, error) {
 	return newMember(organization, person, true, *body.On), nil
 }
 
-func (s *Server) setFiller(on bool) func(call) (any, error) {
-	return func(c call) (any, error) {
-		var body filling
-		if err := decode(c, &body, maxBody); err != nil {
-			return nil, err
-		}
+func (s *Server) setFiller(on bool) func(call, filling) (any, error) {
+	return func(c call, body filling) (any, error) {
 		if body.Person == "" {
 			return nil, badRequest("person: it is missing")
 		}
@@ -139,12 +112,8 @@ func (s *Server) setFiller(on bool) func(call) (any, error) {
 	}
 }
 
-func (s *Server) setEnabled(on bool) func(call) (any, error) {
-	return func(c call) (any, error) {
-		var body reason
-		if err := decode(c, &body, maxBody); err != nil {
-			return nil, err
-		}
+func (s *Server) setEnabled(on bool) func(call, reasoned) (any, error) {
+	return func(c call, body reasoned) (any, error) {
 		if err := s.Store.SetClientEnabled(c.Context(), c.PathValue("id"), on, c.act(body.Reason)); err != nil {
 			return nil, err
 		}
@@ -152,11 +121,7 @@ func (s *Server) setEnabled(on bool) func(call) (any, error) {
 	}
 }
 
-func (s *Server) revoke(c call) (any, error) {
-	var body reason
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) revoke(c call, body reasoned) (any, error) {
 	id, err := c.approvalID()
 	if err != nil {
 		return nil, err

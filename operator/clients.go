@@ -18,11 +18,7 @@ type newClientBody struct {
 
 // addClient preregisters a client, under the rules of those of the
 // configuration (decision R6). One that exists exactly so stays as it is.
-func (s *Server) addClient(c call) (any, error) {
-	var body newClientBody
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) addClient(c call, body newClientBody) (any, error) {
 	added, err := client.Preregistered(body.ClientID, body.ClientName, body.RedirectURIs, s.OwnHosts)
 	if err != nil {
 		return nil, badRequest(err.Error())
@@ -45,11 +41,7 @@ type deletedClient struct {
 }
 
 // deleteClient ends a client and its approvals.
-func (s *Server) deleteClient(c call) (any, error) {
-	var body reason
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) deleteClient(c call, body reasoned) (any, error) {
 	id := c.PathValue("id")
 	err := s.Store.DeleteClient(c.Context(), id, c.act(body.Reason))
 	switch {

@@ -46,11 +46,7 @@ type clockObject struct {
 func (s *Server) readClock(c call) (any, error) { return s.clock(c.Context(), ClockMove{}) }
 
 // moveClock moves dev's clock, stops it or lets it go.
-func (s *Server) moveClock(c call) (any, error) {
-	var body clockBody
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) moveClock(c call, body clockBody) (any, error) {
 	if body.Seconds == nil && body.Stopped == nil {
 		return nil, badRequest("advance_seconds or stopped: both are missing")
 	}

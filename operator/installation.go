@@ -20,22 +20,28 @@ const TakenAt = "Grantkeeper-Taken-At"
 // installation are the paths that keep an installation healthy.
 func (s *Server) installation(mux *http.ServeMux) {
 	mux.Handle("GET /v1/status", s.answer(s.status))
-	mux.Handle("POST /v1/gc", s.answer(s.collect))
-	mux.Handle("GET /v1/backup", http.HandlerFunc(s.backup))
-	mux.Handle("POST /v1/backup", s.answer(s.recordBackup))
-	mux.Handle("POST /v1/restored", http.HandlerFunc(s.restored))
+	mux.Handle("POST /v1/gc", change(s, s.collect))
+	mux.Handle("GET /v1/backup", patient(http.HandlerFunc(s.backup)))
+	mux.Handle("POST /v1/backup", change(s, s.recordBackup))
+	mux.Handle("POST /v1/restored", patient(change(s, s.restored)))
 	mux.Handle("GET /v1/keys", s.answer(s.keys))
-	mux.Handle("POST /v1/keys/reload", s.answer(s.reloadKeys))
-	mux.Handle("POST /v1/keys/rotate", s.answer(s.rotateKeys))
-	mux.Handle("POST /v1/keys/{id}/retire", http.HandlerFunc(s.retireKey))
+	mux.Handle("POST /v1/keys/reload", change(s, s.reloadKeys))
+	mux.Handle("POST /v1/keys/rotate", change(s, s.rotateKeys))
+	mux.Handle("POST /v1/keys/{id}/retire", patient(change(s, s.retireKey)))
+}
+
+// patient lets an answer take longer than one may otherwise.
+func patient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		next.ServeHTTP(w, r)
+	})
 }
 
 // backup sends a copy of the database as it stands at one moment, made beside
 // it first, so that a reader who is slow holds up nothing.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	c := s.call(w, r)
-	// A large one takes longer than an answer may otherwise.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	f, at, err := s.copyDatabase(c.Context())
 	if err != nil {
 		s.refuse(w, c, err)
@@ -84,11 +90,7 @@ type backupObject struct {
 }
 
 // recordBackup notes when the last backup was taken, once it is safe.
-func (s *Server) recordBackup(c call) (any, error) {
-	var body kept
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) recordBackup(c call, body kept) (any, error) {
 	at, now := time.Unix(body.TakenAt, 0), s.Store.Now()
 	if body.TakenAt == 0 {
 		at = now
@@ -151,11 +153,7 @@ type keysAdded struct {
 }
 
 // reloadKeys takes what the key file has more than this process.
-func (s *Server) reloadKeys(c call) (any, error) {
-	var body reason
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) reloadKeys(c call, body reasoned) (any, error) {
 	var keys []*token.Key
 	if s.ReadKeys != nil {
 		var err error
@@ -171,11 +169,7 @@ func (s *Server) reloadKeys(c call) (any, error) {
 }
 
 // rotateKeys lets the newest key seal.
-func (s *Server) rotateKeys(c call) (any, error) {
-	var body reason
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) rotateKeys(c call, body reasoned) (any, error) {
 	newest, err := s.Store.RotateKeys(c.Context(), c.act(body.Reason))
 	if errors.Is(err, store.ErrNotAllowed) {
 		return nil, &Error{http.StatusConflict, "key_missing", err.Error() + "; copy the key file there and send SIGHUP"}
@@ -191,26 +185,19 @@ type keyRetired struct {
 }
 
 // retireKey ends what a key has sealed last, however long that takes.
-func (s *Server) retireKey(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	s.answer(func(c call) (any, error) {
-		var body reason
-		if err := decode(c, &body, maxBody); err != nil {
-			return nil, err
-		}
-		number, err := strconv.Atoi(c.PathValue("id"))
-		if err != nil {
-			return nil, unknown("key")
-		}
-		ended, err := s.Store.RetireKey(c.Context(), number, c.act(body.Reason))
-		if errors.Is(err, store.ErrNotAllowed) {
-			return nil, &Error{http.StatusConflict, "key_seals", "this key seals: rotate to another one first"}
-		} else if err != nil {
-			return nil, err
-		}
-		k, err := s.oneKey(c.Context(), number)
-		return keyRetired{k, ended}, err
-	}).ServeHTTP(w, r)
+func (s *Server) retireKey(c call, body reasoned) (any, error) {
+	number, err := strconv.Atoi(c.PathValue("id"))
+	if err != nil {
+		return nil, unknown("key")
+	}
+	ended, err := s.Store.RetireKey(c.Context(), number, c.act(body.Reason))
+	if errors.Is(err, store.ErrNotAllowed) {
+		return nil, &Error{http.StatusConflict, "key_seals", "this key seals: rotate to another one first"}
+	} else if err != nil {
+		return nil, err
+	}
+	k, err := s.oneKey(c.Context(), number)
+	return keyRetired{k, ended}, err
 }
 
 // Seen says from where requests came to the public listener of late.
@@ -319,11 +306,7 @@ type collectedObject struct {
 }
 
 // collect deletes what has expired, or counts it.
-func (s *Server) collect(c call) (any, error) {
-	var body collecting
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) collect(c call, body collecting) (any, error) {
 	swept, err := s.collected(c.Context(), body.DryRun)
 	return collectedObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
 }
@@ -335,16 +318,9 @@ type restoredObject struct {
 
 // restored ends what a database must not let live again that was restored by
 // its own means, however long that takes.
-func (s *Server) restored(w http.ResponseWriter, r *http.Request) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-	s.answer(func(c call) (any, error) {
-		var body reason
-		if err := decode(c, &body, maxBody); err != nil {
-			return nil, err
-		}
-		ended, err := s.Store.SettleRestored(c.Context(), c.act(body.Reason))
-		return restoredObject{"restored", ended}, err
-	}).ServeHTTP(w, r)
+func (s *Server) restored(c call, body reasoned) (any, error) {
+	ended, err := s.Store.SettleRestored(c.Context(), c.act(body.Reason))
+	return restoredObject{"restored", ended}, err
 }
 
 func (s *Server) collected(ctx context.Context, dry bool) (store.Swept, error) {

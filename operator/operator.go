@@ -158,27 +158,27 @@ func (s *Server) reading(mux *http.ServeMux) {
 // changing are the paths of decision O3, the import of a directory, and the
 // clock of dev.
 func (s *Server) changing(mux *http.ServeMux) {
-	mux.Handle("POST /v1/people", s.answer(s.addPerson))
-	mux.Handle("POST /v1/people/{id}/password", s.answer(s.setPassword))
-	mux.Handle("POST /v1/people/{id}/reset-link", s.answer(s.addReset))
-	mux.Handle("POST /v1/people/{id}/reset-signin", s.answer(s.resetSignIn))
-	mux.Handle("POST /v1/people/{id}/deactivate", s.answer(s.setActive(false)))
-	mux.Handle("POST /v1/people/{id}/reactivate", s.answer(s.setActive(true)))
-	mux.Handle("POST /v1/organizations/{id}/members", s.answer(s.setMember))
-	mux.Handle("POST /v1/organizations/{id}/members/{person}/remove", s.answer(s.removeMember))
-	mux.Handle("POST /v1/organizations/{id}/members/{person}/admin", s.answer(s.setAdmin))
-	mux.Handle("POST /v1/organizations/{id}/ai-integration", s.answer(s.setIntegration))
-	mux.Handle("POST /v1/roles/{id}/fillers", s.answer(s.setFiller(true)))
-	mux.Handle("POST /v1/roles/{id}/fillers/remove", s.answer(s.setFiller(false)))
-	mux.Handle("POST /v1/clients", s.answer(s.addClient))
-	mux.Handle("POST /v1/clients/{id}/delete", s.answer(s.deleteClient))
-	mux.Handle("POST /v1/clients/{id}/disable", s.answer(s.setEnabled(false)))
-	mux.Handle("POST /v1/clients/{id}/enable", s.answer(s.setEnabled(true)))
-	mux.Handle("POST /v1/approvals/{id}/revoke", s.answer(s.revoke))
-	mux.Handle("POST /v1/approvals/revoke", s.answer(s.revokeMany))
-	mux.Handle("POST /v1/tokens/inspect", s.answer(s.inspect))
+	mux.Handle("POST /v1/people", change(s, s.addPerson))
+	mux.Handle("POST /v1/people/{id}/password", change(s, s.setPassword))
+	mux.Handle("POST /v1/people/{id}/reset-link", change(s, s.addReset))
+	mux.Handle("POST /v1/people/{id}/reset-signin", change(s, s.resetSignIn))
+	mux.Handle("POST /v1/people/{id}/deactivate", change(s, s.setActive(false)))
+	mux.Handle("POST /v1/people/{id}/reactivate", change(s, s.setActive(true)))
+	mux.Handle("POST /v1/organizations/{id}/members", change(s, s.setMember))
+	mux.Handle("POST /v1/organizations/{id}/members/{person}/remove", change(s, s.removeMember))
+	mux.Handle("POST /v1/organizations/{id}/members/{person}/admin", change(s, s.setAdmin))
+	mux.Handle("POST /v1/organizations/{id}/ai-integration", change(s, s.setIntegration))
+	mux.Handle("POST /v1/roles/{id}/fillers", change(s, s.setFiller(true)))
+	mux.Handle("POST /v1/roles/{id}/fillers/remove", change(s, s.setFiller(false)))
+	mux.Handle("POST /v1/clients", change(s, s.addClient))
+	mux.Handle("POST /v1/clients/{id}/delete", change(s, s.deleteClient))
+	mux.Handle("POST /v1/clients/{id}/disable", change(s, s.setEnabled(false)))
+	mux.Handle("POST /v1/clients/{id}/enable", change(s, s.setEnabled(true)))
+	mux.Handle("POST /v1/approvals/{id}/revoke", change(s, s.revoke))
+	mux.Handle("POST /v1/approvals/revoke", change(s, s.revokeMany))
+	mux.Handle("POST /v1/tokens/inspect", change(s, s.inspect))
 	mux.Handle("POST /v1/directory", s.answer(s.importDirectory))
-	mux.Handle("POST /v1/dev/clock", s.answer(s.moveClock))
+	mux.Handle("POST /v1/dev/clock", change(s, s.moveClock))
 }
 
 // call is one request.
@@ -230,6 +230,17 @@ func (s *Server) answer(f func(call) (any, error)) http.Handler {
 			return
 		}
 		writeJSON(w, http.StatusOK, body)
+	})
+}
+
+// change answers a request whose body is a T.
+func change[T interface{ why() string }](s *Server, f func(call, T) (any, error)) http.Handler {
+	return s.answer(func(c call) (any, error) {
+		var body T
+		if err := decode(c, &body); err != nil {
+			return nil, err
+		}
+		return f(c, body)
 	})
 }
 

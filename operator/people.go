@@ -24,11 +24,7 @@ type passworded struct {
 }
 
 // addPerson adds a person. One who exists exactly so stays as they are.
-func (s *Server) addPerson(c call) (any, error) {
-	var body newcomer
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) addPerson(c call, body newcomer) (any, error) {
 	if body.ID == "" {
 		body.ID = strings.ToLower(rand.Text())
 	}
@@ -51,11 +47,7 @@ func (s *Server) addPerson(c call) (any, error) {
 
 // setPassword sets a person's password, and ends their sessions that began
 // with another one.
-func (s *Server) setPassword(c call) (any, error) {
-	var body passworded
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) setPassword(c call, body passworded) (any, error) {
 	if s.HashPassword == nil {
 		return nil, badRequest("password: nobody signs in with one here")
 	}

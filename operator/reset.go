@@ -23,11 +23,7 @@ type resetLink struct {
 
 // addReset makes a reset link. It changes no password: that goes on opening
 // the account until another is set.
-func (s *Server) addReset(c call) (any, error) {
-	var body resetting
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) addReset(c call, body resetting) (any, error) {
 	if s.ResetLink == nil {
 		return nil, &Error{Status: http.StatusNotFound, Code: "not_found", Description: "there are no reset links here"}
 	}

@@ -25,11 +25,7 @@ type manyEnded struct {
 }
 
 // revokeMany ends every approval that matches.
-func (s *Server) revokeMany(c call) (any, error) {
-	var body manyApprovals
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) revokeMany(c call, body manyApprovals) (any, error) {
 	f := store.ApprovalFilter{Client: body.Client, Organization: body.Organization}
 	var err error
 	if f.Person, err = s.knownPerson(c, body.Person); err != nil {

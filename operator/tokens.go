@@ -35,11 +35,7 @@ type tokenObject struct {
 
 // inspect says what has become of a token, for whoever asks why a client is
 // refused.
-func (s *Server) inspect(c call) (any, error) {
-	var body presented
-	if err := decode(c, &body, maxBody); err != nil {
-		return nil, err
-	}
+func (s *Server) inspect(c call, body presented) (any, error) {
 	if body.Token == "" {
 		return nil, badRequest("token: it is missing")
 	}
