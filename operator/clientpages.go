@@ -98,21 +98,6 @@ func (s *console) clientsPage(v *visit) error {
 	return s.show(v.w, 200, clientsTemplate, &p)
 }
 
-// next is the address of the page after this one, "" at the end.
-func (f filter) next(path, after string) string {
-	if after == "" {
-		return ""
-	}
-	values := url.Values{}
-	for name, v := range f.values {
-		if v[0] != "" {
-			values[name] = v
-		}
-	}
-	values.Set("after", after)
-	return path + "?" + values.Encode()
-}
-
 // A clientPage shows one client.
 type clientPage struct {
 	frame

@@ -6,12 +6,10 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/store"
-	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // TakenAt is the header of a backup with the time that it is of, Unix seconds.
@@ -102,102 +100,6 @@ func (s *Server) recordBackup(c call, body kept) (any, error) {
 		return nil, err
 	}
 	return backupObject{"backup", at.Unix()}, nil
-}
-
-// keyObject is one secret key as the database knows it (decision T11).
-type keyObject struct {
-	ID        string `json:"id"` // its number
-	Number    int    `json:"number"`
-	State     string `json:"state"`     // seals, opens or retired
-	Approvals int    `json:"approvals"` // whose current refresh token it sealed
-}
-
-func (s *Server) listKeys(ctx context.Context) ([]keyObject, error) {
-	keys, err := s.Store.Keys(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := []keyObject{}
-	for _, k := range keys {
-		o := keyObject{ID: strconv.Itoa(k.Number), Number: k.Number, State: "opens", Approvals: k.Approvals}
-		if k.Seals {
-			o.State = "seals"
-		} else if k.Retired {
-			o.State = "retired"
-		}
-		out = append(out, o)
-	}
-	return out, nil
-}
-
-func (s *Server) keys(c call) (any, error) {
-	keys, err := s.listKeys(c.Context())
-	return page[keyObject]{keys, ""}, err
-}
-
-func (s *Server) oneKey(ctx context.Context, number int) (keyObject, error) {
-	keys, err := s.listKeys(ctx)
-	if err != nil {
-		return keyObject{}, err
-	}
-	at := slices.IndexFunc(keys, func(k keyObject) bool { return k.Number == number })
-	if at < 0 {
-		return keyObject{}, unknown("key")
-	}
-	return keys[at], nil
-}
-
-type keysAdded struct {
-	ID    string `json:"id"`    // always "keys"
-	Added []int  `json:"added"` // numbers of keys that open from now on
-}
-
-// reloadKeys takes what the key file has more than this process.
-func (s *Server) reloadKeys(c call, body reasoned) (any, error) {
-	var keys []*token.Key
-	if s.ReadKeys != nil {
-		var err error
-		if keys, err = s.ReadKeys(); err != nil {
-			return nil, &Error{http.StatusConflict, "key_file", err.Error()}
-		}
-	}
-	added, err := s.Store.AddKeys(c.Context(), keys, c.act(body.Reason))
-	if errors.Is(err, store.ErrKeys) {
-		return nil, &Error{http.StatusConflict, "key_file", "the key file has another key under a number that the database knows: " + err.Error()}
-	}
-	return keysAdded{"keys", append([]int{}, added...)}, err
-}
-
-// rotateKeys lets the newest key seal.
-func (s *Server) rotateKeys(c call, body reasoned) (any, error) {
-	newest, err := s.Store.RotateKeys(c.Context(), c.act(body.Reason))
-	if errors.Is(err, store.ErrNotAllowed) {
-		return nil, &Error{http.StatusConflict, "key_missing", err.Error() + "; copy the key file there and send SIGHUP"}
-	} else if err != nil {
-		return nil, err
-	}
-	return s.oneKey(c.Context(), newest)
-}
-
-type keyRetired struct {
-	keyObject
-	Ended int `json:"ended"` // approvals
-}
-
-// retireKey ends what a key has sealed last, however long that takes.
-func (s *Server) retireKey(c call, body reasoned) (any, error) {
-	number, err := strconv.Atoi(c.PathValue("id"))
-	if err != nil {
-		return nil, unknown("key")
-	}
-	ended, err := s.Store.RetireKey(c.Context(), number, c.act(body.Reason))
-	if errors.Is(err, store.ErrNotAllowed) {
-		return nil, &Error{http.StatusConflict, "key_seals", "this key seals: rotate to another one first"}
-	} else if err != nil {
-		return nil, err
-	}
-	k, err := s.oneKey(c.Context(), number)
-	return keyRetired{k, ended}, err
 }
 
 // Seen says from where requests came to the public listener of late.

@@ -1,0 +1,72 @@
+package operator
+
+// exportedDirectory is what GET /v1/directory gives and POST takes.
+type exportedDirectory struct {
+	ID            string               `json:"id"` // always "directory"
+	Organizations []organizationObject `json:"organizations"`
+	People        []personObject       `json:"people"`
+	Members       []memberEntry        `json:"members"`
+	Circles       []circleEntry        `json:"circles"`
+	Roles         []roleEntry          `json:"roles"`
+	APIKeys       []apiKeyEntry        `json:"api_keys"`
+}
+
+type memberEntry struct {
+	Organization string `json:"organization"`
+	Person       string `json:"person"`
+	Admin        bool   `json:"admin"`
+}
+
+type circleEntry struct {
+	ID           string `json:"id"`
+	Organization string `json:"organization"`
+	Parent       string `json:"parent"`
+	Name         string `json:"name"`
+}
+
+type roleEntry struct {
+	ID           string   `json:"id"`
+	Organization string   `json:"organization"`
+	Circle       string   `json:"circle"`
+	Name         string   `json:"name"`
+	Fillers      []string `json:"fillers"`
+}
+
+type apiKeyEntry struct {
+	Organization string `json:"organization"`
+	Person       string `json:"person"`
+	Name         string `json:"name"`
+}
+
+// exportDirectory gives the whole directory, without passwords and without
+// the text of API keys.
+func (s *Server) exportDirectory(c call) (any, error) {
+	d, err := s.Store.ExportDirectory(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	out := exportedDirectory{"directory", []organizationObject{}, []personObject{}, []memberEntry{}, []circleEntry{}, []roleEntry{}, []apiKeyEntry{}}
+	for _, o := range d.Organizations {
+		out.Organizations = append(out.Organizations, newOrganization(o))
+	}
+	for _, p := range d.People {
+		out.People = append(out.People, newPerson(p.Person))
+	}
+	for _, m := range d.Members {
+		out.Members = append(out.Members, memberEntry{m.Organization, m.Person, m.Admin})
+	}
+	for _, o := range d.Circles {
+		out.Circles = append(out.Circles, circleEntry{o.ID, o.Organization, o.Parent, o.Name})
+	}
+	fillers := map[string][]string{}
+	for _, f := range d.Fillers {
+		fillers[f.Role] = append(fillers[f.Role], f.Person)
+	}
+	for _, r := range d.Roles {
+		out.Roles = append(out.Roles, roleEntry{r.ID, r.Organization, r.Circle, r.Name, append([]string{}, fillers[r.ID]...)})
+	}
+	for _, k := range d.APIKeys {
+		out.APIKeys = append(out.APIKeys, apiKeyEntry{k.Organization, k.Person, k.Name})
+	}
+	return out, nil
+}

@@ -1,0 +1,129 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// A list gives defaultItems at a time, and maxItems at most.
+const (
+	defaultItems = 50
+	maxItems     = 1000
+)
+
+// filter is the query of a list, read strictly: a misspelt filter must not
+// give the whole list.
+type filter struct {
+	values url.Values
+	after  string
+	limit  int
+}
+
+func (c call) filter(names ...string) (filter, error) {
+	values, err := url.ParseQuery(c.URL.RawQuery)
+	if err != nil {
+		return filter{}, badRequest("the query is malformed")
+	}
+	names = append(names, "limit", "after")
+	for name, v := range values {
+		if !slices.Contains(names, name) {
+			return filter{}, badRequest("unknown filter; known are " + strings.Join(names, ", "))
+		}
+		if len(v) != 1 {
+			return filter{}, badRequest(name + ": it comes twice")
+		}
+		// Nothing that is stored has one, and a part of a text that begins with
+		// NUL would be a part of every text.
+		if err := checkText(name, v[0], len(v[0])); err != nil {
+			return filter{}, err
+		}
+	}
+	f := filter{values: values, after: values.Get("after"), limit: defaultItems}
+	if v := values.Get("limit"); v != "" {
+		f.limit, err = strconv.Atoi(v)
+		if err != nil || f.limit < 1 || f.limit > maxItems {
+			return filter{}, badRequest(fmt.Sprintf("limit: a number from 1 to %d", maxItems))
+		}
+	}
+	return f, nil
+}
+
+// fault is for the store's answer to a cursor that it did not make.
+func (f filter) fault(err error) error {
+	if f.after != "" && errors.Is(err, store.ErrNotFound) {
+		return badRequest("after: not the next of this list")
+	}
+	return err
+}
+
+func (f filter) get(name string) string { return f.values.Get(name) }
+
+// oneOf gives a value that is one of few, or "".
+func (f filter) oneOf(name string, known ...string) (string, error) {
+	v := f.get(name)
+	if v != "" && !slices.Contains(known, v) {
+		return "", badRequest(name + ": one of " + strings.Join(known, ", "))
+	}
+	return v, nil
+}
+
+// moment gives a time in Unix seconds, which is written so, as RFC 3339, or as
+// how long ago: 24h, 7d. 0 is not sent.
+func (f filter) moment(name string, now time.Time) (int64, error) {
+	v := f.get(name)
+	if v == "" {
+		return 0, nil
+	}
+	if n, err := strconv.ParseInt(v, 10, 64); err == nil && n > 0 {
+		return n, nil
+	}
+	if t, err := time.Parse(time.RFC3339, v); err == nil && t.Unix() > 0 {
+		return t.Unix(), nil
+	}
+	ago, ok := duration(v)
+	if !ok {
+		return 0, badRequest(name + ": Unix seconds, a time such as 2026-11-21T09:00:00Z, or how long ago, such as 24h or 7d")
+	}
+	return max(now.Add(-ago).Unix(), 1), nil
+}
+
+// duration reads 90m, 24h and 7d.
+func duration(s string) (time.Duration, bool) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 15)
+		return time.Duration(n) * 24 * time.Hour, err == nil
+	}
+	d, err := time.ParseDuration(s)
+	return d, err == nil && d >= 0
+}
+
+// next is the address of the page after this one, "" at the end.
+func (f filter) next(path, after string) string {
+	if after == "" {
+		return ""
+	}
+	values := f.without()
+	values.Set("after", after)
+	return path + "?" + values.Encode()
+}
+
+// without gives what was asked for but some.
+func (f filter) without(names ...string) url.Values {
+	values := url.Values{}
+	for name, v := range f.values {
+		if v[0] != "" {
+			values[name] = v
+		}
+	}
+	for _, name := range names {
+		values.Del(name)
+	}
+	return values
+}
