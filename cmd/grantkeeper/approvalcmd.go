@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -141,7 +142,7 @@ func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 			if err := server.do(ctx, http.MethodPost, "/v1/approvals/revoke", nil, count.body(), &would); err != nil {
 				return err
 			}
-			if err := o.confirm(c, "This ends "+approvals(would.Ended)+", for good."); err != nil {
+			if err := o.confirm(c, "This ends "+plural(would.Ended, "approval")+", for good."); err != nil {
 				return err
 			}
 		}
@@ -155,13 +156,6 @@ func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 	})
 }
 
-func approvals(n int) string {
-	if n == 1 {
-		return "1 approval"
-	}
-	return fmt.Sprintf("%d approvals", n)
-}
-
 func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry bool) error {
 	for _, id := range ids {
 		if err := checkApprovalID(id); err != nil {
@@ -169,7 +163,7 @@ func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry
 		}
 	}
 	if !dry {
-		if err := o.confirm(c, "This ends "+approvals(len(ids))+", for good."); err != nil {
+		if err := o.confirm(c, "This ends "+plural(len(ids), "approval")+", for good."); err != nil {
 			return err
 		}
 	}
@@ -193,7 +187,7 @@ func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry
 			items[i] = object
 		}
 		if g.json {
-			return writeJSON(c.OutOrStdout(), map[string]any{"items": items, "next": ""})
+			return json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"items": items, "next": ""})
 		}
 		table(c.OutOrStdout(), items, approvalColumns)
 		return nil

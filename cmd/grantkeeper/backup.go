@@ -355,7 +355,7 @@ func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptio
 	if g.json {
 		return writeDocument(c.OutOrStdout(), map[string]int{"ended": done.Ended})
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s ended, people approve again.\n", approvals(done.Ended))
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s ended, people approve again.\n", plural(done.Ended, "approval"))
 	return err
 }
 
@@ -389,9 +389,9 @@ func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep 
 		return writeDocument(c.OutOrStdout(), out)
 	}
 	if keep {
-		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s, living on: %s.\n", checked.Path, approvals(done.Approvals))
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s, living on: %s.\n", checked.Path, plural(done.Approvals, "approval"))
 	} else {
-		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %s ended, people approve again.\n", checked.Path, approvals(done.Ended))
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %s ended, people approve again.\n", checked.Path, plural(done.Ended, "approval"))
 	}
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func named(use string, n int) cobra.PositionalArgs {
 	}
 }
 
-// connected runs a command with its operator client.
+// withServer runs a command with its operator client.
 func (g *global) withServer(c *cobra.Command, at *operatorOptions, run func(context.Context, *operatorClient) error) error {
 	server, err := at.connect(c.Context(), g.config, os.Environ())
 	if err != nil {
@@ -65,6 +65,39 @@ func (g *global) post(c *cobra.Command, o *serverChange, path string, body map[s
 	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
 		return g.ask(ctx, c, server, http.MethodPost, path, nil, o.because(body), show)
 	})
+}
+
+// objectShow completes a command that shows the object which its argument
+// names.
+func (g *global) objectShow(c *cobra.Command, path string, columns ...column) *cobra.Command {
+	o := operatorFlags(g, c)
+	_, argument, _ := strings.Cut(c.Use, " ")
+	c.Args = named(argument, 1)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return g.get(c, o, path+url.PathEscape(args[0]), rows(columns...))
+	}
+	return c
+}
+
+// objectChange completes a command that changes the object which its argument
+// names, by a path that ends in the command's name. What ends something asks
+// before: question has the object in the place of %s.
+func (g *global) objectChange(c *cobra.Command, path, question string, columns ...column) *cobra.Command {
+	o := serverChangeFlags(g, c, question != "")
+	what, argument, _ := strings.Cut(c.Use, " ")
+	c.Args = named(argument, 1)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if question != "" {
+			if err := o.confirm(c, fmt.Sprintf(question, printable(args[0]))); err != nil {
+				return err
+			}
+		}
+		return g.post(c, o, path+url.PathEscape(args[0])+"/"+what, nil, rows(columns...))
+	}
+	if question != "" {
+		c.Example += " --yes"
+	}
+	return c
 }
 
 func (o *serverChange) because(body map[string]any) map[string]any {
@@ -255,13 +288,4 @@ func filters(of map[string]string) url.Values {
 // as tells the server who asks.
 func as(r *http.Request) {
 	r.Header.Set(operator.UserHeader, systemUser())
-}
-
-func writeJSON(w io.Writer, v any) error {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", text)
-	return err
 }

@@ -1,15 +1,13 @@
 package main
 
-import (
-	"net/url"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 var clientColumns = []column{
 	member("client", "client_id"), member("state", "state"), member("name", "client_name"),
 	member("redirect URIs", "redirect_uris"), moment("registered", "issued_at"),
 }
+
+const endsClient = "This ends every approval of client %s, for good."
 
 func clientCommand(g *global) *cobra.Command {
 	return group(&cobra.Command{
@@ -19,11 +17,11 @@ func clientCommand(g *global) *cobra.Command {
   grantkeeper client disable 3mUQ0dWf1cXyT5n8 --reason "imitates us"`,
 		Annotations: map[string]string{"next": "grantkeeper client list"},
 	}, clientList(g), clientShow(g), clientAdd(g),
-		clientChange(g, "disable", "End all approvals of a client and let it make no more", true,
+		clientChange(g, "disable", "End all approvals of a client and let it make no more", endsClient,
 			"grantkeeper client enable ID, which revives nothing"),
-		clientChange(g, "enable", "Let a disabled client ask for approvals again; none of the old ones comes back", false,
+		clientChange(g, "enable", "Let a disabled client ask for approvals again; none of the old ones comes back", "",
 			"grantkeeper client show ID"),
-		clientChange(g, "delete", "End all approvals of a client and forget it: it has to register again", true,
+		clientChange(g, "delete", "End all approvals of a client and forget it: it has to register again", endsClient,
 			"grantkeeper events list --kind client_disabled"))
 }
 
@@ -48,19 +46,12 @@ func clientList(g *global) *cobra.Command {
 }
 
 func clientShow(g *global) *cobra.Command {
-	var o *operatorOptions
-	c := &cobra.Command{
+	return g.objectShow(&cobra.Command{
 		Use:         "show ID",
 		Short:       "Show one client",
 		Example:     `  grantkeeper client show 3mUQ0dWf1cXyT5n8`,
-		Args:        named("ID", 1),
 		Annotations: map[string]string{"next": "grantkeeper approval list --client ID"},
-		RunE: func(c *cobra.Command, args []string) error {
-			return g.get(c, o, "/v1/clients/"+url.PathEscape(args[0]), rows(clientColumns...))
-		},
-	}
-	o = operatorFlags(g, c)
-	return c
+	}, "/v1/clients/", clientColumns...)
 }
 
 func clientAdd(g *global) *cobra.Command {
@@ -90,26 +81,11 @@ configuration, and stays when that changes.`,
 	return c
 }
 
-func clientChange(g *global, what, short string, ends bool, next string) *cobra.Command {
-	var o *serverChange
-	c := &cobra.Command{
+func clientChange(g *global, what, short, question, next string) *cobra.Command {
+	return g.objectChange(&cobra.Command{
 		Use:         what + " ID",
 		Short:       short,
 		Example:     `  grantkeeper client ` + what + ` 3mUQ0dWf1cXyT5n8 --reason "imitates us"`,
-		Args:        named("ID", 1),
 		Annotations: map[string]string{"next": next},
-		RunE: func(c *cobra.Command, args []string) error {
-			if ends {
-				if err := o.confirm(c, "This ends every approval of client "+printable(args[0])+", for good."); err != nil {
-					return err
-				}
-			}
-			return g.post(c, o, "/v1/clients/"+url.PathEscape(args[0])+"/"+what, nil, rows(clientColumns[:2]...))
-		},
-	}
-	if ends {
-		c.Example += " --yes"
-	}
-	o = serverChangeFlags(g, c, ends)
-	return c
+	}, "/v1/clients/", question, clientColumns[:2]...)
 }

@@ -139,7 +139,7 @@ func (a importAnswer) question() string {
 	for _, n := range a.Counts {
 		added, changed, removed = added+n.Added, changed+n.Changed, removed+n.Removed
 	}
-	return fmt.Sprintf("This adds %d, changes %d and removes %d, and ends %s for good.", added, changed, removed, approvals(a.Ended))
+	return fmt.Sprintf("This adds %d, changes %d and removes %d, and ends %s for good.", added, changed, removed, plural(a.Ended, "approval"))
 }
 
 func (a importAnswer) String() string {

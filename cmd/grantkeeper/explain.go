@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 func explainCommand(g *global) *cobra.Command {
@@ -40,8 +38,8 @@ The exit code is 0 for yes and for no, 5 when there is no such approval or item.
 			if (read == "") == (change == "") {
 				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "ask either --read ITEM or --change ITEM")
 			}
-			if _, err := approval.ParseID(args[0]); err != nil {
-				return &exitError{exitUnknown, "there is no such approval: " + err.Error(), ""}
+			if err := checkApprovalID(args[0]); err != nil {
+				return err
 			}
 			query := url.Values{"read": {read}}
 			if change != "" {

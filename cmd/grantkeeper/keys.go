@@ -80,7 +80,7 @@ func keysListCommand(g *global) *cobra.Command {
 				return writeDocument(c.OutOrStdout(), map[string]any{"items": keys})
 			}
 			for _, k := range keys {
-				fmt.Fprintf(c.OutOrStdout(), "%4d  %-8s %s\n", k.Number, printable(k.State), approvals(k.Approvals))
+				fmt.Fprintf(c.OutOrStdout(), "%4d  %-8s %s\n", k.Number, printable(k.State), plural(k.Approvals, "approval"))
 			}
 			return nil
 		},
@@ -315,7 +315,7 @@ func runRetire(g *global, c *cobra.Command, number string, at operatorOptions, c
 	if g.json {
 		return writeDocument(c.OutOrStdout(), k)
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, approvals(*k.Ended))
+	_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, plural(*k.Ended, "approval"))
 	return err
 }
 
@@ -333,7 +333,7 @@ func (c *operatorClient) retireKey(command *cobra.Command, number string, change
 	if keys[at].State == "seals" {
 		return listedKey{}, &exitError{exitState, "key " + number + " seals, so it cannot retire", "run: grantkeeper keys add, then keys rotate"}
 	}
-	if err := change.confirm(command, "Retire key "+number+" and end "+approvals(keys[at].Approvals)+"?"); err != nil {
+	if err := change.confirm(command, "Retire key "+number+" and end "+plural(keys[at].Approvals, "approval")+"?"); err != nil {
 		return listedKey{}, err
 	}
 	var done listedKey

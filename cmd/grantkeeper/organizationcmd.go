@@ -37,19 +37,12 @@ func organizationList(g *global) *cobra.Command {
 }
 
 func organizationShow(g *global) *cobra.Command {
-	var o *operatorOptions
-	c := &cobra.Command{
+	return g.objectShow(&cobra.Command{
 		Use:         "show ID",
 		Short:       "Show one organization",
 		Example:     `  grantkeeper organization show nordlys`,
-		Args:        named("ID", 1),
 		Annotations: map[string]string{"next": "grantkeeper person list --organization ID"},
-		RunE: func(c *cobra.Command, args []string) error {
-			return g.get(c, o, "/v1/organizations/"+url.PathEscape(args[0]), rows(organizationColumns...))
-		},
-	}
-	o = operatorFlags(g, c)
-	return c
+	}, "/v1/organizations/", organizationColumns...)
 }
 
 func organizationIntegration(g *global) *cobra.Command {

@@ -23,9 +23,9 @@ func personCommand(g *global) *cobra.Command {
   grantkeeper person deactivate tor@nordlys.example --reason left --yes`,
 		Annotations: map[string]string{"next": "grantkeeper person list"},
 	}, personList(g), personShow(g), personAdd(g), personPassword(g), personReset(g), personResetSignIn(g),
-		personChange(g, "deactivate", "End a person's sessions, approvals and API keys, and let them in no more", true,
-			"grantkeeper approval list --person EMAIL"),
-		personChange(g, "reactivate", "Let a deactivated person in again; no approval comes back", false,
+		personChange(g, "deactivate", "End a person's sessions, approvals and API keys, and let them in no more",
+			"This ends every session, approval and API key of %s, for good.", "grantkeeper approval list --person EMAIL"),
+		personChange(g, "reactivate", "Let a deactivated person in again; no approval comes back", "",
 			"grantkeeper person show EMAIL"))
 }
 
@@ -49,19 +49,12 @@ func personList(g *global) *cobra.Command {
 }
 
 func personShow(g *global) *cobra.Command {
-	var o *operatorOptions
-	c := &cobra.Command{
+	return g.objectShow(&cobra.Command{
 		Use:         "show EMAIL",
 		Short:       "Show one person, by email or ID",
 		Example:     `  grantkeeper person show tor@nordlys.example --json`,
-		Args:        named("EMAIL", 1),
 		Annotations: map[string]string{"next": "grantkeeper approval list --person EMAIL"},
-		RunE: func(c *cobra.Command, args []string) error {
-			return g.get(c, o, "/v1/people/"+url.PathEscape(args[0]), rows(personColumns...))
-		},
-	}
-	o = operatorFlags(g, c)
-	return c
+	}, "/v1/people/", personColumns...)
 }
 
 func personAdd(g *global) *cobra.Command {
@@ -165,26 +158,23 @@ func oneLine(s string) (string, error) {
 	return s, nil
 }
 
-func personChange(g *global, what, short string, ends bool, next string) *cobra.Command {
-	var o *serverChange
-	c := &cobra.Command{
+func personChange(g *global, what, short, question, next string) *cobra.Command {
+	return g.objectChange(&cobra.Command{
 		Use:         what + " EMAIL",
 		Short:       short,
 		Example:     `  grantkeeper person ` + what + ` tor@nordlys.example --reason "asked for it"`,
-		Args:        named("EMAIL", 1),
 		Annotations: map[string]string{"next": next},
-		RunE: func(c *cobra.Command, args []string) error {
-			if ends {
-				if err := o.confirm(c, "This ends every session, approval and API key of "+printable(args[0])+", for good."); err != nil {
-					return err
-				}
-			}
-			return g.post(c, o, "/v1/people/"+url.PathEscape(args[0])+"/"+what, nil, rows(personColumns...))
-		},
-	}
-	if ends {
-		c.Example += " --yes"
-	}
-	o = serverChangeFlags(g, c, ends)
-	return c
+	}, "/v1/people/", question, personColumns...)
+}
+
+func personResetSignIn(g *global) *cobra.Command {
+	return g.objectChange(&cobra.Command{
+		Use:     "reset-signin EMAIL",
+		Short:   "Forget a person's second factors and who they are at providers, and end their sessions",
+		Example: `  grantkeeper person reset-signin eva@verksted.example --reason "lost the phone"`,
+		Long: `For somebody who has lost authenticator app, passkey and recovery codes: the password
+alone, or the next sign-in at the provider, lets them in again. The password and the
+approvals stay. See that it is they who ask.`,
+		Annotations: map[string]string{"next": "grantkeeper events list --person EMAIL"},
+	}, "/v1/people/", "This forgets the second factors and the providers of %s, and ends their sessions.", personColumns...)
 }
