@@ -142,7 +142,7 @@ func (s *Server) show(v *visit, status int, t *template.Template, p interface{ a
 		return fmt.Errorf("page %s: %w", t.Name(), err)
 	}
 	f, h := p.around(), v.w.Header()
-	flowHeaders(h)
+	PageHeaders(h)
 	if f.Other {
 		h.Set("Content-Security-Policy", policy+"; form-action 'self'")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -167,11 +167,12 @@ func (s *Server) show(v *visit, status int, t *template.Template, p interface{ a
 // callback may lead anywhere. Pages off that way add it.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// flowHeaders are those of every answer of this door. There is no
+// PageHeaders sets those of every answer of this door, and of what is said to
+// a browser without it. There is no
 // Cross-Origin-Opener-Policy: each of its values cuts off the client's popup.
 // The referrer policy is not no-referrer, which would make browsers send
 // "Origin: null" on our own forms.
-func flowHeaders(h http.Header) {
+func PageHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "same-origin")

@@ -94,7 +94,7 @@ func (s *Server) tell(v *visit, client string, of approval.ID) {
 func (s *Server) handle(f func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := s.visit(w, r)
-		flowHeaders(w.Header())
+		PageHeaders(w.Header())
 		err := s.identify(v)
 		if err == nil {
 			err = f(v)

@@ -61,11 +61,7 @@ func (d *demo) register(ctx context.Context) (outcome, error) {
 
 func (d *demo) authorize(ctx context.Context) (outcome, error) {
 	o := outcome{what: "GET  /oauth/authorize?…"}
-	q := url.Values{
-		"response_type": {"code"}, "client_id": {d.clientID}, "redirect_uri": {demoRedirect}, "state": {d.state},
-		"code_challenge": {challengeOf(d.verifier)}, "code_challenge_method": {"S256"},
-	}
-	at := d.authorizeAt + "?" + q.Encode()
+	at := d.request()
 	a, err := d.get(ctx, at)
 	if err != nil {
 		return o, err
@@ -82,6 +78,14 @@ func (d *demo) authorize(ctx context.Context) (outcome, error) {
 	}
 	o.note = "sign-in"
 	return o, nil
+}
+
+// request is the address of an authorization request.
+func (d *demo) request() string {
+	return d.authorizeAt + "?" + url.Values{
+		"response_type": {"code"}, "client_id": {d.clientID}, "redirect_uri": {demoRedirect}, "state": {d.state},
+		"code_challenge": {challengeOf(d.verifier)}, "code_challenge_method": {"S256"},
+	}.Encode()
 }
 
 // follow gives where a redirect leads, as long as it stays on the server.

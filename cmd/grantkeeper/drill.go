@@ -236,11 +236,7 @@ func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, serve
 // approveAnew makes another approval of the same client by the same person.
 func (d *demo) approveAnew(ctx context.Context) error {
 	d.state, d.verifier = secret(), secret()
-	q := url.Values{
-		"response_type": {"code"}, "client_id": {d.clientID}, "redirect_uri": {demoRedirect}, "state": {d.state},
-		"code_challenge": {challengeOf(d.verifier)}, "code_challenge_method": {"S256"},
-	}
-	d.next = d.authorizeAt + "?" + q.Encode()
+	d.next = d.request()
 	a, err := d.get(ctx, d.next)
 	if err != nil {
 		return err

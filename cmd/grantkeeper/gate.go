@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/consent"
 )
 
 // Gate stands before every door of a listener. It refuses hosts that are not
@@ -368,22 +369,10 @@ func newRequestID() string {
 // misdirected refuses a host that is not ours without repeating it (decision
 // M2; RFC 9110 section 15.5.20).
 func misdirected(w http.ResponseWriter) {
-	pageHeaders(w.Header())
+	consent.PageHeaders(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusMisdirectedRequest)
 	_, _ = w.Write([]byte("This server does not answer for the host that was asked.\n"))
-}
-
-// pageHeaders are those of the pages of the consent door, for what is answered
-// to a browser without it.
-func pageHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; "+
-		"img-src 'self'; base-uri 'none'; frame-ancestors 'none'")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Robots-Tag", "noindex")
-	h.Set("Vary", "Cookie, Accept-Language")
 }
 
 // ourFault is what is told of a panic: a page to browsers, JSON to others.
@@ -398,7 +387,7 @@ func ourFault(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	h.Set("Cache-Control", "no-store")
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
-		pageHeaders(h)
+		consent.PageHeaders(h)
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte("<!doctype html><html lang=\"en\"><title>Something went wrong here</title>" +
