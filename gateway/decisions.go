@@ -2,13 +2,13 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/api"
 )
@@ -70,11 +70,6 @@ type quota struct {
 // decisions answers POST /v1/decisions. A decision, either way, is 200: other
 // statuses are about the question.
 func (s *Server) decisions(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes POST."}).Answer(w)
-		return
-	}
 	if _, ok := s.keyed(w, r, Decisions); !ok {
 		return
 	}
@@ -88,12 +83,7 @@ func (s *Server) decisions(w http.ResponseWriter, r *http.Request) {
 		refused.replay(w)
 		return
 	}
-	body, err := json.Marshal(d)
-	if err != nil {
-		panic(err) // our own struct
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(body, '\n'))
+	answerJSON(w, d)
 }
 
 // judge asks the guard. What it would answer to a request that may not pass
@@ -161,36 +151,16 @@ func readQuestion(w http.ResponseWriter, r *http.Request) (question, error) {
 	return parseQuestion(text)
 }
 
-func parseQuestion(text []byte) (question, error) {
-	broken := errors.New("it is not one JSON object of strings")
-	var q question
-	members := map[string]*string{"token": &q.Token, "api_key": &q.APIKey, "host": &q.Host, "path": &q.Path, "method": &q.Method}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') || !utf8.Valid(text) {
-		return question{}, broken
+func parseQuestion(text []byte) (q question, err error) {
+	members, err := readObject(text)
+	for name, at := range map[string]*string{"token": &q.Token, "api_key": &q.APIKey, "host": &q.Host, "path": &q.Path, "method": &q.Method} {
+		err = cmp.Or(err, take(members, name, at))
 	}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return question{}, broken
-		}
-		at := members[name.(string)]
-		if at == nil {
-			return question{}, errors.New("its members are token, api_key, host, path and method, each once")
-		}
-		delete(members, name.(string))
-		value, err := dec.Token()
-		if text, ok := value.(string); ok && err == nil {
-			*at = text
-		} else if value != nil || err != nil { // null counts as not sent
-			return question{}, broken
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return question{}, broken
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return question{}, broken
+	switch {
+	case errors.Is(err, errTwice), err == nil && len(members) > 0:
+		return question{}, errors.New("its members are token, api_key, host, path and method, each once")
+	case err != nil:
+		return question{}, errors.New("it is not one JSON object of strings")
 	}
 	return q, nil
 }

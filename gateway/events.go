@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -45,11 +46,6 @@ func (e *refusedEvent) Error() string { return e.reason + ": " + e.description }
 // directoryEvent answers POST /v1/directory/events. 200 is for an event that
 // need not be sent again.
 func (s *Server) directoryEvent(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes POST."}).Answer(w)
-		return
-	}
 	told, err := s.takeEvent(w, r)
 	var refused *refusedEvent
 	switch {
@@ -61,7 +57,6 @@ func (s *Server) directoryEvent(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		fail(w, r, s.Log, err)
 	default:
-		w.Header().Set("Content-Type", "application/json")
 		answerJSON(w, told)
 	}
 }
@@ -181,9 +176,9 @@ func readEvent(r *http.Request, body []byte) (t store.Telling, err error) {
 	if err := none(members); err != nil {
 		return t, err
 	}
-	if err := checkEventID(t.ID); err != nil {
+	if err := org.CheckID(t.ID); err != nil { // whatever it is stands in the journal
 		t.ID = ""
-		return t, err
+		return t, fmt.Errorf("id: %w", err)
 	}
 	if t.Version < 1 || t.Version > maxVersion {
 		return t, fmt.Errorf("version: a whole number from 1 to %d", int64(maxVersion))

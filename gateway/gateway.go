@@ -13,6 +13,7 @@ package gateway
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -105,10 +106,10 @@ func (s *Server) Handler() http.Handler {
 		switch path := r.URL.Path; {
 		case path == eventsPath:
 			r.Pattern = eventsPath
-			s.directoryEvent(w, r)
+			onlyPost(w, r, s.directoryEvent)
 		case path == decisionsPath:
 			r.Pattern = decisionsPath
-			s.decisions(w, r)
+			onlyPost(w, r, s.decisions)
 		case path == forwardAuthPath, strings.HasPrefix(path, forwardAuthPath+"/"):
 			r.Pattern = forwardAuthPath
 			s.forwardAuth(w, r)
@@ -116,6 +117,15 @@ func (s *Server) Handler() http.Handler {
 			(&api.Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}).Answer(w)
 		}
 	})
+}
+
+func onlyPost(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		(&api.Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes POST."}).Answer(w)
+		return
+	}
+	answer(w, r)
 }
 
 // keyed gives the key of the gateway that asks, if it is good for the scope, or
@@ -179,6 +189,15 @@ func signed(key []byte, server *api.Server, a api.Actor) (map[string]string, err
 		}
 	}
 	return i.Sign(key, server.Store.Now())
+}
+
+func answerJSON(w http.ResponseWriter, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // our own struct
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n'))
 }
 
 // fail answers a fault of ours: it is logged, and told as a reference alone.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -117,6 +116,8 @@ func (o *reader) flag(name string, at *bool) (unsaid bool) {
 	return sent == nil
 }
 
+var errTwice = errors.New("a member comes twice")
+
 // readObject reads one JSON object with each member once.
 func readObject(text []byte) (map[string]json.RawMessage, error) {
 	broken := errors.New("it is not one JSON object")
@@ -134,7 +135,7 @@ func readObject(text []byte) (map[string]json.RawMessage, error) {
 			return nil, broken
 		}
 		if _, twice := members[name.(string)]; twice {
-			return nil, errors.New("a member comes twice")
+			return nil, errTwice
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
@@ -171,21 +172,4 @@ func none(members map[string]json.RawMessage) error {
 		return fmt.Errorf("unknown member %.100q", name)
 	}
 	return nil
-}
-
-// checkEventID bounds what stands in the journal: 1 to 64 characters, as of
-// every ID.
-func checkEventID(id string) error {
-	if err := org.CheckID(id); err != nil {
-		return fmt.Errorf("id: %w", err)
-	}
-	return nil
-}
-
-func answerJSON(w http.ResponseWriter, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // our own struct
-	}
-	_, _ = w.Write(append(body, '\n'))
 }
