@@ -27,10 +27,6 @@ func (s *Server) Decide(w http.ResponseWriter, r *http.Request) (Actor, bool) {
 // many of them it has left now (decision B6). It takes none.
 func (s *Server) Left(organization string) (of limit.Limit, remaining int) {
 	of = s.Limit.Limit()
-	if s.LimitOf != nil {
-		if n := s.LimitOf(organization); n > 0 {
-			of.N = n
-		}
-	}
+	of.N = s.limitOf(organization)
 	return of, s.Limit.Remaining(organization, of.N, s.Store.Now())
 }

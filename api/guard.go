@@ -235,17 +235,21 @@ func (s *Server) checkKey(ctx context.Context, key string) (Actor, Result, error
 	}, Valid, nil
 }
 
+// limitOf is how many requests an organization may make in the limit's window.
+func (s *Server) limitOf(organization string) int {
+	if s.LimitOf != nil {
+		if n := s.LimitOf(organization); n > 0 {
+			return n
+		}
+	}
+	return s.Limit.Limit().N
+}
+
 // count takes one of the organization's requests, or answers 429. It stands
 // behind the check, so that no stranger can use an organization's limit up
 // (decision B6).
 func (s *Server) count(w http.ResponseWriter, r *http.Request, a Actor) bool {
-	n := 0
-	if s.LimitOf != nil {
-		n = s.LimitOf(a.Organization)
-	}
-	if n <= 0 {
-		n = s.Limit.Limit().N
-	}
+	n := s.limitOf(a.Organization)
 	left, wait := s.Limit.Take(a.Organization, n, a.checked)
 	h := w.Header() // assigned to, because this is the hot path
 	h["Ratelimit-Policy"] = s.Limit.Policy(n)

@@ -68,8 +68,7 @@ func without(c *call, ask func(Conditions) error) (answer, error) {
 }
 
 func (s *Server) document(*call) (answer, error) {
-	body := document
-	return answer{status: http.StatusOK, body: body, tag: tagOf(body)}, nil
+	return answer{status: http.StatusOK, body: document, tag: tagOf(document)}, nil
 }
 
 func (s *Server) readOrganization(c *call) (answer, error) {
