@@ -36,7 +36,7 @@ func (s *Server) revoke(c call) (answer, error) {
 		return revoked, nil
 	}
 	of := approval.ID(claim.Handle.ID())
-	s.tell(c, id, of, "")
+	s.tell(c, "", of, "")
 	move := approval.Revoke(id, s.Store.Now())
 	_, verdict, err := s.Store.ApplyLive(c.Context(), of, move, c.act(id))
 	switch {

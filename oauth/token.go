@@ -84,7 +84,7 @@ func (s *Server) exchange(c call, f *form) (answer, error) {
 	move := approval.Exchange(f.values[clientID], base, f.values[redirectURI], f.values[codeVerifier],
 		claim.Time, s.Ring.Sealing(), now)
 	id := approval.ID(claim.Handle.ID())
-	s.tell(c, f.values[clientID], id, "")
+	s.tell(c, "", id, "")
 	a, verdict, err := s.Store.Apply(c.Context(), id, move, c.act(f.values[clientID]))
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
@@ -116,7 +116,7 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 	now := s.Store.Now()
 	move := approval.Refresh(f.values[clientID], claim.Generation, s.Ring.Sealing(), now)
 	id := approval.ID(claim.Handle.ID())
-	s.tell(c, f.values[clientID], id, "")
+	s.tell(c, "", id, "")
 	act := c.act(f.values[clientID])
 	act.Generation = claim.Generation
 	a, verdict, err := s.Store.ApplyLive(c.Context(), id, move, act)
