@@ -91,7 +91,20 @@ func (s *Server) dial(ctx context.Context) (redigo.Conn, error) {
 	}
 	// For whoever lists the server's clients. A user who may not say so can do without.
 	redigo.DoWithTimeout(c, slow, "CLIENT", "SETNAME", "grantkeeper")
+	memory, _ := redigo.String(redigo.DoWithTimeout(c, slow, "INFO", "memory"))
+	s.forgets.Store(forgets(memory))
 	return c, nil
+}
+
+// forgets reads in what a server says of its memory whether it evicts.
+func forgets(memory string) bool {
+	said := map[string]string{}
+	for line := range strings.Lines(memory) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		said[name] = value
+	}
+	policy := said["maxmemory_policy"]
+	return policy != "" && policy != "noeviction" && said["maxmemory"] != "0"
 }
 
 func (l *line) write(c redigo.Conn) {

@@ -23,6 +23,8 @@ type Server struct {
 	address  string      // host:port
 	tls      *tls.Config // nil is none
 	greeting [][]any     // what is said first: who asks, and in which database
+
+	forgets atomic.Bool // as it said last
 }
 
 // errServer does not repeat the address: it may hold a password.
@@ -143,7 +145,18 @@ func Share(server *Server, o SharedOptions) *Shared {
 	if err := s.probe(); err != nil {
 		s.lost(err)
 	}
+	s.warn()
 	return s
+}
+
+// Forgets reports whether the server drops counters when its memory is full, which
+// lets strangers through, instead of refusing new ones.
+func (s *Shared) Forgets() bool { return s != nil && s.server.forgets.Load() }
+
+func (s *Shared) warn() {
+	if s.Forgets() {
+		s.Log.Warn("the shared rate limits do not hold when their server's memory is full: it drops counters; set maxmemory-policy noeviction there")
+	}
 }
 
 // Close ends the connection. Counters that are asked later count in memory.
@@ -229,6 +242,7 @@ func (s *Shared) probing() {
 	s.returned.Store(int64(time.Since(s.born)))
 	s.away.Store(false)
 	s.Log.Info("the shared rate limits are back", "away_s", int64(time.Since(since).Seconds()))
+	s.warn()
 	s.Changed(false)
 }
 

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/netip"
 	"strconv"
@@ -444,4 +445,31 @@ func BenchmarkShared(b *testing.B) {
 			w.Allow("o1", time.Now())
 		}
 	})
+}
+
+// A server that drops counters when its memory is full is told from one that does
+// not, when a node connects.
+func TestServerThatForgets(t *testing.T) {
+	r := newRedis(t)
+	for _, tt := range []struct {
+		options []string
+		want    bool
+	}{
+		{nil, false},
+		{[]string{"--maxmemory", "64mb"}, false},
+		{[]string{"--maxmemory-policy", "allkeys-lru"}, false}, // of a memory without bounds
+		{[]string{"--maxmemory", "64mb", "--maxmemory-policy", "volatile-ttl"}, true},
+	} {
+		r.kill()
+		r.start(t, tt.options...)
+		var log strings.Builder
+		s := r.share(t, SharedOptions{Log: slog.New(slog.NewTextHandler(&log, nil)), patience: time.Minute})
+		if s.Forgets() != tt.want || strings.Contains(log.String(), "noeviction") != tt.want {
+			t.Errorf("%v: %v, %s", tt.options, s.Forgets(), log.String())
+		}
+		s.Close()
+	}
+	if (*Shared)(nil).Forgets() {
+		t.Error("memory forgets")
+	}
 }

@@ -122,9 +122,10 @@ type statusObject struct {
 	Overdue    int     `json:"overdue"`     // rows that should have been deleted ten minutes ago
 	Seen       Seen    `json:"seen"`
 	Nodes      int     `json:"nodes"`  // that work on the database now
-	Limits     string  `json:"limits"` // where they are counted: memory, shared, or away
+	Limits     string  `json:"limits"` // where they are counted: memory, shared, forgetful (shared, but the server drops counters), or away
 
-	Refused *RefusedObject `json:"refused,omitempty"` // what the database did not do, of late
+	Refused  *RefusedObject `json:"refused,omitempty"`   // what the database did not do, of late
+	WentBack int64          `json:"went_back,omitempty"` // when it was seen that the database had gone back in time, Unix seconds
 }
 
 // RefusedObject says what is the matter with the database, or was a moment ago.
@@ -187,6 +188,8 @@ func (s *Server) limits() string {
 		return "memory"
 	case s.Limits.Away():
 		return "away"
+	case s.Limits.Forgets():
+		return "forgetful"
 	}
 	return "shared"
 }

@@ -85,6 +85,7 @@ func TestDoctorFindings(t *testing.T) {
 		{"limits", "fail", "3 nodes count rate limits each for itself: clients get up to 3 times", "limiter.url",
 			func(d *doctor) { d.status.Nodes, d.status.Limits = 3, "memory" }},
 		{"limits", "warn", "the shared counter does not answer", "limiter.url", func(d *doctor) { d.status.Nodes, d.status.Limits = 3, "away" }},
+		{"limits", "warn", "drops counters when its memory is full", "noeviction", func(d *doctor) { d.status.Limits = "forgetful" }},
 		{"limits", "warn", "192.0.2.0/24 times 10", "", func(d *doctor) {
 			again, err := good(t).Check()
 			if err != nil {

@@ -276,6 +276,9 @@ func (d *doctor) checkLimits() finding {
 	case d.status.Limits == "away":
 		return warned("see that the server of limiter.url runs", "the shared counter does not answer: each node counts its share by itself")
 	}
+	if d.status.Limits == "forgetful" {
+		return warned("CONFIG SET maxmemory-policy noeviction, on the server of limiter.url", "the shared counter drops counters when its memory is full: strangers get more than the contract's")
+	}
 	if n := len(d.checked.Networks); n > 0 {
 		var all []string
 		for _, one := range d.checked.Networks {
