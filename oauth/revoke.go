@@ -6,6 +6,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // revoke is POST /oauth/revoke (spec 4.4, RFC 7009). Any token of an approval
@@ -33,7 +34,7 @@ func (s *Server) revoke(c call) (answer, error) {
 	s.tell(c, id, approval.ID{}, "")
 	claim, ok := s.Ring.ReadAny(f.values[tokenParam])
 	if !ok {
-		return revoked, nil
+		return revoked, errors.Join(s.unread(token.Access, f.values[tokenParam], nil), s.unread(token.Refresh, f.values[tokenParam], nil))
 	}
 	of := approval.ID(claim.Handle.ID())
 	s.tell(c, "", of, "")

@@ -78,7 +78,7 @@ func (s *Server) exchange(c call, f *form) (answer, error) {
 	}
 	claim, ok := s.Ring.Read(token.Code, f.values[code])
 	if !ok {
-		return answer{}, invalidGrant("unknown", "this is not an authorization code of this server")
+		return answer{}, s.unread(token.Code, f.values[code], invalidGrant("unknown", "this is not an authorization code of this server"))
 	}
 	now := s.Store.Now()
 	move := approval.Exchange(f.values[clientID], base, f.values[redirectURI], f.values[codeVerifier],
@@ -111,7 +111,7 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 	}
 	claim, ok := s.Ring.Read(token.Refresh, f.values[refreshToken])
 	if !ok {
-		return answer{}, invalidGrant("unknown", "this is not a refresh token of this server")
+		return answer{}, s.unread(token.Refresh, f.values[refreshToken], invalidGrant("unknown", "this is not a refresh token of this server"))
 	}
 	now := s.Store.Now()
 	move := approval.Refresh(f.values[clientID], claim.Generation, s.Ring.Sealing(), now)
@@ -124,6 +124,15 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 		return answer{}, err
 	}
 	return s.tokens(claim.Handle, a.Generation, now, "refresh_token"), nil
+}
+
+// unread is what is told of a token that does not open here: none, or that
+// another node may know better.
+func (s *Server) unread(kind token.Kind, text string, none error) error {
+	if err := s.Store.Opens(); err != nil && s.Ring.Looks(kind, text) {
+		return err
+	}
+	return none
 }
 
 // clientOf finds the client that the form names.

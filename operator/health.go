@@ -3,7 +3,10 @@ package operator
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // readyWithin bounds how long the database may take to answer /readyz.
@@ -51,6 +54,8 @@ func (s *Server) missing(c call) []string {
 	} else if schema, err := s.Store.Schema(ctx); err != nil {
 		s.Log.WarnContext(c.Context(), "not ready", "request_id", c.reference, "schema", schema.Version, "err", err)
 		missing = append(missing, "the schema of the database is not one that this release works on")
+	} else if err := s.Store.Opens(); err != nil {
+		missing = append(missing, strings.TrimSuffix(err.Error(), ": "+store.ErrUnavailable.Error()))
 	}
 	return missing
 }

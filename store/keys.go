@@ -129,7 +129,7 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 		return nil, err
 	}
 	if s.shared != nil { // who rotates next need not wait for the next beat
-		if err := s.shared.beat(ctx); err != nil {
+		if err := errors.Join(s.shared.beat(ctx), s.shared.followKeys(ctx)); err != nil {
 			s.log.Warn("other nodes hear of the key in a while", "err", err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -280,5 +281,61 @@ func TestRotateOnceEveryNodeHasTheKey(t *testing.T) {
 	}
 	if n, err := all[0].RotateKeys(ctx, Act{}); n != 2 || err != nil {
 		t.Errorf("at once: %d %v", n, err)
+	}
+}
+
+// A node that was away while the others began to seal with a key that it does not
+// have tells nobody that a token which it cannot open is none, and goes on by itself
+// once it has the key (decision T11).
+func TestKeyThatSealsElsewhere(t *testing.T) {
+	if embedded() {
+		if err := furnished(t).Opens(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	place := at(t, "", Options{})
+	var all []*Store
+	for range 2 {
+		s, err := Open(context.Background(), Options{URL: place.URL, Ring: ring(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		all = append(all, s)
+	}
+	here, away := all[0], all[1]
+	ctx, keys := context.Background(), []*token.Key{key(1, 1), key(2, 2)}
+	if _, err := here.AddKeys(ctx, keys, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.RotateKeys(ctx, Act{}); !errors.Is(err, ErrNotAllowed) {
+		t.Errorf("rotated while a node that lives lacks the key: %v", err)
+	}
+	if err := errors.Join(away.Opens(), here.Opens()); err != nil {
+		t.Errorf("all keys are there: %v", err)
+	}
+	// As after a pause: nobody has heard of it, nor it of them.
+	house{Store: here}.sql(t, `UPDATE node SET seen_at = 0 WHERE key_number = 1`)
+	away.shared.keysAt.Store(moment(time.Now().Add(-nodeLife)))
+	if _, err := here.RotateKeys(ctx, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // before it has looked, and after
+		if err := away.Opens(); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("without the key that seals: %v, want unavailable", err)
+		}
+		if err := away.shared.followKeys(ctx); !errors.Is(err, ErrKeys) {
+			t.Error(err)
+		}
+	}
+	if err := here.Opens(); err != nil {
+		t.Error(err)
+	}
+	if _, err := away.AddKeys(ctx, keys, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := away.Opens(); err != nil || away.options.Ring.Sealing() != 2 {
+		t.Errorf("with the key: %v, %d seals", err, away.options.Ring.Sealing())
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -125,7 +126,7 @@ func (p *shared) tick() {
 				p.refusals.note(err, p.store.options.Now())
 				p.store.log.Warn("the database's time cannot be read", "err", err)
 			}
-			if err := p.followKeys(ctx); err != nil {
+			if err := p.followKeys(ctx); err != nil && !errors.Is(err, ErrKeys) {
 				p.store.log.Warn("the keys in use cannot be read", "err", err)
 			}
 			cancel()
@@ -136,7 +137,43 @@ func (p *shared) tick() {
 // followKeys lets the ring be as the database has it, where another node has
 // rotated or retired keys (decision T11).
 func (p *shared) followKeys(ctx context.Context) error {
-	return p.transact(ctx, func(w *writer) error { return w.settleRing(p.store.options.Ring) })
+	began := moment(time.Now())
+	err := p.transact(ctx, func(w *writer) error { return w.settleRing(p.store.options.Ring) })
+	if err == nil {
+		p.keysAt.Store(began)
+	}
+	lacks := errors.Is(err, ErrKeys)
+	if (err == nil || lacks) && p.lacksKey.Swap(lacks) != lacks && lacks {
+		p.store.log.Error("a key that seals is not in the key file here: copy it from another node, and send SIGHUP", "err", err)
+	}
+	return err
+}
+
+// keysHold is how long after this node has looked at the keys no other can have
+// let one seal that it does not have: so long it counts as alive, and a little
+// less.
+const keysHold = nodeLife - 5*time.Second
+
+// What Opens says, as operators are told it.
+var (
+	errKeyMissing = fmt.Errorf("a key that seals is not in the key file here: %w", ErrUnavailable)
+	errKeysUnsure = fmt.Errorf("which keys seal was not heard for a while: %w", ErrUnavailable)
+)
+
+// Opens is nil when a token that the ring does not open was sealed by no node.
+// ErrUnavailable: this node was paused or cut off for so long that the others may
+// have let a key seal that it does not have (decision T11). Nothing is asked.
+func (s *Store) Opens() error {
+	if s.shared == nil || s.options.Ring == nil {
+		return nil
+	}
+	switch {
+	case s.shared.lacksKey.Load():
+		return errKeyMissing
+	case s.options.databaseTime == nil && moment(time.Now())-s.shared.keysAt.Load() > int64(keysHold):
+		return errKeysUnsure
+	}
+	return nil
 }
 
 // without reports how many of the nodes that live lack a key.

@@ -47,6 +47,8 @@ type shared struct {
 	node     string
 	others   atomic.Int64 // nodes that live beside this one
 	outgrown atomic.Bool  // the schema takes newer releases alone
+	lacksKey atomic.Bool  // a key seals that this node does not have
+	keysAt   atomic.Int64 // when it looked last which do, by moment
 	stopped  chan struct{}
 
 	counting  sync.Mutex
