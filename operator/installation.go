@@ -157,6 +157,13 @@ func (s *Server) status(c call) (any, error) {
 	if !last.IsZero() {
 		out.LastBackup = last.Unix()
 	}
+	back, err := s.Store.WentBack(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	if !back.IsZero() {
+		out.WentBack = back.Unix()
+	}
 	due, err := s.Store.Due(c.Context(), s.Store.Now().Add(-overdueAfter))
 	if err != nil {
 		return nil, err

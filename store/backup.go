@@ -136,16 +136,5 @@ func (s *Store) RecordBackup(_ context.Context, at time.Time, act Act) error {
 // LastBackup is the time of the last backup that was kept; zero when there was
 // none.
 func (s *Store) LastBackup(ctx context.Context) (time.Time, error) {
-	var value string
-	err := s.reader.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1`, metaBackup).Scan(&value)
-	if errors.Is(err, sql.ErrNoRows) {
-		return time.Time{}, nil
-	} else if err != nil {
-		return time.Time{}, unavailable("last backup", err)
-	}
-	seconds, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("last backup: %w", err)
-	}
-	return time.Unix(seconds, 0), nil
+	return s.metaTime(ctx, metaBackup)
 }

@@ -95,6 +95,9 @@ func (w *writer) journal(e Event) error {
 	if err == nil && w.store.options.Journaled != nil {
 		w.told = append(w.told, e)
 	}
+	if err == nil && e.provesIt() {
+		err = w.noteWentBack()
+	}
 	return err
 }
 

@@ -15,11 +15,13 @@ const (
 	beatEvery = 10 * time.Second
 	// nodeLife is how long after its last sign a node counts as alive.
 	nodeLife = 35 * time.Second
+	// keptNodes is how long a node is kept that has ended without a word.
+	keptNodes = 24 * time.Hour
 	// sweepLease is how long a node that has begun to sweep is left alone.
 	sweepLease = 3 * time.Minute
-	// keptChanges is how many versions back a node may be that loads what has
-	// changed; one that is further back loads everything.
-	keptChanges = 100_000
+	// keptChanges is how far back a node may be that loads what has changed, which
+	// is 100,000 versions; one that is further back loads everything.
+	keptChanges = 100_000 * stride / 2
 )
 
 // Node is one process at work on the database.
@@ -294,15 +296,17 @@ func (p *shared) sweeps(ctx context.Context) (bool, error) {
 
 // trim deletes changes of facts that no node needs, and nodes long gone.
 func (p *shared) trim(ctx context.Context) error {
-	for _, text := range []string{
-		`UPDATE facts SET trimmed = GREATEST(trimmed, LEAST(version - $1, (SELECT version FROM lease WHERE name = 'sweep')))
-		  WHERE one = 1 AND version - $1 > trimmed`,
-		`DELETE FROM fact_change WHERE version <= (SELECT trimmed FROM facts WHERE one = 1) AND $1 > 0`,
-		`DELETE FROM node WHERE seen_at < CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $1`,
-	} {
-		if _, err := p.pool.Exec(ctx, text, int64(keptChanges)); err != nil {
-			return unavailable("sweep", p.lost(err))
-		}
+	_, err := p.pool.Exec(ctx, `
+		UPDATE facts SET trimmed = GREATEST(trimmed, LEAST(version - $1::bigint, (SELECT version FROM lease WHERE name = 'sweep')))
+		 WHERE one = 1 AND version - $1::bigint > trimmed`, int64(keptChanges))
+	if err == nil {
+		_, err = p.pool.Exec(ctx, `DELETE FROM fact_change WHERE version <= (SELECT trimmed FROM facts WHERE one = 1)`)
+	}
+	if err == nil {
+		_, err = p.pool.Exec(ctx, `DELETE FROM node WHERE seen_at < CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $1`, int64(keptNodes/time.Second))
+	}
+	if err != nil {
+		return unavailable("sweep", p.lost(err))
 	}
 	return nil
 }

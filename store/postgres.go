@@ -122,7 +122,7 @@ func (p *shared) prepare(whole context.Context) error {
 		return err
 	}
 	p.store.clock.machine = p.now
-	return p.catchUp(whole, 0, true) // as long as it takes
+	return p.catchUp(whole, seen{}, true) // as long as it takes
 }
 
 // firstElsewhere reports whether another node made the schema meanwhile.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +25,14 @@ const (
 	FullDisk     = "its disk is full"
 	NoConnection = "it has no connection left"
 	ReadOnly     = "it is read-only"
+	NoRight      = "this user lacks a right"
+	NoTable      = "a table is gone"
+	Slow         = "it does not answer in time"
 )
+
+// asks are the causes that a read meets too: nobody has to write before it is
+// known that they are over.
+var asks = map[string]bool{NoRight: true, NoTable: true, Slow: true}
 
 // causeOf says what is the matter with a database that gives such an error, or "".
 func causeOf(err error) string {
@@ -40,6 +49,18 @@ func causeOf(err error) string {
 		return NoConnection
 	case "25006":
 		return ReadOnly
+	case "42501":
+		return NoRight
+	case "42P01", "3F000":
+		return NoTable
+	case "55P03": // a lock was waited for
+		return Slow
+	}
+	if errors.Is(err, errNoFacts) {
+		return NoTable
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return Slow
 	}
 	return ""
 }
@@ -54,7 +75,10 @@ type refusals struct {
 func (r *refusals) note(err error, now time.Time) {
 	if cause := causeOf(err); cause != "" {
 		r.mu.Lock()
-		r.last = Refused{Cause: cause, At: now}
+		if cause != Slow || r.last.Over || r.last.Cause == "" { // that may follow from what was said before
+			r.last = Refused{Cause: cause}
+		}
+		r.last.At = now
 		r.mu.Unlock()
 	}
 }
@@ -67,7 +91,7 @@ func (r *refusals) wrote() {
 }
 
 // Refused says why the database refused something, until it takes such a thing
-// again, and for a minute more.
+// again, and for a minute more; or for a minute, where reads would meet it too.
 func (s *Store) Refused() Refused {
 	if s.shared == nil {
 		return Refused{}
@@ -75,7 +99,7 @@ func (s *Store) Refused() Refused {
 	r := &s.shared.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last.Over && s.options.Now().Sub(r.last.At) >= refusedFor {
+	if (r.last.Over || asks[r.last.Cause]) && s.options.Now().Sub(r.last.At) >= refusedFor {
 		return Refused{}
 	}
 	return r.last
@@ -84,11 +108,12 @@ func (s *Store) Refused() Refused {
 // WhyNot says what is the matter with the database that Ready gave such an error
 // of, or "": also where it says nothing any more, if it did before.
 func (s *Store) WhyNot(err error) string {
-	if cause := causeOf(err); cause != "" || err == nil {
+	cause := causeOf(err)
+	if cause != "" && cause != Slow || err == nil {
 		return cause
 	}
-	if r := s.Refused(); !r.Over {
+	if r := s.Refused(); r.Cause != "" && !r.Over {
 		return r.Cause
 	}
-	return ""
+	return cause
 }

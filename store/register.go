@@ -47,11 +47,11 @@ func (p *shared) registerClients() {
 }
 
 // addClients adds clients, their entries in the journal and what other nodes
-// have to load, in one statement, which is a transaction by itself. One whose
-// ID is taken leaves nothing.
+// have to load, in one statement, which is a transaction by itself. Of one whose
+// ID is taken it is loaded who has it: every version of the facts has changes.
 const addClients = `
 	WITH next AS (
-		UPDATE facts SET version = version + 1 WHERE one = 1 RETURNING version
+		UPDATE facts SET version = version + $20 WHERE one = 1 RETURNING version
 	), added AS (
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
 		SELECT c.id, c.name, c.redirect_uris, c.issued_at, c.preregistered, c.approved, c.disabled, 0
@@ -60,7 +60,8 @@ const addClients = `
 		ON CONFLICT (id) DO NOTHING
 		RETURNING id
 	), change AS (
-		INSERT INTO fact_change (version, what, key) SELECT next.version, 'newclient', added.id FROM next CROSS JOIN added
+		INSERT INTO fact_change (version, what, key)
+		SELECT DISTINCT next.version, 'newclient', c.id FROM next CROSS JOIN unnest($1::text[]) AS c (id)
 	), entry AS (
 		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
 		SELECT e.id, e.at, e.kind, e.client, e.person, e.organization, e.approval, e.actor, e.address, e.reason, e.detail, e.reference
@@ -72,7 +73,8 @@ const addClients = `
 	SELECT next.version, added.id FROM next LEFT JOIN added ON added.id IS NOT NULL`
 
 func (p *shared) registerBatch(batch []*registration) {
-	args := p.clientColumns(batch)
+	by := step()
+	args := append(p.clientColumns(batch), by)
 	var err error
 	for range maxTries {
 		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
@@ -83,7 +85,7 @@ func (p *shared) registerBatch(batch []*registration) {
 		cancel()
 		p.store.timed("group", start)
 		if err == nil {
-			p.registered(batch, version, added)
+			p.registered(batch, version-by, version, added)
 			return
 		}
 		if !retryable(err) {
@@ -114,11 +116,11 @@ func (p *shared) addClients(ctx context.Context, args []any) (version int64, add
 
 // registered tells memory, if it has seen all that was before, and each caller
 // what became of its client. Of two with one ID the first is there.
-func (p *shared) registered(batch []*registration, version int64, added map[string]bool) {
+func (p *shared) registered(batch []*registration, from, version int64, added map[string]bool) {
 	m := p.store.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := m.version == version-1
+	next := m.version == from
 	for _, r := range batch {
 		if !added[r.client.ID] {
 			r.err = fmt.Errorf("client: %w", ErrConflict)

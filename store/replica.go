@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -66,16 +67,44 @@ func (x *tx) factChanges() []factChange {
 // roles take minutes.
 const loadTimeout = 15 * time.Minute
 
-// catchUp brings memory to the facts' version, at least to the one given, or
-// from nothing to all.
-func (p *shared) catchUp(ctx context.Context, least int64, all bool) error {
+// stalled is how long nothing may come while they are loaded again, before the
+// connection counts as dead: nobody says so of a machine that is gone.
+const stalled = 30 * time.Second
+
+// stride bounds how far one version of the facts is from the next.
+const stride = 1 << 20
+
+// step is how far it is, at random: a database that was set back to an earlier
+// copy never comes by the versions again that it had, so that a node which knows
+// them notices (decision T13).
+func step() int64 { return 1 + rand.Int64N(stride) }
+
+// seen is which version of the facts a read has found, and which memory had
+// before it began.
+type seen struct{ found, before int64 }
+
+// back reports whether the database has gone back in time: what memory had was
+// committed before the read began.
+func (v seen) back() bool { return v.found < v.before }
+
+// catchUp brings memory to the facts' version, or from nothing to all.
+func (p *shared) catchUp(ctx context.Context, v seen, all bool) error {
 	p.catching.Lock()
 	defer p.catching.Unlock()
-	if !all && p.version() >= least {
-		return nil
+	if at := p.version(); !all && at >= v.found && !(v.back() && at == v.before) {
+		return nil // others have done it meanwhile
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
+	alive := func() {}
+	if !all { // who starts has nobody waiting, and may count millions of rows first
+		dead := time.AfterFunc(p.stalled, func() {
+			cancel()
+			p.pool.Reset() // the other connections lead there too
+		})
+		defer dead.Stop()
+		alive = func() { dead.Reset(p.stalled) }
+	}
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return err
@@ -87,27 +116,21 @@ func (p *shared) catchUp(ctx context.Context, least int64, all bool) error {
 		return err
 	}
 	defer t.Rollback(context.WithoutCancel(ctx))
-	return p.load(ctx, conn.Conn(), all)
+	return p.load(ctx, conn.Conn(), all, alive)
 }
 
 // load loads what has changed since memory's version, in the transaction under
 // way, which sees one state of the facts: its snapshot, or what nobody else
-// can change.
-func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool) error {
+// can change. It calls alive whenever something comes.
+func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func()) error {
 	from := p.version()
-	l := &factLoad{ctx: ctx, conn: conn, keys: map[string][]string{}}
-	var trimmed int64
-	if err := conn.QueryRow(ctx, `SELECT version, trimmed FROM facts WHERE one = 1`).Scan(&l.to, &trimmed); err != nil {
-		return err
-	}
-	l.all = all || from < trimmed
-	if !l.all {
-		if l.to <= from {
-			return nil
-		}
-		if err := l.changes(from); err != nil {
+	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, keys: map[string][]string{}}
+	if !all {
+		if err := l.since(from); err != nil || l.to == from {
 			return err
 		}
+	} else if err := conn.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&l.to); err != nil {
+		return err
 	}
 	if l.all {
 		l.keys = nil
@@ -118,10 +141,13 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool) error {
 	if err := l.read(); err != nil {
 		return fmt.Errorf("facts: %w", err)
 	}
+	if l.back {
+		p.wentBack(from, l.to)
+	}
 	m := p.store.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.version >= l.to && !all {
+	if m.version != from && m.version >= l.to {
 		return nil // others have loaded newer ones meanwhile
 	}
 	if l.all {
@@ -135,13 +161,15 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool) error {
 
 // factLoad is what has been read of the facts.
 type factLoad struct {
-	ctx  context.Context
-	conn *pgx.Conn
-	to   int64
-	all  bool
-	keys map[string][]string // by table; what is not all
-	puts []func(*memory)
-	anew *memory // where all is put at once: nobody has seen it yet
+	ctx   context.Context
+	conn  *pgx.Conn
+	alive func()
+	to    int64
+	all   bool
+	back  bool                // the database has gone back in time since memory's version
+	keys  map[string][]string // by table; what is not all
+	puts  []func(*memory)
+	anew  *memory // where all is put at once: nobody has seen it yet
 }
 
 // begin makes the memory for all facts, as large as it will be: to grow maps of
@@ -157,6 +185,29 @@ func (l *factLoad) begin() error {
 	l.anew.people, l.anew.byEmail = make(map[string]*person, people), make(map[string]*person, people)
 	l.anew.members, l.anew.roles = make(map[memberKey]*member, members), make(map[string]*role, roles)
 	return nil
+}
+
+// since finds what has changed since a version, which the database has to know: if
+// it does not, all is loaded.
+func (l *factLoad) since(from int64) error {
+	var trimmed, known int64
+	if err := l.conn.QueryRow(l.ctx, `
+		SELECT version, trimmed, (SELECT COUNT(*) FROM fact_change WHERE version = $1) FROM facts WHERE one = 1`, from).
+		Scan(&l.to, &trimmed, &known); err != nil {
+		return err
+	}
+	switch {
+	case l.to == from:
+		return nil
+	case l.to < from, from > trimmed && known == 0:
+		l.all, l.back = true, true
+	case from < trimmed:
+		l.all = true
+	}
+	if l.all {
+		return nil
+	}
+	return l.changes(from)
 }
 
 func (l *factLoad) changes(from int64) error {
@@ -186,6 +237,9 @@ func (l *factLoad) read() error {
 	for _, step := range []func() error{
 		l.people, l.organizations, l.memberships, l.circles, l.roles, l.fillers, l.apiKeys, l.clients,
 	} {
+		if l.alive(); l.ctx.Err() != nil {
+			return l.ctx.Err()
+		}
 		if err := step(); err != nil {
 			return err
 		}
@@ -224,7 +278,10 @@ func (l *factLoad) rows(table string, q query, row func(*columns)) error {
 	}
 	defer rows.Close()
 	c := columns{fields: rows.FieldDescriptions()}
-	for rows.Next() {
+	for n := 0; rows.Next(); n++ {
+		if n%1024 == 0 {
+			l.alive()
+		}
 		if c.next(rows.RawValues()); c.err == nil {
 			row(&c)
 		}

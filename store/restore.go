@@ -253,6 +253,9 @@ func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ende
 		if _, err := tx.ExecContext(ctx, `DELETE FROM session`); err != nil {
 			return 0, err
 		}
+		if _, err := tx.ExecContext(ctx, forgetWentBack); err != nil {
+			return 0, err
+		}
 	}
 	if err := o.retireMissing(ctx, tx, info); err != nil {
 		return 0, err
@@ -281,6 +284,9 @@ func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err err
 	}
 	return ended, s.writer.changeFacts(func(w *writer) (func(), error) {
 		if _, err := w.exec(`DELETE FROM session`); err != nil {
+			return nil, err
+		}
+		if _, err := w.exec(forgetWentBack); err != nil {
 			return nil, err
 		}
 		return nil, w.journal(Event{Kind: "restored", Detail: "approvals ended: " + strconv.Itoa(ended)}.by(act))

@@ -156,3 +156,10 @@ func (c *rowCache) drop(id approval.ID) {
 	delete(c.rows, id)
 	delete(c.earlier, id)
 }
+
+// clear forgets everything.
+func (c *rowCache) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows, c.earlier = nil, nil
+}

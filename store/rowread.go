@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -286,24 +287,24 @@ func (p *shared) read(ctx context.Context, r *reading) error {
 
 func (p *shared) readOnce(ctx context.Context, r *reading) (err error) {
 	r.began = moment(time.Now())
-	var version int64
+	v := seen{before: p.version()}
 	switch {
 	case len(r.ids) == 0:
-		err = p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&version)
+		err = p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&v.found)
 	case r.what == states:
-		version, err = p.readRows(ctx, selectStates, r)
+		v.found, err = p.readRows(ctx, selectStates, r)
 	case r.what == checks:
-		version, err = p.readRows(ctx, selectChecks, r)
+		v.found, err = p.readRows(ctx, selectChecks, r)
 	default:
-		version, err = p.readRows(ctx, selectWholes, r)
+		v.found, err = p.readRows(ctx, selectWholes, r)
 	}
 	if err != nil {
 		return err
 	}
-	if p.version() < version {
+	if p.version() < v.found || v.back() {
 		// Those who ask next need it as well, and to load a million people takes
 		// longer than anybody waits.
-		if err := p.catchUp(context.WithoutCancel(ctx), version, false); err != nil {
+		if err := p.catchUp(context.WithoutCancel(ctx), v, false); err != nil {
 			return err
 		}
 	}
@@ -319,7 +320,8 @@ func (p *shared) readRows(ctx context.Context, text string, r *reading) (version
 	}
 	defer rows.Close()
 	c := columns{fields: rows.FieldDescriptions(), facts: p.store.memory}
-	for rows.Next() {
+	const none = -1
+	for version = none; rows.Next(); {
 		c.next(rows.RawValues())
 		version = c.number()
 		if c.values[c.at] == nil {
@@ -331,8 +333,14 @@ func (p *shared) readRows(ctx context.Context, text string, r *reading) (version
 		}
 		r.rows[one.a.ID] = one
 	}
-	return version, rows.Err()
+	if err := rows.Err(); err != nil || version != none {
+		return version, err
+	}
+	return 0, errNoFacts
 }
+
+// errNoFacts is a database that was emptied: what is not in it has not ended.
+var errNoFacts = errors.New("the database has been emptied")
 
 // --- staleness
 

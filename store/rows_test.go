@@ -96,7 +96,7 @@ func (h house) same(t testing.TB, when string) {
 	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
 		now = tell(w.store.memory)
 		if w.tx != nil {
-			return nil, raw(w.conn, func(c *pgx.Conn) error { return (&shared{store: fresh}).load(w.tx.ctx, c, true) })
+			return nil, raw(w.conn, func(c *pgx.Conn) error { return (&shared{store: fresh}).load(w.tx.ctx, c, true, func() {}) })
 		}
 		return nil, fresh.load(context.Background(), w.conn)
 	}); err != nil {

@@ -40,6 +40,7 @@ type shared struct {
 
 	patience time.Duration // askTimeout, but in tests
 	slowRead time.Duration // slowRead, but in tests
+	stalled  time.Duration // stalled, but in tests
 
 	measured atomic.Pointer[measure]
 	refusals refusals
@@ -63,7 +64,7 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.db.SetMaxIdleConns(0) // the pool keeps them
-	p.rows.most, p.patience, p.slowRead = maxCached, askTimeout, slowRead
+	p.rows.most, p.patience, p.slowRead, p.stalled = maxCached, askTimeout, slowRead, stalled
 	p.asked.init()
 	p.moves.init()
 	p.clients.init()
@@ -245,8 +246,11 @@ func (p *shared) tell(entries []Event) {
 	if len(entries) > 0 {
 		p.refusals.wrote()
 	}
-	if told := p.store.options.Journaled; told != nil {
-		for _, e := range entries {
+	for _, e := range entries {
+		if e.provesIt() {
+			p.note(func(w *writer) (func(), error) { return nil, w.noteWentBack() })
+		}
+		if told := p.store.options.Journaled; told != nil {
 			told(e)
 		}
 	}
@@ -322,14 +326,14 @@ func (p *shared) change(run func(*writer) (func(), error)) error {
 	var err error
 	for range maxTries {
 		var after func()
-		var to int64
+		var from, to int64
 		err = p.transact(ctx, func(w *writer) (err error) {
-			after, to, err = p.changeFacts(w, run)
+			after, from, to, err = p.changeFacts(w, run)
 			return err
 		})
 		switch {
 		case err == nil:
-			p.apply(to, after)
+			p.apply(from, to, after)
 			return nil
 		case refusal(err) && code(err) != "40001":
 			return err
@@ -340,26 +344,26 @@ func (p *shared) change(run func(*writer) (func(), error)) error {
 	return p.unavailable("change", err)
 }
 
-// changeFacts gives what is to be done to memory after the commit, and the
-// version that the facts have then; 0 when they have not changed.
-func (p *shared) changeFacts(w *writer, run func(*writer) (func(), error)) (after func(), to int64, err error) {
-	var version int64
-	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&version); err != nil {
-		return nil, 0, err
+// changeFacts gives what is to be done to memory after the commit, the version
+// that the facts had, and the one that they have then; 0 when they have not
+// changed.
+func (p *shared) changeFacts(w *writer, run func(*writer) (func(), error)) (after func(), from, to int64, err error) {
+	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&from); err != nil {
+		return nil, 0, 0, err
 	}
-	if p.version() < version {
-		if err := raw(w.conn, func(c *pgx.Conn) error { return p.load(w.tx.ctx, c, false) }); err != nil {
-			return nil, 0, err
+	if p.version() != from {
+		if err := raw(w.conn, func(c *pgx.Conn) error { return p.load(w.tx.ctx, c, false, func() {}) }); err != nil {
+			return nil, 0, 0, err
 		}
 	}
 	if after, err = run(w); err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	changes := w.tx.factChanges()
 	if len(changes) == 0 {
-		return after, 0, nil
+		return after, from, 0, nil
 	}
-	to = version + 1
+	to = from + step()
 	what, keys := make([]string, len(changes)), make([]string, len(changes))
 	for i, c := range changes {
 		what[i], keys[i] = c.what, c.key
@@ -368,24 +372,24 @@ func (p *shared) changeFacts(w *writer, run func(*writer) (func(), error)) (afte
 		INSERT INTO fact_change (version, what, key)
 		SELECT DISTINCT $1::bigint, u.what, u.key FROM unnest($2::text[], $3::text[]) AS u (what, key)`, to, what, keys)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	_, err = w.exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
-	return after, to, err
+	return after, from, to, err
 }
 
 // apply does what a committed change has to do after it. What it would do to
 // the facts in memory is left out when others have loaded newer ones
 // meanwhile; to is 0 when it changed none.
-func (p *shared) apply(to int64, after func()) {
+func (p *shared) apply(from, to int64, after func()) {
 	m := p.store.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	facts := to > 0
-	if after != nil && (!facts || m.version == to-1) {
+	if after != nil && (!facts || m.version == from) {
 		after()
 	}
-	if facts && m.version == to-1 {
+	if facts && m.version == from {
 		m.version = to
 	}
 }

@@ -164,7 +164,8 @@ type serverStatus struct {
 	Nodes      int              `json:"nodes"`
 	Limits     string           `json:"limits"`
 
-	Refused *operator.RefusedObject `json:"refused"`
+	Refused  *operator.RefusedObject `json:"refused"`
+	WentBack int64                   `json:"went_back"`
 }
 
 // doctorWithin bounds each question: doctor takes less than two seconds.

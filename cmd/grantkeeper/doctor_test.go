@@ -58,6 +58,19 @@ func TestDoctorFindings(t *testing.T) {
 		{"database", "fail", "; it is read-only: it refused something 2 seconds ago", "default_transaction_read_only", func(d *doctor) {
 			d.status.Refused = &operator.RefusedObject{Cause: "it is read-only", Ago: 2}
 		}},
+		{"database", "fail", "; this user lacks a right: it refused something 2 seconds ago", "GRANT SELECT, INSERT", func(d *doctor) {
+			d.status.Refused = &operator.RefusedObject{Cause: store.NoRight, Ago: 2}
+		}},
+		{"database", "fail", "; it does not answer in time: it refused something 2 seconds ago", "pg_stat_activity", func(d *doctor) {
+			d.status.Refused = &operator.RefusedObject{Cause: store.Slow, Ago: 2}
+		}},
+		{"database", "fail", "; a table is gone: it refused something 2 seconds ago", "restore", func(d *doctor) {
+			d.status.Refused = &operator.RefusedObject{Cause: store.NoTable, Ago: 2}
+		}},
+		{"database", "fail", "; it went back in time, as was seen on 2027-01-15", "backup restore FILE", func(d *doctor) { d.status.WentBack = d.now.Unix() }},
+		{"database", "fail", "; it went back in time", "end all approvals: grantkeeper backup restore", func(d *doctor) {
+			d.status.WentBack, d.checked.Postgres = d.now.Unix(), "postgres://"
+		}},
 		{"server", "fail", "is not ready: the database does not answer a write: its disk is full", "room", func(d *doctor) {
 			d.statusErr, d.missing = fmt.Errorf("the database cannot answer now"), []string{"the database does not answer a write: its disk is full"}
 		}},

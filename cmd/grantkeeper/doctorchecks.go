@@ -163,6 +163,13 @@ func (d *doctor) judgeDatabase() finding {
 	if strings.Contains(d.status.Integrity, "damaged") {
 		return failed("stop it, keep the file, and restore: grantkeeper backup restore FILE", "%s", text)
 	}
+	if d.status.WentBack > 0 {
+		fix := "end all approvals: grantkeeper backup restore"
+		if where != "postgres" {
+			fix = "stop the server, and end all approvals: grantkeeper backup restore FILE, of the copy that it was set back to"
+		}
+		return failed(fix, "%s; it went back in time, as was seen on %s: what was revoked since its copy may live again", text, utc(d.status.WentBack))
+	}
 	if r := d.status.Refused; r != nil && r.Over {
 		return warned(mendDatabase(r.Cause), "%s; it refused something %s ago, as %s, and takes writes again", text, plural(int(r.Ago), "second"), r.Cause)
 	} else if r != nil {
@@ -189,6 +196,12 @@ func mendDatabase(cause string) string {
 		return "raise max_connections, or lower pool_max_conns in database.url"
 	case store.ReadOnly:
 		return "see default_transaction_read_only, or name the primary in database.url"
+	case store.NoRight:
+		return "GRANT SELECT, INSERT, UPDATE, DELETE on all tables to the user of database.url"
+	case store.NoTable:
+		return "restore the database, or name the right one in database.url"
+	case store.Slow:
+		return "see pg_stat_activity: somebody may hold a table or a row, or the network may be slow"
 	}
 	return "see PostgreSQL's log"
 }

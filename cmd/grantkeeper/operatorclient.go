@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -195,7 +196,9 @@ func (c *operatorClient) do(ctx context.Context, method, path string, query url.
 	}
 	as(r)
 	answer, err := c.http.Do(r)
-	if err != nil {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return cannotOpen("see its log, and on PostgreSQL in pg_stat_activity whether somebody holds a table", "%s does not answer in time", c.base)
+	} else if err != nil {
 		return cannotOpen("start it: grantkeeper serve, or dev to try it; or name another: --operator URL", "%s does not answer", c.base)
 	}
 	defer answer.Body.Close()

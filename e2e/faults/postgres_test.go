@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -266,7 +267,8 @@ func (s *site) follow(t *testing.T, links []*link) *pgtest.Server {
 
 // T-13: the database is set back to an earlier copy while the nodes live. A token
 // from after it ends its approval, and nothing that was ended after it lives on
-// unnoticed by those who hold the newer token.
+// unnoticed by those who hold the newer token. Nor does a node go on with facts that
+// have not been, and doctor says what to do.
 func TestT13_DatabaseSetBack(t *testing.T) {
 	s := newSite(t)
 	s.furnish(4)
@@ -294,6 +296,7 @@ func TestT13_DatabaseSetBack(t *testing.T) {
 	ahead.renew(0, 1)
 	further.renew(0, 1)
 	further.renew(0, 1)
+	s.moves(t, lives[0].person.id, "remove", "add", "remove", "add")
 	late := &life{load: l, person: lives[3].person, client: client, verifier: random()}
 	if late.code = late.approve(); late.code == "" || late.exchange(0) != yes {
 		t.Fatal("no approval")
@@ -310,6 +313,10 @@ func TestT13_DatabaseSetBack(t *testing.T) {
 	quiet.works(quiet.access[0], true)
 	quiet.renew(0, 1) // nothing of it happened after the copy
 	quiet.works(quiet.access[1], true)
+	s.moves(t, quiet.person.id, "remove")
+	for _, sent := range quiet.access {
+		quiet.works(sent, false)
+	}
 	// An access token of a generation that the row has not reached works nowhere, and its
 	// refresh token ends the approval: with it the tokens from before the copy.
 	for _, x := range []*life{ahead, further, late} {
@@ -338,6 +345,32 @@ func TestT13_DatabaseSetBack(t *testing.T) {
 	}
 	if lost != 2 { // of late's approval there is no row to end
 		t.Errorf("%d approvals ended by state_lost, want 2: %+v", lost, events.Items)
+	}
+	doctor := func() string {
+		at := s.nodes[1]
+		out, _ := at.place.command(binaries[0], "doctor", "--config", at.config, "--only", "database").CombinedOutput()
+		return string(out)
+	}
+	eventually(t, "doctor says it", func(int) bool {
+		return strings.Contains(doctor(), "it went back in time") && strings.Contains(doctor(), "fix: end all approvals: grantkeeper backup restore\n")
+	})
+	if out, err := s.nodes[1].place.command(binaries[0], "backup", "restore", "--config", s.nodes[1].config, "--yes").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if text := doctor(); !strings.HasPrefix(text, "ok    database") {
+		t.Errorf("afterwards doctor says:\n%s", text)
+	}
+}
+
+// moves has an organization's admin remove and add a person.
+func (s *site) moves(t *testing.T, person string, all ...string) {
+	t.Helper()
+	for _, what := range all {
+		path, body := "/v1/organizations/nordlys/members", `{"person":"`+person+`","reason":"test"}`
+		if what == "remove" {
+			path, body = path+"/"+person+"/remove", `{"reason":"test"}`
+		}
+		eventually(t, what, func(int) bool { return s.nodes[0].operate("POST", path, body).status == 200 })
 	}
 }
 
