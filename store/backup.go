@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -101,7 +102,7 @@ func copyInto(ctx context.Context, db *sql.DB, path string) error {
 }
 
 func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
-	b, err := from.BackupInit("main", fileURL(path)+"?_pragma=synchronous(off)")
+	b, err := from.BackupInit("main", fileURL(path, url.Values{"_pragma": {"synchronous(off)"}}))
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,11 @@ func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
 
 // asOneFile makes the copy one that needs no log beside it.
 func asOneFile(ctx context.Context, path string) error {
-	db, err := sql.Open("sqlite3", fileURL(path)+"?_pragma=journal_mode(delete)&_pragma=synchronous(full)")
+	if err := closeIndex(path); err != nil {
+		return err
+	}
+	defer os.Remove(path + "-shm") // of a database in memory there is no log
+	db, err := sql.Open("sqlite3", fileURL(path, url.Values{"_pragma": {"journal_mode(delete)", "synchronous(full)"}}))
 	if err != nil {
 		return err
 	}

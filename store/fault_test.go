@@ -389,20 +389,6 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
-// The database is its owner's alone: it holds hashes of passwords and sessions.
-func TestFilesAreTheOwnersAlone(t *testing.T) {
-	if !embedded() {
-		return
-	}
-	h := furnished(t)
-	for _, suffix := range []string{"", "-wal", ".lock"} { // beside them, -shm has page numbers alone
-		info, err := os.Stat(h.path + suffix)
-		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("grantkeeper.db%s: %v, %v; want it closed to others", suffix, info.Mode(), err)
-		}
-	}
-}
-
 // A start that is refused for its keys leaves nothing of them behind: the
 // right keys are still right (decision T11).
 func TestRefusedKeysAreNotKept(t *testing.T) {

@@ -60,8 +60,10 @@ func openReading(ctx context.Context, path string) (*sql.DB, error) {
 	mode := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}
 	if _, err := os.Stat(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
 		mode.Set("immutable", "1")
+	} else {
+		_ = closeIndex(path) // where it is missing, SQLite makes it, or says why not
 	}
-	db, err := sql.Open("sqlite3", fileURL(path)+"?"+mode.Encode())
+	db, err := sql.Open("sqlite3", fileURL(path, mode))
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
@@ -71,10 +73,6 @@ func openReading(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, fmt.Errorf("database: cannot open %s: %w", path, err)
 	}
 	return db, nil
-}
-
-func fileURL(path string) string {
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String()
 }
 
 func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {

@@ -202,6 +202,9 @@ func Migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
 	if from > o.newest() {
 		return from, from, info.CheckSchema()
 	}
+	if err := closeIndex(o.Path); err != nil {
+		return from, from, err
+	}
 	db, err := sql.Open("sqlite3", dsn(o.Path)+"&_txlock=immediate")
 	if err != nil {
 		return from, from, fmt.Errorf("database: %w", err)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,6 +148,7 @@ func lockFor(path string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
+	_, _ = narrow(f) // others could take it before
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("database: %s: %w", path, ErrInUse)
@@ -170,7 +172,7 @@ func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, err
 	if err := o.checkKeys(info); err != nil {
 		return Restored{}, err
 	}
-	db, err := sql.Open("sqlite3", fileURL(part)+"?_txlock=immediate&_pragma=journal_mode(delete)&_pragma=synchronous(full)&_pragma=temp_store(2)")
+	db, err := sql.Open("sqlite3", fileURL(part, url.Values{"_txlock": {"immediate"}, "_pragma": {"journal_mode(delete)", "synchronous(full)", "temp_store(2)"}}))
 	if err != nil {
 		return Restored{}, fmt.Errorf("database: %w", err)
 	}

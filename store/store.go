@@ -21,7 +21,6 @@ import (
 	"net/url"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -222,12 +221,10 @@ func dsn(path string) string {
 	} {
 		pragmas.Add("_pragma", p)
 	}
-	pragmas.Set("modeof", path) // the log of writes holds what the database does
 	if diskOf != nil {
 		pragmas.Set("vfs", diskOf(path))
 	}
-	// SQLite takes a plus sign as it is.
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: path}).String() + "?" + strings.ReplaceAll(pragmas.Encode(), "+", "%20")
+	return fileURL(path, pragmas)
 }
 
 // lockFile keeps a second server off the database: both would believe that
@@ -238,13 +235,7 @@ func (s *Store) lockFile() error {
 		return err
 	}
 	s.lock = f
-	// Hashes of passwords and sessions are nobody's business: a new database
-	// is its owner's alone. One that is there keeps the mode that it was given.
-	db, err := os.OpenFile(s.options.Path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
-	}
-	return db.Close()
+	return closeToOthers(s.options.Path, s.log)
 }
 
 func (s *Store) prepareSchema(ctx context.Context) error {
