@@ -45,7 +45,7 @@ func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header(), r)
 		path := r.URL.Path
-		to, ids := find(path)
+		to, ids := find(r.URL)
 		r.Pattern = to.path
 		switch {
 		case preflight(w, r):

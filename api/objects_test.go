@@ -218,6 +218,7 @@ func TestNotFound(t *testing.T) {
 		"/api/v5", "/api/v5/", "/api/v5//me", "/api/v5/me/", "/api/v5/Me", "/api/v5/me/x", "/api/v5/people/", "/api/v5/people/ada/",
 		"/api/v5/people/ada/roles", "/api/v5/people/tor@nordlys.example", "/api/v5/people/%00", "/api/v5/people/%2F", "/api/v5/people/..",
 		"/api/v5/roles/" + strings.Repeat("a", 5000), "/api/v5/roles/'%20OR%201=1", "/api/v5/mcp/", "/api/v5/mcp/x", "/api/v5/MCP", "/api/v5/mcp%2F",
+		"/api/v5%2Fme", "/api/v5%2fme", "/api%2Fv5/me", "/api/v5/people%2Fada", "/api/v5%2Fmcp", "/api/v5/roles/host%2Ffillers%2Fada", // RFC 3986 section 2.2
 	} {
 		w := h.get(path, x)
 		wantStatus(t, w, 404, "")
@@ -225,6 +226,7 @@ func TestNotFound(t *testing.T) {
 			t.Errorf("%s: got %s", path, w.Body)
 		}
 	}
+	wantStatus(t, h.get("/api/v5/%6De", x), 200, "") // RFC 3986 section 2.3
 	h.server.MCP = nil
 	wantStatus(t, h.call("POST", "/api/v5/mcp", "Authorization", "Bearer "+x), 404, "")
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -133,14 +134,20 @@ var index = func() map[string]route {
 }()
 
 // find gives the route of a path, or that of all other paths, with the IDs in
-// it. {id} is one segment that is not empty.
-func find(path string) (route, [2]string) {
-	if r, ok := index[path]; ok {
-		return r, [2]string{}
-	}
-	rest, _ := strings.CutPrefix(path, v5Path+"/")
-	segments := strings.SplitN(rest, "/", 5)
+// it. {id} is one segment that is not empty. An escaped slash is no slash (RFC
+// 3986 section 2.2), and no ID has one, so there is nothing at such a path.
+// Whoever asks is checked all the same: another reader might take it for one
+// under API v5.
+func find(at *url.URL) (route, [2]string) {
 	var ids [2]string
+	if at.RawPath != "" && strings.Count(at.RawPath, "/") != strings.Count(at.Path, "/") {
+		return route{path: "/api/"}, ids
+	}
+	if r, ok := index[at.Path]; ok {
+		return r, ids
+	}
+	rest, _ := strings.CutPrefix(at.Path, v5Path+"/")
+	segments := strings.SplitN(rest, "/", 5)
 	switch {
 	case len(segments) == 2 && segments[1] != "":
 		ids[0], segments[1] = segments[1], "{id}"

@@ -82,6 +82,21 @@ func TestNothingElseIsHere(t *testing.T) {
 	}
 }
 
+// RFC 3986 sections 2.2 and 2.3: an escaped slash is no slash, so there is nothing
+// at such a path; another character is itself.
+func TestEscapedPaths(t *testing.T) {
+	d := open(t)
+	for path, want := range map[string]int{
+		"/oauth%2Ftoken": 404, "/oauth%2ftoken": 404, "/oauth%2Fregister": 404, "/oauth%2Frevoke": 404, "/oauth/token%2F": 404,
+		"/.well-known%2Foauth-authorization-server": 404, "/.well-known/oauth-protected-resource%2Fapi/v5": 404, "/.well-known/oauth-protected-resource/api%2Fv5%2Fmcp": 404,
+		"/oauth/%74oken": 400, "/%6Fauth/revoke": 400, "/oauth/regist%65r": 400, "/.well-known/oauth%2Dauthorization-server": 405,
+	} {
+		if w := d.send(request("POST", path, "x=y")); w.Code != want {
+			t.Errorf("%s: %d %s, want %d", path, w.Code, w.Body, want)
+		}
+	}
+}
+
 // decision M5: without credentials, the preflight first and uncounted.
 func TestCORS(t *testing.T) {
 	d := open(t)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,7 +58,8 @@ type Server struct {
 
 // Handler gives the endpoints of this door. It answers every path, with 404
 // where it has nothing; /oauth/authorize and all pages are another door's.
-// Paths are compared as they are: nobody is redirected to another spelling.
+// Paths are compared as they are: nobody is redirected to another spelling, and
+// a slash that is escaped is no slash (RFC 3986 section 2.2).
 func (s *Server) Handler() http.Handler {
 	if s.TokenLimit == nil {
 		s.TokenLimit = limit.NewAddresses(limit.Token, nil)
@@ -80,13 +82,18 @@ func (s *Server) Handler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := routes[r.URL.Path]
-		if !ok {
+		if !ok || escapedSlash(r.URL) {
 			nothing(w, r)
 			return
 		}
 		r.Pattern = r.URL.Path // as a ServeMux would, for whoever logs the request
 		answer(w, r)
 	})
+}
+
+// escapedSlash reports whether the path has a slash that came as %2F.
+func escapedSlash(u *url.URL) bool {
+	return u.RawPath != "" && strings.Count(u.RawPath, "/") != strings.Count(u.Path, "/")
 }
 
 // nothing answers the paths that are not here: client management (decision
