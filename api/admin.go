@@ -65,7 +65,13 @@ func checkName(name *string) error {
 	if name == nil {
 		return nil
 	}
-	return checkLine("name", *name, MaxName)
+	if err := checkLine("name", *name, MaxName); err != nil {
+		return err
+	}
+	if err := org.CheckName(*name); err != nil {
+		return badRequest("name: " + err.Error() + ".")
+	}
+	return nil
 }
 
 // ChangeOrganization answers PATCH /api/v5/organization.

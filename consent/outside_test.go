@@ -709,6 +709,14 @@ func TestProvisioning(t *testing.T) {
 	if err != nil || p.Name != "New Person" || !p.Active || p.Support || org.CheckID(p.ID) != nil {
 		t.Errorf("added %+v, %v", p, err)
 	}
+	for sub, name := range map[string]string{"2": "Ada\u202e", "3": "\u200b", "4": "two\nlines", "5": ""} { // people choose theirs there
+		email := "p" + sub + "@nordlys.example"
+		in(sub, map[string]any{"email": email, "email_verified": true, "name": name}).follow().want(403)
+		if p, err := s.Store.Person(t.Context(), email); err != nil || p.Name != email {
+			t.Errorf("%q added as %+v, %v", name, p, err)
+		}
+	}
+	in("6", map[string]any{"email": "a\u200bda@nordlys.example", "email_verified": true, "name": "Ada"}).want(403).says("has not verified")
 	in("1", map[string]any{}).follow().want(403).says("You are not a member")
 	s.do(s.Store.SetActive(t.Context(), p.ID, false, store.Act{Actor: "operator"}))
 	in("1", map[string]any{}).want(403).says("deactivated")

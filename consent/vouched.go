@@ -85,11 +85,11 @@ func (s *Server) provision(ctx context.Context, c provider.Claims, act store.Act
 		rand.Read(b)
 		p.ID = strings.ToLower(base32.StdEncoding.EncodeToString(b))
 	}
-	if p.Name == "" || len(p.Name) > 200 {
-		p.Name = p.Email
-	}
-	if p.Email == "" || !strings.Contains(p.Email, "@") || len(p.Email) > 254 {
+	if org.CheckEmail(p.Email) != nil {
 		return p, "unverified", nil
+	}
+	if org.CheckName(p.Name) != nil { // people choose theirs there
+		p.Name = p.Email
 	}
 	err := s.Store.Provision(ctx, p, act)
 	if errors.Is(err, store.ErrConflict) {
