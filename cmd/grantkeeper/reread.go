@@ -74,7 +74,7 @@ func (h *house) rereadWith(ctx context.Context, read func() (Checked, string, er
 		return
 	}
 	h.log.Info("the configuration was reread", "config", file, "base_urls", c.Hosts.List(), "level", c.Log.Level)
-	if waiting := needRestart(h.Config, c.Config); len(waiting) > 0 {
+	if waiting := needRestart(&h.Checked, &c); len(waiting) > 0 {
 		h.log.Warn("some settings count only after a restart", "settings", strings.Join(waiting, ", "))
 	}
 }
@@ -102,16 +102,35 @@ func (h *house) take(ctx context.Context, c Checked) error {
 }
 
 // needRestart lists the settings that differ and are not among those that are
-// reread.
-func needRestart(running, now Config) (keys []string) {
+// reread. One that names a file differs when what was read from it does.
+func needRestart(running, now *Checked) (keys []string) {
+	had, has := running.fromFiles(), now.fromFiles()
 	for _, s := range settings {
 		if s.list != "" || slices.Contains(rereadSettings, s.key) {
 			continue
 		}
-		was, is := reflect.ValueOf(running).FieldByIndex(s.index), reflect.ValueOf(now).FieldByIndex(s.index)
-		if !reflect.DeepEqual(was.Interface(), is.Interface()) {
+		was, is := reflect.ValueOf(running.Config).FieldByIndex(s.index), reflect.ValueOf(now.Config).FieldByIndex(s.index)
+		if !reflect.DeepEqual(was.Interface(), is.Interface()) || !reflect.DeepEqual(had[s.key], has[s.key]) {
 			keys = append(keys, s.key)
 		}
 	}
 	return keys
+}
+
+// fromFiles is what the files of settings held that need a restart, by the
+// setting's key.
+func (c *Checked) fromFiles() map[string]any {
+	held := map[string]any{"api.upstream_key_file": string(c.UpstreamKey)}
+	if c.MailServer != nil {
+		held["mail.password_file"] = c.MailServer.Password
+	}
+	if c.HandOff != nil {
+		held["signin.handoff.key_files"] = c.HandOff.Keys
+	}
+	var secrets []string
+	for _, p := range c.Providers {
+		secrets = append(secrets, p.ClientSecret)
+	}
+	held["signin.providers"] = secrets
+	return held
 }
