@@ -99,7 +99,7 @@ func TestT23FullDiskOfPostgres(t *testing.T) {
 	for n := range 200 { // more than there is room for on the pages that are there
 		h.Record(Event{Kind: "sign_in_failed", Detail: fmt.Sprint(n, strings.Repeat("x", 500))})
 	}
-	for end := time.Now().Add(30 * time.Second); !log.has("what was noted is not written yet"); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !log.has("what was noted is not written yet\" tries=1 "); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("what was noted is written, with a full disk")
 		}

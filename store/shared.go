@@ -429,6 +429,7 @@ func (p *shared) note(run func(*writer) (func(), error)) bool {
 // writeNotes writes what nobody waits for, together. What cannot be written is
 // tried again until there is no more room for it.
 func (p *shared) writeNotes() {
+	var unwritten repeated
 	for {
 		batch := p.notes.take(nil, maxBatch, 1)
 		if len(batch) == 0 && p.uses.none() {
@@ -454,7 +455,9 @@ func (p *shared) writeNotes() {
 			continue
 		}
 		p.refusals.note(err, p.store.options.Now())
-		p.store.log.Warn("what was noted is not written yet", "notes", len(batch), "uses", len(used), "err", err)
+		if n, say := unwritten.again(p.store.options.Now()); say {
+			p.store.log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
+		}
 		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
 		if !p.pause(time.Second) || !retryable(err) && !cut(err) && causeOf(err) == "" && code(err) != "" {
 			if len(batch) == 0 {
