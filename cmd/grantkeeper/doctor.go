@@ -142,6 +142,7 @@ type doctor struct {
 	configErr error
 	now       time.Time
 
+	operator  string // URL that --operator gave; "" is that of the configuration
 	server    *operatorClient
 	status    serverStatus
 	statusErr error
@@ -173,7 +174,7 @@ const doctorWithin = 1500 * time.Millisecond
 
 // examine gathers everything at once.
 func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string) *doctor {
-	d := &doctor{}
+	d := &doctor{operator: at.url}
 	if d.loaded, d.configErr = g.load(c); d.configErr == nil {
 		d.checked, d.configErr = d.loaded.whole(c.Context())
 	}

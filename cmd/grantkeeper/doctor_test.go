@@ -137,6 +137,43 @@ func TestDoctorFindings(t *testing.T) {
 	}
 }
 
+// A server that --operator names is judged by the way there, whatever the
+// configuration says of this machine's own, and also without one.
+func TestDoctorOfAnotherServer(t *testing.T) {
+	for _, tt := range []struct {
+		operator, result, text string
+		broken                 bool // the configuration
+	}{
+		{"http://127.0.0.1:8081", "warn", ":8081 can be reached from other machines", false}, // its own, by its URL
+		{"http://127.0.0.1:9081", "ok", "http://127.0.0.1:9081, over loopback", false},
+		{"http://127.0.0.1:9081", "ok", "http://127.0.0.1:9081, over loopback", true},
+		{"https://operators.example/", "ok", "https://operators.example, over TLS", false},
+		{"http://operators.example", "warn", "http://operators.example is asked in clear", false},
+		{"http://operators.example:8081", "warn", "http://operators.example:8081 is asked in clear", true},
+		{"nothing", "", "", false},
+		{"nothing", "", "", true},
+		{"", "", "", true},
+		{"", "warn", ":8081 can be reached from other machines", false},
+	} {
+		d := healthy(t)
+		if d.operator, d.checked.Operator.Listen = tt.operator, ":8081"; tt.broken {
+			d.checked, d.configErr = Checked{}, badConfig("", "broken")
+		}
+		var f finding
+		if all := d.findings([]string{"operator listener"}); len(all) > 0 {
+			f = all[0]
+		}
+		if f.Result != tt.result || !strings.HasPrefix(f.Text, tt.text) {
+			t.Errorf("%s, configuration broken: %t: %+v, want %s %q", tt.operator, tt.broken, f, tt.result, tt.text)
+		}
+	}
+	d := healthy(t)
+	d.operator, d.bases[0].operator = "https://operators.example", true
+	if f := d.findings([]string{"operator listener"})[0]; f.Result != "fail" {
+		t.Errorf("passed on to everybody: %+v", f)
+	}
+}
+
 func TestSeenAddresses(t *testing.T) {
 	s := newSeenAddresses()
 	from := func(address, peer string, forwards bool) {

@@ -30,7 +30,7 @@ var checks = []check{
 	{"resources", ifAnswered((*asked).checkResources)},
 	{"challenge", ifAnswered((*asked).checkChallenge)},
 	{"client address", served((*doctor).checkClientAddress)},
-	{"operator listener", configured((*doctor).checkOperatorListener)},
+	{"operator listener", (*doctor).checkOperatorListener},
 	{"limits", configured((*doctor).checkLimits)},
 	{"expired rows", served((*doctor).checkExpired)},
 	{"backup", served((*doctor).checkBackup)},
@@ -263,22 +263,49 @@ func oneAddress(a string) string {
 	return a + "/32"
 }
 
-func (d *doctor) checkOperatorListener() finding {
-	at := d.checked.Operator.Listen
-	switch {
+// checkOperatorListener judges the listener of the configuration, or of what
+// --operator named instead the way there: more of it is not known here.
+func (d *doctor) checkOperatorListener() []finding {
+	own, _, _ := listenerURL(d.checked.Operator.Listen)
+	base, _, name, err := parseBaseAnywhere(d.operator)
+	switch at := d.checked.Operator.Listen; {
+	case d.operator != "" && err != nil:
+		return nil // the server's line says it
+	case d.operator != "" && base != own:
+		return []finding{d.judgeWay(base, name)}
+	case d.configErr != nil:
+		return nil
 	case at == "off":
-		return found("off")
+		return []finding{found("off")}
 	case d.checked.Password == "":
-		return warned("set operator.password_file", "%s, and its API is off", at)
+		return []finding{warned("set operator.password_file", "%s, and its API is off", at)}
 	case !loopbackListen(at):
-		return warned(`set operator.listen = "127.0.0.1:8081", or let a firewall keep others out`, "%s can be reached from other machines, in clear", at)
+		return []finding{warned(`set operator.listen = "127.0.0.1:8081", or let a firewall keep others out`, "%s can be reached from other machines, in clear", at)}
+	default:
+		return []finding{d.notPassedOn(found("%s, loopback only", at))}
 	}
+}
+
+// judgeWay judges how an operators' listener elsewhere is asked.
+func (d *doctor) judgeWay(base, name string) finding {
+	switch {
+	case loopback(name):
+		return d.notPassedOn(found("%s, over loopback", base))
+	case strings.HasPrefix(base, "https:"):
+		return d.notPassedOn(found("%s, over TLS", base))
+	}
+	return warned("ask it through a tunnel, such as ssh -L 8081:127.0.0.1:8081", "%s is asked in clear: the password can be read on the way", base)
+}
+
+// notPassedOn gives the finding, unless a base URL answers with the operators'
+// paths.
+func (d *doctor) notPassedOn(f finding) finding {
 	for _, a := range d.bases {
 		if a.operator {
 			return failed("let the proxy pass on the public listener alone", "%s/readyz is answered to everybody", a.base)
 		}
 	}
-	return found("%s, loopback only", at)
+	return f
 }
 
 func (d *doctor) checkLimits() finding {
