@@ -61,8 +61,9 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 
 // copyDatabase gives the copy, open and already without a name.
 func (s *Server) copyDatabase(ctx context.Context) (*os.File, time.Time, error) {
-	at, name := s.Store.Now(), s.Store.BackupFile()
-	if err := s.Store.Backup(ctx, name); errors.Is(err, store.ErrBusy) {
+	name := s.Store.BackupFile()
+	at, err := s.Store.Backup(ctx, name)
+	if errors.Is(err, store.ErrBusy) {
 		return nil, at, &Error{http.StatusConflict, "busy", "a backup is under way already"}
 	} else if errors.Is(err, store.ErrNotAllowed) {
 		return nil, at, &Error{http.StatusConflict, "not_embedded", "PostgreSQL is backed up by its own means: pg_dump, then POST /v1/backup"}

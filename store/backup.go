@@ -18,6 +18,10 @@ import (
 // ErrBusy refuses a second one of what there can be only one at a time.
 var ErrBusy = errors.New("one is under way already")
 
+// metaTime is the row of meta with the highest time that the database has seen,
+// Unix seconds (decision T12).
+const metaTime = "time"
+
 // metaBackup is the row of meta with the time of the last backup, Unix seconds.
 const metaBackup = "backup"
 
@@ -26,29 +30,32 @@ const backupStep = 2048
 
 // Backup copies the database as it stands at one moment into a new file, while
 // everything goes on: it reads one snapshot, and writers never wait for it.
-// The file is its owner's alone. ErrBusy refuses a second one meanwhile.
-func (s *Store) Backup(ctx context.Context, path string) error {
+// The file is its owner's alone, and the last time that it has seen is when it
+// was taken. ErrBusy refuses a second one meanwhile.
+func (s *Store) Backup(ctx context.Context, path string) (at time.Time, err error) {
 	if s.shared != nil {
-		return fmt.Errorf("backup: PostgreSQL is backed up by its own means: %w", ErrNotAllowed)
+		return at, fmt.Errorf("backup: PostgreSQL is backed up by its own means: %w", ErrNotAllowed)
 	}
 	if !s.copying.TryLock() {
-		return fmt.Errorf("backup: %w", ErrBusy)
+		return at, fmt.Errorf("backup: %w", ErrBusy)
 	}
 	defer s.copying.Unlock()
-	if err := copyDatabase(ctx, s.reader, path); err != nil {
-		return fmt.Errorf("backup: %w", err)
+	taken := func() time.Time { at = s.Now(); return at }
+	if err := copyDatabase(ctx, s.reader, path, taken); err != nil {
+		return at, fmt.Errorf("backup: %w", err)
 	}
-	return nil
+	return at, nil
 }
 
-// copyDatabase writes a new file, or none.
-func copyDatabase(ctx context.Context, db *sql.DB, path string) error {
+// copyDatabase writes a new file, or none. taken, unless nil, is asked for the
+// time of the copy once it is sure what will be in it.
+func copyDatabase(ctx context.Context, db *sql.DB, path string, taken func() time.Time) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	f.Close()
-	if err := copyInto(ctx, db, path); err != nil {
+	if err := copyInto(ctx, db, path, taken); err != nil {
 		os.Remove(path)
 		os.Remove(path + "-journal")
 		return err
@@ -73,7 +80,7 @@ func (s *Store) BackupFile() string {
 	return filepath.Join(dir, fmt.Sprintf("%s.backup-%d-%d", base, os.Getpid(), time.Now().UnixNano()))
 }
 
-func copyInto(ctx context.Context, db *sql.DB, path string) error {
+func copyInto(ctx context.Context, db *sql.DB, path string, taken func() time.Time) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
@@ -88,6 +95,10 @@ func copyInto(ctx context.Context, db *sql.DB, path string) error {
 	if err := conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
 		return err
 	}
+	var at time.Time
+	if taken != nil {
+		at = taken()
+	}
 	err = conn.Raw(func(c any) error {
 		raw, ok := c.(driver.Conn)
 		if !ok {
@@ -98,7 +109,7 @@ func copyInto(ctx context.Context, db *sql.DB, path string) error {
 	if err != nil {
 		return err
 	}
-	return asOneFile(ctx, path)
+	return asOneFile(ctx, path, at)
 }
 
 func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
@@ -114,8 +125,9 @@ func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
 	return errors.Join(err, b.Close())
 }
 
-// asOneFile makes the copy one that needs no log beside it.
-func asOneFile(ctx context.Context, path string) error {
+// asOneFile makes the copy one that needs no log beside it, and has seen a time
+// unless it is zero.
+func asOneFile(ctx context.Context, path string, at time.Time) error {
 	if err := closeIndex(path); err != nil {
 		return err
 	}
@@ -125,7 +137,11 @@ func asOneFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer db.Close()
-	return db.PingContext(ctx)
+	if at.IsZero() {
+		return db.PingContext(ctx)
+	}
+	_, err = db.ExecContext(ctx, putMeta, metaTime, strconv.FormatInt(at.Unix(), 10))
+	return err
 }
 
 // RecordBackup notes that a backup of a time has been kept, and journals it.

@@ -21,7 +21,7 @@ import (
 func (h house) backup(t testing.TB) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "backup.db")
-	if err := h.Backup(context.Background(), name); err != nil {
+	if _, err := h.Backup(context.Background(), name); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -130,6 +130,30 @@ func TestBackupUnderLoad(t *testing.T) {
 	wg.Wait()
 }
 
+// A backup is of the time when it was taken, however long nothing had changed.
+func TestBackupIsOfItsTime(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h := furnished(t)
+	h.clock.add(time.Hour)
+	name := filepath.Join(t.TempDir(), "backup.db")
+	at, err := h.Backup(context.Background(), name)
+	if err != nil || !at.Equal(h.clock.Now()) {
+		t.Errorf("taken at %v, %v; want %v", at, err, h.clock.Now())
+	}
+	if info, err := Verify(context.Background(), name); err != nil || !info.At.Equal(at) {
+		t.Errorf("verified as of %v, %v; want %v", info.At, err, at)
+	}
+	if info, err := Inspect(context.Background(), h.path); err != nil || !info.At.Before(at) {
+		t.Errorf("the database is of %v, %v; it was to be left alone", info.At, err)
+	}
+	h.clock.add(-30 * time.Minute) // decision T12: nor does the time go back when it is restored
+	if after, _ := restored(t, h, name, true); after.Now().Before(at) {
+		t.Errorf("restored at %v, before %v", after.Now(), at)
+	}
+}
+
 func TestBackupIsTheOwnersAlone(t *testing.T) {
 	if !embedded() {
 		return
@@ -144,20 +168,20 @@ func TestBackupIsTheOwnersAlone(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("a backup is one file: %v %v", left, err)
 	}
-	if err := h.Backup(context.Background(), backup); err == nil {
+	if _, err := h.Backup(context.Background(), backup); err == nil {
 		t.Error("written over another file")
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
 	gone := filepath.Join(t.TempDir(), "gone.db")
-	if err := h.Backup(ended, gone); !errors.Is(err, context.Canceled) {
+	if _, err := h.Backup(ended, gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want canceled", err)
 	}
 	if left, _ := filepath.Glob(gone + "*"); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 	h.copying.Lock()
-	if err := h.Backup(context.Background(), gone); !errors.Is(err, ErrBusy) {
+	if _, err := h.Backup(context.Background(), gone); !errors.Is(err, ErrBusy) {
 		t.Errorf("two at once: %v", err)
 	}
 	h.copying.Unlock()
@@ -389,7 +413,7 @@ func BenchmarkBackupMillion(b *testing.B) {
 	for b.Loop() {
 		name := filepath.Join(b.TempDir(), "backup.db")
 		start := time.Now()
-		if err := h.Backup(context.Background(), name); err != nil {
+		if _, err := h.Backup(context.Background(), name); err != nil {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(refreshed.Swap(0))/time.Since(start).Seconds(), "refreshes/s-during")

@@ -35,7 +35,7 @@ func (c *clock) now() time.Time {
 func (s *Store) Now() time.Time { return s.clock.now() }
 
 func (s *Store) loadClock() error {
-	v, err := s.writer.meta("time")
+	v, err := s.writer.meta(metaTime)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // an empty database has seen nothing
 	} else if err != nil {

@@ -46,7 +46,7 @@ func TestFilesAreTheOwnersAlone(t *testing.T) {
 	folder := filepath.Dir(h.path)
 	wantClosed(t, "a new database", folder, 4) // and its lock, log and index
 	backup := filepath.Join(folder, "backup.db")
-	if err := h.Backup(context.Background(), backup); err != nil {
+	if _, err := h.Backup(context.Background(), backup); err != nil {
 		t.Fatal(err)
 	}
 	wantClosed(t, "with a backup", folder, 5)

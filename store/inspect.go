@@ -133,7 +133,7 @@ func (i *Info) read(name, value string) (err error) {
 		i.Oldest, err = strconv.Atoi(value)
 	case name == metaRelease:
 		i.Release = value
-	case name == "time":
+	case name == metaTime:
 		if seconds, err = strconv.ParseInt(value, 10, 64); err == nil {
 			i.At = time.Unix(seconds, 0)
 		}

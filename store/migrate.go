@@ -212,7 +212,7 @@ func Migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	if o.Backup != "" {
-		if err := copyDatabase(ctx, db, o.Backup); err != nil {
+		if err := copyDatabase(ctx, db, o.Backup, nil); err != nil {
 			return from, from, fmt.Errorf("backup: %w", err)
 		}
 	}

@@ -373,7 +373,7 @@ func (w *writer) saveTime() error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	if err := w.putMeta("time", strconv.FormatInt(now, 10)); err != nil {
+	if err := w.putMeta(metaTime, strconv.FormatInt(now, 10)); err != nil {
 		return err
 	}
 	w.store.clock.saved.Store(now)
