@@ -407,6 +407,24 @@ func TestCitationsNameWhatExists(t *testing.T) {
 	}
 }
 
+// Every decision is cited where it is tested.
+func TestEveryDecisionIsTested(t *testing.T) {
+	tested := map[string]bool{}
+	for _, name := range goFiles(t, os.DirFS(".")) {
+		if strings.HasSuffix(name, "_test.go") && name != "layout_test.go" {
+			_, decisions := cited(read(t, name))
+			for _, d := range decisions {
+				tested[d] = true
+			}
+		}
+	}
+	for _, d := range slices.Sorted(maps.Keys(decisionsOf(read(t, "docs/decisions.md")))) {
+		if !tested[d] {
+			t.Errorf("no test cites decision %s", d)
+		}
+	}
+}
+
 // deadCitations says what the source cites that is in neither document.
 func deadCitations(source string, sections, decisions map[string]bool) []string {
 	var dead []string

@@ -2,6 +2,8 @@ package consent
 
 import (
 	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +50,7 @@ func withApp(t *testing.T, b *browser) (a codeApp, recovery []string) {
 }
 
 // A password alone signs nobody in who has a second factor, and a code counts
-// once.
+// once; the key of the codes is stored sealed (decision S5).
 func TestSecondFactor(t *testing.T) {
 	s := newSite(t)
 	app, recovery := withApp(t, s.signedIn("ada"))
@@ -86,6 +88,18 @@ func TestSecondFactor(t *testing.T) {
 		}
 	}
 
+	factors, err := s.Store.Factors(t.Context(), "ada")
+	if err != nil || len(factors) == 0 {
+		t.Fatal(factors, err)
+	}
+	for _, f := range factors {
+		for _, form := range []string{string(app.secret), base32.StdEncoding.EncodeToString(app.secret), base64.StdEncoding.EncodeToString(app.secret), hex.EncodeToString(app.secret)} {
+			if strings.Contains(strings.ToLower(f.Secret), strings.ToLower(form)) {
+				t.Error("the database has the key of the codes")
+			}
+		}
+	}
+
 	// Another password meanwhile, a page that was left, and one of another.
 	_, p = first()
 	s.pass(secondLifetime + time.Second)
@@ -103,7 +117,8 @@ func TestSecondFactor(t *testing.T) {
 	s.browser().get("/signin/second?step=" + s.Ring.SealPage(sealedReturn, []byte("{}"))).want(303)
 }
 
-// Guessing codes is limited like guessing passwords, and apart from it.
+// Guessing codes is limited like guessing passwords, and apart from it (decision
+// S5).
 func TestSecondFactorLimits(t *testing.T) {
 	s := newSite(t)
 	app, _ := withApp(t, s.signedIn("ada"))
@@ -118,7 +133,7 @@ func TestSecondFactorLimits(t *testing.T) {
 	signin(s.browser().get("/signin"), "ada@nordlys.example", password).want(303)
 }
 
-// Adding and removing needs a sign-in of a moment ago.
+// Adding and removing needs a sign-in of a moment ago (decision S5).
 func TestManagingFactors(t *testing.T) {
 	s := newSite(t)
 	b := s.signedIn("ada")

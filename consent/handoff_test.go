@@ -74,7 +74,7 @@ func TestSignInByHandOff(t *testing.T) {
 	}
 }
 
-// An assertion counts once, in the browser that asked, for a minute.
+// An assertion counts once, in the browser that asked, for a minute (decision S4).
 func TestAssertionsThatDoNotCount(t *testing.T) {
 	_, other, err := ed25519.GenerateKey(nil)
 	if err != nil {

@@ -529,7 +529,7 @@ func TestASlowProvider(t *testing.T) {
 	}
 }
 
-// Login CSRF: what another browser has begun ends nowhere in this one.
+// Login CSRF: what another browser has begun ends nowhere in this one (decision S4).
 func TestTheCodeOfAnotherBrowser(t *testing.T) {
 	s, f := newOutside(t)
 	attacker, victim := s.browser(), s.browser()
@@ -549,7 +549,7 @@ func TestTheCodeOfAnotherBrowser(t *testing.T) {
 	}
 }
 
-// State that is not ours, not for this way, or too old.
+// State that is not ours, not for this way, or too old (decision S4).
 func TestState(t *testing.T) {
 	s, f := newOutside(t)
 	s.Ways.Providers = append(s.Ways.Providers, f.provider("second"))

@@ -323,7 +323,7 @@ func TestSpec43RefreshTokenRefused(t *testing.T) {
 	}
 }
 
-// Spec 4.3, A8: every form of verifier that RFC 7636 allows.
+// Spec 4.3, decision A8: every form of verifier that RFC 7636 allows.
 func TestSpec43Verifiers(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -162,6 +162,7 @@ func (o *office) live(clientID, person string, set grantset.Set) string {
 	return id.String()
 }
 
+// Decision O1: HTTP Basic as operator, before anything is told of a path.
 func TestOnlyTheOperatorGetsIn(t *testing.T) {
 	o := newOffice(t)
 	tests := []struct {
@@ -195,6 +196,7 @@ func TestOnlyTheOperatorGetsIn(t *testing.T) {
 	}
 }
 
+// Decision O1.
 func TestWithoutAPasswordTheAPIIsOff(t *testing.T) {
 	o := newOffice(t)
 	o.Password = func() string { return "" }

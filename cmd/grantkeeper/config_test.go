@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // refused gives the error of a command as it is printed, and its exit code.
@@ -174,6 +176,38 @@ func TestSettingsAreComplete(t *testing.T) {
 	for _, table := range []string{"http", "limiter", "clients", "gateway.keys"} {
 		if !slices.Contains(fileKeys(), table) {
 			t.Errorf("%s cannot be proposed", table)
+		}
+	}
+}
+
+// Decision N1: what the product is called wherever that stands, and what the
+// service that it protects and its tokens are called, unless told otherwise.
+func TestNamesOfProductAndService(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil || !strings.HasPrefix(string(mod), "module github.com/grantkeeper/grantkeeper\n") {
+		t.Errorf("the module is another: %.60q, %v", mod, err)
+	}
+	if name := rootCommand(io.Discard).Name(); name != "grantkeeper" {
+		t.Errorf("the binary calls itself %s", name)
+	}
+	for _, s := range settings {
+		if s.env != "" && !strings.HasPrefix(s.env, "GRANTKEEPER_") {
+			t.Errorf("the environment has %s as %s", s.key, s.env)
+		}
+	}
+	if got := Defaults().Service; got != (ServiceConfig{Name: "Svalinn", TokenPrefix: "sv"}) {
+		t.Errorf("by default the service is %+v", got)
+	}
+	for _, letters := range []string{Defaults().Service.TokenPrefix, "nk"} {
+		r, err := token.NewRing(letters, 1, token.NewKey(1, [32]byte{1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h token.Handle
+		for got, kind := range map[string]string{r.Access(h, 1, 1): "o_", r.Refresh(h, 1): "r_", r.Code(h, 1): "c_"} {
+			if !strings.HasPrefix(got, letters+kind) {
+				t.Errorf("%s does not begin with %s%s", got, letters, kind)
+			}
 		}
 	}
 }
