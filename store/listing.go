@@ -19,6 +19,10 @@ var (
 	// maxWalk bounds how many rows a page looks at: a page that has not found
 	// enough by then is a short one, and the next goes on where it stopped.
 	maxWalk = 6144
+	// longWalk is how long a page looks at rows beyond leastWalk: they may lie
+	// apart on a disk that has to be read for each.
+	longWalk  = 50 * time.Millisecond
+	leastWalk = 1024
 	// fewRows is how many rows are rather read all than walked in order.
 	fewRows = 2000
 )
@@ -127,6 +131,7 @@ func (p *approvalsPage) walk(ctx context.Context) error {
 	if few, err := p.pair(ctx, from); few || err != nil {
 		return err
 	}
+	begin := time.Now()
 	way, stretch, err := p.bestWay(ctx, from)
 	if err != nil {
 		return err
@@ -142,10 +147,14 @@ func (p *approvalsPage) walk(ctx context.Context) error {
 		if inMemory {
 			return p.walkMemory(ctx)
 		}
-		if walked += len(stretch.rows); walked >= maxWalk {
+		took, step := time.Since(begin), 4*walkStep
+		if walked += len(stretch.rows); walked >= maxWalk || walked >= leastWalk && took > longWalk {
 			return nil
 		}
-		if stretch, err = p.stretch(ctx, way, p.to, 4*walkStep); err != nil {
+		if took > longWalk/4 {
+			step = walkStep
+		}
+		if stretch, err = p.stretch(ctx, way, p.to, step); err != nil {
 			return err
 		}
 	}
@@ -238,8 +247,9 @@ func (p *approvalsPage) ways() (all []way) {
 // bestWay tries all ways, and gives the one that leads furthest with as many
 // rows: its rows leave out most of what does not match.
 func (p *approvalsPage) bestWay(ctx context.Context, from place) (best way, begins stretch, err error) {
-	step := max(walkStep, p.limit+1)
-	for i, w := range p.ways() {
+	ways := p.ways()
+	step := max(walkStep/len(ways), p.limit+1)
+	for i, w := range ways {
 		s, err := p.stretch(ctx, w, from, step)
 		if err != nil {
 			return best, begins, err

@@ -76,12 +76,15 @@ func TestApprovalFilters(t *testing.T) {
 			t.Errorf("%+v:\n got %v\nwant %v", f, got, want)
 		}
 	}
-	shortWalks(t)
-	for i, f := range filters(since) {
-		if i%7 == 0 || f.State == "ended" && f.Grant == "" {
-			walkAs(t, fmt.Sprintf("short walks, %+v", f), listed(rows, f), false, h.pagesOf(f))
+	for name, walks := range map[string]func(*testing.T){"short": shortWalks, "slow": slowWalks} {
+		walks(t)
+		for i, f := range filters(since) {
+			if i%7 == 0 || f.State == "ended" && f.Grant == "" {
+				walkAs(t, fmt.Sprintf("%s walks, %+v", name, f), listed(rows, f), false, h.pagesOf(f))
+			}
 		}
 	}
+	shortWalks(t)
 	for _, state := range []string{"", "code_issued", "live", "ended"} {
 		if matched[state] < 10 {
 			t.Errorf("only %d matches in state %q", matched[state], state)
@@ -112,10 +115,16 @@ func (h house) pagesOf(f ApprovalFilter) func(after string, limit int) (ids []st
 }
 
 // shortWalks lets pages look at a few rows, as they do where there are many.
-func shortWalks(t *testing.T) {
-	step, most, few := walkStep, maxWalk, fewRows
-	walkStep, maxWalk, fewRows = 1, 5, 2
-	t.Cleanup(func() { walkStep, maxWalk, fewRows = step, most, few })
+func shortWalks(t *testing.T) { walking(t, 1, 5, 5, 2) }
+
+// slowWalks lets pages give up after their first rows, as they do where each has
+// to be read from the disk.
+func slowWalks(t *testing.T) { walking(t, 1, 1000, 1, 2) }
+
+func walking(t *testing.T, step, most, least, few int) {
+	was, long := []int{walkStep, maxWalk, leastWalk, fewRows}, longWalk
+	walkStep, maxWalk, leastWalk, fewRows, longWalk = step, most, least, few, 0
+	t.Cleanup(func() { walkStep, maxWalk, leastWalk, fewRows, longWalk = was[0], was[1], was[2], was[3], long })
 }
 
 func filters(since int64) (all []ApprovalFilter) {
