@@ -181,7 +181,7 @@ func TestPreregisteredRefused(t *testing.T) {
 		{"a bad name", "a", "<b>", good, "client_name: markup is not allowed"},
 		{"no redirect URI", "a", "", nil, "redirect_uris: it must have 1 to 5 entries"},
 		{"6 redirect URIs", "a", "", slices.Repeat(good, 6), "redirect_uris: it must have 1 to 5 entries"},
-		{"a bad redirect URI", "a", "", []string{good[0], "http://assistant.example/"}, "redirect_uris[1]: it must begin with https://"},
+		{"a bad redirect URI", "a", "", []string{good[0], "http://assistant.example/"}, "redirect_uris[1]: it must begin with https://, there is no http on loopback and no custom scheme"},
 		{"an own host", "a", "", []string{"https://svalinn.example/"}, "redirect_uris[0]: the host is one of this service"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

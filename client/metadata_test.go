@@ -135,7 +135,7 @@ func TestMetadataRefused(t *testing.T) {
 		{"an entry is an object", uris(`[{}]`), redirect, notList},
 		{"no entry", uris(`[]`), redirect, count},
 		{"6 entries", uris(`[` + strings.Repeat(`"https://quill.example/cb",`, 5) + `"https://quill.example/cb"]`), redirect, count},
-		{"the first entry refused", uris(`["http://quill.example/cb","https://quill.example/cb"]`), redirect, "redirect_uris[0]: it must begin with https://"},
+		{"the first entry refused", uris(`["http://quill.example/cb","https://quill.example/cb"]`), redirect, "redirect_uris[0]: it must begin with https://, there is no http on loopback and no custom scheme"},
 		{"the last entry refused", uris(`["https://quill.example/cb","https://quill.example/cb#"]`), redirect, "redirect_uris[1]: a fragment is not allowed"},
 		{"an empty entry", uris(`[""]`), redirect, "redirect_uris[0]: it is empty"},
 		{"an own host", uris(`["https://svalinn.example/"]`), redirect, "redirect_uris[0]: the host is one of this service"},

@@ -34,7 +34,7 @@ func CheckRedirectURI(uri string, ownHosts []string) error {
 	// Exactly these bytes: browsers also take HTTPS://, https:/ and https:\\.
 	rest, ok := strings.CutPrefix(uri, "https://")
 	if !ok {
-		return errors.New("it must begin with https://")
+		return errors.New("it must begin with https://, there is no http on loopback and no custom scheme")
 	}
 	end := strings.IndexAny(rest, "/?")
 	if end < 0 {

@@ -109,7 +109,7 @@ const (
 	percent    = "a percent sign is not followed by two hexadecimal digits"
 	notAllowed = "it has a character that RFC 3986 does not allow"
 	length     = "it has more than 2000 characters"
-	scheme     = "it must begin with https://"
+	scheme     = "it must begin with https://, there is no http on loopback and no custom scheme"
 	userInfo   = "user information is not allowed"
 	escaped    = "the host must not be percent-encoded and must not have a zone"
 	noHost     = "a host is required"
