@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +23,15 @@ func drive(t *testing.T, h *house, client string, choice ...string) string {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	c := exec.CommandContext(ctx, "node", script(t, "clients"), client, h.base, redirect)
+	program := script(t, "clients")
+	example, err := os.ReadFile("../docs/examples/refresh.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(program), "refresh.mjs"), example, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(ctx, "node", program, client, h.base, redirect)
 	stderr := new(output)
 	c.Stderr = stderr
 	stdin, err := c.StdinPipe()

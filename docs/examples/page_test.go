@@ -10,10 +10,10 @@ import (
 )
 
 // The pages show code that is compiled and run: each of their blocks stands so
-// in a file of the examples. JSON is JSON.
+// in a file of the examples, but those inside a list. JSON is JSON.
 func TestThePagesShowTheExamples(t *testing.T) {
 	var page []byte
-	for _, name := range []string{"../integrating.md", "../signin.md"} {
+	for _, name := range []string{"../connecting.md", "../integrating.md", "../signin.md"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestThePagesShowTheExamples(t *testing.T) {
 		}
 	}
 	found := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?s)```([a-z]+)\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```").FindAllStringSubmatch(string(page), -1) {
 		if m[1] == "json" {
 			if !json.Valid([]byte(m[2])) {
 				t.Errorf("not JSON:\n%s", m[2])

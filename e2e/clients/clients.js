@@ -13,6 +13,7 @@ import * as oauth from "oauth4webapi";
 import * as openid from "openid-client";
 import simple from "simple-oauth2";
 import { OAuth2Client, generateCodeVerifier } from "@badgateway/oauth2-client";
+import { refreshOnce } from "./refresh.mjs"; // docs/examples
 
 const [which, base, redirect] = process.argv.slice(2);
 const endpoint = base + "/api/v5/mcp";
@@ -68,7 +69,7 @@ class Provider {
 
 async function mcp() {
 	const provider = new Provider();
-	const opened = () => new StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider });
+	const opened = () => new StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider, fetch: refreshOnce() });
 	const connect = async () => {
 		const client = new Client({ name: "quill", version: "1" }, { capabilities: { roots: { listChanged: true } } });
 		let transport = opened();
@@ -117,10 +118,11 @@ async function mcp() {
 	await Promise.all(Array.from({ length: 20 }, () => call("whoami")));
 	assert.equal((await client.callTool({ name: "list_items", arguments: { kind: "song" } })).isError, true);
 
-	// The access token expires: the SDK refreshes, and asks nobody.
+	// The access token expires: the SDK refreshes for each call, the server is
+	// asked once, and nobody is asked to approve.
 	const first = provider.kept;
 	await ask("expire");
-	await call("whoami");
+	await Promise.all(Array.from({ length: 8 }, () => call("whoami")));
 	assert.notEqual(provider.kept.refresh_token, first.refresh_token);
 	assert.equal(provider.kept.scope, "api");
 
@@ -139,7 +141,7 @@ async function mcp() {
 // checks iss by itself.
 async function mcp2() {
 	const provider = new Provider();
-	const opened = () => new newest.StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider });
+	const opened = () => new newest.StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider, fetch: refreshOnce() });
 	const client = new newest.Client({ name: "quill", version: "2" }, { versionNegotiation: { mode: "auto" } });
 	let transport = opened();
 	await assert.rejects(client.connect(transport), newest.UnauthorizedError);
@@ -164,7 +166,7 @@ async function mcp2() {
 
 	const first = provider.kept;
 	await ask("expire");
-	await call("whoami");
+	await Promise.all(Array.from({ length: 8 }, () => call("whoami")));
 	assert.notEqual(provider.kept.refresh_token, first.refresh_token);
 	await ask("revoke");
 	await assert.rejects(call("whoami"), newest.UnauthorizedError);
