@@ -121,13 +121,19 @@ func TestSpec1ClientFlowOfTheSecondTypeScriptMCPSDK(t *testing.T) {
 	}
 }
 
+// The same by the first release that speaks streamable HTTP.
+func TestSpec1ClientFlowOfAnOldTypeScriptMCPSDK(t *testing.T) {
+	t.Parallel()
+	drive(t, start(t), "mcpOld", treasurer...)
+}
+
 // The same by clients of OAuth that know nothing of this server: metadata,
 // registration where they have it, PKCE, state, iss, exchange, refresh, a call,
 // revocation, and the error after it.
 func TestSpec1ClientFlowOfNodeClients(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	for _, client := range []string{"oauth4webapi", "openidClient", "simpleOAuth2", "badgateway"} {
+	for _, client := range []string{"oauth4webapi", "openidClient", "openidClient5", "authJS", "simpleOAuth2", "badgateway"} {
 		t.Run(client, func(t *testing.T) { drive(t, h, client, treasurer...) })
 	}
 }

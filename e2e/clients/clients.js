@@ -29,11 +29,11 @@ const visit = async (url) => new URL(await ask("visit", String(url)));
 const bearer = (token) => ({ headers: { Authorization: "Bearer " + token } });
 
 // register is for those that cannot do it themselves.
-async function register() {
+async function register(uri = redirect) {
 	const r = await fetch(base + "/oauth/register", {
 		method: "POST",
 		headers: { "Content-Type": "application/json" },
-		body: JSON.stringify({ client_name: which, redirect_uris: [redirect] }),
+		body: JSON.stringify({ client_name: which, redirect_uris: [uri] }),
 	});
 	assert.equal(r.status, 201);
 	return (await r.json()).client_id;
@@ -180,6 +180,34 @@ async function mcp2() {
 	return tools.map((t) => t.name).sort().join(" ");
 }
 
+// mcpOld is the first release of the SDK that speaks streamable HTTP. It knows
+// no protected-resource metadata, no resource and no error codes.
+async function mcpOld() {
+	const old = { ...await import("mcp-2025-03/client/index.js"), ...await import("mcp-2025-03/client/streamableHttp.js") };
+	const provider = new Provider();
+	provider.redirectToAuthorization = async (url) => { provider.back = await visit(url); };
+	let client, transport;
+	const open = () => {
+		client = new old.Client({ name: "quill", version: "0" }, { capabilities: {} });
+		return client.connect((transport = new old.StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider })));
+	};
+	await assert.rejects(open(), /Unauthorized/);
+	const approved = () => transport.finishAuth(provider.back.searchParams.get("code"));
+	await approved();
+	await open();
+	const whoami = () => client.callTool({ name: "whoami", arguments: {} });
+	assert((await client.listTools()).tools.length > 0);
+	const first = (await whoami(), provider.kept);
+	await ask("expire");
+	await whoami();
+	assert.notEqual(provider.kept.refresh_token, first.refresh_token);
+	await ask("revoke");
+	await assert.rejects(whoami(), /Unauthorized/);
+	await approved();
+	assert.equal((await whoami()).isError, undefined);
+	await client.close();
+}
+
 async function oauth4webapi() {
 	const http = { [oauth.allowInsecureRequests]: true };
 	const found = await oauth.processResourceDiscoveryResponse(new URL(endpoint), await oauth.resourceDiscoveryRequest(new URL(endpoint), http));
@@ -223,6 +251,55 @@ async function openidClient() {
 	await assert.rejects(openid.refreshTokenGrant(config, next.refresh_token), (e) => e.error === "invalid_grant");
 }
 
+// openidClient5 is the line before, which finds no authorization server by its
+// issuer unless it is one of OpenID: it is given the document's address.
+async function openidClient5() {
+	const { Issuer, generators } = await import("openid-client5");
+	await assert.rejects(Issuer.discover(base), (e) => e.error === "not_found");
+	const issuer = await Issuer.discover(base + "/.well-known/oauth-authorization-server");
+	const client = await issuer.Client.register({ redirect_uris: [redirect], application_type: "web" });
+	assert.equal(client.metadata.token_endpoint_auth_method, "none");
+	const code_verifier = generators.codeVerifier(), state = generators.state();
+	const back = await visit(client.authorizationUrl({
+		scope: "api", state, code_challenge: generators.codeChallenge(code_verifier), code_challenge_method: "S256",
+	}));
+	const checks = { state, code_verifier, response_type: "code" };
+	await assert.rejects(client.oauthCallback(redirect, { ...client.callbackParams(back.href), iss: "https://evil.example" }, checks), /iss mismatch/);
+	const tokens = await client.refresh(await client.oauthCallback(redirect, client.callbackParams(back.href), checks));
+	assert.equal((await client.requestResource(me, tokens.access_token)).statusCode, 200);
+	await client.revoke(tokens.refresh_token);
+	await assert.rejects(client.refresh(tokens), (e) => e.error === "invalid_grant");
+}
+
+// authJS is Auth.js, which takes this server for a place to sign in.
+async function authJS() {
+	const { Auth } = await import("@auth/core");
+	const site = new URL(redirect).origin, callback = site + "/auth/callback/svalinn";
+	const config = {
+		secret: "of the test, and long enough for it", trustHost: true, basePath: "/auth", logger: { warn() {}, error() {} },
+		providers: [{
+			id: "svalinn", name: "Svalinn", type: "oauth", clientId: await register(callback), client: { token_endpoint_auth_method: "none" },
+			issuer: base, authorization: { url: base + "/oauth/authorize", params: { scope: "api" } }, token: base + "/oauth/token", userinfo: me,
+			checks: ["pkce", "state"], profile: (p) => ({ id: p.person.id, name: p.person.name }),
+		}],
+	};
+	const jar = {};
+	const send = async (path, form) => {
+		const answer = await Auth(new Request(new URL(path, site), {
+			method: form ? "POST" : "GET", body: form && new URLSearchParams(form), headers: { Cookie: Object.entries(jar).map((c) => c.join("=")).join("; ") },
+		}), config);
+		for (const c of answer.headers.getSetCookie()) jar[c.split("=", 1)] = c.slice(c.indexOf("=") + 1, c.indexOf(";"));
+		return answer;
+	};
+	const { csrfToken } = await (await send("/auth/csrf")).json();
+	const away = await send("/auth/signin/svalinn", { csrfToken, callbackUrl: site });
+	const back = await visit(away.headers.get("Location"));
+	// Of where the browser has gone, the test tells the parameters alone.
+	const home = await send(new URL(callback).pathname + back.search);
+	assert.equal(home.headers.get("Location"), site);
+	assert.equal((await (await send("/auth/session")).json()).user.name, "Ada Aasen");
+}
+
 async function simpleOAuth2() {
 	const client = new simple.AuthorizationCode({
 		client: { id: await register(), secret: "" }, options: { authorizationMethod: "body" },
@@ -250,6 +327,6 @@ async function badgateway() {
 	assert.equal((await fetch(me, bearer(token.accessToken))).status, 401);
 }
 
-const said = await { mcp, mcp2, oauth4webapi, openidClient, simpleOAuth2, badgateway }[which]();
+const said = await { mcp, mcp2, mcpOld, oauth4webapi, openidClient, openidClient5, authJS, simpleOAuth2, badgateway }[which]();
 console.log("done", said ?? "");
 process.exit(0);
