@@ -1,9 +1,6 @@
 package store
 
 import (
-	"encoding/binary"
-	"fmt"
-	"math"
 	"sort"
 	"strings"
 	"sync"
@@ -102,8 +99,6 @@ func newMemory() *memory {
 		apiKeys: map[[32]byte]apiKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
 	}
 }
-
-// --- facts
 
 // ends notes that a fact may have ended: its epoch grows.
 func (m *memory) ends(from, to int64) {
@@ -309,187 +304,6 @@ func (at *member) asMember() org.Member {
 	f := org.NewMember(at.person.ID, at.org.ID, at.admin, roles)
 	at.facts.Store(&f)
 	return f
-}
-
-// --- approvals
-
-// hot is what memory keeps of an approval that has not ended: about 120 bytes
-// with its share of the index. Epochs of 32 bits are enough: a fact that ends
-// once a second lasts 136 years.
-type hot struct {
-	generation int64
-	member     *member
-	client     *clientFact
-	picks      string // four bytes each: role index and one bit for change
-	born       [4]uint32
-	used       uint32 // Unix seconds, true to the hour; 0 never
-	issuedAt   uint32 // of the code, while it waits
-	key        uint16
-	age        uint16 // seconds from being made to issuedAt: a page that is answered again gets a later code
-	phase      approval.Phase
-	kind       byte // index into grantset.Kinds, and personalToo
-	network    uint16
-}
-
-// personalToo marks the kind of a grant set that includes personal items.
-const personalToo = 1 << 7
-
-// createdAt is in Unix seconds.
-func (h *hot) createdAt() int64 { return int64(h.issuedAt) - int64(h.age) }
-
-func (h *hot) grantKind() grantset.Kind { return grantset.Kinds[h.kind&^personalToo] }
-
-const chunkLen = 1024
-
-// approvals is a table of hot rows in chunks, which keeps a million of them
-// cheap for the garbage collector.
-type approvals struct {
-	elsewhere bool // on PostgreSQL the rows alone have them: nothing is kept here
-	index     map[approval.ID]uint32
-	chunks    []*[chunkLen]hot
-	ids       []*[chunkLen]approval.ID
-	newest    []int64 // of each chunk, or newer: when an approval in it was made
-	free      []uint32
-	next      uint32
-}
-
-func (t *approvals) at(id approval.ID) *hot {
-	i, ok := t.index[id]
-	if !ok {
-		return nil
-	}
-	return &t.chunks[i/chunkLen][i%chunkLen]
-}
-
-func (t *approvals) put(id approval.ID, h hot) {
-	if t.elsewhere {
-		return
-	}
-	i, ok := t.index[id]
-	if !ok {
-		if n := len(t.free); n > 0 {
-			i, t.free = t.free[n-1], t.free[:n-1]
-		} else {
-			i = t.next
-			t.next++
-			if int(i/chunkLen) == len(t.chunks) {
-				t.chunks = append(t.chunks, new([chunkLen]hot))
-				t.ids = append(t.ids, new([chunkLen]approval.ID))
-				t.newest = append(t.newest, 0)
-			}
-		}
-		t.index[id] = i
-	}
-	t.chunks[i/chunkLen][i%chunkLen] = h
-	t.ids[i/chunkLen][i%chunkLen] = id
-	t.newest[i/chunkLen] = max(t.newest[i/chunkLen], h.createdAt())
-}
-
-func (t *approvals) drop(id approval.ID) {
-	if i, ok := t.index[id]; ok {
-		t.chunks[i/chunkLen][i%chunkLen] = hot{}
-		t.ids[i/chunkLen][i%chunkLen] = approval.ID{}
-		delete(t.index, id)
-		t.free = append(t.free, i)
-	}
-}
-
-// heat makes the hot part of an approval; nil facts are unknown ones, and the
-// approval is left to its row.
-func (m *memory) heat(a approval.Approval, used int64) (hot, error) {
-	return m.heatOn(m.members[memberKey{a.Person, a.Organization}], m.clients[a.Client], a, used)
-}
-
-// heatOn is heat on facts that were found.
-func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval, used int64) (hot, error) {
-	if mem == nil || c == nil {
-		return hot{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
-	}
-	h := hot{
-		generation: a.Generation, member: mem, client: c, phase: a.Phase, key: uint16(a.Key), network: a.Network,
-		born: [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
-		used: uint32(used), issuedAt: uint32(a.IssuedAt), age: uint16(min(max(a.IssuedAt-a.CreatedAt, 0), math.MaxUint16)),
-	}
-	for i, k := range grantset.Kinds {
-		if k == a.Grant.Kind {
-			h.kind = byte(i)
-		}
-	}
-	if a.Grant.Personal {
-		h.kind |= personalToo
-	}
-	if n := len(a.Grant.Picks); n > 0 {
-		b := make([]byte, 0, 4*n)
-		for _, p := range a.Grant.Picks {
-			r := m.roles[p.Role]
-			if r == nil {
-				r = m.gone[p.Role]
-			}
-			if r == nil {
-				continue // remember was not asked
-			}
-			v := r.index << 1
-			if p.Change {
-				v |= 1
-			}
-			b = binary.LittleEndian.AppendUint32(b, v)
-		}
-		h.picks = string(b)
-	}
-	return h, nil
-}
-
-// warm is heat for a change that is not committed yet: what it finds wrong is
-// said now, and what it needs in memory is made when the func is called.
-func (m *memory) warm(a approval.Approval) (func() hot, error) {
-	if _, err := m.heat(a, 0); err != nil {
-		return nil, err
-	}
-	if m.approvals.elsewhere {
-		return func() hot { return hot{} }, nil
-	}
-	return func() hot {
-		m.remember(a.Grant.Picks)
-		h, _ := m.heat(a, 0) // facts are never forgotten
-		return h
-	}, nil
-}
-
-// cool gives the approval behind a hot row, without the code's fields.
-func (m *memory) cool(id approval.ID, h *hot) approval.Approval {
-	return approval.Approval{
-		ID: id, Client: h.client.id, Person: h.member.person.ID, Organization: h.member.org.ID,
-		IssuedAt: int64(h.issuedAt), Born: h.epochs(),
-		State: approval.State{Phase: h.phase, Generation: h.generation, Key: int(h.key), Network: h.network},
-	}
-}
-
-func (h *hot) epochs() approval.Epochs {
-	return approval.Epochs{
-		Membership: int64(h.born[0]), Person: int64(h.born[1]), Organization: int64(h.born[2]), Client: int64(h.born[3]),
-	}
-}
-
-// grantSet rebuilds the grant set; picks are in order of role ID, as they were
-// put there.
-func (m *memory) grantSet(h *hot) grantset.Set {
-	s := grantset.Set{Kind: h.grantKind(), Personal: h.kind&personalToo != 0}
-	if n := len(h.picks) / 4; n > 0 {
-		s.Picks = make([]grantset.Pick, n)
-		for i := range s.Picks {
-			b := h.picks[4*i:]
-			v := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-			s.Picks[i] = grantset.Pick{Role: m.roleList[v>>1].ID, Change: v&1 == 1}
-		}
-	}
-	return s
-}
-
-func (h *hot) standing() approval.Standing {
-	return approval.Standing{
-		Membership: h.member.epoch, Person: h.member.person.epoch,
-		Organization: h.member.org.epoch, Client: h.client.epoch,
-	}
 }
 
 // standing gives the facts' epochs for any approval. Facts that are not there
