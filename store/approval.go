@@ -11,7 +11,6 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
-	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // maxTries is how often a move is made again when its row was changed between
@@ -250,69 +249,7 @@ func (w *writer) moveRow(id approval.ID, m approval.Move, act Act) (after func()
 	return w.remember(a), true, nil
 }
 
-// Access is what a bearer check needs: an approval without the code's fields,
-// the facts under it, and its person as a member.
-type Access struct {
-	Approval approval.Approval
-	Standing approval.Standing
-	Member   org.Member
-
-	// What a person reads of them: names at the same moment.
-	PersonName, OrganizationName string
-
-	used uint32 // Unix seconds, true to the hour; 0 where Used knows better
-
-	// Remembered says that it is as it was some time ago, within
-	// database.max_staleness. Whoever would refuse by that asks CheckNow.
-	Remembered bool
-}
-
-// Idle reports whether the last use that is known is an hour old: a use of it is
-// to be told to Used (decision P11).
-func (a *Access) Idle(now time.Time) bool { return idle(a.used, uint32(now.Unix())) }
-
-// CheckNow is Check that answers from nothing that is remembered: a token may be
-// younger than that.
-func (s *Store) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
-	if s.shared != nil {
-		return s.shared.checkNow(ctx, id)
-	}
-	return s.Check(ctx, id)
-}
-
-// Check gives an approval that has not ended, exactly as it stands.
-// ErrNotFound means that there is none.
-func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
-	if s.shared != nil {
-		return s.shared.check(ctx, id)
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	h := s.memory.approvals.at(id)
-	if h == nil {
-		return Access{}, ErrNotFound
-	}
-	a := s.memory.cool(id, h)
-	a.Grant = s.memory.grantSet(h)
-	return Access{
-		Approval: a, Standing: h.standing(), Member: h.member.asMember(),
-		PersonName: h.member.person.Name, OrganizationName: h.member.org.Name,
-		used: atomic.LoadUint32(&h.used),
-	}, nil
-}
-
 func idle(used, now uint32) bool { return now-used >= uint32(useGrain/time.Second) }
-
-// Under gives what Check would find under an approval, whatever has become of
-// it: for those who ask why it is refused.
-func (s *Store) Under(row ApprovalRow) Access {
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	return Access{
-		Approval: row.Approval, Standing: s.memory.standing(row.Approval),
-		Member: s.memory.members[memberKey{row.Person, row.Organization}].asMember(),
-	}
-}
 
 // useGrain is how true the last use is (decision P11).
 const useGrain = time.Hour
@@ -362,52 +299,4 @@ func (s *Store) Used(id approval.ID) {
 	if !ok {
 		back()
 	}
-}
-
-// EndApproval ends one approval. One that has ended already is left as it is;
-// ErrNotFound means that there is none.
-func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reason, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		after, _, err := w.endRow(id, why, act)
-		return after, err
-	})
-}
-
-// EndApprovals ends all that match the filter's client, person, organization
-// and grant set, in one step, and counts them.
-func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.Reason, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
-		ended = 0
-		ids, err := w.unended(f)
-		if err != nil {
-			return nil, err
-		}
-		var afters []func()
-		for _, id := range ids {
-			after, did, err := w.endRow(id, why, act)
-			if err != nil {
-				return nil, err
-			}
-			if did {
-				ended++
-				afters = append(afters, after)
-			}
-		}
-		return together(afters), nil
-	})
-	return ended, err
-}
-
-func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
-	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < 3"}}
-	q.equal("client", f.Client)
-	q.equal("person", f.Person)
-	q.equal("organization", f.Organization)
-	q.equal("grant_kind", string(f.Grant))
-	ids, err := column[[]byte](w.query(q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" ORDER BY id", q.args...))
-	var out []approval.ID
-	for _, id := range ids {
-		out = append(out, approval.ID(id))
-	}
-	return out, err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -57,26 +56,6 @@ func (w *writer) isAdmin(personID, organizationID string) error {
 func (s *Store) SwitchIntegration(ctx context.Context, organizationID, adminID string, on bool, act Act) error {
 	return s.switchIntegration(ctx, organizationID, on,
 		func(w *writer) error { return w.isAdmin(adminID, organizationID) }, act)
-}
-
-// EndAsAdmin ends one approval in an organization by one of its admins
-// (decision P8). One that has ended stays as it ended. ErrNotFound: there is
-// no such approval there; ErrNotAllowed: the person is no admin.
-func (s *Store) EndAsAdmin(_ context.Context, organizationID, adminID string, id approval.ID, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		if err := w.isAdmin(adminID, organizationID); err != nil {
-			return nil, err
-		}
-		a, _, err := w.read(id, false)
-		if err != nil {
-			return nil, err
-		}
-		if a.Organization != organizationID {
-			return nil, fmt.Errorf("approval %s: %w", id, ErrNotFound)
-		}
-		after, _, err := w.endRow(id, approval.RevokedByAdmin, act)
-		return after, err
-	})
 }
 
 // left remembers when somebody left a role.

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// Access is what a bearer check needs: an approval without the code's fields,
+// the facts under it, and its person as a member.
+type Access struct {
+	Approval approval.Approval
+	Standing approval.Standing
+	Member   org.Member
+
+	// What a person reads of them: names at the same moment.
+	PersonName, OrganizationName string
+
+	used uint32 // Unix seconds, true to the hour; 0 where Used knows better
+
+	// Remembered says that it is as it was some time ago, within
+	// database.max_staleness. Whoever would refuse by that asks CheckNow.
+	Remembered bool
+}
+
+// Idle reports whether the last use that is known is an hour old: a use of it is
+// to be told to Used (decision P11).
+func (a *Access) Idle(now time.Time) bool { return idle(a.used, uint32(now.Unix())) }
+
+// CheckNow is Check that answers from nothing that is remembered: a token may be
+// younger than that.
+func (s *Store) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
+	if s.shared != nil {
+		return s.shared.checkNow(ctx, id)
+	}
+	return s.Check(ctx, id)
+}
+
+// Check gives an approval that has not ended, exactly as it stands.
+// ErrNotFound means that there is none.
+func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
+	if s.shared != nil {
+		return s.shared.check(ctx, id)
+	}
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	h := s.memory.approvals.at(id)
+	if h == nil {
+		return Access{}, ErrNotFound
+	}
+	a := s.memory.cool(id, h)
+	a.Grant = s.memory.grantSet(h)
+	return Access{
+		Approval: a, Standing: h.standing(), Member: h.member.asMember(),
+		PersonName: h.member.person.Name, OrganizationName: h.member.org.Name,
+		used: atomic.LoadUint32(&h.used),
+	}, nil
+}
+
+// Under gives what Check would find under an approval, whatever has become of
+// it: for those who ask why it is refused.
+func (s *Store) Under(row ApprovalRow) Access {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	return Access{
+		Approval: row.Approval, Standing: s.memory.standing(row.Approval),
+		Member: s.memory.members[memberKey{row.Person, row.Organization}].asMember(),
+	}
+}
