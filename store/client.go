@@ -217,11 +217,6 @@ func (s *Store) clientQuery(f ClientFilter) (query, error) {
 	return q, nil
 }
 
-// likePattern makes a text match itself alone.
-func likePattern(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(s))
-}
-
 // SetClientEnabled disables a client, which ends its approvals, or enables it
 // again, which revives none (decision P10).
 func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Act) error {

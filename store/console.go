@@ -168,11 +168,3 @@ func (s *Store) LimitedAddresses(ctx context.Context, since int64) (n int, one s
 	}
 	return n, one, nil
 }
-
-// anyOf gives texts as parameters.
-func anyOf(values []string) (out []any) {
-	for _, v := range values {
-		out = append(out, v)
-	}
-	return out
-}

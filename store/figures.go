@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -55,11 +54,4 @@ func (s *Store) Schema(ctx context.Context) (Schema, error) {
 		return out, unavailable("schema", err)
 	}
 	return out, out.works()
-}
-
-// timed tells how long a query took, to its last row: defer it.
-func (s *Store) timed(query string, start time.Time) {
-	if s.options.Took != nil {
-		s.options.Took(query, time.Since(start))
-	}
 }

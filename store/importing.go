@@ -343,14 +343,6 @@ func (s *Store) countLiving(ctx context.Context, column, organization string, va
 	return nil
 }
 
-func anys(ids []string) []any {
-	out := make([]any, len(ids))
-	for i, id := range ids {
-		out[i] = id
-	}
-	return out
-}
-
 func each[T any](list []T, put func(T) (func(), error), afters *[]func()) error {
 	for _, one := range list {
 		after, err := put(one)

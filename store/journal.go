@@ -34,9 +34,6 @@ type Event struct {
 	Reference                              string
 }
 
-// errCursor is for what no list has given as its next.
-var errCursor = fmt.Errorf("cursor: %w", ErrNotFound)
-
 // eventIDLen is the bytes of an entry's ID, which is written in hexadecimal.
 const eventIDLen = 12
 
@@ -284,16 +281,4 @@ func scanEvent(row interface{ Scan(...any) error }) (e Event, err error) {
 	err = row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
 		&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference)
 	return e, err
-}
-
-func pageSize(limit int) int {
-	if limit <= 0 {
-		return 50
-	}
-	return min(limit, 1000)
-}
-
-// unavailable marks an error of the database as one to be tried again.
-func unavailable(what string, err error) error {
-	return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 }

@@ -114,20 +114,6 @@ func (w *writer) saveEnds(row approval.State, of []approval.Approval) ([]approva
 	return out, rows.Err()
 }
 
-// padded repeats the last of some values until there are 16, 32, 64 and so on:
-// so that statements about lists have few texts to prepare.
-func padded[T any](values []T) []T {
-	places := 16
-	for places < len(values) {
-		places *= 2
-	}
-	out := make([]T, places)
-	for i := range out {
-		out[i] = values[min(i, len(values)-1)]
-	}
-	return out
-}
-
 // roomy gives the embedded engine more memory and a longer log for as long as
 // very many rows change: most of their pages come once more, and with little
 // room each was read and written every time.

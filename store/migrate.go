@@ -285,3 +285,22 @@ func migrateOnce(ctx context.Context, db *sql.DB, m Migration, release string) e
 	}
 	return tx.Commit()
 }
+
+// makeSchema runs all migrations in an empty database.
+func (w *writer) makeSchema(ctx context.Context) error {
+	for _, m := range Migrations() {
+		text := m.SQL
+		if w.tx != nil {
+			text += m.Postgres
+		}
+		if _, err := w.conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("database: schema %d: %w", m.Version, err)
+		}
+		for name, value := range m.saying(w.store.options.Release) {
+			if err := w.putMeta(name, value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -241,14 +241,6 @@ func (w *writer) remove(p *plan) ([]func(), error) {
 	return w.removeOwners(p)
 }
 
-func idsOf[T any](list []T, id func(T) any) []any {
-	out := make([]any, len(list))
-	for i, one := range list {
-		out[i] = id(one)
-	}
-	return out
-}
-
 func (w *writer) deleteIn(q query, column string, values []any) error {
 	for batch := range slices.Chunk(values, sweepBatch) {
 		if err := w.execIn(q, column, batch); err != nil {

@@ -94,3 +94,56 @@ func (q *query) page(order string, limit int) string {
 	}
 	return fmt.Sprintf("%s ORDER BY %s LIMIT %d", text, order, limit+1)
 }
+
+func pageSize(limit int) int {
+	if limit <= 0 {
+		return 50
+	}
+	return min(limit, 1000)
+}
+
+// errCursor is for what no list has given as its next.
+var errCursor = fmt.Errorf("cursor: %w", ErrNotFound)
+
+// likePattern makes a text match itself alone.
+func likePattern(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(s))
+}
+
+// padded repeats the last of some values until there are 16, 32, 64 and so on:
+// so that statements about lists have few texts to prepare.
+func padded[T any](values []T) []T {
+	places := 16
+	for places < len(values) {
+		places *= 2
+	}
+	out := make([]T, places)
+	for i := range out {
+		out[i] = values[min(i, len(values)-1)]
+	}
+	return out
+}
+
+func idsOf[T any](list []T, id func(T) any) []any {
+	out := make([]any, len(list))
+	for i, one := range list {
+		out[i] = id(one)
+	}
+	return out
+}
+
+func anys(ids []string) []any {
+	out := make([]any, len(ids))
+	for i, id := range ids {
+		out[i] = id
+	}
+	return out
+}
+
+// anyOf gives texts as parameters.
+func anyOf(values []string) (out []any) {
+	for _, v := range values {
+		out = append(out, v)
+	}
+	return out
+}
