@@ -8,15 +8,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// changed journals a change of the directory.
-func (w *writer) changed(person, organization, detail string, act Act) error {
-	return w.journal(change(person, organization, detail, act))
-}
-
-func change(person, organization, detail string, act Act) Event {
-	return Event{Kind: "directory_changed", Person: person, Organization: organization, Detail: detail}.by(act)
-}
-
 // SetActive deactivates a person, which ends their sessions and all their
 // approvals, or reactivates them, which revives none (decision P10).
 func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -129,67 +127,4 @@ func (w *writer) roomy(on bool) error {
 	_, err := w.conn.ExecContext(context.Background(), text)
 	w.wide = on && err == nil
 	return err
-}
-
-// eventsEach are how many entries of the journal one statement writes: each
-// copies every page that it changes, for it may fail, so the fewer the better.
-var eventsEach = []int{1000, 64}
-
-var insertEvents = func() map[int]string {
-	texts := map[int]string{}
-	for _, n := range eventsEach {
-		all := make([]string, n)
-		for i := range all {
-			all[i] = eventPlaces(i)
-		}
-		text := strings.Replace(insertEvent, eventPlaces(0), strings.Join(all, ", "), 1)
-		// To SQLite $1 is a name, which it looks for among all the others.
-		texts[n] = strings.ReplaceAll(text, "$", "?")
-	}
-	return texts
-}()
-
-// eventPlaces are the parameters of the entry after n others.
-func eventPlaces(n int) string {
-	const columns = 12
-	all := make([]string, columns)
-	for i := range all {
-		all[i] = fmt.Sprintf("$%d", n*columns+i+1)
-	}
-	return "(" + strings.Join(all, ", ") + ")"
-}
-
-// journalAll is journal for many entries.
-func (w *writer) journalAll(entries []Event) error {
-	for _, n := range eventsEach {
-		for w.tx == nil && len(entries) >= n {
-			if err := w.journalSome(entries[:n]); err != nil {
-				return err
-			}
-			entries = entries[n:]
-		}
-	}
-	for _, e := range entries {
-		if err := w.journal(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// journalSome writes as many entries as a statement of insertEvents takes.
-func (w *writer) journalSome(entries []Event) error {
-	now := w.store.Now()
-	args := make([]any, 0, 12*len(entries))
-	for _, e := range entries {
-		args = append(args, w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
-			e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
-	}
-	if _, err := w.exec(insertEvents[len(entries)], args...); err != nil {
-		return err
-	}
-	if w.store.options.Journaled != nil {
-		w.told = append(w.told, entries...)
-	}
-	return nil
 }

@@ -290,28 +290,6 @@ func (x *tx) flush(w *writer) error {
 	return err
 }
 
-// eventColumns turns entries into arrays, one for each column of the journal.
-func eventColumns(events []Event) []any {
-	at := make([]int64, len(events))
-	texts := make([][]string, 11)
-	for i := range texts {
-		texts[i] = make([]string, len(events))
-	}
-	for i, e := range events {
-		at[i] = e.At
-		for c, v := range []string{
-			e.ID, e.Kind, e.Client, e.Person, e.Organization, e.Approval, e.Actor, e.Address, e.Reason, e.Detail, e.Reference,
-		} {
-			texts[c][i] = storable(v)
-		}
-	}
-	out := []any{texts[0], at}
-	for _, t := range texts[1:] {
-		out = append(out, t)
-	}
-	return out
-}
-
 // change runs a change with the facts as they are: it holds the row of their
 // version, has caught up, and logs what it changes.
 func (p *shared) change(run func(*writer) (func(), error)) error {
