@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"time"
+)
+
+// ActingLifetime is how long support staff may act as somebody (decision P9).
+const ActingLifetime = time.Hour
+
+// Acting is support staff who begin to act as somebody (decision P9).
+type Acting struct {
+	Session, Next        string // values of the cookie: the session's, and what it shall be
+	Person, Organization string // IDs: as whom, and where
+}
+
+// StartActing lets the support staff of a session act as a member of an
+// organization, under a new value. ErrNotFound: there is no such session, or
+// no such member; ErrNotAllowed: it is nobody of the support staff, acts as
+// somebody already, or would act as support staff.
+func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
+	old, next := sha256.Sum256([]byte(a.Session)), sha256.Sum256([]byte(a.Next))
+	return s.writer.change(func(w *writer) (func(), error) {
+		r, err := scanSession(w.conn.QueryRowContext(context.Background(), selectSession, old[:]))
+		if err != nil {
+			return nil, err
+		}
+		m, now := w.store.memory, w.store.Now().Unix()
+		actor, as := m.people[r.person], m.members[memberKey{a.Person, a.Organization}]
+		switch {
+		case actor == nil || !actor.Active || actor.epoch != r.epoch:
+			return nil, fmt.Errorf("session: %w", ErrNotFound)
+		case !actor.Support || r.actingAs != "":
+			return nil, fmt.Errorf("support staff: %w", ErrNotAllowed)
+		case !as.asMember().Exists():
+			return nil, fmt.Errorf("member: %w", ErrNotFound)
+		case as.person.Support:
+			return nil, fmt.Errorf("acting as support staff: %w", ErrNotAllowed)
+		}
+		if _, err := w.exec(`
+			UPDATE session
+			   SET hash = $1, acting_as = $2, acting_epoch = $3, acting_in = $4, acting_since = $5
+			 WHERE hash = $6`, next[:], a.Person, as.person.epoch, a.Organization, now, old[:]); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(Event{Kind: "impersonation_started", Person: a.Person, Organization: a.Organization}.by(act))
+	})
+}
+
+// StopActing returns support staff to themselves, under a new value.
+// ErrNotFound: the session acts as nobody.
+func (s *Store) StopActing(_ context.Context, value, next string, act Act) error {
+	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
+	return s.writer.change(func(w *writer) (func(), error) {
+		r, err := scanSession(w.conn.QueryRowContext(context.Background(), selectSession, old[:]))
+		if err != nil {
+			return nil, err
+		}
+		if r.actingAs == "" {
+			return nil, fmt.Errorf("acting: %w", ErrNotFound)
+		}
+		if _, err := w.exec(`
+			UPDATE session
+			   SET hash = $1, acting_as = '', acting_epoch = 0, acting_in = '', acting_since = 0
+			 WHERE hash = $2`, hash[:], old[:]); err != nil {
+			return nil, err
+		}
+		return nil, w.journal(r.stopped("").by(act))
+	})
+}
+
+// stopped is the end of an impersonation. Its actor is who acted, unless an
+// act says so itself.
+func (r sessionRow) stopped(why string) Event {
+	return Event{Kind: "impersonation_stopped", Person: r.actingAs, Organization: r.actingIn,
+		Actor: "person:" + r.person, Detail: why}
+}
+
+// sweepActing ends the impersonations whose hour is over, or whose session is.
+func (w *writer) sweepActing(now time.Time) (int, func(), error) {
+	rows, err := w.sessionList(`
+		SELECT hash, person, acting_as, acting_in FROM session
+		 WHERE acting_as <> '' AND (acting_since <= $1 OR seen_at <= $2 OR created_at <= $3) LIMIT 500`,
+		now.Add(-ActingLifetime).Unix(), now.Add(-w.store.options.SessionIdle).Unix(), now.Add(-w.store.options.SessionMax).Unix())
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, r := range rows {
+		if err := w.endSession(r, "its time was over"); err != nil {
+			return 0, nil, err
+		}
+	}
+	return len(rows), nil, nil
+}
