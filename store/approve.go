@@ -208,3 +208,43 @@ func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
 		return after, w.journal(Event{Kind: "approval_cancelled", Client: c.Client, Person: c.Person}.by(act))
 	})
 }
+
+// EditGrant changes what a live approval of a person gives, from the grant set
+// that the person saw to another (decision P3). It takes effect on the next
+// request. ErrConflict: it is not what the person saw any more; ErrNotFound:
+// it has ended or is not the person's; ErrNotAllowed: the facts do not allow
+// it any more.
+func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		a, _, err := w.read(id, false)
+		if err != nil {
+			return nil, err
+		}
+		if a.Person != personID || a.Phase != approval.Live || a.Lost(w.store.memory.standing(a)) != "" {
+			return nil, fmt.Errorf("approval: %w", ErrNotFound)
+		}
+		if !a.Grant.Equal(from) {
+			return nil, fmt.Errorf("approval: %w", ErrConflict)
+		}
+		if to.Kind == grantset.Organization && !w.store.memory.members[memberKey{a.Person, a.Organization}].admin {
+			return nil, fmt.Errorf("admin right: %w", ErrNotAllowed)
+		}
+		if _, err := w.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
+			string(to.Kind), to.EncodePicks(), flag(to.Personal), id[:]); err != nil {
+			return nil, err
+		}
+		h := w.store.memory.approvals.at(id)
+		a.Grant = to
+		made, err := w.store.memory.warm(a)
+		if err != nil {
+			return nil, err
+		}
+		return func() {
+				if next := made(); h != nil {
+					h.picks, h.kind = next.picks, next.kind
+				}
+			},
+			w.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
+				Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
+	})
+}

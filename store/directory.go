@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -294,24 +293,4 @@ func (s *Store) Admins(ctx context.Context, organization string, limit int) ([]o
 		}
 	}
 	return out, nil
-}
-
-// APIKey gives the member that an API key acts as (decision B6), or
-// ErrNotFound.
-func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
-	hash := sha256.Sum256([]byte(key))
-	if err := s.fresh(ctx); err != nil {
-		return org.Member{}, err
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	k, ok := s.memory.apiKeys[hash]
-	if !ok {
-		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
-	}
-	at := s.memory.members[k.memberKey]
-	if m := at.asMember(); m.Exists() && k.stands(at) {
-		return m, nil
-	}
-	return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
 }

@@ -51,28 +51,3 @@ func (r *role) filled() (out []Filler) {
 	slices.SortFunc(out, func(a, b Filler) int { return cmp.Compare(a.Person, b.Person) })
 	return out
 }
-
-// exportKeys lists the API keys that have not ended.
-func (s *Store) exportKeys(ctx context.Context) ([]DirectoryAPIKey, error) {
-	rows, err := s.reader.QueryContext(ctx, `
-		SELECT DISTINCT k.person, k.organization, k.name FROM api_key k
-		  JOIN person p ON p.id = k.person AND p.epoch = k.person_epoch
-		  JOIN membership m ON m.person = k.person AND m.organization = k.organization AND m.epoch = k.membership_epoch
-		 ORDER BY k.organization, k.person, k.name`)
-	if err != nil {
-		return nil, unavailable("API keys", err)
-	}
-	defer rows.Close()
-	var out []DirectoryAPIKey
-	for rows.Next() {
-		var k DirectoryAPIKey
-		if err := rows.Scan(&k.Person, &k.Organization, &k.Name); err != nil {
-			return nil, unavailable("API keys", err)
-		}
-		out = append(out, k)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("API keys", err)
-	}
-	return out, nil
-}

@@ -175,25 +175,6 @@ func (s *Store) PersonByEmail(ctx context.Context, email string) (org.Person, er
 	return s.Person(ctx, email)
 }
 
-// Provision adds a person whom a provider knows and this directory does not.
-// ErrConflict: the ID or the email is somebody's.
-func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		d := Directory{People: []DirectoryPerson{{Person: p}}}
-		if w.store.memory.people[p.ID] != nil {
-			return nil, fmt.Errorf("person: %w", ErrConflict)
-		}
-		if _, err := w.plan(Import{Directory: d}); err != nil {
-			return nil, err
-		}
-		after, err := w.putPerson(p)
-		if err != nil {
-			return nil, err
-		}
-		return after, w.changed(p.ID, "", "person provisioned", act)
-	})
-}
-
 // A Farewell is a provider's word that somebody signed out there.
 type Farewell struct {
 	Issuer, Subject, SID string // one of Subject and SID may be empty

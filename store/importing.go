@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -352,69 +350,4 @@ func each[T any](list []T, put func(T) (func(), error), afters *[]func()) error 
 		*afters = append(*afters, after)
 	}
 	return nil
-}
-
-func (w *writer) putDirectoryPerson(p DirectoryPerson) (func(), error) {
-	after, err := w.putPerson(p.Person)
-	if err != nil || p.PasswordHash == "" {
-		return after, err
-	}
-	return after, w.putPassword(p.ID, p.PasswordHash)
-}
-
-// putPassword sets a password. Sessions that began with another one end.
-func (w *writer) putPassword(personID, hash string) error {
-	n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
-	if err != nil || n == 0 {
-		return err
-	}
-	w.fact("person") // a password is no fact of memory
-	return w.endSessions(personID)
-}
-
-func (w *writer) putCircle(c org.Circle) (func(), error) {
-	_, err := w.exec(`
-		INSERT INTO circle (id, organization, parent, name) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, name = excluded.name`,
-		c.ID, c.Organization, c.Parent, c.Name)
-	w.fact("circle", c.ID)
-	return func() { w.store.memory.putCircle(c) }, err
-}
-
-func (w *writer) putRole(r org.Role) (func(), error) {
-	_, err := w.exec(`
-		INSERT INTO role (id, organization, circle, name) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (id) DO UPDATE SET circle = excluded.circle, name = excluded.name`,
-		r.ID, r.Organization, r.Circle, r.Name)
-	w.fact("role", r.ID)
-	return func() { w.store.memory.putRole(r) }, err
-}
-
-// putAPIKey adds an API key. One that is there is given another name at most:
-// it stays its member's, and ended if it has ended with the membership or the
-// person (decision B6).
-func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
-	m, hash := w.store.memory, sha256.Sum256([]byte(k.Key))
-	key := apiKey{memberKey: memberKey{k.Person, k.Organization}}
-	if at := m.people[k.Person]; at != nil {
-		key.personEpoch = at.epoch
-	}
-	if at := m.members[key.memberKey]; at != nil {
-		key.membershipEpoch = at.epoch
-	}
-	n, err := w.exec(`
-		INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
-		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
-		hash[:], k.Person, k.Organization, k.Name, w.store.Now().Unix(), key.membershipEpoch, key.personEpoch)
-	w.fact("api_key", hex.EncodeToString(hash[:]))
-	if err == nil && n == 0 {
-		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
-	}
-	return func() {
-		if _, there := m.apiKeys[hash]; !there {
-			m.apiKeys[hash] = key
-		}
-	}, err
 }

@@ -58,49 +58,39 @@ func (s *Store) SwitchIntegration(ctx context.Context, organizationID, adminID s
 		func(w *writer) error { return w.isAdmin(adminID, organizationID) }, act)
 }
 
-// left remembers when somebody left a role.
-func (w *writer) left(roleID, personID string) error {
-	_, err := w.exec(`
-		INSERT INTO filler_left (role, person, left_at)
-		SELECT role, person, CAST($1 AS BIGINT) FROM filler WHERE role = $2 AND person = $3
-		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		w.store.Now().Unix(), roleID, personID)
-	return err
+// SetIntegration switches an organization's AI integration. Off ends every
+// approval in it; on again revives none (decision P7).
+func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bool, act Act) error {
+	return s.switchIntegration(ctx, organizationID, on, func(*writer) error { return nil }, act)
 }
 
-// leftAll is left for all roles of a member.
-func (w *writer) leftAll(key memberKey) error {
-	_, err := w.exec(`
-		INSERT INTO filler_left (role, person, left_at)
-		SELECT role, person, CAST($1 AS BIGINT) FROM filler
-		 WHERE person = $2 AND role IN (SELECT id FROM role WHERE organization = $3)
-		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		w.store.Now().Unix(), key.person, key.organization)
-	return err
-}
-
-// LeftRoles gives when a person last left each role of an organization, in
-// Unix seconds by the role's ID.
-func (s *Store) LeftRoles(ctx context.Context, personID, organizationID string) (map[string]int64, error) {
-	rows, err := s.reader.QueryContext(ctx, `
-		SELECT l.role, l.left_at FROM filler_left l
-		  JOIN role r ON r.id = l.role
-		 WHERE l.person = $1 AND r.organization = $2`, personID, organizationID)
-	if err != nil {
-		return nil, unavailable("left roles", err)
-	}
-	defer rows.Close()
-	out := map[string]int64{}
-	for rows.Next() {
-		var role string
-		var at int64
-		if err := rows.Scan(&role, &at); err != nil {
-			return nil, unavailable("left roles", err)
+func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*writer) error, act Act) error {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.orgs[organizationID]
+		if at == nil {
+			return nil, fmt.Errorf("organization: %w", ErrNotFound)
 		}
-		out[role] = at
+		if err := may(w); err != nil {
+			return nil, err
+		}
+		if at.AIIntegration == on {
+			return nil, nil
+		}
+		o, detail := at.Organization, "AI integration on"
+		if o.AIIntegration = on; !on {
+			detail = "AI integration off"
+		}
+		if err := w.switched(o, act); err != nil {
+			return nil, err
+		}
+		after, err := w.putOrganization(o)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed("", o.ID, detail, act)
+	})
+	if err == nil && !on {
+		s.markSoon(ctx)
 	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("left roles", err)
-	}
-	return out, nil
+	return err
 }

@@ -39,18 +39,6 @@ type memory struct {
 
 type memberKey struct{ person, organization string }
 
-// apiKey is whom a key acts as, and the epochs that it was made under: it ends
-// for good with the membership and with the person.
-type apiKey struct {
-	memberKey
-	membershipEpoch, personEpoch int64
-}
-
-// stands reports whether neither fact has ended since the key was made.
-func (k apiKey) stands(at *member) bool {
-	return at != nil && k.membershipEpoch == at.epoch && k.personEpoch == at.person.epoch
-}
-
 type person struct {
 	org.Person
 	epoch   int64

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -194,42 +192,39 @@ func (m *memory) dropRole(r *role) {
 	delete(m.orgs[r.Organization].roles, r.ID)
 }
 
-// EditGrant changes what a live approval of a person gives, from the grant set
-// that the person saw to another (decision P3). It takes effect on the next
-// request. ErrConflict: it is not what the person saw any more; ErrNotFound:
-// it has ended or is not the person's; ErrNotAllowed: the facts do not allow
-// it any more.
-func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		a, _, err := w.read(id, false)
-		if err != nil {
-			return nil, err
+// putOrganization adds or updates; switching AI integration off raises the
+// epoch.
+func (w *writer) putOrganization(o org.Organization) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.orgs[o.ID]; at != nil {
+		epoch = at.epoch
+		if at.AIIntegration && !o.AIIntegration {
+			epoch++
 		}
-		if a.Person != personID || a.Phase != approval.Live || a.Lost(w.store.memory.standing(a)) != "" {
-			return nil, fmt.Errorf("approval: %w", ErrNotFound)
-		}
-		if !a.Grant.Equal(from) {
-			return nil, fmt.Errorf("approval: %w", ErrConflict)
-		}
-		if to.Kind == grantset.Organization && !w.store.memory.members[memberKey{a.Person, a.Organization}].admin {
-			return nil, fmt.Errorf("admin right: %w", ErrNotAllowed)
-		}
-		if _, err := w.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
-			string(to.Kind), to.EncodePicks(), flag(to.Personal), id[:]); err != nil {
-			return nil, err
-		}
-		h := w.store.memory.approvals.at(id)
-		a.Grant = to
-		made, err := w.store.memory.warm(a)
-		if err != nil {
-			return nil, err
-		}
-		return func() {
-				if next := made(); h != nil {
-					h.picks, h.kind = next.picks, next.kind
-				}
-			},
-			w.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
-				Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
-	})
+	}
+	_, err := w.exec(`
+		INSERT INTO organization (id, name, ai_integration, epoch) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE
+		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
+		o.ID, o.Name, flag(o.AIIntegration), epoch)
+	w.fact("organization", o.ID)
+	return func() { w.store.memory.putOrganization(o, epoch) }, err
+}
+
+func (w *writer) putCircle(c org.Circle) (func(), error) {
+	_, err := w.exec(`
+		INSERT INTO circle (id, organization, parent, name) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, name = excluded.name`,
+		c.ID, c.Organization, c.Parent, c.Name)
+	w.fact("circle", c.ID)
+	return func() { w.store.memory.putCircle(c) }, err
+}
+
+func (w *writer) putRole(r org.Role) (func(), error) {
+	_, err := w.exec(`
+		INSERT INTO role (id, organization, circle, name) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (id) DO UPDATE SET circle = excluded.circle, name = excluded.name`,
+		r.ID, r.Organization, r.Circle, r.Name)
+	w.fact("role", r.ID)
+	return func() { w.store.memory.putRole(r) }, err
 }

@@ -8,123 +8,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// SetActive deactivates a person, which ends their sessions and all their
-// approvals, or reactivates them, which revives none (decision P10).
-func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
-	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.people[personID]
-		if at == nil {
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
-		}
-		if at.Active == on {
-			return nil, nil
-		}
-		p, detail := at.Person, "person reactivated"
-		if p.Active = on; !on {
-			detail = "person deactivated"
-		}
-		after, err := w.putPerson(p)
-		if err != nil {
-			return nil, err
-		}
-		return after, w.changed(p.ID, "", detail, act)
-	})
-	if err == nil && !on {
-		s.markSoon(ctx)
-	}
-	return err
-}
-
-// putPerson adds or updates a person; a deactivation raises the epoch.
-func (w *writer) putPerson(p org.Person) (func(), error) {
-	epoch := int64(0)
-	if at := w.store.memory.people[p.ID]; at != nil {
-		epoch = at.epoch
-		if at.Active && !p.Active {
-			epoch++
-		}
-	}
-	_, err := w.exec(`
-		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, '')
-		ON CONFLICT (id) DO UPDATE
-		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
-		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
-		p.ID, p.Email, emailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
-	w.fact("person", p.ID)
-	return func() { w.store.memory.putPerson(p, epoch) }, err
-}
-
-// SetPassword sets the PHC string of a person's password and ends the
-// person's other sessions; approvals stay.
-func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		if w.store.memory.people[personID] == nil {
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
-		}
-		if err := w.putPassword(personID, hash); err != nil {
-			return nil, err
-		}
-		return nil, w.changed(personID, "", "password set", act)
-	})
-}
-
-// SetIntegration switches an organization's AI integration. Off ends every
-// approval in it; on again revives none (decision P7).
-func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bool, act Act) error {
-	return s.switchIntegration(ctx, organizationID, on, func(*writer) error { return nil }, act)
-}
-
-func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*writer) error, act Act) error {
-	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.orgs[organizationID]
-		if at == nil {
-			return nil, fmt.Errorf("organization: %w", ErrNotFound)
-		}
-		if err := may(w); err != nil {
-			return nil, err
-		}
-		if at.AIIntegration == on {
-			return nil, nil
-		}
-		o, detail := at.Organization, "AI integration on"
-		if o.AIIntegration = on; !on {
-			detail = "AI integration off"
-		}
-		if err := w.switched(o, act); err != nil {
-			return nil, err
-		}
-		after, err := w.putOrganization(o)
-		if err != nil {
-			return nil, err
-		}
-		return after, w.changed("", o.ID, detail, act)
-	})
-	if err == nil && !on {
-		s.markSoon(ctx)
-	}
-	return err
-}
-
-// putOrganization adds or updates; switching AI integration off raises the
-// epoch.
-func (w *writer) putOrganization(o org.Organization) (func(), error) {
-	epoch := int64(0)
-	if at := w.store.memory.orgs[o.ID]; at != nil {
-		epoch = at.epoch
-		if at.AIIntegration && !o.AIIntegration {
-			epoch++
-		}
-	}
-	_, err := w.exec(`
-		INSERT INTO organization (id, name, ai_integration, epoch) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (id) DO UPDATE
-		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
-		o.ID, o.Name, flag(o.AIIntegration), epoch)
-	w.fact("organization", o.ID)
-	return func() { w.store.memory.putOrganization(o, epoch) }, err
-}
-
 // SetMember adds a person to an organization, or sets the admin right of one
 // who is there.
 func (s *Store) SetMember(ctx context.Context, organizationID, personID string, admin bool, act Act) error {
@@ -302,4 +185,51 @@ func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {
 	_, err := w.exec(text, roleID, personID)
 	w.fact("filler", roleID+" "+personID)
 	return func() { w.store.memory.setFiller(roleID, personID, on) }, err
+}
+
+// left remembers when somebody left a role.
+func (w *writer) left(roleID, personID string) error {
+	_, err := w.exec(`
+		INSERT INTO filler_left (role, person, left_at)
+		SELECT role, person, CAST($1 AS BIGINT) FROM filler WHERE role = $2 AND person = $3
+		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
+		w.store.Now().Unix(), roleID, personID)
+	return err
+}
+
+// leftAll is left for all roles of a member.
+func (w *writer) leftAll(key memberKey) error {
+	_, err := w.exec(`
+		INSERT INTO filler_left (role, person, left_at)
+		SELECT role, person, CAST($1 AS BIGINT) FROM filler
+		 WHERE person = $2 AND role IN (SELECT id FROM role WHERE organization = $3)
+		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
+		w.store.Now().Unix(), key.person, key.organization)
+	return err
+}
+
+// LeftRoles gives when a person last left each role of an organization, in
+// Unix seconds by the role's ID.
+func (s *Store) LeftRoles(ctx context.Context, personID, organizationID string) (map[string]int64, error) {
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT l.role, l.left_at FROM filler_left l
+		  JOIN role r ON r.id = l.role
+		 WHERE l.person = $1 AND r.organization = $2`, personID, organizationID)
+	if err != nil {
+		return nil, unavailable("left roles", err)
+	}
+	defer rows.Close()
+	out := map[string]int64{}
+	for rows.Next() {
+		var role string
+		var at int64
+		if err := rows.Scan(&role, &at); err != nil {
+			return nil, unavailable("left roles", err)
+		}
+		out[role] = at
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("left roles", err)
+	}
+	return out, nil
 }

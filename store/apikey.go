@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// apiKey is whom a key acts as, and the epochs that it was made under: it ends
+// for good with the membership and with the person.
+type apiKey struct {
+	memberKey
+	membershipEpoch, personEpoch int64
+}
+
+// stands reports whether neither fact has ended since the key was made.
+func (k apiKey) stands(at *member) bool {
+	return at != nil && k.membershipEpoch == at.epoch && k.personEpoch == at.person.epoch
+}
+
+// APIKey gives the member that an API key acts as (decision B6), or
+// ErrNotFound.
+func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
+	hash := sha256.Sum256([]byte(key))
+	if err := s.fresh(ctx); err != nil {
+		return org.Member{}, err
+	}
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	k, ok := s.memory.apiKeys[hash]
+	if !ok {
+		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
+	}
+	at := s.memory.members[k.memberKey]
+	if m := at.asMember(); m.Exists() && k.stands(at) {
+		return m, nil
+	}
+	return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
+}
+
+// putAPIKey adds an API key. One that is there is given another name at most:
+// it stays its member's, and ended if it has ended with the membership or the
+// person (decision B6).
+func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
+	m, hash := w.store.memory, sha256.Sum256([]byte(k.Key))
+	key := apiKey{memberKey: memberKey{k.Person, k.Organization}}
+	if at := m.people[k.Person]; at != nil {
+		key.personEpoch = at.epoch
+	}
+	if at := m.members[key.memberKey]; at != nil {
+		key.membershipEpoch = at.epoch
+	}
+	n, err := w.exec(`
+		INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
+		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
+		hash[:], k.Person, k.Organization, k.Name, w.store.Now().Unix(), key.membershipEpoch, key.personEpoch)
+	w.fact("api_key", hex.EncodeToString(hash[:]))
+	if err == nil && n == 0 {
+		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
+	}
+	return func() {
+		if _, there := m.apiKeys[hash]; !there {
+			m.apiKeys[hash] = key
+		}
+	}, err
+}
+
+// exportKeys lists the API keys that have not ended.
+func (s *Store) exportKeys(ctx context.Context) ([]DirectoryAPIKey, error) {
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT DISTINCT k.person, k.organization, k.name FROM api_key k
+		  JOIN person p ON p.id = k.person AND p.epoch = k.person_epoch
+		  JOIN membership m ON m.person = k.person AND m.organization = k.organization AND m.epoch = k.membership_epoch
+		 ORDER BY k.organization, k.person, k.name`)
+	if err != nil {
+		return nil, unavailable("API keys", err)
+	}
+	defer rows.Close()
+	var out []DirectoryAPIKey
+	for rows.Next() {
+		var k DirectoryAPIKey
+		if err := rows.Scan(&k.Person, &k.Organization, &k.Name); err != nil {
+			return nil, unavailable("API keys", err)
+		}
+		out = append(out, k)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("API keys", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// AddPerson adds a person, with the PHC string of a password or "". Somebody
+// who has email and name already is given as they are; ErrConflict: ID or
+// email are another's.
+func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act) (org.Person, error) {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		m := w.store.memory
+		if at := m.byEmail[strings.ToLower(p.Email)]; at != nil && at.Name == p.Name {
+			p = at.Person
+			return nil, nil
+		} else if at != nil || m.people[p.ID] != nil {
+			return nil, fmt.Errorf("person: %w", ErrConflict)
+		}
+		after, err := w.putPerson(p)
+		if err != nil {
+			return nil, err
+		}
+		if hash != "" {
+			if err := w.putPassword(p.ID, hash); err != nil {
+				return nil, err
+			}
+		}
+		return after, w.changed(p.ID, "", "person added", act)
+	})
+	return p, err
+}
+
+// Provision adds a person whom a provider knows and this directory does not.
+// ErrConflict: the ID or the email is somebody's.
+func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		d := Directory{People: []DirectoryPerson{{Person: p}}}
+		if w.store.memory.people[p.ID] != nil {
+			return nil, fmt.Errorf("person: %w", ErrConflict)
+		}
+		if _, err := w.plan(Import{Directory: d}); err != nil {
+			return nil, err
+		}
+		after, err := w.putPerson(p)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed(p.ID, "", "person provisioned", act)
+	})
+}
+
+// SetActive deactivates a person, which ends their sessions and all their
+// approvals, or reactivates them, which revives none (decision P10).
+func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
+	err := s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.people[personID]
+		if at == nil {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		if at.Active == on {
+			return nil, nil
+		}
+		p, detail := at.Person, "person reactivated"
+		if p.Active = on; !on {
+			detail = "person deactivated"
+		}
+		after, err := w.putPerson(p)
+		if err != nil {
+			return nil, err
+		}
+		return after, w.changed(p.ID, "", detail, act)
+	})
+	if err == nil && !on {
+		s.markSoon(ctx)
+	}
+	return err
+}
+
+// putPerson adds or updates a person; a deactivation raises the epoch.
+func (w *writer) putPerson(p org.Person) (func(), error) {
+	epoch := int64(0)
+	if at := w.store.memory.people[p.ID]; at != nil {
+		epoch = at.epoch
+		if at.Active && !p.Active {
+			epoch++
+		}
+	}
+	_, err := w.exec(`
+		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '')
+		ON CONFLICT (id) DO UPDATE
+		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
+		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
+		p.ID, p.Email, emailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
+	w.fact("person", p.ID)
+	return func() { w.store.memory.putPerson(p, epoch) }, err
+}
+
+// SetPassword sets the PHC string of a person's password and ends the
+// person's other sessions; approvals stay.
+func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		if w.store.memory.people[personID] == nil {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		if err := w.putPassword(personID, hash); err != nil {
+			return nil, err
+		}
+		return nil, w.changed(personID, "", "password set", act)
+	})
+}
+
+func (w *writer) putDirectoryPerson(p DirectoryPerson) (func(), error) {
+	after, err := w.putPerson(p.Person)
+	if err != nil || p.PasswordHash == "" {
+		return after, err
+	}
+	return after, w.putPassword(p.ID, p.PasswordHash)
+}
+
+// putPassword sets a password. Sessions that began with another one end.
+func (w *writer) putPassword(personID, hash string) error {
+	n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
+	if err != nil || n == 0 {
+		return err
+	}
+	w.fact("person") // a password is no fact of memory
+	return w.endSessions(personID)
+}
