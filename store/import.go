@@ -1,65 +1,285 @@
 package store
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// checkItems finds items of a directory that cannot be, or that refer to what
-// neither it nor the database has.
-func (p *plan) checkItems(isRole, isMember func(id, organization string) bool) error {
-	seen := make(map[string]bool, len(p.Items))
-	for n, i := range p.Items {
-		wrong := func(kind error, format string, args ...any) error {
-			return misplaced(ListItems, n, kind, format, args...)
-		}
-		switch {
-		case org.CheckID(i.ID) != nil:
-			return wrong(ErrConflict, "item %q: %v", i.ID, org.CheckID(i.ID))
-		case seen[i.ID]:
-			return wrong(ErrConflict, "item %s comes twice", i.ID)
-		case !slices.Contains(ItemKinds, i.Kind):
-			return wrong(ErrConflict, "item %s: there is no kind %q", i.ID, i.Kind)
-		case (i.Role == "") == (i.Person == ""):
-			return wrong(ErrConflict, "item %s has neither a role nor a person, or both", i.ID)
-		case i.Personal() && i.Private:
-			return wrong(ErrConflict, "item %s is personal, so no circle can see it", i.ID)
-		case i.Role != "" && !isRole(i.Role, i.Organization):
-			return wrong(ErrNotFound, "item %s: role %s in %s", i.ID, i.Role, i.Organization)
-		case i.Person != "" && !isMember(i.Person, i.Organization):
-			return wrong(ErrNotFound, "item %s: member %s of %s", i.ID, i.Person, i.Organization)
-		}
-		seen[i.ID] = true
-	}
-	return nil
+// Directory is people and organizations as they are loaded together.
+type Directory struct {
+	People        []DirectoryPerson
+	Organizations []org.Organization
+	Members       []DirectoryMember
+	Circles       []org.Circle
+	Roles         []org.Role
+	Fillers       []Filler
+	APIKeys       []DirectoryAPIKey
+	Items         []Item // with IDs of their own; circle, version and times are the store's
+
+	// Unsaid is what the directory does not say of people, organizations and
+	// members who are there already: it is left as it stands when the
+	// directory is taken, so that an import undoes no change made meanwhile.
+	Unsaid Unsaid
 }
 
-// putItem adds an item under the ID that it came with, or updates the one that
-// has it. One that is there as it came is not touched: a repeated import is no
-// change. Organization and kind of an item stay.
-func (w *writer) putItem(i Item) (func(), error) {
-	now := w.store.Now().Unix()
-	n, err := w.exec(`
-		INSERT INTO item (id, kind, organization, role, person, private, title, body, status, version, created_at, changed_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $10)
-		ON CONFLICT (id) DO NOTHING`,
-		i.ID, i.Kind, i.Organization, i.Role, i.Person, flag(i.Private), i.Title, i.Body, i.Status, now)
-	if err != nil || n == 1 {
-		return func() {}, err
+// Unsaid names, by ID, whose flags a directory leaves alone.
+type Unsaid struct {
+	Active, Support map[string]bool // of people
+	AIIntegration   map[string]bool // of organizations
+	Admin           map[MembershipID]bool
+}
+
+// MembershipID names a member.
+type MembershipID struct{ Person, Organization string }
+
+// DirectoryPerson is a person with the PHC string of their password; an empty
+// one leaves the password as it is. Another one ends the person's sessions.
+type DirectoryPerson struct {
+	org.Person
+	PasswordHash string
+}
+
+// DirectoryMember is a membership.
+type DirectoryMember struct {
+	Person, Organization string
+	Admin                bool
+}
+
+// Filler says that a person fills a role.
+type Filler struct{ Role, Person string }
+
+// DirectoryAPIKey is an API key in clear; only its hash is stored.
+type DirectoryAPIKey struct{ Key, Person, Organization, Name string }
+
+// The lists of a directory.
+const (
+	ListPeople        = "people"
+	ListOrganizations = "organizations"
+	ListMembers       = "members"
+	ListCircles       = "circles"
+	ListRoles         = "roles"
+	ListFillers       = "fillers" // those of the roles
+	ListAPIKeys       = "api_keys"
+	ListItems         = "items"
+)
+
+// Lists are all of them, in the order in which they are taken.
+var Lists = []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListFillers, ListAPIKeys, ListItems}
+
+// Import is a directory and how it is taken.
+type Import struct {
+	Directory
+	// Prune holds the lists that name all there is: what such a list does not
+	// name is removed. Fillers go with the roles.
+	Prune map[string]bool
+	// Dry changes nothing, and says what would be changed.
+	Dry bool
+	// AsOf is the version of the service's own directory that this one is a
+	// picture of; 0 is not said. What a later event has told stays, and an
+	// earlier event has nothing to tell any more.
+	AsOf int64
+}
+
+// Imported says what an import has changed, or would.
+type Imported struct {
+	Lists   map[string]Counts // by the list's name; those without a change are left out
+	Changes []Change          // the first MaxChanges
+	Ended   int               // approvals
+}
+
+// Counts of one list.
+type Counts struct{ Added, Changed, Removed int }
+
+// Change is one line of what an import does.
+type Change struct {
+	What string // added, changed or removed
+	List string
+	ID   string // of members organization/person, of fillers role/person
+}
+
+// MaxChanges bounds how many changes are listed one by one.
+const MaxChanges = 1000
+
+func (i *Imported) add(what, list, id string) {
+	c := i.Lists[list]
+	switch what {
+	case "added":
+		c.Added++
+	case "changed":
+		c.Changed++
+	default:
+		c.Removed++
 	}
-	n, err = w.exec(`
-		UPDATE item
-		   SET role = $1, person = $2, private = $3, title = $4, body = $5, status = $6,
-		       version = CASE WHEN role = $1 AND person = $2 AND private = $3 AND title = $4 AND body = $5 AND status = $6
-		                      THEN version ELSE version + 1 END,
-		       changed_at = CASE WHEN role = $1 AND person = $2 AND private = $3 AND title = $4 AND body = $5 AND status = $6
-		                         THEN changed_at ELSE $7 END
-		 WHERE id = $8 AND organization = $9 AND kind = $10`,
-		i.Role, i.Person, flag(i.Private), i.Title, i.Body, i.Status, now, i.ID, i.Organization, i.Kind)
-	if err == nil && n == 0 {
-		err = fmt.Errorf("item %s is of another organization or kind: %w", i.ID, ErrConflict)
+	i.Lists[list] = c
+	if len(i.Changes) < MaxChanges {
+		i.Changes = append(i.Changes, Change{what, list, id})
 	}
-	return func() {}, err
+}
+
+// Misplaced is what is wrong with a directory, and where. Its error is an
+// ErrNotFound, which names what refers to something that is not there, or an
+// ErrConflict.
+type Misplaced struct {
+	List  string
+	Index int // in that list; of a filler, of its role. -1 is the whole
+	Err   error
+}
+
+func (m *Misplaced) Error() string { return m.Err.Error() }
+
+// Unwrap is for errors.Is.
+func (m *Misplaced) Unwrap() error { return m.Err }
+
+func misplaced(list string, index int, kind error, format string, args ...any) error {
+	return &Misplaced{list, index, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kind)}
+}
+
+// AddDirectory adds or updates all that a directory names, in one transaction,
+// and removes nothing. ErrNotFound names what refers to something that is not
+// there, ErrConflict a doubled email or ID, an ID of another organization, a
+// circle that would be its own ancestor, or an item that cannot be.
+func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
+	_, err := s.ImportDirectory(ctx, Import{Directory: d}, act)
+	return err
+}
+
+// ImportDirectory takes a directory in one transaction, or not at all. What is
+// there as it came is not touched, so that a repeated import is no change.
+// Errors are those of AddDirectory, mostly as Misplaced.
+func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imported, err error) {
+	var p *plan
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		if p, err = w.plan(i); err != nil || i.Dry {
+			return nil, err
+		}
+		if err := w.roomy(len(p.removed.members) > markBatch); err != nil {
+			return nil, err
+		}
+		afters, err := w.carryOut(p, act)
+		if err := errors.Join(err, w.roomy(false)); err != nil {
+			return nil, err
+		}
+		return together(afters), nil
+	})
+	if err != nil {
+		return Imported{}, err
+	}
+	if out = p.out; i.Dry {
+		out.Ended, err = s.wouldEnd(ctx, p)
+		return out, err
+	}
+	if out.Ended, err = s.mark(ctx); err != nil {
+		s.log.Warn("rows are not marked ended yet", "err", err)
+	}
+	return out, nil
+}
+
+// carryOut writes what is planned, and gives what is to be done to memory.
+// What is removed goes first: its email may have come to another person. It
+// stops at the first error: the engine may have rolled back by then, and what
+// came after would stand alone.
+func (w *writer) carryOut(p *plan, act Act) ([]func(), error) {
+	afters, err := w.remove(p)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range p.organizations {
+		if err := w.switched(o, act); err != nil {
+			return nil, err
+		}
+	}
+	for _, put := range []func() error{
+		func() error { return each(p.people, w.putDirectoryPerson, &afters) },
+		func() error { return each(p.organizations, w.putOrganization, &afters) },
+		func() error {
+			return each(p.members, func(m DirectoryMember) (func(), error) {
+				return w.putMember(memberKey{m.Person, m.Organization}, m.Admin, true)
+			}, &afters)
+		},
+		func() error { return each(p.circles, w.putCircle, &afters) },
+		func() error { return each(p.roles, w.putRole, &afters) },
+		func() error {
+			return each(p.fillers, func(f Filler) (func(), error) { return w.putFiller(f.Role, f.Person, true) }, &afters)
+		},
+		func() error { return each(p.keys, w.putAPIKey, &afters) },
+		func() error { return each(p.items, w.putItem, &afters) },
+	} {
+		if err := put(); err != nil {
+			return nil, err
+		}
+	}
+	return afters, w.tellImport(p, act)
+}
+
+// tellImport journals what has ended, one by one, and the rest in one entry.
+// An import that changes nothing is no event.
+func (w *writer) tellImport(p *plan, act Act) error {
+	var entries []Event
+	for _, e := range p.ends {
+		entries = append(entries, change(e.person, e.organization, e.what, act))
+	}
+	if err := w.journalAll(entries); err != nil {
+		return err
+	}
+	if p.asOf > 0 {
+		if err := w.putMeta(asOfName, strconv.FormatInt(p.asOf, 10)); err != nil {
+			return err
+		}
+	}
+	text := p.out.String()
+	switch {
+	case text == "":
+		return nil
+	case p.told == nil:
+		return w.changed("", "", text, act)
+	case len(p.ends) > 0:
+		return nil
+	}
+	return w.changed(p.told.person, p.told.organization, p.told.what+": "+text, act)
+}
+
+// String lists what was changed in words, "" for nothing.
+func (i Imported) String() string {
+	text := ""
+	for _, list := range Lists {
+		c, ok := i.Lists[list]
+		if !ok {
+			continue
+		}
+		if text != "" {
+			text += "; "
+		}
+		text += list + ": " + c.String()
+	}
+	return text
+}
+
+// String is such as 2 added, 1 removed.
+func (c Counts) String() string {
+	var parts []string
+	for _, one := range []struct {
+		n    int
+		what string
+	}{{c.Added, "added"}, {c.Changed, "changed"}, {c.Removed, "removed"}} {
+		if one.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func each[T any](list []T, put func(T) (func(), error), afters *[]func()) error {
+	for _, one := range list {
+		after, err := put(one)
+		if err != nil {
+			return err
+		}
+		*afters = append(*afters, after)
+	}
+	return nil
 }

@@ -302,3 +302,31 @@ func unwrapRefused(err error) error {
 	}
 	return err
 }
+
+// putItem adds an item under the ID that it came with, or updates the one that
+// has it. One that is there as it came is not touched: a repeated import is no
+// change. Organization and kind of an item stay.
+func (w *writer) putItem(i Item) (func(), error) {
+	now := w.store.Now().Unix()
+	n, err := w.exec(`
+		INSERT INTO item (id, kind, organization, role, person, private, title, body, status, version, created_at, changed_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $10)
+		ON CONFLICT (id) DO NOTHING`,
+		i.ID, i.Kind, i.Organization, i.Role, i.Person, flag(i.Private), i.Title, i.Body, i.Status, now)
+	if err != nil || n == 1 {
+		return func() {}, err
+	}
+	n, err = w.exec(`
+		UPDATE item
+		   SET role = $1, person = $2, private = $3, title = $4, body = $5, status = $6,
+		       version = CASE WHEN role = $1 AND person = $2 AND private = $3 AND title = $4 AND body = $5 AND status = $6
+		                      THEN version ELSE version + 1 END,
+		       changed_at = CASE WHEN role = $1 AND person = $2 AND private = $3 AND title = $4 AND body = $5 AND status = $6
+		                         THEN changed_at ELSE $7 END
+		 WHERE id = $8 AND organization = $9 AND kind = $10`,
+		i.Role, i.Person, flag(i.Private), i.Title, i.Body, i.Status, now, i.ID, i.Organization, i.Kind)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("item %s is of another organization or kind: %w", i.ID, ErrConflict)
+	}
+	return func() {}, err
+}

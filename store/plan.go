@@ -283,32 +283,6 @@ func (w *writer) compareRest(p *plan) error {
 	return nil
 }
 
-// endedPeople are those whom the plan removes or deactivates.
-func (p *plan) endedPeople() (ids []string) {
-	for _, at := range p.removed.people {
-		ids = append(ids, at.ID)
-	}
-	for _, one := range p.people {
-		if at := p.m.people[one.ID]; at != nil && at.Active && !one.Active {
-			ids = append(ids, one.ID)
-		}
-	}
-	return ids
-}
-
-// switchedOff are the organizations whose AI integration the plan switches off.
-func (p *plan) switchedOff() (ids []string) {
-	for _, at := range p.removed.organizations {
-		ids = append(ids, at.ID)
-	}
-	for _, one := range p.organizations {
-		if at := p.m.orgs[one.ID]; at != nil && at.AIIntegration && !one.AIIntegration {
-			ids = append(ids, one.ID)
-		}
-	}
-	return ids
-}
-
 // inOrder gives the values of a map by their keys.
 func inOrder[V any](of map[string]V) []V {
 	out := make([]V, 0, len(of))

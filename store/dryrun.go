@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"slices"
+)
+
+// wouldEnd counts the approvals that live and would not after a dry run.
+func (s *Store) wouldEnd(ctx context.Context, p *plan) (int, error) {
+	people := map[string]bool{}
+	for _, id := range p.endedPeople() {
+		people[id] = true
+	}
+	members := map[string][]any{}
+	for _, k := range p.removed.members {
+		if !people[k.person] {
+			members[k.organization] = append(members[k.organization], k.person)
+		}
+	}
+	ended := map[string]bool{}
+	count := func(column, organization string, values []any) error {
+		for batch := range slices.Chunk(values, sweepBatch) {
+			if err := s.countLiving(ctx, column, organization, batch, ended); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := count("person", "", anys(p.endedPeople())); err != nil {
+		return 0, err
+	}
+	for organization, people := range members {
+		if err := count("person", organization, people); err != nil {
+			return 0, err
+		}
+	}
+	err := count("organization", "", anys(p.switchedOff()))
+	return len(ended), err
+}
+
+// countLiving gathers the approvals of some people, or of one organization,
+// that have not ended.
+func (s *Store) countLiving(ctx context.Context, column, organization string, values []any, into map[string]bool) error {
+	gather := func(rows []ApprovalRow) {
+		for _, r := range rows {
+			if r.StateName() != "ended" && (organization == "" || r.Organization == organization) {
+				into[r.ID.String()] = true
+			}
+		}
+	}
+	if column == "person" {
+		q := query{text: approvalRows, conditions: []string{"a.ended_at = 0"}}
+		q.in("a.person", values)
+		rows, err := s.approvalRows(ctx, q.whole(), q.args...)
+		gather(rows)
+		return err
+	}
+	f := ApprovalFilter{Limit: 1000}
+	for _, id := range values {
+		f.Organization = id.(string)
+		for f.After = ""; ; {
+			rows, next, err := s.Approvals(ctx, f)
+			if err != nil {
+				return err
+			}
+			if gather(rows); next == "" {
+				break
+			}
+			f.After = next
+		}
+	}
+	return nil
+}
+
+// endedPeople are those whom the plan removes or deactivates.
+func (p *plan) endedPeople() (ids []string) {
+	for _, at := range p.removed.people {
+		ids = append(ids, at.ID)
+	}
+	for _, one := range p.people {
+		if at := p.m.people[one.ID]; at != nil && at.Active && !one.Active {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
+
+// switchedOff are the organizations whose AI integration the plan switches off.
+func (p *plan) switchedOff() (ids []string) {
+	for _, at := range p.removed.organizations {
+		ids = append(ids, at.ID)
+	}
+	for _, one := range p.organizations {
+		if at := p.m.orgs[one.ID]; at != nil && at.AIIntegration && !one.AIIntegration {
+			ids = append(ids, one.ID)
+		}
+	}
+	return ids
+}
