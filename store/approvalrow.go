@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -129,19 +127,4 @@ func (s *Store) UsedBy(ctx context.Context, clientID string, organizations []str
 		}
 	}
 	return out, nil
-}
-
-// cursor names the last row of a page; readCursor takes nothing else.
-func cursor(at int64, id string) string { return strconv.FormatInt(at, 10) + "." + id }
-
-func readCursor(s string) (at int64, id []byte, err error) {
-	left, right, ok := strings.Cut(s, ".")
-	if at, err = strconv.ParseInt(left, 10, 64); !ok || err != nil {
-		return 0, nil, errCursor
-	}
-	parsed, err := approval.ParseID(right)
-	if err != nil {
-		return 0, nil, errCursor
-	}
-	return at, parsed[:], nil
 }

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// walkMemory goes on where p stopped, in memory: it has all that live.
+func (p *approvalsPage) walkMemory(ctx context.Context) error {
+	for !p.full() && !p.whole {
+		found := p.newestInMemory(p.f, p.to, p.limit+1, p.livesAs)
+		p.whole = len(found) <= p.limit
+		rows, err := p.byID(ctx, idsAt(found))
+		if err != nil {
+			return err
+		}
+		for _, r := range rows { // one that has changed since is left out
+			if p.is(r) {
+				p.rows = append(p.rows, r)
+			}
+		}
+		if len(found) > 0 {
+			p.to = found[len(found)-1]
+		}
+	}
+	return nil
+}
+
+func idsAt(places []place) []approval.ID {
+	out := make([]approval.ID, len(places))
+	for i, p := range places {
+		out[i] = p.id
+	}
+	return out
+}
+
+// livesAs reports whether an approval may be what the filter asks for; what is
+// due to be said ended is left to p.is.
+func (p *approvalsPage) livesAs(h *hot) bool {
+	switch {
+	case p.f.State == "code_issued":
+		return h.phase == approval.CodeIssued
+	case p.f.UnusedSince > 0:
+		return h.phase == approval.Live && max(h.createdAt(), int64(atomic.LoadUint32(&h.used))) <= p.f.UnusedSince
+	}
+	return h.phase == approval.Live
+}
+
+// newestInMemory gives the places of the newest approvals in memory behind one
+// place that match the filter's client, person, organization and grant set,
+// newest first and so many at most.
+func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*hot) bool) []place {
+	m := s.memory
+	m.mu.RLock()
+	chunk := len(m.approvals.chunks)
+	of, ok := m.hotFilter(f)
+	m.mu.RUnlock()
+	var found []place
+	for ; chunk > 0 && ok; chunk-- { // those that were made last lie last, by and large
+		m.mu.RLock()
+		if chunk <= len(m.approvals.chunks) && (len(found) < most || m.approvals.newest[chunk-1] >= found[most-1].at) {
+			found = m.approvals.newestOf(chunk-1, of, from, found, most, is)
+		}
+		m.mu.RUnlock()
+	}
+	return found
+}
+
+// newestOf adds those of a chunk.
+func (t *approvals) newestOf(chunk int, of hotFilter, from place, found []place, most int, is func(*hot) bool) []place {
+	var more []place
+	for i := range t.chunks[chunk] {
+		h := &t.chunks[chunk][i]
+		if h.phase == 0 || len(found) == most && h.createdAt() < found[most-1].at || !of.matches(h) || !is(h) {
+			continue
+		}
+		at := place{h.createdAt(), t.ids[chunk][i]}
+		if from == (place{}) || at.compare(from) > 0 {
+			more = append(more, at)
+		}
+	}
+	if len(more) == 0 {
+		return found
+	}
+	found = append(found, more...)
+	slices.SortFunc(found, place.compare)
+	return found[:min(len(found), most)]
+}
+
+// hotFilter is a filter of what memory has of an approval.
+type hotFilter struct {
+	client *clientFact
+	person *person
+	org    *organization
+	kind   grantset.Kind
+}
+
+// hotFilter is false where nothing can match.
+func (m *memory) hotFilter(f ApprovalFilter) (of hotFilter, ok bool) {
+	of = hotFilter{m.clients[f.Client], m.people[f.Person], m.orgs[f.Organization], f.Grant}
+	return of, (f.Client == "") == (of.client == nil) && (f.Person == "") == (of.person == nil) && (f.Organization == "") == (of.org == nil)
+}
+
+func (of *hotFilter) matches(h *hot) bool {
+	return (of.client == nil || of.client == h.client) && (of.kind == "" || of.kind == h.grantKind()) &&
+		(of.person == nil || of.person == h.member.person) && (of.org == nil || of.org == h.member.org)
+}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// walked is a row as far as it is looked at on the way.
+type walked struct {
+	place
+	client, person, organization, grant string
+	endedAt, usedAt                     int64
+}
+
+// matches reports whether the row may be one of the list. States that are not
+// in the row are asked later.
+func (w walked) matches(f ApprovalFilter) bool {
+	return (f.Client == "" || f.Client == w.client) && (f.Person == "" || f.Person == w.person) &&
+		(f.Organization == "" || f.Organization == w.organization) && (f.Grant == "" || string(f.Grant) == w.grant) &&
+		(f.State == "" || (f.State == "ended") == (w.endedAt > 0)) && !(f.Unended && w.endedAt > 0) &&
+		(f.UnusedSince == 0 || w.at <= f.UnusedSince && w.usedAt <= f.UnusedSince)
+}
+
+// A way is a condition whose rows an index has in the list's order.
+type way struct {
+	condition string // with one parameter, unless value is ""
+	value     string
+}
+
+// A stretch is a part of a way. It ends where the way does, or goes on.
+type stretch struct {
+	rows []walked
+	ends bool
+}
+
+// reaches is where it leads to.
+func (s stretch) reaches() place {
+	if len(s.rows) == 0 {
+		return place{}
+	}
+	return s.rows[len(s.rows)-1].place
+}
+
+func (p *approvalsPage) ways() (all []way) {
+	for _, one := range []way{
+		{condition: "a.person = ", value: p.f.Person}, {condition: "a.organization = ", value: p.f.Organization},
+		{condition: "a.client = ", value: p.f.Client}, {condition: "a.grant_kind = ", value: string(p.f.Grant)},
+	} {
+		if one.value != "" {
+			all = append(all, one)
+		}
+	}
+	if p.f.State == "ended" {
+		all = append(all, way{condition: "a.ended_at > 0"})
+	}
+	if len(all) == 0 {
+		all = []way{{}}
+	}
+	return all
+}
+
+// bestWay tries all ways, and gives the one that leads furthest with as many
+// rows: its rows leave out most of what does not match.
+func (p *approvalsPage) bestWay(ctx context.Context, from place) (best way, begins stretch, err error) {
+	ways := p.ways()
+	step := max(walkStep/len(ways), p.limit+1)
+	for i, w := range ways {
+		s, err := p.stretch(ctx, w, from, step)
+		if err != nil {
+			return best, begins, err
+		}
+		if i == 0 || s.ends && !begins.ends || s.ends == begins.ends && s.reaches().compare(begins.reaches()) > 0 {
+			best, begins = w, s
+		}
+		if begins.ends {
+			break
+		}
+	}
+	return best, begins, nil
+}
+
+const walkedColumns = `SELECT a.id, a.created_at, a.client, a.person, a.organization, a.grant_kind, a.ended_at`
+
+// stretch reads so many rows of a way.
+func (p *approvalsPage) stretch(ctx context.Context, w way, from place, rows int) (s stretch, err error) {
+	q := p.walkedQuery()
+	if w.condition != "" && w.value != "" {
+		q.where(w.condition, w.value)
+	} else if w.condition != "" {
+		q.conditions = append(q.conditions, w.condition)
+	}
+	q.behind(from)
+	s.rows, err = p.readWalked(ctx, q.page("a.created_at DESC, a.id DESC", rows-1), q.args)
+	s.ends = len(s.rows) < rows
+	return s, err
+}
+
+func (p *approvalsPage) walkedQuery() query {
+	if p.f.UnusedSince > 0 {
+		return query{text: walkedColumns + `, COALESCE(u.used_at, 0) FROM approval a LEFT JOIN approval_use u ON u.approval = a.id`}
+	}
+	return query{text: walkedColumns + `, 0 FROM approval a`}
+}
+
+func (p *approvalsPage) readWalked(ctx context.Context, text string, args []any) ([]walked, error) {
+	defer p.timed("approvals", time.Now())
+	rows, err := p.reader.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, unavailable("approvals", err)
+	}
+	defer rows.Close()
+	var out []walked
+	for rows.Next() {
+		var w walked
+		var id []byte
+		if err := rows.Scan(&id, &w.at, &w.client, &w.person, &w.organization, &w.grant, &w.endedAt, &w.usedAt); err != nil {
+			return nil, unavailable("approvals", err)
+		}
+		copy(w.id[:], id)
+		out = append(out, w)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, unavailable("approvals", err)
+	}
+	return out, nil
+}
+
+// pair finds all approvals of one client in one organization at once where
+// these are few: either may have so many that no way leads far.
+func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err error) {
+	if p.f.Client == "" || p.f.Organization == "" {
+		return false, nil
+	}
+	defer p.timed("approvals", time.Now())
+	q := query{text: `SELECT 1 FROM approval a`}
+	q.equal("a.client", p.f.Client)
+	q.equal("a.organization", p.f.Organization)
+	var n int
+	err = p.reader.QueryRowContext(ctx, q.count(fewRows+1), q.args...).Scan(&n)
+	if err != nil {
+		return false, unavailable("approvals", err)
+	}
+	if n > fewRows {
+		return false, nil
+	}
+	all := p.walkedQuery()
+	all.equal("a.client", p.f.Client)
+	all.equal("a.organization", p.f.Organization)
+	s := stretch{ends: true}
+	if s.rows, err = p.readWalked(ctx, all.whole(), all.args); err != nil {
+		return false, err
+	}
+	// With the place as a condition SQLite would walk all of the client.
+	s.rows = slices.DeleteFunc(s.rows, func(w walked) bool { return from != place{} && w.place.compare(from) <= 0 })
+	slices.SortFunc(s.rows, func(a, b walked) int { return a.place.compare(b.place) })
+	p.whole = true
+	if err := p.take(ctx, s); err != nil {
+		return true, err
+	}
+	return true, nil
+}
