@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
 )
@@ -82,66 +81,65 @@ func (s *Store) configured(ctx context.Context) ([]client.Client, error) {
 	return out, nil
 }
 
-// DeleteClient ends a client and its approvals for good: from then on it is
-// unknown. One that is deleted already stays so. ErrNotAllowed: the configuration has
-// it, and would bring it back at the next start.
-func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
-	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.clients[id]
-		if at != nil && at.deleted {
-			return nil, nil
+// SyncPreregistered makes the preregistered clients those of the
+// configuration: new ones are added, changed ones changed, and those taken out
+// disabled. What an operator has added or
+// disabled stays so (decision R6).
+func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Client, act Act) error {
+	for _, c := range configured {
+		if err := s.putPreregistered(ctx, c, act); err != nil {
+			return fmt.Errorf("client %s: %w", c.ID, err)
 		}
-		if at == nil || !at.known(w.store.Now()) {
-			return nil, fmt.Errorf("client: %w", ErrNotFound)
+	}
+	there, err := s.configured(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range there {
+		if has(configured, c.ID) {
+			continue
 		}
-		n, err := w.exec(`
-			UPDATE client SET disabled = 3, approved = 1, epoch = $1
-			 WHERE id = $2 AND (preregistered <> 1 OR disabled = 2)`, at.epoch+1, id)
-		if err != nil {
+		if err := s.writer.changeFacts(func(w *writer) (func(), error) {
+			return w.switchClient(c, false, notConfigured, act)
+		}); err != nil {
+			return err
+		}
+	}
+	s.markSoon(ctx)
+	return nil
+}
+
+func has(cs []client.Client, id string) bool {
+	for _, c := range cs {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		at := w.store.memory.clients[c.ID]
+		if at == nil || at.deleted {
+			return w.preregister(c, byConfiguration, act)
+		}
+		if !at.preregistered {
+			return nil, fmt.Errorf("the ID belongs to a client that registered itself: %w", ErrConflict)
+		}
+		var disabled int64
+		if err := w.conn.QueryRowContext(ctx, `SELECT disabled FROM client WHERE id = $1`, c.ID).Scan(&disabled); err != nil {
 			return nil, err
 		}
-		if n == 0 {
-			return nil, fmt.Errorf("client %s is in the configuration: %w", id, ErrNotAllowed)
+		if disabled == notConfigured {
+			disabled = enabled
 		}
-		w.fact("client", id)
-		epoch := at.epoch + 1
-		return func() { w.store.memory.deleteClient(id, epoch) },
-			w.journal(Event{Kind: "client_disabled", Client: id, Detail: "deleted"}.by(act))
+		if _, err := w.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = 1 WHERE id = $4`,
+			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
+			return nil, err
+		}
+		w.fact("client", c.ID)
+		c.IssuedAt, c.Approved, c.Disabled = at.issuedAt, at.approved, disabled != enabled
+		return func() { w.store.memory.putClient(c, at.epoch) }, nil
 	})
-	if err == nil {
-		s.markSoon(ctx)
-	}
-	return err
-}
-
-// deleteClient makes a client a tombstone, on which its approvals lie.
-func (m *memory) deleteClient(id string, epoch int64) {
-	at := m.clients[id]
-	if !at.approved && !at.preregistered {
-		m.unapproved--
-	}
-	m.ends(at.epoch, epoch)
-	at.approved, at.disabled, at.deleted, at.epoch = true, true, true, epoch
-}
-
-// sweepDeleted forgets tombstones of clients that no approval lies under.
-func (w *writer) sweepDeleted(time.Time) (int, func(), error) {
-	ids, err := column[string](w.query(`
-		SELECT id FROM client
-		 WHERE disabled = 3 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)
-		 ORDER BY id LIMIT 500`))
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, id := range ids {
-		if _, err := w.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
-			return 0, nil, err
-		}
-		w.fact("client", id)
-	}
-	return len(ids), func() {
-		for _, id := range ids {
-			delete(w.store.memory.clients, id)
-		}
-	}, nil
 }

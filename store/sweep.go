@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // markBatch is how many approvals end in one commit. They lie together by age
@@ -197,31 +196,6 @@ func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() erro
 		}
 		m.mu.RUnlock()
 	}
-}
-
-// sweepClients deletes clients that nobody has approved for 14 days (spec 3).
-func (w *writer) sweepClients(now time.Time) (int, func(), error) {
-	ids, err := column[string](w.query(`
-		SELECT id FROM client
-		 WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1
-		 ORDER BY issued_at LIMIT 500`, now.Add(-client.UnapprovedRetention).Unix()))
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, id := range ids {
-		if _, err := w.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
-			return 0, nil, err
-		}
-		w.fact("client", id)
-		if err := w.journal(Event{Kind: "client_expired", Client: id, Actor: "system"}); err != nil {
-			return 0, nil, err
-		}
-	}
-	return len(ids), func() {
-		for _, id := range ids {
-			w.store.memory.dropClient(id)
-		}
-	}, nil
 }
 
 // sweepApprovals deletes what has been listed as ended for long enough.
