@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"os"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -54,4 +56,38 @@ func (s *Store) Schema(ctx context.Context) (Schema, error) {
 		return out, unavailable("schema", err)
 	}
 	return out, out.works()
+}
+
+// Size is how many bytes the database takes, with its log of writes; 0 in
+// memory.
+func (s *Store) Size() (bytes int64) {
+	if s.shared != nil {
+		return s.shared.size()
+	}
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(s.options.Path + suffix); err == nil && s.options.Path != "" {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// Integrity reads through the database until ctx ends, and reports whether it
+// came to the end. An error says what is damaged. PostgreSQL is left to its own
+// pg_amcheck.
+func (s *Store) Integrity(ctx context.Context) (whole bool, err error) {
+	if s.shared != nil {
+		return false, nil
+	}
+	var said string
+	err = s.reader.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
+	switch {
+	case ctx.Err() != nil:
+		return false, nil
+	case err != nil:
+		return false, unavailable("integrity", err)
+	case said != "ok":
+		return false, errors.New("the database is damaged: " + said)
+	}
+	return true, nil
 }

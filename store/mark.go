@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// markBatch is how many approvals end in one commit. They lie together by age
+// in one place and all over by ID in others: the more at once, the fewer pages
+// each changes. A test has a lower one.
+var markBatch = 1000
+
+const (
+	sweepBatch = 500 // rows in one commit, so that nobody waits for long
+
+	// markPause bounds how long others are left alone between two batches: on a
+	// machine that is busy a batch seems to take longer than it does.
+	markPause = 90 * time.Millisecond
+
+	// EndedRetention is how long an ended approval stays listed.
+	EndedRetention = 90 * 24 * time.Hour
+	// JournalRetention is how long the journal keeps its entries unless the
+	// options say otherwise.
+	JournalRetention = 365 * 24 * time.Hour
+	// pageLife bounds how long a page can be answered again, with room: until
+	// then an approval whose code has expired is left for that (decision A12).
+	pageLife = 35 * time.Minute
+)
+
+// markSoon marks the rows that a lost fact has ended. From the fact's commit
+// on they are dead anyway, so an error waits for the next sweep.
+func (s *Store) markSoon(ctx context.Context) {
+	if _, err := s.mark(ctx); err != nil {
+		s.log.Warn("rows are not marked ended yet", "err", err)
+	}
+}
+
+// mark writes the end into rows that have ended by a lost fact, or by a code
+// that nobody can ask for again. It yields to others between batches.
+func (s *Store) mark(ctx context.Context) (marked int, err error) {
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	s.memory.mu.RLock()
+	endedBefore := s.memory.ended
+	s.memory.mu.RUnlock()
+	due, settled, err := s.due(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for len(due) > 0 {
+		batch, ends := due[:min(markBatch, len(due))], 0
+		due = due[len(batch):]
+		var begun time.Time
+		// It has a commit to itself: beside others it would need a savepoint,
+		// within which all that it changes is copied first.
+		err := s.writer.changeFacts(func(w *writer) (after func(), err error) {
+			begun = time.Now()
+			if err := w.roomy(len(due) > 0); err != nil {
+				return nil, err
+			}
+			ends, after, err = w.moveRows(batch, settle(w.store.Now()), Act{Actor: "system"})
+			return after, err
+		})
+		if err != nil {
+			return marked, err
+		}
+		marked += ends
+		if ctx != nil && ctx.Err() != nil {
+			return marked, ctx.Err()
+		}
+		if len(due) > 0 {
+			time.Sleep(min(time.Since(begun)*3/2, markPause)) // most of the writer's time is others'
+		}
+	}
+	s.memory.mu.Lock()
+	s.memory.marked = endedBefore
+	s.memory.mu.Unlock()
+	return marked, settled()
+}
+
+// settle writes down an end that has come by itself, and nothing else. A code
+// that has expired is left until its page cannot be answered any more.
+func settle(now time.Time) approval.Move {
+	return func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
+		if a.Lost(s) == "" && a.IssuedAt > now.Add(-pageLife).Unix() {
+			return a.State, approval.OK
+		}
+		return a.At(s, now), approval.OK
+	}
+}
+
+// due lists the approvals that have ended without a row saying so. settled is
+// to be called when all of them are marked.
+func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() error, err error) {
+	if s.shared != nil {
+		return s.shared.due(ctx)
+	}
+	settled = func() error { return nil }
+	now := s.Now().Add(-pageLife).Unix()
+	m := s.memory
+	for chunk := 0; ; chunk++ {
+		m.mu.RLock()
+		if chunk >= len(m.approvals.chunks) {
+			m.mu.RUnlock()
+			return out, settled, nil
+		}
+		for i := range m.approvals.chunks[chunk] {
+			h := &m.approvals.chunks[chunk][i]
+			if h.phase == 0 {
+				continue
+			}
+			if approval.Standing(h.epochs()) != h.standing() ||
+				h.phase == approval.CodeIssued && int64(h.issuedAt) <= now {
+				out = append(out, m.approvals.ids[chunk][i])
+			}
+		}
+		m.mu.RUnlock()
+	}
+}
