@@ -77,20 +77,8 @@ func (s *Store) exportKeys(ctx context.Context) ([]DirectoryAPIKey, error) {
 		  JOIN person p ON p.id = k.person AND p.epoch = k.person_epoch
 		  JOIN membership m ON m.person = k.person AND m.organization = k.organization AND m.epoch = k.membership_epoch
 		 ORDER BY k.organization, k.person, k.name`)
-	if err != nil {
-		return nil, unavailable("API keys", err)
-	}
-	defer rows.Close()
-	var out []DirectoryAPIKey
-	for rows.Next() {
-		var k DirectoryAPIKey
-		if err := rows.Scan(&k.Person, &k.Organization, &k.Name); err != nil {
-			return nil, unavailable("API keys", err)
-		}
-		out = append(out, k)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("API keys", err)
-	}
-	return out, nil
+	out, err := listOf(rows, err, func(r scanner, k *DirectoryAPIKey) error {
+		return r.Scan(&k.Person, &k.Organization, &k.Name)
+	})
+	return out, unavailable("API keys", err)
 }

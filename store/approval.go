@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -171,7 +170,7 @@ const selectApproval = `
 	       phase, generation, key_number, reason, ended_at, network
 	  FROM approval`
 
-func scanApproval(rows *sql.Rows, more ...any) (a approval.Approval, replaces string, err error) {
+func scanApproval(rows scanner, more ...any) (a approval.Approval, replaces string, err error) {
 	var id []byte
 	var kind, picks, reason string
 	var personal int64

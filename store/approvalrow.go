@@ -51,23 +51,14 @@ const approvalRows = `
 func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]ApprovalRow, error) {
 	defer s.timed("approvals", time.Now())
 	rows, err := s.reader.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, unavailable("approvals", err)
-	}
-	defer rows.Close()
-	var out []ApprovalRow
 	now := s.Now()
-	for rows.Next() {
-		var r ApprovalRow
+	out, err := listOf(rows, err, func(rows scanner, r *ApprovalRow) (err error) {
 		var preregistered int64
 		r.Approval, _, err = scanApproval(rows, &r.ClientName, &preregistered, &r.LastUsed)
-		if err != nil {
-			return nil, unavailable("approvals", err)
-		}
 		r.Preregistered = preregistered != 0
-		out = append(out, r)
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, unavailable("approvals", err)
 	}
 	if err := s.fresh(ctx); err != nil { // the facts are no older than the rows

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -149,13 +148,13 @@ func (w *writer) replaced(a Answer) (string, error) {
 	if !a.Replace {
 		return "", nil
 	}
-	ids, err := column[[]byte](w.query(`
+	ids, err := approvalIDs(w.query(`
 		SELECT id FROM approval
 		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = 2`,
 		a.Person, a.Organization, a.Client))
 	var texts []string
 	for _, id := range ids {
-		texts = append(texts, hex.EncodeToString(id))
+		texts = append(texts, id.String())
 	}
 	return strings.Join(texts, " "), err
 }

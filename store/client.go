@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -110,28 +109,26 @@ func (s *Store) clientState(id string) ClientState {
 // Client gives a client that is known now, disabled ones too, or ErrNotFound.
 func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
 	defer s.timed("client", time.Now())
-	c, err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> 3`, id))
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return client.Client{}, fmt.Errorf("client: %w", ErrNotFound)
-	case err != nil:
-		return client.Client{}, unavailable("client", err)
-	case !c.Known(s.Now()):
-		return client.Client{}, fmt.Errorf("client: %w", ErrNotFound)
+	var c client.Client
+	err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> 3`, id), &c)
+	if err == nil && !c.Known(s.Now()) {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return client.Client{}, lookup("client", err)
 	}
 	return c, nil
 }
 
 const selectClient = `SELECT id, name, redirect_uris, issued_at, preregistered, approved, disabled FROM client`
 
-func scanClient(row interface{ Scan(...any) error }) (client.Client, error) {
-	var c client.Client
+func scanClient(row scanner, c *client.Client) error {
 	var uris string
 	var preregistered, approved, disabled int64
 	err := row.Scan(&c.ID, &c.Name, &uris, &c.IssuedAt, &preregistered, &approved, &disabled)
 	c.RedirectURIs = strings.Split(uris, "\n")
 	c.Preregistered, c.Approved, c.Disabled = preregistered != 0, approved == 1, disabled != enabled
-	return c, err
+	return err
 }
 
 // ClientFilter narrows Clients; empty fields match all. State is registered,
@@ -152,19 +149,8 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 		return nil, "", err
 	}
 	rows, err := s.reader.QueryContext(ctx, q.page("issued_at DESC, id DESC", limit), q.args...)
+	out, err := listOf(rows, err, scanClient)
 	if err != nil {
-		return nil, "", unavailable("clients", err)
-	}
-	defer rows.Close()
-	var out []client.Client
-	for rows.Next() {
-		c, err := scanClient(rows)
-		if err != nil {
-			return nil, "", unavailable("clients", err)
-		}
-		out = append(out, c)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, "", unavailable("clients", err)
 	}
 	if len(out) > limit {

@@ -59,23 +59,15 @@ func (s *Store) clientUses(ctx context.Context) (map[string]ClientUse, error) {
 		  LEFT JOIN approval_use u ON u.approval = a.id
 		 WHERE a.phase = 2
 		 GROUP BY a.client`)
-	if err != nil {
-		return nil, unavailable("uses", err)
-	}
-	defer rows.Close()
 	out := map[string]ClientUse{}
-	for rows.Next() {
+	err = eachRow(rows, err, func(r scanner) error {
 		var id string
 		var use ClientUse
-		if err := rows.Scan(&id, &use.Live, &use.LastUsed); err != nil {
-			return nil, unavailable("uses", err)
-		}
+		err := r.Scan(&id, &use.Live, &use.LastUsed)
 		out[id] = use
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("uses", err)
-	}
-	return out, nil
+		return err
+	})
+	return out, unavailable("uses", err)
 }
 
 // Reach is what ends with a client.
@@ -107,21 +99,10 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 		 WHERE a.client = $1 AND a.phase < 3
 		 GROUP BY a.organization, o.name
 		 ORDER BY COUNT(*) DESC, a.organization`, client)
-	if err != nil {
-		return Reach{}, unavailable("reach", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var o OrganizationReach
-		if err := rows.Scan(&o.ID, &o.Name, &o.Approvals, &o.People); err != nil {
-			return Reach{}, unavailable("reach", err)
-		}
-		r.Organizations = append(r.Organizations, o)
-	}
-	if err := rows.Err(); err != nil {
-		return Reach{}, unavailable("reach", err)
-	}
-	return r, nil
+	r.Organizations, err = listOf(rows, err, func(r scanner, o *OrganizationReach) error {
+		return r.Scan(&o.ID, &o.Name, &o.Approvals, &o.People)
+	})
+	return r, unavailable("reach", err)
 }
 
 // CountEvents counts the entries of some kinds in each of n spans from since
@@ -132,29 +113,23 @@ func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int
 	q.where("id >= ", idAt(since))
 	q.in("kind", anyOf(kinds))
 	rows, err := s.reader.QueryContext(ctx, q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" GROUP BY 1, 2", q.args...)
-	if err != nil {
-		return nil, unavailable("events", err)
-	}
-	defer rows.Close()
 	out := map[string][]uint64{}
 	for _, k := range kinds {
 		out[k] = make([]uint64, n)
 	}
-	for rows.Next() {
+	err = eachRow(rows, err, func(r scanner) error {
 		var kind string
 		var at int64
 		var count uint64
-		if err := rows.Scan(&kind, &at, &count); err != nil {
-			return nil, unavailable("events", err)
+		if err := r.Scan(&kind, &at, &count); err != nil {
+			return err
 		}
 		if at >= 0 && at < int64(n) {
 			out[kind][at] += count
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("events", err)
-	}
-	return out, nil
+		return nil
+	})
+	return out, unavailable("events", err)
 }
 
 // LimitedAddresses counts the addresses that went over a rate limit since a

@@ -83,21 +83,13 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 	}
 	limit := pageSize(f.Limit)
 	rows, err := s.reader.QueryContext(ctx, q.page("p.id", limit), q.args...)
-	if err != nil {
-		return nil, "", unavailable("people", err)
-	}
-	defer rows.Close()
-	var out []org.Person
-	for rows.Next() {
-		var p org.Person
+	out, err := listOf(rows, err, func(r scanner, p *org.Person) error {
 		var active, support int64
-		if err := rows.Scan(&p.ID, &p.Email, &p.Name, &active, &support); err != nil {
-			return nil, "", unavailable("people", err)
-		}
+		err := r.Scan(&p.ID, &p.Email, &p.Name, &active, &support)
 		p.Active, p.Support = active == 1, support == 1
-		out = append(out, p)
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, "", unavailable("people", err)
 	}
 	if len(out) > limit {

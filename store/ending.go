@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -133,10 +132,6 @@ func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	q.equal("grant_kind", string(f.Grant))
-	ids, err := column[[]byte](w.query(q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" ORDER BY id", q.args...))
-	var out []approval.ID
-	for _, id := range ids {
-		out = append(out, approval.ID(id))
-	}
-	return out, err
+	q.end = " ORDER BY id"
+	return approvalIDs(w.query(q.whole(), q.args...))
 }

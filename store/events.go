@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -68,19 +67,8 @@ func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query, edge str
 		q.among(`SELECT id FROM journal`, way, order)
 	}
 	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
+	out, err := listOf(rows, err, scanEvent)
 	if err != nil {
-		return nil, "", unavailable("events", err)
-	}
-	defer rows.Close()
-	var out []Event
-	for rows.Next() {
-		e, err := scanEvent(rows)
-		if err != nil {
-			return nil, "", unavailable("events", err)
-		}
-		out = append(out, e)
-	}
-	if err := rows.Err(); err != nil {
 		return nil, "", unavailable("events", err)
 	}
 	if len(out) > limit {
@@ -162,23 +150,17 @@ func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, 
 }
 
 // Event gives one entry, or ErrNotFound.
-func (s *Store) Event(ctx context.Context, id string) (Event, error) {
+func (s *Store) Event(ctx context.Context, id string) (e Event, err error) {
 	defer s.timed("events", time.Now())
-	e, err := scanEvent(s.reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Event{}, fmt.Errorf("event: %w", ErrNotFound)
-	} else if err != nil {
-		return Event{}, unavailable("event", err)
-	}
-	return e, nil
+	err = scanEvent(s.reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id), &e)
+	return e, lookup("event", err)
 }
 
 const selectEvent = `
 	SELECT id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference
 	  FROM journal`
 
-func scanEvent(row interface{ Scan(...any) error }) (e Event, err error) {
-	err = row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
+func scanEvent(row scanner, e *Event) error {
+	return row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
 		&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference)
-	return e, err
 }

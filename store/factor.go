@@ -32,22 +32,10 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT id, person, kind, name, secret, counter, created_at, used_at FROM factor
 		 WHERE person = $1 ORDER BY created_at, id`, person)
-	if err != nil {
-		return nil, unavailable("factors", err)
-	}
-	defer rows.Close()
-	var out []Factor
-	for rows.Next() {
-		var f Factor
-		if err := rows.Scan(&f.ID, &f.Person, &f.Kind, &f.Name, &f.Secret, &f.Counter, &f.CreatedAt, &f.UsedAt); err != nil {
-			return nil, unavailable("factors", err)
-		}
-		out = append(out, f)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("factors", err)
-	}
-	return out, nil
+	out, err := listOf(rows, err, func(r scanner, f *Factor) error {
+		return r.Scan(&f.ID, &f.Person, &f.Kind, &f.Name, &f.Secret, &f.Counter, &f.CreatedAt, &f.UsedAt)
+	})
+	return out, unavailable("factors", err)
 }
 
 // AddFactors adds factors of one person. Recovery codes take the place of all

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -143,10 +141,8 @@ func (s *Store) Proof(ctx context.Context, value string) (Proof, error) {
 	err := s.reader.QueryRowContext(ctx,
 		`SELECT proved_at, factor_at, issuer, subject, sid, created_at FROM session WHERE hash = $1`, hash[:]).
 		Scan(&p.ProvedAt, &p.FactorAt, &p.Issuer, &p.Subject, &p.SID, &created)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Proof{}, fmt.Errorf("session: %w", ErrNotFound)
-	} else if err != nil {
-		return Proof{}, unavailable("session", err)
+	if err != nil {
+		return Proof{}, lookup("session", err)
 	}
 	if p.ProvedAt == 0 {
 		p.ProvedAt = created
@@ -158,10 +154,8 @@ func (s *Store) Proof(ctx context.Context, value string) (Proof, error) {
 func (s *Store) Subject(ctx context.Context, issuer, subject string) (org.Person, error) {
 	var id string
 	err := s.reader.QueryRowContext(ctx, `SELECT person FROM subject WHERE issuer = $1 AND subject = $2`, issuer, subject).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return org.Person{}, fmt.Errorf("subject: %w", ErrNotFound)
-	} else if err != nil {
-		return org.Person{}, unavailable("subject", err)
+	if err != nil {
+		return org.Person{}, lookup("subject", err)
 	}
 	return s.Person(ctx, id)
 }

@@ -78,20 +78,16 @@ func openReading(ctx context.Context, path string) (*sql.DB, error) {
 func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 	i.Keys, i.Schema = map[int]string{}, -1
 	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta`)
-	if err != nil {
-		return i, fmt.Errorf("%w: %w", ErrForeign, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	if err := eachRow(rows, err, func(r scanner) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return i, fmt.Errorf("%w: %w", ErrForeign, err)
+		if err := r.Scan(&name, &value); err != nil {
+			return err
 		}
 		if err := i.read(name, value); err != nil {
-			return i, fmt.Errorf("%w: %s: %w", ErrForeign, name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}); err != nil {
 		return i, fmt.Errorf("%w: %w", ErrForeign, err)
 	}
 	if i.Schema < 0 {

@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -20,12 +18,7 @@ type Switched struct {
 func (s *Store) Switched(ctx context.Context, organizationID string) (out Switched, err error) {
 	err = s.reader.QueryRowContext(ctx,
 		`SELECT actor, switched_at FROM integration WHERE organization = $1`, organizationID).Scan(&out.Actor, &out.At)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Switched{}, fmt.Errorf("integration: %w", ErrNotFound)
-	} else if err != nil {
-		return Switched{}, unavailable("integration", err)
-	}
-	return out, nil
+	return out, lookup("integration", err)
 }
 
 // switched records who switches AI integration, if it changes.

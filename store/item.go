@@ -31,16 +31,20 @@ const selectItem = `
 	SELECT id, kind, organization, role, person, private, title, body, status, version, created_at, changed_at
 	  FROM item`
 
-func (m *memory) scanItem(row interface{ Scan(...any) error }) (Item, error) {
-	var i Item
+func scanItem(row scanner, i *Item) error {
 	var private int64
 	err := row.Scan(&i.ID, &i.Kind, &i.Organization, &i.Role, &i.Person, &private,
 		&i.Title, &i.Body, &i.Status, &i.Version, &i.CreatedAt, &i.ChangedAt)
 	i.Private = private == 1
-	if r := m.roles[i.Role]; r != nil {
-		i.Circle = r.Circle
+	return err
+}
+
+// circleOf is the circle of a role, and so of its items; "" is none.
+func (m *memory) circleOf(role string) string {
+	if r := m.roles[role]; r != nil {
+		return r.Circle
 	}
-	return i, err
+	return ""
 }
 
 // Item gives an item of an organization, or ErrNotFound: what belongs to
@@ -57,18 +61,16 @@ func (s *Store) FindItem(ctx context.Context, organization, id string) (Item, er
 	return s.oneItem(ctx, "item", s.reader.QueryRowContext(ctx, selectItem+` WHERE id = $1 AND organization = $2`, id, organization))
 }
 
-func (s *Store) oneItem(ctx context.Context, what string, row *sql.Row) (Item, error) {
+func (s *Store) oneItem(ctx context.Context, what string, row *sql.Row) (i Item, err error) {
+	if err := scanItem(row, &i); err != nil {
+		return Item{}, lookup(what, err)
+	}
 	if err := s.fresh(ctx); err != nil {
 		return Item{}, err
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	i, err := s.memory.scanItem(row)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Item{}, fmt.Errorf("%s: %w", what, ErrNotFound)
-	} else if err != nil {
-		return Item{}, unavailable("item", err)
-	}
+	i.Circle = s.memory.circleOf(i.Role)
 	return i, nil
 }
 
@@ -120,25 +122,17 @@ func (s *Store) itemPage(ctx context.Context, f ItemFilter, after string, limit 
 		q.where("id > ", after)
 	}
 	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	out, err := listOf(rows, err, scanItem)
 	if err != nil {
 		return nil, unavailable("items", err)
 	}
-	defer rows.Close()
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	var out []Item
-	for rows.Next() {
-		i, err := s.memory.scanItem(rows)
-		if err != nil {
-			return nil, unavailable("items", err)
-		}
-		out = append(out, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("items", err)
+	for i := range out {
+		out[i].Circle = s.memory.circleOf(out[i].Role)
 	}
 	return out, nil
 }
@@ -159,30 +153,22 @@ func (s *Store) ItemCounts(ctx context.Context, organization string) ([]ItemCoun
 		SELECT kind, role, person, private, COUNT(*)
 		  FROM item WHERE organization = $1
 		 GROUP BY kind, role, person, private`, organization)
+	out, err := listOf(rows, err, func(r scanner, c *ItemCount) error {
+		var private int64
+		err := r.Scan(&c.Kind, &c.Role, &c.Person, &private, &c.Count)
+		c.Organization, c.Private = organization, private == 1
+		return err
+	})
 	if err != nil {
 		return nil, unavailable("items", err)
 	}
-	defer rows.Close()
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	var out []ItemCount
-	for rows.Next() {
-		c := ItemCount{Item: org.Item{Organization: organization}}
-		var private int64
-		if err := rows.Scan(&c.Kind, &c.Role, &c.Person, &private, &c.Count); err != nil {
-			return nil, unavailable("items", err)
-		}
-		c.Private = private == 1
-		if r := s.memory.roles[c.Role]; r != nil {
-			c.Circle = r.Circle
-		}
-		out = append(out, c)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("items", err)
+	for i := range out {
+		out[i].Circle = s.memory.circleOf(out[i].Role)
 	}
 	return out, nil
 }
@@ -276,17 +262,15 @@ func (s *Store) DeleteItem(_ context.Context, organization, kind, id string, che
 
 func (w *writer) item(organization, kind, id string) (Item, error) {
 	rows, err := w.query(selectItem+` WHERE id = $1 AND organization = $2 AND kind = $3`, id, organization, kind)
+	found, err := listOf(rows, err, scanItem)
 	if err != nil {
 		return Item{}, err
 	}
-	defer rows.Close()
-	if !rows.Next() {
-		if err := rows.Err(); err != nil {
-			return Item{}, err
-		}
+	if len(found) == 0 {
 		return Item{}, fmt.Errorf("%s: %w", kind, ErrNotFound)
 	}
-	return w.store.memory.scanItem(rows)
+	found[0].Circle = w.store.memory.circleOf(found[0].Role)
+	return found[0], nil
 }
 
 // refused carries a caller's own refusal out of the writer: it undoes the

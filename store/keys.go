@@ -35,25 +35,18 @@ type Key struct {
 // Keys lists them by number.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	rows, err := s.reader.QueryContext(ctx, `SELECT name FROM meta WHERE name LIKE $1 OR name LIKE $2`, metaKey+"%", metaRetired+"%")
+	names, err := column[string](rows, err)
 	if err != nil {
 		return nil, unavailable("keys", err)
 	}
-	defer rows.Close()
 	all := map[int]Key{}
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, unavailable("keys", err)
-		}
+	for _, name := range names {
 		kind, number, _ := strings.Cut(name, ".")
 		n, err := strconv.Atoi(number)
 		if err != nil {
 			return nil, fmt.Errorf("keys: %s: %w", name, err)
 		}
 		all[n] = Key{Number: n, Retired: kind+"." == metaRetired, Seals: s.options.Ring != nil && n == s.options.Ring.Sealing()}
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("keys", err)
 	}
 	if err := s.countSealed(ctx, all); err != nil {
 		return nil, err
@@ -67,24 +60,15 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 
 func (s *Store) countSealed(ctx context.Context, all map[int]Key) error {
 	rows, err := s.reader.QueryContext(ctx, `SELECT key_number, COUNT(*) FROM approval WHERE phase = $1 GROUP BY key_number`, int(approval.Live))
-	if err != nil {
-		return unavailable("keys", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return unavailable("keys", eachRow(rows, err, func(r scanner) error {
 		var number, count int
-		if err := rows.Scan(&number, &count); err != nil {
-			return unavailable("keys", err)
-		}
+		err := r.Scan(&number, &count)
 		if k, ok := all[number]; ok {
 			k.Approvals = count
 			all[number] = k
 		}
-	}
-	if err := rows.Err(); err != nil {
-		return unavailable("keys", err)
-	}
-	return nil
+		return err
+	}))
 }
 
 // AddKeys takes keys that are not in the ring yet: from now on they open, and
@@ -320,21 +304,6 @@ func retire(number int, now time.Time) approval.Move {
 }
 
 func (s *Store) sealedBy(ctx context.Context, number int) ([]approval.ID, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT id FROM approval WHERE key_number = $1 AND phase = $2`, number, int(approval.Live))
-	if err != nil {
-		return nil, unavailable("keys", err)
-	}
-	defer rows.Close()
-	var ids []approval.ID
-	for rows.Next() {
-		var raw []byte
-		if err := rows.Scan(&raw); err != nil {
-			return nil, unavailable("keys", err)
-		}
-		ids = append(ids, approval.ID(raw))
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("keys", err)
-	}
-	return ids, nil
+	ids, err := approvalIDs(s.reader.QueryContext(ctx, `SELECT id FROM approval WHERE key_number = $1 AND phase = $2`, number, int(approval.Live)))
+	return ids, unavailable("keys", err)
 }

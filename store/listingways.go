@@ -106,24 +106,13 @@ func (p *approvalsPage) walkedQuery() query {
 func (p *approvalsPage) readWalked(ctx context.Context, text string, args []any) ([]walked, error) {
 	defer p.timed("approvals", time.Now())
 	rows, err := p.reader.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, unavailable("approvals", err)
-	}
-	defer rows.Close()
-	var out []walked
-	for rows.Next() {
-		var w walked
+	out, err := listOf(rows, err, func(r scanner, w *walked) error {
 		var id []byte
-		if err := rows.Scan(&id, &w.at, &w.client, &w.person, &w.organization, &w.grant, &w.endedAt, &w.usedAt); err != nil {
-			return nil, unavailable("approvals", err)
-		}
+		err := r.Scan(&id, &w.at, &w.client, &w.person, &w.organization, &w.grant, &w.endedAt, &w.usedAt)
 		copy(w.id[:], id)
-		out = append(out, w)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("approvals", err)
-	}
-	return out, nil
+		return err
+	})
+	return out, unavailable("approvals", err)
 }
 
 // pair finds all approvals of one client in one organization at once where

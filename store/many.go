@@ -68,18 +68,11 @@ func (w *writer) readMany(ids []approval.ID) ([]approval.Approval, error) {
 	}
 	q.in("id", padded(rest))
 	rows, err := w.query(q.whole(), q.args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		a, _, err := scanApproval(rows)
-		if err != nil {
-			return nil, err
-		}
+	return out, eachRow(rows, err, func(r scanner) error {
+		a, _, err := scanApproval(r)
 		out = append(out, a)
-	}
-	return out, rows.Err()
+		return err
+	})
 }
 
 // saveEnds writes one end into the rows of those approvals that have not ended
@@ -96,20 +89,12 @@ func (w *writer) saveEnds(row approval.State, of []approval.Approval) ([]approva
 		ids[i], by[of[i].ID] = of[i].ID[:], of[i]
 	}
 	q.in("id", padded(ids))
-	rows, err := w.query(q.whole(), q.args...)
-	if err != nil {
-		return nil, err
+	hit, err := approvalIDs(w.query(q.whole(), q.args...))
+	out := make([]approval.Approval, len(hit))
+	for i, id := range hit {
+		out[i] = by[id]
 	}
-	defer rows.Close()
-	out := make([]approval.Approval, 0, len(of))
-	for rows.Next() {
-		var id []byte
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		out = append(out, by[approval.ID(id)])
-	}
-	return out, rows.Err()
+	return out, err
 }
 
 // roomy gives the embedded engine more memory and a longer log for as long as

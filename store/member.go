@@ -215,21 +215,13 @@ func (s *Store) LeftRoles(ctx context.Context, personID, organizationID string) 
 		SELECT l.role, l.left_at FROM filler_left l
 		  JOIN role r ON r.id = l.role
 		 WHERE l.person = $1 AND r.organization = $2`, personID, organizationID)
-	if err != nil {
-		return nil, unavailable("left roles", err)
-	}
-	defer rows.Close()
 	out := map[string]int64{}
-	for rows.Next() {
+	err = eachRow(rows, err, func(r scanner) error {
 		var role string
 		var at int64
-		if err := rows.Scan(&role, &at); err != nil {
-			return nil, unavailable("left roles", err)
-		}
+		err := r.Scan(&role, &at)
 		out[role] = at
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("left roles", err)
-	}
-	return out, nil
+		return err
+	})
+	return out, unavailable("left roles", err)
 }

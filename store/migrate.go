@@ -113,34 +113,28 @@ func readSchema(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }) (s Schema, err error) {
 	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta WHERE name IN ($1, $2, $3)`, metaSchema, metaOldest, metaRelease)
-	if err != nil {
-		return s, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = eachRow(rows, err, func(r scanner) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return s, err
+		if err := r.Scan(&name, &value); err != nil {
+			return err
 		}
 		into := &s.Version
 		switch name {
 		case metaRelease:
 			s.Release = value
-			continue
+			return nil
 		case metaOldest:
 			into = &s.Oldest
 		}
 		if *into, err = strconv.Atoi(value); err != nil {
-			return s, fmt.Errorf("its %s is %q", name, value)
+			return fmt.Errorf("its %s is %q", name, value)
 		}
+		return nil
+	})
+	if err == nil && s.Version == 0 {
+		err = sql.ErrNoRows
 	}
-	if err := rows.Err(); err != nil {
-		return s, err
-	}
-	if s.Version == 0 {
-		return s, sql.ErrNoRows
-	}
-	return s, nil
+	return s, err
 }
 
 // works is nil where this release works on a schema: its own, or a newer one

@@ -24,8 +24,8 @@ func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error
 		if at == nil || at.deleted {
 			return w.preregister(c, byOperator, act)
 		}
-		there, err := scanClient(w.conn.QueryRowContext(ctx, selectClient+` WHERE id = $1`, c.ID))
-		if err != nil {
+		var there client.Client
+		if err := scanClient(w.conn.QueryRowContext(ctx, selectClient+` WHERE id = $1`, c.ID), &there); err != nil {
 			return nil, err
 		}
 		if !there.Preregistered || there.Name != c.Name || !slices.Equal(there.RedirectURIs, c.RedirectURIs) {
@@ -63,22 +63,8 @@ func (w *writer) preregister(c client.Client, by int64, act Act) (func(), error)
 // configured lists the enabled clients that came with a configuration.
 func (s *Store) configured(ctx context.Context) ([]client.Client, error) {
 	rows, err := s.reader.QueryContext(ctx, selectClient+` WHERE preregistered = 1 AND disabled = 0 ORDER BY id`)
-	if err != nil {
-		return nil, unavailable("clients", err)
-	}
-	defer rows.Close()
-	var out []client.Client
-	for rows.Next() {
-		c, err := scanClient(rows)
-		if err != nil {
-			return nil, unavailable("clients", err)
-		}
-		out = append(out, c)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("clients", err)
-	}
-	return out, nil
+	out, err := listOf(rows, err, scanClient)
+	return out, unavailable("clients", err)
 }
 
 // SyncPreregistered makes the preregistered clients those of the

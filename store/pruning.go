@@ -140,30 +140,24 @@ func (w *writer) pruneKeys(p *plan) error {
 		return nil
 	}
 	rows, err := w.query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
+	all, err := listOf(rows, err, func(r scanner, k *apiKeyRow) error {
+		var hash []byte
+		err := r.Scan(&hash, &k.of.person, &k.of.organization, &k.name)
+		copy(k.hash[:], hash)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
+	return p.keepKeys(all)
+}
+
+func (p *plan) keepKeys(all []apiKeyRow) error {
 	there := map[DirectoryAPIKey][]apiKeyRow{}
-	var all []apiKeyRow
-	for rows.Next() {
-		var hash []byte
-		var k apiKeyRow
-		if err := rows.Scan(&hash, &k.of.person, &k.of.organization, &k.name); err != nil {
-			return err
-		}
-		copy(k.hash[:], hash)
-		all = append(all, k)
+	for _, k := range all {
 		name := DirectoryAPIKey{Person: k.of.person, Organization: k.of.organization, Name: k.name}
 		there[name] = append(there[name], k)
 	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	return p.keepKeys(all, there)
-}
-
-func (p *plan) keepKeys(all []apiKeyRow, there map[DirectoryAPIKey][]apiKeyRow) error {
 	kept := map[[32]byte]bool{}
 	for i, k := range p.APIKeys {
 		if k.Key != "" {

@@ -51,10 +51,8 @@ func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
 	var id string
 	var epoch, ends int64
 	err := s.reader.QueryRowContext(ctx, selectReset, hash[:]).Scan(&id, &epoch, &ends)
-	if errors.Is(err, sql.ErrNoRows) {
-		return org.Person{}, fmt.Errorf("reset link: %w", ErrNotFound)
-	} else if err != nil {
-		return org.Person{}, unavailable("reset link", err)
+	if err != nil {
+		return org.Person{}, lookup("reset link", err)
 	}
 	if err := s.fresh(ctx); err != nil { // after the row, so that the facts are no older
 		return org.Person{}, err

@@ -82,14 +82,14 @@ type sessionRow struct {
 	epoch, createdAt, seenAt int64
 	actingAs, actingIn       string
 	actingEpoch, actingSince int64
-	actedBy                  string
+	actedBy, address         string
 }
 
 const selectSession = `
 	SELECT person, person_epoch, created_at, seen_at, acting_as, acting_epoch, acting_in, acting_since, acted_by
 	  FROM session WHERE hash = $1`
 
-func scanSession(row interface{ Scan(...any) error }) (r sessionRow, err error) {
+func scanSession(row scanner) (r sessionRow, err error) {
 	err = row.Scan(&r.person, &r.epoch, &r.createdAt, &r.seenAt, &r.actingAs, &r.actingEpoch, &r.actingIn, &r.actingSince, &r.actedBy)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, fmt.Errorf("session: %w", ErrNotFound)
@@ -175,30 +175,22 @@ func (s *Store) Sessions(ctx context.Context, personID, current string) ([]Sessi
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT hash, address, created_at, seen_at, person_epoch FROM session
 		 WHERE person = $1 ORDER BY created_at DESC, hash LIMIT 1000`, personID)
+	there, err := listOf(rows, err, func(rows scanner, r *hashedSession) error {
+		r.person = personID
+		return rows.Scan(&r.hash, &r.address, &r.createdAt, &r.seenAt, &r.epoch)
+	})
 	if err != nil {
 		return nil, unavailable("sessions", err)
 	}
-	defer rows.Close()
-	if err := s.fresh(ctx); err != nil {
+	if err := s.fresh(ctx); err != nil { // after the rows, so that the facts are no older
 		return nil, err
 	}
 	var out []SessionInfo
 	now, own := s.Now().Unix(), sha256.Sum256([]byte(current))
-	for rows.Next() {
-		var hash []byte
-		var i SessionInfo
-		r := sessionRow{person: personID}
-		if err := rows.Scan(&hash, &i.Address, &r.createdAt, &r.seenAt, &r.epoch); err != nil {
-			return nil, unavailable("sessions", err)
+	for _, r := range there {
+		if s.stands(r.sessionRow, now) {
+			out = append(out, SessionInfo{sessionID(r.hash), r.address, r.createdAt, r.seenAt, string(r.hash) == string(own[:])})
 		}
-		if !s.stands(r, now) {
-			continue
-		}
-		i.ID, i.CreatedAt, i.SeenAt, i.Current = sessionID(hash), r.createdAt, r.seenAt, string(hash) == string(own[:])
-		out = append(out, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("sessions", err)
 	}
 	return out, nil
 }
@@ -246,19 +238,9 @@ func (w *writer) sessionsOf(personID string) ([]hashedSession, error) {
 
 func (w *writer) sessionList(text string, args ...any) ([]hashedSession, error) {
 	rows, err := w.query(text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []hashedSession
-	for rows.Next() {
-		var r hashedSession
-		if err := rows.Scan(&r.hash, &r.person, &r.actingAs, &r.actingIn); err != nil {
-			return nil, err
-		}
-		out = append(out, r)
-	}
-	return out, rows.Err()
+	return listOf(rows, err, func(rows scanner, r *hashedSession) error {
+		return rows.Scan(&r.hash, &r.person, &r.actingAs, &r.actingIn)
+	})
 }
 
 // endSession deletes a session; an impersonation that ends with it is

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // statement prepares a statement once. The texts are constants of this
@@ -52,20 +54,40 @@ func (w *writer) query(text string, args ...any) (*sql.Rows, error) {
 	return st.QueryContext(context.Background(), args...)
 }
 
-// column reads what a query gives that has one column.
-func column[T any](rows *sql.Rows, err error) (all []T, _ error) {
+// scanner is one row, of many or alone.
+type scanner interface{ Scan(...any) error }
+
+// eachRow reads what a query gives, row by row, to its end or an error.
+func eachRow(rows *sql.Rows, err error, read func(scanner) error) error {
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var one T
-		if err := rows.Scan(&one); err != nil {
-			return nil, err
+		if err := read(rows); err != nil {
+			return err
 		}
-		all = append(all, one)
 	}
-	return all, rows.Err()
+	return rows.Err()
+}
+
+// listOf is eachRow for rows that become a list.
+func listOf[T any](rows *sql.Rows, err error, read func(scanner, *T) error) (list []T, _ error) {
+	err = eachRow(rows, err, func(r scanner) error {
+		var one T
+		err := read(r, &one)
+		list = append(list, one)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// column is listOf for rows of one column.
+func column[T any](rows *sql.Rows, err error) ([]T, error) {
+	return listOf(rows, err, func(r scanner, one *T) error { return r.Scan(one) })
 }
 
 func (w *writer) meta(name string) (value string, err error) {
@@ -82,6 +104,14 @@ func (w *writer) putMeta(name, value string) error {
 	return err
 }
 
+// lookup says what the error of one row means: ErrNotFound that it is not there.
+func lookup(what string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%s: %w", what, ErrNotFound)
+	}
+	return unavailable(what, err)
+}
+
 // timed tells how long a query took, to its last row: defer it.
 func (s *Store) timed(query string, start time.Time) {
 	if s.options.Took != nil {
@@ -89,8 +119,21 @@ func (s *Store) timed(query string, start time.Time) {
 	}
 }
 
+// approvalIDs is column for the IDs of approvals.
+func approvalIDs(rows *sql.Rows, err error) ([]approval.ID, error) {
+	return listOf(rows, err, func(r scanner, id *approval.ID) error {
+		var b []byte
+		err := r.Scan(&b)
+		copy(id[:], b)
+		return err
+	})
+}
+
 // unavailable marks an error of the database as one to be tried again.
 func unavailable(what string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 }
 

@@ -64,15 +64,7 @@ func (w *writer) lastUse(id approval.ID) (int64, error) {
 	if w.store.shared == nil {
 		return w.store.memory.lastUse(id), nil
 	}
-	rows, err := w.query(selectLastUse, id[:])
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return 0, rows.Err()
-	}
-	return scanLastUse(rows)
+	return scanLastUse(w.conn.QueryRowContext(w.tx.ctx, selectLastUse, id[:]))
 }
 
 const selectLastUse = `
@@ -80,7 +72,7 @@ const selectLastUse = `
 	  LEFT JOIN approval_use u ON u.approval = a.id
 	 WHERE a.id = $1 AND a.phase = 2`
 
-func scanLastUse(row interface{ Scan(...any) error }) (int64, error) {
+func scanLastUse(row *sql.Row) (int64, error) {
 	var issued, used int64
 	err := row.Scan(&issued, &used)
 	if errors.Is(err, sql.ErrNoRows) {
