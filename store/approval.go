@@ -163,12 +163,14 @@ func (w *writer) read(id approval.ID, live bool) (approval.Approval, string, err
 	return scanApproval(rows)
 }
 
-const selectApproval = `
-	SELECT id, client, person, organization, grant_kind, picks, personal,
-	       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
-	       membership_epoch, person_epoch, organization_epoch, client_epoch,
-	       phase, generation, key_number, reason, ended_at, network
-	  FROM approval`
+// approvalColumns are in the order of scanApproval.
+const approvalColumns = `
+	       a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
+	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
+	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
+	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network`
+
+const selectApproval = `SELECT ` + approvalColumns + ` FROM approval a`
 
 func scanApproval(rows scanner, more ...any) (a approval.Approval, replaces string, err error) {
 	var id []byte

@@ -38,11 +38,7 @@ func (a ApprovalRow) StateName() string {
 	return [...]string{"", "code_issued", "live", "ended"}[a.Phase]
 }
 
-const approvalRows = `
-	SELECT a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
-	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
-	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network,
+const approvalRows = `SELECT ` + approvalColumns + `,
 	       c.name, c.preregistered, COALESCE(u.used_at, 0)
 	  FROM approval a
 	  JOIN client c ON c.id = a.client

@@ -156,9 +156,7 @@ func (s *Store) Event(ctx context.Context, id string) (e Event, err error) {
 	return e, lookup("event", err)
 }
 
-const selectEvent = `
-	SELECT id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference
-	  FROM journal`
+const selectEvent = `SELECT ` + journalColumns + ` FROM journal`
 
 func scanEvent(row scanner, e *Event) error {
 	return row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,

@@ -70,23 +70,39 @@ func (s *Store) Record(e Event) {
 	}
 }
 
+// journalColumns are what a row of the journal has, in the order of Event.values.
+const journalColumns = `id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference`
+
+// texts are the columns that are no number.
+func (e Event) texts() [11]string {
+	return [...]string{
+		e.ID, e.Kind, e.Client, e.Person, e.Organization, e.Approval, e.Actor, e.Address, e.Reason, e.Detail, e.Reference,
+	}
+}
+
+func (e Event) values() []any {
+	texts := e.texts()
+	out := append(make([]any, 0, 1+len(texts)), texts[0], e.At)
+	for _, t := range texts[1:] {
+		out = append(out, t)
+	}
+	return out
+}
+
 const insertEvent = `
-	INSERT INTO journal (id, at, kind, client, person, organization, approval,
-	                     actor, address, reason, detail, reference)
+	INSERT INTO journal (` + journalColumns + `)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // journal writes an entry in the transaction under way.
 func (w *writer) journal(e Event) error {
 	now := w.store.Now()
+	e.ID, e.At = w.store.ids.next(now), now.Unix()
 	if w.tx != nil { // all of them are written together, before the commit
-		e.ID, e.At = w.store.ids.next(now), now.Unix()
 		w.tx.events = append(w.tx.events, e)
 		w.told = append(w.told, e)
 		return nil
 	}
-	_, err := w.exec(insertEvent,
-		w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
-		e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+	_, err := w.exec(insertEvent, e.values()...)
 	if err == nil && w.store.options.Journaled != nil {
 		w.told = append(w.told, e)
 	}
@@ -158,8 +174,8 @@ func (w *writer) journalSome(entries []Event) error {
 	now := w.store.Now()
 	args := make([]any, 0, 12*len(entries))
 	for _, e := range entries {
-		args = append(args, w.store.ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
-			e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+		e.ID, e.At = w.store.ids.next(now), now.Unix()
+		args = append(args, e.values()...)
 	}
 	if _, err := w.exec(insertEvents[len(entries)], args...); err != nil {
 		return err
@@ -170,18 +186,29 @@ func (w *writer) journalSome(entries []Event) error {
 	return nil
 }
 
+// insertArrays is a statement that writes what eventColumns gives, as its
+// parameters from one on, as far as the end of it lets them.
+func insertArrays(first int, end string) string {
+	arrays := make([]string, 12)
+	for i := range arrays {
+		arrays[i] = fmt.Sprintf("$%d::text[]", first+i)
+	}
+	arrays[1] = fmt.Sprintf("$%d::bigint[]", first+1)
+	return `INSERT INTO journal (` + journalColumns + `)
+		SELECT e.` + strings.ReplaceAll(journalColumns, ", ", ", e.") + `
+		  FROM unnest(` + strings.Join(arrays, ", ") + `) AS e (` + journalColumns + `)` + end
+}
+
 // eventColumns turns entries into arrays, one for each column of the journal.
 func eventColumns(events []Event) []any {
 	at := make([]int64, len(events))
-	texts := make([][]string, 11)
+	var texts [11][]string
 	for i := range texts {
 		texts[i] = make([]string, len(events))
 	}
 	for i, e := range events {
 		at[i] = e.At
-		for c, v := range []string{
-			e.ID, e.Kind, e.Client, e.Person, e.Organization, e.Approval, e.Actor, e.Address, e.Reason, e.Detail, e.Reference,
-		} {
+		for c, v := range e.texts() {
 			texts[c][i] = storable(v)
 		}
 	}

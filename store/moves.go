@@ -270,13 +270,8 @@ const saveRows = `
 const savePlain = saveRows + ` SELECT id FROM hit`
 
 // saveJournaled writes the entries of those moves alone that hit their row.
-const saveJournaled = saveRows + `, entry AS (
-		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
-		SELECT e.id, e.at, e.kind, e.client, e.person, e.organization, e.approval, e.actor, e.address, e.reason, e.detail, e.reference
-		  FROM unnest($11::bytea[], $12::text[], $13::bigint[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[],
-		              $19::text[], $20::text[], $21::text[], $22::text[], $23::text[])
-		       AS e (row, id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
-		  JOIN hit ON hit.id = e.row
+var saveJournaled = saveRows + `, entry AS (
+		` + insertArrays(11, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
 	) SELECT id FROM hit`
 
 // unguarded is the version for moves that were computed from rows that were
@@ -319,7 +314,6 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 	for i := range numbers {
 		numbers[i] = make([]int64, n)
 	}
-	var about [][]byte
 	var entries []Event
 	now := p.store.Now()
 	for i := range moves {
@@ -334,12 +328,12 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 		}
 		for _, e := range m.entries() {
 			e.ID, e.At = p.store.ids.next(now), now.Unix()
-			about, entries = append(about, ids[i]), append(entries, e)
+			entries = append(entries, e)
 		}
 	}
 	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], guard}
 	if len(entries) == 0 {
 		return args, false
 	}
-	return append(append(args, about), eventColumns(entries)...), true
+	return append(args, eventColumns(entries)...), true
 }

@@ -264,8 +264,8 @@ func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ende
 	}
 	e := Event{Kind: "restored", Detail: "backup of " + info.At.UTC().Format(time.RFC3339) + ", approvals ended: " + strconv.Itoa(ended)}.by(o.Act)
 	var ids eventIDs
-	_, err = tx.ExecContext(ctx, insertEvent, ids.next(now), now.Unix(), e.Kind, e.Client, e.Person, e.Organization, e.Approval,
-		e.Actor, e.Address, e.Reason, e.Detail, e.Reference)
+	e.ID, e.At = ids.next(now), now.Unix()
+	_, err = tx.ExecContext(ctx, insertEvent, e.values()...)
 	return ended, err
 }
 

@@ -246,20 +246,21 @@ func (r *reading) ready() {
 	r.what = states
 }
 
+// checkColumns are what a check needs, behind the version.
+const checkColumns = `f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
+	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
+	       a.phase, a.generation, a.key_number, a.network, a.issued_at`
+
 // selectWholes reads approvals and the facts' version in one snapshot.
 const selectWholes = `
-	SELECT f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
-	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.network, a.issued_at,
+	SELECT ` + checkColumns + `,
 	       a.redirect_uri, a.issuer, a.challenge, a.created_at, a.replaces, a.reason, a.ended_at
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1)
 	 WHERE f.one = 1`
 
 // selectChecks reads of those that have not ended what a check needs.
 const selectChecks = `
-	SELECT f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
-	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.network, a.issued_at
+	SELECT ` + checkColumns + `
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase < 3
 	 WHERE f.one = 1`
 

@@ -283,12 +283,11 @@ func (x *tx) flush(w *writer) error {
 	}
 	columns := eventColumns(x.events)
 	x.events = nil
-	_, err := w.exec(`
-		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
-		SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-		                     $8::text[], $9::text[], $10::text[], $11::text[], $12::text[])`, columns...)
+	_, err := w.exec(insertGathered, columns...)
 	return err
 }
+
+var insertGathered = insertArrays(1, "")
 
 // change runs a change with the facts as they are: it holds the row of their
 // version, has caught up, and logs what it changes.
