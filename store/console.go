@@ -24,25 +24,12 @@ func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
 		return s.clientUses(ctx)
 	}
 	by := map[*clientFact]ClientUse{}
-	m := s.memory
-	for chunk := 0; ; chunk++ {
-		m.mu.RLock()
-		if chunk >= len(m.approvals.chunks) {
-			m.mu.RUnlock()
-			break
-		}
-		for i := range m.approvals.chunks[chunk] {
-			h := &m.approvals.chunks[chunk][i]
-			if h.phase != approval.Live || approval.Standing(h.epochs()) != h.standing() {
-				continue
-			}
+	s.memory.eachHot(func(_ approval.ID, h *hot) {
+		if h.phase == approval.Live && !h.lost() {
 			of := by[h.client]
-			of.Live++
-			of.LastUsed = max(of.LastUsed, int64(atomic.LoadUint32(&h.used)))
-			by[h.client] = of
+			by[h.client] = ClientUse{of.Live + 1, max(of.LastUsed, int64(atomic.LoadUint32(&h.used)))}
 		}
-		m.mu.RUnlock()
-	}
+	})
 	out := make(map[string]ClientUse, len(by))
 	for c, use := range by {
 		out[c.id] = use

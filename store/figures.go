@@ -26,18 +26,12 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 		}
 	}
 	m, now := s.memory, s.Now()
-	for chunk := 0; ; chunk++ {
-		m.mu.RLock()
-		if chunk >= len(m.approvals.chunks) {
-			break
+	m.eachHot(func(_ approval.ID, h *hot) {
+		if h.phase == approval.Live && !h.lost() {
+			f.Live++
 		}
-		for i := range m.approvals.chunks[chunk] {
-			if h := &m.approvals.chunks[chunk][i]; h.phase == approval.Live && approval.Standing(h.epochs()) == h.standing() {
-				f.Live++
-			}
-		}
-		m.mu.RUnlock()
-	}
+	})
+	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, c := range m.clients {
 		if c.known(now) {

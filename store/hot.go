@@ -94,6 +94,27 @@ func (t *approvals) put(id approval.ID, h hot) {
 	t.newest[i/chunkLen] = max(t.newest[i/chunkLen], h.createdAt())
 }
 
+// eachHot shows every approval in memory, those of a chunk together under the
+// lock: with a million of them nobody waits for all.
+func (m *memory) eachHot(see func(approval.ID, *hot)) {
+	for chunk := 0; ; chunk++ {
+		m.mu.RLock()
+		if chunk >= len(m.approvals.chunks) {
+			m.mu.RUnlock()
+			return
+		}
+		for i := range m.approvals.chunks[chunk] {
+			if h := &m.approvals.chunks[chunk][i]; h.phase != 0 {
+				see(m.approvals.ids[chunk][i], h)
+			}
+		}
+		m.mu.RUnlock()
+	}
+}
+
+// lost reports whether a fact under the approval has ended.
+func (h *hot) lost() bool { return approval.Standing(h.epochs()) != h.standing() }
+
 func (t *approvals) drop(id approval.ID) {
 	if i, ok := t.index[id]; ok {
 		t.chunks[i/chunkLen][i%chunkLen] = hot{}

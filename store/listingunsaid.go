@@ -59,7 +59,7 @@ func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, 
 				return true
 			}
 		}
-		return lost && approval.Standing(h.epochs()) != h.standing()
+		return lost && h.lost()
 	}), nil
 }
 

@@ -97,25 +97,11 @@ func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() erro
 	if s.shared != nil {
 		return s.shared.due(ctx)
 	}
-	settled = func() error { return nil }
-	now := s.Now().Add(-pageLife).Unix()
-	m := s.memory
-	for chunk := 0; ; chunk++ {
-		m.mu.RLock()
-		if chunk >= len(m.approvals.chunks) {
-			m.mu.RUnlock()
-			return out, settled, nil
+	answered := s.Now().Add(-pageLife).Unix()
+	s.memory.eachHot(func(id approval.ID, h *hot) {
+		if h.lost() || h.phase == approval.CodeIssued && int64(h.issuedAt) <= answered {
+			out = append(out, id)
 		}
-		for i := range m.approvals.chunks[chunk] {
-			h := &m.approvals.chunks[chunk][i]
-			if h.phase == 0 {
-				continue
-			}
-			if approval.Standing(h.epochs()) != h.standing() ||
-				h.phase == approval.CodeIssued && int64(h.issuedAt) <= now {
-				out = append(out, m.approvals.ids[chunk][i])
-			}
-		}
-		m.mu.RUnlock()
-	}
+	})
+	return out, func() error { return nil }, nil
 }
