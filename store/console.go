@@ -98,7 +98,7 @@ func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int
 	defer s.timed("event_counts", time.Now())
 	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}}
 	q.where("id >= ", idAt(since))
-	q.in("kind", anyOf(kinds))
+	q.in("kind", anys(kinds))
 	rows, err := s.reader.QueryContext(ctx, q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" GROUP BY 1, 2", q.args...)
 	out := map[string][]uint64{}
 	for _, k := range kinds {

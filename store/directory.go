@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -123,9 +125,8 @@ func (s *Store) Organizations(ctx context.Context, after string, limit int) ([]o
 	}
 	limit = pageSize(limit)
 	s.memory.mu.RLock()
-	all := sorted(s.memory.orgs, func(a, b *organization) bool { return a.ID < b.ID })
 	var out []org.Organization
-	for _, o := range all {
+	for _, o := range inOrder(s.memory.orgs) {
 		if o.ID > after && len(out) <= limit {
 			out = append(out, o.Organization)
 		}
@@ -167,23 +168,13 @@ func (s *Store) Offers(ctx context.Context, personID string) ([]grantset.Offer, 
 	var out []grantset.Offer
 	for _, m := range at.members {
 		if f := m.asMember(); f.Exists() {
-			circles := sorted(m.org.circles, func(a, b org.Circle) bool { return a.ID < b.ID })
-			out = append(out, grantset.NewOffer(m.org.Organization, f, circles))
+			out = append(out, grantset.NewOffer(m.org.Organization, f, inOrder(m.org.circles)))
 		}
 	}
-	sortOffers(out)
+	slices.SortFunc(out, func(a, b grantset.Offer) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Organization.Name), strings.ToLower(b.Organization.Name)), cmp.Compare(a.Organization.ID, b.Organization.ID))
+	})
 	return out, nil
-}
-
-func sortOffers(offers []grantset.Offer) {
-	key := func(o grantset.Offer) string {
-		return strings.ToLower(o.Organization.Name) + "\x00" + o.Organization.ID
-	}
-	for i := range offers {
-		for j := i; j > 0 && key(offers[j]) < key(offers[j-1]); j-- {
-			offers[j], offers[j-1] = offers[j-1], offers[j]
-		}
-	}
 }
 
 // Circles lists the circles of an organization by name.
@@ -197,8 +188,8 @@ func (s *Store) Circles(ctx context.Context, organization string) ([]org.Circle,
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
-	return sorted(at.circles, func(a, b org.Circle) bool {
-		return a.Name < b.Name || a.Name == b.Name && a.ID < b.ID
+	return slices.SortedFunc(maps.Values(at.circles), func(a, b org.Circle) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	}), nil
 }
 
@@ -220,7 +211,7 @@ func (s *Store) Roles(ctx context.Context, organization string) ([]RoleRow, erro
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
 	var out []RoleRow
-	for _, r := range sorted(at.roles, func(a, b *role) bool { return a.ID < b.ID }) {
+	for _, r := range inOrder(at.roles) {
 		out = append(out, r.row())
 	}
 	return out, nil
@@ -279,7 +270,8 @@ func (s *Store) Admins(ctx context.Context, organization string, limit int) ([]o
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
 	var out []org.Person
-	for _, m := range sorted(at.members, func(a, b *member) bool { return a.person.Name < b.person.Name }) {
+	byName := func(a, b *member) int { return cmp.Compare(a.person.Name, b.person.Name) }
+	for _, m := range slices.SortedFunc(maps.Values(at.members), byName) {
 		if m.admin && m.person.Active && len(out) < limit {
 			out = append(out, m.person.Person)
 		}

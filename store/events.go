@@ -114,7 +114,7 @@ func (f EventFilter) narrow(q *query) bool {
 	before := len(q.conditions)
 	q.equal("kind", f.Kind)
 	if len(f.Kinds) > 0 {
-		q.in("kind", anyOf(f.Kinds))
+		q.in("kind", anys(f.Kinds))
 	}
 	q.equal("client", f.Client)
 	if f.Approval != "" { // else it is the way

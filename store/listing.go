@@ -192,12 +192,8 @@ func (p *approvalsPage) take(ctx context.Context, s stretch) error {
 func (s *Store) byID(ctx context.Context, ids []approval.ID) ([]ApprovalRow, error) {
 	var out []ApprovalRow
 	for batch := range slices.Chunk(ids, sweepBatch) {
-		values := make([]any, len(batch))
-		for i := range batch {
-			values[i] = batch[i][:]
-		}
 		q := query{text: approvalRows}
-		q.in("a.id", padded(values))
+		q.in("a.id", padded(idsOf(batch, approvalKey)))
 		rows, err := s.approvalRows(ctx, q.whole(), q.args...)
 		if err != nil {
 			return nil, err

@@ -102,13 +102,9 @@ func (p *approvalsPage) newestOf(ctx context.Context, ids []approval.ID, from pl
 	f.State = ""
 	var found []place
 	for batch := range slices.Chunk(ids, 8*sweepBatch) {
-		values := make([]any, len(batch))
-		for i := range batch {
-			values[i] = batch[i][:]
-		}
 		q := p.walkedQuery()
 		q.behind(from)
-		q.in("a.id", padded(values))
+		q.in("a.id", padded(idsOf(batch, approvalKey)))
 		rows, err := p.readWalked(ctx, q.whole(), q.args)
 		if err != nil {
 			return nil, err

@@ -1,7 +1,8 @@
 package store
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -319,12 +320,11 @@ func (m *memory) standingOn(at *member, a *approval.Approval) approval.Standing 
 	return s
 }
 
-// sorted lists the values of a map by name.
-func sorted[K comparable, V any](of map[K]V, less func(a, b V) bool) []V {
+// inOrder gives the values of a map by their keys.
+func inOrder[V any](of map[string]V) []V {
 	out := make([]V, 0, len(of))
-	for _, v := range of {
-		out = append(out, v)
+	for _, k := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, of[k])
 	}
-	sort.Slice(out, func(i, j int) bool { return less(out[i], out[j]) })
 	return out
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -281,13 +280,4 @@ func (w *writer) compareRest(p *plan) error {
 		p.items = append(p.items, one) // of another organization it is refused
 	}
 	return nil
-}
-
-// inOrder gives the values of a map by their keys.
-func inOrder[V any](of map[string]V) []V {
-	out := make([]V, 0, len(of))
-	for _, k := range slices.Sorted(maps.Keys(of)) {
-		out = append(out, of[k])
-	}
-	return out
 }

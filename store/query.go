@@ -124,6 +124,7 @@ func padded[T any](values []T) []T {
 	return out
 }
 
+// idsOf gives what each of a list is named by, as parameters.
 func idsOf[T any](list []T, id func(T) any) []any {
 	out := make([]any, len(list))
 	for i, one := range list {
@@ -132,18 +133,5 @@ func idsOf[T any](list []T, id func(T) any) []any {
 	return out
 }
 
-func anys(ids []string) []any {
-	out := make([]any, len(ids))
-	for i, id := range ids {
-		out[i] = id
-	}
-	return out
-}
-
-// anyOf gives texts as parameters.
-func anyOf(values []string) (out []any) {
-	for _, v := range values {
-		out = append(out, v)
-	}
-	return out
-}
+// anys gives a list as parameters.
+func anys[T any](list []T) []any { return idsOf(list, func(one T) any { return one }) }

@@ -119,6 +119,9 @@ func (s *Store) timed(query string, start time.Time) {
 	}
 }
 
+// approvalKey is how an approval's ID is asked for.
+func approvalKey(id approval.ID) any { return id[:] }
+
 // approvalIDs is column for the IDs of approvals.
 func approvalIDs(rows *sql.Rows, err error) ([]approval.ID, error) {
 	return listOf(rows, err, func(r scanner, id *approval.ID) error {
