@@ -80,17 +80,12 @@ func (r sessionRow) stopped(why string) Event {
 
 // sweepActing ends the impersonations whose hour is over, or whose session is.
 func (w *writer) sweepActing(now time.Time) (int, func(), error) {
-	rows, err := w.sessionList(`
+	found, err := w.sessionList(`
 		SELECT hash, person, acting_as, acting_in FROM session
 		 WHERE acting_as <> '' AND (acting_since <= $1 OR seen_at <= $2 OR created_at <= $3) LIMIT 500`,
 		now.Add(-ActingLifetime).Unix(), now.Add(-w.store.options.SessionIdle).Unix(), now.Add(-w.store.options.SessionMax).Unix())
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, r := range rows {
-		if err := w.endSession(r, "its time was over"); err != nil {
-			return 0, nil, err
-		}
-	}
-	return len(rows), nil, nil
+	return len(found), nil, w.endSessions(found, "its time was over")
 }

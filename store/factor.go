@@ -104,14 +104,12 @@ func (s *Store) ResetSignIn(_ context.Context, idOrEmail string, act Act) (org.P
 				return nil, err
 			}
 		}
-		rows, err := w.sessionsOf(p.ID)
+		found, err := w.sessionsOf(p.ID)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			if err := w.endSession(r, "the sign-in was reset"); err != nil {
-				return nil, err
-			}
+		if err := w.endSessions(found, "the sign-in was reset"); err != nil {
+			return nil, err
 		}
 		return nil, w.changed(p.ID, "", "sign-in reset", act)
 	})

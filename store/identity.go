@@ -183,19 +183,17 @@ func (s *Store) EndSessionsAt(_ context.Context, f Farewell, act Act) (ended int
 		if err := w.spend(f.Once, f.OnceUntil); err != nil {
 			return nil, err
 		}
-		rows, err := w.sessionList(`
+		found, err := w.sessionList(`
 			SELECT hash, person, acting_as, acting_in FROM session
 			 WHERE issuer = $1 AND issuer <> '' AND (subject = $2 OR $2 = '') AND (sid = $3 OR $3 = '')
 			   AND ($2 <> '' OR $3 <> '')`, f.Issuer, f.Subject, f.SID)
-		if ended = len(rows); err != nil || ended == 0 {
+		if ended = len(found); err != nil || ended == 0 {
 			return nil, err
 		}
-		for _, r := range rows {
-			if err := w.endSession(r, "signed out where they signed in"); err != nil {
-				return nil, err
-			}
+		if err := w.endSessions(found, "signed out where they signed in"); err != nil {
+			return nil, err
 		}
-		return nil, w.journal(Event{Kind: "signed_out", Detail: fmt.Sprintf("%d sessions", ended), Person: rows[0].person}.by(act))
+		return nil, w.journal(Event{Kind: "signed_out", Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.by(act))
 	})
 	return ended, err
 }

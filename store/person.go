@@ -129,5 +129,9 @@ func (w *writer) putPassword(personID, hash string) error {
 		return err
 	}
 	w.fact("person") // a password is no fact of memory
-	return w.endSessions(personID)
+	found, err := w.sessionsOf(personID)
+	if err != nil {
+		return err
+	}
+	return w.endSessions(found, "the password was changed")
 }

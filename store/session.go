@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -205,22 +206,18 @@ func sessionID(hash []byte) string {
 func (s *Store) EndSessions(_ context.Context, personID string, end func(SessionInfo) bool, current string, act Act) (ended int, err error) {
 	own := sha256.Sum256([]byte(current))
 	err = s.writer.change(func(w *writer) (func(), error) {
-		ended = 0
-		rows, err := w.sessionsOf(personID)
+		found, err := w.sessionsOf(personID)
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			if !end(SessionInfo{ID: sessionID(r.hash), Current: string(r.hash) == string(own[:])}) {
-				continue
-			}
-			if err := w.endSession(r, "its session was ended"); err != nil {
-				return nil, err
-			}
-			ended++
-		}
-		if ended == 0 {
+		found = slices.DeleteFunc(found, func(r hashedSession) bool {
+			return !end(SessionInfo{ID: sessionID(r.hash), Current: string(r.hash) == string(own[:])})
+		})
+		if ended = len(found); ended == 0 {
 			return nil, nil
+		}
+		if err := w.endSessions(found, "its session was ended"); err != nil {
+			return nil, err
 		}
 		return nil, w.changed(personID, "", fmt.Sprintf("%d sessions ended", ended), act)
 	})
@@ -243,24 +240,17 @@ func (w *writer) sessionList(text string, args ...any) ([]hashedSession, error) 
 	})
 }
 
-// endSession deletes a session; an impersonation that ends with it is
+// endSessions deletes sessions; impersonations that end with them are
 // journaled.
-func (w *writer) endSession(r hashedSession, why string) error {
-	if _, err := w.exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil || r.actingAs == "" {
-		return err
-	}
-	return w.journal(r.stopped(why))
-}
-
-// endSessions ends all sessions of a person.
-func (w *writer) endSessions(personID string) error {
-	rows, err := w.sessionsOf(personID)
-	if err != nil {
-		return err
-	}
-	for _, r := range rows {
-		if err := w.endSession(r, "the password was changed"); err != nil {
+func (w *writer) endSessions(found []hashedSession, why string) error {
+	for _, r := range found {
+		if _, err := w.exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil {
 			return err
+		}
+		if r.actingAs != "" {
+			if err := w.journal(r.stopped(why)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
