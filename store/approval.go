@@ -77,7 +77,7 @@ func (w *writer) makeMove(o *operation) error {
 // replaces.
 func (w *writer) moved(o *operation, a approval.Approval, before approval.State, replaces string) error {
 	for _, e := range events(a, before, o.act) {
-		if err := w.journal(e.by(o.act)); err != nil {
+		if err := w.journal(e); err != nil {
 			return err
 		}
 	}
@@ -120,7 +120,7 @@ func events(a approval.Approval, before approval.State, act Act) []Event {
 	var out []Event
 	add := func(kind string, reason approval.Reason) {
 		e.Kind, e.Reason = kind, string(reason)
-		out = append(out, e)
+		out = append(out, e.by(act))
 	}
 	switch {
 	case before.Phase == approval.CodeIssued && a.Phase == approval.Live:
@@ -243,7 +243,7 @@ func (w *writer) moveRow(id approval.ID, m approval.Move, act Act) (after func()
 		return nil, false, err
 	}
 	for _, e := range events(a, before, act) {
-		if err := w.journal(e.by(act)); err != nil {
+		if err := w.journal(e); err != nil {
 			return nil, false, err
 		}
 	}

@@ -21,7 +21,7 @@ func (s *Store) EndMatching(ctx context.Context, f ApprovalFilter, why approval.
 		return len(ids), err
 	}
 	for batch := range slices.Chunk(ids, endBatch) {
-		n, err := s.endBatch(batch, why, act)
+		n, err := s.moveBatch(batch, approval.End(why, s.Now()), act)
 		if ended += n; err != nil {
 			return ended, err
 		}
@@ -61,9 +61,11 @@ func (s *Store) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approva
 	return ids, nil
 }
 
-func (s *Store) endBatch(ids []approval.ID, why approval.Reason, act Act) (ended int, err error) {
+// moveBatch makes a move of some approvals in one commit, and counts those that
+// it ended.
+func (s *Store) moveBatch(ids []approval.ID, m approval.Move, act Act) (ended int, err error) {
 	err = s.writer.changeFacts(func(w *writer) (after func(), err error) {
-		ended, after, err = w.moveRows(ids, approval.End(why, w.store.Now()), act)
+		ended, after, err = w.moveRows(ids, m, act)
 		return after, err
 	})
 	if err != nil {

@@ -263,33 +263,12 @@ func (s *Store) endSealedBy(ctx context.Context, number int, act Act) (ended int
 			return ended, err
 		}
 		for batch := range slices.Chunk(ids, sweepBatch) {
-			n, err := s.retireBatch(batch, number, act)
+			n, err := s.moveBatch(batch, retire(number, s.Now()), act)
 			if ended += n; err != nil {
 				return ended, err
 			}
 		}
 	}
-}
-
-// retireBatch ends several approvals in one commit, if the key sealed them last.
-func (s *Store) retireBatch(ids []approval.ID, number int, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
-		var afters []func()
-		for _, id := range ids {
-			after, moved, err := w.moveRow(id, retire(number, w.store.Now()), act)
-			if err != nil && !errors.Is(err, ErrNotFound) {
-				return nil, err
-			}
-			if moved {
-				afters = append(afters, after)
-			}
-		}
-		return func() {
-			ended = len(afters)
-			together(afters)()
-		}, nil
-	})
-	return ended, err
 }
 
 // retire ends an approval whose current refresh token a key sealed.

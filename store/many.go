@@ -33,9 +33,7 @@ func (w *writer) moveRows(ids []approval.ID, m approval.Move, act Act) (ended in
 	}
 	var entries []Event
 	for _, a := range over {
-		for _, e := range events(a, approval.State{Phase: approval.Live}, act) {
-			entries = append(entries, e.by(act))
-		}
+		entries = append(entries, events(a, approval.State{Phase: approval.Live}, act)...)
 	}
 	if err := w.journalAll(entries); err != nil {
 		return 0, nil, err

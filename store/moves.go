@@ -204,13 +204,7 @@ type moved struct {
 }
 
 // entries are what the journal says of the move.
-func (m *moved) entries() []Event {
-	out := events(m.o.result, m.before, m.o.act)
-	for i := range out {
-		out[i] = out[i].by(m.o.act)
-	}
-	return out
-}
+func (m *moved) entries() []Event { return events(m.o.result, m.before, m.o.act) }
 
 // move computes a move. One that ends others with it is made alone.
 func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
