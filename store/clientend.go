@@ -114,17 +114,7 @@ func (w *writer) sweepDeleted(time.Time) (int, func(), error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, id := range ids {
-		if _, err := w.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
-			return 0, nil, err
-		}
-		w.fact("client", id)
-	}
-	return len(ids), func() {
-		for _, id := range ids {
-			delete(w.store.memory.clients, id)
-		}
-	}, nil
+	return w.forgetClients(ids)
 }
 
 // sweepClients deletes clients that nobody has approved for 14 days (spec 3).
@@ -137,13 +127,19 @@ func (w *writer) sweepClients(now time.Time) (int, func(), error) {
 		return 0, nil, err
 	}
 	for _, id := range ids {
+		if err := w.journal(Event{Kind: "client_expired", Client: id, Actor: "system"}); err != nil {
+			return 0, nil, err
+		}
+	}
+	return w.forgetClients(ids)
+}
+
+func (w *writer) forgetClients(ids []string) (int, func(), error) {
+	for _, id := range ids {
 		if _, err := w.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
 			return 0, nil, err
 		}
 		w.fact("client", id)
-		if err := w.journal(Event{Kind: "client_expired", Client: id, Actor: "system"}); err != nil {
-			return 0, nil, err
-		}
 	}
 	return len(ids), func() {
 		for _, id := range ids {
