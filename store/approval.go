@@ -204,20 +204,14 @@ func (w *writer) save(a approval.Approval, before approval.State) (bool, error) 
 			   SET phase = $1, reason = $2, ended_at = $3
 			 WHERE id = $4 AND phase = $5 AND generation = $6`,
 			int64(a.Phase), string(a.Reason), a.EndedAt, a.ID[:], int64(before.Phase), before.Generation)
-	} else {
-		n, err = w.advance(a, before)
+	} else { // every exchange and refresh: it touches no indexed column
+		n, err = w.exec(`
+			UPDATE approval
+			   SET phase = $1, generation = $2, key_number = $3, network = $4
+			 WHERE id = $5 AND phase = $6 AND generation = $7`,
+			int64(a.Phase), a.Generation, int64(a.Key), int64(a.Network), a.ID[:], int64(before.Phase), before.Generation)
 	}
 	return n == 1, err
-}
-
-// advance is the statement of every exchange and refresh. It touches no
-// indexed column.
-func (w *writer) advance(a approval.Approval, before approval.State) (int64, error) {
-	return w.exec(`
-		UPDATE approval
-		   SET phase = $1, generation = $2, key_number = $3, network = $4
-		 WHERE id = $5 AND phase = $6 AND generation = $7`,
-		int64(a.Phase), a.Generation, int64(a.Key), int64(a.Network), a.ID[:], int64(before.Phase), before.Generation)
 }
 
 // endRow ends one approval in the transaction under way; one that has ended

@@ -45,7 +45,12 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 	return s.writer.change(func(w *writer) (func(), error) {
 		for _, step := range []func() error{
 			func() error { return w.spend(e.Once, e.OnceUntil) },
-			func() error { return w.stillHas(e.Person, e.Password) },
+			func() error {
+				if e.Password == "" {
+					return nil
+				}
+				return w.stillPassword(e.Person, e.Password)
+			},
 			func() error { return w.use(e.Factor) },
 			func() error { return w.insertSession(e.Value, e.Person, act) },
 			func() error { return w.bind(e) },
@@ -61,13 +66,6 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 		}
 		return nil, w.journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.by(act))
 	})
-}
-
-func (w *writer) stillHas(personID, checked string) error {
-	if checked == "" {
-		return nil
-	}
-	return w.stillPassword(personID, checked)
 }
 
 func (w *writer) prove(e Entry) error {

@@ -221,7 +221,7 @@ func (w *writer) carryOut(p *plan, act Act) ([]func(), error) {
 func (w *writer) tellImport(p *plan, act Act) error {
 	var entries []Event
 	for _, e := range p.ends {
-		entries = append(entries, change(e.person, e.organization, e.what, act))
+		entries = append(entries, directoryChanged(e.person, e.organization, e.what, act))
 	}
 	if err := w.journalAll(entries); err != nil {
 		return err

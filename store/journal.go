@@ -221,9 +221,9 @@ func eventColumns(events []Event) []any {
 
 // changed journals a change of the directory.
 func (w *writer) changed(person, organization, detail string, act Act) error {
-	return w.journal(change(person, organization, detail, act))
+	return w.journal(directoryChanged(person, organization, detail, act))
 }
 
-func change(person, organization, detail string, act Act) Event {
+func directoryChanged(person, organization, detail string, act Act) Event {
 	return Event{Kind: "directory_changed", Person: person, Organization: organization, Detail: detail}.by(act)
 }
