@@ -40,6 +40,8 @@ type memory struct {
 
 type memberKey struct{ person, organization string }
 
+func (k memberKey) String() string { return k.person + " of " + k.organization }
+
 type person struct {
 	org.Person
 	epoch   int64

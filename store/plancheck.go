@@ -8,48 +8,44 @@ import (
 )
 
 // name lists what the directory names, and refuses what it names twice.
-func (p *plan) name() error {
-	n := &p.named
-	n.people, n.organizations, n.circles, n.roles = map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
-	n.members, n.fillers = map[memberKey]int{}, map[Filler]bool{}
-	for i, one := range p.Directory.People {
-		if _, twice := n.people[one.ID]; twice {
-			return misplaced(ListPeople, i, ErrConflict, "person %s comes twice", one.ID)
-		}
-		n.people[one.ID] = i
+func (p *plan) name() (err error) {
+	n, d := &p.named, p.Directory
+	if n.people, err = places(ListPeople, "person", d.People, func(p DirectoryPerson) string { return p.ID }); err != nil {
+		return err
 	}
-	for i, one := range p.Directory.Organizations {
-		if _, twice := n.organizations[one.ID]; twice {
-			return misplaced(ListOrganizations, i, ErrConflict, "organization %s comes twice", one.ID)
-		}
-		n.organizations[one.ID] = i
+	if n.organizations, err = places(ListOrganizations, "organization", d.Organizations, func(o org.Organization) string { return o.ID }); err != nil {
+		return err
 	}
-	for i, one := range p.Directory.Members {
-		k := memberKey{one.Person, one.Organization}
-		if _, twice := n.members[k]; twice {
-			return misplaced(ListMembers, i, ErrConflict, "member %s of %s comes twice", one.Person, one.Organization)
-		}
-		n.members[k] = i
+	if n.members, err = places(ListMembers, "member", d.Members, func(m DirectoryMember) memberKey { return memberKey{m.Person, m.Organization} }); err != nil {
+		return err
 	}
-	for i, one := range p.Directory.Circles {
-		if _, twice := n.circles[one.ID]; twice {
-			return misplaced(ListCircles, i, ErrConflict, "circle %s comes twice", one.ID)
-		}
-		n.circles[one.ID] = i
+	if n.circles, err = places(ListCircles, "circle", d.Circles, func(c org.Circle) string { return c.ID }); err != nil {
+		return err
 	}
-	for i, one := range p.Directory.Roles {
-		if _, twice := n.roles[one.ID]; twice {
-			return misplaced(ListRoles, i, ErrConflict, "role %s comes twice", one.ID)
-		}
-		n.roles[one.ID] = i
+	if n.roles, err = places(ListRoles, "role", d.Roles, func(r org.Role) string { return r.ID }); err != nil {
+		return err
 	}
-	for _, f := range p.Directory.Fillers {
+	n.fillers = map[Filler]bool{}
+	for _, f := range d.Fillers {
 		if n.fillers[f] {
 			return misplaced(ListRoles, p.roleIndex(f.Role), ErrConflict, "filler %s of role %s comes twice", f.Person, f.Role)
 		}
 		n.fillers[f] = true
 	}
 	return nil
+}
+
+// places gives where each of a list stands, by what it is named.
+func places[T any, K comparable](list, what string, all []T, key func(T) K) (map[K]int, error) {
+	at := make(map[K]int, len(all))
+	for i, one := range all {
+		k := key(one)
+		if _, twice := at[k]; twice {
+			return nil, misplaced(list, i, ErrConflict, "%s %v comes twice", what, k)
+		}
+		at[k] = i
+	}
+	return at, nil
 }
 
 func (p *plan) roleIndex(role string) int {
