@@ -102,15 +102,8 @@ func (s *Store) DeleteCircle(_ context.Context, organizationID, id string, check
 		if err := check(o.circles[id]); err != nil {
 			return nil, &refused{err}
 		}
-		for _, c := range o.circles {
-			if c.Parent == id {
-				return nil, fmt.Errorf("there are circles in the circle: %w", ErrConflict)
-			}
-		}
-		for _, r := range o.roles {
-			if r.Circle == id {
-				return nil, fmt.Errorf("there are roles in the circle: %w", ErrConflict)
-			}
+		if in := o.inside(id); in != "" {
+			return nil, fmt.Errorf("%s is in the circle: %w", in, ErrConflict)
 		}
 		if _, err := w.exec(`DELETE FROM circle WHERE id = $1`, id); err != nil {
 			return nil, err
@@ -118,6 +111,21 @@ func (s *Store) DeleteCircle(_ context.Context, organizationID, id string, check
 		w.fact("circle", id)
 		return func() { delete(o.circles, id) }, w.changed("", organizationID, "circle "+id+" deleted", act)
 	}))
+}
+
+// inside names something that is in a circle; "" is nothing.
+func (o *organization) inside(circle string) string {
+	for _, c := range o.circles {
+		if c.Parent == circle {
+			return "circle " + c.ID
+		}
+	}
+	for _, r := range o.roles {
+		if r.Circle == circle {
+			return "role " + r.ID
+		}
+	}
+	return ""
 }
 
 // ChangeRole adds or changes a role, as ChangeCircle does a circle.

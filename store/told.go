@@ -258,15 +258,8 @@ func (p *plan) removeEmptyCircle(id string) error {
 		if !ok {
 			continue
 		}
-		for _, c := range o.circles {
-			if c.Parent == id {
-				return misplaced(ListCircles, -1, ErrConflict, "circle %s is in it", c.ID)
-			}
-		}
-		for _, r := range o.roles {
-			if r.Circle == id {
-				return misplaced(ListCircles, -1, ErrConflict, "role %s is in it", r.ID)
-			}
+		if in := o.inside(id); in != "" {
+			return misplaced(ListCircles, -1, ErrConflict, "%s is in it", in)
 		}
 		p.removeCircle(at)
 	}
