@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -96,10 +95,10 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 // on, oldest first; since and span are seconds.
 func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int64, n int) (map[string][]uint64, error) {
 	defer s.timed("event_counts", time.Now())
-	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}}
+	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}, end: ` GROUP BY 1, 2`}
 	q.where("id >= ", idAt(since))
 	q.in("kind", anys(kinds))
-	rows, err := s.reader.QueryContext(ctx, q.text+" WHERE "+strings.Join(q.conditions, " AND ")+" GROUP BY 1, 2", q.args...)
+	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
 	out := map[string][]uint64{}
 	for _, k := range kinds {
 		out[k] = make([]uint64, n)

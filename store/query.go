@@ -82,17 +82,17 @@ func (q query) count(most int) string {
 
 // whole is the statement, when it is no list.
 func (q *query) whole() string {
-	return q.text + " WHERE " + strings.Join(q.conditions, " AND ") + q.end
+	text := q.text
+	if len(q.conditions) > 0 {
+		text += " WHERE " + strings.Join(q.conditions, " AND ")
+	}
+	return text + q.end
 }
 
 // page closes the statement; it asks for one row more than the page, which
 // tells whether there is a next one.
 func (q *query) page(order string, limit int) string {
-	text := q.text
-	if len(q.conditions) > 0 {
-		text += " WHERE " + strings.Join(q.conditions, " AND ")
-	}
-	return fmt.Sprintf("%s ORDER BY %s LIMIT %d", text, order, limit+1)
+	return fmt.Sprintf("%s ORDER BY %s LIMIT %d", q.whole(), order, limit+1)
 }
 
 func pageSize(limit int) int {
