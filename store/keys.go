@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,15 +12,6 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/token"
-)
-
-// The rows of meta about the secret keys (decision T11). The check value of a
-// key moves from key.N to retired.N when it retires, so that its number is
-// never given again and its file can lie about.
-const (
-	metaKey     = "key."
-	metaRetired = "retired."
-	metaSealing = "sealing" // number of the key that seals; without it, the first one of the file
 )
 
 // Key is one secret key as the database knows it.
@@ -118,56 +108,6 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 		}
 	}
 	return added, nil
-}
-
-// settleRing lets the ring be as the database has it: the key seals that was
-// rotated to, and what is retired is not used, though the file has it still.
-func (w *writer) settleRing(ring *token.Ring) error {
-	if ring == nil {
-		return nil
-	}
-	var gone []int
-	for _, k := range ring.Keys() {
-		_, retired, err := w.knownKey(k)
-		if err != nil {
-			return err
-		}
-		if retired {
-			gone = append(gone, k.Number)
-		}
-	}
-	sealing, err := w.meta(metaSealing)
-	if n, bad := strconv.Atoi(sealing); err == nil && bad == nil {
-		if err := ring.Seal(n); err != nil {
-			return fmt.Errorf("%w: %w", ErrKeys, err)
-		}
-	} else if !errors.Is(err, sql.ErrNoRows) {
-		return errors.Join(err, bad)
-	}
-	for _, n := range gone {
-		w.store.log.Warn("a retired key is in the file still, and is not used", "key", n)
-		if err := ring.Drop(n); err != nil {
-			return fmt.Errorf("key %d is retired: %w", n, ErrKeys)
-		}
-	}
-	return nil
-}
-
-// knownKey compares a key with what the database has under its number.
-func (w *writer) knownKey(k *token.Key) (known, retired bool, err error) {
-	for _, prefix := range []string{metaKey, metaRetired} {
-		value, err := w.meta(prefix + strconv.Itoa(k.Number))
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		} else if err != nil {
-			return false, false, err
-		}
-		if value != k.Fingerprint() {
-			return false, false, fmt.Errorf("key %d: %w", k.Number, ErrKeys)
-		}
-		return prefix == metaKey, prefix == metaRetired, nil
-	}
-	return false, false, nil
 }
 
 // lacking refuses to seal with a key that not every node can open.

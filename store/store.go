@@ -20,7 +20,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -251,85 +250,6 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return fmt.Errorf("database: %s: %w: %w", s.options.Path, ErrForeign, err)
 	}
 	return schema.works()
-}
-
-// checkKeys compares the ring with the check values of the keys that this
-// database has been used with, and stores those that are new (decision T11).
-func (s *Store) checkKeys(w *writer) error {
-	if s.options.Ring == nil {
-		return nil
-	}
-	known, err := w.keysKnown()
-	if err != nil {
-		return err
-	}
-	return s.compareKeys(w, known)
-}
-
-// keysKnown gives the check values of the keys, by their names in meta.
-func (w *writer) keysKnown() (map[string]string, error) {
-	rows, err := w.conn.QueryContext(context.Background(), `SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
-	if err != nil {
-		return nil, fmt.Errorf("database: keys: %w", err)
-	}
-	defer rows.Close()
-	known := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, fmt.Errorf("database: keys: %w", err)
-		}
-		known[name] = value
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("database: keys: %w", err)
-	}
-	return known, nil
-}
-
-// newKeys gives the check values of those keys of the ring that the database
-// has none of yet, and refuses a ring that is not the database's.
-func (s *Store) newKeys(known map[string]string) (map[string]string, error) {
-	added := map[string]string{}
-	for _, k := range s.options.Ring.Keys() {
-		name := "key." + strconv.Itoa(k.Number)
-		switch known[name] {
-		case k.Fingerprint():
-		case "":
-			added[name] = k.Fingerprint()
-		default:
-			return nil, fmt.Errorf("key %d: %w", k.Number, ErrKeys)
-		}
-		delete(known, name)
-	}
-	for name := range known {
-		return nil, fmt.Errorf("%s is missing: %w", name, ErrKeys)
-	}
-	return added, nil
-}
-
-// compareKeys stores nothing of a ring that is refused: the right one would be
-// refused from then on.
-func (s *Store) compareKeys(w *writer, known map[string]string) error {
-	added, err := s.newKeys(known)
-	if err != nil {
-		return err
-	}
-	if len(added) == 0 {
-		return nil
-	}
-	if err := w.inTransaction(func() error {
-		for name, value := range added {
-			if _, err := w.exec(`
-				INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
-				return fmt.Errorf("database: keys: %w", err)
-			}
-		}
-		return nil
-	}); err != nil {
-		return err
-	}
-	return s.checkKeys(w) // another node may have been first, with another key
 }
 
 // Close waits for what is under way, and closes the database. It may be called

@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// The rows of meta about the secret keys (decision T11). The check value of a
+// key moves from key.N to retired.N when it retires, so that its number is
+// never given again and its file can lie about.
+const (
+	metaKey     = "key."
+	metaRetired = "retired."
+	metaSealing = "sealing" // number of the key that seals; without it, the first one of the file
+)
+
+// checkKeys compares the ring with the check values of the keys that this
+// database has been used with, and stores those that are new (decision T11).
+func (s *Store) checkKeys(w *writer) error {
+	if s.options.Ring == nil {
+		return nil
+	}
+	known, err := w.keysKnown()
+	if err != nil {
+		return err
+	}
+	return s.compareKeys(w, known)
+}
+
+// keysKnown gives the check values of the keys, by their names in meta.
+func (w *writer) keysKnown() (map[string]string, error) {
+	known := map[string]string{}
+	rows, err := w.conn.QueryContext(context.Background(), `SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
+	if err := eachRow(rows, err, func(r scanner) error {
+		var name, value string
+		err := r.Scan(&name, &value)
+		known[name] = value
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("database: keys: %w", err)
+	}
+	return known, nil
+}
+
+// newKeys gives the check values of those keys of the ring that the database
+// has none of yet, and refuses a ring that is not the database's.
+func (s *Store) newKeys(known map[string]string) (map[string]string, error) {
+	added := map[string]string{}
+	for _, k := range s.options.Ring.Keys() {
+		name := "key." + strconv.Itoa(k.Number)
+		switch known[name] {
+		case k.Fingerprint():
+		case "":
+			added[name] = k.Fingerprint()
+		default:
+			return nil, fmt.Errorf("key %d: %w", k.Number, ErrKeys)
+		}
+		delete(known, name)
+	}
+	for name := range known {
+		return nil, fmt.Errorf("%s is missing: %w", name, ErrKeys)
+	}
+	return added, nil
+}
+
+// compareKeys stores nothing of a ring that is refused: the right one would be
+// refused from then on.
+func (s *Store) compareKeys(w *writer, known map[string]string) error {
+	added, err := s.newKeys(known)
+	if err != nil {
+		return err
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	if err := w.inTransaction(func() error {
+		for name, value := range added {
+			if _, err := w.exec(`
+				INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
+				return fmt.Errorf("database: keys: %w", err)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return s.checkKeys(w) // another node may have been first, with another key
+}
+
+// settleRing lets the ring be as the database has it: the key seals that was
+// rotated to, and what is retired is not used, though the file has it still.
+func (w *writer) settleRing(ring *token.Ring) error {
+	if ring == nil {
+		return nil
+	}
+	var gone []int
+	for _, k := range ring.Keys() {
+		_, retired, err := w.knownKey(k)
+		if err != nil {
+			return err
+		}
+		if retired {
+			gone = append(gone, k.Number)
+		}
+	}
+	sealing, err := w.meta(metaSealing)
+	if n, bad := strconv.Atoi(sealing); err == nil && bad == nil {
+		if err := ring.Seal(n); err != nil {
+			return fmt.Errorf("%w: %w", ErrKeys, err)
+		}
+	} else if !errors.Is(err, sql.ErrNoRows) {
+		return errors.Join(err, bad)
+	}
+	for _, n := range gone {
+		w.store.log.Warn("a retired key is in the file still, and is not used", "key", n)
+		if err := ring.Drop(n); err != nil {
+			return fmt.Errorf("key %d is retired: %w", n, ErrKeys)
+		}
+	}
+	return nil
+}
+
+// knownKey compares a key with what the database has under its number.
+func (w *writer) knownKey(k *token.Key) (known, retired bool, err error) {
+	for _, prefix := range []string{metaKey, metaRetired} {
+		value, err := w.meta(prefix + strconv.Itoa(k.Number))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		} else if err != nil {
+			return false, false, err
+		}
+		if value != k.Fingerprint() {
+			return false, false, fmt.Errorf("key %d: %w", k.Number, ErrKeys)
+		}
+		return prefix == metaKey, prefix == metaRetired, nil
+	}
+	return false, false, nil
+}
