@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -242,56 +240,4 @@ func (w *writer) moveRow(id approval.ID, m approval.Move, act Act) (after func()
 		}
 	}
 	return w.remember(a), true, nil
-}
-
-func idle(used, now uint32) bool { return now-used >= uint32(useGrain/time.Second) }
-
-// useGrain is how true the last use is (decision P11).
-const useGrain = time.Hour
-
-// noteAgainAfter is how long no use is noted after one that could not be
-// written: a disk that is full is not asked at each request.
-const noteAgainAfter = time.Minute
-
-// Used notes that an approval is in use, at most hourly. It never waits; what
-// finds the queue full is noted at a later use.
-func (s *Store) Used(id approval.ID) {
-	now := uint32(s.Now().Unix())
-	if s.shared != nil {
-		s.shared.uses.see(id, now)
-		return
-	}
-	if int64(now) < s.unnoted.Load() {
-		return
-	}
-	s.memory.mu.RLock()
-	h := s.memory.approvals.at(id)
-	due, old := false, uint32(0)
-	if h != nil {
-		old = atomic.LoadUint32(&h.used)
-		due = idle(old, now) && atomic.CompareAndSwapUint32(&h.used, old, now)
-	}
-	s.memory.mu.RUnlock()
-	if !due {
-		return
-	}
-	back := func() {
-		s.memory.mu.RLock()
-		defer s.memory.mu.RUnlock()
-		if h := s.memory.approvals.at(id); h != nil {
-			atomic.CompareAndSwapUint32(&h.used, now, old)
-		}
-	}
-	ok := s.writer.note(func(w *writer) (func(), error) {
-		_, err := w.exec(`
-			INSERT INTO approval_use (approval, used_at) VALUES ($1, $2)
-			ON CONFLICT (approval) DO UPDATE SET used_at = excluded.used_at`, id[:], int64(now))
-		return nil, err
-	}, func() {
-		back()
-		s.unnoted.Store(int64(now) + int64(noteAgainAfter/time.Second))
-	})
-	if !ok {
-		back()
-	}
 }

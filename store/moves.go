@@ -293,14 +293,6 @@ func (p *shared) save(ctx context.Context, moves []moved, guard int64) (map[appr
 	return hit, p.lost(err)
 }
 
-// lost throws away the connections to a server that is none any more.
-func (p *shared) lost(err error) error {
-	if err != nil && cut(err) {
-		p.pool.Reset()
-	}
-	return err
-}
-
 func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled bool) {
 	n := len(moves)
 	ids, reasons := make([][]byte, n), make([]string, n)

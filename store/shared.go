@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // shared is what a store on PostgreSQL has where the embedded engine has one
@@ -94,54 +91,6 @@ func (p *shared) close() {
 	p.asked.close()
 }
 
-// line is where those wait whose turn comes together.
-type line[T any] struct {
-	mu     sync.Mutex
-	wake   sync.Cond
-	waits  []T
-	closed bool
-}
-
-func (l *line[T]) init() { l.wake.L = &l.mu }
-
-// join reports whether there was room for one more; most of 0 is no bound.
-func (l *line[T]) join(one T, most int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || most > 0 && len(l.waits) >= most {
-		return false
-	}
-	l.waits = append(l.waits, one)
-	l.wake.Signal()
-	return true
-}
-
-// take waits until somebody does, and takes up to most of them, or one share of
-// so many. It gives none when the line is closed and empty.
-func (l *line[T]) take(out []T, most, shares int) []T {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.waits) == 0 && !l.closed {
-		l.wake.Wait()
-	}
-	n := min(most, (len(l.waits)+shares-1)/shares)
-	out = append(out, l.waits[:n]...)
-	rest := copy(l.waits, l.waits[n:])
-	clear(l.waits[rest:])
-	l.waits = l.waits[:rest]
-	if rest > 0 {
-		l.wake.Signal()
-	}
-	return out
-}
-
-func (l *line[T]) close() {
-	l.mu.Lock()
-	l.closed = true
-	l.mu.Unlock()
-	l.wake.Broadcast()
-}
-
 // do runs an operation that is not the embedded engine's.
 func (p *shared) do(o *operation) error {
 	if o.move != nil {
@@ -153,92 +102,6 @@ func (p *shared) do(o *operation) error {
 		return o.err
 	}
 	return p.change(o.runSafely)
-}
-
-// tx is what a transaction has gathered for its end.
-type tx struct {
-	ctx     context.Context
-	events  []Event
-	changes []factChange
-	touched map[string]bool  // tables of facts that a row has changed in
-	unnamed map[string]int64 // how many of their rows nobody has named yet
-	last    string           // table that the last statement changed
-	rows    int64            // how many of its rows
-}
-
-func newTx(ctx context.Context) *tx {
-	return &tx{ctx: ctx, touched: map[string]bool{}, unnamed: map[string]int64{}}
-}
-
-// runText is the writer's exec in a transaction on PostgreSQL.
-func (x *tx) runText(w *writer, text string, args ...any) (int64, error) {
-	r, err := w.conn.ExecContext(x.ctx, text, args...)
-	if strings.HasPrefix(code(err), "23") {
-		return 0, fmt.Errorf("%w: %w", ErrConflict, err)
-	} else if err != nil {
-		return 0, err
-	}
-	n, err := r.RowsAffected()
-	x.last, x.rows = changedTable(text), n
-	if n > 0 && factTables[x.last] {
-		x.touched[x.last] = true
-		x.unnamed[x.last] += n
-	}
-	return n, err
-}
-
-// changedTable gives the table that a statement changes.
-func changedTable(text string) string {
-	words := strings.Fields(text)
-	if len(words) < 3 {
-		return ""
-	}
-	if words[0] == "UPDATE" {
-		return words[1]
-	}
-	return words[2] // INSERT INTO, DELETE FROM
-}
-
-// begin opens a transaction in one step with its bounds.
-const begin = `BEGIN ISOLATION LEVEL READ COMMITTED;
-	SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '10s'; SET LOCAL idle_in_transaction_session_timeout = '10s'`
-
-// errUnknown is a commit whose outcome nobody knows: it is not tried again.
-var errUnknown = errors.New("the connection was lost during the commit")
-
-// transact runs f in one transaction, once. Its error tells what became of it.
-func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
-	conn, err := p.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, begin); err != nil {
-		p.spoilt(conn, err)
-		return err
-	}
-	w := &writer{store: p.store, conn: conn, tx: newTx(ctx)}
-	start := time.Now()
-	if err := f(w); err != nil {
-		p.rollback(conn, err)
-		return err
-	}
-	if err := w.tx.flush(w); err != nil {
-		p.rollback(conn, err)
-		return err
-	}
-	w.store.timed("group", start)
-	start = time.Now()
-	if _, err := conn.ExecContext(ctx, `COMMIT`); err != nil {
-		p.spoilt(conn, err)
-		if code(err) == "" {
-			return fmt.Errorf("%w: %w", errUnknown, err)
-		}
-		return err
-	}
-	w.store.timed("commit", start)
-	p.tell(w.told)
-	return nil
 }
 
 // tell passes entries of the journal on that are durable.
@@ -255,39 +118,6 @@ func (p *shared) tell(entries []Event) {
 		}
 	}
 }
-
-func (p *shared) rollback(conn *sql.Conn, why error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	if _, err := conn.ExecContext(ctx, `ROLLBACK`); err != nil || cut(why) {
-		p.spoilt(conn, errors.Join(why, err))
-	}
-}
-
-// spoilt throws a connection away: nobody shall find what was left on it.
-func (p *shared) spoilt(conn *sql.Conn, why error) {
-	_ = raw(conn, func(c *pgx.Conn) error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		return c.Close(ctx)
-	})
-	if cut(why) {
-		p.pool.Reset() // the others lead to the same server
-	}
-}
-
-// flush writes what the transaction has gathered.
-func (x *tx) flush(w *writer) error {
-	if len(x.events) == 0 {
-		return nil
-	}
-	columns := eventColumns(x.events)
-	x.events = nil
-	_, err := w.exec(insertGathered, columns...)
-	return err
-}
-
-var insertGathered = insertArrays(1, "")
 
 // change runs a change with the facts as they are: it holds the row of their
 // version, has caught up, and logs what it changes.
@@ -456,99 +286,4 @@ func (p *shared) pause(d time.Duration) bool {
 	case <-p.stopped:
 		return false
 	}
-}
-
-// uses are the approvals whose use is to be noted, and of which of them that
-// was done within the hour. What it knows is bounded: to forget one costs one
-// more write.
-type uses struct {
-	mu      sync.Mutex
-	due     map[approval.ID]uint32
-	now     map[approval.ID]uint32
-	earlier map[approval.ID]uint32
-}
-
-const maxUses = 500_000
-
-// see notes the use, unless there was one within the hour.
-func (u *uses) see(id approval.ID, at uint32) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	last, ok := u.now[id]
-	if !ok {
-		last = u.earlier[id]
-	}
-	if at-last < uint32(useGrain/time.Second) {
-		return
-	}
-	if u.now == nil || len(u.now) >= maxUses {
-		u.earlier, u.now = u.now, map[approval.ID]uint32{}
-	}
-	if u.due == nil {
-		u.due = map[approval.ID]uint32{}
-	}
-	u.now[id], u.due[id] = at, at
-}
-
-func (u *uses) take() map[approval.ID]uint32 {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	out := u.due
-	u.due = nil
-	return out
-}
-
-func (u *uses) none() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return len(u.due) == 0
-}
-
-// giveBack takes what could not be written, as far as there is room.
-func (u *uses) giveBack(due map[approval.ID]uint32) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	for id, at := range due {
-		if len(u.due) >= maxUses {
-			return
-		}
-		if u.due == nil {
-			u.due = map[approval.ID]uint32{}
-		}
-		u.due[id] = max(u.due[id], at)
-	}
-}
-
-// usesEvery is how often uses are written: where many approvals are used for the
-// first time within the hour, many together cost much less.
-const usesEvery = 250 * time.Millisecond
-
-// noteUses has uses written that wait, by an empty note.
-func (p *shared) noteUses() {
-	for p.pause(usesEvery) {
-		if !p.uses.none() {
-			p.notes.join(note{run: func(*writer) (func(), error) { return nil, nil }}, 1)
-		}
-	}
-}
-
-// writeUses notes uses, in the order of IDs: two nodes may note the same. What
-// another has noted within the hour is not locked.
-func writeUses(w *writer, used map[approval.ID]uint32) error {
-	if len(used) == 0 {
-		return nil
-	}
-	ids, at := make([][]byte, 0, len(used)), make([]int64, 0, len(used))
-	for id, t := range used {
-		ids, at = append(ids, id[:]), append(at, int64(t))
-	}
-	_, err := w.exec(`
-		INSERT INTO approval_use (approval, used_at)
-		SELECT u.id, u.at FROM unnest($1::bytea[], $2::bigint[]) AS u (id, at)
-		  LEFT JOIN approval_use a ON a.approval = u.id
-		 WHERE a.used_at IS NULL OR a.used_at <= u.at - 3600
-		 ORDER BY u.id
-		ON CONFLICT (approval) DO UPDATE SET used_at = excluded.used_at
-		 WHERE approval_use.used_at <= excluded.used_at - 3600`, ids, at)
-	return err
 }
