@@ -1,15 +1,3 @@
-// Package store keeps the rows: one schema, one set of statements, and one
-// writer that commits in groups. It carries moves in and verdicts out, and
-// decides nothing about them.
-//
-// On the embedded engine, SQLite, this process is the only writer. So the
-// facts that every check needs (approvals as they stand, people, memberships,
-// roles, clients) also live in memory, and change there after, and only
-// after, the durable commit of the row.
-//
-// On PostgreSQL any number of processes work on one database. Memory then
-// holds the facts alone, as a replica whose version is asked for after each
-// request has arrived; approvals are read as they stand. See postgres.go.
 package store
 
 import (

@@ -1,0 +1,52 @@
+// Package store keeps the rows: one schema, one set of statements, and one
+// writer that commits in groups. It carries moves in and verdicts out, and
+// decides nothing about them.
+//
+// On the embedded engine, SQLite, this process is the only writer. So the
+// facts that every check needs (approvals as they stand, people, memberships,
+// roles, clients) also live in memory, and change there after, and only
+// after, the durable commit of the row.
+//
+// On PostgreSQL any number of processes work on one database. Memory then
+// holds the facts alone, as a replica whose version is asked for after each
+// request has arrived; approvals are read as they stand.
+//
+// # In which order to read it
+//
+// The rows are in schema/0001.sql, and what PostgreSQL has beside them in
+// schema/0001.postgres.sql. What happens to an approval is in
+//
+//   - store.go, which opens SQLite and closes either; postgres.go opens the other
+//   - approval.go: a move is read, made, saved and journaled
+//   - writer.go: the queue and the group commit; statement.go runs statements
+//   - memory.go, the facts, and hot.go, the approvals, as they are in memory;
+//     load.go fills both at the start
+//   - check.go: what a bearer check is answered
+//   - approve.go, ending.go, many.go and mark.go: how approvals begin and end
+//   - journal.go, which writes what people ask about later; events.go lists it,
+//     kinds.go names all there is, reuse.go words what looks like theft
+//
+// Where the embedded engine has that writer and its memory, PostgreSQL has
+//
+//   - shared.go: who works there, and how facts change, by holding their version;
+//     transact.go is a transaction, line.go where callers wait
+//   - rowread.go, which reads approvals together, and rowcache.go and columns.go
+//   - moves.go and register.go, which save moves and clients together
+//   - replica.go, which brings memory to the version of the facts
+//   - uses.go: when an approval was last used, which nobody waits for
+//   - nodes.go and refused.go: what is known of other nodes and of the database
+//
+// All else is a subject a file, to be looked up:
+//
+//   - the directory: directory.go reads; person.go, member.go, organization.go,
+//     integration.go, apikey.go and item.go change; import.go, with plan.go,
+//     plancheck.go, pruning.go and dryrun.go, takes all of it; exporting.go
+//     gives it; told.go takes one event
+//   - clients: client.go, clientend.go, preregister.go
+//   - who is signed in: session.go, acting.go, identity.go, factor.go, reset.go
+//   - lists: query.go, approvalrow.go; listing.go, with listingways.go,
+//     listingmemory.go and listingunsaid.go; console.go, figures.go
+//   - time: clock.go, sweep.go, due.go, unused.go
+//   - the operator's: keys.go, ring.go, migrate.go, migrateshared.go,
+//     preflight.go, backup.go, restore.go, inspect.go
+package store
