@@ -26,6 +26,7 @@ type factorsPage struct {
 	Codes    []string     // new ones, shown once
 	Key      string       // of a new app, in groups
 	Link     template.URL // the same for an app on this device; ours
+	Picture  *picture     // the same for the camera of another
 	Sealed   string       // the same, to come back
 	Create   *passkeyAsk  // a new passkey
 	Passkeys bool         // this host can have them
@@ -108,8 +109,9 @@ func (s *Server) newApp(v *visit) error {
 func (s *Server) offerApp(v *visit, secret []byte, sealed string) *factorsPage {
 	key := base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(secret)
 	label := url.PathEscape(s.Service + ":" + v.person.Email)
+	link := "otpauth://totp/" + label + "?secret=" + key + "&issuer=" + url.QueryEscape(s.Service)
 	return &factorsPage{Key: inGroups(key), Sealed: s.sealOneTime(v.person.ID, secret), Return: sealed,
-		Link: template.URL("otpauth://totp/" + label + "?secret=" + key + "&issuer=" + url.QueryEscape(s.Service))}
+		Link: template.URL(link), Picture: pictureOf(link)}
 }
 
 // inGroups writes a code as people copy it.
