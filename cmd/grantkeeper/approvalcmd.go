@@ -30,30 +30,20 @@ func approvalCommand(g *global) *cobra.Command {
 }
 
 func approvalList(g *global) *cobra.Command {
-	var client, person, organization, grant, state, unused string
-	var o *listOptions
-	c := &cobra.Command{
+	return g.objectList(&cobra.Command{
 		Use:   "list",
 		Short: "List approvals, newest first",
 		Example: `  grantkeeper approval list --grant organization --json
   grantkeeper approval list --unused-for 2160h`,
-		Args:        named("", 0),
 		Annotations: map[string]string{"next": "grantkeeper approval show ID"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			return g.list(c, o, "/v1/approvals", filters(map[string]string{
-				"client": client, "person": person, "organization": organization, "grant": grant, "state": state, "unused-for": unused,
-			}), approvalColumns...)
-		},
-	}
-	o = listFlags(g, c)
-	f := c.Flags()
-	f.StringVar(&client, "client", "", "client ID")
-	f.StringVar(&person, "person", "", "ID or email")
-	f.StringVar(&organization, "organization", "", "ID")
-	f.StringVar(&grant, "grant", "", "roles, everything or organization")
-	f.StringVar(&state, "state", "", "code_issued, live or ended")
-	f.StringVar(&unused, "unused-for", "", "live ones that nobody used for so `LONG`, such as 2160h or 90d")
-	return c
+	}, "/v1/approvals", approvalColumns, map[string]string{
+		"client":       "client ID",
+		"person":       "ID or email",
+		"organization": "ID",
+		"grant":        "roles, everything or organization",
+		"state":        "code_issued, live or ended",
+		"unused-for":   "live ones that nobody used for so `LONG`, such as 2160h or 90d",
+	})
 }
 
 func approvalShow(g *global) *cobra.Command {

@@ -67,6 +67,14 @@ func (g *global) post(c *cobra.Command, o *serverChange, path string, body map[s
 	})
 }
 
+// objectList completes a command that lists objects.
+func (g *global) objectList(c *cobra.Command, path string, columns []column, filters map[string]string) *cobra.Command {
+	o, query := listFlags(g, c), filterFlags(c, filters)
+	c.Args = named("", 0)
+	c.RunE = func(c *cobra.Command, _ []string) error { return g.list(c, o, path, query(), columns) }
+	return c
+}
+
 // objectShow completes a command that shows the object which its argument
 // names.
 func (g *global) objectShow(c *cobra.Command, path string, columns ...column) *cobra.Command {
@@ -147,7 +155,7 @@ func listFlags(g *global, c *cobra.Command) *listOptions {
 }
 
 // list prints a page as a table, and on stderr how to go on.
-func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.Values, columns ...column) error {
+func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.Values, columns []column) error {
 	query.Set("limit", strconv.Itoa(o.limit))
 	if o.after != "" {
 		query.Set("after", o.after)
@@ -274,15 +282,22 @@ func rows(columns ...column) func(io.Writer, map[string]any) {
 	}
 }
 
-// filters gives the query of flags that are set.
-func filters(of map[string]string) url.Values {
-	query := url.Values{}
-	for name, value := range of {
-		if value != "" {
-			query.Set(name, value)
-		}
+// filterFlags adds flags that narrow a list, with their meanings. It gives the
+// query of those that are set.
+func filterFlags(c *cobra.Command, meanings map[string]string) func() url.Values {
+	values := map[string]*string{}
+	for name, meaning := range meanings {
+		values[name] = c.Flags().String(name, "", meaning)
 	}
-	return query
+	return func() url.Values {
+		query := url.Values{}
+		for name, value := range values {
+			if *value != "" {
+				query.Set(name, *value)
+			}
+		}
+		return query
+	}
 }
 
 // as tells the server who asks.

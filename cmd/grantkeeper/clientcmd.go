@@ -26,23 +26,16 @@ func clientCommand(g *global) *cobra.Command {
 }
 
 func clientList(g *global) *cobra.Command {
-	var state, query string
-	var o *listOptions
-	c := &cobra.Command{
+	return g.objectList(&cobra.Command{
 		Use:   "list",
 		Short: "List clients, newest first",
 		Example: `  grantkeeper client list --state disabled
   grantkeeper client list --query quill --json`,
-		Args:        named("", 0),
 		Annotations: map[string]string{"next": "grantkeeper client show ID"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			return g.list(c, o, "/v1/clients", filters(map[string]string{"state": state, "query": query}), clientColumns...)
-		},
-	}
-	o = listFlags(g, c)
-	c.Flags().StringVar(&state, "state", "", "registered, approved, disabled or preregistered")
-	c.Flags().StringVar(&query, "query", "", "part of name, ID or redirect URI")
-	return c
+	}, "/v1/clients", clientColumns, map[string]string{
+		"state": "registered, approved, disabled or preregistered",
+		"query": "part of name, ID or redirect URI",
+	})
 }
 
 func clientShow(g *global) *cobra.Command {

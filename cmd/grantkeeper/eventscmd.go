@@ -36,48 +36,33 @@ func eventsCommand(g *global) *cobra.Command {
 	}, eventsList(g), eventsTail(g), eventsExport(g))
 }
 
-// eventFilter are the flags that narrow the journal.
-type eventFilter struct {
-	kind, since, until, client, person, organization, approval, reference string
-}
-
-func (f *eventFilter) flags(c *cobra.Command, times bool) {
-	c.Flags().StringVar(&f.kind, "kind", "", "such as refresh_reused")
-	if times {
-		c.Flags().StringVar(&f.since, "since", "", "from a `TIME` on: 24h or 7d ago, or 2026-11-21T09:00:00Z")
-		c.Flags().StringVar(&f.until, "until", "", "before a `TIME`")
+// eventFilters narrow the journal.
+func eventFilters() map[string]string {
+	return map[string]string{
+		"kind":         "such as refresh_reused",
+		"client":       "about this client ID",
+		"person":       "about this person: ID or email",
+		"organization": "about this organization's ID",
+		"approval":     "about this approval's ID",
+		"reference":    "of the answer with this reference: its X-Request-Id",
 	}
-	c.Flags().StringVar(&f.client, "client", "", "about this client ID")
-	c.Flags().StringVar(&f.person, "person", "", "about this person: ID or email")
-	c.Flags().StringVar(&f.organization, "organization", "", "about this organization's ID")
-	c.Flags().StringVar(&f.approval, "approval", "", "about this approval's ID")
-	c.Flags().StringVar(&f.reference, "reference", "", "of the answer with this reference: its X-Request-Id")
 }
 
-func (f *eventFilter) query() url.Values {
-	return filters(map[string]string{
-		"kind": f.kind, "since": f.since, "until": f.until, "client": f.client, "person": f.person,
-		"organization": f.organization, "approval": f.approval, "reference": f.reference,
-	})
+// pastFilters are those of what has been.
+func pastFilters() map[string]string {
+	all := eventFilters()
+	all["since"], all["until"] = "from a `TIME` on: 24h or 7d ago, or 2026-11-21T09:00:00Z", "before a `TIME`"
+	return all
 }
 
 func eventsList(g *global) *cobra.Command {
-	var f eventFilter
-	var o *listOptions
-	c := &cobra.Command{
+	return g.objectList(&cobra.Command{
 		Use:   "list",
 		Short: "List entries, newest first",
 		Example: `  grantkeeper events list --kind refresh_reused --since 24h
   grantkeeper events list --person tor@nordlys.example --json`,
-		Args:        named("", 0),
 		Annotations: map[string]string{"next": "grantkeeper approval show ID"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			return g.list(c, o, "/v1/events", f.query(), eventColumns...)
-		},
-	}
-	o = listFlags(g, c)
-	f.flags(c, true)
-	return c
+	}, "/v1/events", eventColumns, pastFilters())
 }
 
 // A journalPage is a part of the journal, its entries as they came.
@@ -99,7 +84,7 @@ func eventID(entry json.RawMessage) string {
 const tailEvery = time.Second
 
 func eventsTail(g *global) *cobra.Command {
-	var f eventFilter
+	var filter func() url.Values
 	var o *operatorOptions
 	var lastN int
 	c := &cobra.Command{
@@ -120,11 +105,11 @@ func eventsTail(g *global) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return g.tail(ctx, c.OutOrStdout(), server, f.query(), lastN)
+			return g.tail(ctx, c.OutOrStdout(), server, filter(), lastN)
 		},
 	}
 	o = operatorFlags(g, c)
-	f.flags(c, false)
+	filter = filterFlags(c, eventFilters())
 	c.Flags().IntVar(&lastN, "last", 10, "how many to begin with")
 	return c
 }
@@ -231,7 +216,7 @@ func (g *global) writeEvent(out io.Writer, entry json.RawMessage) error {
 }
 
 func eventsExport(g *global) *cobra.Command {
-	var f eventFilter
+	var filter func() url.Values
 	var o *operatorOptions
 	var output string
 	c := &cobra.Command{
@@ -244,10 +229,10 @@ func eventsExport(g *global) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
 				if output == "" || output == "-" {
-					_, err := export(ctx, c.OutOrStdout(), server, f.query())
+					_, err := export(ctx, c.OutOrStdout(), server, filter())
 					return err
 				}
-				n, err := exportFile(ctx, output, server, f.query())
+				n, err := exportFile(ctx, output, server, filter())
 				if err == nil {
 					g.say(c, fmt.Sprintf("%d entries in %s", n, output))
 				}
@@ -256,7 +241,7 @@ func eventsExport(g *global) *cobra.Command {
 		},
 	}
 	o = operatorFlags(g, c)
-	f.flags(c, true)
+	filter = filterFlags(c, pastFilters())
 	c.Flags().StringVar(&output, "output", "", "a new `FILE` (default: standard output)")
 	return c
 }

@@ -21,19 +21,12 @@ func organizationCommand(g *global) *cobra.Command {
 }
 
 func organizationList(g *global) *cobra.Command {
-	var o *listOptions
-	c := &cobra.Command{
+	return g.objectList(&cobra.Command{
 		Use:         "list",
 		Short:       "List organizations by ID",
 		Example:     `  grantkeeper organization list --json`,
-		Args:        named("", 0),
 		Annotations: map[string]string{"next": "grantkeeper organization show ID"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			return g.list(c, o, "/v1/organizations", url.Values{}, organizationColumns...)
-		},
-	}
-	o = listFlags(g, c)
-	return c
+	}, "/v1/organizations", organizationColumns, nil)
 }
 
 func organizationShow(g *global) *cobra.Command {

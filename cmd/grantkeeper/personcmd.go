@@ -30,22 +30,12 @@ func personCommand(g *global) *cobra.Command {
 }
 
 func personList(g *global) *cobra.Command {
-	var organization, query string
-	var o *listOptions
-	c := &cobra.Command{
+	return g.objectList(&cobra.Command{
 		Use:         "list",
 		Short:       "List people by ID",
 		Example:     `  grantkeeper person list --organization nordlys --query tor`,
-		Args:        named("", 0),
 		Annotations: map[string]string{"next": "grantkeeper person show EMAIL"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			return g.list(c, o, "/v1/people", filters(map[string]string{"organization": organization, "query": query}), personColumns...)
-		},
-	}
-	o = listFlags(g, c)
-	c.Flags().StringVar(&organization, "organization", "", "members of this one")
-	c.Flags().StringVar(&query, "query", "", "part of name or email")
-	return c
+	}, "/v1/people", personColumns, map[string]string{"organization": "members of this one", "query": "part of name or email"})
 }
 
 func personShow(g *global) *cobra.Command {
