@@ -582,6 +582,19 @@ func FuzzSettle(f *testing.F) {
 	})
 }
 
+// What is wrong with a question is told apart: what it is, and what is in it.
+func TestQuestionFaults(t *testing.T) {
+	const members, object = "its members are token, api_key, host, path and method, each once", "it is not one JSON object of strings"
+	for text, want := range map[string]string{
+		`{"token":"a","token":"b"}`: members, `{"user":"a"}`: members, `{"token":"a","user":null}`: members,
+		`{"token":1}`: object, `{"token":["a"]}`: object, `["token"]`: object, `{"token":"a"} {}`: object, `{"token":"a"`: object, "{\"token\":\"\xff\"}": object, ``: object,
+	} {
+		if q, err := parseQuestion([]byte(text)); err == nil || err.Error() != want || q != (question{}) {
+			t.Errorf("%s: %+v, %v, want %s", text, q, err, want)
+		}
+	}
+}
+
 // A question that is read says the same to every reader.
 func FuzzQuestion(f *testing.F) {
 	f.Add([]byte(`{"token":"a","api_key":null,"host":"h","path":"/p","method":"GET"}`))
