@@ -1,0 +1,79 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
+)
+
+// A key opens, seals and retires, in this order (decision T11).
+func TestKeys(t *testing.T) {
+	o := newOffice(t)
+	o.ReadKeys = func() ([]*token.Key, error) {
+		return []*token.Key{token.NewKey(1, [32]byte{1}), token.NewKey(2, [32]byte{2})}, nil
+	}
+	states := func() string {
+		var all []string
+		for _, k := range o.want(200, "GET", "/v1/keys", "")["items"].([]any) {
+			all = append(all, fmt.Sprint(k.(map[string]any)["number"], " ", k.(map[string]any)["state"]))
+		}
+		return strings.Join(all, ", ")
+	}
+	if got := o.want(200, "POST", "/v1/keys/reload", ""); fmt.Sprint(got["added"]) != "[2]" || states() != "1 seals, 2 opens" {
+		t.Errorf("reload: %v, then %s", got, states())
+	}
+	if got := o.want(409, "POST", "/v1/keys/1/retire", ""); got["error"] != "key_seals" {
+		t.Errorf("the key that seals: %v", got)
+	}
+	if got := o.want(200, "POST", "/v1/keys/rotate", ""); got["number"] != 2.0 || states() != "1 opens, 2 seals" {
+		t.Errorf("rotate: %v, then %s", got, states())
+	}
+	if got := o.want(200, "POST", "/v1/keys/1/retire", ""); got["state"] != "retired" || got["ended"] != 0.0 || states() != "1 retired, 2 seals" {
+		t.Errorf("retire: %v, then %s", got, states())
+	}
+	o.want(404, "POST", "/v1/keys/9/retire", "")
+	o.want(404, "POST", "/v1/keys/x/retire", "")
+}
+
+// unhurried is an answer that sees whether its deadline is taken away.
+type unhurried struct {
+	*httptest.ResponseRecorder
+	freed bool
+}
+
+func (w *unhurried) SetWriteDeadline(at time.Time) error {
+	w.freed = at.IsZero()
+	return nil
+}
+
+// What reads or ends the whole database takes longer than an answer may.
+func TestPatient(t *testing.T) {
+	o := newOffice(t)
+	for call, want := range map[string]bool{
+		"GET /v1/backup": true, "POST /v1/restored": true, "POST /v1/keys/9/retire": true, "GET /v1/status": false, "POST /v1/gc": false,
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		r := httptest.NewRequest(method, "http://127.0.0.1:8081"+path, nil)
+		r.SetBasicAuth(User, password)
+		w := &unhurried{ResponseRecorder: httptest.NewRecorder()}
+		if o.handler.ServeHTTP(w, r); w.freed != want {
+			t.Errorf("%s: without a deadline %t, want %t", call, w.freed, want)
+		}
+	}
+}
+
+// Only a cursor can be one that this list did not make.
+func TestCursorFault(t *testing.T) {
+	if err := (filter{after: "x"}).fault(store.ErrNotFound); errors.Is(err, store.ErrNotFound) {
+		t.Errorf("with a cursor: %v", err)
+	}
+	if err := (filter{}).fault(store.ErrNotFound); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("without one: %v", err)
+	}
+}
