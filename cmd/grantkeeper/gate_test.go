@@ -356,6 +356,8 @@ func BenchmarkGate(b *testing.B) {
 		b.Fatal(err)
 	}
 	log := newLines(io.Discard)
+	log.Start()
+	defer log.Close()
 	body := []byte("{}")
 	next := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Pattern = "/.well-known/oauth-authorization-server"

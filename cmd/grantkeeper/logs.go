@@ -20,48 +20,87 @@ const (
 	linesFull = 4 << 20
 )
 
+// How long somebody waits for a disk, and the end of the program for the last
+// lines, until whoever should take the log is believed to have stopped: a pipe
+// that is full and that nobody reads. From then on lines are left out, and
+// counted, until it goes on.
+const (
+	linesWait = time.Second
+	linesLast = 5 * time.Second
+)
+
 // lines gathers log lines and writes them together: a system call for each
 // would cost more than the request that it tells about.
 type lines struct {
-	mu      sync.Mutex // of waiting
+	mu      sync.Mutex
 	waiting []byte
+	stuck   bool          // somebody has waited for linesWait, and nothing was written since
+	left    int           // out, since then
+	written chan struct{} // is closed when what is being written, is
+	started bool
+	telling bool // missed is being told, by flush: it must not wait for itself
 
-	writing sync.Mutex // of spare and w, so that lines keep their order
-	spare   []byte
-	w       io.Writer
+	// missed, unless nil, is told how many lines were left out, to log it.
+	missed func(lines int)
+
+	w     io.Writer // of flush alone, as is spare
+	spare []byte
 
 	wake chan struct{}
-	stop chan struct{} // nil before Start
+	stop chan struct{}
 	done chan struct{}
 }
 
 func newLines(w io.Writer) *lines {
 	return &lines{
-		w: w, waiting: make([]byte, 0, 2*linesMany), spare: make([]byte, 0, 2*linesMany), wake: make(chan struct{}, 1),
+		w: w, waiting: make([]byte, 0, 2*linesMany), spare: make([]byte, 0, 2*linesMany),
+		wake: make(chan struct{}, 1), written: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
+// Write takes one line.
 func (l *lines) Write(p []byte) (int, error) {
 	l.mu.Lock()
+	if l.stuck && len(l.waiting) >= linesFull {
+		l.left++
+		l.mu.Unlock()
+		return len(p), nil
+	}
 	l.waiting = append(l.waiting, p...)
-	n := len(l.waiting)
+	n, written, waits := len(l.waiting), l.written, l.started && !l.telling
 	l.mu.Unlock()
-	switch {
-	case n >= linesFull:
-		l.Flush()
-	case n >= linesMany:
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
+	if n < linesMany {
+		return len(p), nil
+	}
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	if n >= linesFull && waits {
+		l.waitFor(written)
 	}
 	return len(p), nil
+}
+
+// waitFor waits until there is room again, but not for whoever has stopped.
+func (l *lines) waitFor(written <-chan struct{}) {
+	t := time.NewTimer(linesWait)
+	defer t.Stop()
+	select {
+	case <-written:
+	case <-t.C:
+		l.mu.Lock()
+		l.stuck = l.written == written
+		l.mu.Unlock()
+	}
 }
 
 // Start writes what waits, every now and then. Before, lines wait for what
 // must be printed first.
 func (l *lines) Start() {
-	l.stop, l.done = make(chan struct{}), make(chan struct{})
+	l.mu.Lock()
+	l.started = true
+	l.mu.Unlock()
 	go func() {
 		defer close(l.done)
 		t := time.NewTicker(flushEvery)
@@ -69,36 +108,62 @@ func (l *lines) Start() {
 		for {
 			select {
 			case <-t.C:
-				l.Flush()
+				l.flush()
 			case <-l.wake:
-				l.Flush()
+				l.flush()
 			case <-l.stop:
+				l.flush()
 				return
 			}
 		}
 	}()
 }
 
-// Flush writes what waits. Whoever logs meanwhile goes on: a slow disk holds up
+// flush writes what waits. Whoever logs meanwhile goes on: a slow disk holds up
 // nobody before much has gathered. A log that cannot be written stops nobody.
-func (l *lines) Flush() {
-	l.writing.Lock()
-	defer l.writing.Unlock()
+func (l *lines) flush() {
 	l.mu.Lock()
 	out := l.waiting
 	l.waiting = l.spare[:0]
 	l.mu.Unlock()
+	if len(out) == 0 {
+		l.spare = out
+		return
+	}
 	_, _ = l.w.Write(out)
 	l.spare = out
+	l.mu.Lock()
+	left := l.left
+	l.stuck, l.left, l.telling = false, 0, left > 0
+	close(l.written)
+	l.written = make(chan struct{})
+	l.mu.Unlock()
+	if left == 0 {
+		return
+	}
+	if l.missed != nil {
+		l.missed(left)
+	}
+	l.mu.Lock()
+	l.telling = false
+	l.mu.Unlock()
 }
 
-// Close writes what waits and ends what Start began.
+// Close writes what waits and ends what Start began. It waits for linesLast at
+// most.
 func (l *lines) Close() {
-	if l.stop != nil {
-		close(l.stop)
-		<-l.done
+	l.mu.Lock()
+	started := l.started
+	l.mu.Unlock()
+	if !started {
+		l.flush()
+		return
 	}
-	l.Flush()
+	close(l.stop)
+	select {
+	case <-l.done:
+	case <-time.After(linesLast):
+	}
 }
 
 // logTo lets the house log to w, whose lines end up in stderr.
@@ -106,6 +171,11 @@ func (h *house) logTo(w, stderr io.Writer) {
 	f, isFile := stderr.(*os.File)
 	h.level = levelVar(h.Level)
 	h.log, h.requests = newLogger(w, h.level, h.Log.Format, isFile && isTerminal(f))
+	if l, ok := w.(*lines); ok {
+		l.missed = func(n int) {
+			h.log.Warn("nobody took the log for a while: lines were left out", "lines", n)
+		}
+	}
 }
 
 // newLogger logs to w. format is auto, text or json; auto is text on a
