@@ -63,6 +63,7 @@ type house struct {
 	apiKeys  map[string]string
 	command  *exec.Cmd
 	args     []string
+	files    int // that the process may have open at once; 0 is no bound
 	exited   chan error
 	stderr   *output
 }

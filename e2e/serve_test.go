@@ -23,6 +23,7 @@ type served struct {
 	apiLimit string
 	hosts    []string // names of further base URLs, on the same port
 	bounded  int64    // bytes that any file may have; 0 is no bound
+	files    int      // that may be open at once; 0 is no bound
 }
 
 // serve runs `serve` with a configuration file and a small directory: Ada and
@@ -60,6 +61,7 @@ url = "sqlite://%s"
 %s`, bases, write("secret.key", base64.StdEncoding.EncodeToString(key)), public, quoted(s.trusted), operator,
 		write("operator.password", h.password), filepath.Join(dir, "grantkeeper.db"), s.apiLimit, s.clients)
 	h.args = []string{"serve", "--config", write("grantkeeper.toml", config)}
+	h.files = s.files
 	h.serve(s.bounded)
 	t.Cleanup(h.stop)
 	h.furnish()
@@ -89,8 +91,15 @@ func (h *house) serve(bounded int64) {
 	h.t.Helper()
 	h.stderr = new(output)
 	h.command = exec.Command(binary, h.args...)
-	if bounded > 0 { // prlimit sets it for this process alone
-		h.command = exec.Command("prlimit", append([]string{fmt.Sprintf("--fsize=%d:unlimited", bounded), binary}, h.args...)...)
+	var limits []string // prlimit sets them for this process alone
+	if bounded > 0 {
+		limits = append(limits, fmt.Sprintf("--fsize=%d:unlimited", bounded))
+	}
+	if h.files > 0 {
+		limits = append(limits, fmt.Sprintf("--nofile=%d:%d", h.files, h.files))
+	}
+	if len(limits) > 0 {
+		h.command = exec.Command("prlimit", append(append(limits, binary), h.args...)...)
 	}
 	h.command.Stderr = h.stderr
 	h.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

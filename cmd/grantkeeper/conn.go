@@ -17,6 +17,7 @@ type quietListener struct {
 	net.Listener
 	watched bool // a client that goes away ends its request (http.Request.Context)
 	turns   *turns
+	crowd   *crowd // nil bounds nothing
 }
 
 func (l quietListener) Accept() (net.Conn, error) {
@@ -24,7 +25,9 @@ func (l quietListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &quietConn{Conn: c, watched: l.watched, turns: l.turns}, nil
+	q := &quietConn{Conn: c, watched: l.watched, turns: l.turns, crowd: l.crowd}
+	l.crowd.enter(q)
+	return q, nil
 }
 
 // quietConn keeps every deadline to the moment, and seldom sets one.
@@ -34,6 +37,8 @@ type quietConn struct {
 	unwatched   bool // the read of one byte has been spared since the last real one
 	read, write deadline
 	turns       *turns
+	crowd       *crowd
+	place       int // in the crowd, under its lock; leftCrowd is none
 }
 
 // Read reads, but for net/http's watch: that gets nothing, and is content. Were
@@ -41,7 +46,7 @@ type quietConn struct {
 // io.Reader demands, and the second one in turn is real.
 func (c *quietConn) Read(p []byte) (int, error) {
 	for {
-		if !c.read.begin() {
+		if !c.read.begin(len(p) > 1) {
 			return 0, os.ErrDeadlineExceeded
 		}
 		if len(p) == 1 && !c.watched && !c.unwatched {
@@ -60,7 +65,7 @@ func (c *quietConn) Read(p []byte) (int, error) {
 func (c *quietConn) Write(p []byte) (n int, err error) {
 	c.turns.wait()
 	for {
-		if !c.write.begin() {
+		if !c.write.begin(true) {
 			return n, os.ErrDeadlineExceeded
 		}
 		m, err := c.Conn.Write(p[n:])
@@ -69,6 +74,11 @@ func (c *quietConn) Write(p []byte) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+func (c *quietConn) Close() error {
+	c.crowd.leave(c)
+	return c.Conn.Close()
 }
 
 func (c *quietConn) SetDeadline(t time.Time) error {
@@ -96,6 +106,8 @@ type deadline struct {
 	wanted time.Time // zero is never
 	armed  time.Time // what the connection has; zero is none
 	busy   int       // operations under way
+	asks   bool      // the last that began is no watch
+	heard  bool      // one has ended well since waits was asked
 }
 
 // set notes a deadline, and passes it on where what is armed would come later.
@@ -113,15 +125,26 @@ func (d *deadline) set(t time.Time, arm func(time.Time) error) error {
 }
 
 // begin reports whether an operation may begin: not after a deadline of long
-// ago.
-func (d *deadline) begin() bool {
+// ago. One that does not ask is net/http's watch.
+func (d *deadline) begin(asks bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.wanted.IsZero() && d.wanted.Before(longAgo) {
 		return false
 	}
 	d.busy++
+	d.asks = asks
 	return true
+}
+
+// waits reports whether an operation waits, and none has ended well since waits
+// was asked last.
+func (d *deadline) waits() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	heard := d.heard
+	d.heard = false
+	return d.busy > 0 && d.asks && !heard
 }
 
 // end reports whether an operation that began goes on, because its deadline
@@ -130,6 +153,7 @@ func (d *deadline) end(err error, arm func(time.Time) error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.busy--
+	d.heard = d.heard || err == nil
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}

@@ -247,7 +247,7 @@ func TestQuietWatchIsSparedOnce(t *testing.T) {
 }
 
 func quietServer(t *testing.T, watched bool, h http.Handler) string {
-	l, err := listen("127.0.0.1:0", watched, "")
+	l, err := listen("127.0.0.1:0", watched, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

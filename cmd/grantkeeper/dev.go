@@ -242,10 +242,10 @@ func devKey(data string) ([]*token.Key, error) {
 }
 
 func devListeners(o devOptions) (public, operators net.Listener, err error) {
-	if public, err = listen(o.listen, false, "grantkeeper dev --listen 127.0.0.1:9000"); err != nil {
+	if public, err = listen(o.listen, false, nil, "grantkeeper dev --listen 127.0.0.1:9000"); err != nil {
 		return nil, nil, err
 	}
-	if operators, err = listen(o.operatorListen, true, "grantkeeper dev --operator-listen 127.0.0.1:9001"); err != nil {
+	if operators, err = listen(o.operatorListen, true, nil, "grantkeeper dev --operator-listen 127.0.0.1:9001"); err != nil {
 		public.Close()
 		return nil, nil, err
 	}

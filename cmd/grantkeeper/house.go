@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -193,7 +194,7 @@ func (h *house) server(handler http.Handler) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(h.log.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(&serverLog{log: h.log}, "", 0),
 
 		// Else net/http answers OPTIONS * by itself, whatever the Host
 		// (decision M2).
@@ -203,8 +204,8 @@ func (h *house) server(handler http.Handler) *http.Server {
 
 // listen opens a listener, or says why not in an error with code 4. watched is
 // for requests that others work on, or that can last: they end when the client
-// goes away.
-func listen(address string, watched bool, hint string) (net.Listener, error) {
+// goes away. The crowd bounds its connections; nil does not.
+func listen(address string, watched bool, g *crowd, hint string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -212,7 +213,7 @@ func listen(address string, watched bool, hint string) (net.Listener, error) {
 	case err != nil:
 		return nil, cannotOpen(hint, "cannot listen on %s: %v", address, err)
 	}
-	return quietListener{l, watched, newTurns()}, nil
+	return quietListener{l, watched, newTurns(), g}, nil
 }
 
 // sweeping deletes what has expired, now and every minute, until ctx ends.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -191,3 +192,31 @@ func newLogger(w io.Writer, level *slog.LevelVar, format string, terminal bool) 
 
 // isTerminal reports whether somebody sits at a file: /dev/null is none.
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// serverLog takes what net/http says. Of strangers' connections that is seldom
+// worth a line; that none can be accepted any more is.
+type serverLog struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	warned time.Time
+}
+
+func (l *serverLog) Write(p []byte) (int, error) {
+	text := strings.TrimSpace(string(p))
+	if !strings.HasPrefix(text, "http: Accept error: ") {
+		l.log.Debug(text)
+		return len(p), nil
+	}
+	l.mu.Lock()
+	due := time.Since(l.warned) >= time.Minute
+	if due {
+		l.warned = time.Now()
+	}
+	l.mu.Unlock()
+	if due {
+		text, _, _ = strings.Cut(strings.TrimPrefix(text, "http: Accept error: "), "; retrying")
+		l.log.Error("connections cannot be accepted", "err", text, "setting", "LimitNOFILE, ulimit -n")
+	}
+	return len(p), nil
+}

@@ -152,7 +152,7 @@ func (h *house) listen() (on listeners, err error) {
 			on.Close()
 		}
 	}()
-	if on.public, err = listen(h.HTTP.Listen, h.Upstream != nil, "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
+	if on.public, err = listen(h.HTTP.Listen, h.Upstream != nil, newCrowd(h.log), "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
 		return on, err
 	}
 	if h.TLS != nil {
@@ -163,12 +163,12 @@ func (h *house) listen() (on listeners, err error) {
 		})
 	}
 	if h.Operator.Listen != "off" {
-		if on.operators, err = listen(h.Operator.Listen, true, "grantkeeper serve --operator-listen 127.0.0.1:9001"); err != nil {
+		if on.operators, err = listen(h.Operator.Listen, true, nil, "grantkeeper serve --operator-listen 127.0.0.1:9001"); err != nil {
 			return on, err
 		}
 	}
 	if h.Gateway.Listen != "off" {
-		if on.gateways, err = listen(h.Gateway.Listen, false, "GRANTKEEPER_GATEWAY_LISTEN=127.0.0.1:9002 grantkeeper serve"); err != nil {
+		if on.gateways, err = listen(h.Gateway.Listen, false, nil, "GRANTKEEPER_GATEWAY_LISTEN=127.0.0.1:9002 grantkeeper serve"); err != nil {
 			return on, err
 		}
 	}

@@ -79,7 +79,7 @@ func TestNoAnswerWaitsTwice(t *testing.T) {
 
 // The connections of serve wait for each other.
 func TestListenerHasTurns(t *testing.T) {
-	l, err := listen("127.0.0.1:0", false, "")
+	l, err := listen("127.0.0.1:0", false, nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
