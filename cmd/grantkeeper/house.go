@@ -32,6 +32,7 @@ const (
 	readTimeout  = 20 * time.Second // header and body: one deadline costs less than two
 	writeTimeout = 60 * time.Second
 	idleTimeout  = 2 * time.Minute
+	stallTimeout = 30 * time.Second // no byte of anything was taken: HTTP/2 has writeTimeout for each stream alone
 )
 
 // sweepEvery is how often what has expired is deleted. Nothing depends on it:
@@ -195,6 +196,7 @@ func (h *house) server(handler http.Handler) *http.Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(&serverLog{log: h.log}, "", 0),
+		HTTP2:             &http.HTTP2Config{WriteByteTimeout: stallTimeout},
 
 		// Else net/http answers OPTIONS * by itself, whatever the Host
 		// (decision M2).
