@@ -108,6 +108,9 @@ func (s *Store) Refused() Refused {
 // WhyNot says what is the matter with the database that Ready gave such an error
 // of, or "": also where it says nothing any more, if it did before.
 func (s *Store) WhyNot(err error) string {
+	if errors.Is(err, errMoved) {
+		return MovedFile
+	}
 	cause := causeOf(err)
 	if cause != "" && cause != Slow || err == nil {
 		return cause

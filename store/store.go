@@ -75,6 +75,7 @@ type Store struct {
 	options Options
 	log     *slog.Logger
 	lock    *os.File
+	files   []openFile // of the embedded engine, on a disk
 	reader  *sql.DB
 	writer  *writer
 	memory  *memory
@@ -159,6 +160,9 @@ func (s *Store) open(ctx context.Context) error {
 		return s.cannotOpen(err)
 	}
 	s.writer = newWriter(s, db, conn)
+	if s.options.Path != "" {
+		dsn += "&mode=rw" // whoever reads makes no file of the name, were it gone
+	}
 	if s.reader, err = sql.Open("sqlite3", dsn+"&_pragma=query_only(1)"); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
@@ -175,6 +179,11 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	if err := s.loadClock(); err != nil {
 		return err
+	}
+	if s.options.Path != "" {
+		if err := s.holdFiles(); err != nil {
+			return err
+		}
 	}
 	return s.load(ctx, conn)
 }

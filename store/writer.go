@@ -390,6 +390,10 @@ func (w *writer) begin() error {
 }
 
 func (w *writer) end() error {
+	if err := w.store.inPlace(); err != nil {
+		w.rollback()
+		return err
+	}
 	if _, err := w.exec(`COMMIT`); err != nil {
 		w.rollback()
 		return err
