@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -16,18 +17,59 @@ type clock struct {
 	machine func() time.Time
 	highest atomic.Int64 // Unix nanoseconds
 	saved   atomic.Int64 // Unix seconds, as it stands in the database
+
+	// steady is a clock that nobody sets; nil where time is what a test says.
+	steady func() time.Duration
+	mu     sync.Mutex
+	from   leap
 }
+
+// A leap is when the machine's clock was found behind the highest time.
+type leap struct {
+	highest int64 // Unix nanoseconds
+	steady  time.Duration
+}
+
+// clockBehind is how far the machine's clock has to be behind to be left alone.
+const clockBehind = time.Second
 
 func (c *clock) now() time.Time {
 	t := c.machine().UnixNano()
 	for {
 		h := c.highest.Load()
 		if t <= h {
+			if c.steady != nil && h-t > int64(clockBehind) {
+				h = c.goOn()
+			}
 			return time.Unix(0, h)
 		}
 		if c.highest.CompareAndSwap(h, t) {
 			return time.Unix(0, t)
 		}
+	}
+}
+
+// goOn lets time pass while the machine's clock is behind, as after it was set
+// ahead for a moment: codes and tokens would live on, and limits would let nobody
+// through, until it has caught up.
+func (c *clock) goOn() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	steady, h := c.steady(), c.highest.Load()
+	t := c.from.highest + int64(steady-c.from.steady)
+	if c.from == (leap{}) || t < h { // the machine's clock was ahead since
+		c.from, t = leap{h, steady}, h
+	}
+	for t > h && !c.highest.CompareAndSwap(h, t) {
+		h = c.highest.Load()
+	}
+	return max(t, h)
+}
+
+// warnBehind says that the machine's clock is not what time is taken from.
+func (s *Store) warnBehind() {
+	if behind := s.Now().Sub(s.clock.machine()); behind > clockBehind {
+		s.log.Warn("the clock is behind the highest time that was seen: time goes on from there, and never back", "behind", behind.Round(time.Second).String())
 	}
 }
 
@@ -61,6 +103,7 @@ func (s *Store) tick() {
 		case <-s.stop:
 			return
 		case <-t.C:
+			s.warnBehind()
 			if err := s.Ready(context.Background()); err != nil {
 				s.log.Warn("the time cannot be saved", "err", err)
 			}

@@ -123,6 +123,7 @@ func (p *shared) tick() {
 			p.leave()
 			return
 		case <-t.C:
+			p.store.warnBehind()
 			ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 			if err := p.beat(ctx); err != nil {
 				p.refusals.note(err, p.store.options.Now())

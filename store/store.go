@@ -98,8 +98,10 @@ var memoryNames atomic.Int64
 // Open opens the database, creates what is missing in an empty one, and loads
 // what lives in memory. ErrInUse, ErrSchema and ErrKeys are final.
 func Open(ctx context.Context, o Options) (*Store, error) {
+	var steady func() time.Duration
 	if o.Now == nil {
-		o.Now = time.Now
+		start := time.Now()
+		o.Now, steady = time.Now, func() time.Duration { return time.Since(start) }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -114,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.SessionMax = 30 * 24 * time.Hour
 	}
 	s := &Store{options: o, log: o.Log, memory: newMemory(), stop: make(chan struct{})}
-	s.clock.machine = o.Now
+	s.clock.machine, s.clock.steady = o.Now, steady
 	if o.Migrate && o.URL == "" && o.Path != "" {
 		if err := s.migrateAtStart(ctx); err != nil {
 			return nil, err
