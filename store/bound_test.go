@@ -34,8 +34,8 @@ func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 		{UnapprovedAlarm - 1, false, nil},
 		{UnapprovedAlarm, true, nil},
 		{MaxUnapproved - 1, false, nil},
-		{MaxUnapproved, false, ErrUnavailable},
-		{MaxUnapproved + 1, false, ErrUnavailable},
+		{MaxUnapproved, true, ErrUnavailable},
+		{MaxUnapproved + 1, false, ErrUnavailable}, // within a minute of the last
 	} {
 		log.Reset()
 		waiting(tt.waiting)

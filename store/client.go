@@ -51,6 +51,9 @@ func (s *Store) roomForClient() error {
 	n := s.memory.unapproved
 	s.memory.mu.RUnlock()
 	if n >= MaxUnapproved {
+		if now, before := s.Now().Unix(), s.fullSaid.Load(); now-before >= 60 && s.fullSaid.CompareAndSwap(before, now) {
+			s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", n)
+		}
 		return fmt.Errorf("%d clients wait for their first approval: %w", n, ErrUnavailable)
 	}
 	if n > 0 && n%UnapprovedAlarm == 0 {

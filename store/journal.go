@@ -60,11 +60,43 @@ const maxTime = 100_000_000_000
 // idAt is what the IDs of entries from a time on, Unix seconds, come behind.
 func idAt(at int64) string { return fmt.Sprintf("%016x", min(max(at, 0), maxTime)*1000<<16) }
 
+// mostRecorded bounds the entries of one kind that an hour takes of what changes
+// nothing else, on each node: strangers can be refused from as many addresses as
+// they have. A test has a lower one.
+var mostRecorded = 10_000
+
+// recorded counts entries of this hour, by kind.
+type recorded struct {
+	mu    sync.Mutex
+	hour  int64
+	kinds map[string]int
+}
+
+// take reports whether the hour takes one more; last is told once in an hour, of
+// the last one of its kind.
+func (r *recorded) take(kind string, now time.Time) (ok, last bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if hour := now.Unix() / 3600; r.kinds == nil || hour != r.hour {
+		r.hour, r.kinds = hour, map[string]int{}
+	}
+	r.kinds[kind]++
+	return r.kinds[kind] <= mostRecorded, r.kinds[kind] == mostRecorded
+}
+
 // Record writes an entry for what changes nothing else, such as a refusal. It
-// never waits; when the queue is full the entry is lost, and the log says so.
+// never waits; when the queue is full the entry is lost, and the log says so, and
+// so it is when an hour has had as many of its kind as the journal takes.
 func (s *Store) Record(e Event) {
+	ok, last := s.recorded.take(e.Kind, s.Now())
+	if last {
+		s.log.Warn("more of a kind than the journal takes: the rest of the hour's entries are left out", "kind", e.Kind, "entries", mostRecorded)
+	}
+	if !ok {
+		return
+	}
 	lost := func() { s.log.Warn("an entry of the journal could not be written and is lost", "kind", e.Kind) }
-	ok := s.writer.note(func(w *writer) (func(), error) { return nil, w.journal(e) }, lost)
+	ok = s.writer.note(func(w *writer) (func(), error) { return nil, w.journal(e) }, lost)
 	if !ok {
 		s.log.Warn("the journal's queue is full; an entry is lost", "kind", e.Kind)
 	}
