@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
-	_ "github.com/ncruces/go-sqlite3/driver"
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
 
 	"github.com/grantkeeper/grantkeeper/token"
@@ -154,7 +153,7 @@ func (s *Store) open(ctx context.Context) error {
 		}
 	}
 	dsn := dsn(s.options.Path)
-	db, err := sql.Open("sqlite3", dsn+"&_txlock=immediate")
+	db, err := openSQLite(dsn + "&_txlock=immediate")
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
@@ -168,7 +167,7 @@ func (s *Store) open(ctx context.Context) error {
 	if s.options.Path != "" {
 		dsn += "&mode=rw" // whoever reads makes no file of the name, were it gone
 	}
-	if s.reader, err = sql.Open("sqlite3", dsn+"&_pragma=query_only(1)"); err != nil {
+	if s.reader, err = openSQLite(dsn + "&_pragma=query_only(1)"); err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
 	s.reader.SetMaxOpenConns(4)
