@@ -32,9 +32,10 @@
 //     transact.go is a transaction, line.go where callers wait
 //   - rowread.go, which reads approvals together, and rowcache.go and columns.go
 //   - moves.go and register.go, which save moves and clients together
-//   - replica.go, which brings memory to the version of the facts
-//   - uses.go: when an approval was last used, which nobody waits for
-//   - nodes.go and refused.go: what is known of other nodes and of the database
+//   - replica.go, which brings memory to the version of the facts, by factload.go
+//   - notes.go: what nobody waits for, and uses.go, which notes last uses
+//   - nodes.go, refused.go and wentback.go: what is known of other nodes, and of what
+//     is the matter with the database
 //
 // All else is a subject a file, to be looked up:
 //
@@ -48,5 +49,5 @@
 //     listingmemory.go and listingunsaid.go; console.go, figures.go
 //   - time: clock.go, sweep.go, due.go, unused.go
 //   - the operator's: keys.go, ring.go, migrate.go, migrateshared.go,
-//     preflight.go, backup.go, restore.go, inspect.go
+//     preflight.go, files.go, backup.go, restore.go, inspect.go, repeated.go
 package store

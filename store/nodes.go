@@ -99,21 +99,6 @@ func (p *shared) ready() error {
 	return p.settleNotes(ctx)
 }
 
-// settleNotes waits until what was noted before is written, as the embedded
-// engine's Ready does; tests rely on it.
-func (p *shared) settleNotes(ctx context.Context) error {
-	n := note{run: func(*writer) (func(), error) { return nil, nil }, written: make(chan struct{})}
-	if !p.notes.join(n, 0) {
-		return fmt.Errorf("closing: %w", ErrUnavailable)
-	}
-	select {
-	case <-n.written:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
-	}
-}
-
 func (p *shared) tick() {
 	t := time.NewTicker(beatEvery)
 	defer t.Stop()

@@ -1,0 +1,306 @@
+package store
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// factLoad is what has been read of the facts.
+type factLoad struct {
+	ctx   context.Context
+	conn  *pgx.Conn
+	alive func()
+	to    int64
+	all   bool
+	back  bool                // the database has gone back in time since memory's version
+	keys  map[string][]string // by table; what is not all
+	puts  []func(*memory)
+	anew  *memory // where all is put at once: nobody has seen it yet
+}
+
+// begin makes the memory for all facts, as large as it will be: to grow maps of
+// millions costs as much as to fill them.
+func (l *factLoad) begin() error {
+	var people, members, roles int
+	if err := l.conn.QueryRow(l.ctx, `
+		SELECT (SELECT COUNT(*) FROM person), (SELECT COUNT(*) FROM membership), (SELECT COUNT(*) FROM role)`).
+		Scan(&people, &members, &roles); err != nil {
+		return err
+	}
+	l.anew = newMemory()
+	l.anew.people, l.anew.byEmail = make(map[string]*person, people), make(map[string]*person, people)
+	l.anew.members, l.anew.roles = make(map[memberKey]*member, members), make(map[string]*role, roles)
+	return nil
+}
+
+// since finds what has changed since a version, which the database has to know: if
+// it does not, all is loaded.
+func (l *factLoad) since(from int64) error {
+	var trimmed, known int64
+	if err := l.conn.QueryRow(l.ctx, `
+		SELECT version, trimmed, (SELECT COUNT(*) FROM fact_change WHERE version = $1) FROM facts WHERE one = 1`, from).
+		Scan(&l.to, &trimmed, &known); err != nil {
+		return err
+	}
+	switch {
+	case l.to == from:
+		return nil
+	case l.to < from, from > trimmed && known == 0:
+		l.all, l.back = true, true
+	case from < trimmed:
+		l.all = true
+	}
+	if l.all {
+		return nil
+	}
+	return l.changes(from)
+}
+
+func (l *factLoad) changes(from int64) error {
+	rows, err := l.conn.Query(l.ctx, `SELECT DISTINCT what, key FROM fact_change WHERE version > $1`, from)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var what, key string
+		if err := rows.Scan(&what, &key); err != nil {
+			return err
+		}
+		switch what {
+		case everything:
+			l.all = true
+		case newClient:
+			what = "client"
+		}
+		l.keys[what] = append(l.keys[what], key)
+	}
+	return rows.Err()
+}
+
+// read reads the rows, the facts under others first.
+func (l *factLoad) read() error {
+	for _, step := range []func() error{
+		l.people, l.organizations, l.memberships, l.circles, l.roles, l.fillers, l.apiKeys, l.clients,
+	} {
+		if l.alive(); l.ctx.Err() != nil {
+			return l.ctx.Err()
+		}
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *factLoad) into(m *memory) {
+	for _, put := range l.puts {
+		put(m)
+	}
+}
+
+func (l *factLoad) put(f func(*memory)) {
+	if l.all {
+		f(l.anew)
+		return
+	}
+	l.puts = append(l.puts, f)
+}
+
+// rows reads a table: all of it, or what the keys name by the conditions.
+func (l *factLoad) rows(table string, q query, row func(*columns)) error {
+	text := q.text
+	if !l.all {
+		keys := l.keys[table]
+		if len(keys) == 0 {
+			return nil
+		}
+		text = q.text + " WHERE " + strings.Join(q.conditions, " AND ")
+		q.args = append(q.args, keys)
+	}
+	rows, err := l.conn.Query(l.ctx, text, q.args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	c := columns{fields: rows.FieldDescriptions()}
+	for n := 0; rows.Next(); n++ {
+		if n%1024 == 0 {
+			l.alive()
+		}
+		if c.next(rows.RawValues()); c.err == nil {
+			row(&c)
+		}
+	}
+	return errors.Join(c.err, rows.Err())
+}
+
+func (l *factLoad) people() error {
+	if ids := l.keys["person"]; !l.all && len(ids) > 0 { // two may have changed their emails with each other
+		l.put(func(m *memory) {
+			for _, id := range ids {
+				if at := m.people[id]; at != nil {
+					delete(m.byEmail, emailKey(at.Person))
+				}
+			}
+		})
+	}
+	return l.rows("person", query{text: `SELECT id, email, name, active, support, epoch FROM person`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}
+		epoch := c.number()
+		l.put(func(m *memory) {
+			if at := m.people[o.ID]; at != nil {
+				at.Person, at.epoch = o, epoch
+				m.byEmail[emailKey(o)] = at
+				return
+			}
+			m.putPerson(o, epoch)
+		})
+	})
+}
+
+func (l *factLoad) organizations() error {
+	return l.rows("organization", query{text: `SELECT id, name, ai_integration, epoch FROM organization`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Organization{ID: c.text(), Name: c.text(), AIIntegration: c.number() == 1}
+		epoch := c.number()
+		l.put(func(m *memory) { m.putOrganization(o, epoch) })
+	})
+}
+
+// memberships: one that has ended leaves its roles empty.
+func (l *factLoad) memberships() error {
+	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+		k := memberKey{c.text(), c.text()}
+		admin, present, epoch := c.number(), c.number(), c.number()
+		l.put(func(m *memory) {
+			at := m.putMember(k, admin == 1, present == 1, epoch)
+			for present == 0 && at != nil && len(at.roles) > 0 {
+				r := at.roles[0]
+				r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
+			}
+		})
+	})
+}
+
+func (l *factLoad) circles() error {
+	there := found{}
+	if err := l.rows("circle", query{text: `SELECT id, organization, parent, name FROM circle`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Circle{ID: c.text(), Organization: c.text(), Parent: c.text(), Name: c.text()}
+		there.add(l, o.ID)
+		l.put(func(m *memory) { m.putCircle(o) })
+	}); err != nil {
+		return err
+	}
+	for _, id := range l.keys["circle"] {
+		if !there[id] {
+			l.put(func(m *memory) {
+				for _, o := range m.orgs {
+					delete(o.circles, id)
+				}
+			})
+		}
+	}
+	return nil
+}
+
+func (l *factLoad) roles() error {
+	there := found{}
+	if err := l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}
+		there.add(l, o.ID)
+		l.put(func(m *memory) { m.putRole(o) })
+	}); err != nil {
+		return err
+	}
+	for _, id := range l.keys["role"] {
+		if !there[id] {
+			l.put(func(m *memory) {
+				if r := m.roles[id]; r != nil {
+					m.dropRole(r)
+				}
+			})
+		}
+	}
+	return nil
+}
+
+func (l *factLoad) fillers() error {
+	there := found{}
+	if err := l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+		role, person := c.text(), c.text()
+		if !l.all { // there are millions of them
+			there[role+" "+person] = true
+		}
+		l.put(func(m *memory) { m.setFiller(role, person, true) })
+	}); err != nil {
+		return err
+	}
+	for _, k := range l.keys["filler"] {
+		if role, person, _ := strings.Cut(k, " "); !there[k] {
+			l.put(func(m *memory) { m.setFiller(role, person, false) })
+		}
+	}
+	return nil
+}
+
+func (l *factLoad) apiKeys() error {
+	there := found{}
+	if err := l.rows("api_key", query{text: `SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, conditions: []string{`hash IN (SELECT decode(k, 'hex') FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+		hash := c.octets()
+		k := apiKey{memberKey{c.text(), c.text()}, c.number(), c.number()}
+		if len(hash) != 32 {
+			return // no key has such a hash
+		}
+		there.add(l, hex.EncodeToString(hash))
+		key := [32]byte(hash)
+		l.put(func(m *memory) { m.apiKeys[key] = k })
+	}); err != nil {
+		return err
+	}
+	for _, k := range l.keys["api_key"] {
+		if hash, err := hex.DecodeString(k); !there[k] && err == nil && len(hash) == 32 {
+			l.put(func(m *memory) { delete(m.apiKeys, [32]byte(hash)) })
+		}
+	}
+	return nil
+}
+
+func (l *factLoad) clients() error {
+	there := found{}
+	if err := l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+		o := client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}
+		disabled, epoch := c.number(), c.number()
+		o.Disabled = disabled != enabled
+		there.add(l, o.ID)
+		l.put(func(m *memory) {
+			if m.putClient(o, epoch); disabled == deleted {
+				m.deleteClient(o.ID, epoch)
+			}
+		})
+	}); err != nil {
+		return err
+	}
+	for _, id := range l.keys["client"] {
+		if !there[id] {
+			l.put(func(m *memory) { m.dropClient(id) })
+		}
+	}
+	return nil
+}
+
+// found are the keys of a table that were there: those of the others are gone.
+type found map[string]bool
+
+// add notes one, unless all are loaded, when nobody asks.
+func (f found) add(l *factLoad, key string) {
+	if !l.all {
+		f[key] = true
+	}
+}

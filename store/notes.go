@@ -1,0 +1,90 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxNotes bounds what nobody waits for.
+const maxNotes = 4096
+
+// note is a change that nobody waits for, but who asks whether it is written.
+type note struct {
+	run     func(*writer) (func(), error)
+	written chan struct{} // or nil
+}
+
+func (p *shared) note(run func(*writer) (func(), error)) bool {
+	return p.notes.join(note{run: run}, maxNotes)
+}
+
+// writeNotes writes what nobody waits for, together. What cannot be written is
+// tried again until there is no more room for it.
+func (p *shared) writeNotes() {
+	var unwritten repeated
+	for {
+		batch := p.notes.take(nil, maxBatch, 1)
+		if len(batch) == 0 && p.uses.none() {
+			return
+		}
+		used := p.uses.take()
+		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+		err := p.transact(ctx, func(w *writer) error {
+			for _, n := range batch {
+				if _, err := n.run(w); err != nil && !refusal(err) {
+					return err
+				}
+			}
+			return writeUses(w, used)
+		})
+		cancel()
+		if err == nil {
+			for _, n := range batch {
+				if n.written != nil {
+					close(n.written)
+				}
+			}
+			continue
+		}
+		p.refusals.note(err, p.store.options.Now())
+		if n, say := unwritten.again(p.store.options.Now()); say {
+			p.store.log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
+		}
+		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
+		if !p.pause(time.Second) || !retryable(err) && !cut(err) && causeOf(err) == "" && code(err) != "" {
+			if len(batch) == 0 {
+				p.uses.take() // closing: there is no more to wait for
+			}
+			continue // closing, or one of them can never be written
+		}
+		for _, n := range batch {
+			p.notes.join(n, maxNotes)
+		}
+	}
+}
+
+// settleNotes waits until what was noted before is written, as the embedded
+// engine's Ready does; tests rely on it.
+func (p *shared) settleNotes(ctx context.Context) error {
+	n := note{run: func(*writer) (func(), error) { return nil, nil }, written: make(chan struct{})}
+	if !p.notes.join(n, 0) {
+		return fmt.Errorf("closing: %w", ErrUnavailable)
+	}
+	select {
+	case <-n.written:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
+	}
+}
+
+// pause waits, and reports false when the store closes meanwhile.
+func (p *shared) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-p.stopped:
+		return false
+	}
+}
