@@ -174,18 +174,11 @@ func (l *factLoad) organizations() error {
 	})
 }
 
-// memberships: one that has ended leaves its roles empty.
 func (l *factLoad) memberships() error {
 	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
 		k := memberKey{c.text(), c.text()}
 		admin, present, epoch := c.number(), c.number(), c.number()
-		l.put(func(m *memory) {
-			at := m.putMember(k, admin == 1, present == 1, epoch)
-			for present == 0 && at != nil && len(at.roles) > 0 {
-				r := at.roles[0]
-				r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
-			}
-		})
+		l.put(func(m *memory) { m.putMember(k, admin == 1, present == 1, epoch) })
 	})
 }
 

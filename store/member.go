@@ -133,13 +133,7 @@ func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.person, key.organization)
 		w.fact("filler") // they go with the membership
 	}
-	return func() {
-		at := w.store.memory.putMember(key, admin, present, epoch)
-		for !present && at != nil && len(at.roles) > 0 {
-			r := at.roles[0]
-			r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
-		}
-	}, err
+	return func() { w.store.memory.putMember(key, admin, present, epoch) }, err
 }
 
 // SetFiller puts a member into a role, or takes them out.

@@ -191,13 +191,14 @@ func (m *memory) remember(picks []grantset.Pick) {
 	}
 }
 
-// putMember gives nil when person or organization is unknown.
-func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) *member {
+// putMember does nothing when person or organization is unknown. Whoever is no
+// member fills no role.
+func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
 	at := m.members[key]
 	if at == nil {
 		p, o := m.people[key.person], m.orgs[key.organization]
 		if p == nil || o == nil {
-			return nil
+			return
 		}
 		at = &member{person: p, org: o}
 		key = memberKey{p.ID, o.ID}
@@ -209,10 +210,13 @@ func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) *mem
 	at.facts.Store(nil)
 	if present {
 		at.org.members[key.person] = at
-	} else {
-		delete(at.org.members, key.person)
+		return
 	}
-	return at
+	delete(at.org.members, key.person)
+	for len(at.roles) > 0 {
+		r := at.roles[0]
+		r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
+	}
 }
 
 // setFiller records who fills a role. Somebody who is no member yet is
