@@ -49,7 +49,7 @@ func (p *shared) registerClients() {
 // addClients adds clients, their entries in the journal and what other nodes
 // have to load, in one statement, which is a transaction by itself. Of one whose
 // ID is taken it is loaded who has it: every version of the facts has changes.
-const addClients = `
+var addClients = `
 	WITH next AS (
 		UPDATE facts SET version = version + $20 WHERE one = 1 RETURNING version
 	), added AS (
@@ -63,12 +63,7 @@ const addClients = `
 		INSERT INTO fact_change (version, what, key)
 		SELECT DISTINCT next.version, 'newclient', c.id FROM next CROSS JOIN unnest($1::text[]) AS c (id)
 	), entry AS (
-		INSERT INTO journal (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
-		SELECT e.id, e.at, e.kind, e.client, e.person, e.organization, e.approval, e.actor, e.address, e.reason, e.detail, e.reference
-		  FROM unnest($8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[],
-		              $15::text[], $16::text[], $17::text[], $18::text[], $19::text[])
-		       AS e (id, at, kind, client, person, organization, approval, actor, address, reason, detail, reference)
-		  JOIN added ON added.id = e.client
+		` + insertArrays(8, ` JOIN added ON added.id = e.client`) + `
 	)
 	SELECT next.version, added.id FROM next LEFT JOIN added ON added.id IS NOT NULL`
 
