@@ -114,11 +114,12 @@ func (l *factLoad) put(f func(*memory)) {
 	l.puts = append(l.puts, f)
 }
 
-// rows reads a table: all of it, or what the keys name by the conditions.
-func (l *factLoad) rows(table string, q query, row func(*columns)) error {
-	text := q.text
+// rows reads a table: all of it, or what the keys name by the conditions. row
+// takes one, and says by which key it is named. What a key names and is not
+// there is gone; without gone its tombstone stays.
+func (l *factLoad) rows(table string, q query, row func(*columns) (key string), gone func(*memory, string)) error {
+	text, keys := q.text, l.keys[table]
 	if !l.all {
-		keys := l.keys[table]
 		if len(keys) == 0 {
 			return nil
 		}
@@ -130,13 +131,20 @@ func (l *factLoad) rows(table string, q query, row func(*columns)) error {
 		return err
 	}
 	defer rows.Close()
-	c := columns{fields: rows.FieldDescriptions()}
+	c, there := columns{fields: rows.FieldDescriptions()}, map[string]bool{}
 	for n := 0; rows.Next(); n++ {
 		if n%1024 == 0 {
 			l.alive()
 		}
 		if c.next(rows.RawValues()); c.err == nil {
-			row(&c)
+			if key := row(&c); !l.all {
+				there[key] = true
+			}
+		}
+	}
+	for _, key := range keys {
+		if !there[key] && gone != nil {
+			l.put(func(m *memory) { gone(m, key) })
 		}
 	}
 	return errors.Join(c.err, rows.Err())
@@ -152,7 +160,7 @@ func (l *factLoad) people() error {
 			}
 		})
 	}
-	return l.rows("person", query{text: `SELECT id, email, name, active, support, epoch FROM person`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+	return l.rows("person", query{text: `SELECT id, email, name, active, support, epoch FROM person`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}
 		epoch := c.number()
 		l.put(func(m *memory) {
@@ -163,137 +171,93 @@ func (l *factLoad) people() error {
 			}
 			m.putPerson(o, epoch)
 		})
-	})
+		return o.ID
+	}, nil)
 }
 
 func (l *factLoad) organizations() error {
-	return l.rows("organization", query{text: `SELECT id, name, ai_integration, epoch FROM organization`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+	return l.rows("organization", query{text: `SELECT id, name, ai_integration, epoch FROM organization`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := org.Organization{ID: c.text(), Name: c.text(), AIIntegration: c.number() == 1}
 		epoch := c.number()
 		l.put(func(m *memory) { m.putOrganization(o, epoch) })
-	})
+		return o.ID
+	}, nil)
 }
 
 func (l *factLoad) memberships() error {
-	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		k := memberKey{c.text(), c.text()}
 		admin, present, epoch := c.number(), c.number(), c.number()
 		l.put(func(m *memory) { m.putMember(k, admin == 1, present == 1, epoch) })
-	})
+		return "" // it stays as a tombstone
+	}, nil)
 }
 
 func (l *factLoad) circles() error {
-	there := found{}
-	if err := l.rows("circle", query{text: `SELECT id, organization, parent, name FROM circle`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+	return l.rows("circle", query{text: `SELECT id, organization, parent, name FROM circle`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := org.Circle{ID: c.text(), Organization: c.text(), Parent: c.text(), Name: c.text()}
-		there.add(l, o.ID)
 		l.put(func(m *memory) { m.putCircle(o) })
-	}); err != nil {
-		return err
-	}
-	for _, id := range l.keys["circle"] {
-		if !there[id] {
-			l.put(func(m *memory) {
-				for _, o := range m.orgs {
-					delete(o.circles, id)
-				}
-			})
+		return o.ID
+	}, func(m *memory, id string) {
+		for _, o := range m.orgs {
+			delete(o.circles, id)
 		}
-	}
-	return nil
+	})
 }
 
 func (l *factLoad) roles() error {
-	there := found{}
-	if err := l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+	return l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}
-		there.add(l, o.ID)
 		l.put(func(m *memory) { m.putRole(o) })
-	}); err != nil {
-		return err
-	}
-	for _, id := range l.keys["role"] {
-		if !there[id] {
-			l.put(func(m *memory) {
-				if r := m.roles[id]; r != nil {
-					m.dropRole(r)
-				}
-			})
+		return o.ID
+	}, func(m *memory, id string) {
+		if r := m.roles[id]; r != nil {
+			m.dropRole(r)
 		}
-	}
-	return nil
+	})
 }
 
 func (l *factLoad) fillers() error {
-	there := found{}
-	if err := l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+	return l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		role, person := c.text(), c.text()
-		if !l.all { // there are millions of them
-			there[role+" "+person] = true
-		}
 		l.put(func(m *memory) { m.setFiller(role, person, true) })
-	}); err != nil {
-		return err
-	}
-	for _, k := range l.keys["filler"] {
-		if role, person, _ := strings.Cut(k, " "); !there[k] {
-			l.put(func(m *memory) { m.setFiller(role, person, false) })
+		if l.all { // there are millions of them, and nobody asks
+			return ""
 		}
-	}
-	return nil
+		return role + " " + person
+	}, func(m *memory, key string) {
+		role, person, _ := strings.Cut(key, " ")
+		m.setFiller(role, person, false)
+	})
 }
 
 func (l *factLoad) apiKeys() error {
-	there := found{}
-	if err := l.rows("api_key", query{text: `SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, conditions: []string{`hash IN (SELECT decode(k, 'hex') FROM unnest($1::text[]) AS k)`}}, func(c *columns) {
+	return l.rows("api_key", query{text: `SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, conditions: []string{`hash IN (SELECT decode(k, 'hex') FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		hash := c.octets()
 		k := apiKey{memberKey{c.text(), c.text()}, c.number(), c.number()}
 		if len(hash) != 32 {
-			return // no key has such a hash
+			return "" // no key has such a hash
 		}
-		there.add(l, hex.EncodeToString(hash))
 		key := [32]byte(hash)
 		l.put(func(m *memory) { m.apiKeys[key] = k })
-	}); err != nil {
-		return err
-	}
-	for _, k := range l.keys["api_key"] {
-		if hash, err := hex.DecodeString(k); !there[k] && err == nil && len(hash) == 32 {
-			l.put(func(m *memory) { delete(m.apiKeys, [32]byte(hash)) })
+		return hex.EncodeToString(hash)
+	}, func(m *memory, key string) {
+		if hash, err := hex.DecodeString(key); err == nil && len(hash) == 32 {
+			delete(m.apiKeys, [32]byte(hash))
 		}
-	}
-	return nil
+	})
 }
 
 func (l *factLoad) clients() error {
-	there := found{}
-	if err := l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) {
+	return l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}
 		disabled, epoch := c.number(), c.number()
 		o.Disabled = disabled != enabled
-		there.add(l, o.ID)
 		l.put(func(m *memory) {
 			if m.putClient(o, epoch); disabled == deleted {
 				m.deleteClient(o.ID, epoch)
 			}
 		})
-	}); err != nil {
-		return err
-	}
-	for _, id := range l.keys["client"] {
-		if !there[id] {
-			l.put(func(m *memory) { m.dropClient(id) })
-		}
-	}
-	return nil
-}
-
-// found are the keys of a table that were there: those of the others are gone.
-type found map[string]bool
-
-// add notes one, unless all are loaded, when nobody asks.
-func (f found) add(l *factLoad, key string) {
-	if !l.all {
-		f[key] = true
-	}
+		return o.ID
+	}, (*memory).dropClient)
 }
