@@ -122,11 +122,7 @@ func (*lacking) Is(err error) bool { return err == ErrNotAllowed }
 // RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
 // node that lives does not have it yet; the error says how many.
 func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
-	ring := s.options.Ring
-	newest := 0
-	for _, k := range ring.Keys() {
-		newest = max(newest, k.Number)
-	}
+	ring, newest := s.options.Ring, newestKey(s.options.Ring)
 	if newest == ring.Sealing() {
 		return newest, nil
 	}

@@ -103,7 +103,7 @@ func (p *shared) migrateIn(w *writer, m Migration, release string) error {
 		return errNotBefore
 	}
 	if err := w.conn.QueryRowContext(ctx, `
-		SELECT COUNT(*) FROM node WHERE schema < $1 AND seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $2`,
+		SELECT COUNT(*) FROM node WHERE schema < $1 AND seen_at > `+databaseSeconds+` - $2`,
 		int64(m.Oldest), int64(nodeLife/time.Second)).Scan(&behind); err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ type Node struct {
 	Self      bool
 }
 
+// databaseSeconds is the database's time, in Unix seconds.
+const databaseSeconds = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT)`
+
 // measure is one look at the database's clock.
 type measure struct{ database, machine time.Time }
 
@@ -49,22 +52,16 @@ func (p *shared) now() time.Time {
 // beat shows that this node lives, and measures how far its clock is from the
 // database's.
 func (p *shared) beat(ctx context.Context) error {
-	key := 0
-	if ring := p.store.options.Ring; ring != nil {
-		for _, k := range ring.Keys() {
-			key = max(key, k.Number)
-		}
-	}
 	var micros, started, alive, oldest int64
 	before := p.store.options.Now()
 	err := p.pool.QueryRow(ctx, `
 		INSERT INTO node (id, started_at, seen_at, key_number, version, schema)
-		VALUES ($1, CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT), $2, $3, $5)
+		VALUES ($1, `+databaseSeconds+`, `+databaseSeconds+`, $2, $3, $5)
 		ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, key_number = excluded.key_number, version = excluded.version
 		RETURNING CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), started_at,
-		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $4),
+		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > `+databaseSeconds+` - $4),
 		          (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'schema_oldest')`,
-		p.node, int64(key), p.version(), int64(nodeLife/time.Second), int64(SchemaVersion)).Scan(&micros, &started, &alive, &oldest)
+		p.node, int64(newestKey(p.store.options.Ring)), p.version(), int64(nodeLife/time.Second), int64(SchemaVersion)).Scan(&micros, &started, &alive, &oldest)
 	if err != nil {
 		return p.lost(err)
 	}
@@ -191,35 +188,18 @@ func (p *shared) leave() {
 // the embedded engine it is alone.
 func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
 	if s.shared == nil {
-		self := Node{ID: "embedded", SeenAt: s.Now().Unix(), Self: true}
-		if s.options.Ring != nil {
-			for _, k := range s.options.Ring.Keys() {
-				self.Key = max(self.Key, k.Number)
-			}
-		}
-		return []Node{self}, nil
+		return []Node{{ID: "embedded", SeenAt: s.Now().Unix(), Key: newestKey(s.options.Ring), Self: true}}, nil
 	}
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT id, started_at, seen_at, key_number, version FROM node
-		 WHERE seen_at > CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $1
+		 WHERE seen_at > `+databaseSeconds+` - $1
 		 ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END, started_at, id`, int64(nodeLife/time.Second), s.shared.node)
-	if err != nil {
-		return nil, unavailable("nodes", err)
-	}
-	defer rows.Close()
-	var out []Node
-	for rows.Next() {
-		var n Node
-		if err := rows.Scan(&n.ID, &n.StartedAt, &n.SeenAt, &n.Key, &n.Version); err != nil {
-			return nil, unavailable("nodes", err)
-		}
+	out, err := listOf(rows, err, func(r scanner, n *Node) error {
+		err := r.Scan(&n.ID, &n.StartedAt, &n.SeenAt, &n.Key, &n.Version)
 		n.Self = n.ID == s.shared.node
-		out = append(out, n)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, unavailable("nodes", err)
-	}
-	return out, nil
+		return err
+	})
+	return out, unavailable("nodes", err)
 }
 
 // counted is how long the number of living approvals is believed: to count
@@ -271,8 +251,8 @@ func (p *shared) size() (bytes int64) {
 // as it goes on asking; when it dies, another takes over.
 func (p *shared) sweeps(ctx context.Context) (bool, error) {
 	r, err := p.pool.Exec(ctx, `
-		UPDATE lease SET holder = $1, until = CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) + $2
-		 WHERE name = 'sweep' AND (holder = $1 OR until < CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT))`,
+		UPDATE lease SET holder = $1, until = `+databaseSeconds+` + $2
+		 WHERE name = 'sweep' AND (holder = $1 OR until < `+databaseSeconds+`)`,
 		p.node, int64(sweepLease/time.Second))
 	if err != nil {
 		return false, unavailable("sweep", p.lost(err))
@@ -289,7 +269,7 @@ func (p *shared) trim(ctx context.Context) error {
 		_, err = p.pool.Exec(ctx, `DELETE FROM fact_change WHERE version <= (SELECT trimmed FROM facts WHERE one = 1)`)
 	}
 	if err == nil {
-		_, err = p.pool.Exec(ctx, `DELETE FROM node WHERE seen_at < CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT) - $1`, int64(keptNodes/time.Second))
+		_, err = p.pool.Exec(ctx, `DELETE FROM node WHERE seen_at < `+databaseSeconds+` - $1`, int64(keptNodes/time.Second))
 	}
 	if err != nil {
 		return unavailable("sweep", p.lost(err))

@@ -19,6 +19,16 @@ const (
 	metaSealing = "sealing" // number of the key that seals; without it, the first one of the file
 )
 
+// newestKey is the highest number of a ring's keys; 0 without a ring.
+func newestKey(ring *token.Ring) (newest int) {
+	if ring != nil {
+		for _, k := range ring.Keys() {
+			newest = max(newest, k.Number)
+		}
+	}
+	return newest
+}
+
 // checkKeys compares the ring with the check values of the keys that this
 // database has been used with, and stores those that are new (decision T11).
 func (s *Store) checkKeys(w *writer) error {
