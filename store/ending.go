@@ -8,6 +8,70 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
+// EndApproval ends one approval. One that has ended already is left as it is;
+// ErrNotFound means that there is none.
+func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reason, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		after, _, err := w.endRow(id, why, act)
+		return after, err
+	})
+}
+
+// EndApprovals ends all that match the filter's client, person, organization
+// and grant set, in one step, and counts them.
+func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.Reason, act Act) (ended int, err error) {
+	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+		ended = 0
+		ids, err := w.unended(f)
+		if err != nil {
+			return nil, err
+		}
+		var afters []func()
+		for _, id := range ids {
+			after, did, err := w.endRow(id, why, act)
+			if err != nil {
+				return nil, err
+			}
+			if did {
+				ended++
+				afters = append(afters, after)
+			}
+		}
+		return together(afters), nil
+	})
+	return ended, err
+}
+
+func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
+	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < 3"}}
+	q.equal("client", f.Client)
+	q.equal("person", f.Person)
+	q.equal("organization", f.Organization)
+	q.equal("grant_kind", string(f.Grant))
+	q.end = " ORDER BY id"
+	return approvalIDs(w.query(q.whole(), q.args...))
+}
+
+// EndAsAdmin ends one approval in an organization by one of its admins
+// (decision P8). One that has ended stays as it ended. ErrNotFound: there is
+// no such approval there; ErrNotAllowed: the person is no admin.
+func (s *Store) EndAsAdmin(_ context.Context, organizationID, adminID string, id approval.ID, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
+		if err := w.isAdmin(adminID, organizationID); err != nil {
+			return nil, err
+		}
+		a, _, err := w.read(id, false)
+		if err != nil {
+			return nil, err
+		}
+		if a.Organization != organizationID {
+			return nil, fmt.Errorf("approval %s: %w", id, ErrNotFound)
+		}
+		after, _, err := w.endRow(id, approval.RevokedByAdmin, act)
+		return after, err
+	})
+}
+
 // endBatch is how many approvals end in one commit, so that nobody waits for
 // long.
 const endBatch = 100
@@ -72,68 +136,4 @@ func (s *Store) moveBatch(ids []approval.ID, m approval.Move, act Act) (ended in
 		ended = 0
 	}
 	return ended, err
-}
-
-// EndApproval ends one approval. One that has ended already is left as it is;
-// ErrNotFound means that there is none.
-func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reason, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		after, _, err := w.endRow(id, why, act)
-		return after, err
-	})
-}
-
-// EndApprovals ends all that match the filter's client, person, organization
-// and grant set, in one step, and counts them.
-func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.Reason, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
-		ended = 0
-		ids, err := w.unended(f)
-		if err != nil {
-			return nil, err
-		}
-		var afters []func()
-		for _, id := range ids {
-			after, did, err := w.endRow(id, why, act)
-			if err != nil {
-				return nil, err
-			}
-			if did {
-				ended++
-				afters = append(afters, after)
-			}
-		}
-		return together(afters), nil
-	})
-	return ended, err
-}
-
-// EndAsAdmin ends one approval in an organization by one of its admins
-// (decision P8). One that has ended stays as it ended. ErrNotFound: there is
-// no such approval there; ErrNotAllowed: the person is no admin.
-func (s *Store) EndAsAdmin(_ context.Context, organizationID, adminID string, id approval.ID, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		if err := w.isAdmin(adminID, organizationID); err != nil {
-			return nil, err
-		}
-		a, _, err := w.read(id, false)
-		if err != nil {
-			return nil, err
-		}
-		if a.Organization != organizationID {
-			return nil, fmt.Errorf("approval %s: %w", id, ErrNotFound)
-		}
-		after, _, err := w.endRow(id, approval.RevokedByAdmin, act)
-		return after, err
-	})
-}
-
-func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
-	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < 3"}}
-	q.equal("client", f.Client)
-	q.equal("person", f.Person)
-	q.equal("organization", f.Organization)
-	q.equal("grant_kind", string(f.Grant))
-	q.end = " ORDER BY id"
-	return approvalIDs(w.query(q.whole(), q.args...))
 }
