@@ -137,9 +137,24 @@ async function mcp() {
 	return tools.map((t) => t.name).sort().join(" ");
 }
 
+// refusals says that the example keeps no refusal: the same refresh token may
+// be sent again, and is.
+async function refusals() {
+	let sent = 0;
+	const once = refreshOnce(async () => {
+		if (++sent === 1) throw new TypeError("no network");
+		return new Response("{}", { status: sent === 2 ? 503 : 200 });
+	});
+	const refresh = () => once(base, { method: "POST", body: new URLSearchParams({ grant_type: "refresh_token", refresh_token: "r" }) });
+	await assert.rejects(refresh(), TypeError);
+	for (const status of [503, 200, 200]) assert.equal((await refresh()).status, status);
+	assert.equal(sent, 3);
+}
+
 // mcp2 is the second line of the SDK, which asks for the newest revision and
 // checks iss by itself.
 async function mcp2() {
+	await refusals();
 	const provider = new Provider();
 	const opened = () => new newest.StreamableHTTPClientTransport(new URL(endpoint), { authProvider: provider, fetch: refreshOnce() });
 	const client = new newest.Client({ name: "quill", version: "2" }, { versionNegotiation: { mode: "auto" } });
