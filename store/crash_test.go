@@ -258,6 +258,9 @@ type crashPage struct {
 // F-11, F-10: whatever the disk lost when the power went, nothing is lost, doubled or
 // revived that was acknowledged.
 func TestF11PowerLoss(t *testing.T) {
+	if !embedded() {
+		return // TestF11NodesInOneProcess is its own
+	}
 	const lanes = 8
 	var mu sync.Mutex
 	operations, failed, lost := 0, 0, 0

@@ -3,8 +3,13 @@ package store
 import (
 	"context"
 	"errors"
+	arguments "flag"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,31 +21,97 @@ import (
 // embedded engine.
 var server *pgtest.Server
 
-// All tests run twice, once on each engine. Where PostgreSQL is not installed
-// one line says so; `make test` sees that it is.
+// All tests run twice, once on each engine: the embedded one here, PostgreSQL in a
+// process of its own beside it, since both wait for disks more than they compute.
+// Benchmarks run one after the other, and so does what writes testdata. Where PostgreSQL
+// is not installed one line says so; `make test` sees that it is.
 // PGONLY=1 leaves the embedded engine out, for whoever works on the other.
 func TestMain(m *testing.M) {
 	longWalk = time.Hour // a machine that is slow shortens no page
-	status := 0
-	if os.Getenv("PGONLY") == "" {
-		status = m.Run()
+	arguments.Parse()
+	if os.Getenv("PGONLY") != "" {
+		os.Exit(onPostgres(m))
 	}
+	if *keep || arguments.Lookup("test.bench").Value.String() != "" {
+		os.Exit(max(m.Run(), onPostgres(m)))
+	}
+	other, err := besides()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	status := m.Run()
+	os.Exit(max(status, other()))
+}
+
+func onPostgres(m *testing.M) (status int) {
 	pg, err := pgtest.Start()
 	switch {
 	case errors.Is(err, pgtest.ErrAbsent):
 		fmt.Println("PostgreSQL left out:", err)
-		os.Exit(status)
+		return 0
 	case err != nil:
 		fmt.Println(err)
-		os.Exit(1)
+		return 1
 	}
 	server = pg
-	status = max(status, m.Run())
+	status = m.Run()
 	if err := pg.Stop(); err != nil {
 		fmt.Println(err)
 		status = 1
 	}
-	os.Exit(status)
+	return status
+}
+
+// besides starts these tests on PostgreSQL, as they were started here but for the files
+// that are one process's. What it gives waits for them and repeats what they said.
+func besides() (wait func() (status int), err error) {
+	kept := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool {
+		return oneProcess.MatchString(a)
+	})
+	said, err := os.CreateTemp("", "grantkeeper-store")
+	if err != nil {
+		return nil, err
+	}
+	other := exec.Command(os.Args[0], kept...)
+	other.Env = append(os.Environ(), "PGONLY=1", endsWithStdin+"=1")
+	other.Stdout, other.Stderr = said, said
+	alive, err := other.StdinPipe() // is closed when this process ends, however it does
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() int {
+		err := other.Wait()
+		alive.Close()
+		text, _ := os.ReadFile(said.Name())
+		os.Stdout.Write(text)
+		os.Remove(said.Name())
+		if ended := new(exec.ExitError); errors.As(err, &ended) {
+			return max(1, ended.ExitCode())
+		} else if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		return 0
+	}, nil
+}
+
+var oneProcess = regexp.MustCompile(`^-test\.(testlogfile|coverprofile|cpuprofile|memprofile|blockprofile|mutexprofile|trace)\b`)
+
+// endsWithStdin is a variable that says that the process is to end with its parent.
+const endsWithStdin = "GRANTKEEPER_TEST_ENDS_WITH_STDIN"
+
+func init() {
+	if os.Getenv(endsWithStdin) == "" {
+		return
+	}
+	go func() {
+		io.Copy(io.Discard, os.Stdin)
+		os.Exit(1)
+	}()
 }
 
 // schemas are those of the server, by the file that a test would have.
