@@ -82,8 +82,9 @@ func (h house) remembered(t testing.TB) string {
 }
 
 // same checks that memory holds what a server that starts now would load, once
-// what was noted is written; uses are remembered by the embedded engine alone.
-func (h house) same(t testing.TB, when string) {
+// what was noted is written; uses are remembered by the embedded engine alone. It
+// gives what memory tells.
+func (h house) same(t testing.TB, when string) (now string) {
 	t.Helper()
 	if embedded() {
 		if err := h.Ready(context.Background()); err != nil {
@@ -92,7 +93,6 @@ func (h house) same(t testing.TB, when string) {
 	}
 	fresh := &Store{memory: newMemory()}
 	fresh.memory.approvals.elsewhere = h.shared != nil
-	var now string
 	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
 		now = tell(w.store.memory)
 		if w.tx != nil {
@@ -103,6 +103,7 @@ func (h house) same(t testing.TB, when string) {
 		t.Fatalf("%s: the rows cannot be loaded: %v", when, err)
 	}
 	difference(t, when+": memory is not what the rows say", now, tell(fresh.memory))
+	return now
 }
 
 func difference(t testing.TB, what, got, want string) {
@@ -274,8 +275,9 @@ func TestMemoryIsWhatTheRowsSay(t *testing.T) {
 		h.furnish(t)
 		h.withFaults(t)
 		w := &wanderer{house: h, Rand: rand.New(rand.NewPCG(seed, 1))}
+		now := h.remembered(t)
 		for n := range 60 {
-			before := h.remembered(t)
+			before := now
 			lift, fault := func() {}, "no fault"
 			if w.IntN(3) == 0 {
 				kind, verb, table := w.IntN(len(faults)), w.one("INSERT", "UPDATE", "DELETE"), w.one(tables...)
@@ -288,9 +290,9 @@ func TestMemoryIsWhatTheRowsSay(t *testing.T) {
 			if err != nil && !refusal(err) && !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s: an error that nobody knows", when)
 			}
-			h.same(t, when)
+			now = h.same(t, when)
 			if several := name == "Sweep" || name == "SyncPreregistered" || name == "Exchange"; err != nil && !several {
-				difference(t, when+": it was refused, and changed something", h.remembered(t), before)
+				difference(t, when+": it was refused, and changed something", now, before)
 			}
 		}
 		h.Close()
@@ -459,9 +461,9 @@ func TestEveryStatementCanFail(t *testing.T) {
 					if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrConflict) && !later {
 						t.Errorf("%v: got %v, want unavailable", s, err)
 					}
-					h.same(t, fmt.Sprint(s, fault))
+					now := h.same(t, fmt.Sprint(s, fault))
 					if err != nil {
-						difference(t, fmt.Sprint(s, fault, " failed, and changed something"), h.remembered(t), before)
+						difference(t, fmt.Sprint(s, fault, " failed, and changed something"), now, before)
 					}
 				}
 			}
