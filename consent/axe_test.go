@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -52,6 +53,8 @@ func axe(t *testing.T) string {
 // A gallery is pages as they were answered, each under an address of its own,
 // so that a browser can look at what a form led to, too.
 type gallery struct {
+	axe string // the code
+
 	mu    sync.Mutex
 	names []string
 	pages []*shown
@@ -66,10 +69,17 @@ func (g *gallery) add(name string, p *shown) {
 	g.names, g.pages = append(g.names, name), append(g.pages, p)
 }
 
-// within serves the gallery under /gallery/, and everything else as before.
+// within serves the gallery under /gallery/, with axe-core, and everything else as
+// before.
 func (g *gallery) within(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := strings.CutPrefix(r.URL.Path, "/gallery/")
+		if ok && name == "axe.js" {
+			w.Header().Set("Content-Type", "text/javascript")
+			w.Header().Set("Cache-Control", "max-age=3600") // Chromium keeps it, compiled
+			io.WriteString(w, g.axe)
+			return
+		}
 		n, err := strconv.Atoi(name)
 		if !ok || err != nil {
 			next.ServeHTTP(w, r)
@@ -112,39 +122,60 @@ func (s *site) widePages(visit func(name string, p *shown)) {
 	}
 }
 
+// An album is every page in one language, as it was answered, and who answered.
+type album struct {
+	names []string
+	pages []*shown
+	by    *site
+}
+
+var albums = struct {
+	mu sync.Mutex
+	of map[string]album // by tag
+}{of: map[string]album{}}
+
+// everyPageIn visits every page in a language, once for all tests that look at them.
+func everyPageIn(t *testing.T, tag string) album {
+	t.Helper()
+	albums.mu.Lock()
+	defer albums.mu.Unlock()
+	if _, visited := albums.of[tag]; !visited {
+		a := album{by: newSite(t)}
+		a.by.accept = tag
+		a.by.items()
+		a.by.everyPage(func(name string, _ bool, p *shown) { a.names, a.pages = append(a.names, name), append(a.pages, p) })
+		albums.of[tag] = a
+	}
+	return albums.of[tag]
+}
+
 // TestLook looks at every page in Chromium: UX-1 (axe-core finds nothing), UX-3
 // (no other host is asked), UX-4 (nothing scrolls sideways, also with the text
 // spacing of WCAG 1.4.12), in a left-to-right language and in Arabic. In the
 // other languages words have other widths, and that alone is looked at: UX-4.
 func TestLook(t *testing.T) {
+	t.Parallel()
 	g := &gallery{}
+	if *pictures == "" {
+		g.axe = axe(t)
+	}
 	for _, tongue := range tongues {
 		tag := tongue.Tag
 		if *pictures != "" && !wholly(tag) {
 			continue
 		}
-		for i, make := range []func(*site){
-			func(s *site) { s.items(); s.everyPage(func(name string, _ bool, p *shown) { g.add(name, p) }) },
-			func(s *site) { s.widePages(func(name string, p *shown) { g.add(name, p) }) },
-		} {
-			if i > 0 && !wholly(tag) {
-				continue // in one long word, languages are alike
-			}
-			from := len(g.pages)
+		every := everyPageIn(t, tag)
+		for i, p := range every.pages {
+			g.add(every.names[i]+" in "+tag, p)
+		}
+		if wholly(tag) { // in one long word, languages are alike
 			s := newSite(t)
 			s.accept = tag
-			make(s)
-			for i := from; i < len(g.names); i++ {
-				g.names[i] += " in " + tag
-			}
+			s.widePages(func(name string, p *shown) { g.add(name+" in "+tag, p) })
 		}
 	}
 	c := newChrome(t, g.within)
 	c.patience = 15 * time.Minute // for some hundred pages, on a busy machine
-	code := ""
-	if *pictures == "" {
-		code = axe(t)
-	}
 	const tabs = 3
 	next := make(chan int)
 	var all sync.WaitGroup
@@ -154,7 +185,7 @@ func TestLook(t *testing.T) {
 			for i := range next {
 				if *pictures != "" {
 					b.picture(c.base+"/gallery/"+strconv.Itoa(i), g.names[i])
-				} else if problems, err := b.look(c.base+"/gallery/"+strconv.Itoa(i), code, wholly(attr(g.pages[i].all(atom.Html)[0], "lang"))); err != nil {
+				} else if problems, err := b.look(c.base+"/gallery/"+strconv.Itoa(i), wholly(attr(g.pages[i].all(atom.Html)[0], "lang"))); err != nil {
 					t.Errorf("%s: %v", g.names[i], err)
 				} else if len(problems) > 0 {
 					t.Errorf("%s:\n%s", g.names[i], strings.Join(problems, "\n"))
@@ -192,7 +223,36 @@ type view struct {
 	height int64 // 0: of a window
 }
 
-var views = []view{{width: 1280}, {width: 1280, dark: true}, {width: 390}, {width: 390, dark: true}, {width: 320}, {width: 320, dark: true}}
+var views = []view{{width: 1280}, {width: 1280, dark: true}, {width: 390}, {width: 390, dark: true}, {width: narrowest}, {width: narrowest, dark: true}}
+
+// narrowest is where there is least room, in CSS pixels. The same rules of the
+// stylesheet are in force there as at 390, see TestNarrowPagesAreAlike: only what
+// depends on the room is looked for once more.
+const narrowest = 320
+
+// No rule of the stylesheet begins or ends between the two narrow widths.
+func TestNarrowPagesAreAlike(t *testing.T) {
+	sheet, err := os.ReadFile("assets/app.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := 0
+	for _, query := range regexp.MustCompile(`@(?:media|container)[^{]*`).FindAllString(string(sheet), -1) {
+		for _, at := range regexp.MustCompile(`(?:width|inline-size|aspect-ratio|height|block-size)[^)]*`).FindAllString(query, -1) {
+			limits++
+			var rem float64
+			if _, err := fmt.Sscanf(at, "width: %frem", &rem); err != nil {
+				t.Errorf("this test does not understand %q", query)
+			}
+			if px := 16 * rem; px >= narrowest && px < 390 {
+				t.Errorf("%s is in force at %d px and not at 390, or the other way about", query, narrowest)
+			}
+		}
+	}
+	if limits < 2 {
+		t.Errorf("%d limits found", limits)
+	}
+}
 
 // wholly reports whether pages in a language are looked at for more than their
 // width.
@@ -200,7 +260,7 @@ func wholly(tag string) bool { return tag == "en" || tag == "ar" }
 
 // look opens a page and gives what is wrong with it, or only whether it fits
 // where there is least room.
-func (b *tab) look(address, code string, wholly bool) (problems []string, err error) {
+func (b *tab) look(address string, wholly bool) (problems []string, err error) {
 	if err := chromedp.Do(b.ctx, chromedp.Navigate(address)); err != nil {
 		return nil, err
 	}
@@ -214,7 +274,7 @@ func (b *tab) look(address, code string, wholly bool) (problems []string, err er
 		}
 		return problems, err
 	}
-	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](code+";undefined")); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](loadAxe, chromedp.EvalAwaitPromise)); err != nil {
 		return nil, err
 	}
 	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`)); err != nil {
@@ -225,8 +285,8 @@ func (b *tab) look(address, code string, wholly bool) (problems []string, err er
 		return nil, err
 	}
 	for _, v := range views {
-		if v.dark && arabic {
-			continue // no colour depends on the direction
+		if v.dark && (arabic || v.width == narrowest) {
+			continue // no colour depends on the direction, or on how narrow it is
 		}
 		if err := b.as(v); err != nil {
 			return nil, err
@@ -234,6 +294,8 @@ func (b *tab) look(address, code string, wholly bool) (problems []string, err er
 		rules := everyRule
 		if v.dark {
 			rules = colours // the rest of the stylesheet is the same
+		} else if v.width == narrowest {
+			rules = layout
 		}
 		found, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](strings.Replace(axeRun, "RULES", rules, 1), chromedp.EvalAwaitPromise))
 		if err != nil {
@@ -329,7 +391,17 @@ func (b *tab) picture(address, name string) {
 const (
 	everyRule = `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]`
 	colours   = `{type: "rule", values: ["color-contrast", "link-in-text-block"]}`
+	layout    = `{type: "rule", values: ["target-size", "scrollable-region-focusable"]}`
 )
+
+// loadAxe loads axe-core from the gallery.
+const loadAxe = `new Promise((done, failed) => {
+	const script = document.createElement("script");
+	script.src = "/gallery/axe.js";
+	script.onload = () => { script.remove(); done(true) };
+	script.onerror = () => failed(new Error("axe-core is not loaded"));
+	document.head.append(script);
+})`
 
 // axeRun gives what axe finds, whether the page scrolls sideways, and what it
 // fetched elsewhere, as a JSON list.
@@ -371,34 +443,35 @@ const spacedOut = `(() => {
 // UX-2: no page weighs more than 30 KB on a first visit, compressed, with its
 // stylesheet, script and icon, in any language.
 func TestWeight(t *testing.T) {
+	t.Parallel()
 	for _, tongue := range tongues {
-		s := newSite(t)
-		s.accept = tongue.Tag
-		s.everyPage(func(name string, _ bool, p *shown) {
+		every := everyPageIn(t, tongue.Tag)
+		files := every.by.look.Load().assets.files
+		for i, p := range every.pages {
 			weight := len(packed([]byte(p.body)))
 			var needs []string
 			for n := range p.doc.Descendants() {
 				if at := attr(n, "href") + attr(n, "src"); strings.HasPrefix(at, "/assets/") && !slices.Contains(needs, at) {
 					needs = append(needs, at)
-					weight += len(s.look.Load().assets.files[strings.TrimPrefix(at, "/assets/")].packed)
+					weight += len(files[strings.TrimPrefix(at, "/assets/")].packed)
 				}
 			}
 			if weight > 30_000 {
-				t.Errorf("%s in %s: %d bytes", name, tongue.Name, weight)
+				t.Errorf("%s in %s: %d bytes", every.names[i], tongue.Name, weight)
 			}
-		})
+		}
 	}
 }
 
 // Every page is said in each language: nothing of English is left, in what is
 // shown or in what only a screen reader says.
 func TestEveryPageInEveryLanguage(t *testing.T) {
+	t.Parallel()
 	texts := func(tag string) (names []string, all [][]string) {
-		s := newSite(t)
-		s.accept = tag
-		s.everyPage(func(name string, _ bool, p *shown) {
+		every := everyPageIn(t, tag)
+		for i, p := range every.pages {
 			if p.status == http.StatusSeeOther {
-				return
+				continue
 			}
 			var lines []string
 			for n := range p.doc.Descendants() {
@@ -414,8 +487,8 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 					lines = append(lines, strings.Join(strings.Fields(n.Data), " "))
 				}
 			}
-			names, all = append(names, name), append(all, lines)
-		})
+			names, all = append(names, every.names[i]), append(all, lines)
+		}
 		return names, all
 	}
 	names, english := texts("en")

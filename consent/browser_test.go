@@ -202,6 +202,7 @@ func (c *chrome) last() url.Values {
 }
 
 func TestBrowser(t *testing.T) {
+	t.Parallel()
 	c := newChrome(t)
 
 	// Cases B-01 and B-09, UX-7: with the policy in force the browser arrives

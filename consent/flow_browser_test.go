@@ -70,6 +70,7 @@ func (b *tab) withoutScript() {
 
 // What ux 1.1 measured, on a Chromium of its own.
 func TestBrowserFlows(t *testing.T) {
+	t.Parallel()
 	c := newChrome(t)
 	c.tab(t).signInAs("ada@nordlys.example")
 	for name, flow := range map[string]func(*tab){
@@ -343,6 +344,7 @@ func (b *tab) allWithoutScript() {
 
 // UX-3 and UX-19 of the pages themselves: nothing secret is in any.
 func TestUX19PagesHoldNoSecret(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	var mu sync.Mutex
 	secrets := map[string]bool{password: true, newWord: true, verifier: true}

@@ -60,6 +60,7 @@ func (b *tab) s() *site { return b.chrome.site }
 
 // A person makes a passkey and signs in with it, by the pages and their script.
 func TestPasskeyInTheBrowser(t *testing.T) {
+	t.Parallel()
 	b := withAuthenticator(t)
 	check := b.quiet()
 	b.open(b.base + "/account/sign-in")

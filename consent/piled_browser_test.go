@@ -18,6 +18,7 @@ import (
 // break, cover nothing beside the name. The page is looked at with the name and
 // without it, and is the same but where the name stands.
 func TestNamesCoverNothing(t *testing.T) {
+	t.Parallel()
 	c := newChrome(t)
 	b := c.tab(t)
 	b.open(c.authorizeURL())

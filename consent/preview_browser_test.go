@@ -37,6 +37,7 @@ func (b *tab) choose(fields ...string) {
 
 // The preview follows the choice, and the script's words are the server's.
 func TestPreviewInBrowser(t *testing.T) {
+	t.Parallel()
 	c := newChrome(t)
 	c.items()
 	ada := c.signedIn("ada")
