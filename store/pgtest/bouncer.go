@@ -29,12 +29,11 @@ func (s *Server) Bouncer() (*Bouncer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	b := &Bouncer{server: s, dir: dir, port: l.Addr().(*net.TCPAddr).Port}
-	l.Close()
+	b := &Bouncer{server: s, dir: dir, port: port}
 	settings := fmt.Sprintf(`[databases]
 * = host=127.0.0.1 port=%d user=postgres
 [pgbouncer]

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -93,12 +94,10 @@ func (s *Server) make(settings []string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	var err error
+	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	s.port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	lines := append([]string{
 		"listen_addresses = '127.0.0.1'", "port = " + strconv.Itoa(s.port), "unix_socket_directories = '" + s.dir + "'",
 		"fsync = on", "max_connections = 300", "log_min_messages = fatal",
@@ -111,6 +110,18 @@ func (s *Server) make(settings []string) error {
 		return err
 	}
 	return f.Close()
+}
+
+// freePort gives one that nobody listens on, and none that the kernel gives to
+// connections: before the server has it, or while it is down, one would take it.
+func freePort() (int, error) {
+	for range 1000 {
+		port := 10_000 + rand.IntN(10_000)
+		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, errors.New("no port is free")
 }
 
 // somebody is who the server runs as when the tests run as root.

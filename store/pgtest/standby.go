@@ -3,7 +3,6 @@ package pgtest
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,12 +20,10 @@ func (s *Server) Standby() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	b := &Server{dir: dir, programs: s.programs, as: s.as, port: port}
 	copied := s.Command("pg_basebackup", "-D", b.data(), "-R", "-X", "stream", "-c", "fast",
 		"-d", fmt.Sprintf("host=127.0.0.1 port=%d user=postgres", s.port))
