@@ -88,9 +88,8 @@ func (g *crowd) waiting(n int) (out []*quietConn) {
 	for looks := 2 * len(g.all); looks > 0 && len(out) < n && len(g.all) > 0; looks-- {
 		g.hand %= len(g.all)
 		if c := g.all[g.hand]; c.read.waits() {
-			g.remove(c) // and another is in its place
+			g.remove(c) // the newest is in its place, and has time for a round
 			out = append(out, c)
-			continue
 		}
 		g.hand++
 	}
