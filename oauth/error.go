@@ -38,7 +38,7 @@ func methodNotAllowed(allow string) *Error {
 // SDKs throw good tokens away (decision T10).
 var unavailable = &Error{
 	Status: http.StatusServiceUnavailable, Code: "temporarily_unavailable", reason: "unavailable",
-	Description: "the server cannot answer now, nothing was changed, send the same request again",
+	Description: "the server cannot answer now, send the same request again",
 	header:      "Retry-After", value: "5",
 }
 

@@ -71,7 +71,14 @@ func (s *Server) outward(c call, err error) *Error {
 	case errors.Is(err, store.ErrNotAllowed):
 		return &Error{http.StatusConflict, "not_allowed", "something that this change stands on is not there"}
 	case errors.Is(err, store.ErrUnavailable), c.Context().Err() != nil:
-		return &Error{http.StatusServiceUnavailable, "temporarily_unavailable", "the database cannot answer now, nothing was changed"}
+		text := "the database cannot answer now"
+		if why := s.Store.WhyNot(err); why != "" {
+			text += " (" + why + ")"
+		}
+		if c.Method != http.MethodGet { // its connection may have broken at the commit
+			text += ": repeat it, it counts once"
+		}
+		return &Error{http.StatusServiceUnavailable, "temporarily_unavailable", text}
 	}
 	s.Log.ErrorContext(c.Context(), "request failed", "request_id", c.reference, "route", c.Pattern, "err", err)
 	return &Error{http.StatusInternalServerError, "server_error", "something went wrong here"}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -209,10 +211,52 @@ func (p *shared) examineSchema(w *writer) (Schema, error) {
 	if errors.Is(err, sql.ErrNoRows) || code(err) == "42703" { // no row, or no such column
 		return schema, fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
 	}
+	if err == nil {
+		err = p.examineTables(w, schema)
+	}
 	return schema, err
 }
 
-// examineRights finds a table that this user may not do everything with.
+var tableMade = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
+
+// tablesOf names the tables that migrations make, up to a version.
+func tablesOf(version int) (names []string) {
+	for _, m := range Migrations() {
+		if m.Version > version {
+			break
+		}
+		for _, made := range tableMade.FindAllStringSubmatch(m.SQL+m.Postgres, -1) {
+			names = append(names, made[1])
+		}
+	}
+	return names
+}
+
+// examineTables finds a table that is gone, or that has been emptied and never is.
+func (p *shared) examineTables(w *writer, schema Schema) error {
+	there, err := column[string](w.conn.QueryContext(w.tx.ctx, `
+		SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`))
+	if err != nil {
+		return err
+	}
+	for _, name := range tablesOf(schema.Version) {
+		if !slices.Contains(there, name) {
+			return fmt.Errorf("%w: its table %s is gone; restore it", ErrDatabase, name)
+		}
+	}
+	var facts, leases int
+	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT (SELECT COUNT(*) FROM facts), (SELECT COUNT(*) FROM lease)`).Scan(&facts, &leases); err != nil {
+		return err
+	}
+	if facts == 0 || leases == 0 {
+		return fmt.Errorf("%w: it has been emptied; restore it", ErrDatabase)
+	}
+	return nil
+}
+
+// examineRights finds a table that this user may not do everything with. Those that
+// others have put beside ours are theirs.
 func (p *shared) examineRights(w *writer) error {
 	var table, right, user, in string
 	err := w.conn.QueryRowContext(w.tx.ctx, `
@@ -220,7 +264,8 @@ func (p *shared) examineRights(w *writer) error {
 		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT has_table_privilege(current_user, c.oid, r.name)
-		 LIMIT 1`).Scan(&table, &right, &user, &in)
+		   AND c.relname = ANY($1::text[])
+		 LIMIT 1`, tablesOf(SchemaVersion)).Scan(&table, &right, &user, &in)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	} else if err != nil {
@@ -239,7 +284,7 @@ func (p *shared) explain(err error) error {
 		}
 	}
 	c := p.pool.Config().ConnConfig
-	hint := mend(err, c)
+	hint := mend(err, c, max(p.pool.Config().MaxConns, leastConns))
 	if text := err.Error(); strings.Contains(text, "ParseConfig") || strings.Contains(text, c.Password) && c.Password != "" {
 		err = errors.New("it cannot be reached")
 	}
@@ -247,8 +292,9 @@ func (p *shared) explain(err error) error {
 	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, text, hint)
 }
 
-// mend says what to do about an error of the start.
-func mend(err error, c *pgx.ConnConfig) string {
+// mend says what to do about an error of the start. most is how many connections a
+// node opens.
+func mend(err error, c *pgx.ConnConfig, most int32) string {
 	migrating := errors.As(err, new(*migrationError))
 	switch code(err) {
 	case "28P01", "28000":
@@ -269,7 +315,9 @@ func mend(err error, c *pgx.ConnConfig) string {
 	case "25006":
 		return "it is read-only: name the primary, or all servers with target_session_attrs=read-write"
 	case "53300":
-		return "the server has no connection left: raise max_connections, or lower pool_max_conns in database.url"
+		return fmt.Sprintf("the server has no connection left: raise max_connections, each node opens up to %d", most)
+	case "57014":
+		return fmt.Sprintf("its statement_timeout is too short for a start: ALTER ROLE %s SET statement_timeout = 0", c.User)
 	case "57P03":
 		return "the server is starting or stopping: its log says why, such as a full disk"
 	case "26000", "42P05", "08P01":

@@ -53,7 +53,7 @@ func causeOf(err error) string {
 		return NoRight
 	case "42P01", "3F000":
 		return NoTable
-	case "55P03": // a lock was waited for
+	case "55P03", "57014": // a lock was waited for, or the statement took too long
 		return Slow
 	}
 	if errors.Is(err, errNoFacts) {

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
@@ -292,6 +294,9 @@ func (p *shared) readOnce(ctx context.Context, r *reading) (err error) {
 	switch {
 	case len(r.ids) == 0:
 		err = p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&v.found)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = errNoFacts
+		}
 	case r.what == states:
 		v.found, err = p.readRows(ctx, selectStates, r)
 	case r.what == checks:

@@ -155,7 +155,9 @@ func (p *shared) change(run func(*writer) (func(), error)) error {
 // that the facts had, and the one that they have then; 0 when they have not
 // changed.
 func (p *shared) changeFacts(w *writer, run func(*writer) (func(), error)) (after func(), from, to int64, err error) {
-	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&from); err != nil {
+	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&from); errors.Is(err, sql.ErrNoRows) {
+		return nil, 0, 0, errNoFacts
+	} else if err != nil {
 		return nil, 0, 0, err
 	}
 	if p.version() != from {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -368,6 +370,11 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 		return strings.Replace(server.URL(database), "postgres@", "guest:geheim@", 1)
 	}
 	url := at(t, taken.path, Options{}).URL
+	damaged := func(text string) string {
+		h := furnished(t)
+		h.sql(t, text)
+		return at(t, h.path, Options{}).URL
+	}
 	for _, tt := range []struct{ name, url, want string }{
 		{"no URL", "postgres://x:geheim@[::1/x", "write postgres://"},
 		{"a port that is none", "postgres://x:geheim@h:port/x", "write postgres://"},
@@ -381,6 +388,8 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 		{"somebody else's tables", server.URL(foreign), "1 tables of something else"},
 		{"no right to make tables", guest(poor), "ALTER DATABASE " + poor + " OWNER TO guest"},
 		{"no right on tables", guest(name), "GRANT SELECT, INSERT, UPDATE, DELETE"},
+		{"a table is gone", damaged(`DROP TABLE approval_use`), "its table approval_use is gone; restore it"},
+		{"emptied", damaged(`TRUNCATE facts`), "it has been emptied; restore it"},
 		{"no such schema", server.URL(poor) + "&search_path=nowhere", "CREATE SCHEMA"},
 		{"read-only", url + "&default_transaction_read_only=on", "target_session_attrs=read-write"},
 	} {
@@ -399,6 +408,14 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 				t.Errorf("%s, %s: got %v, want %s", tt.name, what, err, tt.want)
 			}
 		}
+	}
+	if got := mend(&pgconn.PgError{Code: "57014"}, &pgx.ConnConfig{Config: pgconn.Config{User: "guest"}}, leastConns); !strings.Contains(got, "ALTER ROLE guest SET statement_timeout = 0") {
+		t.Errorf("a start that has no time: %s", got)
+	}
+	// What others have put beside our tables is theirs.
+	must(server.Exec(name, `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO guest`, `CREATE TABLE others (id BIGINT)`))
+	if text, _, err := InspectURL(ctx, guest(name), ring(t)); err != nil {
+		t.Errorf("beside a table of others: %q, %v", text, err)
 	}
 	if text, _, err := InspectURL(ctx, url, ring(t)); err != nil || !strings.Contains(text, "schema 1") {
 		t.Errorf("a good one: %q, %v", text, err)

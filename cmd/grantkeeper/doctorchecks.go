@@ -122,8 +122,11 @@ func (d *doctor) checkData() finding {
 func (d *doctor) checkServer() finding {
 	if d.statusErr != nil && (len(d.missing) == 0 || d.missing[0] == unanswered) {
 		f := failedBy(d.statusErr)
-		if f.Fix == "" {
+		switch {
+		case f.Fix == "":
 			f.Fix = "start it: grantkeeper serve"
+		case strings.HasSuffix(f.Fix, "grantkeeper doctor"): // this is it
+			f.Fix = "see its log"
 		}
 		return f
 	}
@@ -193,7 +196,7 @@ func mendDatabase(cause string) string {
 	case store.FullDisk:
 		return "make room for PostgreSQL's tables and its log"
 	case store.NoConnection:
-		return "raise max_connections, or lower pool_max_conns in database.url"
+		return "raise max_connections: each node opens up to 18, or pool_max_conns in database.url if that is more"
 	case store.ReadOnly:
 		return "see default_transaction_read_only, or name the primary in database.url"
 	case store.NoRight:
