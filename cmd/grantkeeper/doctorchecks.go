@@ -317,7 +317,7 @@ func (d *doctor) checkLimits() finding {
 		return failed(`set limiter.url = "redis://127.0.0.1:6379/0" on every node`,
 			"%d nodes count rate limits each for itself: clients get up to %d times the contract's", d.status.Nodes, d.status.Nodes)
 	case d.status.Limits == "away":
-		return warned("see that the server of limiter.url runs", "the shared counter does not answer: each node counts its share by itself")
+		return warned("see that the server of limiter.url runs, and in the log what it says: a wrong password, read-only, full", "the shared counter does not answer: each node counts its share by itself")
 	}
 	if d.status.Limits == "forgetful" {
 		return warned("CONFIG SET maxmemory-policy noeviction, on the server of limiter.url", "the shared counter drops counters when its memory is full: strangers get more than the contract's")
