@@ -618,13 +618,16 @@ func TestOneNodeSweeps(t *testing.T) {
 	if list, err := all[0].Nodes(ctx); err != nil || len(list) != 3 || !list[0].Self || list[1].Self || list[0].Key != 1 {
 		t.Errorf("nodes: %+v, %v", list, err)
 	}
-	holder := -1
+	holder, holders := -1, 0
 	for n, h := range all {
 		if mine, err := h.shared.sweeps(ctx); err != nil {
 			t.Fatal(err)
 		} else if mine {
-			holder = n
+			holder, holders = n, holders+1
 		}
+	}
+	if holders != 1 {
+		t.Fatalf("%d nodes sweep at a time, want one", holders)
 	}
 	if err := all[holder].Close(); err != nil {
 		t.Fatal(err)
