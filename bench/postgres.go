@@ -121,7 +121,7 @@ func (s *stock) copyDirectory(ctx context.Context, c *pgx.Conn) error {
 var approvalColumns = []string{"id", "client", "person", "organization", "grant_kind", "picks", "personal",
 	"redirect_uri", "issuer", "challenge", "issued_at", "created_at", "replaces",
 	"membership_epoch", "person_epoch", "organization_epoch", "client_epoch",
-	"phase", "generation", "key_number", "reason", "ended_at"}
+	"phase", "generation", "used_at", "key_number", "reason", "ended_at"}
 
 // copyApprovals writes the approvals past the store, makes the indexes from
 // what is there, and lets PostgreSQL look at it, as it does by itself after a
@@ -134,25 +134,21 @@ func (s *stock) copyApprovals(ctx context.Context, c *pgx.Conn) error {
 	if err := execAll(ctx, c, append(drop, `SET maintenance_work_mem = '512MB'`, `SET work_mem = '512MB'`)); err != nil {
 		return err
 	}
-	row, uses, older := s.rows(), fmt.Sprintf(insertUses, s.made), int64(0)
+	row, older := s.rows(), int64(0)
 	if s.grown {
-		uses, older = fmt.Sprintf(insertHalfUses, s.made), monthOld
+		older = monthOld
 	}
 	_, err = c.CopyFrom(ctx, pgx.Identifier{"approval"}, approvalColumns, pgx.CopyFromSlice(s.approvals, func(number int) ([]any, error) {
 		id, r := s.handle(number).ID(), row(number)
 		return []any{id[:], r.client, r.person, r.organization, r.grant, r.picks, int64(0),
 			redirectURI, issuer, challenge(), r.created - older, r.created - older, "", int64(0), int64(0), int64(0), int64(0),
-			int64(r.phase), r.generation, min(r.generation, 1), r.reason, r.ended}, nil
+			int64(r.phase), r.generation, s.used(r), min(r.generation, 1), r.reason, r.ended}, nil
 	}))
 	if err != nil {
 		return err
 	}
-	return execAll(ctx, c, append(build, uses, `VACUUM ANALYZE`, `CHECKPOINT`))
+	return execAll(ctx, c, append(build, `VACUUM ANALYZE`, `CHECKPOINT`))
 }
-
-// usedOf says whether the approval was used within the hour before it was
-// written.
-func (s *stock) usedOf(number int) bool { return s.handle(number).ID()[0]%2 == 0 }
 
 // indexesOn gives what drops the indexes of the approvals, and what makes them
 // again.

@@ -23,11 +23,9 @@ type scaled struct {
 	Idle      int64   `json:"idle_bytes"` // resident, a second later
 	Load      int64   `json:"load_bytes"` // resident, after the calls and refreshes
 
-	// What the approvals take on the disk, freshly written, their last uses
-	// with them.
+	// What the approvals take on the disk, freshly written.
 	Table   int64 `json:"table_bytes"`
 	Indexes int64 `json:"index_bytes"`
-	Uses    int64 `json:"use_bytes"` // approval_use with its index
 
 	Exact   comparison `json:"verify"`
 	Bounded comparison `json:"verify_bounded"`
@@ -57,14 +55,10 @@ const (
 	// monthOld is the age of the approvals, in seconds: a sweep looks through all
 	// that was made of late.
 	monthOld = 30 * 24 * 60 * 60
-	// insertHalfUses has half of them used when the stock was made, as usedOf
-	// says, and the others two hours before.
-	insertHalfUses = `INSERT INTO approval_use (approval, used_at)
-		SELECT id, %d - 7200 * (get_byte(id, 0) %% 2) FROM approval ORDER BY id`
 )
 
 // What checks and refreshes read of an approval.
-var hot = []string{"approval_use_pkey", "approval_use", "approval_pkey", "approval"}
+var hot = []string{"approval_pkey", "approval"}
 
 // scale measures each number of approvals in a database of its own.
 func (b *bench) scale(ctx context.Context, sizes []int, bare string) (all []scaled, err error) {
@@ -128,7 +122,6 @@ func (out *scaled) sizeOnDisk(ask func(string) (int64, error)) (err error) {
 	}{
 		{&out.Table, `SELECT pg_table_size('approval')`},
 		{&out.Indexes, `SELECT pg_indexes_size('approval')`},
-		{&out.Uses, `SELECT pg_total_relation_size('approval_use')`},
 	} {
 		if *a.into, err = ask(a.text); err != nil {
 			return err
@@ -160,7 +153,7 @@ func (b *bench) scaleCalls(ctx context.Context, s *stock, folder, url, bare stri
 	if err != nil {
 		return err
 	}
-	all, few := s.scattered(sampled, s.usedOf), s.scattered(active, s.usedOf)
+	all, few := s.scattered(sampled), s.scattered(active)
 	idle, turns := b.players(scenarios[0], s, bare), []load{b.players(sc, all, exact.public), b.players(sc, few, bounded.public)}
 	var pairs [2][]pair
 	for i := range b.repetitions + 1 {
@@ -203,7 +196,7 @@ func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, datab
 	if err != nil {
 		return err
 	}
-	l := b.players(sc, s.scattered(sampled, nil), srv.public)
+	l := b.players(sc, s.scattered(sampled), srv.public)
 	b.progress("  pgbench: write %d rows", s.approvals)
 	if err := b.postgres.preparePgbench(s.approvals); err != nil {
 		return err
@@ -268,16 +261,14 @@ func (b *bench) logged(ctx context.Context, l load, database string, ask func(st
 	return first, second, errors.Join(err, b.postgres.Exec(database, `ALTER SYSTEM RESET full_page_writes`, `SELECT pg_reload_conf()`))
 }
 
-// scattered gives a stock of which at most so many approvals are asked for that
-// are as wanted; nil wants all. They lie all over the table, in no order.
-func (s *stock) scattered(most int, wanted func(number int) bool) *stock {
+// scattered gives a stock of which at most so many approvals are asked for. They lie
+// all over the table, in no order.
+func (s *stock) scattered(most int) *stock {
 	few := *s
 	few.chosen = make([]int, 0, min(most, s.approvals))
 	step := stride(s.approvals)
 	for k, number := 0, 0; k < s.approvals && len(few.chosen) < most; k++ {
-		if wanted == nil || wanted(number) {
-			few.chosen = append(few.chosen, number)
-		}
+		few.chosen = append(few.chosen, number)
 		number = (number + step) % s.approvals
 	}
 	return &few
@@ -347,7 +338,6 @@ var scaleRows = []struct {
 	{"log: B/refresh, without", func(s, _ scaled) string { return whole(s.WALPlain) }},
 	{"disk: table B/approval", func(s, _ scaled) string { return thousands(s.Table / int64(s.Approvals)) }},
 	{"disk: indexes B/approval", func(s, _ scaled) string { return thousands(s.Indexes / int64(s.Approvals)) }},
-	{"disk: last use B/approval", func(s, _ scaled) string { return thousands(s.Uses / int64(s.Approvals)) }},
 	{"errors", func(s, _ scaled) string { return thousands(int64(s.Errors)) }},
 }
 

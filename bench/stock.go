@@ -49,7 +49,7 @@ type stock struct {
 	approvals int
 	phase     approval.Phase
 	made      int64 // Unix seconds: when codes were issued and approvals made
-	grown     bool  // approvals of a month ago, half of them used within the hour
+	grown     bool  // approvals of a month ago
 	chosen    []int // numbers of those that are asked for; nil is all
 
 	// skewed gives what an approval has that most have not; nil where all are
@@ -145,6 +145,18 @@ func (s *stock) rows() func(number int) stocked {
 		}
 		return r
 	}
+}
+
+// used is the last use of an approval: what lives was refreshed just now, as whoever
+// calls was, and those of generation 2 were never used after they were made.
+func (s *stock) used(r stocked) int64 {
+	switch {
+	case r.phase != approval.Live:
+		return 0
+	case r.generation == 2:
+		return r.created
+	}
+	return s.made
 }
 
 func organizationOf(person int) string { return fmt.Sprintf("organization-%04d", person/membersEach) }
@@ -271,17 +283,8 @@ func (s *stock) writeApprovals(path string) (err error) {
 	for _, index := range indexes {
 		text += index + ";"
 	}
-	if s.phase == approval.Live { // what lives was used before
-		text += fmt.Sprintf(insertUses, s.made) + ";"
-	}
 	return db.Exec(text + "COMMIT; PRAGMA journal_mode=wal;")
 }
-
-// insertUses has all used two hours before the stock was made, but those of
-// generation 2: as soon as they were made.
-const insertUses = `
-	INSERT INTO approval_use (approval, used_at)
-	SELECT id, CASE generation WHEN 2 THEN created_at ELSE %d - 7200 END FROM approval WHERE phase = 2 ORDER BY id`
 
 func indexesOf(db *sqlite3.Conn, table string) (map[string]string, error) {
 	st, _, err := db.Prepare(`SELECT name, sql FROM sqlite_master WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL`)
@@ -304,8 +307,8 @@ func (s *stock) insert(db *sqlite3.Conn) error {
 		INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal,
 		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
 		       membership_epoch, person_epoch, organization_epoch, client_epoch,
-		       phase, generation, key_number, reason, ended_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?10, '', 0, 0, 0, 0, ?11, ?12, MIN(?12, 1), ?13, ?14)`)
+		       phase, generation, used_at, key_number, reason, ended_at)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?10, '', 0, 0, 0, 0, ?11, ?12, ?15, MIN(?12, 1), ?13, ?14)`)
 	if err != nil {
 		return err
 	}
@@ -319,6 +322,7 @@ func (s *stock) insert(db *sqlite3.Conn) error {
 		if err := errors.Join(st.BindBlob(1, id[:]), st.BindText(2, r.client), st.BindText(3, r.person),
 			st.BindText(4, r.organization), st.BindText(5, r.grant), st.BindText(6, r.picks), st.BindInt64(10, r.created),
 			st.BindInt(11, int(r.phase)), st.BindInt64(12, r.generation), st.BindText(13, r.reason), st.BindInt64(14, r.ended),
+			st.BindInt64(15, s.used(r)),
 			st.Exec()); err != nil {
 			return err
 		}

@@ -361,7 +361,7 @@ func TestS08RevocationTellsNothing(t *testing.T) {
 }
 
 // causes are words of what is behind the doors.
-var causes = regexp.MustCompile(`(?i)sqlite|sql\b|database/|\.go\b|goroutine|panic|\.db\b|/tmp|wal\b|disk|journal|approval_use|api_key|membership|INSERT|SELECT|UPDATE |constraint|transaction|\bstore:|errno|i/o`)
+var causes = regexp.MustCompile(`(?i)sqlite|sql\b|database/|\.go\b|goroutine|panic|\.db\b|/tmp|wal\b|disk|journal|approval_|api_key|membership|INSERT|SELECT|UPDATE |constraint|transaction|\bstore:|errno|i/o`)
 
 var requestID = regexp.MustCompile(`^[0-9a-f]{16}$`)
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -29,11 +30,7 @@ func (s *Store) ApplyLive(ctx context.Context, id approval.ID, m approval.Move, 
 	if err != nil {
 		return approval.Approval{}, 0, err
 	}
-	a, v, err := s.writer.apply(id, m, true, act)
-	if err == nil && v == approval.OK && a.Phase == approval.Live {
-		s.Used(id)
-	}
-	return a, v, err
+	return s.writer.apply(id, m, true, act)
 }
 
 // makeMove makes one move in the transaction under way. Its error undoes the
@@ -107,6 +104,9 @@ func (w *writer) remember(a approval.Approval) func() {
 		case a.Phase == approval.Ended:
 			t.drop(a.ID)
 		default:
+			if refreshes(approval.State{Phase: h.phase, Generation: h.generation}, a.State) {
+				atomic.StoreUint32(&h.used, uint32(w.store.Now().Unix()))
+			}
 			h.phase, h.generation, h.key, h.network = a.Phase, a.Generation, uint16(a.Key), a.Network
 		}
 	}
@@ -203,13 +203,24 @@ func (w *writer) save(a approval.Approval, before approval.State) (bool, error) 
 			 WHERE id = $4 AND phase = $5 AND generation = $6`,
 			int64(a.Phase), string(a.Reason), a.EndedAt, a.ID[:], int64(before.Phase), before.Generation)
 	} else { // every exchange and refresh: it touches no indexed column
+		used := int64(0)
+		if refreshes(before, a.State) {
+			used = w.store.Now().Unix()
+		}
 		n, err = w.exec(`
 			UPDATE approval
-			   SET phase = $1, generation = $2, key_number = $3, network = $4
-			 WHERE id = $5 AND phase = $6 AND generation = $7`,
-			int64(a.Phase), a.Generation, int64(a.Key), int64(a.Network), a.ID[:], int64(before.Phase), before.Generation)
+			   SET phase = $1, generation = $2, key_number = $3, network = $4,
+			       used_at = CASE WHEN used_at < $5 THEN $5 ELSE used_at END
+			 WHERE id = $6 AND phase = $7 AND generation = $8`,
+			int64(a.Phase), a.Generation, int64(a.Key), int64(a.Network), used, a.ID[:], int64(before.Phase), before.Generation)
 	}
 	return n == 1, err
+}
+
+// refreshes reports whether a move gives the next tokens for a refresh token,
+// which is a use (decision P11).
+func refreshes(before, after approval.State) bool {
+	return before.Phase == approval.Live && after.Generation > before.Generation
 }
 
 // endRow ends one approval in the transaction under way; one that has ended

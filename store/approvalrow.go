@@ -39,10 +39,9 @@ func (a ApprovalRow) StateName() string {
 }
 
 const approvalRows = `SELECT ` + approvalColumns + `,
-	       c.name, c.preregistered, COALESCE(u.used_at, 0)
+	       c.name, c.preregistered, a.used_at
 	  FROM approval a
-	  JOIN client c ON c.id = a.client
-	  LEFT JOIN approval_use u ON u.approval = a.id`
+	  JOIN client c ON c.id = a.client`
 
 func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]ApprovalRow, error) {
 	defer s.timed("approvals", time.Now())

@@ -458,7 +458,7 @@ func TestUseThatCannotBeWritten(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	h.withFaults(t)
 	id := h.live(t, h.answer(1))
-	lift := h.plant(t, cannot, "INSERT", "approval_use")
+	lift := h.plant(t, cannot, "UPDATE", "approval")
 	h.Used(id)
 	for range 2 { // the first may fail with the note, which is tried once more then
 		h.Ready(ctx)

@@ -19,7 +19,7 @@ type Access struct {
 	// What a person reads of them: names at the same moment.
 	PersonName, OrganizationName string
 
-	used uint32 // Unix seconds, true to the hour; 0 where Used knows better
+	used uint32 // Unix seconds, true to the hour; 0 is never
 
 	// Remembered says that it is as it was some time ago, within
 	// database.max_staleness. Whoever would refuse by that asks CheckNow.

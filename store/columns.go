@@ -120,7 +120,7 @@ func (c *columns) check(id approval.ID, began int64) *row {
 	c.grant(a, kind, out.picks, c.number())
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	a.Phase, a.Generation, a.Key, a.Network = approval.Phase(c.number()), c.number(), int(c.number()), uint16(c.number())
-	a.IssuedAt = c.number()
+	a.IssuedAt, out.used = c.number(), uint32(c.number())
 	out.read.Store(began)
 	return out
 }
@@ -128,9 +128,9 @@ func (c *columns) check(id approval.ID, began int64) *row {
 // state takes what can have changed of a row that is known.
 func (c *columns) state(known *row, began int64) *row {
 	generation, key := c.number(), int(c.number())
-	kind, picks, personal := c.bytes(), c.bytes(), c.number()
+	kind, picks, personal, used := c.bytes(), c.bytes(), c.number(), uint32(c.number())
 	same := known.picks == string(picks) && string(known.a.Grant.Kind) == string(kind) && known.a.Grant.Personal == (personal == 1)
-	if same && known.a.Generation == generation && known.a.Key == key {
+	if same && known.a.Generation == generation && known.a.Key == key && known.used == used {
 		known.found(began)
 		return known
 	}
@@ -140,7 +140,7 @@ func (c *columns) state(known *row, began int64) *row {
 		text = string(picks)
 		c.grant(&a, string(kind), text, personal)
 	}
-	return known.with(a, text, began)
+	return known.with(a, text, used, began)
 }
 
 func (c *columns) grant(a *approval.Approval, kind, picks string, personal int64) {

@@ -40,9 +40,8 @@ func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
 func (s *Store) clientUses(ctx context.Context) (map[string]ClientUse, error) {
 	defer s.timed("client_uses", time.Now())
 	rows, err := s.reader.QueryContext(ctx, `
-		SELECT a.client, COUNT(*), COALESCE(MAX(u.used_at), 0)
+		SELECT a.client, COUNT(*), MAX(a.used_at)
 		  FROM approval a
-		  LEFT JOIN approval_use u ON u.approval = a.id
 		 WHERE a.phase = 2
 		 GROUP BY a.client`)
 	out := map[string]ClientUse{}

@@ -126,19 +126,19 @@ func (t *approvals) drop(id approval.ID) {
 
 // heat makes the hot part of an approval; nil facts are unknown ones, and the
 // approval is left to its row.
-func (m *memory) heat(a approval.Approval, used int64) (hot, error) {
-	return m.heatOn(m.members[memberKey{a.Person, a.Organization}], m.clients[a.Client], a, used)
+func (m *memory) heat(a approval.Approval) (hot, error) {
+	return m.heatOn(m.members[memberKey{a.Person, a.Organization}], m.clients[a.Client], a)
 }
 
 // heatOn is heat on facts that were found.
-func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval, used int64) (hot, error) {
+func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval) (hot, error) {
 	if mem == nil || c == nil {
 		return hot{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
 	}
 	h := hot{
 		generation: a.Generation, member: mem, client: c, phase: a.Phase, key: uint16(a.Key), network: a.Network,
-		born: [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
-		used: uint32(used), issuedAt: uint32(a.IssuedAt), age: uint16(min(max(a.IssuedAt-a.CreatedAt, 0), math.MaxUint16)),
+		born:     [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
+		issuedAt: uint32(a.IssuedAt), age: uint16(min(max(a.IssuedAt-a.CreatedAt, 0), math.MaxUint16)),
 	}
 	for i, k := range grantset.Kinds {
 		if k == a.Grant.Kind {
@@ -172,7 +172,7 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval, used in
 // warm is heat for a change that is not committed yet: what it finds wrong is
 // said now, and what it needs in memory is made when the func is called.
 func (m *memory) warm(a approval.Approval) (func() hot, error) {
-	if _, err := m.heat(a, 0); err != nil {
+	if _, err := m.heat(a); err != nil {
 		return nil, err
 	}
 	if m.approvals.elsewhere {
@@ -180,7 +180,7 @@ func (m *memory) warm(a approval.Approval) (func() hot, error) {
 	}
 	return func() hot {
 		m.remember(a.Grant.Picks)
-		h, _ := m.heat(a, 0) // facts are never forgotten
+		h, _ := m.heat(a) // facts are never forgotten
 		return h
 	}, nil
 }

@@ -462,7 +462,7 @@ func TestMigrationsKeepTheRules(t *testing.T) {
 		beside + "ALTER TABLE client RENAME COLUMN name TO title;":                                          1,
 		beside + "ALTER TABLE client RENAME TO app;":                                                        1,
 		beside + "ALTER TABLE client DROP COLUMN redirect_uris;":                                            1,
-		beside + "DROP TABLE approval_use;":                                                                 1,
+		beside + "DROP TABLE approval;":                                                                     1,
 		beside + "CREATE UNIQUE INDEX client_name ON client (name);":                                        1,
 		beside + "CREATE TRIGGER x BEFORE INSERT ON client BEGIN SELECT 1; END;":                            2,
 		beside + "ALTER TABLE client ALTER COLUMN name SET NOT NULL;":                                       1,

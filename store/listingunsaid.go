@@ -102,7 +102,7 @@ func (p *approvalsPage) newestOf(ctx context.Context, ids []approval.ID, from pl
 	f.State = ""
 	var found []place
 	for batch := range slices.Chunk(ids, 8*sweepBatch) {
-		q := p.walkedQuery()
+		q := query{text: walkedRows}
 		q.behind(from)
 		q.in("a.id", padded(idsOf(batch, approvalKey)))
 		rows, err := p.readWalked(ctx, q.whole(), q.args)

@@ -80,11 +80,11 @@ func (p *approvalsPage) bestWay(ctx context.Context, from place) (best way, begi
 	return best, begins, nil
 }
 
-const walkedColumns = `SELECT a.id, a.created_at, a.client, a.person, a.organization, a.grant_kind, a.ended_at`
+const walkedRows = `SELECT a.id, a.created_at, a.client, a.person, a.organization, a.grant_kind, a.ended_at, a.used_at FROM approval a`
 
 // stretch reads so many rows of a way.
 func (p *approvalsPage) stretch(ctx context.Context, w way, from place, rows int) (s stretch, err error) {
-	q := p.walkedQuery()
+	q := query{text: walkedRows}
 	if w.condition != "" && w.value != "" {
 		q.where(w.condition, w.value)
 	} else if w.condition != "" {
@@ -94,13 +94,6 @@ func (p *approvalsPage) stretch(ctx context.Context, w way, from place, rows int
 	s.rows, err = p.readWalked(ctx, q.page("a.created_at DESC, a.id DESC", rows-1), q.args)
 	s.ends = len(s.rows) < rows
 	return s, err
-}
-
-func (p *approvalsPage) walkedQuery() query {
-	if p.f.UnusedSince > 0 {
-		return query{text: walkedColumns + `, COALESCE(u.used_at, 0) FROM approval a LEFT JOIN approval_use u ON u.approval = a.id`}
-	}
-	return query{text: walkedColumns + `, 0 FROM approval a`}
 }
 
 func (p *approvalsPage) readWalked(ctx context.Context, text string, args []any) ([]walked, error) {
@@ -133,7 +126,7 @@ func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err err
 	if n > fewRows {
 		return false, nil
 	}
-	all := p.walkedQuery()
+	all := query{text: walkedRows}
 	all.equal("a.client", p.f.Client)
 	all.equal("a.organization", p.f.Organization)
 	s := stretch{ends: true}

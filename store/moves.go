@@ -187,7 +187,7 @@ func (p *shared) saveAll(ctx context.Context, changed []moved, guard int64) (mis
 			missed = append(missed, m.o)
 			continue
 		}
-		p.rows.moved(m.o.id, m.after, moment(start))
+		p.rows.moved(m.o.id, m.after, m.used, moment(start))
 		p.tell(m.entries())
 		p.moves.finish(m.o)
 	}
@@ -201,6 +201,7 @@ func (p *shared) saveAll(ctx context.Context, changed []moved, guard int64) (mis
 type moved struct {
 	o             *operation
 	before, after approval.State
+	used          uint32 // Unix seconds; 0 where it is none
 }
 
 // entries are what the journal says of the move.
@@ -217,6 +218,9 @@ func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	a.State, o.verdict = o.move(a, standing)
 	a.State = o.act.given(m.before, a.State)
 	o.result, m.after = a, a.State
+	if refreshes(m.before, m.after) {
+		m.used = uint32(p.store.Now().Unix())
+	}
 	alone = at.replaces != "" && m.before.Phase == approval.CodeIssued && a.Phase == approval.Live
 	return m, alone
 }
@@ -250,13 +254,14 @@ const saveRows = `
 	), hit AS (
 		UPDATE approval a
 		   SET phase = u.phase, generation = u.generation, key_number = u.key_number, reason = u.reason,
-		       ended_at = u.ended_at, network = u.network
+		       ended_at = u.ended_at, network = u.network,
+		       used_at = CASE WHEN a.used_at < u.used_at THEN u.used_at ELSE a.used_at END
 		  FROM locked l
 		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[],
-		              $9::bigint[])
-		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network) ON u.id = l.id
+		              $9::bigint[], $10::bigint[])
+		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network, used_at) ON u.id = l.id
 		 WHERE a.id = l.id AND a.phase = u.old_phase AND a.generation = u.old_generation
-		   AND ($10::bigint < 0 OR $10 = (SELECT version FROM facts WHERE one = 1))
+		   AND ($11::bigint < 0 OR $11 = (SELECT version FROM facts WHERE one = 1))
 		RETURNING a.id
 	)`
 
@@ -265,7 +270,7 @@ const savePlain = saveRows + ` SELECT id FROM hit`
 
 // saveJournaled writes the entries of those moves alone that hit their row.
 var saveJournaled = saveRows + `, entry AS (
-		` + insertArrays(11, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
+		` + insertArrays(12, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
 	) SELECT id FROM hit`
 
 // unguarded is the version for moves that were computed from rows that were
@@ -296,7 +301,7 @@ func (p *shared) save(ctx context.Context, moves []moved, guard int64) (map[appr
 func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled bool) {
 	n := len(moves)
 	ids, reasons := make([][]byte, n), make([]string, n)
-	var numbers [7][]int64
+	var numbers [8][]int64
 	for i := range numbers {
 		numbers[i] = make([]int64, n)
 	}
@@ -305,10 +310,10 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 	for i := range moves {
 		m := &moves[i]
 		ids[i], reasons[i] = m.o.id[:], string(m.after.Reason)
-		for c, v := range [7]int64{
+		for c, v := range [8]int64{
 			int64(m.before.Phase), m.before.Generation,
 			int64(m.after.Phase), m.after.Generation, int64(m.after.Key), m.after.EndedAt,
-			int64(m.after.Network),
+			int64(m.after.Network), int64(m.used),
 		} {
 			numbers[c][i] = v
 		}
@@ -317,7 +322,7 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 			entries = append(entries, e)
 		}
 	}
-	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], guard}
+	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7], guard}
 	if len(entries) == 0 {
 		return args, false
 	}

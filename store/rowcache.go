@@ -14,13 +14,14 @@ type row struct {
 	a        approval.Approval
 	picks    string // of the grant set, as they are written
 	replaces string
+	used     uint32 // Unix seconds: the last use; 0 is never
 
 	read atomic.Int64 // when the newest read began that found it so, by moment
 }
 
-// with gives a row that is remembered with another state and grant set.
-func (r *row) with(a approval.Approval, picks string, read int64) *row {
-	out := &row{a: a, picks: picks}
+// with gives a row that is remembered with another state, grant set and use.
+func (r *row) with(a approval.Approval, picks string, used uint32, read int64) *row {
+	out := &row{a: a, picks: picks, used: used}
 	out.read.Store(read)
 	return out
 }
@@ -30,7 +31,7 @@ func (r *row) bare() *row {
 	if r.a.Challenge == "" && r.replaces == "" {
 		return r
 	}
-	out := &row{a: r.a, picks: r.picks}
+	out := &row{a: r.a, picks: r.picks, used: r.used}
 	out.a.RedirectURI, out.a.Issuer, out.a.Challenge = "", "", ""
 	out.read.Store(r.read.Load())
 	return out
@@ -123,7 +124,7 @@ func (c *rowCache) learn(id approval.ID, r *row, read int64) {
 // ended gives the row that keeps an older read from bringing an approval back.
 func ended(id approval.ID, last approval.State, read int64) *row {
 	last.Phase = approval.Ended
-	return (&row{}).with(approval.Approval{ID: id, State: last}, "", read)
+	return (&row{}).with(approval.Approval{ID: id, State: last}, "", 0, read)
 }
 
 // keep remembers a row among the later half.
@@ -134,9 +135,9 @@ func (c *rowCache) keep(id approval.ID, r *row) {
 	c.rows[id] = r
 }
 
-// moved remembers the state that a move has saved, which began at a moment. The
-// grant set is as old as it was.
-func (c *rowCache) moved(id approval.ID, to approval.State, began int64) {
+// moved remembers the state and the use that a move has saved, which began at a
+// moment. The grant set is as old as it was.
+func (c *rowCache) moved(id approval.ID, to approval.State, used uint32, began int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := c.at(id)
@@ -146,7 +147,7 @@ func (c *rowCache) moved(id approval.ID, to approval.State, began int64) {
 	case at != nil && at.a.Generation < to.Generation:
 		a := at.a
 		a.State = to
-		c.keep(id, at.with(a, at.picks, at.read.Load()))
+		c.keep(id, at.with(a, at.picks, max(at.used, used), at.read.Load()))
 	}
 }
 

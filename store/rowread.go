@@ -93,7 +93,7 @@ func (p *shared) access(r *row) (Access, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	at := m.members[memberKey{r.a.Person, r.a.Organization}]
-	x := Access{Approval: r.a, Standing: m.standingOn(at, &r.a)}
+	x := Access{Approval: r.a, Standing: m.standingOn(at, &r.a), used: r.used}
 	if at != nil {
 		x.Member, x.PersonName, x.OrganizationName = at.asMember(), at.person.Name, at.org.Name
 	}
@@ -251,7 +251,7 @@ func (r *reading) ready() {
 // checkColumns are what a check needs, behind the version.
 const checkColumns = `f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.network, a.issued_at`
+	       a.phase, a.generation, a.key_number, a.network, a.issued_at, a.used_at`
 
 // selectWholes reads approvals and the facts' version in one snapshot.
 const selectWholes = `
@@ -269,7 +269,7 @@ const selectChecks = `
 // selectStates reads what changes of an approval that lives. All the rest of it
 // is known by then, and never changes again.
 const selectStates = `
-	SELECT f.version, a.id, a.generation, a.key_number, a.grant_kind, a.picks, a.personal
+	SELECT f.version, a.id, a.generation, a.key_number, a.grant_kind, a.picks, a.personal, a.used_at
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase = 2
 	 WHERE f.one = 1`
 

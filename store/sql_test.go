@@ -187,7 +187,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 
 // texts are constants of this package, and what embeds one.
 var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
-	"selectWholes", "selectChecks", "selectStates", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedColumns", "insertEvents", "checkpointPages", "forgetWentBack",
+	"selectWholes", "selectChecks", "selectStates", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetWentBack",
 	"insertGathered", "journalColumns", "approvalColumns", "databaseSeconds"}
 
 // constant reports whether a text is made of constants alone. parameter says

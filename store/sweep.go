@@ -85,15 +85,10 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 
 // sweepApprovals deletes what has been listed as ended for long enough.
 func (w *writer) sweepApprovals(now time.Time) (int, func(), error) {
-	before := now.Add(-EndedRetention).Unix()
-	if _, err := w.exec(`
-		DELETE FROM approval_use WHERE approval IN (
-			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`, before); err != nil {
-		return 0, nil, err
-	}
 	n, err := w.exec(`
 		DELETE FROM approval WHERE id IN (
-			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`, before)
+			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`,
+		now.Add(-EndedRetention).Unix())
 	return int(n), nil, err
 }
 

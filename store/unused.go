@@ -68,9 +68,7 @@ func (w *writer) lastUse(id approval.ID) (int64, error) {
 }
 
 const selectLastUse = `
-	SELECT a.issued_at, COALESCE(u.used_at, 0) FROM approval a
-	  LEFT JOIN approval_use u ON u.approval = a.id
-	 WHERE a.id = $1 AND a.phase = 2`
+	SELECT issued_at, used_at FROM approval WHERE id = $1 AND phase = 2`
 
 func scanLastUse(row *sql.Row) (int64, error) {
 	var issued, used int64

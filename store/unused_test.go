@@ -134,7 +134,7 @@ func (h house) eventuallyUsed(t testing.TB, id approval.ID) {
 	}
 	for range 1000 {
 		var n int
-		if err := h.reader.QueryRow(`SELECT COUNT(*) FROM approval_use WHERE approval = $1 AND used_at > $2`, id[:], h.Now().Add(-time.Hour).Unix()).Scan(&n); err != nil {
+		if err := h.reader.QueryRow(`SELECT COUNT(*) FROM approval WHERE id = $1 AND used_at > $2`, id[:], h.Now().Add(-time.Hour).Unix()).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n == 1 {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,15 +9,17 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// useGrain is how true the last use is (decision P11).
+// useGrain is how true the last use is (decision P11). A refresh saves its own; so
+// of calls, which come within 30 minutes of the refresh or the exchange that gave
+// their token, at most the first is to be noted.
 const useGrain = time.Hour
 
 // noteAgainAfter is how long no use is noted after one that could not be
 // written: a disk that is full is not asked at each request.
 const noteAgainAfter = time.Minute
 
-// Used notes that an approval is in use, at most hourly. It never waits; what
-// finds the queue full is noted at a later use.
+// Used notes a call, unless there was a use within the hour. It never waits; what
+// finds the queue full is noted at a later call.
 func (s *Store) Used(id approval.ID) {
 	now := uint32(s.Now().Unix())
 	if s.shared != nil {
@@ -46,8 +49,7 @@ func (s *Store) Used(id approval.ID) {
 	}
 	ok := s.writer.note(func(w *writer) (func(), error) {
 		_, err := w.exec(`
-			INSERT INTO approval_use (approval, used_at) VALUES ($1, $2)
-			ON CONFLICT (approval) DO UPDATE SET used_at = excluded.used_at`, id[:], int64(now))
+			UPDATE approval SET used_at = $1 WHERE id = $2 AND used_at < $1`, int64(now), id[:])
 		return nil, err
 	}, func() {
 		back()
@@ -60,36 +62,28 @@ func (s *Store) Used(id approval.ID) {
 
 func idle(used, now uint32) bool { return now-used >= uint32(useGrain/time.Second) }
 
-// uses are the approvals whose use is to be noted, and of which of them that
-// was done within the hour. What it knows is bounded: to forget one costs one
-// more write.
+// uses are the approvals of which a call is to be noted.
 type uses struct {
-	mu      sync.Mutex
-	due     map[approval.ID]uint32
-	now     map[approval.ID]uint32
-	earlier map[approval.ID]uint32
+	mu  sync.Mutex
+	due map[approval.ID]uint32 // Unix seconds
 }
 
 const maxUses = 500_000
 
-// see notes the use, unless there was one within the hour.
 func (u *uses) see(id approval.ID, at uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	last, ok := u.now[id]
-	if !ok {
-		last = u.earlier[id]
-	}
-	if at-last < uint32(useGrain/time.Second) {
-		return
-	}
-	if u.now == nil || len(u.now) >= maxUses {
-		u.earlier, u.now = u.now, map[approval.ID]uint32{}
-	}
+	u.add(id, at)
+}
+
+// add forgets what there is no room for: the next call says it again.
+func (u *uses) add(id approval.ID, at uint32) {
 	if u.due == nil {
 		u.due = map[approval.ID]uint32{}
 	}
-	u.now[id], u.due[id] = at, at
+	if len(u.due) < maxUses {
+		u.due[id] = max(u.due[id], at)
+	}
 }
 
 func (u *uses) take() map[approval.ID]uint32 {
@@ -106,23 +100,16 @@ func (u *uses) none() bool {
 	return len(u.due) == 0
 }
 
-// giveBack takes what could not be written, as far as there is room.
+// giveBack takes what could not be written.
 func (u *uses) giveBack(due map[approval.ID]uint32) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for id, at := range due {
-		if len(u.due) >= maxUses {
-			return
-		}
-		if u.due == nil {
-			u.due = map[approval.ID]uint32{}
-		}
-		u.due[id] = max(u.due[id], at)
+		u.add(id, at)
 	}
 }
 
-// usesEvery is how often uses are written: where many approvals are used for the
-// first time within the hour, many together cost much less.
+// usesEvery is how often uses are written: many together cost less.
 const usesEvery = 250 * time.Millisecond
 
 // noteUses has uses written that wait, by an empty note.
@@ -134,8 +121,8 @@ func (p *shared) noteUses() {
 	}
 }
 
-// writeUses notes uses, in the order of IDs: two nodes may note the same. What
-// another has noted within the hour is not locked.
+// writeUses notes uses. It locks the rows in the order of their IDs, as moves do, and
+// none that was used within the hour before the first of them.
 func writeUses(w *writer, used map[approval.ID]uint32) error {
 	if len(used) == 0 {
 		return nil
@@ -145,12 +132,11 @@ func writeUses(w *writer, used map[approval.ID]uint32) error {
 		ids, at = append(ids, id[:]), append(at, int64(t))
 	}
 	_, err := w.exec(`
-		INSERT INTO approval_use (approval, used_at)
-		SELECT u.id, u.at FROM unnest($1::bytea[], $2::bigint[]) AS u (id, at)
-		  LEFT JOIN approval_use a ON a.approval = u.id
-		 WHERE a.used_at IS NULL OR a.used_at <= u.at - 3600
-		 ORDER BY u.id
-		ON CONFLICT (approval) DO UPDATE SET used_at = excluded.used_at
-		 WHERE approval_use.used_at <= excluded.used_at - 3600`, ids, at)
+		WITH locked AS (
+			SELECT id FROM approval WHERE id = ANY($1::bytea[]) AND used_at <= $3::bigint - 3600 ORDER BY id FOR UPDATE
+		)
+		UPDATE approval a SET used_at = u.at
+		  FROM locked l JOIN unnest($1::bytea[], $2::bigint[]) AS u (id, at) ON u.id = l.id
+		 WHERE a.id = l.id AND a.used_at <= u.at - 3600`, ids, at, slices.Max(at))
 	return err
 }

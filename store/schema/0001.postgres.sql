@@ -38,7 +38,5 @@ CREATE TABLE lease (
 );
 INSERT INTO lease (name, holder, until, version, at) VALUES ('sweep', '', 0, 0, 0);
 
--- A refresh, and the note of a use, find room on their own page and touch no
--- index.
+-- A refresh finds room on its own page and touches no index.
 ALTER TABLE approval SET (fillfactor = 50);
-ALTER TABLE approval_use SET (fillfactor = 50);

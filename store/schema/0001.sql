@@ -156,6 +156,7 @@ CREATE TABLE approval (
 	client_epoch       BIGINT NOT NULL,
 	phase              BIGINT NOT NULL,
 	generation         BIGINT NOT NULL,
+	used_at            BIGINT NOT NULL DEFAULT 0, -- the last refresh, or a first call; all calls with its token come within 30 minutes (decision P11)
 	key_number         BIGINT NOT NULL,
 	reason             TEXT NOT NULL,
 	ended_at           BIGINT NOT NULL,
@@ -170,11 +171,6 @@ CREATE INDEX approval_grant ON approval (grant_kind, created_at, id);
 CREATE INDEX approval_created ON approval (created_at, id);
 CREATE INDEX approval_ended_created ON approval (created_at, id) WHERE ended_at > 0;
 CREATE INDEX approval_ended ON approval (ended_at) WHERE ended_at > 0;
-
-CREATE TABLE approval_use (
-	approval BYTEA PRIMARY KEY,
-	used_at  BIGINT NOT NULL -- true to the hour (decision P11)
-);
 
 CREATE TABLE session (
 	hash         BYTEA PRIMARY KEY, -- SHA-256 of the cookie's value

@@ -27,16 +27,13 @@ CREATE TABLE approval (
     client_epoch bigint NOT NULL,
     phase bigint NOT NULL,
     generation bigint NOT NULL,
+    used_at bigint DEFAULT 0 NOT NULL,
     key_number bigint NOT NULL,
     reason text NOT NULL,
     ended_at bigint NOT NULL,
     network bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='50');
-CREATE TABLE approval_use (
-    approval bytea NOT NULL,
-    used_at bigint NOT NULL
-);
 CREATE TABLE circle (
     id text NOT NULL,
     organization text NOT NULL,
@@ -208,11 +205,10 @@ CREATE TABLE subject (
     created_at bigint NOT NULL
 );
 INSERT INTO api_key VALUES ('\xc1394e5314ce1690f30ccbb5d1fcf45eaaced8fd4a25754458e5c4dbe2ca5dfb', 'ada', 'nordlys', 'script', 1800000000, 0, 0);
-INSERT INTO approval VALUES ('\x4d2c4a761e5045490b975eff16029aa9', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 2, 2, 1, '', 0, 0);
-INSERT INTO approval VALUES ('\x8deece8f7cb418780c35fb5679e7e6b3', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 3, 1, 1, 'revoked_by_person', 1800000000, 0);
-INSERT INTO approval VALUES ('\xf497bfab3295e50e6ea9d5cd5f39b4fb', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 1, 0, 0, '', 0, 0);
-INSERT INTO approval VALUES ('\x98983ecbb83594b175c26f8fff027a24', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 3, 0, 0, 'revoked_by_person', 1800000000, 0);
-INSERT INTO approval_use VALUES ('\x4d2c4a761e5045490b975eff16029aa9', 1800000000);
+INSERT INTO approval VALUES ('\x4d2c4a761e5045490b975eff16029aa9', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 2, 2, 1800000000, 1, '', 0, 0);
+INSERT INTO approval VALUES ('\x8deece8f7cb418780c35fb5679e7e6b3', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 3, 1, 0, 1, 'revoked_by_person', 1800000000, 0);
+INSERT INTO approval VALUES ('\xf497bfab3295e50e6ea9d5cd5f39b4fb', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 1, 0, 0, 0, '', 0, 0);
+INSERT INTO approval VALUES ('\x98983ecbb83594b175c26f8fff027a24', 'quill', 'ada', 'nordlys', 'roles', 'treasurer=change', 0, 'https://connect.quill.example/callback', 'https://app.svalinn.example', 'gwx_1ff33sP-Na7uzErlwZMg02IfMm0pwvZjX6iq0Jg', 1800000000, 1800000000, '', 0, 0, 0, 0, 3, 0, 0, 0, 'revoked_by_person', 1800000000, 0);
 INSERT INTO circle VALUES ('anchor', 'nordlys', '', 'Nordlys');
 INSERT INTO circle VALUES ('grants', 'fjell', '', 'Grants');
 INSERT INTO client VALUES ('quill', 'Quill Assistant', 'https://connect.quill.example/callback', 1800000000, 0, 1, 0, 0);
@@ -242,28 +238,28 @@ INSERT INTO filler VALUES ('treasurer', 'ada');
 INSERT INTO filler VALUES ('reviewer', 'ada');
 INSERT INTO integration VALUES ('nordlys', 'system', 1800000000);
 INSERT INTO integration VALUES ('fjell', 'system', 1800000000);
-INSERT INTO journal VALUES ('01a3185c50000000ff111f38', 1800000000, 'directory_changed', '', '', '', '', 'system', '', '', 'people: 2 added; organizations: 2 added; members: 3 added; circles: 2 added; roles: 2 added; fillers: 2 added; api_keys: 1 added', '');
-INSERT INTO journal VALUES ('01a3185c50000001ee9d5afd', 1800000000, 'client_registered', 'quill', '', '', '', '', '', '', '', '');
-INSERT INTO journal VALUES ('01a3185c500000028875a50b', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', '4d2c4a761e5045490b975eff16029aa9', 'person:ada', '', '', 'roles', '');
-INSERT INTO journal VALUES ('01a3185c500000034d0f0558', 1800000000, 'code_exchanged', 'quill', 'ada', 'nordlys', '4d2c4a761e5045490b975eff16029aa9', '', '', '', '', '');
-INSERT INTO journal VALUES ('01a3185c5000000492166d94', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', '8deece8f7cb418780c35fb5679e7e6b3', 'person:ada', '', '', 'roles', '');
-INSERT INTO journal VALUES ('01a3185c50000005b6dd0162', 1800000000, 'code_exchanged', 'quill', 'ada', 'nordlys', '8deece8f7cb418780c35fb5679e7e6b3', '', '', '', '', '');
-INSERT INTO journal VALUES ('01a3185c50000006f98878fb', 1800000000, 'approval_ended', 'quill', 'ada', 'nordlys', '8deece8f7cb418780c35fb5679e7e6b3', 'person:ada', '', 'revoked_by_person', '', '');
-INSERT INTO journal VALUES ('01a3185c500000072c7f28a5', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', 'f497bfab3295e50e6ea9d5cd5f39b4fb', 'person:ada', '', '', 'roles', '');
-INSERT INTO journal VALUES ('01a3185c50000008c0125193', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', '98983ecbb83594b175c26f8fff027a24', 'person:ada', '', '', 'roles', '');
-INSERT INTO journal VALUES ('01a3185c50000009cb02cea1', 1800000000, 'approval_ended', 'quill', 'ada', 'nordlys', '98983ecbb83594b175c26f8fff027a24', 'person:ada', '', 'revoked_by_person', '', '');
-INSERT INTO journal VALUES ('01a3185c5000000a633c0843', 1800000000, 'approval_cancelled', 'quill', 'ada', '', '', 'person:ada', '', '', '', '');
-INSERT INTO journal VALUES ('01a3185c5000000b3ab0cd28', 1800000000, 'client_registered', 'nobody', '', '', '', '', '', '', '', '');
-INSERT INTO journal VALUES ('01a3185c5000000cb50a6517', 1800000000, 'client_registered', 'imitator', '', '', '', '', '', '', '', '');
-INSERT INTO journal VALUES ('01a3185c5000000db7674042', 1800000000, 'client_disabled', 'imitator', '', '', '', 'operator:root', '', 'imitates us', '', '');
-INSERT INTO journal VALUES ('01a3185c5000000ebfcefafb', 1800000000, 'signin_succeeded', '', 'ada', '', '', '', '', '', '', '');
+INSERT INTO journal VALUES ('01a3185c500000006758a10c', 1800000000, 'directory_changed', '', '', '', '', 'system', '', '', 'people: 2 added; organizations: 2 added; members: 3 added; circles: 2 added; roles: 2 added; fillers: 2 added; api_keys: 1 added', '');
+INSERT INTO journal VALUES ('01a3185c50000001379bd345', 1800000000, 'client_registered', 'quill', '', '', '', '', '', '', '', '');
+INSERT INTO journal VALUES ('01a3185c50000002e2cd61e1', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', '4d2c4a761e5045490b975eff16029aa9', 'person:ada', '', '', 'roles', '');
+INSERT INTO journal VALUES ('01a3185c5000000342ee6ff7', 1800000000, 'code_exchanged', 'quill', 'ada', 'nordlys', '4d2c4a761e5045490b975eff16029aa9', '', '', '', '', '');
+INSERT INTO journal VALUES ('01a3185c50000004fe206f06', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', '8deece8f7cb418780c35fb5679e7e6b3', 'person:ada', '', '', 'roles', '');
+INSERT INTO journal VALUES ('01a3185c5000000564aca461', 1800000000, 'code_exchanged', 'quill', 'ada', 'nordlys', '8deece8f7cb418780c35fb5679e7e6b3', '', '', '', '', '');
+INSERT INTO journal VALUES ('01a3185c50000006d01a4e75', 1800000000, 'approval_ended', 'quill', 'ada', 'nordlys', '8deece8f7cb418780c35fb5679e7e6b3', 'person:ada', '', 'revoked_by_person', '', '');
+INSERT INTO journal VALUES ('01a3185c500000077c7b59e0', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', 'f497bfab3295e50e6ea9d5cd5f39b4fb', 'person:ada', '', '', 'roles', '');
+INSERT INTO journal VALUES ('01a3185c500000089e07cdef', 1800000000, 'approval_granted', 'quill', 'ada', 'nordlys', '98983ecbb83594b175c26f8fff027a24', 'person:ada', '', '', 'roles', '');
+INSERT INTO journal VALUES ('01a3185c5000000969a808dc', 1800000000, 'approval_ended', 'quill', 'ada', 'nordlys', '98983ecbb83594b175c26f8fff027a24', 'person:ada', '', 'revoked_by_person', '', '');
+INSERT INTO journal VALUES ('01a3185c5000000ab420be71', 1800000000, 'approval_cancelled', 'quill', 'ada', '', '', 'person:ada', '', '', '', '');
+INSERT INTO journal VALUES ('01a3185c5000000b15913315', 1800000000, 'client_registered', 'nobody', '', '', '', '', '', '', '', '');
+INSERT INTO journal VALUES ('01a3185c5000000c8a1f7477', 1800000000, 'client_registered', 'imitator', '', '', '', '', '', '', '', '');
+INSERT INTO journal VALUES ('01a3185c5000000dd3e146ab', 1800000000, 'client_disabled', 'imitator', '', '', '', 'operator:root', '', 'imitates us', '', '');
+INSERT INTO journal VALUES ('01a3185c5000000e1dd90163', 1800000000, 'signin_succeeded', '', 'ada', '', '', '', '', '', '', '');
 INSERT INTO lease VALUES ('sweep', '', 0, 6, 1799997900);
 INSERT INTO membership VALUES ('ada', 'nordlys', 1, 1, 0);
 INSERT INTO membership VALUES ('ada', 'fjell', 0, 1, 0);
 INSERT INTO membership VALUES ('tor', 'nordlys', 0, 1, 0);
+INSERT INTO meta VALUES ('schema', '1');
 INSERT INTO meta VALUES ('schema_oldest', '1');
 INSERT INTO meta VALUES ('schema_release', '');
-INSERT INTO meta VALUES ('schema', '1');
 INSERT INTO meta VALUES ('key.1', 'BrKUwhIVqzqLpk2n');
 INSERT INTO organization VALUES ('nordlys', 'Nordlys', 1, 0);
 INSERT INTO organization VALUES ('fjell', 'Fjell', 1, 0);
@@ -276,8 +272,6 @@ ALTER TABLE ONLY api_key
     ADD CONSTRAINT api_key_pkey PRIMARY KEY (hash);
 ALTER TABLE ONLY approval
     ADD CONSTRAINT approval_pkey PRIMARY KEY (id);
-ALTER TABLE ONLY approval_use
-    ADD CONSTRAINT approval_use_pkey PRIMARY KEY (approval);
 ALTER TABLE ONLY circle
     ADD CONSTRAINT circle_pkey PRIMARY KEY (id);
 ALTER TABLE ONLY client
