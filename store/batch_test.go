@@ -421,13 +421,13 @@ func TestUseBesideAFailure(t *testing.T) {
 	}
 	ctx, h := context.Background(), furnished(t)
 	h.withFaults(t)
-	used, failing := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	used := h.live(t, h.answer(1))
 	for kind, fault := range faults {
 		h.clock.add(useGrain)
-		lift := h.plant(t, kind, "UPDATE", "approval")
+		lift := h.plant(t, kind, "INSERT", "approval")
 		ask, release := h.hold(t)
 		ask(func() {
-			if _, err := h.refresh(failing, 1); err == nil {
+			if _, _, err := h.Approve(ctx, h.answer(2), Act{}); err == nil {
 				t.Error(fault, "did not fail")
 			}
 		})
