@@ -19,8 +19,8 @@ func TestPercentFor(t *testing.T) {
 		{12 * mb, leastHeap, 0, leastHeap}, {16 * mb, leastHeap, 0, leastHeap},
 		{20 * mb, leastHeap, 0, 30 * mb}, {400 * mb, leastHeap, 0, 600 * mb},
 		{0, sharedHeap, sharedRoom, sharedHeap}, {40 * mb, sharedHeap, sharedRoom, sharedHeap},
-		{100 * mb, sharedHeap, sharedRoom, 300 * mb}, {400 * mb, sharedHeap, sharedRoom, 656 * mb},
-		{1000 * mb, sharedHeap, sharedRoom, 1500 * mb},
+		{100 * mb, sharedHeap, sharedRoom, 300 * mb}, {400 * mb, sharedHeap, sharedRoom, 1200 * mb},
+		{1000 * mb, sharedHeap, sharedRoom, 2024 * mb}, {4000 * mb, sharedHeap, sharedRoom, 6000 * mb},
 	} {
 		p := uint64(percentFor(tt.live, tt.least, tt.room))
 		goal := max(tt.live*(100+p)/100, 4*mb*p/100) // as the runtime reckons
