@@ -50,11 +50,7 @@ func (s *Server) accountPage(v *visit) error {
 }
 
 func (s *Server) showAccount(v *visit, status int, view *accountPage) error {
-	title := "own.title"
-	if view.Fault != "" {
-		title = "own.error"
-	}
-	view.frame = s.frame(v, title)
+	view.frame = s.frame(v, titleOf(view.Fault, "own.title", "own.error"))
 	view.Slim, view.Other, view.Mail = false, true, v.person.Email
 	_, stored, err := s.Store.Password(v.r.Context(), v.person.Email)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -130,7 +130,7 @@ type actingPage struct {
 // staff are themselves.
 func (s *Server) showActing(v *visit, c client.Client, p page) error {
 	s.refused(v, c.ID, "impersonating")
-	view := &actingPage{frame: s.frame(v, "consent.title"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
+	view := &actingPage{frame: s.frame(v, "acting.short"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
 	view.Stops = false // the page has its own button
 	return s.show(v, http.StatusForbidden, actingTemplate, view)
 }

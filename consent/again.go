@@ -102,7 +102,7 @@ func (s *Server) showAgain(v *visit, status int, view *againPage) error {
 	if err != nil {
 		return err
 	}
-	view.frame = s.frame(v, "again.title")
+	view.frame = s.frame(v, titleOf(view.Fault, "again.title", "again.error"))
 	view.Same = s.sealPath(withQuery("/signin/again", "return", view.Return))
 	view.Back = s.returnPath(view.Return)
 	if !view.Lacks {

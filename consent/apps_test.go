@@ -161,7 +161,7 @@ func TestEnded(t *testing.T) {
 	ada.get(authorize()).approve().sent(callback) // never exchanged (decision P13)
 	ada.get(nordlysApps).says("Everything I can access", "Not used yet")
 	s.pass(approval.CodeLifetime)
-	p := ada.get(nordlysApps).says("Never connected: the app did not fetch its keys today at 10:05 UTC")
+	p := ada.get(nordlysApps).says("Never connected: the app did not fetch its keys (ended today at 10:05 UTC)")
 	if strings.Contains(p.text(), "Apps that act for you") {
 		t.Error("an approval whose code expired counts as connected")
 	}

@@ -412,7 +412,7 @@ type closed struct {
 }
 
 func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantset.Offer, how showing) error {
-	view := &nowherePage{frame: s.frame(v, "consent.title"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
+	view := &nowherePage{frame: s.frame(v, "nowhere.title"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
 	for _, o := range offers {
 		admins, err := s.Store.Admins(v.r.Context(), o.Organization.ID, 3)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

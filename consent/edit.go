@@ -247,6 +247,7 @@ func (s *Server) showEnded(v *visit, e editing) error {
 		return err
 	}
 	view.Ended, view.Slim, view.Script = true, true, false
+	view.Title = v.words.say("edit.ended.short").String()
 	return s.show(v, http.StatusConflict, editTemplate, view)
 }
 

@@ -69,7 +69,7 @@ func (s *Server) showFactors(v *visit, status int, view *factorsPage) error {
 	if _, _, ok := s.Ring.OpenPage(sealedReturn, view.Return); ok {
 		view.Back = s.returnPath(view.Return)
 	}
-	view.frame = s.frame(v, "factors.title")
+	view.frame = s.frame(v, titleOf(view.Fault, "factors.title", "factors.error"))
 	view.Other = true
 	view.Same = s.sealPath(withQuery("/account/sign-in", "return", view.Return))
 	return s.show(v, status, factorsTemplate, view)

@@ -54,6 +54,15 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 	return f
 }
 
+// titleOf chooses between the titles of a form: one with a fault says that
+// before anything else (ux 10).
+func titleOf(fault, title, wrong string) string {
+	if fault != "" {
+		return wrong
+	}
+	return title
+}
+
 // Host is the server's own, as the address bar shows it.
 func (f *frame) Host() string {
 	_, host, _ := strings.Cut(f.Base, "://")

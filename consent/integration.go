@@ -296,7 +296,7 @@ func (s *Server) connectionPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view.Slim, view.Packed = false, true
+	view.Slim, view.Packed, view.Title = false, true, v.words.say("connection.title").String()
 	view.Access = names.gives(r.Grant)
 	view.Access.Personal = false // it is theirs alone
 	return s.show(v, http.StatusOK, connectionTemplate, view)
@@ -311,6 +311,7 @@ func (s *Server) endConnectionPage(v *visit) error {
 	case ended(r): // done already, in another tab
 		return v.see(withQuery(view.Back, "revoked", r.ID.String()))
 	}
+	view.Title = v.words.say("revoke.title").String()
 	return s.show(v, http.StatusOK, endConnectionTemplate, view)
 }
 

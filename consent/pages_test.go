@@ -169,6 +169,10 @@ func TestHeaders(t *testing.T) {
 // UX-20, ux 2.3 and 10: what every page has, and what none has.
 func TestEveryPage(t *testing.T) {
 	s := newSite(t)
+	headed := map[string]string{}
+	for _, kinds := range []string{"Not accepted", "You are not signed in", "Not possible while impersonating", "No organization can be chosen", "Revoke access"} {
+		headed[kinds+" – Svalinn"] = "" // those are of several kinds
+	}
 	s.everyPage(func(name string, flow bool, p *shown) {
 		if p.status == 303 {
 			return
@@ -182,8 +186,18 @@ func TestEveryPage(t *testing.T) {
 				t.Errorf("%s: %d of <%s>, want %d", name, got, element, want)
 			}
 		}
-		if title := p.all(atom.Title)[0].FirstChild.Data; !strings.HasSuffix(title, " – Svalinn") {
+		title, heading := p.all(atom.Title)[0].FirstChild.Data, renderText(p.all(atom.H1)[0])
+		if other, ok := headed[title]; ok && other != heading && other != "" {
+			t.Errorf("%s: %q is the title of %q too", name, title, other)
+		} else if !ok {
+			headed[title] = heading
+		}
+		if !strings.HasSuffix(title, " – Svalinn") {
 			t.Errorf("%s: title %q", name, title)
+		} else if alerts := slices.ContainsFunc(slices.Collect(p.doc.Descendants()), func(n *html.Node) bool {
+			return attr(n, "role") == "alert" && !has(n, "hidden")
+		}); alerts != strings.HasPrefix(title, "Error: ") { // ux 10
+			t.Errorf("%s: title %q, with a fault: %v", name, title, alerts)
 		}
 		if !slices.ContainsFunc(p.all(atom.Meta), func(n *html.Node) bool {
 			return attr(n, "name") == "viewport" && attr(n, "content") == "width=device-width, initial-scale=1"
@@ -194,6 +208,11 @@ func TestEveryPage(t *testing.T) {
 			fills := map[string][]string{"email": {"username"}, "password": {"current-password", "new-password"}}[attr(n, "type")]
 			if fills != nil && !slices.Contains(fills, attr(n, "autocomplete")) {
 				t.Errorf("%s: %s has autocomplete=%q", name, attr(n, "name"), attr(n, "autocomplete"))
+			}
+		}
+		for _, n := range p.all(atom.Svg) { // else it fills a page without styles
+			if attr(n, "width") == "" || attr(n, "height") == "" {
+				t.Errorf("%s: a drawing has no size of its own", name)
 			}
 		}
 		ids := map[string]bool{}

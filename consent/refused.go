@@ -101,7 +101,7 @@ func refusedPageOf(v *visit, err error) (int, refusedPage) {
 	case errors.Is(err, errNoReset):
 		return http.StatusNotFound, refusedPage{frame: frame{Title: "refused.reset.short"}, Why: "reset"}
 	case errors.Is(err, errActing):
-		return http.StatusForbidden, refusedPage{frame: frame{Title: "refused.method.short"}, Why: "acting"}
+		return http.StatusForbidden, refusedPage{frame: frame{Title: "acting.short"}, Why: "acting"}
 	case errors.Is(err, errForeign):
 		return http.StatusForbidden, refusedPage{frame: frame{Title: "refused.short"}, Why: "foreign"}
 	case errors.Is(err, errStale):

@@ -46,9 +46,9 @@ func (s *Server) resetPage(v *visit) error {
 }
 
 func (s *Server) showReset(v *visit, status int, view *resetPage) error {
-	title := "reset.title"
-	if view.Fault != "" {
-		title = "reset.error"
+	title := titleOf(view.Fault, "reset.title", "reset.error")
+	if view.Set {
+		title = "reset.short"
 	}
 	view.frame = s.frame(v, title)
 	view.CSRF = s.Ring.FormToken(s.before(v))

@@ -86,7 +86,7 @@ func (s *Server) showSecond(v *visit, status int, view *secondPage) error {
 	if view.Passkey, err = s.askPasskey(v, p); err != nil {
 		return err
 	}
-	view.frame = s.frame(v, "second.title")
+	view.frame = s.frame(v, titleOf(view.Fault, "second.title", "second.error"))
 	view.CSRF = s.Ring.FormToken(s.before(v))
 	view.Same = s.sealPath(withQuery("/signin/second", "step", view.Step))
 	return s.show(v, status, secondTemplate, view)

@@ -142,7 +142,7 @@ func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
 	}
 	before := s.before(v)
 	view.Passwords = !s.Ways.NoPasswords
-	view.frame = s.frame(v, title)
+	view.frame = s.frame(v, titleOf(view.Fault, "signin.title", "signin.error"))
 	view.CSRF = s.Ring.FormToken(before)
 	view.App = s.askedAbout(v, view.Return)
 	view.Same = s.sealPath(withQuery("/signin", "return", view.Return, "stay", v.r.URL.Query().Get("stay")))
