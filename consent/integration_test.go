@@ -54,7 +54,11 @@ func TestIntegration(t *testing.T) {
 	} {
 		ada.get(nordlysSettings + "?" + query).want(200).says(want)
 	}
-	ada.get(nordlysSettings + "?find=tor&access=everything").want(200)
+	shared := nordlysSettings + "?find=tor&access=everything"
+	ada.get(shared).want(200)
+	if got := signin(s.browser().get(shared).follow(), "ada@nordlys.example", password).header.Get("Location"); got != shared {
+		t.Errorf("signing in leads to %q, not to what was shared", got)
+	}
 	if p := ada.get(nordlysSettings + `?find="><script>`); len(p.all(atom.Script)) != 0 || attr(p.all(atom.Input)[0], "value") != `"><script>` {
 		t.Error("what was looked for is not as it was entered")
 	}

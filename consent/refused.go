@@ -51,9 +51,12 @@ type refusedPage struct {
 // fail answers an error with its page.
 func (s *Server) fail(v *visit, err error) {
 	if errors.Is(err, errSignIn) {
-		path := v.r.URL.EscapedPath()
-		if v.r.Method == http.MethodPost {
+		path := v.here() // with its query: a filter is part of an address that people share
+		switch {
+		case path == "":
 			path = "/" // what was asked for is not done unseen after signing in
+		case len(path) > maxPath:
+			path = v.r.URL.EscapedPath()
 		}
 		s.toSignIn(v, path)
 		return
