@@ -114,8 +114,8 @@ func TestActingElsewhereEnds(t *testing.T) {
 	}
 	b, _ = acting("ada")
 	b.get("/").press("/signout").want(303)
-	if len(b.cookies) != 0 {
-		t.Errorf("cookies stay: %v", b.cookies)
+	if len(b.cookies) != 1 || b.cookies["__Host-before"] == "" {
+		t.Errorf("cookies %v, want another to sign in with and no more", b.cookies)
 	}
 	d, err := s.Store.Person(t.Context(), "tor")
 	s.do(err)

@@ -280,9 +280,11 @@ func TestSignInAtAProvider(t *testing.T) {
 	if want := (store.Proof{ProvedAt: s.Store.Now().Add(-time.Minute).Unix(), Issuer: f.server.URL, Subject: "sub-of-ada", SID: "far-session"}); err != nil || proof != want {
 		t.Errorf("proof %+v %v, want %+v", proof, err, want)
 	}
-	if _, there := b.cookies["__Host-before"]; there || before == "" {
+	b.get("/").press("/signout").want(303)
+	if before == "" || b.cookies["__Host-before"] == before {
 		t.Error("the cookie of before stays, or was never there")
 	}
+	b.get(f.answers(asked)).want(403).says("This sign-in cannot be finished here.") // it was this cookie's
 	for _, secret := range []string{asked.Get("state"), asked.Get("nonce"), before} {
 		if strings.Contains(s.log.String(), secret) {
 			t.Errorf("the log has %q", secret)

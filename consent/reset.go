@@ -87,7 +87,7 @@ func (s *Server) reset(v *visit) error {
 	}
 	view.Set = true
 	if v.person.ID == p.ID && !v.acting() { // whose session has just ended
-		setCookie(v, "session", "")
+		forget(v)
 		v.session, v.person = "", org.Person{}
 	}
 	return s.showReset(v, http.StatusOK, view)

@@ -105,7 +105,6 @@ func (s *Server) enterAs(v *visit, actor string, e store.Entry) error {
 	}
 	s.count("signin", "ok")
 	setCookie(v, "session", e.Value)
-	setCookie(v, "before", "")
 	return nil
 }
 
@@ -127,7 +126,7 @@ func (s *Server) signOut(v *visit) error {
 		if err := s.Store.EndSession(v.r.Context(), v.session); err != nil && !errors.Is(err, store.ErrNotFound) {
 			return wrap("end session", err)
 		}
-		setCookie(v, "session", "")
+		forget(v)
 	}
 	if p, ok := s.openPage(one(form, "return")); ok {
 		return v.see(s.signInPath(s.sealPath(p.path()), true))
@@ -135,11 +134,16 @@ func (s *Server) signOut(v *visit) error {
 	return v.see(s.signInPath("", true))
 }
 
+// forget takes the session's cookie from a browser, and gives another one to
+// sign in with. Chromium shows a page that it kept, no-store or not, to whoever
+// goes back, unless more cookies have changed since than on the way to it: so
+// signing in changes one, and signing out two.
+func forget(v *visit) {
+	setCookie(v, "session", "")
+	setCookie(v, "before", newCookie())
+}
+
 func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
-	title := "signin.title"
-	if view.Fault != "" {
-		title = "signin.error"
-	}
 	before := s.before(v)
 	view.Passwords = !s.Ways.NoPasswords
 	view.frame = s.frame(v, titleOf(view.Fault, "signin.title", "signin.error"))

@@ -191,8 +191,8 @@ func (s *Server) ours(v *visit, form url.Values) bool {
 	return v.session != "" && s.Ring.CheckFormToken(v.session, one(form, "csrf"))
 }
 
-// before gives the value of the cookie that a browser has before anybody is
-// signed in, and sets one where there is none.
+// before gives the value of the cookie that a browser signs in with, and sets
+// one where there is none.
 func (s *Server) before(v *visit) string {
 	value := cookie(v, "before")
 	if value == "" {

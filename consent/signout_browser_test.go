@@ -1,0 +1,31 @@
+package consent
+
+import (
+	"net/http/httptest"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// Whoever comes to the browser after somebody has signed out finds nothing of
+// theirs by going back, over https and on this machine alike.
+func TestBackAfterSigningOut(t *testing.T) {
+	c := newChrome(t)
+	https := httptest.NewTLSServer(c.handler)
+	t.Cleanup(https.Close)
+	for _, base := range []string{c.base, https.URL} {
+		c.base = base
+		b := c.tab(t)
+		check := b.quiet()
+		b.open(c.base + nordlysApps)
+		b.signIn()
+		b.run(chromedp.WaitVisible(chromedp.ID("connected")))
+		b.click("form[action='/signout'] button")
+		b.run(chromedp.WaitVisible(chromedp.ID("password")))
+		b.eval("setTimeout(() => history.back())") // this page may not live to answer
+		b.until("!document.getElementById('password') || performance.getEntriesByType('navigation')[0].type === 'back_forward'")
+		b.until("document.readyState === 'complete'")
+		b.want("document.getElementById('password') !== null && !document.body.textContent.includes('Ada')")
+		check()
+	}
+}
