@@ -390,6 +390,9 @@ func TestEarlierConnection(t *testing.T) {
 	if p.fill("/oauth/authorize").Has("replace") {
 		t.Error("replacing is chosen at first")
 	}
+	if !strings.Contains(p.body, `<label class="check only org-2"><input type="checkbox" name="replace"`) {
+		t.Error("replacing is offered where there is nothing to replace")
+	}
 	if kept := p.press("/oauth/authorize", "replace", "1", "action", "review"); kept.fill("/oauth/authorize").Get("replace") != "1" {
 		t.Error("replace is not kept")
 	}

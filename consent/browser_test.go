@@ -333,6 +333,21 @@ func TestBrowser(t *testing.T) {
 		check()
 	})
 
+	// Decision P1: an approval ends earlier ones of its own organization alone,
+	// so nothing else is offered.
+	t.Run("replace what is there", func(t *testing.T) {
+		b := c.tab(t)
+		check := b.quiet()
+		b.open(c.authorizeURL())
+		offered := "document.querySelector('[name=replace]').getClientRects().length === "
+		b.want(offered + "0")
+		b.click("[name=organization][value=nordlys]")
+		b.want(offered + "1")
+		b.click("[name=organization][value=fjell]")
+		b.want(offered + "0")
+		check()
+	})
+
 	// Case B-02.
 	t.Run("in a frame", func(t *testing.T) {
 		b := c.tab(t)

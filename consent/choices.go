@@ -127,6 +127,7 @@ type consentPage struct {
 	LooksOurs  bool    // the name could be taken for the service's own
 	Reused     *moment // when an old key of this client came back
 	Replace    bool
+	Replaces   string // shows that choice while it would end something
 
 	Old         bool // asks again because it was open for long
 	OtherPerson bool // asks again because it was made for another account
@@ -369,9 +370,11 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 }
 
 // remember shows the newest live connection in each organization, and a theft
-// after which nothing was approved again. rows are newest first.
+// after which nothing was approved again. rows are newest first. Only earlier
+// connections in the chosen organization can be ended with an approval.
 func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offer) {
 	seen := map[string]bool{}
+	var classes []string
 	for _, r := range rows {
 		name := nameOf(open, r.Organization)
 		if r.Phase != approval.Live || name == "" || seen[r.Organization] {
@@ -382,6 +385,14 @@ func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offe
 			name = ""
 		}
 		view.Earlier = append(view.Earlier, earlier{on(r.CreatedAt), name})
+		for _, o := range view.Organizations {
+			if o.ID == r.Organization {
+				classes = append(classes, o.Class)
+			}
+		}
+	}
+	if !slices.Contains(classes, "") { // else it could not be told when to show it
+		view.Replaces = strings.Join(classes, " ")
 	}
 	for _, r := range rows {
 		if r.Phase != approval.Ended {
