@@ -569,6 +569,9 @@ func TestNoDecision(t *testing.T) {
 func TestBulk(t *testing.T) {
 	s := newSite(t)
 	p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", "organization", "nordlys", "role:treasurer", "read", "bulk", "n:product:change").want(200)
+	if at := "<summary autofocus><bdi>Product</bdi>"; strings.Count(p.body, "<summary autofocus>") != 1 || !strings.Contains(p.body, at) {
+		t.Error("the focus is not on the circle")
+	}
 	form := p.fill("/oauth/authorize")
 	for role, want := range map[string]string{"roadmap-steward": "change", "api-documentation": "change", "release-captain": "change",
 		"customer-interviews": "change", "treasurer": "read", "buddy": "none", "reviewer": "none"} {

@@ -280,9 +280,16 @@ func TestBrowser(t *testing.T) {
 		b.click("[name=bulk][value='n:anchor:read']")
 		b.want("document.querySelector('#chosen').textContent === 'Chosen: change as 0, read as 3 of 9 roles.'")
 		b.want("document.querySelector('.org-2 details[open] summary').textContent.includes('3 chosen · 3 roles')")
+		b.want("document.querySelectorAll('.needorg').length === 2 && ![...document.querySelectorAll('.needorg')].some(e => e.getClientRects().length)")
 		b.run(chromedp.SendKeys(chromedp.ID("find"), "PRODUCT"))
 		b.until("document.querySelector('#found').textContent === '5 roles match'")
 		b.want("[...document.querySelectorAll('.circle')].filter(e => e.getClientRects().length && e.open).length === 2")
+		b.eval("document.getElementById('find').value = ''")
+		b.run(chromedp.SendKeys(chromedp.ID("find"), "facilitator"))
+		b.click("[name=bulk][value='n:anchor:change']") // of what is seen: nobody gives away what they do not see
+		b.until("document.querySelector('#chosen').textContent === 'Chosen: change as 1, read as 2 of 9 roles.'")
+		b.click("[name=bulk][value='n:anchor:none']") // of all: nothing is left behind
+		b.until("document.querySelector('#chosen').textContent === 'Chosen: change as 0, read as 0 of 9 roles.'")
 		b.click("[name=grant][value=organization]")
 		b.click("[name=organization][value=fjell]") // where Ada is no admin
 		b.want("document.querySelector('[name=grant][value=roles]').checked")

@@ -181,6 +181,7 @@ type offered struct {
 type group struct {
 	ID, Name string
 	Open     bool
+	Set      bool // all its roles were just set by a button
 	Chosen   int
 	Private  int // items that any of its roles opens
 	Roles    []shownRole
@@ -230,6 +231,7 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 	view.offer(open, chosen, items, p.path())
 	view.say(v.words, how.faults, offers, chosen)
 	view.Preview = newPreview(v.words, chosen, open, items)
+	view.Preview.First = true
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
 	}
@@ -288,7 +290,8 @@ func groups(from []grantset.Group, chosen choices, s sums, total int) []group {
 	var out []group
 	for i, g := range from {
 		one := group{ID: g.Circle.ID, Name: g.Circle.Name, Private: s.circles[g.Circle.ID]}
-		one.Open = i == 0 && total <= openRoles || g.Circle.ID == chosen.circle
+		one.Set = chosen.circle != "" && g.Circle.ID == chosen.circle
+		one.Open = i == 0 && total <= openRoles || one.Set
 		for _, r := range g.Roles {
 			access := chosen.roles[r.ID]
 			if access == "" {

@@ -203,6 +203,7 @@ type preview struct {
 	Shown bool   // the rows say something
 	Why   string // why there is nothing to say
 	Asked bool   // by the button
+	First bool   // an organization is to be chosen
 }
 
 // newPreview says what a form's choice allows. Nothing picked yet is a choice

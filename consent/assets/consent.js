@@ -1,4 +1,4 @@
-// What the pages can do without: find a role, count, and not send a form twice.
+// What pages can do without: find a role, count, send a form once.
 (() => {
 	"use strict";
 	const form = document.getElementById("consent");
@@ -54,7 +54,7 @@
 	const search = () => {
 		const shown = block();
 		if (!shown) return;
-		const text = byId("find").value.trim().toLowerCase();
+		const text = find.value.trim().toLowerCase();
 		const names = (e, name) => e.querySelector(name).textContent.toLowerCase().includes(text);
 		let n = 0;
 		for (const circle of all(shown, ".circle")) {
@@ -87,7 +87,7 @@
 		e.preventDefault();
 		const access = button.value.split(":").pop();
 		for (const role of all(button.closest(".circle"), ".role")) {
-			if (!role.hidden) role.querySelector("[value=" + access + "]").checked = true;
+			if (access === "none" || !role.hidden) role.querySelector("[value=" + access + "]").checked = true;
 		}
 		count();
 	});
