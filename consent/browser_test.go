@@ -211,6 +211,7 @@ func TestBrowser(t *testing.T) {
 		b := c.tab(t)
 		check := b.quiet()
 		b.open(c.authorizeURL())
+		b.want("(e => getComputedStyle(e).fontWeight > 600 && getComputedStyle(e).color !== getComputedStyle(e.parentNode).color)(document.querySelector('p > .called'))")
 		b.signIn()
 		b.run(chromedp.WaitVisible(chromedp.ID("consent")))
 		b.want("document.activeElement === document.body")

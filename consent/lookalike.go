@@ -14,8 +14,17 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// assuring are words by which a name claims to speak for the service (ux 2.3).
-var assuring = []string{"official", "verified", "trusted", "security", "support"}
+// assuring are words by which a name claims to speak for the service (ux 2.3),
+// and the same in the other languages of the pages: a name need not be English
+// to deceive.
+var assuring = []string{
+	"official", "verified", "trusted", "security", "support",
+	"offiziell", "verifiziert", "vertrauenswürdig", "sicherheit",
+	"officiel", "vérifié", "de confiance", "sécurité",
+	"oficial", "verificad", "de confianza", "seguridad", "soporte",
+	"officieel", "geverifieerd", "vertrouwd", "beveiliging", "ondersteuning",
+	"رسمي", "موثوق", "الأمان", "الدعم",
+}
 
 // looksOurs reports whether a client's name could be taken for the service's
 // own (ux 2.3, warning W2): of the service, of a client that the service set

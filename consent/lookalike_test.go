@@ -18,6 +18,8 @@ func TestLooksOurs(t *testing.T) {
 		"Ѕvаlinn": true /* Cyrillic */, "SvaIinn": true /* capital I */, "Sva1inn": true, "SVAlINN": true, "Ｓｖａｌｉｎｎ": true, "𝕊𝕧𝕒𝕝𝕚𝕟𝕟": true,
 		"Sválïnñ": true, "Sva\u200dlinn": true, "ꓢ𝚟𝖆𝓁ｉ𝘯𝙣": true, "⚡Svalinn⚡": true,
 		"Official App": true, "VERIFIED ✅": true, "Trusted Tool": true, "Security Team": true, "Customer Support": true, "Оfficial": true,
+		"Offizielle App": true, "Sicherheitsdienst": true, "Équipe de sécurité": true, "Soporte técnico": true, "Aplicación verificada": true,
+		"Klantenondersteuning": true, "فريق الدعم": true, "Offizin": false, "Sichere Ablage": false, "Assistance": false,
 		"Assistant Connector": true, "assistant-connector 2": true, "Assistаnt Cоnnector": true, "Assistant Connectοr": true,
 		"Quill Assistant": false, "Savlinn": false, "Svalin": false, "Assistant": false, "": false, "   ": false, "…": false, "日本語": false, "مساعد": false, "😀": false,
 		"W" + strings.Repeat("W", 99): false,
