@@ -68,6 +68,9 @@ func newAssets(files map[string][]byte) *assetSet {
 // Stylesheet is the pages' style, for pages of others that are to look alike.
 func Stylesheet() []byte { return embedded()["app.css"] }
 
+// Icon is the drawing that stands before the pages' titles, as SVG.
+func Icon() []byte { return embedded()["mark.svg"] }
+
 // asset serves a file under its name with the hash, and no other name.
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.look.Load().assets.files[r.PathValue("file")]

@@ -403,8 +403,9 @@ const loadAxe = `new Promise((done, failed) => {
 	document.head.append(script);
 })`
 
-// axeRun gives what axe finds, whether the page scrolls sideways, and what it
-// fetched elsewhere, as a JSON list.
+// axeRun gives what axe finds, whether the page scrolls sideways, words that
+// have no room, targets that are too small (ux 10), and what it fetched
+// elsewhere, as a JSON list.
 const axeRun = `(async () => {
 	const result = await axe.run(document, {resultTypes: ["violations"], runOnly: RULES});
 	const said = result.violations.map(v => v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "));
@@ -412,6 +413,15 @@ const axeRun = `(async () => {
 	if (root.scrollWidth > root.clientWidth) said.push("scrolls sideways, " + root.scrollWidth + " px");
 	const main = document.querySelector("main").getBoundingClientRect();
 	if (main.left < 0 || main.right > root.clientWidth) said.push("stands from " + main.left + " to " + main.right);
+	for (const e of document.querySelectorAll("summary .soft, .cards thead th, .whole")) {
+		const text = document.createRange();
+		text.selectNodeContents(e);
+		if (text.getBoundingClientRect().height > 6 * parseFloat(getComputedStyle(e).lineHeight)) said.push("letters under each other: " + e.textContent);
+	}
+	for (const e of document.querySelectorAll(".ways > a, .foot nav a, .cards a, button, summary")) {
+		const r = e.getBoundingClientRect();
+		if (r.height && r.height < 24 && !e.matches(".unseen")) said.push(r.height + " px high: " + e.textContent);
+	}
 	for (const e of performance.getEntriesByType("resource")) {
 		if (!e.name.startsWith(location.origin + "/")) said.push("fetches " + e.name);
 	}
