@@ -118,7 +118,7 @@ func (s *console) clientPage(v *visit) error {
 	if err != nil {
 		return orNotFound(err, "client")
 	}
-	p := clientPage{frame: s.frame(v, "clients", "Client"), RedirectURIs: c.RedirectURIs, Done: f.get("done")}
+	p := clientPage{frame: s.frame(v, "clients", "Client "+c.ID), RedirectURIs: c.RedirectURIs, Done: f.get("done")}
 	if p.Reach, err = s.Store.ClientReach(v.Context(), c.ID); err != nil {
 		return err
 	}

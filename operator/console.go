@@ -33,6 +33,7 @@ type console struct {
 	*Server
 	style     []byte
 	stylePath string
+	iconPath  string
 	formKey   [32]byte // of this process: a form does not outlive it
 }
 
@@ -40,6 +41,8 @@ func newConsole(s *Server) *console {
 	c := &console{Server: s, style: append(append([]byte{}, s.Style...), consoleStyle...)}
 	sum := sha256.Sum256(c.style)
 	c.stylePath = "/assets/console." + hex.EncodeToString(sum[:6]) + ".css"
+	sum = sha256.Sum256(s.Icon)
+	c.iconPath = "/assets/mark." + hex.EncodeToString(sum[:6]) + ".svg"
 	rand.Read(c.formKey[:])
 	return c
 }
@@ -107,6 +110,7 @@ type frame struct {
 	Service    string
 	Host       string // of the installation, and how many more there are
 	Stylesheet string
+	Icon       string
 	Version    string
 	Database   string // how long it took to answer a write
 	Degraded   string // why; "" is healthy
@@ -131,7 +135,7 @@ func (s *console) frame(v *visit, tab, title string) frame {
 
 // bare is a frame that asks nothing.
 func (s *console) bare(c call, title string) frame {
-	f := frame{Title: title, Service: s.Service, Stylesheet: s.stylePath, Version: s.Version.Version, Reference: c.reference}
+	f := frame{Title: title, Service: s.Service, Stylesheet: s.stylePath, Icon: s.iconPath, Version: s.Version.Version, Reference: c.reference}
 	if hosts := s.hosts(); len(hosts) > 0 {
 		_, f.Host, _ = strings.Cut(hosts[0], "://")
 		if more := len(hosts) - 1; more > 0 {
@@ -211,16 +215,21 @@ func (s *console) refusePage(w http.ResponseWriter, c call, err error) {
 	}
 }
 
-// asset serves the style under its name with the hash, and no other name. It
-// needs no password.
+// asset serves style and icon under their names with the hash, and no other
+// name. It needs no password.
 func (s *console) asset(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != s.stylePath {
+	kind, content := "text/css; charset=utf-8", s.style
+	switch r.URL.Path {
+	case s.stylePath:
+	case s.iconPath:
+		kind, content = "image/svg+xml", s.Icon
+	default:
 		s.refusePage(w, s.call(w, r), &Error{http.StatusNotFound, "not_found", "There is no such page."})
 		return
 	}
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(s.style)
+	_, _ = w.Write(content)
 }
 
 // token is what a form for a path carries. A page of another site cannot know

@@ -25,7 +25,7 @@ func withConsole(t *testing.T) (o *office, live string) {
 	t.Helper()
 	o = workshop(t)
 	o.Server.Metrics = metrics.New(metrics.Build{}, o.Store.Now)
-	o.Server.Service, o.Server.Style = "Svalinn", []byte(".top{}")
+	o.Server.Service, o.Server.Style, o.Server.Icon = "Svalinn", []byte(".top{}"), []byte("<svg/>")
 	o.Server.Hosts = func() []string { return []string{"https://app.svalinn.example", "https://eu.svalinn.example"} }
 	o.handler = o.Server.Handler()
 	live = o.live("quill", "ada", grantset.Set{Kind: grantset.Organization})
@@ -150,7 +150,7 @@ func TestConsolePages(t *testing.T) {
 	o, live := withConsole(t)
 	for path, title := range map[string]string{
 		"/": "Overview", "/?range=1h": "Overview", "/?range=7d": "Overview", "/?range=30d": "Overview", "/clients": "Clients",
-		"/clients/idle": "Client", "/clients/idle/disable": "Disable a client?", "/clients/idle/enable": "Enable a client?",
+		"/clients/idle": "Client idle", "/clients/idle/disable": "Disable a client?", "/clients/idle/enable": "Enable a client?",
 		"/approvals": "Approvals", "/approvals?person=nobody": "Approvals", "/approvals/" + live + "/revoke": "Revoke an approval?",
 		"/events": "Events", "/events?kind=client_registered&range=24h": "Events", "/clients/nobody": "Not possible", "/clients?x=1": "Not possible",
 	} {
@@ -185,9 +185,13 @@ func TestConsolePages(t *testing.T) {
 			}
 		}
 	}
-	style := attribute(o.page("/").all("link")[0], "href")
-	css := httptest.NewRecorder()
-	o.handler.ServeHTTP(css, httptest.NewRequest("GET", style, nil))
+	links := o.page("/").all("link")
+	icon, css := httptest.NewRecorder(), httptest.NewRecorder()
+	o.handler.ServeHTTP(icon, httptest.NewRequest("GET", attribute(links[0], "href"), nil))
+	if icon.Code != 200 || icon.Header().Get("Content-Type") != "image/svg+xml" || icon.Body.String() != "<svg/>" {
+		t.Errorf("icon: %d %v", icon.Code, icon.Header())
+	}
+	o.handler.ServeHTTP(css, httptest.NewRequest("GET", attribute(links[1], "href"), nil))
 	if css.Code != 200 || css.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || !strings.HasPrefix(css.Body.String(), ".top{}") || !strings.Contains(css.Body.String(), ".tile") {
 		t.Errorf("style: %d %v", css.Code, css.Header())
 	}
@@ -329,7 +333,7 @@ func TestConsoleOverview(t *testing.T) {
 	o, live := withConsole(t)
 	m := o.Server.Metrics
 	p := o.page("/").want(200).says("app.svalinn.example and 1 more", "v9.9.9", "Healthy", "Approvals 2 24 h · 0 cancelled", "Refreshes 0 24 h · 2 active approvals",
-		"Refusals 0 24 h", "Rate-limit hits 0 24 h", "Counted since today", "the 1 most used of 2", "Name of quill", "None in the last 24 hours.", "Times are in UTC.")
+		"Refusals 0 24 h", "Rate-limit hits 0 24 h", "Counted since today", "Clients the most used of 2", "Name of quill", "None in the last 24 hours.", "Times are in UTC.")
 	p.saysNot("because an old refresh token came back")
 	for range 3 {
 		m.OAuth("token", "ok", "refresh_token")

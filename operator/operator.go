@@ -40,10 +40,11 @@ type Server struct {
 	Metrics *metrics.Metrics
 
 	// For the console: the protected service's name, the base URLs, and the
-	// style that the pages for people have.
+	// style and the icon, as SVG, that the pages for people have.
 	Service string
 	Hosts   func() []string
 	Style   []byte
+	Icon    []byte
 
 	// Limits are counted for all nodes together; nil is each in its memory.
 	Limits *limit.Shared

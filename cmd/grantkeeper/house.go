@@ -161,7 +161,7 @@ func (h *house) operators() http.Handler {
 		Store: h.store, Log: h.log, Password: func() string { return h.present().Password }, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: consent.Hash, SamePassword: consent.Matches, Clock: h.clock,
 		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen, Limits: h.limits,
-		Service: h.Service.Name, Style: consent.Stylesheet(), Hosts: h.shownHosts,
+		Service: h.Service.Name, Style: consent.Stylesheet(), Icon: consent.Icon(), Hosts: h.shownHosts,
 		ResetLink: h.resetLink(), MailReset: h.mailReset(),
 	}
 	h.metrics.Gauges = h.gauges
