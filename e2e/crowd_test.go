@@ -26,6 +26,7 @@ func TestIdleConnectionsShutNobodyOut(t *testing.T) {
 				defer c.Close()
 				io.WriteString(c, says)
 			}
+			f.CloseIdleConnections() // a kept one may make room just as it is used again
 			tk = tokensOf(t, f.refresh(tk.refresh))
 			if !h.works(tk.access) { // by a caller with a new connection
 				t.Error("the token does not work")

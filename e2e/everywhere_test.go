@@ -20,7 +20,9 @@ type declaredRoute struct {
 // later are among them.
 func declaredRoutes(t testing.TB) (routes []declaredRoute) {
 	t.Helper()
-	declared := regexp.MustCompile(`\bHandle(?:Func)?\("([A-Z]+) (/[^"]*)"`)
+	declared := regexp.MustCompile(`(?m)(?:\bHandle(?:Func)?\(|^\s*)"([A-Z]+) (/[^"]*)?"(?: \+ (at\w+)(?: \+ "([^"]*)")?)?\s*[:,]`)
+	named := regexp.MustCompile(`(?m)^\s*(at\w+)\s*= (?:(at\w+) \+ )?"([^"]*)"$`)
+	begins := map[string]string{"": ""}
 	for _, door := range []string{"consent", "operator"} {
 		files, err := filepath.Glob("../" + door + "/*.go")
 		if err != nil {
@@ -34,8 +36,15 @@ func declaredRoutes(t testing.TB) (routes []declaredRoute) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			for _, m := range named.FindAllStringSubmatch(string(source), -1) {
+				begins[m[1]] = begins[m[2]] + m[3]
+			}
 			for _, m := range declared.FindAllStringSubmatch(string(source), -1) {
-				routes = append(routes, declaredRoute{door, m[1], strings.TrimSuffix(m[2], "{$}")})
+				path := m[2] + begins[m[3]] + m[4]
+				if !strings.HasPrefix(path, "/") {
+					t.Errorf("%s: %s: no path", name, m[0])
+				}
+				routes = append(routes, declaredRoute{door, m[1], strings.TrimSuffix(path, "{$}")})
 			}
 		}
 	}

@@ -28,6 +28,14 @@ const ask = async (what, about = "") => {
 const visit = async (url) => new URL(await ask("visit", String(url)));
 const bearer = (token) => ({ headers: { Authorization: "Bearer " + token } });
 
+// atOnce makes calls that all find the access token expired. The SDK gives up one
+// whose 401 comes after another's refresh; the approval lives, and it can be made again.
+async function atOnce(n, call) {
+	for (const { reason } of await Promise.allSettled(Array.from({ length: n }, call)))
+		assert(!reason || /401 after successful auth/.test(reason.message), reason);
+	await call();
+}
+
 // register is for those that cannot do it themselves.
 async function register(uri = redirect) {
 	const r = await fetch(base + "/oauth/register", {
@@ -122,7 +130,7 @@ async function mcp() {
 	// asked once, and nobody is asked to approve.
 	const first = provider.kept;
 	await ask("expire");
-	await Promise.all(Array.from({ length: 8 }, () => call("whoami")));
+	await atOnce(8, () => call("whoami"));
 	assert.notEqual(provider.kept.refresh_token, first.refresh_token);
 	assert.equal(provider.kept.scope, "api");
 
@@ -181,7 +189,7 @@ async function mcp2() {
 
 	const first = provider.kept;
 	await ask("expire");
-	await Promise.all(Array.from({ length: 8 }, () => call("whoami")));
+	await atOnce(8, () => call("whoami"));
 	assert.notEqual(provider.kept.refresh_token, first.refresh_token);
 	await ask("revoke");
 	await assert.rejects(call("whoami"), newest.UnauthorizedError);
