@@ -414,6 +414,7 @@ const axeRun = `(async () => {
 	const main = document.querySelector("main").getBoundingClientRect();
 	if (main.left < 0 || main.right > root.clientWidth) said.push("stands from " + main.left + " to " + main.right);
 	for (const e of document.querySelectorAll("summary .soft, .cards thead th, .whole")) {
+		if (e.closest("thead")?.offsetWidth < 2) continue; // columns are cards there
 		const text = document.createRange();
 		text.selectNodeContents(e);
 		if (text.getBoundingClientRect().height > 6 * parseFloat(getComputedStyle(e).lineHeight)) said.push("letters under each other: " + e.textContent);
