@@ -388,7 +388,7 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 		{"somebody else's tables", server.URL(foreign), "1 tables of something else"},
 		{"no right to make tables", guest(poor), "ALTER DATABASE " + poor + " OWNER TO guest"},
 		{"no right on tables", guest(name), "GRANT SELECT, INSERT, UPDATE, DELETE"},
-		{"a table is gone", damaged(`DROP TABLE approval_use`), "its table approval_use is gone; restore it"},
+		{"a table is gone", damaged(`DROP TABLE subject`), "its table subject is gone; restore it"},
 		{"emptied", damaged(`TRUNCATE facts`), "it has been emptied; restore it"},
 		{"no such schema", server.URL(poor) + "&search_path=nowhere", "CREATE SCHEMA"},
 		{"read-only", url + "&default_transaction_read_only=on", "target_session_attrs=read-write"},
