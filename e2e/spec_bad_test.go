@@ -72,8 +72,11 @@ func TestBadBodies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := b.Jar.Cookies(u)[0]
-		return "Cookie: " + c.Name + "=" + c.Value
+		var all []string
+		for _, c := range b.Jar.Cookies(u) {
+			all = append(all, c.Name+"="+c.Value)
+		}
+		return "Cookie: " + strings.Join(all, "; ")
 	}
 	consent := ada.consent(h.flow(client)).form("/oauth/authorize").with(append(treasurer, "decision", "approve")...).values.Encode()
 	outside := h.browser()
