@@ -177,7 +177,7 @@ func execAll(ctx context.Context, c *pgx.Conn, texts []string) error {
 }
 
 // update is the transaction of pgbench: one row by its key, in a table whose pages
-// hold as many rows as those of the approvals, eleven, and as much room.
+// hold as many rows as those of the approvals, ten, and as much room.
 const update = "\\set id random(1, %d)\nUPDATE beside SET generation = generation + 1 WHERE id = :id;\n"
 
 // preparePgbench writes its table, unless it is there.
@@ -188,7 +188,7 @@ func (p *postgres) preparePgbench(rows int) error {
 	p.rows = rows
 	return p.Exec(p.beside, `DROP TABLE IF EXISTS beside`,
 		`CREATE TABLE beside (id BIGINT NOT NULL, generation BIGINT NOT NULL, text TEXT NOT NULL) WITH (fillfactor = 50)`,
-		`INSERT INTO beside SELECT g, 1, repeat('x', 320) FROM generate_series(1, `+strconv.Itoa(rows)+`) g`,
+		`INSERT INTO beside SELECT g, 1, repeat('x', 355) FROM generate_series(1, `+strconv.Itoa(rows)+`) g`,
 		`ALTER TABLE beside ADD PRIMARY KEY (id)`,
 		`VACUUM ANALYZE beside`, `CHECKPOINT`)
 }
