@@ -196,7 +196,7 @@ func (s *site) browser() *browser {
 func (s *site) signedIn(person string) *browser {
 	s.t.Helper()
 	b, value := s.browser(), newCookie()
-	s.do(s.Store.AddSession(context.Background(), value, person, store.Act{Actor: "person:" + person}))
+	s.do(s.Store.Enter(context.Background(), store.Entry{Value: value, Person: person}, store.Act{Actor: "person:" + person}))
 	b.cookies[b.cookieName("session")] = value
 	return b
 }

@@ -28,31 +28,6 @@ type Session struct {
 // seenGrain is how true a session's last sight is.
 const seenGrain = 60 // seconds
 
-// AddSession records a sign-in. value is the cookie's; only its hash is
-// stored (decision S1).
-func (s *Store) AddSession(_ context.Context, value, personID string, act Act) error {
-	return s.addSession(value, personID, func(*writer) error { return nil }, act)
-}
-
-// SignIn is AddSession after a password was checked: checked is the PHC string
-// that it was checked against. ErrNotFound: it is another one by now, or the
-// person was deactivated.
-func (s *Store) SignIn(_ context.Context, value, personID, checked string, act Act) error {
-	return s.addSession(value, personID, func(w *writer) error { return w.stillPassword(personID, checked) }, act)
-}
-
-func (s *Store) addSession(value, personID string, check func(*writer) error, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		if err := check(w); err != nil {
-			return nil, err
-		}
-		if err := w.insertSession(value, personID, act); err != nil {
-			return nil, err
-		}
-		return nil, w.journal(Event{Kind: "signin_succeeded", Person: personID}.by(act))
-	})
-}
-
 // stillPassword gives ErrNotFound when a password is not what it was.
 func (w *writer) stillPassword(personID, checked string) error {
 	var hash string

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"testing"
@@ -9,6 +10,11 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/org"
 )
+
+// AddSession is a sign-in that proves nothing.
+func (h house) AddSession(ctx context.Context, value, person string, act Act) error {
+	return h.Enter(ctx, Entry{Value: value, Person: person}, act)
+}
 
 // withSupport adds two people of the support staff, of whom nils is signed in.
 func withSupport(t testing.TB) house {

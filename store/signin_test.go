@@ -12,19 +12,19 @@ import (
 // neither does somebody who was deactivated meanwhile.
 func TestSignInWithWhatWasChecked(t *testing.T) {
 	h := furnished(t)
-	if err := h.SignIn(ctx, "first", "ada", "$argon2id$x", Act{}); err != nil {
+	if err := h.Enter(ctx, Entry{Value: "first", Person: "ada", Password: "$argon2id$x"}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.SetPassword(ctx, "ada", "$argon2id$y", Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.SignIn(ctx, "second", "ada", "$argon2id$x", Act{}); !errors.Is(err, ErrNotFound) {
+	if err := h.Enter(ctx, Entry{Value: "second", Person: "ada", Password: "$argon2id$x"}, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the password of before: got %v, want not found", err)
 	}
 	if err := h.SetActive(ctx, "ada", false, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.SignIn(ctx, "third", "ada", "$argon2id$y", Act{}); !errors.Is(err, ErrNotFound) {
+	if err := h.Enter(ctx, Entry{Value: "third", Person: "ada", Password: "$argon2id$y"}, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("deactivated: got %v, want not found", err)
 	}
 	for _, value := range []string{"first", "second", "third"} {

@@ -44,7 +44,7 @@ func TestHouseIsWiredAsConfigured(t *testing.T) {
 	if of, _ := h.calls.Left("fjell"); of.N != 3 {
 		t.Errorf("Fjell has %d calls, want its own 3", of.N)
 	}
-	if err := h.store.AddSession(ctx, "cookie", "ada", store.Act{}); err != nil {
+	if err := h.store.Enter(ctx, store.Entry{Value: "cookie", Person: "ada"}, store.Act{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -59,7 +59,7 @@ func TestHouseIsWiredAsConfigured(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.store.AddSession(ctx, "another", "ada", store.Act{}); err != nil {
+	if err := h.store.Enter(ctx, store.Entry{Value: "another", Person: "ada"}, store.Act{}); err != nil {
 		t.Fatal(err)
 	}
 	later.Store(150 + 120)
