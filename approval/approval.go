@@ -99,6 +99,12 @@ type State struct {
 	EndedAt int64 // Unix seconds
 }
 
+// Refreshes reports whether the state came of one by a refresh, which is a use of
+// the approval; the exchange of its code is none (decision P11).
+func (s State) Refreshes(before State) bool {
+	return before.Phase == Live && s.Generation > before.Generation
+}
+
 // Epochs count how often each fact that an approval stands on has ended
 // (decision P12).
 type Epochs struct {

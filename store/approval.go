@@ -104,7 +104,7 @@ func (w *writer) remember(a approval.Approval) func() {
 		case a.Phase == approval.Ended:
 			t.drop(a.ID)
 		default:
-			if refreshes(approval.State{Phase: h.phase, Generation: h.generation}, a.State) {
+			if a.State.Refreshes(approval.State{Phase: h.phase, Generation: h.generation}) {
 				atomic.StoreUint32(&h.used, uint32(w.store.Now().Unix()))
 			}
 			h.phase, h.generation, h.key, h.network = a.Phase, a.Generation, uint16(a.Key), a.Network
@@ -204,7 +204,7 @@ func (w *writer) save(a approval.Approval, before approval.State) (bool, error) 
 			int64(a.Phase), string(a.Reason), a.EndedAt, a.ID[:], int64(before.Phase), before.Generation)
 	} else { // every exchange and refresh: it touches no indexed column
 		used := int64(0)
-		if refreshes(before, a.State) {
+		if a.State.Refreshes(before) {
 			used = w.store.Now().Unix()
 		}
 		n, err = w.exec(`
@@ -215,12 +215,6 @@ func (w *writer) save(a approval.Approval, before approval.State) (bool, error) 
 			int64(a.Phase), a.Generation, int64(a.Key), int64(a.Network), used, a.ID[:], int64(before.Phase), before.Generation)
 	}
 	return n == 1, err
-}
-
-// refreshes reports whether a move gives the next tokens for a refresh token,
-// which is a use (decision P11).
-func refreshes(before, after approval.State) bool {
-	return before.Phase == approval.Live && after.Generation > before.Generation
 }
 
 // endRow ends one approval in the transaction under way; one that has ended

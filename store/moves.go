@@ -218,7 +218,7 @@ func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	a.State, o.verdict = o.move(a, standing)
 	a.State = o.act.given(m.before, a.State)
 	o.result, m.after = a, a.State
-	if refreshes(m.before, m.after) {
+	if m.after.Refreshes(m.before) {
 		m.used = uint32(p.store.Now().Unix())
 	}
 	alone = at.replaces != "" && m.before.Phase == approval.CodeIssued && a.Phase == approval.Live

@@ -14,8 +14,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
 
-// holdReads keeps everybody from reading approvals; the func lets them go on.
-func (h house) holdReads(t *testing.T) (lift func()) {
+// holdReads keeps everybody from reading a table; the func lets them go on.
+func (h house) holdReads(t *testing.T, table string) (lift func()) {
 	t.Helper()
 	db, err := sql.Open("pgx", at(t, h.path, Options{}).URL)
 	if err != nil {
@@ -25,7 +25,7 @@ func (h house) holdReads(t *testing.T) (lift func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tx.Exec(`LOCK TABLE approval IN ACCESS EXCLUSIVE MODE`); err != nil {
+	if _, err := tx.Exec(`LOCK TABLE ` + table + ` IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
 	return sync.OnceFunc(func() {
@@ -53,7 +53,7 @@ func oneHeld(t *testing.T, before func(p *shared)) (h house, id approval.ID, fir
 	h.shared.patience = time.Minute
 	id = h.live(t, h.answer(1))
 	before(h.shared)
-	lift = h.holdReads(t)
+	lift = h.holdReads(t, "approval")
 	t.Cleanup(lift)
 	first = h.checks(id, 1)
 	until(t, "a group that is held", func() bool { return h.held(t) == 1 })

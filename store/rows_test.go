@@ -555,13 +555,14 @@ func TestCheckFinds(t *testing.T) {
 		if err != nil || a.PersonName != person.Name || a.OrganizationName != organization.Name {
 			t.Errorf("%s: %q in %q, %v; want %q in %q", what, a.PersonName, a.OrganizationName, err, person.Name, organization.Name)
 		}
-		if embedded() && a.Idle(h.Now()) != idle {
+		if a.Idle(h.Now()) != idle {
 			t.Errorf("%s: idle %t", what, !idle)
 		}
 	}
 	h.clock.add(time.Hour)
 	want("an hour later", true)
 	h.Used(id)
+	h.eventuallyUsed(t, id)
 	want("used", false)
 	h.clock.add(time.Hour - time.Second)
 	want("within the hour", false)

@@ -242,16 +242,8 @@ func TestLoadingOutlastsARead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := all[0].reader.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	for _, text := range []string{`BEGIN`, `LOCK TABLE person IN ACCESS EXCLUSIVE MODE`} {
-		if _, err := conn.ExecContext(ctx, text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	lift := all[0].holdReads(t, "person")
+	defer lift()
 	answered := make(chan error)
 	go func() {
 		_, err := all[1].Check(ctx, id)
@@ -262,9 +254,7 @@ func TestLoadingOutlastsARead(t *testing.T) {
 		t.Fatal("answered on old facts:", err)
 	case <-time.After(4 * all[1].shared.patience):
 	}
-	if _, err := conn.ExecContext(ctx, `ROLLBACK`); err != nil {
-		t.Fatal(err)
-	}
+	lift()
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}

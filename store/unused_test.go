@@ -73,6 +73,66 @@ func TestT18Unused(t *testing.T) {
 	}
 }
 
+// A refresh is a use and saves it; an exchange is none, and an end leaves it as it
+// was (decision P11). Whoever checks finds it: nothing is to be noted then.
+func TestRefreshIsAUse(t *testing.T) {
+	h := furnished(t)
+	id := h.live(t, h.answer(1))
+	want := func(what string, used int64, idle bool) {
+		t.Helper()
+		row, err := h.Approval(ctx, id)
+		if err != nil || row.LastUsed != used {
+			t.Errorf("%s: last use %d, %v; want %d", what, row.LastUsed, err, used)
+		}
+		if a, err := h.Check(ctx, id); row.Phase == approval.Live && (err != nil || a.Idle(h.Now()) != idle) {
+			t.Errorf("%s: idle %t, %v", what, !idle, err)
+		}
+		h.same(t, what)
+	}
+	want("exchanged", 0, true)
+	for generation := range int64(3) { // at first it is read, then remembered
+		h.clock.add(2 * time.Hour)
+		want("two hours later", max(0, h.Now().Unix()-7200)*min(generation, 1), true)
+		if v, err := h.refresh(id, 1+generation); v != approval.OK || err != nil {
+			t.Fatal(v, err)
+		}
+		want("refreshed", h.Now().Unix(), false)
+	}
+	used := h.Now().Unix()
+	h.clock.add(time.Minute)
+	h.Used(id)
+	if err := h.EndApproval(ctx, id, approval.RevokedByPerson, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	want("ended", used, false)
+	h = h.reopen(t)
+	want("after a restart", used, false)
+}
+
+// A use that another node has saved is found beside what is remembered.
+func TestUseAtAnotherNode(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	id := all[0].live(t, all[0].unique(1))
+	idle := func() bool {
+		a, err := all[0].Check(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Idle(all[0].Now())
+	}
+	if !idle() || !idle() { // remembered now
+		t.Error("used before anybody did")
+	}
+	all[1].Used(id)
+	all[1].eventuallyUsed(t, id)
+	if idle() {
+		t.Error("the use at the other node is not found")
+	}
+}
+
 func (h house) generation(t testing.TB, id approval.ID) int64 {
 	t.Helper()
 	row, err := h.Approval(context.Background(), id)

@@ -194,22 +194,12 @@ func TestLoadingFromAMachineThatIsGone(t *testing.T) {
 	id := all[0].live(t, all[0].unique(1))
 	all[1].shared.stalled = 300 * time.Millisecond
 	all[0].addPerson(t, 1)
-	conn, err := all[0].reader.Conn(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	for _, text := range []string{`BEGIN`, `LOCK TABLE person IN ACCESS EXCLUSIVE MODE`} {
-		if _, err := conn.ExecContext(ctx, text); err != nil {
-			t.Fatal(err)
-		}
-	}
+	lift := all[0].holdReads(t, "person")
+	defer lift()
 	if _, err := all[1].Check(ctx, id); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("got %v, want unavailable", err)
 	}
-	if _, err := conn.ExecContext(ctx, `ROLLBACK`); err != nil {
-		t.Fatal(err)
-	}
+	lift()
 	if !all[1].accepts(t, id) {
 		t.Error("not accepted afterwards")
 	}
