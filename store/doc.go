@@ -16,7 +16,8 @@
 // The rows are in schema/0001.sql, and what PostgreSQL has beside them in
 // schema/0001.postgres.sql. What happens to an approval is in
 //
-//   - store.go, which opens SQLite and closes either; postgres.go opens the other
+//   - store.go, which opens SQLite (connector.go) and closes either; postgres.go
+//     opens the other; moved.go sees that SQLite's file is still where it was
 //   - approval.go: a move is read, made, saved and journaled
 //   - writer.go: the queue and the group commit; statement.go runs statements
 //   - memory.go, the facts, and hot.go, the approvals, as they are in memory;
