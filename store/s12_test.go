@@ -134,7 +134,7 @@ func TestS12JournalIsAppendOnly(t *testing.T) {
 // Each kind of decision J1 is written somewhere, and none that is not in it.
 func TestKindsAreWritten(t *testing.T) {
 	written := map[string]bool{}
-	kind := regexp.MustCompile(`(?:\bKind:\s*|\badd\(|\bkind = |, kind := .*, )"([a-z_]+)"`)
+	kind := regexp.MustCompile(`(?:\bKind:\s*|\badd\(|\bkind :?= |, kind := .*, )"([a-z_]+)"`)
 	for _, room := range []string{"store", "oauth", "consent", "operator", "gateway", "cmd/grantkeeper"} {
 		files, err := filepath.Glob("../" + room + "/*.go")
 		if err != nil || len(files) == 0 {
