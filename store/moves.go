@@ -2,11 +2,8 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -50,93 +47,178 @@ func (l *moveLine) finish(o *operation) {
 	o.done <- struct{}{}
 }
 
-// makeMoves makes the moves that wait, together, until the line is closed.
+// trip is what moves ask of the database together: those whose rows are known are
+// saved, and the rows of those that came after them are read.
+type trip struct {
+	saves []moved
+	reads []*operation
+	// version is that of the facts that every row has to find as they were: some
+	// moves were computed from what is remembered.
+	version int64
+	late    bool // the one before took long: it is to be seen whether to read does
+}
+
+func (t *trip) empty() bool { return len(t.saves) == 0 && len(t.reads) == 0 }
+
+// makers bounds the trips that are under way at once.
+const makers = 2
+
+// makeMoves makes the moves that wait, until the line is closed. Who has nothing
+// under way waits for the turn: a trip that only saves keeps it, because two
+// would save smaller groups, and one that reads as well, which takes longer, gives
+// it on.
 func (p *shared) makeMoves() {
-	var batch []*operation
+	var come []*operation
+	now := trip{version: unguarded}
 	for {
-		clear(batch)
-		if batch = p.moves.take(batch[:0], maxBatch, 1); len(batch) == 0 {
+		clear(come)
+		turn := now.empty()
+		if turn {
+			<-p.moveTurn
+			come = p.moves.take(come[:0], maxBatch, 1)
+		} else {
+			come = p.moves.taken(come[:0], maxBatch)
+		}
+		version := p.version()
+		for _, o := range come {
+			if p.board(&now, o) {
+				now.version = version
+			}
+		}
+		if turn && (len(now.reads) > 0 || len(come) == 0) {
+			turn = false
+			p.moveTurn <- struct{}{}
+		}
+		if now.empty() && len(come) == 0 {
 			return
 		}
-		p.makeBatch(batch)
+		now = p.make(&now)
+		if turn {
+			p.moveTurn <- struct{}{}
+		}
 	}
 }
 
-// makeBatch makes each move of a batch once. A row that has changed between
-// reading and saving is read and moved again.
-func (p *shared) makeBatch(batch []*operation) {
-	left := append([]*operation(nil), batch...)
-	for try := range maxTries {
-		var err error
-		if left, err = p.tryBatch(left, try == 0); err != nil {
-			err = p.unavailable("move", err)
-			for _, o := range left {
-				o.err = err
-				p.rows.drop(o.id)
-				p.moves.finish(o)
-			}
-			return
-		}
-		if len(left) == 0 {
-			return
+// board gives a move that has come its place, and reports whether it is computed
+// from what is remembered: such a move is saved only if row and facts still are
+// what they were. One that would change nothing is computed again, from the row.
+func (p *shared) board(t *trip, o *operation) (remembered bool) {
+	if o.row != nil {
+		p.compute(t, o, o.row)
+		return false
+	}
+	if at := p.rows.get(o.id); at != nil && o.live {
+		if m, alone := p.move(o, at); !alone && m.after != m.before {
+			t.saves = append(t.saves, m)
+			return true
 		}
 	}
-	for _, o := range left {
-		o.err = fmt.Errorf("approval %s keeps changing: %w", o.id, ErrUnavailable)
+	t.reads = append(t.reads, o)
+	return false
+}
+
+// compute makes a move from its row, as it was read, and answers what changes
+// nothing.
+func (p *shared) compute(t *trip, o *operation, at *row) {
+	m, alone := p.move(o, at)
+	switch {
+	case alone:
+		go p.moveAlone(o)
+	case m.after != m.before:
+		t.saves = append(t.saves, m)
+	default:
 		p.moves.finish(o)
 	}
 }
 
-// tryBatch reads, moves and saves. It gives those that are to be tried again,
-// or that an error concerns: of these nothing is known but that the caller can
-// rely on nothing.
-//
-// What is remembered need not be read: such a move is saved only if row and
-// facts still are what it was computed from. One that would change nothing is
-// tried again, from the row.
-func (p *shared) tryBatch(batch []*operation, remembered bool) (again []*operation, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
-	defer cancel()
-	rows, unread, err := p.rowsFor(ctx, batch, remembered)
-	if err != nil {
-		return batch, err
+// make makes a trip, and gives what it leaves to the next.
+func (p *shared) make(t *trip) (next trip) {
+	r, start := t.reading(), time.Now()
+	hit, read, err := p.saveAndRead(t, r)
+	next = trip{version: unguarded, late: time.Since(start) > p.slowRead}
+	undone := err != nil && retryable(err)
+	if !undone {
+		err = p.unavailable("move", err)
 	}
-	guard := int64(unguarded)
-	if len(unread) > 0 {
-		guard = p.version()
-	}
-	var changed []moved
-	for _, o := range batch {
-		at := rows[o.id]
-		if at == nil {
-			o.err = fmt.Errorf("approval %s: %w", o.id, ErrNotFound)
-			p.moves.finish(o)
-			continue
-		}
-		m, alone := p.move(o, at)
+	for i := range t.saves {
+		m := &t.saves[i]
 		switch {
-		case alone:
-			go p.moveAlone(o)
-		case m.after != m.before:
-			changed = append(changed, m)
-		case unread[o.id]:
-			again = append(again, o)
+		case undone:
+			p.again(&next, m.o, err)
+		case err != nil:
+			p.refuse(m.o, err)
+		case !hit[m.o.id]:
+			p.again(&next, m.o, nil)
 		default:
-			p.moves.finish(o)
+			p.rows.moved(m.o.id, m.after, m.used, moment(start))
+			p.tell(m.entries())
+			p.moves.finish(m.o)
 		}
 	}
-	if len(changed) == 0 {
-		return again, nil
+	if err == nil || undone || cut(err) {
+		err = p.unavailable("move", p.settle(r, read))
 	}
-	missed, err := p.saveAll(ctx, changed, guard)
-	return append(again, missed...), err
+	for _, o := range t.reads {
+		p.arrive(&next, o, r, err)
+	}
+	return next
 }
 
-// lookUp reads the row of a live move that is not remembered, as a check does:
-// together with what else is asked for, and beside what is being saved. What
-// does not live is read whole, later.
+// arrive computes a move from what was read.
+func (p *shared) arrive(next *trip, o *operation, r *reading, err error) {
+	at := r.rows[o.id]
+	switch {
+	case err != nil:
+		p.refuse(o, err)
+	case r.what == checks && (at == nil || at.a.Phase != approval.Live):
+		o.live = false // all of the row is needed
+		p.again(next, o, nil)
+	case at == nil:
+		p.refuse(o, fmt.Errorf("approval %s: %w", o.id, ErrNotFound))
+	default:
+		p.compute(next, o, at)
+	}
+}
+
+// reading is what is to be read: of moves that ask nothing of the code, what a
+// check needs.
+func (t *trip) reading() *reading {
+	var r reading
+	r.begin(checks)
+	for _, o := range t.reads {
+		if !o.live {
+			r.what = wholes
+		}
+		r.ask(o.id, nil)
+	}
+	return &r
+}
+
+// again has a move computed from its row once more: what was to save it was undone
+// by an error, or its row has changed. One whose row keeps changing is made alone,
+// with the row held.
+func (p *shared) again(t *trip, o *operation, err error) {
+	switch o.tries++; {
+	case o.tries < maxTries:
+		t.reads = append(t.reads, o)
+	case err != nil:
+		p.refuse(o, p.unavailable("move", err))
+	default:
+		go p.moveAlone(o)
+	}
+}
+
+// refuse answers a move with an error: the caller can rely on nothing.
+func (p *shared) refuse(o *operation, err error) {
+	o.err = err
+	p.rows.drop(o.id)
+	p.moves.finish(o)
+}
+
+// lookUp reads the row of a live move that is not remembered while reads are slow, as
+// a check does: side by side with others. What does not live is read whole, later.
 func (p *shared) lookUp(o *operation) error {
-	if !o.live || p.rows.get(o.id) != nil {
+	if !o.live || !p.pace.slow.Load() || p.rows.get(o.id) != nil {
 		return nil
 	}
 	r, err := p.readNow(context.Background(), o.id)
@@ -144,187 +226,4 @@ func (p *shared) lookUp(o *operation) error {
 		o.row = r
 	}
 	return err
-}
-
-// rowsFor gives the rows of a batch, and which of them are remembered alone. What
-// was looked up before counts as read, the first time.
-func (p *shared) rowsFor(ctx context.Context, batch []*operation, remembered bool) (rows map[approval.ID]*row, unread map[approval.ID]bool, err error) {
-	unread = map[approval.ID]bool{}
-	known := map[approval.ID]*row{}
-	var r reading
-	r.begin(wholes)
-	for _, o := range batch {
-		if o.row != nil && remembered {
-			known[o.id] = o.row
-			continue
-		}
-		if at := p.rows.get(o.id); at != nil && remembered && o.live {
-			unread[o.id], known[o.id] = true, at
-			continue
-		}
-		r.ask(o.id, nil)
-	}
-	if len(r.ids) == 0 {
-		return known, unread, nil
-	}
-	if err := p.read(ctx, &r); err != nil {
-		return nil, nil, err
-	}
-	for id, at := range known {
-		r.rows[id] = at
-	}
-	return r.rows, unread, nil
-}
-
-// saveAll saves moves and answers those that hit; the others are tried again.
-func (p *shared) saveAll(ctx context.Context, changed []moved, guard int64) (missed []*operation, err error) {
-	start := time.Now()
-	hit, err := p.save(ctx, changed, guard)
-	p.store.timed("group", start)
-	for i := range changed {
-		m := &changed[i]
-		if err != nil || !hit[m.o.id] {
-			missed = append(missed, m.o)
-			continue
-		}
-		p.rows.moved(m.o.id, m.after, m.used, moment(start))
-		p.tell(m.entries())
-		p.moves.finish(m.o)
-	}
-	if err != nil && retryable(err) {
-		err = nil // undone by the server: all of them again
-	}
-	return missed, err
-}
-
-// moved is a move that changes its row.
-type moved struct {
-	o             *operation
-	before, after approval.State
-	used          uint32 // Unix seconds; 0 where it is none
-}
-
-// entries are what the journal says of the move.
-func (m *moved) entries() []Event { return events(m.o.result, m.before, m.o.act) }
-
-// move computes a move. One that ends others with it is made alone.
-func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
-	a := at.a
-	m = moved{o: o, before: a.State}
-	mem := p.store.memory
-	mem.mu.RLock()
-	standing := mem.standing(a)
-	mem.mu.RUnlock()
-	a.State, o.verdict = o.move(a, standing)
-	a.State = o.act.given(m.before, a.State)
-	o.result, m.after = a, a.State
-	if m.after.Refreshes(m.before) {
-		m.used = uint32(p.store.Now().Unix())
-	}
-	alone = at.replaces != "" && m.before.Phase == approval.CodeIssued && a.Phase == approval.Live
-	return m, alone
-}
-
-// moveAlone makes a move in a transaction of its own, with what it ends.
-func (p *shared) moveAlone(o *operation) {
-	var refused error
-	err := p.change(func(w *writer) (func(), error) {
-		o.err = nil
-		err := w.makeMove(o)
-		refused = o.err
-		return nil, err
-	})
-	if o.err = refused; err != nil {
-		o.err = err
-		if !errors.Is(err, ErrUnavailable) && !refusal(err) {
-			o.err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
-	}
-	p.rows.drop(o.id)
-	p.moves.finish(o)
-}
-
-// saveRows locks the rows in the order of their IDs, because grouped updates
-// of several nodes deadlock otherwise, and saves by compare-and-set: of the row,
-// and of the facts' version unless that is unguarded. It is a transaction by
-// itself.
-const saveRows = `
-	WITH locked AS (
-		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
-	), hit AS (
-		UPDATE approval a
-		   SET phase = u.phase, generation = u.generation, key_number = u.key_number, reason = u.reason,
-		       ended_at = u.ended_at, network = u.network,
-		       used_at = CASE WHEN a.used_at < u.used_at THEN u.used_at ELSE a.used_at END
-		  FROM locked l
-		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[],
-		              $9::bigint[], $10::bigint[])
-		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network, used_at) ON u.id = l.id
-		 WHERE a.id = l.id AND a.phase = u.old_phase AND a.generation = u.old_generation
-		   AND ($11::bigint < 0 OR $11 = (SELECT version FROM facts WHERE one = 1))
-		RETURNING a.id
-	)`
-
-// savePlain is for moves that leave nothing in the journal, as refreshes do.
-const savePlain = saveRows + ` SELECT id FROM hit`
-
-// saveJournaled writes the entries of those moves alone that hit their row.
-var saveJournaled = saveRows + `, entry AS (
-		` + insertArrays(12, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
-	) SELECT id FROM hit`
-
-// unguarded is the version for moves that were computed from rows that were
-// just read.
-const unguarded = -1
-
-// save saves moves in one statement, and tells which rows were still as they
-// were read.
-func (p *shared) save(ctx context.Context, moves []moved, guard int64) (map[approval.ID]bool, error) {
-	args, journaled := p.saveArgs(moves, guard)
-	text := savePlain
-	if journaled {
-		text = saveJournaled
-	}
-	hit := make(map[approval.ID]bool, len(moves))
-	rows, err := p.pool.Query(ctx, text, args...)
-	if err != nil {
-		return nil, p.lost(err)
-	}
-	var id []byte
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-		hit[approval.ID(id)] = true
-		return nil
-	})
-	return hit, p.lost(err)
-}
-
-func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled bool) {
-	n := len(moves)
-	ids, reasons := make([][]byte, n), make([]string, n)
-	var numbers [8][]int64
-	for i := range numbers {
-		numbers[i] = make([]int64, n)
-	}
-	var entries []Event
-	now := p.store.Now()
-	for i := range moves {
-		m := &moves[i]
-		ids[i], reasons[i] = m.o.id[:], string(m.after.Reason)
-		for c, v := range [8]int64{
-			int64(m.before.Phase), m.before.Generation,
-			int64(m.after.Phase), m.after.Generation, int64(m.after.Key), m.after.EndedAt,
-			int64(m.after.Network), int64(m.used),
-		} {
-			numbers[c][i] = v
-		}
-		for _, e := range m.entries() {
-			e.ID, e.At = p.store.ids.next(now), now.Unix()
-			entries = append(entries, e)
-		}
-	}
-	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7], guard}
-	if len(entries) == 0 {
-		return args, false
-	}
-	return append(args, eventColumns(entries)...), true
 }

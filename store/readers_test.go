@@ -281,10 +281,9 @@ func TestOldReadUndoesNothing(t *testing.T) {
 				} else {
 					old.ask(id, nil)
 				}
-				old.ready()
-				old.began = moment(time.Now())
-				text := [...]string{wholes: selectWholes, checks: selectChecks, states: selectStates}[old.what]
-				if _, err := p.readRows(ctx, text, &old); err != nil || old.what != what || old.rows[id] == nil {
+				old.start(p.version())
+				rows, err := p.pool.Query(ctx, reads[old.what], old.keys)
+				if err := p.take(&old, rows, err); err != nil || old.what != what || old.rows[id] == nil {
 					t.Fatal(old.what, old.rows, err)
 				}
 				tt.since(t, here, all[1], id)

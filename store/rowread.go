@@ -213,6 +213,7 @@ type reading struct {
 	keys  [][]byte             // the same, as pgx writes them
 	rows  map[approval.ID]*row // who was found
 	began int64                // moment
+	seen  seen                 // the facts' versions
 }
 
 func (r *reading) begin(what int) {
@@ -232,20 +233,19 @@ func (r *reading) ask(id approval.ID, known *row) {
 	r.ids = append(r.ids, id)
 }
 
-// ready completes what is asked for.
-func (r *reading) ready() {
+// start is called before each try: memory's facts have the version.
+func (r *reading) start(version int64) {
+	clear(r.rows)
+	r.began, r.seen = moment(time.Now()), seen{before: version, found: none}
+	r.keys = r.keys[:0]
+	remembered := len(r.ids) > 0
 	for i := range r.ids {
 		r.keys = append(r.keys, r.ids[i][:])
+		remembered = remembered && r.known[r.ids[i]] != nil
 	}
-	if r.what != checks || len(r.ids) == 0 {
-		return
+	if r.what == checks && remembered {
+		r.what = states
 	}
-	for _, known := range r.known {
-		if known == nil {
-			return
-		}
-	}
-	r.what = states
 }
 
 // checkColumns are what a check needs, behind the version.
@@ -273,76 +273,80 @@ const selectStates = `
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase = 2
 	 WHERE f.one = 1`
 
+// reads are the statements, by what of an approval is read.
+var reads = [...]string{wholes: selectWholes, checks: selectChecks, states: selectStates}
+
+// selectVersion reads no approval.
+const selectVersion = `SELECT version FROM facts WHERE one = 1`
+
 // read finds approvals as they stand, and sees that the facts in memory are no
 // older than they. It is tried again once: a connection may have gone stale.
 func (p *shared) read(ctx context.Context, r *reading) error {
 	defer p.store.timed("check", time.Now())
-	r.ready()
 	for try := 0; ; try++ {
 		err := p.readOnce(ctx, r)
 		if err == nil || try == 1 || ctx.Err() != nil || !retryable(err) && !cut(err) {
 			return err
 		}
-		clear(r.rows)
 		p.pool.Reset()
 	}
 }
 
-func (p *shared) readOnce(ctx context.Context, r *reading) (err error) {
-	r.began = moment(time.Now())
-	v := seen{before: p.version()}
-	switch {
-	case len(r.ids) == 0:
-		err = p.pool.QueryRow(ctx, `SELECT version FROM facts WHERE one = 1`).Scan(&v.found)
-		if errors.Is(err, pgx.ErrNoRows) {
-			err = errNoFacts
-		}
-	case r.what == states:
-		v.found, err = p.readRows(ctx, selectStates, r)
-	case r.what == checks:
-		v.found, err = p.readRows(ctx, selectChecks, r)
-	default:
-		v.found, err = p.readRows(ctx, selectWholes, r)
+func (p *shared) readOnce(ctx context.Context, r *reading) error {
+	r.start(p.version())
+	var rows pgx.Rows
+	var err error
+	if len(r.ids) == 0 {
+		rows, err = p.pool.Query(ctx, selectVersion)
+	} else {
+		rows, err = p.pool.Query(ctx, reads[r.what], r.keys)
 	}
+	if err = p.take(r, rows, err); err != nil {
+		return err
+	}
+	return p.learn(ctx, r)
+}
+
+// none is the version before it is read.
+const none = -1
+
+// take takes what a read has found, to its last row.
+func (p *shared) take(r *reading, rows pgx.Rows, err error) error {
 	if err != nil {
 		return err
 	}
-	if p.version() < v.found || v.back() {
+	defer rows.Close()
+	c := columns{fields: rows.FieldDescriptions(), facts: p.store.memory}
+	for rows.Next() {
+		c.next(rows.RawValues())
+		r.seen.found = c.number()
+		if c.at == len(c.values) || c.values[c.at] == nil {
+			continue // the version alone
+		}
+		one, err := c.row(r)
+		if err != nil {
+			return err
+		}
+		r.rows[one.a.ID] = one
+	}
+	if err := rows.Err(); err != nil || r.seen.found != none {
+		return err
+	}
+	return errNoFacts
+}
+
+// learn remembers what a read has found, once memory is no older.
+func (p *shared) learn(ctx context.Context, r *reading) error {
+	if p.version() < r.seen.found || r.seen.back() {
 		// Those who ask next need it as well, and to load a million people takes
 		// longer than anybody waits.
-		if err := p.catchUp(context.WithoutCancel(ctx), v, false); err != nil {
+		if err := p.catchUp(context.WithoutCancel(ctx), r.seen, false); err != nil {
 			return err
 		}
 	}
 	p.found(r.began)
 	p.rows.put(r)
 	return nil
-}
-
-func (p *shared) readRows(ctx context.Context, text string, r *reading) (version int64, err error) {
-	rows, err := p.pool.Query(ctx, text, r.keys)
-	if err != nil {
-		return 0, err
-	}
-	defer rows.Close()
-	c := columns{fields: rows.FieldDescriptions(), facts: p.store.memory}
-	const none = -1
-	for version = none; rows.Next(); {
-		c.next(rows.RawValues())
-		version = c.number()
-		if c.values[c.at] == nil {
-			continue // the version alone
-		}
-		one, err := c.row(r)
-		if err != nil {
-			return 0, err
-		}
-		r.rows[one.a.ID] = one
-	}
-	if err := rows.Err(); err != nil || version != none {
-		return version, err
-	}
-	return 0, errNoFacts
 }
 
 // errNoFacts is a database that was emptied: what is not in it has not ended.

@@ -25,6 +25,7 @@ type shared struct {
 
 	turn     chan struct{} // one transaction of this node at a time
 	readTurn chan struct{} // its holder takes the next questions
+	moveTurn chan struct{} // its holder takes the next moves
 	catching sync.Mutex    // one loads changed facts
 
 	asked   line[*question]
@@ -56,7 +57,7 @@ type shared struct {
 
 func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	p := &shared{
-		store: s, pool: pool, turn: make(chan struct{}, 1), readTurn: make(chan struct{}, 1), stopped: make(chan struct{}),
+		store: s, pool: pool, turn: make(chan struct{}, 1), readTurn: make(chan struct{}, 1), moveTurn: make(chan struct{}, 1), stopped: make(chan struct{}),
 		node: s.ids.next(time.Now()),
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
@@ -74,8 +75,11 @@ func (p *shared) start(stopped *sync.WaitGroup) {
 		stopped.Go(p.answerAsked)
 	}
 	p.readTurn <- struct{}{}
+	for range makers {
+		stopped.Go(p.makeMoves)
+	}
+	p.moveTurn <- struct{}{}
 	// One of each: two would save smaller groups.
-	stopped.Go(p.makeMoves)
 	stopped.Go(p.registerClients)
 	stopped.Go(p.writeNotes)
 	stopped.Go(p.noteUses)

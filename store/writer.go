@@ -41,11 +41,12 @@ type writer struct {
 
 // operation is a move of one approval, or any other change.
 type operation struct {
-	id   approval.ID
-	move approval.Move // with id
-	live bool          // the move asks nothing of the code: no row is read
-	row  *row          // of a live move: the approval, read since it was asked for; on PostgreSQL
-	act  Act
+	id    approval.ID
+	move  approval.Move // with id
+	live  bool          // the move asks nothing of the code: no row is read
+	row   *row          // of a live move: the approval, read since it was asked for; on PostgreSQL
+	tries int           // how often it was computed in vain; on PostgreSQL
+	act   Act
 
 	// run makes a change. It may return what is to be done to memory once
 	// the commit is durable. An error undoes this change alone.

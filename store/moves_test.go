@@ -1,0 +1,202 @@
+package store
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// packed is a trip of a node on which the refresh of one approval is to be saved,
+// and the row of another to be read for its refresh.
+type packed struct {
+	house
+	trip
+	save, read *operation
+}
+
+func pack(t *testing.T, h house) *packed {
+	t.Helper()
+	op := func(n int) *operation {
+		id := h.live(t, h.unique(n))
+		return &operation{id: id, live: true, move: approval.Refresh("quill", 1, 1, h.Now()), done: make(chan struct{}, 1)}
+	}
+	p := &packed{house: h, trip: trip{version: unguarded}, save: op(1), read: op(2)}
+	row, err := h.shared.readNow(ctx, p.save.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.shared.compute(&p.trip, p.save, row)
+	h.shared.rows.drop(p.read.id)
+	if h.shared.board(&p.trip, p.read) || len(p.saves) != 1 || len(p.reads) != 1 {
+		t.Fatalf("%d saves, %d reads", len(p.saves), len(p.reads))
+	}
+	return p
+}
+
+// answered reports whether a caller has its answer.
+func answered(o *operation) bool { return len(o.done) == 1 }
+
+// arrives makes trips until both have their answer.
+func (p *packed) arrives(t *testing.T, trips int) {
+	t.Helper()
+	for range trips {
+		p.trip = p.shared.make(&p.trip)
+	}
+	for what, o := range map[string]*operation{"saved": p.save, "read": p.read} {
+		if !answered(o) || o.err != nil || o.verdict != approval.OK || p.generation(t, o.id) != 2 {
+			t.Errorf("what was to be %s: answered %t, %v, %v", what, answered(o), o.verdict, o.err)
+		}
+	}
+}
+
+// What is to be read travels with what is to be saved, and is saved on the next trip.
+func TestATripSavesAndReads(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	r := p.trip.reading()
+	if hit, read, err := p.shared.saveAndRead(&p.trip, r); !hit[p.save.id] || !read || r.rows[p.read.id] == nil || err != nil {
+		t.Fatal(hit, read, r.rows, err)
+	}
+	p = pack(t, nodes(t, 1)[0])
+	next := p.shared.make(&p.trip)
+	if !answered(p.save) || answered(p.read) || len(next.saves) != 1 || len(next.reads) != 0 {
+		t.Errorf("saved %t, read %t, then %d saves and %d reads", answered(p.save), answered(p.read), len(next.saves), len(next.reads))
+	}
+	p.trip = next
+	p.arrives(t, 1)
+}
+
+// After a trip that took long the next one saves alone, and tells how long it takes to read.
+func TestALateTripReadsApart(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	p.trip.late = true
+	r := p.trip.reading()
+	if hit, read, err := p.shared.saveAndRead(&p.trip, r); !hit[p.save.id] || read || err != nil {
+		t.Fatal(hit, read, err)
+	}
+	p = pack(t, nodes(t, 1)[0])
+	p.trip.late = true
+	p.arrives(t, 2)
+	if p.shared.pace.average.Load() == 0 {
+		t.Error("nobody knows how long reading takes")
+	}
+	p = pack(t, nodes(t, 1)[0])
+	p.shared.slowRead = 0
+	if next := p.shared.make(&p.trip); !next.late {
+		t.Error("every trip takes longer than nothing")
+	}
+}
+
+// A move whose row or facts have changed meanwhile is computed from the row, and in
+// the end alone.
+func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	p.trip.version = 1 // facts never have this one
+	p.trip = p.shared.make(&p.trip)
+	if answered(p.save) || len(p.reads) != 1 || p.reads[0] != p.save || p.save.tries != 1 {
+		t.Fatalf("answered %t, %d reads, tries %d", answered(p.save), len(p.reads), p.save.tries)
+	}
+	p.arrives(t, 2)
+
+	p = pack(t, nodes(t, 1)[0])
+	p.trip.version, p.save.tries = 1, maxTries-1
+	p.trip = p.shared.make(&p.trip)
+	if len(p.reads) != 0 {
+		t.Error("it is read again")
+	}
+	<-p.save.done
+	p.save.done <- struct{}{}
+	p.arrives(t, 1)
+}
+
+// Who travels with a move whose row somebody holds is told that the database cannot
+// answer.
+func TestATripThatIsHeldUp(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	conn, err := p.shared.pool.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Release()
+	holds, err := conn.BeginTx(ctx, pgx.TxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holds.Exec(ctx, `SELECT id FROM approval WHERE id = $1 FOR UPDATE`, p.save.id[:]); err != nil {
+		t.Fatal(err)
+	}
+	p.shared.patience = 100 * time.Millisecond
+	next := p.shared.make(&p.trip)
+	p.shared.patience = askTimeout
+	for _, o := range []*operation{p.save, p.read} {
+		if !answered(o) || !errors.Is(o.err, ErrUnavailable) {
+			t.Error(answered(o), o.err)
+		}
+	}
+	if err := holds.Rollback(ctx); err != nil || !next.empty() {
+		t.Error(next, err)
+	}
+	if n := p.generation(t, p.read.id); n != 1 {
+		t.Error("what was to be read has generation", n)
+	}
+}
+
+// Connections that have gone stale say nothing of what was to be read: it is read over
+// another. What was to be saved may have been.
+func TestATripOverAStaleConnection(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	p := pack(t, all[0])
+	if _, err := all[1].shared.pool.Exec(ctx, `
+		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	for range maxTries {
+		p.trip = p.shared.make(&p.trip)
+	}
+	if !answered(p.read) || p.read.err != nil || p.generation(t, p.read.id) != 2 {
+		t.Error("what was to be read:", answered(p.read), p.read.err)
+	}
+	if !answered(p.save) || p.save.err != nil && !errors.Is(p.save.err, ErrUnavailable) {
+		t.Error("what was to be saved:", answered(p.save), p.save.err)
+	}
+}
+
+// What has ended is not among the rows of living ones, and what is not there in none.
+func TestATripToWhatHasEnded(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	if _, _, err := p.Apply(ctx, p.read.id, approval.End(approval.RevokedByPerson, p.Now()), Act{}); err != nil {
+		t.Fatal(err)
+	}
+	nobody := &operation{id: approval.ID{1}, live: true, move: p.read.move, done: make(chan struct{}, 1)}
+	p.shared.board(&p.trip, nobody)
+	for range 3 {
+		p.trip = p.shared.make(&p.trip)
+	}
+	if !answered(p.read) || p.read.err != nil || p.read.verdict == approval.OK || p.read.result.Reason != approval.RevokedByPerson {
+		t.Error(answered(p.read), p.read.verdict, p.read.result.State, p.read.err)
+	}
+	if !answered(nobody) || !errors.Is(nobody.err, ErrNotFound) {
+		t.Error(answered(nobody), nobody.err)
+	}
+}
