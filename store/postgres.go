@@ -32,10 +32,11 @@ const (
 	// changeTimeout bounds one transaction. The server has the same bounds, so
 	// that a node that stands still with a lock holds nobody for longer.
 	changeTimeout = 15 * time.Second
-	// ownConns are the readers', and one each for those who save moves, register,
-	// load facts and tell that the node lives. Six at least are for all else.
-	ownConns   = maxReaders + 4
-	leastConns = ownConns + 6
+	// ownConns are the readers', those of who makes moves, and one each for those who
+	// register, load facts and tell that the node lives. Five at least are for all
+	// else.
+	ownConns   = maxReaders + makers + 3
+	leastConns = ownConns + 5
 )
 
 // openShared opens a PostgreSQL database that other nodes may be working on.
