@@ -140,6 +140,12 @@ func TestReadmeRunItForReal(t *testing.T) {
 func TestReadmeShowsDev(t *testing.T) {
 	t.Parallel()
 	h := start(t)
+	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(h.stderr.String(), "Ready in"); {
+		if time.Now().After(deadline) {
+			t.Fatal("dev does not say that it is ready")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 	said := strings.NewReplacer(h.base, "http://127.0.0.1:8080", h.operator, "http://127.0.0.1:8081").Replace(h.stderr.String())
 	b, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -151,11 +157,6 @@ func TestReadmeShowsDev(t *testing.T) {
 	for line := range strings.Lines("grantkeeper " + block) {
 		if line = folded(line); !strings.Contains(folded(said), line) {
 			t.Errorf("dev does not say %q", line)
-		}
-	}
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(h.stderr.String(), "Ready in"); {
-		if time.Now().After(deadline) {
-			t.Fatal("dev does not say that it is ready")
 		}
 	}
 }
