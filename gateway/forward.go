@@ -3,7 +3,6 @@ package gateway
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -15,12 +14,11 @@ const headerStatus = identity.Prefix + "Status"
 
 // forwardAuth answers for a proxy that passes the original request's headers
 // on: 200 with the signed headers for the service behind, or what the guard
-// answers at the original's path. The method is the proxy's, or the original's;
+// answers at the original's path, which Envoy appends to ours. The method is the proxy's, or the original's;
 // no preflight passes here, because a proxy may leave the header that would
 // make one to the client.
-func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
-	path, inPath := strings.CutPrefix(r.URL.EscapedPath(), forwardAuthPath+"/")
-	if !inPath { // else the query is the original's
+func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended string) {
+	if appended == "" { // else the query is the original's
 		switch r.URL.RawQuery {
 		case "":
 		case "deny=403":
@@ -34,11 +32,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	targets := [][]string{r.Header["X-Original-Uri"], r.Header["X-Forwarded-Uri"]}
-	if inPath {
-		targets = append(targets, []string{"/" + path})
-	}
-	target, _ := agreed(targets...) // empty when they differ
+	target, _ := agreed(r.Header["X-Original-Uri"], r.Header["X-Forwarded-Uri"], []string{appended}) // empty when they differ
 	host, alike := agreed(r.Header["X-Original-Host"], r.Header["X-Forwarded-Host"])
 	if !alike || target == "" {
 		(&api.Fault{Status: 400, Code: "invalid_request", Description: "Send the original's path once, in X-Original-URI or X-Forwarded-Uri, and its host once."}).Answer(w)

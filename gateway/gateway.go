@@ -103,20 +103,31 @@ func (s *Server) Handler() http.Handler {
 	s.refused = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store") // decision M6
-		switch path := r.URL.Path; {
+		came, path := sent(r.URL), r.URL.Path
+		original, appended := strings.CutPrefix(came, forwardAuthPath+"/")
+		switch {
+		case appended:
+			r.Pattern = forwardAuthPath
+			s.forwardAuth(w, r, "/"+original)
+		case strings.Count(came, "/") != strings.Count(path, "/"): // an escaped slash is none (RFC 3986 section 2.2)
+			nothing(w)
 		case path == eventsPath:
 			r.Pattern = eventsPath
 			onlyPost(w, r, s.directoryEvent)
 		case path == decisionsPath:
 			r.Pattern = decisionsPath
 			onlyPost(w, r, s.decisions)
-		case path == forwardAuthPath, strings.HasPrefix(path, forwardAuthPath+"/"):
+		case path == forwardAuthPath:
 			r.Pattern = forwardAuthPath
-			s.forwardAuth(w, r)
+			s.forwardAuth(w, r, "")
 		default:
-			(&api.Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}).Answer(w)
+			nothing(w)
 		}
 	})
+}
+
+func nothing(w http.ResponseWriter) {
+	(&api.Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}).Answer(w)
 }
 
 func onlyPost(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {

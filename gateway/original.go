@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/api"
 )
@@ -31,35 +34,91 @@ func rootOf(path string) string {
 	return ""
 }
 
-// settle gives the decoded path of a request target. It refuses a path that the
-// service behind might take for one under another API than this server does:
-// one that leaves the API by dot segments, however they are escaped, written
-// with a backslash or followed by parameters.
+// ambiguous describes the refusal of what settle does not take.
+const ambiguous = "The path is none, or not every server reads it alike: send it without dot segments, its beginning as it is and the rest escaped once."
+
+// settle gives the decoded path of a request target. It refuses a path that two
+// readers might take for two: one with a dot segment, however often it is escaped,
+// written with a backslash or followed by parameters; one that is under an API for
+// some of them alone; and bytes that are not UTF-8, which some decode all the same.
 func settle(target string) (decoded string, ok bool) {
 	raw, _, _ := strings.Cut(target, "?")
 	if !strings.HasPrefix(raw, "/") || strings.Contains(raw, "#") {
 		return "", false
 	}
 	decoded, err := url.PathUnescape(raw)
-	if err != nil || strings.ContainsFunc(decoded, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+	if err != nil {
 		return "", false
 	}
 	root := rootOf(decoded)
 	reading := raw
 	for range 4 { // the path as it came, and after each decoding that somebody might do
-		if rootOf(cleaned(reading)) != root || rootOf(cleaned(withoutParameters(reading))) != root {
+		if !plain(reading) || rootOf(cleaned(withoutParameters(reading))) != root {
 			return "", false
 		}
-		next, err := url.PathUnescape(reading)
-		if err != nil || next == reading {
-			break
+		next := unescaped(reading)
+		if next == reading {
+			return decoded, true
 		}
 		reading = next
 	}
-	return decoded, true
+	return "", false // nobody escapes as often who does not hide something
 }
 
-// cleaned resolves dot segments and doubled slashes of either kind.
+// plain reports whether a reading is text without a dot segment. It takes a segment
+// to end wherever some reader lets it end: who cuts parameters out before decoding
+// sees other segments than who does it afterwards.
+func plain(reading string) bool {
+	if !utf8.ValidString(reading) || strings.ContainsFunc(reading, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return false
+	}
+	for piece := range strings.FieldsFuncSeq(reading, func(r rune) bool { return strings.ContainsRune(`/\;?#`, r) }) {
+		if piece == "." || piece == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// unescaped decodes once, and leaves what is no escape as it is. Many readers do
+// so, where url.PathUnescape decodes nothing.
+func unescaped(reading string) string {
+	var out strings.Builder
+	for {
+		before, after, ok := strings.Cut(reading, "%")
+		out.WriteString(before)
+		if !ok {
+			return out.String()
+		}
+		if c, err := hex.DecodeString(after[:min(2, len(after))]); err == nil && len(c) == 1 {
+			out.Write(c)
+			reading = after[2:]
+		} else {
+			out.WriteByte('%')
+			reading = after
+		}
+	}
+}
+
+// sent gives a path in the bytes that came, but for those that no URI has (RFC 3986
+// section 2), which are escaped. URL.EscapedPath writes the whole path anew where
+// there is one of those, and a slash for %2F.
+func sent(u *url.URL) string {
+	if u.RawPath == "" {
+		return u.EscapedPath() // what came
+	}
+	var out strings.Builder
+	for _, c := range []byte(u.RawPath) {
+		if c >= utf8.RuneSelf || strings.IndexByte(" \"<>\\^`{|}", c) >= 0 {
+			fmt.Fprintf(&out, "%%%02X", c)
+		} else {
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// cleaned makes one of doubled slashes, of either kind.
 func cleaned(reading string) string {
 	return path.Clean(strings.ReplaceAll(reading, `\`, "/"))
 }
@@ -88,7 +147,7 @@ func (s *Server) request(ctx context.Context, o original) (*http.Request, *api.F
 	}
 	decoded, ok := settle(o.target)
 	if !ok {
-		return nil, &api.Fault{Status: 400, Code: "invalid_request", Description: "The path is none, or could be read as one under another API."}
+		return nil, &api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}
 	}
 	r := &http.Request{Method: http.MethodGet, URL: &url.URL{Path: decoded}, Host: o.host, Header: o.header}
 	return r.WithContext(ctx), nil

@@ -57,8 +57,9 @@ func (u *Upstream) Handler() http.Handler {
 	}
 	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, ok := settle(r.URL.EscapedPath()); !ok {
-			(&api.Fault{Status: 400, Code: "invalid_request", Description: "The path could be read as one under another API."}).Answer(w)
+		path := sent(r.URL) // is looked at, and passed on, in the same bytes
+		if _, ok := settle(path); !ok {
+			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
 		headers, err := signed(u.Key, u.API, api.ActorFrom(r.Context()))
@@ -69,7 +70,7 @@ func (u *Upstream) Handler() http.Handler {
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
 		proxy := &httputil.ReverseProxy{
 			Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, base, headers, id) },
+			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, headers, id) },
 			ModifyResponse: func(a *http.Response) error { return u.modify(a, base) },
 			ErrorHandler:   u.failed,
 		}
@@ -89,7 +90,8 @@ var (
 	prefixesNotPassedOn = []string{identity.Prefix, "X-Forwarded-", "X-Original-"}
 )
 
-func (u *Upstream) rewrite(p *httputil.ProxyRequest, base string, headers map[string]string, id string) {
+func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers map[string]string, id string) {
+	p.Out.URL.RawPath = path
 	p.SetURL(u.URL)
 	h := p.Out.Header
 	for name := range h {

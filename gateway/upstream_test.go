@@ -164,6 +164,49 @@ func TestUpstreamGetsTheRequest(t *testing.T) {
 	}
 }
 
+// The path is passed on in the bytes that were looked at: those of the client, but
+// for those that no URI has, which are escaped. Every byte alike.
+func TestUpstreamGetsThePath(t *testing.T) {
+	var got string
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) { got = r.RequestURI }, nil)
+	paths := map[string]string{}
+	for _, same := range []string{"/api/v5/a%2Fb", "/api/v5/a%2fb", "/api/v5/a%5Cb", "/api/v5//a//", "/api/v5/a;x=1;y", "/api/v5/%3B%3F%23", "/api/v5/%61", "/api/v5/a%252Fb", "/api/v5/ä%2F"} {
+		paths[same] = strings.ReplaceAll(same, "ä", "%C3%A4")
+	}
+	for c := byte(' ') + 1; c < 0x7f; c++ {
+		switch {
+		case strings.IndexByte("?#%", c) >= 0:
+		case strings.IndexByte("\"<>\\^`{|}", c) >= 0:
+			paths["/api/v5/a%2Fb"+string(c)+"%3Bc"] = fmt.Sprintf("/api/v5/a%%2Fb%%%02X%%3Bc", c)
+		default:
+			paths["/api/v5/a%2Fb"+string(c)+"%3Bc"] = "/api/v5/a%2Fb" + string(c) + "%3Bc"
+		}
+	}
+	for path, want := range paths {
+		got = ""
+		if status := b.raw(t, path); status != 200 || got != want {
+			t.Errorf("%s: %d, came as %q, want %q", path, status, got, want)
+		}
+	}
+}
+
+// raw asks for a path that no client would send, and gives the status.
+func (b *behind) raw(t *testing.T, path string) int {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", path, b.access)
+	a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	return a.StatusCode
+}
+
 // The client gets the service's answer, but for what this server says itself
 // and what would act on its pages.
 func TestUpstreamAnswers(t *testing.T) {
@@ -221,20 +264,10 @@ func TestUpstreamIsGuarded(t *testing.T) {
 	if a.StatusCode != 401 || a.Header.Get("WWW-Authenticate") != missing {
 		t.Errorf("%s %v", a.Status, a.Header)
 	}
-	for _, path := range []string{"/api/v5/../v3/x", "/api/v5/%2e%2e/v3/x", "/api/v5/..%2fv3", "/api/v5/..;/v3", "/api/v5/..%5cv3", "/api/v5/%252e%252e/"} {
-		conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", path, b.access)
-		a, err := http.ReadResponse(bufio.NewReader(conn), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.Body.Close()
-		conn.Close()
-		if a.StatusCode != 400 {
-			t.Errorf("%s: %s", path, a.Status)
+	for _, path := range []string{"/api/v5/../v3/x", "/api/v5/%2e%2e/v3/x", "/api/v5/..%2fv3", "/api/v5/..;/v3", "/api/v5/..%5cv3", "/api/v5/%252e%252e/",
+		"/api/v5/a/../b", "/api/v5/%2e%2e;%2Fv5/v3/x", "/api/v5/a%2fb/../%2e%2e/v3", "/api%2Fv5/notes", "/api/v5%2Fnotes", `/api/v5/..%2fv3\x`, "/api/v5/%c0%ae%c0%ae/v3"} {
+		if status := b.raw(t, path); status != 400 {
+			t.Errorf("%s: %d", path, status)
 		}
 	}
 	preflight, _ := http.NewRequest("OPTIONS", b.front.URL+"/api/v5/notes", nil)
