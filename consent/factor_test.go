@@ -28,7 +28,7 @@ func (a codeApp) code() string {
 // gives their app and recovery codes.
 func withApp(t *testing.T, b *browser) (a codeApp, recovery []string) {
 	t.Helper()
-	p := b.get("/account/sign-in").want(200).press("/account/sign-in/app").want(200).says("Enter this key in your authenticator app.")
+	p := b.get("/account/sign-in").want(200).press("/account/sign-in/app").want(200).says("Scan this code with your authenticator app, or enter the key below it.")
 	key := strings.ReplaceAll(p.all(atom.Code)[0].FirstChild.Data, " ", "")
 	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(key)
 	if err != nil || len(secret) != 20 {
