@@ -52,10 +52,7 @@ func (l *moveLine) finish(o *operation) {
 type trip struct {
 	saves []moved
 	reads []*operation
-	// version is that of the facts that every row has to find as they were: some
-	// moves were computed from what is remembered.
-	version int64
-	late    bool // the one before took long: it is to be seen whether to read does
+	late  bool // the one before took long: it is to be seen whether to read does
 }
 
 func (t *trip) empty() bool { return len(t.saves) == 0 && len(t.reads) == 0 }
@@ -69,7 +66,7 @@ const makers = 2
 // it on.
 func (p *shared) makeMoves() {
 	var come []*operation
-	now := trip{version: unguarded}
+	var now trip
 	for {
 		clear(come)
 		turn := now.empty()
@@ -79,11 +76,8 @@ func (p *shared) makeMoves() {
 		} else {
 			come = p.moves.taken(come[:0], maxBatch)
 		}
-		version := p.version()
 		for _, o := range come {
-			if p.board(&now, o) {
-				now.version = version
-			}
+			p.board(&now, o)
 		}
 		if turn && (len(now.reads) > 0 || len(come) == 0) {
 			turn = false
@@ -99,22 +93,21 @@ func (p *shared) makeMoves() {
 	}
 }
 
-// board gives a move that has come its place, and reports whether it is computed
-// from what is remembered: such a move is saved only if row and facts still are
-// what they were. One that would change nothing is computed again, from the row.
-func (p *shared) board(t *trip, o *operation) (remembered bool) {
+// board gives a move that has come its place. One that is computed from what is
+// remembered is saved only if row and facts still are what they were; one that would
+// change nothing then is computed again, from the row.
+func (p *shared) board(t *trip, o *operation) {
 	if o.row != nil {
 		p.compute(t, o, o.row)
-		return false
+		return
 	}
 	if at := p.rows.get(o.id); at != nil && o.live {
 		if m, alone := p.move(o, at); !alone && m.after != m.before {
 			t.saves = append(t.saves, m)
-			return true
+			return
 		}
 	}
 	t.reads = append(t.reads, o)
-	return false
 }
 
 // compute makes a move from its row, as it was read, and answers what changes
@@ -125,6 +118,7 @@ func (p *shared) compute(t *trip, o *operation, at *row) {
 	case alone:
 		go p.moveAlone(o)
 	case m.after != m.before:
+		m.version = unguarded
 		t.saves = append(t.saves, m)
 	default:
 		p.moves.finish(o)
@@ -135,7 +129,7 @@ func (p *shared) compute(t *trip, o *operation, at *row) {
 func (p *shared) make(t *trip) (next trip) {
 	r, start := t.reading(), time.Now()
 	hit, read, err := p.saveAndRead(t, r)
-	next = trip{version: unguarded, late: time.Since(start) > p.slowRead}
+	next.late = time.Since(start) > p.slowRead
 	undone := err != nil && retryable(err)
 	if !undone {
 		err = p.unavailable("move", err)

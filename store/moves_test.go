@@ -24,14 +24,14 @@ func pack(t *testing.T, h house) *packed {
 		id := h.live(t, h.unique(n))
 		return &operation{id: id, live: true, move: approval.Refresh("quill", 1, 1, h.Now()), done: make(chan struct{}, 1)}
 	}
-	p := &packed{house: h, trip: trip{version: unguarded}, save: op(1), read: op(2)}
+	p := &packed{house: h, save: op(1), read: op(2)}
 	row, err := h.shared.readNow(ctx, p.save.id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.shared.compute(&p.trip, p.save, row)
 	h.shared.rows.drop(p.read.id)
-	if h.shared.board(&p.trip, p.read) || len(p.saves) != 1 || len(p.reads) != 1 {
+	if h.shared.board(&p.trip, p.read); len(p.saves) != 1 || len(p.reads) != 1 {
 		t.Fatalf("%d saves, %d reads", len(p.saves), len(p.reads))
 	}
 	return p
@@ -103,7 +103,7 @@ func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
 		return
 	}
 	p := pack(t, nodes(t, 1)[0])
-	p.trip.version = 1 // facts never have this one
+	p.saves[0].version = 1 // facts never have this one
 	p.trip = p.shared.make(&p.trip)
 	if answered(p.save) || len(p.reads) != 1 || p.reads[0] != p.save || p.save.tries != 1 {
 		t.Fatalf("answered %t, %d reads, tries %d", answered(p.save), len(p.reads), p.save.tries)
@@ -111,7 +111,7 @@ func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
 	p.arrives(t, 2)
 
 	p = pack(t, nodes(t, 1)[0])
-	p.trip.version, p.save.tries = 1, maxTries-1
+	p.saves[0].version, p.save.tries = 1, maxTries-1
 	p.trip = p.shared.make(&p.trip)
 	if len(p.reads) != 0 {
 		t.Error("it is read again")
@@ -199,4 +199,27 @@ func TestATripToWhatHasEnded(t *testing.T) {
 	if !answered(nobody) || !errors.Is(nobody.err, ErrNotFound) {
 		t.Error(answered(nobody), nobody.err)
 	}
+}
+
+// A change of the facts concerns those moves alone that were computed from what is
+// remembered: what was read just before is saved beside them.
+func TestATripAfterAChangeOfFacts(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	p := pack(t, all[0])
+	p.trip.reads = nil
+	if _, err := p.shared.readNow(ctx, p.read.id); err != nil {
+		t.Fatal(err)
+	}
+	if p.shared.board(&p.trip, p.read); len(p.saves) != 2 {
+		t.Fatal("it is not remembered")
+	}
+	all[1].addPerson(t, 1)
+	p.trip = p.shared.make(&p.trip)
+	if !answered(p.save) || answered(p.read) || len(p.reads) != 1 {
+		t.Fatalf("saved: just read %t, remembered %t", answered(p.save), answered(p.read))
+	}
+	p.arrives(t, 2)
 }

@@ -16,18 +16,25 @@ type moved struct {
 	o             *operation
 	before, after approval.State
 	used          uint32 // Unix seconds; 0 where it is none
+	version       int64  // that the facts are to have still
 }
 
 // entries are what the journal says of the move.
 func (m *moved) entries() []Event { return events(m.o.result, m.before, m.o.act) }
 
-// move computes a move. One that ends others with it is made alone.
+// unguarded is the version for moves that were computed from rows that were
+// just read.
+const unguarded = -1
+
+// move computes a move from what is remembered. One that ends others with it is
+// made alone.
 func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	a := at.a
 	m = moved{o: o, before: a.State}
 	mem := p.store.memory
 	mem.mu.RLock()
 	standing := mem.standing(a)
+	m.version = mem.version
 	mem.mu.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
 	a.State = o.act.given(m.before, a.State)
@@ -60,8 +67,7 @@ func (p *shared) moveAlone(o *operation) {
 
 // saveRows locks the rows in the order of their IDs, because grouped updates
 // of several nodes deadlock otherwise, and saves by compare-and-set: of the row,
-// and of the facts' version unless that is unguarded. It is a transaction by
-// itself.
+// and of the facts' version unless that is unguarded.
 const saveRows = `
 	WITH locked AS (
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
@@ -72,10 +78,10 @@ const saveRows = `
 		       used_at = CASE WHEN a.used_at < u.used_at THEN u.used_at ELSE a.used_at END
 		  FROM locked l
 		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[],
-		              $9::bigint[], $10::bigint[])
-		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network, used_at) ON u.id = l.id
+		              $9::bigint[], $10::bigint[], $11::bigint[])
+		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network, used_at, version) ON u.id = l.id
 		 WHERE a.id = l.id AND a.phase = u.old_phase AND a.generation = u.old_generation
-		   AND ($11::bigint < 0 OR $11 = (SELECT version FROM facts WHERE one = 1))
+		   AND (u.version < 0 OR u.version = (SELECT version FROM facts WHERE one = 1))
 		RETURNING a.id
 	)`
 
@@ -87,14 +93,10 @@ var saveJournaled = saveRows + `, entry AS (
 		` + insertArrays(12, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
 	) SELECT id FROM hit`
 
-// unguarded is the version for moves that were computed from rows that were
-// just read.
-const unguarded = -1
-
-func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled bool) {
+func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
 	n := len(moves)
 	ids, reasons := make([][]byte, n), make([]string, n)
-	var numbers [8][]int64
+	var numbers [9][]int64
 	for i := range numbers {
 		numbers[i] = make([]int64, n)
 	}
@@ -103,10 +105,10 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 	for i := range moves {
 		m := &moves[i]
 		ids[i], reasons[i] = m.o.id[:], string(m.after.Reason)
-		for c, v := range [8]int64{
+		for c, v := range [9]int64{
 			int64(m.before.Phase), m.before.Generation,
 			int64(m.after.Phase), m.after.Generation, int64(m.after.Key), m.after.EndedAt,
-			int64(m.after.Network), int64(m.used),
+			int64(m.after.Network), int64(m.used), m.version,
 		} {
 			numbers[c][i] = v
 		}
@@ -115,7 +117,7 @@ func (p *shared) saveArgs(moves []moved, guard int64) (args []any, journaled boo
 			entries = append(entries, e)
 		}
 	}
-	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7], guard}
+	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7], numbers[8]}
 	if len(entries) == 0 {
 		return args, false
 	}
@@ -132,7 +134,7 @@ func (p *shared) saveAndRead(t *trip, r *reading) (hit map[approval.ID]bool, rea
 	defer p.store.timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
-	args, journaled := p.saveArgs(t.saves, t.version)
+	args, journaled := p.saveArgs(t.saves)
 	text := savePlain
 	if journaled {
 		text = saveJournaled
