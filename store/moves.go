@@ -138,11 +138,11 @@ func (p *shared) make(t *trip) (next trip) {
 		m := &t.saves[i]
 		switch {
 		case undone:
-			p.again(&next, m.o, err)
+			p.again(&next, m.o)
 		case err != nil:
 			p.refuse(m.o, err)
 		case !hit[m.o.id]:
-			p.again(&next, m.o, nil)
+			p.again(&next, m.o)
 		default:
 			p.rows.moved(m.o.id, m.after, m.used, moment(start))
 			p.tell(m.entries())
@@ -166,7 +166,7 @@ func (p *shared) arrive(next *trip, o *operation, r *reading, err error) {
 		p.refuse(o, err)
 	case r.what == checks && (at == nil || at.a.Phase != approval.Live):
 		o.live = false // all of the row is needed
-		p.again(next, o, nil)
+		p.again(next, o)
 	case at == nil:
 		p.refuse(o, fmt.Errorf("approval %s: %w", o.id, ErrNotFound))
 	default:
@@ -188,18 +188,14 @@ func (t *trip) reading() *reading {
 	return &r
 }
 
-// again has a move computed from its row once more: what was to save it was undone
-// by an error, or its row has changed. One whose row keeps changing is made alone,
-// with the row held.
-func (p *shared) again(t *trip, o *operation, err error) {
-	switch o.tries++; {
-	case o.tries < maxTries:
-		t.reads = append(t.reads, o)
-	case err != nil:
-		p.refuse(o, p.unavailable("move", err))
-	default:
+// again has a move computed from its row once more: what was to save it was undone,
+// or its row has changed. If that goes on, it is made alone, with the row held.
+func (p *shared) again(t *trip, o *operation) {
+	if o.tries++; o.tries == maxTries {
 		go p.moveAlone(o)
+		return
 	}
+	t.reads = append(t.reads, o)
 }
 
 // refuse answers a move with an error: the caller can rely on nothing.

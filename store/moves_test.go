@@ -223,3 +223,21 @@ func TestATripAfterAChangeOfFacts(t *testing.T) {
 	}
 	p.arrives(t, 2)
 }
+
+// A row that cannot be read is no reason to refuse what is saved on the same trip.
+func TestATripToWhatCannotBeRead(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	if _, err := p.shared.pool.Exec(ctx, `UPDATE approval SET grant_kind = 'nonsense' WHERE id = $1`, p.read.id[:]); err != nil {
+		t.Fatal(err)
+	}
+	p.shared.make(&p.trip)
+	if !answered(p.save) || p.save.err != nil || p.generation(t, p.save.id) != 2 {
+		t.Error("what was to be saved:", answered(p.save), p.save.err)
+	}
+	if !answered(p.read) || !errors.Is(p.read.err, ErrUnavailable) {
+		t.Error("what cannot be read:", answered(p.read), p.read.err)
+	}
+}

@@ -148,17 +148,15 @@ func (p *shared) saveAndRead(t *trip, r *reading) (hit map[approval.ID]bool, rea
 	results := p.pool.SendBatch(ctx, &b)
 	if read {
 		rows, queried := results.Query()
-		err = p.take(r, rows, queried)
+		read = p.take(r, rows, queried) == nil // settle tells what is wrong
 	}
 	hit = make(map[approval.ID]bool, len(t.saves))
-	if err == nil {
-		rows, _ := results.Query() // its error is the rows' as well
-		var id []byte
-		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-			hit[approval.ID(id)] = true
-			return nil
-		})
-	}
+	rows, _ := results.Query() // its error is the rows' as well
+	var id []byte
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		hit[approval.ID(id)] = true
+		return nil
+	})
 	if closed := results.Close(); err == nil { // the commit
 		err = closed
 	}
