@@ -21,6 +21,7 @@ func (l *moveLine) init() {
 }
 
 func (l *moveLine) join(o *operation) {
+	o.since = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	behind, busy := l.underWay[o.id]
@@ -95,8 +96,13 @@ func (p *shared) makeMoves() {
 
 // board gives a move that has come its place. One that is computed from what is
 // remembered is saved only if row and facts still are what they were; one that would
-// change nothing then is computed again, from the row.
+// change nothing then is computed again, from the row. One that has waited for long is
+// refused: while the database hangs, nobody shall wait for all who came before.
 func (p *shared) board(t *trip, o *operation) {
+	if time.Since(o.since) > 2*p.patience {
+		p.refuse(o, fmt.Errorf("waiting for the moves before: %w", ErrUnavailable))
+		return
+	}
 	if o.row != nil {
 		p.compute(t, o, o.row)
 		return

@@ -22,7 +22,7 @@ func pack(t *testing.T, h house) *packed {
 	t.Helper()
 	op := func(n int) *operation {
 		id := h.live(t, h.unique(n))
-		return &operation{id: id, live: true, move: approval.Refresh("quill", 1, 1, h.Now()), done: make(chan struct{}, 1)}
+		return &operation{id: id, live: true, move: approval.Refresh("quill", 1, 1, h.Now()), done: make(chan struct{}, 1), since: time.Now()}
 	}
 	p := &packed{house: h, save: op(1), read: op(2)}
 	row, err := h.shared.readNow(ctx, p.save.id)
@@ -188,7 +188,7 @@ func TestATripToWhatHasEnded(t *testing.T) {
 	if _, _, err := p.Apply(ctx, p.read.id, approval.End(approval.RevokedByPerson, p.Now()), Act{}); err != nil {
 		t.Fatal(err)
 	}
-	nobody := &operation{id: approval.ID{1}, live: true, move: p.read.move, done: make(chan struct{}, 1)}
+	nobody := &operation{id: approval.ID{1}, live: true, move: p.read.move, done: make(chan struct{}, 1), since: time.Now()}
 	p.shared.board(&p.trip, nobody)
 	for range 3 {
 		p.trip = p.shared.make(&p.trip)
@@ -239,5 +239,22 @@ func TestATripToWhatCannotBeRead(t *testing.T) {
 	}
 	if !answered(p.read) || !errors.Is(p.read.err, ErrUnavailable) {
 		t.Error("what cannot be read:", answered(p.read), p.read.err)
+	}
+}
+
+// Whoever waits behind moves that the database does not make is told so in time.
+func TestAMoveThatHasWaited(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	p.read.since = time.Now().Add(-2*askTimeout + time.Minute)
+	if p.shared.board(&trip{}, p.read); answered(p.read) {
+		t.Error("it has not waited for long")
+	}
+	p.read.since = time.Now().Add(-2*askTimeout - time.Millisecond)
+	var now trip
+	if p.shared.board(&now, p.read); !now.empty() || !answered(p.read) || !errors.Is(p.read.err, ErrUnavailable) {
+		t.Error(now, answered(p.read), p.read.err)
 	}
 }

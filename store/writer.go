@@ -46,6 +46,7 @@ type operation struct {
 	live  bool          // the move asks nothing of the code: no row is read
 	row   *row          // of a live move: the approval, read since it was asked for; on PostgreSQL
 	tries int           // how often it was computed in vain; on PostgreSQL
+	since time.Time     // when it came; on PostgreSQL
 	act   Act
 
 	// run makes a change. It may return what is to be done to memory once
