@@ -170,6 +170,7 @@ var faults = []string{"cannot", "a constraint", "all rolled back", "at the commi
 
 const (
 	cannot   = 0
+	undone   = 2
 	atCommit = 3
 )
 

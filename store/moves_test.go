@@ -121,6 +121,41 @@ func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
 	p.arrives(t, 1)
 }
 
+// A row that has ended meanwhile has its generation still: no refresh brings it back.
+func TestAMoveOfWhatHasEndedMeanwhile(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	p := pack(t, all[0])
+	if _, _, err := all[1].ApplyLive(ctx, p.save.id, approval.End(approval.RevokedByPerson, p.Now()), Act{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		p.trip = p.shared.make(&p.trip)
+	}
+	if !answered(p.save) || p.save.verdict != approval.Over || p.save.err != nil || p.accepts(t, p.save.id) {
+		t.Error(answered(p.save), p.save.verdict, p.save.err)
+	}
+}
+
+// What the server has undone, as it does with a deadlock, is made again, and takes
+// nobody with it.
+func TestAMoveThatIsUndone(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	p.withFaults(t)
+	lift := p.plant(t, undone, "UPDATE", "approval")
+	p.trip = p.shared.make(&p.trip)
+	lift()
+	if answered(p.save) || len(p.reads) != 1 || len(p.saves) != 1 || p.save.tries != 1 {
+		t.Errorf("answered %t: %v; %d reads, %d saves", answered(p.save), p.save.err, len(p.reads), len(p.saves))
+	}
+	p.arrives(t, 2)
+}
+
 // Who travels with a move whose row somebody holds is told that the database cannot
 // answer.
 func TestATripThatIsHeldUp(t *testing.T) {
