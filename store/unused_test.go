@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -107,6 +108,73 @@ func TestRefreshIsAUse(t *testing.T) {
 	want("ended", used, false)
 	h = h.reopen(t)
 	want("after a restart", used, false)
+}
+
+// The last use does not go back: a node whose clock is ahead may have saved a later
+// one, and what waits to be noted may be older than what is saved meanwhile.
+func TestUseNeverGoesBack(t *testing.T) {
+	h := furnished(t)
+	id, other := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	h.clock.add(3 * time.Hour)
+	now := h.Now().Unix()
+	want := func(what string, id approval.ID, used int64) {
+		t.Helper()
+		if row, err := h.Approval(ctx, id); err != nil || row.LastUsed != used {
+			t.Errorf("%s: last use %d, %v; want %d", what, row.LastUsed, err, used)
+		}
+	}
+	note := func(used map[approval.ID]uint32) {
+		t.Helper()
+		if embedded() {
+			for id := range used {
+				h.Used(id)
+			}
+			if err := h.Ready(ctx); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := h.writer.changeFacts(func(w *writer) (func(), error) { return nil, writeUses(w, used) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !embedded() { // each is noted by its own time, whatever comes with it
+		h.sql(t, fmt.Sprintf(`UPDATE approval SET used_at = %d`, now-7200))
+		note(map[approval.ID]uint32{id: uint32(now - 7300), other: uint32(now)})
+		want("an older use, noted beside a newer", id, now-7200)
+		want("the newer", other, now)
+	}
+	later := now + 100
+	h.sql(t, fmt.Sprintf(`UPDATE approval SET used_at = %d`, later))
+	note(map[approval.ID]uint32{id: uint32(now)})
+	want("an older use", id, later)
+	if v, err := h.refresh(id, 1); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	want("an older refresh", id, later)
+	if v, err := h.refresh(id, 1); v != approval.Reused || err != nil {
+		t.Fatal(v, err)
+	}
+	want("ended by its token, used twice", id, later)
+}
+
+// What is remembered of a row keeps the last use, as its code is forgotten and moves
+// come that are no use.
+func TestRowCacheKeepsTheUse(t *testing.T) {
+	c := rowCache{most: 10}
+	id := approval.ID{1}
+	r := &row{used: 5}
+	r.a.ID, r.a.Phase, r.a.Generation, r.a.Challenge = id, approval.Live, 1, "c"
+	c.learn(id, r, 1)
+	want := func(what string, used uint32) {
+		t.Helper()
+		if at := c.get(id); at == nil || at.used != used || at.a.Challenge != "" {
+			t.Errorf("%s: %+v, want use %d", what, at, used)
+		}
+	}
+	want("read with its code", 5)
+	for generation, used := range []uint32{0, 9, 7} {
+		c.moved(id, approval.State{Phase: approval.Live, Generation: 2 + int64(generation)}, used, 2)
+		want(fmt.Sprintf("after a use at %d", used), []uint32{5, 9, 9}[generation])
+	}
 }
 
 // A use that another node has saved is found beside what is remembered.
