@@ -14,9 +14,9 @@ const headerStatus = identity.Prefix + "Status"
 
 // forwardAuth answers for a proxy that passes the original request's headers
 // on: 200 with the signed headers for the service behind, or what the guard
-// answers at the original's path, which Envoy appends to ours. The method is the proxy's, or the original's;
-// no preflight passes here, because a proxy may leave the header that would
-// make one to the client.
+// answers at the original's path, which Envoy appends to ours. The method is the
+// proxy's, or the original's; no preflight passes here, because a proxy may leave
+// the header that would make one to the client.
 func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended string) {
 	if appended == "" { // else the query is the original's
 		switch r.URL.RawQuery {
