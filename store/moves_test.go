@@ -64,7 +64,11 @@ func TestATripSavesAndReads(t *testing.T) {
 		t.Fatal(hit, read, r.rows, err)
 	}
 	p = pack(t, nodes(t, 1)[0])
+	p.shared.slowRead = time.Hour
 	next := p.shared.make(&p.trip)
+	if next.late {
+		t.Error("it has not taken an hour")
+	}
 	if !answered(p.save) || answered(p.read) || len(next.saves) != 1 || len(next.reads) != 0 {
 		t.Errorf("saved %t, read %t, then %d saves and %d reads", answered(p.save), answered(p.read), len(next.saves), len(next.reads))
 	}
@@ -154,6 +158,21 @@ func TestAMoveThatIsUndone(t *testing.T) {
 		t.Errorf("answered %t: %v; %d reads, %d saves", answered(p.save), p.save.err, len(p.reads), len(p.saves))
 	}
 	p.arrives(t, 2)
+}
+
+// Nobody is told of a move before the commit, which is after all that is saved.
+func TestATripThatIsNotCommitted(t *testing.T) {
+	if embedded() {
+		return
+	}
+	p := pack(t, nodes(t, 1)[0])
+	p.withFaults(t)
+	lift := p.plant(t, atCommit, "UPDATE", "approval")
+	p.trip = p.shared.make(&p.trip)
+	lift()
+	if !answered(p.save) || !errors.Is(p.save.err, ErrUnavailable) || p.generation(t, p.save.id) != 1 {
+		t.Error(answered(p.save), p.save.err)
+	}
 }
 
 // Who travels with a move whose row somebody holds is told that the database cannot
