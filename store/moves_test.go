@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -89,10 +90,12 @@ func TestALateTripReadsApart(t *testing.T) {
 	}
 	p = pack(t, nodes(t, 1)[0])
 	p.trip.late = true
-	p.arrives(t, 2)
+	p.shared.pace.average.Store(0)
+	p.trip = p.shared.make(&p.trip)
 	if p.shared.pace.average.Load() == 0 {
 		t.Error("nobody knows how long reading takes")
 	}
+	p.arrives(t, 1)
 	p = pack(t, nodes(t, 1)[0])
 	p.shared.slowRead = 0
 	if next := p.shared.make(&p.trip); !next.late {
@@ -218,10 +221,7 @@ func TestATripOverAStaleConnection(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	p := pack(t, all[0])
-	if _, err := all[1].shared.pool.Exec(ctx, `
-		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
-		t.Fatal(err)
-	}
+	all[1].cutOthers(t)
 	for range maxTries {
 		p.trip = p.shared.make(&p.trip)
 	}
@@ -230,6 +230,51 @@ func TestATripOverAStaleConnection(t *testing.T) {
 	}
 	if !answered(p.save) || p.save.err != nil && !errors.Is(p.save.err, ErrUnavailable) {
 		t.Error("what was to be saved:", answered(p.save), p.save.err)
+	}
+}
+
+// One caller at most hears that the connections have gone stale: the next move goes
+// over a new one.
+func TestATripAfterAStaleConnection(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	p := pack(t, all[0])
+	row, err := p.shared.readNow(ctx, p.save.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns [4]*pgxpool.Conn
+	for i := range conns {
+		if conns[i], err = p.shared.pool.Acquire(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range conns {
+		c.Release()
+	}
+	all[1].cutOthers(t)
+	p.trip.reads = nil
+	p.shared.make(&p.trip)
+	if !answered(p.save) || !errors.Is(p.save.err, ErrUnavailable) {
+		t.Fatal("over a connection that has gone stale:", answered(p.save), p.save.err)
+	}
+	*p.save = operation{id: p.save.id, live: true, move: p.save.move, done: make(chan struct{}, 1), since: time.Now()}
+	var now trip
+	p.shared.compute(&now, p.save, row)
+	p.shared.make(&now)
+	if !answered(p.save) || p.save.err != nil {
+		t.Error("over the next:", answered(p.save), p.save.err)
+	}
+}
+
+// cutOthers ends all connections to the database but one of its own.
+func (h house) cutOthers(t *testing.T) {
+	t.Helper()
+	if _, err := h.shared.pool.Exec(ctx, `
+		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -276,6 +321,26 @@ func TestATripAfterAChangeOfFacts(t *testing.T) {
 		t.Fatalf("saved: just read %t, remembered %t", answered(p.save), answered(p.read))
 	}
 	p.arrives(t, 2)
+}
+
+// What a trip reads is computed from facts that are no older than it, and remembered
+// with them.
+func TestATripLearnsWhatItReads(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	p := pack(t, all[0])
+	all[1].addPerson(t, 1)
+	began := moment(time.Now())
+	p.trip = p.shared.make(&p.trip)
+	if p.shared.version() != all[1].shared.version() || p.shared.asOf.Load() < began {
+		t.Error("facts as they were")
+	}
+	if p.shared.rows.get(p.read.id) == nil {
+		t.Error("it is not remembered")
+	}
+	p.arrives(t, 1)
 }
 
 // A row that cannot be read is no reason to refuse what is saved on the same trip.
