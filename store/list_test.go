@@ -92,20 +92,26 @@ func walk(t *testing.T, what string, page func(after string, limit int) (ids []s
 func walkAs(t *testing.T, what string, whole []string, full bool, page func(after string, limit int) (ids []string, next string, err error)) {
 	t.Helper()
 	for limit := 1; limit <= len(whole)+1; limit++ {
-		var got []string
-		for after := ""; ; {
-			ids, next, err := page(after, limit)
-			if err != nil || len(ids) > limit || next != "" && (full && len(ids) != limit || next == after) {
-				t.Fatalf("%s, %d at a time: %d, next %q, %v", what, limit, len(ids), next, err)
-			}
-			got = append(got, ids...)
-			if after = next; next == "" {
-				break
-			}
+		walkBy(t, what, whole, full, limit, page)
+	}
+}
+
+// walkBy walks a list with pages of one length.
+func walkBy(t *testing.T, what string, whole []string, full bool, limit int, page func(after string, limit int) (ids []string, next string, err error)) {
+	t.Helper()
+	var got []string
+	for after := ""; ; {
+		ids, next, err := page(after, limit)
+		if err != nil || len(ids) > limit || next != "" && (full && len(ids) != limit || next == after) {
+			t.Fatalf("%s, %d at a time: %d, next %q, %v", what, limit, len(ids), next, err)
 		}
-		if !slices.Equal(got, whole) {
-			t.Errorf("%s, %d at a time: got %v, want %v", what, limit, got, whole)
+		got = append(got, ids...)
+		if after = next; next == "" {
+			break
 		}
+	}
+	if !slices.Equal(got, whole) {
+		t.Errorf("%s, %d at a time: got %v, want %v", what, limit, got, whole)
 	}
 }
 
