@@ -103,6 +103,71 @@ func TestALateTripReadsApart(t *testing.T) {
 	}
 }
 
+// Trips that read run side by side, up to two; those that only save, one after the other.
+func TestTripsSideBySide(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	h.shared.patience = time.Minute
+	var ids []approval.ID
+	for n := range 3 {
+		ids = append(ids, h.live(t, h.unique(n)))
+	}
+	for _, tt := range []struct {
+		name       string
+		remembered bool
+		like       string
+		underWay   int
+	}{
+		{"reading", false, "%FROM facts f LEFT JOIN approval%", 2},
+		{"saving", true, "%WITH locked%", 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var generations []int64
+			for _, id := range ids {
+				generations = append(generations, h.generation(t, id))
+				if _, err := h.Check(ctx, id); err != nil {
+					t.Fatal(err)
+				}
+				if !tt.remembered {
+					h.shared.rows.drop(id)
+				}
+			}
+			lift := h.holdReads(t, "approval")
+			defer lift()
+			h.shared.pace.slow.Store(false)
+			held := func() (n int) {
+				if err := h.reader.QueryRowContext(ctx, `
+					SELECT COUNT(*) FROM pg_stat_activity
+					 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, tt.like).Scan(&n); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			answers := make(chan error, len(ids))
+			for n, id := range ids {
+				go func() {
+					v, err := h.refresh(id, generations[n])
+					if err == nil && v != approval.OK {
+						err = errors.New(v.String())
+					}
+					answers <- err
+				}()
+				until(t, "a trip under way", func() bool { return held() == min(n+1, tt.underWay) })
+			}
+			h.shared.moves.mu.Lock()
+			waits := len(h.shared.moves.waits)
+			h.shared.moves.mu.Unlock()
+			if waits > len(ids)-tt.underWay || held() != tt.underWay {
+				t.Errorf("%d wait, and %d trips are under way", waits, held())
+			}
+			lift()
+			allGood(t, answers)
+		})
+	}
+}
+
 // A move whose row or facts have changed meanwhile is computed from the row, and in
 // the end alone.
 func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
