@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -155,8 +156,13 @@ func (p *shared) make(t *trip) (next trip) {
 			p.moves.finish(m.o)
 		}
 	}
-	if err == nil || undone || cut(err) {
-		err = p.unavailable("move", p.settle(r, read))
+	patience := p.patience
+	held := errors.Is(err, context.DeadlineExceeded) // somebody holds a row, or the database hangs
+	if held {
+		patience /= 5
+	}
+	if err == nil || undone || held || cut(err) {
+		err = p.unavailable("move", p.settle(r, read, patience))
 	}
 	for _, o := range t.reads {
 		p.arrive(&next, o, r, err)

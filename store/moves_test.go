@@ -243,38 +243,52 @@ func TestATripThatIsNotCommitted(t *testing.T) {
 	}
 }
 
-// Who travels with a move whose row somebody holds is told that the database cannot
-// answer.
+// A move whose row somebody holds is refused, and so is what is saved with it; what was
+// to be read with it is read all the same. While the whole table is held, all are.
 func TestATripThatIsHeldUp(t *testing.T) {
 	if embedded() {
 		return
 	}
-	p := pack(t, nodes(t, 1)[0])
-	conn, err := p.shared.pool.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Release()
-	holds, err := conn.BeginTx(ctx, pgx.TxOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := holds.Exec(ctx, `SELECT id FROM approval WHERE id = $1 FOR UPDATE`, p.save.id[:]); err != nil {
-		t.Fatal(err)
-	}
-	p.shared.patience = 100 * time.Millisecond
-	next := p.shared.make(&p.trip)
-	p.shared.patience = askTimeout
-	for _, o := range []*operation{p.save, p.read} {
-		if !answered(o) || !errors.Is(o.err, ErrUnavailable) {
-			t.Error(answered(o), o.err)
+	held := func(by string, args ...any) (p *packed, next trip) {
+		p = pack(t, nodes(t, 1)[0])
+		conn, err := p.shared.pool.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer conn.Release()
+		holds, err := conn.BeginTx(ctx, pgx.TxOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(args) > 0 {
+			args[0] = p.save.id[:]
+		}
+		if _, err := holds.Exec(ctx, by, args...); err != nil {
+			t.Fatal(err)
+		}
+		p.shared.patience = 2 * time.Second
+		next = p.shared.make(&p.trip)
+		p.shared.patience = askTimeout
+		if err := holds.Rollback(ctx); err != nil {
+			t.Error(err)
+		}
+		if !answered(p.save) || !errors.Is(p.save.err, ErrUnavailable) {
+			t.Error(by, answered(p.save), p.save.err)
+		}
+		return p, next
 	}
-	if err := holds.Rollback(ctx); err != nil || !next.empty() {
-		t.Error(next, err)
+	p, next := held(`SELECT id FROM approval WHERE id = $1 FOR UPDATE`, nil)
+	if answered(p.read) || len(next.saves) != 1 || !next.late {
+		t.Errorf("what was to be read: answered %t, %v; then %d saves", answered(p.read), p.read.err, len(next.saves))
 	}
-	if n := p.generation(t, p.read.id); n != 1 {
-		t.Error("what was to be read has generation", n)
+	next = p.shared.make(&next)
+	if n := p.generation(t, p.read.id); !answered(p.read) || p.read.err != nil || n != 2 || !next.empty() {
+		t.Error("what was to be read:", answered(p.read), p.read.err, n)
+	}
+
+	p, next = held(`LOCK TABLE approval IN ACCESS EXCLUSIVE MODE`)
+	if !answered(p.read) || !errors.Is(p.read.err, ErrUnavailable) || !next.empty() || p.generation(t, p.read.id) != 1 {
+		t.Error("of a table that is held:", answered(p.read), p.read.err)
 	}
 }
 
