@@ -174,7 +174,23 @@ func (b *tab) until(js string) {
 	}
 }
 
-func (b *tab) open(address string) { b.t.Helper(); b.run(chromedp.Navigate(address)) }
+func (b *tab) open(address string) {
+	b.t.Helper()
+	if err := navigate(b.ctx, address); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// navigate opens an address, once more where another test has changed the machine's
+// networks meanwhile: Chromium gives up then.
+func navigate(ctx context.Context, address string) (err error) {
+	for range 3 {
+		if err = chromedp.Do(ctx, chromedp.Navigate(address)); err == nil || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") {
+			break
+		}
+	}
+	return err
+}
 
 func (b *tab) click(css string) {
 	b.t.Helper()
