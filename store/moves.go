@@ -156,6 +156,9 @@ func (p *shared) make(t *trip) (next trip) {
 			p.moves.finish(m.o)
 		}
 	}
+	if len(t.reads) == 0 {
+		return next
+	}
 	patience := p.patience
 	held := errors.Is(err, context.DeadlineExceeded) // somebody holds a row, or the database hangs
 	if held {

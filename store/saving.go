@@ -166,9 +166,6 @@ func (p *shared) saveAndRead(t *trip, r *reading) (hit map[approval.ID]bool, rea
 // settle brings a reading to its end: what was read together with saving is learnt,
 // and otherwise it is read now.
 func (p *shared) settle(r *reading, read bool, patience time.Duration) error {
-	if len(r.ids) == 0 {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if read {
