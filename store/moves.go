@@ -165,7 +165,7 @@ func (p *shared) make(t *trip) (next trip) {
 		patience /= 5
 	}
 	if err == nil || undone || held || cut(err) {
-		err = p.unavailable("move", p.settle(r, read, patience))
+		err = p.unavailable("move", p.endReading(r, read, patience))
 	}
 	for _, o := range t.reads {
 		p.arrive(&next, o, r, err)

@@ -148,7 +148,7 @@ func (p *shared) saveAndRead(t *trip, r *reading) (hit map[approval.ID]bool, rea
 	results := p.pool.SendBatch(ctx, &b)
 	if read {
 		rows, queried := results.Query()
-		read = p.take(r, rows, queried) == nil // settle tells what is wrong
+		read = p.take(r, rows, queried) == nil // endReading tells what is wrong
 	}
 	hit = make(map[approval.ID]bool, len(t.saves))
 	rows, _ := results.Query() // its error is the rows' as well
@@ -163,9 +163,9 @@ func (p *shared) saveAndRead(t *trip, r *reading) (hit map[approval.ID]bool, rea
 	return hit, read && err == nil, p.lost(err)
 }
 
-// settle brings a reading to its end: what was read together with saving is learnt,
+// endReading brings a reading to its end: what was read together with saving is learnt,
 // and otherwise it is read now.
-func (p *shared) settle(r *reading, read bool, patience time.Duration) error {
+func (p *shared) endReading(r *reading, read bool, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if read {
