@@ -240,7 +240,7 @@ func TestEnds(t *testing.T) {
 		}, nil, 200},
 		{"used refresh token comes back", func(h *house, x tokens) error {
 			h.refreshed(x, 2)
-			_, _, err := h.store.ApplyLive(t.Context(), x.id, approval.Refresh("client-1", 1, 1, h.store.Now()), act)
+			_, _, err := h.store.Refresh(t.Context(), x.id, "client-1", 1, 1, act)
 			return err
 		}, nil, 200},
 		{"person leaves or is removed", func(h *house, _ tokens) error {

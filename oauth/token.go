@@ -114,16 +114,14 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 		return answer{}, s.unread(token.Refresh, f.values[refreshToken], invalidGrant("unknown", "this is not a refresh token of this server"))
 	}
 	now := s.Store.Now()
-	move := approval.Refresh(f.values[clientID], claim.Generation, s.Ring.Sealing(), now)
 	id := approval.ID(claim.Handle.ID())
 	s.tell(c, "", id, "")
-	act := c.act(f.values[clientID])
-	act.Generation = claim.Generation
-	a, verdict, err := s.Store.ApplyLive(c.Context(), id, move, act)
+	client := f.values[clientID]
+	generation, verdict, err := s.Store.Refresh(c.Context(), id, client, claim.Generation, s.Ring.Sealing(), c.act(client))
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}
-	return s.tokens(claim.Handle, a.Generation, now, "refresh_token"), nil
+	return s.tokens(claim.Handle, generation, now, "refresh_token"), nil
 }
 
 // unread is what is told of a token that does not open here: none, or that

@@ -198,7 +198,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	look(ring.Access(h, 1, now-1), "access_token", "expired")
-	if _, v, err := o.Store.ApplyLive(t.Context(), h.ID(), approval.Refresh("client1", 1, 1, o.Store.Now()), store.Act{}); err != nil || v != approval.OK {
+	if _, v, err := o.Store.Refresh(t.Context(), h.ID(), "client1", 1, 1, store.Act{}); err != nil || v != approval.OK {
 		t.Fatal(v, err)
 	}
 	look(ring.Refresh(h, 1), "refresh_token", "used")

@@ -174,7 +174,7 @@ func TestOperationsAreUsedAgain(t *testing.T) {
 		if v, err := h.refresh(id, n); v != approval.OK || err != nil {
 			t.Fatal(v, err)
 		}
-		if _, v, err := h.ApplyLive(context.Background(), id, approval.Refresh("other", n, 1, h.Now()), Act{}); v != approval.WrongClient || err != nil {
+		if _, v, err := h.Refresh(context.Background(), id, "other", n, 1, Act{}); v != approval.WrongClient || err != nil {
 			t.Fatal(v, err)
 		}
 		h.same(t, "after a refusal")

@@ -55,10 +55,10 @@ func TestThroughPgbouncer(t *testing.T) {
 		{"sweep", TestSweep},
 		{"last use", TestLastUse},
 		{"the database went back", TestDatabaseWentBack},
-		{"a trip saves and reads", TestATripSavesAndReads},
-		{"a trip that is not committed", TestATripThatIsNotCommitted},
-		{"a trip to what cannot be read", TestATripToWhatCannotBeRead},
-		{"a trip over a stale connection", TestATripOverAStaleConnection},
+		{"moves that are not committed", TestMovesThatAreNotCommitted},
+		{"moves over a stale connection", TestMovesOverAStaleConnection},
+		{"a refresh of another row", TestARefreshOfAnotherRow},
+		{"refreshes together", TestRefreshesTogether},
 	} {
 		t.Run(tt.name, tt.test)
 	}

@@ -32,8 +32,8 @@
 //   - shared.go: who works there, and how facts change, by holding their version;
 //     transact.go is a transaction, line.go where callers wait
 //   - rowread.go, which reads approvals together, and rowcache.go and columns.go
-//   - moves.go, where moves travel together, and saving.go, which saves them;
-//     register.go saves clients together
+//   - refreshing.go, which saves refreshes by what their tokens say, and moves.go and
+//     saving.go, which make all other moves together; register.go saves clients
 //   - replica.go, which brings memory to the version of the facts, by factload.go
 //   - notes.go: what nobody waits for, and uses.go, which notes last uses
 //   - nodes.go, refused.go and wentback.go: what is known of other nodes, and of what

@@ -45,7 +45,7 @@ func TestRefreshesLeaveNoRow(t *testing.T) {
 	id := h.live(t, h.answer(1))
 	refresh := func(from, to int64) {
 		for n := from; n < to; n++ {
-			if _, v, err := h.ApplyLive(ctx, id, approval.Refresh("quill", n, 1, h.Now()), Act{Generation: n}); v != approval.OK || err != nil {
+			if _, v, err := h.Refresh(ctx, id, "quill", n, 1, Act{}); v != approval.OK || err != nil {
 				t.Fatal(n, v, err)
 			}
 		}

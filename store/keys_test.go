@@ -41,7 +41,7 @@ func (h house) keysOf(t testing.TB) string {
 
 // refreshNow refreshes as the token endpoint does, under the key that seals.
 func (h house) refreshNow(id approval.ID, generation int64) (approval.Verdict, error) {
-	_, v, err := h.ApplyLive(context.Background(), id, approval.Refresh("quill", generation, h.ring.Sealing(), h.Now()), Act{})
+	_, v, err := h.Refresh(context.Background(), id, "quill", generation, h.ring.Sealing(), Act{})
 	return v, err
 }
 

@@ -32,17 +32,6 @@ func (l *line[T]) take(out []T, most, shares int) []T {
 	for len(l.waits) == 0 && !l.closed {
 		l.wake.Wait()
 	}
-	return l.share(out, most, shares)
-}
-
-// taken is take of who waits already, maybe nobody.
-func (l *line[T]) taken(out []T, most int) []T {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.share(out, most, 1)
-}
-
-func (l *line[T]) share(out []T, most, shares int) []T {
 	n := min(most, (len(l.waits)+shares-1)/shares)
 	out = append(out, l.waits[:n]...)
 	rest := copy(l.waits, l.waits[n:])

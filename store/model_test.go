@@ -284,7 +284,7 @@ func (s *steps) refresh(r *rapid.T) {
 	}
 	c := s.someClient(r)
 	generation := max(1, a.generation-rapid.SampledFrom([]int64{0, 0, 0, 0, 1, 5}).Draw(r, "older"))
-	_, got, err := s.ApplyLive(ctx, s.id(page, a), approval.Refresh(c, generation, 1, s.Now()), Act{})
+	_, got, err := s.Refresh(ctx, s.id(page, a), c, generation, 1, Act{})
 	if want := s.w.refresh(a, c, generation); err != nil || got != want {
 		r.Fatalf("refresh: got %v, %v; want %v", got, err, want)
 	}

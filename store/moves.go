@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -31,8 +30,20 @@ func (l *moveLine) join(o *operation) {
 		return
 	}
 	l.underWay[o.id] = nil
+	l.add(o)
+}
+
+// add puts a move in the line that is under way, for those who hold the lock.
+func (l *moveLine) add(o *operation) {
 	l.waits = append(l.waits, o)
 	l.wake.Signal()
+}
+
+// again lets a move be made once more.
+func (l *moveLine) again(o *operation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(o)
 }
 
 // finish answers the caller, and lets the next move of the approval go.
@@ -40,8 +51,7 @@ func (l *moveLine) finish(o *operation) {
 	l.mu.Lock()
 	if behind := l.underWay[o.id]; len(behind) > 0 {
 		l.underWay[o.id] = behind[1:]
-		l.waits = append(l.waits, behind[0])
-		l.wake.Signal()
+		l.add(behind[0])
 	} else {
 		delete(l.underWay, o.id)
 	}
@@ -49,168 +59,121 @@ func (l *moveLine) finish(o *operation) {
 	o.done <- struct{}{}
 }
 
-// trip is what moves ask of the database together: those whose rows are known are
-// saved, and the rows of those that came after them are read.
-type trip struct {
-	saves []moved
-	reads []*operation
-	late  bool // the one before took long: it is to be seen whether to read does
-}
-
-func (t *trip) empty() bool { return len(t.saves) == 0 && len(t.reads) == 0 }
-
-// makers bounds the trips that are under way at once.
+// makers bounds the groups of moves that are made at once: while one reads, the other
+// saves.
 const makers = 2
 
-// makeMoves makes the moves that wait, until the line is closed. Who has nothing
-// under way waits for the turn: a trip that only saves keeps it, because two
-// would save smaller groups, and one that reads as well, which takes longer, gives
-// it on.
+// makeMoves makes the moves that wait, together, until the line is closed.
 func (p *shared) makeMoves() {
-	var come []*operation
-	var now trip
+	var group []*operation
 	for {
-		clear(come)
-		turn := now.empty()
-		if turn {
-			<-p.moveTurn
-			come = p.moves.take(come[:0], maxBatch, 1)
-		} else {
-			come = p.moves.taken(come[:0], maxBatch)
-		}
-		for _, o := range come {
-			p.board(&now, o)
-		}
-		if turn && (len(now.reads) > 0 || len(come) == 0) {
-			turn = false
-			p.moveTurn <- struct{}{}
-		}
-		if now.empty() && len(come) == 0 {
+		clear(group)
+		if group = p.moves.take(group[:0], maxBatch, 1); len(group) == 0 {
 			return
 		}
-		now = p.make(&now)
-		if turn {
-			p.moveTurn <- struct{}{}
-		}
+		p.makeTogether(group)
 	}
 }
 
-// board gives a move that has come its place. One that is computed from what is
-// remembered is saved only if row and facts still are what they were; one that would
-// change nothing then is computed again, from the row. One that has waited for long is
-// refused: while the database hangs, nobody shall wait for all who came before.
-func (p *shared) board(t *trip, o *operation) {
-	if time.Since(o.since) > 2*p.patience {
-		p.refuse(o, fmt.Errorf("waiting for the moves before: %w", ErrUnavailable))
-		return
-	}
-	if o.row != nil {
-		p.compute(t, o, o.row)
-		return
-	}
-	if at := p.rows.get(o.id); at != nil && o.live {
-		if m, alone := p.move(o, at); !alone && m.after != m.before {
-			t.saves = append(t.saves, m)
-			return
+// makeTogether reads rows, and saves what the moves make of them. One that has waited
+// for long is refused: while the database hangs, nobody shall wait for all who came before.
+func (p *shared) makeTogether(group []*operation) {
+	r, err := p.readFor(group)
+	var saves []moved
+	for _, o := range group {
+		at := o.row
+		if at == nil {
+			at = r.rows[o.id]
+		}
+		switch {
+		case time.Since(o.since) > 2*p.patience:
+			p.refuse(o, fmt.Errorf("waiting for the moves before: %w", ErrUnavailable))
+		case at == nil && err != nil:
+			p.refuse(o, err)
+		case o.row == nil && r.what == checks && (at == nil || at.a.Phase != approval.Live):
+			o.live = false // all of the row is needed
+			p.moves.again(o)
+		case at == nil:
+			p.refuse(o, fmt.Errorf("approval %s: %w", o.id, ErrNotFound))
+		default:
+			saves = p.compute(saves, o, at)
 		}
 	}
-	t.reads = append(t.reads, o)
+	if len(saves) > 0 {
+		p.saveMoves(saves)
+	}
+}
+
+// readFor reads the rows of moves that do not have them: of those that ask nothing of
+// the code, what a check needs.
+func (p *shared) readFor(group []*operation) (r reading, err error) {
+	r.begin(checks)
+	for _, o := range group {
+		if o.row == nil {
+			r.ask(o.id, nil)
+			if !o.live {
+				r.what = wholes
+			}
+		}
+	}
+	if len(r.ids) == 0 {
+		return r, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
+	defer cancel()
+	start := time.Now()
+	err = p.unavailable("move", p.read(ctx, &r))
+	p.pace.took(time.Since(start))
+	return r, err
 }
 
 // compute makes a move from its row, as it was read, and answers what changes
-// nothing.
-func (p *shared) compute(t *trip, o *operation, at *row) {
+// nothing. One that ends others with it is made alone.
+func (p *shared) compute(saves []moved, o *operation, at *row) []moved {
 	m, alone := p.move(o, at)
 	switch {
 	case alone:
 		go p.moveAlone(o)
 	case m.after != m.before:
-		m.version = unguarded
-		t.saves = append(t.saves, m)
+		return append(saves, m)
 	default:
 		p.moves.finish(o)
 	}
+	return saves
 }
 
-// make makes a trip, and gives what it leaves to the next.
-func (p *shared) make(t *trip) (next trip) {
-	r, start := t.reading(), time.Now()
-	hit, read, err := p.saveAndRead(t, r)
-	next.late = time.Since(start) > p.slowRead
+// saveMoves saves moves, and has those made again whose rows have changed meanwhile.
+func (p *shared) saveMoves(saves []moved) {
+	start := time.Now()
+	hit, err := p.save(saves)
 	undone := err != nil && retryable(err)
 	if !undone {
 		err = p.unavailable("move", err)
 	}
-	for i := range t.saves {
-		m := &t.saves[i]
+	for i := range saves {
+		m := &saves[i]
 		switch {
-		case undone:
-			p.again(&next, m.o)
+		case undone || err == nil && !hit[m.o.id]:
+			p.again(m.o)
 		case err != nil:
 			p.refuse(m.o, err)
-		case !hit[m.o.id]:
-			p.again(&next, m.o)
 		default:
 			p.rows.moved(m.o.id, m.after, m.used, moment(start))
 			p.tell(m.entries())
 			p.moves.finish(m.o)
 		}
 	}
-	if len(t.reads) == 0 {
-		return next
-	}
-	patience := p.patience
-	held := errors.Is(err, context.DeadlineExceeded) // somebody holds a row, or the database hangs
-	if held {
-		patience /= 5
-	}
-	if err == nil || undone || held || cut(err) {
-		err = p.unavailable("move", p.endReading(r, read, patience))
-	}
-	for _, o := range t.reads {
-		p.arrive(&next, o, r, err)
-	}
-	return next
-}
-
-// arrive computes a move from what was read.
-func (p *shared) arrive(next *trip, o *operation, r *reading, err error) {
-	at := r.rows[o.id]
-	switch {
-	case err != nil:
-		p.refuse(o, err)
-	case r.what == checks && (at == nil || at.a.Phase != approval.Live):
-		o.live = false // all of the row is needed
-		p.again(next, o)
-	case at == nil:
-		p.refuse(o, fmt.Errorf("approval %s: %w", o.id, ErrNotFound))
-	default:
-		p.compute(next, o, at)
-	}
-}
-
-// reading is what is to be read: of moves that ask nothing of the code, what a
-// check needs.
-func (t *trip) reading() *reading {
-	var r reading
-	r.begin(checks)
-	for _, o := range t.reads {
-		if !o.live {
-			r.what = wholes
-		}
-		r.ask(o.id, nil)
-	}
-	return &r
 }
 
 // again has a move computed from its row once more: what was to save it was undone,
 // or its row has changed. If that goes on, it is made alone, with the row held.
-func (p *shared) again(t *trip, o *operation) {
+func (p *shared) again(o *operation) {
+	o.row = nil
 	if o.tries++; o.tries == maxTries {
 		go p.moveAlone(o)
 		return
 	}
-	t.reads = append(t.reads, o)
+	p.moves.again(o)
 }
 
 // refuse answers a move with an error: the caller can rely on nothing.
@@ -220,10 +183,10 @@ func (p *shared) refuse(o *operation, err error) {
 	p.moves.finish(o)
 }
 
-// lookUp reads the row of a live move that is not remembered while reads are slow, as
-// a check does: side by side with others. What does not live is read whole, later.
+// lookUp reads the row of a live move while reads are slow, as a check does: side by
+// side with others. What does not live is read whole, later.
 func (p *shared) lookUp(o *operation) error {
-	if !o.live || !p.pace.slow.Load() || p.rows.get(o.id) != nil {
+	if !o.live || !p.pace.slow.Load() {
 		return nil
 	}
 	r, err := p.readNow(context.Background(), o.id)

@@ -32,10 +32,10 @@ const (
 	// changeTimeout bounds one transaction. The server has the same bounds, so
 	// that a node that stands still with a lock holds nobody for longer.
 	changeTimeout = 15 * time.Second
-	// ownConns are the readers', those of who makes moves, and one each for those who
-	// register, load facts and tell that the node lives. Five at least are for all
+	// ownConns are the readers', those of who makes moves and saves refreshes, and one
+	// each for those who register, load facts and tell that the node lives. Five at least are for all
 	// else.
-	ownConns   = maxReaders + makers + 3
+	ownConns   = maxReaders + makers + refreshers + 3
 	leastConns = ownConns + 5
 )
 

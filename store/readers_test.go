@@ -36,11 +36,14 @@ func (h house) holdReads(t *testing.T, table string) (lift func()) {
 }
 
 // held is how many groups are being read, and are kept from it.
-func (h house) held(t *testing.T) (n int) {
+func (h house) held(t *testing.T) (n int) { return h.locked(t, "%FROM facts f LEFT JOIN%") }
+
+// locked is how many such statements wait for a lock.
+func (h house) locked(t *testing.T, like string) (n int) {
 	t.Helper()
 	if err := h.reader.QueryRowContext(ctx, `
 		SELECT COUNT(*) FROM pg_stat_activity
-		 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM facts f LEFT JOIN%'`).Scan(&n); err != nil {
+		 WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, like).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
 	return n

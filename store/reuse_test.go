@@ -56,7 +56,7 @@ func TestReuseIsExplained(t *testing.T) {
 				h = h.reopen(t)
 			}
 			act := Act{Actor: "client:quill", Address: tt.from, Generation: tt.presented}
-			if _, v, err := h.ApplyLive(ctx, id, approval.Refresh("quill", tt.presented, 1, h.Now()), act); v != approval.Reused || err != nil {
+			if _, v, err := h.Refresh(ctx, id, "quill", tt.presented, 1, act); v != approval.Reused || err != nil {
 				t.Fatal(tt.name, v, err)
 			}
 			events, _, err := h.Events(ctx, EventFilter{Kind: "refresh_reused"})

@@ -229,7 +229,7 @@ func (w *wanderer) step() (string, error) {
 		}
 		return "Approve", err
 	case 14, 15:
-		_, _, err := w.ApplyLive(ctx, w.id(), approval.Refresh(w.client(), 1+w.Int64N(2), 1+w.IntN(2), w.Now()), act)
+		_, _, err := w.Refresh(ctx, w.id(), w.client(), 1+w.Int64N(2), 1+w.IntN(2), act)
 		return "Refresh", err
 	case 16:
 		return "Cancel", w.Cancel(ctx, Cancelled{w.page(byte(w.IntN(12))), w.client(), "ada"}, act)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,25 +17,18 @@ type moved struct {
 	o             *operation
 	before, after approval.State
 	used          uint32 // Unix seconds; 0 where it is none
-	version       int64  // that the facts are to have still
 }
 
 // entries are what the journal says of the move.
 func (m *moved) entries() []Event { return events(m.o.result, m.before, m.o.act) }
 
-// unguarded is the version for moves that were computed from rows that were
-// just read.
-const unguarded = -1
-
-// move computes a move from what is remembered. One that ends others with it is
-// made alone.
+// move computes a move from its row. One that ends others with it is made alone.
 func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	a := at.a
 	m = moved{o: o, before: a.State}
 	mem := p.store.memory
 	mem.mu.RLock()
 	standing := mem.standing(a)
-	m.version = mem.version
 	mem.mu.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
 	a.State = o.act.given(m.before, a.State)
@@ -66,8 +60,7 @@ func (p *shared) moveAlone(o *operation) {
 }
 
 // saveRows locks the rows in the order of their IDs, because grouped updates
-// of several nodes deadlock otherwise, and saves by compare-and-set: of the row,
-// and of the facts' version unless that is unguarded.
+// of several nodes deadlock otherwise, and saves by compare-and-set.
 const saveRows = `
 	WITH locked AS (
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
@@ -78,10 +71,9 @@ const saveRows = `
 		       used_at = CASE WHEN a.used_at < u.used_at THEN u.used_at ELSE a.used_at END
 		  FROM locked l
 		  JOIN unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[],
-		              $9::bigint[], $10::bigint[], $11::bigint[])
-		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network, used_at, version) ON u.id = l.id
+		              $9::bigint[], $10::bigint[])
+		       AS u (id, old_phase, old_generation, phase, generation, key_number, reason, ended_at, network, used_at) ON u.id = l.id
 		 WHERE a.id = l.id AND a.phase = u.old_phase AND a.generation = u.old_generation
-		   AND (u.version < 0 OR u.version = (SELECT version FROM facts WHERE one = 1))
 		RETURNING a.id
 	)`
 
@@ -90,13 +82,13 @@ const savePlain = saveRows + ` SELECT id FROM hit`
 
 // saveJournaled writes the entries of those moves alone that hit their row.
 var saveJournaled = saveRows + `, entry AS (
-		` + insertArrays(12, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
+		` + insertArrays(11, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
 	) SELECT id FROM hit`
 
 func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
 	n := len(moves)
 	ids, reasons := make([][]byte, n), make([]string, n)
-	var numbers [9][]int64
+	var numbers [8][]int64
 	for i := range numbers {
 		numbers[i] = make([]int64, n)
 	}
@@ -105,10 +97,10 @@ func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
 	for i := range moves {
 		m := &moves[i]
 		ids[i], reasons[i] = m.o.id[:], string(m.after.Reason)
-		for c, v := range [9]int64{
+		for c, v := range [8]int64{
 			int64(m.before.Phase), m.before.Generation,
 			int64(m.after.Phase), m.after.Generation, int64(m.after.Key), m.after.EndedAt,
-			int64(m.after.Network), int64(m.used), m.version,
+			int64(m.after.Network), int64(m.used),
 		} {
 			numbers[c][i] = v
 		}
@@ -117,62 +109,59 @@ func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
 			entries = append(entries, e)
 		}
 	}
-	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7], numbers[8]}
+	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7]}
 	if len(entries) == 0 {
 		return args, false
 	}
 	return append(args, eventColumns(entries)...), true
 }
 
-// saveAndRead saves the moves of a trip in one statement, and tells which rows were
-// still as they were read. In the same transaction, so that it costs nobody another
-// turn, it reads what is asked for, and reports whether it has.
-func (p *shared) saveAndRead(t *trip, r *reading) (hit map[approval.ID]bool, read bool, err error) {
-	if len(t.saves) == 0 {
-		return nil, false, nil
-	}
+// save saves moves in one statement, which is a transaction by itself, and tells which
+// rows were still as they were read.
+func (p *shared) save(moves []moved) (hit map[approval.ID]bool, err error) {
 	defer p.store.timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
-	args, journaled := p.saveArgs(t.saves)
+	args, journaled := p.saveArgs(moves)
 	text := savePlain
 	if journaled {
 		text = saveJournaled
 	}
+	hit = make(map[approval.ID]bool, len(moves))
+	var c columns
+	err = p.inTime(ctx, text, args, func(rows pgx.Rows) {
+		for c.fields = rows.FieldDescriptions(); rows.Next(); {
+			c.next(rows.RawValues())
+			hit[c.id()] = true
+		}
+	})
+	return hit, errors.Join(err, c.err)
+}
+
+// setTimeouts bounds how long the server works on what comes after it in the
+// transaction, and how long it waits for a lock: milliseconds.
+const setTimeouts = `SELECT set_config('lock_timeout', $1::text, true), set_config('statement_timeout', $1::text, true)`
+
+// inTime runs a statement in a transaction of its own, in one step, and takes its rows.
+// The server gives up before the caller does: what a caller was told is not done shall
+// not be done later, when a lock is free at last, because then the same token that is
+// presented again ends its approval.
+func (p *shared) inTime(ctx context.Context, text string, args []any, take func(pgx.Rows)) error {
 	var b pgx.Batch
-	if read = len(r.ids) > 0 && !t.late; read {
-		r.start(p.version())
-		b.Queue(reads[r.what], r.keys)
-	}
+	b.Queue(setTimeouts, strconv.FormatInt(p.patience.Milliseconds()*4/5, 10))
 	b.Queue(text, args...)
 	results := p.pool.SendBatch(ctx, &b)
-	if read {
-		rows, queried := results.Query()
-		read = p.take(r, rows, queried) == nil // endReading tells what is wrong
+	_, err := results.Exec()
+	if err == nil {
+		var rows pgx.Rows
+		if rows, err = results.Query(); err == nil {
+			take(rows)
+			rows.Close()
+			err = rows.Err()
+		}
 	}
-	hit = make(map[approval.ID]bool, len(t.saves))
-	rows, _ := results.Query() // its error is the rows' as well
-	var id []byte
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-		hit[approval.ID(id)] = true
-		return nil
-	})
 	if closed := results.Close(); err == nil { // the commit
 		err = closed
 	}
-	return hit, read && err == nil, p.lost(err)
-}
-
-// endReading brings a reading to its end: what was read together with saving is learnt,
-// and otherwise it is read now.
-func (p *shared) endReading(r *reading, read bool, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if read {
-		return p.learn(ctx, r)
-	}
-	start := time.Now()
-	err := p.read(ctx, r)
-	p.pace.took(time.Since(start))
-	return err
+	return p.lost(err)
 }

@@ -23,18 +23,20 @@ type shared struct {
 	pool  *pgxpool.Pool
 	db    *sql.DB // the same pool, for the statements that both engines share
 
-	turn     chan struct{} // one transaction of this node at a time
-	readTurn chan struct{} // its holder takes the next questions
-	moveTurn chan struct{} // its holder takes the next moves
-	catching sync.Mutex    // one loads changed facts
+	turn        chan struct{} // one transaction of this node at a time
+	readTurn    chan struct{} // its holder takes the next questions
+	refreshTurn chan struct{} // its holder takes the next refreshes
+	catching    sync.Mutex    // one loads changed facts
 
-	asked   line[*question]
-	moves   moveLine
-	clients line[*registration]
-	notes   line[note]
-	uses    uses
-	rows    rowCache
-	pace    pace
+	asked     line[*question]
+	moves     moveLine
+	refreshes line[*refresh]
+	clients   line[*registration]
+	notes     line[note]
+	uses      uses
+	rows      rowCache
+	pace      pace
+	saving    pace // of the groups of refreshes
 
 	patience time.Duration // askTimeout, but in tests
 	slowRead time.Duration // slowRead, but in tests
@@ -57,7 +59,7 @@ type shared struct {
 
 func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	p := &shared{
-		store: s, pool: pool, turn: make(chan struct{}, 1), readTurn: make(chan struct{}, 1), moveTurn: make(chan struct{}, 1), stopped: make(chan struct{}),
+		store: s, pool: pool, turn: make(chan struct{}, 1), readTurn: make(chan struct{}, 1), refreshTurn: make(chan struct{}, 1), stopped: make(chan struct{}),
 		node: s.ids.next(time.Now()),
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
@@ -65,6 +67,7 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	p.rows.most, p.patience, p.slowRead, p.stalled = maxCached, askTimeout, slowRead, stalled
 	p.asked.init()
 	p.moves.init()
+	p.refreshes.init()
 	p.clients.init()
 	p.notes.init()
 	return p
@@ -78,7 +81,10 @@ func (p *shared) start(stopped *sync.WaitGroup) {
 	for range makers {
 		stopped.Go(p.makeMoves)
 	}
-	p.moveTurn <- struct{}{}
+	for range refreshers {
+		stopped.Go(p.saveRefreshes)
+	}
+	p.refreshTurn <- struct{}{}
 	// One of each: two would save smaller groups.
 	stopped.Go(p.registerClients)
 	stopped.Go(p.writeNotes)
@@ -89,6 +95,7 @@ func (p *shared) start(stopped *sync.WaitGroup) {
 // close lets everybody who works finish what waits. Nobody enters any more.
 func (p *shared) close() {
 	close(p.stopped)
+	p.refreshes.close()
 	p.moves.close()
 	p.clients.close()
 	p.notes.close()

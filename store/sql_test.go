@@ -17,12 +17,12 @@ import (
 var runs = map[string]int{
 	"exec": 0, "query": 0, "statement": 0, "each": 0, "runText": 1, "sessionList": 0, "approvalRows": 1, "readWalked": 1, "Queue": 0,
 	"ExecContext": 1, "QueryContext": 1, "QueryRowContext": 1, "PrepareContext": 1,
-	"Exec": 0, "Query": 0, "QueryRow": 0, "Prepare": 0,
+	"inTime": 0, "Exec": 0, "Query": 0, "QueryRow": 0, "Prepare": 0,
 }
 
 // passOn are functions whose own parameter is the text: those who call them
 // are looked at instead.
-var passOn = []string{"exec", "query", "statement", "each", "runText", "sessionList", "approvalRows", "readWalked", "execIn", "execPairs", "deleteIn"}
+var passOn = []string{"exec", "query", "statement", "each", "runText", "sessionList", "approvalRows", "readWalked", "execIn", "execPairs", "deleteIn", "inTime"}
 
 // S-10: the text of every statement consists of constants of this package and
 // of what the query builder makes of such; values travel beside it.
@@ -187,7 +187,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 
 // texts are constants of this package, and what embeds one.
 var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
-	"selectVersion", "reads", "saveRows", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetWentBack",
+	"selectVersion", "reads", "saveRows", "saveExpected", "setTimeouts", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetWentBack",
 	"insertGathered", "journalColumns", "approvalColumns", "databaseSeconds"}
 
 // constant reports whether a text is made of constants alone. parameter says

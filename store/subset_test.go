@@ -23,7 +23,7 @@ var (
 		CREATE TABLE INDEX UNIQUE PRIMARY KEY DEFAULT ALTER BIGINT TEXT BYTEA`)
 	subsetFunctions = strings.Fields(`
 		COUNT SUM MIN MAX COALESCE GREATEST LEAST CAST EXTRACT ANY EXISTS LENGTH LOWER
-		unnest split_part decode length lower clock_timestamp`)
+		unnest split_part decode length lower clock_timestamp set_config`)
 	subsetTypes = strings.Fields(`text[] bigint[] bytea[] bigint text bytea`)
 
 	// Looked at when a node starts, or shown to an operator: nothing that

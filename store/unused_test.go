@@ -229,7 +229,7 @@ func TestUnusedSwept(t *testing.T) {
 	}
 	h.eventuallyUsed(t, used)
 	h.clock.add(day)
-	if _, v, err := h.ApplyLive(ctx, unused, approval.Refresh("other", 1, 1, h.Now()), Act{}); v != approval.WrongClient || err != nil {
+	if _, v, err := h.Refresh(ctx, unused, "other", 1, 1, Act{}); v != approval.WrongClient || err != nil {
 		t.Errorf("another client: %v, %v", v, err)
 	}
 	if rows, _, err := h.Approvals(ctx, ApprovalFilter{State: "live"}); err != nil || len(rows) != 1 || rows[0].ID != used {

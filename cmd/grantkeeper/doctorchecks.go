@@ -196,7 +196,7 @@ func mendDatabase(cause string) string {
 	case store.FullDisk:
 		return "make room for PostgreSQL's tables and its log"
 	case store.NoConnection:
-		return "raise max_connections: each node opens up to 18, or pool_max_conns in database.url if that is more"
+		return "raise max_connections: each node opens up to 20, or pool_max_conns in database.url if that is more"
 	case store.ReadOnly:
 		return "see default_transaction_read_only, or name the primary in database.url"
 	case store.NoRight:

@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// Refresh is ApplyLive for approval.Refresh, and gives the generation that the
+// approval has after it.
+func (s *Store) Refresh(ctx context.Context, id approval.ID, client string, generation int64, key int, act Act) (int64, approval.Verdict, error) {
+	act.Generation = generation
+	if s.shared != nil {
+		switch saved, err := s.shared.refresh(id, client, generation, key, act); {
+		case err != nil:
+			return 0, 0, err
+		case saved:
+			return generation + 1, approval.OK, nil
+		}
+	}
+	a, v, err := s.ApplyLive(ctx, id, approval.Refresh(client, generation, key, s.Now()), act)
+	return a.Generation, v, err
+}
+
+// refresh is one that is saved without reading the row before: the token says what is
+// in it, which is all but always so, and the statement that saves looks. What it does
+// not find so is left to the move, which reads the row.
+type refresh struct {
+	id         approval.ID
+	client     string
+	generation int64 // of the token
+	key        int
+	network    uint16
+	since      time.Time // when it came
+	saved      bool
+	err        error
+	done       chan struct{}
+}
+
+var refreshes = sync.Pool{New: func() any { return &refresh{done: make(chan struct{}, 1)} }}
+
+// refresh reports whether it was saved. While pages are slow to read nobody else
+// shall wait for this one's: it is left to the move.
+func (p *shared) refresh(id approval.ID, client string, generation int64, key int, act Act) (saved bool, err error) {
+	if p.pace.slow.Load() {
+		return false, nil
+	}
+	leave, err := p.store.writer.enter()
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	r := refreshes.Get().(*refresh)
+	done := r.done
+	*r = refresh{id: id, client: storable(client), generation: generation, key: key, network: networkOf(act.Address), since: time.Now(), done: done}
+	p.refreshes.join(r, 0)
+	<-done
+	saved, err = r.saved, r.err
+	refreshes.Put(r)
+	return saved, err
+}
+
+// refreshers bounds the groups of refreshes that are saved at once. The second one's
+// turn comes only while the first takes long: two would save smaller groups.
+const refreshers = 2
+
+// saveRefreshes saves what waits, together, until the line is closed.
+func (p *shared) saveRefreshes() {
+	var batch []*refresh
+	of := map[approval.ID]*refresh{}
+	pass := func() { p.refreshTurn <- struct{}{} }
+	late := time.AfterFunc(time.Hour, pass)
+	late.Stop()
+	<-p.refreshTurn
+	for {
+		clear(batch)
+		if batch = p.refreshes.take(batch[:0], maxBatch, 1); len(batch) == 0 {
+			pass()
+			return
+		}
+		late.Reset(p.slowRead)
+		p.saveTogether(batch, of)
+		for _, r := range batch {
+			r.done <- struct{}{}
+		}
+		if !late.Stop() { // the other has the turn
+			<-p.refreshTurn
+		}
+	}
+}
+
+// saveTogether saves refreshes of different approvals: a token that came twice is used
+// once, and the second one is left to the move. When the last groups have taken
+// long, so is a whole one, which reads apart and tells whether that is why.
+func (p *shared) saveTogether(batch []*refresh, of map[approval.ID]*refresh) {
+	if p.saving.average.Load() > int64(p.slowRead) {
+		p.saving.average.Store(0)
+		return
+	}
+	clear(of)
+	start := time.Now()
+	for _, r := range batch {
+		switch {
+		case start.Sub(r.since) > 2*p.patience: // the database hangs
+			r.err = fmt.Errorf("waiting for the refreshes before: %w", ErrUnavailable)
+		case of[r.id] == nil:
+			of[r.id] = r
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	err := p.saveSome(of)
+	p.saving.took(time.Since(start))
+	undone := err != nil && retryable(err)
+	if !undone {
+		err = p.unavailable("refresh", err)
+	}
+	for id, r := range of {
+		switch {
+		case undone:
+			r.saved = false
+		case err != nil:
+			r.saved, r.err = false, err
+		case r.saved:
+			p.rows.moved(id, r.after(), uint32(p.store.Now().Unix()), moment(start))
+		}
+	}
+}
+
+func (r *refresh) after() approval.State {
+	return approval.State{Phase: approval.Live, Generation: r.generation + 1, Key: r.key, Network: r.network}
+}
+
+// saveExpected saves refreshes of rows that are as their tokens say, with the facts as
+// they are in memory. It locks the rows in the order of their IDs, because grouped
+// updates of several nodes deadlock otherwise.
+const saveExpected = `
+	WITH locked AS (
+		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
+	)
+	UPDATE approval a
+	   SET generation = u.generation + 1, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)
+	  FROM locked l
+	  JOIN unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+	       AS u (id, client, generation, key_number, network) ON u.id = l.id
+	 WHERE a.id = l.id AND a.phase = 2 AND a.client = u.client AND a.generation = u.generation
+	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint
+	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint
+	RETURNING a.id, a.person, a.organization,
+	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch`
+
+// saveSome notes of each refresh whether it is saved. What was saved for an approval
+// that a fact has ended is not: the move ends it then, as nobody has its new token.
+func (p *shared) saveSome(of map[approval.ID]*refresh) error {
+	defer p.store.timed("group", time.Now())
+	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
+	defer cancel()
+	began, now := moment(time.Now()), p.store.Now()
+	c := columns{facts: p.store.memory}
+	err := p.inTime(ctx, saveExpected, p.expected(of, now), func(rows pgx.Rows) {
+		for c.fields = rows.FieldDescriptions(); rows.Next(); {
+			c.next(rows.RawValues())
+			if r := of[c.id()]; r != nil && c.stands(r, now) {
+				r.saved = true
+			}
+		}
+	})
+	if err == nil && c.values != nil {
+		p.found(began)
+	}
+	return errors.Join(err, c.err)
+}
+
+func (p *shared) expected(of map[approval.ID]*refresh, now time.Time) []any {
+	n := len(of)
+	ids, clients := make([][]byte, 0, n), make([]string, 0, n)
+	generations, keys, networks := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	for _, r := range of {
+		ids, clients = append(ids, r.id[:]), append(clients, r.client)
+		generations, keys, networks = append(generations, r.generation), append(keys, int64(r.key)), append(networks, int64(r.network))
+	}
+	unused := int64(-1)
+	if most := p.store.options.EndUnusedAfter; most > 0 {
+		unused = now.Add(-most).Unix()
+	}
+	return []any{ids, clients, generations, keys, networks, now.Unix(), unused, p.version()}
+}
+
+// stands takes the rest of a row, and asks the move whether the facts under the
+// approval stand.
+func (c *columns) stands(r *refresh, now time.Time) bool {
+	a := approval.Approval{ID: r.id, Client: r.client, State: approval.State{Phase: approval.Live, Generation: r.generation}}
+	person, organization := c.bytes(), c.bytes()
+	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
+	c.facts.mu.RLock()
+	standing := approval.Standing{Membership: none, Person: none, Organization: none, Client: none}
+	if at := c.facts.members[memberKey{string(person), string(organization)}]; at != nil {
+		standing = c.facts.standingOn(at, &a)
+	}
+	c.facts.mu.RUnlock()
+	_, verdict := approval.Refresh(r.client, r.generation, r.key, now)(a, standing)
+	return verdict == approval.OK && c.err == nil
+}

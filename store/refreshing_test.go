@@ -1,0 +1,317 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// saved asks for a refresh of a row that is as the token says, and reports whether it
+// was saved without reading the row.
+func (h house) saved(id approval.ID, client string, generation int64) (bool, error) {
+	return h.shared.refresh(id, client, generation, 7, Act{Address: "192.0.2.1"})
+}
+
+// What a token says of its approval is enough for a refresh: the row has all that
+// a refresh changes, and what is remembered follows.
+func TestARefreshReadsNoRow(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	id := h.live(t, h.unique(1))
+	if _, err := h.Check(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	began := moment(time.Now())
+	if saved, err := h.saved(id, "quill", 1); !saved || err != nil {
+		t.Fatal(saved, err)
+	}
+	row, err := h.Approval(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := approval.State{Phase: approval.Live, Generation: 2, Key: 7, Network: networkOf("192.0.2.1")}
+	if row.State != want || row.LastUsed != h.Now().Unix() {
+		t.Errorf("%+v, used at %d", row.State, row.LastUsed)
+	}
+	if at := h.shared.rows.get(id); at == nil || at.a.State != want || int64(at.used) != h.Now().Unix() {
+		t.Errorf("remembered: %+v", at)
+	}
+	if h.shared.asOf.Load() < began {
+		t.Error("that the facts are up to date was found, and not noted")
+	}
+	if n, v, err := h.Refresh(ctx, id, "quill", 2, 1, Act{}); n != 3 || v != approval.OK || err != nil {
+		t.Error(n, v, err)
+	}
+}
+
+// A row that is not as the token says stays as it is: it is left to the move.
+func TestARefreshOfAnotherRow(t *testing.T) {
+	if embedded() {
+		return
+	}
+	for _, tt := range []struct {
+		name    string
+		client  string
+		token   int64
+		before  func(h, other house, id approval.ID) error
+		verdict approval.Verdict
+	}{
+		{"another client's", "other", 2, nil, approval.WrongClient},
+		{"a used token", "quill", 1, nil, approval.Reused},
+		{"a token ahead of its row", "quill", 3, nil, approval.Lost},
+		{"ended", "quill", 2, func(h, other house, id approval.ID) error {
+			return other.EndApproval(ctx, id, approval.RevokedByPerson, Act{})
+		}, approval.Over},
+		{"facts that have changed", "quill", 2, func(h, other house, id approval.ID) error {
+			other.addPerson(t, 1)
+			return nil
+		}, approval.OK},
+		{"a client that could not be written", "quill\x00", 2, nil, approval.WrongClient},
+		{"unused for long", "quill", 2, func(h, other house, id approval.ID) error {
+			h.clock.add(90 * 24 * time.Hour)
+			return nil
+		}, approval.Over},
+		{"pages that are slow to read", "quill", 2, func(h, other house, id approval.ID) error {
+			h.shared.pace.slow.Store(true)
+			return nil
+		}, approval.OK},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all := nodes(t, 2)
+			for _, h := range all {
+				h.options.EndUnusedAfter = 90 * 24 * time.Hour
+			}
+			h := all[0]
+			id := h.live(t, h.unique(1))
+			if saved, err := h.saved(id, "quill", 1); !saved || err != nil {
+				t.Fatal(saved, err)
+			}
+			if tt.before != nil {
+				if err := tt.before(h, all[1], id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if saved, err := h.saved(id, tt.client, tt.token); saved || err != nil || h.generation(t, id) != 2 {
+				t.Fatal(saved, err, h.generation(t, id))
+			}
+			n, v, err := h.Refresh(ctx, id, tt.client, tt.token, 1, Act{})
+			if v != tt.verdict || err != nil || v == approval.OK && n != 3 {
+				t.Error(n, v, err)
+			}
+		})
+	}
+	h := nodes(t, 1)[0]
+	if saved, err := h.saved(approval.ID{1}, "quill", 1); saved || err != nil {
+		t.Error("none:", saved, err)
+	}
+}
+
+// A fact that has ended ends the approval, though its row did not say so: nobody gets
+// the token that was saved.
+func TestARefreshOnALostFact(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	id := h.live(t, h.unique(1))
+	h.sql(t, `UPDATE approval SET membership_epoch = membership_epoch - 1`)
+	if saved, err := h.saved(id, "quill", 1); saved || err != nil {
+		t.Fatal(saved, err)
+	}
+	for range 2 {
+		if _, v, err := h.Refresh(ctx, id, "quill", 1, 1, Act{}); v != approval.Over || err != nil {
+			t.Error(v, err)
+		}
+	}
+	if row, err := h.Approval(ctx, id); err != nil || row.Reason != approval.LeftOrganization {
+		t.Error(row.State, err)
+	}
+	id = h.live(t, h.unique(2))
+	h.sql(t, `UPDATE approval SET person = 'nobody' WHERE phase = 2`)
+	if saved, err := h.saved(id, "quill", 1); saved || err != nil {
+		t.Error("of nobody:", saved, err)
+	}
+}
+
+// group is what comes together, in that order.
+func group(all ...*refresh) []*refresh {
+	for _, r := range all {
+		r.client, r.generation, r.key = "quill", 1, 1
+		if r.since.IsZero() {
+			r.since = time.Now()
+		}
+	}
+	return all
+}
+
+// became lists what has become of a group.
+func became(all []*refresh) string {
+	out := ""
+	for _, r := range all {
+		switch {
+		case r.err != nil && r.saved:
+			out += "both "
+		case errors.Is(r.err, ErrUnavailable):
+			out += "refused "
+		case r.err != nil:
+			out += r.err.Error()
+		case r.saved:
+			out += "saved "
+		default:
+			out += "left "
+		}
+	}
+	return out
+}
+
+// Those that come together are told apart.
+func TestRefreshesTogether(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	h.withFaults(t)
+	long := func() time.Time { return time.Now().Add(-2*h.shared.patience - time.Second) }
+	for n, tt := range []struct {
+		name   string
+		before func() (lift func())
+		group  func(a, b approval.ID) []*refresh
+		want   string
+	}{
+		{"two", nil, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "saved saved "},
+		{"one token twice", nil, func(a, b approval.ID) []*refresh {
+			return group(&refresh{id: a}, &refresh{id: a}, &refresh{id: b})
+		}, "saved left saved "},
+		{"one that has waited for long", nil, func(a, b approval.ID) []*refresh {
+			return group(&refresh{id: a, since: long()}, &refresh{id: b, since: long().Add(time.Minute)})
+		}, "refused saved "},
+		{"all that have waited for long", nil, func(a, b approval.ID) []*refresh {
+			return group(&refresh{id: a, since: long()}, &refresh{id: b, since: long()})
+		}, "refused refused "},
+		{"undone", func() func() { return h.plant(t, undone, "UPDATE", "approval") }, func(a, b approval.ID) []*refresh {
+			return group(&refresh{id: a}, &refresh{id: b})
+		}, "left left "},
+		{"a database that cannot", func() func() { return h.plant(t, cannot, "UPDATE", "approval") }, func(a, b approval.ID) []*refresh {
+			return group(&refresh{id: a}, &refresh{id: b})
+		}, "refused refused "},
+		{"not committed", func() func() { return h.plant(t, atCommit, "UPDATE", "approval") }, func(a, b approval.ID) []*refresh {
+			return group(&refresh{id: a}, &refresh{id: b})
+		}, "refused refused "},
+		{"after groups that took long", func() func() {
+			h.shared.saving.average.Store(int64(h.shared.slowRead) + 1)
+			return func() {}
+		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "left left "},
+		{"after groups that did not", func() func() {
+			h.shared.saving.average.Store(int64(h.shared.slowRead))
+			return func() {}
+		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "saved saved "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h.shared.saving.average.Store(0)
+			all := tt.group(h.live(t, h.unique(2*n)), h.live(t, h.unique(2*n+1)))
+			for _, r := range all {
+				if _, err := h.Check(ctx, r.id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lift := func() {}
+			if tt.before != nil {
+				lift = tt.before()
+			}
+			h.shared.saveTogether(all, map[approval.ID]*refresh{{9}: {}})
+			lift()
+			if got := became(all); got != tt.want {
+				t.Errorf("%s: %v", got, all[0].err)
+			}
+			for _, r := range all {
+				want := int64(1)
+				if r.saved || r == all[1] && r.id == all[0].id {
+					want = 2
+				}
+				if at := h.shared.rows.get(r.id); h.generation(t, r.id) != want || at == nil || at.a.Generation != want {
+					t.Errorf("generation %d, remembered %+v", h.generation(t, r.id), at)
+				}
+			}
+			if h.shared.saving.average.Load() > int64(h.shared.slowRead) {
+				t.Error("the next are left too")
+			}
+		})
+	}
+	if h.shared.saving.average.Load() == 0 {
+		t.Error("nobody knows how long saving takes")
+	}
+}
+
+// One token that is presented many times at once is used once, and ends the approval.
+func TestOneTokenManyTimes(t *testing.T) {
+	h := nodes(t, 1)[0]
+	for n := range 20 {
+		id := h.live(t, h.unique(n))
+		verdicts := make(chan string, 8)
+		for range cap(verdicts) {
+			go func() {
+				v, err := h.refresh(id, 1)
+				verdicts <- fmt.Sprint(v, " ", err)
+			}()
+		}
+		seen := map[string]int{}
+		for range cap(verdicts) {
+			seen[<-verdicts]++
+		}
+		if seen["ok <nil>"] != 1 || seen["reused <nil>"] != 1 || seen["over <nil>"] != cap(verdicts)-2 {
+			t.Errorf("%v", seen)
+		}
+	}
+}
+
+// A row that somebody holds refuses those that are saved with it, and nobody after them.
+func TestARefreshThatIsHeldUp(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	held, free := h.live(t, h.unique(1)), h.live(t, h.unique(2))
+	lift := h.holdRow(t, held)
+	h.shared.patience = 2 * time.Second
+	refused := make(chan error)
+	go func() {
+		_, err := h.saved(held, "quill", 1)
+		refused <- err
+	}()
+	until(t, "a statement that is held", func() bool { return h.locked(t, "%WITH locked%") == 1 })
+	if saved, err := h.saved(free, "quill", 1); !saved || err != nil {
+		t.Error("another:", saved, err)
+	}
+	if err := <-refused; !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	lift()
+	if v, err := h.refresh(held, 1); v != approval.OK || err != nil {
+		t.Error("after it:", v, err)
+	}
+}
+
+// Connections that have gone stale are left: one group at most hears of them.
+func TestARefreshOverAStaleConnection(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	h := all[0]
+	var ids []approval.ID
+	for n := range 2 {
+		ids = append(ids, h.live(t, h.unique(n)))
+	}
+	all[1].cutOthers(t)
+	if saved, err := h.saved(ids[0], "quill", 1); !saved && err != nil && !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	if v, err := h.refresh(ids[1], 1); v != approval.OK || err != nil {
+		t.Error("the next:", v, err)
+	}
+}
