@@ -34,7 +34,7 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 	if !ok {
 		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
-	at := s.memory.members[k.memberKey]
+	at := s.memory.member(k.memberKey)
 	if m := at.asMember(); m.Exists() && k.stands(at) {
 		return m, nil
 	}
@@ -47,10 +47,10 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
 	m, hash := w.store.memory, sha256.Sum256([]byte(k.Key))
 	key := apiKey{memberKey: memberKey{k.Person, k.Organization}}
-	if at := m.people[k.Person]; at != nil {
+	if at := m.people.get(k.Person); at != nil {
 		key.personEpoch = at.epoch
 	}
-	if at := m.members[key.memberKey]; at != nil {
+	if at := m.member(key.memberKey); at != nil {
 		key.membershipEpoch = at.epoch
 	}
 	n, err := w.exec(`

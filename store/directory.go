@@ -20,9 +20,9 @@ func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.people[idOrEmail]
+	at := s.memory.people.get(idOrEmail)
 	if at == nil {
-		at = s.memory.byEmail[strings.ToLower(idOrEmail)]
+		at = s.memory.byEmail.get(strings.ToLower(idOrEmail))
 	}
 	if at == nil {
 		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
@@ -39,7 +39,7 @@ func (s *Store) Password(ctx context.Context, email string) (org.Person, string,
 		return org.Person{}, "", err
 	}
 	s.memory.mu.RLock()
-	at := s.memory.byEmail[strings.ToLower(email)]
+	at := s.memory.byEmail.get(strings.ToLower(email))
 	var p org.Person
 	if at != nil {
 		p = at.Person
@@ -146,7 +146,7 @@ func (s *Store) Member(ctx context.Context, person, organization string) (org.Me
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	m := s.memory.members[memberKey{person, organization}].asMember()
+	m := s.memory.member(memberKey{person, organization}).asMember()
 	if !m.Exists() {
 		return org.Member{}, fmt.Errorf("membership: %w", ErrNotFound)
 	}
@@ -161,7 +161,7 @@ func (s *Store) Offers(ctx context.Context, personID string) ([]grantset.Offer, 
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.people[personID]
+	at := s.memory.people.get(personID)
 	if at == nil {
 		return nil, fmt.Errorf("person: %w", ErrNotFound)
 	}
@@ -239,7 +239,7 @@ func (s *Store) Role(ctx context.Context, organization, id string) (RoleRow, err
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	r := s.memory.roles[id]
+	r := s.memory.roles.get(id)
 	if r == nil || r.Organization != organization {
 		return RoleRow{}, fmt.Errorf("role: %w", ErrNotFound)
 	}

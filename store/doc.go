@@ -20,7 +20,7 @@
 //     opens the other; moved.go sees that SQLite's file is still where it was
 //   - approval.go: a move is read, made, saved and journaled
 //   - writer.go: the queue and the group commit; statement.go runs statements
-//   - memory.go, the facts, and hot.go, the approvals, as they are in memory;
+//   - memory.go, the facts, with finder.go, and hot.go, the approvals, as they are in memory;
 //     load.go fills both at the start
 //   - check.go: what a bearer check is answered
 //   - approve.go, ending.go, many.go and mark.go: how approvals begin and end

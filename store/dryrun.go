@@ -78,7 +78,7 @@ func (p *plan) endedPeople() (ids []string) {
 		ids = append(ids, at.ID)
 	}
 	for _, one := range p.people {
-		if at := p.m.people[one.ID]; at != nil && at.Active && !one.Active {
+		if at := p.m.people.get(one.ID); at != nil && at.Active && !one.Active {
 			ids = append(ids, one.ID)
 		}
 	}

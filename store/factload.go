@@ -28,15 +28,14 @@ type factLoad struct {
 // begin makes the memory for all facts, as large as it will be: to grow maps of
 // millions costs as much as to fill them.
 func (l *factLoad) begin() error {
-	var people, members, roles int
+	var people, roles int
 	if err := l.conn.QueryRow(l.ctx, `
-		SELECT (SELECT COUNT(*) FROM person), (SELECT COUNT(*) FROM membership), (SELECT COUNT(*) FROM role)`).
-		Scan(&people, &members, &roles); err != nil {
+		SELECT (SELECT COUNT(*) FROM person), (SELECT COUNT(*) FROM role)`).
+		Scan(&people, &roles); err != nil {
 		return err
 	}
 	l.anew = newMemory()
-	l.anew.people, l.anew.byEmail = make(map[string]*person, people), make(map[string]*person, people)
-	l.anew.members, l.anew.roles = make(map[memberKey]*member, members), make(map[string]*role, roles)
+	l.anew.people, l.anew.byEmail, l.anew.roles = newFinder(people, (*person).id), newFinder(people, (*person).key), newFinder(roles, (*role).id)
 	return nil
 }
 
@@ -154,8 +153,8 @@ func (l *factLoad) people() error {
 	if ids := l.keys["person"]; !l.all && len(ids) > 0 { // two may have changed their emails with each other
 		l.put(func(m *memory) {
 			for _, id := range ids {
-				if at := m.people[id]; at != nil {
-					delete(m.byEmail, emailKey(at.Person))
+				if at := m.people.get(id); at != nil {
+					m.byEmail.drop(at.key())
 				}
 			}
 		})
@@ -164,9 +163,9 @@ func (l *factLoad) people() error {
 		o := org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}
 		epoch := c.number()
 		l.put(func(m *memory) {
-			if at := m.people[o.ID]; at != nil {
+			if at := m.people.get(o.ID); at != nil {
 				at.Person, at.epoch = o, epoch
-				m.byEmail[emailKey(o)] = at
+				m.byEmail.put(at)
 				return
 			}
 			m.putPerson(o, epoch)
@@ -211,7 +210,7 @@ func (l *factLoad) roles() error {
 		l.put(func(m *memory) { m.putRole(o) })
 		return o.ID
 	}, func(m *memory, id string) {
-		if r := m.roles[id]; r != nil {
+		if r := m.roles.get(id); r != nil {
 			m.dropRole(r)
 		}
 	})

@@ -42,7 +42,7 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 // earlier ones. ErrConflict: one is there already, or there are too many.
 func (s *Store) AddFactors(_ context.Context, person string, factors []Factor, act Act) error {
 	return s.writer.change(func(w *writer) (func(), error) {
-		at := w.store.memory.people[person]
+		at := w.store.memory.people.get(person)
 		if at == nil || !at.Active {
 			return nil, fmt.Errorf("person: %w", ErrNotFound)
 		}

@@ -127,7 +127,7 @@ func (t *approvals) drop(id approval.ID) {
 // heat makes the hot part of an approval; nil facts are unknown ones, and the
 // approval is left to its row.
 func (m *memory) heat(a approval.Approval) (hot, error) {
-	return m.heatOn(m.members[memberKey{a.Person, a.Organization}], m.clients[a.Client], a)
+	return m.heatOn(m.member(memberKey{a.Person, a.Organization}), m.clients[a.Client], a)
 }
 
 // heatOn is heat on facts that were found.
@@ -151,7 +151,7 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval) (hot, e
 	if n := len(a.Grant.Picks); n > 0 {
 		b := make([]byte, 0, 4*n)
 		for _, p := range a.Grant.Picks {
-			r := m.roles[p.Role]
+			r := m.roles.get(p.Role)
 			if r == nil {
 				r = m.gone[p.Role]
 			}

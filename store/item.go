@@ -41,7 +41,7 @@ func scanItem(row scanner, i *Item) error {
 
 // circleOf is the circle of a role, and so of its items; "" is none.
 func (m *memory) circleOf(role string) string {
-	if r := m.roles[role]; r != nil {
+	if r := m.roles.get(role); r != nil {
 		return r.Circle
 	}
 	return ""
@@ -203,12 +203,12 @@ func (w *writer) placeItem(i *Item) error {
 	}
 	if i.Person != "" {
 		i.Circle, i.Private = "", false
-		if !m.members[memberKey{i.Person, i.Organization}].asMember().Exists() {
+		if !m.member(memberKey{i.Person, i.Organization}).asMember().Exists() {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		return nil
 	}
-	r := m.roles[i.Role]
+	r := m.roles.get(i.Role)
 	if r == nil || r.Organization != i.Organization {
 		return fmt.Errorf("role: %w", ErrNotFound)
 	}

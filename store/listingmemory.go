@@ -101,7 +101,7 @@ type hotFilter struct {
 
 // hotFilter is false where nothing can match.
 func (m *memory) hotFilter(f ApprovalFilter) (of hotFilter, ok bool) {
-	of = hotFilter{m.clients[f.Client], m.people[f.Person], m.orgs[f.Organization], f.Grant}
+	of = hotFilter{m.clients[f.Client], m.people.get(f.Person), m.orgs[f.Organization], f.Grant}
 	return of, (f.Client == "") == (of.client == nil) && (f.Person == "") == (of.person == nil) && (f.Organization == "") == (of.org == nil)
 }
 

@@ -149,7 +149,7 @@ func (l loader) approvals() error {
 // approval takes one row. Its texts are not copied: maps are asked with the
 // driver's own bytes, which the compiler knows to do without an allocation.
 func (l loader) approval(st *sqlite3.Stmt) error {
-	member := l.m.members[memberKey{string(st.ColumnRawText(2)), string(st.ColumnRawText(3))}]
+	member := l.m.member(memberKey{string(st.ColumnRawText(2)), string(st.ColumnRawText(3))})
 	client := l.m.clients[string(st.ColumnRawText(1))]
 	a := approval.Approval{
 		IssuedAt: st.ColumnInt64(7), CreatedAt: st.ColumnInt64(16),

@@ -86,10 +86,10 @@ type memberState struct {
 func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*member) (memberState, error), act Act) error {
 	return s.writer.changeFacts(func(w *writer) (func(), error) {
 		m, key := w.store.memory, memberKey{personID, organizationID}
-		if m.people[personID] == nil || m.orgs[organizationID] == nil {
+		if m.people.get(personID) == nil || m.orgs[organizationID] == nil {
 			return nil, fmt.Errorf("person or organization: %w", ErrNotFound)
 		}
-		at := m.members[key]
+		at := m.member(key)
 		to, err := next(at)
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 // empties the roles that the person filled there.
 func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 	epoch := int64(0)
-	if at := w.store.memory.members[key]; at != nil {
+	if at := w.store.memory.member(key); at != nil {
 		epoch = at.epoch
 		if at.present && !present {
 			epoch++
@@ -146,11 +146,11 @@ func (s *Store) SetFiller(ctx context.Context, roleID, personID string, on bool,
 func (s *Store) ChangeFiller(_ context.Context, roleID, personID string, on bool, check func(at org.Role, fills bool) error, act Act) error {
 	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
 		m := w.store.memory
-		r := m.roles[roleID]
-		if r == nil || m.people[personID] == nil {
+		r := m.roles.get(roleID)
+		if r == nil || m.people.get(personID) == nil {
 			return nil, fmt.Errorf("role or person: %w", ErrNotFound)
 		}
-		at := m.members[memberKey{personID, r.Organization}]
+		at := m.member(memberKey{personID, r.Organization})
 		if err := check(r.Role, slices.Contains(r.fillers, at)); err != nil {
 			return nil, &refused{err}
 		}

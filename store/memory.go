@@ -19,11 +19,10 @@ import (
 type memory struct {
 	mu        sync.RWMutex
 	version   int64 // of the facts, on PostgreSQL
-	people    map[string]*person
-	byEmail   map[string]*person // in lower case
+	people    finder[person]
+	byEmail   finder[person] // in lower case
 	orgs      map[string]*organization
-	members   map[memberKey]*member
-	roles     map[string]*role
+	roles     finder[role]
 	roleList  []*role          // by index
 	gone      map[string]*role // picked in a grant set, and not there
 	clients   map[string]*clientFact
@@ -72,6 +71,8 @@ type role struct {
 	fillers []*member
 }
 
+func (r *role) id() string { return r.ID }
+
 type clientFact struct {
 	id            string
 	issuedAt      int64
@@ -85,8 +86,8 @@ type clientFact struct {
 func newMemory() *memory {
 	return &memory{
 		ended:  1, // nobody has looked yet
-		people: map[string]*person{}, byEmail: map[string]*person{}, orgs: map[string]*organization{},
-		members: map[memberKey]*member{}, roles: map[string]*role{}, gone: map[string]*role{}, clients: map[string]*clientFact{},
+		people: newFinder(0, (*person).id), byEmail: newFinder(0, (*person).key), orgs: map[string]*organization{},
+		roles: newFinder(0, (*role).id), gone: map[string]*role{}, clients: map[string]*clientFact{},
 		apiKeys: map[[32]byte]apiKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
 	}
 }
@@ -100,15 +101,16 @@ func (m *memory) ends(from, to int64) {
 
 func (m *memory) putPerson(p org.Person, epoch int64) {
 	sideBySide(&p.ID, &p.Name, &p.Email)
-	if at := m.people[p.ID]; at != nil {
+	if at := m.people.get(p.ID); at != nil {
 		m.ends(at.epoch, epoch)
-		delete(m.byEmail, emailKey(at.Person))
+		m.byEmail.drop(at.key())
 		at.Person, at.epoch = p, epoch
-		m.byEmail[emailKey(p)] = at
+		m.byEmail.put(at)
 		return
 	}
 	at := &person{Person: p, epoch: epoch}
-	m.people[p.ID], m.byEmail[emailKey(p)] = at, at
+	m.people.put(at)
+	m.byEmail.put(at)
 }
 
 // sideBySide moves texts that are read together side by side: each that lies by
@@ -123,6 +125,10 @@ func sideBySide(texts ...*string) {
 		*t, rest = rest[:len(*t)], rest[len(*t):]
 	}
 }
+
+func (at *person) id() string { return at.ID }
+
+func (at *person) key() string { return emailKey(at.Person) }
 
 // emailKey is what a person is found by. Somebody who was removed has no email
 // any more, and a key that no email has.
@@ -161,10 +167,12 @@ func (m *memory) putCircle(c org.Circle) {
 
 func (m *memory) putRole(r org.Role) {
 	sideBySide(&r.ID, &r.Name)
-	at := m.roles[r.ID]
+	at := m.roles.get(r.ID)
 	if at == nil {
 		at = &role{index: uint32(len(m.roleList))}
-		m.roles[r.ID], m.roleList = at, append(m.roleList, at)
+		m.roleList = append(m.roleList, at)
+		at.Role = r
+		m.roles.put(at)
 	}
 	at.Role = r
 	if o := m.orgs[r.Organization]; o != nil {
@@ -184,32 +192,50 @@ func (m *memory) putRole(r org.Role) {
 // the same as in the row.
 func (m *memory) remember(picks []grantset.Pick) {
 	for _, p := range picks {
-		if m.roles[p.Role] == nil && m.gone[p.Role] == nil {
+		if m.roles.get(p.Role) == nil && m.gone[p.Role] == nil {
 			r := &role{Role: org.Role{ID: p.Role}, index: uint32(len(m.roleList))}
 			m.gone[p.Role], m.roleList = r, append(m.roleList, r)
 		}
 	}
 }
 
+// member gives nil where there never was such a membership. Somebody may be a member
+// of thousands of organizations: those who are one now are found by the organization.
+func (m *memory) member(k memberKey) *member {
+	o := m.orgs[k.organization]
+	if o == nil {
+		return nil
+	}
+	if at := o.members[k.person]; at != nil {
+		return at
+	}
+	if p := m.people.get(k.person); p != nil {
+		for _, at := range p.members {
+			if at.org == o {
+				return at
+			}
+		}
+	}
+	return nil
+}
+
 // putMember does nothing when person or organization is unknown. Whoever is no
 // member fills no role.
 func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
-	at := m.members[key]
+	at := m.member(key)
 	if at == nil {
-		p, o := m.people[key.person], m.orgs[key.organization]
+		p, o := m.people.get(key.person), m.orgs[key.organization]
 		if p == nil || o == nil {
 			return
 		}
 		at = &member{person: p, org: o}
-		key = memberKey{p.ID, o.ID}
-		m.members[key] = at
 		p.members = append(p.members, at)
 	}
 	m.ends(at.epoch, epoch)
 	at.admin, at.present, at.epoch = admin, present, epoch
 	at.facts.Store(nil)
 	if present {
-		at.org.members[key.person] = at
+		at.org.members[at.person.ID] = at
 		return
 	}
 	delete(at.org.members, key.person)
@@ -222,11 +248,11 @@ func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
 // setFiller records who fills a role. Somebody who is no member yet is
 // remembered by the row alone, and by memory once they are.
 func (m *memory) setFiller(roleID, personID string, on bool) {
-	r := m.roles[roleID]
+	r := m.roles.get(roleID)
 	if r == nil {
 		return
 	}
-	at := m.members[memberKey{personID, r.Organization}]
+	at := m.member(memberKey{personID, r.Organization})
 	if at == nil {
 		return
 	}
@@ -304,7 +330,7 @@ func (at *member) asMember() org.Member {
 // standing gives the facts' epochs for any approval. Facts that are not there
 // have an epoch that no approval was born with.
 func (m *memory) standing(a approval.Approval) approval.Standing {
-	return m.standingOn(m.members[memberKey{a.Person, a.Organization}], &a)
+	return m.standingOn(m.member(memberKey{a.Person, a.Organization}), &a)
 }
 
 // standingOn is standing with the membership found; nil where there is none.
@@ -313,7 +339,7 @@ func (m *memory) standingOn(at *member, a *approval.Approval) approval.Standing 
 	if at != nil {
 		s.Membership, s.Person, s.Organization = at.epoch, at.person.epoch, at.org.epoch
 	} else {
-		if p := m.people[a.Person]; p != nil {
+		if p := m.people.get(a.Person); p != nil {
 			s.Person = p.epoch
 		}
 		if o := m.orgs[a.Organization]; o != nil {

@@ -139,7 +139,7 @@ func (s *Store) ChangeRole(_ context.Context, organizationID, id string, change 
 			return nil, fmt.Errorf("organization: %w", ErrNotFound)
 		}
 		var at *org.Role
-		if r := m.roles[id]; r != nil && r.Organization == organizationID {
+		if r := m.roles.get(id); r != nil && r.Organization == organizationID {
 			seen := r.Role // a copy: memory changes after the commit alone
 			at = &seen
 		} else if r != nil {
@@ -168,7 +168,7 @@ func (s *Store) ChangeRole(_ context.Context, organizationID, id string, change 
 func (s *Store) DeleteRole(_ context.Context, organizationID, id string, check func(org.Role) error, act Act) error {
 	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
 		m := w.store.memory
-		r := m.roles[id]
+		r := m.roles.get(id)
 		if r == nil || r.Organization != organizationID {
 			return nil, fmt.Errorf("role: %w", ErrNotFound)
 		}
@@ -196,7 +196,7 @@ func (m *memory) dropRole(r *role) {
 		f.facts.Store(nil)
 	}
 	r.fillers = nil
-	delete(m.roles, r.ID)
+	m.roles.drop(r.ID)
 	delete(m.orgs[r.Organization].roles, r.ID)
 }
 

@@ -14,10 +14,10 @@ import (
 func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act) (org.Person, error) {
 	err := s.writer.changeFacts(func(w *writer) (func(), error) {
 		m := w.store.memory
-		if at := m.byEmail[strings.ToLower(p.Email)]; at != nil && at.Name == p.Name {
+		if at := m.byEmail.get(strings.ToLower(p.Email)); at != nil && at.Name == p.Name {
 			p = at.Person
 			return nil, nil
-		} else if at != nil || m.people[p.ID] != nil {
+		} else if at != nil || m.people.get(p.ID) != nil {
 			return nil, fmt.Errorf("person: %w", ErrConflict)
 		}
 		after, err := w.putPerson(p)
@@ -39,7 +39,7 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 	return s.writer.changeFacts(func(w *writer) (func(), error) {
 		d := Directory{People: []DirectoryPerson{{Person: p}}}
-		if w.store.memory.people[p.ID] != nil {
+		if w.store.memory.people.get(p.ID) != nil {
 			return nil, fmt.Errorf("person: %w", ErrConflict)
 		}
 		if _, err := w.plan(Import{Directory: d}); err != nil {
@@ -57,7 +57,7 @@ func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 // approvals, or reactivates them, which revives none (decision P10).
 func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
 	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.people[personID]
+		at := w.store.memory.people.get(personID)
 		if at == nil {
 			return nil, fmt.Errorf("person: %w", ErrNotFound)
 		}
@@ -83,7 +83,7 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 // putPerson adds or updates a person; a deactivation raises the epoch.
 func (w *writer) putPerson(p org.Person) (func(), error) {
 	epoch := int64(0)
-	if at := w.store.memory.people[p.ID]; at != nil {
+	if at := w.store.memory.people.get(p.ID); at != nil {
 		epoch = at.epoch
 		if at.Active && !p.Active {
 			epoch++
@@ -104,7 +104,7 @@ func (w *writer) putPerson(p org.Person) (func(), error) {
 // person's other sessions; approvals stay.
 func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
 	return s.writer.change(func(w *writer) (func(), error) {
-		if w.store.memory.people[personID] == nil {
+		if w.store.memory.people.get(personID) == nil {
 			return nil, fmt.Errorf("person: %w", ErrNotFound)
 		}
 		if err := w.putPassword(personID, hash); err != nil {

@@ -127,7 +127,7 @@ func (w *writer) asOf() (int64, error) {
 func (d Directory) complete(m *memory) Directory {
 	d.People, d.Organizations, d.Members = slices.Clone(d.People), slices.Clone(d.Organizations), slices.Clone(d.Members)
 	for i, p := range d.People {
-		at := m.people[p.ID]
+		at := m.people.get(p.ID)
 		if at != nil && d.Unsaid.Active[p.ID] {
 			d.People[i].Active = at.Active || at.removed()
 		}
@@ -141,7 +141,7 @@ func (d Directory) complete(m *memory) Directory {
 		}
 	}
 	for i, k := range d.Members {
-		at := m.members[memberKey{k.Person, k.Organization}]
+		at := m.member(memberKey{k.Person, k.Organization})
 		if at != nil && at.present && d.Unsaid.Admin[MembershipID{k.Person, k.Organization}] {
 			d.Members[i].Admin = at.admin
 		}
@@ -152,7 +152,7 @@ func (d Directory) complete(m *memory) Directory {
 // compare plans what is not there as it came.
 func (w *writer) compare(p *plan) error {
 	for _, one := range p.Directory.People {
-		at := p.m.people[one.ID]
+		at := p.m.people.get(one.ID)
 		same := at != nil && at.Person == one.Person
 		if same && one.PasswordHash != "" {
 			var hash string
@@ -182,7 +182,7 @@ func (w *writer) compare(p *plan) error {
 		}
 	}
 	for _, one := range p.Directory.Members {
-		at, id := p.m.members[memberKey{one.Person, one.Organization}], one.Organization+"/"+one.Person
+		at, id := p.m.member(memberKey{one.Person, one.Organization}), one.Organization+"/"+one.Person
 		if at != nil && at.present && at.admin == one.Admin || p.newer["membership:"+id] || p.goneSince(one.Person) {
 			continue
 		}
@@ -213,7 +213,7 @@ func (p *plan) compareRoles() {
 		p.out.add(addedIf(!there), ListCircles, one.ID)
 	}
 	for _, one := range p.Directory.Roles {
-		at := p.m.roles[one.ID]
+		at := p.m.roles.get(one.ID)
 		if at != nil && at.Role == one || p.newer["role:"+one.ID] {
 			continue
 		}
@@ -233,23 +233,23 @@ func (p *plan) compareRoles() {
 // goneSince reports whether an event has removed the person since the picture
 // was taken that names them.
 func (p *plan) goneSince(id string) bool {
-	at := p.m.people[id]
+	at := p.m.people.get(id)
 	return p.newer["person:"+id] && (at == nil || at.removed())
 }
 
 // leftSince is goneSince for a member.
 func (p *plan) leftSince(person, organization string) bool {
-	at := p.m.members[memberKey{person, organization}]
+	at := p.m.member(memberKey{person, organization})
 	return p.goneSince(person) || p.newer["membership:"+organization+"/"+person] && (at == nil || !at.present)
 }
 
 // fills reports whether the person fills the role now.
 func (p *plan) fills(f Filler) bool {
-	r := p.m.roles[f.Role]
+	r := p.m.roles.get(f.Role)
 	if r == nil {
 		return false
 	}
-	at := p.m.members[memberKey{f.Person, r.Organization}]
+	at := p.m.member(memberKey{f.Person, r.Organization})
 	return at != nil && at.present && slices.Contains(at.roles, r)
 }
 

@@ -60,7 +60,7 @@ func (p *plan) hasPerson(id string) bool {
 	if _, ok := p.named.people[id]; ok {
 		return true
 	}
-	at := p.m.people[id]
+	at := p.m.people.get(id)
 	return at != nil && !at.removed() && !p.removed.isPerson[id]
 }
 
@@ -76,7 +76,7 @@ func (p *plan) hasMember(person, organization string) bool {
 	if _, ok := p.named.members[k]; ok {
 		return true
 	}
-	at := p.m.members[k]
+	at := p.m.member(k)
 	return at != nil && at.present && !p.removed.isMember[k]
 }
 
@@ -97,7 +97,7 @@ func (p *plan) roleIn(id string) string {
 	if i, ok := p.named.roles[id]; ok {
 		return p.Directory.Roles[i].Organization
 	}
-	if at := p.m.roles[id]; at != nil && !p.removed.isRole[id] {
+	if at := p.m.roles.get(id); at != nil && !p.removed.isRole[id] {
 		return at.Organization
 	}
 	return ""
@@ -117,7 +117,7 @@ func (p *plan) checkPeople() error {
 	emails := map[string]bool{}
 	for i, one := range p.Directory.People {
 		key := emailKey(one.Person)
-		if at := p.m.byEmail[key]; at != nil && at.ID != one.ID && !p.removed.isPerson[at.ID] || emails[key] {
+		if at := p.m.byEmail.get(key); at != nil && at.ID != one.ID && !p.removed.isPerson[at.ID] || emails[key] {
 			return misplaced(ListPeople, i, ErrConflict, "person %s: another person has this email", one.ID)
 		}
 		emails[key] = true
@@ -168,7 +168,7 @@ func (p *plan) checkCircles() error {
 
 func (p *plan) checkRoles() error {
 	for i, r := range p.Directory.Roles {
-		if at := p.m.roles[r.ID]; at != nil && at.Organization != r.Organization {
+		if at := p.m.roles.get(r.ID); at != nil && at.Organization != r.Organization {
 			return misplaced(ListRoles, i, ErrConflict, "role %s belongs to %s", r.ID, at.Organization)
 		}
 		if c := p.circle(r.Organization, r.Circle); c.ID == "" || c.Organization != r.Organization || !p.hasOrganization(r.Organization) {

@@ -21,7 +21,7 @@ const ResetLifetime = 24 * time.Hour
 func (s *Store) AddReset(_ context.Context, value, personID string, act Act) (ends int64, err error) {
 	hash := sha256.Sum256([]byte(value))
 	err = s.writer.change(func(w *writer) (func(), error) {
-		at := w.store.memory.people[personID]
+		at := w.store.memory.people.get(personID)
 		switch {
 		case at == nil:
 			return nil, fmt.Errorf("person: %w", ErrNotFound)
@@ -59,7 +59,7 @@ func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.people[id]
+	at := s.memory.people.get(id)
 	if at == nil || !at.Active || at.epoch != epoch || s.Now().Unix() >= ends {
 		return org.Person{}, fmt.Errorf("reset link: %w", ErrNotFound)
 	}
@@ -79,7 +79,7 @@ func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) er
 		} else if err != nil {
 			return nil, err
 		}
-		at := w.store.memory.people[id]
+		at := w.store.memory.people.get(id)
 		if at == nil || !at.Active || at.epoch != epoch || w.store.Now().Unix() >= ends {
 			return nil, fmt.Errorf("reset link: %w", ErrNotFound)
 		}

@@ -25,10 +25,10 @@ import (
 func tell(m *memory) string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	for id, p := range m.people {
-		add("person %s %+v epoch %d, found by email: %v", id, p.Person, p.epoch, m.byEmail[strings.ToLower(p.Email)] == p)
+	for id, p := range m.people.each {
+		add("person %s %+v epoch %d, found by email: %v", id, p.Person, p.epoch, m.byEmail.get(strings.ToLower(p.Email)) == p)
 	}
-	add("emails %d", len(m.byEmail))
+	add("emails %d", m.byEmail.len())
 	for id, o := range m.orgs {
 		add("organization %s %+v epoch %d, circles %v, roles %v, members %v", id, o.Organization, o.epoch,
 			slices.Sorted(maps.Keys(o.circles)), slices.Sorted(maps.Keys(o.roles)), slices.Sorted(maps.Keys(o.members)))
@@ -36,15 +36,18 @@ func tell(m *memory) string {
 			add("circle %+v", c)
 		}
 	}
-	for k, at := range m.members {
-		var roles []string
-		for _, r := range at.roles {
-			roles = append(roles, r.ID)
+	for _, p := range m.people.each {
+		for _, at := range p.members {
+			k := at.key()
+			var roles []string
+			for _, r := range at.roles {
+				roles = append(roles, r.ID)
+			}
+			slices.Sort(roles)
+			add("member %v admin %v present %v epoch %d roles %v, facts %+v", k, at.admin, at.present, at.epoch, roles, at.asMember())
 		}
-		slices.Sort(roles)
-		add("member %v admin %v present %v epoch %d roles %v, facts %+v", k, at.admin, at.present, at.epoch, roles, at.asMember())
 	}
-	for id, r := range m.roles {
+	for id, r := range m.roles.each {
 		var fillers []string
 		for _, f := range r.fillers {
 			fillers = append(fillers, f.person.ID+" in "+f.org.ID)

@@ -39,7 +39,7 @@ func (w *writer) stillPassword(personID, checked string) error {
 }
 
 func (w *writer) insertSession(value, personID string, act Act) error {
-	at := w.store.memory.people[personID]
+	at := w.store.memory.people.get(personID)
 	if at == nil || !at.Active {
 		return fmt.Errorf("person: %w", ErrNotFound)
 	}
@@ -109,16 +109,16 @@ func (s *Store) stands(r sessionRow, now int64) bool {
 	m := s.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	at := m.people[r.person]
+	at := m.people.get(r.person)
 	if at == nil || !at.Active || at.epoch != r.epoch || !s.lasts(r, now) {
 		return false
 	}
 	if r.actingAs == "" {
 		return r.actedBy == "" || !at.Support && now-r.createdAt < int64(ActingLifetime.Seconds())
 	}
-	as := m.people[r.actingAs]
+	as := m.people.get(r.actingAs)
 	return at.Support && as != nil && as.epoch == r.actingEpoch && !as.Support &&
-		m.members[memberKey{r.actingAs, r.actingIn}].asMember().Exists() &&
+		m.member(memberKey{r.actingAs, r.actingIn}).asMember().Exists() &&
 		now-r.actingSince < int64(ActingLifetime.Seconds())
 }
 

@@ -226,7 +226,7 @@ func (w *writer) planTelling(t Telling) (*plan, error) {
 func (p *plan) removeTold(t Telling) error {
 	switch {
 	case t.Person != nil:
-		if at := p.m.people[t.Person.ID]; at != nil && !at.removed() {
+		if at := p.m.people.get(t.Person.ID); at != nil && !at.removed() {
 			p.removePerson(at)
 		}
 	case t.Organization != nil:
@@ -234,13 +234,13 @@ func (p *plan) removeTold(t Telling) error {
 			p.removeOrganization(at)
 		}
 	case t.Member != nil:
-		if at := p.m.members[memberKey{t.Member.Person, t.Member.Organization}]; at != nil && at.present {
+		if at := p.m.member(memberKey{t.Member.Person, t.Member.Organization}); at != nil && at.present {
 			p.removeMember(at)
 		}
 	case t.Circle != nil:
 		return p.removeEmptyCircle(t.Circle.ID)
 	case t.Role != nil:
-		if at := p.m.roles[t.Role.ID]; at != nil {
+		if at := p.m.roles.get(t.Role.ID); at != nil {
 			p.removeRole(at)
 		}
 	case t.Filler != nil:
