@@ -59,6 +59,7 @@ func TestThroughPgbouncer(t *testing.T) {
 		{"moves over a stale connection", TestMovesOverAStaleConnection},
 		{"a refresh of another row", TestARefreshOfAnotherRow},
 		{"refreshes together", TestRefreshesTogether},
+		{"timeouts end with the statement", TestTimeoutsEndWithTheStatement},
 	} {
 		t.Run(tt.name, tt.test)
 	}

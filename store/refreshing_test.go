@@ -1,10 +1,16 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -294,6 +300,109 @@ func TestARefreshThatIsHeldUp(t *testing.T) {
 	if v, err := h.refresh(held, 1); v != approval.OK || err != nil {
 		t.Error("after it:", v, err)
 	}
+}
+
+// Who has waited for a connection gives the server only the time that is left: what is
+// refused is not saved when the row is free.
+func TestARefreshThatWaitedForItsConnection(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	held := h.live(t, h.unique(1))
+	lift := h.holdRow(t, held)
+	pool, taken := h.shared.pool, []*pgxpool.Conn{}
+	for pool.Stat().AcquiredConns() < pool.Config().MaxConns {
+		c, err := pool.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken = append(taken, c)
+	}
+	h.shared.patience = 2 * time.Second
+	refused := make(chan error)
+	go func() {
+		_, err := h.saved(held, "quill", 1)
+		refused <- err
+	}()
+	time.Sleep(h.shared.patience / 2)
+	for _, c := range taken {
+		c.Release()
+	}
+	err := <-refused
+	lift()
+	if !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	if v, err := h.refresh(held, 1); v != approval.OK || err != nil {
+		t.Error("after it:", v, err)
+	}
+}
+
+// The timeouts of what saves are its own: who has the connection next has none of them.
+func TestTimeoutsEndWithTheStatement(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	const settings = `SELECT CAST(current_setting('lock_timeout') AS TEXT), CAST(current_setting('statement_timeout') AS TEXT)`
+	for _, text := range []string{settings, `SELECT 1/0`} {
+		bounded, cancel := context.WithTimeout(ctx, time.Minute)
+		err := h.shared.inTime(bounded, text, nil, func(rows pgx.Rows) {
+			for rows.Next() {
+				for _, v := range rows.RawValues() {
+					if s := string(v); s == "0" {
+						t.Error("no timeout")
+					}
+				}
+			}
+		})
+		if cancel(); (err == nil) != (text == settings) {
+			t.Error(err)
+		}
+		for _, c := range h.shared.pool.AcquireAllIdle(ctx) {
+			var lock, statement string
+			if err := c.QueryRow(ctx, settings).Scan(&lock, &statement); err != nil || lock != "0" || statement != "0" {
+				t.Errorf("after %s: %s, %s, %v", text, lock, statement, err)
+			}
+			c.Release()
+		}
+	}
+}
+
+// Who waits when the store closes gets an answer, and what is refused is not saved.
+func TestClosingWhileRefreshing(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	h, closes := all[0], all[1]
+	closes.shared.slowRead = 100 * time.Microsecond // the turn goes to and fro
+	var wg sync.WaitGroup
+	var saved atomic.Int64
+	for n := range 30 {
+		id := h.live(t, h.unique(n))
+		wg.Go(func() {
+			for generation := int64(1); ; generation++ {
+				switch v, err := closes.refresh(id, generation); {
+				case errors.Is(err, ErrUnavailable):
+					if now := h.generation(t, id); now != generation {
+						t.Errorf("generation %d, and %d was refused", now, generation)
+					}
+					return
+				case err != nil || v != approval.OK:
+					t.Error(v, err)
+					return
+				}
+				saved.Add(1)
+			}
+		})
+	}
+	until(t, "some refreshes", func() bool { return saved.Load() > 300 })
+	if err := closes.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
 }
 
 // Connections that have gone stale are left: one group at most hears of them.

@@ -145,13 +145,20 @@ const setTimeouts = `SELECT set_config('lock_timeout', $1::text, true), set_conf
 // inTime runs a statement in a transaction of its own, in one step, and takes its rows.
 // The server gives up before the caller does: what a caller was told is not done shall
 // not be done later, when a lock is free at last, because then the same token that is
-// presented again ends its approval.
+// presented again ends its approval. What a connection took to come is off that time.
 func (p *shared) inTime(ctx context.Context, text string, args []any, take func(pgx.Rows)) error {
+	conn, err := p.pool.Acquire(ctx)
+	if err != nil {
+		return p.lost(err)
+	}
+	defer conn.Release()
+	end, _ := ctx.Deadline()
+	left := max(1, time.Until(end).Milliseconds()*4/5) // 0 is no bound
 	var b pgx.Batch
-	b.Queue(setTimeouts, strconv.FormatInt(p.patience.Milliseconds()*4/5, 10))
+	b.Queue(setTimeouts, strconv.FormatInt(left, 10))
 	b.Queue(text, args...)
-	results := p.pool.SendBatch(ctx, &b)
-	_, err := results.Exec()
+	results := conn.SendBatch(ctx, &b)
+	_, err = results.Exec()
 	if err == nil {
 		var rows pgx.Rows
 		if rows, err = results.Query(); err == nil {
