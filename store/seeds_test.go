@@ -385,7 +385,11 @@ func (x *trial) ask(worker int, random *rand.Rand, in timedInput) {
 	case "exchange":
 		_, v, err = h.Apply(ctx, x.id, x.move(approval.Exchange("quill", issuer, redirect, verifier, x.issued, 1, h.Now())), Act{})
 	case "refresh":
-		_, v, err = h.ApplyLive(ctx, x.id, x.move(approval.Refresh("quill", in.generation, 1, h.Now())), Act{})
+		if x.rule == nil {
+			v, err = h.refresh(x.id, in.generation)
+		} else {
+			_, v, err = h.ApplyLive(ctx, x.id, x.rule(approval.Refresh("quill", in.generation, 1, h.Now())), Act{})
+		}
 	case "revoke":
 		_, v, err = h.ApplyLive(ctx, x.id, x.move(approval.Revoke("quill", h.Now())), Act{})
 	case "check":
