@@ -33,8 +33,8 @@ const (
 	// that a node that stands still with a lock holds nobody for longer.
 	changeTimeout = 15 * time.Second
 	// ownConns are the readers', those of who makes moves and saves refreshes, and one
-	// each for those who register, load facts and tell that the node lives. Five at least are for all
-	// else.
+	// each for those who register, load facts and tell that the node lives. Five at
+	// least are for all else.
 	ownConns   = maxReaders + makers + refreshers + 3
 	leastConns = ownConns + 5
 )

@@ -54,11 +54,10 @@ var processStart = time.Now().Add(-time.Hour)
 // moment is a time in nanoseconds since the process began, or a little more.
 func moment(t time.Time) int64 { return int64(t.Sub(processStart)) }
 
-// rowCache remembers approvals that lived when they were read. What of such a
-// row ever changes is its state and its grant set; a move can be computed from
-// it, because it is saved only if the row still is in that state. Of those that
-// have ended it remembers that alone. What was not asked for in a while is
-// forgotten: when there is no room for more, the earlier half.
+// rowCache remembers approvals that lived when they were read, for checks: what of
+// such a row ever changes is its state and its grant set, so that no more is read
+// again. Of those that have ended it remembers that alone. What was not asked for in
+// a while is forgotten: when there is no room for more, the earlier half.
 type rowCache struct {
 	mu      sync.RWMutex
 	rows    map[approval.ID]*row
