@@ -108,6 +108,9 @@ func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
 		if p.known.tries != tries+1 {
 			t.Errorf("made %d times more", p.known.tries-tries)
 		}
+		if at := p.shared.rows.get(p.known.id); at != nil && at.a.Generation != 2 {
+			t.Errorf("remembered as it was: %+v", at.a.State)
+		}
 	}
 }
 

@@ -52,8 +52,17 @@ func TestARefreshReadsNoRow(t *testing.T) {
 	if h.shared.asOf.Load() < began {
 		t.Error("that the facts are up to date was found, and not noted")
 	}
+	h.sql(t, `UPDATE approval SET used_at = used_at + 60`) // by a node whose clock is ahead
 	if n, v, err := h.Refresh(ctx, id, "quill", 2, 1, Act{}); n != 3 || v != approval.OK || err != nil {
 		t.Error(n, v, err)
+	}
+	for range 2 {
+		if row, err = h.Approval(ctx, id); err != nil || row.LastUsed != h.Now().Unix()+60 {
+			t.Errorf("used at %d, %v: the last use went back", row.LastUsed, err)
+		}
+		if _, _, err := h.ApplyLive(ctx, id, approval.Revoke("quill", h.Now()), Act{}); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
