@@ -114,6 +114,24 @@ func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
 	}
 }
 
+// What has missed its row leaves nothing in the journal.
+func TestAMoveThatMissesIsJournaledOnce(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	p := pack(t, all[0])
+	if v, err := all[1].refresh(p.known.id, 1); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	p.known.move = approval.Revoke("quill", p.Now())
+	p.make()
+	entries, _, err := p.Events(ctx, EventFilter{Kind: "approval_ended", Approval: p.known.id.String(), Limit: 10})
+	if err != nil || len(entries) != 1 || p.known.tries != 1 || p.known.verdict != approval.OK {
+		t.Errorf("%d entries, made %d times more, %v, %v", len(entries), p.known.tries, p.known.verdict, err)
+	}
+}
+
 // A row that has ended meanwhile has its generation still: no refresh brings it back.
 func TestAMoveOfWhatHasEndedMeanwhile(t *testing.T) {
 	if embedded() {

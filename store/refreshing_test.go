@@ -38,6 +38,9 @@ func TestARefreshReadsNoRow(t *testing.T) {
 	if saved, err := h.saved(id, "quill", 1); !saved || err != nil {
 		t.Fatal(saved, err)
 	}
+	if h.shared.asOf.Load() < began {
+		t.Error("that the facts are up to date was found, and not noted")
+	}
 	row, err := h.Approval(ctx, id)
 	if err != nil {
 		t.Fatal(err)
@@ -48,9 +51,6 @@ func TestARefreshReadsNoRow(t *testing.T) {
 	}
 	if at := h.shared.rows.get(id); at == nil || at.a.State != want || int64(at.used) != h.Now().Unix() {
 		t.Errorf("remembered: %+v", at)
-	}
-	if h.shared.asOf.Load() < began {
-		t.Error("that the facts are up to date was found, and not noted")
 	}
 	h.sql(t, `UPDATE approval SET used_at = used_at + 60`) // by a node whose clock is ahead
 	if n, v, err := h.Refresh(ctx, id, "quill", 2, 1, Act{}); n != 3 || v != approval.OK || err != nil {
@@ -88,6 +88,10 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 			other.addPerson(t, 1)
 			return nil
 		}, approval.OK},
+		{"facts of an earlier copy", "quill", 2, func(h, other house, id approval.ID) error {
+			other.sql(t, `UPDATE facts SET version = version - 1`)
+			return nil
+		}, approval.OK},
 		{"a client that could not be written", "quill\x00", 2, nil, approval.WrongClient},
 		{"unused for long", "quill", 2, func(h, other house, id approval.ID) error {
 			h.clock.add(90 * 24 * time.Hour)
@@ -113,7 +117,12 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if saved, err := h.saved(id, tt.client, tt.token); saved || err != nil || h.generation(t, id) != 2 {
+			asOf := h.shared.asOf.Load()
+			saved, err := h.saved(id, tt.client, tt.token)
+			if h.shared.asOf.Load() != asOf {
+				t.Error("no row was found, and the facts count as up to date")
+			}
+			if saved || err != nil || h.generation(t, id) != 2 {
 				t.Fatal(saved, err, h.generation(t, id))
 			}
 			h.clock.add(time.Minute)
