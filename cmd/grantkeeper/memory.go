@@ -15,9 +15,8 @@ import (
 // On PostgreSQL what is stored lives elsewhere, and what is made for each
 // question to it is the larger part: there the heap may treble, as long as it
 // grows by no more than sharedRoom. With 100,000 people in memory to grow by
-// half took a quarter of the time. To collect 142 MB of theirs takes 0.22 s of
-// a processor, so the 1.1 GB of a million take some two seconds, and half as
-// much again is soon answered.
+// half took a quarter of the time. To collect the 0.7 GB of a million takes 0.6
+// to 0.8 s of a processor, and half as much again is soon answered.
 const (
 	gcPercent  = 50
 	leastHeap  = 28 << 20  // bytes
