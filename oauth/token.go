@@ -116,8 +116,7 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 	now := s.Store.Now()
 	id := approval.ID(claim.Handle.ID())
 	s.tell(c, "", id, "")
-	client := f.values[clientID]
-	generation, verdict, err := s.Store.Refresh(c.Context(), id, client, claim.Generation, s.Ring.Sealing(), c.act(client))
+	generation, verdict, err := s.Store.Refresh(c.Context(), id, f.values[clientID], claim.Generation, s.Ring.Sealing(), c.act(f.values[clientID]))
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}
