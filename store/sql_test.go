@@ -124,10 +124,7 @@ func receiver(fn *ast.FuncDecl) string {
 	if p, ok := of.(*ast.StarExpr); ok {
 		of = p.X
 	}
-	switch g := of.(type) { // of a generic type
-	case *ast.IndexExpr:
-		of = g.X
-	case *ast.IndexListExpr:
+	if g, ok := of.(*ast.IndexExpr); ok { // of a generic type
 		of = g.X
 	}
 	id, _ := of.(*ast.Ident)
