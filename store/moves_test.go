@@ -314,3 +314,36 @@ func TestAMoveOfWhatCannotBeRead(t *testing.T) {
 		t.Error(p.unknown.err)
 	}
 }
+
+// A row says nothing without facts that are no older than it: while those cannot be
+// loaded, its moves are refused.
+func TestMovesOnFactsThatCannotBeLoaded(t *testing.T) {
+	if embedded() {
+		return
+	}
+	all := nodes(t, 2)
+	a := all[0].unique(1)
+	handle, issued, err := all[0].Approve(ctx, a, Act{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moves := map[approval.ID]approval.Move{
+		approval.ID(handle.ID()):         approval.Exchange("quill", issuer, redirect, verifier, issued, 1, all[0].Now()),
+		all[0].live(t, all[0].unique(2)): approval.Refresh("quill", 1, 1, all[0].Now()),
+	}
+	if err := all[0].RemoveMember(ctx, a.Organization, a.Person, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	all[0].sql(t, `ALTER TABLE fact_change RENAME TO elsewhere`)
+	for id, m := range moves {
+		if _, v, err := all[1].Apply(ctx, id, m, Act{}); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("%v, %v, want unavailable", v, err)
+		}
+	}
+	all[0].sql(t, `ALTER TABLE elsewhere RENAME TO fact_change`)
+	for id, m := range moves {
+		if _, v, err := all[1].Apply(ctx, id, m, Act{}); v != approval.Over || err != nil {
+			t.Errorf("%v, %v, want over", v, err)
+		}
+	}
+}

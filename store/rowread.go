@@ -285,7 +285,11 @@ func (p *shared) read(ctx context.Context, r *reading) error {
 	defer p.store.timed("check", time.Now())
 	for try := 0; ; try++ {
 		err := p.readOnce(ctx, r)
-		if err == nil || try == 1 || ctx.Err() != nil || !retryable(err) && !cut(err) {
+		if err == nil {
+			return nil
+		}
+		if try == 1 || ctx.Err() != nil || !retryable(err) && !cut(err) {
+			clear(r.rows) // memory may be older than they are
 			return err
 		}
 		p.pool.Reset()
