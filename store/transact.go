@@ -43,7 +43,7 @@ func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
 	start = time.Now()
 	if _, err := conn.ExecContext(ctx, `COMMIT`); err != nil {
 		p.spoilt(conn, err)
-		if code(err) == "" {
+		if code(err) == "" || cut(err) { // pgbouncer has a code for a server that has gone
 			return fmt.Errorf("%w: %w", errUnknown, err)
 		}
 		return err
