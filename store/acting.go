@@ -28,7 +28,7 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 			return nil, err
 		}
 		m, now := w.store.memory, w.store.Now().Unix()
-		actor, as := m.people.get(r.person), m.member(memberKey{a.Person, a.Organization})
+		actor, as := m.people.get(r.person), m.members.get(memberKey{a.Person, a.Organization})
 		switch {
 		case actor == nil || !actor.Active || actor.epoch != r.epoch:
 			return nil, fmt.Errorf("session: %w", ErrNotFound)

@@ -34,7 +34,7 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 	if !ok {
 		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
-	at := s.memory.member(k.memberKey)
+	at := s.memory.members.get(k.memberKey)
 	if m := at.asMember(); m.Exists() && k.stands(at) {
 		return m, nil
 	}
@@ -50,7 +50,7 @@ func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
 	if at := m.people.get(k.Person); at != nil {
 		key.personEpoch = at.epoch
 	}
-	if at := m.member(key.memberKey); at != nil {
+	if at := m.members.get(key.memberKey); at != nil {
 		key.membershipEpoch = at.epoch
 	}
 	n, err := w.exec(`

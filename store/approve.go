@@ -52,7 +52,7 @@ func (w *writer) mayApprove(a Answer) error {
 	if c := m.clients[a.Client]; c == nil || c.disabled || !c.known(w.store.Now()) {
 		return fmt.Errorf("client: %w", ErrNotFound)
 	}
-	at := m.member(memberKey{a.Person, a.Organization})
+	at := m.members.get(memberKey{a.Person, a.Organization})
 	switch {
 	case !at.asMember().Exists():
 		return fmt.Errorf("membership: %w", ErrNotAllowed)
@@ -225,7 +225,7 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 		if !a.Grant.Equal(from) {
 			return nil, fmt.Errorf("approval: %w", ErrConflict)
 		}
-		if to.Kind == grantset.Organization && !w.store.memory.member(memberKey{a.Person, a.Organization}).admin {
+		if to.Kind == grantset.Organization && !w.store.memory.members.get(memberKey{a.Person, a.Organization}).admin {
 			return nil, fmt.Errorf("admin right: %w", ErrNotAllowed)
 		}
 		if _, err := w.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,

@@ -67,6 +67,6 @@ func (s *Store) Under(row ApprovalRow) Access {
 	defer s.memory.mu.RUnlock()
 	return Access{
 		Approval: row.Approval, Standing: s.memory.standing(row.Approval),
-		Member: s.memory.member(memberKey{row.Person, row.Organization}).asMember(),
+		Member: s.memory.members.get(memberKey{row.Person, row.Organization}).asMember(),
 	}
 }

@@ -156,7 +156,7 @@ func (m *memory) names(client, person, organization []byte) (string, string, str
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	c := m.clients[string(client)]
-	at := m.member(memberKey{string(person), string(organization)})
+	at := m.members.get(memberKey{string(person), string(organization)})
 	switch {
 	case c != nil && at != nil:
 		return c.id, at.person.ID, at.org.ID

@@ -146,7 +146,7 @@ func (s *Store) Member(ctx context.Context, person, organization string) (org.Me
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	m := s.memory.member(memberKey{person, organization}).asMember()
+	m := s.memory.members.get(memberKey{person, organization}).asMember()
 	if !m.Exists() {
 		return org.Member{}, fmt.Errorf("membership: %w", ErrNotFound)
 	}

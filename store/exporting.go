@@ -18,7 +18,7 @@ func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	for _, at := range s.memory.people.inOrder() {
+	for _, at := range sorted(&s.memory.people) {
 		if !at.removed() {
 			d.People = append(d.People, DirectoryPerson{Person: at.Person})
 		}
@@ -35,7 +35,7 @@ func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
 		}
 	}
 	d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k DirectoryAPIKey) bool {
-		at := s.memory.member(memberKey{k.Person, k.Organization})
+		at := s.memory.members.get(memberKey{k.Person, k.Organization})
 		return at == nil || !at.present
 	})
 	return d, nil

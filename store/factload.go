@@ -28,14 +28,15 @@ type factLoad struct {
 // begin makes the memory for all facts, as large as it will be: to grow maps of
 // millions costs as much as to fill them.
 func (l *factLoad) begin() error {
-	var people, roles int
+	var people, members, roles int
 	if err := l.conn.QueryRow(l.ctx, `
-		SELECT (SELECT COUNT(*) FROM person), (SELECT COUNT(*) FROM role)`).
-		Scan(&people, &roles); err != nil {
+		SELECT (SELECT COUNT(*) FROM person), (SELECT COUNT(*) FROM membership), (SELECT COUNT(*) FROM role)`).
+		Scan(&people, &members, &roles); err != nil {
 		return err
 	}
 	l.anew = newMemory()
-	l.anew.people, l.anew.byEmail, l.anew.roles = newFinder(people, (*person).id), newFinder(people, (*person).key), newFinder(roles, (*role).id)
+	l.anew.people, l.anew.byEmail = newFinder(people, (*person).id), newFinder(people, (*person).key)
+	l.anew.members, l.anew.roles = newFinder(members, (*member).key), newFinder(roles, (*role).id)
 	return nil
 }
 

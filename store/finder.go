@@ -7,93 +7,93 @@ import (
 	"strings"
 )
 
-// finder finds facts by a text of theirs, as a map from the text does. But the
+// finder finds facts by a key of theirs, as a map from the key does. But the
 // collector follows each pointer in a map, and waits for memory at nearly each of
 // them, because they lie in no order; with a million people that took a quarter of
 // the processor. Here what is in no order has no pointers, and the list that has
 // them is in the order in which the facts were made.
-type finder[T any] struct {
-	by    func(*T) string // the text
+type finder[K comparable, T any] struct {
+	by    func(*T) K
 	seed  maphash.Seed
 	mask  uint64            // of hashes: all, but in tests
-	at    map[uint64]uint32 // index into all, by the text's hash
+	at    map[uint64]uint32 // index into all, by the key's hash
 	all   []*T              // with nil where one was dropped
 	free  []uint32
-	clash map[string]*T // whose hash another text has
+	clash map[K]*T // whose hash another key has
 }
 
 // newFinder makes one with room for so many.
-func newFinder[T any](n int, by func(*T) string) finder[T] {
-	return finder[T]{by: by, seed: maphash.MakeSeed(), mask: math.MaxUint64, at: make(map[uint64]uint32, n), all: make([]*T, 0, n)}
+func newFinder[K comparable, T any](n int, by func(*T) K) finder[K, T] {
+	return finder[K, T]{by: by, seed: maphash.MakeSeed(), mask: math.MaxUint64, at: make(map[uint64]uint32, n), all: make([]*T, 0, n)}
 }
 
-// get gives nil for a text that nobody has.
-func (l *finder[T]) get(text string) *T {
-	if i, ok := l.at[l.hash(text)]; ok && l.by(l.all[i]) == text {
-		return l.all[i]
+// get gives nil for a key that nobody has.
+func (f *finder[K, T]) get(key K) *T {
+	if i, ok := f.at[f.hash(key)]; ok && f.by(f.all[i]) == key {
+		return f.all[i]
 	}
-	return l.clash[text]
+	return f.clash[key]
 }
 
-func (l *finder[T]) hash(text string) uint64 { return maphash.String(l.seed, text) & l.mask }
+func (f *finder[K, T]) hash(key K) uint64 { return maphash.Comparable(f.seed, key) & f.mask }
 
-// put takes one by its text. The text must not change while it is there.
-func (l *finder[T]) put(one *T) {
-	text := l.by(one)
-	hash := l.hash(text)
-	i, taken := l.at[hash]
+// put takes one by its key, which must not change while it is there.
+func (f *finder[K, T]) put(one *T) {
+	key := f.by(one)
+	hash := f.hash(key)
+	i, taken := f.at[hash]
 	if !taken {
-		delete(l.clash, text)
+		delete(f.clash, key)
 	}
-	switch n := len(l.free); {
-	case taken && l.by(l.all[i]) == text:
-		l.all[i] = one
+	switch n := len(f.free); {
+	case taken && f.by(f.all[i]) == key:
+		f.all[i] = one
 	case taken:
-		if l.clash == nil {
-			l.clash = map[string]*T{}
+		if f.clash == nil {
+			f.clash = map[K]*T{}
 		}
-		l.clash[text] = one
+		f.clash[key] = one
 	case n > 0:
-		i, l.free = l.free[n-1], l.free[:n-1]
-		l.at[hash], l.all[i] = i, one
+		i, f.free = f.free[n-1], f.free[:n-1]
+		f.at[hash], f.all[i] = i, one
 	default:
-		l.at[hash], l.all = uint32(len(l.all)), append(l.all, one)
+		f.at[hash], f.all = uint32(len(f.all)), append(f.all, one)
 	}
 }
 
-// drop forgets who has the text.
-func (l *finder[T]) drop(text string) {
-	hash := l.hash(text)
-	if i, ok := l.at[hash]; ok && l.by(l.all[i]) == text {
-		delete(l.at, hash)
-		l.all[i], l.free = nil, append(l.free, i)
+// drop forgets who has the key.
+func (f *finder[K, T]) drop(key K) {
+	hash := f.hash(key)
+	if i, ok := f.at[hash]; ok && f.by(f.all[i]) == key {
+		delete(f.at, hash)
+		f.all[i], f.free = nil, append(f.free, i)
 		return
 	}
-	delete(l.clash, text)
+	delete(f.clash, key)
 }
 
-func (l *finder[T]) len() int { return len(l.at) + len(l.clash) }
+func (f *finder[K, T]) len() int { return len(f.at) + len(f.clash) }
 
 // each goes through all, in no order that anybody may rely on.
-func (l *finder[T]) each(yield func(string, *T) bool) {
-	for _, one := range l.all {
-		if one != nil && !yield(l.by(one), one) {
+func (f *finder[K, T]) each(yield func(K, *T) bool) {
+	for _, one := range f.all {
+		if one != nil && !yield(f.by(one), one) {
 			return
 		}
 	}
-	for text, one := range l.clash {
-		if !yield(text, one) {
+	for key, one := range f.clash {
+		if !yield(key, one) {
 			return
 		}
 	}
 }
 
-// inOrder gives all by their texts.
-func (l *finder[T]) inOrder() []*T {
-	out := make([]*T, 0, l.len())
-	for _, one := range l.each {
+// sorted gives all by their texts.
+func sorted[T any](f *finder[string, T]) []*T {
+	out := make([]*T, 0, f.len())
+	for _, one := range f.each {
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b *T) int { return strings.Compare(l.by(a), l.by(b)) })
+	slices.SortFunc(out, func(a, b *T) int { return strings.Compare(f.by(a), f.by(b)) })
 	return out
 }

@@ -48,7 +48,7 @@ func TestFinder(t *testing.T) {
 		for range f.each { // whoever has seen enough stops
 			break
 		}
-		if got := f.inOrder(); len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b *lettered) int { return slices.Compare([]byte(a.name), []byte(b.name)) }) {
+		if got := sorted(&f); len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b *lettered) int { return slices.Compare([]byte(a.name), []byte(b.name)) }) {
 			t.Errorf("in order: %d of %d", len(got), len(want))
 		}
 	}

@@ -127,7 +127,7 @@ func (t *approvals) drop(id approval.ID) {
 // heat makes the hot part of an approval; nil facts are unknown ones, and the
 // approval is left to its row.
 func (m *memory) heat(a approval.Approval) (hot, error) {
-	return m.heatOn(m.member(memberKey{a.Person, a.Organization}), m.clients[a.Client], a)
+	return m.heatOn(m.members.get(memberKey{a.Person, a.Organization}), m.clients[a.Client], a)
 }
 
 // heatOn is heat on facts that were found.

@@ -37,7 +37,7 @@ func (w *writer) switched(o org.Organization, act Act) error {
 // isAdmin gives ErrNotAllowed for everybody who is no admin of the
 // organization, now.
 func (w *writer) isAdmin(personID, organizationID string) error {
-	at := w.store.memory.member(memberKey{personID, organizationID})
+	at := w.store.memory.members.get(memberKey{personID, organizationID})
 	if !at.asMember().Exists() || !at.admin {
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}

@@ -203,7 +203,7 @@ func (w *writer) placeItem(i *Item) error {
 	}
 	if i.Person != "" {
 		i.Circle, i.Private = "", false
-		if !m.member(memberKey{i.Person, i.Organization}).asMember().Exists() {
+		if !m.members.get(memberKey{i.Person, i.Organization}).asMember().Exists() {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		return nil

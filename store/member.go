@@ -89,7 +89,7 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 		if m.people.get(personID) == nil || m.orgs[organizationID] == nil {
 			return nil, fmt.Errorf("person or organization: %w", ErrNotFound)
 		}
-		at := m.member(key)
+		at := m.members.get(key)
 		to, err := next(at)
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 // empties the roles that the person filled there.
 func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 	epoch := int64(0)
-	if at := w.store.memory.member(key); at != nil {
+	if at := w.store.memory.members.get(key); at != nil {
 		epoch = at.epoch
 		if at.present && !present {
 			epoch++
@@ -150,7 +150,7 @@ func (s *Store) ChangeFiller(_ context.Context, roleID, personID string, on bool
 		if r == nil || m.people.get(personID) == nil {
 			return nil, fmt.Errorf("role or person: %w", ErrNotFound)
 		}
-		at := m.member(memberKey{personID, r.Organization})
+		at := m.members.get(memberKey{personID, r.Organization})
 		if err := check(r.Role, slices.Contains(r.fillers, at)); err != nil {
 			return nil, &refused{err}
 		}

@@ -19,10 +19,11 @@ import (
 type memory struct {
 	mu        sync.RWMutex
 	version   int64 // of the facts, on PostgreSQL
-	people    finder[person]
-	byEmail   finder[person] // in lower case
+	people    finder[string, person]
+	byEmail   finder[string, person] // in lower case
 	orgs      map[string]*organization
-	roles     finder[role]
+	members   finder[memberKey, member]
+	roles     finder[string, role]
 	roleList  []*role          // by index
 	gone      map[string]*role // picked in a grant set, and not there
 	clients   map[string]*clientFact
@@ -87,7 +88,7 @@ func newMemory() *memory {
 	return &memory{
 		ended:  1, // nobody has looked yet
 		people: newFinder(0, (*person).id), byEmail: newFinder(0, (*person).key), orgs: map[string]*organization{},
-		roles: newFinder(0, (*role).id), gone: map[string]*role{}, clients: map[string]*clientFact{},
+		members: newFinder(0, (*member).key), roles: newFinder(0, (*role).id), gone: map[string]*role{}, clients: map[string]*clientFact{},
 		apiKeys: map[[32]byte]apiKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
 	}
 }
@@ -199,36 +200,17 @@ func (m *memory) remember(picks []grantset.Pick) {
 	}
 }
 
-// member gives nil where there never was such a membership. Somebody may be a member
-// of thousands of organizations: those who are one now are found by the organization.
-func (m *memory) member(k memberKey) *member {
-	o := m.orgs[k.organization]
-	if o == nil {
-		return nil
-	}
-	if at := o.members[k.person]; at != nil {
-		return at
-	}
-	if p := m.people.get(k.person); p != nil {
-		for _, at := range p.members {
-			if at.org == o {
-				return at
-			}
-		}
-	}
-	return nil
-}
-
 // putMember does nothing when person or organization is unknown. Whoever is no
 // member fills no role.
 func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
-	at := m.member(key)
+	at := m.members.get(key)
 	if at == nil {
 		p, o := m.people.get(key.person), m.orgs[key.organization]
 		if p == nil || o == nil {
 			return
 		}
 		at = &member{person: p, org: o}
+		m.members.put(at)
 		p.members = append(p.members, at)
 	}
 	m.ends(at.epoch, epoch)
@@ -252,7 +234,7 @@ func (m *memory) setFiller(roleID, personID string, on bool) {
 	if r == nil {
 		return
 	}
-	at := m.member(memberKey{personID, r.Organization})
+	at := m.members.get(memberKey{personID, r.Organization})
 	if at == nil {
 		return
 	}
@@ -330,7 +312,7 @@ func (at *member) asMember() org.Member {
 // standing gives the facts' epochs for any approval. Facts that are not there
 // have an epoch that no approval was born with.
 func (m *memory) standing(a approval.Approval) approval.Standing {
-	return m.standingOn(m.member(memberKey{a.Person, a.Organization}), &a)
+	return m.standingOn(m.members.get(memberKey{a.Person, a.Organization}), &a)
 }
 
 // standingOn is standing with the membership found; nil where there is none.

@@ -141,7 +141,7 @@ func (d Directory) complete(m *memory) Directory {
 		}
 	}
 	for i, k := range d.Members {
-		at := m.member(memberKey{k.Person, k.Organization})
+		at := m.members.get(memberKey{k.Person, k.Organization})
 		if at != nil && at.present && d.Unsaid.Admin[MembershipID{k.Person, k.Organization}] {
 			d.Members[i].Admin = at.admin
 		}
@@ -182,7 +182,7 @@ func (w *writer) compare(p *plan) error {
 		}
 	}
 	for _, one := range p.Directory.Members {
-		at, id := p.m.member(memberKey{one.Person, one.Organization}), one.Organization+"/"+one.Person
+		at, id := p.m.members.get(memberKey{one.Person, one.Organization}), one.Organization+"/"+one.Person
 		if at != nil && at.present && at.admin == one.Admin || p.newer["membership:"+id] || p.goneSince(one.Person) {
 			continue
 		}
@@ -239,7 +239,7 @@ func (p *plan) goneSince(id string) bool {
 
 // leftSince is goneSince for a member.
 func (p *plan) leftSince(person, organization string) bool {
-	at := p.m.member(memberKey{person, organization})
+	at := p.m.members.get(memberKey{person, organization})
 	return p.goneSince(person) || p.newer["membership:"+organization+"/"+person] && (at == nil || !at.present)
 }
 
@@ -249,7 +249,7 @@ func (p *plan) fills(f Filler) bool {
 	if r == nil {
 		return false
 	}
-	at := p.m.member(memberKey{f.Person, r.Organization})
+	at := p.m.members.get(memberKey{f.Person, r.Organization})
 	return at != nil && at.present && slices.Contains(at.roles, r)
 }
 

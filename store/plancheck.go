@@ -76,7 +76,7 @@ func (p *plan) hasMember(person, organization string) bool {
 	if _, ok := p.named.members[k]; ok {
 		return true
 	}
-	at := p.m.member(k)
+	at := p.m.members.get(k)
 	return at != nil && at.present && !p.removed.isMember[k]
 }
 

@@ -16,7 +16,7 @@ func (w *writer) planRemoval(p *plan) error {
 	r.isPerson, r.isOrganization, r.isCircle, r.isRole = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	r.isMember = map[memberKey]bool{}
 	if p.Prune[ListPeople] {
-		for _, at := range p.m.people.inOrder() {
+		for _, at := range sorted(&p.m.people) {
 			if _, ok := p.named.people[at.ID]; !ok && !at.removed() && !p.newer["person:"+at.ID] {
 				p.removePerson(at)
 			}
@@ -173,7 +173,7 @@ func (p *plan) keepKeys(all []apiKeyRow) error {
 		}
 	}
 	for _, k := range all {
-		stands := p.m.apiKeys[k.hash].stands(p.m.member(k.of)) // one that has ended is not named either
+		stands := p.m.apiKeys[k.hash].stands(p.m.members.get(k.of)) // one that has ended is not named either
 		if p.Prune[ListAPIKeys] && !kept[k.hash] && stands && !p.removed.isMember[k.of] {
 			p.removed.keys = append(p.removed.keys, k)
 			p.out.add("removed", ListAPIKeys, k.of.organization+"/"+k.of.person)
@@ -259,7 +259,7 @@ func (w *writer) removeMembers(members []memberKey) error {
 	var keys, fillers []any
 	for _, k := range members {
 		keys = append(keys, k.person, k.organization)
-		for _, r := range w.store.memory.member(k).roles {
+		for _, r := range w.store.memory.members.get(k).roles {
 			fillers = append(fillers, r.ID, k.person)
 		}
 	}
@@ -345,7 +345,7 @@ func (r removed) name(w *writer) {
 func (m *memory) remove(r removed) {
 	emptied := map[*role]bool{}
 	for _, k := range r.members {
-		for _, in := range m.member(k).roles {
+		for _, in := range m.members.get(k).roles {
 			emptied[in] = true
 		}
 	}
@@ -353,7 +353,7 @@ func (m *memory) remove(r removed) {
 		in.fillers = slices.DeleteFunc(in.fillers, func(f *member) bool { return r.isMember[f.key()] })
 	}
 	for _, k := range r.members {
-		at := m.member(k)
+		at := m.members.get(k)
 		at.roles = nil
 		m.putMember(k, false, false, at.epoch+1)
 	}

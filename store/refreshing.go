@@ -201,7 +201,7 @@ func (c *columns) stands(r *refresh, now time.Time) bool {
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	c.facts.mu.RLock()
 	standing := approval.Standing{Membership: none, Person: none, Organization: none, Client: none}
-	if at := c.facts.member(memberKey{string(person), string(organization)}); at != nil {
+	if at := c.facts.members.get(memberKey{string(person), string(organization)}); at != nil {
 		standing = c.facts.standingOn(at, &a)
 	}
 	c.facts.mu.RUnlock()

@@ -155,7 +155,7 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 
 // adopt takes all facts that were loaded again.
 func (m *memory) adopt(fresh *memory) {
-	m.people, m.byEmail, m.orgs = fresh.people, fresh.byEmail, fresh.orgs
+	m.people, m.byEmail, m.orgs, m.members = fresh.people, fresh.byEmail, fresh.orgs, fresh.members
 	m.roles, m.roleList, m.gone = fresh.roles, fresh.roleList, fresh.gone
 	m.clients, m.apiKeys, m.unapproved = fresh.clients, fresh.apiKeys, fresh.unapproved
 }

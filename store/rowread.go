@@ -92,7 +92,7 @@ func (p *shared) access(r *row) (Access, error) {
 	m := p.store.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	at := m.member(memberKey{r.a.Person, r.a.Organization})
+	at := m.members.get(memberKey{r.a.Person, r.a.Organization})
 	x := Access{Approval: r.a, Standing: m.standingOn(at, &r.a), used: r.used}
 	if at != nil {
 		x.Member, x.PersonName, x.OrganizationName = at.asMember(), at.person.Name, at.org.Name

@@ -36,16 +36,13 @@ func tell(m *memory) string {
 			add("circle %+v", c)
 		}
 	}
-	for _, p := range m.people.each {
-		for _, at := range p.members {
-			k := at.key()
-			var roles []string
-			for _, r := range at.roles {
-				roles = append(roles, r.ID)
-			}
-			slices.Sort(roles)
-			add("member %v admin %v present %v epoch %d roles %v, facts %+v", k, at.admin, at.present, at.epoch, roles, at.asMember())
+	for k, at := range m.members.each {
+		var roles []string
+		for _, r := range at.roles {
+			roles = append(roles, r.ID)
 		}
+		slices.Sort(roles)
+		add("member %v admin %v present %v epoch %d roles %v, facts %+v", k, at.admin, at.present, at.epoch, roles, at.asMember())
 	}
 	for id, r := range m.roles.each {
 		var fillers []string

@@ -118,7 +118,7 @@ func (s *Store) stands(r sessionRow, now int64) bool {
 	}
 	as := m.people.get(r.actingAs)
 	return at.Support && as != nil && as.epoch == r.actingEpoch && !as.Support &&
-		m.member(memberKey{r.actingAs, r.actingIn}).asMember().Exists() &&
+		m.members.get(memberKey{r.actingAs, r.actingIn}).asMember().Exists() &&
 		now-r.actingSince < int64(ActingLifetime.Seconds())
 }
 

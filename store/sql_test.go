@@ -124,7 +124,10 @@ func receiver(fn *ast.FuncDecl) string {
 	if p, ok := of.(*ast.StarExpr); ok {
 		of = p.X
 	}
-	if g, ok := of.(*ast.IndexExpr); ok { // of a generic type
+	switch g := of.(type) { // of a generic type
+	case *ast.IndexExpr:
+		of = g.X
+	case *ast.IndexListExpr:
 		of = g.X
 	}
 	id, _ := of.(*ast.Ident)

@@ -234,7 +234,7 @@ func (p *plan) removeTold(t Telling) error {
 			p.removeOrganization(at)
 		}
 	case t.Member != nil:
-		if at := p.m.member(memberKey{t.Member.Person, t.Member.Organization}); at != nil && at.present {
+		if at := p.m.members.get(memberKey{t.Member.Person, t.Member.Organization}); at != nil && at.present {
 			p.removeMember(at)
 		}
 	case t.Circle != nil:
