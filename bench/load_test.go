@@ -172,7 +172,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%v %v", o.scales, err)
 	}
 	for _, bad := range []string{
-		"-scale 10000 -postgres", "-scale 10", "-scale many", "-scenarios verify-bounded",
+		"-scale 10000 -postgres", "-huge-pages", "-scale 10", "-scale many", "-scenarios verify-bounded",
 		"-scenarios nothing", "-scenarios ,", "x", "-connections 0", "-duration 0s", "-warmup 0s", "-duration 1h",
 		"-repetitions 0", "-cpus -1", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-unknown",
 	} {

@@ -53,6 +53,7 @@ type result struct {
 	System      string          `json:"system"`
 	Processor   string          `json:"processor"`
 	CPUs        int             `json:"cpus"` // for server and generator together
+	HugePages   bool            `json:"huge_pages,omitempty"`
 	Server      json.RawMessage `json:"server,omitempty"`
 	Connections int             `json:"connections"`
 	Seconds     float64         `json:"seconds"` // of one repetition
@@ -113,6 +114,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
 	f.StringVar(&o.buffers, "buffers", "4GB", "PostgreSQL's own memory, shared_buffers, for -scale")
+	f.BoolVar(&o.huge, "huge-pages", false, "that memory, and the node's own, in huge pages, for -scale: on Linux as root")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {
@@ -172,6 +174,8 @@ func (o options) checkNumbers(arguments int) error {
 		return errors.New("-postgres: with scenarios, -lists and -import alone")
 	case o.shared && o.scales != nil:
 		return errors.New("-scale: without -postgres, it is on PostgreSQL")
+	case o.huge && o.scales == nil:
+		return errors.New("-huge-pages: with -scale alone")
 	}
 	instead := 0
 	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.lists > 0, o.removed > 0, o.scales != nil} {
@@ -218,7 +222,7 @@ func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
 func (o options) newResult(ctx context.Context) result {
 	r := result{
 		Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		Processor: processor(), CPUs: runtime.GOMAXPROCS(0), Connections: o.connections,
+		Processor: processor(), CPUs: runtime.GOMAXPROCS(0), HugePages: o.huge, Connections: o.connections,
 		Seconds: o.lasts.Seconds(), Repetitions: o.repetitions,
 	}
 	if text, err := exec.CommandContext(ctx, o.binary, "version", "--json").Output(); err == nil && json.Valid(text) {
@@ -320,7 +324,11 @@ func (o options) print(stdout io.Writer, r result) error {
 			return err
 		}
 	}
-	fmt.Fprintf(stdout, "%s, %d processors, %s, %d connections\n\n", r.Processor, r.CPUs, r.Go, r.Connections)
+	pages := ""
+	if r.HugePages {
+		pages = ", huge pages"
+	}
+	fmt.Fprintf(stdout, "%s, %d processors, %s, %d connections%s\n\n", r.Processor, r.CPUs, r.Go, r.Connections, pages)
 	switch {
 	case r.Scale != nil:
 		printScale(stdout, r.Scale)

@@ -22,6 +22,7 @@ type bench struct {
 	progress    func(format string, args ...any)
 	postgres    *postgres // nil: SQLite
 	buffers     string    // of PostgreSQL, for -scale
+	huge        bool      // in huge pages
 }
 
 // likely is how many requests a second a scenario that uses each approval

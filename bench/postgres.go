@@ -23,9 +23,10 @@ type postgres struct {
 	rows   int    // of its table
 }
 
-// startPostgres starts one with so much memory of its own, as shared_buffers.
-func startPostgres(buffers string) (*postgres, error) {
-	s, err := pgtest.Start("shared_buffers = '"+buffers+"'", "max_wal_size = '4GB'")
+// startPostgres starts one with so much memory of its own, as shared_buffers, and more
+// settings.
+func startPostgres(buffers string, more ...string) (*postgres, error) {
+	s, err := pgtest.Start(append(more, "shared_buffers = '"+buffers+"'", "max_wal_size = '4GB'")...)
 	if err != nil {
 		return nil, err
 	}

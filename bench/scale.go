@@ -27,9 +27,10 @@ type scaled struct {
 	Table   int64 `json:"table_bytes"`
 	Indexes int64 `json:"index_bytes"`
 
-	Exact   comparison `json:"verify"`
-	Bounded comparison `json:"verify_bounded"`
-	Refresh comparison `json:"refresh"`
+	Exact    comparison `json:"verify"`
+	Smallest comparison `json:"verify_smallest"` // the same of the smallest size, in turn with it
+	Bounded  comparison `json:"verify_bounded"`
+	Refresh  comparison `json:"refresh"`
 
 	// Bytes of the write-ahead log for each refresh: straight after a
 	// checkpoint, when each page that is touched is written whole, and without
@@ -60,59 +61,89 @@ const (
 // What checks and refreshes read of an approval.
 var hot = []string{"approval_pkey", "approval"}
 
-// scale measures each number of approvals in a database of its own.
+// A placed is a database with so many approvals.
+type placed struct {
+	s                     *stock
+	folder, url, database string
+	ask                   func(string) (int64, error)
+}
+
+func (b *bench) placeScaled(ctx context.Context, n int) (at placed, err error) {
+	if at.folder, err = os.MkdirTemp(b.folder, "scale-"); err != nil {
+		return at, err
+	}
+	if at.s, err = newStock(n, approval.Live); err != nil {
+		return at, err
+	}
+	at.s.grown = true
+	at.s.populate(max(people, n/eachPerson/membersEach*membersEach))
+	b.progress("%d approvals of %d people: write them", n, at.s.people)
+	begin := time.Now()
+	if at.url, at.ask, err = b.postgres.place(ctx, at.s, at.folder); err != nil {
+		return at, err
+	}
+	at.database = at.url[strings.LastIndexByte(at.url, '/')+1 : strings.IndexByte(at.url, '?')]
+	b.progress("  written in %v", time.Since(begin).Round(time.Second))
+	return at, nil
+}
+
+func (b *bench) drop(at placed) error {
+	return errors.Join(os.RemoveAll(at.folder), b.postgres.Drop(at.database))
+}
+
+// scale measures each number of approvals in a database of its own. Checks are made in
+// turn with those of the smallest number: a machine is not as fast all the time.
 func (b *bench) scale(ctx context.Context, sizes []int, bare string) (all []scaled, err error) {
-	if b.postgres, err = startPostgres(b.buffers); err != nil {
+	var more []string
+	if b.huge {
+		restore, refused := hugePages(b.buffers)
+		if refused != nil {
+			return nil, refused
+		}
+		defer func() { err = errors.Join(err, restore()) }()
+		more = append(more, "huge_pages = on")
+	}
+	if b.postgres, err = startPostgres(b.buffers, more...); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, b.postgres.stop()) }()
+	smallest, err := b.placeScaled(ctx, slices.Min(sizes))
+	if err != nil {
+		return nil, err
+	}
 	for _, n := range sizes {
-		one, err := b.scaleOf(ctx, n, bare)
+		one, err := b.scaleOf(ctx, n, smallest, bare)
 		if err != nil {
 			return all, fmt.Errorf("%d approvals: %w", n, err)
 		}
 		all = append(all, one)
 	}
-	return all, nil
+	return all, b.drop(smallest)
 }
 
-func (b *bench) scaleOf(ctx context.Context, n int, bare string) (scaled, error) {
+func (b *bench) scaleOf(ctx context.Context, n int, smallest placed, bare string) (scaled, error) {
 	out := scaled{Approvals: n, Faults: map[string]int{}}
-	folder, err := os.MkdirTemp(b.folder, "scale-")
+	at, err := b.placeScaled(ctx, n)
 	if err != nil {
 		return out, err
 	}
-	s, err := newStock(n, approval.Live)
-	if err != nil {
+	out.People = at.s.people
+	if err := out.sizeOnDisk(at.ask); err != nil {
 		return out, err
 	}
-	s.grown = true
-	s.populate(max(people, n/eachPerson/membersEach*membersEach))
-	out.People = s.people
-	b.progress("%d approvals of %d people: write them", n, s.people)
-	begin := time.Now()
-	url, ask, err := b.postgres.place(ctx, s, folder)
-	if err != nil {
+	if err := b.postgres.warm(at.database, hot...); err != nil {
 		return out, err
 	}
-	database := url[strings.LastIndexByte(url, '/')+1 : strings.IndexByte(url, '?')]
-	b.progress("  written in %v", time.Since(begin).Round(time.Second))
-	if err := out.sizeOnDisk(ask); err != nil {
+	if err := b.scaleCalls(ctx, at, smallest, bare, &out); err != nil {
 		return out, err
 	}
-	if err := b.postgres.warm(database, hot...); err != nil {
+	if err := b.scaleRefreshes(ctx, at, &out); err != nil {
 		return out, err
 	}
-	if err := b.scaleCalls(ctx, s, folder, url, bare, &out); err != nil {
-		return out, err
+	if out.sum(); out.Errors > 0 {
+		return out, b.postgres.Drop(at.database) // what the node said stays
 	}
-	if err := b.scaleRefreshes(ctx, s, folder, url, database, ask, &out); err != nil {
-		return out, err
-	}
-	if out.sum(); out.Errors == 0 {
-		err = os.RemoveAll(folder)
-	}
-	return out, errors.Join(err, b.postgres.Drop(database))
+	return out, b.drop(at)
 }
 
 func (out *scaled) sizeOnDisk(ask func(string) (int64, error)) (err error) {
@@ -130,43 +161,55 @@ func (out *scaled) sizeOnDisk(ask func(string) (int64, error)) (err error) {
 	return nil
 }
 
-// scaleCalls asks two nodes in turn: one whose every answer is exact, about
-// approvals all over the table, and one that may answer from memory, about
-// the same few all the time.
-func (b *bench) scaleCalls(ctx context.Context, s *stock, folder, url, bare string, out *scaled) error {
-	exact, err := startServerOn(ctx, b.binary, folder, url, "")
-	if err != nil {
-		return err
-	}
-	defer exact.kill()
-	out.Ready = milliseconds(exact.ready)
-	time.Sleep(settling)
-	if out.Idle, err = exact.resident(); err != nil {
-		return err
-	}
-	bounded, err := startServerOn(ctx, b.binary, folder, url, staleness)
-	if err != nil {
-		return err
-	}
-	defer bounded.kill()
+// scaleCalls asks three nodes in turn: one whose every answer is exact, about approvals
+// all over the table; one that may answer from memory, about the same few all the time;
+// and one like the first on the smallest database.
+func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string, out *scaled) error {
 	sc, err := scenarioOf("verify")
 	if err != nil {
 		return err
 	}
-	all, few := s.scattered(sampled), s.scattered(active)
-	idle, turns := b.players(scenarios[0], s, bare), []load{b.players(sc, all, exact.public), b.players(sc, few, bounded.public)}
-	var pairs [2][]pair
+	turns := []struct {
+		name   string
+		of     *comparison
+		at     placed
+		within string // of staleness
+		most   int    // approvals that are asked for
+	}{
+		{"verify", &out.Exact, at, "", sampled},
+		{"verify within a bound", &out.Bounded, at, staleness, active},
+		{"verify of the smallest", &out.Smallest, smallest, "", sampled},
+	}
+	var loads []load
+	for i, t := range turns {
+		srv, err := startServerOn(ctx, b.binary, t.at.folder, t.at.url, t.within)
+		if err != nil {
+			return err
+		}
+		defer srv.kill()
+		if i == 0 {
+			out.Ready = milliseconds(srv.ready)
+			time.Sleep(settling)
+			if out.Idle, err = srv.resident(); err != nil {
+				return err
+			}
+		}
+		loads = append(loads, b.players(sc, t.at.s.scattered(t.most), srv.public))
+	}
+	idle, pairs := b.players(scenarios[0], at.s, bare), make([][]pair, len(turns))
 	for i := range b.repetitions + 1 {
-		for kind, l := range turns {
+		for k, l := range loads {
 			p, err := b.inTurn(ctx, i, idle, l)
 			if err != nil {
 				return err
 			}
-			pairs[kind] = append(pairs[kind], p)
-			b.progress("  bare %8.0f/s  %s %8.0f/s", p.bare.rate(), []string{"verify", "verify within a bound"}[kind], p.scenario.rate())
+			pairs[k] = append(pairs[k], p)
+			b.progress("  bare %8.0f/s  %s %8.0f/s", p.bare.rate(), turns[k].name, p.scenario.rate())
 		}
 	}
-	out.Exact, out.Bounded = sumUp("verify", pairs[0]), sumUp("verify-bounded", pairs[1])
+	for k, t := range turns {
+		*t.of = sumUp("verify", pairs[k])
+	}
 	return nil
 }
 
@@ -186,8 +229,8 @@ func (b *bench) inTurn(ctx context.Context, repetition int, bare, other load) (p
 // scaleRefreshes refreshes approvals all over the table, in turn with
 // pgbench, whose table has as many rows. Each finds its own table in memory:
 // there may be no room for both.
-func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, database string, ask func(string) (int64, error), out *scaled) error {
-	srv, err := startServerOn(ctx, b.binary, folder, url, "")
+func (b *bench) scaleRefreshes(ctx context.Context, at placed, out *scaled) error {
+	srv, err := startServerOn(ctx, b.binary, at.folder, at.url, "")
 	if err != nil {
 		return err
 	}
@@ -196,9 +239,9 @@ func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, datab
 	if err != nil {
 		return err
 	}
-	l := b.players(sc, s.scattered(sampled), srv.public)
-	b.progress("  pgbench: write %d rows", s.approvals)
-	if err := b.postgres.preparePgbench(s.approvals); err != nil {
+	l := b.players(sc, at.s.scattered(sampled), srv.public)
+	b.progress("  pgbench: write %d rows", at.s.approvals)
+	if err := b.postgres.preparePgbench(at.s.approvals); err != nil {
 		return err
 	}
 	var pairs []pair
@@ -208,7 +251,7 @@ func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, datab
 			lasts = b.warmup
 		}
 		var p pair
-		if err := b.postgres.warm(database, hot...); err != nil {
+		if err := b.postgres.warm(at.database, hot...); err != nil {
 			return err
 		}
 		if p.scenario, err = l.run(ctx, span{lasts: lasts}); err != nil {
@@ -217,7 +260,7 @@ func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, datab
 		if err := b.postgres.warm(b.postgres.beside, "beside_pkey", "beside"); err != nil {
 			return err
 		}
-		if p.pgbench, err = b.postgres.pgbench(ctx, b.connections, s.approvals, lasts); err != nil {
+		if p.pgbench, err = b.postgres.pgbench(ctx, b.connections, at.s.approvals, lasts); err != nil {
 			return err
 		}
 		pairs = append(pairs, p)
@@ -226,24 +269,24 @@ func (b *bench) scaleRefreshes(ctx context.Context, s *stock, folder, url, datab
 	if out.Load, err = srv.resident(); err != nil {
 		return err
 	}
-	first, second, err := b.logged(ctx, l, database, ask, out)
+	first, second, err := b.logged(ctx, l, at, out)
 	if err != nil {
 		return err
 	}
 	srv.kill()
 	out.Refresh = sumUp("refresh", pairs)
-	return prove(sc, ask, &out.Refresh, append(pairs, pair{scenario: first}, pair{scenario: second}))
+	return prove(sc, at.ask, &out.Refresh, append(pairs, pair{scenario: first}, pair{scenario: second}))
 }
 
 // logged sees what refreshes write to the log, with images of pages and
 // without.
-func (b *bench) logged(ctx context.Context, l load, database string, ask func(string) (int64, error), out *scaled) (first, second run, err error) {
+func (b *bench) logged(ctx context.Context, l load, on placed, out *scaled) (first, second run, err error) {
 	each := func(images string) (r run, bytes float64, err error) {
-		if err := b.postgres.Exec(database, `ALTER SYSTEM SET full_page_writes = `+images, `SELECT pg_reload_conf()`, `SELECT pg_sleep(1)`, `CHECKPOINT`); err != nil {
+		if err := b.postgres.Exec(on.database, `ALTER SYSTEM SET full_page_writes = `+images, `SELECT pg_reload_conf()`, `SELECT pg_sleep(1)`, `CHECKPOINT`); err != nil {
 			return r, 0, err
 		}
 		const at = `SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint`
-		before, err := ask(at)
+		before, err := on.ask(at)
 		if err != nil {
 			return r, 0, err
 		}
@@ -251,14 +294,14 @@ func (b *bench) logged(ctx context.Context, l load, database string, ask func(st
 			return r, 0, err
 		}
 		time.Sleep(settling) // what is noted without waiting for it
-		after, err := ask(at)
+		after, err := on.ask(at)
 		return r, float64(after-before) / float64(max(1, r.good)), err
 	}
 	if first, out.WALImages, err = each("on"); err != nil {
 		return first, second, err
 	}
 	second, out.WALPlain, err = each("off")
-	return first, second, errors.Join(err, b.postgres.Exec(database, `ALTER SYSTEM RESET full_page_writes`, `SELECT pg_reload_conf()`))
+	return first, second, errors.Join(err, b.postgres.Exec(on.database, `ALTER SYSTEM RESET full_page_writes`, `SELECT pg_reload_conf()`))
 }
 
 // scattered gives a stock of which at most so many approvals are asked for. They lie
@@ -293,7 +336,7 @@ func divisor(a, b int) int {
 
 // sum gathers what was wrong.
 func (out *scaled) sum() {
-	for _, c := range []comparison{out.Exact, out.Bounded, out.Refresh} {
+	for _, c := range []comparison{out.Exact, out.Smallest, out.Bounded, out.Refresh} {
 		out.Errors += c.Errors
 		for what, n := range c.Faults {
 			out.Faults[c.Scenario+": "+what] += n
@@ -317,28 +360,28 @@ func sizesOf(text string) (all []int, err error) {
 // scaleRows are the table of a scale, a row for each of its figures.
 var scaleRows = []struct {
 	name string
-	cell func(s, first scaled) string
+	cell func(scaled) string
 }{
-	{"people", func(s, _ scaled) string { return thousands(int64(s.People)) }},
-	{"node: ready ms", func(s, _ scaled) string { return whole(s.Ready) }},
-	{"node: idle MiB", func(s, _ scaled) string { return mebibytes(s.Idle) }},
-	{"node: after load MiB", func(s, _ scaled) string { return mebibytes(s.Load) }},
-	{"verify/s", func(s, _ scaled) string { return whole(s.Exact.Rate) }},
-	{"  of bare", func(s, _ scaled) string { return hundredths(s.Exact.Ratio) }},
-	{"  of the first size's", func(s, first scaled) string { return hundredths(s.Exact.Ratio / first.Exact.Ratio) }},
-	{"  p99 ms", func(s, _ scaled) string { return hundredths(s.Exact.P99) }},
-	{"verify within " + staleness + "/s", func(s, _ scaled) string { return whole(s.Bounded.Rate) }},
-	{"  of bare", func(s, _ scaled) string { return hundredths(s.Bounded.Ratio) }},
-	{"  p99 ms", func(s, _ scaled) string { return hundredths(s.Bounded.P99) }},
-	{"refresh/s", func(s, _ scaled) string { return whole(s.Refresh.Rate) }},
-	{"  pgbench/s", func(s, _ scaled) string { return whole(s.Refresh.Pgbench) }},
-	{"  of pgbench", func(s, _ scaled) string { return hundredths(s.Refresh.OfPgbench) }},
-	{"  p99 ms", func(s, _ scaled) string { return hundredths(s.Refresh.P99) }},
-	{"log: B/refresh, images", func(s, _ scaled) string { return whole(s.WALImages) }},
-	{"log: B/refresh, without", func(s, _ scaled) string { return whole(s.WALPlain) }},
-	{"disk: table B/approval", func(s, _ scaled) string { return thousands(s.Table / int64(s.Approvals)) }},
-	{"disk: indexes B/approval", func(s, _ scaled) string { return thousands(s.Indexes / int64(s.Approvals)) }},
-	{"errors", func(s, _ scaled) string { return thousands(int64(s.Errors)) }},
+	{"people", func(s scaled) string { return thousands(int64(s.People)) }},
+	{"node: ready ms", func(s scaled) string { return whole(s.Ready) }},
+	{"node: idle MiB", func(s scaled) string { return mebibytes(s.Idle) }},
+	{"node: after load MiB", func(s scaled) string { return mebibytes(s.Load) }},
+	{"verify/s", func(s scaled) string { return whole(s.Exact.Rate) }},
+	{"  of bare", func(s scaled) string { return hundredths(s.Exact.Ratio) }},
+	{"  of the smallest's", func(s scaled) string { return hundredths(s.Exact.Rate / s.Smallest.Rate) }},
+	{"  p99 ms", func(s scaled) string { return hundredths(s.Exact.P99) }},
+	{"verify within " + staleness + "/s", func(s scaled) string { return whole(s.Bounded.Rate) }},
+	{"  of bare", func(s scaled) string { return hundredths(s.Bounded.Ratio) }},
+	{"  p99 ms", func(s scaled) string { return hundredths(s.Bounded.P99) }},
+	{"refresh/s", func(s scaled) string { return whole(s.Refresh.Rate) }},
+	{"  pgbench/s", func(s scaled) string { return whole(s.Refresh.Pgbench) }},
+	{"  of pgbench", func(s scaled) string { return hundredths(s.Refresh.OfPgbench) }},
+	{"  p99 ms", func(s scaled) string { return hundredths(s.Refresh.P99) }},
+	{"log: B/refresh, images", func(s scaled) string { return whole(s.WALImages) }},
+	{"log: B/refresh, without", func(s scaled) string { return whole(s.WALPlain) }},
+	{"disk: table B/approval", func(s scaled) string { return thousands(s.Table / int64(s.Approvals)) }},
+	{"disk: indexes B/approval", func(s scaled) string { return thousands(s.Indexes / int64(s.Approvals)) }},
+	{"errors", func(s scaled) string { return thousands(int64(s.Errors)) }},
 }
 
 func hundredths(f float64) string { return fmt.Sprintf("%.2f", f) }
@@ -353,7 +396,7 @@ func printScale(w io.Writer, all []scaled) {
 	for _, r := range scaleRows {
 		cells := []string{r.name}
 		for _, s := range all {
-			cells = append(cells, r.cell(s, all[0]))
+			cells = append(cells, r.cell(s))
 		}
 		rows = append(rows, cells)
 	}

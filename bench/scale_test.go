@@ -67,10 +67,10 @@ func TestChosen(t *testing.T) {
 func TestPrintScale(t *testing.T) {
 	var b strings.Builder
 	printScale(&b, []scaled{
-		{Approvals: 10_000, Exact: comparison{Ratio: 0.4}, Table: 7_500_000},
-		{Approvals: 20_000, Exact: comparison{Ratio: 0.3}, Refresh: comparison{OfPgbench: 0.95}, Errors: 2, Faults: map[string]int{"refresh: status 500": 2}},
+		{Approvals: 10_000, Exact: comparison{Rate: 400}, Smallest: comparison{Rate: 400}, Table: 7_500_000},
+		{Approvals: 20_000, Exact: comparison{Rate: 300}, Smallest: comparison{Rate: 400}, Refresh: comparison{OfPgbench: 0.95}, Errors: 2, Faults: map[string]int{"refresh: status 500": 2}},
 	})
-	for _, want := range []string{"approvals 10,000 20,000", "of the first size's 1.00 0.75", "of pgbench 0.00 0.95", "disk: table B/approval 750 0",
+	for _, want := range []string{"approvals 10,000 20,000", "of the smallest's 1.00 0.75", "of pgbench 0.00 0.95", "disk: table B/approval 750 0",
 		"20,000 approvals: 2 times: refresh: status 500"} {
 		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
