@@ -15,13 +15,13 @@ import (
 // On PostgreSQL what is stored lives elsewhere, and what is made for each
 // question to it is the larger part: there the heap may treble, as long as it
 // grows by no more than sharedRoom. With 100,000 people in memory to grow by
-// half took a quarter of the time. To collect the 0.8 GB of a million takes 0.9 s
-// of a processor, and 1 GB more is answered in ten seconds.
+// half took a quarter of the time. To collect the 0.7 GB of a million takes 0.6
+// to 0.8 s of a processor, and half as much again is soon answered.
 const (
 	gcPercent  = 50
 	leastHeap  = 28 << 20  // bytes
 	sharedHeap = 128 << 20 // bytes: leastHeap on PostgreSQL
-	sharedRoom = 2 << 30   // bytes
+	sharedRoom = 1 << 30   // bytes
 )
 
 // tuneMemory sets the collector up for a server, unless whoever starts it has

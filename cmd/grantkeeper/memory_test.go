@@ -20,8 +20,7 @@ func TestPercentFor(t *testing.T) {
 		{20 * mb, leastHeap, 0, 30 * mb}, {400 * mb, leastHeap, 0, 600 * mb},
 		{0, sharedHeap, sharedRoom, sharedHeap}, {40 * mb, sharedHeap, sharedRoom, sharedHeap},
 		{100 * mb, sharedHeap, sharedRoom, 300 * mb}, {400 * mb, sharedHeap, sharedRoom, 1200 * mb},
-		{1000 * mb, sharedHeap, sharedRoom, 3000 * mb}, {2000 * mb, sharedHeap, sharedRoom, 4048 * mb},
-		{5000 * mb, sharedHeap, sharedRoom, 7500 * mb},
+		{1000 * mb, sharedHeap, sharedRoom, 2024 * mb}, {4000 * mb, sharedHeap, sharedRoom, 6000 * mb},
 	} {
 		p := uint64(percentFor(tt.live, tt.least, tt.room))
 		goal := max(tt.live*(100+p)/100, 4*mb*p/100) // as the runtime reckons
