@@ -20,7 +20,7 @@ func TestACommitOfUnknownOutcome(t *testing.T) {
 		h := furnished(t)
 		misled, arm := h.misled(t, state)
 		arm()
-		if err := misled.RemoveMember(ctx, "nordlys", "tor", Act{}); !errors.Is(err, ErrUnavailable) {
+		if err := misled.RemoveMember(ctx, "nordlys", "tor", Act{}); !errors.Is(err, ErrUnavailable) || code(err) != state {
 			t.Errorf("%s: %v, want unavailable", state, err)
 		}
 		if _, err := h.Member(ctx, "tor", "nordlys"); !errors.Is(err, ErrNotFound) {
@@ -94,12 +94,12 @@ func mislead(in net.Conn, server, sqlState string, armed *atomic.Bool) {
 		if err != nil {
 			return
 		}
-		answer := b[:n]
-		if commits.Load() {
+		answer, last := b[:n], commits.Load()
+		if last {
 			fields := "SFATAL\x00VFATAL\x00C" + sqlState + "\x00Mserver conn crashed?\x00\x00"
 			answer = append(binary.BigEndian.AppendUint32([]byte{'E'}, uint32(4+len(fields))), fields...)
 		}
-		if _, err := in.Write(answer); err != nil || commits.Load() {
+		if _, err := in.Write(answer); err != nil || last {
 			return
 		}
 	}
