@@ -14,13 +14,20 @@ const (
 	heapPages     = "/sys/kernel/mm/transparent_hugepage/enabled"
 )
 
-// hugePages reserves them for so much memory of PostgreSQL's, as shared_buffers, and has
-// the kernel give them to every process that takes much: restore has it as it was.
+// hugePages reserves them for so much memory of PostgreSQL's, as shared_buffers, beside
+// those that others have, and has the kernel give them to every process that takes much:
+// restore has it as it was.
 func hugePages(buffers string) (restore func() error, err error) {
 	wanted, err := pagesFor(buffers)
 	if err != nil {
 		return nil, err
 	}
+	others, err := os.ReadFile(reservedPages)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(others)))
+	wanted += n
 	var before []func() error
 	restore = func() (err error) {
 		for _, one := range before {
@@ -39,7 +46,7 @@ func hugePages(buffers string) (restore func() error, err error) {
 		}
 	}
 	got, err := os.ReadFile(reservedPages)
-	if n, _ := strconv.Atoi(strings.TrimSpace(string(got))); err == nil && n < wanted {
+	if n, _ = strconv.Atoi(strings.TrimSpace(string(got))); err == nil && n < wanted {
 		err = fmt.Errorf("huge pages: the machine has room for %d of %d", n, wanted)
 	}
 	if err != nil {

@@ -118,6 +118,9 @@ func (b *bench) scale(ctx context.Context, sizes []int, bare string) (all []scal
 		}
 		all = append(all, one)
 	}
+	if slices.ContainsFunc(all, func(s scaled) bool { return s.Smallest.Errors > 0 }) {
+		return all, nil // what the node said stays
+	}
 	return all, b.drop(smallest)
 }
 
@@ -131,8 +134,10 @@ func (b *bench) scaleOf(ctx context.Context, n int, smallest placed, bare string
 	if err := out.sizeOnDisk(at.ask); err != nil {
 		return out, err
 	}
-	if err := b.postgres.warm(at.database, hot...); err != nil {
-		return out, err
+	for _, database := range []string{at.database, smallest.database} {
+		if err := b.postgres.warm(database, hot...); err != nil {
+			return out, err
+		}
 	}
 	if err := b.scaleCalls(ctx, at, smallest, bare, &out); err != nil {
 		return out, err
@@ -208,7 +213,7 @@ func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string
 		}
 	}
 	for k, t := range turns {
-		*t.of = sumUp("verify", pairs[k])
+		*t.of = sumUp(t.name, pairs[k])
 	}
 	return nil
 }
