@@ -18,41 +18,39 @@ const (
 // those that others have, and has the kernel give them to every process that takes much:
 // restore has it as it was.
 func hugePages(buffers string) (restore func() error, err error) {
-	wanted, err := pagesFor(buffers)
+	pages, err := pagesFor(buffers)
 	if err != nil {
 		return nil, err
 	}
-	others, err := os.ReadFile(reservedPages)
+	others, err := reserved()
 	if err != nil {
 		return nil, err
 	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(others)))
-	wanted += n
-	var before []func() error
-	restore = func() (err error) {
-		for _, one := range before {
-			err = errors.Join(err, one())
-		}
-		return err
+	heap, err := os.ReadFile(heapPages)
+	if err != nil {
+		return nil, err
 	}
-	for _, to := range [][2]string{{reservedPages, strconv.Itoa(wanted)}, {heapPages, "always"}} {
-		was, err := os.ReadFile(to[0])
-		if err != nil {
-			return nil, errors.Join(err, restore())
-		}
-		before = append(before, func() error { return os.WriteFile(to[0], []byte(chosenOf(string(was))), 0) })
-		if err := os.WriteFile(to[0], []byte(to[1]), 0); err != nil {
-			return nil, errors.Join(fmt.Errorf("huge pages: %w", err), restore())
-		}
+	set := func(pages int, heap string) error {
+		return errors.Join(os.WriteFile(reservedPages, []byte(strconv.Itoa(pages)), 0), os.WriteFile(heapPages, []byte(heap), 0))
 	}
-	got, err := os.ReadFile(reservedPages)
-	if n, _ = strconv.Atoi(strings.TrimSpace(string(got))); err == nil && n < wanted {
-		err = fmt.Errorf("huge pages: the machine has room for %d of %d", n, wanted)
+	restore = func() error { return set(others, chosenOf(string(heap))) }
+	err = set(others+pages, "always")
+	if got, unread := reserved(); err == nil && unread == nil && got < others+pages {
+		err = fmt.Errorf("huge pages: the machine has room for %d of %d", got, others+pages)
 	}
 	if err != nil {
 		return nil, errors.Join(err, restore())
 	}
 	return restore, nil
+}
+
+// reserved is how many huge pages the kernel keeps for those who ask for them.
+func reserved() (int, error) {
+	said, err := os.ReadFile(reservedPages)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(said)))
 }
 
 // chosenOf gives the setting out of what the kernel says: the only one, or the one in
