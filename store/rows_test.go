@@ -81,6 +81,18 @@ func (h house) remembered(t testing.TB) string {
 	return out
 }
 
+// unlisted gives a membership that is found by its key and not by its person.
+func unlisted(m *memory) (key memberKey, lost bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for k, at := range m.members.each {
+		if !slices.Contains(at.person.members, at) {
+			return k, true
+		}
+	}
+	return memberKey{}, false
+}
+
 // same checks that memory holds what a server that starts now would load, once
 // what was noted is written; uses are remembered by the embedded engine alone. It
 // gives what memory tells.
@@ -90,6 +102,9 @@ func (h house) same(t testing.TB, when string) (now string) {
 		if err := h.Ready(context.Background()); err != nil {
 			t.Fatalf("%s: not ready: %v", when, err)
 		}
+	}
+	if k, lost := unlisted(h.memory); lost {
+		t.Errorf("%s: member %v is not among those of the person", when, k)
 	}
 	fresh := &Store{memory: newMemory()}
 	fresh.memory.approvals.elsewhere = h.shared != nil
