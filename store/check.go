@@ -65,8 +65,30 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 func (s *Store) Under(row ApprovalRow) Access {
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	return Access{
-		Approval: row.Approval, Standing: s.memory.standing(row.Approval),
-		Member: s.memory.members.get(memberKey{row.Person, row.Organization}).asMember(),
+	return s.memory.under(&row.Approval).access(row.Approval)
+}
+
+// facts are those under an approval, as they were at a version of theirs.
+type facts struct {
+	version              int64
+	standing             approval.Standing
+	member               org.Member
+	person, organization string // their names
+}
+
+// under gathers the facts under an approval.
+func (m *memory) under(a *approval.Approval) *facts {
+	at := m.members.get(memberKey{a.Person, a.Organization})
+	f := &facts{version: m.version, standing: m.standingOn(at, a)}
+	if at != nil {
+		f.person, f.organization = at.person.Name, at.org.Name
 	}
+	if at.counts() {
+		f.member = at.gather()
+	}
+	return f
+}
+
+func (f *facts) access(a approval.Approval) Access {
+	return Access{Approval: a, Standing: f.standing, Member: f.member, PersonName: f.person, OrganizationName: f.organization}
 }

@@ -17,6 +17,10 @@ type row struct {
 	used     uint32 // Unix seconds: the last use; 0 is never
 
 	read atomic.Int64 // when the newest read began that found it so, by moment
+
+	// Who calls again and again finds the facts here, side by side, and not all over
+	// memory; nil until somebody asks.
+	facts atomic.Pointer[facts]
 }
 
 // with gives a row that is remembered with another state, grant set and use.

@@ -92,11 +92,13 @@ func (p *shared) access(r *row) (Access, error) {
 	m := p.store.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	at := m.members.get(memberKey{r.a.Person, r.a.Organization})
-	x := Access{Approval: r.a, Standing: m.standingOn(at, &r.a), used: r.used}
-	if at != nil {
-		x.Member, x.PersonName, x.OrganizationName = at.asMember(), at.person.Name, at.org.Name
+	f := r.facts.Load()
+	if f == nil || f.version != m.version {
+		f = m.under(&r.a)
+		r.facts.Store(f)
 	}
+	x := f.access(r.a)
+	x.used = r.used
 	return x, nil
 }
 

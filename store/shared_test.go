@@ -199,6 +199,32 @@ func TestCheckedFactsAreNotAskedFor(t *testing.T) {
 	}
 }
 
+// The facts under an approval are gathered once, until any fact changes.
+func TestFactsAreGatheredOnce(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := nodes(t, 1)[0]
+	id := h.live(t, h.unique(1))
+	gathered := func() *facts {
+		t.Helper()
+		if !h.accepts(t, id) {
+			t.Fatal("not accepted")
+		}
+		return h.shared.rows.get(id).facts.Load()
+	}
+	first := gathered()
+	if first == nil || gathered() != first {
+		t.Error("gathered again, and nothing has changed")
+	}
+	if err := h.SetAdmin(ctx, "nordlys", "ada", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if gathered() == first {
+		t.Error("not gathered again")
+	}
+}
+
 // While reads are slow, a live move that is not remembered is computed from a read
 // of its own, also after another node has moved on since.
 func TestLiveMovesAreLookedUp(t *testing.T) {
