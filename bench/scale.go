@@ -27,10 +27,15 @@ type scaled struct {
 	Table   int64 `json:"table_bytes"`
 	Indexes int64 `json:"index_bytes"`
 
-	Exact    comparison `json:"verify"`
-	Smallest comparison `json:"verify_smallest"` // the same of the smallest size, in turn with it
-	Bounded  comparison `json:"verify_bounded"`
+	Exact    comparison `json:"verify"`          // all over the table, each once
+	InUse    comparison `json:"verify_in_use"`   // exact, of the same few all the time
+	Smallest comparison `json:"verify_smallest"` // exact, of the smallest size
+	Bounded  comparison `json:"verify_bounded"`  // of the same few, perhaps from memory
 	Refresh  comparison `json:"refresh"`
+
+	// Of the smallest size's rate in the same turn: the median of all turns.
+	OfSmallest      float64 `json:"verify_of_smallest"`
+	InUseOfSmallest float64 `json:"verify_in_use_of_smallest"`
 
 	// Bytes of the write-ahead log for each refresh: straight after a
 	// checkpoint, when each page that is touched is written whole, and without
@@ -48,8 +53,7 @@ const (
 	// sampled bounds the approvals that are asked for: spread evenly over all,
 	// and more than a run has time for.
 	sampled = 2_000_000
-	// active is how many approvals the calls come from that may be answered
-	// from memory.
+	// active is how many approvals the calls come from that are in use.
 	active = 10_000
 	// logged is how many refreshes are made to see what they log.
 	logged = 20_000
@@ -166,27 +170,21 @@ func (out *scaled) sizeOnDisk(ask func(string) (int64, error)) (err error) {
 	return nil
 }
 
-// scaleCalls asks three nodes in turn: one whose every answer is exact, about approvals
-// all over the table; one that may answer from memory, about the same few all the time;
-// and one like the first on the smallest database.
+// scaleCalls asks four nodes in turn, after the bare server. Each takes only so many calls
+// of an organization.
 func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string, out *scaled) error {
 	sc, err := scenarioOf("verify")
 	if err != nil {
 		return err
 	}
-	turns := []struct {
-		name   string
-		of     *comparison
-		at     placed
-		within string // of staleness
-		most   int    // approvals that are asked for
-	}{
-		{"verify", &out.Exact, at, "", sampled},
-		{"verify within a bound", &out.Bounded, at, staleness, active},
-		{"verify of the smallest", &out.Smallest, smallest, "", sampled},
+	turns := []turn{
+		{of: &out.Exact, name: "verify", at: at, asked: sampled},
+		{of: &out.Smallest, name: "verify of the smallest", at: smallest, asked: sampled},
+		{of: &out.InUse, name: "verify in use", at: at, asked: active},
+		{of: &out.Bounded, name: "verify within a bound", at: at, asked: active, within: staleness},
 	}
-	var loads []load
-	for i, t := range turns {
+	for i := range turns {
+		t := &turns[i]
 		srv, err := startServerOn(ctx, b.binary, t.at.folder, t.at.url, t.within)
 		if err != nil {
 			return err
@@ -199,36 +197,64 @@ func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string
 				return err
 			}
 		}
-		loads = append(loads, b.players(sc, t.at.s.scattered(t.most), srv.public))
+		t.load = b.players(sc, t.at.s.scattered(t.asked), srv.public)
 	}
-	idle, pairs := b.players(scenarios[0], at.s, bare), make([][]pair, len(turns))
+	if err := b.inTurn(ctx, b.players(scenarios[0], at.s, bare), turns); err != nil {
+		return err
+	}
+	for _, t := range turns {
+		*t.of = sumUp(t.name, t.pairs)
+	}
+	out.OfSmallest, out.InUseOfSmallest = turns[0].comparedTo(turns[1]), turns[2].comparedTo(turns[1])
+	return nil
+}
+
+// A turn is checks that are made in turn with others.
+type turn struct {
+	of     *comparison
+	name   string
+	at     placed
+	asked  int    // approvals, at most
+	within string // of staleness
+	load   load
+	pairs  []pair // the first one warms up
+}
+
+// inTurn runs all loads, one after the other, again and again.
+func (b *bench) inTurn(ctx context.Context, bare load, turns []turn) error {
 	for i := range b.repetitions + 1 {
-		for k, l := range loads {
-			p, err := b.inTurn(ctx, i, idle, l)
+		s := span{lasts: b.lasts}
+		if i == 0 {
+			s.lasts = b.warmup
+		}
+		idle, err := bare.run(ctx, s)
+		if err != nil {
+			return err
+		}
+		b.progress("  bare %8.0f/s", idle.rate())
+		for k := range turns {
+			t := &turns[k]
+			r, err := t.load.run(ctx, s)
 			if err != nil {
 				return err
 			}
-			pairs[k] = append(pairs[k], p)
-			b.progress("  bare %8.0f/s  %s %8.0f/s", p.bare.rate(), turns[k].name, p.scenario.rate())
+			t.pairs = append(t.pairs, pair{bare: idle, scenario: r})
+			idle.bad, idle.faults = 0, nil // they are counted
+			b.progress("  %8.0f/s %s", r.rate(), t.name)
 		}
-	}
-	for k, t := range turns {
-		*t.of = sumUp(t.name, pairs[k])
 	}
 	return nil
 }
 
-// inTurn runs two loads one after the other; repetition 0 warms up.
-func (b *bench) inTurn(ctx context.Context, repetition int, bare, other load) (p pair, err error) {
-	s := span{lasts: b.lasts}
-	if repetition == 0 {
-		s.lasts = b.warmup
+// comparedTo is the median of the ratios to another's rates.
+func (t turn) comparedTo(other turn) float64 {
+	var ratios []float64
+	for i, p := range t.pairs {
+		if of := other.pairs[i].scenario.rate(); i > 0 && of > 0 {
+			ratios = append(ratios, p.scenario.rate()/of)
+		}
 	}
-	if p.bare, err = bare.run(ctx, s); err != nil {
-		return p, err
-	}
-	p.scenario, err = other.run(ctx, s)
-	return p, err
+	return median(ratios)
 }
 
 // scaleRefreshes refreshes approvals all over the table, in turn with
@@ -341,7 +367,7 @@ func divisor(a, b int) int {
 
 // sum gathers what was wrong.
 func (out *scaled) sum() {
-	for _, c := range []comparison{out.Exact, out.Smallest, out.Bounded, out.Refresh} {
+	for _, c := range []comparison{out.Exact, out.InUse, out.Smallest, out.Bounded, out.Refresh} {
 		out.Errors += c.Errors
 		for what, n := range c.Faults {
 			out.Faults[c.Scenario+": "+what] += n
@@ -373,8 +399,11 @@ var scaleRows = []struct {
 	{"node: after load MiB", func(s scaled) string { return mebibytes(s.Load) }},
 	{"verify/s", func(s scaled) string { return whole(s.Exact.Rate) }},
 	{"  of bare", func(s scaled) string { return hundredths(s.Exact.Ratio) }},
-	{"  of the smallest's", func(s scaled) string { return hundredths(s.Exact.Rate / s.Smallest.Rate) }},
+	{"  of the smallest's", func(s scaled) string { return hundredths(s.OfSmallest) }},
 	{"  p99 ms", func(s scaled) string { return hundredths(s.Exact.P99) }},
+	{"verify of 10,000 in use/s", func(s scaled) string { return whole(s.InUse.Rate) }},
+	{"  of the smallest's", func(s scaled) string { return hundredths(s.InUseOfSmallest) }},
+	{"  p99 ms", func(s scaled) string { return hundredths(s.InUse.P99) }},
 	{"verify within " + staleness + "/s", func(s scaled) string { return whole(s.Bounded.Rate) }},
 	{"  of bare", func(s scaled) string { return hundredths(s.Bounded.Ratio) }},
 	{"  p99 ms", func(s scaled) string { return hundredths(s.Bounded.P99) }},

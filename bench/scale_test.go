@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -67,13 +68,29 @@ func TestChosen(t *testing.T) {
 func TestPrintScale(t *testing.T) {
 	var b strings.Builder
 	printScale(&b, []scaled{
-		{Approvals: 10_000, Exact: comparison{Rate: 400}, Smallest: comparison{Rate: 400}, Table: 7_500_000},
-		{Approvals: 20_000, Exact: comparison{Rate: 300}, Smallest: comparison{Rate: 400}, Refresh: comparison{OfPgbench: 0.95}, Errors: 2, Faults: map[string]int{"refresh: status 500": 2}},
+		{Approvals: 10_000, OfSmallest: 1, InUseOfSmallest: 0.99, Table: 7_500_000},
+		{Approvals: 20_000, OfSmallest: 0.75, InUseOfSmallest: 0.88, Refresh: comparison{OfPgbench: 0.95}, Errors: 2, Faults: map[string]int{"refresh: status 500": 2}},
 	})
-	for _, want := range []string{"approvals 10,000 20,000", "of the smallest's 1.00 0.75", "of pgbench 0.00 0.95", "disk: table B/approval 750 0",
+	for _, want := range []string{"approvals 10,000 20,000", "of the smallest's 1.00 0.75", "of the smallest's 0.99 0.88", "of pgbench 0.00 0.95", "disk: table B/approval 750 0",
 		"20,000 approvals: 2 times: refresh: status 500"} {
 		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+}
+
+// Turns are compared one by one, without the one that warms up, and by their median.
+func TestComparedTo(t *testing.T) {
+	of := func(good ...int) (t turn) {
+		for _, n := range good {
+			t.pairs = append(t.pairs, pair{scenario: run{good: n, elapsed: time.Second}})
+		}
+		return t
+	}
+	if got := of(900, 50, 80, 10).comparedTo(of(1, 100, 100, 100)); got != 0.5 {
+		t.Errorf("got %v; want 0.5", got)
+	}
+	if got := of(900, 50, 80).comparedTo(of(1, 0, 100)); got != 0.8 {
+		t.Errorf("beside a turn without an answer: got %v; want 0.8", got)
 	}
 }
