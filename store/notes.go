@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -29,6 +30,7 @@ func (p *shared) writeNotes() {
 			return
 		}
 		used := p.uses.take()
+		var entries []Event
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 		err := p.transact(ctx, func(w *writer) error {
 			for _, n := range batch {
@@ -36,9 +38,14 @@ func (p *shared) writeNotes() {
 					return err
 				}
 			}
+			entries = w.told
 			return writeUses(w, used)
 		})
 		cancel()
+		if errors.Is(err, errUnknown) && p.wasMade(entries) {
+			p.tell(entries)
+			err = nil
+		}
 		if err == nil {
 			for _, n := range batch {
 				if n.written != nil {
@@ -62,6 +69,22 @@ func (p *shared) writeNotes() {
 			p.notes.join(n, maxNotes)
 		}
 	}
+}
+
+// wasMade finds out whether a commit of unknown outcome was made, by the entries that
+// it wrote: whatever is tried again would be in the journal twice. It asks until it is
+// answered, and not at once, as the server may be at it still.
+func (p *shared) wasMade(entries []Event) bool {
+	for len(entries) > 0 && p.pause(time.Second) {
+		ctx, cancel := context.WithTimeout(context.Background(), p.patience)
+		var n int
+		err := p.pool.QueryRow(ctx, `SELECT COUNT(*) FROM journal WHERE id = $1`, entries[0].ID).Scan(&n)
+		cancel()
+		if err == nil {
+			return n > 0
+		}
+	}
+	return false
 }
 
 // settleNotes waits until what was noted before is written, as the embedded

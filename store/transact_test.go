@@ -18,7 +18,7 @@ func TestACommitOfUnknownOutcome(t *testing.T) {
 	}
 	for _, state := range []string{"08P01", "57P01"} {
 		h := furnished(t)
-		misled, arm := h.misled(t, state)
+		misled, arm := h.misled(t, state, nil)
 		arm()
 		if err := misled.RemoveMember(ctx, "nordlys", "tor", Act{}); !errors.Is(err, ErrUnavailable) || code(err) != state {
 			t.Errorf("%s: %v, want unavailable", state, err)
@@ -29,9 +29,36 @@ func TestACommitOfUnknownOutcome(t *testing.T) {
 	}
 }
 
+// What was noted while its commit's answer was lost is in the journal once, and is
+// told once.
+func TestNotesOfUnknownOutcome(t *testing.T) {
+	if embedded() {
+		return
+	}
+	h := furnished(t)
+	var told atomic.Int64
+	misled, arm := h.misled(t, "08P01", func(e Event) {
+		if e.Kind == "client_refused" {
+			told.Add(1)
+		}
+	})
+	arm()
+	misled.Record(Event{Kind: "client_refused"})
+	if err := misled.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := h.shared.db.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'client_refused'`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	if n != 1 || told.Load() != 1 {
+		t.Errorf("written %d times, told %d times; want once", n, told.Load())
+	}
+}
+
 // misled opens the same database once more, through a proxy that has the next
 // commit made after arm, and answers it with an error.
-func (h house) misled(t *testing.T, sqlState string) (n house, arm func()) {
+func (h house) misled(t *testing.T, sqlState string, journaled func(Event)) (n house, arm func()) {
 	t.Helper()
 	u, err := url.Parse(h.options.URL)
 	if err != nil {
@@ -54,7 +81,7 @@ func (h house) misled(t *testing.T, sqlState string) (n house, arm func()) {
 	}()
 	u.Host = l.Addr().String()
 	n = h
-	if n.Store, err = Open(ctx, Options{URL: u.String(), Ring: h.ring, Now: h.clock.Now, databaseTime: h.clock.Now}); err != nil {
+	if n.Store, err = Open(ctx, Options{URL: u.String(), Ring: h.ring, Now: h.clock.Now, databaseTime: h.clock.Now, Journaled: journaled}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
