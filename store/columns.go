@@ -87,6 +87,23 @@ func (c *columns) bytes() []byte {
 
 func (c *columns) text() string { return string(c.bytes()) }
 
+// texts takes texts that are kept, as one piece of memory.
+func (c *columns) texts(into ...*string) {
+	values, length := c.values[c.at:][:len(into)], 0
+	for _, v := range values {
+		length += len(v)
+	}
+	var whole strings.Builder
+	whole.Grow(length)
+	for range values {
+		whole.Write(c.bytes())
+	}
+	rest := whole.String()
+	for i, v := range values {
+		*into[i], rest = rest[:len(v)], rest[len(v):]
+	}
+}
+
 // row takes the columns after the version, in the order of selectWholes,
 // selectChecks or selectStates.
 func (c *columns) row(r *reading) (*row, error) {
@@ -114,9 +131,8 @@ func (c *columns) check(id approval.ID, began int64) *row {
 	out := &row{}
 	a := &out.a
 	a.ID = id
-	a.Client, a.Person, a.Organization = c.facts.names(c.bytes(), c.bytes(), c.bytes())
-	kind := kindText(c.bytes())
-	out.picks = c.text()
+	var kind string
+	c.texts(&a.Client, &a.Person, &a.Organization, &kind, &out.picks)
 	c.grant(a, kind, out.picks, c.number())
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	a.Phase, a.Generation, a.Key, a.Network = approval.Phase(c.number()), c.number(), int(c.number()), uint16(c.number())
@@ -148,20 +164,4 @@ func (c *columns) grant(a *approval.Approval, kind, picks string, personal int64
 	if a.Grant, err = grantset.Decode(kind, picks, personal == 1); err != nil && c.err == nil {
 		c.err = err
 	}
-}
-
-// names gives the IDs of facts as memory has them, where it does: they are not
-// made again for each row.
-func (m *memory) names(client, person, organization []byte) (string, string, string) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	c := m.clients[string(client)]
-	at := m.members.get(memberKey{string(person), string(organization)})
-	switch {
-	case c != nil && at != nil:
-		return c.id, at.person.ID, at.org.ID
-	case c != nil:
-		return c.id, string(person), string(organization)
-	}
-	return string(client), string(person), string(organization)
 }

@@ -271,7 +271,7 @@ func (s *Store) Admins(ctx context.Context, organization string, limit int) ([]o
 	}
 	var out []org.Person
 	byName := func(a, b *member) int { return cmp.Compare(a.person.Name, b.person.Name) }
-	for _, m := range slices.SortedFunc(maps.Values(at.members), byName) {
+	for _, m := range slices.SortedFunc(slices.Values(at.members), byName) {
 		if m.admin && m.person.Active && len(out) < limit {
 			out = append(out, m.person.Person)
 		}

@@ -25,7 +25,7 @@ func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
 	}
 	for _, o := range inOrder(s.memory.orgs) {
 		d.Organizations = append(d.Organizations, o.Organization)
-		for _, m := range inOrder(o.members) {
+		for _, m := range o.byPerson() {
 			d.Members = append(d.Members, DirectoryMember{m.person.ID, o.ID, m.admin})
 		}
 		d.Circles = append(d.Circles, inOrder(o.circles)...)

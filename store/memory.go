@@ -46,6 +46,7 @@ type person struct {
 	org.Person
 	epoch   int64
 	members []*member
+	one     [1]*member // room for members: most have one
 }
 
 type organization struct {
@@ -53,7 +54,7 @@ type organization struct {
 	epoch   int64
 	circles map[string]org.Circle
 	roles   map[string]*role
-	members map[string]*member // present ones, by person
+	members []*member // present ones, in no order
 }
 
 type member struct {
@@ -61,8 +62,10 @@ type member struct {
 	org     *organization
 	admin   bool
 	present bool
+	place   int32 // among the organization's, when present
 	epoch   int64
 	roles   []*role
+	few     [3]*role                   // room for roles, at hand
 	facts   atomic.Pointer[org.Member] // nil when something has changed
 }
 
@@ -110,6 +113,7 @@ func (m *memory) putPerson(p org.Person, epoch int64) {
 		return
 	}
 	at := &person{Person: p, epoch: epoch}
+	at.members = at.one[:0]
 	m.people.put(at)
 	m.byEmail.put(at)
 }
@@ -155,7 +159,7 @@ func (m *memory) putOrganization(o org.Organization, epoch int64) {
 	}
 	m.orgs[o.ID] = &organization{
 		Organization: o, epoch: epoch,
-		circles: map[string]org.Circle{}, roles: map[string]*role{}, members: map[string]*member{},
+		circles: map[string]org.Circle{}, roles: map[string]*role{},
 	}
 }
 
@@ -210,21 +214,41 @@ func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
 			return
 		}
 		at = &member{person: p, org: o}
+		at.roles = at.few[:0]
 		m.members.put(at)
 		p.members = append(p.members, at)
 	}
 	m.ends(at.epoch, epoch)
+	switch {
+	case present && !at.present:
+		at.org.join(at)
+	case !present && at.present:
+		at.org.leave(at)
+	}
 	at.admin, at.present, at.epoch = admin, present, epoch
 	at.facts.Store(nil)
-	if present {
-		at.org.members[at.person.ID] = at
-		return
-	}
-	delete(at.org.members, key.person)
-	for len(at.roles) > 0 {
+	for !present && len(at.roles) > 0 {
 		r := at.roles[0]
 		r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
 	}
+}
+
+func (o *organization) join(at *member) {
+	at.place = int32(len(o.members))
+	o.members = append(o.members, at)
+}
+
+// leave has the last one take the place: thousands may leave at once.
+func (o *organization) leave(at *member) {
+	end := len(o.members) - 1
+	last := o.members[end]
+	o.members[at.place], last.place = last, at.place
+	o.members[end], o.members = nil, o.members[:end]
+}
+
+// byPerson gives the members by their IDs.
+func (o *organization) byPerson() []*member {
+	return slices.SortedFunc(slices.Values(o.members), func(a, b *member) int { return strings.Compare(a.person.ID, b.person.ID) })
 }
 
 // setFiller records who fills a role. Somebody who is no member yet is

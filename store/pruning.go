@@ -31,7 +31,7 @@ func (w *writer) planRemoval(p *plan) error {
 	}
 	if p.Prune[ListMembers] {
 		for _, o := range inOrder(p.m.orgs) {
-			for _, at := range inOrder(o.members) {
+			for _, at := range o.byPerson() {
 				if _, ok := p.named.members[at.key()]; !ok && !p.newer["membership:"+o.ID+"/"+at.person.ID] {
 					p.removeMember(at)
 				}
@@ -67,7 +67,7 @@ func (p *plan) removeOrganization(at *organization) {
 	p.removed.organizations, p.removed.isOrganization[at.ID] = append(p.removed.organizations, at), true
 	p.out.add("removed", ListOrganizations, at.ID)
 	p.ends = append(p.ends, ending{"", at.ID, "organization removed"})
-	for _, m := range inOrder(at.members) {
+	for _, m := range at.byPerson() {
 		p.removeMember(m)
 	}
 	for _, c := range inOrder(at.circles) {

@@ -322,7 +322,7 @@ func (p *shared) take(r *reading, rows pgx.Rows, err error) error {
 		return err
 	}
 	defer rows.Close()
-	c := columns{fields: rows.FieldDescriptions(), facts: p.store.memory}
+	c := columns{fields: rows.FieldDescriptions()}
 	for rows.Next() {
 		c.next(rows.RawValues())
 		r.seen.found = c.number()

@@ -30,8 +30,12 @@ func tell(m *memory) string {
 	}
 	add("emails %d", m.byEmail.len())
 	for id, o := range m.orgs {
+		var members []string
+		for _, at := range o.byPerson() {
+			members = append(members, at.person.ID)
+		}
 		add("organization %s %+v epoch %d, circles %v, roles %v, members %v", id, o.Organization, o.epoch,
-			slices.Sorted(maps.Keys(o.circles)), slices.Sorted(maps.Keys(o.roles)), slices.Sorted(maps.Keys(o.members)))
+			slices.Sorted(maps.Keys(o.circles)), slices.Sorted(maps.Keys(o.roles)), members)
 		for _, c := range o.circles {
 			add("circle %+v", c)
 		}
