@@ -65,30 +65,27 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 func (s *Store) Under(row ApprovalRow) Access {
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	return s.memory.under(&row.Approval).access(row.Approval)
+	return s.memory.under(&row.Approval).access(row.Approval, 0)
 }
 
-// facts are those under an approval, as they were at a version of theirs.
-type facts struct {
-	version              int64
+// under is what stands under an approval, after so many changes of memory.
+type under struct {
+	changes              int64
 	standing             approval.Standing
 	member               org.Member
 	person, organization string // their names
 }
 
-// under gathers the facts under an approval.
-func (m *memory) under(a *approval.Approval) *facts {
+// under gathers what stands under an approval.
+func (m *memory) under(a *approval.Approval) *under {
 	at := m.members.get(memberKey{a.Person, a.Organization})
-	f := &facts{version: m.version, standing: m.standingOn(at, a)}
+	u := &under{changes: m.changes, standing: m.standingOn(at, a), member: at.asMember()}
 	if at != nil {
-		f.person, f.organization = at.person.Name, at.org.Name
+		u.person, u.organization = at.person.Name, at.org.Name
 	}
-	if at.counts() {
-		f.member = at.gather()
-	}
-	return f
+	return u
 }
 
-func (f *facts) access(a approval.Approval) Access {
-	return Access{Approval: a, Standing: f.standing, Member: f.member, PersonName: f.person, OrganizationName: f.organization}
+func (u *under) access(a approval.Approval, used uint32) Access {
+	return Access{Approval: a, Standing: u.standing, Member: u.member, PersonName: u.person, OrganizationName: u.organization, used: used}
 }

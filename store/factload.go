@@ -188,7 +188,12 @@ func (l *factLoad) memberships() error {
 	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		k := memberKey{c.text(), c.text()}
 		admin, present, epoch := c.number(), c.number(), c.number()
-		l.put(func(m *memory) { m.putMember(k, admin == 1, present == 1, epoch) })
+		l.put(func(m *memory) {
+			if at := m.members.get(k); at != nil && at.epoch != epoch {
+				m.putMember(k, false, false, epoch) // they left, and came back without their roles
+			}
+			m.putMember(k, admin == 1, present == 1, epoch)
+		})
 		return "" // it stays as a tombstone
 	}, nil)
 }
@@ -208,7 +213,12 @@ func (l *factLoad) circles() error {
 func (l *factLoad) roles() error {
 	return l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}
-		l.put(func(m *memory) { m.putRole(o) })
+		l.put(func(m *memory) {
+			if at := m.roles.get(o.ID); at != nil {
+				m.empty(at) // it may have been deleted, and made again: who fills it is loaded as well
+			}
+			m.putRole(o)
+		})
 		return o.ID
 	}, func(m *memory, id string) {
 		if r := m.roles.get(id); r != nil {
@@ -218,6 +228,9 @@ func (l *factLoad) roles() error {
 }
 
 func (l *factLoad) fillers() error {
+	if err := l.fillersOf(l.keys["role"]); err != nil {
+		return err
+	}
 	return l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		role, person := c.text(), c.text()
 		l.put(func(m *memory) { m.setFiller(role, person, true) })
@@ -229,6 +242,21 @@ func (l *factLoad) fillers() error {
 		role, person, _ := strings.Cut(key, " ")
 		m.setFiller(role, person, false)
 	})
+}
+
+// fillersOf names who fills roles that have changed: those of a deleted role go
+// without being named.
+func (l *factLoad) fillersOf(roles []string) error {
+	if l.all || len(roles) == 0 {
+		return nil
+	}
+	rows, err := l.conn.Query(l.ctx, `SELECT role || ' ' || person FROM filler WHERE role = ANY($1)`, roles)
+	if err != nil {
+		return err
+	}
+	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	l.keys["filler"] = append(l.keys["filler"], keys...)
+	return err
 }
 
 func (l *factLoad) apiKeys() error {

@@ -19,6 +19,7 @@ import (
 type memory struct {
 	mu        sync.RWMutex
 	version   int64 // of the facts, on PostgreSQL
+	changes   int64 // how often facts may have changed here, on PostgreSQL
 	people    finder[string, person]
 	byEmail   finder[string, person] // in lower case
 	orgs      map[string]*organization
@@ -315,30 +316,22 @@ func (m *memory) dropClient(id string) {
 	}
 }
 
-// counts reports whether the membership is one now: it stands, and so does the person.
-func (at *member) counts() bool { return at != nil && at.present && at.person.Active }
-
 // asMember gives the facts of a membership as they stand now: the zero Member
-// when it does not count.
+// when it is over or the person is deactivated.
 func (at *member) asMember() org.Member {
-	if !at.counts() {
+	if at == nil || !at.present || !at.person.Active {
 		return org.Member{}
 	}
 	if f := at.facts.Load(); f != nil {
 		return *f
 	}
-	f := at.gather()
-	at.facts.Store(&f)
-	return f
-}
-
-// gather is asMember of a membership that counts, and leaves nothing behind.
-func (at *member) gather() org.Member {
 	roles := make([]org.Role, len(at.roles))
 	for i, r := range at.roles {
 		roles[i] = r.Role
 	}
-	return org.NewMember(at.person.ID, at.org.ID, at.admin, roles)
+	f := org.NewMember(at.person.ID, at.org.ID, at.admin, roles)
+	at.facts.Store(&f)
+	return f
 }
 
 // standing gives the facts' epochs for any approval. Facts that are not there

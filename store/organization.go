@@ -191,12 +191,17 @@ func (s *Store) DeleteRole(_ context.Context, organizationID, id string, check f
 // dropRole forgets a role. Its place in the list stays, because picks name it
 // by that.
 func (m *memory) dropRole(r *role) {
+	m.empty(r)
+	m.roles.drop(r.ID)
+}
+
+// empty takes a role from all who fill it, and from its organization.
+func (m *memory) empty(r *role) {
 	for _, f := range r.fillers {
 		f.roles = without(f.roles, r)
 		f.facts.Store(nil)
 	}
 	r.fillers = nil
-	m.roles.drop(r.ID)
 	delete(m.orgs[r.Organization].roles, r.ID)
 }
 

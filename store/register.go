@@ -129,6 +129,7 @@ func (p *shared) registered(batch []*registration, from, version int64, added ma
 	}
 	if next {
 		m.version = version
+		m.changes++
 	}
 }
 

@@ -150,6 +150,7 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 		l.into(m)
 	}
 	m.version = l.to
+	m.changes++
 	return nil
 }
 

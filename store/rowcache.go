@@ -20,7 +20,7 @@ type row struct {
 
 	// Who calls again and again finds the facts here, side by side, and not all over
 	// memory; nil until somebody asks.
-	facts atomic.Pointer[facts]
+	under atomic.Pointer[under]
 }
 
 // with gives a row that is remembered with another state, grant set and use.

@@ -92,14 +92,12 @@ func (p *shared) access(r *row) (Access, error) {
 	m := p.store.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	f := r.facts.Load()
-	if f == nil || f.version != m.version {
-		f = m.under(&r.a)
-		r.facts.Store(f)
+	u := r.under.Load()
+	if u == nil || u.changes != m.changes {
+		u = m.under(&r.a)
+		r.under.Store(u)
 	}
-	x := f.access(r.a)
-	x.used = r.used
-	return x, nil
+	return u.access(r.a, r.used), nil
 }
 
 const (

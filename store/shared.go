@@ -208,6 +208,7 @@ func (p *shared) apply(from, to int64, after func()) {
 	facts := to > 0
 	if after != nil && (!facts || m.version == from) {
 		after()
+		m.changes++
 	}
 	if facts && m.version == from {
 		m.version = to
