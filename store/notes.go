@@ -71,21 +71,38 @@ func (p *shared) writeNotes() {
 	}
 }
 
-// wasMade finds out whether a commit of unknown outcome was made, by the entries that
-// it wrote: whatever is tried again would be in the journal twice. It asks until it is
-// answered, and not at once, as the server may be at it still.
-func (p *shared) wasMade(entries []Event) bool {
-	for len(entries) > 0 && p.pause(time.Second) {
-		ctx, cancel := context.WithTimeout(context.Background(), p.patience)
-		var n int
-		err := p.pool.QueryRow(ctx, `SELECT COUNT(*) FROM journal WHERE id = $1`, entries[0].ID).Scan(&n)
+// errAsked takes back what was only asked.
+var errAsked = errors.New("asked")
+
+// wasMade finds out whether a commit of unknown outcome was made that wrote these
+// entries: if it was, to try again would write them twice. To write the first of them
+// once more waits for the server, should it be at the commit still. It is asked until
+// there is an answer, and once more when the store closes.
+func (p *shared) wasMade(entries []Event) (made bool) {
+	var unknown repeated
+	for open := len(entries) > 0; open; {
+		open = p.pause(time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+		err := p.transact(ctx, func(w *writer) error {
+			n, err := w.exec(insertOnce, Event{ID: entries[0].ID}.values()...)
+			if err == nil {
+				made, err = n == 0, errAsked
+			}
+			return err
+		})
 		cancel()
-		if err == nil {
-			return n > 0
+		if errors.Is(err, errAsked) {
+			return made
+		}
+		p.refusals.note(err, p.store.options.Now())
+		if n, say := unknown.again(p.store.options.Now()); say {
+			p.store.log.Warn("nobody knows yet whether what was noted is written", "tries", n, "notes", len(entries), "err", err)
 		}
 	}
 	return false
 }
+
+const insertOnce = insertEvent + ` ON CONFLICT (id) DO NOTHING`
 
 // settleNotes waits until what was noted before is written, as the embedded
 // engine's Ready does; tests rely on it.

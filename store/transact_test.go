@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A commit that the server may have made is not made again, whatever the error is
@@ -18,7 +19,7 @@ func TestACommitOfUnknownOutcome(t *testing.T) {
 	}
 	for _, state := range []string{"08P01", "57P01"} {
 		h := furnished(t)
-		misled, arm := h.misled(t, state, nil)
+		misled, arm := h.misled(t, misleading{state: state}, nil)
 		arm()
 		if err := misled.RemoveMember(ctx, "nordlys", "tor", Act{}); !errors.Is(err, ErrUnavailable) || code(err) != state {
 			t.Errorf("%s: %v, want unavailable", state, err)
@@ -30,35 +31,55 @@ func TestACommitOfUnknownOutcome(t *testing.T) {
 }
 
 // What was noted while its commit's answer was lost is in the journal once, and is
-// told once.
+// told once: whether the commit was made, or not, or takes its time.
 func TestNotesOfUnknownOutcome(t *testing.T) {
 	if embedded() {
 		return
 	}
-	h := furnished(t)
-	var told atomic.Int64
-	misled, arm := h.misled(t, "08P01", func(e Event) {
-		if e.Kind == "client_refused" {
-			told.Add(1)
+	for name, how := range map[string]misleading{
+		"made": {state: "08P01"}, "not made": {state: "08P01", undone: true}, "under way": {early: true},
+	} {
+		h := furnished(t)
+		if how.early {
+			h.sql(t, `CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
+				$$ BEGIN IF NEW.kind = 'client_refused' THEN PERFORM pg_sleep(2.5); END IF; RETURN NULL; END $$`)
+			h.sql(t, `CREATE CONSTRAINT TRIGGER dawdle AFTER INSERT ON journal
+				DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle()`)
 		}
-	})
-	arm()
-	misled.Record(Event{Kind: "client_refused"})
-	if err := misled.Ready(ctx); err != nil {
-		t.Fatal(err)
-	}
-	var n int
-	if err := h.shared.db.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'client_refused'`).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	if n != 1 || told.Load() != 1 {
-		t.Errorf("written %d times, told %d times; want once", n, told.Load())
+		var told atomic.Int64
+		misled, arm := h.misled(t, how, func(e Event) {
+			if e.Kind == "client_refused" {
+				told.Add(1)
+			}
+		})
+		arm()
+		misled.Record(Event{Kind: "client_refused"})
+		for end := time.Now().Add(20 * time.Second); told.Load() == 0 && time.Now().Before(end); {
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err := misled.Ready(ctx); err != nil {
+			t.Error(name, err)
+		}
+		var n int
+		if err := h.shared.db.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'client_refused'`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		if n != 1 || told.Load() != 1 {
+			t.Errorf("%s: written %d times, told %d times; want once", name, n, told.Load())
+		}
 	}
 }
 
-// misled opens the same database once more, through a proxy that has the next
-// commit made after arm, and answers it with an error.
-func (h house) misled(t *testing.T, sqlState string, journaled func(Event)) (n house, arm func()) {
+// A misleading is what becomes of the answer to a commit.
+type misleading struct {
+	state  string // of the error that it is instead
+	undone bool   // and rightly so
+	early  bool   // the connection is cut before there is one, and to cancel does not help
+}
+
+// misled opens the same database once more, through a proxy that misleads it about the
+// next commit after arm.
+func (h house) misled(t *testing.T, how misleading, journaled func(Event)) (n house, arm func()) {
 	t.Helper()
 	u, err := url.Parse(h.options.URL)
 	if err != nil {
@@ -76,7 +97,7 @@ func (h house) misled(t *testing.T, sqlState string, journaled func(Event)) (n h
 			if err != nil {
 				return
 			}
-			go mislead(in, server, sqlState, &armed)
+			go how.mislead(in, server, &armed)
 		}
 	}()
 	u.Host = l.Addr().String()
@@ -91,7 +112,7 @@ func (h house) misled(t *testing.T, sqlState string, journaled func(Event)) (n h
 	return n, func() { armed.Store(true) }
 }
 
-func mislead(in net.Conn, server, sqlState string, armed *atomic.Bool) {
+func (how misleading) mislead(in net.Conn, server string, armed *atomic.Bool) {
 	defer in.Close()
 	out, err := net.Dial("tcp", server)
 	if err != nil {
@@ -100,18 +121,32 @@ func mislead(in net.Conn, server, sqlState string, armed *atomic.Bool) {
 	defer out.Close()
 	var commits atomic.Bool
 	go func() {
-		defer out.Close()
 		b := make([]byte, 64<<10)
 		for {
 			n, err := in.Read(b)
 			if err != nil {
+				if !commits.Load() {
+					out.Close()
+				}
 				return
 			}
-			if bytes.Contains(b[:n], []byte("COMMIT\x00")) && armed.Swap(false) {
+			if how.early && n == 16 && bytes.Equal(b[:8], []byte{0, 0, 0, 16, 4, 210, 22, 46}) {
+				in.Close() // it asks to cancel
+				out.Close()
+				return
+			}
+			asked := b[:n]
+			if bytes.Contains(asked, []byte("COMMIT\x00")) && armed.Swap(false) {
 				commits.Store(true)
+				if how.undone {
+					asked = bytes.Replace(asked, []byte("COMMIT\x00"), []byte("ABORT \x00"), 1)
+				}
 			}
-			if _, err := out.Write(b[:n]); err != nil {
+			if _, err := out.Write(asked); err != nil {
 				return
+			}
+			if how.early && commits.Load() {
+				in.Close()
 			}
 		}
 	}()
@@ -123,7 +158,7 @@ func mislead(in net.Conn, server, sqlState string, armed *atomic.Bool) {
 		}
 		answer, last := b[:n], commits.Load()
 		if last {
-			fields := "SFATAL\x00VFATAL\x00C" + sqlState + "\x00Mserver conn crashed?\x00\x00"
+			fields := "SFATAL\x00VFATAL\x00C" + how.state + "\x00Mserver conn crashed?\x00\x00"
 			answer = append(binary.BigEndian.AppendUint32([]byte{'E'}, uint32(4+len(fields))), fields...)
 		}
 		if _, err := in.Write(answer); err != nil || last {
