@@ -337,8 +337,8 @@ func TestRestoreRefused(t *testing.T) {
 		ring           *token.Ring
 		want           error
 	}{
-		{"cut off", spoiled("x.db", whole[:len(whole)-4096]), "", h.ring, ErrForeign},
-		{"damaged", spoiled("x.db", torn), "", h.ring, ErrForeign},
+		{"cut off", spoiled("x.db", whole[:len(whole)-4096]), "", h.ring, ErrDamaged},
+		{"damaged", spoiled("x.db", torn), "", h.ring, ErrDamaged},
 		{"packed and cut off", spoiled("x.gz", packed.Bytes()[:packed.Len()-100]), "", h.ring, ErrForeign},
 		{"packed and damaged", spoiled("x.gz", wrong), "", h.ring, ErrForeign},
 		{"of a later release", newer, "", h.ring, ErrSchema},

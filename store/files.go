@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -15,6 +16,33 @@ import (
 // others are the rights that nobody but its owner has on a database: it holds
 // hashes of passwords and sessions, and whoever can read its files can lock them.
 const others = 0o077
+
+// startsWell refuses a file that is something else before anything is done to it.
+func startsWell(path string) error {
+	const start = "SQLite format 3\x00"
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // whoever opens it to write says why
+	}
+	defer f.Close()
+	begins := make([]byte, len(start))
+	if n, err := io.ReadFull(f, begins); n > 0 && (err != nil || string(begins) != start) {
+		return fmt.Errorf("database: %s: %w", path, ErrForeign)
+	}
+	return nil
+}
+
+// hasLog refuses a log of writes without its database: SQLite would empty it, and
+// what was written last is in it alone.
+func hasLog(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		return nil
+	}
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		return fmt.Errorf("database: %s-wal: %w", path, ErrParted)
+	}
+	return nil
+}
 
 // closeToOthers makes the files of a database their owner's alone, whatever the
 // umask is, before SQLite makes those that are missing. Of one that was there it

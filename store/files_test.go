@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"log/slog"
 	"net/url"
 	"os"
@@ -123,4 +124,95 @@ func TestJournalsAreTheOwnersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantClosed(t, "with a journal", folder, 2)
+}
+
+// A log of writes without its database is left as it is: it alone has what was written
+// last. What is something else is left as it is, too.
+func TestFilesThatAreNotTouched(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h := furnished(t)
+	folder := t.TempDir()
+	path := filepath.Join(folder, "grantkeeper.db")
+	copyFile(t, h.path+"-wal", path+"-wal") // as it was when the server was killed
+	for _, empty := range []bool{false, true} {
+		if empty {
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, err := os.ReadFile(path + "-wal")
+		if err != nil || len(before) == 0 {
+			t.Fatal(err, len(before))
+		}
+		if _, err := Open(ctx, Options{Path: path, Ring: h.ring}); !errors.Is(err, ErrParted) {
+			t.Errorf("opened: %v", err)
+		}
+		if _, err := Inspect(ctx, path); !errors.Is(err, ErrParted) {
+			t.Errorf("inspected: %v", err)
+		}
+		if after, err := os.ReadFile(path + "-wal"); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("the log has changed: %v", err)
+		}
+	}
+	other := filepath.Join(folder, "notes.txt")
+	if err := os.WriteFile(other, []byte("something else"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(ctx, Options{Path: other, Ring: h.ring}); !errors.Is(err, ErrForeign) {
+		t.Errorf("something else: %v", err)
+	}
+	left, _ := filepath.Glob(other + "*")
+	if info, err := os.Stat(other); err != nil || info.Mode().Perm() != 0o644 || len(left) != 1 {
+		t.Errorf("something else is now %v, beside it are %v", info.Mode(), left)
+	}
+}
+
+// One server works on a database, by whatever name it has it.
+func TestOneServerByAnyName(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h := furnished(t)
+	folder := t.TempDir()
+	for name, link := range map[string]func(from, to string) error{"symlink": os.Symlink, "link": os.Link} {
+		to := filepath.Join(folder, name+".db")
+		if err := link(h.path, to); err != nil {
+			t.Fatal(name, err)
+		}
+		if _, err := Open(ctx, Options{Path: to, Ring: h.ring}); !errors.Is(err, ErrInUse) {
+			t.Errorf("%s: %v, want that it is in use", name, err)
+		}
+	}
+	if err := os.Remove(h.path + ".lock"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(ctx, Options{Path: h.path, Ring: h.ring}); !errors.Is(err, ErrInUse) {
+		t.Errorf("without its lock: %v, want that it is in use", err)
+	}
+}
+
+// A start that was cut off at once has left a database in which nothing is; another
+// start goes on from there.
+func TestEmptyDatabase(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "grantkeeper.db")
+	db, err := sql.Open("sqlite3", fileURL(path, url.Values{"_pragma": {"journal_mode(wal)"}}))
+	if err == nil {
+		err = db.Ping()
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Inspect(ctx, path); !errors.Is(err, ErrEmpty) {
+		t.Errorf("inspected: %v", err)
+	}
+	s, err := Open(ctx, Options{Path: path, Ring: ring(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
 }

@@ -19,6 +19,10 @@ import (
 // ErrForeign is for a file that is not a database of Grantkeeper.
 var ErrForeign = errors.New("not a database of Grantkeeper")
 
+// ErrEmpty is for a database in which nothing is yet: a server that starts makes
+// what is missing.
+var ErrEmpty = fmt.Errorf("%w: it is empty", ErrForeign)
+
 // Info is what a database file says of itself.
 type Info struct {
 	Schema     int
@@ -34,8 +38,12 @@ type Info struct {
 }
 
 // Inspect reads a SQLite file, also one that a server works on. It neither
-// locks nor changes it. fs.ErrNotExist and ErrForeign are for the caller.
+// locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged and
+// ErrParted are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) {
+	if err := hasLog(path); err != nil {
+		return Info{}, err
+	}
 	stat, err := os.Stat(path)
 	if err != nil {
 		return Info{}, fmt.Errorf("database: %w", err)
@@ -47,8 +55,11 @@ func Inspect(ctx context.Context, path string) (Info, error) {
 	defer db.Close()
 	info, err := inspect(ctx, db)
 	info.Bytes = stat.Size()
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrForeign):
 		return Info{}, fmt.Errorf("database: %s: %w", path, err)
+	case err != nil:
+		return Info{}, cannotOpen(path, err)
 	}
 	return info, nil
 }
@@ -70,13 +81,19 @@ func openReading(ctx context.Context, path string) (*sql.DB, error) {
 	db.SetMaxOpenConns(1)
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
-		return nil, fmt.Errorf("database: cannot open %s: %w", path, err)
+		return nil, cannotOpen(path, err)
 	}
 	return db, nil
 }
 
 func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 	i.Keys, i.Schema = map[int]string{}, -1
+	var tables int
+	if err := db.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
+		return i, err
+	} else if tables == 0 {
+		return i, ErrEmpty
+	}
 	rows, err := db.QueryContext(ctx, `SELECT name, value FROM meta`)
 	if err := eachRow(rows, err, func(r scanner) error {
 		var name, value string
@@ -88,7 +105,7 @@ func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 		}
 		return nil
 	}); err != nil {
-		return i, fmt.Errorf("%w: %w", ErrForeign, err)
+		return i, err
 	}
 	if i.Schema < 0 {
 		return i, fmt.Errorf("%w: it has no schema", ErrForeign)

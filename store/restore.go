@@ -149,11 +149,18 @@ func lockFor(path string) (*os.File, error) {
 		return nil, fmt.Errorf("database: %w", err)
 	}
 	_, _ = narrow(f) // others could take it before
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := lock(f, path); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("database: %s: %w", path, ErrInUse)
+		return nil, err
 	}
 	return f, nil
+}
+
+func lock(f *os.File, path string) error {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return fmt.Errorf("database: %s: %w", path, ErrInUse)
+	}
+	return nil
 }
 
 // prepare makes of the backup, in a file beside the place, what the server

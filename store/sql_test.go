@@ -189,7 +189,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 }
 
 // texts are constants of this package, and what embeds one.
-var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
+var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "insertOnce", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
 	"selectVersion", "reads", "saveRows", "saveExpected", "setTimeouts", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetWentBack",
 	"insertGathered", "journalColumns", "approvalColumns", "databaseSeconds"}
 

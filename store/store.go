@@ -26,6 +26,8 @@ var (
 	ErrAnswered    = errors.New("the page was answered and its code exchanged")
 	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
 	ErrInUse       = errors.New("another process works on this database")
+	ErrParted      = errors.New("a log of writes, and the database that it belongs to is gone or empty")
+	ErrDamaged     = errors.New("the database is damaged")
 	ErrSchema      = errors.New("the database has a schema of another release")
 	ErrNodes       = errors.New("nodes of an older release work on this database")
 	ErrKeys        = errors.New("the secret keys are not the database's")
@@ -74,6 +76,7 @@ type Store struct {
 	options Options
 	log     *slog.Logger
 	lock    *os.File
+	held    *os.File   // the database's own file
 	files   []openFile // of the embedded engine, on a disk
 	reader  *sql.DB
 	writer  *writer
@@ -192,12 +195,18 @@ func (s *Store) open(ctx context.Context) error {
 	return s.load(ctx, conn)
 }
 
-// cannotOpen tells a file that is something else from one that cannot be read.
-func (s *Store) cannotOpen(err error) error {
-	if errors.Is(err, sqlite3.NOTADB) || errors.Is(err, sqlite3.CORRUPT) {
-		return fmt.Errorf("database: %s: %w", s.options.Path, ErrForeign)
+func (s *Store) cannotOpen(err error) error { return cannotOpen(s.options.Path, err) }
+
+// cannotOpen tells a file that is something else, and a damaged one, from one that
+// cannot be read.
+func cannotOpen(path string, err error) error {
+	switch {
+	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.ERROR): // no such table
+		return fmt.Errorf("database: %s: %w: %w", path, ErrForeign, err)
+	case errors.Is(err, sqlite3.CORRUPT):
+		return fmt.Errorf("database: %s: %w: %w", path, ErrDamaged, err)
 	}
-	return fmt.Errorf("database: cannot open %s: %w", s.options.Path, err)
+	return fmt.Errorf("database: cannot open %s: %w", path, err)
 }
 
 // diskOf names the VFS that a file is opened through; nil is the operating
@@ -228,14 +237,26 @@ func dsn(path string) string {
 }
 
 // lockFile keeps a second server off the database: both would believe that
-// their memory is the truth.
-func (s *Store) lockFile() error {
-	f, err := lockFor(s.options.Path)
-	if err != nil {
+// their memory is the truth. The file itself is locked as well, which may have
+// another name.
+func (s *Store) lockFile() (err error) {
+	path := s.options.Path
+	if err := startsWell(path); err != nil {
 		return err
 	}
-	s.lock = f
-	return closeToOthers(s.options.Path, s.log)
+	if s.lock, err = lockFor(path); err != nil {
+		return err
+	}
+	if err := hasLog(path); err != nil {
+		return err
+	}
+	if err := closeToOthers(path, s.log); err != nil {
+		return err
+	}
+	if s.held, err = os.Open(path); err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", path, err)
+	}
+	return lock(s.held, path)
 }
 
 func (s *Store) prepareSchema(ctx context.Context) error {
@@ -244,11 +265,14 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		return s.cannotOpen(err)
 	}
 	if tables == 0 {
+		if s.options.Path != "" {
+			s.log.Info("a new, empty database is made", "file", s.options.Path)
+		}
 		return s.writer.inTransaction(func() error { return s.writer.makeSchema(ctx) })
 	}
 	schema, err := readSchema(ctx, s.writer.conn)
 	if err != nil {
-		return fmt.Errorf("database: %s: %w: %w", s.options.Path, ErrForeign, err)
+		return s.cannotOpen(err)
 	}
 	return schema.works()
 }
@@ -282,8 +306,10 @@ func (s *Store) closeFiles() error {
 		errs = append(errs, s.writer.conn.Close())
 		errs = append(errs, s.writer.db.Close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
+	for _, f := range []*os.File{s.held, s.lock} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

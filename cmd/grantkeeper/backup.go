@@ -270,7 +270,7 @@ func verifyBackup(ctx context.Context, name string) (store.Info, error) {
 // restoreError says what to do about what store refuses.
 func restoreError(what string, err error) error {
 	switch {
-	case errors.Is(err, store.ErrForeign):
+	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrDamaged):
 		return &exitError{exitFailed, what, "take another backup: this one cannot be restored"}
 	case errors.Is(err, store.ErrSchema):
 		return &exitError{exitState, what, "restore it with the release that made it, or a later one"}

@@ -87,7 +87,7 @@ func checkedDatabase(ctx context.Context, c Checked) (string, error) {
 		return text, nil
 	}
 	info, err := store.Inspect(ctx, c.Path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, store.ErrEmpty) {
 		return c.newDatabase()
 	}
 	if err == nil {
@@ -145,8 +145,12 @@ func openError(err error) error {
 		return cannotOpen(hint, "%s", what)
 	case errors.Is(err, fs.ErrPermission):
 		return denied(err)
+	case errors.Is(err, store.ErrParted):
+		return &exitError{exitState, err.Error(), "put the database back beside its log, or move the log away: it holds what was written last"}
+	case errors.Is(err, store.ErrDamaged):
+		return cannotOpen("restore a backup: grantkeeper backup restore FILE", "%v", err)
 	case errors.Is(err, store.ErrForeign):
 		return cannotOpen("name another file, or move it away: an empty database is made where there is none", "%v", err)
 	}
-	return cannotOpen("see that the folder exists and that this user may write in it", "%v", err)
+	return cannotOpen("see that the folder exists, that this user may write in it, and that its disk has room and is not read-only", "%v", err)
 }
