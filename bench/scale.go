@@ -21,7 +21,7 @@ type scaled struct {
 	People    int     `json:"people"`
 	Ready     float64 `json:"ready_ms"`   // from the node's start to the first 200 of /readyz
 	Idle      int64   `json:"idle_bytes"` // resident, a second later
-	Load      int64   `json:"load_bytes"` // resident, after the calls and refreshes
+	Load      int64   `json:"load_bytes"` // resident, after the refreshes
 
 	// What the approvals take on the disk, freshly written.
 	Table   int64 `json:"table_bytes"`
@@ -29,7 +29,7 @@ type scaled struct {
 
 	Exact    comparison `json:"verify"`          // all over the table, each once
 	InUse    comparison `json:"verify_in_use"`   // exact, of the same few all the time
-	Smallest comparison `json:"verify_smallest"` // exact, of the smallest size
+	Smallest comparison `json:"verify_smallest"` // exact, all over the table of the smallest size
 	Bounded  comparison `json:"verify_bounded"`  // of the same few, perhaps from memory
 	Refresh  comparison `json:"refresh"`
 
@@ -220,7 +220,8 @@ type turn struct {
 	pairs  []pair // the first one warms up
 }
 
-// inTurn runs all loads, one after the other, again and again.
+// inTurn runs all loads, one after the other, again and again. All of a repetition are
+// compared with the same run of the bare server.
 func (b *bench) inTurn(ctx context.Context, bare load, turns []turn) error {
 	for i := range b.repetitions + 1 {
 		s := span{lasts: b.lasts}

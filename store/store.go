@@ -26,7 +26,7 @@ var (
 	ErrAnswered    = errors.New("the page was answered and its code exchanged")
 	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
 	ErrInUse       = errors.New("another process works on this database")
-	ErrParted      = errors.New("a log of writes, and the database that it belongs to is gone or empty")
+	ErrParted      = errors.New("the log of a database that is gone, or empty")
 	ErrDamaged     = errors.New("the database is damaged")
 	ErrSchema      = errors.New("the database has a schema of another release")
 	ErrNodes       = errors.New("nodes of an older release work on this database")
