@@ -109,6 +109,12 @@ func TestDoctorFindings(t *testing.T) {
 		{"expired rows", "warn", "7 rows should have been deleted", "log", func(d *doctor) { d.status.Overdue = 7 }},
 		{"backup", "warn", "there has been none", "backup create", func(d *doctor) { d.status.LastBackup = 0 }},
 		{"backup", "warn", "49 hours ago", "backup create", func(d *doctor) { d.status.LastBackup = d.now.Add(-49 * time.Hour).Unix() }},
+		{"backup", "warn", "there has been none", "pg_dump, every night, and then tell the server: POST /v1/backup", func(d *doctor) {
+			d.status.LastBackup, d.checked.Postgres = 0, "postgres://"
+		}},
+		{"backup", "warn", "49 hours ago", "pg_dump", func(d *doctor) {
+			d.status.LastBackup, d.checked.Postgres = d.now.Add(-49*time.Hour).Unix(), "postgres://"
+		}},
 		{"database", "fail", "integrity the database is damaged", "backup restore", func(d *doctor) { d.status.Integrity = "the database is damaged: page 3" }},
 		{"database", "fail", "schema 99", "migrate status", func(d *doctor) { d.status.Schema = 99 }},
 		{"database", "fail", "schema 99", "migrate status", func(d *doctor) { d.status.Schema, d.status.Oldest = 99, 98 }},

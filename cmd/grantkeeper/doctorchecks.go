@@ -343,12 +343,16 @@ func (d *doctor) checkExpired() finding {
 const mostBackupAge = 48 * time.Hour
 
 func (d *doctor) checkBackup() finding {
+	fix := "grantkeeper backup create FILE, every night"
+	if d.configErr == nil && d.checked.Postgres != "" {
+		fix = "pg_dump, every night, and then tell the server: POST /v1/backup"
+	}
 	if d.status.LastBackup == 0 {
-		return warned("grantkeeper backup create FILE, every night", "there has been none")
+		return warned(fix, "there has been none")
 	}
 	age := time.Unix(d.status.Now, 0).Sub(time.Unix(d.status.LastBackup, 0)).Round(time.Minute)
 	if age > mostBackupAge {
-		return warned("grantkeeper backup create FILE, every night", "the last one is of %s, %d hours ago", utc(d.status.LastBackup), int(age.Hours()))
+		return warned(fix, "the last one is of %s, %d hours ago", utc(d.status.LastBackup), int(age.Hours()))
 	}
 	return found("the last one is of %s", utc(d.status.LastBackup))
 }
