@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -140,6 +143,19 @@ func TestDoctorFindings(t *testing.T) {
 		if !hit {
 			t.Errorf("%s: no %q", tt.name, tt.text)
 		}
+	}
+}
+
+// What has no certificate that holds was reached: its name and proxy are right.
+func TestDoctorLooksAtTheCertificate(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	s.StartTLS()
+	defer s.Close()
+	a := &asked{base: s.URL}
+	a.ask(t.Context())
+	if f := a.checkMetadata(); f.Result != "fail" || !strings.Contains(f.Text, "failed to verify certificate") || !strings.HasPrefix(f.Fix, "look at the certificate") {
+		t.Errorf("%+v", f)
 	}
 }
 

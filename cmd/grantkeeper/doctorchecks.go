@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -433,8 +434,12 @@ func (a *asked) ask(ctx context.Context) {
 
 func (a *asked) unreached() finding {
 	hint := "see that the name leads here, and that the proxy passes requests on"
-	if strings.HasPrefix(a.base, "http://") {
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case strings.HasPrefix(a.base, "http://"):
 		hint = "see that the server listens there"
+	case errors.As(a.err, &certificate):
+		hint = "look at the certificate: its name, its end, its chain, and whether this machine trusts who issued it"
 	}
 	return failed(hint, "%s does not answer: %v", a.base, a.err)
 }
