@@ -249,11 +249,14 @@ func numbers(of []int) string {
 func verifyBackup(ctx context.Context, name string) (store.Info, error) {
 	dir, err := os.MkdirTemp("", "grantkeeper-verify-")
 	if err != nil {
-		return store.Info{}, cannotOpen("", "%v", err)
+		return store.Info{}, temporaryError(name, err)
 	}
 	defer os.RemoveAll(dir)
 	copied := filepath.Join(dir, "backup.db")
 	err = store.Unpack(name, copied)
+	if noRoom(err) {
+		return store.Info{}, temporaryError(name, err)
+	}
 	var info store.Info
 	if err == nil {
 		info, err = store.Verify(ctx, copied)
@@ -265,6 +268,17 @@ func verifyBackup(ctx context.Context, name string) (store.Info, error) {
 		return store.Info{}, restoreError(strings.ReplaceAll(err.Error(), copied, name), err)
 	}
 	return info, nil
+}
+
+func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// temporaryError says where a backup could not be unpacked: nothing is the matter
+// with the backup.
+func temporaryError(name string, err error) error {
+	if noRoom(err) {
+		return cannotOpen("make room there, or set TMPDIR to a folder that has it", "%s cannot be unpacked: there is no room in the folder for temporary files, %s", name, os.TempDir())
+	}
+	return cannotOpen("set TMPDIR to a folder that this user may write in", "%s cannot be unpacked: %v", name, err)
 }
 
 // restoreError says what to do about what store refuses.
@@ -282,6 +296,8 @@ func restoreError(what string, err error) error {
 		return denied(err)
 	case errors.Is(err, store.ErrKeys):
 		return badConfig("use the key file of the installation that made the backup", "secret key: %s", what)
+	case noRoom(err):
+		return cannotOpen("make room there", "%s", what)
 	}
 	return cannotOpen("see that the file is there and that this user may read and write", "%s", what)
 }
