@@ -108,13 +108,17 @@ func size(n int64) string {
 	return fmt.Sprintf("%d kB", (n+1023)>>10)
 }
 
+// partPattern names what a backup is written to first. The job in contrib
+// deletes such that a process which was killed has left.
+func partPattern(name string) string { return filepath.Base(name) + ".part-*" }
+
 // backup has a backup made, writes it to a file that is there whole or not at
 // all, and then tells the server that it is safe.
 func (c *operatorClient) backup(ctx context.Context, name string, packed bool, reason string) (backupResult, error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return backupResult{}, &exitError{exitState, name + " is there already, nothing was written", "choose another name"}
 	}
-	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*") // its owner's alone
+	part, err := os.CreateTemp(filepath.Dir(name), partPattern(name)) // its owner's alone
 	if err != nil {
 		var at *fs.PathError // of a name that nobody chose
 		if errors.As(err, &at) {
