@@ -96,6 +96,14 @@ func TestAddAndDeleteClient(t *testing.T) {
 	}
 	o.want(404, "GET", "/v1/clients/assistant", "")
 	o.want(404, "POST", "/v1/clients/nobody/delete", "")
+	o.want(200, "POST", "/v1/clients", `{"client_id":"unused","redirect_uris":["https://unused.example/cb"]}`)
+	o.want(200, "POST", "/v1/clients/unused/delete", "")
+	if due := o.want(200, "POST", "/v1/gc", `{"dry_run":true}`); due["clients"] != 1.0 {
+		t.Errorf("due: %v, want the client that nobody approved", due)
+	}
+	if status := o.want(200, "GET", "/v1/status", ""); status["overdue"] != 0.0 {
+		t.Errorf("%v rows are overdue that no sweep had time to delete", status["overdue"])
+	}
 	if got := o.want(200, "GET", "/v1/approvals/"+id.String(), ""); got["state"] != "ended" || got["reason"] != "client_disabled" {
 		t.Errorf("its approval: %v", got)
 	}

@@ -165,12 +165,11 @@ func (s *Server) status(c call) (any, error) {
 	if !back.IsZero() {
 		out.WentBack = back.Unix()
 	}
-	due, err := s.Store.Due(c.Context(), s.Store.Now().Add(-overdueAfter))
+	expired, err := s.Store.Expired(c.Context(), s.Store.Now().Add(-overdueAfter))
 	if err != nil {
 		return nil, err
 	}
-	due.Ended = 0 // counted at this moment: they are dead whether marked or not
-	out.Overdue = due.Sum()
+	out.Overdue = expired.Sum()
 	out.Nodes, out.Limits = s.Store.LiveNodes(), s.limits()
 	if r := s.Store.Refused(); r.Cause != "" {
 		out.Refused = &RefusedObject{r.Cause, int64(time.Since(r.At) / time.Second), r.Over}
@@ -240,7 +239,7 @@ func (s *Server) collected(ctx context.Context, dry bool) (store.Swept, error) {
 	if !dry {
 		return s.Store.Sweep(ctx)
 	}
-	swept, err := s.Store.Due(ctx, s.Store.Now())
+	swept, err := s.Store.Due(ctx)
 	if err != nil {
 		return swept, err
 	}

@@ -8,23 +8,37 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 )
 
-// Due counts what a sweep at a time would do, and does nothing.
-func (s *Store) Due(ctx context.Context, at time.Time) (Swept, error) {
+// Due counts what a sweep would do now, and does nothing.
+func (s *Store) Due(ctx context.Context) (Swept, error) {
 	due, _, err := s.due(ctx)
 	if err != nil {
 		return Swept{}, err
 	}
-	out := Swept{Ended: len(due)}
+	out, err := s.Expired(ctx, s.Now())
+	if err != nil {
+		return Swept{}, err
+	}
+	var tombstones int
+	if err := s.reader.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM client
+		 WHERE disabled = 3 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`).Scan(&tombstones); err != nil {
+		return Swept{}, unavailable("due", err)
+	}
+	out.Ended, out.Clients = len(due), out.Clients+tombstones
+	return out, nil
+}
+
+// Expired counts the rows whose time was over at a time. What else a sweep does
+// has no time that a row tells: how long it has waited cannot be asked.
+func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
+	var out Swept
 	idle, most := at.Add(-s.options.SessionIdle).Unix(), at.Add(-s.options.SessionMax).Unix()
 	for _, c := range []struct {
 		into *int
 		text string
 		args []any
 	}{
-		{&out.Clients, `
-			SELECT COUNT(*) FROM client
-			 WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1
-			    OR disabled = 3 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`,
+		{&out.Clients, `SELECT COUNT(*) FROM client WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1`,
 			[]any{at.Add(-client.UnapprovedRetention).Unix()}},
 		{&out.Approvals, `SELECT COUNT(*) FROM approval WHERE ended_at > 0 AND ended_at <= $1`, []any{at.Add(-EndedRetention).Unix()}},
 		{&out.Sessions, `
@@ -35,7 +49,7 @@ func (s *Store) Due(ctx context.Context, at time.Time) (Swept, error) {
 		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{s.journalBefore(at)}},
 	} {
 		if err := s.reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into); err != nil {
-			return Swept{}, unavailable("due", err)
+			return Swept{}, unavailable("expired", err)
 		}
 	}
 	return out, nil

@@ -346,7 +346,7 @@ func TestSweep(t *testing.T) {
 	}
 	sweep := func(want Swept) {
 		t.Helper()
-		due, dueErr := h.Due(ctx, h.Now())
+		due, dueErr := h.Due(ctx)
 		got, err := h.Sweep(ctx)
 		if err != nil || got != want || dueErr != nil || due != want {
 			t.Errorf("swept %+v, %v; due %+v, %v; want %+v", got, err, due, dueErr, want)
@@ -363,6 +363,11 @@ func TestSweep(t *testing.T) {
 	h.clock.add(client.UnapprovedRetention - 70*time.Minute - time.Second)
 	sweep(Swept{})
 	h.clock.add(time.Second)
+	for before, want := range map[time.Duration]int{0: 1, time.Second: 0} {
+		if got, err := h.Expired(ctx, h.Now().Add(-before)); err != nil || got != (Swept{Clients: want}) {
+			t.Errorf("expired %s ago: %+v, %v; want %d clients", before, got, err, want)
+		}
+	}
 	sweep(Swept{Clients: 1})
 	h.clock.add(EndedRetention)
 	sweep(Swept{Approvals: 1})

@@ -223,14 +223,16 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 }
 
-// A backup of before a key retired is restored without that key: all its
-// approvals end anyway.
+// A backup of before a key retired is restored without that key, if it has one
+// that stayed: all its approvals end anyway. One without needs the key, which
+// seals then until it is rotated and retires again.
 func TestRestoreAfterAKeyRetired(t *testing.T) {
 	if !embedded() {
 		return
 	}
 	h := furnished(t)
 	ctx := context.Background()
+	early := h.backup(t)
 	if _, err := h.AddKeys(ctx, []*token.Key{key(2, 2)}, Act{}); err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +251,27 @@ func TestRestoreAfterAKeyRetired(t *testing.T) {
 	s := open2(t, to, 2, key(2, 2))
 	if got := (house{Store: s}).keysOf(t); got != "1r:0 2s:0" {
 		t.Errorf("keys %s", got)
+	}
+	to = filepath.Join(t.TempDir(), "to.db")
+	if _, err := Restore(ctx, RestoreOptions{From: early, To: to, Ring: newer, Now: h.Now()}); !errors.Is(err, ErrKeys) {
+		t.Errorf("a backup of the retired key alone: %v", err)
+	}
+	both, err := token.NewRing("sv", 1, h.ring.Keys()[0], key(2, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(ctx, RestoreOptions{From: early, To: to, Ring: both, Now: h.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	s = open2(t, to, 1, h.ring.Keys()[0], key(2, 2))
+	if _, err := s.RotateKeys(ctx, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RetireKey(ctx, 1, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := (house{Store: s}).keysOf(t); got != "1r:0 2s:0" {
+		t.Errorf("keys %s after its key retired again", got)
 	}
 }
 

@@ -108,13 +108,17 @@ func size(n int64) string {
 	return fmt.Sprintf("%d kB", (n+1023)>>10)
 }
 
+// partPattern names what a backup is written to first. The job in contrib
+// deletes such that a process which was killed has left.
+func partPattern(name string) string { return filepath.Base(name) + ".part-*" }
+
 // backup has a backup made, writes it to a file that is there whole or not at
 // all, and then tells the server that it is safe.
 func (c *operatorClient) backup(ctx context.Context, name string, packed bool, reason string) (backupResult, error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return backupResult{}, &exitError{exitState, name + " is there already, nothing was written", "choose another name"}
 	}
-	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*") // its owner's alone
+	part, err := os.CreateTemp(filepath.Dir(name), partPattern(name)) // its owner's alone
 	if err != nil {
 		var at *fs.PathError // of a name that nobody chose
 		if errors.As(err, &at) {
@@ -249,11 +253,14 @@ func numbers(of []int) string {
 func verifyBackup(ctx context.Context, name string) (store.Info, error) {
 	dir, err := os.MkdirTemp("", "grantkeeper-verify-")
 	if err != nil {
-		return store.Info{}, cannotOpen("", "%v", err)
+		return store.Info{}, temporaryError(name, err)
 	}
 	defer os.RemoveAll(dir)
 	copied := filepath.Join(dir, "backup.db")
 	err = store.Unpack(name, copied)
+	if noRoom(err) {
+		return store.Info{}, temporaryError(name, err)
+	}
 	var info store.Info
 	if err == nil {
 		info, err = store.Verify(ctx, copied)
@@ -265,6 +272,17 @@ func verifyBackup(ctx context.Context, name string) (store.Info, error) {
 		return store.Info{}, restoreError(strings.ReplaceAll(err.Error(), copied, name), err)
 	}
 	return info, nil
+}
+
+func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// temporaryError says where a backup could not be unpacked: nothing is the matter
+// with the backup.
+func temporaryError(name string, err error) error {
+	if noRoom(err) {
+		return cannotOpen("make room there, or set TMPDIR to a folder that has it", "%s cannot be unpacked: there is no room in the folder for temporary files, %s", name, os.TempDir())
+	}
+	return cannotOpen("set TMPDIR to a folder that this user may write in", "%s cannot be unpacked: %v", name, err)
 }
 
 // restoreError says what to do about what store refuses.
@@ -282,6 +300,8 @@ func restoreError(what string, err error) error {
 		return denied(err)
 	case errors.Is(err, store.ErrKeys):
 		return badConfig("use the key file of the installation that made the backup", "secret key: %s", what)
+	case noRoom(err):
+		return cannotOpen("make room there", "%s", what)
 	}
 	return cannotOpen("see that the file is there and that this user may read and write", "%s", what)
 }

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Everything in contrib that names a command, a flag or a variable of ours
@@ -54,5 +58,37 @@ func TestContribNamesWhatThereIs(t *testing.T) {
 	}
 	if commands < 4 {
 		t.Errorf("only %d commands were found", commands)
+	}
+}
+
+// The job of every night deletes what backups that were killed have left, and
+// backups of long ago, and nothing else.
+func TestBackupJobDeletesLeftovers(t *testing.T) {
+	unit, err := os.ReadFile("../../contrib/systemd/grantkeeper-backup.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	killed, err := os.CreateTemp(dir, partPattern("today.db.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed.Close()
+	for name, age := range map[string]time.Duration{filepath.Base(killed.Name()): 25 * time.Hour, "today.db.gz.part-1": 23 * time.Hour,
+		"old.db.gz": 32 * 24 * time.Hour, "new.db.gz": 29 * 24 * time.Hour} {
+		at := time.Now().Add(-age)
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, name), nil, 0o600), os.Chtimes(filepath.Join(dir, name), at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^Exec\w+=/usr/bin/(find .*)$`).FindAllStringSubmatch(string(unit), -1) {
+		line := strings.Replace(m[1], "/var/lib/grantkeeper/backup", dir, 1)
+		if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v %s", line, err, out)
+		}
+	}
+	left, err := filepath.Glob(dir + "/*")
+	if want := []string{dir + "/new.db.gz", dir + "/today.db.gz.part-1"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %q, %v; want %q", left, err, want)
 	}
 }

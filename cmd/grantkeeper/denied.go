@@ -23,11 +23,15 @@ func denied(err error) error {
 		name = strings.TrimSuffix(name, beside)
 	}
 	dir := filepath.Dir(name)
+	if _, err := os.Lstat(at.Path); err == nil && ownerOf(at.Path) != ownerOf(dir) { // as after a restore as root
+		return cannotOpen(fmt.Sprintf("As root: chown -R %s %s", ownerOf(dir), dir),
+			"database: cannot open %s: permission denied: it belongs to '%s', its folder to '%s'", at.Path, ownerOf(at.Path), ownerOf(dir))
+	}
 	return cannotOpen(fmt.Sprintf("Run as the user '%s', or: chown -R %s %s", ownerOf(dir), systemUser(), dir),
 		"database: cannot open %s: permission denied", name)
 }
 
-// ownerOf is whose a folder is, by the machine's name for them.
+// ownerOf is whose a file or folder is, by the machine's name for them.
 func ownerOf(name string) string {
 	info, err := os.Stat(name)
 	if err != nil {

@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -109,6 +112,12 @@ func TestDoctorFindings(t *testing.T) {
 		{"expired rows", "warn", "7 rows should have been deleted", "log", func(d *doctor) { d.status.Overdue = 7 }},
 		{"backup", "warn", "there has been none", "backup create", func(d *doctor) { d.status.LastBackup = 0 }},
 		{"backup", "warn", "49 hours ago", "backup create", func(d *doctor) { d.status.LastBackup = d.now.Add(-49 * time.Hour).Unix() }},
+		{"backup", "warn", "there has been none", "pg_dump, every night, and then tell the server: POST /v1/backup", func(d *doctor) {
+			d.status.LastBackup, d.checked.Postgres = 0, "postgres://"
+		}},
+		{"backup", "warn", "49 hours ago", "pg_dump", func(d *doctor) {
+			d.status.LastBackup, d.checked.Postgres = d.now.Add(-49*time.Hour).Unix(), "postgres://"
+		}},
 		{"database", "fail", "integrity the database is damaged", "backup restore", func(d *doctor) { d.status.Integrity = "the database is damaged: page 3" }},
 		{"database", "fail", "schema 99", "migrate status", func(d *doctor) { d.status.Schema = 99 }},
 		{"database", "fail", "schema 99", "migrate status", func(d *doctor) { d.status.Schema, d.status.Oldest = 99, 98 }},
@@ -134,6 +143,19 @@ func TestDoctorFindings(t *testing.T) {
 		if !hit {
 			t.Errorf("%s: no %q", tt.name, tt.text)
 		}
+	}
+}
+
+// What has no certificate that holds was reached: its name and proxy are right.
+func TestDoctorLooksAtTheCertificate(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that fails
+	s.StartTLS()
+	defer s.Close()
+	a := &asked{base: s.URL}
+	a.ask(t.Context())
+	if f := a.checkMetadata(); f.Result != "fail" || !strings.Contains(f.Text, "failed to verify certificate") || !strings.HasPrefix(f.Fix, "look at the certificate") {
+		t.Errorf("%+v", f)
 	}
 }
 

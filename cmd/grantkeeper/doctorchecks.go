@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -343,12 +344,16 @@ func (d *doctor) checkExpired() finding {
 const mostBackupAge = 48 * time.Hour
 
 func (d *doctor) checkBackup() finding {
+	fix := "grantkeeper backup create FILE, every night"
+	if d.configErr == nil && d.checked.Postgres != "" {
+		fix = "pg_dump, every night, and then tell the server: POST /v1/backup"
+	}
 	if d.status.LastBackup == 0 {
-		return warned("grantkeeper backup create FILE, every night", "there has been none")
+		return warned(fix, "there has been none")
 	}
 	age := time.Unix(d.status.Now, 0).Sub(time.Unix(d.status.LastBackup, 0)).Round(time.Minute)
 	if age > mostBackupAge {
-		return warned("grantkeeper backup create FILE, every night", "the last one is of %s, %d hours ago", utc(d.status.LastBackup), int(age.Hours()))
+		return warned(fix, "the last one is of %s, %d hours ago", utc(d.status.LastBackup), int(age.Hours()))
 	}
 	return found("the last one is of %s", utc(d.status.LastBackup))
 }
@@ -429,8 +434,12 @@ func (a *asked) ask(ctx context.Context) {
 
 func (a *asked) unreached() finding {
 	hint := "see that the name leads here, and that the proxy passes requests on"
-	if strings.HasPrefix(a.base, "http://") {
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case strings.HasPrefix(a.base, "http://"):
 		hint = "see that the server listens there"
+	case errors.As(a.err, &certificate):
+		hint = "look at the certificate: its name, its end, its chain, and whether this machine trusts who issued it"
 	}
 	return failed(hint, "%s does not answer: %v", a.base, a.err)
 }

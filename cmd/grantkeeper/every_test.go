@@ -210,6 +210,27 @@ func TestDenied(t *testing.T) {
 	}
 }
 
+// A file beside the database that is another's than their folder is what the
+// user who runs serve must be given: to run as the folder's owner mends nothing.
+func TestDeniedByOneFile(t *testing.T) {
+	dir := t.TempDir()
+	lock := filepath.Join(dir, "x.db.lock")
+	if err := os.Symlink("/etc/passwd", lock); err != nil { // root's
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, 54321, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := openError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: lock, Err: syscall.EACCES}))
+	var e *exitError
+	if !errors.As(err, &e) || e.code != 4 || e.hint != "As root: chown -R "+ownerOf(dir)+" "+dir ||
+		e.what != "database: cannot open "+lock+": permission denied: it belongs to 'root', its folder to '"+ownerOf(dir)+"'" {
+		t.Errorf("%+v", e)
+	}
+}
+
 // Data that could not be written is an error, whichever command it is of.
 func TestOutputThatIsFull(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

@@ -301,7 +301,7 @@ func runRetire(g *global, c *cobra.Command, number string, at operatorOptions, c
 	if err != nil {
 		return err
 	}
-	k, err := server.retireKey(c, number, change)
+	k, err := server.retireKey(g, c, number, change)
 	if err != nil {
 		return err
 	}
@@ -319,8 +319,9 @@ func runRetire(g *global, c *cobra.Command, number string, at operatorOptions, c
 	return err
 }
 
-// retireKey asks, with how many approvals would end, and has it done.
-func (c *operatorClient) retireKey(command *cobra.Command, number string, change changeOptions) (listedKey, error) {
+// retireKey says which backups need the key, asks, with how many approvals would
+// end, and has it done.
+func (c *operatorClient) retireKey(g *global, command *cobra.Command, number string, change changeOptions) (listedKey, error) {
 	ctx := command.Context()
 	keys, err := c.keys(ctx)
 	if err != nil {
@@ -333,6 +334,9 @@ func (c *operatorClient) retireKey(command *cobra.Command, number string, change
 	if keys[at].State == "seals" {
 		return listedKey{}, &exitError{exitState, "key " + number + " seals, so it cannot retire", "run: grantkeeper keys add, then keys rotate"}
 	}
+	if keys[at].State != "retired" {
+		g.say(command, keepCopy(keys, keys[at].Number))
+	}
 	if err := change.confirm(command, "Retire key "+number+" and end "+plural(keys[at].Approvals, "approval")+"?"); err != nil {
 		return listedKey{}, err
 	}
@@ -342,6 +346,18 @@ func (c *operatorClient) retireKey(command *cobra.Command, number string, change
 		err = c.stranger()
 	}
 	return done, err
+}
+
+// keepCopy says which backups need a key that retires: it is nowhere then but
+// where somebody has copied it.
+func keepCopy(keys []listedKey, number int) string {
+	oldest := 0 // of those that stay: a backup that has it can do without the other
+	for _, k := range keys {
+		if k.Number != number && k.State != "retired" && (oldest == 0 || k.Number < oldest) {
+			oldest = k.Number
+		}
+	}
+	return fmt.Sprintf("Backups made before key %d was added cannot be restored without key %d, on PostgreSQL none made before now: keep a copy of it as long as them.", oldest, number)
 }
 
 // takeOut removes a retired key from the key file of this machine, if it is in

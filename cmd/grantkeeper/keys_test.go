@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,6 +77,43 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 		if _, err := d.reuse(t.Context()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Before it asks, retire says which backups need the key: nothing keeps a copy
+// of one. The oldest key that stays is what a backup must have otherwise.
+func TestRetireSaysToKeepACopy(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	dev := startDev(t, devOptions{data: data})
+	server := &operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
+	installation := Checked{Config: Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
+	retire := func(number string, more ...string) (said string, code int) {
+		var stdout, stderr strings.Builder
+		code = runOn(strings.NewReader(""), append([]string{"keys", "retire", number, "--operator", dev.Operator,
+			"--password-file", write(t, "password", demoPassword, 0o600)}, more...), &stdout, &stderr)
+		return stderr.String(), code
+	}
+	for range 2 {
+		if _, err := addKey(t.Context(), installation, server, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := server.do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &listedKey{}); err != nil {
+		t.Fatal(err)
+	}
+	const copies = "Backups made before key %d was added cannot be restored without key %d, on PostgreSQL none made before now: keep a copy of it as long as them.\n"
+	if said, code := retire("1"); code != 2 || !strings.HasPrefix(said, fmt.Sprintf(copies, 2, 1)+"Retire key 1 and end ") {
+		t.Errorf("with nobody to answer: %d %s", code, said)
+	}
+	if said, code := retire("2", "--yes"); code != 0 || !strings.HasPrefix(said, fmt.Sprintf(copies, 1, 2)) {
+		t.Errorf("unasked: %d %s", code, said)
+	}
+	if said, code := retire("2", "--yes"); code != 0 || strings.Contains(said, "Backups") {
+		t.Errorf("again: %d %s", code, said)
+	}
+	if said, code := retire("1", "--yes"); code != 0 || !strings.HasPrefix(said, fmt.Sprintf(copies, 3, 1)) {
+		t.Errorf("beside a retired one: %d %s", code, said)
 	}
 }
 
