@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -318,11 +320,14 @@ func (l *Loaded) readFile(flag, env string) error {
 }
 
 func (l *Loaded) decode(name string, text []byte) error {
-	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&l.Config); err != nil {
-		return tomlError(name, err)
-	}
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
+		return tomlError(name, err)
+	}
+	if err := checkKinds(name, text); err != nil {
+		return err
+	}
+	if err := toml.Unmarshal(text, &l.Config); err != nil {
 		return tomlError(name, err)
 	}
 	for _, s := range settings {
@@ -331,6 +336,44 @@ func (l *Loaded) decode(name string, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// asWritten is Config with a text for each value that is read from one. The
+// decoder would take a bare number for a Duration as well, and as nanoseconds.
+var asWritten = textual(reflect.TypeFor[Config]())
+
+func textual(t reflect.Type) reflect.Type {
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return reflect.TypeFor[string]()
+	case t.Kind() == reflect.Slice:
+		return reflect.SliceOf(textual(t.Elem()))
+	case t.Kind() != reflect.Struct:
+		return t
+	}
+	var fields []reflect.StructField
+	for _, f := range reflect.VisibleFields(t) {
+		fields = append(fields, reflect.StructField{Name: f.Name, Type: textual(f.Type), Tag: f.Tag})
+	}
+	return reflect.StructOf(fields)
+}
+
+// checkKinds refuses a key that does not exist, and a value of another kind
+// than its setting's. The text is TOML: nothing else is left to be refused here.
+func checkKinds(name string, text []byte) error {
+	err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(reflect.New(asWritten).Interface())
+	var bad *toml.DecodeError
+	if !errors.As(err, &bad) || errors.As(err, new(*toml.StrictMissingError)) {
+		return tomlError(name, err)
+	}
+	line, _ := bad.Position()
+	what, key := "a table is wanted", strings.Join(bad.Key(), ".")
+	for _, s := range settings {
+		if s.key == key {
+			what = s.wanted()
+		}
+	}
+	return badConfig("correct that line", "%s:%d: %s: %s", name, line, key, what)
 }
 
 func within(tree map[string]any, path []string) bool {
@@ -345,6 +388,9 @@ func within(tree map[string]any, path []string) bool {
 // tomlError says in which line the fault is and, for an unknown key, which
 // known one is nearest.
 func tomlError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var missing *toml.StrictMissingError
 	if errors.As(err, &missing) {
 		first := missing.Errors[0]

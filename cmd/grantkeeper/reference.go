@@ -58,6 +58,29 @@ func (s setting) kind() string {
 	return "text"
 }
 
+// wanted says how the value has to be written, to whom wrote another kind.
+func (s setting) wanted() string {
+	switch kind := s.kind(); kind {
+	case "time":
+		if s.field.Type == reflect.TypeFor[OptionalDuration]() {
+			return `a time is written "90s", "12h" or "365d", and none "off"`
+		}
+		return `a time is written "90s", "12h" or "365d"`
+	case "rate":
+		return `a rate is written "3000/10m"`
+	case "list of texts":
+		return `a list of texts is wanted, such as ["one", "two"]`
+	case "text":
+		return `a text is wanted, such as "one"`
+	case "list of tables":
+		return "a list of tables is wanted, with values as config reference has them"
+	case "number":
+		return "a number is wanted, such as 10"
+	default:
+		return kind + " is wanted"
+	}
+}
+
 // value gives the setting's value in c as JSON has it, without secrets; nil
 // when it is empty.
 func (s setting) value(c Config) any {
