@@ -206,9 +206,13 @@ func (c *Checked) checkAPILimits() error {
 	return nil
 }
 
+// leastSession is the least that a sign-in lasts unused: in less nobody reads
+// what is asked, and answers.
+const leastSession = Duration(time.Minute)
+
 func (c *Checked) checkSessions() error {
-	if c.Session.Idle <= 0 || c.Session.Max < c.Session.Idle {
-		return badConfig("write idle = \"12h\", max = \"720h\"", "session: idle must be positive, and max not below it")
+	if c.Session.Idle < leastSession || c.Session.Max < c.Session.Idle {
+		return badConfig(`write idle = "12h", max = "30d"`, "session: idle must be at least %s, and max not below it", leastSession)
 	}
 	return nil
 }

@@ -116,8 +116,8 @@ type NetworkConfig struct {
 
 // SessionConfig bounds a sign-in session (decision S2).
 type SessionConfig struct {
-	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused"`
-	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most"`
+	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused; at least 1m"`
+	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most; not below session.idle"`
 }
 
 // ApprovalsConfig bounds approvals, which have no lifetime of their own
@@ -188,19 +188,20 @@ func Defaults() Config {
 // Duration is a time.Duration that is also written in days: 90s, 12h, 365d.
 type Duration time.Duration
 
-// UnmarshalText reads what String writes. It is never negative.
+// UnmarshalText reads what String writes. It is never negative, and nothing is
+// set to less than a millisecond: that was meant in another unit.
 func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
 	v, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok && err != nil {
 		n, dayErr := strconv.ParseInt(days, 10, 32)
 		if dayErr != nil || n > 36500 {
-			return fmt.Errorf("%q is not a duration such as 90s, 12h or 365d", s)
+			return fmt.Errorf("%q is not a time such as 90s, 12h or 365d", s)
 		}
 		v, err = time.Duration(n)*24*time.Hour, nil
 	}
-	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration such as 90s, 12h or 365d", s)
+	if err != nil || v < 0 || v%time.Millisecond != 0 {
+		return fmt.Errorf("%q is not a time such as 90s, 12h or 365d", s)
 	}
 	*d = Duration(v)
 	return nil

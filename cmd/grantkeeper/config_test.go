@@ -69,6 +69,7 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 		{"0 for no time", "[approvals]\nend_unused_after = 0\n", `:2: approvals.end_unused_after: a time is written "90s", "12h" or "365d", and none "off"`, ""},
 		{"a number for a rate", "[api]\nrate_limit = 3000\n", `:2: api.rate_limit: a rate is written "3000/10m"`, ""},
 		{"wrong duration", "[session]\n\nidle = \"soon\"\n", ":3: ", ""},
+		{"a time in nanoseconds", "[session]\nidle = \"12ns\"\n", `:2: session.idle: "12ns" is not a time such as 90s, 12h or 365d`, ""},
 		{"wrong rate", "[api]\nrate_limit = \"3000\"\n", ":2: ", ""},
 		{"not TOML", "a = 1\nb = = 2\n", ":2: ", ""},
 		{"twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"\n", ":3: ", ""},
@@ -324,6 +325,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("checked: %+v, %v", c.Gateways, c.Upstream)
 	}
 	shared := good(t)
+	shared.Session.Idle, shared.Session.Max = leastSession, leastSession
 	shared.Limiter.URL = "valkeys://u:hidden@limits.example:6380/2"
 	if c, err := shared.Check(); err != nil || c.Counters == nil {
 		t.Errorf("shared limits: %v, %v", c.Counters, err)
@@ -363,7 +365,7 @@ func TestCheck(t *testing.T) {
 		{"API limits", func(l *Loaded) { l.API.Limits[0].Rate = Rate{} }, `api.limits[0] "nordlys": it has no rate`},
 		{"API limits", func(l *Loaded) { l.API.Limits[0].Rate.Window = time.Minute }, "the window of api.rate_limit is 3000/10m"},
 		{"API limits", func(l *Loaded) { l.API.Limits = append(l.API.Limits, l.API.Limits[0]) }, `api.limits[1] "nordlys": it is given twice`},
-		{"sessions", func(l *Loaded) { l.Session.Idle = 0 }, "session"},
+		{"sessions", func(l *Loaded) { l.Session.Idle = Duration(59 * time.Second) }, "session: idle must be at least 1m"},
 		{"sessions", func(l *Loaded) { l.Session.Max = l.Session.Idle - 1 }, "session"},
 		{"unused for hours", func(l *Loaded) { l.Approvals.EndUnusedAfter = OptionalDuration(90 * time.Hour / 4) }, "approvals.end_unused_after"},
 		{"retention", func(l *Loaded) { l.Journal.Retention = 0 }, "journal.retention"},
@@ -571,13 +573,13 @@ func TestKeyFiles(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "12h": 12 * time.Hour, "365d": 365 * 24 * time.Hour, "0s": 0} {
+	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "12h": 12 * time.Hour, "365d": 365 * 24 * time.Hour, "0s": 0, "50ms": 50 * time.Millisecond} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {
 			t.Errorf("%s: %v, %v", text, d, err)
 		}
 	}
-	for _, bad := range []string{"", "5", "-1h", "-1d", "d", "1.5d", "99999999d", "1w"} {
+	for _, bad := range []string{"", "5", "-1h", "-1d", "d", "1.5d", "99999999d", "1w", "12ns", "1500us"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q was taken: %v", bad, d)

@@ -21,7 +21,7 @@ import (
 // SignInConfig says where people have their accounts.
 type SignInConfig struct {
 	Strong    string           `toml:"strong_approvals" env:"SIGNIN_STRONG_APPROVALS" doc:"what an approval of everything a person can access, or of everything in an organization, asks for: off, fresh (a sign-in of a moment ago, or a second factor), factor (a second factor)"`
-	Fresh     Duration         `toml:"fresh" env:"SIGNIN_FRESH" doc:"how long ago a moment ago may be"`
+	Fresh     Duration         `toml:"fresh" env:"SIGNIN_FRESH" doc:"how long ago a moment ago may be; at least 1m"`
 	Passwords bool             `toml:"passwords" env:"SIGNIN_PASSWORDS" doc:"whether people may sign in with a password of their own here"`
 	HandOff   HandOffConfig    `toml:"handoff"`
 	Providers []ProviderConfig `toml:"providers" doc:"OpenID providers that people sign in at"`
