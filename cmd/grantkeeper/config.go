@@ -133,7 +133,7 @@ type JournalConfig struct {
 
 // MailConfig says how mail is sent to people.
 type MailConfig struct {
-	URL          string `toml:"url" env:"MAIL_URL" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; without one nothing is mailed"`
+	URL          string `toml:"url" env:"MAIL_URL" secret:"url" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; without one nothing is mailed"`
 	From         string `toml:"from" env:"MAIL_FROM" doc:"who it is from, such as Svalinn <no-reply@example.com>"`
 	PasswordFile string `toml:"password_file" env:"MAIL_PASSWORD_FILE" doc:"the file with the password of the user in mail.url"`
 	Language     string `toml:"language" env:"MAIL_LANGUAGE" doc:"what mail is written in: en, de, fr, es, nl or ar; without one English"`
@@ -143,7 +143,7 @@ type MailConfig struct {
 type APIConfig struct {
 	RateLimit       Rate             `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
 	Limits          []APILimitConfig `toml:"limits" doc:"organizations with a limit of their own"`
-	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
+	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" secret:"url" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
 	UpstreamKeyFile string           `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the file with the key that signs what the service is told"`
 }
 

@@ -264,29 +264,52 @@ func TestConfigShowIsAFile(t *testing.T) {
 func TestConfigShowHidesPasswords(t *testing.T) {
 	for url, want := range map[string]string{
 		"sqlite:///a.db":                               "sqlite:///a.db",
+		"sqlite:///home/me@work/a.db":                  "sqlite:///home/me@work/a.db",
+		"sqlite://me:hush@db.example/x":                "sqlite://me:(set)@db.example/x",
 		"postgres://db.example/x":                      "postgres://db.example/x",
 		"postgres://me@db.example/x":                   "postgres://me@db.example/x",
 		"postgres://me:hush@db.example:5432/x?a=b":     "postgres://me:(set)@db.example:5432/x?a=b",
 		"postgres://me:hush%40hush@db.example/x":       "postgres://me:(set)@db.example/x",
 		"postgres://me:hush@hush@db.example/x":         hidden,
 		"postgres://db.example/x?password=hush":        hidden,
+		"postgres://db.example/x?sslpassword=hush":     hidden,
+		"postgres://db.example/x?password=hu;hush":     hidden,
 		"postgres://me:hush@[::1/x":                    hidden,
 		"host=db.example user=me password=hush dbname": hidden,
+		"postgres:/me:hush@db.example/x":               hidden,
+		"postgres:me:hush@db.example/x":                hidden,
+		"rediss:/:hush@limits.example":                 hidden,
+		"redis://:1/hush@limits.example":               hidden,
+		"redis://:1#hush@limits.example":               hidden,
+		"redis://:1?hush@limits.example":               hidden,
+		"smtp://me:hush@mail.example":                  "smtp://me:(set)@mail.example",
+		"http://me:hush@127.0.0.1:9000":                "http://me:(set)@127.0.0.1:9000",
 	} {
-		l := Loaded{Config: Defaults(), Origins: map[string]Origin{"database.url": "environment"}}
-		l.Database.URL = url
-		var text, document strings.Builder
-		if err := errors.Join(l.show(&text, true), l.showJSON(&document)); err != nil {
-			t.Fatal(err)
+		for _, key := range []string{"database.url", "limiter.url", "mail.url", "api.upstream", "signin.handoff.url"} {
+			showsAs(t, key, url, want)
 		}
-		for _, out := range []string{text.String(), document.String()} {
-			if strings.Contains(out, "hush") || !strings.Contains(out, `"`+want+`"`) {
-				t.Errorf("%s: want %s in\n%s", url, want, out)
-			}
+	}
+}
+
+// showsAs wants the value of a setting shown as such, as text and as JSON.
+func showsAs(t *testing.T, key, value, want string) {
+	t.Helper()
+	l := Loaded{Config: Defaults(), Origins: map[string]Origin{key: "environment"}}
+	s := settings[slices.IndexFunc(settings, func(s setting) bool { return s.key == key })]
+	if err := s.set(&l.Config, value); err != nil {
+		t.Fatal(err)
+	}
+	var text, document strings.Builder
+	if err := errors.Join(l.show(&text, true), l.showJSON(&document)); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text.String(), document.String()} {
+		if strings.Contains(out, "hush") || !strings.Contains(out, `"`+want+`"`) {
+			t.Errorf("%s = %s: want %s in\n%s", key, value, want, out)
 		}
-		if !strings.Contains(text.String(), "# environment GRANTKEEPER_DATABASE_URL\n") {
-			t.Errorf("no origin in\n%s", &text)
-		}
+	}
+	if !strings.Contains(text.String(), "# environment "+s.env+"\n") {
+		t.Errorf("no origin in\n%s", &text)
 	}
 }
 

@@ -107,15 +107,20 @@ const hidden = "(set)"
 // where it cannot be found.
 func withoutPassword(s string) string {
 	u, err := url.Parse(s)
-	if err != nil || s != "" && u.Scheme == "" || u.Query().Has("password") {
+	switch {
+	case err != nil || s != "" && u.Scheme == "":
+		return hidden
+	case u.Scheme == "sqlite" && u.User == nil: // a file's name is no secret
+		return s
+	case strings.Contains(strings.ToLower(u.RawQuery), "password"):
+		return hidden
+	}
+	before, rest, userinfo := strings.Cut(s, "@")
+	if userinfo && u.User == nil || strings.Contains(rest, "@") {
 		return hidden
 	}
 	if password, ok := u.User.Password(); ok && password != "" {
-		before, rest, _ := strings.Cut(s, "@")
 		scheme, _, _ := strings.Cut(before, "://")
-		if strings.Contains(rest, "@") {
-			return hidden
-		}
 		return scheme + "://" + u.User.Username() + ":" + hidden + "@" + rest
 	}
 	return s

@@ -29,7 +29,7 @@ type SignInConfig struct {
 
 // HandOffConfig is signing in at the service itself.
 type HandOffConfig struct {
-	URL      string   `toml:"url" env:"SIGNIN_HANDOFF_URL" doc:"where the service says who is signed in there, as an https URL; without one there is no hand-off"`
+	URL      string   `toml:"url" env:"SIGNIN_HANDOFF_URL" secret:"url" doc:"where the service says who is signed in there, as an https URL; without one there is no hand-off"`
 	Name     string   `toml:"name" doc:"its name on the sign-in page; without one the service's name"`
 	KeyFiles []string `toml:"key_files" env:"SIGNIN_HANDOFF_KEY_FILES" doc:"files with the keys that it signs with: an Ed25519 public key in PEM, or a secret of one line; several while they change"`
 }
