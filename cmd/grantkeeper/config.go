@@ -188,6 +188,12 @@ func Defaults() Config {
 // Duration is a time.Duration that is also written in days: 90s, 12h, 365d.
 type Duration time.Duration
 
+// A Duration has at most so many days, in whatever it is written.
+const (
+	day      = 24 * time.Hour
+	mostDays = 36500
+)
+
 // UnmarshalText reads what String writes. It is never negative, and nothing is
 // set to less than a millisecond: that was meant in another unit.
 func (d *Duration) UnmarshalText(text []byte) error {
@@ -195,21 +201,26 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok && err != nil {
 		n, dayErr := strconv.ParseInt(days, 10, 32)
-		if dayErr != nil || n > 36500 {
+		if dayErr != nil || n > mostDays {
 			return fmt.Errorf("%q is not a time such as 90s, 12h or 365d", s)
 		}
-		v, err = time.Duration(n)*24*time.Hour, nil
+		v, err = time.Duration(n)*day, nil
 	}
-	if err != nil || v < 0 || v%time.Millisecond != 0 {
+	if err != nil || v < 0 || v > mostDays*day || v%time.Millisecond != 0 {
 		return fmt.Errorf("%q is not a time such as 90s, 12h or 365d", s)
 	}
 	*d = Duration(v)
 	return nil
 }
 
-// String leaves out what is zero: 12h, not 12h0m0s.
+// String gives whole days as such, and leaves out what is zero: 365d and 12h,
+// not 8760h and 12h0m0s.
 func (d Duration) String() string {
-	s := time.Duration(d).String()
+	v := time.Duration(d)
+	if v != 0 && v%day == 0 {
+		return strconv.FormatInt(int64(v/day), 10) + "d"
+	}
+	s := v.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}

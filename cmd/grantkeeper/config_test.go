@@ -661,7 +661,13 @@ func TestDurations(t *testing.T) {
 			t.Errorf("%s: %v, %v", text, d, err)
 		}
 	}
-	for _, bad := range []string{"", "5", "-1h", "-1d", "d", "1.5d", "99999999d", "1w", "12ns", "1500us"} {
+	for text, want := range map[string]string{"0s": "0s", "90s": "1m30s", "60m": "1h", "12h": "12h", "24h": "1d", "25h": "25h", "720h": "30d", "8760h": "365d", "876000h": "36500d"} {
+		var d, again Duration
+		if err := errors.Join(d.UnmarshalText([]byte(text)), again.UnmarshalText([]byte(d.String()))); err != nil || d.String() != want || again != d {
+			t.Errorf("%s is written %s, and read again %s: %v", text, d, again, err)
+		}
+	}
+	for _, bad := range []string{"", "5", "-1h", "-1d", "d", "1.5d", "99999999d", "1w", "12ns", "1500us", "36501d", "876001h"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q was taken: %v", bad, d)
