@@ -112,7 +112,7 @@ func size(n int64) string {
 // all, and then tells the server that it is safe.
 func (c *operatorClient) backup(ctx context.Context, name string, packed bool, reason string) (backupResult, error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return backupResult{}, &exitError{exitState, name + " is there already, nothing was written", "choose another name"}
+		return backupResult{}, alreadyThere(name)
 	}
 	part, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".part-*") // its owner's alone
 	if err != nil {
