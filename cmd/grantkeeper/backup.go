@@ -116,7 +116,7 @@ func partPattern(name string) string { return filepath.Base(name) + ".part-*" }
 // all, and then tells the server that it is safe.
 func (c *operatorClient) backup(ctx context.Context, name string, packed bool, reason string) (backupResult, error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return backupResult{}, &exitError{exitState, name + " is there already, nothing was written", "choose another name"}
+		return backupResult{}, alreadyThere(name)
 	}
 	part, err := os.CreateTemp(filepath.Dir(name), partPattern(name)) // its owner's alone
 	if err != nil {

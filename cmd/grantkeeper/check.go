@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -206,9 +207,13 @@ func (c *Checked) checkAPILimits() error {
 	return nil
 }
 
+// leastSession is the least that a sign-in lasts unused: in less nobody reads
+// what is asked, and answers.
+const leastSession = Duration(time.Minute)
+
 func (c *Checked) checkSessions() error {
-	if c.Session.Idle <= 0 || c.Session.Max < c.Session.Idle {
-		return badConfig("write idle = \"12h\", max = \"720h\"", "session: idle must be positive, and max not below it")
+	if c.Session.Idle < leastSession || c.Session.Max < c.Session.Idle {
+		return badConfig(`write idle = "12h", max = "30d"`, "session: idle must be at least %s, and max not below it", leastSession)
 	}
 	return nil
 }
@@ -317,7 +322,15 @@ func (c *Checked) checkTLS() error {
 	if cert == "" || key == "" {
 		return badConfig("set both, or neither", "http: tls_cert_file and tls_key_file belong together")
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	chain, err := os.ReadFile(cert)
+	if err != nil {
+		return badConfig(ifDenied(err, "see http.tls_cert_file"), "http: certificate: %v", err)
+	}
+	secret, err := readSecret("http.tls_key_file", key, "name the certificate's key")
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(chain, secret)
 	if err != nil {
 		return badConfig("see http.tls_cert_file and http.tls_key_file", "http: certificate: %v", err)
 	}

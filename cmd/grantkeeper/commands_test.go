@@ -253,7 +253,7 @@ func TestEventCommands(t *testing.T) {
 	if stdout != string(written) || strings.Count(stdout, "\n") < 5 {
 		t.Errorf("to standard output\n%sinto the file\n%s", stdout, written)
 	}
-	s.refuses(2, "is there already", "", "events", "export", "--output", file)
+	s.refuses(6, "is there already, nothing was written", "", "events", "export", "--output", file)
 	s.refuses(4, "no such file", "", "events", "export", "--output", filepath.Join(t.TempDir(), "gone", "x"))
 	if left, _ := filepath.Glob(file + ".*"); len(left) != 0 {
 		t.Errorf("left over: %v", left)

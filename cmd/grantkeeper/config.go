@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -69,7 +71,7 @@ type ServiceConfig struct {
 type HTTPConfig struct {
 	Listen         string   `toml:"listen" env:"LISTEN" flag:"listen" doc:"the address of the public listener"`
 	TLSCertFile    string   `toml:"tls_cert_file" env:"TLS_CERT_FILE" doc:"certificate chain, PEM, for TLS of its own; without one a proxy has to do TLS"`
-	TLSKeyFile     string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM"`
+	TLSKeyFile     string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM; nobody but its owner may read it"`
 	TrustedProxies []string `toml:"trusted_proxies" env:"TRUSTED_PROXIES" doc:"CIDRs of the proxies that may name the client's address"` // decision M2
 }
 
@@ -114,8 +116,8 @@ type NetworkConfig struct {
 
 // SessionConfig bounds a sign-in session (decision S2).
 type SessionConfig struct {
-	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused"`
-	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most"`
+	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused; at least 1m"`
+	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most; not below session.idle"`
 }
 
 // ApprovalsConfig bounds approvals, which have no lifetime of their own
@@ -131,7 +133,7 @@ type JournalConfig struct {
 
 // MailConfig says how mail is sent to people.
 type MailConfig struct {
-	URL          string `toml:"url" env:"MAIL_URL" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; without one nothing is mailed"`
+	URL          string `toml:"url" env:"MAIL_URL" secret:"url" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; without one nothing is mailed"`
 	From         string `toml:"from" env:"MAIL_FROM" doc:"who it is from, such as Svalinn <no-reply@example.com>"`
 	PasswordFile string `toml:"password_file" env:"MAIL_PASSWORD_FILE" doc:"the file with the password of the user in mail.url"`
 	Language     string `toml:"language" env:"MAIL_LANGUAGE" doc:"what mail is written in: en, de, fr, es, nl or ar; without one English"`
@@ -141,7 +143,7 @@ type MailConfig struct {
 type APIConfig struct {
 	RateLimit       Rate             `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
 	Limits          []APILimitConfig `toml:"limits" doc:"organizations with a limit of their own"`
-	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
+	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" secret:"url" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
 	UpstreamKeyFile string           `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the file with the key that signs what the service is told"`
 }
 
@@ -186,27 +188,39 @@ func Defaults() Config {
 // Duration is a time.Duration that is also written in days: 90s, 12h, 365d.
 type Duration time.Duration
 
-// UnmarshalText reads what String writes. It is never negative.
+// A Duration has at most so many days, in whatever it is written.
+const (
+	day      = 24 * time.Hour
+	mostDays = 36500
+)
+
+// UnmarshalText reads what String writes. It is never negative, and nothing is
+// set to less than a millisecond: that was meant in another unit.
 func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
 	v, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok && err != nil {
 		n, dayErr := strconv.ParseInt(days, 10, 32)
-		if dayErr != nil || n > 36500 {
-			return fmt.Errorf("%q is not a duration such as 90s, 12h or 365d", s)
+		if dayErr != nil || n > mostDays {
+			return fmt.Errorf("%q is not a time such as 90s, 12h or 365d", s)
 		}
-		v, err = time.Duration(n)*24*time.Hour, nil
+		v, err = time.Duration(n)*day, nil
 	}
-	if err != nil || v < 0 {
-		return fmt.Errorf("%q is not a duration such as 90s, 12h or 365d", s)
+	if err != nil || v < 0 || v > mostDays*day || v%time.Millisecond != 0 {
+		return fmt.Errorf("%q is not a time such as 90s, 12h or 365d", s)
 	}
 	*d = Duration(v)
 	return nil
 }
 
-// String leaves out what is zero: 12h, not 12h0m0s.
+// String gives whole days as such, and leaves out what is zero: 365d and 12h,
+// not 8760h and 12h0m0s.
 func (d Duration) String() string {
-	s := time.Duration(d).String()
+	v := time.Duration(d)
+	if v != 0 && v%day == 0 {
+		return strconv.FormatInt(int64(v/day), 10) + "d"
+	}
+	s := v.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}
@@ -314,15 +328,43 @@ func (l *Loaded) readFile(flag, env string) error {
 		return badConfig(ifDenied(err, "run: grantkeeper init"), "configuration: %v", err)
 	}
 	l.File = name
-	return l.decode(name, text)
+	if err := l.decode(name, text); err != nil {
+		return err
+	}
+	return l.checkMode(name)
+}
+
+// checkMode refuses a file that others may read while it has a password, which
+// may stand in the URLs that a file of their own is for.
+func (l *Loaded) checkMode(name string) error {
+	for _, s := range settings {
+		if !s.file || l.Origins[s.key] != "file" {
+			continue
+		}
+		text := reflect.ValueOf(l.Config).FieldByIndex(s.index).String()
+		if withoutPassword(text) == text || !strings.ContainsAny(text, "@=") {
+			continue
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return badConfig("correct the path", "configuration: %v", err)
+		}
+		if err := onlyOwner(s.key, name, info); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *Loaded) decode(name string, text []byte) error {
-	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&l.Config); err != nil {
-		return tomlError(name, err)
-	}
 	var tree map[string]any
 	if err := toml.Unmarshal(text, &tree); err != nil {
+		return tomlError(name, err)
+	}
+	if err := checkKinds(name, text); err != nil {
+		return err
+	}
+	if err := toml.Unmarshal(text, &l.Config); err != nil {
 		return tomlError(name, err)
 	}
 	for _, s := range settings {
@@ -331,6 +373,44 @@ func (l *Loaded) decode(name string, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// asWritten is Config with a text for each value that is read from one. The
+// decoder would take a bare number for a Duration as well, and as nanoseconds.
+var asWritten = textual(reflect.TypeFor[Config]())
+
+func textual(t reflect.Type) reflect.Type {
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		return reflect.TypeFor[string]()
+	case t.Kind() == reflect.Slice:
+		return reflect.SliceOf(textual(t.Elem()))
+	case t.Kind() != reflect.Struct:
+		return t
+	}
+	var fields []reflect.StructField
+	for _, f := range reflect.VisibleFields(t) {
+		fields = append(fields, reflect.StructField{Name: f.Name, Type: textual(f.Type), Tag: f.Tag})
+	}
+	return reflect.StructOf(fields)
+}
+
+// checkKinds refuses a key that does not exist, and a value of another kind
+// than its setting's. The text is TOML: nothing else is left to be refused here.
+func checkKinds(name string, text []byte) error {
+	err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(reflect.New(asWritten).Interface())
+	var bad *toml.DecodeError
+	if !errors.As(err, &bad) || errors.As(err, new(*toml.StrictMissingError)) {
+		return tomlError(name, err)
+	}
+	line, _ := bad.Position()
+	what, key := "a table is wanted", strings.Join(bad.Key(), ".")
+	for _, s := range settings {
+		if s.key == key {
+			what = s.wanted()
+		}
+	}
+	return badConfig("correct that line", "%s:%d: %s: %s", name, line, key, what)
 }
 
 func within(tree map[string]any, path []string) bool {
@@ -345,6 +425,9 @@ func within(tree map[string]any, path []string) bool {
 // tomlError says in which line the fault is and, for an unknown key, which
 // known one is nearest.
 func tomlError(name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var missing *toml.StrictMissingError
 	if errors.As(err, &missing) {
 		first := missing.Errors[0]

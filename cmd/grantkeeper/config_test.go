@@ -54,8 +54,22 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 		{"in no table", "listen = \":1\"\n", ":1: unknown setting listen", "did you mean http.listen?"},
 		{"nothing like it", "xyzzy = 1\n", ":1: unknown setting xyzzy", "grantkeeper config reference"},
 		{"wrong optional duration", "[approvals]\nend_unused_after = \"never\"\n", ":2: ", ""},
-		{"wrong type", "\nbase_urls = \"https://a.example\"\n", ":2: ", ""},
+		{"a text for a list", "\nbase_urls = \"https://a.example\"\n", `:2: base_urls: a list of texts is wanted, such as ["one", "two"]`, ""},
+		{"a number in a list", "base_urls = [3]\n", ":1: base_urls: a list of texts is wanted", ""},
+		{"a number for a text", "[http]\nlisten = 3\n", `:2: http.listen: a text is wanted, such as "one"`, ""},
+		{"a text for a number", "[[limiter.networks]]\nmultiple = \"2\"\n", ":2: limiter.networks.multiple: a number is wanted, such as 10", ""},
+		{"a text for a bool", "[database]\nauto_migrate = \"true\"\n", ":2: database.auto_migrate: true or false is wanted", ""},
+		{"a value for a table", "log = \"debug\"\n", ":1: log: a table is wanted", ""},
+		{"tables for a table", "[[http]]\nlisten = \":1\"\n", ":1: http: a table is wanted", ""},
+		{"a table for a time", "[session.idle]\nhours = 1\n", `:1: session.idle: a time is written`, ""},
+		{"a number in a table of a list", "[limiter]\nnetworks = [{cidr = 3}]\n", ":2: limiter.networks: a list of tables is wanted, with values as config reference has them", ""},
+		{"a number for a time", "[session]\n\nidle = 12\n", `:3: session.idle: a time is written "90s", "12h" or "365d"`, ""},
+		{"a fraction for a time", "[session]\nmax = 1.5\n", ":2: session.max: a time is written", ""},
+		{"0 for a time", "[database]\nmax_staleness = 0\n", ":2: database.max_staleness: a time is written", ""},
+		{"0 for no time", "[approvals]\nend_unused_after = 0\n", `:2: approvals.end_unused_after: a time is written "90s", "12h" or "365d", and none "off"`, ""},
+		{"a number for a rate", "[api]\nrate_limit = 3000\n", `:2: api.rate_limit: a rate is written "3000/10m"`, ""},
 		{"wrong duration", "[session]\n\nidle = \"soon\"\n", ":3: ", ""},
+		{"a time in nanoseconds", "[session]\nidle = \"12ns\"\n", `:2: session.idle: "12ns" is not a time such as 90s, 12h or 365d`, ""},
 		{"wrong rate", "[api]\nrate_limit = \"3000\"\n", ":2: ", ""},
 		{"not TOML", "a = 1\nb = = 2\n", ":2: ", ""},
 		{"twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"\n", ":3: ", ""},
@@ -250,29 +264,52 @@ func TestConfigShowIsAFile(t *testing.T) {
 func TestConfigShowHidesPasswords(t *testing.T) {
 	for url, want := range map[string]string{
 		"sqlite:///a.db":                               "sqlite:///a.db",
+		"sqlite:///home/me@work/a.db":                  "sqlite:///home/me@work/a.db",
+		"sqlite://me:hush@db.example/x":                "sqlite://me:(set)@db.example/x",
 		"postgres://db.example/x":                      "postgres://db.example/x",
 		"postgres://me@db.example/x":                   "postgres://me@db.example/x",
 		"postgres://me:hush@db.example:5432/x?a=b":     "postgres://me:(set)@db.example:5432/x?a=b",
 		"postgres://me:hush%40hush@db.example/x":       "postgres://me:(set)@db.example/x",
 		"postgres://me:hush@hush@db.example/x":         hidden,
 		"postgres://db.example/x?password=hush":        hidden,
+		"postgres://db.example/x?sslpassword=hush":     hidden,
+		"postgres://db.example/x?password=hu;hush":     hidden,
 		"postgres://me:hush@[::1/x":                    hidden,
 		"host=db.example user=me password=hush dbname": hidden,
+		"postgres:/me:hush@db.example/x":               hidden,
+		"postgres:me:hush@db.example/x":                hidden,
+		"rediss:/:hush@limits.example":                 hidden,
+		"redis://:1/hush@limits.example":               hidden,
+		"redis://:1#hush@limits.example":               hidden,
+		"redis://:1?hush@limits.example":               hidden,
+		"smtp://me:hush@mail.example":                  "smtp://me:(set)@mail.example",
+		"http://me:hush@127.0.0.1:9000":                "http://me:(set)@127.0.0.1:9000",
 	} {
-		l := Loaded{Config: Defaults(), Origins: map[string]Origin{"database.url": "environment"}}
-		l.Database.URL = url
-		var text, document strings.Builder
-		if err := errors.Join(l.show(&text, true), l.showJSON(&document)); err != nil {
-			t.Fatal(err)
+		for _, key := range []string{"database.url", "limiter.url", "mail.url", "api.upstream", "signin.handoff.url"} {
+			showsAs(t, key, url, want)
 		}
-		for _, out := range []string{text.String(), document.String()} {
-			if strings.Contains(out, "hush") || !strings.Contains(out, `"`+want+`"`) {
-				t.Errorf("%s: want %s in\n%s", url, want, out)
-			}
+	}
+}
+
+// showsAs wants the value of a setting shown as such, as text and as JSON.
+func showsAs(t *testing.T, key, value, want string) {
+	t.Helper()
+	l := Loaded{Config: Defaults(), Origins: map[string]Origin{key: "environment"}}
+	s := settings[slices.IndexFunc(settings, func(s setting) bool { return s.key == key })]
+	if err := s.set(&l.Config, value); err != nil {
+		t.Fatal(err)
+	}
+	var text, document strings.Builder
+	if err := errors.Join(l.show(&text, true), l.showJSON(&document)); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{text.String(), document.String()} {
+		if strings.Contains(out, "hush") || !strings.Contains(out, `"`+want+`"`) {
+			t.Errorf("%s = %s: want %s in\n%s", key, value, want, out)
 		}
-		if !strings.Contains(text.String(), "# environment GRANTKEEPER_DATABASE_URL\n") {
-			t.Errorf("no origin in\n%s", &text)
-		}
+	}
+	if !strings.Contains(text.String(), "# environment "+s.env+"\n") {
+		t.Errorf("no origin in\n%s", &text)
 	}
 }
 
@@ -311,6 +348,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("checked: %+v, %v", c.Gateways, c.Upstream)
 	}
 	shared := good(t)
+	shared.Session.Idle, shared.Session.Max = leastSession, leastSession
 	shared.Limiter.URL = "valkeys://u:hidden@limits.example:6380/2"
 	if c, err := shared.Check(); err != nil || c.Counters == nil {
 		t.Errorf("shared limits: %v, %v", c.Counters, err)
@@ -350,7 +388,7 @@ func TestCheck(t *testing.T) {
 		{"API limits", func(l *Loaded) { l.API.Limits[0].Rate = Rate{} }, `api.limits[0] "nordlys": it has no rate`},
 		{"API limits", func(l *Loaded) { l.API.Limits[0].Rate.Window = time.Minute }, "the window of api.rate_limit is 3000/10m"},
 		{"API limits", func(l *Loaded) { l.API.Limits = append(l.API.Limits, l.API.Limits[0]) }, `api.limits[1] "nordlys": it is given twice`},
-		{"sessions", func(l *Loaded) { l.Session.Idle = 0 }, "session"},
+		{"sessions", func(l *Loaded) { l.Session.Idle = Duration(59 * time.Second) }, "session: idle must be at least 1m"},
 		{"sessions", func(l *Loaded) { l.Session.Max = l.Session.Idle - 1 }, "session"},
 		{"unused for hours", func(l *Loaded) { l.Approvals.EndUnusedAfter = OptionalDuration(90 * time.Hour / 4) }, "approvals.end_unused_after"},
 		{"retention", func(l *Loaded) { l.Journal.Retention = 0 }, "journal.retention"},
@@ -379,6 +417,18 @@ func TestCheck(t *testing.T) {
 		{"keys are read while it is off", func(l *Loaded) { l.Gateway.Listen, l.Gateway.Keys[0].KeyFile = "off", "/nowhere" }, "there is no file"},
 		{"half TLS", func(l *Loaded) { l.HTTP.TLSCertFile = "x" }, "belong together"},
 		{"no certificate", func(l *Loaded) { l.HTTP.TLSCertFile, l.HTTP.TLSKeyFile = "/nowhere", "/nowhere" }, "certificate"},
+		{"no key of the certificate", func(l *Loaded) {
+			l.HTTP.TLSCertFile, _, _ = certificate(t)
+			l.HTTP.TLSKeyFile = "/nowhere"
+		}, "http.tls_key_file: there is no file"},
+		{"a key of another certificate", func(l *Loaded) {
+			l.HTTP.TLSCertFile, _, _ = certificate(t)
+			_, l.HTTP.TLSKeyFile, _ = certificate(t)
+		}, "http: certificate"},
+		{"a certificate's key that others read", func(l *Loaded) {
+			l.HTTP.TLSCertFile, l.HTTP.TLSKeyFile, _ = certificate(t)
+			os.Chmod(l.HTTP.TLSKeyFile, 0o640)
+		}, "http.tls_key_file: others than its owner may read"},
 		{"log level", func(l *Loaded) { l.Log.Level = "INFO+2" }, "log.level"},
 		{"log format", func(l *Loaded) { l.Log.Format = "xml" }, "log.format"},
 	} {
@@ -522,6 +572,53 @@ func TestSecretFilesAreTheirOwnersAlone(t *testing.T) {
 	}
 }
 
+// A URL with a password in it is as secret as any other secret, in a file of
+// its own and in the configuration.
+func TestFilesWithAPasswordAreTheirOwnersAlone(t *testing.T) {
+	for _, name := range []string{"DATABASE_URL", "LIMITER_URL"} {
+		for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o644: false} {
+			file := write(t, "url", "redis://:hidden@limits.example\n", mode)
+			_, err := Load("", []string{"GRANTKEEPER_" + name + "_FILE=" + file}, nil)
+			if ok != (err == nil) {
+				t.Errorf("%s of mode %04o: %v", name, mode, err)
+			}
+			if !ok {
+				want := "GRANTKEEPER_" + name + "_FILE: others than its owner may read " + file
+				if text, code := refused(t, err); code != 3 || !strings.Contains(text, want) || !strings.Contains(text, "chmod 600 "+file) {
+					t.Errorf("%s of mode %04o: code %d, %q", name, mode, code, text)
+				}
+			}
+		}
+	}
+	for _, tt := range []struct {
+		table, url string
+		secret     bool
+	}{
+		{"database", "postgres://me:hidden@db.example/x", true},
+		{"database", "postgres:/me:hidden@db.example/x", true},
+		{"database", "host=db.example password=hidden", true},
+		{"limiter", "redis://:hidden@limits.example", true},
+		{"database", "postgres://me@db.example/x", false},
+		{"database", "sqlite:///a.db", false},
+		{"database", "/a.db", false},
+		{"limiter", "redis://limits.example", false},
+	} {
+		for mode, theirs := range map[os.FileMode]bool{0o600: false, 0o640: true, 0o644: true} {
+			file := write(t, "x.toml", fmt.Sprintf("[%s]\nurl = %q\n", tt.table, tt.url), mode)
+			_, err := Load(file, nil, nil)
+			if (err != nil) != (tt.secret && theirs) {
+				t.Errorf("%s in mode %04o: %v", tt.url, mode, err)
+			}
+			if err != nil {
+				want := tt.table + ".url: others than its owner may read " + file
+				if text, code := refused(t, err); code != 3 || !strings.Contains(text, want) || !strings.Contains(text, "chmod 600 "+file) {
+					t.Errorf("%s in mode %04o: code %d, %q", tt.url, mode, code, text)
+				}
+			}
+		}
+	}
+}
+
 func TestKeyFiles(t *testing.T) {
 	raw := make([]byte, 32)
 	for i := range raw {
@@ -558,13 +655,19 @@ func TestKeyFiles(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "12h": 12 * time.Hour, "365d": 365 * 24 * time.Hour, "0s": 0} {
+	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "12h": 12 * time.Hour, "365d": 365 * 24 * time.Hour, "0s": 0, "50ms": 50 * time.Millisecond} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(text)); err != nil || time.Duration(d) != want {
 			t.Errorf("%s: %v, %v", text, d, err)
 		}
 	}
-	for _, bad := range []string{"", "5", "-1h", "-1d", "d", "1.5d", "99999999d", "1w"} {
+	for text, want := range map[string]string{"0s": "0s", "90s": "1m30s", "60m": "1h", "12h": "12h", "24h": "1d", "25h": "25h", "720h": "30d", "8760h": "365d", "876000h": "36500d"} {
+		var d, again Duration
+		if err := errors.Join(d.UnmarshalText([]byte(text)), again.UnmarshalText([]byte(d.String()))); err != nil || d.String() != want || again != d {
+			t.Errorf("%s is written %s, and read again %s: %v", text, d, again, err)
+		}
+	}
+	for _, bad := range []string{"", "5", "-1h", "-1d", "d", "1.5d", "99999999d", "1w", "12ns", "1500us", "36501d", "876001h"} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(bad)); err == nil {
 			t.Errorf("%q was taken: %v", bad, d)

@@ -271,7 +271,7 @@ func export(ctx context.Context, out io.Writer, server *operatorClient, query ur
 // whole. One that is there already is not written over.
 func exportFile(ctx context.Context, name string, server *operatorClient, query url.Values) (int, error) {
 	if _, err := os.Lstat(name); err == nil {
-		return 0, wrongUse("take another name", "%s is there already", name)
+		return 0, alreadyThere(name)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {

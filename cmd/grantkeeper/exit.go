@@ -39,6 +39,11 @@ func cannotOpen(hint, format string, args ...any) error {
 	return &exitError{exitReach, fmt.Sprintf(format, args...), hint}
 }
 
+// alreadyThere refuses to write over a file.
+func alreadyThere(name string) error {
+	return &exitError{exitState, name + " is there already, nothing was written", "choose another name"}
+}
+
 // codeOf gives the exit code of an error.
 func codeOf(err error) int {
 	var e *exitError

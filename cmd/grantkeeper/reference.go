@@ -58,6 +58,29 @@ func (s setting) kind() string {
 	return "text"
 }
 
+// wanted says how the value has to be written, to whom wrote another kind.
+func (s setting) wanted() string {
+	switch kind := s.kind(); kind {
+	case "time":
+		if s.field.Type == reflect.TypeFor[OptionalDuration]() {
+			return `a time is written "90s", "12h" or "365d", and none "off"`
+		}
+		return `a time is written "90s", "12h" or "365d"`
+	case "rate":
+		return `a rate is written "3000/10m"`
+	case "list of texts":
+		return `a list of texts is wanted, such as ["one", "two"]`
+	case "text":
+		return `a text is wanted, such as "one"`
+	case "list of tables":
+		return "a list of tables is wanted, with values as config reference has them"
+	case "number":
+		return "a number is wanted, such as 10"
+	default:
+		return kind + " is wanted"
+	}
+}
+
 // value gives the setting's value in c as JSON has it, without secrets; nil
 // when it is empty.
 func (s setting) value(c Config) any {
@@ -84,15 +107,20 @@ const hidden = "(set)"
 // where it cannot be found.
 func withoutPassword(s string) string {
 	u, err := url.Parse(s)
-	if err != nil || s != "" && u.Scheme == "" || u.Query().Has("password") {
+	switch {
+	case err != nil || s != "" && u.Scheme == "":
+		return hidden
+	case u.Scheme == "sqlite" && u.User == nil: // a file's name is no secret
+		return s
+	case strings.Contains(strings.ToLower(u.RawQuery), "password"):
+		return hidden
+	}
+	before, rest, userinfo := strings.Cut(s, "@")
+	if userinfo && u.User == nil || strings.Contains(rest, "@") {
 		return hidden
 	}
 	if password, ok := u.User.Password(); ok && password != "" {
-		before, rest, _ := strings.Cut(s, "@")
 		scheme, _, _ := strings.Cut(before, "://")
-		if strings.Contains(rest, "@") {
-			return hidden
-		}
 		return scheme + "://" + u.User.Username() + ":" + hidden + "@" + rest
 	}
 	return s
@@ -179,9 +207,12 @@ an empty variable counts as not set.
 ` + "`grantkeeper config check`" + ` reads everything as ` + "`serve`" + ` does, without listening;
 ` + "`grantkeeper config show`" + ` says which value holds and where it comes from.
 
-A secret comes by file alone, and nobody but the file's owner may read it. A time is
-written ` + "`90s`, `12h` or `365d`" + `, a rate as requests and a time, ` + "`3000/10m`" + `. In the environment
-a list has commas between its texts; a list of tables stands in the file alone.
+A secret comes by file alone, and nobody but the file's owner may read it. That holds for
+this file too while ` + "`database.url` or `limiter.url`" + ` has a password in it.
+
+A time is a text: ` + "`\"90s\"`, `\"12h\"` or `\"365d\"`" + `; a rate is one of requests and a time:
+` + "`\"3000/10m\"`" + `. In the environment a list has commas between its texts; a list of tables
+stands in the file alone.
 
 The lifetimes of codes and tokens and the three rate limits of the OAuth endpoints are
 no settings: every installation keeps the contract.

@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -155,9 +154,9 @@ func (s setting) fromEnvironment(env map[string]string) (value, name string, sen
 	case sent:
 		return "", "", false, badConfig("unset one of them", "environment: both %s and %s_FILE are set", s.env, s.env)
 	}
-	b, err := os.ReadFile(path)
+	b, err := readSecret(s.env+"_FILE", path, "correct the path")
 	if err != nil {
-		return "", "", false, badConfig("correct the path", "%s_FILE: %v", s.env, err)
+		return "", "", false, err
 	}
 	return strings.TrimSpace(string(b)), s.env + "_FILE", true, nil
 }

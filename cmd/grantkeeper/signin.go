@@ -21,7 +21,7 @@ import (
 // SignInConfig says where people have their accounts.
 type SignInConfig struct {
 	Strong    string           `toml:"strong_approvals" env:"SIGNIN_STRONG_APPROVALS" doc:"what an approval of everything a person can access, or of everything in an organization, asks for: off, fresh (a sign-in of a moment ago, or a second factor), factor (a second factor)"`
-	Fresh     Duration         `toml:"fresh" env:"SIGNIN_FRESH" doc:"how long ago a moment ago may be"`
+	Fresh     Duration         `toml:"fresh" env:"SIGNIN_FRESH" doc:"how long ago a moment ago may be; at least 1m"`
 	Passwords bool             `toml:"passwords" env:"SIGNIN_PASSWORDS" doc:"whether people may sign in with a password of their own here"`
 	HandOff   HandOffConfig    `toml:"handoff"`
 	Providers []ProviderConfig `toml:"providers" doc:"OpenID providers that people sign in at"`
@@ -29,7 +29,7 @@ type SignInConfig struct {
 
 // HandOffConfig is signing in at the service itself.
 type HandOffConfig struct {
-	URL      string   `toml:"url" env:"SIGNIN_HANDOFF_URL" doc:"where the service says who is signed in there, as an https URL; without one there is no hand-off"`
+	URL      string   `toml:"url" env:"SIGNIN_HANDOFF_URL" secret:"url" doc:"where the service says who is signed in there, as an https URL; without one there is no hand-off"`
 	Name     string   `toml:"name" doc:"its name on the sign-in page; without one the service's name"`
 	KeyFiles []string `toml:"key_files" env:"SIGNIN_HANDOFF_KEY_FILES" doc:"files with the keys that it signs with: an Ed25519 public key in PEM, or a secret of one line; several while they change"`
 }
