@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -322,15 +321,7 @@ func (c *Checked) checkTLS() error {
 	if cert == "" || key == "" {
 		return badConfig("set both, or neither", "http: tls_cert_file and tls_key_file belong together")
 	}
-	chain, err := os.ReadFile(cert)
-	if err != nil {
-		return badConfig(ifDenied(err, "see http.tls_cert_file"), "http: certificate: %v", err)
-	}
-	secret, err := readSecret("http.tls_key_file", key, "name the certificate's key")
-	if err != nil {
-		return err
-	}
-	pair, err := tls.X509KeyPair(chain, secret)
+	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		return badConfig("see http.tls_cert_file and http.tls_key_file", "http: certificate: %v", err)
 	}

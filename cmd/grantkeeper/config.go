@@ -71,7 +71,7 @@ type ServiceConfig struct {
 type HTTPConfig struct {
 	Listen         string   `toml:"listen" env:"LISTEN" flag:"listen" doc:"the address of the public listener"`
 	TLSCertFile    string   `toml:"tls_cert_file" env:"TLS_CERT_FILE" doc:"certificate chain, PEM, for TLS of its own; without one a proxy has to do TLS"`
-	TLSKeyFile     string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM; nobody but its owner may read it"`
+	TLSKeyFile     string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM"`
 	TrustedProxies []string `toml:"trusted_proxies" env:"TRUSTED_PROXIES" doc:"CIDRs of the proxies that may name the client's address"` // decision M2
 }
 
@@ -328,32 +328,7 @@ func (l *Loaded) readFile(flag, env string) error {
 		return badConfig(ifDenied(err, "run: grantkeeper init"), "configuration: %v", err)
 	}
 	l.File = name
-	if err := l.decode(name, text); err != nil {
-		return err
-	}
-	return l.checkMode(name)
-}
-
-// checkMode refuses a file that others may read while it has a password, which
-// may stand in the URLs that a file of their own is for.
-func (l *Loaded) checkMode(name string) error {
-	for _, s := range settings {
-		if !s.file || l.Origins[s.key] != "file" {
-			continue
-		}
-		text := reflect.ValueOf(l.Config).FieldByIndex(s.index).String()
-		if withoutPassword(text) == text || !strings.ContainsAny(text, "@=") {
-			continue
-		}
-		info, err := os.Stat(name)
-		if err != nil {
-			return badConfig("correct the path", "configuration: %v", err)
-		}
-		if err := onlyOwner(s.key, name, info); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.decode(name, text)
 }
 
 func (l *Loaded) decode(name string, text []byte) error {

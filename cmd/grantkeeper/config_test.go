@@ -417,18 +417,6 @@ func TestCheck(t *testing.T) {
 		{"keys are read while it is off", func(l *Loaded) { l.Gateway.Listen, l.Gateway.Keys[0].KeyFile = "off", "/nowhere" }, "there is no file"},
 		{"half TLS", func(l *Loaded) { l.HTTP.TLSCertFile = "x" }, "belong together"},
 		{"no certificate", func(l *Loaded) { l.HTTP.TLSCertFile, l.HTTP.TLSKeyFile = "/nowhere", "/nowhere" }, "certificate"},
-		{"no key of the certificate", func(l *Loaded) {
-			l.HTTP.TLSCertFile, _, _ = certificate(t)
-			l.HTTP.TLSKeyFile = "/nowhere"
-		}, "http.tls_key_file: there is no file"},
-		{"a key of another certificate", func(l *Loaded) {
-			l.HTTP.TLSCertFile, _, _ = certificate(t)
-			_, l.HTTP.TLSKeyFile, _ = certificate(t)
-		}, "http: certificate"},
-		{"a certificate's key that others read", func(l *Loaded) {
-			l.HTTP.TLSCertFile, l.HTTP.TLSKeyFile, _ = certificate(t)
-			os.Chmod(l.HTTP.TLSKeyFile, 0o640)
-		}, "http.tls_key_file: others than its owner may read"},
 		{"log level", func(l *Loaded) { l.Log.Level = "INFO+2" }, "log.level"},
 		{"log format", func(l *Loaded) { l.Log.Format = "xml" }, "log.format"},
 	} {
@@ -569,53 +557,6 @@ func TestSecretFilesAreTheirOwnersAlone(t *testing.T) {
 	}
 	if _, err := readKeys(t.TempDir()); err == nil {
 		t.Error("a folder was taken for a key")
-	}
-}
-
-// A URL with a password in it is as secret as any other secret, in a file of
-// its own and in the configuration.
-func TestFilesWithAPasswordAreTheirOwnersAlone(t *testing.T) {
-	for _, name := range []string{"DATABASE_URL", "LIMITER_URL"} {
-		for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o644: false} {
-			file := write(t, "url", "redis://:hidden@limits.example\n", mode)
-			_, err := Load("", []string{"GRANTKEEPER_" + name + "_FILE=" + file}, nil)
-			if ok != (err == nil) {
-				t.Errorf("%s of mode %04o: %v", name, mode, err)
-			}
-			if !ok {
-				want := "GRANTKEEPER_" + name + "_FILE: others than its owner may read " + file
-				if text, code := refused(t, err); code != 3 || !strings.Contains(text, want) || !strings.Contains(text, "chmod 600 "+file) {
-					t.Errorf("%s of mode %04o: code %d, %q", name, mode, code, text)
-				}
-			}
-		}
-	}
-	for _, tt := range []struct {
-		table, url string
-		secret     bool
-	}{
-		{"database", "postgres://me:hidden@db.example/x", true},
-		{"database", "postgres:/me:hidden@db.example/x", true},
-		{"database", "host=db.example password=hidden", true},
-		{"limiter", "redis://:hidden@limits.example", true},
-		{"database", "postgres://me@db.example/x", false},
-		{"database", "sqlite:///a.db", false},
-		{"database", "/a.db", false},
-		{"limiter", "redis://limits.example", false},
-	} {
-		for mode, theirs := range map[os.FileMode]bool{0o600: false, 0o640: true, 0o644: true} {
-			file := write(t, "x.toml", fmt.Sprintf("[%s]\nurl = %q\n", tt.table, tt.url), mode)
-			_, err := Load(file, nil, nil)
-			if (err != nil) != (tt.secret && theirs) {
-				t.Errorf("%s in mode %04o: %v", tt.url, mode, err)
-			}
-			if err != nil {
-				want := tt.table + ".url: others than its owner may read " + file
-				if text, code := refused(t, err); code != 3 || !strings.Contains(text, want) || !strings.Contains(text, "chmod 600 "+file) {
-					t.Errorf("%s in mode %04o: code %d, %q", tt.url, mode, code, text)
-				}
-			}
-		}
 	}
 }
 

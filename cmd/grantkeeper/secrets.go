@@ -29,23 +29,14 @@ func readSecret(what, name, hint string) ([]byte, error) {
 		return nil, badConfig(ifDenied(err, hint), "%s: %v", what, err)
 	case !info.Mode().IsRegular() || info.Size() > 64<<10:
 		return nil, badConfig(hint, "%s: %s is not a small file", what, name)
-	}
-	if err := onlyOwner(what, name, info); err != nil {
-		return nil, err
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, badConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, badConfig(ifDenied(err, hint), "%s: %v", what, err)
 	}
 	return b, nil
-}
-
-// onlyOwner refuses a file that others than its owner may read or write.
-func onlyOwner(what, name string, info fs.FileInfo) error {
-	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return badConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, mode)
-	}
-	return nil
 }
 
 // ifDenied is what mends a file that cannot be read: another user, where it is

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"fmt"
 	"maps"
+	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -154,9 +155,9 @@ func (s setting) fromEnvironment(env map[string]string) (value, name string, sen
 	case sent:
 		return "", "", false, badConfig("unset one of them", "environment: both %s and %s_FILE are set", s.env, s.env)
 	}
-	b, err := readSecret(s.env+"_FILE", path, "correct the path")
+	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", false, err
+		return "", "", false, badConfig("correct the path", "%s_FILE: %v", s.env, err)
 	}
 	return strings.TrimSpace(string(b)), s.env + "_FILE", true, nil
 }
