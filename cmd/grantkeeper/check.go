@@ -212,7 +212,7 @@ const leastSession = Duration(time.Minute)
 
 func (c *Checked) checkSessions() error {
 	if c.Session.Idle < leastSession || c.Session.Max < c.Session.Idle {
-		return badConfig(`write idle = "12h", max = "30d"`, "session: idle must be at least %s, and max not below it", leastSession)
+		return badConfig(`write idle = "12h", max = "720h"`, "session: idle must be at least %s, and max not below it", leastSession)
 	}
 	return nil
 }

@@ -213,11 +213,11 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String gives whole days as such, and leaves out what is zero: 365d and 12h,
-// not 8760h and 12h0m0s.
+// String gives days where they are more than a month, and leaves out what is zero:
+// 365d and 12h, not 8760h and 12h0m0s.
 func (d Duration) String() string {
 	v := time.Duration(d)
-	if v != 0 && v%day == 0 {
+	if v > 30*day && v%day == 0 {
 		return strconv.FormatInt(int64(v/day), 10) + "d"
 	}
 	s := v.String()

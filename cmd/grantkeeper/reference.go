@@ -207,8 +207,9 @@ an empty variable counts as not set.
 ` + "`grantkeeper config check`" + ` reads everything as ` + "`serve`" + ` does, without listening;
 ` + "`grantkeeper config show`" + ` says which value holds and where it comes from.
 
-A secret comes by file alone, and nobody but the file's owner may read it. A time is a
-text: ` + "`\"90s\"`, `\"12h\"` or `\"365d\"`" + `; a rate is one of requests and a time: ` + "`\"3000/10m\"`" + `. In the
+Keys and passwords come by files of their own, which nobody but their owner may read. A
+password in ` + "`database.url` or `limiter.url`" + ` is better off in a file too: the variable's
+` + "`_FILE`" + `. A time is a text: ` + "`\"90s\"`, `\"12h\"` or `\"365d\"`" + `; a rate is one of requests and a time: ` + "`\"3000/10m\"`" + `. In the
 environment a list has commas between its texts; a list of tables stands in the file alone.
 
 The lifetimes of codes and tokens and the three rate limits of the OAuth endpoints are
