@@ -334,7 +334,7 @@ func (c *operatorClient) retireKey(g *global, command *cobra.Command, number str
 	if keys[at].State == "seals" {
 		return listedKey{}, &exitError{exitState, "key " + number + " seals, so it cannot retire", "run: grantkeeper keys add, then keys rotate"}
 	}
-	if keys[at].State != "retired" {
+	if keys[at].State != "retired" && !change.yes {
 		g.say(command, keepCopy(keys, keys[at].Number))
 	}
 	if err := change.confirm(command, "Retire key "+number+" and end "+plural(keys[at].Approvals, "approval")+"?"); err != nil {
