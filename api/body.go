@@ -69,7 +69,7 @@ func ReadObject(body []byte, into any) error {
 		return badRequest("The JSON is not UTF-8.")
 	case !json.Valid(body):
 		return badRequest("This is not one JSON value.")
-	case hasLoneSurrogate(body):
+	case HasLoneSurrogate(body):
 		return badRequest("The JSON has half of a surrogate pair.")
 	}
 	known := fieldsOf(reflect.ValueOf(into).Elem())
@@ -168,9 +168,9 @@ func checkLine(member, s string, most int) error {
 	return nil
 }
 
-// hasLoneSurrogate says whether valid JSON has an escape of half a surrogate
+// HasLoneSurrogate says whether valid JSON has an escape of half a surrogate
 // pair, for which encoding/json puts U+FFFD in silence.
-func hasLoneSurrogate(body []byte) bool {
+func HasLoneSurrogate(body []byte) bool {
 	for i := 0; i < len(body); i++ {
 		if body[i] != '\\' {
 			continue

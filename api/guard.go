@@ -121,22 +121,38 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 // check finds out who a request acts for. The headers alone are read: never
 // the query, never the body, never a cookie (decision B4).
 func (s *Server) check(r *http.Request, legacy bool) (Actor, Result, error) {
-	bearer, key := r.Header["Authorization"], r.Header["X-Auth-Token"]
+	bearer, once := header(r, "Authorization")
+	key, alsoOnce := header(r, "X-Auth-Token")
 	switch {
-	case len(bearer)+len(key) > 1:
+	case !once || !alsoOnce || bearer != "" && key != "":
 		return Actor{}, WrongHeader, errRefused
-	case len(key) == 1 && key[0] != "":
-		return s.checkKey(r.Context(), key[0])
-	case len(bearer) == 0 || legacy && bearer[0] == "":
+	case key != "":
+		return s.checkKey(r.Context(), key)
+	case bearer == "":
 		return Actor{}, Missing, errRefused
 	case legacy:
 		return Actor{}, WrongHeader, errRefused
 	}
-	text, result := bearerToken(bearer[0])
+	text, result := bearerToken(bearer)
 	if text == "" {
 		return Actor{}, result, errRefused
 	}
 	return s.checkToken(r.Context(), text)
+}
+
+// header gives the value of a credential header that is sent once at most. An
+// empty one is no credential, so it does not stand in the way of another; a
+// repeated one is refused whatever it holds, because not every reader takes
+// the same of its values. name is in canonical form: this is the hot path.
+func header(r *http.Request, name string) (value string, once bool) {
+	switch values := r.Header[name]; len(values) {
+	case 0:
+		return "", true
+	case 1:
+		return values[0], true
+	default:
+		return "", false
+	}
 }
 
 // bearerToken takes the token out of an Authorization header (RFC 6750 section

@@ -27,10 +27,12 @@ const maxID = 1<<53 - 1
 
 // A message is what is known of a body before the SDK reads it.
 type message struct {
-	ID     json.RawMessage `json:"id"`
-	Method json.RawMessage `json:"method"`
-	batch  bool
+	ID, Method json.RawMessage // nil when not sent
+	batch      bool
 }
+
+// notAMessage refuses JSON that is no message, as the SDK's refusal is told.
+const notAMessage = "The body is not a JSON-RPC message, or not one that this endpoint takes."
 
 // notification reports whether nobody waits for an answer (JSON-RPC 2.0
 // section 4.1).
@@ -49,17 +51,18 @@ func readMessage(w http.ResponseWriter, r *http.Request) (message, *api.Fault) {
 	case errors.As(err, &long):
 		return message{}, &api.Fault{Status: 413, Code: "invalid_request", Description: fmt.Sprintf("A body has at most %d bytes.", maxBody)}
 	case err != nil:
-		return message{}, &api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."}
+		return message{}, refused("The body cannot be read.")
 	}
 	if !utf8.Valid(body) || !json.Valid(body) { // so that the SDK's reader cannot see another batch in it than this one
-		return message{}, &api.Fault{Status: 400, Code: "invalid_request", Description: "The body is not JSON in UTF-8."}
+		return message{}, refused("The body is not JSON in UTF-8.")
 	}
 	m, fault := split(body)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return m, fault
 }
 
-// split looks at the messages of a body. What is none is left to the SDK.
+// split looks at the messages of a body, and refuses those whose answer would
+// be lost: the SDK lets them through. What else is none is left to the SDK.
 func split(body []byte) (message, *api.Fault) {
 	var whole message
 	var parts []json.RawMessage
@@ -67,17 +70,25 @@ func split(body []byte) (message, *api.Fault) {
 		parts = []json.RawMessage{body}
 	}
 	if len(parts) > maxBatch {
-		return message{}, &api.Fault{Status: 400, Code: "invalid_request", Description: fmt.Sprintf("A batch has at most %d messages.", maxBatch)}
+		return message{}, refused(fmt.Sprintf("A batch has at most %d messages.", maxBatch))
 	}
+	calls := map[any]bool{} // by ID
 	for _, part := range parts {
-		var m message
-		if json.Unmarshal(part, &m) != nil {
+		var members map[string]json.RawMessage // no struct, which would take "ID" for "id": the SDK does not
+		if json.Unmarshal(part, &members) != nil {
 			continue
 		}
-		if !returns(m.ID) {
-			return message{}, &api.Fault{Status: 400, Code: "invalid_request",
-				Description: fmt.Sprintf("An ID is a string, or a whole number of at most %d.", int64(maxID))}
+		m := message{ID: members["id"], Method: members["method"]}
+		id := m.call()
+		switch {
+		case !returns(m.ID):
+			return message{}, refused(fmt.Sprintf("An ID is a string without half a surrogate pair, or a whole number of at most %d.", int64(maxID)))
+		case len(m.Method) == 0 && len(members["result"]) == 0 && len(members["error"]) == 0:
+			return message{}, refused(notAMessage)
+		case id != nil && calls[id]:
+			return message{}, refused("A batch has two calls with one ID.")
 		}
+		calls[id] = true
 		if !whole.batch {
 			whole = m
 		}
@@ -85,11 +96,36 @@ func split(body []byte) (message, *api.Fault) {
 	return whole, nil
 }
 
+func refused(why string) *api.Fault {
+	return &api.Fault{Status: 400, Code: "invalid_request", Description: why}
+}
+
+// call gives the ID of a call, equal for all ways to write it (1 and 1.0, "a"
+// and "\u0061"), because one answer comes back for them. Of what is no call, or
+// has an ID that nothing takes, it is nil.
+func (m message) call() any {
+	var id any
+	if len(m.Method) == 0 || json.Unmarshal(m.ID, &id) != nil {
+		return nil
+	}
+	switch id.(type) {
+	case string, float64:
+		return id
+	}
+	return nil // not to be compared
+}
+
 // returns reports whether an ID comes back as it was sent. MCP takes strings
-// and whole numbers; of other numbers the SDK would answer under another ID,
-// for which nobody waits. What is no number is left to the SDK.
+// and whole numbers; of other numbers, and of half a surrogate pair, the SDK
+// would answer under another ID, for which nobody waits. What is neither string
+// nor number is left to the SDK.
 func returns(id json.RawMessage) bool {
-	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+	switch {
+	case len(id) == 0:
+		return true
+	case id[0] == '"':
+		return !api.HasLoneSurrogate(id)
+	case id[0] != '-' && (id[0] < '0' || id[0] > '9'):
 		return true
 	}
 	var n float64

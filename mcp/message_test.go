@@ -25,6 +25,7 @@ func TestUnknownMethods(t *testing.T) {
 		{"a client's own method", `{"jsonrpc":"2.0","id":1,"method":"roots/list"}`, "2025-06-18", 200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"method not found"}}`},
 		{"a notification", `{"jsonrpc":"2.0","method":"notifications/mArKeR","params":{"a":1}}`, "2025-11-25", 202, ""},
 		{"in a batch", `[{"jsonrpc":"2.0","id":1,"method":"nope"}]`, "2025-03-26", 400, ""},
+		{"a notification in a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","method":"nope"}]`, "2025-03-26", 400, ""},
 	} {
 		headers := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + token}
 		if c.revision != "" {
@@ -47,6 +48,8 @@ func TestIDsComeBack(t *testing.T) {
 	for id, back := range map[string]string{
 		`1`: `1`, `0`: `0`, `-3`: `-3`, `1.0`: `1`, `1e3`: `1000`, `9007199254740991`: `9007199254740991`, `-9007199254740991`: `-9007199254740991`,
 		`"a"`: `"a"`, `""`: `""`, `"1.5"`: `"1.5"`,
+		`"\ud83d\ude00"`: `"😀"`, `"\ufffd"`: "\"\ufffd\"", `"\\ud83d"`: `"\\ud83d"`,
+		`"\ud83d"`: ``, `"a\uDE00"`: ``, `"\ud83d\ud83d"`: ``, `"\ude00\ud83d"`: ``,
 		`1.5`: ``, `9007199254740992`: ``, `9007199254740993`: ``, `1180591620717411303424`: ``, `-9007199254740993`: ``, `1e400`: ``, `0.1e-5`: ``, `true`: ``, `{}`: ``, `[1]`: ``,
 	} {
 		for _, batch := range []bool{false, true} {
@@ -69,6 +72,75 @@ func TestIDsComeBack(t *testing.T) {
 				t.Errorf("%s: got %d %s", body, w.Code, w.Body)
 			}
 		}
+	}
+}
+
+// Two calls with one ID would get one answer. An ID is what JSON says, however
+// it is written.
+func TestOneIDTwice(t *testing.T) {
+	h := newHouse(t)
+	token := h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything})
+	const ping = `"method":"ping"`
+	for _, c := range []struct {
+		name, id, with, other, otherWith string
+		status                           int
+	}{
+		{"numbers", `1`, ping, `1`, ping, 400},
+		{"texts", `"a"`, ping, `"a"`, ping, 400},
+		{"empty texts", `""`, ping, `""`, ping, 400},
+		{"one with a fraction of nothing", `1`, ping, `1.0`, ping, 400},
+		{"one with an exponent", `1e3`, ping, `1000`, ping, 400},
+		{"two zeros", `0`, ping, `-0`, ping, 400},
+		{"one escaped", `"a"`, ping, `"\u0061"`, ping, 400},
+		{"of two methods", `1`, ping, `1`, `"method":"tools/list"`, 400},
+		{"one of them unknown", `1`, ping, `1`, `"method":"nope"`, 400},
+		{"a number and its text", `1`, ping, `"1"`, ping, 200},
+		{"two numbers", `1`, ping, `2`, ping, 200},
+		{"texts in two cases", `"a"`, ping, `"A"`, ping, 200},
+		{"a call and an answer", `1`, ping, `1`, `"result":{}`, 200},
+	} {
+		w := h.post(token, `[{"jsonrpc":"2.0","id":`+c.id+`,`+c.with+`},{"jsonrpc":"2.0","id":`+c.other+`,`+c.otherWith+`}]`)
+		if w.Code != c.status || strings.Contains(w.Body.String(), "two calls with one ID") != (c.status == 400) {
+			t.Errorf("%s: got %d %s", c.name, w.Code, w.Body)
+		}
+	}
+	notification := `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	if w := h.post(token, "["+notification+","+notification+"]"); w.Code != 202 {
+		t.Errorf("two notifications: got %d %s", w.Code, w.Body)
+	}
+	for _, id := range []string{`{}`, `[1]`, `true`, `null`} { // what cannot be compared
+		one := `{"jsonrpc":"2.0","id":` + id + `,` + ping + `}`
+		if w := h.post(token, "["+one+","+one+"]"); w.Code != 400 {
+			t.Errorf("%s: got %d %s", id, w.Code, w.Body)
+		}
+	}
+}
+
+// What is neither call, notification nor answer is refused, and not taken for
+// an answer to nothing.
+func TestNoMessage(t *testing.T) {
+	h := newHouse(t)
+	token := h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything})
+	for body, status := range map[string]int{
+		`{"jsonrpc":"2.0","id":1}`:                                   400,
+		`{"jsonrpc":"2.0","id":1,"params":{}}`:                       400,
+		`{"jsonrpc":"2.0","id":1,"Method":"ping"}`:                   400, // names are case-sensitive
+		`{"jsonrpc":"2.0"}`:                                          400,
+		`{"jsonrpc":"2.0","id":1,"result":{}}`:                       202,
+		`{"jsonrpc":"2.0","id":1,"result":null}`:                     202,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}`: 202,
+	} {
+		for _, sent := range []string{body, "[" + body + "]", `[{"jsonrpc":"2.0","method":"notifications/initialized"},` + body + `]`} {
+			w := h.post(token, sent)
+			if w.Code != status || status == 400 && !strings.Contains(w.Body.String(), "not a JSON-RPC message") {
+				t.Errorf("%s: got %d %s", sent, w.Code, w.Body)
+			}
+		}
+	}
+	// An answer goes to the ID that was sent, whatever else looks like it.
+	w := h.post(token, `{"jsonrpc":"2.0","id":"a","ID":"b","method":"nope"}`)
+	if !strings.Contains(w.Body.String(), `"id":"a"`) {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 

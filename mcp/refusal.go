@@ -76,7 +76,7 @@ func (w *refusals) end() {
 	case strings.HasPrefix(told, "JSON RPC not handled"), strings.HasPrefix(told, "invalid request: "):
 		w.fault.Description = "A message is not one that this endpoint takes: its method, its ID or its params. Nothing was done."
 	case strings.HasPrefix(told, "malformed payload"):
-		w.fault.Description = "The body is not a JSON-RPC message, or not one that this endpoint takes."
+		w.fault.Description = notAMessage
 	case strings.HasPrefix(told, "Accept must contain") && !w.of.listens(): // of the two that the SDK names, widen adds the other
 		w.fault.Description = "Accept must allow application/json, as which calls are answered."
 	}

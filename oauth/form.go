@@ -54,7 +54,6 @@ var paramByName = func() map[string]param {
 // value counts as not sent (decision A6).
 type form struct {
 	values    [params]string
-	sent      [params]bool
 	resources []string
 }
 
@@ -79,9 +78,9 @@ func readForm(r *http.Request) (*form, error) {
 }
 
 // parse takes the fields of a body, and says what is wrong with it, or "".
-// The rules hold for names that nobody knows too. Two fields of one known name
-// are refused even when one is empty, so that no other reader of the request
-// can believe another value than we do.
+// The rules hold for names that nobody knows too. Of one known name a second
+// value is refused, even the same one; an empty field beside a value is none,
+// as at the authorization endpoint (decision A6, RFC 6749 section 3.2).
 func (f *form) parse(body string) (fault string) {
 	for fields := 0; body != ""; {
 		var field string
@@ -110,14 +109,15 @@ func (f *form) parse(body string) (fault string) {
 const badText = "the body is not form-encoded UTF-8 text"
 
 func (f *form) put(p param, value string) (first bool) {
-	if p == resource {
-		if value != "" {
-			f.resources = append(f.resources, value)
-		}
+	switch {
+	case value == "":
+		return true
+	case p == resource:
+		f.resources = append(f.resources, value)
 		return true
 	}
-	first = !f.sent[p]
-	f.sent[p], f.values[p] = true, value
+	first = f.values[p] == ""
+	f.values[p] = value
 	return first
 }
 

@@ -15,10 +15,14 @@ const MaxID = 64
 
 // CheckID says what is wrong with the ID of a person, organization, circle or
 // role: it has 1 to 64 characters of A-Z a-z 0-9 . _ : and -, so that it can
-// stand in a URL, a field name and a list without being escaped.
+// stand in a URL, a field name and a list without being escaped. Of these, "."
+// and ".." are none: a path with them leads elsewhere (RFC 3986 section 5.2.4).
 func CheckID(id string) error {
 	if id == "" || len(id) > MaxID {
 		return fmt.Errorf("an ID has 1 to %d characters, not %d", MaxID, len(id))
+	}
+	if id == "." || id == ".." {
+		return fmt.Errorf("an ID is not %q, which means another place in a path", id)
 	}
 	for i := range len(id) {
 		if !idChar[id[i]] {

@@ -18,13 +18,13 @@ var (
 
 func TestCheckID(t *testing.T) {
 	const all = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-"
-	good := []string{"1", "role-7", strings.Repeat("a", 64), all[:64], all[2:]}
+	good := []string{"1", "role-7", strings.Repeat("a", 64), all[:64], all[2:], "...", ".a", "a.", "-.", ":."}
 	for _, id := range good {
 		if err := CheckID(id); err != nil {
 			t.Errorf("%q refused: %v", id, err)
 		}
 	}
-	bad := []string{"", strings.Repeat("a", 65), "a b", "a=b", "é", "a\x00", "\xff", "a\n", strings.Repeat("a", 63) + " "}
+	bad := []string{"", ".", "..", strings.Repeat("a", 65), "a b", "a=b", "é", "a\x00", "\xff", "a\n", strings.Repeat("a", 63) + " "}
 	for _, id := range bad {
 		if CheckID(id) == nil {
 			t.Errorf("%q accepted", id)
@@ -32,7 +32,7 @@ func TestCheckID(t *testing.T) {
 	}
 	for c := range 256 { // each byte alone
 		id := string([]byte{byte(c)})
-		if got, want := CheckID(id) == nil, strings.Contains(all, id); got != want {
+		if got, want := CheckID(id) == nil, strings.Contains(all, id) && id != "."; got != want {
 			t.Errorf("%q accepted: %t, want %t", id, got, want)
 		}
 	}

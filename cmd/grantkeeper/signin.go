@@ -61,7 +61,7 @@ func (c *Checked) checkSignIn() error {
 	seen := map[string]bool{}
 	for i, one := range c.SignIn.Providers {
 		what := fmt.Sprintf("signin.providers[%d] %q", i, one.ID)
-		if org.CheckID(one.ID) != nil || one.ID == "handoff" || one.ID == "." || one.ID == ".." || seen[one.ID] {
+		if org.CheckID(one.ID) != nil || one.ID == "handoff" || seen[one.ID] {
 			return badConfig("give each provider an id of its own, in letters and digits", "%s: the id is not plain, or given twice", what)
 		}
 		seen[one.ID] = true
