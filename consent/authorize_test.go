@@ -413,6 +413,41 @@ func TestEarlierConnection(t *testing.T) {
 	}
 }
 
+// A theft is told of although a connection lives that was approved before it,
+// until the app is approved again, also where that was revoked since (ux 5.1).
+func TestTheftBesideAnotherConnection(t *testing.T) {
+	s := newSite(t)
+	ada := s.signedIn("ada")
+	warned := func() bool {
+		return strings.Contains(ada.get(authorize()).text(), "Its connection was ended on 21 November 2026 because an old key was presented a second time.")
+	}
+	connect := func() approval.ID {
+		t.Helper()
+		s.pass(time.Second)
+		code := ada.get(authorize()).approve().sent(callback).Get("code")
+		if v := s.exchange(code); v != approval.OK {
+			t.Fatalf("exchange: %v", v)
+		}
+		return approval.ID(s.claim(code).Handle.ID())
+	}
+	end := func(id approval.ID, why approval.Reason) {
+		t.Helper()
+		s.pass(time.Second)
+		s.do(s.Store.EndApproval(context.Background(), id, why, store.Act{Actor: "system"}))
+	}
+	first := connect()
+	connect()
+	end(first, approval.RefreshReused)
+	if !warned() {
+		t.Error("a theft is hidden behind a newer connection that lives")
+	}
+	ada.get(authorize()).says("You connected this app on 21 November 2026 in Nordlys Cooperative; that connection stays.")
+	end(connect(), approval.RevokedByPerson)
+	if warned() {
+		t.Error("approved again, and still warned when that was revoked")
+	}
+}
+
 // ux 5.4: 422, the page again with everything kept, nothing approved.
 func TestFaultsOfAChoice(t *testing.T) {
 	s := newSite(t)

@@ -369,12 +369,20 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 		return wrap("earlier approvals", err)
 	}
 	view.remember(rows, open)
+	reused, err := s.Store.LastReuse(ctx, v.person.ID, c.ID)
+	if err != nil {
+		return wrap("reuse", err)
+	}
+	if reused > 0 {
+		when := on(reused)
+		view.Reused = &when
+	}
 	return nil
 }
 
-// remember shows the newest live connection in each organization, and a theft
-// after which nothing was approved again. rows are newest first. Only earlier
-// connections in the chosen organization can be ended with an approval.
+// remember shows the newest live connection in each organization. rows are
+// newest first. Only earlier connections in the chosen organization can be ended
+// with an approval.
 func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offer) {
 	seen := map[string]bool{}
 	var classes []string
@@ -396,16 +404,6 @@ func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offe
 	}
 	if !slices.Contains(classes, "") { // else it could not be told when to show it
 		view.Replaces = strings.Join(classes, " ")
-	}
-	for _, r := range rows {
-		if r.Phase != approval.Ended {
-			return
-		}
-		if r.Reason == approval.RefreshReused || r.Reason == approval.CodeReused {
-			when := on(r.EndedAt)
-			view.Reused = &when
-			return
-		}
 	}
 }
 
