@@ -245,17 +245,18 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 	for _, o := range open {
 		total += len(o.Member.Roles())
 	}
-	shown := chosen.organization
-	if shown == "" && total > allRoles {
-		shown = chosen.hint
-	}
+	picked := chosen.organization
 	if !chosen.sent && len(open) == 1 {
-		shown = open[0].Organization.ID
+		picked = open[0].Organization.ID
+	}
+	shown := picked // whose roles are in the page: a link says that, and chooses nothing (ux 5.2)
+	if shown == "" {
+		shown = chosen.hint
 	}
 	var admins []string
 	for i, o := range open {
 		one := offered{N: i + 1, ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin,
-			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == shown, Sums: newSums(o, items[o.Organization.ID])}
+			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == picked, Sums: newSums(o, items[o.Organization.ID])}
 		if one.N <= numbered {
 			one.Class = "only org-" + strconv.Itoa(one.N)
 		}
@@ -263,7 +264,7 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 			admins = append(admins, one.Class)
 			view.AdminNames = append(view.AdminNames, one.Name)
 		}
-		if total > allRoles && !one.Chosen {
+		if total > allRoles && one.ID != shown {
 			one.Show = withQuery(path, "organization", one.ID)
 		} else {
 			one.Groups = groups(o.Groups, chosen, one.Sums, total)
