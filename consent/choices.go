@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -197,6 +196,7 @@ const (
 	openRoles = 12   // with at most so many in all, the first circle is open
 	allRoles  = 1000 // with more, only the chosen organization's are in the page
 	numbered  = 20   // organizations that the stylesheet can tell apart
+	manyLive  = 200  // with more live connections, each organization is asked for its newest
 )
 
 // showConsent shows the consent page, or in its place why there is nothing to
@@ -365,7 +365,7 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 			view.UsedBy = append(view.UsedBy, usedBy{n, o.Organization.Name})
 		}
 	}
-	rows, _, err := s.Store.Approvals(ctx, store.ApprovalFilter{Client: c.ID, Person: v.person.ID, Limit: 200})
+	rows, err := s.living(v, c, open)
 	if err != nil {
 		return wrap("earlier approvals", err)
 	}
@@ -381,15 +381,36 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 	return nil
 }
 
-// remember shows the newest live connection in each organization. rows are
-// newest first. Only earlier connections in the chosen organization can be ended
-// with an approval.
+// living gives the person's live connections of the client, the newest in each
+// organization before the others there. One that ended takes no place from
+// them, and where they are many, neither does one of another organization.
+func (s *Server) living(v *visit, c client.Client, open []grantset.Offer) ([]store.ApprovalRow, error) {
+	ctx, f := v.r.Context(), store.ApprovalFilter{Client: c.ID, Person: v.person.ID, State: "live", Limit: manyLive}
+	rows, next, err := s.Store.Approvals(ctx, f)
+	if err != nil || next == "" {
+		return rows, err
+	}
+	f.Limit = 1
+	for _, o := range open {
+		f.Organization = o.Organization.ID
+		newest, _, err := s.Store.Approvals(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, newest...)
+	}
+	return rows, nil
+}
+
+// remember shows the newest live connection in each organization, which comes
+// first of them in rows. Only earlier connections in the chosen organization can
+// be ended with an approval.
 func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offer) {
 	seen := map[string]bool{}
 	var classes []string
 	for _, r := range rows {
 		name := nameOf(open, r.Organization)
-		if r.Phase != approval.Live || name == "" || seen[r.Organization] {
+		if name == "" || seen[r.Organization] {
 			continue
 		}
 		seen[r.Organization] = true
