@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -410,6 +411,74 @@ func TestEarlierConnection(t *testing.T) {
 	ada.get(authorize()).approve().sent(callback)
 	if p := ada.get(authorize()); strings.Contains(p.text(), "Its connection was ended") {
 		t.Error("approved again, and still warned")
+	}
+}
+
+// An earlier connection is told of, and can be ended, however many came after
+// it: those that ended, and those of another organization that live.
+func TestEarlierConnectionBehindMany(t *testing.T) {
+	s := newSite(t)
+	s.AuthorizeLimit = limit.NewAddresses(limit.Limit{N: 1 << 20, Window: limit.Authorize.Window}, nil)
+	ada := s.signedIn("ada")
+	connect := func(organization string) approval.ID {
+		t.Helper()
+		s.pass(time.Second)
+		code := ada.get(authorize()).approve("organization", organization).sent(callback).Get("code")
+		if v := s.exchange(code); v != approval.OK {
+			t.Fatalf("exchange: %v", v)
+		}
+		return approval.ID(s.claim(code).Handle.ID())
+	}
+	offered := func(after string) {
+		t.Helper()
+		p := ada.get(authorize()).says("You connected this app on 21 November 2026 in Nordlys Cooperative; that connection stays.")
+		if !regexp.MustCompile(`<label class="check [^"]*org-2[^"]*"><input type="checkbox" name="replace"`).MatchString(p.body) {
+			t.Errorf("after %s, the earlier connection cannot be ended", after)
+		}
+	}
+	connect("nordlys")
+	for range manyLive + 1 {
+		s.do(s.Store.EndApproval(context.Background(), connect("nordlys"), approval.RevokedByClient, store.Act{Actor: "system"}))
+	}
+	offered("many that ended")
+	for range manyLive + 1 {
+		connect("fjell")
+	}
+	offered("many in another organization")
+}
+
+// A theft is told of although a connection lives that was approved before it,
+// until the app is approved again, also where that was revoked since (ux 5.1).
+func TestTheftBesideAnotherConnection(t *testing.T) {
+	s := newSite(t)
+	ada := s.signedIn("ada")
+	warned := func() bool {
+		return strings.Contains(ada.get(authorize()).text(), "Its connection was ended on 21 November 2026 because an old key was presented a second time.")
+	}
+	connect := func() approval.ID {
+		t.Helper()
+		s.pass(time.Second)
+		code := ada.get(authorize()).approve().sent(callback).Get("code")
+		if v := s.exchange(code); v != approval.OK {
+			t.Fatalf("exchange: %v", v)
+		}
+		return approval.ID(s.claim(code).Handle.ID())
+	}
+	end := func(id approval.ID, why approval.Reason) {
+		t.Helper()
+		s.pass(time.Second)
+		s.do(s.Store.EndApproval(context.Background(), id, why, store.Act{Actor: "system"}))
+	}
+	first := connect()
+	connect()
+	end(first, approval.RefreshReused)
+	if !warned() {
+		t.Error("a theft is hidden behind a newer connection that lives")
+	}
+	ada.get(authorize()).says("You connected this app on 21 November 2026 in Nordlys Cooperative; that connection stays.")
+	end(connect(), approval.RevokedByPerson)
+	if warned() {
+		t.Error("approved again, and still warned when that was revoked")
 	}
 }
 

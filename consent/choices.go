@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -197,6 +196,7 @@ const (
 	openRoles = 12   // with at most so many in all, the first circle is open
 	allRoles  = 1000 // with more, only the chosen organization's are in the page
 	numbered  = 20   // organizations that the stylesheet can tell apart
+	manyLive  = 200  // with more live connections, each organization is asked for its newest
 )
 
 // showConsent shows the consent page, or in its place why there is nothing to
@@ -245,17 +245,18 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 	for _, o := range open {
 		total += len(o.Member.Roles())
 	}
-	shown := chosen.organization
-	if shown == "" && total > allRoles {
-		shown = chosen.hint
-	}
+	picked := chosen.organization
 	if !chosen.sent && len(open) == 1 {
-		shown = open[0].Organization.ID
+		picked = open[0].Organization.ID
+	}
+	shown := picked // whose roles are in the page: a link says that, and chooses nothing (ux 5.2)
+	if shown == "" {
+		shown = chosen.hint
 	}
 	var admins []string
 	for i, o := range open {
 		one := offered{N: i + 1, ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin,
-			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == shown, Sums: newSums(o, items[o.Organization.ID])}
+			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == picked, Sums: newSums(o, items[o.Organization.ID])}
 		if one.N <= numbered {
 			one.Class = "only org-" + strconv.Itoa(one.N)
 		}
@@ -263,7 +264,7 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 			admins = append(admins, one.Class)
 			view.AdminNames = append(view.AdminNames, one.Name)
 		}
-		if total > allRoles && !one.Chosen {
+		if total > allRoles && one.ID != shown {
 			one.Show = withQuery(path, "organization", one.ID)
 		} else {
 			one.Groups = groups(o.Groups, chosen, one.Sums, total)
@@ -364,23 +365,52 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 			view.UsedBy = append(view.UsedBy, usedBy{n, o.Organization.Name})
 		}
 	}
-	rows, _, err := s.Store.Approvals(ctx, store.ApprovalFilter{Client: c.ID, Person: v.person.ID, Limit: 200})
+	rows, err := s.living(v, c, open)
 	if err != nil {
 		return wrap("earlier approvals", err)
 	}
 	view.remember(rows, open)
+	reused, err := s.Store.LastReuse(ctx, v.person.ID, c.ID)
+	if err != nil {
+		return wrap("reuse", err)
+	}
+	if reused > 0 {
+		when := on(reused)
+		view.Reused = &when
+	}
 	return nil
 }
 
-// remember shows the newest live connection in each organization, and a theft
-// after which nothing was approved again. rows are newest first. Only earlier
-// connections in the chosen organization can be ended with an approval.
+// living gives the person's live connections of the client, the newest in each
+// organization before the others there. One that ended takes no place from
+// them, and where they are many, neither does one of another organization.
+func (s *Server) living(v *visit, c client.Client, open []grantset.Offer) ([]store.ApprovalRow, error) {
+	ctx, f := v.r.Context(), store.ApprovalFilter{Client: c.ID, Person: v.person.ID, State: "live", Limit: manyLive}
+	rows, next, err := s.Store.Approvals(ctx, f)
+	if err != nil || next == "" {
+		return rows, err
+	}
+	f.Limit = 1
+	for _, o := range open {
+		f.Organization = o.Organization.ID
+		newest, _, err := s.Store.Approvals(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, newest...)
+	}
+	return rows, nil
+}
+
+// remember shows the newest live connection in each organization, which comes
+// first of them in rows. Only earlier connections in the chosen organization can
+// be ended with an approval.
 func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offer) {
 	seen := map[string]bool{}
 	var classes []string
 	for _, r := range rows {
 		name := nameOf(open, r.Organization)
-		if r.Phase != approval.Live || name == "" || seen[r.Organization] {
+		if name == "" || seen[r.Organization] {
 			continue
 		}
 		seen[r.Organization] = true
@@ -396,16 +426,6 @@ func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offe
 	}
 	if !slices.Contains(classes, "") { // else it could not be told when to show it
 		view.Replaces = strings.Join(classes, " ")
-	}
-	for _, r := range rows {
-		if r.Phase != approval.Ended {
-			return
-		}
-		if r.Reason == approval.RefreshReused || r.Reason == approval.CodeReused {
-			when := on(r.EndedAt)
-			view.Reused = &when
-			return
-		}
 	}
 }
 

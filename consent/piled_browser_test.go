@@ -2,16 +2,23 @@ package consent
 
 import (
 	"bytes"
+	"context"
 	"image"
 	"image/color"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // Case B-06: marks that pile up on a letter, and a row of them that no line can
@@ -43,28 +50,84 @@ func TestNamesCoverNothing(t *testing.T) {
 	}
 }
 
-// outside counts the pixels that a client's name gives another colour to beside
-// the place where it stands, which may be a few pixels higher than its lines.
-func outside(b *tab) (n int) {
+// What a person, an organization, a circle or a role is called covers as little.
+func TestOurNamesCoverNothing(t *testing.T) {
+	t.Parallel()
+	c := newChrome(t)
+	piled := func(letter string) string { return letter + strings.Repeat("\u033f\u035e\u0360", 33) }
+	c.do(c.Store.AddDirectory(context.Background(), store.Directory{
+		People: []store.DirectoryPerson{{Person: org.Person{ID: "pia", Email: "pia@nordlys.example", Name: piled("P"), Active: true}, PasswordHash: passwordHash()}},
+		Organizations: []org.Organization{{ID: "one", Name: piled("O"), AIIntegration: true}, {ID: "two", Name: piled("T"), AIIntegration: true},
+			{ID: "off", Name: piled("F")}},
+		Circles: []org.Circle{{ID: "c", Organization: "one", Name: piled("C")}},
+		Roles:   []org.Role{{ID: "r1", Organization: "one", Circle: "c", Name: piled("R")}, {ID: "r2", Organization: "one", Circle: "c", Name: piled("S")}},
+		Fillers: []store.Filler{{Role: "r1", Person: "pia"}, {Role: "r2", Person: "pia"}},
+		Members: []store.DirectoryMember{{Person: "pia", Organization: "one", Admin: true}, {Person: "pia", Organization: "two"}, {Person: "pia", Organization: "off"}},
+	}, store.Act{Actor: "system"}))
+	approve := func() approval.ID {
+		code := c.signedIn("pia").get(authorize()).press("/oauth/authorize", "organization", "one", "role:r1", "read", "decision", "approve").sent(callback).Get("code")
+		if v := c.exchange(code); v != approval.OK {
+			t.Fatalf("exchange: %v", v)
+		}
+		return approval.ID(c.claim(code).Handle.ID())
+	}
+	c.do(c.Store.EndApproval(context.Background(), approve(), approval.RevokedByAdmin, store.Act{Actor: "system"}))
+	id := approve().String()
+
+	b := c.tab(t)
+	b.open(c.base + "/signin")
+	b.run(chromedp.WaitVisible(chromedp.ID("email")), chromedp.SendKeys(chromedp.ID("email"), "pia@nordlys.example"),
+		chromedp.SendKeys(chromedp.ID("password"), password+kb.Enter))
+	b.until("location.pathname === '/' && document.readyState === 'complete'")
+	for _, path := range []string{authorize(), "/", "/organizations/one/profile/api", "/organizations/one/profile/api/" + id + "/edit",
+		"/organizations/one/settings/ai-integration", "/organizations/one/settings/ai-integration/" + id, "/organizations/one/leave"} {
+		b.open(c.base + path)
+		for _, width := range []int64{1280, 390} {
+			b.wide(width)
+			b.eval("document.querySelectorAll('details').forEach(d => d.open = true); document.querySelectorAll('[value=one]').forEach(e => e.checked = true)")
+			if n := outside(b); n != 0 {
+				t.Errorf("%s, %d px wide: names cover %d pixels", path, width, n)
+			}
+		}
+	}
+}
+
+// wide gives the page that width, and all the height it may need.
+func (b *tab) wide(width int64) {
 	b.t.Helper()
-	b.until("document.querySelector('.called') !== null && document.fonts.status === 'loaded'")
-	box, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]float64]("(r => [r.left, r.top, r.right, r.bottom])(document.querySelector('.called').getBoundingClientRect())"))
+	_, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: 3000, DeviceScaleFactor: 1})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	place := image.Rect(int(box[0])-1, int(box[1])-1, int(box[2])+2, int(box[3])+2)
+}
+
+// outside counts the pixels that names give another colour to beside the places
+// where they stand, which may be a few pixels larger than their lines.
+func outside(b *tab) (n int) {
+	b.t.Helper()
+	b.until("document.querySelector('bdi:not(.host)') !== null && document.fonts.status === 'loaded'")
+	boxes, err := chromedp.Run(b.ctx, chromedp.Evaluate[[][]float64](`[...document.querySelectorAll("bdi:not(.host)")].flatMap(e => [...e.getClientRects()]).map(r => [r.left, r.top, r.right, r.bottom])`))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var places []image.Rectangle
+	for _, box := range boxes {
+		places = append(places, image.Rect(int(box[0])-2, int(box[1])-2, int(box[2])+3, int(box[3])+3))
+	}
 	with := b.seen()
-	b.eval("document.querySelector('.called').style.visibility = 'hidden'")
+	b.eval("document.querySelectorAll('bdi:not(.host)').forEach(e => e.style.visibility = 'hidden')")
 	without := b.seen()
-	if with.Bounds() != without.Bounds() || !place.In(with.Bounds()) {
-		b.t.Fatalf("pictures of %v and %v, and the name is at %v", with.Bounds(), without.Bounds(), place)
+	b.eval("document.querySelectorAll('bdi:not(.host)').forEach(e => e.style.visibility = '')")
+	if with.Bounds() != without.Bounds() {
+		b.t.Fatalf("pictures of %v and %v", with.Bounds(), without.Bounds())
 	}
 	inside := 0
 	for y := range with.Bounds().Dy() {
 		for x := range with.Bounds().Dx() {
-			switch p := image.Pt(x, y); {
+			p := image.Pt(x, y)
+			switch {
 			case alike(with.At(x, y), without.At(x, y)):
-			case p.In(place):
+			case slices.ContainsFunc(places, p.In):
 				inside++
 			default:
 				n++
@@ -72,7 +135,7 @@ func outside(b *tab) (n int) {
 		}
 	}
 	if inside == 0 {
-		b.t.Fatal("the name is not to be seen at all")
+		b.t.Fatal("the names are not to be seen at all")
 	}
 	return n
 }

@@ -51,7 +51,8 @@ func oneTab(t *testing.T) context.Context {
 }
 
 // consoleFaults gives what axe-core finds on the page, whether it scrolls
-// sideways, and what it fetched elsewhere, as a JSON list.
+// sideways, names that are not shown as they should be, and what it fetched
+// elsewhere, as a JSON list.
 const consoleFaults = `(async () => {
 	document.querySelectorAll("details").forEach(d => d.open = true);
 	const result = await axe.run(document, {resultTypes: ["violations"],
@@ -59,6 +60,13 @@ const consoleFaults = `(async () => {
 	const said = result.violations.map(v => v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "));
 	const root = document.documentElement;
 	if (root.scrollWidth > root.clientWidth) said.push("scrolls sideways, " + root.scrollWidth + " px");
+	for (const e of document.querySelectorAll("bdi:not(.host)")) {
+		const style = getComputedStyle(e), name = e.textContent;
+		if (style.overflow !== "clip" || style.display === "inline") said.push("marks on it cover what is beside it: " + name);
+		if (e.closest("a") && style.textDecorationLine !== "underline") said.push("no line under a link: " + name);
+		if (e.scrollWidth > e.clientWidth || e.getBoundingClientRect().right > e.parentNode.closest("a, span, td, th, p, h2, dd, div").getBoundingClientRect().right + .5) said.push("too wide: " + name);
+		if (name.startsWith("Quill") && e.getBoundingClientRect().height > 2 * parseFloat(style.lineHeight) - 1) said.push("broken: " + name);
+	}
 	for (const e of performance.getEntriesByType("resource")) {
 		if (new URL(e.name).host !== location.host) said.push("fetches " + e.name);
 	}
@@ -92,6 +100,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	_, f := h.whole()
 	wide := h.caller().postJSON("/oauth/register", fmt.Sprintf(`{"client_name":%q,"redirect_uris":["https://%sexample.com:8443/cb"]}`,
 		strings.Repeat("W", 100), strings.Repeat("a12.", 58))).json(t)["client_id"].(string)
+	h.caller().postJSON("/oauth/register", `{"client_name":"Quill","redirect_uris":["https://quill.example/cb"]}`)
 	h.connected("") // a living one
 	approval := h.items("/v1/approvals?state=live")[0]["id"].(string)
 	for range 25 { // over the limit

@@ -96,6 +96,26 @@ func (s *Store) HasApproved(ctx context.Context, person, clientID string) (bool,
 	return n > 0, nil
 }
 
+// LastReuse tells when an old token or code of the client last came back to the
+// person's, Unix seconds, and 0 where none did or the person has approved the
+// client since. It looks at all rows: one that ended long after it was made
+// stands behind many newer ones in a list.
+func (s *Store) LastReuse(ctx context.Context, person, clientID string) (int64, error) {
+	defer s.timed("approved_before", time.Now())
+	var reused, approved int64
+	err := s.reader.QueryRowContext(ctx, `
+		SELECT COALESCE(MAX(CASE WHEN reason IN ($1, $2) THEN ended_at END), 0), COALESCE(MAX(created_at), 0)
+		  FROM approval WHERE person = $3 AND client = $4`,
+		string(approval.RefreshReused), string(approval.CodeReused), person, clientID).Scan(&reused, &approved)
+	if err != nil {
+		return 0, unavailable("approvals", err)
+	}
+	if approved > reused {
+		return 0, nil
+	}
+	return reused, nil
+}
+
 // UsedBy counts the people with a live approval of the client in each of the
 // organizations; those without one are left out.
 func (s *Store) UsedBy(ctx context.Context, clientID string, organizations []string) (map[string]int, error) {

@@ -279,6 +279,48 @@ func TestHasApprovedAndUsedBy(t *testing.T) {
 	used(map[string]int{"nordlys": 1})
 }
 
+// A theft is told of until the client is approved after it: whatever else of
+// the client lives, was approved before it, or ended since.
+func TestLastReuse(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	want := func(what string, at int64) {
+		t.Helper()
+		if got, err := h.LastReuse(ctx, "ada", "quill"); got != at || err != nil {
+			t.Errorf("%s: got %d, %v; want %d", what, got, err, at)
+		}
+	}
+	end := func(id approval.ID, why approval.Reason) int64 {
+		t.Helper()
+		h.clock.add(time.Second)
+		if err := h.EndApproval(ctx, id, why, Act{}); err != nil {
+			t.Fatal(err)
+		}
+		return h.Now().Unix()
+	}
+	approve := func(nonce byte) approval.ID {
+		t.Helper()
+		h.clock.add(time.Second)
+		return h.live(t, h.answer(nonce))
+	}
+	want("nothing approved", 0)
+	first, second, third := approve(1), approve(2), approve(3)
+	want("nothing ended", 0)
+	end(third, approval.RevokedByPerson)
+	want("the newest was revoked", 0)
+	at := end(first, approval.RefreshReused)
+	want("a newer one lives", at)
+	want("a later one, of a code", end(second, approval.CodeReused))
+	fourth := approve(4)
+	want("approved again", 0)
+	end(fourth, approval.RevokedByPerson)
+	want("approved again, and that was revoked", 0)
+	for _, other := range [][2]string{{"tor", "quill"}, {"ada", "bridge"}} {
+		if got, err := h.LastReuse(ctx, other[0], other[1]); got != 0 || err != nil {
+			t.Errorf("%v: got %d, %v", other, got, err)
+		}
+	}
+}
+
 func TestClientLists(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	add := func(id, name string, preregistered bool) {
