@@ -92,6 +92,28 @@ func TestOurNamesCoverNothing(t *testing.T) {
 	}
 }
 
+// What stands after a name in our sentences stays with it, however wide the page is.
+func TestNamesKeepWhatFollows(t *testing.T) {
+	t.Parallel()
+	c := newChrome(t)
+	b := c.tab(t)
+	b.open(c.authorizeURL())
+	b.signIn()
+	b.run(chromedp.WaitVisible(chromedp.ID("consent")))
+	b.want(`(() => {
+		const name = [...document.querySelectorAll("#consent p bdi")].find(e => e.nextSibling?.data?.startsWith("?"))
+		const mark = document.createRange(), where = name.parentNode
+		mark.setStart(name.nextSibling, 0)
+		mark.setEnd(name.nextSibling, 1)
+		for (let width = 100; width < 300; width++) {
+			where.style.inlineSize = width + "px"
+			const last = [...name.getClientRects()].at(-1)
+			if (mark.getBoundingClientRect().top >= last.bottom - 2) return false
+		}
+		return true
+	})()`)
+}
+
 // wide gives the page that width, and all the height it may need.
 func (b *tab) wide(width int64) {
 	b.t.Helper()

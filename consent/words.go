@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"golang.org/x/text/feature/plural"
 	"golang.org/x/text/language"
@@ -287,12 +288,17 @@ func (w *wording) in(words *words, t *template.Template) (*template.Template, er
 
 func (w *words) asset(name string) string { return w.assets.paths[name] }
 
+// unmarked reports whether nothing in a name can pile up on a letter.
+func unmarked(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return unicode.Is(unicode.M, r) })
+}
+
 // functions are those of templates.
 func (w *words) functions() template.FuncMap {
 	return template.FuncMap{
 		"say": w.say, "forms": w.forms, "moment": w.moment, "asset": w.asset,
 		"domain": func(s string) domain { return domain(s) }, "code": func(s string) code { return code(s) },
-		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) },
+		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) }, "unmarked": unmarked,
 		"tongue": func() tongue { return w.tongue }, "tongues": func() []tongue { return tongues },
 	}
 }
