@@ -85,6 +85,7 @@ func newSite(t testing.TB) *site {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
+	s.log.Reset() // of what it says of a new database
 	s.Server = &Server{Store: st, Ring: ring, Log: log, Service: "Svalinn",
 		Base:           func(*http.Request) string { return s.base },
 		Address:        func(*http.Request) netip.Addr { return netip.MustParseAddr(s.address) },
