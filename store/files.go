@@ -17,8 +17,8 @@ import (
 // hashes of passwords and sessions, and whoever can read its files can lock them.
 const others = 0o077
 
-// startsWell refuses a file that is something else before anything is done to it.
-func startsWell(path string) error {
+// refuseForeign refuses a file that is something else before anything is done to it.
+func refuseForeign(path string) error {
 	const start = "SQLite format 3\x00"
 	f, err := os.Open(path)
 	if err != nil {
@@ -32,9 +32,9 @@ func startsWell(path string) error {
 	return nil
 }
 
-// hasLog refuses a log of writes without its database: SQLite would empty it, and
+// refuseParted refuses a log of writes without its database: SQLite would empty it, and
 // what was written last is in it alone.
-func hasLog(path string) error {
+func refuseParted(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
 		return nil
 	}

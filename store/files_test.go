@@ -163,6 +163,20 @@ func TestFilesThatAreNotTouched(t *testing.T) {
 	if _, err := Open(ctx, Options{Path: other, Ring: h.ring}); !errors.Is(err, ErrForeign) {
 		t.Errorf("something else: %v", err)
 	}
+	for i, rows := range []string{"", "INSERT INTO meta VALUES ('schema', 'public')"} { // of another program
+		path := filepath.Join(t.TempDir(), "other.db")
+		db, err := sql.Open("sqlite3", fileURL(path, url.Values{}))
+		if err == nil {
+			_, err = db.Exec(`CREATE TABLE meta (name TEXT, value TEXT); ` + rows)
+		}
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		_, opened := Open(ctx, Options{Path: path, Ring: h.ring})
+		if _, err := Inspect(ctx, path); !errors.Is(err, ErrForeign) || !errors.Is(opened, ErrForeign) {
+			t.Errorf("another program's database %d: inspected %v, opened %v", i, err, opened)
+		}
+	}
 	left, _ := filepath.Glob(other + "*")
 	if info, err := os.Stat(other); err != nil || info.Mode().Perm() != 0o644 || len(left) != 1 {
 		t.Errorf("something else is now %v, beside it are %v", info.Mode(), left)

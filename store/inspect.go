@@ -41,7 +41,7 @@ type Info struct {
 // locks nor changes it. fs.ErrNotExist, ErrForeign, ErrEmpty, ErrDamaged and
 // ErrParted are for the caller.
 func Inspect(ctx context.Context, path string) (Info, error) {
-	if err := hasLog(path); err != nil {
+	if err := refuseParted(path); err != nil {
 		return Info{}, err
 	}
 	stat, err := os.Stat(path)
@@ -55,10 +55,7 @@ func Inspect(ctx context.Context, path string) (Info, error) {
 	defer db.Close()
 	info, err := inspect(ctx, db)
 	info.Bytes = stat.Size()
-	switch {
-	case errors.Is(err, ErrForeign):
-		return Info{}, fmt.Errorf("database: %s: %w", path, err)
-	case err != nil:
+	if err != nil {
 		return Info{}, cannotOpen(path, err)
 	}
 	return info, nil
@@ -101,7 +98,7 @@ func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 			return err
 		}
 		if err := i.read(name, value); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%w: %s: %w", ErrForeign, name, err)
 		}
 		return nil
 	}); err != nil {

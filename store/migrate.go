@@ -107,8 +107,8 @@ type Schema struct {
 	Release string // that has made it so; empty when it does not say
 }
 
-// readSchema reads it from a database or one of its connections. sql.ErrNoRows
-// is for a table meta of something else.
+// readSchema reads it from a database or one of its connections. ErrForeign is
+// for a table meta of something else.
 func readSchema(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }) (s Schema, err error) {
@@ -127,12 +127,12 @@ func readSchema(ctx context.Context, db interface {
 			into = &s.Oldest
 		}
 		if *into, err = strconv.Atoi(value); err != nil {
-			return fmt.Errorf("its %s is %q", name, value)
+			return fmt.Errorf("%w: its %s is %q", ErrForeign, name, value)
 		}
 		return nil
 	})
 	if err == nil && s.Version == 0 {
-		err = sql.ErrNoRows
+		err = fmt.Errorf("%w: it has no schema", ErrForeign)
 	}
 	return s, err
 }

@@ -208,7 +208,7 @@ func (p *shared) examineSchema(w *writer) (Schema, error) {
 		return Schema{}, err
 	}
 	schema, err := readSchema(w.tx.ctx, w.conn)
-	if errors.Is(err, sql.ErrNoRows) || code(err) == "42703" { // no row, or no such column
+	if errors.Is(err, ErrForeign) || code(err) == "42703" { // no such column
 		return schema, fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
 	}
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,6 +202,8 @@ func (s *Store) cannotOpen(err error) error { return cannotOpen(s.options.Path, 
 // cannot be read.
 func cannotOpen(path string, err error) error {
 	switch {
+	case errors.Is(err, ErrForeign):
+		return fmt.Errorf("database: %s: %w", path, err)
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.ERROR): // no such table
 		return fmt.Errorf("database: %s: %w: %w", path, ErrForeign, err)
 	case errors.Is(err, sqlite3.CORRUPT):
@@ -238,19 +241,19 @@ func dsn(path string) string {
 
 // lockFile keeps a second server off the database: both would believe that
 // their memory is the truth. The file itself is locked as well, which may have
-// another name.
+// another name: but not where SQLite would wait for that lock, as on BSD.
 func (s *Store) lockFile() (err error) {
 	path := s.options.Path
-	if err := startsWell(path); err != nil {
+	if err := refuseForeign(path); err != nil {
 		return err
 	}
 	if s.lock, err = lockFor(path); err != nil {
 		return err
 	}
-	if err := hasLog(path); err != nil {
+	if err := refuseParted(path); err != nil {
 		return err
 	}
-	if err := closeToOthers(path, s.log); err != nil {
+	if err := closeToOthers(path, s.log); err != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
 		return err
 	}
 	if s.held, err = os.Open(path); err != nil {
