@@ -208,9 +208,10 @@ an empty variable counts as not set.
 ` + "`grantkeeper config show`" + ` says which value holds and where it comes from.
 
 Keys and passwords come by files of their own, which nobody but their owner may read. A
-password in ` + "`database.url` or `limiter.url`" + ` is better off in a file too: the variable's
-` + "`_FILE`" + `. A time is a text: ` + "`\"90s\"`, `\"12h\"` or `\"365d\"`" + `; a rate is one of requests and a time: ` + "`\"3000/10m\"`" + `. In the
-environment a list has commas between its texts; a list of tables stands in the file alone.
+password in ` + "`database.url` or `limiter.url`" + ` is better off in a file too, by the variable's
+` + "`_FILE`" + `. A time is a text: ` + "`\"90s\"`, `\"12h\"` or `\"365d\"`" + `; a rate is one of requests and a time:
+` + "`\"3000/10m\"`" + `. In the environment a list has commas between its texts; a list of tables
+stands in the file alone.
 
 The lifetimes of codes and tokens and the three rate limits of the OAuth endpoints are
 no settings: every installation keeps the contract.
