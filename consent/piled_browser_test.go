@@ -21,16 +21,24 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// Case B-06: marks that pile up on a letter, and a row of them that no line can
-// break, cover nothing beside the name. The page is looked at with the name and
-// without it, and is the same but where the name stands.
-func TestNamesCoverNothing(t *testing.T) {
-	t.Parallel()
+// atConsent is a tab with the consent page, of somebody who has just signed in.
+func atConsent(t *testing.T) *tab {
+	t.Helper()
 	c := newChrome(t)
 	b := c.tab(t)
 	b.open(c.authorizeURL())
 	b.signIn()
 	b.run(chromedp.WaitVisible(chromedp.ID("consent")))
+	return b
+}
+
+// Case B-06: marks that pile up on a letter, and a row of them that no line can
+// break, cover nothing beside the name. The page is looked at with the name and
+// without it, and is the same but where the name stands.
+func TestNamesCoverNothing(t *testing.T) {
+	t.Parallel()
+	b := atConsent(t)
+	c := b.chrome
 	for id, name := range map[string]string{
 		"above":  "Quill" + strings.Repeat("\u0302\u030d\u0311\u0306", 23),
 		"below":  "Quill" + strings.Repeat("\u0323\u0331\u032d\u0330", 23),
@@ -95,11 +103,7 @@ func TestOurNamesCoverNothing(t *testing.T) {
 // What stands after a name in our sentences stays with it, however wide the page is.
 func TestNamesKeepWhatFollows(t *testing.T) {
 	t.Parallel()
-	c := newChrome(t)
-	b := c.tab(t)
-	b.open(c.authorizeURL())
-	b.signIn()
-	b.run(chromedp.WaitVisible(chromedp.ID("consent")))
+	b := atConsent(t)
 	b.want(`(() => {
 		const name = [...document.querySelectorAll("#consent p bdi")].find(e => e.nextSibling?.data?.startsWith("?"))
 		const mark = document.createRange(), where = name.parentNode

@@ -12,14 +12,20 @@ import (
 	"time"
 )
 
+// withKeyFile starts a server whose key file is known.
+func withKeyFile(t *testing.T) (running, *operatorClient, Checked) {
+	t.Helper()
+	data := t.TempDir()
+	dev := startDev(t, devOptions{data: data})
+	return dev, &operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient},
+		Checked{Config: Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
+}
+
 // Keys are added, rotated and retired on a running server while clients
 // refresh and call: no request fails (decision T11).
 func TestRotationWhileClientsRefresh(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	dev := startDev(t, devOptions{data: data})
-	server := &operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
-	installation := Checked{Config: Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
+	dev, server, installation := withKeyFile(t)
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	var refreshed [4]atomic.Int64
@@ -84,10 +90,7 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 // of one. The oldest key that stays is what a backup must have otherwise.
 func TestRetireSaysToKeepACopy(t *testing.T) {
 	t.Parallel()
-	data := t.TempDir()
-	dev := startDev(t, devOptions{data: data})
-	server := &operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
-	installation := Checked{Config: Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
+	dev, server, installation := withKeyFile(t)
 	retire := func(number string, more ...string) (said string, code int) {
 		var stdout, stderr strings.Builder
 		code = runOn(strings.NewReader(""), append([]string{"keys", "retire", number, "--operator", dev.Operator,
