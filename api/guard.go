@@ -204,9 +204,17 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 		return Actor{}, Unknown, errRefused
 	}
 	access, err := s.access(ctx, claim.Handle.ID())
-	if access.Remembered && !access.Approval.Accepts(access.Standing, claim.Generation, claim.Time, s.Store.Now()) {
-		access, err = s.Store.CheckNow(ctx, claim.Handle.ID()) // the token may be younger than what is remembered
+	a, result, refused := s.accept(claim, &access, err)
+	if access.Remembered && result != Valid { // the token may be younger than what is remembered
+		access, err = s.Store.CheckNow(ctx, claim.Handle.ID())
+		return s.accept(claim, &access, err)
 	}
+	return a, result, refused
+}
+
+// accept takes what an access token claims, if the approval as it was found
+// accepts it. err is how the search for that ended.
+func (s *Server) accept(claim token.Claim, access *store.Access, err error) (Actor, Result, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return Actor{}, Revoked, errRefused
 	} else if err != nil {
@@ -221,7 +229,7 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 	}
 	return Actor{
 		Person: given.Person, Organization: given.Organization, Client: given.Client,
-		Approval: given.ID, Grant: given.Grant, Authority: given.Grant.Narrow(access.Member),
+		Approval: given.ID, Grant: given.Grant, Authority: access.Authority,
 		personName: access.PersonName, organizationName: access.OrganizationName,
 		idle: access.Idle(now), checked: now,
 	}, Valid, nil

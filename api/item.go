@@ -365,7 +365,7 @@ func (s *Server) current(ctx context.Context, a Actor) (Actor, error) {
 	case given.Phase != approval.Live || given.Lost(access.Standing) != "":
 		return a, errEnded
 	}
-	a.Grant, a.Authority = given.Grant, given.Grant.Narrow(access.Member)
+	a.Grant, a.Authority = given.Grant, access.Authority
 	return a, nil
 }
 

@@ -75,7 +75,6 @@ func (s *Server) explain(c call) (any, error) {
 	}
 	w := why{row: row, access: s.Store.Under(row), action: action, item: item}
 	w.now = w.access.Approval.At(w.access.Standing, s.Store.Now())
-	w.may = row.Grant.Narrow(w.access.Member)
 	if err := w.name(c.Context(), s.Store); err != nil {
 		return nil, err
 	}
@@ -102,7 +101,6 @@ type why struct {
 	row    store.ApprovalRow
 	access store.Access
 	now    approval.State // as it stands, whatever the row says
-	may    grantset.Authority
 	action string
 	item   store.Item
 
@@ -227,7 +225,7 @@ func (w *why) granted() []chainLink {
 		grantset.Organization: "Everything in this organization was approved, without anybody's personal items.",
 		grantset.Roles:        "Only selected roles were approved: " + w.picks + ".",
 	}[w.row.Grant.Kind]
-	filled := w.access.Member.Roles()
+	filled := w.access.Member().Roles()
 	count := fmt.Sprintf("%d roles", len(filled))
 	if len(filled) == 1 {
 		count = "1 role"
@@ -236,19 +234,19 @@ func (w *why) granted() []chainLink {
 	if w.row.Grant.Kind == grantset.Roles {
 		n := 0
 		for _, r := range filled {
-			if w.may.Acts(r.ID) != "none" {
+			if w.access.Acts(r.ID) != "none" {
 				n++
 			}
 		}
 		roles = fmt.Sprintf("%s fills %s in %s; part of this approval: %d.", w.person, count, w.organization, n)
 	}
 	admin := w.person + " is an admin of " + w.organization + "."
-	if !w.access.Member.Admin {
+	if !w.access.Member().Admin {
 		admin = w.person + " is no admin of " + w.organization + "."
 	}
 	return []chainLink{
 		{"grant_set", true, set},
-		{"admin", w.access.Member.Admin, admin},
+		{"admin", w.access.Member().Admin, admin},
 		{"roles", len(filled) > 0, roles},
 	}
 }
@@ -278,13 +276,13 @@ func (w *why) about() []chainLink {
 	if i.Private {
 		seen = "private to the circle"
 	}
-	fills := chainLink{"role", w.access.Member.Fills(i.Role), fmt.Sprintf("%s fills %s.", w.person, w.role)}
+	fills := chainLink{"role", w.access.Member().Fills(i.Role), fmt.Sprintf("%s fills %s.", w.person, w.role)}
 	if !fills.Holds {
 		fills.Why = fmt.Sprintf("%s does not fill %s.", w.person, w.role)
 	}
 	links := []chainLink{{"item", true, fmt.Sprintf("The item is a %s of %s in %s, %s.", i.Kind, w.role, w.circle, seen)}, fills}
 	if i.Private {
-		in := w.access.Member.InCircle(i.Circle)
+		in := w.access.Member().InCircle(i.Circle)
 		text := fmt.Sprintf("%s fills a role in %s.", w.person, w.circle)
 		if !in {
 			text = fmt.Sprintf("%s fills no role in %s.", w.person, w.circle)
@@ -300,7 +298,7 @@ func (w *why) about() []chainLink {
 // pick is what was picked of the item's role, and whether it counts.
 func (w *why) pick() chainLink {
 	picked := w.row.Grant.Access(w.item.Role)
-	acts := w.may.Acts(w.item.Role)
+	acts := w.access.Acts(w.item.Role)
 	link := chainLink{"pick", acts == "change" || acts == "read" && w.action == "read", fmt.Sprintf("%s was picked, to %s.", w.role, picked)}
 	switch {
 	case picked == "none":
@@ -315,13 +313,13 @@ func (w *why) pick() chainLink {
 func (w *why) decision() chainLink {
 	i := w.item.Item
 	if w.action == "read" {
-		if refusal := w.may.ExplainRead(i, w.role); refusal != "" {
+		if refusal := w.access.ExplainRead(i, w.role); refusal != "" {
 			return chainLink{"decision", false, refusal}
 		}
-		return chainLink{"decision", w.may.MayRead(i), w.may.ReadGrounds(i)}
+		return chainLink{"decision", w.access.MayRead(i), w.access.ReadGrounds(i)}
 	}
-	if refusal := w.may.ExplainChange(i, w.role); refusal != "" {
+	if refusal := w.access.ExplainChange(i, w.role); refusal != "" {
 		return chainLink{"decision", false, refusal}
 	}
-	return chainLink{"decision", w.may.MayChange(i), w.may.ChangeGrounds(i, w.role)}
+	return chainLink{"decision", w.access.MayChange(i), w.access.ChangeGrounds(i, w.role)}
 }

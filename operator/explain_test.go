@@ -330,6 +330,5 @@ func (w *aWorld) enforced(approvalID, itemID string) (read, change bool) {
 	if !a.Approval.Accepts(a.Standing, a.Approval.Generation, now.Unix()+60, now) {
 		return false, false
 	}
-	may := a.Approval.Grant.Narrow(a.Member)
-	return may.MayRead(item.Item), may.MayChange(item.Item)
+	return a.MayRead(item.Item), a.MayChange(item.Item)
 }

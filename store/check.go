@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/grantset"
 )
 
 // Access is what a bearer check needs: an approval without the code's fields,
-// the facts under it, and its person as a member.
+// the facts under it, and what they leave of its grant set.
 type Access struct {
 	Approval approval.Approval
 	Standing approval.Standing
-	Member   org.Member
+	grantset.Authority
 
 	// What a person reads of them: names at the same moment.
 	PersonName, OrganizationName string
@@ -54,7 +54,7 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 	a := s.memory.cool(id, h)
 	a.Grant = s.memory.grantSet(h)
 	return Access{
-		Approval: a, Standing: h.standing(), Member: h.member.asMember(),
+		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.asMember()),
 		PersonName: h.member.person.Name, OrganizationName: h.member.org.Name,
 		used: atomic.LoadUint32(&h.used),
 	}, nil
@@ -72,14 +72,14 @@ func (s *Store) Under(row ApprovalRow) Access {
 type under struct {
 	changes              int64
 	standing             approval.Standing
-	member               org.Member
+	authority            grantset.Authority
 	person, organization string // their names
 }
 
 // under gathers what stands under an approval.
 func (m *memory) under(a *approval.Approval) *under {
 	at := m.members.get(memberKey{a.Person, a.Organization})
-	u := &under{changes: m.changes, standing: m.standingOn(at, a), member: at.asMember()}
+	u := &under{changes: m.changes, standing: m.standingOn(at, a), authority: a.Grant.Narrow(at.asMember())}
 	if at != nil {
 		u.person, u.organization = at.person.Name, at.org.Name
 	}
@@ -87,5 +87,5 @@ func (m *memory) under(a *approval.Approval) *under {
 }
 
 func (u *under) access(a approval.Approval, used uint32) Access {
-	return Access{Approval: a, Standing: u.standing, Member: u.member, PersonName: u.person, OrganizationName: u.organization, used: used}
+	return Access{Approval: a, Standing: u.standing, Authority: u.authority, PersonName: u.person, OrganizationName: u.organization, used: used}
 }

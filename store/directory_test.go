@@ -152,8 +152,8 @@ func TestDirectoryMovesRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := h.Check(ctx, id)
-	if err != nil || len(a.Member.Roles()) != 1 || a.Member.Roles()[0].Circle != "ring" {
-		t.Errorf("the member's roles: %+v, %v", a.Member.Roles(), err)
+	if err != nil || len(a.Member().Roles()) != 1 || a.Member().Roles()[0].Circle != "ring" {
+		t.Errorf("the member's roles: %+v, %v", a.Member().Roles(), err)
 	}
 	h.same(t, "moved")
 }

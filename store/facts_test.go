@@ -134,7 +134,7 @@ func TestMemberFollowsFacts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return a.Member.Admin, a.Member.Fills("treasurer")
+		return a.Member().Admin, a.Member().Fills("treasurer")
 	}
 	steps := []struct {
 		name             string

@@ -150,7 +150,7 @@ func TestCirclesAndRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // in memory, and after a restart
-		if a, err := h.Check(ctx, id); err != nil || a.Member.Fills("treasurer") {
+		if a, err := h.Check(ctx, id); err != nil || a.Member().Fills("treasurer") {
 			t.Errorf("a deleted role is filled: %v", err)
 		}
 		if _, err := h.Item(ctx, "nordlys", "note", kept.ID); !errors.Is(err, ErrNotFound) {

@@ -69,7 +69,7 @@ type rowCache struct {
 	most    int
 }
 
-// maxCached bounds its memory, at about 500 bytes each.
+// maxCached bounds its memory, at under a kilobyte each.
 const maxCached = 50_000
 
 // get gives nil for a row that is not remembered.

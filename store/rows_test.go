@@ -502,8 +502,8 @@ func TestPickOfADeletedRole(t *testing.T) {
 	check := func(when string, fills bool) {
 		t.Helper()
 		a, err := h.Check(ctx, id)
-		if err != nil || !a.Approval.Grant.Equal(h.answer(1).Grant) || a.Member.Fills("treasurer") != fills {
-			t.Errorf("%s: grant %+v, fills %v, %v", when, a.Approval.Grant, a.Member.Fills("treasurer"), err)
+		if err != nil || !a.Approval.Grant.Equal(h.answer(1).Grant) || a.Member().Fills("treasurer") != fills {
+			t.Errorf("%s: grant %+v, fills %v, %v", when, a.Approval.Grant, a.Member().Fills("treasurer"), err)
 		}
 		row, err := h.Approval(ctx, id)
 		if err != nil || !row.Grant.Equal(a.Approval.Grant) {

@@ -260,7 +260,7 @@ func TestBackWithoutRoles(t *testing.T) {
 		id := all[0].live(t, all[0].unique(2))
 		for _, h := range all {
 			x, err := h.Check(ctx, id)
-			if filled := x.Member.Fills("treasurer"); err != nil || filled != (name == "role renamed") {
+			if filled := x.Member().Fills("treasurer"); err != nil || filled != (name == "role renamed") {
 				t.Errorf("%s: %v, fills the role: %v", name, err, filled)
 			}
 			h.same(t, name)

@@ -15,7 +15,7 @@ func TestUnder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := h.Under(row); got.Approval.Lost(got.Standing) != "" || !got.Member.Fills("treasurer") || got.Approval.Phase != approval.Live {
+	if got := h.Under(row); got.Approval.Lost(got.Standing) != "" || !got.Member().Fills("treasurer") || got.Approval.Phase != approval.Live {
 		t.Errorf("live: %+v", got)
 	}
 	if err := h.RemoveMember(ctx, "nordlys", "ada", Act{}); err != nil {
@@ -24,7 +24,7 @@ func TestUnder(t *testing.T) {
 	if row, err = h.Approval(ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.Under(row); got.Approval.Lost(got.Standing) != approval.LeftOrganization || got.Member.Exists() || got.Approval.Reason != approval.LeftOrganization {
+	if got := h.Under(row); got.Approval.Lost(got.Standing) != approval.LeftOrganization || got.Member().Exists() || got.Approval.Reason != approval.LeftOrganization {
 		t.Errorf("after the removal: %+v", got)
 	}
 }
