@@ -92,7 +92,7 @@ func (b *bench) grow(ctx context.Context, s *stock, folder string, out *growth) 
 		return err
 	}
 	begin := time.Now()
-	r, err := b.players(sc, s, srv.public).run(ctx, span{most: refreshesToGrow})
+	r, err := b.players(sc.player, s, srv.public).run(ctx, span{most: refreshesToGrow})
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparis
 	if sc.name == "bare" {
 		at = bare
 	}
-	pairs, err := b.pairs(ctx, b.players(scenarios[0], s, bare), b.players(sc, s, at), s.approvals, sc.once)
+	pairs, err := b.pairs(ctx, b.players(sc.bare, s, bare), b.players(sc.player, s, at), s.approvals, sc.once)
 	if err != nil {
 		return comparison{}, fmt.Errorf("%s: %w", sc.name, err)
 	}
@@ -141,10 +141,10 @@ func (b *bench) stockFor(sc scenario) (*stock, error) {
 	return newStock(n, sc.phase)
 }
 
-func (b *bench) players(sc scenario, s *stock, address string) load {
+func (b *bench) players(of playing, s *stock, address string) load {
 	l := load{address: address}
 	for i := range b.connections {
-		l.players = append(l.players, sc.player(s, i, b.connections))
+		l.players = append(l.players, of(s, i, b.connections))
 	}
 	return l
 }

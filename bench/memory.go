@@ -109,7 +109,7 @@ func (b *bench) sizeUnderLoad(ctx context.Context, s *stock, srv *server, out *s
 		if err != nil {
 			return err
 		}
-		r, err := b.players(sc, s, srv.public).run(ctx, span{lasts: b.lasts})
+		r, err := b.players(sc.player, s, srv.public).run(ctx, span{lasts: b.lasts})
 		if err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (b *bench) removeBeside(ctx context.Context, s *stock, srv *server, r *remo
 	}
 	staying := *s
 	staying.approvals = kept
-	players := b.players(sc, &staying, srv.public)
+	players := b.players(sc.player, &staying, srv.public)
 	if _, err := players.run(ctx, span{lasts: b.warmup}); err != nil {
 		return err
 	}

@@ -197,9 +197,9 @@ func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string
 				return err
 			}
 		}
-		t.load = b.players(sc, t.at.s.scattered(t.asked), srv.public)
+		t.load = b.players(sc.player, t.at.s.scattered(t.asked), srv.public)
 	}
-	if err := b.inTurn(ctx, b.players(scenarios[0], at.s, bare), turns); err != nil {
+	if err := b.inTurn(ctx, b.players(sc.bare, at.s.scattered(active), bare), turns); err != nil {
 		return err
 	}
 	for _, t := range turns {
@@ -271,7 +271,7 @@ func (b *bench) scaleRefreshes(ctx context.Context, at placed, out *scaled) erro
 	if err != nil {
 		return err
 	}
-	l := b.players(sc, at.s.scattered(sampled), srv.public)
+	l := b.players(sc.player, at.s.scattered(sampled), srv.public)
 	b.progress("  pgbench: write %d rows", at.s.approvals)
 	if err := b.postgres.preparePgbench(at.s.approvals); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"strconv"
 	"time"
@@ -24,31 +25,36 @@ type scenario struct {
 
 	// player makes the requests of one of so many connections. They share the
 	// stock's approvals evenly.
-	player func(s *stock, connection, connections int) player
+	player playing
+	// bare makes those to the bare server in turn.
+	bare playing
 	// proof asks the database, when the server is gone, how many right
 	// answers it must have given; empty where a request leaves nothing.
 	proof string
 }
 
+// playing gives one of so many connections its player.
+type playing func(s *stock, connection, connections int) player
+
 var scenarios = []scenario{
-	{name: "bare", player: barePlayer},
-	{name: "metadata", player: metadataPlayer},
-	{name: "verify", phase: approval.Live, player: verifyPlayer},
-	{name: "verify-bounded", phase: approval.Live, player: verifyPlayer, within: staleness},
+	{name: "bare", player: barePlayer, bare: barePlayer},
+	{name: "metadata", player: metadataPlayer, bare: barePlayer},
+	{name: "verify", phase: approval.Live, player: verifyPlayer, bare: unguardedPlayer},
+	{name: "verify-bounded", phase: approval.Live, player: verifyPlayer, bare: unguardedPlayer, within: staleness},
 	{
-		name: "refresh", phase: approval.Live, player: refreshPlayer,
+		name: "refresh", phase: approval.Live, player: refreshPlayer, bare: barePlayer,
 		proof: `SELECT SUM(generation) - COUNT(*) FROM approval WHERE phase = 2`,
 	},
 	{
-		name: "exchange", phase: approval.CodeIssued, once: true, player: exchangePlayer,
+		name: "exchange", phase: approval.CodeIssued, once: true, player: exchangePlayer, bare: barePlayer,
 		proof: `SELECT COUNT(*) FROM approval WHERE phase = 2 AND generation = 1`,
 	},
 	{
-		name: "revoke", phase: approval.Live, once: true, player: revokePlayer,
+		name: "revoke", phase: approval.Live, once: true, player: revokePlayer, bare: barePlayer,
 		proof: `SELECT COUNT(*) FROM approval WHERE phase = 3 AND reason = 'revoked_by_client'`,
 	},
 	{
-		name: "register", player: registerPlayer,
+		name: "register", player: registerPlayer, bare: barePlayer,
 		proof: `SELECT COUNT(*) FROM client WHERE approved = 0`,
 	},
 }
@@ -246,6 +252,19 @@ func (p *verifies) next(b []byte) []byte {
 }
 
 func (p *verifies) check(a answer) error { return right(a, 200, p.needed) }
+
+// unguarded makes the requests of verifies to the bare server, which lets everybody
+// in: beside it a guarded call costs what the guard does, and nothing that the
+// generator does with as many tokens.
+type unguarded struct{ *verifies }
+
+func unguardedPlayer(s *stock, connection, connections int) player {
+	p := verifyPlayer(s, connection, connections).(*verifies)
+	p.turns = math.MaxInt
+	return unguarded{p}
+}
+
+func (p unguarded) check(a answer) error { return right(a, 200, []byte(bareAnswer[:20])) }
 
 // refreshes keeps a chain of refresh tokens for each approval of its share.
 type refreshes struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/oauth"
@@ -94,7 +96,7 @@ func TestScenarios(t *testing.T) {
 			}
 			address, end := doors(t, &of, path)
 			b := bench{connections: connections}
-			r, err := b.players(sc, &of, address).run(context.Background(), span{most: connections * each})
+			r, err := b.players(sc.player, &of, address).run(context.Background(), span{most: connections * each})
 			end()
 			if err != nil || r.good != connections*each || r.bad != 0 {
 				t.Fatalf("%d right and %d wrong answers, %v %v", r.good, r.bad, err, r.faults)
@@ -283,5 +285,39 @@ func TestShares(t *testing.T) {
 func TestBareAnswer(t *testing.T) {
 	if len(bareAnswer) != 300 {
 		t.Errorf("%d bytes", len(bareAnswer))
+	}
+}
+
+// The bare server is asked what a guarded call is asked, however often.
+func TestUnguarded(t *testing.T) {
+	s, err := newStock(8, approval.Live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guarded := verifyPlayer(s, 0, 1).(*verifies)
+	guarded.turns = 1
+	open := unguardedPlayer(s, 0, 1)
+	open.(unguarded).tokens = guarded.tokens // those of another second differ
+	for i := range 2 * s.approvals {
+		want, got := guarded.next(nil), open.next(nil)
+		if i < s.approvals && !bytes.Equal(want, got) || i >= s.approvals && (want != nil || got == nil) {
+			t.Fatalf("request %d is %q, and of the bare server %q", i, want, got)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(bareHandler))
+	defer server.Close()
+	b := bench{connections: 4}
+	for _, sc := range scenarios {
+		of, err := newStock(8, sc.phase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.players(sc.bare, of, server.Listener.Addr().String()).run(context.Background(), span{most: 40})
+		if err != nil || r.good != 40 || r.bad != 0 {
+			t.Errorf("%s: %d right and %d wrong answers, %v %v", sc.name, r.good, r.bad, err, r.faults)
+		}
+	}
+	if open.check(answer{status: 200, body: []byte(`{"person":{}}`)}) == nil || open.check(answer{status: 401, body: []byte(bareAnswer)}) == nil {
+		t.Error("another answer is taken for the bare server's")
 	}
 }
