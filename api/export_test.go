@@ -1,6 +1,12 @@
 package api
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store"
+)
 
 // Document is the document of the API, for tests from outside.
 func Document() []byte { return document }
@@ -20,3 +26,15 @@ func Operations() (all []string) {
 
 // Fail answers an error as the server does.
 func Fail(s *Server, w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, err) }
+
+// Find has the server find an approval so, and if it asks again, so as now does.
+func Find(s *Server, found store.Access, now func(context.Context, approval.ID) (store.Access, error)) {
+	asked := false
+	s.standing = func(ctx context.Context, id approval.ID) (store.Access, error) {
+		if asked {
+			return now(ctx, id)
+		}
+		asked = true
+		return found, nil
+	}
+}

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -512,4 +513,32 @@ func FuzzCredentials(f *testing.F) {
 			t.Fatalf("v4: %d for %q, %q", w.Code, bearer, xAuth)
 		}
 	})
+}
+
+// A token that is younger than what is remembered of its approval is good, and one
+// that nobody would take by what is remembered is judged by what stands.
+func TestTokenIsYoungerThanWhatIsRemembered(t *testing.T) {
+	h := newHouse(t)
+	x := h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything})
+	old, err := h.store.Check(context.Background(), x.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x = h.refreshed(x, 2)
+	away := func(context.Context, approval.ID) (store.Access, error) {
+		return store.Access{}, fmt.Errorf("check: %w", store.ErrUnavailable)
+	}
+	want := func(what string, now func(context.Context, approval.ID) (store.Access, error), status int) {
+		t.Helper()
+		api.Find(h.server, old, now)
+		if w := h.get("/api/v5/me", x.access); w.Code != status {
+			t.Errorf("%s: %d %s", what, w.Code, w.Body)
+		}
+	}
+	want("an old row that is no memory", h.store.CheckNow, 401)
+	old.Remembered = true
+	want("an old row that is remembered", h.store.CheckNow, 200)
+	want("nobody can say how it stands", away, 503)
+	h.move(x.id, approval.Revoke("client-1", h.store.Now()))
+	want("the approval has ended since", h.store.CheckNow, 401)
 }
