@@ -312,6 +312,9 @@ func TestUnguarded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if got := bytes.Contains(sc.bare(of, 0, 1).next(nil), []byte("Authorization: Bearer ")); got != strings.HasPrefix(sc.name, "verify") {
+			t.Errorf("%s: the bare server gets a token: %v", sc.name, got)
+		}
 		r, err := b.players(sc.bare, of, server.Listener.Addr().String()).run(context.Background(), span{most: 40})
 		if err != nil || r.good != 40 || r.bad != 0 {
 			t.Errorf("%s: %d right and %d wrong answers, %v %v", sc.name, r.good, r.bad, err, r.faults)
