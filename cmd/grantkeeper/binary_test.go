@@ -464,6 +464,43 @@ func drains(t *testing.T, p *process) bool {
 	return asked || t.Failed()
 }
 
+// Before a server is ready nothing was promised: the first signal ends it.
+func TestASignalEndsWhatIsNotReady(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {
+		dir := t.TempDir()
+		seed, ready := filepath.Join(dir, "seed"), filepath.Join(dir, "ready.json")
+		if err := syscall.Mkfifo(seed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := command(t, "dev", "--listen", "127.0.0.1:0", "--operator-listen", "127.0.0.1:0", "--seed", seed, "--ready-file", ready)
+		stderr := &safeBuffer{}
+		c.Stderr = stderr
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stuck := time.AfterFunc(time.Minute, func() { c.Process.Kill() })
+		defer stuck.Stop()
+		// It opens the seed when it listens, and waits for what is in it.
+		f, err := os.OpenFile(seed, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		for begun := time.Now(); err != nil; f, err = os.OpenFile(seed, os.O_WRONLY|syscall.O_NONBLOCK, 0) {
+			if time.Since(begun) > time.Minute {
+				t.Fatalf("it does not read the seed: %v\n%s", err, stderr)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		defer f.Close()
+		c.Process.Signal(s)
+		_ = c.Wait() // the code says it
+		if code := c.ProcessState.ExitCode(); code != want || stderr.String() != "" {
+			t.Errorf("%v: exit code %d, want %d\n%s", s, code, want, stderr)
+		}
+		if _, err := os.Stat(ready); err == nil {
+			t.Errorf("%v: there is a ready file", s)
+		}
+	}
+}
+
 func TestASecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGINT: 130} {

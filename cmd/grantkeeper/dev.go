@@ -31,7 +31,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// devOptions are the flags of dev.
+// devOptions are what the command line of dev came to.
 type devOptions struct {
 	listen, operatorListen string
 	data                   string // folder; "" keeps everything in memory
@@ -40,6 +40,9 @@ type devOptions struct {
 	readyFile              string
 	open, quiet            bool
 	logLevel, logFormat    string
+
+	signals <-chan os.Signal
+	ready   func() // from here on signals drain; nil is nobody to tell
 }
 
 const (
@@ -70,8 +73,8 @@ only. Its operator API has a clock that tests can move, and stop:
 			}
 			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
 			tuneMemory(leastHeap, 0)
-			ch, ready := signals()
-			return runDev(c.Context(), o, c.ErrOrStderr(), ch, func(devReady) { ready() })
+			o.signals, o.ready = signals()
+			return runDev(c.Context(), o, c.ErrOrStderr(), nil)
 		},
 	}
 	f := c.Flags()
@@ -96,9 +99,9 @@ type devReady struct {
 	APIKeys          map[string]string `json:"api_keys"` // by email
 }
 
-// runDev serves until a signal comes or ctx ends. ready is called when
-// requests are answered.
-func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan os.Signal, ready func(devReady)) error {
+// runDev serves until a signal comes or ctx ends. said is called when everything
+// has been told to whoever started it; nil is nobody.
+func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devReady)) error {
 	start := time.Now()
 	if ctx == nil {
 		ctx = context.Background()
@@ -132,7 +135,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 	var failed error
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = h.serve(stop, listeners{public: public, operators: operators}, serving{drain: 5 * time.Second, signals: signals, ready: func() {
+	err = h.serve(stop, listeners{public: public, operators: operators}, serving{drain: 5 * time.Second, signals: o.signals, ready: func() {
 		if failed = o.plant(ctx, told); failed == nil {
 			failed = o.tellReady(told, stderr, start)
 		}
@@ -141,7 +144,9 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, signals <-chan 
 			return
 		}
 		log.Start()
-		ready(told)
+		if said != nil {
+			said(told)
+		}
 	}})
 	return errors.Join(failed, err, o.forget())
 }
@@ -336,6 +341,9 @@ func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) err
 		}
 	}
 	probe.CloseIdleConnections()
+	if o.ready != nil {
+		o.ready() // before anybody is told: a signal that comes then shall drain
+	}
 	if !o.quiet {
 		o.banner(stderr, t, time.Since(start))
 	}

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,7 +56,7 @@ func startDev(t *testing.T, o devOptions) running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := running{stderr: &safeBuffer{}}
 	ready, ended := make(chan devReady, 1), make(chan error, 1)
-	go func() { ended <- runDev(ctx, o, r.stderr, nil, func(told devReady) { ready <- told }) }()
+	go func() { ended <- runDev(ctx, o, r.stderr, func(told devReady) { ready <- told }) }()
 	select {
 	case r.devReady = <-ready:
 	case err := <-ended:
@@ -101,7 +102,7 @@ func TestDevListensOnLoopbackAlone(t *testing.T) {
 		for _, o := range []devOptions{
 			{listen: address, operatorListen: "127.0.0.1:0"}, {listen: "127.0.0.1:0", operatorListen: address},
 		} {
-			text, code := refused(t, runDev(t.Context(), o, io.Discard, nil, func(devReady) { t.Error("it is ready") }))
+			text, code := refused(t, runDev(t.Context(), o, io.Discard, func(devReady) { t.Error("it is ready") }))
 			if code != 2 || text != "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.\n" {
 				t.Errorf("%q: code %d, %q", address, code, text)
 			}
@@ -114,7 +115,7 @@ func TestDevSaysWhatIsNoAddress(t *testing.T) {
 		for _, o := range []devOptions{
 			{listen: address, operatorListen: "127.0.0.1:0"}, {listen: "127.0.0.1:0", operatorListen: address},
 		} {
-			text, code := refused(t, runDev(t.Context(), o, io.Discard, nil, func(devReady) { t.Error("it is ready") }))
+			text, code := refused(t, runDev(t.Context(), o, io.Discard, func(devReady) { t.Error("it is ready") }))
 			if want := fmt.Sprintf("%q is not an address and a port", address); code != 2 || !strings.HasPrefix(text, want) {
 				t.Errorf("%q: code %d, %q", address, code, text)
 			}
@@ -265,6 +266,39 @@ func TestDevEmpty(t *testing.T) {
 	}
 }
 
+// Who is told that dev is ready may end it at once, and it ends as a server that
+// is ready does: until then a signal ends the process.
+func TestDevIsReadyBeforeItSaysSo(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ready.json")
+	stderr, signals := &safeBuffer{}, make(chan os.Signal, 1)
+	asked := 0
+	o := devOptions{
+		listen: "127.0.0.1:0", operatorListen: "127.0.0.1:0", readyFile: file, logLevel: "info", logFormat: "json",
+		signals: signals,
+		ready: func() {
+			asked++
+			if said := stderr.String(); said != "" {
+				t.Errorf("it has said:\n%s", said)
+			}
+			if left, _ := filepath.Glob(file + "*"); len(left) != 0 {
+				t.Errorf("it has written %v", left)
+			}
+			signals <- syscall.SIGTERM
+		},
+	}
+	err := runDev(t.Context(), o, stderr, func(devReady) {
+		if _, err := os.Stat(file); err != nil {
+			t.Errorf("ready file: %v", err)
+		}
+	})
+	if err != nil || asked != 1 || !strings.Contains(stderr.String(), `"stopping"`) {
+		t.Errorf("ended with %v, ready %d times\n%s", err, asked, stderr)
+	}
+	if left, _ := filepath.Glob(file + "*"); len(left) != 0 {
+		t.Errorf("at the end there is %v", left)
+	}
+}
+
 // With --data, what happened is there after a restart, and only one dev works
 // on a folder.
 func TestDevKeepsItsData(t *testing.T) {
@@ -276,7 +310,7 @@ func TestDevKeepsItsData(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("key file: %v %v", info.Mode(), err)
 	}
-	err = runDev(t.Context(), devOptions{listen: "127.0.0.1:0", operatorListen: "127.0.0.1:0", data: data, logLevel: "info", logFormat: "json"}, io.Discard, nil, func(devReady) {})
+	err = runDev(t.Context(), devOptions{listen: "127.0.0.1:0", operatorListen: "127.0.0.1:0", data: data, logLevel: "info", logFormat: "json"}, io.Discard, nil)
 	if _, code := refused(t, err); code != 6 {
 		t.Errorf("a second dev on the same folder: %v, code %d", err, code)
 	}

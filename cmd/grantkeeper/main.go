@@ -163,17 +163,17 @@ func signals() (ch chan os.Signal, ready func()) {
 	ch = make(chan os.Signal, 2)
 	early := make(chan os.Signal, 1)
 	signal.Notify(early, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
+	none := make(chan struct{})
 	go func() {
-		select {
-		case got := <-early:
+		if got, ok := <-early; ok {
 			os.Exit(codeOf(interrupted(got)))
-		case <-done:
 		}
+		close(none)
 	}()
 	return ch, func() {
 		signal.Notify(ch, os.Interrupt, syscall.SIGTERM)
 		signal.Stop(early)
-		close(done)
+		close(early) // one that has come is received all the same
+		<-none
 	}
 }
