@@ -139,18 +139,17 @@ func (r *refresh) after() approval.State {
 }
 
 // saveExpected saves refreshes of rows that are as their tokens say, with the facts as
-// they are in memory. It locks the rows in the order of their IDs, because grouped
-// updates of several nodes deadlock otherwise.
+// they are in memory. It locks the rows first, as saveRows does.
 const saveExpected = `
 	WITH locked AS (
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
 	)
 	UPDATE approval a
 	   SET generation = u.generation + 1, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)
-	  FROM locked l
-	  JOIN unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
-	       AS u (id, client, generation, key_number, network) ON u.id = l.id
-	 WHERE a.id = l.id AND a.phase = 2 AND a.client = u.client AND a.generation = u.generation
+	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
+	       AS u (id, client, generation, key_number, network)
+	 WHERE (SELECT COUNT(*) FROM locked) > 0
+	   AND a.id = u.id AND a.phase = 2 AND a.client = u.client AND a.generation = u.generation
 	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint
 	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint
 	RETURNING a.id, a.person, a.organization,

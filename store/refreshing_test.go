@@ -438,20 +438,29 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	if embedded() {
 		return
 	}
-	for name, save := range map[string]func(house, []approval.ID){
-		"refreshes": func(h house, ids []approval.ID) {
+	for name, save := range map[string]func(house, []approval.ID) error{
+		"refreshes": func(h house, ids []approval.ID) error {
 			var all []*refresh
 			for _, id := range ids {
 				all = append(all, &refresh{id: id})
 			}
 			h.shared.saveTogether(group(all...), map[approval.ID]*refresh{})
+			return nil
 		},
-		"moves": func(h house, ids []approval.ID) {
+		"moves": func(h house, ids []approval.ID) error {
 			var all []*operation
 			for _, id := range ids {
 				all = append(all, h.refreshOf(id))
 			}
 			h.shared.makeTogether(all)
+			return nil
+		},
+		"uses": func(h house, ids []approval.ID) error {
+			used := map[approval.ID]uint32{}
+			for _, id := range ids {
+				used[id] = uint32(h.Now().Unix()) + 7200
+			}
+			return h.shared.transact(ctx, func(w *writer) error { return writeUses(w, used) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -461,18 +470,22 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 				ids = append(ids, h.live(t, h.unique(n)))
 			}
 			first := slices.MinFunc(ids, func(a, b approval.ID) int { return bytes.Compare(a[:], b[:]) })
-			lift, done := h.holdRow(t, first), make(chan struct{})
-			go func() { save(h, ids); close(done) }()
+			lift, done := h.holdRow(t, first), make(chan error, 1)
+			go func() { done <- save(h, ids) }()
 			until(t, "a statement that is held", func() bool { return h.locked(t, "%WITH locked%") == 1 })
 			free, err := h.shared.pool.Exec(ctx, `SELECT id FROM approval WHERE id <> $1 FOR UPDATE NOWAIT`, first[:])
 			if err != nil || int(free.RowsAffected()) != len(ids)-1 {
 				t.Error(free, err)
 			}
 			lift()
-			<-done
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
 			for _, id := range ids {
-				if n := h.generation(t, id); n != 2 {
-					t.Errorf("generation %d", n)
+				var saved bool
+				row := h.shared.pool.QueryRow(ctx, `SELECT generation = 2 OR used_at > $2 FROM approval WHERE id = $1`, id[:], h.Now().Unix()+3600)
+				if err := row.Scan(&saved); err != nil || !saved {
+					t.Errorf("saved: %v, %v", saved, err)
 				}
 			}
 		})

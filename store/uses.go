@@ -136,7 +136,8 @@ func writeUses(w *writer, used map[approval.ID]uint32) error {
 			SELECT id FROM approval WHERE id = ANY($1::bytea[]) AND used_at <= $3::bigint - 3600 ORDER BY id FOR UPDATE
 		)
 		UPDATE approval a SET used_at = u.at
-		  FROM locked l JOIN unnest($1::bytea[], $2::bigint[]) AS u (id, at) ON u.id = l.id
-		 WHERE a.id = l.id AND a.used_at <= u.at - 3600`, ids, at, slices.Max(at))
+		  FROM unnest($1::bytea[], $2::bigint[]) AS u (id, at)
+		 WHERE (SELECT COUNT(*) FROM locked) > 0
+		   AND a.id = u.id AND a.used_at <= u.at - 3600`, ids, at, slices.Max(at))
 	return err
 }
