@@ -261,7 +261,7 @@ func wholly(tag string) bool { return tag == "en" || tag == "ar" }
 // look opens a page and gives what is wrong with it, or only whether it fits
 // where there is least room.
 func (b *tab) look(address string, wholly bool) (problems []string, err error) {
-	if err := navigate(b.ctx, address); err != nil {
+	if err := chromedp.Do(b.ctx, chromedp.Navigate(address)); err != nil {
 		return nil, err
 	}
 	if !wholly {
@@ -349,7 +349,7 @@ func (b *tab) picture(address, name string) {
 		var shot cdppage.CaptureScreenshotResult
 		err := b.as(v)
 		if err == nil {
-			err = navigate(b.ctx, address)
+			err = chromedp.Do(b.ctx, chromedp.Navigate(address))
 		}
 		var height int64
 		if err == nil {

@@ -168,7 +168,10 @@ func (b *tab) until(js string) {
 			return
 		}
 		if b.ctx.Err() != nil {
-			b.t.Fatalf("never so: %s", js)
+			ctx, stop := context.WithTimeout(context.WithoutCancel(b.ctx), time.Minute)
+			defer stop()
+			page, err := chromedp.Run(ctx, chromedp.Evaluate[string]("location.pathname + ': ' + document.body.innerText"))
+			b.t.Fatalf("never so: %s, on %q (%v)", js, page, err)
 		}
 		chromedp.Do(b.ctx, chromedp.Sleep(20*time.Millisecond))
 	}
@@ -176,20 +179,7 @@ func (b *tab) until(js string) {
 
 func (b *tab) open(address string) {
 	b.t.Helper()
-	if err := navigate(b.ctx, address); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// navigate opens an address, once more where another test has changed the machine's
-// networks meanwhile: Chromium gives up then.
-func navigate(ctx context.Context, address string) (err error) {
-	for range 3 {
-		if err = chromedp.Do(ctx, chromedp.Navigate(address)); err == nil || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") {
-			break
-		}
-	}
-	return err
+	b.run(chromedp.Navigate(address))
 }
 
 func (b *tab) click(css string) {

@@ -112,7 +112,7 @@ func TestConsoleInBrowser(t *testing.T) {
 		"/", "/?range=30d", "/clients", "/clients/" + wide, "/clients/" + wide + "/disable", "/clients/" + f.client, "/clients/" + f.client + "/enable",
 		"/approvals", "/approvals?person=nobody", "/approvals/" + approval + "/revoke", "/events", "/clients/none",
 	} {
-		err := navigate(ctx, base+path)
+		err := chromedp.Do(ctx, chromedp.Navigate(base+path))
 		if err == nil {
 			_, err = chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](code+";undefined"))
 		}
@@ -154,7 +154,7 @@ func TestConsoleByKeyboard(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := navigate(ctx, base+"/clients/"+f.client+"/disable"); err != nil {
+	if err := chromedp.Do(ctx, chromedp.Navigate(base+"/clients/"+f.client+"/disable")); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 {

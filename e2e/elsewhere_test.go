@@ -132,20 +132,7 @@ func (c *chromium) run(actions ...chromedp.Action[chromedp.Void]) {
 
 func (c *chromium) open(address string) {
 	c.t.Helper()
-	if err := navigate(c.ctx, address); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// navigate opens an address, once more where another test has changed the machine's
-// networks meanwhile: Chromium gives up then.
-func navigate(ctx context.Context, address string) (err error) {
-	for range 3 {
-		if err = chromedp.Do(ctx, chromedp.Navigate(address)); err == nil || !strings.Contains(err.Error(), "ERR_NETWORK_CHANGED") {
-			break
-		}
-	}
-	return err
+	c.run(chromedp.Navigate(address))
 }
 
 func (c *chromium) click(css string) {

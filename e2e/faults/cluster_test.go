@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,7 +27,23 @@ import (
 // binaries are the server as it is shipped, by how far its clock is ahead.
 var binaries = map[time.Duration]string{0: "", 5 * time.Minute: "", -5 * time.Minute: ""}
 
+// inside names the variable that says where the binaries are to the process that tests.
+const inside = "FAULTS_BINARIES"
+
+// TestMain builds the binaries, and tests in a network namespace of its own: a browser
+// in other tests on this machine gives up what it loads when interfaces come and go.
 func TestMain(m *testing.M) {
+	dir := os.Getenv(inside)
+	for ahead := range binaries {
+		binaries[ahead] = filepath.Join(dir, "grantkeeper"+ahead.String())
+	}
+	if dir != "" {
+		if err := ip("link", "set", "lo", "up"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "grantkeeper-faults-")
 		if err != nil {
@@ -34,15 +51,27 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		for ahead := range binaries {
-			binaries[ahead] = filepath.Join(dir, "grantkeeper"+ahead.String())
+		for ahead, name := range binaries {
+			binaries[ahead] = filepath.Join(dir, name)
 			build := exec.Command("go", "build", "-race", "-ldflags", "-X main.clockAhead="+ahead.String(), "-o", binaries[ahead], "../../cmd/grantkeeper")
 			if out, err := build.CombinedOutput(); err != nil {
 				fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 				return 1
 			}
 		}
-		return m.Run()
+		runtime.LockOSThread() // the tests end with the thread that started them
+		tests := exec.Command("/proc/self/exe", os.Args[1:]...)
+		tests.Env = append(os.Environ(), inside+"="+dir)
+		tests.Stdin, tests.Stdout, tests.Stderr = os.Stdin, os.Stdout, os.Stderr
+		tests.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+		switch err := tests.Run(); {
+		case errors.Is(err, syscall.EPERM):
+			return m.Run() // without networks of the nodes' own
+		case err != nil:
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
 	}())
 }
 
