@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/consent/chromium"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -36,10 +36,6 @@ type chrome struct {
 // newChrome starts it. What is given stands around the door.
 func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal("the browser tests need chromium: run scripts/setup-debian.sh")
-	}
 	c := &chrome{site: newSite(t), patience: 3 * time.Minute}
 	handler := c.handler
 	for _, a := range around {
@@ -73,16 +69,7 @@ func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome 
 	theirs.HandleFunc("/frame", page(`<iframe src="`+strings.ReplaceAll(c.authorizeURL(), "&", "&amp;")+`"></iframe>`))
 	c.register(client.Client{ID: "dev", Name: "Test client", RedirectURIs: []string{c.callback}, Preregistered: true})
 
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir())}
-	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-		"disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage", "ignore-certificate-errors"} {
-		options = append(options, chromedp.Flag(flag, true))
-	}
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	c.browser, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	c.do(chromedp.Do(c.browser))
+	c.browser = chromium.Start(t)
 	return c
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/grantkeeper/grantkeeper/consent/chromium"
 )
 
 // axe gives the code that scripts/axe.sh fetched.
@@ -32,22 +33,6 @@ func axe(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(code)
-}
-
-// oneTab starts a browser with one tab.
-func oneTab(t *testing.T) context.Context {
-	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal("the browser tests need chromium: run scripts/setup-debian.sh")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true))
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	return ctx
 }
 
 // consoleFaults gives what axe-core finds on the page, whether it scrolls
@@ -106,7 +91,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	for range 25 { // over the limit
 		h.callerFrom("127.9.9.9").postJSON("/oauth/register", "{}")
 	}
-	ctx, code := oneTab(t), axe(t)
+	ctx, code := chromium.Start(t), axe(t)
 	base := strings.Replace(h.operator, "http://", "http://"+url.UserPassword("operator", h.password).String()+"@", 1)
 	for _, path := range []string{
 		"/", "/?range=30d", "/clients", "/clients/" + wide, "/clients/" + wide + "/disable", "/clients/" + f.client, "/clients/" + f.client + "/enable",
@@ -140,7 +125,7 @@ func TestConsoleByKeyboard(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	f, _ := h.connected("")
-	ctx := oneTab(t)
+	ctx := chromium.Start(t)
 	base := strings.Replace(h.operator, "http://", "http://"+url.UserPassword("operator", h.password).String()+"@", 1)
 	where := ""
 	step := func(keys string) {

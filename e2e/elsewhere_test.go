@@ -18,7 +18,9 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
 	"github.com/chromedp/chromedp/kb"
+	"github.com/grantkeeper/grantkeeper/consent/chromium"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 )
 
@@ -85,20 +87,16 @@ func waitFor(t *testing.T, c *exec.Cmd) {
 	}
 }
 
-// A chromium is one browser, which is also at home at the client's host.
-type chromium struct {
+// A tab is that of one browser, which is also at home at the client's host.
+type tab struct {
 	t      *testing.T
 	ctx    context.Context
 	landed chan url.Values // what the client's callback is called with
 }
 
-func newChromium(t *testing.T) *chromium {
+func newTab(t *testing.T) *tab {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal("this test needs chromium: run scripts/setup-debian.sh")
-	}
-	c := &chromium{t: t, landed: make(chan url.Values, 8)}
+	c := &tab{t: t, landed: make(chan url.Values, 8)}
 	client := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/callback" {
 			c.landed <- r.URL.Query()
@@ -106,42 +104,32 @@ func newChromium(t *testing.T) *chromium {
 		fmt.Fprint(w, `<!doctype html><title>Quill</title><p id="landed">Back at the app`)
 	}))
 	t.Cleanup(client.Close)
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()),
-		chromedp.Flag("host-resolver-rules", "MAP connect.quill.example:443 "+client.Listener.Addr().String()),
-		chromedp.Flag("ignore-certificate-errors", true)}
-	for _, flag := range []string{"headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run",
-		"disable-background-networking", "disable-component-update", "disable-sync", "disable-dev-shm-usage"} {
-		options = append(options, chromedp.Flag(flag, true))
-	}
-	ctx, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	var stop context.CancelFunc
+	c.ctx, stop = context.WithTimeout(chromium.Start(t,
+		chromedp.Flag("host-resolver-rules", "MAP connect.quill.example:443 "+client.Listener.Addr().String())), time.Minute)
 	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	c.ctx, stop = context.WithTimeout(ctx, time.Minute)
-	t.Cleanup(stop)
-	c.run()
 	return c
 }
 
-func (c *chromium) run(actions ...chromedp.Action[chromedp.Void]) {
+func (c *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	c.t.Helper()
 	if err := chromedp.Do(c.ctx, actions...); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *chromium) open(address string) {
+func (c *tab) open(address string) {
 	c.t.Helper()
 	c.run(chromedp.Navigate(address))
 }
 
-func (c *chromium) click(css string) {
+func (c *tab) click(css string) {
 	c.t.Helper()
 	c.run(chromedp.ScrollIntoView(chromedp.CSS(css)), chromedp.Click(chromedp.CSS(css)))
 }
 
 // shows waits until the page says something.
-func (c *chromium) shows(text string) {
+func (c *tab) shows(text string) {
 	c.t.Helper()
 	last := ""
 	for c.ctx.Err() == nil {
@@ -156,14 +144,14 @@ func (c *chromium) shows(text string) {
 }
 
 // signInThere goes through the provider's own page.
-func (c *chromium) signInThere(name string) {
+func (c *tab) signInThere(name string) {
 	c.t.Helper()
 	c.run(chromedp.WaitVisible(chromedp.CSS("[name=login]")), chromedp.SendKeys(chromedp.CSS("[name=login]"), name),
 		chromedp.SendKeys(chromedp.CSS("[name=password]"), "anything"+kb.Enter))
 }
 
 // approves chooses everything in Nordlys, and gives what the client is sent.
-func (c *chromium) approves() url.Values {
+func (c *tab) approves() url.Values {
 	c.t.Helper()
 	c.click("[name=organization][value=nordlys]")
 	c.click("[name=grant][value=everything]")
@@ -171,14 +159,14 @@ func (c *chromium) approves() url.Values {
 	return c.back()
 }
 
-func (c *chromium) back() url.Values {
+func (c *tab) back() url.Values {
 	c.t.Helper()
 	c.run(chromedp.WaitVisible(chromedp.ID("landed")))
 	return <-c.landed
 }
 
 // fetching is a person's browser as the official MCP SDK asks for one.
-func (c *chromium) fetching(signIn func()) auth.AuthorizationCodeFetcher {
+func (c *tab) fetching(signIn func()) auth.AuthorizationCodeFetcher {
 	return func(_ context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 		c.open(args.URL)
 		signIn()
@@ -199,7 +187,7 @@ func authorizeAt(h *house) string {
 func TestMCPFlowThroughAnOpenIDProvider(t *testing.T) {
 	t.Parallel()
 	h := atProvider(t, "")
-	c := newChromium(t)
+	c := newTab(t)
 	session, _ := connectMCP(t, h, &seen{}, &auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: registering(), AuthorizationCodeFetcher: c.fetching(func() { c.signInThere("ada") }),
 	})
@@ -254,7 +242,7 @@ func TestPeopleOfTheProviderWhoAreNotHere(t *testing.T) {
 	t.Parallel()
 	h := atProvider(t, "")
 	for name, says := range map[string]string{"nobody": "Svalinn does not know you.", "eve": "Example Corp has not verified your email."} {
-		c := newChromium(t)
+		c := newTab(t)
 		c.open(authorizeAt(h))
 		c.signInThere(name)
 		c.shows(says)
@@ -292,7 +280,7 @@ func TestMCPFlowThroughTheHandOff(t *testing.T) {
 			h := serve(t, served{clients: fmt.Sprintf("[signin]\npasswords = false\n[signin.handoff]\nurl = \"http://localhost:%s/grantkeeper\"\nkey_files = [%q, %q]\n", port, key+".pub", secret)})
 			process(t, service(h))
 			listens(t, "127.0.0.1:"+port)
-			c := newChromium(t)
+			c := newTab(t)
 			c.open("http://localhost:" + port + "/nothing")
 			c.run(chromedp.Evaluate[chromedp.Void](`document.cookie = "service=session-of-ada"; undefined`))
 			session, _ := connectMCP(t, h, &seen{}, &auth.AuthorizationCodeHandlerConfig{
