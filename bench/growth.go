@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -32,8 +36,9 @@ type tableGrowth struct {
 	After  int64  `json:"rows_after"`
 }
 
-// fileGrowth is a file's bytes: before the server's start, when it was ready,
-// after its last answer, and after it was stopped.
+// fileGrowth is the bytes of a file or, on PostgreSQL, of all tables or all
+// indexes: before the server's start, when it was ready, after its last answer,
+// and after it was stopped and, on PostgreSQL, a VACUUM.
 type fileGrowth struct {
 	File    string `json:"file"`
 	Before  int64  `json:"before"`
@@ -42,28 +47,31 @@ type fileGrowth struct {
 	Stopped int64  `json:"stopped"`
 }
 
-func (b *bench) growth(ctx context.Context) (growth, error) {
+// A growing is the database that the refreshes are made on.
+type growing struct {
+	url, folder string
+	tables      []string
+	ask         func(query string) (int64, error)
+	sizes       map[string]func() (int64, error) // bytes, by what has them
+	vacuum      func() error
+}
+
+func (b *bench) growth(ctx context.Context) (out growth, err error) {
 	folder, err := os.MkdirTemp(b.folder, "growth-")
 	if err != nil {
-		return growth{}, err
+		return out, err
 	}
 	s, err := newStock(max(b.live, b.connections), approval.Live)
 	if err != nil {
-		return growth{}, err
+		return out, err
 	}
 	b.progress("write %d approvals", s.approvals)
-	if err := s.write(ctx, folder); err != nil {
-		return growth{}, err
-	}
-	path := filepath.Join(folder, databaseName)
-	out := growth{Approvals: s.approvals, Files: []fileGrowth{{File: "database"}, {File: "write-ahead log"}}}
-	if out.Tables, err = countRows(path, nil); err != nil {
+	g, err := b.growing(ctx, s, folder)
+	if err != nil {
 		return out, err
 	}
-	if err := b.grow(ctx, s, folder, &out); err != nil {
-		return out, err
-	}
-	if out.Tables, err = countRows(path, out.Tables); err != nil {
+	out = g.growth(s.approvals)
+	if err := b.grow(ctx, s, g, &out); err != nil {
 		return out, err
 	}
 	if out.Errors == 0 {
@@ -72,21 +80,44 @@ func (b *bench) growth(ctx context.Context) (growth, error) {
 	return out, err
 }
 
-func (b *bench) grow(ctx context.Context, s *stock, folder string, out *growth) error {
-	look := func(at func(*fileGrowth) *int64) {
-		for i, name := range []string{databaseName, databaseName + "-wal"} {
-			if info, err := os.Stat(filepath.Join(folder, name)); err == nil {
-				*at(&out.Files[i]) = info.Size()
-			}
-		}
+// growing writes the stock.
+func (b *bench) growing(ctx context.Context, s *stock, folder string) (g growing, err error) {
+	g.folder = folder
+	if g.url, g.ask, err = b.place(ctx, s, folder); err != nil {
+		return g, err
 	}
-	look(func(f *fileGrowth) *int64 { return &f.Before })
-	srv, err := startServer(ctx, b.binary, folder)
+	if b.postgres != nil {
+		return g, g.onPostgres(b.postgres)
+	}
+	return g, g.onSQLite(filepath.Join(folder, databaseName))
+}
+
+// growth is the table that has nothing yet.
+func (g growing) growth(approvals int) growth {
+	out := growth{Approvals: approvals}
+	for _, name := range g.tables {
+		out.Tables = append(out.Tables, tableGrowth{Table: name})
+	}
+	for _, what := range slices.Sorted(maps.Keys(g.sizes)) {
+		out.Files = append(out.Files, fileGrowth{File: what})
+	}
+	return out
+}
+
+func (b *bench) grow(ctx context.Context, s *stock, g growing, out *growth) error {
+	err := errors.Join(g.count(out, func(t *tableGrowth) *int64 { return &t.Before }),
+		g.weigh(out, func(f *fileGrowth) *int64 { return &f.Before }))
+	if err != nil {
+		return err
+	}
+	srv, err := startServerOn(ctx, b.binary, g.folder, g.url, "")
 	if err != nil {
 		return err
 	}
 	defer srv.kill()
-	look(func(f *fileGrowth) *int64 { return &f.Ready })
+	if err := g.weigh(out, func(f *fileGrowth) *int64 { return &f.Ready }); err != nil {
+		return err
+	}
 	sc, err := scenarioOf("refresh")
 	if err != nil {
 		return err
@@ -98,42 +129,89 @@ func (b *bench) grow(ctx context.Context, s *stock, folder string, out *growth) 
 	}
 	b.progress("  %d refreshes in %v", r.good, time.Since(begin).Round(time.Millisecond))
 	out.Refreshes, out.Errors, out.Faults = r.good, r.bad, r.faults
-	look(func(f *fileGrowth) *int64 { return &f.After })
-	if err := srv.stop(); err != nil {
+	if err := g.weigh(out, func(f *fileGrowth) *int64 { return &f.After }); err != nil {
 		return err
 	}
-	look(func(f *fileGrowth) *int64 { return &f.Stopped })
+	if err := errors.Join(srv.stop(), g.vacuum()); err != nil {
+		return err
+	}
+	return errors.Join(g.count(out, func(t *tableGrowth) *int64 { return &t.After }),
+		g.weigh(out, func(f *fileGrowth) *int64 { return &f.Stopped }))
+}
+
+// count and weigh write the rows and the bytes of this moment.
+func (g growing) count(out *growth, at func(*tableGrowth) *int64) (err error) {
+	for i := range out.Tables {
+		t := &out.Tables[i]
+		if *at(t), err = g.ask(fmt.Sprintf("SELECT COUNT(*) FROM %q", t.Table)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// countRows counts the rows of every table: into rows before, or where those
-// are given, into rows after.
-func countRows(path string, before []tableGrowth) (all []tableGrowth, err error) {
+func (g growing) weigh(out *growth, at func(*fileGrowth) *int64) (err error) {
+	for i := range out.Files {
+		f := &out.Files[i]
+		if *at(f), err = g.sizes[f.File](); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onSQLite is a database in a file, which needs no vacuum: a page that is free
+// is written again.
+func (g *growing) onSQLite(path string) (err error) {
+	size := func(path string) func() (int64, error) {
+		return func() (int64, error) {
+			info, err := os.Stat(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				return 0, nil
+			} else if err != nil {
+				return 0, err
+			}
+			return info.Size(), nil
+		}
+	}
+	g.sizes = map[string]func() (int64, error){"database": size(path), "write-ahead log": size(path + "-wal")}
+	g.vacuum = func() error { return nil }
 	db, err := sqlite3.Open("file:" + path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	st, _, err := db.Prepare(`SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name`)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer st.Close()
-	known := map[string]int64{}
-	for _, t := range before {
-		known[t.Table] = t.Before
-	}
 	for st.Step() {
-		name := st.ColumnText(0)
-		n, err := ask(path, fmt.Sprintf("SELECT COUNT(*) FROM %q", name))
-		if err != nil {
-			return nil, err
-		}
-		t := tableGrowth{Table: name, Before: n}
-		if before != nil {
-			t.Before, t.After = known[name], n
-		}
-		all = append(all, t)
+		g.tables = append(g.tables, st.ColumnText(0))
 	}
-	return all, st.Err()
+	return st.Err()
+}
+
+// onPostgres weighs what is in tables and indexes themselves: the maps of free and
+// visible rows beside them are VACUUM's.
+func (g *growing) onPostgres(p *postgres) error {
+	g.sizes = map[string]func() (int64, error){}
+	for what, kind := range map[string]string{"tables": "r", "indexes": "i"} {
+		g.sizes[what] = func() (int64, error) {
+			return g.ask(`SELECT SUM(pg_relation_size(oid))::BIGINT FROM pg_class
+				WHERE relnamespace = current_schema()::regnamespace AND relkind = '` + kind + `'`)
+		}
+	}
+	g.vacuum = func() error {
+		return p.onURL(g.url, func(c *pgx.Conn) error { return execAll(context.Background(), c, []string{`VACUUM`}) })
+	}
+	return p.onURL(g.url, func(c *pgx.Conn) error {
+		rows, err := c.Query(context.Background(), `SELECT relname FROM pg_class
+			WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname`)
+		if err != nil {
+			return err
+		}
+		g.tables, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	})
 }

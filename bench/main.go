@@ -170,8 +170,8 @@ func (o options) checkNumbers(arguments int) error {
 		return errors.New("-cpus, -stock, -approvals, -lists, -import: not below 0; -live: at least 1")
 	case o.removed > mostRemoved:
 		return fmt.Errorf("-import: at most %d", mostRemoved)
-	case o.shared && (o.approvals > 0 || o.growth || o.timing):
-		return errors.New("-postgres: with scenarios, -lists and -import alone")
+	case o.shared && (o.approvals > 0 || o.timing):
+		return errors.New("-postgres: with scenarios, -growth, -lists and -import alone")
 	case o.shared && o.scales != nil:
 		return errors.New("-scale: without -postgres, it is on PostgreSQL")
 	case o.huge && o.scales == nil:
@@ -258,10 +258,6 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		r.Connections, r.Repetitions = 1, 1
 		r.Timings, err = o.timings(ctx)
 		return 0, err
-	case o.growth:
-		g, err := o.bench.growth(ctx)
-		r.Growth = &g
-		return g.Errors, err
 	}
 	if o.shared {
 		if o.postgres, err = startPostgres("256MB"); err != nil {
@@ -270,6 +266,10 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		defer func() { err = errors.Join(err, o.postgres.stop()) }()
 	}
 	switch {
+	case o.growth:
+		g, err := o.bench.growth(ctx)
+		r.Growth = &g
+		return g.Errors, err
 	case o.lists > 0:
 		r.Connections, r.Repetitions = 1, 1
 		r.Lists, err = o.bench.listings(ctx, o.lists)

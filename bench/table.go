@@ -103,7 +103,7 @@ func printGrowth(w io.Writer, g growth) {
 	for _, f := range g.Files {
 		rows = append(rows, []string{f.File, thousands(f.Before), thousands(f.Ready), thousands(f.After), thousands(f.Stopped)})
 	}
-	printTable(w, []string{"file, bytes", "before", "ready", "after", "stopped"}, rows)
+	printTable(w, []string{"bytes", "before", "ready", "after", "stopped"}, rows)
 	printFaults(w, "growth", g.Faults)
 }
 

@@ -116,7 +116,7 @@ func TestPrintGrowth(t *testing.T) {
 		"table     rows before   after  more\n" +
 		"approval       10,000  10,000     0\n" +
 		"journal             1       3     2\n\n" +
-		"file, bytes      before  ready  after  stopped\n" +
+		"bytes            before  ready  after  stopped\n" +
 		"database          1,000  1,000  2,000    3,000\n" +
 		"write-ahead log       0     10     20        0\n"
 	if b.String() != want {
