@@ -36,7 +36,7 @@ type chrome struct {
 // newChrome starts it. What is given stands around the door.
 func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome {
 	t.Helper()
-	c := &chrome{site: newSite(t), patience: 5 * time.Minute}
+	c := &chrome{site: newSite(t), patience: 3 * time.Minute}
 	handler := c.handler
 	for _, a := range around {
 		handler = a(handler)
