@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -52,8 +50,14 @@ type growing struct {
 	url, folder string
 	tables      []string
 	ask         func(query string) (int64, error)
-	sizes       map[string]func() (int64, error) // bytes, by what has them
+	weighed     []weighed
 	vacuum      func() error
+}
+
+// A weighed is what has bytes: a file, or tables or indexes together.
+type weighed struct {
+	name  string
+	bytes func() (int64, error)
 }
 
 func (b *bench) growth(ctx context.Context) (out growth, err error) {
@@ -98,8 +102,8 @@ func (g growing) growth(approvals int) growth {
 	for _, name := range g.tables {
 		out.Tables = append(out.Tables, tableGrowth{Table: name})
 	}
-	for _, what := range slices.Sorted(maps.Keys(g.sizes)) {
-		out.Files = append(out.Files, fileGrowth{File: what})
+	for _, w := range g.weighed {
+		out.Files = append(out.Files, fileGrowth{File: w.name})
 	}
 	return out
 }
@@ -151,9 +155,8 @@ func (g growing) count(out *growth, at func(*tableGrowth) *int64) (err error) {
 }
 
 func (g growing) weigh(out *growth, at func(*fileGrowth) *int64) (err error) {
-	for i := range out.Files {
-		f := &out.Files[i]
-		if *at(f), err = g.sizes[f.File](); err != nil {
+	for i, w := range g.weighed {
+		if *at(&out.Files[i]), err = w.bytes(); err != nil {
 			return err
 		}
 	}
@@ -163,8 +166,8 @@ func (g growing) weigh(out *growth, at func(*fileGrowth) *int64) (err error) {
 // onSQLite is a database in a file, which needs no vacuum: a page that is free
 // is written again.
 func (g *growing) onSQLite(path string) (err error) {
-	size := func(path string) func() (int64, error) {
-		return func() (int64, error) {
+	file := func(name, path string) weighed {
+		return weighed{name, func() (int64, error) {
 			info, err := os.Stat(path)
 			if errors.Is(err, fs.ErrNotExist) {
 				return 0, nil
@@ -172,9 +175,9 @@ func (g *growing) onSQLite(path string) (err error) {
 				return 0, err
 			}
 			return info.Size(), nil
-		}
+		}}
 	}
-	g.sizes = map[string]func() (int64, error){"database": size(path), "write-ahead log": size(path + "-wal")}
+	g.weighed = []weighed{file("database", path), file("write-ahead log", path+"-wal")}
 	g.vacuum = func() error { return nil }
 	db, err := sqlite3.Open("file:" + path)
 	if err != nil {
@@ -195,19 +198,16 @@ func (g *growing) onSQLite(path string) (err error) {
 // onPostgres weighs what is in tables and indexes themselves: the maps of free and
 // visible rows beside them are VACUUM's.
 func (g *growing) onPostgres(p *postgres) error {
-	g.sizes = map[string]func() (int64, error){}
-	for what, kind := range map[string]string{"tables": "r", "indexes": "i"} {
-		g.sizes[what] = func() (int64, error) {
-			return g.ask(`SELECT SUM(pg_relation_size(oid))::BIGINT FROM pg_class
-				WHERE relnamespace = current_schema()::regnamespace AND relkind = '` + kind + `'`)
-		}
+	const ours = ` FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = `
+	all := func(name, kind string) weighed {
+		return weighed{name, func() (int64, error) { return g.ask(`SELECT SUM(pg_relation_size(oid))::BIGINT` + ours + kind) }}
 	}
+	g.weighed = []weighed{all("tables", `'r'`), all("indexes", `'i'`)}
 	g.vacuum = func() error {
 		return p.onURL(g.url, func(c *pgx.Conn) error { return execAll(context.Background(), c, []string{`VACUUM`}) })
 	}
 	return p.onURL(g.url, func(c *pgx.Conn) error {
-		rows, err := c.Query(context.Background(), `SELECT relname FROM pg_class
-			WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname`)
+		rows, err := c.Query(context.Background(), `SELECT relname`+ours+`'r' ORDER BY relname`)
 		if err != nil {
 			return err
 		}

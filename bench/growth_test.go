@@ -12,11 +12,7 @@ import (
 
 // Rows and bytes that come and go are seen, on both engines.
 func TestGrowing(t *testing.T) {
-	p, err := startPostgres("64MB")
-	if err != nil {
-		t.Fatal(err, "- run scripts/setup-debian.sh")
-	}
-	defer p.stop()
+	p := smallPostgres(t)
 	for name, engine := range map[string]*postgres{"SQLite": nil, "PostgreSQL": p} {
 		t.Run(name, func(t *testing.T) {
 			s, err := newStock(2000, approval.Live)

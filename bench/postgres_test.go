@@ -9,14 +9,25 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// What is written past the store is what the store finds, and pgbench answers
-// on the same server.
-func TestStockOnPostgres(t *testing.T) {
-	p, err := startPostgres("64MB")
+// smallPostgres ends with the test, and gives nothing back by itself.
+func smallPostgres(t *testing.T) *postgres {
+	t.Helper()
+	p, err := startPostgres("64MB", "autovacuum = off")
 	if err != nil {
 		t.Fatal(err, "- run scripts/setup-debian.sh")
 	}
-	defer p.stop()
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// What is written past the store is what the store finds, and pgbench answers
+// on the same server.
+func TestStockOnPostgres(t *testing.T) {
+	p := smallPostgres(t)
 	s, err := newStock(300, approval.Live)
 	if err != nil {
 		t.Fatal(err)

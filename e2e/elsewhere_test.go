@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-
 	"github.com/chromedp/chromedp/kb"
-	"github.com/grantkeeper/grantkeeper/consent/chromium"
 	"github.com/modelcontextprotocol/go-sdk/auth"
+
+	"github.com/grantkeeper/grantkeeper/consent/chromium"
 )
 
 // atProvider runs serve with one way to sign in, a real OpenID provider, and
