@@ -28,9 +28,10 @@ type Checked struct {
 	Config
 	Hosts         Hosts
 	Ring          *token.Ring
-	Password      string // the operators'; "" when their API is off
-	Path          string // of the SQLite file
-	Postgres      string // URL of the PostgreSQL database; then Path is empty
+	Password      string   // the operators'; "" when their API is off
+	OperatorHosts []string // operator.hosts, in lower case
+	Path          string   // of the SQLite file
+	Postgres      string   // URL of the PostgreSQL database; then Path is empty
 	Proxies       limit.Proxies
 	Networks      limit.Networks
 	APILimits     map[string]int  // requests of an organization in the window of api.rate_limit
@@ -141,6 +142,9 @@ func (c *Checked) checkAddresses() (err error) {
 		if err := checkListen("operator.listen", c.Operator.Listen); err != nil {
 			return err
 		}
+	}
+	if c.OperatorHosts, err = parseOperatorHosts(c.Operator.Hosts); err != nil {
+		return badConfig(`write hosts = ["operators.example.com"]`, "operator.hosts: %v", err)
 	}
 	if c.Gateway.Listen != "off" {
 		if err := checkListen("gateway.listen", c.Gateway.Listen); err != nil {

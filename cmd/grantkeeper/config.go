@@ -77,8 +77,9 @@ type HTTPConfig struct {
 
 // OperatorConfig is the operators' own listener (decision O1).
 type OperatorConfig struct {
-	Listen       string `toml:"listen" env:"OPERATOR_LISTEN" flag:"operator-listen" doc:"the address of the operators' listener, or off"`
-	PasswordFile string `toml:"password_file" env:"OPERATOR_PASSWORD_FILE" doc:"the file with the operators' password; without one their API is off"`
+	Listen       string   `toml:"listen" env:"OPERATOR_LISTEN" flag:"operator-listen" doc:"the address of the operators' listener, or off"`
+	Hosts        []string `toml:"hosts" env:"OPERATOR_HOSTS" doc:"names, beside loopback and its own address, by which the operators' listener may be asked, without port; any other is answered 421"`
+	PasswordFile string   `toml:"password_file" env:"OPERATOR_PASSWORD_FILE" doc:"the file with the operators' password; without one their API is off"`
 }
 
 // GatewayConfig is the gateways' own listener (decision O4).

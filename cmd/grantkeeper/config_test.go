@@ -379,6 +379,7 @@ func TestCheck(t *testing.T) {
 		{"listen", func(l *Loaded) { l.HTTP.Listen = "8080" }, "http.listen"},
 		{"listen", func(l *Loaded) { l.HTTP.Listen = "app.example:80" }, "http.listen"},
 		{"operator listen", func(l *Loaded) { l.Operator.Listen = "127.0.0.1:99999" }, "operator.listen"},
+		{"operator hosts", func(l *Loaded) { l.Operator.Hosts = []string{"operators.example:8081"} }, "operator.hosts"},
 		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"0.0.0.0/0"} }, "http.trusted_proxies"},
 		{"proxies", func(l *Loaded) { l.HTTP.TrustedProxies = []string{"proxy"} }, "http.trusted_proxies"},
 		{"networks", func(l *Loaded) { l.Limiter.Networks[0].Multiple = 0 }, "limiter.networks"},

@@ -166,14 +166,8 @@ func (h *house) operators() http.Handler {
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.
-	gate := &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests, Count: h.metrics.Request, Traces: h.traces}
-	if h.dev != nil {
-		// Everybody knows the password of dev. A page whose own name comes to
-		// lead to loopback is of one origin with this listener, and only its
-		// Host still tells it apart.
-		gate.Base = h.Hosts.Base
-	}
-	return gate
+	return &Gate{Next: h.onlyOperatorHosts(door.Handler()), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests,
+		Count: h.metrics.Request, Traces: h.traces}
 }
 
 // gateways is what the gateways' listener answers with, after public.

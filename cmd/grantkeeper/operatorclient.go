@@ -222,6 +222,9 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 		Description string `json:"error_description"`
 		Reference   string `json:"reference"`
 	}
+	if status == http.StatusMisdirectedRequest {
+		return cannotOpen("set operator.hosts there, or ask through a tunnel", "%s does not answer for that name", c.base)
+	}
 	if json.Unmarshal(text, &said) != nil || said.Code == "" {
 		return c.stranger()
 	}

@@ -21,7 +21,7 @@ import (
 var rereadSettings = []string{
 	"base_urls", "http.trusted_proxies", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level",
 	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
-	"operator.password_file", "gateway.keys",
+	"operator.hosts", "operator.password_file", "gateway.keys",
 }
 
 // hangUp gives the signal that asks to reread the configuration.

@@ -35,8 +35,8 @@ func serveCommand(g *global) *cobra.Command {
 the default.
 
 SIGHUP rereads base_urls, http.trusted_proxies, the certificate, clients,
-limiter.networks, api.limits, branding, the operators' password, the gateways' keys,
-log.level and the secret keys; when something is not valid, what was in force stays so,
+limiter.networks, api.limits, branding, operator.hosts, the operators' password, the
+gateways' keys, log.level and the secret keys; when something is not valid, what was in force stays so,
 and the log says why. Other settings need a restart, and the log names those that changed.
 SIGTERM lets what was accepted finish.`,
 		Args:        cobra.NoArgs,
