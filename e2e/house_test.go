@@ -143,6 +143,16 @@ func (h *house) readReady(b []byte) {
 	h.base, h.operator, h.password, h.apiKeys = ready.Server, ready.Operator, ready.Password, ready.APIKeys
 }
 
+// log is what it wrote after the banner, which tells API keys on purpose.
+func (h *house) log() string {
+	h.t.Helper()
+	_, log, found := strings.Cut(h.stderr.String(), "Stop with Ctrl-C.\n")
+	if !found {
+		h.t.Fatalf("no banner:\n%s", h.stderr)
+	}
+	return log
+}
+
 // kill ends the process as a crash does.
 func (h *house) kill() {
 	h.t.Helper()

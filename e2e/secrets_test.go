@@ -211,7 +211,7 @@ func TestS02LogsHoldNoSecret(t *testing.T) {
 		h.browser().get("/dev/client?" + form("code", code, "state", state, "iss", h.base))
 		h.stop()
 		delete(s, "password") // dev says it at its start
-		checkLog(t, h.stderr.String(), s)
+		checkLog(t, h.log(), s)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -67,6 +68,53 @@ func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
 		if _, there := m.apiKeys[hash]; !there {
 			m.apiKeys[hash] = key
 		}
+	}, err
+}
+
+// ReplaceAPIKeys gives new keys to members: each takes the place of those that
+// the member has under the same name. Who has none that stands gets none, since
+// nothing brings an ended key back (decision B6). It gives those that were put.
+func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []DirectoryAPIKey, act Act) (put []DirectoryAPIKey, err error) {
+	standing, err := s.exportKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, k := range keys {
+		if slices.Contains(standing, DirectoryAPIKey{Person: k.Person, Organization: k.Organization, Name: k.Name}) {
+			put = append(put, k)
+		}
+	}
+	if len(put) == 0 {
+		return nil, nil
+	}
+	return put, s.writer.changeFacts(func(w *writer) (func(), error) {
+		var afters []func()
+		for _, k := range put {
+			after, err := w.replaceAPIKey(k)
+			if err != nil {
+				return nil, err
+			}
+			afters = append(afters, after)
+		}
+		return together(afters), w.changed("", "", fmt.Sprintf("api_keys: %d replaced", len(put)), act)
+	})
+}
+
+func (w *writer) replaceAPIKey(k DirectoryAPIKey) (func(), error) {
+	old, err := column[[]byte](w.query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
+		k.Person, k.Organization, k.Name))
+	if err != nil {
+		return nil, err
+	}
+	for _, hash := range old {
+		w.fact("api_key", hex.EncodeToString(hash))
+	}
+	add, err := w.putAPIKey(k)
+	return func() {
+		for _, hash := range old {
+			delete(w.store.memory.apiKeys, [32]byte(hash))
+		}
+		add()
 	}, err
 }
 

@@ -78,3 +78,33 @@ func TestAPIKeyOfAnother(t *testing.T) {
 	}
 	h.same(t, "after the refusals")
 }
+
+// A replaced key is good for nothing, at once and after a restart, and a member
+// whose key has ended gets no new one.
+func TestReplaceAPIKeys(t *testing.T) {
+	ctx := context.Background()
+	h := furnished(t)
+	if err := h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{{"first-key-of-ada", "ada", "nordlys", "demo"}, {"other-key-of-ada", "ada", "nordlys", "other"}}}, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	works := func(key string) bool { _, err := h.APIKey(ctx, key); return err == nil }
+	put, err := h.ReplaceAPIKeys(ctx, []DirectoryAPIKey{{"second-key-of-ada", "ada", "nordlys", "demo"}, {"first-key-of-tor", "tor", "nordlys", "demo"}}, Act{})
+	if err != nil || len(put) != 1 || put[0].Key != "second-key-of-ada" {
+		t.Fatalf("put %v, %v", put, err)
+	}
+	for range 2 {
+		for key, want := range map[string]bool{"first-key-of-ada": false, "second-key-of-ada": true, "other-key-of-ada": true, "first-key-of-tor": false} {
+			if works(key) != want {
+				t.Errorf("%s works: %v, want %v", key, !want, want)
+			}
+		}
+		h.same(t, "after replacing")
+		h = h.reopen(t)
+	}
+	if err := h.SetActive(ctx, "ada", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if put, err := h.ReplaceAPIKeys(ctx, []DirectoryAPIKey{{"third-key-of-ada", "ada", "nordlys", "demo"}}, Act{}); err != nil || len(put) != 0 || works("third-key-of-ada") {
+		t.Errorf("after the end: put %v, %v", put, err)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 
@@ -15,16 +16,15 @@ const demoPassword = "demo-demo-demo"
 // A demoPerson is somebody of dev's directory, and what is said of them.
 type demoPerson struct {
 	id, email, name, about string
-	key                    string // API key; "" for none
-	in                     string // organization of the API key
+	in                     string // organization of the API key; "" for none
 }
 
 var demoPeople = []demoPerson{
-	{"ada", "ada@nordlys.example", "Ada Aasen", "admin of Nordlys, member of Fjell; 9 + 2 roles", "dev-api-key-of-ada-nordlys", "nordlys"},
-	{"tor", "tor@nordlys.example", "Tor Tveit", "member of Nordlys; 3 roles", "dev-api-key-of-tor-nordlys", "nordlys"},
-	{"mei", "mei@storhavn.example", "Mei Moen", "member of Storhavn; 300 roles", "dev-api-key-of-mei-storhavn", "storhavn"},
-	{"ola", "ola@havn.example", "Ola Olsen", "only Havn: AI integration is off", "dev-api-key-of-ola-havn", "havn"},
-	{"support", "support@svalinn.example", "Svalinn Support", "may impersonate", "", ""},
+	{"ada", "ada@nordlys.example", "Ada Aasen", "admin of Nordlys, member of Fjell; 9 + 2 roles", "nordlys"},
+	{"tor", "tor@nordlys.example", "Tor Tveit", "member of Nordlys; 3 roles", "nordlys"},
+	{"mei", "mei@storhavn.example", "Mei Moen", "member of Storhavn; 300 roles", "storhavn"},
+	{"ola", "ola@havn.example", "Ola Olsen", "only Havn: AI integration is off", "havn"},
+	{"support", "support@svalinn.example", "Svalinn Support", "may impersonate", ""},
 }
 
 // A demoCircle is a circle, its roles with those who fill them (a name and the
@@ -100,6 +100,17 @@ func slug(name string) string {
 	}), "-")
 }
 
+// demoKeys are new API keys for those who have one. Any web page can send what
+// everybody knows to the API, whose CORS is open.
+func demoKeys() (keys []store.DirectoryAPIKey) {
+	for _, p := range demoPeople {
+		if p.in != "" {
+			keys = append(keys, store.DirectoryAPIKey{Key: rand.Text(), Person: p.id, Organization: p.in, Name: "Demo key"})
+		}
+	}
+	return keys
+}
+
 // demoDirectory is everything that dev starts with. hash is of the password
 // that all have.
 func demoDirectory(hash string) store.Directory {
@@ -108,10 +119,8 @@ func demoDirectory(hash string) store.Directory {
 		d.People = append(d.People, store.DirectoryPerson{PasswordHash: hash, Person: org.Person{
 			ID: p.id, Email: p.email, Name: p.name, Active: true, Support: p.id == "support",
 		}})
-		if p.key != "" {
-			d.APIKeys = append(d.APIKeys, store.DirectoryAPIKey{Key: p.key, Person: p.id, Organization: p.in, Name: "Demo key"})
-		}
 	}
+	d.APIKeys = demoKeys()
 	for _, o := range demoOrganizations {
 		d.Organizations = append(d.Organizations, o.Organization)
 		for member := range strings.FieldsSeq(o.members) {

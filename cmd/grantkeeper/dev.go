@@ -131,7 +131,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 		return err
 	}
 	defer h.store.Close()
-	told := newDevReady(o, public, operators)
+	told := newDevReady(o, public, operators, h.demoKeys)
 	var failed error
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -301,6 +301,9 @@ func (h *house) fillDev(ctx context.Context, empty bool, public net.Listener) er
 			return fmt.Errorf("demo data: %w", err)
 		}
 	}
+	if h.demoKeys, err = h.store.ReplaceAPIKeys(ctx, demoKeys(), act); err != nil {
+		return fmt.Errorf("demo keys: %w", err)
+	}
 	h.dev = newDevClient(public.Addr().String(), h.log)
 	// Registration would refuse loopback: this one client is added by code,
 	// here and nowhere else (decision R6).
@@ -308,7 +311,7 @@ func (h *house) fillDev(ctx context.Context, empty bool, public net.Listener) er
 	return h.store.SyncPreregistered(ctx, []client.Client{own}, act)
 }
 
-func newDevReady(o devOptions, public, operators net.Listener) devReady {
+func newDevReady(o devOptions, public, operators net.Listener, keys []store.DirectoryAPIKey) devReady {
 	t := devReady{
 		Server: "http://" + public.Addr().String(), Operator: "http://" + operators.Addr().String(),
 		OperatorUser: operator.User, OperatorPassword: demoPassword,
@@ -319,8 +322,10 @@ func newDevReady(o devOptions, public, operators net.Listener) devReady {
 			break
 		}
 		t.People = append(t.People, p.email)
-		if p.key != "" {
-			t.APIKeys[p.email] = p.key
+		for _, k := range keys {
+			if k.Person == p.id {
+				t.APIKeys[p.email] = k.Key
+			}
 		}
 	}
 	return t
@@ -405,6 +410,12 @@ func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
 				gap = 5
 			}
 			fmt.Fprintf(&b, "    %s%s%s\n", p.email, strings.Repeat(" ", gap), p.about)
+		}
+		b.WriteString("\n  API keys     X-Auth-Token; new at each start\n")
+		for _, p := range demoPeople {
+			if key := t.APIKeys[p.email]; key != "" {
+				fmt.Fprintf(&b, "    %-24s%s\n", p.email, key)
+			}
 		}
 		b.WriteString("\n")
 	}

@@ -145,6 +145,12 @@ func TestDevSaysWhereEverythingIs(t *testing.T) {
     ola@havn.example        only Havn: AI integration is off
     support@svalinn.example     may impersonate
 
+  API keys     X-Auth-Token; new at each start
+    ada@nordlys.example     {ada@nordlys.example}
+    tor@nordlys.example     {tor@nordlys.example}
+    mei@storhavn.example    {mei@storhavn.example}
+    ola@havn.example        {ola@havn.example}
+
   Try it
     in a browser    {server}/dev/client
     in a terminal   grantkeeper demo --base-url {server}
@@ -153,6 +159,9 @@ func TestDevSaysWhereEverythingIs(t *testing.T) {
 Ready in `
 	got := regexp.MustCompile(` +\(user operator`).ReplaceAllString(dev.stderr.String(), "           (user operator")
 	want = strings.NewReplacer("{server}", dev.Server, "{operator}", dev.Operator).Replace(want)
+	for email, key := range dev.APIKeys {
+		want = strings.Replace(want, "{"+email+"}", key, 1)
+	}
 	if !strings.HasPrefix(got, want) || !regexp.MustCompile(`\nReady in \d+ ms. Stop with Ctrl-C.\n`).MatchString(got) {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
@@ -179,6 +188,109 @@ Ready in `
 			}
 			a.Body.Close()
 		}
+	}
+}
+
+// dev's API keys cannot be guessed, and are new at each start: those of the start
+// before are good for nothing, and one that was taken away stays away.
+func TestDevsAPIKeysAreNewAtEachStart(t *testing.T) {
+	o := devOptions{data: t.TempDir()}
+	ask := func(dev running, key string) int {
+		t.Helper()
+		r, _ := http.NewRequest("GET", dev.Server+"/api/v5/me", nil)
+		r.Header.Set("X-Auth-Token", key)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	first := startDev(t, o)
+	seen := map[string]bool{}
+	for email, key := range first.APIKeys {
+		if len(key) < 26 || seen[key] || ask(first, key) != 200 {
+			t.Errorf("%s: %q", email, key)
+		}
+		seen[key] = true
+	}
+	first.operator(t, "POST", "/v1/people/tor/deactivate", `{}`)
+	first.operator(t, "POST", "/v1/people/tor/reactivate", `{}`)
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := startDev(t, o)
+	if len(first.APIKeys) != 4 || len(second.APIKeys) != 3 || second.APIKeys["tor@nordlys.example"] != "" {
+		t.Errorf("first %v, then %v", first.APIKeys, second.APIKeys)
+	}
+	for email, key := range first.APIKeys {
+		if ask(second, key) != 401 {
+			t.Errorf("%s: the key of the first start works at the second", email)
+		}
+	}
+	for email, key := range second.APIKeys {
+		if seen[key] || ask(second, key) != 200 {
+			t.Errorf("%s: %q at the second start", email, key)
+		}
+	}
+	_, log, _ := strings.Cut(second.stderr.String(), "Stop with Ctrl-C.\n")
+	for _, key := range second.APIKeys {
+		if strings.Contains(log, key) {
+			t.Errorf("the log has an API key:\n%s", log)
+		}
+	}
+}
+
+// Everybody knows dev's password. A web page that uses it from the browser of
+// whoever runs dev changes nothing: the operators' listener takes no change of
+// another site and sends no CORS, sign-in takes no form of another site, and the
+// API, whose CORS is open, has no secret that everybody knows.
+func TestNoWebPageChangesDevsData(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	const person = `{"id":"eve","email":"eve@evil.example","name":"Eve"}`
+	for _, c := range []struct {
+		name, method, url, media, body, key string
+		basic                               bool
+		want                                int
+	}{
+		{"a form to the operators' listener", "POST", dev.Operator + "/v1/people", "text/plain", person, "", true, 403},
+		{"a script there", "POST", dev.Operator + "/v1/people", "application/json", person, "", true, 403},
+		{"a form to its console", "POST", dev.Operator + "/clients", "application/x-www-form-urlencoded", "reason=x", "", true, 403},
+		{"a preflight there", "OPTIONS", dev.Operator + "/v1/people", "", "", "", false, 401},
+		{"a form to sign in", "POST", dev.Server + "/signin", "application/x-www-form-urlencoded", "email=ada%40nordlys.example&password=" + demoPassword, "", false, 403},
+		{"the API with a key like those that were fixed once", "PATCH", dev.Server + "/api/v5/people/tor", "application/json", `{"admin":true}`, "dev-api-key-of-ada-nordlys", false, 401},
+		{"the API with the password", "PATCH", dev.Server + "/api/v5/people/tor", "application/json", `{"admin":true}`, demoPassword, false, 401},
+	} {
+		r, err := http.NewRequest(c.method, c.url, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Content-Type": c.media, "X-Auth-Token": c.key} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		if c.method == "OPTIONS" {
+			r.Header.Set("Access-Control-Request-Method", "POST")
+			r.Header.Set("Access-Control-Request-Headers", "authorization,content-type")
+		}
+		if c.basic {
+			r.SetBasicAuth(dev.OperatorUser, demoPassword)
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if a.StatusCode != c.want || len(a.Cookies()) > 0 && strings.HasPrefix(a.Cookies()[0].Name, "session") {
+			t.Errorf("%s: %d and cookies %v, want %d", c.name, a.StatusCode, a.Cookies(), c.want)
+		}
+		if strings.HasPrefix(c.url, dev.Operator) && a.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: CORS", c.name)
+		}
+	}
+	if people := dev.operator(t, "GET", "/v1/people", ""); strings.Contains(fmt.Sprint(people), "evil.example") {
+		t.Errorf("somebody was added: %v", people)
 	}
 }
 

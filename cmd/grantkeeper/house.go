@@ -59,8 +59,9 @@ type house struct {
 	networked []*limit.Addresses      // the contract's limits, whose networks can change
 
 	// Under dev alone.
-	dev   *devClient
-	clock func(context.Context, operator.ClockMove) (operator.ClockState, error)
+	dev      *devClient
+	demoKeys []store.DirectoryAPIKey // of this start
+	clock    func(context.Context, operator.ClockMove) (operator.ClockState, error)
 }
 
 // openStore opens the database of a house.

@@ -31,12 +31,13 @@ func TestHouseIsWiredAsConfigured(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.store.Close()
-	if err := h.store.AddDirectory(ctx, demoDirectory("hash"), store.Act{}); err != nil {
+	demo := demoDirectory("hash")
+	if err := h.store.AddDirectory(ctx, demo, store.Act{}); err != nil {
 		t.Fatal(err)
 	}
 	public := h.public()
 	for i, want := range []int{200, 200, 429} {
-		w := get(public, "https://app.example/api/v5/me", func(r *http.Request) { r.Header.Set("X-Auth-Token", demoPeople[0].key) })
+		w := get(public, "https://app.example/api/v5/me", func(r *http.Request) { r.Header.Set("X-Auth-Token", demo.APIKeys[0].Key) })
 		if w.Code != want {
 			t.Errorf("call %d: %d, want %d", i+1, w.Code, want)
 		}
