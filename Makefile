@@ -19,7 +19,9 @@ lint:
 		echo "not formatted, run gofmt -w on:" >&2; echo "$$unformatted" >&2; exit 1; \
 	fi
 	go vet ./...
-	go tool staticcheck ./...
+	go tool staticcheck -checks all ./...
+	cd scripts/lint && go build -o $(CURDIR)/bin/lint .
+	bin/lint
 
 setup:
 	@command -v go >/dev/null || { echo "Go is missing: https://go.dev/dl/" >&2; exit 1; }

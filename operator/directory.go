@@ -269,24 +269,24 @@ func (s *Server) asStored(c call, body directory) (store.Directory, error) {
 }
 
 // rest is what is stored as it was sent.
-func (body directory) rest(d *store.Directory) {
-	for _, o := range body.Circles {
-		d.Circles = append(d.Circles, org.Circle{ID: o.ID, Organization: o.Organization, Parent: o.Parent, Name: o.Name})
+func (d directory) rest(into *store.Directory) {
+	for _, o := range d.Circles {
+		into.Circles = append(into.Circles, org.Circle{ID: o.ID, Organization: o.Organization, Parent: o.Parent, Name: o.Name})
 	}
-	for _, r := range body.Roles {
-		d.Roles = append(d.Roles, org.Role{ID: r.ID, Organization: r.Organization, Circle: r.Circle, Name: r.Name})
+	for _, r := range d.Roles {
+		into.Roles = append(into.Roles, org.Role{ID: r.ID, Organization: r.Organization, Circle: r.Circle, Name: r.Name})
 		for _, person := range r.Fillers {
-			d.Fillers = append(d.Fillers, store.Filler{Role: r.ID, Person: person})
+			into.Fillers = append(into.Fillers, store.Filler{Role: r.ID, Person: person})
 		}
 	}
-	for _, k := range body.APIKeys {
-		d.APIKeys = append(d.APIKeys, store.DirectoryAPIKey{Key: k.Key, Person: k.Person, Organization: k.Organization, Name: k.Name})
+	for _, k := range d.APIKeys {
+		into.APIKeys = append(into.APIKeys, store.DirectoryAPIKey{Key: k.Key, Person: k.Person, Organization: k.Organization, Name: k.Name})
 	}
-	for _, i := range body.Items {
+	for _, i := range d.Items {
 		one := store.Item{Kind: i.Kind, Title: i.Title, Body: i.Body, Status: cmp.Or(i.Status, itemStatuses[0]), Item: org.Item{
 			ID: i.ID, Organization: i.Organization, Role: i.Role, Person: i.Person, Private: i.Private,
 		}}
-		d.Items = append(d.Items, one)
+		into.Items = append(into.Items, one)
 	}
 }
 

@@ -34,8 +34,8 @@ type ApprovalRow struct {
 }
 
 // StateName is the word of ApprovalFilter for where the approval stands.
-func (a ApprovalRow) StateName() string {
-	return [...]string{"", "code_issued", "live", "ended"}[a.Phase]
+func (r ApprovalRow) StateName() string {
+	return [...]string{"", "code_issued", "live", "ended"}[r.Phase]
 }
 
 const approvalRows = `SELECT ` + approvalColumns + `,
