@@ -292,7 +292,7 @@ func TestMCPFlowThroughTheHandOff(t *testing.T) {
 }
 
 // listens waits until somebody takes connections at an address.
-func listens(t *testing.T, address string) {
+func listens(t testing.TB, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,15 +135,7 @@ include %s;
 }
 `, filepath.Join(dir, "pid"), temporary, filepath.Join(dir, "server.conf")))
 	process(t, exec.Command(program, "-p", dir, "-e", "stderr", "-c", filepath.Join(dir, "nginx.conf")))
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("tcp", listen); err == nil {
-			c.Close()
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nginx does not listen within a minute")
-		}
-	}
+	listens(t, listen)
 }
 
 // The recipe of docs/integrating.md, with a real nginx: the whole flow goes

@@ -40,6 +40,8 @@ have npm || need npm "fetches axe-core, which checks the pages"
 have nginx || [ -x /usr/sbin/nginx ] ||
 	need nginx-light "a proxy, for the recipe in docs/integrating.md"
 
+have caddy || need caddy "another proxy, for the recipe beside it"
+
 have promtool || need prometheus "promtool, for the alert rules in contrib/"
 
 have redis-server || have valkey-server ||
