@@ -122,7 +122,7 @@ func (h *house) fill() {
 	}
 	err = h.store.AddClient(context.Background(), client.Client{
 		ID: "client-1", Name: "Helper", RedirectURIs: []string{callback}, IssuedAt: h.seconds.Load(),
-	}, store.Act{Actor: "client:client-1"})
+	}, store.Origin{}, store.Act{Actor: "client:client-1"})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -409,8 +409,13 @@ type registers struct {
 	uri          []byte
 }
 
-// registrants is how many addresses register in turn.
-const registrants = 10_000
+// registrants is how many addresses register in turn, each the only one of its
+// /24: with many clients that nobody has approved a network counts as a whole
+// (decision L1). They are of 10.0.0.0/8.
+const (
+	registrants     = 10_000
+	firstRegistrant = 10<<24 | 1
+)
 
 func registerPlayer(_ *stock, connection, connections int) player {
 	return &registers{number: connection, step: connections, spread: spread{registrants, limit.Register.N}}
@@ -418,7 +423,7 @@ func registerPlayer(_ *stock, connection, connections int) player {
 
 func (p *registers) next(b []byte) []byte {
 	address, ok := p.spread.of(p.number%registrants, p.number/registrants)
-	if !ok || p.number >= store.MaxUnapproved {
+	if address = firstRegistrant + (address-firstAddress)<<8; !ok || address>>24 != 10 || p.number >= store.MaxUnapproved {
 		return nil
 	}
 	p.uri = strconv.AppendInt(append(p.uri[:0], `"https://client.example/callback/`...), int64(p.number), 10)

@@ -249,7 +249,7 @@ func (s *stock) writeFacts(ctx context.Context, at store.Options, d store.Direct
 	}
 	for _, id := range clientIDs {
 		c := client.Client{ID: id, Name: id, RedirectURIs: []string{redirectURI}, IssuedAt: s.made, Approved: true}
-		if err := db.AddClient(ctx, c, act); err != nil {
+		if err := db.AddClient(ctx, c, store.Origin{}, act); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ func TestClientAndRedirectURIComeFirst(t *testing.T) {
 	s.register(client.Client{ID: "gone", RedirectURIs: []string{callback}})
 	s.do(s.Store.SetClientEnabled(context.Background(), "gone", false, store.Act{Actor: "operator"}))
 	old := client.Client{ID: "old", RedirectURIs: []string{callback}, IssuedAt: s.Store.Now().Add(-client.UnapprovedRetention).Unix()}
-	s.do(s.Store.AddClient(context.Background(), old, store.Act{Actor: "system"}))
+	s.do(s.Store.AddClient(context.Background(), old, store.Origin{}, store.Act{Actor: "system"}))
 	const bad = "&response_type=token&scope=admin&state=%00"
 	tests := []struct{ name, query, says string }{
 		{"no client", "redirect_uri=" + url.QueryEscape(callback), "does not know this app"},

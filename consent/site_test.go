@@ -144,7 +144,7 @@ func (s *site) furnish() {
 func (s *site) register(c client.Client) {
 	s.t.Helper()
 	c.IssuedAt = s.Store.Now().Add(-3 * time.Minute).Unix()
-	s.do(s.Store.AddClient(context.Background(), c, store.Act{Actor: "system"}))
+	s.do(s.Store.AddClient(context.Background(), c, store.Origin{}, store.Act{Actor: "system"}))
 }
 
 func (s *site) do(err error) {

@@ -27,12 +27,21 @@ const Remembered = 1_000_000
 type Addresses struct {
 	c        *counter[network]
 	networks atomic.Pointer[Networks]
+	wide     bool    // each address counts with its /24 or /48 from the first on
 	shared   *shared // nil counts in memory alone
 }
 
 // NewAddresses panics if l has no requests or less than a second.
 func NewAddresses(l Limit, networks Networks) *Addresses {
 	return newAddresses(l, networks, Remembered)
+}
+
+// NewBlocks counts as NewAddresses does, but each address with its /24 or /48.
+// The number is that of the address which asks, where an operator gave it more.
+func NewBlocks(l Limit, networks Networks) *Addresses {
+	w := NewAddresses(l, networks)
+	w.wide = true
+	return w
 }
 
 func newAddresses(l Limit, networks Networks, room int) *Addresses {
@@ -73,6 +82,9 @@ func (w *Addresses) Wait(a netip.Addr, now time.Time) time.Duration {
 
 func (w *Addresses) ask(a netip.Addr, now time.Time, take bool) (left int, wait time.Duration) {
 	k := networkOf(a)
+	if w.wide {
+		k = k.wider(wide)
+	}
 	if w.shared == nil {
 		return w.c.ask(k, w.n(a), now, take)
 	}
@@ -98,6 +110,21 @@ func Key(a netip.Addr) netip.Prefix {
 	p, _ := a.Prefix(bits) // the zero Prefix with the error
 	return p
 }
+
+// Block is the /24 or /48 of an address, with which it counts under pressure
+// (decision L1). It is the zero Prefix for an invalid address.
+func Block(a netip.Addr) netip.Prefix {
+	a = plain(a)
+	bits := 48
+	if a.Is4() {
+		bits = 24
+	}
+	p, _ := a.Prefix(bits) // the zero Prefix with the error
+	return p
+}
+
+// Multiple is how many times the limits an address has, 1 or more.
+func (w *Addresses) Multiple(a netip.Addr) int { return w.networks.Load().multiple(plain(a)) }
 
 // plain is the one form of an address: IPv4-mapped is IPv4, and no zone.
 func plain(a netip.Addr) netip.Addr {

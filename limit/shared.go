@@ -189,6 +189,13 @@ func (s *Shared) Addresses(name string, l Limit, networks Networks) *Addresses {
 	return w
 }
 
+// Blocks makes a counter for each /24 and /48, as [NewBlocks] does.
+func (s *Shared) Blocks(name string, l Limit, networks Networks) *Addresses {
+	w := NewBlocks(l, networks)
+	w.shared = s.counted(name, l)
+	return w
+}
+
 // Names makes a counter for each name, as [Shared.Addresses] does for addresses.
 func (s *Shared) Names(name string, l Limit) *Names {
 	w := NewNames(l)

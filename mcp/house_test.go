@@ -114,7 +114,7 @@ func (h *house) fill() {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	err = h.store.AddClient(context.Background(), client.Client{ID: "client-1", Name: "Helper", RedirectURIs: []string{base}, IssuedAt: h.store.Now().Unix()}, act)
+	err = h.store.AddClient(context.Background(), client.Client{ID: "client-1", Name: "Helper", RedirectURIs: []string{base}, IssuedAt: h.store.Now().Unix()}, store.Origin{}, act)
 	if err != nil {
 		h.t.Fatal(err)
 	}

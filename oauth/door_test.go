@@ -117,7 +117,7 @@ func (d *door) registered() string {
 	d.t.Helper()
 	id := newClientID()
 	err := d.Store.AddClient(context.Background(),
-		client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: d.Store.Now().Unix()}, store.Act{Actor: "client:" + id})
+		client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: d.Store.Now().Unix()}, store.Origin{}, store.Act{Actor: "client:" + id})
 	if err != nil {
 		d.t.Fatal(err)
 	}

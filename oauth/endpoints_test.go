@@ -322,7 +322,7 @@ func (d *door) breakDatabase() (restore func()) {
 // What is not for the client is logged once and told to no one.
 func TestErrorsOfOurOwn(t *testing.T) {
 	d := open(t)
-	b := newBudget(d.TokenLimit, limit.Token)
+	b := newBudget(d.TokenLimit, limit.NewAddresses, limit.Token)
 	h := d.Server.post(b, func(call) (answer, error) { return answer{}, errors.New("table approval is locked") })
 	w := httptest.NewRecorder()
 	w.Header().Set("X-Request-Id", "r-42")
@@ -342,7 +342,7 @@ func TestClientHasGone(t *testing.T) {
 	d := open(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	b := newBudget(d.TokenLimit, limit.Token)
+	b := newBudget(d.TokenLimit, limit.NewAddresses, limit.Token)
 	h := d.Server.post(b, func(c call) (answer, error) { return answer{}, fmt.Errorf("waiting: %w", c.Context().Err()) })
 	w := httptest.NewRecorder()
 	h(w, request("POST", "/oauth/token", "a=b").WithContext(ctx))

@@ -39,6 +39,9 @@ type Server struct {
 	// The limits per address of spec section 8. A nil one is made, as the
 	// contract has it. TokenLimit is of /oauth/token and /oauth/revoke together.
 	TokenLimit, RegisterLimit *limit.Addresses
+	// NetworkLimit is RegisterLimit of a whole /24 or /48: it counts while too many
+	// clients wait for their first approval (decision L1). A nil one is made.
+	NetworkLimit *limit.Addresses
 
 	// Count, unless nil, is told the outcome of every request that was not a
 	// preflight, for the metrics. endpoint is "register", "token" or "revoke".
@@ -51,6 +54,8 @@ type Server struct {
 	// the client, once it is known to be one, the approval, and the error code.
 	// What is empty says nothing.
 	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
+
+	networks budget // of registrations under pressure
 
 	bases sync.Map     // from base URL to *documents
 	known atomic.Int32 // how many of them
@@ -67,8 +72,12 @@ func (s *Server) Handler() http.Handler {
 	if s.RegisterLimit == nil {
 		s.RegisterLimit = limit.NewAddresses(limit.Register, nil)
 	}
-	tokens := newBudget(s.TokenLimit, limit.Token)
-	registrations := newBudget(s.RegisterLimit, limit.Register)
+	if s.NetworkLimit == nil {
+		s.NetworkLimit = limit.NewBlocks(limit.Register, nil)
+	}
+	tokens := newBudget(s.TokenLimit, limit.NewAddresses, limit.Token)
+	registrations := newBudget(s.RegisterLimit, limit.NewAddresses, limit.Register)
+	s.networks = newBudget(s.NetworkLimit, limit.NewBlocks, limit.Register)
 
 	routes := map[string]http.HandlerFunc{
 		"/.well-known/oauth-authorization-server":          s.metadata(authorizationServer),
@@ -193,11 +202,11 @@ func (s *Server) count(c call, result, reason string) {
 // budget is what each address may ask of an endpoint.
 type budget struct {
 	requests *limit.Addresses
-	events   *limit.Addresses // rate_limited: once per address and window (decision J1)
+	events   *limit.Addresses // rate_limited: once per address, or network, and window (decision J1)
 }
 
-func newBudget(requests *limit.Addresses, of limit.Limit) budget {
-	return budget{requests, limit.NewAddresses(limit.Limit{N: 1, Window: of.Window}, nil)}
+func newBudget(requests *limit.Addresses, counter func(limit.Limit, limit.Networks) *limit.Addresses, of limit.Limit) budget {
+	return budget{requests, counter(limit.Limit{N: 1, Window: of.Window}, nil)}
 }
 
 // spend takes one request from the address's budget.

@@ -9,12 +9,18 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // register is POST /oauth/register (spec 4.2, RFC 7591). It needs no
 // credential, and the client may do nothing until a person approves it.
 func (s *Server) register(c call) (answer, error) {
+	if s.Store.Pressed() {
+		if err := s.spend(c, s.networks); err != nil {
+			return answer{}, err
+		}
+	}
 	m, refused := s.readMetadata(c)
 	if refused != nil {
 		s.Store.Record(store.Event{
@@ -24,7 +30,8 @@ func (s *Server) register(c call) (answer, error) {
 		return answer{}, refuse(http.StatusBadRequest, refused.Code, refused.Description)
 	}
 	registered := client.New(m, newClientID(), s.Store.Now())
-	if err := s.Store.AddClient(c.Context(), registered, c.act(registered.ID)); err != nil {
+	from := store.Origin{Network: limit.Block(c.address), Multiple: s.NetworkLimit.Multiple(c.address)}
+	if err := s.Store.AddClient(c.Context(), registered, from, c.act(registered.ID)); err != nil {
 		return answer{}, err
 	}
 	s.tell(c, registered.ID, approval.ID{}, "")

@@ -1,13 +1,16 @@
 package operator
 
 import (
+	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -270,5 +273,42 @@ func TestEventsByReference(t *testing.T) {
 	got := o.want(200, "GET", "/v1/events?reference=0123456789abcdef", "")["items"].([]any)
 	if len(got) != 1 || got[0].(map[string]any)["detail"] != "redirect_uris" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Clients that nobody has approved are deleted by network and time, and counted
+// by a dry run, which says which networks have most.
+func TestDeleteUnapproved(t *testing.T) {
+	o := newOffice(t)
+	for i, network := range []string{"2001:db8:2::/48", "2001:db8:2::/48", "192.0.2.0/24"} {
+		c := client.Client{ID: fmt.Sprint("flood", i), RedirectURIs: []string{"https://client.example/cb"}, IssuedAt: o.Store.Now().Unix()}
+		if err := o.Store.AddClient(o.Context(), c, store.Origin{Network: netip.MustParsePrefix(network)}, store.Act{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := o.want(200, "POST", "/v1/clients/delete", `{"dry_run":true}`)
+	if networks := all["networks"].([]any); all["dry_run"] != true || len(networks) < 2 || all["deleted"].(float64) < 3 {
+		t.Errorf("a dry run: %v", all)
+	}
+	for _, tt := range []struct {
+		body    string
+		deleted float64
+	}{
+		{`{"network":"2001:db8:2::/48","dry_run":true}`, 2},
+		{`{"network":"2001:db8:2::/48","until":"1h"}`, 0},
+		{`{"network":"2001:db8::/32","since":"1h","reason":"a flood"}`, 2},
+		{`{"network":"2001:db8::/32"}`, 0},
+		{`{"network":"192.0.2.0/24"}`, 1},
+	} {
+		if got := o.want(200, "POST", "/v1/clients/delete", tt.body); got["deleted"] != tt.deleted || got["id"] != "clients" {
+			t.Errorf("%s: %v, want %v", tt.body, got, tt.deleted)
+		}
+	}
+	o.want(404, "GET", "/v1/clients/flood0", "")
+	for _, body := range []string{
+		`{}`, `{"reason":"x"}`, `{"network":"192.0.2.7/32"}`, `{"network":"192.0.2.7/24"}`, `{"network":"2001:db8:2::/64"}`, `{"network":"192.0.2.0"}`,
+		`{"network":"::ffff:192.0.2.0/120"}`, `{"network":"everything"}`, `{"since":"soon"}`, `{"until":"-1"}`, `{"query":"x"}`,
+	} {
+		o.want(400, "POST", "/v1/clients/delete", body)
 	}
 }

@@ -3,8 +3,10 @@ package operator
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -54,4 +56,60 @@ func (s *Server) deleteClient(c call, body reasoned) (any, error) {
 		return nil, err
 	}
 	return deletedClient{id, id, "deleted"}, nil
+}
+
+// manyClients is the body of POST /v1/clients/delete: which of those that nobody
+// has approved. Times are Unix seconds, RFC 3339 or how long ago.
+type manyClients struct {
+	reasoned
+	Network string `json:"network"`
+	Since   string `json:"since"`
+	Until   string `json:"until"`
+	DryRun  bool   `json:"dry_run"`
+}
+
+// manyDeleted says how many clients a change has deleted, or would, and which
+// networks had most of them.
+type manyDeleted struct {
+	ID       string           `json:"id"` // always "clients"
+	DryRun   bool             `json:"dry_run"`
+	Deleted  int              `json:"deleted"`
+	Networks []networkClients `json:"networks"` // ten at most
+}
+
+type networkClients struct {
+	Network string `json:"network"` // "" where it is not known
+	Clients int    `json:"clients"`
+}
+
+// deleteUnapproved deletes every client that matches and that nobody approved.
+func (s *Server) deleteUnapproved(c call, body manyClients) (any, error) {
+	f, err := s.unapprovedFilter(body)
+	if err != nil {
+		return nil, err
+	}
+	n, most, err := s.Store.DeleteUnapproved(c.Context(), f, body.DryRun, c.act(body.Reason))
+	out := manyDeleted{"clients", body.DryRun, n, []networkClients{}}
+	for _, one := range most {
+		out.Networks = append(out.Networks, networkClients(one))
+	}
+	return out, err
+}
+
+func (s *Server) unapprovedFilter(body manyClients) (f store.UnapprovedFilter, err error) {
+	if body.Network+body.Since+body.Until == "" && !body.DryRun {
+		return f, badRequest("say which: network, since or until; dry_run alone counts all of them")
+	}
+	if body.Network != "" {
+		if f.Network, err = netip.ParsePrefix(body.Network); err != nil || f.Network != f.Network.Masked() ||
+			f.Network.Addr().Is4In6() || f.Network.Bits() > limit.Block(f.Network.Addr()).Bits() {
+			return f, badRequest("network: an address block such as 192.0.2.0/24 or 2001:db8:2::/48, or a wider one: less is not stored")
+		}
+	}
+	now := s.Store.Now()
+	if f.Since, err = readMoment("since", body.Since, now); err != nil {
+		return f, err
+	}
+	f.Until, err = readMoment("until", body.Until, now)
+	return f, err
 }

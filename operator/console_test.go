@@ -31,7 +31,7 @@ func withConsole(t *testing.T) (o *office, live string) {
 	live = o.live("quill", "ada", grantset.Set{Kind: grantset.Organization})
 	o.live("quill", "tor", grantset.Set{Kind: grantset.Everything})
 	idle := client.Client{ID: "idle", RedirectURIs: []string{"https://one.example/cb", "https://two.example:8443/cb"}, IssuedAt: o.Store.Now().Unix()}
-	if err := o.Store.AddClient(t.Context(), idle, store.Act{Address: "192.0.2.44"}); err != nil {
+	if err := o.Store.AddClient(t.Context(), idle, store.Origin{}, store.Act{Address: "192.0.2.44"}); err != nil {
 		t.Fatal(err)
 	}
 	return o, live
@@ -388,7 +388,7 @@ func TestConsoleEscapes(t *testing.T) {
 	o, _ := withConsole(t)
 	const polyglot = `"'><img src=x onerror=alert(1)>{{.}}</textarea></script>`
 	hostile := client.Client{ID: "hostile", Name: polyglot, RedirectURIs: []string{"https://a.example/?" + url.QueryEscape(polyglot)}, IssuedAt: o.Store.Now().Unix()}
-	if err := o.Store.AddClient(t.Context(), hostile, store.Act{Address: polyglot, Reference: polyglot}); err != nil {
+	if err := o.Store.AddClient(t.Context(), hostile, store.Origin{}, store.Act{Address: polyglot, Reference: polyglot}); err != nil {
 		t.Fatal(err)
 	}
 	o.live("hostile", "tor", grantset.Set{Kind: grantset.Everything})

@@ -77,7 +77,11 @@ func (f filter) oneOf(name string, known ...string) (string, error) {
 // moment gives a time in Unix seconds, which is written so, as RFC 3339, or as
 // how long ago: 24h, 7d. 0 is not sent.
 func (f filter) moment(name string, now time.Time) (int64, error) {
-	v := f.get(name)
+	return readMoment(name, f.get(name), now)
+}
+
+// readMoment reads Unix seconds, RFC 3339 or how long ago; "" is 0.
+func readMoment(name, v string, now time.Time) (int64, error) {
 	if v == "" {
 		return 0, nil
 	}

@@ -172,6 +172,7 @@ func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/roles/{id}/fillers", change(s, s.setFiller(true)))
 	mux.Handle("POST /v1/roles/{id}/fillers/remove", change(s, s.setFiller(false)))
 	mux.Handle("POST /v1/clients", change(s, s.addClient))
+	mux.Handle("POST /v1/clients/delete", change(s, s.deleteUnapproved))
 	mux.Handle("POST /v1/clients/{id}/delete", change(s, s.deleteClient))
 	mux.Handle("POST /v1/clients/{id}/disable", change(s, s.setEnabled(false)))
 	mux.Handle("POST /v1/clients/{id}/enable", change(s, s.setEnabled(true)))

@@ -136,7 +136,7 @@ func (o *office) approved(clientID, person string, set grantset.Set) string {
 func (o *office) approve(clientID, person string, set grantset.Set) (id approval.ID, issued int64) {
 	o.Helper()
 	c := client.Client{ID: clientID, Name: "Name of " + clientID, RedirectURIs: []string{"https://a.example/cb"}, IssuedAt: o.Store.Now().Unix()}
-	if err := o.Store.AddClient(o.Context(), c, store.Act{}); err != nil && !errors.Is(err, store.ErrConflict) {
+	if err := o.Store.AddClient(o.Context(), c, store.Origin{}, store.Act{}); err != nil && !errors.Is(err, store.ErrConflict) {
 		o.Fatal(err)
 	}
 	seed := fmt.Sprintf("%-16.16s", clientID+person+string(set.Kind))

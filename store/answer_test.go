@@ -250,7 +250,7 @@ func TestT12DeletionAndApprovalAtOnce(t *testing.T) {
 		if round%2 == 0 {
 			c.IssuedAt++ // one second to live
 		}
-		if err := h.AddClient(ctx, c, Act{}); err != nil {
+		if err := h.AddClient(ctx, c, Origin{}, Act{}); err != nil {
 			t.Fatal(err)
 		}
 		a := h.answer(0)

@@ -133,7 +133,7 @@ func TestRefusalInABatch(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	add := func(id string) error {
-		return h.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Act{})
+		return h.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Origin{}, Act{})
 	}
 	ask, release := h.hold(t)
 	for _, one := range []struct {

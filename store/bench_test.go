@@ -146,7 +146,7 @@ func BenchmarkRegister64(b *testing.B) {
 	h := furnished(b)
 	at64(b, func(i int64) {
 		c := client.Client{ID: fmt.Sprintf("client-%d-%d", b.N, i), Name: "Quill", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
-		if err := h.AddClient(context.Background(), c, Act{Actor: "client:quill"}); err != nil {
+		if err := h.AddClient(context.Background(), c, Origin{}, Act{Actor: "client:quill"}); err != nil {
 			b.Error(i, err)
 		}
 	})

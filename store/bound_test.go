@@ -19,11 +19,11 @@ func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 	var log bytes.Buffer
 	h.log = slog.New(slog.NewTextHandler(&log, nil))
 	add := func(id string) error {
-		return h.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Act{})
+		return h.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Origin{}, Act{})
 	}
 	waiting := func(n int) {
 		h.memory.mu.Lock()
-		h.memory.unapproved = n
+		h.memory.waiting.clients = n
 		h.memory.mu.Unlock()
 	}
 	for _, tt := range []struct {
@@ -58,7 +58,7 @@ func TestUnapprovedClientsAreCounted(t *testing.T) {
 	count := func() int {
 		h.memory.mu.RLock()
 		defer h.memory.mu.RUnlock()
-		return h.memory.unapproved
+		return h.memory.waiting.clients
 	}
 	want := func(when string, n int) {
 		t.Helper()

@@ -11,15 +11,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 )
 
-const (
-	// UnapprovedAlarm is the number of clients that nobody has approved from
-	// which the log warns; see also MaxUnapproved.
-	UnapprovedAlarm = 100_000
-	// MaxUnapproved bounds what strangers can store. Beyond it nobody can
-	// register until some are approved or their 14 days are over.
-	MaxUnapproved = 1_000_000
-)
-
 func (c *clientFact) known(now time.Time) bool {
 	return !c.deleted && client.Client{
 		IssuedAt: c.issuedAt, Preregistered: c.preregistered, Approved: c.approved,
@@ -27,46 +18,40 @@ func (c *clientFact) known(now time.Time) bool {
 }
 
 // AddClient adds a newly registered client. ErrConflict: the ID exists;
-// ErrUnavailable: there are too many that nobody has approved.
-func (s *Store) AddClient(_ context.Context, c client.Client, act Act) error {
-	if err := s.roomForClient(); err != nil {
+// ErrUnavailable: there are too many that nobody has approved, in all or of its
+// network.
+func (s *Store) AddClient(_ context.Context, c client.Client, from Origin, act Act) error {
+	at, err := s.reserve(weigh(c, from), from.Multiple)
+	if err != nil {
 		return err
 	}
+	defer func() {
+		s.memory.mu.Lock()
+		s.memory.leave(at)
+		s.memory.mu.Unlock()
+	}()
 	if s.shared != nil {
-		return s.shared.register(c, act)
+		return s.shared.register(c, from, at, act)
 	}
 	return s.writer.change(func(w *writer) (func(), error) {
-		if err := w.insertClient(c); err != nil {
+		if err := w.insertClient(c, from); err != nil {
 			return nil, err
 		}
 		if err := w.journal(Event{Kind: "client_registered", Client: c.ID}.by(act)); err != nil {
 			return nil, err
 		}
-		return func() { w.store.memory.putClient(c, 0) }, nil
+		return func() {
+			w.store.memory.newClient(c, at.weight, 0)
+			w.store.memory.leave(at)
+		}, nil
 	})
 }
 
-func (s *Store) roomForClient() error {
-	s.memory.mu.RLock()
-	n := s.memory.unapproved
-	s.memory.mu.RUnlock()
-	if n >= MaxUnapproved {
-		if now, before := s.Now().Unix(), s.fullSaid.Load(); now-before >= 60 && s.fullSaid.CompareAndSwap(before, now) {
-			s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", n)
-		}
-		return fmt.Errorf("%d clients wait for their first approval: %w", n, ErrUnavailable)
-	}
-	if n > 0 && n%UnapprovedAlarm == 0 {
-		s.log.Warn("many clients wait for their first approval", "clients", n)
-	}
-	return nil
-}
-
-func (w *writer) insertClient(c client.Client) error {
+func (w *writer) insertClient(c client.Client, from Origin) error {
 	_, err := w.exec(`
-		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
-		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled))
+		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch, network)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)`,
+		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled), from.network())
 	w.fact("client", c.ID)
 	return err
 }

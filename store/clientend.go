@@ -98,11 +98,9 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 // deleteClient makes a client a tombstone, on which its approvals lie.
 func (m *memory) deleteClient(id string, epoch int64) {
 	at := m.clients[id]
-	if !at.approved && !at.preregistered {
-		m.unapproved--
-	}
+	m.stopWaiting(at)
 	m.ends(at.epoch, epoch)
-	at.approved, at.disabled, at.deleted, at.epoch = true, true, true, epoch
+	at.approved, at.disabled, at.deleted, at.epoch, at.weight = true, true, true, epoch, weight{}
 }
 
 // sweepDeleted forgets tombstones of clients that no approval lies under.

@@ -277,12 +277,13 @@ func (l *factLoad) apiKeys() error {
 }
 
 func (l *factLoad) clients() error {
-	return l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
+	return l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CAST(CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END AS BIGINT) FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}
 		disabled, epoch := c.number(), c.number()
 		o.Disabled = disabled != enabled
+		w := weight{blockOf(c.text()), int32(c.number())}
 		l.put(func(m *memory) {
-			if m.putClient(o, epoch); disabled == deleted {
+			if m.newClient(o, w, epoch); disabled == deleted {
 				m.deleteClient(o.ID, epoch)
 			}
 		})

@@ -76,7 +76,7 @@ func (h house) fill(t testing.TB) {
 	ctx := context.Background()
 	for n := range 10_000 {
 		c := client.Client{ID: fmt.Sprint("c", n), Name: "Filler", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
-		switch err := h.AddClient(ctx, c, Act{}); {
+		switch err := h.AddClient(ctx, c, Origin{}, Act{}); {
 		case errors.Is(err, ErrUnavailable):
 			if state, _ := h.ClientState(ctx, c.ID); state != ClientUnknown {
 				t.Error("memory has a client that no row has")

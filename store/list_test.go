@@ -326,7 +326,7 @@ func TestClientLists(t *testing.T) {
 	add := func(id, name string, preregistered bool) {
 		t.Helper()
 		c := client.Client{ID: id, Name: name, RedirectURIs: []string{redirect + "/" + id}, IssuedAt: h.Now().Unix(), Preregistered: preregistered}
-		if err := h.AddClient(ctx, c, Act{}); err != nil {
+		if err := h.AddClient(ctx, c, Origin{}, Act{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -380,9 +380,9 @@ func TestClientLists(t *testing.T) {
 		t.Errorf("an unknown state: %v", err)
 	}
 	h.memory.mu.Lock()
-	h.memory.unapproved = MaxUnapproved
+	h.memory.waiting.clients = MaxUnapproved
 	h.memory.mu.Unlock()
-	if err := h.AddClient(ctx, client.Client{ID: "more", IssuedAt: h.Now().Unix()}, Act{}); !errors.Is(err, ErrUnavailable) {
+	if err := h.AddClient(ctx, client.Client{ID: "more", IssuedAt: h.Now().Unix()}, Origin{}, Act{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("one more than may be: %v", err)
 	}
 }

@@ -117,11 +117,11 @@ func (l loader) apiKeys() error {
 }
 
 func (l loader) clients() error {
-	return l.each(`SELECT id, issued_at, preregistered, approved, disabled, epoch FROM client`, func(st *sqlite3.Stmt) error {
-		l.m.putClient(client.Client{
+	return l.each(`SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END FROM client`, func(st *sqlite3.Stmt) error {
+		l.m.newClient(client.Client{
 			ID: st.ColumnText(0), IssuedAt: st.ColumnInt64(1), Preregistered: st.ColumnInt(2) != 0,
 			Approved: st.ColumnInt(3) == 1, Disabled: st.ColumnInt(4) != enabled,
-		}, st.ColumnInt64(5))
+		}, weight{blockOf(st.ColumnText(6)), int32(st.ColumnInt64(7))}, st.ColumnInt64(5))
 		if st.ColumnInt(4) == deleted {
 			l.m.deleteClient(st.ColumnText(0), st.ColumnInt64(5))
 		}

@@ -31,7 +31,8 @@ type memory struct {
 	apiKeys   map[[32]byte]apiKey
 	approvals approvals
 
-	unapproved int // clients that nobody has approved
+	waiting  crowd // clients that nobody has approved
+	arriving crowd // those that are being registered now
 
 	// ended grows with every fact that ends, and marked is what it was when the
 	// last mark began that left nothing unmarked. While they differ, there may
@@ -82,6 +83,7 @@ type clientFact struct {
 	id            string
 	issuedAt      int64
 	epoch         int64
+	weight        weight // as long as it waits for its first approval
 	preregistered bool
 	approved      bool
 	disabled      bool
@@ -280,38 +282,52 @@ func without[T comparable](list []T, x T) []T {
 	return list
 }
 
+func (c *clientFact) waits() bool { return !c.approved && !c.preregistered }
+
+// newClient puts a client of which it is known what it counts for.
+func (m *memory) newClient(c client.Client, w weight, epoch int64) {
+	if at := m.clients[c.ID]; at == nil {
+		m.clients[c.ID] = &clientFact{id: c.ID, weight: w, approved: true} // counted when it is put
+	}
+	m.putClient(c, epoch)
+}
+
+// putClient changes a client, or puts one that does not count.
 func (m *memory) putClient(c client.Client, epoch int64) {
 	at := m.clients[c.ID]
 	if at == nil {
-		at = &clientFact{id: c.ID}
+		at = &clientFact{id: c.ID, approved: true}
 		m.clients[c.ID] = at
-	} else if !at.approved && !at.preregistered {
-		m.unapproved--
 	}
+	m.stopWaiting(at)
 	m.ends(at.epoch, epoch)
 	at.issuedAt, at.epoch, at.deleted = c.IssuedAt, epoch, false
 	at.preregistered, at.approved, at.disabled = c.Preregistered, c.Approved, c.Disabled
-	if !at.approved && !at.preregistered {
-		m.unapproved++
+	if at.waits() {
+		m.waiting.add(at.weight, 1)
+	} else {
+		at.weight = weight{}
 	}
 }
 
-// approveClient takes a client out of those that nobody has approved.
-func (m *memory) approveClient(id string) {
-	c := m.clients[id]
-	if c == nil || c.approved {
-		return
+// stopWaiting takes a client out of those that nobody has approved, if it is one.
+func (m *memory) stopWaiting(at *clientFact) {
+	if at.waits() {
+		m.waiting.add(at.weight, -1)
 	}
-	if c.approved = true; !c.preregistered {
-		m.unapproved--
+}
+
+// approveClient notes that a person has approved a client.
+func (m *memory) approveClient(id string) {
+	if c := m.clients[id]; c != nil {
+		m.stopWaiting(c)
+		c.approved, c.weight = true, weight{}
 	}
 }
 
 func (m *memory) dropClient(id string) {
 	if at := m.clients[id]; at != nil {
-		if !at.approved && !at.preregistered {
-			m.unapproved--
-		}
+		m.stopWaiting(at)
 		delete(m.clients, id)
 	}
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -95,7 +96,7 @@ func TestMigrationThatTakesNewerReleasesAlone(t *testing.T) {
 	if _, err := other.Person(ctx, "ada"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("it answers: %v", err)
 	}
-	if s, err := Open(ctx, at(t, h.path, Options{Ring: h.ring, Migrate: true})); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), "takes releases of schema 2 and newer") {
+	if s, err := Open(ctx, at(t, h.path, Options{Ring: h.ring, Migrate: true})); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), fmt.Sprintf("takes releases of schema %d and newer", SchemaVersion+1)) {
 		if err == nil {
 			s.Close()
 		}
@@ -175,7 +176,7 @@ func TestMigrationsThatAreRefused(t *testing.T) {
 		"a backup":                     {backup, ErrNotAllowed, "its own means"},
 		"another installation's keys":  {strange, ErrKeys, ""},
 		"a server that does not run":   {nowhere, ErrDatabase, "see that PostgreSQL runs"},
-		"a migration that has a fault": {fault, ErrDatabase, "migration 2"},
+		"a migration that has a fault": {fault, ErrDatabase, fmt.Sprint("migration ", SchemaVersion+1)},
 	} {
 		if _, _, err := Migrate(ctx, tt.o); !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", what, err)

@@ -242,7 +242,7 @@ func (s *steps) register(r *rapid.T) {
 	}
 	s.w.clients["bridge"] = &worldClient{registered: s.w.now}
 	c := client.Client{ID: "bridge", RedirectURIs: []string{redirect}, IssuedAt: s.w.now}
-	s.same(r, "register", s.AddClient(ctx, c, Act{}), nil)
+	s.same(r, "register", s.AddClient(ctx, c, Origin{}, Act{}), nil)
 }
 
 func (s *steps) approve(r *rapid.T) {

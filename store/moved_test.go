@@ -17,7 +17,7 @@ func TestMovedFile(t *testing.T) {
 		return
 	}
 	add := func(h house, id string) error {
-		return h.AddClient(context.Background(), client.Client{ID: id, RedirectURIs: []string{"https://a.example/cb"}, IssuedAt: h.Now().Unix()}, Act{})
+		return h.AddClient(context.Background(), client.Client{ID: id, RedirectURIs: []string{"https://a.example/cb"}, IssuedAt: h.Now().Unix()}, Origin{}, Act{})
 	}
 	refuses := func(t *testing.T, h house) {
 		t.Helper()

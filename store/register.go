@@ -14,19 +14,21 @@ import (
 // registration is a client that waits to be added.
 type registration struct {
 	client client.Client
+	from   Origin
+	at     *reserved
 	act    Act
 	err    error
 	done   chan struct{}
 }
 
 // register is the store's AddClient: those that wait are added together.
-func (p *shared) register(c client.Client, act Act) error {
+func (p *shared) register(c client.Client, from Origin, at *reserved, act Act) error {
 	leave, err := p.store.writer.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	r := &registration{client: c, act: act, done: make(chan struct{}, 1)}
+	r := &registration{client: c, from: from, at: at, act: act, done: make(chan struct{}, 1)}
 	p.clients.join(r, 0)
 	<-r.done
 	return r.err
@@ -51,19 +53,19 @@ func (p *shared) registerClients() {
 // ID is taken it is loaded who has it: every version of the facts has changes.
 var addClients = `
 	WITH next AS (
-		UPDATE facts SET version = version + $20 WHERE one = 1 RETURNING version
+		UPDATE facts SET version = version + $21 WHERE one = 1 RETURNING version
 	), added AS (
-		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
-		SELECT c.id, c.name, c.redirect_uris, c.issued_at, c.preregistered, c.approved, c.disabled, 0
-		  FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[])
-		       AS c (id, name, redirect_uris, issued_at, preregistered, approved, disabled)
+		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch, network)
+		SELECT c.id, c.name, c.redirect_uris, c.issued_at, c.preregistered, c.approved, c.disabled, 0, c.network
+		  FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[])
+		       AS c (id, name, redirect_uris, network, issued_at, preregistered, approved, disabled)
 		ON CONFLICT (id) DO NOTHING
 		RETURNING id
 	), change AS (
 		INSERT INTO fact_change (version, what, key)
 		SELECT DISTINCT next.version, 'newclient', c.id FROM next CROSS JOIN unnest($1::text[]) AS c (id)
 	), entry AS (
-		` + insertArrays(8, ` JOIN added ON added.id = e.client`) + `
+		` + insertArrays(9, ` JOIN added ON added.id = e.client`) + `
 	)
 	SELECT next.version, added.id FROM next LEFT JOIN added ON added.id IS NOT NULL`
 
@@ -77,10 +79,14 @@ func (p *shared) registerBatch(batch []*registration) {
 		var version int64
 		var added map[string]bool
 		version, added, err = p.addClients(ctx, args)
-		cancel()
 		p.store.timed("group", start)
+		if err == nil && !p.registered(batch, version-by, version, added) {
+			// Others change facts too. What is counted in memory bounds the next
+			// registrations, and a node that does nothing else asks nowhere else.
+			_ = p.fresh(ctx)
+		}
+		cancel()
 		if err == nil {
-			p.registered(batch, version-by, version, added)
 			return
 		}
 		if !retryable(err) {
@@ -109,13 +115,13 @@ func (p *shared) addClients(ctx context.Context, args []any) (version int64, add
 	return version, added, err
 }
 
-// registered tells memory, if it has seen all that was before, and each caller
-// what became of its client. Of two with one ID the first is there.
-func (p *shared) registered(batch []*registration, from, version int64, added map[string]bool) {
+// registered tells memory, if it has seen all that was before, which it reports,
+// and each caller what became of its client. Of two with one ID the first is there.
+func (p *shared) registered(batch []*registration, from, version int64, added map[string]bool) (next bool) {
 	m := p.store.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := m.version == from
+	next = m.version == from
 	for _, r := range batch {
 		if !added[r.client.ID] {
 			r.err = fmt.Errorf("client: %w", ErrConflict)
@@ -124,18 +130,20 @@ func (p *shared) registered(batch []*registration, from, version int64, added ma
 		delete(added, r.client.ID)
 		p.tell([]Event{Event{Kind: "client_registered", Client: r.client.ID}.by(r.act)})
 		if next {
-			m.putClient(r.client, 0)
+			m.newClient(r.client, r.at.weight, 0)
+			m.leave(r.at)
 		}
 	}
 	if next {
 		m.version = version
 		m.changes++
 	}
+	return next
 }
 
 func (p *shared) clientColumns(batch []*registration) []any {
 	n := len(batch)
-	var words [3][]string
+	var words [4][]string
 	var numbers [4][]int64
 	entries := make([]Event, n)
 	for i := range words {
@@ -148,11 +156,12 @@ func (p *shared) clientColumns(batch []*registration) []any {
 	for i, r := range batch {
 		c := r.client
 		words[0][i], words[1][i], words[2][i] = storable(c.ID), storable(c.Name), storable(strings.Join(c.RedirectURIs, "\n"))
+		words[3][i] = r.from.network()
 		numbers[0][i], numbers[1][i], numbers[2][i], numbers[3][i] = c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled)
 		e := Event{Kind: "client_registered", Client: c.ID}.by(r.act)
 		e.ID, e.At = p.store.ids.next(now), now.Unix()
 		entries[i] = e
 	}
-	args := []any{words[0], words[1], words[2], numbers[0], numbers[1], numbers[2], numbers[3]}
+	args := []any{words[0], words[1], words[2], words[3], numbers[0], numbers[1], numbers[2], numbers[3]}
 	return append(args, eventColumns(entries)...)
 }

@@ -158,7 +158,7 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 func (m *memory) adopt(fresh *memory) {
 	m.people, m.byEmail, m.orgs, m.members = fresh.people, fresh.byEmail, fresh.orgs, fresh.members
 	m.roles, m.roleList, m.gone = fresh.roles, fresh.roleList, fresh.gone
-	m.clients, m.apiKeys, m.unapproved = fresh.clients, fresh.apiKeys, fresh.unapproved
+	m.clients, m.apiKeys, m.waiting = fresh.clients, fresh.apiKeys, fresh.waiting
 }
 
 type checkedKey struct{}

@@ -59,7 +59,7 @@ func tell(m *memory) string {
 	for id, c := range m.clients {
 		add("client %s %+v", id, *c)
 	}
-	add("unapproved %d", m.unapproved)
+	add("unapproved %d", m.waiting)
 	for hash, k := range m.apiKeys {
 		add("API key %x of %v", hash[:4], k)
 	}
@@ -228,7 +228,7 @@ func (w *wanderer) step() (string, error) {
 	case 6:
 		return "SetClientEnabled", w.SetClientEnabled(ctx, w.client(), w.IntN(3) > 0, act)
 	case 7:
-		return "AddClient", w.AddClient(ctx, client.Client{ID: w.one("other", fmt.Sprint("c", w.names)), RedirectURIs: []string{redirect}, IssuedAt: w.Now().Unix()}, act)
+		return "AddClient", w.AddClient(ctx, client.Client{ID: w.one("other", fmt.Sprint("c", w.names)), RedirectURIs: []string{redirect}, IssuedAt: w.Now().Unix()}, Origin{}, act)
 	case 8:
 		var cs []client.Client
 		if w.on() {
@@ -405,7 +405,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 		{"SetFiller, off", func() { must(h.SetFiller(ctx, "treasurer", "tor", true, act)) }, func() error { return h.SetFiller(ctx, "treasurer", "tor", false, act) }},
 		{"SetClientEnabled", func() { must(h.SetClientEnabled(ctx, "quill", true, act)) }, func() error { return h.SetClientEnabled(ctx, "quill", false, act) }},
 		{"AddClient", func() { must(h.SetClientEnabled(ctx, "quill", true, act)); n++ }, func() error {
-			return h.AddClient(ctx, client.Client{ID: fmt.Sprint("c", n), RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, act)
+			return h.AddClient(ctx, client.Client{ID: fmt.Sprint("c", n), RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Origin{}, act)
 		}},
 		{"SyncPreregistered", func() { n++ }, func() error {
 			return h.SyncPreregistered(ctx, []client.Client{{ID: fmt.Sprint("fixed", n), RedirectURIs: []string{redirect}, Preregistered: true}}, act)

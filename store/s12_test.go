@@ -55,7 +55,7 @@ func TestS12Journal(t *testing.T) {
 		return e
 	}
 	step("client_registered", Event{Client: "other", Actor: byClient.Actor, Address: byClient.Address, Reference: byClient.Reference}, func() error {
-		return h.AddClient(ctx, client.Client{ID: "other", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, byClient)
+		return h.AddClient(ctx, client.Client{ID: "other", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Origin{}, byClient)
 	})
 	cancelled := Event{Client: "quill", Person: "ada", Actor: byPerson.Actor, Address: byPerson.Address, Reference: byPerson.Reference}
 	step("approval_cancelled", cancelled, func() error {

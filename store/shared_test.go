@@ -481,7 +481,7 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 	if text, _, err := InspectURL(ctx, guest(name), ring(t)); err != nil {
 		t.Errorf("beside a table of others: %q, %v", text, err)
 	}
-	if text, _, err := InspectURL(ctx, url, ring(t)); err != nil || !strings.Contains(text, "schema 1") {
+	if text, _, err := InspectURL(ctx, url, ring(t)); err != nil || !strings.Contains(text, fmt.Sprint("schema ", SchemaVersion)) {
 		t.Errorf("a good one: %q, %v", text, err)
 	}
 	if _, _, err := InspectURL(ctx, url, ringOf(t, 0, 9)); !errors.Is(err, ErrKeys) {
@@ -519,7 +519,7 @@ func TestServerGoesAndComesBack(t *testing.T) {
 		_, err := h.Check(ctx, id)
 		_, member := h.Member(ctx, "ada", "nordlys")
 		for what, err := range map[string]error{"check": err, "member": member, "ready": h.Ready(ctx),
-			"register": h.AddClient(ctx, client.Client{ID: "away", RedirectURIs: []string{redirect}}, Act{}),
+			"register": h.AddClient(ctx, client.Client{ID: "away", RedirectURIs: []string{redirect}}, Origin{}, Act{}),
 			"remove":   h.RemoveMember(ctx, "nordlys", "tor", Act{})} {
 			if !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s: got %v, want unavailable", what, err)

@@ -115,7 +115,7 @@ func (h house) furnish(t testing.TB) {
 func (h house) register(t testing.TB, id string) {
 	t.Helper()
 	c := client.Client{ID: id, Name: "Quill Assistant", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
-	if err := h.AddClient(context.Background(), c, Act{}); err != nil {
+	if err := h.AddClient(context.Background(), c, Origin{}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 }

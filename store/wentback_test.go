@@ -133,7 +133,7 @@ func TestNothingWentBack(t *testing.T) {
 		return
 	}
 	all[1].register(t, "brass")
-	if err := all[0].AddClient(ctx, client.Client{ID: "brass", RedirectURIs: []string{redirect}}, Act{}); !errors.Is(err, ErrConflict) {
+	if err := all[0].AddClient(ctx, client.Client{ID: "brass", RedirectURIs: []string{redirect}}, Origin{}, Act{}); !errors.Is(err, ErrConflict) {
 		t.Error(err)
 	}
 	all[1].addPerson(t, 1)

@@ -1,6 +1,13 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+)
 
 var clientColumns = []column{
 	member("client", "client_id"), member("state", "state"), member("name", "client_name"),
@@ -22,7 +29,74 @@ func clientCommand(g *global) *cobra.Command {
 		clientChange(g, "enable", "Let a disabled client ask for approvals again; none of the old ones comes back", "",
 			"grantkeeper client show ID"),
 		clientChange(g, "delete", "End all approvals of a client and forget it: it has to register again", endsClient,
-			"grantkeeper events list --kind client_disabled"))
+			"grantkeeper events list --kind client_disabled"), clientDeleteUnapproved(g))
+}
+
+// unapproved are the clients that one command deletes.
+type unapproved struct {
+	network, since, until string
+	dry                   bool
+}
+
+func (u unapproved) body() map[string]any {
+	return map[string]any{"network": u.network, "since": u.since, "until": u.until, "dry_run": u.dry}
+}
+
+func clientDeleteUnapproved(g *global) *cobra.Command {
+	var u unapproved
+	var o *serverChange
+	c := &cobra.Command{
+		Use:   "delete-unapproved",
+		Short: "Delete clients that registered themselves and that nobody has approved",
+		Example: `  grantkeeper client delete-unapproved --dry-run
+  grantkeeper client delete-unapproved --network 2001:db8:2::/48 --reason "a flood" --yes
+  grantkeeper client delete-unapproved --since 2h --until 1h --yes`,
+		Long: `All that match every one of the flags are deleted. No approval ends, because there is
+none; a person who is looking at the consent page of such a client has to begin again.
+It says which networks most of them came from.`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper client list --state registered"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			if u.network+u.since+u.until == "" && !u.dry {
+				return wrongUse("see: grantkeeper client delete-unapproved --help", "say which with --network, --since or --until; --dry-run alone counts all of them")
+			}
+			return g.deleteUnapproved(c, o, u)
+		},
+	}
+	o = serverChangeFlags(g, c, true)
+	f := c.Flags()
+	f.StringVar(&u.network, "network", "", "those that registered from a `CIDR`, such as 192.0.2.0/24, 2001:db8:2::/48 or wider")
+	f.StringVar(&u.since, "since", "", "those of a `TIME` on: 24h or 7d ago, or 2026-11-21T09:00:00Z")
+	f.StringVar(&u.until, "until", "", "those before a `TIME`")
+	f.BoolVar(&u.dry, "dry-run", false, "say how many it would be, and delete none")
+	return c
+}
+
+func (g *global) deleteUnapproved(c *cobra.Command, o *serverChange, u unapproved) error {
+	const path = "/v1/clients/delete"
+	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+		if !u.dry && !o.yes {
+			count := u
+			count.dry = true
+			var would struct{ Deleted int }
+			if err := server.do(ctx, http.MethodPost, path, nil, count.body(), &would); err != nil {
+				return err
+			}
+			if err := o.confirm(c, "This deletes "+plural(would.Deleted, "client")+" that nobody has approved."); err != nil {
+				return err
+			}
+		}
+		return g.ask(ctx, c, server, http.MethodPost, path, nil, o.because(u.body()), func(out io.Writer, answer map[string]any) {
+			verb := "deleted"
+			if u.dry {
+				verb = "would delete"
+			}
+			fmt.Fprintf(out, "%s %s\n", verb, inWords(answer["deleted"]))
+			if networks, _ := answer["networks"].([]any); len(networks) > 0 {
+				table(out, networks, []column{member("network", "network"), member("clients", "clients")})
+			}
+		})
+	})
 }
 
 func clientList(g *global) *cobra.Command {

@@ -142,6 +142,8 @@ func (w workshop) ofClients() {
 	w.json(client, "", "client show", "one")
 	w.json("items next", "", "client list")
 	w.json("id client_id state", "", "client delete", "one", "--yes")
+	w.json("id dry_run deleted networks", "", "client delete-unapproved", "--dry-run")
+	w.json("id dry_run deleted networks", "", "client delete-unapproved", "--network", "192.0.2.0/24", "--since", "2h", "--yes")
 }
 
 func (w workshop) ofApprovals(p *process, password string) {

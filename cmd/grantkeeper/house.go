@@ -84,7 +84,8 @@ func (h *house) public() http.Handler {
 	base := func(r *http.Request) string { return h.base(r.Host) }
 	authorize, tokens := h.limits.Addresses("authorize", limit.Authorize, h.Networks), h.limits.Addresses("token", limit.Token, h.Networks)
 	registrations := h.limits.Addresses("register", limit.Register, h.Networks)
-	h.networked = []*limit.Addresses{authorize, tokens, registrations}
+	networks := h.limits.Blocks("register-network", limit.Register, h.Networks)
+	h.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
 	pages := &consent.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Branding: h.Brand, Base: base, Address: h.address,
 		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics), Tell: tell,
@@ -92,7 +93,7 @@ func (h *house) public() http.Handler {
 	clients := &oauth.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
 		OwnHosts: func() []string { return h.present().Hosts.Names() }, TokenLimit: tokens,
-		RegisterLimit: registrations, Count: h.metrics.OAuth, Tell: tell,
+		RegisterLimit: registrations, NetworkLimit: networks, Count: h.metrics.OAuth, Tell: tell,
 	}
 	calls := &api.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,

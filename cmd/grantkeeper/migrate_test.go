@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,44 +62,46 @@ func TestMigrateCommands(t *testing.T) {
 	dir, run := migrating(t)
 	backup := filepath.Join(dir, "before.db")
 	config := filepath.Join(dir, "grantkeeper.toml")
+	number := strings.NewReplacer("{0}", fmt.Sprint(store.SchemaVersion), "{1}", fmt.Sprint(store.SchemaVersion+1), "{2}", fmt.Sprint(store.SchemaVersion+2),
+		"{01}", fmt.Sprintf("%04d", store.SchemaVersion+1), "{02}", fmt.Sprintf("%04d", store.SchemaVersion+2)).Replace
 	for _, tt := range []struct {
 		args   string
 		code   int
 		stdout string
 		stderr string
 	}{
-		{"status", 0, "schema 1, newest 3, pending: 2, 3", ""},
-		{"plan", 0, "-- 0002\nALTER TABLE client ADD COLUMN note TEXT NOT NULL DEFAULT '';\n-- 0003\nCREATE TABLE shelf (id TEXT PRIMARY KEY);\n", "pending: 2, 3"},
-		{"plan --to 2", 0, "-- 0002\nALTER", ""},
-		{"up", 2, "", "from schema 1 to 3? Nobody is there to answer."},
-		{"up --to 2 --backup " + backup + " --yes", 0, "schema 2, from 1", ""},
-		{"status", 0, "schema 2, newest 3, pending: 3", ""},
-		{"status --json", 0, `"oldest": 1,`, ""},
-		{"up --to 1 --yes", 6, "", "schema 2 is past 1: migrations go forward only"},
+		{"status", 0, "schema {0}, newest {2}, pending: {1}, {2}", ""},
+		{"plan", 0, "-- {01}\nALTER TABLE client ADD COLUMN note TEXT NOT NULL DEFAULT '';\n-- {02}\nCREATE TABLE shelf (id TEXT PRIMARY KEY);\n", "pending: {1}, {2}"},
+		{"plan --to {1}", 0, "-- {01}\nALTER", ""},
+		{"up", 2, "", "from schema {0} to {2}? Nobody is there to answer."},
+		{"up --to {1} --backup " + backup + " --yes", 0, "schema {1}, from {0}", ""},
+		{"status", 0, "schema {1}, newest {2}, pending: {2}", ""},
+		{"status --json", 0, `"oldest": {0},`, ""},
+		{"up --to {0} --yes", 6, "", "schema {1} is past {0}: migrations go forward only"},
 		{"up --backup " + backup + " --yes", 6, "", "file exists, nothing was changed"},
-		{"up --yes --json", 0, `"to": 3`, ""},
-		{"up --yes", 0, "schema 3, the newest", ""},
+		{"up --yes --json", 0, `"to": {2}`, ""},
+		{"up --yes", 0, "schema {2}, the newest", ""},
 	} {
-		stdout, stderr, code := run(strings.Fields(tt.args)...)
-		if strings.Contains(stdout, "schema 2, from 1") { // this binary, which has schema 1, works beside it
-			for args, want := range map[string]string{"config check": "schema 2", "migrate status": "schema 2 is of a later release, and this one, which has 1, works on it too\n",
+		stdout, stderr, code := run(strings.Fields(number(tt.args))...)
+		if strings.Contains(stdout, number("schema {1}, from {0}")) { // this binary, which has the schema before, works beside it
+			for args, want := range map[string]string{"config check": "schema {1}", "migrate status": "schema {1} is of a later release, and this one, which has {0}, works on it too\n",
 				"migrate up --yes": "works on it too\n", "migrate plan": ""} {
-				if stdout, stderr, code := ran(t, append(strings.Fields(args), "-c", config)...); code != 0 || !strings.Contains(stdout, want) {
+				if stdout, stderr, code := ran(t, append(strings.Fields(args), "-c", config)...); code != 0 || !strings.Contains(stdout, number(want)) {
 					t.Errorf("%s on the next schema: exit code %d, %s%s", args, code, stdout, stderr)
 				}
 			}
 		}
-		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
+		if code != tt.code || !strings.Contains(stdout, number(tt.stdout)) || !strings.Contains(stderr, number(tt.stderr)) {
 			t.Errorf("%s: exit code %d, want %d\nstdout %q, want %q\nstderr %q, want %q", tt.args, code, tt.code, stdout, tt.stdout, stderr, tt.stderr)
 		}
 	}
 	if _, err := os.Stat(backup); err != nil {
 		t.Error(err)
 	}
-	// The third takes releases of schema 2 and newer, which this binary is not.
+	// The last takes releases of the one before it and newer, which this binary is not.
 	for _, args := range [][]string{{"serve"}, {"config", "check"}, {"migrate", "up", "--yes"}} {
 		_, stderr, code := ran(t, append(args, "-c", config)...)
-		if code != 6 || !strings.Contains(stderr, "3") || !strings.Contains(stderr, "use release "+version+", which this database belongs to, or a later one\n") {
+		if code != 6 || !strings.Contains(stderr, number("{2}")) || !strings.Contains(stderr, "use release "+version+", which this database belongs to, or a later one\n") {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr)
 		}
 	}

@@ -1,0 +1,246 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/client"
+)
+
+func from(network string) Origin { return Origin{Network: netip.MustParsePrefix(network)} }
+
+func (h house) registerFrom(t testing.TB, id string, o Origin) {
+	t.Helper()
+	c := client.Client{ID: id, Name: "From " + id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
+	if err := h.AddClient(ctx, c, o, Act{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Beyond a fiftieth of either bound a network has a thousandth of both.
+func TestRoomForOneMoreClient(t *testing.T) {
+	w := weight{network: blockOf("192.0.2.0/24"), bytes: 100}
+	for _, c := range []struct {
+		name      string
+		there, of held
+		w         weight
+		shares    int
+		want      string
+	}{
+		{"nobody waits", held{}, held{}, w, 1, ""},
+		{"one network, below pressure", held{UnapprovedPressure - 1, 0}, held{UnapprovedPressure - 1, 0}, w, 1, ""},
+		{"under pressure, and a new network", held{UnapprovedPressure, 0}, held{}, w, 1, ""},
+		{"under pressure, the last of its share", held{UnapprovedPressure, 0}, held{networkClients - 1, 0}, w, 1, ""},
+		{"under pressure, its share is used up", held{UnapprovedPressure, 0}, held{networkClients, 0}, w, 1, "network's clients"},
+		{"twice the share", held{UnapprovedPressure, 0}, held{networkClients, 0}, w, 2, ""},
+		{"twice the share is used up", held{UnapprovedPressure, 0}, held{2 * networkClients, 0}, w, 2, "network's clients"},
+		{"pressure by bytes", held{1, UnapprovedPressureBytes}, held{networkClients, 0}, w, 1, "network's clients"},
+		{"just below it", held{1, UnapprovedPressureBytes - 1}, held{networkClients, 0}, w, 1, ""},
+		{"its share of bytes, exactly", held{UnapprovedPressure, 0}, held{1, networkBytes - 100}, w, 1, ""},
+		{"one byte more", held{UnapprovedPressure, 0}, held{1, networkBytes - 99}, w, 1, "network's bytes"},
+		{"no network", held{UnapprovedPressure, 0}, held{networkClients, networkBytes}, weight{bytes: 1}, 1, ""},
+		{"the last of all", held{MaxUnapproved - 1, 0}, held{}, w, 1, ""},
+		{"one more than all", held{MaxUnapproved, 0}, held{}, w, 1000, "clients"},
+		{"the last bytes of all", held{1, MaxUnapprovedBytes - 100}, held{}, w, 1, ""},
+		{"one more byte than all", held{1, MaxUnapprovedBytes - 99}, held{}, w, 1000, "bytes"},
+	} {
+		if got := room(c.there, c.of, c.w, c.shares); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	seen := map[block]string{}
+	for _, network := range []string{"192.0.2.0/24", "192.0.3.0/24", "0.0.0.0/24", "2001:db8:2::/48", "2001:db8:3::/48", "::/48", "c0:2::/48"} {
+		b := blockOf(network)
+		if b == 0 || seen[b] != "" {
+			t.Errorf("%s is %x, as %q is", network, b, seen[b])
+		}
+		seen[b] = network
+	}
+	for _, none := range []string{"", "x", "192.0.2.0", "192.0.0.0/16", "2001:db8::/32"} {
+		if b := blockOf(none); b != 0 {
+			t.Errorf("%q is a network: %x", none, b)
+		}
+	}
+}
+
+// What is counted for each network and in bytes follows the rows: through
+// approvals, deletions and the sweep, over a restart, and at another node.
+func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
+	h := furnished(t)
+	h.registerFrom(t, "one", from("2001:db8:2::/48"))
+	h.registerFrom(t, "two", from("2001:db8:2::/48"))
+	h.registerFrom(t, "three", from("192.0.2.0/24"))
+	count := func(h house, network string) held {
+		if err := h.fresh(ctx); err != nil {
+			t.Fatal(err)
+		}
+		h.memory.mu.RLock()
+		defer h.memory.mu.RUnlock()
+		return h.memory.waiting.networks[blockOf(network)]
+	}
+	each := int64(4*len("From one") + len(redirect))
+	want := func(when string, six, four int) {
+		t.Helper()
+		if got := count(h, "2001:db8:2::/48"); got != (held{six, int64(six) * each}) {
+			t.Errorf("%s: the /48 has %v, want %d clients", when, got, six)
+		}
+		if got := count(h, "192.0.2.0/24"); got.clients != four {
+			t.Errorf("%s: the /24 has %v, want %d clients", when, got, four)
+		}
+		h.same(t, when)
+	}
+	want("registered", 2, 1)
+	if !embedded() {
+		other := h.second(t)
+		other.registerFrom(t, "elsewhere", from("2001:db8:4::/48"))
+		h.registerFrom(t, "here", from("2001:db8:5::/48"))
+		// The node that did nothing but register knows of the other's.
+		h.memory.mu.RLock()
+		n := h.memory.waiting.networks[blockOf("2001:db8:4::/48")].clients
+		h.memory.mu.RUnlock()
+		if got := count(other, "2001:db8:2::/48"); got.clients != 2 || n != 1 {
+			t.Errorf("another node counts %v, and this one %d of the other's", got, n)
+		}
+		other.Close()
+	}
+	h = h.reopen(t)
+	want("after a restart", 2, 1)
+	a := h.answer(9)
+	a.Client = "one"
+	h.live(t, a)
+	want("one was approved", 1, 1)
+	if err := h.SetClientEnabled(ctx, "two", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	want("one was disabled", 1, 1)
+	if err := h.DeleteClient(ctx, "two", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	want("one was deleted", 0, 1)
+	h.clock.add(client.UnapprovedRetention)
+	if _, err := h.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	want("14 days later", 0, 0)
+}
+
+// Of 300 that register at once no more get in than there is room for, in all and
+// of one network.
+func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		waiting held
+		of      held // its network
+		want    int64
+	}{
+		{"in all", held{MaxUnapproved - 3, 0}, held{}, 3},
+		{"one network", held{UnapprovedPressure, 0}, held{networkClients - 5, 0}, 5},
+		{"one network, by bytes", held{UnapprovedPressure, 0}, held{0, networkBytes - 4*int64(len(redirect))}, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := furnished(t)
+			o := from("2001:db8:2::/48")
+			h.memory.mu.Lock()
+			h.memory.waiting.held = c.waiting
+			h.memory.waiting.networks = map[block]held{blockOfPrefix(o.Network): c.of}
+			h.memory.mu.Unlock()
+			var in atomic.Int64
+			var all sync.WaitGroup
+			for i := range 300 {
+				all.Go(func() {
+					err := h.AddClient(ctx, client.Client{ID: fmt.Sprint("c", i), RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, o, Act{})
+					switch {
+					case err == nil:
+						in.Add(1)
+					case !errors.Is(err, ErrUnavailable):
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if in.Load() != c.want {
+				t.Errorf("%d got in, want %d", in.Load(), c.want)
+			}
+			if h.memory.arriving.held != (held{}) || len(h.memory.arriving.networks) != 0 {
+				t.Errorf("still arriving: %+v", h.memory.arriving)
+			}
+			other := client.Client{ID: "other", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
+			if err := h.AddClient(ctx, other, from("2001:db8:3::/48"), Act{}); (err == nil) != (c.waiting.clients == UnapprovedPressure) {
+				t.Errorf("another network: %v", err)
+			}
+		})
+	}
+}
+
+// A network's clients, or those of a time, are deleted together. What somebody
+// approved, disabled or preregistered stays.
+func TestDeleteUnapproved(t *testing.T) {
+	h := furnished(t) // with quill, of no network
+	flood := from("2001:db8:2::/48")
+	start := h.Now().Unix()
+	for i := range 2*sweepBatch + 3 {
+		h.registerFrom(t, fmt.Sprint("flood", i), flood)
+	}
+	for _, id := range []string{"approved", "disabled", "wide"} {
+		h.registerFrom(t, id, flood)
+	}
+	a := h.answer(9)
+	a.Client = "approved"
+	h.live(t, a)
+	if err := h.SetClientEnabled(ctx, "disabled", false, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.add(time.Hour)
+	h.registerFrom(t, "later", flood)
+	h.registerFrom(t, "neighbour", from("2001:db8:3::/48"))
+	h.registerFrom(t, "four", from("192.0.2.0/24"))
+	network := func(s string) netip.Prefix { return netip.MustParsePrefix(s) }
+	hour := start + 3600
+	for _, c := range []struct {
+		f    UnapprovedFilter
+		want int
+	}{
+		{UnapprovedFilter{}, 2*sweepBatch + 8},
+		{UnapprovedFilter{Network: network("2001:db8:2::/48")}, 2*sweepBatch + 5},
+		{UnapprovedFilter{Network: network("2001:db8::/32")}, 2*sweepBatch + 6},
+		{UnapprovedFilter{Network: network("0.0.0.0/0")}, 1},
+		{UnapprovedFilter{Network: network("192.0.3.0/24")}, 0},
+		{UnapprovedFilter{Since: hour}, 3},
+		{UnapprovedFilter{Until: hour}, 2*sweepBatch + 5},
+		{UnapprovedFilter{Since: hour, Until: hour}, 0},
+		{UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, 2*sweepBatch + 4},
+	} {
+		n, most, err := h.DeleteUnapproved(ctx, c.f, true, Act{})
+		if n != c.want || err != nil || c.want > 3 && most[0].Clients < 2*sweepBatch {
+			t.Errorf("%v: %d, %v, %v; want %d", c.f, n, most, err, c.want)
+		}
+	}
+	before := h.memory.waiting.clients
+	n, _, err := h.DeleteUnapproved(ctx, UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, false, Act{Actor: "operator", Reason: "a flood"})
+	if err != nil || n != 2*sweepBatch+4 || h.memory.waiting.clients != before-n {
+		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.memory.waiting.clients, before)
+	}
+	for id, want := range map[string]ClientState{
+		"flood0": ClientUnknown, "wide": ClientUnknown, "approved": ClientEnabled, "disabled": ClientDisabled,
+		"later": ClientEnabled, "neighbour": ClientEnabled, "four": ClientEnabled, "quill": ClientEnabled,
+	} {
+		if got, err := h.ClientState(ctx, id); got != want || err != nil {
+			t.Errorf("%s: %v, %v; want %v", id, got, err, want)
+		}
+	}
+	entries, _, err := h.Events(ctx, EventFilter{Kinds: []string{"operator_changed"}})
+	if err != nil || len(entries) != 1 || entries[0].Reason != "a flood" ||
+		!strings.HasPrefix(entries[0].Detail, fmt.Sprintf("%d clients deleted that nobody had approved: of 2001:db8:2::/48, until ", n)) {
+		t.Errorf("journal: %+v, %v", entries, err)
+	}
+	h.same(t, "after deleting")
+}

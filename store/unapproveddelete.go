@@ -1,0 +1,116 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// UnapprovedFilter says which clients, of those that nobody has approved. Zero
+// fields match all.
+type UnapprovedFilter struct {
+	Network      netip.Prefix // a /24 or /48, or wider: more is not stored
+	Since, Until int64        // registered from the one on, before the other; Unix seconds
+}
+
+// NetworkClients is how many of them one network registered. Network is "" for
+// clients of a release that did not store it.
+type NetworkClients struct {
+	Network string
+	Clients int
+}
+
+// DeleteUnapproved deletes the clients that match, have registered themselves,
+// are not disabled, and that nobody has approved, and counts them; a dry run
+// counts alone. It also gives the networks that registered most of those that
+// matched, ten at most. It goes by batches: what it has deleted stays so when
+// it fails.
+func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bool, act Act) (deleted int, most []NetworkClients, err error) {
+	ids, most, err := s.unapproved(ctx, f)
+	if err != nil || dry {
+		return len(ids), most, err
+	}
+	for batch := range slices.Chunk(ids, sweepBatch) {
+		if err := s.writer.changeFacts(func(w *writer) (func(), error) {
+			gone := slices.DeleteFunc(slices.Clone(batch), func(id string) bool { // approved meanwhile, or gone
+				at := w.store.memory.clients[id]
+				return at == nil || !at.waits() || at.disabled
+			})
+			n, after, err := w.forgetClients(gone)
+			if err == nil {
+				deleted += n
+			}
+			return after, err
+		}); err != nil {
+			return deleted, most, err
+		}
+		if ctx.Err() != nil {
+			return deleted, most, ctx.Err()
+		}
+	}
+	return deleted, most, s.writer.change(func(w *writer) (func(), error) {
+		return nil, w.journal(Event{Kind: "operator_changed", Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
+	})
+}
+
+func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []string, most []NetworkClients, err error) {
+	q := query{
+		text:       `SELECT id, network FROM client`,
+		conditions: []string{"approved = 0", "preregistered = 0", "disabled = 0"},
+	}
+	q.where("issued_at >= ", f.Since)
+	if f.Until > 0 {
+		q.where("issued_at < ", f.Until)
+	}
+	of := map[string]int{}
+	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	err = eachRow(rows, err, func(r scanner) error {
+		var id, network string
+		if err := r.Scan(&id, &network); err != nil {
+			return err
+		}
+		if f.within(network) {
+			ids, of[network] = append(ids, id), of[network]+1
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, unavailable("clients", err)
+	}
+	for network, n := range of {
+		most = append(most, NetworkClients{network, n})
+	}
+	slices.SortFunc(most, func(a, b NetworkClients) int {
+		return cmp.Or(cmp.Compare(b.Clients, a.Clients), cmp.Compare(a.Network, b.Network))
+	})
+	return ids, most[:min(len(most), 10)], nil
+}
+
+// within reports whether a row's network lies in the filter's.
+func (f UnapprovedFilter) within(network string) bool {
+	if !f.Network.IsValid() {
+		return true
+	}
+	p, err := netip.ParsePrefix(network)
+	return err == nil && f.Network.Bits() <= p.Bits() && f.Network.Contains(p.Addr())
+}
+
+// String is for the journal.
+func (f UnapprovedFilter) String() string {
+	text := "of every network"
+	if f.Network.IsValid() {
+		text = "of " + f.Network.String()
+	}
+	for _, bound := range []struct {
+		word string
+		at   int64
+	}{{", since ", f.Since}, {", until ", f.Until}} {
+		if bound.at > 0 {
+			text += bound.word + time.Unix(bound.at, 0).UTC().Format(time.RFC3339)
+		}
+	}
+	return text
+}
