@@ -77,6 +77,7 @@ The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 				}
 			}
 			d := g.examine(c, *at, o.baseURLs)
+			d.strict = o.strict
 			return o.tell(c.OutOrStdout(), d.findings(o.only), g.json, g.colored(c.OutOrStdout()))
 		},
 	}
@@ -141,6 +142,7 @@ type doctor struct {
 	checked   Checked
 	configErr error
 	now       time.Time
+	strict    bool
 
 	operator  string // URL that --operator gave; "" is that of the configuration
 	server    *operatorClient

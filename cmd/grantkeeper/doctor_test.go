@@ -38,6 +38,27 @@ func healthy(t *testing.T) *doctor {
 	}
 }
 
+// That nothing ends refresh tokens is a warning with --strict alone, and none
+// where something does.
+func TestDoctorOnRefreshTokens(t *testing.T) {
+	for _, tt := range []struct {
+		after  OptionalDuration
+		strict bool
+		want   string
+	}{
+		{0, false, "ok never end by themselves, since approvals.end_unused_after is off"},
+		{0, true, "warn never end by themselves, since approvals.end_unused_after is off"},
+		{OptionalDuration(90 * 24 * time.Hour), true, "ok end with an approval that nobody used for 90d"},
+	} {
+		d := healthy(t)
+		d.strict, d.checked.Approvals.EndUnusedAfter = tt.strict, tt.after
+		all := d.findings([]string{"refresh-tokens"})
+		if len(all) != 1 || all[0].Result+" "+all[0].Text != tt.want {
+			t.Errorf("%v, strict %v: %+v, want %q", tt.after, tt.strict, all, tt.want)
+		}
+	}
+}
+
 // Each fault gives its one line, with what mends it, and nothing else changes.
 func TestDoctorFindings(t *testing.T) {
 	well := map[string]string{}
@@ -109,6 +130,7 @@ func TestDoctorFindings(t *testing.T) {
 			}
 			d.checked.Networks = again.Networks
 		}},
+		{"refresh tokens", "warn", "never end by themselves", "RFC 9700", func(d *doctor) { d.strict = true }},
 		{"expired rows", "warn", "7 rows should have been deleted", "log", func(d *doctor) { d.status.Overdue = 7 }},
 		{"backup", "warn", "there has been none", "backup create", func(d *doctor) { d.status.LastBackup = 0 }},
 		{"backup", "warn", "49 hours ago", "backup create", func(d *doctor) { d.status.LastBackup = d.now.Add(-49 * time.Hour).Unix() }},
@@ -122,7 +144,7 @@ func TestDoctorFindings(t *testing.T) {
 		{"database", "fail", "schema 99", "migrate status", func(d *doctor) { d.status.Schema = 99 }},
 		{"database", "fail", "schema 99", "migrate status", func(d *doctor) { d.status.Schema, d.status.Oldest = 99, 98 }},
 		{"database", "fail", "schema 0", "migrate up", func(d *doctor) { d.status.Schema = 0 }},
-		{"database", "warn", "works on it too", "docs/upgrade.md", func(d *doctor) { d.status.Schema, d.status.Oldest = 2, 1 }},
+		{"database", "warn", "works on it too", "docs/upgrade.md", func(d *doctor) { d.status.Schema, d.status.Oldest = store.SchemaVersion+1, store.SchemaVersion }},
 		{"version", "warn", "the server is 0.0.9", "restart", func(d *doctor) { d.status.Version.Version = "0.0.9" }},
 		{"configuration", "fail", "unknown setting x", "did you mean", func(d *doctor) { d.configErr = badConfig("did you mean y?", "unknown setting x") }},
 		{"server", "fail", "gone", "grantkeeper serve", func(d *doctor) { d.statusErr = fmt.Errorf("gone") }},

@@ -33,6 +33,7 @@ var checks = []check{
 	{"client address", served((*doctor).checkClientAddress)},
 	{"operator listener", (*doctor).checkOperatorListener},
 	{"limits", configured((*doctor).checkLimits)},
+	{"refresh tokens", configured((*doctor).checkRefreshTokens)},
 	{"expired rows", served((*doctor).checkExpired)},
 	{"backup", served((*doctor).checkBackup)},
 	{"version", one((*doctor).checkVersion)},
@@ -331,6 +332,19 @@ func (d *doctor) checkLimits() finding {
 		return warned("", "the contract's rate limits are left for %s", strings.Join(all, ", "))
 	}
 	return found("the contract's, for everybody")
+}
+
+// checkRefreshTokens says that nothing ends them, where that is so: a warning
+// with --strict alone, because the contract has it so (decision P11).
+func (d *doctor) checkRefreshTokens() finding {
+	if after := d.checked.Approvals.EndUnusedAfter; after != 0 {
+		return found("end with an approval that nobody used for %s", after)
+	}
+	const never = "never end by themselves, since approvals.end_unused_after is off"
+	if d.strict {
+		return warned(`set approvals.end_unused_after = "90d" (RFC 9700 section 4.14.2)`, never)
+	}
+	return found(never)
 }
 
 func (d *doctor) checkExpired() finding {
