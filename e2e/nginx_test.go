@@ -80,13 +80,13 @@ func process(t testing.TB, c *exec.Cmd) {
 }
 
 // notesService runs the service of docs/examples, and gives its address.
-func notesService(t testing.TB, key string) string {
+func notesService(t testing.TB, key string, more ...string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "notes")
 	if out, err := exec.Command("go", "build", "-o", program, "../docs/examples/notes").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	c := exec.Command(program, "-listen", "127.0.0.1:0", "-key-file", secretFile(t, key))
+	c := exec.Command(program, append([]string{"-listen", "127.0.0.1:0", "-key-file", secretFile(t, key)}, more...)...)
 	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func TestIntegratingByShell(t *testing.T) {
 	t.Parallel()
 	h, gateways := withGateways(t, "")
 	f, tk := h.connected("", treasurer...)
-	answer := h.caller().get("http://"+gateways+"/v1/forward-auth", header{"X-Gateway-Key", nginxKey, "X-Original-URI", "/api/v5/notes", "Authorization", "Bearer " + tk.access})
+	answer := h.caller().get("http://"+gateways+"/v1/forward-auth", header{"X-Gateway-Key", nginxKey, "X-Original-URI", "/api/v5/notes", "X-Original-Method", "POST", "Authorization", "Bearer " + tk.access})
 	if answer.status != 200 {
 		t.Fatal(answer)
 	}
@@ -281,14 +281,21 @@ func TestIntegratingByShell(t *testing.T) {
 	if out, err := sh("verify.sh", append(env, key)...); err != nil {
 		t.Errorf("signed: %v %s", err, out)
 	}
+	call := append(append([]string{}, env...), key, "CALL=1", "REQUEST_METHOD=POST", "REQUEST_URI=/api/v5/notes")
+	if out, err := sh("verify.sh", call...); err != nil {
+		t.Errorf("signed for this call: %v %s", err, out)
+	}
 	stale, err := identity.Identity{Person: "ada", Organization: "nordlys", Grant: "everything"}.Sign([]byte(nginxKey), time.Now().Add(-2*time.Minute))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for why, changed := range map[string][]string{
-		"not signed":             {key},
-		"not signed by this key": append(append([]string{}, env...), key, "HTTP_X_GRANTKEEPER_PERSON=tor"),
-		"not signed by":          append(append([]string{}, env...), "KEY_FILE="+secretFile(t, billingKey)),
+		"not signed":               {key},
+		"not signed by this key":   append(append([]string{}, env...), key, "HTTP_X_GRANTKEEPER_PERSON=tor"),
+		"not signed by":            append(append([]string{}, env...), "KEY_FILE="+secretFile(t, billingKey)),
+		"not signed for this call": append(append([]string{}, call...), "REQUEST_METHOD=DELETE"),
+		"not signed for this":      append(append([]string{}, call...), "REQUEST_URI=/api/v5/actions"),
+		"not signed for":           append(append([]string{}, call...), "HTTP_X_GRANTKEEPER_CALL_SIGNATURE="),
 		"at another time": {key, "HTTP_X_GRANTKEEPER_PERSON=ada", "HTTP_X_GRANTKEEPER_ORGANIZATION=nordlys", "HTTP_X_GRANTKEEPER_GRANT=everything",
 			"HTTP_X_GRANTKEEPER_SIGNATURE=" + stale[identity.HeaderSignature]},
 	} {
@@ -330,7 +337,7 @@ func TestIntegratingByShell(t *testing.T) {
 // A service of its own behind the server, without any proxy: api.upstream.
 func TestServiceBehind(t *testing.T) {
 	t.Parallel()
-	service := notesService(t, nginxKey)
+	service := notesService(t, nginxKey, "-calls")
 	h := serve(t, served{apiLimit: example(t, "upstream.toml", "127.0.0.1:9000", service, "/etc/grantkeeper/upstream.key", secretFile(t, nginxKey))})
 	f, tk := h.connected("", treasurer...)
 	bearer := header{"Authorization", "Bearer " + tk.access}

@@ -43,8 +43,15 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 		fault.Answer(w)
 		return
 	}
+	call := identity.Call{Target: target, Unread: true}
+	if call.Method, _ = agreed(r.Header["X-Original-Method"], r.Header["X-Forwarded-Method"]); appended != "" {
+		call.Method = r.Method
+		if r.URL.RawQuery != "" || r.URL.ForceQuery {
+			call.Target += "?" + r.URL.RawQuery
+		}
+	}
 	if a, ok := s.guard(w, o); ok {
-		s.tell(w, r, key, a)
+		s.tell(w, r, key, a, call)
 	}
 }
 
@@ -66,13 +73,15 @@ func agreed(headers ...[]string) (value string, ok bool) {
 	return value, true
 }
 
-// tell answers 200 with who it is, for the proxy to hand on.
-func (s *Server) tell(w http.ResponseWriter, r *http.Request, key Key, a api.Actor) {
+// tell answers 200 with who it is, for the proxy to hand on. Which call it is for
+// is signed where the proxy says its method.
+func (s *Server) tell(w http.ResponseWriter, r *http.Request, key Key, a api.Actor, call identity.Call) {
 	headers, err := signed([]byte(key.Secret), s.API, a)
 	if err != nil {
 		fail(w, r, s.Log, err)
 		return
 	}
+	_ = identity.SignCall([]byte(key.Secret), headers, call) // what cannot be signed is told without
 	for name, value := range headers {
 		w.Header().Set(name, value)
 	}

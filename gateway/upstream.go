@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -68,16 +69,39 @@ func (u *Upstream) Handler() http.Handler {
 			return
 		}
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
+		var call identity.Call
 		proxy := &httputil.ReverseProxy{
 			Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, headers, id) },
+			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, headers, id, call) },
 			ModifyResponse: func(a *http.Response) error { return u.modify(a, base) },
 			ErrorHandler:   u.failed,
 		}
 		lasting := newLasting(w, r, piece)
 		defer lasting.end()
+		if call, err = callOf(r); err != nil {
+			u.failed(lasting, r, err)
+			return
+		}
 		proxy.ServeHTTP(lasting, r)
 	})
+}
+
+// maxSigned is the largest body that is signed. It is read before the service
+// is asked; a larger one, and one of unknown length, is passed on as it comes.
+const maxSigned = 64 << 10
+
+// callOf gives what is signed of a call, but its target, and puts the body back.
+func callOf(r *http.Request) (identity.Call, error) {
+	c := identity.Call{Method: r.Method}
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return c, nil
+	}
+	if c.Unread = r.ContentLength < 0 || r.ContentLength > maxSigned; c.Unread {
+		return c, nil
+	}
+	body, err := io.ReadAll(r.Body) // net/http bounds it by its length
+	r.Body, c.Body = io.NopCloser(bytes.NewReader(body)), body
+	return c, err
 }
 
 // notPassedOn are headers of a request that the service does not get: the
@@ -90,7 +114,7 @@ var (
 	prefixesNotPassedOn = []string{identity.Prefix, "X-Forwarded-", "X-Original-"}
 )
 
-func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers map[string]string, id string) {
+func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers map[string]string, id string, call identity.Call) {
 	p.Out.URL.RawPath = path
 	p.SetURL(u.URL)
 	h := p.Out.Header
@@ -107,6 +131,8 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers 
 	for _, name := range notPassedOn {
 		delete(h, name)
 	}
+	call.Target = p.Out.URL.RequestURI()
+	_ = identity.SignCall(u.Key, headers, call) // a target that cannot be signed is sent without
 	for name, value := range headers {
 		h.Set(name, value)
 	}

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -20,6 +22,7 @@ import (
 func main() {
 	address := flag.String("listen", "127.0.0.1:9000", "address to listen on")
 	keyFile := flag.String("key-file", "gateway.key", "file with the key that signs the headers")
+	calls := flag.Bool("calls", false, "ask that each call is signed with its body, as api.upstream does")
 	flag.Parse()
 	text, err := os.ReadFile(*keyFile)
 	if err != nil {
@@ -31,7 +34,11 @@ func main() {
 	}
 	fmt.Println("http://" + l.Addr().String())
 	key := []byte(strings.TrimSpace(string(text)))
-	log.Fatal(http.Serve(l, signed(key, notes())))
+	service := signed(key, notes())
+	if *calls {
+		service = bound(key, service)
+	}
+	log.Fatal(http.Serve(l, service))
 }
 
 type caller struct{}
@@ -46,6 +53,24 @@ func signed(key []byte, next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), caller{}, who)))
+	})
+}
+
+// bound lets through only what was signed for this very call.
+func bound(key []byte, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 64<<10))
+		if err != nil {
+			http.Error(w, "The body is too large.", http.StatusRequestEntityTooLarge)
+			return
+		}
+		call := identity.Call{Method: r.Method, Target: r.RequestURI, Body: body}
+		if _, err := identity.VerifyCall(r.Header, call, time.Now(), key); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
 	})
 }
 
