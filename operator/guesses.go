@@ -14,17 +14,23 @@ import (
 // does not open either, else it could be guessed on (decision L4).
 var wrongPasswords = limit.Limit{N: 20, Window: 10 * time.Minute}
 
+// wrongInNetwork is how often a whole /24 or /48 may be: one /48 has 65,536 of
+// what counts as one address.
+var wrongInNetwork = limit.Limit{N: 100, Window: 10 * time.Minute}
+
 // guesses counts wrong passwords of each address, and bounds what the journal
 // has of them.
 type guesses struct {
 	mu        sync.Mutex // one at a time: no two guesses are both the last one
 	wrong     *limit.Addresses
+	network   *limit.Addresses
 	failed    *limit.Addresses
 	throttled *limit.Addresses
 }
 
-func (g *guesses) begin() {
-	g.wrong = limit.NewAddresses(wrongPasswords, nil)
+func (g *guesses) begin(s *limit.Shared) {
+	g.wrong = s.Addresses("operator-password", wrongPasswords, nil)
+	g.network = s.Blocks("operator-password-network", wrongInNetwork, nil)
 	g.failed = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
 	g.throttled = limit.NewAddresses(limit.Limit{N: 1, Window: wrongPasswords.Window}, nil)
 }
@@ -43,12 +49,13 @@ func (s *Server) knows(c call) (ok bool, wait time.Duration) {
 	s.guesses.mu.Lock()
 	defer s.guesses.mu.Unlock()
 	now := s.Store.Now()
-	if wait := s.guesses.wrong.Wait(c.address, now); wait > 0 {
+	if wait := max(s.guesses.wrong.Wait(c.address, now), s.guesses.network.Wait(c.address, now)); wait > 0 {
 		s.noteGuess(s.guesses.throttled, "signin_throttled", c, now)
 		return false, wait
 	}
 	if right != 1 {
 		s.guesses.wrong.Allow(c.address, now)
+		s.guesses.network.Allow(c.address, now)
 		s.noteGuess(s.guesses.failed, "signin_failed", c, now)
 	}
 	return right == 1, 0

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -57,7 +58,7 @@ func TestWrongPasswordsAtOnce(t *testing.T) {
 		var tried atomic.Int64
 		var group sync.WaitGroup
 		begin := make(chan struct{})
-		c := call{Request: guess, address: netip.AddrFrom4([4]byte{10, 0, 0, byte(round)})}
+		c := call{Request: guess, address: netip.AddrFrom4([4]byte{10, 0, byte(round), 0})}
 		for range 32 {
 			group.Go(func() {
 				<-begin
@@ -70,6 +71,26 @@ func TestWrongPasswordsAtOnce(t *testing.T) {
 		group.Wait()
 		if tried.Load() != 20 {
 			t.Fatalf("round %d: %d were tried, want 20", round, tried.Load())
+		}
+	}
+}
+
+// One /48 has many /64s, and no more guesses than a few addresses.
+func TestWrongPasswordsOfOneNetwork(t *testing.T) {
+	o := newOffice(t)
+	guess := httptest.NewRequest("GET", "/v1/people", nil)
+	guess.SetBasicAuth(User, "guess")
+	tried := func(format string) (n int) {
+		for i := range 300 {
+			if _, wait := o.knows(call{Request: guess, address: netip.MustParseAddr(fmt.Sprintf(format, i%250))}); wait == 0 {
+				n++
+			}
+		}
+		return n
+	}
+	for format, want := range map[string]int{"2001:db8:2:%x::1": 100, "2001:db8:3::%x": 20, "192.0.2.%d": 100, "10.1.%d.1": 300} {
+		if got := tried(format); got != want {
+			t.Errorf("%s: %d were tried, want %d", format, got, want)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (s *Server) Handler() http.Handler {
 	if s.Address == nil {
 		s.Address = limit.Proxies{}.ClientAddr
 	}
-	s.guesses.begin()
+	s.guesses.begin(s.Limits)
 
 	open := http.NewServeMux()
 	open.Handle("GET /livez", s.answer(s.live))
