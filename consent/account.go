@@ -79,6 +79,14 @@ func (s *Server) changePassword(v *visit) error {
 	if s.Ways.NoPasswords {
 		return errNoPage // people have theirs elsewhere
 	}
+	// The form has the password: what is asked for beside it is the second factor.
+	if _, hasFactor, err := s.proved(v); err != nil {
+		return err
+	} else if hasFactor {
+		if may, err := s.mayChangeSignIn(v, "/account"); !may {
+			return err
+		}
+	}
 	view := &accountPage{}
 	if view.Fault, view.Wrong = s.faultOfPassword(v, form, v.person); view.Fault != "" {
 		return s.showAccount(v, http.StatusUnprocessableEntity, view)
@@ -93,7 +101,7 @@ func (s *Server) changePassword(v *visit) error {
 		hash, err = s.hash(v, one(form, "new"))
 	}
 	if err == nil {
-		err = s.Store.ChangePassword(v.r.Context(), v.person.ID, stored, hash, next, s.act(v))
+		err = s.Store.ChangePassword(v.r.Context(), store.PasswordChange{Person: v.person.ID, Checked: stored, Hash: hash, Session: v.session, Next: next}, s.act(v))
 	}
 	if view.Fault = v.mustWait(err); view.Fault != "" {
 		return s.showAccount(v, http.StatusTooManyRequests, view)
@@ -101,6 +109,8 @@ func (s *Server) changePassword(v *visit) error {
 	if errors.Is(err, errWrong) || errors.Is(err, store.ErrNotFound) { // another one by now
 		view.Fault, view.Wrong = v.words.say("password.wrong").String(), "current"
 		return s.showAccount(v, http.StatusUnprocessableEntity, view)
+	} else if errors.Is(err, store.ErrNotAllowed) {
+		return errSignIn // signed out meanwhile, elsewhere
 	} else if err != nil {
 		return wrap("change password", err)
 	}

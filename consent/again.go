@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -30,28 +31,35 @@ func (s *Server) fresh() time.Duration {
 	return DefaultFresh
 }
 
-// recent reports whether something was a moment ago.
-func (s *Server) recent(v *visit, unix int64) bool { return v.now.Sub(time.Unix(unix, 0)) < s.fresh() }
-
 // weak reports whether an approval of this kind asks for more than the session
 // has: to sign in again, or for a factor that the person does not have.
 func (s *Server) weak(v *visit, kind grantset.Kind) (again, lacks bool, err error) {
 	if s.Ways.Strong == "" || kind != grantset.Everything && kind != grantset.Organization {
 		return false, false, nil
 	}
-	proof, err := s.Store.Proof(v.r.Context(), v.session)
-	switch {
-	case err != nil:
-		return false, false, wrap("session", err)
-	case s.recent(v, proof.FactorAt), s.Ways.Strong == StrengthFresh && s.recent(v, proof.ProvedAt):
-		return false, false, nil
-	case s.Ways.Strong == StrengthFresh:
-		return true, false, nil
-	case proof.Issuer != "": // it has been asked, and did not say so
-		return !s.recent(v, proof.ProvedAt), s.recent(v, proof.ProvedAt), nil
+	proof, hasFactor, err := s.proved(v)
+	demand := proof.Strong(s.Ways.Strong == StrengthFactor, hasFactor, s.fresh(), v.now)
+	return demand == identity.DemandAgain, demand == identity.DemandFactor, err
+}
+
+// proved gives what the session of a visit has proved, and whether the person
+// has a second factor.
+func (s *Server) proved(v *visit) (p identity.Proof, hasFactor bool, err error) {
+	if p, err = s.Store.Proof(v.r.Context(), v.session); err != nil {
+		return p, false, wrap("session", err)
 	}
 	asked, _, err := s.factorsOf(v, v.person.ID)
-	return len(asked) > 0, len(asked) == 0, err
+	return p, len(asked) > 0, err
+}
+
+// mayChangeSignIn reports whether a session may change what its person signs in
+// with (decision S5), or leads to where they sign in again and back to a path.
+func (s *Server) mayChangeSignIn(v *visit, back string) (bool, error) {
+	proof, err := s.Store.Proof(v.r.Context(), v.session)
+	if err != nil || proof.Proved(s.fresh(), v.now) {
+		return err == nil, wrap("session", err)
+	}
+	return false, v.see(withQuery("/signin/again", "return", s.sealPath(back)))
 }
 
 // strengthen keeps an approval waiting until the person is who they are beyond
@@ -94,11 +102,7 @@ func (s *Server) againPage(v *visit) error {
 }
 
 func (s *Server) showAgain(v *visit, status int, view *againPage) error {
-	proof, err := s.Store.Proof(v.r.Context(), v.session)
-	if err != nil {
-		return wrap("session", err)
-	}
-	asked, _, err := s.factorsOf(v, v.person.ID)
+	proof, hasFactor, err := s.proved(v)
 	if err != nil {
 		return err
 	}
@@ -107,7 +111,7 @@ func (s *Server) showAgain(v *visit, status int, view *againPage) error {
 	view.Back = s.returnPath(view.Return)
 	if !view.Lacks {
 		view.Password = proof.Issuer == "" && !s.Ways.NoPasswords
-		view.Code = view.Password && len(asked) > 0
+		view.Code = view.Password && hasFactor
 	}
 	if view.Code {
 		if view.Passkey, err = s.askPasskey(v, v.person); err != nil {
@@ -171,7 +175,7 @@ func (s *Server) enterAgain(v *visit, form url.Values) error {
 	if err != nil {
 		return err
 	}
-	e := store.Entry{Person: p.ID, Password: stored, Ends: v.session, Method: "again", Proof: store.Proof{ProvedAt: v.now.Unix()}}
+	e := store.Entry{Person: p.ID, Password: stored, Ends: v.session, Method: "again", Proof: identity.Proof{ProvedAt: v.now.Unix()}}
 	asked, _, err := s.factorsOf(v, p.ID)
 	if err != nil {
 		return err

@@ -81,18 +81,11 @@ func (s *Server) changingFactors(v *visit) (form url.Values, done bool, err erro
 	if form, err = s.changing(v); err != nil {
 		return nil, true, err
 	}
-	proof, err := s.Store.Proof(v.r.Context(), v.session)
-	if err != nil {
-		return nil, true, wrap("session", err)
-	}
 	if s.Ways.NoPasswords {
 		return nil, true, errNoPage
 	}
-	if s.recent(v, proof.ProvedAt) || s.recent(v, proof.FactorAt) {
-		return form, false, nil
-	}
-	back := withQuery("/account/sign-in", "return", one(form, "return"))
-	return nil, true, v.see(withQuery("/signin/again", "return", s.sealPath(back)))
+	may, err := s.mayChangeSignIn(v, withQuery("/account/sign-in", "return", one(form, "return")))
+	return form, !may, err
 }
 
 // newApp is POST /account/sign-in/app: a key for an app that shows codes.
@@ -166,7 +159,7 @@ func (s *Server) addFactor(v *visit, f store.Factor, sealed string) error {
 		more, codes := newRecoveryCodes()
 		add, view.Codes = append(add, more...), codes
 	}
-	if err := s.Store.AddFactors(v.r.Context(), v.person.ID, add, s.act(v)); errors.Is(err, store.ErrConflict) {
+	if err := s.Store.AddFactors(v.r.Context(), v.person.ID, v.session, add, s.act(v)); errors.Is(err, store.ErrConflict) {
 		view.Codes, view.Fault = nil, v.words.say("factors.many").String()
 		return s.showFactors(v, http.StatusConflict, view)
 	} else if err != nil {
@@ -203,7 +196,7 @@ func (s *Server) newRecovery(v *visit) error {
 	}
 	factors, codes := newRecoveryCodes()
 	view.Codes = codes
-	if err := s.Store.AddFactors(v.r.Context(), v.person.ID, factors, s.act(v)); err != nil {
+	if err := s.Store.AddFactors(v.r.Context(), v.person.ID, v.session, factors, s.act(v)); err != nil {
 		return wrap("recovery codes", err)
 	}
 	return s.showFactors(v, http.StatusOK, view)

@@ -69,7 +69,7 @@ func TestSecondFactor(t *testing.T) {
 	code := app.code()
 	p.press("/signin/second", "code", code).follow().want(200).says("An app wants", "Signed in as Ada Lindqvist")
 	proof, err := s.Store.Proof(t.Context(), b.cookies["__Host-session"])
-	if now := s.Store.Now().Unix(); err != nil || proof != (store.Proof{ProvedAt: now, FactorAt: now}) {
+	if now := s.Store.Now().Unix(); err != nil || proof != (identity.Proof{ProvedAt: now, FactorAt: now}) {
 		t.Errorf("proof %+v %v", proof, err)
 	}
 	if e := s.event("signin_succeeded"); e.Detail != "one-time" {

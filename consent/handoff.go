@@ -55,7 +55,7 @@ func (s *Server) assertedBack(v *visit, assertion string) error {
 		fault.why = "acting"
 		return fault
 	}
-	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: store.Proof{ProvedAt: provedAt(said.AuthTime), Issuer: handOffID},
+	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: identity.Proof{ProvedAt: provedAt(said.AuthTime), Issuer: handOffID},
 		Once: "handoff " + said.Challenge, OnceUntil: time.Unix(a.Began, 0).Add(2 * attemptLifetime)}, a, fault)
 }
 

@@ -56,7 +56,7 @@ func TestSignInByHandOff(t *testing.T) {
 		t.Errorf("sent %v", q)
 	}
 	proof, err := s.Store.Proof(t.Context(), b.cookies["__Host-session"])
-	if want := (store.Proof{ProvedAt: s.Store.Now().Add(-time.Hour).Unix(), Issuer: "handoff"}); err != nil || proof != want {
+	if want := (identity.Proof{ProvedAt: s.Store.Now().Add(-time.Hour).Unix(), Issuer: "handoff"}); err != nil || proof != want {
 		t.Errorf("proof %+v %v, want %+v", proof, err, want)
 	}
 	if e := s.event("signin_succeeded"); e.Detail != "handoff" {

@@ -23,6 +23,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -277,7 +278,7 @@ func TestSignInAtAProvider(t *testing.T) {
 		t.Errorf("event %+v", e)
 	}
 	proof, err := s.Store.Proof(t.Context(), b.cookies["__Host-session"])
-	if want := (store.Proof{ProvedAt: s.Store.Now().Add(-time.Minute).Unix(), Issuer: f.server.URL, Subject: "sub-of-ada", SID: "far-session"}); err != nil || proof != want {
+	if want := (identity.Proof{ProvedAt: s.Store.Now().Add(-time.Minute).Unix(), Issuer: f.server.URL, Subject: "sub-of-ada", SID: "far-session"}); err != nil || proof != want {
 		t.Errorf("proof %+v %v, want %+v", proof, err, want)
 	}
 	b.get("/").press("/signout").want(303)

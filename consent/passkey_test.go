@@ -134,10 +134,10 @@ func TestPasskeys(t *testing.T) {
 	for i, f := range used {
 		if f.Kind == store.FactorPasskey {
 			s.do(s.Store.RemoveFactor(t.Context(), "ada", f.ID, store.Act{}))
-			s.do(s.Store.AddFactors(t.Context(), "ada", fresh, store.Act{}))
+			s.do(s.Store.AddFactors(t.Context(), "ada", "", fresh, store.Act{}))
 			p.b.post("/signin/second", good).want(422)
 			s.do(s.Store.RemoveFactor(t.Context(), "ada", f.ID, store.Act{}))
-			s.do(s.Store.AddFactors(t.Context(), "ada", used[i:i+1], store.Act{}))
+			s.do(s.Store.AddFactors(t.Context(), "ada", "", used[i:i+1], store.Act{}))
 			second := second()
 			second.press("/signin/second", "passkey", b.answers(second)).want(303)
 		}

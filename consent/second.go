@@ -136,7 +136,7 @@ func (s *Server) enterSecond(v *visit, step secondStep, form url.Values) error {
 	if sum := sha256.Sum256([]byte(stored)); subtle.ConstantTimeCompare(sum[:], step.Checked) != 1 || !p.Active {
 		return errWrong // another password by now
 	}
-	e := store.Entry{Person: p.ID, Password: stored, Proof: store.Proof{ProvedAt: v.now.Unix(), FactorAt: v.now.Unix()}}
+	e := store.Entry{Person: p.ID, Password: stored, Proof: identity.Proof{ProvedAt: v.now.Unix(), FactorAt: v.now.Unix()}}
 	if err := s.checkFactor(v, p, form, &e); err != nil {
 		return err
 	}

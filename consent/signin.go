@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -71,7 +72,7 @@ func (s *Server) signIn(v *visit) error {
 		if asked || e != nil {
 			return e
 		}
-		err = s.enterOwn(v, store.Entry{Person: person.ID, Password: stored})
+		err = s.enterOwn(v, store.Entry{Person: person.ID, Password: stored, Proof: identity.Proof{ProvedAt: v.now.Unix()}})
 	}
 	if view.Fault = v.mustWait(err); view.Fault != "" {
 		return s.showSignIn(v, http.StatusTooManyRequests, view)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -197,7 +198,7 @@ func (s *site) browser() *browser {
 func (s *site) signedIn(person string) *browser {
 	s.t.Helper()
 	b, value := s.browser(), newCookie()
-	s.do(s.Store.Enter(context.Background(), store.Entry{Value: value, Person: person}, store.Act{Actor: "person:" + person}))
+	s.do(s.Store.Enter(context.Background(), store.Entry{Value: value, Person: person, Proof: identity.Proof{ProvedAt: s.Store.Now().Unix()}}, store.Act{Actor: "person:" + person}))
 	b.cookies[b.cookieName("session")] = value
 	return b
 }

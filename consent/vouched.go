@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -24,7 +25,7 @@ func (s *Server) vouched(v *visit, p *provider.Provider, a attempt, c provider.C
 	if fault.why = why; why != "" {
 		return fault
 	}
-	proof := store.Proof{ProvedAt: provedAt(c.AuthTime), Issuer: c.Issuer, Subject: c.Subject, SID: c.Session}
+	proof := identity.Proof{ProvedAt: provedAt(c.AuthTime), Issuer: c.Issuer, Subject: c.Subject, SID: c.Session}
 	if slices.Contains(c.Methods, "mfa") { // RFC 8176
 		proof.FactorAt = proof.ProvedAt
 	}
@@ -105,7 +106,7 @@ func (s *Server) enter(v *visit, e store.Entry, a attempt, fault notSignedIn) er
 		case e.By != "", e.Person != a.Fresh, e.Person != v.person.ID:
 			fault.why = "taken" // another account, or another session meanwhile
 			return fault
-		case !s.recent(v, e.Proof.ProvedAt):
+		case !e.Proof.Proved(s.fresh(), v.now):
 			fault.why = "refused" // it did not ask the person again
 			return fault
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -39,8 +40,11 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 }
 
 // AddFactors adds factors of one person. Recovery codes take the place of all
-// earlier ones. ErrConflict: one is there already, or there are too many.
-func (s *Store) AddFactors(_ context.Context, person string, factors []Factor, act Act) error {
+// earlier ones. session is the value of the session that adds them: others of
+// the person that a password began have proved nothing from then on, because
+// they have not shown the new factor. ErrConflict: one is there already, or
+// there are too many.
+func (s *Store) AddFactors(_ context.Context, person, session string, factors []Factor, act Act) error {
 	return s.writer.change(func(w *writer) (func(), error) {
 		at := w.store.memory.people.get(person)
 		if at == nil || !at.Active {
@@ -66,6 +70,10 @@ func (s *Store) AddFactors(_ context.Context, person string, factors []Factor, a
 		}
 		if count > MaxFactors {
 			return nil, fmt.Errorf("too many factors: %w", ErrConflict)
+		}
+		hash := sha256.Sum256([]byte(session))
+		if _, err := w.exec(`UPDATE session SET proved_at = 0 WHERE person = $1 AND hash <> $2 AND issuer = ''`, person, hash[:]); err != nil {
+			return nil, err
 		}
 		return nil, w.changed(person, "", "second factor added: "+factors[0].Kind, act)
 	})

@@ -7,23 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// A Proof is how somebody proved who they are when a session began.
-type Proof struct {
-	ProvedAt int64 // Unix seconds
-	FactorAt int64 // when with a second factor; 0 is never
-
-	// Who vouched for the person; all empty where a password did.
-	Issuer, Subject, SID string
-}
-
-// An Entry is a session that begins by something else than a password alone.
+// An Entry is a session that begins.
 type Entry struct {
 	Value  string // of the cookie
 	Person string // ID
-	Proof  Proof
+	Proof  identity.Proof
 	Method string // for the journal
 	By     string // who acts as the person, as the other side says it; empty when it is the person
 
@@ -52,9 +44,9 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 				return w.stillPassword(e.Person, e.Password)
 			},
 			func() error { return w.use(e.Factor) },
-			func() error { return w.insertSession(e.Value, e.Person, act) },
+			func() error { return w.insertSession(e, act) },
 			func() error { return w.bind(e) },
-			func() error { return w.prove(e) },
+			func() error { return w.replaceSession(e) },
 		} {
 			if err := step(); err != nil {
 				return nil, err
@@ -68,12 +60,10 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 	})
 }
 
-func (w *writer) prove(e Entry) error {
-	hash, p := sha256.Sum256([]byte(e.Value)), e.Proof
-	if _, err := w.exec(`
-		UPDATE session SET proved_at = $1, factor_at = $2, issuer = $3, subject = $4, sid = $5, acted_by = $6 WHERE hash = $7`,
-		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, e.By, hash[:]); err != nil || e.Ends == "" {
-		return err
+// replaceSession ends the session that an entry takes the place of.
+func (w *writer) replaceSession(e Entry) error {
+	if e.Ends == "" {
+		return nil
 	}
 	old := sha256.Sum256([]byte(e.Ends))
 	_, err := w.exec(`DELETE FROM session WHERE hash = $1 AND person = $2`, old[:], e.Person)
@@ -131,19 +121,14 @@ func (w *writer) sweepSpent(now time.Time) (int, func(), error) {
 	return int(n), nil, err
 }
 
-// Proof gives how a session that stands began.
-func (s *Store) Proof(ctx context.Context, value string) (Proof, error) {
+// Proof gives what a session that stands has proved.
+func (s *Store) Proof(ctx context.Context, value string) (p identity.Proof, err error) {
 	hash := sha256.Sum256([]byte(value))
-	var p Proof
-	var created int64
-	err := s.reader.QueryRowContext(ctx,
-		`SELECT proved_at, factor_at, issuer, subject, sid, created_at FROM session WHERE hash = $1`, hash[:]).
-		Scan(&p.ProvedAt, &p.FactorAt, &p.Issuer, &p.Subject, &p.SID, &created)
+	err = s.reader.QueryRowContext(ctx,
+		`SELECT proved_at, factor_at, issuer, subject, sid FROM session WHERE hash = $1`, hash[:]).
+		Scan(&p.ProvedAt, &p.FactorAt, &p.Issuer, &p.Subject, &p.SID)
 	if err != nil {
-		return Proof{}, lookup("session", err)
-	}
-	if p.ProvedAt == 0 {
-		p.ProvedAt = created
+		return identity.Proof{}, lookup("session", err)
 	}
 	return p, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -17,7 +18,7 @@ func TestSubjectsAndPeople(t *testing.T) {
 	enter := func(issuer, subject, person string) error {
 		value++
 		err := h.Enter(ctx, Entry{Value: string(rune('a' + value)), Person: person, Bind: true,
-			Proof: Proof{ProvedAt: 5, Issuer: issuer, Subject: subject}}, Act{})
+			Proof: identity.Proof{ProvedAt: 5, Issuer: issuer, Subject: subject}}, Act{})
 		if _, stands := h.Session(ctx, string(rune('a'+value))); (err == nil) != (stands == nil) {
 			t.Errorf("%s as %s: %v, and the session %v", subject, person, err, stands)
 		}
@@ -40,7 +41,7 @@ func TestSubjectsAndPeople(t *testing.T) {
 		}
 	}
 	for subject, want := range map[string]error{"1": nil, "3": ErrConflict} { // of Ada, and of nobody
-		err := h.Enter(ctx, Entry{Value: "acting" + subject, Person: "ada", By: "support", Proof: Proof{Issuer: "https://a.example", Subject: subject}}, Act{})
+		err := h.Enter(ctx, Entry{Value: "acting" + subject, Person: "ada", By: "support", Proof: identity.Proof{Issuer: "https://a.example", Subject: subject}}, Act{})
 		if !errors.Is(err, want) {
 			t.Errorf("acting as Ada by subject %s: got %v, want %v", subject, err, want)
 		}
@@ -55,13 +56,13 @@ func TestSubjectsAndPeople(t *testing.T) {
 	if _, err := h.Subject(ctx, "https://b.example", "2"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("of nobody: %v", err)
 	}
-	if p, err := h.Proof(ctx, "b"); err != nil || p != (Proof{ProvedAt: 5, Issuer: "https://a.example", Subject: "1"}) {
+	if p, err := h.Proof(ctx, "b"); err != nil || p != (identity.Proof{ProvedAt: 5, Issuer: "https://a.example", Subject: "1"}) {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	if err := h.AddSession(ctx, "plain", "ada", Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := h.Proof(ctx, "plain"); err != nil || p != (Proof{ProvedAt: h.Now().Unix()}) {
+	if p, err := h.Proof(ctx, "plain"); err != nil || p != (identity.Proof{}) {
 		t.Errorf("by password: got %+v, %v", p, err)
 	}
 }
@@ -150,7 +151,7 @@ func TestProvision(t *testing.T) {
 func TestFactorsCountOnce(t *testing.T) {
 	h := furnished(t)
 	factors := []Factor{{ID: "app", Kind: FactorOneTime, Secret: "s", Counter: 5}, {ID: "r1", Kind: FactorRecovery, Secret: "x"}, {ID: "r2", Kind: FactorRecovery, Secret: "y"}}
-	if err := h.AddFactors(ctx, "ada", factors, Act{}); err != nil {
+	if err := h.AddFactors(ctx, "ada", "", factors, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	for n, f := range factors[:2] {
@@ -180,11 +181,11 @@ func TestFactorsCountOnce(t *testing.T) {
 	if err := h.Enter(ctx, Entry{Value: "z", Person: "tor", Factor: FactorUse{Factor: Factor{ID: "r2", Person: "tor", Kind: FactorRecovery}}}, Act{}); !errors.Is(err, ErrAnswered) {
 		t.Errorf("another's recovery code: %v", err)
 	}
-	if err := h.AddFactors(ctx, "ada", []Factor{{ID: "app", Kind: FactorOneTime}}, Act{}); !errors.Is(err, ErrConflict) {
+	if err := h.AddFactors(ctx, "ada", "", []Factor{{ID: "app", Kind: FactorOneTime}}, Act{}); !errors.Is(err, ErrConflict) {
 		t.Errorf("twice: %v", err)
 	}
 	for i := range MaxFactors {
-		err = h.AddFactors(ctx, "ada", []Factor{{ID: fmt.Sprint("more", i), Kind: FactorOneTime}}, Act{})
+		err = h.AddFactors(ctx, "ada", "", []Factor{{ID: fmt.Sprint("more", i), Kind: FactorOneTime}}, Act{})
 	}
 	if !errors.Is(err, ErrConflict) {
 		t.Errorf("one more than may be: %v", err)

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -25,7 +27,7 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 			return nil, err
 		}
 		if hash != "" {
-			if err := w.putPassword(p.ID, hash); err != nil {
+			if err := w.putPassword(p.ID, hash, ""); err != nil {
 				return nil, err
 			}
 		}
@@ -107,7 +109,7 @@ func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) e
 		if w.store.memory.people.get(personID) == nil {
 			return nil, fmt.Errorf("person: %w", ErrNotFound)
 		}
-		if err := w.putPassword(personID, hash); err != nil {
+		if err := w.putPassword(personID, hash, ""); err != nil {
 			return nil, err
 		}
 		return nil, w.changed(personID, "", "password set", act)
@@ -119,13 +121,17 @@ func (w *writer) putDirectoryPerson(p DirectoryPerson) (func(), error) {
 	if err != nil || p.PasswordHash == "" {
 		return after, err
 	}
-	return after, w.putPassword(p.ID, p.PasswordHash)
+	return after, w.putPassword(p.ID, p.PasswordHash, "")
 }
 
-// putPassword sets a password. Sessions that began with another one end.
-func (w *writer) putPassword(personID, hash string) error {
+// putPassword sets a password. Reset links end, and so do sessions that began
+// with another password, but the one of this value; "" spares none.
+func (w *writer) putPassword(personID, hash, spared string) error {
 	n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
 	if err != nil || n == 0 {
+		return err
+	}
+	if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 		return err
 	}
 	w.fact("person") // a password is no fact of memory
@@ -133,5 +139,7 @@ func (w *writer) putPassword(personID, hash string) error {
 	if err != nil {
 		return err
 	}
+	own := sha256.Sum256([]byte(spared))
+	found = slices.DeleteFunc(found, func(r hashedSession) bool { return spared != "" && string(r.hash) == string(own[:]) })
 	return w.endSessions(found, "the password was changed")
 }

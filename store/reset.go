@@ -86,32 +86,39 @@ func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) er
 		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
 			return nil, err
 		}
-		if err := w.putPassword(id, passwordHash); err != nil {
+		if err := w.putPassword(id, passwordHash, ""); err != nil {
 			return nil, err
 		}
 		return nil, w.changed(id, "", "password set by a reset link", act)
 	})
 }
 
-// ChangePassword sets a person's password in place of the one that checked is
-// the PHC string of, and ends all their sessions but the one that asks, which
-// goes on under a new value; approvals stay. ErrNotFound: the password is
-// another one by now, or the person was deactivated.
-func (s *Store) ChangePassword(_ context.Context, personID, checked, hash, next string, act Act) error {
+// A PasswordChange is what a person's own change of their password needs.
+type PasswordChange struct {
+	Person        string // ID
+	Checked, Hash string // PHC strings: of the password that was checked, and of the new one
+	Session, Next string // values of the cookie: of the session that asks, and what it shall be
+}
+
+// ChangePassword sets a person's password, and ends all their sessions but the
+// one that asks, which goes on under a new value with what it has proved;
+// approvals stay. ErrNotFound: the password is another one by now, or the
+// person was deactivated; ErrNotAllowed: the session has ended.
+func (s *Store) ChangePassword(_ context.Context, c PasswordChange, act Act) error {
 	return s.writer.change(func(w *writer) (func(), error) {
-		if err := w.stillPassword(personID, checked); err != nil {
+		if err := w.stillPassword(c.Person, c.Checked); err != nil {
 			return nil, err
 		}
-		if err := w.putPassword(personID, hash); err != nil {
+		if at := w.store.memory.people.get(c.Person); at == nil || !at.Active {
+			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		}
+		if err := w.renameSession(c.Session, c.Next, c.Person); err != nil {
 			return nil, err
 		}
-		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+		if err := w.putPassword(c.Person, c.Hash, c.Next); err != nil {
 			return nil, err
 		}
-		if err := w.insertSession(next, personID, act); err != nil {
-			return nil, err
-		}
-		return nil, w.changed(personID, "", "password changed", act)
+		return nil, w.changed(c.Person, "", "password changed", act)
 	})
 }
 

@@ -38,17 +38,31 @@ func (w *writer) stillPassword(personID, checked string) error {
 	return err
 }
 
-func (w *writer) insertSession(value, personID string, act Act) error {
-	at := w.store.memory.people.get(personID)
+// insertSession is the one way to a session, with what it has proved.
+func (w *writer) insertSession(e Entry, act Act) error {
+	at := w.store.memory.people.get(e.Person)
 	if at == nil || !at.Active {
 		return fmt.Errorf("person: %w", ErrNotFound)
 	}
-	hash, now := sha256.Sum256([]byte(value)), w.store.Now().Unix()
+	hash, now, p := sha256.Sum256([]byte(e.Value)), w.store.Now().Unix(), e.Proof
 	_, err := w.exec(`
 		INSERT INTO session (hash, person, person_epoch, created_at, seen_at, address,
-		       acting_as, acting_epoch, acting_in, acting_since)
-		VALUES ($1, $2, $3, $4, $5, $6, '', 0, '', 0)`,
-		hash[:], personID, at.epoch, now, now, act.Address)
+		       acting_as, acting_epoch, acting_in, acting_since,
+		       proved_at, factor_at, issuer, subject, sid, acted_by)
+		VALUES ($1, $2, $3, $4, $5, $6, '', 0, '', 0, $7, $8, $9, $10, $11, $12)`,
+		hash[:], e.Person, at.epoch, now, now, act.Address,
+		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, e.By)
+	return err
+}
+
+// renameSession gives a person's session a new value; all else of it stays, and
+// with it what it has proved. ErrNotAllowed: it has ended.
+func (w *writer) renameSession(value, next, personID string) error {
+	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
+	n, err := w.exec(`UPDATE session SET hash = $1 WHERE hash = $2 AND person = $3`, hash[:], old[:], personID)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("session that has ended: %w", ErrNotAllowed)
+	}
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -246,15 +247,48 @@ func TestChangePassword(t *testing.T) {
 	h.signIn(t, "first", "ada")
 	h.signIn(t, "other", "ada")
 	h.signIn(t, "tors", "tor")
-	if err := h.ChangePassword(ctx, "ada", "$argon2id$wrong", "$argon2id$y", "next", Act{}); !errors.Is(err, ErrNotFound) {
+	proof := identity.Proof{ProvedAt: 5, FactorAt: 4, Issuer: "https://a.example", Subject: "1", SID: "far"}
+	if err := h.Enter(ctx, Entry{Value: "asks", Person: "ada", Proof: proof}, Act{Address: "192.0.2.1"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.AddReset(ctx, "link", "ada", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	change := PasswordChange{Person: "ada", Checked: "$argon2id$wrong", Hash: "$argon2id$y", Session: "asks", Next: "next"}
+	if err := h.ChangePassword(ctx, change, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("with another password: %v", err)
 	}
 	h.is(t, "first", "ada", "")
-	if err := h.ChangePassword(ctx, "ada", "$argon2id$x", "$argon2id$y", "next", Act{}); err != nil {
+	change.Checked = "$argon2id$x"
+	for _, ended := range []string{"ended", "tors"} {
+		change.Session = ended
+		if err := h.ChangePassword(ctx, change, Act{}); !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("from the session %q: %v", ended, err)
+		}
+	}
+	change.Session = "asks"
+	h.clock.add(time.Hour)
+	if err := h.ChangePassword(ctx, change, Act{Address: "192.0.2.2"}); err != nil {
 		t.Fatal(err)
 	}
-	for value, person := range map[string]string{"first": "", "other": "", "next": "ada", "tors": "tor"} {
+	// It goes on with all that it was: nothing is proved by the change.
+	if p, err := h.Proof(ctx, "next"); err != nil || p != proof {
+		t.Errorf("proof %+v %v, want %+v", p, err, proof)
+	}
+	if all, err := h.Sessions(ctx, "ada", "next"); err != nil || len(all) != 1 || all[0].CreatedAt != h.Now().Add(-time.Hour).Unix() || all[0].Address != "192.0.2.1" {
+		t.Errorf("sessions %+v %v", all, err)
+	}
+	if _, err := h.ResetOf(ctx, "link"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an open reset link: %v", err)
+	}
+	if n, err := h.EndSessionsAt(ctx, Farewell{Issuer: proof.Issuer, SID: "elsewhere"}, Act{}); n != 0 || err != nil {
+		t.Errorf("another logout ends %d, %v", n, err)
+	}
+	for value, person := range map[string]string{"first": "", "other": "", "asks": "", "next": "ada", "tors": "tor"} {
 		h.is(t, value, person, "")
+	}
+	if n, err := h.EndSessionsAt(ctx, Farewell{Issuer: proof.Issuer, SID: proof.SID}, Act{}); n != 1 || err != nil {
+		t.Errorf("the provider's logout ends %d, %v", n, err)
 	}
 	if a, err := h.Approval(ctx, id); err != nil || a.Phase != approval.Live {
 		t.Errorf("the approval: %v %v", a.Phase, err)
