@@ -12,7 +12,7 @@ import (
 )
 
 // I-15: the clients that nobody has approved are bounded in all. The log warns
-// at each hundred thousand; at a million no more can register, until some are
+// from twenty thousand on, once an hour; at a million no more can register, until some are
 // approved or gone.
 func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 	h := furnished(t)
@@ -31,8 +31,9 @@ func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 		warned  bool
 		want    error
 	}{
-		{UnapprovedAlarm - 1, false, nil},
-		{UnapprovedAlarm, true, nil},
+		{UnapprovedPressure - 1, false, nil},
+		{UnapprovedPressure, true, nil},
+		{UnapprovedPressure + 1, false, nil}, // within an hour
 		{MaxUnapproved - 1, false, nil},
 		{MaxUnapproved, true, ErrUnavailable},
 		{MaxUnapproved + 1, false, ErrUnavailable}, // within a minute of the last

@@ -86,8 +86,9 @@ type Store struct {
 	clock   clock
 	ids     eventIDs
 
-	recorded recorded
-	fullSaid atomic.Int64 // Unix seconds: when it was logged last that nobody can register
+	recorded    recorded
+	fullSaid    atomic.Int64 // Unix seconds: when it was logged last that nobody can register
+	pressedSaid atomic.Int64 // the same, that many clients wait
 
 	unusedSwept atomic.Int64 // Unix seconds
 	unnoted     atomic.Int64 // Unix seconds until which no use is noted

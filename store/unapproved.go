@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/client"
@@ -13,15 +14,14 @@ import (
 // What strangers can store in clients that nobody has approved. Bytes are those
 // of redirect URIs, and four for each character of a name.
 const (
-	// UnapprovedAlarm is the number of them from which the log warns.
-	UnapprovedAlarm = 100_000
 	// MaxUnapproved and MaxUnapprovedBytes bound all of them. Beyond either
 	// nobody can register until some are approved or their 14 days are over.
 	MaxUnapproved      = 1_000_000
 	MaxUnapprovedBytes = 1 << 30
 
 	// UnapprovedPressure and UnapprovedPressureBytes are a fiftieth of that.
-	// Beyond either each network has a thousandth of it, its share.
+	// Beyond either each network has a thousandth of it, its share, and the log
+	// warns, once an hour.
 	UnapprovedPressure      = MaxUnapproved / 50
 	UnapprovedPressureBytes = MaxUnapprovedBytes / 50
 	networkClients          = MaxUnapproved / 1000
@@ -147,6 +147,12 @@ func (s *Store) Pressed() bool {
 	return s.memory.waiting.pressed()
 }
 
+// timeToSay reports, once in so many seconds, that something is to be logged.
+func (s *Store) timeToSay(said *atomic.Int64, every int64) bool {
+	now, before := s.Now().Unix(), said.Load()
+	return now-before >= every && said.CompareAndSwap(before, now)
+}
+
 // A reserved is room for one client that is being registered, so that those that
 // register at once cannot each find the same last one. The memory's lock guards it.
 type reserved struct {
@@ -173,16 +179,15 @@ func (s *Store) reserve(w weight, shares int) (*reserved, error) {
 		m.arriving.add(w, 1)
 	}
 	m.mu.Unlock()
-	if bound == "clients" || bound == "bytes" {
-		if now, before := s.Now().Unix(), s.fullSaid.Load(); now-before >= 60 && s.fullSaid.CompareAndSwap(before, now) {
-			s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.clients, "bytes", there.bytes)
-		}
+	if (bound == "clients" || bound == "bytes") && s.timeToSay(&s.fullSaid, 60) {
+		s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.clients, "bytes", there.bytes)
+	}
+	if there.pressed() && s.timeToSay(&s.pressedSaid, 3600) {
+		s.log.Warn("many clients wait for their first approval: registrations count with their network; see: grantkeeper client delete-unapproved --dry-run",
+			"clients", there.clients, "bytes", there.bytes)
 	}
 	if bound != "" {
 		return nil, fmt.Errorf("%d clients wait for their first approval, too many by the bound of %s: %w", there.clients, bound, ErrUnavailable)
-	}
-	if there.clients > 0 && there.clients%UnapprovedAlarm == 0 {
-		s.log.Warn("many clients wait for their first approval", "clients", there.clients)
 	}
 	return &reserved{weight: w}, nil
 }
