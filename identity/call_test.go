@@ -101,6 +101,14 @@ func TestVerifyCall(t *testing.T) {
 			t.Errorf("%s, the body not asked for: %+v, %v", name, who, err)
 		}
 	}
+	weak := key[:MinKey-1] // a short key signs nothing, also beside a good one
+	byWeak := map[string]string{HeaderSignature: header[HeaderSignature][0]}
+	if err := SignCall(weak, byWeak, post); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := VerifyCall(change(HeaderCall, byWeak[HeaderCall]), post, now, weak, key); err == nil {
+		t.Error("a short key signs a call")
+	}
 	for _, bad := range []Call{{}, {Method: "GET"}, {Target: "/"}, {Method: "GET\n", Target: "/"}, {Method: "GET", Target: "/ x"}, {Method: "GET", Target: "/\n"}, {Method: "GÉT", Target: "/"}} {
 		headers := map[string]string{}
 		if err := SignCall(key, headers, bad); err == nil || len(headers) > 0 {

@@ -214,6 +214,7 @@ func TestDeleteUnapproved(t *testing.T) {
 		{UnapprovedFilter{Network: network("2001:db8::/32")}, 2*sweepBatch + 6},
 		{UnapprovedFilter{Network: network("0.0.0.0/0")}, 1},
 		{UnapprovedFilter{Network: network("192.0.3.0/24")}, 0},
+		{UnapprovedFilter{Network: network("2001:db8:2::/64")}, 0}, // narrower than what is stored
 		{UnapprovedFilter{Since: hour}, 3},
 		{UnapprovedFilter{Until: hour}, 2*sweepBatch + 5},
 		{UnapprovedFilter{Since: hour, Until: hour}, 0},
@@ -224,9 +225,13 @@ func TestDeleteUnapproved(t *testing.T) {
 			t.Errorf("%v: %d, %v, %v; want %d", c.f, n, most, err, c.want)
 		}
 	}
+	// What changed after it was found stays.
+	if n, err := h.forgetUnapproved([]string{"approved", "disabled", "nobody", "flood1"}); n != 1 || err != nil {
+		t.Errorf("of a batch that is stale: %d, %v", n, err)
+	}
 	before := h.memory.waiting.clients
 	n, _, err := h.DeleteUnapproved(ctx, UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, false, Act{Actor: "operator", Reason: "a flood"})
-	if err != nil || n != 2*sweepBatch+4 || h.memory.waiting.clients != before-n {
+	if err != nil || n != 2*sweepBatch+3 || h.memory.waiting.clients != before-n {
 		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.memory.waiting.clients, before)
 	}
 	for id, want := range map[string]ClientState{

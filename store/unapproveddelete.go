@@ -34,17 +34,8 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 		return len(ids), most, err
 	}
 	for batch := range slices.Chunk(ids, sweepBatch) {
-		if err := s.writer.changeFacts(func(w *writer) (func(), error) {
-			gone := slices.DeleteFunc(slices.Clone(batch), func(id string) bool { // approved meanwhile, or gone
-				at := w.store.memory.clients[id]
-				return at == nil || !at.waits() || at.disabled
-			})
-			n, after, err := w.forgetClients(gone)
-			if err == nil {
-				deleted += n
-			}
-			return after, err
-		}); err != nil {
+		n, err := s.forgetUnapproved(batch)
+		if deleted += n; err != nil {
 			return deleted, most, err
 		}
 		if ctx.Err() != nil {
@@ -54,6 +45,19 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 	return deleted, most, s.writer.change(func(w *writer) (func(), error) {
 		return nil, w.journal(Event{Kind: "operator_changed", Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
 	})
+}
+
+// forgetUnapproved deletes those that are still as they were found.
+func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
+	err = s.writer.changeFacts(func(w *writer) (after func(), err error) {
+		still := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+			at := w.store.memory.clients[id]
+			return at == nil || !at.waits() || at.disabled
+		})
+		deleted, after, err = w.forgetClients(still)
+		return after, err
+	})
+	return deleted, err
 }
 
 func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []string, most []NetworkClients, err error) {
