@@ -25,21 +25,8 @@ func (k apiKey) stands(at *member) bool {
 // APIKey gives the member that an API key acts as (decision B6), or
 // ErrNotFound.
 func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
-	hash := sha256.Sum256([]byte(key))
-	if err := s.fresh(ctx); err != nil {
-		return org.Member{}, err
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	k, ok := s.memory.apiKeys[hash]
-	if !ok {
-		return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
-	}
-	at := s.memory.members.get(k.memberKey)
-	if m := at.asMember(); m.Exists() && k.stands(at) {
-		return m, nil
-	}
-	return org.Member{}, fmt.Errorf("API key: %w", ErrNotFound)
+	a, err := s.CheckAPIKey(ctx, IdentifyAPIKey(key))
+	return a.Member(), err
 }
 
 // putAPIKey adds an API key. One that is there is given another name at most:

@@ -21,6 +21,9 @@ type Access struct {
 
 	used uint32 // Unix seconds, true to the hour; 0 is never
 
+	// Stamp is of the facts that the authority is made of.
+	Stamp Stamp
+
 	// Remembered says that it is as it was some time ago, within
 	// database.max_staleness. Whoever would refuse by that asks CheckNow.
 	Remembered bool
@@ -31,11 +34,14 @@ type Access struct {
 func (a *Access) Idle(now time.Time) bool { return idle(a.used, uint32(now.Unix())) }
 
 // CheckNow is Check that answers from nothing that is remembered: a token may be
-// younger than that.
+// younger than that. What has rows that can be read by then is in the answer, so
+// that a Check before a read and a CheckNow after it, with one Stamp, have seen the
+// facts that belong to what was read.
 func (s *Store) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
 	if s.shared != nil {
 		return s.shared.checkNow(ctx, id)
 	}
+	s.settle()
 	return s.Check(ctx, id)
 }
 
@@ -56,7 +62,7 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 	return Access{
 		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.asMember()),
 		PersonName: h.member.person.Name, OrganizationName: h.member.org.Name,
-		used: atomic.LoadUint32(&h.used),
+		Stamp: h.member.org.stamp, used: atomic.LoadUint32(&h.used),
 	}, nil
 }
 
@@ -74,6 +80,7 @@ type under struct {
 	standing             approval.Standing
 	authority            grantset.Authority
 	person, organization string // their names
+	stamp                Stamp
 }
 
 // under gathers what stands under an approval.
@@ -81,11 +88,11 @@ func (m *memory) under(a *approval.Approval) *under {
 	at := m.members.get(memberKey{a.Person, a.Organization})
 	u := &under{changes: m.changes, standing: m.standingOn(at, a), authority: a.Grant.Narrow(at.asMember())}
 	if at != nil {
-		u.person, u.organization = at.person.Name, at.org.Name
+		u.person, u.organization, u.stamp = at.person.Name, at.org.Name, at.org.stamp
 	}
 	return u
 }
 
 func (u *under) access(a approval.Approval, used uint32) Access {
-	return Access{Approval: a, Standing: u.standing, Authority: u.authority, PersonName: u.person, OrganizationName: u.organization, used: used}
+	return Access{Approval: a, Standing: u.standing, Authority: u.authority, PersonName: u.person, OrganizationName: u.organization, Stamp: u.stamp, used: used}
 }

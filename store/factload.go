@@ -167,6 +167,7 @@ func (l *factLoad) people() error {
 			if at := m.people.get(o.ID); at != nil {
 				at.Person, at.epoch = o, epoch
 				m.byEmail.put(at)
+				m.touchAll(at)
 				return
 			}
 			m.putPerson(o, epoch)
@@ -205,7 +206,9 @@ func (l *factLoad) circles() error {
 		return o.ID
 	}, func(m *memory, id string) {
 		for _, o := range m.orgs {
-			delete(o.circles, id)
+			if _, ok := o.circles[id]; ok {
+				m.dropCircle(o, id)
+			}
 		}
 	})
 }

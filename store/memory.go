@@ -18,8 +18,10 @@ import (
 // changes it under the lock; the writer alone may read it without.
 type memory struct {
 	mu        sync.RWMutex
-	version   int64 // of the facts, on PostgreSQL
-	changes   int64 // how often facts may have changed here, on PostgreSQL
+	settling  sync.RWMutex // held, before mu, from the commit of a change of facts until they are here
+	version   int64        // of the facts, on PostgreSQL
+	stamps    Stamp        // the last that was given
+	changes   int64        // how often facts may have changed here, on PostgreSQL
 	people    finder[string, person]
 	byEmail   finder[string, person] // in lower case
 	orgs      map[string]*organization
@@ -54,6 +56,7 @@ type person struct {
 type organization struct {
 	org.Organization
 	epoch   int64
+	stamp   Stamp
 	circles map[string]org.Circle
 	roles   map[string]*role
 	members []*member // present ones, in no order
@@ -113,6 +116,7 @@ func (m *memory) putPerson(p org.Person, epoch int64) {
 		m.byEmail.drop(at.key())
 		at.Person, at.epoch = p, epoch
 		m.byEmail.put(at)
+		m.touchAll(at)
 		return
 	}
 	at := &person{Person: p, epoch: epoch}
@@ -158,19 +162,27 @@ func (m *memory) putOrganization(o org.Organization, epoch int64) {
 	if at := m.orgs[o.ID]; at != nil {
 		m.ends(at.epoch, epoch)
 		at.Organization, at.epoch = o, epoch
+		m.touch(at)
 		return
 	}
 	m.orgs[o.ID] = &organization{
 		Organization: o, epoch: epoch,
 		circles: map[string]org.Circle{}, roles: map[string]*role{},
 	}
+	m.touch(m.orgs[o.ID])
 }
 
 func (m *memory) putCircle(c org.Circle) {
 	if o := m.orgs[c.Organization]; o != nil {
 		c.Organization = o.ID // one text for all that name it
 		o.circles[c.ID] = c
+		m.touch(o)
 	}
+}
+
+func (m *memory) dropCircle(o *organization, id string) {
+	delete(o.circles, id)
+	m.touch(o)
 }
 
 func (m *memory) putRole(r org.Role) {
@@ -184,6 +196,7 @@ func (m *memory) putRole(r org.Role) {
 	}
 	at.Role = r
 	if o := m.orgs[r.Organization]; o != nil {
+		m.touch(o)
 		o.roles[r.ID] = at
 		at.Organization = o.ID
 		if c, ok := o.circles[r.Circle]; ok {
@@ -222,6 +235,7 @@ func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
 		p.members = append(p.members, at)
 	}
 	m.ends(at.epoch, epoch)
+	m.touch(at.org)
 	switch {
 	case present && !at.present:
 		at.org.join(at)
@@ -265,6 +279,7 @@ func (m *memory) setFiller(roleID, personID string, on bool) {
 	if at == nil {
 		return
 	}
+	m.touch(at.org)
 	r.fillers = without(r.fillers, at)
 	at.roles = without(at.roles, r)
 	if on {

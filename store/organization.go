@@ -109,7 +109,7 @@ func (s *Store) DeleteCircle(_ context.Context, organizationID, id string, check
 			return nil, err
 		}
 		w.fact("circle", id)
-		return func() { delete(o.circles, id) }, w.changed("", organizationID, "circle "+id+" deleted", act)
+		return func() { m.dropCircle(o, id) }, w.changed("", organizationID, "circle "+id+" deleted", act)
 	}))
 }
 
@@ -202,6 +202,7 @@ func (m *memory) empty(r *role) {
 		f.facts.Store(nil)
 	}
 	r.fillers = nil
+	m.touch(m.orgs[r.Organization])
 	delete(m.orgs[r.Organization].roles, r.ID)
 }
 

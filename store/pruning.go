@@ -364,7 +364,7 @@ func (m *memory) remove(r removed) {
 		m.dropRole(one)
 	}
 	for _, c := range r.circles {
-		delete(m.orgs[c.Organization].circles, c.ID)
+		m.dropCircle(m.orgs[c.Organization], c.ID)
 	}
 	for _, k := range r.keys {
 		delete(m.apiKeys, k.hash)

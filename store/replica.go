@@ -159,6 +159,9 @@ func (m *memory) adopt(fresh *memory) {
 	m.people, m.byEmail, m.orgs, m.members = fresh.people, fresh.byEmail, fresh.orgs, fresh.members
 	m.roles, m.roleList, m.gone = fresh.roles, fresh.roleList, fresh.gone
 	m.clients, m.apiKeys, m.waiting = fresh.clients, fresh.apiKeys, fresh.waiting
+	for _, o := range m.orgs {
+		m.touch(o)
+	}
 }
 
 type checkedKey struct{}
@@ -166,7 +169,7 @@ type checkedKey struct{}
 // Checked gives a context for what a request reads of facts alone after its
 // credential was checked: they are no older than the check, which began after
 // the request had arrived, so they are not asked for again. Who reads rows as
-// well must not use it, because facts have to be no older than the rows.
+// well compares stamps by CheckNow afterwards: facts may be older than the rows.
 func (s *Store) Checked(ctx context.Context) context.Context {
 	if s.shared == nil {
 		return ctx

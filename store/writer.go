@@ -225,6 +225,7 @@ func (w *writer) commit(batch []*operation) {
 	w.told = w.told[:0]
 	start := time.Now()
 	err := w.runBatch(batch)
+	settled := w.settles(batch)
 	if w.open {
 		w.store.timed("group", start)
 		if err == nil {
@@ -248,6 +249,7 @@ func (w *writer) commit(batch []*operation) {
 		}
 	}
 	w.store.memory.mu.Unlock()
+	settled()
 	var notes []*operation // an operation that is answered is its caller's again
 	for _, o := range batch {
 		if o.done != nil {
@@ -264,6 +266,19 @@ func (w *writer) commit(batch []*operation) {
 			told(e)
 		}
 	}
+}
+
+// settles holds off, until its result is called, whoever has read rows and is
+// about to see that the facts are still the same: the rows of a change can be
+// read from its commit on, its facts a little later.
+func (w *writer) settles(batch []*operation) (settled func()) {
+	for _, o := range batch {
+		if o.alone && o.after != nil {
+			w.store.memory.settling.Lock()
+			return w.store.memory.settling.Unlock
+		}
+	}
+	return func() {}
 }
 
 // noteAgain writes the notes of a batch that failed, without those who waited:

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// A Stamp tells one state of an organization's facts from every other: of the
+// organization, its circles, roles, fillers, members, and their accounts. Reads
+// between which it stays the same have seen one state. It means nothing after a
+// restart, or on another node.
+type Stamp int64
+
+// touch gives the organization's facts a new stamp. Whatever changes one of
+// them in memory calls it.
+func (m *memory) touch(o *organization) {
+	if o != nil {
+		m.stamps++
+		o.stamp = m.stamps
+	}
+}
+
+// touchAll is touch for every organization of a person.
+func (m *memory) touchAll(p *person) {
+	for _, at := range p.members {
+		m.touch(at.org)
+	}
+}
+
+// Stamp gives the stamp of the facts in memory.
+func (s *Store) Stamp(organization string) Stamp {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	if o := s.memory.orgs[organization]; o != nil {
+		return o.stamp
+	}
+	return 0
+}
+
+// settle waits, on the embedded engine, for the commit that is under way: its
+// rows can be seen before its facts can.
+func (s *Store) settle() {
+	s.memory.settling.RLock()
+	defer s.memory.settling.RUnlock()
+}
+
+// An APIKeyID names an API key without being it.
+type APIKeyID [sha256.Size]byte
+
+// IdentifyAPIKey names an API key, whether or not there is one.
+func IdentifyAPIKey(key string) APIKeyID { return sha256.Sum256([]byte(key)) }
+
+// CheckAPIKey gives what an API key acts as (decision B6), as Check does for an
+// approval: the grant set is all that its member may do. ErrNotFound: there is no
+// such key, or it has ended.
+func (s *Store) CheckAPIKey(ctx context.Context, id APIKeyID) (Access, error) {
+	if err := s.fresh(ctx); err != nil {
+		return Access{}, err
+	}
+	return s.apiKey(id)
+}
+
+// CheckAPIKeyNow is to CheckAPIKey what CheckNow is to Check.
+func (s *Store) CheckAPIKeyNow(ctx context.Context, id APIKeyID) (Access, error) {
+	if err := s.freshNow(ctx); err != nil {
+		return Access{}, err
+	}
+	return s.apiKey(id)
+}
+
+func (s *Store) apiKey(id APIKeyID) (Access, error) {
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	k, ok := s.memory.apiKeys[id]
+	if !ok {
+		return Access{}, fmt.Errorf("API key: %w", ErrNotFound)
+	}
+	at := s.memory.members.get(k.memberKey)
+	m := at.asMember()
+	if !m.Exists() || !k.stands(at) {
+		return Access{}, fmt.Errorf("API key: %w", ErrNotFound)
+	}
+	a := Access{PersonName: at.person.Name, OrganizationName: at.org.Name, Stamp: at.org.stamp}
+	a.Approval.Person, a.Approval.Organization = k.person, k.organization
+	a.Approval.Grant = grantset.Set{Kind: grantset.Everything}
+	a.Authority = a.Approval.Grant.Narrow(m)
+	return a, nil
+}
+
+// freshNow is fresh by nothing that is remembered.
+func (s *Store) freshNow(ctx context.Context) error {
+	if s.shared == nil {
+		s.settle()
+		return nil
+	}
+	return s.shared.ask(ctx, &question{done: make(chan struct{}, 1)})
+}

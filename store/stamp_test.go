@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// changesOfFacts is one of each kind of change, in an order in which each
+// changes something.
+func changesOfFacts(h house) []struct {
+	name string
+	do   func(context.Context) error
+} {
+	role := func(id, circle string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := h.ChangeRole(ctx, "nordlys", id, func(*org.Role) (org.Role, error) { return org.Role{Circle: circle, Name: id}, nil }, Act{})
+			return err
+		}
+	}
+	imported := func(d Directory, prune ...string) func(context.Context) error {
+		return func(ctx context.Context) error {
+			lists := map[string]bool{}
+			for _, p := range prune {
+				lists[p] = true
+			}
+			_, err := h.ImportDirectory(ctx, Import{Directory: d, Prune: lists}, Act{})
+			return err
+		}
+	}
+	return []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"organization renamed", func(ctx context.Context) error {
+			_, err := h.ChangeOrganization(ctx, "nordlys", func(o org.Organization) (org.Organization, error) { o.Name = "Nord"; return o, nil }, Act{})
+			return err
+		}},
+		{"circle made", func(ctx context.Context) error {
+			_, err := h.ChangeCircle(ctx, "nordlys", "sea", func(*org.Circle) (org.Circle, error) { return org.Circle{Name: "Sea"}, nil }, Act{})
+			return err
+		}},
+		{"role made", role("cook", "anchor")},
+		{"role moved", role("cook", "sea")},
+		{"role given", func(ctx context.Context) error { return h.SetFiller(ctx, "cook", "tor", true, Act{}) }},
+		{"role taken", func(ctx context.Context) error { return h.SetFiller(ctx, "cook", "tor", false, Act{}) }},
+		{"role deleted", func(ctx context.Context) error {
+			return h.DeleteRole(ctx, "nordlys", "cook", func(org.Role) error { return nil }, Act{})
+		}},
+		{"circle deleted", func(ctx context.Context) error {
+			return h.DeleteCircle(ctx, "nordlys", "sea", func(org.Circle) error { return nil }, Act{})
+		}},
+		{"admin right given", func(ctx context.Context) error { return h.SetAdmin(ctx, "nordlys", "tor", true, Act{}) }},
+		{"person renamed", imported(Directory{People: []DirectoryPerson{{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Thor", Active: true}}}})},
+		{"circle and role imported", imported(Directory{
+			Circles: []org.Circle{{ID: "sky", Organization: "nordlys", Name: "Sky"}},
+			Roles:   []org.Role{{ID: "pilot", Organization: "nordlys", Circle: "sky", Name: "Pilot"}},
+			Fillers: []Filler{{"pilot", "tor"}},
+		})},
+		{"person deactivated", func(ctx context.Context) error { return h.SetActive(ctx, "tor", false, Act{}) }},
+		{"person reactivated", func(ctx context.Context) error { return h.SetActive(ctx, "tor", true, Act{}) }},
+		{"member removed", func(ctx context.Context) error { return h.RemoveMember(ctx, "nordlys", "tor", Act{}) }},
+		{"AI integration off", func(ctx context.Context) error { return h.SetIntegration(ctx, "nordlys", false, Act{}) }},
+		{"roles pruned", imported(Directory{
+			Circles: []org.Circle{{ID: "anchor", Organization: "nordlys", Name: "Nordlys"}, {ID: "grants", Organization: "fjell", Name: "Grants"}},
+			Roles:   []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Treasurer"}, {ID: "reviewer", Organization: "fjell", Circle: "grants", Name: "Reviewer"}},
+			Fillers: []Filler{{"treasurer", "ada"}, {"reviewer", "ada"}},
+		}, ListRoles, ListCircles)},
+	}
+}
+
+// Every change of an organization's facts gives them another stamp, and none that
+// was there before; the facts of another organization keep theirs.
+func TestStamps(t *testing.T) {
+	h := furnished(t)
+	wantStamps(t, h, h)
+}
+
+// The same on a node that another one tells.
+func TestStampsOnAnotherNode(t *testing.T) {
+	all := nodes(t, 2)
+	wantStamps(t, all[0], all[1])
+}
+
+func wantStamps(t *testing.T, h, seenBy house) {
+	ctx := context.Background()
+	key := IdentifyAPIKey("key-of-ada-in-nordlys")
+	stamp := func() Stamp {
+		a, err := seenBy.CheckAPIKeyNow(ctx, key)
+		if err != nil || a.Stamp == 0 || a.Stamp != seenBy.Stamp("nordlys") {
+			t.Fatalf("stamp %d, %d: %v", a.Stamp, seenBy.Stamp("nordlys"), err)
+		}
+		return a.Stamp
+	}
+	seen := map[Stamp]bool{stamp(): true}
+	other := seenBy.Stamp("fjell")
+	for _, c := range changesOfFacts(h) {
+		if err := c.do(ctx); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if now := stamp(); seen[now] {
+			t.Errorf("%s: the stamp stayed, or came again", c.name)
+		} else {
+			seen[now] = true
+		}
+	}
+	if now := seenBy.Stamp("fjell"); now != other {
+		t.Errorf("the other organization's stamp went from %d to %d", other, now)
+	}
+	if s := h.Stamp("nowhere"); s != 0 {
+		t.Errorf("of nothing: %d", s)
+	}
+}
+
+// Rows that were read between two checks with one stamp belong to the facts of
+// that stamp: here a role's circle and its item change places together, again
+// and again, so that title and circle always say the same.
+func TestRowsBelongToTheStamp(t *testing.T) {
+	h := furnished(t)
+	ctx := context.Background()
+	id := h.live(t, h.answer(1))
+	flip := func(circle string) error {
+		_, err := h.ImportDirectory(ctx, Import{Directory: Directory{
+			Circles: []org.Circle{{ID: "anchor", Organization: "nordlys", Name: "Nordlys"}, {ID: "other", Organization: "nordlys", Name: "Other"}},
+			Roles:   []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: circle, Name: "Treasurer"}},
+			Items:   []Item{{Item: org.Item{ID: "i1", Organization: "nordlys", Role: "treasurer"}, Kind: "note", Title: circle, Status: "open"}},
+		}}, Act{})
+		return err
+	}
+	if err := flip("other"); err != nil {
+		t.Fatal(err)
+	}
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	var whole atomic.Int64
+	for range 4 {
+		wg.Go(func() {
+			for !done.Load() {
+				before, err := h.Check(ctx, id)
+				item, errItem := h.Item(h.Checked(ctx), "nordlys", "note", "i1")
+				after, errAfter := h.CheckNow(ctx, id)
+				if err := errors.Join(err, errItem, errAfter); err != nil {
+					t.Error(err)
+					return
+				}
+				if before.Stamp != after.Stamp {
+					continue
+				}
+				if whole.Add(1); item.Title != item.Circle {
+					t.Errorf("an item of %q in %q", item.Title, item.Circle)
+					return
+				}
+			}
+		})
+	}
+	for n := range 200 {
+		if err := flip([]string{"anchor", "other"}[n%2]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for whole.Load() == 0 && !t.Failed() { // nothing is proved before
+		if _, err := h.Check(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	done.Store(true)
+	wg.Wait()
+}
+
+// An API key stands as its member does, with a grant set of everything.
+func TestCheckAPIKey(t *testing.T) {
+	h := furnished(t)
+	ctx := context.Background()
+	a, err := h.CheckAPIKey(ctx, IdentifyAPIKey("key-of-ada-in-nordlys"))
+	if err != nil || a.Approval.Person != "ada" || a.Approval.Organization != "nordlys" || a.Approval.Grant.Kind != grantset.Everything ||
+		!a.MayAdminister() || a.PersonName != "Ada Lindqvist" || a.OrganizationName != "Nordlys" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	for _, id := range []APIKeyID{{}, IdentifyAPIKey("another")} {
+		if _, err := h.CheckAPIKeyNow(ctx, id); !errors.Is(err, ErrNotFound) {
+			t.Error(fmt.Sprintf("%x: %v", id[:2], err))
+		}
+	}
+}
