@@ -3,6 +3,7 @@ package grantset
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -232,6 +233,10 @@ func TestExplainIsEmptyWhenAllowed(t *testing.T) {
 		for _, i := range everyItem {
 			if (a.ExplainRead(i, "Role") == "") != a.MayRead(i) || (a.ExplainChange(i, "Role") == "") != a.MayChange(i) {
 				t.Fatalf("reading %+v: %q, changing: %q", i, a.ExplainRead(i, "Role"), a.ExplainChange(i, "Role"))
+			}
+			put := a.ExplainPut(i, "Role")
+			if (put == "") != a.MayChange(i) || put != "" && i.Role != "" && i.Organization == "acme" && a.MayReadOrganization() && !strings.Contains(put, "Role") {
+				t.Fatalf("putting %+v: %q", i, put)
 			}
 			if read, change := a.ExplainRead(i, "Role"), a.ExplainChange(i, "Role"); read != "" && change != read {
 				t.Fatalf("%+v may not be read: %q; and changed: %q", i, read, change)

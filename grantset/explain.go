@@ -51,6 +51,14 @@ func (a Authority) ExplainChange(i org.Item, role string) string {
 	return fmt.Sprintf("%s is not part of this approval.", role)
 }
 
+// ExplainPut says why an item may not be made so, or moved to where it would be
+// so, or "" when it may. It names the role (decision B3): that is whoever asks
+// has sent, and that the item is to be private takes no further right.
+func (a Authority) ExplainPut(i org.Item, role string) string {
+	i.Private = false
+	return a.ExplainChange(i, role)
+}
+
 // ExplainAdminister says why the organization itself may not be changed, or ""
 // when it may.
 func (a Authority) ExplainAdminister() string {
