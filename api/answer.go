@@ -26,10 +26,12 @@ func (f *Fault) Error() string {
 	return f.Description
 }
 
+// ErrEnded is a credential that was good when the request began.
+var ErrEnded = &Fault{Status: 401, Code: "invalid_token", Description: "The credential has expired, or was revoked, before the request was answered. Nothing was changed after that."}
+
 var (
 	errNoPath      = &Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}
 	errNoObject    = &Fault{Status: 404, Code: "not_found", Description: "There is no such object in this organization."}
-	errEnded       = &Fault{Status: 401, Code: "invalid_token", Description: "The credential was revoked while the request was answered. Nothing was changed."}
 	errStale       = &Fault{Status: 412, Code: "precondition_failed", Description: "The object is not as If-Match or If-None-Match wants it. Read it again."}
 	errNothingSent = badRequest("Send at least one member to change.")
 	errLimited     = &Fault{Status: 429, Code: "rate_limited", Description: "The organization has used up its requests for now. Retry-After says in how many seconds the next one is answered."}
@@ -177,6 +179,10 @@ func Told(err error) (f *Fault, log bool) {
 	return errInternal, true
 }
 
+// Fail answers an error as the API does: a credential that has ended with a
+// challenge, and what is not meant for the caller with a reference alone.
+func (s *Server) Fail(w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, err) }
+
 // fail answers an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f, log := Told(err)
@@ -190,7 +196,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if f == errUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
-	if f == errEnded { // as if the check had come later
+	if f == ErrEnded { // as if the check had come later
 		w.Header().Set("WWW-Authenticate", challenge(s.Service, metadataURL(s.Base(r), r.URL.Path), true))
 	}
 	f.Answer(w)

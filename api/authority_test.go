@@ -154,7 +154,7 @@ func (h *house) wantActions(a grantset.Authority, path, access string, i store.I
 		moved := org.Item{Organization: "nordlys", Role: to, Circle: r.Circle, Private: i.Private}
 		reason := why
 		if reason == "" {
-			reason = a.ExplainChange(moved, r.Name)
+			reason = a.ExplainPut(moved, r.Name)
 		}
 		again := h.item(i)
 		want("PATCH role "+to, call("PATCH", path+"/"+again.ID, `{"role":"`+to+`"}`), 200, a.MayChange(i.Item) && a.MayChange(moved), reason)
@@ -168,7 +168,7 @@ func (h *house) wantActions(a grantset.Authority, path, access string, i store.I
 	want("PATCH personal", call("PATCH", path+"/"+again.ID, `{"personal":true}`), 200, a.MayChange(i.Item) && a.MayChange(own), reason)
 	if i.Role != "" {
 		body := fmt.Sprintf(`{"title":"New","role":%q,"private":%t}`, i.Role, i.Private)
-		want("POST", call("POST", path, body), 201, a.MayChange(i.Item), why)
+		want("POST", call("POST", path, body), 201, a.MayChange(i.Item), a.ExplainPut(i.Item, role))
 	} else if i.Person == a.Member().Person {
 		want("POST", call("POST", path, `{"title":"New","personal":true}`), 201, a.MayChange(i.Item), why)
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -23,9 +22,6 @@ func Operations() (all []string) {
 	}
 	return all
 }
-
-// Fail answers an error as the server does.
-func Fail(s *Server, w http.ResponseWriter, r *http.Request, err error) { s.fail(w, r, err) }
 
 // Find has the server find an approval so, and if it asks again, so as now does.
 func Find(s *Server, found store.Access, now func(context.Context, approval.ID) (store.Access, error)) {

@@ -4,35 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
-
-// Actor is who a request acts for, and what it may do. The zero Actor is
-// nobody and may do nothing.
-type Actor struct {
-	Person       string       // ID
-	Organization string       // ID: the only one that the request can touch
-	Client       string       // client ID; empty when an API key was sent
-	Approval     approval.ID  // zero when an API key was sent
-	Grant        grantset.Set // as the person chose it; of an API key Everything
-
-	// What the grant set leaves of the person's rights at this moment
-	// (decision P6). Ask it before touching anything.
-	grantset.Authority
-
-	address, reference string // of the request, for the journal
-
-	personName, organizationName string    // when the check has found them
-	idle                         bool      // its use is to be noted
-	checked                      time.Time // by the store's clock
-}
 
 type actorKey struct{}
 
@@ -53,8 +33,9 @@ func withActor(r *http.Request, a Actor) *http.Request {
 
 // Guard lets a request through to next when it carries a good access token or
 // API key, and its organization has requests left; next finds the actor with
-// [ActorFrom]. The check comes before anything else looks at the request
-// (decision B1). All other requests are answered here.
+// [ActorFrom], and what it may do with [Ask] once it has read the whole request.
+// The check comes before anything else looks at the request (decision B1). All
+// other requests are answered here.
 func (s *Server) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header(), r)
@@ -98,7 +79,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 	case err != nil:
 		s.fail(w, r, err)
 		return Actor{}, false
-	case !s.count(w, r, a):
+	case !s.count(w, r, a, 1):
 		return Actor{}, false
 	}
 	if a.Client != "" {
@@ -203,35 +184,34 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 		}
 		return Actor{}, Unknown, errRefused
 	}
+	good := lifetime{claim.Generation, claim.Time}
 	access, err := s.access(ctx, claim.Handle.ID())
-	a, result, refused := s.accept(claim, &access, err)
+	a, result, refused := s.accept(good, &access, err)
 	if access.Remembered && result != Valid { // the token may be younger than what is remembered
 		access, err = s.accessNow(ctx, claim.Handle.ID())
-		return s.accept(claim, &access, err)
+		return s.accept(good, &access, err)
 	}
 	return a, result, refused
 }
 
-// accept takes what an access token claims, if the approval as it was found
-// accepts it. err is how the search for that ended.
-func (s *Server) accept(claim token.Claim, access *store.Access, err error) (Actor, Result, error) {
+// accept takes an access token, if the approval as it was found accepts it. err
+// is how the search for that ended.
+func (s *Server) accept(good lifetime, access *store.Access, err error) (Actor, Result, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return Actor{}, Revoked, errRefused
 	} else if err != nil {
 		return Actor{}, Unavailable, err
 	}
 	now, given := s.Store.Now(), &access.Approval
-	if !given.Accepts(access.Standing, claim.Generation, claim.Time, now) {
-		if now.Unix() >= claim.Time {
+	if !given.Accepts(access.Standing, good.generation, good.expires, now) {
+		if now.Unix() >= good.expires {
 			return Actor{}, Expired, errRefused
 		}
 		return Actor{}, Revoked, errRefused
 	}
 	return Actor{
-		Person: given.Person, Organization: given.Organization, Client: given.Client,
-		Approval: given.ID, Grant: given.Grant, Authority: access.Authority,
-		personName: access.PersonName, organizationName: access.OrganizationName,
-		idle: access.Idle(now), checked: now,
+		Person: given.Person, Organization: given.Organization, Client: given.Client, Approval: given.ID,
+		token: good, idle: access.Idle(now), first: found(access, now),
 	}, Valid, nil
 }
 
@@ -257,17 +237,29 @@ func (s *Server) checkKey(ctx context.Context, key string) (Actor, Result, error
 	if s.Ring.Looks(token.Access, key) || s.Ring.Looks(token.Refresh, key) || s.Ring.Looks(token.Code, key) {
 		return Actor{}, WrongHeader, errRefused
 	}
-	member, err := s.Store.APIKey(ctx, key)
+	id := store.IdentifyAPIKey(key)
+	access, err := s.Store.CheckAPIKey(ctx, id)
+	return s.acceptKey(id, &access, err)
+}
+
+// acceptKey takes an API key that was found. err is how the search for it ended.
+func (s *Server) acceptKey(key store.APIKeyID, access *store.Access, err error) (Actor, Result, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return Actor{}, Unknown, errRefused
 	} else if err != nil {
 		return Actor{}, Unavailable, err
 	}
-	all := grantset.Set{Kind: grantset.Everything}
 	return Actor{
-		Person: member.Person, Organization: member.Organization,
-		Grant: all, Authority: all.Narrow(member), checked: s.Store.Now(),
+		Person: access.Approval.Person, Organization: access.Approval.Organization,
+		key: key, first: found(access, s.Store.Now()),
 	}, Valid, nil
+}
+
+func found(x *store.Access, now time.Time) standing {
+	return standing{
+		Grant: x.Approval.Grant, Authority: x.Authority, personName: x.PersonName, organizationName: x.OrganizationName,
+		stamp: x.Stamp, remembered: x.Remembered, at: now,
+	}
 }
 
 // limitOf is how many requests an organization may make in the limit's window.
@@ -280,12 +272,31 @@ func (s *Server) limitOf(organization string) int {
 	return s.Limit.Limit().N
 }
 
-// count takes one of the organization's requests, or answers 429. It stands
-// behind the check, so that no stranger can use an organization's limit up
-// (decision B6).
-func (s *Server) count(w http.ResponseWriter, r *http.Request, a Actor) bool {
+// Whole is for whoever has read the body of a request that passed the guard: it
+// may be long after the check. It gives the request with the actor as they stand
+// now, and counts the further calls that the body holds, or answers it.
+func (s *Server) Whole(w http.ResponseWriter, r *http.Request, further int) (*http.Request, bool) {
+	now, err := s.Now(r.Context(), ActorFrom(r.Context()))
+	if err != nil {
+		s.fail(w, r, err)
+		return nil, false
+	}
+	if n := s.limitOf(now.Organization); further >= n {
+		s.fail(w, r, badRequest("A batch has at most as many messages as the organization has requests: "+strconv.Itoa(n)+"."))
+		return nil, false
+	}
+	if further > 0 && !s.count(w, r, now.Actor, further) {
+		return nil, false
+	}
+	return withActor(r, now.Actor), true
+}
+
+// count takes so many of the organization's requests, all or none, or answers
+// 429. It stands behind the check, so that no stranger can use an organization's
+// limit up (decision B6).
+func (s *Server) count(w http.ResponseWriter, r *http.Request, a Actor, requests int) bool {
 	n := s.limitOf(a.Organization)
-	left, wait := s.Limit.Take(a.Organization, n, a.checked)
+	left, wait := s.Limit.Take(a.Organization, n, requests, a.first.at)
 	h := w.Header() // assigned to, because this is the hot path
 	h["Ratelimit-Policy"] = s.Limit.Policy(n)
 	h["Ratelimit"] = []string{limit.RateLimit(left, wait)}

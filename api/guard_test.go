@@ -424,7 +424,10 @@ func TestGuard(t *testing.T) {
 	treasure := org.Item{ID: "i1", Organization: "nordlys", Role: "treasurer", Circle: "money", Private: true}
 	minutes := org.Item{ID: "i2", Organization: "nordlys", Role: "secretary", Circle: "general"}
 	guarded := h.server.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a := api.ActorFrom(r.Context())
+		a, err := h.server.Now(r.Context(), api.ActorFrom(r.Context()))
+		if err != nil {
+			t.Error(err)
+		}
 		fmt.Fprint(w, a.Person, a.Organization, a.Client, a.Approval == x.id,
 			a.MayChange(treasure), a.MayRead(minutes), a.MayChange(minutes), a.MayAdminister(), a.Grant.Equal(roles(false, pick)))
 	}))
@@ -444,8 +447,8 @@ func TestGuard(t *testing.T) {
 // The zero Actor, of a request that passed no guard, may do nothing.
 func TestNoActor(t *testing.T) {
 	a := api.ActorFrom(httptest.NewRequest("GET", "/", nil).Context())
-	if a.Person != "" || a.MayReadOrganization() || a.MayAdminister() {
-		t.Errorf("got %+v", a)
+	if now, err := newHouse(t).server.Now(t.Context(), a); a.Person != "" || err != api.ErrEnded || now.MayReadOrganization() {
+		t.Errorf("got %+v, %v", now, err)
 	}
 }
 

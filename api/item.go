@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -84,9 +83,9 @@ func oneOf(words []string) string {
 }
 
 // item gives an item as the actor sees it.
-func (a Actor) item(i store.Item) Item {
+func (r Rights) item(i store.Item) Item {
 	access := "read"
-	if a.MayChange(i.Item) {
+	if r.MayChange(i.Item) {
 		access = "change"
 	}
 	return Item{ItemHead{
@@ -97,58 +96,60 @@ func (a Actor) item(i store.Item) Item {
 
 // MayChangeSome reports whether there could be an item that the actor may make
 // or change.
-func (a Actor) MayChangeSome() bool {
-	return a.MayAdminister() || a.MayChange(org.Item{Organization: a.Organization, Person: a.Person}) ||
-		slices.ContainsFunc(a.Member().Roles(), func(r org.Role) bool {
-			return a.MayChange(org.Item{Organization: a.Organization, Role: r.ID, Circle: r.Circle})
+func (r Rights) MayChangeSome() bool {
+	return r.MayAdminister() || r.MayChange(org.Item{Organization: r.Organization, Person: r.Person}) ||
+		slices.ContainsFunc(r.Member().Roles(), func(role org.Role) bool {
+			return r.MayChange(org.Item{Organization: r.Organization, Role: role.ID, Circle: role.Circle})
 		})
 }
 
 // Items answers GET /api/v5/tensions, actions, projects and notes, by ID:
 // those that the actor may read, and nothing of the others.
 func (s *Server) Items(ctx context.Context, a Actor, kind string, f ItemFilter, after string, limit int) (Page[ItemHead], error) {
-	if err := s.checkFilter(ctx, a, kind, f); err != nil {
-		return Page[ItemHead]{}, err
-	}
-	list := f.list(kind)
-	after, err := s.openCursor(list, a, after)
-	if err != nil {
-		return Page[ItemHead]{}, err
-	}
-	filter := store.ItemFilter{Organization: a.Organization, Kind: kind, Role: f.Role, Circle: f.Circle, Status: f.Status, After: after, Limit: limit}
-	found, next, err := s.Store.Items(ctx, filter, func(i org.Item) bool {
-		mine := i.Personal() || a.Member().Fills(i.Role)
-		return a.MayRead(i) && (f.Mine == nil || mine == *f.Mine) && (f.Personal == nil || i.Personal() == *f.Personal)
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Page[ItemHead], error) {
+		if err := now.checkFilter(ctx, kind, f); err != nil {
+			return Page[ItemHead]{}, err
+		}
+		list := f.list(kind)
+		after, err := s.openCursor(list, a, after)
+		if err != nil {
+			return Page[ItemHead]{}, err
+		}
+		filter := store.ItemFilter{Kind: kind, Role: f.Role, Circle: f.Circle, Status: f.Status, After: after, Limit: limit}
+		found, next, err := now.storedItems(ctx, filter, func(i org.Item) bool {
+			mine := i.Personal() || now.Member().Fills(i.Role)
+			return now.MayRead(i) && (f.Mine == nil || mine == *f.Mine) && (f.Personal == nil || i.Personal() == *f.Personal)
+		})
+		if err != nil {
+			return Page[ItemHead]{}, err
+		}
+		items := make([]ItemHead, len(found))
+		for n, i := range found {
+			items[n] = now.item(i).ItemHead
+		}
+		return Page[ItemHead]{items, s.sealCursor(list, a, next)}, nil
 	})
-	if err != nil {
-		return Page[ItemHead]{}, err
-	}
-	items := make([]ItemHead, len(found))
-	for n, i := range found {
-		items[n] = a.item(i).ItemHead
-	}
-	return Page[ItemHead]{items, s.sealCursor(list, a, next)}, nil
 }
 
 // checkFilter refuses a filter that nothing can match. A role or circle of
 // another organization is as unknown as one that never was.
-func (s *Server) checkFilter(ctx context.Context, a Actor, kind string, f ItemFilter) error {
+func (r Rights) checkFilter(ctx context.Context, kind string, f ItemFilter) error {
 	switch err := checkKind(kind); {
 	case err != nil:
 		return err
 	case f.Status != "" && !slices.Contains(Statuses, f.Status):
 		return badRequest("status is " + oneOf(Statuses) + ".")
 	}
-	if err := mayRead(a); err != nil {
+	if err := r.mayRead(); err != nil {
 		return err
 	}
 	if f.Role != "" {
-		if _, err := s.Store.Role(ctx, a.Organization, f.Role); err != nil {
+		if _, err := r.role(ctx, f.Role); err != nil {
 			return unknown("role", err)
 		}
 	}
 	if f.Circle != "" {
-		if _, err := s.Store.Circle(ctx, a.Organization, f.Circle); err != nil {
+		if _, err := r.circle(ctx, f.Circle); err != nil {
 			return unknown("circle", err)
 		}
 	}
@@ -188,46 +189,62 @@ func yes(b *bool) string {
 // Item answers GET /api/v5/notes/{id} and its like. What may not be read does
 // not exist.
 func (s *Server) Item(ctx context.Context, a Actor, kind, id string) (Item, error) {
-	if err := cmp.Or(mayRead(a), checkKind(kind), checkID(id)); err != nil {
-		return Item{}, err
-	}
-	i, err := s.Store.Item(ctx, a.Organization, kind, id)
-	if err != nil {
-		return Item{}, err
-	}
-	if !a.MayRead(i.Item) {
-		return Item{}, errNoObject
-	}
-	return a.item(i), nil
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Item, error) {
+		if err := cmp.Or(now.mayRead(), checkKind(kind), checkID(id)); err != nil {
+			return Item{}, err
+		}
+		i, err := now.stored(ctx, kind, id)
+		if err != nil {
+			return Item{}, err
+		}
+		if !now.MayRead(i.Item) {
+			return Item{}, errNoObject
+		}
+		return now.item(i), nil
+	})
 }
 
 // AddItem answers POST /api/v5/notes and its like.
 func (s *Server) AddItem(ctx context.Context, a Actor, kind string, f ItemFields) (Item, error) {
-	if err := cmp.Or(mayRead(a), checkKind(kind), f.check()); err != nil {
-		return Item{}, err
+	return changing(ctx, s, a, func(now Rights) (Item, error) {
+		if err := now.mayAdd(ctx, kind, f); err != nil {
+			return Item{}, err
+		}
+		first := store.Item{Item: org.Item{Organization: a.Organization}, Kind: kind, Status: Statuses[0]}
+		out, err := s.Store.AddItem(ctx, f.apply(a, first), func(next store.Item) (err error) {
+			if now, err = s.current(ctx, a); err != nil {
+				return err
+			}
+			return now.mayPut(ctx, next.Item)
+		})
+		return now.changed(out, err)
+	})
+}
+
+// mayAdd refuses what can never be added. Whether this may, the writer asks.
+func (r Rights) mayAdd(ctx context.Context, kind string, f ItemFields) error {
+	if err := cmp.Or(r.mayRead(), checkKind(kind), f.check()); err != nil {
+		return err
 	}
 	switch {
 	case f.Title == nil:
-		return Item{}, badRequest("title is missing.")
+		return badRequest("title is missing.")
 	case f.Role == nil && (f.Personal == nil || !*f.Personal):
-		return Item{}, badRequest("Send role, the ID of a role, or personal: true.")
-	}
-	if f.Role != nil { // the writer would say less
-		if _, err := s.Store.Role(ctx, a.Organization, *f.Role); err != nil {
-			return Item{}, unknown("role", err)
+		return badRequest("Send role, the ID of a role, or personal: true.")
+	case f.Role != nil: // the writer would say less
+		if _, err := r.role(ctx, *f.Role); err != nil {
+			return unknown("role", err)
 		}
 	}
-	first := store.Item{Item: org.Item{Organization: a.Organization}, Kind: kind, Status: Statuses[0]}
-	out, err := s.Store.AddItem(ctx, f.apply(a, first), func(next store.Item) (err error) {
-		if a, err = s.current(ctx, a); err != nil {
-			return err
-		}
-		return s.mayPut(ctx, a, next.Item)
-	})
+	return nil
+}
+
+// changed gives the item that was made or changed by these rights.
+func (r Rights) changed(i store.Item, err error) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return a.item(out), nil
+	return r.item(i), nil
 }
 
 // apply puts what was sent into an item. Where it then belongs is not decided
@@ -255,118 +272,94 @@ func set[T any](to, from *T) {
 // ChangeItem answers PATCH /api/v5/notes/{id} and its like. To move an item,
 // the actor must be able to change it where it is and where it goes.
 func (s *Server) ChangeItem(ctx context.Context, a Actor, kind, id string, f ItemFields, when Conditions) (Item, error) {
-	if err := cmp.Or(mayRead(a), checkKind(kind), checkID(id), f.check()); err != nil {
-		return Item{}, err
-	}
-	if f == (ItemFields{}) {
-		return Item{}, errNothingSent
-	}
-	var same store.Item
-	out, err := s.Store.ChangeItem(ctx, a.Organization, kind, id, func(at store.Item) (_ store.Item, err error) {
-		if a, err = s.current(ctx, a); err != nil {
-			return at, err
+	return changing(ctx, s, a, func(now Rights) (Item, error) {
+		if err := cmp.Or(now.mayRead(), checkKind(kind), checkID(id), f.check()); err != nil {
+			return Item{}, err
 		}
-		if err := s.mayChange(ctx, a, at, when); err != nil {
-			return at, err
+		if f == (ItemFields{}) {
+			return Item{}, errNothingSent
 		}
-		next, err := s.moved(ctx, a, at, f)
-		if err != nil {
-			return at, err
+		var same store.Item
+		out, err := s.Store.ChangeItem(ctx, a.Organization, kind, id, func(at store.Item) (_ store.Item, err error) {
+			if now, err = s.current(ctx, a); err != nil {
+				return at, err
+			}
+			if err := now.mayChange(ctx, at, when); err != nil {
+				return at, err
+			}
+			next, err := now.moved(ctx, at, f)
+			if err != nil {
+				return at, err
+			}
+			if same = at; next == at {
+				return at, errUnchanged
+			}
+			return next, nil
+		})
+		if errors.Is(err, errUnchanged) {
+			out, err = same, nil
 		}
-		if same = at; next == at {
-			return at, errUnchanged
-		}
-		return next, nil
+		return now.changed(out, err)
 	})
-	if errors.Is(err, errUnchanged) {
-		return a.item(same), nil
-	} else if err != nil {
-		return Item{}, err
-	}
-	return a.item(out), nil
 }
 
 // moved gives the changed item with its place, which may be another one.
-func (s *Server) moved(ctx context.Context, a Actor, at store.Item, f ItemFields) (store.Item, error) {
-	next := f.apply(a, at)
+func (r Rights) moved(ctx context.Context, at store.Item, f ItemFields) (store.Item, error) {
+	next := f.apply(r.Actor, at)
 	switch {
 	case next.Personal() && f.Personal != nil && !*f.Personal:
 		return at, badRequest("Send role, the ID of the role that the item shall belong to.")
 	case next.Personal() && next.Private:
 		return at, badRequest("private is for items of a role: a personal item is seen by its person alone.")
 	case next.Role != at.Role && !next.Personal():
-		role, err := s.Store.Role(ctx, a.Organization, next.Role)
+		role, err := r.role(ctx, next.Role)
 		if err != nil {
 			return at, unknown("role", err)
 		}
 		next.Circle = role.Circle
 	}
-	return next, s.mayPut(ctx, a, next.Item)
+	return next, r.mayPut(ctx, next.Item)
 }
 
 // DeleteItem answers DELETE /api/v5/notes/{id} and its like.
 func (s *Server) DeleteItem(ctx context.Context, a Actor, kind, id string, when Conditions) error {
-	if err := cmp.Or(mayRead(a), checkKind(kind), checkID(id)); err != nil {
-		return err
-	}
-	return s.Store.DeleteItem(ctx, a.Organization, kind, id, func(at store.Item) error {
-		a, err := s.current(ctx, a)
-		if err != nil {
+	return changingOnly(ctx, s, a, func(now Rights) error {
+		if err := cmp.Or(now.mayRead(), checkKind(kind), checkID(id)); err != nil {
 			return err
 		}
-		return s.mayChange(ctx, a, at, when)
+		return s.Store.DeleteItem(ctx, a.Organization, kind, id, func(at store.Item) error {
+			now, err := s.current(ctx, a)
+			if err != nil {
+				return err
+			}
+			return now.mayChange(ctx, at, when)
+		})
 	})
 }
 
 // mayChange says why an item that is there may not be changed or deleted. What
 // may not be read is unknown, before anything else can be learned of it.
-func (s *Server) mayChange(ctx context.Context, a Actor, at store.Item, when Conditions) error {
-	if !a.MayRead(at.Item) {
+func (r Rights) mayChange(ctx context.Context, at store.Item, when Conditions) error {
+	if !r.MayRead(at.Item) {
 		return errNoObject
 	}
-	if err := s.mayPut(ctx, a, at.Item); err != nil {
+	if err := r.mayPut(ctx, at.Item); err != nil {
 		return err
 	}
-	return when.check(Tag(a.item(at)))
+	return when.check(Tag(r.item(at)))
 }
 
 // mayPut says why there may not be such an item by the actor's hand, and names
-// its role (decision B3).
-func (s *Server) mayPut(ctx context.Context, a Actor, i org.Item) error {
-	if a.MayChange(i) {
+// its role (decision B3): it was sent, or is that of an item that may be read.
+func (r Rights) mayPut(ctx context.Context, i org.Item) error {
+	if r.MayChange(i) {
 		return nil
 	}
-	role, err := s.Store.Role(ctx, a.Organization, i.Role)
+	role, err := r.role(ctx, i.Role)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	return Forbidden(a.ExplainChange(i, role.Name))
-}
-
-// current gives the actor as it stands now. It is asked inside the writer, so
-// that no right can be lost between the question and the change: facts and
-// grant set there are those that the change commits upon.
-func (s *Server) current(ctx context.Context, a Actor) (Actor, error) {
-	if a.Client == "" {
-		member, err := s.Store.Member(ctx, a.Person, a.Organization)
-		if errors.Is(err, store.ErrNotFound) {
-			return a, errEnded
-		}
-		a.Authority = a.Grant.Narrow(member)
-		return a, err
-	}
-	access, err := s.access(ctx, a.Approval)
-	given := &access.Approval
-	switch {
-	case errors.Is(err, store.ErrNotFound):
-		return a, errEnded
-	case err != nil:
-		return a, err
-	case given.Phase != approval.Live || given.Lost(access.Standing) != "":
-		return a, errEnded
-	}
-	a.Grant, a.Authority = given.Grant, access.Authority
-	return a, nil
+	return Forbidden(r.ExplainPut(i, role.Name))
 }
 
 // checkID says that what cannot be an ID is unknown, without a question to the

@@ -67,61 +67,55 @@ type Page[T any] struct {
 
 // Me answers GET /api/v5/me.
 func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
-	return s.meWith(ctx, a, make([]Role, 0, len(a.Member().Roles())))
+	return s.meWith(ctx, a, nil)
 }
 
-// meWith is Me that gathers the roles in an empty slice.
+// meWith is Me that gathers the roles in an empty slice, if there is one.
 func (s *Server) meWith(ctx context.Context, a Actor, roles []Role) (Me, error) {
-	if err := mayRead(a); err != nil {
+	return ask(ctx, s, a, func(_ context.Context, now Rights) (Me, error) {
+		if roles == nil {
+			roles = make([]Role, 0, len(now.Member().Roles()))
+		}
+		return now.me(roles[:0])
+	})
+}
+
+func (r Rights) me(roles []Role) (Me, error) {
+	if err := r.mayRead(); err != nil {
 		return Me{}, err
 	}
-	if a.Client == "" { // an API key: its check finds no names
-		person, err := s.Store.Person(ctx, a.Person)
-		if err != nil {
-			return Me{}, err
-		}
-		organization, err := s.Store.Organization(ctx, a.Organization)
-		if err != nil {
-			return Me{}, err
-		}
-		a.personName, a.organizationName = person.Name, organization.Name
-	}
-	for r, access := range a.Filled {
-		roles = append(roles, Role{r.ID, r.Name, r.Circle, access})
+	for role, access := range r.Filled {
+		roles = append(roles, Role{role.ID, role.Name, role.Circle, access})
 	}
 	return Me{
-		Person:       Named{a.Person, a.personName},
-		Organization: Named{a.Organization, a.organizationName},
-		Client:       a.Client,
+		Person:       Named{r.Person, r.personName},
+		Organization: Named{r.Organization, r.organizationName},
+		Client:       r.Client,
 		Grant: Grant{
-			Kind: string(a.Grant.Kind), Words: words(a, roles),
-			PersonalItems: a.MayRead(org.Item{Organization: a.Organization, Person: a.Person}),
-			Administers:   a.MayAdminister(),
+			Kind: string(r.Grant.Kind), Words: r.words(roles),
+			PersonalItems: r.MayRead(org.Item{Organization: r.Organization, Person: r.Person}),
+			Administers:   r.MayAdminister(),
 		},
 		Roles: roles,
 	}, nil
 }
 
 // mayRead refuses an authority that gives not even what every member sees.
-func mayRead(a Actor) error {
-	if a.MayReadOrganization() {
+func (r Rights) mayRead() error {
+	if r.MayReadOrganization() {
 		return nil
 	}
 	return Forbidden("This approval gives nothing in the organization.")
 }
 
-func (a Actor) role(r org.Role) Role {
-	return Role{r.ID, r.Name, r.Circle, a.Acts(r.ID)}
-}
-
 // words says the grant set as the person reads it on the consent page. roles
 // are those that the person fills.
-func words(a Actor, roles []Role) string {
-	switch a.Grant.Kind {
+func (r Rights) words(roles []Role) string {
+	switch r.Grant.Kind {
 	case grantset.Everything:
 		return "Everything I can access"
 	case grantset.Organization:
-		if a.MayAdminister() {
+		if r.MayAdminister() {
 			return "Everything in this organization"
 		}
 		return "Everything in this organization, as far as the person, who is not an admin now, may reach"
@@ -130,20 +124,20 @@ func words(a Actor, roles []Role) string {
 	b := append(room[:0], "Only selected roles: "...)
 	n := 0
 	for i := range roles {
-		r := &roles[i]
-		if r.Access == "none" {
+		role := &roles[i]
+		if role.Access == "none" {
 			continue
 		}
 		if n++; n > 1 {
 			b = append(b, ", "...)
 		}
-		b = append(append(b, r.Name...), " ("...)
-		b = append(append(b, r.Access...), ')')
+		b = append(append(b, role.Name...), " ("...)
+		b = append(append(b, role.Access...), ')')
 	}
 	if n == 0 {
 		b = append(b, "none now"...)
 	}
-	if a.Grant.Personal {
+	if r.Grant.Personal {
 		b = append(b, "; and personal items"...)
 	}
 	return string(b)
@@ -158,88 +152,85 @@ type Person struct {
 
 // Organization answers GET /api/v5/organization.
 func (s *Server) Organization(ctx context.Context, a Actor) (Named, error) {
-	if err := mayRead(a); err != nil {
-		return Named{}, err
-	}
-	o, err := s.Store.Organization(ctx, a.Organization)
-	return Named{o.ID, o.Name}, err
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Named, error) {
+		if err := now.mayRead(); err != nil {
+			return Named{}, err
+		}
+		o, err := now.organization(ctx)
+		return Named{o.ID, o.Name}, err
+	})
 }
 
 // People answers GET /api/v5/people: everybody in the actor's organization
 // whose account is active. So a page may have fewer items than the limit.
 func (s *Server) People(ctx context.Context, a Actor, after string, limit int) (Page[Person], error) {
-	if err := mayRead(a); err != nil {
-		return Page[Person]{}, err
-	}
-	after, err := s.openCursor("people", a, after)
-	if err != nil {
-		return Page[Person]{}, err
-	}
-	people, next, err := s.Store.People(ctx, store.PeopleFilter{Organization: a.Organization, After: after, Limit: limit})
-	if err != nil {
-		return Page[Person]{}, err
-	}
-	items := make([]Person, 0, len(people))
-	for _, p := range people {
-		if m, err := s.Store.Member(ctx, p.ID, a.Organization); err == nil {
-			items = append(items, Person{p.ID, p.Name, m.Admin})
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Page[Person], error) {
+		if err := now.mayRead(); err != nil {
+			return Page[Person]{}, err
 		}
-	}
-	return Page[Person]{items, s.sealCursor("people", a, next)}, nil
+		after, err := s.openCursor("people", a, after)
+		if err != nil {
+			return Page[Person]{}, err
+		}
+		people, next, err := now.people(ctx, after, limit)
+		if err != nil {
+			return Page[Person]{}, err
+		}
+		items := make([]Person, 0, len(people))
+		for _, p := range people {
+			if m, err := now.member(ctx, p.ID); err == nil {
+				items = append(items, Person{p.ID, p.Name, m.Admin})
+			}
+		}
+		return Page[Person]{items, s.sealCursor("people", a, next)}, nil
+	})
 }
 
 // Person answers GET /api/v5/people/{id}. Who is not in the actor's
 // organization is unknown, whether or not they exist.
 func (s *Server) Person(ctx context.Context, a Actor, id string) (Person, error) {
-	if err := cmp.Or(mayRead(a), checkID(id)); err != nil {
-		return Person{}, err
-	}
-	m, err := s.Store.Member(ctx, id, a.Organization)
-	if err != nil {
-		return Person{}, err
-	}
-	return s.person(ctx, m)
-}
-
-func (s *Server) person(ctx context.Context, m org.Member) (Person, error) {
-	p, err := s.Store.Person(ctx, m.Person)
-	return Person{p.ID, p.Name, m.Admin}, err
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Person, error) {
+		if err := cmp.Or(now.mayRead(), checkID(id)); err != nil {
+			return Person{}, err
+		}
+		m, err := now.member(ctx, id)
+		if err != nil {
+			return Person{}, err
+		}
+		return now.person(ctx, m)
+	})
 }
 
 // Circles answers GET /api/v5/circles, by ID.
 func (s *Server) Circles(ctx context.Context, a Actor, after string, limit int) (Page[Circle], error) {
-	all, err := s.allCircles(ctx, a)
-	if err != nil {
-		return Page[Circle]{}, err
-	}
-	return cut(s, "circles", a, all, func(c Circle) string { return c.ID }, after, limit)
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Page[Circle], error) {
+		if err := now.mayRead(); err != nil {
+			return Page[Circle]{}, err
+		}
+		circles, err := now.circles(ctx)
+		if err != nil {
+			return Page[Circle]{}, err
+		}
+		all := make([]Circle, len(circles))
+		for i, c := range circles {
+			all[i] = circle(c)
+		}
+		return cut(s, "circles", a, all, func(c Circle) string { return c.ID }, after, limit)
+	})
 }
 
 // Circle answers GET /api/v5/circles/{id}.
 func (s *Server) Circle(ctx context.Context, a Actor, id string) (Circle, error) {
-	if err := cmp.Or(mayRead(a), checkID(id)); err != nil {
-		return Circle{}, err
-	}
-	c, err := s.Store.Circle(ctx, a.Organization, id)
-	return circle(c), err
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Circle, error) {
+		if err := cmp.Or(now.mayRead(), checkID(id)); err != nil {
+			return Circle{}, err
+		}
+		c, err := now.circle(ctx, id)
+		return circle(c), err
+	})
 }
 
 func circle(c org.Circle) Circle { return Circle{c.ID, c.Name, c.Parent} }
-
-func (s *Server) allCircles(ctx context.Context, a Actor) ([]Circle, error) {
-	if err := mayRead(a); err != nil {
-		return nil, err
-	}
-	circles, err := s.Store.Circles(ctx, a.Organization)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Circle, len(circles))
-	for i, c := range circles {
-		all[i] = circle(c)
-	}
-	return all, nil
-}
 
 // RoleFilter narrows Roles; empty fields match all.
 type RoleFilter struct {
@@ -250,33 +241,43 @@ type RoleFilter struct {
 // Roles answers GET /api/v5/roles, by ID: all roles of the organization, which
 // every member may see, each with what the actor may do through it.
 func (s *Server) Roles(ctx context.Context, a Actor, f RoleFilter, after string, limit int) (Page[RoleOfAll], error) {
-	if err := mayRead(a); err != nil {
-		return Page[RoleOfAll]{}, err
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (Page[RoleOfAll], error) {
+		all, err := now.allRoles(ctx, f)
+		if err != nil {
+			return Page[RoleOfAll]{}, err
+		}
+		return cut(s, f.list(), a, all, func(r RoleOfAll) string { return r.ID }, after, limit)
+	})
+}
+
+func (r Rights) allRoles(ctx context.Context, f RoleFilter) ([]RoleOfAll, error) {
+	if err := r.mayRead(); err != nil {
+		return nil, err
 	}
 	if f.Circle != "" {
-		if _, err := s.Store.Circle(ctx, a.Organization, f.Circle); err != nil {
-			return Page[RoleOfAll]{}, unknown("circle", err)
+		if _, err := r.circle(ctx, f.Circle); err != nil {
+			return nil, unknown("circle", err)
 		}
 	}
-	circles, err := s.Store.Circles(ctx, a.Organization)
+	circles, err := r.circles(ctx)
 	if err != nil {
-		return Page[RoleOfAll]{}, err
+		return nil, err
 	}
-	roles, err := s.Store.Roles(ctx, a.Organization)
+	roles, err := r.roles(ctx)
 	if err != nil {
-		return Page[RoleOfAll]{}, err
+		return nil, err
 	}
 	names := make(map[string]string, len(circles))
 	for _, c := range circles {
 		names[c.ID] = c.Name
 	}
 	all := make([]RoleOfAll, 0, len(roles))
-	for _, r := range roles {
-		if (f.Circle == "" || r.Circle == f.Circle) && (f.Mine == nil || a.Member().Fills(r.ID) == *f.Mine) {
-			all = append(all, a.roleOfAll(r, names[r.Circle]))
+	for _, row := range roles {
+		if (f.Circle == "" || row.Circle == f.Circle) && (f.Mine == nil || r.Member().Fills(row.ID) == *f.Mine) {
+			all = append(all, r.roleOfAll(row, names[row.Circle]))
 		}
 	}
-	return cut(s, f.list(), a, all, func(r RoleOfAll) string { return r.ID }, after, limit)
+	return all, nil
 }
 
 // list names the filtered list in cursors.
@@ -284,20 +285,24 @@ func (f RoleFilter) list() string { return strings.Join([]string{"roles", f.Circ
 
 // Role answers GET /api/v5/roles/{id}.
 func (s *Server) Role(ctx context.Context, a Actor, id string) (RoleOfAll, error) {
-	if err := cmp.Or(mayRead(a), checkID(id)); err != nil {
+	return ask(ctx, s, a, func(ctx context.Context, now Rights) (RoleOfAll, error) { return now.oneRole(ctx, id) })
+}
+
+func (r Rights) oneRole(ctx context.Context, id string) (RoleOfAll, error) {
+	if err := cmp.Or(r.mayRead(), checkID(id)); err != nil {
 		return RoleOfAll{}, err
 	}
-	r, err := s.Store.Role(ctx, a.Organization, id)
+	row, err := r.role(ctx, id)
 	if err != nil {
 		return RoleOfAll{}, err
 	}
-	c, err := s.Store.Circle(ctx, a.Organization, r.Circle)
-	return a.roleOfAll(r, c.Name), err
+	c, err := r.circle(ctx, row.Circle)
+	return r.roleOfAll(row, c.Name), err
 }
 
-func (a Actor) roleOfAll(r store.RoleRow, circle string) RoleOfAll {
-	x := RoleOfAll{a.role(r.Role), circle, r.Fillers}
-	if r.Fillers == nil {
+func (r Rights) roleOfAll(row store.RoleRow, circle string) RoleOfAll {
+	x := RoleOfAll{Role{row.ID, row.Name, row.Circle, r.Acts(row.ID)}, circle, row.Fillers}
+	if row.Fillers == nil {
 		x.Fillers = []string{} // never null
 	}
 	return x

@@ -31,12 +31,12 @@ func read[T any](v T, err error) (answer, error) {
 }
 
 // create answers with what the body has made, and where it is.
-func create[Fields, T any](c *call, ask func(Fields) (T, error), id func(T) string) (answer, error) {
+func create[Fields, T any](c *call, do func(Fields) (T, error), id func(T) string) (answer, error) {
 	var f Fields
 	if err := readBody(c.w, c.Request, &f); err != nil {
 		return answer{}, err
 	}
-	v, err := ask(f)
+	v, err := do(f)
 	if err != nil {
 		return answer{}, err
 	}
@@ -46,7 +46,7 @@ func create[Fields, T any](c *call, ask func(Fields) (T, error), id func(T) stri
 }
 
 // change answers with what the body has changed.
-func change[Fields, T any](c *call, ask func(Fields, Conditions) (T, error)) (answer, error) {
+func change[Fields, T any](c *call, do func(Fields, Conditions) (T, error)) (answer, error) {
 	var f Fields
 	when, err := conditionsOf(c.Header)
 	if err != nil {
@@ -55,16 +55,16 @@ func change[Fields, T any](c *call, ask func(Fields, Conditions) (T, error)) (an
 	if err := readBody(c.w, c.Request, &f); err != nil {
 		return answer{}, err
 	}
-	return read(ask(f, when))
+	return read(do(f, when))
 }
 
 // without answers a change that leaves nothing to show.
-func without(c *call, ask func(Conditions) error) (answer, error) {
+func without(c *call, do func(Conditions) error) (answer, error) {
 	when, err := conditionsOf(c.Header)
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusNoContent}, ask(when)
+	return answer{status: http.StatusNoContent}, do(when)
 }
 
 func (s *Server) document(*call) (answer, error) {

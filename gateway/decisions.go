@@ -123,7 +123,7 @@ func (q question) original() original {
 	return o
 }
 
-func (s *Server) allowed(a api.Actor) decision {
+func (s *Server) allowed(a api.Rights) decision {
 	i := identityOf(a)
 	told := &actor{
 		Person: i.Person, Organization: i.Organization, Approval: i.Approval, Client: i.Client, Grant: i.Grant,

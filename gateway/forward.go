@@ -75,7 +75,7 @@ func agreed(headers ...[]string) (value string, ok bool) {
 
 // tell answers 200 with who it is, for the proxy to hand on. Which call it is for
 // is signed where the proxy says its method.
-func (s *Server) tell(w http.ResponseWriter, r *http.Request, key Key, a api.Actor, call identity.Call) {
+func (s *Server) tell(w http.ResponseWriter, r *http.Request, key Key, a api.Rights, call identity.Call) {
 	headers, err := signed([]byte(key.Secret), s.API, a)
 	if err != nil {
 		fail(w, r, s.Log, err)

@@ -78,10 +78,10 @@ type Server struct {
 
 	refused *limit.Addresses // journal entries about events that were not signed
 
-	decide func(http.ResponseWriter, *http.Request) (api.Actor, bool) // nil is API.Decide; tests make it fail
+	decide func(http.ResponseWriter, *http.Request) (api.Rights, bool) // nil is API.Decide; tests make it fail
 }
 
-func (s *Server) guard(w http.ResponseWriter, r *http.Request) (api.Actor, bool) {
+func (s *Server) guard(w http.ResponseWriter, r *http.Request) (api.Rights, bool) {
 	if s.decide != nil {
 		return s.decide(w, r)
 	}
@@ -175,7 +175,7 @@ func (s *Server) find(sent []string) (found Key, ok bool) {
 }
 
 // identityOf says who an actor is to a service behind.
-func identityOf(a api.Actor) identity.Identity {
+func identityOf(a api.Rights) identity.Identity {
 	i := identity.Identity{
 		Person: a.Person, Organization: a.Organization, Client: a.Client, Grant: string(a.Grant.Kind),
 		Admin:    a.MayAdminister(),
@@ -190,7 +190,7 @@ func identityOf(a api.Actor) identity.Identity {
 // signed gives the headers that tell a service who an actor is. The roles are
 // named where the person chose them: otherwise they may be hundreds, and the
 // service knows them.
-func signed(key []byte, server *api.Server, a api.Actor) (map[string]string, error) {
+func signed(key []byte, server *api.Server, a api.Rights) (map[string]string, error) {
 	i := identityOf(a)
 	if a.Kind() == grantset.Roles {
 		for _, r := range a.Member().Roles() {

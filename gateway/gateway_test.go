@@ -513,10 +513,10 @@ func TestQuestions(t *testing.T) {
 // A database that cannot be asked says neither yes nor no.
 func TestFaultsOfOurs(t *testing.T) {
 	h := newHouse(t)
-	h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Actor, bool) {
+	h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Rights, bool) {
 		w.Header().Set("Retry-After", "2")
 		(&api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "Try again."}).Answer(w)
-		return api.Actor{}, false
+		return api.Rights{}, false
 	}
 	w := h.ask(`{"api_key":"` + adaKey + `"}`)
 	if w.Code != 503 || w.Header().Get("Retry-After") != "2" || parse[map[string]string](t, w)["reference"] != "request-1" || strings.Contains(w.Body.String(), "allowed") {
@@ -528,8 +528,8 @@ func TestFaultsOfOurs(t *testing.T) {
 	// Nor does an actor whose names cannot stand in a header.
 	var log bytes.Buffer
 	h.door.Log = slog.New(slog.NewTextHandler(&log, nil))
-	h.door.decide = func(http.ResponseWriter, *http.Request) (api.Actor, bool) {
-		return api.Actor{Person: "ada\r\nX-Evil: 1", Organization: "nordlys"}, true
+	h.door.decide = func(http.ResponseWriter, *http.Request) (api.Rights, bool) {
+		return api.Rights{Actor: api.Actor{Person: "ada\r\nX-Evil: 1", Organization: "nordlys"}}, true
 	}
 	w = h.forward("X-Original-URI", "/api/v5")
 	if e := parse[map[string]string](t, w); w.Code != 500 || e["error"] != "server_error" || w.Header().Get("X-Evil") != "" || len(w.Header()["X-Grantkeeper-Organization"]) != 0 {

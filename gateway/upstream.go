@@ -63,7 +63,12 @@ func (u *Upstream) Handler() http.Handler {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
-		headers, err := signed(u.Key, u.API, api.ActorFrom(r.Context()))
+		now, err := u.API.Now(r.Context(), api.ActorFrom(r.Context()))
+		if err != nil {
+			u.API.Fail(w, r, err)
+			return
+		}
+		headers, err := signed(u.Key, u.API, now)
 		if err != nil {
 			fail(w, r, u.Log, err)
 			return

@@ -63,24 +63,24 @@ func (w *Addresses) SetNetworks(networks Networks) { w.networks.Store(&networks)
 // A now with a monotonic reading, as time.Now gives it, is safe from a clock that
 // is set.
 func (w *Addresses) Allow(a netip.Addr, now time.Time) (ok bool, retryAfter time.Duration) {
-	_, wait := w.ask(plain(a), now, true)
+	_, wait := w.ask(plain(a), now, 1)
 	return wait == 0, wait
 }
 
 // Remaining says how many more requests Allow would let through at now. It takes none.
 func (w *Addresses) Remaining(a netip.Addr, now time.Time) int {
-	left, _ := w.ask(plain(a), now, false)
+	left, _ := w.ask(plain(a), now, 0)
 	return left
 }
 
 // Wait is how long until Allow would let a request through, 0 when it would now. It
 // takes none.
 func (w *Addresses) Wait(a netip.Addr, now time.Time) time.Duration {
-	_, wait := w.ask(plain(a), now, false)
+	_, wait := w.ask(plain(a), now, 0)
 	return wait
 }
 
-func (w *Addresses) ask(a netip.Addr, now time.Time, take bool) (left int, wait time.Duration) {
+func (w *Addresses) ask(a netip.Addr, now time.Time, take int) (left int, wait time.Duration) {
 	k := networkOf(a)
 	if w.wide {
 		k = k.wider(wide)

@@ -73,9 +73,10 @@ func newCounter[K comparable](l Limit, room int, keep func(K) K, wider func(K, l
 	return c
 }
 
-// ask says how many of n requests k has left, and if none how long to wait. With
-// take, it takes one of them.
-func (c *counter[K]) ask(k K, n int, now time.Time, take bool) (left int, wait time.Duration) {
+// ask says how many of n requests k has left, and if none how long to wait. It
+// takes so many of them, all or none: if fewer are left, the wait is until they
+// are, or the whole window where n is less.
+func (c *counter[K]) ask(k K, n int, now time.Time, take int) (left int, wait time.Duration) {
 	if n < 1 {
 		return 0, c.limit.Window.Truncate(time.Second)
 	}
@@ -88,7 +89,7 @@ func (c *counter[K]) ask(k K, n int, now time.Time, take bool) (left int, wait t
 	return left, wait
 }
 
-func (c *counter[K]) askShard(s *shard[K], k K, n int, given int64, take bool) (left int, wait time.Duration, tidy bool) {
+func (c *counter[K]) askShard(s *shard[K], k K, n int, given int64, take int) (left int, wait time.Duration, tidy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := c.advance(given)
@@ -106,18 +107,22 @@ func (c *counter[K]) askShard(s *shard[K], k K, n int, given int64, take bool) (
 }
 
 // settle decides by the times of one entry and by older times counted elsewhere.
-func (c *counter[K]) settle(t *table[K], e *entry[K], older []int64, n int, at, given int64, take bool) (int, time.Duration) {
-	over := len(older) + int(e.n) - n
-	if over < 0 {
-		if take {
+func (c *counter[K]) settle(t *table[K], e *entry[K], older []int64, n int, at, given int64, take int) (int, time.Duration) {
+	left := n - len(older) - int(e.n)
+	if left >= max(take, 1) {
+		for range take {
 			t.push(e, at)
 		}
-		return -over, 0
+		return left, 0
 	}
+	if take > n {
+		return max(left, 0), c.limit.Window.Truncate(time.Second)
+	}
+	over := max(take, 1) - 1 - left // so many of the oldest do not stand in the way
 	if over < len(older) {
-		return 0, c.wait(older[over], given)
+		return max(left, 0), c.wait(older[over], given)
 	}
-	return 0, c.wait(t.nth(e, over-len(older)), given)
+	return max(left, 0), c.wait(t.nth(e, over-len(older)), given)
 }
 
 // wait is how long it takes, in whole seconds from the caller's own now, until a
@@ -128,7 +133,7 @@ func (c *counter[K]) wait(at, given int64) time.Duration {
 }
 
 // askNeighbours is ask for a key without an entry, or with a young one.
-func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given int64, take bool) (int, time.Duration) {
+func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given int64, take int) (int, time.Duration) {
 	reserved := i == 0 && c.reserve(s, at)
 	if reserved && c.crowds.Load() == 0 {
 		return c.enter(&s.table, k, nil, n, at, given, take, true)
@@ -192,17 +197,17 @@ func (c *counter[K]) older(found [2]uint32, from level, began int64) (times []in
 }
 
 // enter makes an entry for k if its request is let through.
-func (c *counter[K]) enter(t *table[K], k K, older []int64, n int, at, given int64, take, reserved bool) (int, time.Duration) {
+func (c *counter[K]) enter(t *table[K], k K, older []int64, n int, at, given int64, take int, reserved bool) (int, time.Duration) {
 	var none entry[K]
-	if !take || len(older) >= n {
+	if take == 0 || len(older)+take > n {
 		if reserved {
 			c.size.Add(-1)
 		}
-		return c.settle(t, &none, older, n, at, given, false)
+		return c.settle(t, &none, older, n, at, given, take)
 	}
 	e := &t.entries[t.add(c.keep(k))]
 	e.young = len(older) > 0
-	return c.settle(t, e, older, n, at, given, true)
+	return c.settle(t, e, older, n, at, given, take)
 }
 
 // reserve takes a place for one more key, if there is one.

@@ -47,32 +47,36 @@ func (w *Names) Allow(name string, now time.Time) (ok bool, retryAfter time.Dura
 // limit's: an organization's override (decision B6). With n below one nothing is
 // let through.
 func (w *Names) AllowUpTo(name string, n int, now time.Time) (ok bool, retryAfter time.Duration) {
-	_, wait := w.Take(name, n, now)
+	_, wait := w.Take(name, n, 1, now)
 	return wait == 0, wait
 }
 
-// Take is AllowUpTo that says how many more requests are left where this one was let
-// through: then the wait is 0.
-func (w *Names) Take(name string, n int, now time.Time) (left int, retryAfter time.Duration) {
-	left, retryAfter = w.ask(name, n, now, true)
-	return max(left-1, 0), retryAfter
+// Take lets so many requests through, all or none: then the wait is 0, and it says
+// how many more are left. Otherwise it is how long until there is room for all of
+// them, or, where n is less than that, the whole window.
+func (w *Names) Take(name string, n, requests int, now time.Time) (left int, retryAfter time.Duration) {
+	left, retryAfter = w.ask(name, n, now, requests)
+	if retryAfter == 0 {
+		left -= requests
+	}
+	return max(left, 0), retryAfter
 }
 
 // Wait is how long until Allow would let a request through, 0 when it would now. It
 // takes none.
 func (w *Names) Wait(name string, now time.Time) time.Duration {
-	_, wait := w.ask(name, w.c.limit.N, now, false)
+	_, wait := w.ask(name, w.c.limit.N, now, 0)
 	return wait
 }
 
 // Remaining says how many more requests AllowUpTo would let through at now. It
 // takes none.
 func (w *Names) Remaining(name string, n int, now time.Time) int {
-	left, _ := w.ask(name, n, now, false)
+	left, _ := w.ask(name, n, now, 0)
 	return left
 }
 
-func (w *Names) ask(name string, n int, now time.Time, take bool) (left int, wait time.Duration) {
+func (w *Names) ask(name string, n int, now time.Time, take int) (left int, wait time.Duration) {
 	if w.shared == nil {
 		return w.c.ask(short(name), n, now, take)
 	}

@@ -296,30 +296,30 @@ type shared struct {
 
 // askShared is counter.ask, of the common count while there is one. In memory is
 // counted what this node let through: that is its start when the server goes away.
-func askShared[K comparable](s *shared, c *counter[K], key func(prefix string) []string, k K, n int, now time.Time, take bool) (left int, wait time.Duration) {
+func askShared[K comparable](s *shared, c *counter[K], key func(prefix string) []string, k K, n int, now time.Time, take int) (left int, wait time.Duration) {
 	if n < 1 || s.away.Load() {
 		return c.ask(k, s.share(n), now, take)
 	}
 	own := n
 	if s.recent() {
-		if own, wait = c.ask(k, s.share(n), now, false); wait > 0 {
-			return 0, wait
+		if own, wait = c.ask(k, s.share(n), now, 0); wait == 0 && own < take {
+			own, wait = c.ask(k, s.share(n), now, take) // takes none: there are fewer
+		}
+		if wait > 0 {
+			return own, wait
 		}
 	}
-	taking, at := "0", "0"
-	if take {
-		taking = "1"
-	}
+	at := "0"
 	if s.now != nil {
 		at = strconv.FormatInt(s.now(now), 10)
 	}
-	left, wait, err := s.run(key(s.prefix), strconv.Itoa(n), s.windowText, taking, s.roomText, at)
+	left, wait, err := s.run(key(s.prefix), strconv.Itoa(n), s.windowText, strconv.Itoa(take), s.roomText, at)
 	if err != nil {
 		s.lost(err)
 		return c.ask(k, s.share(n), now, take)
 	}
-	if take && wait == 0 {
-		c.ask(k, n, now, true)
+	if take > 0 && wait == 0 {
+		c.ask(k, n, now, take)
 	}
 	return min(left, own), wait
 }

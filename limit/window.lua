@@ -3,12 +3,14 @@
 --
 -- KEYS  where the asker is counted: on its own; and for when too many keys are
 --       remembered, with its neighbours, and with more of them
--- ARGV  how many requests it has, the window in microseconds, 1 to take one,
---       how many keys there may be, and the time: 0 is this server's
+-- ARGV  how many requests it has, the window in microseconds, how many of them
+--       to take, all or none, how many keys there may be, and the time: 0 is this
+--       server's
 --
--- Answers how many were left, and if none, how many microseconds to wait.
+-- Answers how many were left, and if too few, how many microseconds to wait: the
+-- window where it never has as many.
 local n, window, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
-local now = tonumber(ARGV[5])
+local take, now = tonumber(ARGV[3]), tonumber(ARGV[5])
 if now == 0 then
   local t = redis.call('TIME')
   now = t[1] * 1000000 + t[2]
@@ -54,11 +56,18 @@ if len > 0 then
   end
 end
 
-if len >= n then
-  return {0, at(len - n) + window - now}
+local need = math.max(take, 1)
+if len + need > n then
+  local left = math.max(n - len, 0)
+  if need > n then
+    return {left, window}
+  end
+  return {left, at(len + need - 1 - n) + window - now}
 end
-if ARGV[3] == '1' then
-  redis.call('RPUSH', key, string.format('%.0f', now))
+if take > 0 then
+  for _ = 1, take do
+    redis.call('RPUSH', key, string.format('%.0f', now))
+  end
   redis.call('PEXPIREAT', key, string.format('%.0f', math.floor((now + window) / 1000) + 1))
 end
 return {n - len, 0}

@@ -58,13 +58,20 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-func newHouse(t testing.TB) *house {
+func newHouse(t testing.TB) *house { return newHouseOn(t, "") }
+
+// newHouseOn takes a PostgreSQL database; "" is a file.
+func newHouseOn(t testing.TB, database string) *house {
 	t.Helper()
 	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(context.Background(), store.Options{Path: filepath.Join(t.TempDir(), "grantkeeper.db"), Ring: ring})
+	o := store.Options{URL: database, Ring: ring}
+	if database == "" {
+		o.Path = filepath.Join(t.TempDir(), "grantkeeper.db")
+	}
+	s, err := store.Open(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +130,13 @@ func (h *house) fill() {
 // live gives the access token of an approval whose code was exchanged.
 func (h *house) live(person, organization string, g grantset.Set) string {
 	h.t.Helper()
+	access, _ := h.lives(person, organization, g)
+	return access
+}
+
+// lives is live with the approval.
+func (h *house) lives(person, organization string, g grantset.Set) (access string, of approval.ID) {
+	h.t.Helper()
 	const verifier = "a-verifier-of-forty-three-characters-or-more"
 	sum := sha256.Sum256([]byte(verifier))
 	h.nonces++
@@ -143,7 +157,7 @@ func (h *house) live(person, organization string, g grantset.Set) string {
 	if err != nil || v != approval.OK {
 		h.t.Fatalf("exchange: %s, %v", v, err)
 	}
-	return h.ring.Access(handle, 1, now.Add(approval.AccessLifetime).Unix())
+	return h.ring.Access(handle, 1, now.Add(approval.AccessLifetime).Unix()), handle.ID()
 }
 
 func (h *house) post(token, body string) *httptest.ResponseRecorder {

@@ -5,9 +5,11 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -51,10 +53,16 @@ func (s *Server) Handler() http.Handler {
 			f.Answer(w)
 			return
 		}
+		r, ok := s.API.Whole(w, r, m.calls-1)
+		if !ok {
+			return
+		}
 		widen(r.Header, m)
 		answer := &refusals{ResponseWriter: w, of: m}
-		streamable.ServeHTTP(answer, r)
-		answer.end()
+		streamable.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), overKey{}, &answer.over)))
+		if !answer.end() {
+			s.API.Fail(w, r, api.ErrEnded)
+		}
 	})
 }
 
@@ -73,7 +81,7 @@ func (s *Server) server() *sdk.Server {
 	})
 	listed := s.addTools(server)
 	s.addResources(server)
-	server.AddReceivingMiddleware(s.outlive, only(listed), s.known)
+	server.AddReceivingMiddleware(s.outlive, s.only(listed), s.known)
 	return server
 }
 
@@ -83,9 +91,16 @@ func refusal(reason string) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: reason}}}
 }
 
+// overKey finds what is set when a call has found the credential ended: the whole
+// answer is 401 then.
+type overKey struct{}
+
 // told says as much of an error as is meant for the caller, what the grant set
 // does not allow above all, and logs the rest.
 func (s *Server) told(ctx context.Context, err error) string {
+	if over, ok := ctx.Value(overKey{}).(*atomic.Bool); ok && errors.Is(err, api.ErrEnded) {
+		over.Store(true)
+	}
 	fault, log := api.Told(err)
 	if log {
 		s.logger().ErrorContext(ctx, "mcp", "err", err)

@@ -167,25 +167,32 @@ func call(tool, arguments string) string {
 // and the reason.
 func TestForbiddenIsAResult(t *testing.T) {
 	h := newHouse(t)
-	for _, tool := range []string{"whoami", "list_roles"} {
-		r := httptest.NewRequest("POST", base+"/api/v5/mcp", strings.NewReader(call(tool, `{}`)))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
-		w := httptest.NewRecorder()
-		h.mcp.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), api.Actor{Person: "ada", Organization: "nordlys"})))
-		var answer struct {
-			Result struct {
-				IsError           bool
-				Content           []struct{ Text string }
-				StructuredContent any
-			}
+	token := h.live("tor", "nordlys", grantset.Set{Kind: grantset.Everything})
+	var answer struct {
+		Result struct {
+			IsError           bool
+			Content           []struct{ Text string }
+			StructuredContent any
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
-			t.Fatalf("%v in %s", err, w.Body)
-		}
-		if x := answer.Result; !x.IsError || len(x.Content) != 1 || !strings.Contains(x.Content[0].Text, "gives nothing") || x.StructuredContent != nil {
-			t.Errorf("%s: got %s", tool, w.Body)
-		}
+	}
+	w := h.post(token, call("create_circle", `{"name":"New"}`))
+	if err := json.Unmarshal(w.Body.Bytes(), &answer); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	if x := answer.Result; !x.IsError || len(x.Content) != 1 || !strings.Contains(x.Content[0].Text, "not an admin") || x.StructuredContent != nil {
+		t.Errorf("got %s", w.Body)
+	}
+}
+
+// Whoever passed no guard is nobody.
+func TestNobody(t *testing.T) {
+	h := newHouse(t)
+	r := httptest.NewRequest("POST", base+"/api/v5/mcp", strings.NewReader(call("whoami", `{}`)))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	h.mcp.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), api.Actor{Person: "ada", Organization: "nordlys"})))
+	if w.Code != 401 || strings.Contains(w.Body.String(), "Ada") {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 
@@ -194,9 +201,9 @@ func TestUnavailableIsAResult(t *testing.T) {
 	h := newHouse(t)
 	token := h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything})
 	broken := *h.api
-	broken.Store = nil // the tools panic
+	broken.Ring = nil // the tools panic
 	handler := h.handlerOf(&broken)
-	w := postTo(handler, token, call("list_circles", `{}`))
+	w := postTo(handler, token, call("list_roles", `{"limit":1}`))
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "internal error") || strings.Contains(w.Body.String(), "nil pointer") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}

@@ -29,6 +29,7 @@ const maxID = 1<<53 - 1
 type message struct {
 	ID, Method json.RawMessage // nil when not sent
 	batch      bool
+	calls      int // messages that the body holds: each counts toward the organization's limit
 }
 
 // notAMessage refuses JSON that is no message, as the SDK's refusal is told.
@@ -42,8 +43,7 @@ func (m message) notification() bool { return len(m.ID) == 0 && len(m.Method) > 
 func (m message) listens() bool { return string(m.Method) == `"subscriptions/listen"` }
 
 // readMessage refuses what is too long, not JSON, or a batch of too many
-// messages: their calls would all run at once, and count once toward the
-// organization's limit. The body is read, and put back.
+// messages, whose calls would all run at once. The body is read, and put back.
 func readMessage(w http.ResponseWriter, r *http.Request) (message, *api.Fault) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var long *http.MaxBytesError
@@ -69,6 +69,7 @@ func split(body []byte) (message, *api.Fault) {
 	if whole.batch = json.Unmarshal(body, &parts) == nil; !whole.batch {
 		parts = []json.RawMessage{body}
 	}
+	whole.calls = len(parts)
 	if len(parts) > maxBatch {
 		return message{}, refused(fmt.Sprintf("A batch has at most %d messages.", maxBatch))
 	}
@@ -90,6 +91,7 @@ func split(body []byte) (message, *api.Fault) {
 		}
 		calls[id] = true
 		if !whole.batch {
+			m.calls = 1
 			whole = m
 		}
 	}

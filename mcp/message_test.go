@@ -2,10 +2,15 @@ package mcp_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // A method that there is not is an error of the call, and no refusal of the
@@ -204,5 +209,54 @@ func TestBodyIsUTF8(t *testing.T) {
 		if w := h.post(token, body); w.Code != 400 || !strings.Contains(w.Body.String(), "not JSON in UTF-8") {
 			t.Errorf("%q: got %d %s", body, w.Code, w.Body)
 		}
+	}
+}
+
+// Each message of a batch counts toward the organization's limit (decision B6);
+// one that does not fit is refused whole, and nothing of it is done.
+func TestBatchCounts(t *testing.T) {
+	h := newHouse(t)
+	h.api.Limit = limit.NewNames(limit.Limit{N: 20, Window: 10 * time.Minute})
+	token := h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything})
+	batch := func(n int) string {
+		var calls []string
+		for id := range n {
+			calls = append(calls, strings.Replace(call("create_item", `{"kind":"note","title":"New","role":"treasurer"}`), `"id":7`, fmt.Sprintf(`"id":%d`, id), 1))
+		}
+		return "[" + strings.Join(calls, ",") + "]"
+	}
+	made := func() int {
+		page, _, err := h.store.Items(t.Context(), store.ItemFilter{Organization: "nordlys", Kind: "note", Limit: 100}, func(org.Item) bool { return true })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(page)
+	}
+	for n, c := range []struct {
+		body        string
+		status      int
+		left, waits string
+		items       int
+	}{
+		{batch(1), 200, `"default";r=19`, "", 1},
+		{batch(15), 200, `"default";r=4`, "", 16},
+		{batch(5), 429, `"default";r=3;t=600`, "600", 16}, // the request itself was counted
+		{batch(3), 200, `"default";r=0`, "", 19},
+		{call("whoami", "{}"), 429, `"default";r=0;t=600`, "600", 19},
+	} {
+		w := h.post(token, c.body)
+		if w.Code != c.status || w.Header().Get("RateLimit") != c.left || w.Header().Get("Retry-After") != c.waits {
+			t.Errorf("%d: got %d %v %s", n, w.Code, w.Header(), w.Body)
+		}
+		if w.Code == 429 && !strings.Contains(w.Body.String(), `"rate_limited"`) {
+			t.Errorf("%d: got %s", n, w.Body)
+		}
+		if got := made(); got != c.items {
+			t.Errorf("%d: %d items, want %d", n, got, c.items)
+		}
+	}
+	h.api.Limit = limit.NewNames(limit.Limit{N: 4, Window: 10 * time.Minute})
+	if w := h.post(token, batch(5)); w.Code != 400 || w.Header().Get("Retry-After") != "" || !strings.Contains(w.Body.String(), "has requests: 4") {
+		t.Errorf("what can never fit: got %d %s", w.Code, w.Body)
 	}
 }

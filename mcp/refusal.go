@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -19,7 +20,9 @@ import (
 type refusals struct {
 	http.ResponseWriter
 	of    message
-	begun bool // something was answered
+	begun bool        // something was answered
+	over  atomic.Bool // a call has found the credential ended
+	ended bool        // so what is answered is left out
 	fault *api.Fault
 	text  bytes.Buffer
 }
@@ -27,6 +30,9 @@ type refusals struct {
 func (w *refusals) WriteHeader(status int) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
+	if w.leftOut() {
+		return
+	}
 	if status >= 400 && strings.HasPrefix(h.Get("Content-Type"), "text/plain") {
 		w.fault = &api.Fault{Status: status, Code: "invalid_request"}
 		return
@@ -39,6 +45,9 @@ func (w *refusals) Write(b []byte) (int, error) {
 	if w.fault != nil {
 		return w.text.Write(b)
 	}
+	if w.leftOut() {
+		return len(b), nil
+	}
 	w.begun = true
 	w.Header().Set("Cache-Control", "no-store")
 	if _, err := w.ResponseWriter.Write(tidy(b)); err != nil {
@@ -47,12 +56,29 @@ func (w *refusals) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// leftOut reports whether the credential has ended before anything was answered.
+// All calls of a body are over when the first byte of its answer is written.
+func (w *refusals) leftOut() bool {
+	w.ended = w.ended || !w.begun && w.over.Load()
+	return w.ended
+}
+
 // Unwrap lets http.ResponseController reach what can flush.
 func (w *refusals) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // end answers what was refused. Where the caller has ended its side of the
-// connection, the SDK answers nothing at all, which would go out as 200.
-func (w *refusals) end() {
+// connection, the SDK answers nothing at all, which would go out as 200. It is
+// false where the credential has ended, and nothing was answered.
+func (w *refusals) end() bool {
+	if w.leftOut() {
+		w.Header().Del("Content-Type")
+		return false
+	}
+	w.answer()
+	return true
+}
+
+func (w *refusals) answer() {
 	if w.fault == nil && !w.begun {
 		(&api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "The request was given up by its caller."}).Answer(w.ResponseWriter)
 	}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -113,22 +113,22 @@ type (
 // set of a request can never use only leads an assistant astray.
 type effect struct {
 	reads, destroys, repeats bool // as the annotations say it
-	usable                   func(api.Actor) bool
+	usable                   func(api.Rights) bool
 }
 
 var (
-	reads = effect{reads: true, repeats: true, usable: func(api.Actor) bool { return true }}
+	reads = effect{reads: true, repeats: true, usable: func(api.Rights) bool { return true }}
 
-	makesItems   = effect{usable: api.Actor.MayChangeSome}
-	changesItems = effect{usable: api.Actor.MayChangeSome, destroys: true, repeats: true}
+	makesItems   = effect{usable: api.Rights.MayChangeSome}
+	changesItems = effect{usable: api.Rights.MayChangeSome, destroys: true, repeats: true}
 
-	administers func(api.Actor) bool = func(a api.Actor) bool { return a.MayAdminister() }
-	makes                            = effect{usable: administers}
-	changes                          = effect{usable: administers, destroys: true, repeats: true}
+	administers func(api.Rights) bool = func(a api.Rights) bool { return a.MayAdminister() }
+	makes                             = effect{usable: administers}
+	changes                           = effect{usable: administers, destroys: true, repeats: true}
 )
 
 // listing says of each tool for whom it is listed.
-type listing map[string]func(api.Actor) bool
+type listing map[string]func(api.Rights) bool
 
 func (s *Server) addTools(server *sdk.Server) listing {
 	t := toolbox{s, server, listing{}}
@@ -357,15 +357,26 @@ func anys(words []string) []any {
 
 // only leaves out of the list what the actor can never use. Whoever calls such
 // a tool all the same gets the reason.
-func only(l listing) sdk.Middleware {
+func (s *Server) only(l listing) sdk.Middleware {
 	return func(next sdk.MethodHandler) sdk.MethodHandler {
 		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
 			result, err := next(ctx, method, r)
-			if list, ok := result.(*sdk.ListToolsResult); ok && err == nil {
-				a := api.ActorFrom(ctx)
-				list.Tools = slices.DeleteFunc(list.Tools, func(t *sdk.Tool) bool { return !l[t.Name](a) })
+			list, ok := result.(*sdk.ListToolsResult)
+			if !ok || err != nil {
+				return result, err
 			}
-			return result, err
+			list.Tools, err = api.Ask(ctx, s.API, api.ActorFrom(ctx), func(_ context.Context, now api.Rights) (usable []*sdk.Tool, err error) {
+				for _, t := range list.Tools {
+					if l[t.Name](now) {
+						usable = append(usable, t)
+					}
+				}
+				return usable, nil
+			})
+			if err != nil {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: s.told(ctx, err)}
+			}
+			return list, nil
 		}
 	}
 }

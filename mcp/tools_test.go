@@ -302,7 +302,7 @@ func wantTools(t *testing.T, h *house, session *sdk.ClientSession, a grantset.Au
 	if i.Personal() {
 		fresh = in{"kind": i.Kind, "title": "New", "personal": true}
 	}
-	why := a.ExplainChange(i.Item, role.Name)
+	why, put := a.ExplainChange(i.Item, role.Name), a.ExplainPut(i.Item, role.Name)
 	switch own := !i.Personal() || i.Person == a.Member().Person; {
 	case a.MayChange(i.Item):
 		called[api.Item](t, session, "create_item", fresh)
@@ -312,8 +312,8 @@ func wantTools(t *testing.T, h *house, session *sdk.ClientSession, a grantset.Au
 		called[map[string]string](t, session, "delete_item", at)
 		refused(t, session, "read_item", at)
 	case own:
-		if got := refused(t, session, "create_item", fresh); got != why || why == "" {
-			t.Errorf("create %+v: %q, want %q", i.Item, got, why)
+		if got := refused(t, session, "create_item", fresh); got != put || put == "" {
+			t.Errorf("create %+v: %q, want %q", i.Item, got, put)
 		}
 		if a.MayRead(i.Item) {
 			if got := refused(t, session, "change_item", in{"kind": i.Kind, "id": i.ID, "body": "seen"}); got != why {

@@ -29,8 +29,15 @@ func Example() {
 	}
 	notes := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		actor := api.ActorFrom(r.Context())
-		note := org.Item{Organization: actor.Organization, Circle: "general", Role: "treasurer"}
-		fmt.Fprintln(w, actor.Person, "may change the note:", actor.MayChange(note))
+		answer, err := api.Ask(r.Context(), guard, actor, func(ctx context.Context, now api.Rights) (string, error) {
+			note := org.Item{Organization: now.Organization, Circle: "general", Role: "treasurer"} // read it here
+			return fmt.Sprintln(now.Person, "may change the note:", now.MayChange(note)), nil
+		})
+		if err != nil {
+			guard.Fail(w, r, err) // 401 where the credential has ended meanwhile
+			return
+		}
+		io.WriteString(w, answer)
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/api/v5/notes", guard.Guard(notes))
