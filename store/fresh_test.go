@@ -15,7 +15,7 @@ import (
 // writer asks once more.
 var notAsked = []string{
 	"Check", "Under", "Used", "clientState", "Pressed", "stands", "newestInMemory", "unsaidPlaces", "mark", "eachHot", "Figures",
-	"access", "move", "version", "names",
+	"access", "move", "version", "names", "Stamp", "settle", "apiKey",
 }
 
 // On PostgreSQL memory is a replica: whoever answers out of it calls fresh
