@@ -522,6 +522,22 @@ func TestFaultsOfOurs(t *testing.T) {
 	if w.Code != 503 || w.Header().Get("Retry-After") != "2" || parse[map[string]string](t, w)["reference"] != "request-1" || strings.Contains(w.Body.String(), "allowed") {
 		t.Errorf("decision: %d %v %s", w.Code, w.Header(), w.Body)
 	}
+	// Every fault is passed on as what it is; every refusal is a decision.
+	for status := 400; status < 600; status++ {
+		h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Rights, bool) {
+			(&api.Fault{Status: status, Code: "x"}).Answer(w)
+			return api.Rights{}, false
+		}
+		w := h.ask(`{"api_key":"` + adaKey + `"}`)
+		decided := strings.Contains(w.Body.String(), `{"allowed":false,"status":`+fmt.Sprint(status))
+		if fault := status >= 500; fault && (w.Code != status || strings.Contains(w.Body.String(), "allowed")) || !fault && (w.Code != 200 || !decided) {
+			t.Errorf("%d of the guard: %d %s", status, w.Code, w.Body)
+		}
+	}
+	h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Rights, bool) {
+		(&api.Fault{Status: 503, Code: "temporarily_unavailable"}).Answer(w)
+		return api.Rights{}, false
+	}
 	if w := h.forward("X-Original-URI", "/api/v5", "X-Auth-Token", adaKey); w.Code != 503 || w.Header().Get("X-Grantkeeper-Person") != "" {
 		t.Errorf("forward-auth: %d %v", w.Code, w.Header())
 	}

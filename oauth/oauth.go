@@ -55,7 +55,8 @@ type Server struct {
 	// What is empty says nothing.
 	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
 
-	networks budget // of registrations under pressure
+	networks budget       // of registrations under pressure
+	opens    func() error // nil is Store.Opens; tests make it fail
 
 	bases sync.Map     // from base URL to *documents
 	known atomic.Int32 // how many of them

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -118,6 +119,44 @@ func TestRevokeOfAnotherClientsDeadToken(t *testing.T) {
 	wantRevoked(t, d.post("/oauth/revoke", revokeForm(id, refresh)))
 	for _, dead := range []string{access, refresh} {
 		wantRefusal(t, d.post("/oauth/revoke", revokeForm(other, dead)), 403, "unauthorized_client")
+	}
+	d.wantState(h, approval.Ended, 1, approval.RevokedByClient)
+}
+
+// A token that does not open here, but may at another node, is neither refused
+// nor acknowledged as revoked (decision T11): it is the client's to try again.
+func TestTokensOfAnotherNodesKey(t *testing.T) {
+	d := open(t)
+	id, h, access, _ := d.live()
+	other, err := token.NewRing("sv", 3, token.NewKey(3, [32]byte{3}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, _ := other.Handle(3, [16]byte{1}, 0)
+	there := d.clock.Now().Add(time.Minute).Unix()
+	for _, c := range []struct {
+		name, path string
+		form       url.Values
+		status     int // while this node cannot know
+		otherwise  int
+	}{
+		{"an access token to revoke", "/oauth/revoke", revokeForm(id, other.Access(of, 1, there)), 503, 200},
+		{"a refresh token to revoke", "/oauth/revoke", revokeForm(id, other.Refresh(of, 1)), 503, 200},
+		{"a refresh token", "/oauth/token", refreshForm(id, other.Refresh(of, 1)), 503, 400},
+		{"a code", "/oauth/token", exchangeForm(id, other.Code(of, there)), 503, 400},
+		{"what no node gave, to revoke", "/oauth/revoke", revokeForm(id, "nonsense"), 200, 200},
+		{"what no node gave", "/oauth/token", refreshForm(id, "nonsense"), 400, 400},
+		{"a token that opens here", "/oauth/revoke", revokeForm(id, access), 200, 200},
+	} {
+		d.opens = func() error { return store.ErrUnavailable }
+		w := d.post(c.path, c.form)
+		if w.Code != c.status || (w.Code == 503) != (w.Header().Get("Retry-After") != "") {
+			t.Errorf("%s: got %d %v %s, want %d", c.name, w.Code, w.Header(), w.Body, c.status)
+		}
+		d.opens = nil
+		if w := d.post(c.path, c.form); w.Code != c.otherwise {
+			t.Errorf("%s, with all keys: got %d %s, want %d", c.name, w.Code, w.Body, c.otherwise)
+		}
 	}
 	d.wantState(h, approval.Ended, 1, approval.RevokedByClient)
 }

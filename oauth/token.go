@@ -126,7 +126,11 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 // unread is what is told of a token that does not open here: none, or that
 // another node may know better.
 func (s *Server) unread(kind token.Kind, text string, none error) error {
-	if err := s.Store.Opens(); err != nil && s.Ring.Looks(kind, text) {
+	opens := s.Store.Opens
+	if s.opens != nil {
+		opens = s.opens
+	}
+	if err := opens(); err != nil && s.Ring.Looks(kind, text) {
 		return err
 	}
 	return none
