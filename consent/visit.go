@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/base64"
@@ -95,6 +96,7 @@ func (s *Server) handle(f func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := s.visit(w, r)
 		PageHeaders(w.Header())
+		whole(r)
 		err := s.identify(v)
 		if err == nil {
 			err = f(v)
@@ -103,6 +105,20 @@ func (s *Server) handle(f func(*visit) error) http.HandlerFunc {
 			s.fail(v, err)
 		}
 	}
+}
+
+// whole waits for the body of a request, as far as any form goes, so that who is
+// signed in is asked when it is there (decision B7): a session may end while a form
+// is held open. What is wrong with the body is told to whoever reads it.
+func whole(r *http.Request) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Body == nil {
+		return
+	}
+	text, _ := io.ReadAll(io.LimitReader(r.Body, consentBytes+1)) // an error comes again
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
 }
 
 // identify finds out who is signed in.
