@@ -193,7 +193,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.Tell(w, "", approval.ID{}, f.Code)
 	}
 	w.Header()["Access-Control-Expose-Headers"] = exposed
-	if f == errUnavailable {
+	if f.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "2")
 	}
 	if f == ErrEnded { // as if the check had come later

@@ -273,22 +273,27 @@ func (s *Server) limitOf(organization string) int {
 }
 
 // Whole is for whoever has read the body of a request that passed the guard: it
-// may be long after the check. It gives the request with the actor as they stand
-// now, and counts the further calls that the body holds, or answers it.
-func (s *Server) Whole(w http.ResponseWriter, r *http.Request, further int) (*http.Request, bool) {
-	now, err := s.Now(r.Context(), ActorFrom(r.Context()))
+// may be long after the check. It gives what the actor may do now, and counts the
+// further calls that the body holds, or answers the request. Of one without a body
+// the check is not made again.
+func (s *Server) Whole(w http.ResponseWriter, r *http.Request, further int) (Rights, bool) {
+	a := ActorFrom(r.Context())
+	if r.Body == nil || r.Body == http.NoBody {
+		return s.rights(a, a.first), true
+	}
+	now, err := s.Now(r.Context(), a)
 	if err != nil {
 		s.fail(w, r, err)
-		return nil, false
+		return Rights{}, false
 	}
 	if n := s.limitOf(now.Organization); further >= n {
 		s.fail(w, r, badRequest("A batch has at most as many messages as the organization has requests: "+strconv.Itoa(n)+"."))
-		return nil, false
+		return Rights{}, false
 	}
 	if further > 0 && !s.count(w, r, now.Actor, further) {
-		return nil, false
+		return Rights{}, false
 	}
-	return withActor(r, now.Actor), true
+	return now, true
 }
 
 // count takes so many of the organization's requests, all or none, or answers

@@ -36,7 +36,7 @@ func TestUpstreamSignsTheCall(t *testing.T) {
 		call.Method += "X"
 		io.WriteString(w, strings.Join(append(all, verified(call)), " "))
 	}, nil)
-	small, large := strings.Repeat("a", maxSigned), strings.Repeat("a", maxSigned+1)
+	small, large := strings.Repeat("a", maxHeld), strings.Repeat("a", maxHeld+1)
 	for _, c := range []struct {
 		method, path string
 		body         io.Reader
@@ -51,7 +51,7 @@ func TestUpstreamSignsTheCall(t *testing.T) {
 		{"POST", "/api/v5/notes", strings.NewReader(""), "yes yes no"},
 		{"PUT", "/api/v5/notes", strings.NewReader(small), "yes yes no"},
 		{"PUT", "/api/v5/notes", strings.NewReader(large), "no yes no"},
-		{"POST", "/api/v5/notes", io.MultiReader(strings.NewReader("a"), strings.NewReader("b")), "no yes no"}, // of unknown length
+		{"POST", "/api/v5/notes", io.MultiReader(strings.NewReader("a"), strings.NewReader("b")), "yes yes no"}, // of unknown length
 	} {
 		a := b.call(c.method, c.path, c.body, identity.HeaderCall, "body=-,v1=00")
 		text, err := io.ReadAll(a.Body)

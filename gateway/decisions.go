@@ -78,6 +78,9 @@ func (s *Server) decisions(w http.ResponseWriter, r *http.Request) {
 		(&api.Fault{Status: 400, Code: "invalid_request", Description: "The question cannot be read: " + err.Error() + "."}).Answer(w)
 		return
 	}
+	if _, ok := s.keyed(w, r, Decisions); !ok { // it may be long after the first look
+		return
+	}
 	d, refused := s.judge(w.Header().Get("X-Request-Id"), r, q)
 	if refused != nil { // neither yes nor no
 		refused.replay(w)

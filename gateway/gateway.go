@@ -174,7 +174,8 @@ func (s *Server) find(sent []string) (found Key, ok bool) {
 	return found, ok
 }
 
-// identityOf says who an actor is to a service behind.
+// identityOf says who an actor is to a service behind. The roles are named where
+// the person chose them: otherwise they may be hundreds, and the service knows them.
 func identityOf(a api.Rights) identity.Identity {
 	i := identity.Identity{
 		Person: a.Person, Organization: a.Organization, Client: a.Client, Grant: string(a.Grant.Kind),
@@ -184,14 +185,6 @@ func identityOf(a api.Rights) identity.Identity {
 	if a.Client != "" {
 		i.Approval = a.Approval.String()
 	}
-	return i
-}
-
-// signed gives the headers that tell a service who an actor is. The roles are
-// named where the person chose them: otherwise they may be hundreds, and the
-// service knows them.
-func signed(key []byte, server *api.Server, a api.Rights) (map[string]string, error) {
-	i := identityOf(a)
 	if a.Kind() == grantset.Roles {
 		for _, r := range a.Member().Roles() {
 			if access := a.Acts(r.ID); access != "none" {
@@ -199,7 +192,12 @@ func signed(key []byte, server *api.Server, a api.Rights) (map[string]string, er
 			}
 		}
 	}
-	return i.Sign(key, server.Store.Now())
+	return i
+}
+
+// signed gives the headers that tell a service who an actor is.
+func signed(key []byte, server *api.Server, a api.Rights) (map[string]string, error) {
+	return identityOf(a).Sign(key, server.Store.Now())
 }
 
 func answerJSON(w http.ResponseWriter, v any) {

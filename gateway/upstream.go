@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -32,7 +31,7 @@ type Upstream struct {
 	Address func(*http.Request) netip.Addr // of the client (decision L2)
 	Log     *slog.Logger                   // nil discards
 
-	wait, piece time.Duration // 0 are waitForAnswer and pieceTimeout; tests make them short
+	wait, piece, each time.Duration // 0 are waitForAnswer, pieceTimeout and askedAgain; tests make them short
 }
 
 // How long what is quick everywhere may take. What lasts is bounded by no
@@ -63,78 +62,54 @@ func (u *Upstream) Handler() http.Handler {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
-		now, err := u.API.Now(r.Context(), api.ActorFrom(r.Context()))
-		if err != nil {
-			u.API.Fail(w, r, err)
+		lasting := newLasting(w, r, piece)
+		defer lasting.end()
+		of, ok := u.whole(lasting, r)
+		if !ok {
 			return
 		}
-		headers, err := signed(u.Key, u.API, now)
+		headers, err := signed(u.Key, u.API, of.rights)
 		if err != nil {
-			fail(w, r, u.Log, err)
+			fail(lasting, r, u.Log, err)
 			return
 		}
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
-		var call identity.Call
 		proxy := &httputil.ReverseProxy{
 			Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, headers, id, call) },
-			ModifyResponse: func(a *http.Response) error { return u.modify(a, base) },
-			ErrorHandler:   u.failed,
-		}
-		lasting := newLasting(w, r, piece)
-		defer lasting.end()
-		if call, err = callOf(r); err != nil {
-			u.failed(lasting, r, err)
-			return
+			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, headers, id, of.call) },
+			ModifyResponse: func(a *http.Response) error { return u.modify(a, base, of) },
+			ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { u.failed(w, r, err) },
 		}
 		proxy.ServeHTTP(lasting, r)
 	})
 }
 
-// maxSigned is the largest body that is signed. It is read before the service
-// is asked; a larger one, and one of unknown length, is passed on as it comes.
-const maxSigned = 64 << 10
-
-// callOf gives what is signed of a call, but its target, and puts the body back.
-func callOf(r *http.Request) (identity.Call, error) {
-	c := identity.Call{Method: r.Method}
-	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
-		return c, nil
+// whole waits for the request, or for as much of it as is held, and asks for the
+// right to it then; or answers it.
+func (u *Upstream) whole(w http.ResponseWriter, r *http.Request) (*told, bool) {
+	of := &told{u: u, request: r, call: identity.Call{Method: r.Method}}
+	if r.Body != nil && r.Body != http.NoBody {
+		body, err := hold(r.Body)
+		if err != nil {
+			broken(w, err)
+			return nil, false
+		}
+		body.stands, r.Body = of.stands, body
+		of.call.Body, of.call.Unread = body.all()
 	}
-	if c.Unread = r.ContentLength < 0 || r.ContentLength > maxSigned; c.Unread {
-		return c, nil
-	}
-	body, err := io.ReadAll(r.Body) // net/http bounds it by its length
-	r.Body, c.Body = io.NopCloser(bytes.NewReader(body)), body
-	return c, err
+	now, ok := u.API.Whole(w, r, 0)
+	of.rights, of.asked = now, time.Now()
+	return of, ok
 }
-
-// notPassedOn are headers of a request that the service does not get: the
-// credentials and cookies, which are ours, and what some frameworks believe
-// about the address that was asked. Those that begin with a prefix, or have an
-// underscore, which CGI takes for a hyphen, stay out as well.
-var (
-	notPassedOn = []string{"Authorization", "X-Auth-Token", "Cookie", "Forwarded", "X-Real-Ip", "X-Rewrite-Url", "X-Gateway-Key",
-		"X-Request-Id", "Connection", "Upgrade"}
-	prefixesNotPassedOn = []string{identity.Prefix, "X-Forwarded-", "X-Original-"}
-)
 
 func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers map[string]string, id string, call identity.Call) {
 	p.Out.URL.RawPath = path
 	p.SetURL(u.URL)
 	h := p.Out.Header
 	for name := range h {
-		for _, prefix := range prefixesNotPassedOn {
-			if strings.HasPrefix(name, prefix) {
-				delete(h, name)
-			}
-		}
-		if strings.Contains(name, "_") {
+		if !passedOn(name) {
 			delete(h, name)
 		}
-	}
-	for _, name := range notPassedOn {
-		delete(h, name)
 	}
 	call.Target = p.Out.URL.RequestURI()
 	_ = identity.SignCall(u.Key, headers, call) // a target that cannot be signed is sent without
@@ -158,7 +133,11 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers 
 var notPassedBack = []string{"Cache-Control", "Expires", "Pragma", "Strict-Transport-Security", "X-Content-Type-Options", "X-Request-Id",
 	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Alt-Svc"}
 
-func (u *Upstream) modify(a *http.Response, base string) error {
+func (u *Upstream) modify(a *http.Response, base string, of *told) error {
+	if err := of.answers(); err != nil {
+		return err
+	}
+	a.Body = &lengthy{a.Body, of, cmp.Or(u.each, askedAgain)}
 	if a.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("the service wants to switch protocols")
 	}
@@ -180,6 +159,11 @@ func (u *Upstream) modify(a *http.Response, base string) error {
 
 // failed answers for a service that does not: what is wrong is in the log.
 func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
+	var ended over
+	if errors.As(err, &ended) {
+		u.API.Fail(w, r, ended.error)
+		return
+	}
 	if errors.Is(err, errSlowBody) || r.Context().Err() != nil { // which net/http ends when it can read no more
 		(&api.Fault{Status: 408, Code: "request_timeout", Description: "The body came too slowly."}).Answer(w)
 		return

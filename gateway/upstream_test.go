@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
 )
@@ -30,6 +31,8 @@ type behind struct {
 	served  atomic.Int32 // requests that came to the service
 	log     *lockedBuffer
 	access  string
+
+	approval approval.ID
 }
 
 type lockedBuffer struct {
@@ -82,7 +85,8 @@ func newBehind(t *testing.T, service http.HandlerFunc, change func(*Upstream, *h
 		b.front.Start()
 	}
 	t.Cleanup(b.front.Close)
-	b.access = b.live("ada", selected).access
+	live := b.live("ada", selected)
+	b.access, b.approval = live.access, live.id
 	return b
 }
 

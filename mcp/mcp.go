@@ -53,13 +53,14 @@ func (s *Server) Handler() http.Handler {
 			f.Answer(w)
 			return
 		}
-		r, ok := s.API.Whole(w, r, m.calls-1)
+		now, ok := s.API.Whole(w, r, m.calls-1)
 		if !ok {
 			return
 		}
 		widen(r.Header, m)
 		answer := &refusals{ResponseWriter: w, of: m}
-		streamable.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), overKey{}, &answer.over)))
+		ctx := context.WithValue(api.WithActor(r.Context(), now.Actor), overKey{}, &answer.over)
+		streamable.ServeHTTP(answer, r.WithContext(ctx))
 		if !answer.end() {
 			s.API.Fail(w, r, api.ErrEnded)
 		}

@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/identity"
+)
+
+// maxHeld is how much of a body is read, and signed, before the service is asked,
+// in bytes: as much as every other body has at most (decision L5). Of a longer one
+// the last byte is held back.
+const maxHeld = 64 << 10
+
+// askedAgain is for how long an answer goes on before the right is asked again.
+const askedAgain = time.Second
+
+// errChanged is a right that is another one than the service was told of.
+var errChanged = &api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "What this credential may do has changed while the request was answered. Try again."}
+
+// over carries, out of net/http, what the client is told instead of the
+// service's answer.
+type over struct{ error }
+
+func (o over) Unwrap() error { return o.error }
+
+// told is what the service was told of a request, and when the right to it was
+// asked last.
+type told struct {
+	u       *Upstream
+	request *http.Request
+	rights  api.Rights
+	asked   time.Time
+	call    identity.Call // what is signed of it, but its target
+}
+
+// stands asks whether the right still stands (decision B7), and is what the
+// service was told.
+func (t *told) stands() error {
+	now, err := t.still()
+	if err == nil && !reflect.DeepEqual(identityOf(now), identityOf(t.rights)) {
+		return over{errChanged}
+	}
+	return err
+}
+
+// answers is stands for the answer. What has changed something is not undone by
+// hiding that, and may have changed the right itself: it has to stand alone.
+func (t *told) answers() error {
+	if m := t.request.Method; m == http.MethodGet || m == http.MethodHead {
+		return t.stands()
+	}
+	_, err := t.still()
+	return err
+}
+
+func (t *told) still() (api.Rights, error) {
+	now, err := t.u.API.Now(t.request.Context(), t.rights.Actor)
+	if err != nil {
+		return now, over{err}
+	}
+	t.asked = time.Now()
+	return now, nil
+}
+
+// upload is a body of which the service gets the end when the right to send it
+// still stands.
+type upload struct {
+	*bufio.Reader
+	io.Closer
+	stands func() error
+	whole  bool
+	err    error
+}
+
+// hold reads a body to its end, or as much of it as is held.
+func hold(body io.ReadCloser) (*upload, error) {
+	b := &upload{Reader: bufio.NewReaderSize(body, maxHeld+1), Closer: body}
+	_, err := b.Peek(maxHeld + 1)
+	if b.whole = err == io.EOF; b.whole {
+		err = nil
+	}
+	return b, err
+}
+
+// all gives the body where all of it is held.
+func (b *upload) all() (text []byte, more bool) {
+	if !b.whole {
+		return nil, true
+	}
+	text, _ = b.Peek(b.Buffered())
+	return text, false
+}
+
+func (b *upload) Read(p []byte) (int, error) {
+	if b.err != nil || len(p) == 0 {
+		return 0, b.err
+	}
+	if !b.whole {
+		_, b.err = b.Peek(2)
+		switch b.err {
+		case nil:
+			return b.Reader.Read(p[:min(len(p), b.Buffered()-1)])
+		case io.EOF:
+			if b.err = b.stands(); b.err == nil {
+				b.whole = true
+			}
+		}
+		if b.err != nil {
+			return 0, b.err
+		}
+	}
+	return b.Reader.Read(p)
+}
+
+// lengthy is an answer that goes on as long as the right to it stands.
+type lengthy struct {
+	io.ReadCloser
+	told *told
+	each time.Duration
+}
+
+func (b *lengthy) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 && time.Since(b.told.asked) >= b.each {
+		if err := b.told.answers(); err != nil {
+			return 0, err
+		}
+	}
+	return n, err
+}
+
+// broken answers a body that did not come.
+func broken(w http.ResponseWriter, err error) {
+	if errors.Is(err, errSlowBody) {
+		(&api.Fault{Status: 408, Code: "request_timeout", Description: "The body came too slowly."}).Answer(w)
+		return
+	}
+	(&api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."}).Answer(w)
+}

@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// ends are what ends a right of Ada, and what her request is answered then.
+var ends = []struct {
+	name   string
+	end    func(ctx context.Context, b *behind) error
+	status int
+}{
+	{"approval revoked", func(ctx context.Context, b *behind) error {
+		return b.store.EndApproval(ctx, b.approval, approval.RevokedByPerson, store.Act{})
+	}, 401},
+	{"member removed", func(ctx context.Context, b *behind) error {
+		return b.store.RemoveMember(ctx, "nordlys", "ada", store.Act{})
+	}, 401},
+	{"person deactivated", func(ctx context.Context, b *behind) error { return b.store.SetActive(ctx, "ada", false, store.Act{}) }, 401},
+	{"AI integration off", func(ctx context.Context, b *behind) error {
+		return b.store.SetIntegration(ctx, "nordlys", false, store.Act{})
+	}, 401},
+	{"client disabled", func(ctx context.Context, b *behind) error {
+		return b.store.SetClientEnabled(ctx, "client-1", false, store.Act{})
+	}, 401},
+	{"role lost", func(ctx context.Context, b *behind) error {
+		return b.store.SetFiller(ctx, "treasurer", "ada", false, store.Act{})
+	}, 503},
+}
+
+// The service hears of no request whose right has ended before its last byte
+// (decision B7): not of a short one, and of a long one not the end. Where a role
+// was lost, it is told so, or the request is broken off.
+func TestUpstreamHeldOpen(t *testing.T) {
+	for _, c := range ends {
+		for _, size := range []int{2, maxHeld, 3 * maxHeld} {
+			for _, chunked := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, %d bytes, chunked %t", c.name, size, chunked), func(t *testing.T) {
+					whole, acted := make(chan bool, 1), make(chan string, 1)
+					var b *behind
+					b = newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+						who, err := identity.Verify(r.Header, b.now(), []byte(upstreamKey))
+						acted <- fmt.Sprint(who.Acts("treasurer"), " ", err)
+						_, err = io.Copy(io.Discard, r.Body)
+						whole <- err == nil
+						fmt.Fprint(w, "secret")
+					}, nil)
+					rest := b.holdOpen("POST", size, chunked)
+					if err := c.end(t.Context(), b); err != nil {
+						t.Fatal(err)
+					}
+					status, body := rest()
+					long := size > maxHeld
+					switch want := c.status; {
+					case want == 503 && !long: // the service is told what is left
+						if status != 200 || <-acted != "none <nil>" {
+							t.Errorf("got %d %s", status, body)
+						}
+					case status != want || strings.Contains(body, "secret"):
+						t.Errorf("got %d %s, want %d", status, body, want)
+					case !long && b.served.Load() != 0:
+						t.Error("the service was asked")
+					case long && <-whole:
+						t.Error("the service got the end")
+					}
+				})
+			}
+		}
+	}
+}
+
+// holdOpen sends a request but for its last byte, and gives what sends that.
+func (b *behind) holdOpen(method string, size int, chunked bool) (rest func() (int, string)) {
+	t := b.t
+	t.Helper()
+	conn, err := net.Dial("tcp", b.front.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	framing, first, last := fmt.Sprintf("Content-Length: %d", size), strings.Repeat("x", size-1), "x"
+	if chunked {
+		framing = "Transfer-Encoding: chunked"
+		first, last = fmt.Sprintf("%x\r\n%s\r\n", size-1, first), "1\r\nx\r\n0\r\n\r\n"
+	}
+	if _, err := io.WriteString(conn, method+" /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer "+b.access+"\r\nExpect: 100-continue\r\n"+framing+"\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	reader := bufio.NewReader(conn)
+	if line, err := reader.ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // who waits for the body has checked
+		t.Fatal(line, err)
+	}
+	if _, err := reader.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, first); err != nil {
+		t.Fatal(err)
+	}
+	if size > maxHeld { // the service is under way
+		for b.served.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return func() (int, string) {
+		defer conn.Close()
+		if _, err := io.WriteString(conn, last); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		return answer.StatusCode, text(t, answer)
+	}
+}
+
+// What the service answers is given if the right still stands when it comes, and
+// goes on for as long as it does.
+func TestUpstreamAnswersWhileTheRightStands(t *testing.T) {
+	for _, c := range ends {
+		t.Run(c.name, func(t *testing.T) {
+			for _, method := range []string{"GET", "HEAD", "POST"} {
+				var b *behind
+				b = newBehind(t, func(w http.ResponseWriter, _ *http.Request) {
+					if err := c.end(t.Context(), b); err != nil {
+						t.Error(err)
+					}
+					fmt.Fprint(w, "secret")
+				}, nil)
+				want := c.status
+				if want == 503 && method == "POST" {
+					want = 200 // it was done
+				}
+				a := b.call(method, "/api/v5/notes", nil)
+				if body := text(t, a); a.StatusCode != want || want != 200 && strings.Contains(body, "secret") || want == 401 && a.Header.Get("WWW-Authenticate") != challenge {
+					t.Errorf("%s: got %d %v %s, want %d", method, a.StatusCode, a.Header, body, want)
+				}
+			}
+			next := make(chan bool)
+			b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintln(w, "one")
+				http.NewResponseController(w).Flush()
+				<-next
+				fmt.Fprintln(w, "secret")
+			}, func(u *Upstream, _ *httptest.Server) { u.each = time.Nanosecond })
+			lines := bufio.NewReader(b.call("GET", "/api/v5/events", nil).Body)
+			if line, err := lines.ReadString('\n'); line != "one\n" || err != nil {
+				t.Fatal(line, err)
+			}
+			if err := c.end(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			close(next)
+			if rest, err := io.ReadAll(lines); len(rest) != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("went on: %q, %v", rest, err)
+			}
+		})
+	}
+}
+
+const challenge = `Bearer realm="Svalinn", resource_metadata="` + base + `/.well-known/oauth-protected-resource/api/v5", error="invalid_token"`
+
+// However a body comes in pieces, it is passed on whole, and asks once before
+// its last byte when it is longer than what is held.
+func TestHold(t *testing.T) {
+	for _, size := range []int{0, 1, 2, maxHeld - 1, maxHeld, maxHeld + 1, maxHeld + 2, 3 * maxHeld} {
+		text := bytes.Repeat([]byte("0123456789"), size/10+1)[:size]
+		for name, pieces := range map[string]func(io.Reader) io.Reader{
+			"at once": func(r io.Reader) io.Reader { return r }, "by the byte": iotest.OneByteReader, "by halves": iotest.HalfReader, "with the end": iotest.DataErrReader,
+		} {
+			for _, refusal := range []error{nil, over{api.ErrEnded}} {
+				asked := 0
+				b, err := hold(io.NopCloser(pieces(bytes.NewReader(text))))
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.stands = func() error { asked++; return refusal }
+				got, err := io.ReadAll(iotest.HalfReader(b))
+				want, asks := text, 0
+				if size > maxHeld {
+					asks = 1
+				}
+				if asks == 1 && refusal != nil {
+					if want = text[:size-1]; !errors.Is(err, api.ErrEnded) {
+						t.Errorf("%d %s: %v", size, name, err)
+					}
+				} else if err != nil {
+					t.Errorf("%d %s: %v", size, name, err)
+				}
+				if !bytes.Equal(got, want) || asked != asks {
+					t.Errorf("%d %s: got %d bytes, asked %d times; want %d, %d", size, name, len(got), asked, len(want), asks)
+				}
+			}
+		}
+	}
+	broken := errors.New("broken")
+	if _, err := hold(io.NopCloser(iotest.ErrReader(broken))); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	b, err := hold(io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, 2*maxHeld)), iotest.ErrReader(broken))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(b); len(got) > 2*maxHeld || !errors.Is(err, broken) {
+		t.Errorf("got %d bytes, %v", len(got), err)
+	}
+}
