@@ -4,10 +4,15 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -357,5 +362,55 @@ func TestServiceBehind(t *testing.T) {
 	}
 	if a := c.get("/api/v5/notes", bearer); a.status != 401 || a.errorCode() != "invalid_token" {
 		t.Errorf("after the revocation: %s", a)
+	}
+}
+
+// Whatever a client says about itself or about what it asked, nginx passes on
+// only what it says itself: to Grantkeeper, in each place, and to the service.
+func TestNginxPassesNoClientsWord(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	seen := map[string]http.Header{}
+	echo := func(name string) string {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[name+" "+r.URL.Path] = r.Header
+		}))
+		t.Cleanup(s.Close)
+		return strings.TrimPrefix(s.URL, "http://")
+	}
+	listen := "127.0.0.1:" + freePort(t)
+	nginx(t, listen, echo("server"), echo("gateways"), echo("service"))
+	for _, path := range []string{"/signin", "/api/v5/mcp", "/api/v5/notes"} {
+		for _, method := range []string{"GET", "OPTIONS"} {
+			r, err := http.NewRequest(method, "http://"+listen+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+				r.Header.Set(name, "for=192.0.2.1")
+			}
+			if a, err := http.DefaultClient.Do(r); err != nil {
+				t.Fatal(err)
+			} else {
+				a.Body.Close()
+			}
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for at, h := range seen {
+		if got := h.Get("X-Forwarded-For"); got != "127.0.0.1" {
+			t.Errorf("%s: X-Forwarded-For %q", at, got)
+		}
+		for _, name := range []string{"Forwarded", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+			if got := h.Values(name); len(got) != 0 {
+				t.Errorf("%s: %s %q", at, name, got)
+			}
+		}
+	}
+	if len(seen) != 5 { // three places of the server, with the preflight, the gateways' and the service
+		t.Errorf("seen: %v", slices.Sorted(maps.Keys(seen)))
 	}
 }

@@ -11,6 +11,17 @@ import (
 // (decision M2). The zero value believes nobody.
 type Proxies struct {
 	blocks []netip.Prefix
+	header string // that they write; "" is X-Forwarded-For, or Forwarded where that is missing
+}
+
+// ForwardedHeaders are the values of the setting http.forwarded_header.
+var ForwardedHeaders = []string{"X-Forwarded-For", "Forwarded"}
+
+// Writing gives the proxies as those who write one of the ForwardedHeaders, so that
+// the other counts for nothing.
+func (p Proxies) Writing(header string) Proxies {
+	p.header = header
+	return p
 }
 
 // ParseProxies reads the setting http.trusted_proxies: address blocks (CIDR), or
@@ -50,8 +61,8 @@ func (p Proxies) believes(a netip.Addr) bool {
 // proxy before that, so that nobody gets out of the limit by a broken header.
 //
 // A proxy writes one of the two headers and may pass the other on as a stranger
-// wrote it. So when both are there and do not say the same, neither is believed and
-// the request counts for the peer.
+// wrote it. So where X-Forwarded-For is there, Forwarded counts for nothing; proxies
+// that write Forwarded are those for which [Proxies.Writing] says so.
 //
 // IPv4-mapped addresses are IPv4, zones are dropped. The address is invalid only
 // if r has no TCP peer.
@@ -61,14 +72,16 @@ func (p Proxies) ClientAddr(r *http.Request) netip.Addr {
 		return peer
 	}
 	list, forwarded := r.Header["X-Forwarded-For"], r.Header["Forwarded"]
-	if len(forwarded) == 0 {
-		return p.fromList(peer, list)
+	if p.header == "Forwarded" || p.header == "" && len(list) == 0 {
+		return p.fromForwarded(peer, forwarded)
 	}
-	a := p.fromForwarded(peer, forwarded)
-	if len(list) != 0 && p.fromList(peer, list) != a {
-		return peer
-	}
-	return a
+	return p.fromList(peer, list)
+}
+
+// Unsure reports whether a request is from a trusted proxy that writes Forwarded,
+// and nothing says so: a client's X-Forwarded-For would be believed.
+func (p Proxies) Unsure(r *http.Request) bool {
+	return p.header == "" && len(r.Header["Forwarded"]) > 0 && len(r.Header["X-Forwarded-For"]) == 0 && p.Trusts(r)
 }
 
 func peerAddr(s string) netip.Addr {

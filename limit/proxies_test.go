@@ -120,8 +120,8 @@ func TestClientAddr(t *testing.T) {
 		{"I-07 next to the proxies", "10.0.1.4:1", []string{list + "1.1.1.1"}, "10.0.1.4"},
 
 		{"both agree", proxy, []string{list + "1.1.1.1, 203.0.113.9", fwd + "for=203.0.113.9"}, "203.0.113.9"},
-		{"both differ", proxy, []string{list + "203.0.113.9", fwd + "for=1.1.1.1"}, "10.0.0.4"},
-		{"both, one broken", proxy, []string{list + "203.0.113.9", fwd + "for=unknown"}, "10.0.0.4"},
+		{"both differ", proxy, []string{list + "203.0.113.9", fwd + "for=1.1.1.1"}, "203.0.113.9"},
+		{"both, one broken", proxy, []string{list + "203.0.113.9", fwd + "for=unknown"}, "203.0.113.9"},
 		{"both, other broken", proxy, []string{list + "banana", fwd + "for=203.0.113.9"}, "10.0.0.4"},
 		{"both, from a stranger", "203.0.113.9:1", []string{list + "1.1.1.1", fwd + "for=1.1.1.1"}, "203.0.113.9"},
 	} {
@@ -130,6 +130,36 @@ func TestClientAddr(t *testing.T) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// Where it is said which header the proxies write, the other counts for nothing.
+func TestWriting(t *testing.T) {
+	p := believe(t, "10.0.0.0/24")
+	both := from(proxy, "X-Forwarded-For: 203.0.113.9", "Forwarded: for=198.51.100.7")
+	one, other := from(proxy, "X-Forwarded-For: 203.0.113.9"), from(proxy, "Forwarded: for=198.51.100.7")
+	for _, c := range []struct {
+		header           string
+		both, one, other string
+		unsure           bool
+	}{
+		{"", "203.0.113.9", "203.0.113.9", "198.51.100.7", true},
+		{"X-Forwarded-For", "203.0.113.9", "203.0.113.9", "10.0.0.4", false},
+		{"Forwarded", "198.51.100.7", "10.0.0.4", "198.51.100.7", false},
+	} {
+		w := p.Writing(c.header)
+		if got := w.ClientAddr(both); got != addr(c.both) {
+			t.Errorf("%q, both: %s, want %s", c.header, got, c.both)
+		}
+		if got := w.ClientAddr(one); got != addr(c.one) {
+			t.Errorf("%q, X-Forwarded-For: %s, want %s", c.header, got, c.one)
+		}
+		if got := w.ClientAddr(other); got != addr(c.other) {
+			t.Errorf("%q, Forwarded: %s, want %s", c.header, got, c.other)
+		}
+		if w.Unsure(other) != c.unsure || w.Unsure(one) || w.Unsure(both) || w.Unsure(from("203.0.113.9:1", "Forwarded: for=1.1.1.1")) {
+			t.Errorf("%q: unsure", c.header)
+		}
 	}
 }
 
@@ -221,8 +251,15 @@ func FuzzClientAddr(f *testing.F) {
 		try(proxy, []string{list + ", 203.0.113.9"}, nil, "203.0.113.9")
 		try(proxy, []string{list, "203.0.113.9"}, nil, "203.0.113.9")
 		try(proxy, []string{list + ", 203.0.113.9, " + proxy2}, nil, "203.0.113.9")
-		try(proxy, []string{list, "203.0.113.9"}, []string{forwarded}, "203.0.113.9", "10.0.0.4")
-		try(proxy, []string{list}, []string{forwarded, "for=203.0.113.9"}, "203.0.113.9", "10.0.0.4")
+		try(proxy, []string{list, "203.0.113.9"}, []string{forwarded}, "203.0.113.9")
+		unsaid := p
+		p = unsaid.Writing("X-Forwarded-For")
+		try(proxy, []string{list, "203.0.113.9"}, []string{forwarded}, "203.0.113.9")
+		try(proxy, nil, []string{forwarded}, "10.0.0.4")
+		p = unsaid.Writing("Forwarded")
+		try(proxy, []string{list}, []string{forwarded, "for=203.0.113.9"}, "203.0.113.9")
+		try(proxy, []string{list}, nil, "10.0.0.4")
+		p = unsaid
 		for _, honest := range []string{
 			"for=203.0.113.9", `for="203.0.113.9:80"`, `proto=https;for=203.0.113.9;by="10.0.0.4:80"`, `for="203.0.113.9", for="10.0.0.5"`,
 		} {

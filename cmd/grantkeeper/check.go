@@ -151,9 +151,13 @@ func (c *Checked) checkAddresses() (err error) {
 			return err
 		}
 	}
+	if h := c.HTTP.ForwardedHeader; h != "" && !slices.Contains(limit.ForwardedHeaders, h) {
+		return badConfig(`write forwarded_header = "Forwarded", or leave it out`, "http.forwarded_header: %q is neither X-Forwarded-For nor Forwarded", h)
+	}
 	if c.Proxies, err = limit.ParseProxies(c.HTTP.TrustedProxies); err != nil {
 		return badConfig(`write trusted_proxies = ["10.0.0.0/8"]`, "http.trusted_proxies: %v", err)
 	}
+	c.Proxies = c.Proxies.Writing(c.HTTP.ForwardedHeader)
 	return nil
 }
 

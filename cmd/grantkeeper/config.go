@@ -69,10 +69,11 @@ type ServiceConfig struct {
 
 // HTTPConfig is the public listener.
 type HTTPConfig struct {
-	Listen         string   `toml:"listen" env:"LISTEN" flag:"listen" doc:"the address of the public listener"`
-	TLSCertFile    string   `toml:"tls_cert_file" env:"TLS_CERT_FILE" doc:"certificate chain, PEM, for TLS of its own; without one a proxy has to do TLS"`
-	TLSKeyFile     string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM"`
-	TrustedProxies []string `toml:"trusted_proxies" env:"TRUSTED_PROXIES" doc:"CIDRs of the proxies that may name the client's address"` // decision M2
+	Listen          string   `toml:"listen" env:"LISTEN" flag:"listen" doc:"the address of the public listener"`
+	TLSCertFile     string   `toml:"tls_cert_file" env:"TLS_CERT_FILE" doc:"certificate chain, PEM, for TLS of its own; without one a proxy has to do TLS"`
+	TLSKeyFile      string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM"`
+	TrustedProxies  []string `toml:"trusted_proxies" env:"TRUSTED_PROXIES" doc:"CIDRs of the proxies that may name the client's address"` // decision M2
+	ForwardedHeader string   `toml:"forwarded_header" env:"FORWARDED_HEADER" doc:"the header in which they do, X-Forwarded-For or Forwarded; the other counts for nothing. Empty: X-Forwarded-For, or Forwarded where that is missing"`
 }
 
 // OperatorConfig is the operators' own listener (decision O1).

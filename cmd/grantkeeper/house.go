@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -54,6 +55,7 @@ type house struct {
 	page     *consent.Server // for pages in its look
 	calls    *api.Server     // whose guard gateways ask
 	seen     *seenAddresses  // of requests to public
+	unsure   sync.Once       // that a trusted proxy writes Forwarded was logged
 
 	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
 	networked []*limit.Addresses      // the contract's limits, whose networks can change

@@ -19,7 +19,7 @@ import (
 // rereadSettings are those that SIGHUP changes; a setting of a list goes with
 // its list. The others need a restart.
 var rereadSettings = []string{
-	"base_urls", "http.trusted_proxies", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level",
+	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level",
 	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
 	"operator.hosts", "operator.password_file", "gateway.keys",
 }
@@ -55,7 +55,15 @@ func (h *house) shownHosts() []string {
 	return h.present().Hosts.List()
 }
 
-func (h *house) address(r *http.Request) netip.Addr { return h.present().Proxies.ClientAddr(r) }
+func (h *house) address(r *http.Request) netip.Addr {
+	p := h.present().Proxies
+	if p.Unsure(r) {
+		h.unsure.Do(func() {
+			h.log.Warn("a trusted proxy writes Forwarded and not X-Forwarded-For, which a client could add: say so", "setting", `http.forwarded_header = "Forwarded"`)
+		})
+	}
+	return p.ClientAddr(r)
+}
 
 // rereadWith takes what read gives, or stays with what there is when that is
 // not valid, and says which.
