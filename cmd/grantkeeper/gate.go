@@ -215,7 +215,7 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 		_, _ = g.JSON.Write(appendLine(a.line[:0], now, id, r, a, took, address))
 		return
 	}
-	g.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", append([]slog.Attr{
+	attributes := []slog.Attr{
 		slog.String("request_id", id),
 		slog.String("method", method(r.Method)),
 		slog.String("route", route(r)),
@@ -223,7 +223,38 @@ func (g *Gate) log(r *http.Request, a *answer, id string, start time.Time) {
 		slog.Float64("duration_ms", float64(took.Microseconds())/1000),
 		slog.Int64("bytes", a.bytes),
 		slog.String("client_addr", address.String()),
-	}, a.said.attributes()...)...)
+	}
+	if a.status == http.StatusNotFound {
+		attributes = append(attributes, slog.String("path", string(appendPath(nil, r.URL.Path))))
+	}
+	g.Log.LogAttrs(context.Background(), slog.LevelInfo, "request", append(attributes, a.said.attributes()...)...)
+}
+
+// Bounds of the path that a 404 is logged with, in bytes.
+const (
+	maxPathPart = 20
+	maxPath     = 120
+)
+
+// appendPath writes a path so that it can stand in a log: a part that is longer
+// than a word, or has anything but letters, digits, dots, hyphens and underscores,
+// is a star. No token, code or cookie is as short.
+func appendPath(b []byte, path string) []byte {
+	most := len(b) + maxPath
+	for part := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if len(part) > maxPathPart || strings.ContainsFunc(part, unwritten) {
+			part = "*"
+		}
+		if len(b)+1+len(part) > most {
+			return append(b, "/..."...)
+		}
+		b = append(append(b, '/'), part...)
+	}
+	return b
+}
+
+func unwritten(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
 }
 
 // attributes are what was said, without what was not.
@@ -286,6 +317,9 @@ func appendLine(b []byte, now time.Time, id string, r *http.Request, a *answer, 
 		b = append(b, address.String()...)
 	}
 	b = append(b, '"')
+	if a.status == http.StatusNotFound {
+		b = append(appendPath(append(b, `,"path":"`...), r.URL.Path), '"')
+	}
 	return append(a.said.append(b), "}\n"...)
 }
 

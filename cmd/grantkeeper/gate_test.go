@@ -132,7 +132,7 @@ func TestGateLog(t *testing.T) {
 	g.Address = func(*http.Request) netip.Addr { return netip.MustParseAddr("2001:db8::7") }
 	get(g, "https://app.example/people/secret1?code=secret2#secret3", func(r *http.Request) { r.Method = "POST"; r.Header.Set("Authorization", "secret4") })
 	get(g, "https://app.example/silent?state=secret5")
-	get(g, "https://app.example/nothing/secret6")
+	get(g, "https://app.example/nothing/secret6-that-is-longer-than-words/x%22y?secret=secret6")
 	get(g, "https://secret7.example/")
 	get(g, "https://app.example/silent", func(r *http.Request) { r.Method = "SECRET8" })
 	want := []struct {
@@ -155,6 +155,11 @@ func TestGateLog(t *testing.T) {
 	if s := strings.ToLower(fmt.Sprint(got)); strings.Contains(s, "secret") {
 		t.Errorf("the log has a secret: %s", s)
 	}
+	for i := range got { // of what is not there alone the path is told
+		if path := got[i]["path"]; i == 2 && path != "/nothing/*/*" || i != 2 && path != nil {
+			t.Errorf("line %d: path %v", i, path)
+		}
+	}
 }
 
 // The line that is written without slog is the one that slog would write.
@@ -166,6 +171,9 @@ func TestGateLineIsSlogs(t *testing.T) {
 		tell(&answer{ResponseWriter: w}, "another", approval.ID{}, "")
 		tell(wrapped{w}, told.client, told.approval, told.fault)
 		tell(w, "", approval.ID{}, "")
+		if told.client == "x" {
+			w.WriteHeader(http.StatusNotFound)
+		}
 		w.Write(make([]byte, 12345))
 	})
 	longest := said{strings.Repeat(`"\`, client.MaxID/2), approval.ID{1, 15: 255}, "temporarily_unavailable"}
@@ -200,6 +208,20 @@ func TestGateLineIsSlogs(t *testing.T) {
 type wrapped struct{ http.ResponseWriter }
 
 func (w wrapped) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// A path is logged without what could be a secret or end a line, and bounded.
+func TestAppendPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"": "/", "/": "/", "/robots.txt": "/robots.txt", "/api/v5/Notes_1/x-y": "/api/v5/Notes_1/x-y", "//a//": "//a//",
+		"/12345678901234567890/123456789012345678901": "/12345678901234567890/*", "/a b/\"/\n/é/%2e/a@b.example/\xff": "/*/*/*/*/*/*/*",
+		"/svo_" + strings.Repeat("a", 60): "/*", strings.Repeat("/12345678901234567890", 9): strings.Repeat("/12345678901234567890", 5) + "/...",
+		strings.Repeat("/", 1000): strings.Repeat("/", maxPath) + "/...",
+	} {
+		if got := string(appendPath([]byte("x"), path)); got != "x"+want {
+			t.Errorf("%.40q: %q, want %q", path, got, want)
+		}
+	}
+}
 
 func TestGateSurvivesPanics(t *testing.T) {
 	g, log := newGate(t, func(w http.ResponseWriter, r *http.Request) {
