@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // Sign-in counts failures alone (decision L4): nobody who knows the password
@@ -83,9 +84,10 @@ func (f *failures) add(email string, from netip.Addr, now time.Time) {
 	f.address.Allow(from, now)
 }
 
-// attemptKeys are what an attempt is counted under. Accounts that do not exist count
+// attemptKeys are what an attempt is counted under: the key that finds the person,
+// so that no spelling of one email is a try more. Accounts that do not exist count
 // like those that do.
 func attemptKeys(email string, from netip.Addr) (account, pair string) {
-	account = strings.ToLower(strings.TrimSpace(email))
+	account = org.EmailKey(strings.TrimSpace(email)) // with spaces it is nobody's, and a try all the same
 	return account, limit.Key(from).String() + " " + account
 }

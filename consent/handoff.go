@@ -3,6 +3,7 @@ package consent
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -62,6 +63,9 @@ func (s *Server) assertedBack(v *visit, assertion string) error {
 func (s *Server) asserted(v *visit, idOrEmail string) (org.Person, error) {
 	if len(idOrEmail) > 254 {
 		return org.Person{}, fmt.Errorf("person: %w", store.ErrNotFound)
+	}
+	if strings.Contains(idOrEmail, "@") { // which no ID has
+		return s.Store.Vouched(v.r.Context(), idOrEmail)
 	}
 	return s.Store.Person(v.r.Context(), idOrEmail)
 }

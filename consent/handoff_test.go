@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -91,12 +92,16 @@ func TestAssertionsThatDoNotCount(t *testing.T) {
 		{"another challenge", func(a *identity.Assertion) { a.Challenge = "x" }, 403, "This sign-in cannot be finished here."},
 		{"nobody", func(a *identity.Assertion) { a.Person = "" }, 400, "The answer of Svalinn cannot be accepted."},
 		{"somebody unknown", func(a *identity.Assertion) { a.Person = "nobody" }, 403, "Svalinn does not know you."},
+		{"somebody by an email that looks alike", func(a *identity.Assertion) { a.Person = "ada@nordl\u0131s.example" }, 403, "Svalinn does not know you."},
+		{"somebody by an email that Unicode lowers to theirs", func(a *identity.Assertion) { a.Person = "m\u0130a@nordlys.example" }, 403, "Svalinn does not know you."},
 		{"somebody with too long a name", func(a *identity.Assertion) { a.Person = strings.Repeat("x", 300) }, 403, "Svalinn does not know you."},
 		{"signed in in the future", func(a *identity.Assertion) { a.AuthTime = a.AuthTime.Add(2 * time.Hour) }, 400, "The answer of Svalinn cannot be accepted."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newHandOff(t)
+			_, err := s.Store.AddPerson(t.Context(), org.Person{ID: "mia", Email: "mia@nordlys.example", Name: "Mia", Active: true}, "", store.Act{Actor: "operator"})
+			s.do(err)
 			b := s.browser()
 			b.get(s.asserts(challenged(b), "ada", tt.change)).want(tt.status).says(tt.says)
 			s.nobody(b)

@@ -351,6 +351,13 @@ func TestFaultsOfAProvider(t *testing.T) {
 			}
 		}
 	}
+	likeSomebody := func(here, said string) func(*site, *far) {
+		return func(s *site, f *far) {
+			_, err := s.Store.AddPerson(context.Background(), org.Person{ID: "somebody", Email: here, Name: "Somebody", Active: true}, "", store.Act{Actor: "operator"})
+			s.do(err)
+			f.userInfo["email"] = said
+		}
+	}
 	const untrusted = "The answer of Corporate login cannot be accepted."
 	tests := []struct {
 		name    string
@@ -436,6 +443,9 @@ func TestFaultsOfAProvider(t *testing.T) {
 		{"verified as a number", user("email_verified", 1), nil, 400, untrusted},
 		{"no email", user("email", nil), nil, 403, "Corporate login has not verified your email."},
 		{"an email of nobody", user("email", "nobody@nordlys.example"), nil, 403, "Svalinn does not know you."},
+		{"an email at a domain that looks alike", likeSomebody("kim@firm.example", "kim@f\u0131rm.example"), nil, 403, "Svalinn does not know you."},
+		{"an email that Unicode lowers to somebody's", likeSomebody("kim@firm.example", "\u212aim@f\u0130rm.example"), nil, 403, "Svalinn does not know you."},
+		{"an email beyond ASCII in another case", likeSomebody("zo\u00eb@firm.example", "Zo\u00eb@firm.example"), nil, 403, "Svalinn does not know you."},
 		{"an ID where an email should be", user("email", "ada"), nil, 403, "Svalinn does not know you."},
 		{"somebody who is deactivated", func(s *site, _ *far) {
 			s.do(s.Store.SetActive(context.Background(), "ada", false, store.Act{Actor: "operator"}))

@@ -65,7 +65,7 @@ func (s *Server) whoIs(v *visit, p *provider.Provider, c provider.Claims) (perso
 	case c.Email == "":
 		return org.Person{}, false, "unverified", nil
 	default:
-		person, err = s.Store.PersonByEmail(ctx, c.Email)
+		person, err = s.Store.Vouched(ctx, c.Email)
 	}
 	if errors.Is(err, store.ErrNotFound) && p.Provision {
 		person, why, err = s.provision(ctx, c, s.actBy(v, "system"))

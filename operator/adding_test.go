@@ -32,9 +32,14 @@ func TestAddPerson(t *testing.T) {
 	if again := o.want(200, "POST", "/v1/people", `{"email":"IDA@nordlys.example","name":"Ida"}`); again["id"] != first["id"] || len(first["id"].(string)) < 20 {
 		t.Errorf("%v, and again %v", first, again)
 	}
+	o.want(404, "GET", "/v1/people/%C4%B0da@nordlys.example", "")
+	if other := o.want(200, "POST", "/v1/people", `{"email":"\u0130da@nordlys.example","name":"Ida"}`); other["id"] == first["id"] {
+		t.Errorf("whose email looks alike is %v", other)
+	}
 	for body, status := range map[string]int{
 		`{"id":"eva","email":"other@nordlys.example","name":"Eva"}`:               409,
 		`{"id":"uma","email":"eva@nordlys.example","name":"Uma"}`:                 409,
+		`{"id":"eva2","email":"eva@nordlys.example","name":"Eva"}`:                409,
 		`{"id":"a b","email":"x@nordlys.example","name":"X"}`:                     400,
 		`{"email":"nobody","name":"X"}`:                                           400,
 		`{"email":"x@nordlys.example","name":" "}`:                                400,

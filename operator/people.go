@@ -1,9 +1,7 @@
 package operator
 
 import (
-	"crypto/rand"
 	"fmt"
-	"strings"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -23,12 +21,14 @@ type passworded struct {
 	Password string `json:"password"`
 }
 
-// addPerson adds a person. One who exists exactly so stays as they are.
+// addPerson adds a person. One who exists exactly so, by ID too where it is said,
+// stays as they are.
 func (s *Server) addPerson(c call, body newcomer) (any, error) {
+	ids := []string{body.ID}
 	if body.ID == "" {
-		body.ID = strings.ToLower(rand.Text())
+		ids = nil // the store makes one
 	}
-	if err := checkFields("person", body.Name, body.ID); err != nil {
+	if err := checkFields("person", body.Name, ids...); err != nil {
 		return nil, err
 	}
 	if err := (directoryPerson{Email: body.Email, Password: body.Password}).check(); err != nil {

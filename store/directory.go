@@ -13,7 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// Person finds somebody by ID or by email, in any case.
+// Person finds somebody by ID or by email, in any case of A-Z.
 func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error) {
 	if err := s.fresh(ctx); err != nil {
 		return org.Person{}, err
@@ -22,7 +22,7 @@ func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error
 	defer s.memory.mu.RUnlock()
 	at := s.memory.people.get(idOrEmail)
 	if at == nil {
-		at = s.memory.byEmail.get(strings.ToLower(idOrEmail))
+		at = s.memory.byEmail.get(org.EmailKey(idOrEmail))
 	}
 	if at == nil {
 		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
@@ -39,7 +39,7 @@ func (s *Store) Password(ctx context.Context, email string) (org.Person, string,
 		return org.Person{}, "", err
 	}
 	s.memory.mu.RLock()
-	at := s.memory.byEmail.get(strings.ToLower(email))
+	at := s.memory.byEmail.get(org.EmailKey(email))
 	var p org.Person
 	if at != nil {
 		p = at.Person

@@ -143,13 +143,14 @@ func (s *Store) Subject(ctx context.Context, issuer, subject string) (org.Person
 	return s.Person(ctx, id)
 }
 
-// PersonByEmail finds somebody by email alone, in any case: what an ID is,
-// no email is.
-func (s *Store) PersonByEmail(ctx context.Context, email string) (org.Person, error) {
-	if !strings.Contains(email, "@") {
+// Vouched finds somebody by the email that another server vouches for, as
+// org.VouchedEmail compares it. What an ID is, no email is.
+func (s *Store) Vouched(ctx context.Context, email string) (org.Person, error) {
+	p, err := s.Person(ctx, email)
+	if err == nil && (!strings.Contains(email, "@") || !org.VouchedEmail(p.Email, email)) {
 		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
 	}
-	return s.Person(ctx, email)
+	return p, err
 }
 
 // A Farewell is a provider's word that somebody signed out there.

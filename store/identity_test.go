@@ -140,7 +140,7 @@ func TestProvision(t *testing.T) {
 	if p, err := h.Person(ctx, "new@nordlys.example"); err != nil || p.ID != "new" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if p, err := h.PersonByEmail(ctx, "new"); !errors.Is(err, ErrNotFound) {
+	if p, err := h.Vouched(ctx, "new"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an ID is taken for an email: %+v, %v", p, err)
 	}
 	h.same(t, "provisioned")

@@ -23,7 +23,7 @@ type memory struct {
 	stamps    Stamp        // the last that was given
 	changes   int64        // how often facts may have changed here, on PostgreSQL
 	people    finder[string, person]
-	byEmail   finder[string, person] // in lower case
+	byEmail   finder[string, person] // by emailKey
 	orgs      map[string]*organization
 	members   finder[memberKey, member]
 	roles     finder[string, role]
@@ -148,7 +148,7 @@ func emailKey(p org.Person) string {
 	if p.Email == "" {
 		return removedKey + p.ID
 	}
-	return strings.ToLower(p.Email)
+	return org.EmailKey(p.Email)
 }
 
 const removedKey = "removed:"

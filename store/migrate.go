@@ -165,6 +165,8 @@ type MigrateOptions struct {
 	Migrations []Migration // all that there are; nil is Migrations()
 	To         int         // a version; 0 is the newest
 	Backup     string      // a new file for a copy of before; "" makes none. Not on PostgreSQL
+
+	Rekeyed func(Rekeyed) // told of each after the commit; may be nil
 }
 
 // Migrate takes a schema forward, each migration in a transaction of its own.
@@ -210,7 +212,7 @@ func Migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
 			return from, from, fmt.Errorf("backup: %w", err)
 		}
 	}
-	return o.run(from, func(m Migration) error { return migrateOnce(ctx, db, m, o.Release) })
+	return o.run(from, func(m Migration) error { return migrateOnce(ctx, db, m, o) })
 }
 
 func (o MigrateOptions) newest() int { return o.Migrations[len(o.Migrations)-1].Version }
@@ -246,7 +248,7 @@ func (s *Store) migrateAtStart(ctx context.Context) error {
 	if err != nil || info.Schema >= SchemaVersion {
 		return nil
 	}
-	from, to, err := Migrate(ctx, MigrateOptions{Path: s.options.Path, Ring: s.options.Ring, Release: s.options.Release})
+	from, to, err := Migrate(ctx, MigrateOptions{Path: s.options.Path, Ring: s.options.Ring, Release: s.options.Release, Rekeyed: s.logRekeyed})
 	if err != nil {
 		return err
 	}
@@ -256,7 +258,7 @@ func (s *Store) migrateAtStart(ctx context.Context) error {
 
 var errNotBefore = errors.New("the schema before it is another one")
 
-func migrateOnce(ctx context.Context, db *sql.DB, m Migration, release string) error {
+func migrateOnce(ctx context.Context, db *sql.DB, m Migration, o MigrateOptions) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -269,15 +271,23 @@ func migrateOnce(ctx context.Context, db *sql.DB, m Migration, release string) e
 	if before != strconv.Itoa(m.Version-1) {
 		return errNotBefore
 	}
+	rekeyed, err := m.rekeyed(ctx, tx)
+	if err != nil {
+		return err
+	}
 	if _, err := tx.ExecContext(ctx, m.SQL); err != nil {
 		return err
 	}
-	for name, value := range m.saying(release) {
+	for name, value := range m.saying(o.Release) {
 		if _, err := tx.ExecContext(ctx, putMeta, name, value); err != nil {
 			return err
 		}
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	o.tell(rekeyed)
+	return nil
 }
 
 // makeSchema runs all migrations in an empty database.

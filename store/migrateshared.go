@@ -58,17 +58,22 @@ func (p *shared) migrate(ctx context.Context, o MigrateOptions) (from, to int, e
 	if schema.Version > o.newest() {
 		return schema.Version, schema.Version, schema.works()
 	}
-	return o.run(schema.Version, func(m Migration) error { return p.migrateOnce(ctx, m, o.Release) })
+	return o.run(schema.Version, func(m Migration) error { return p.migrateOnce(ctx, m, o) })
 }
 
 // migrateOnce waits for its tables in turns: behind one who waits for a table
 // everybody else waits too.
-func (p *shared) migrateOnce(ctx context.Context, m Migration, release string) error {
+func (p *shared) migrateOnce(ctx context.Context, m Migration, o MigrateOptions) error {
 	for try := 1; ; try++ {
-		err := p.transact(ctx, func(w *writer) error { return p.migrateIn(w, m, release) })
+		var rekeyed []Rekeyed
+		err := p.transact(ctx, func(w *writer) (err error) {
+			rekeyed, err = p.migrateIn(w, m, o.Release)
+			return err
+		})
 		switch {
 		case err == nil:
 			p.store.log.Info("the schema was migrated", "to", m.Version)
+			o.tell(rekeyed)
 			return nil
 		case try == lockTries || code(err) != "55P03" && !retryable(err): // lock not available
 			return err
@@ -83,42 +88,45 @@ func (p *shared) migrateOnce(ctx context.Context, m Migration, release string) e
 
 // migrateIn holds the row of the facts' version, as whoever changes facts, and
 // that of the schema, which a node looks at when it has said that it lives.
-func (p *shared) migrateIn(w *writer, m Migration, release string) error {
+func (p *shared) migrateIn(w *writer, m Migration, release string) (rekeyed []Rekeyed, err error) {
 	ctx := w.tx.ctx
 	if _, err := w.conn.ExecContext(ctx, lockPatience); err != nil {
-		return err
+		return nil, err
 	}
 	var version, behind int64
 	if err := w.conn.QueryRowContext(ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&version); err != nil {
-		return err
+		return nil, err
 	}
 	var before string
 	if err := w.conn.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&before); err != nil {
-		return err
+		return nil, err
 	}
 	switch has, err := strconv.Atoi(before); {
 	case err == nil && has >= m.Version: // another node was first
-		return nil
+		return nil, nil
 	case err != nil || has != m.Version-1:
-		return errNotBefore
+		return nil, errNotBefore
 	}
 	if err := w.conn.QueryRowContext(ctx, `
 		SELECT COUNT(*) FROM node WHERE schema < $1 AND seen_at > `+databaseSeconds+` - $2`,
 		int64(m.Oldest), int64(nodeLife/time.Second)).Scan(&behind); err != nil {
-		return err
+		return nil, err
 	}
 	if behind > 0 {
-		return fmt.Errorf("it takes releases of schema %d and newer, and %d that live are older: %w", m.Oldest, behind, ErrNodes)
+		return nil, fmt.Errorf("it takes releases of schema %d and newer, and %d that live are older: %w", m.Oldest, behind, ErrNodes)
+	}
+	if rekeyed, err = m.rekeyed(ctx, w.conn); err != nil {
+		return nil, err
 	}
 	if _, err := w.conn.ExecContext(ctx, m.SQL+m.Postgres); err != nil {
-		return err
+		return nil, err
 	}
 	for name, value := range m.saying(release) {
 		if err := w.putMeta(name, value); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return w.touchFacts(m, version+1)
+	return rekeyed, w.touchFacts(m, version+1)
 }
 
 // touchFacts lets every node load the facts again where a migration has

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -10,17 +11,20 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// AddPerson adds a person, with the PHC string of a password or "". Somebody
-// who has email and name already is given as they are; ErrConflict: ID or
-// email are another's.
+// AddPerson adds a person, with the PHC string of a password or "". An empty ID
+// becomes a random one. Somebody who has email and name already, and the ID where
+// one is said, is given as they are; ErrConflict: ID or email are another's.
 func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act) (org.Person, error) {
 	err := s.writer.changeFacts(func(w *writer) (func(), error) {
 		m := w.store.memory
-		if at := m.byEmail.get(strings.ToLower(p.Email)); at != nil && at.Name == p.Name {
+		if at := m.byEmail.get(emailKey(p)); at != nil && at.Name == p.Name && (at.ID == p.ID || p.ID == "") {
 			p = at.Person
 			return nil, nil
 		} else if at != nil || m.people.get(p.ID) != nil {
 			return nil, fmt.Errorf("person: %w", ErrConflict)
+		}
+		if p.ID == "" {
+			p.ID = strings.ToLower(rand.Text())
 		}
 		after, err := w.putPerson(p)
 		if err != nil {

@@ -93,7 +93,7 @@ func (p *shared) prepare(whole context.Context) error {
 		return err
 	}
 	if p.store.options.Migrate {
-		o := MigrateOptions{Migrations: Migrations(), Release: p.store.options.Release}
+		o := MigrateOptions{Migrations: Migrations(), Release: p.store.options.Release, Rekeyed: p.store.logRekeyed}
 		if _, _, err := p.migrate(whole, o); err != nil {
 			return err
 		}

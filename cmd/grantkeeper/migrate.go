@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 
@@ -208,30 +209,37 @@ func (g *global) migrateUp(c *cobra.Command, all []store.Migration, to int, back
 	}
 	pending := store.Pending(all, s.from(), to)
 	if len(pending) == 0 {
-		return g.migrated(c, s, s.Current, s.Current)
+		return g.migrated(c, s, s.Current, s.Current, []store.Rekeyed{})
 	}
 	question := fmt.Sprintf("Take %s from schema %d to %d?", s.Database, s.Current, pending[len(pending)-1].Version)
 	if err := yes.confirm(c, question); err != nil {
 		return err
 	}
+	rekeyed := []store.Rekeyed{}
 	from, reached, err := store.Migrate(c.Context(), store.MigrateOptions{
-		Path: checked.Path, URL: checked.Postgres, Ring: checked.Ring, Release: version, Migrations: all, To: to, Backup: backup,
+		Rekeyed: func(one store.Rekeyed) { rekeyed = append(rekeyed, one) },
+		Path:    checked.Path, URL: checked.Postgres, Ring: checked.Ring, Release: version, Migrations: all, To: to, Backup: backup,
 	})
 	if err != nil {
 		return migrateError(err, reached)
 	}
-	return g.migrated(c, s, from, reached)
+	return g.migrated(c, s, from, reached, rekeyed)
 }
 
-func (g *global) migrated(c *cobra.Command, s schemaStatus, from, to int) error {
+func (g *global) migrated(c *cobra.Command, s schemaStatus, from, to int, rekeyed []store.Rekeyed) error {
 	if g.json {
-		return writeDocument(c.OutOrStdout(), map[string]any{"database": s.Database, "from": from, "to": to})
+		return writeDocument(c.OutOrStdout(), map[string]any{"database": s.Database, "from": from, "to": to, "rekeyed": rekeyed})
 	}
 	if from == to {
 		_, err := fmt.Fprintln(c.OutOrStdout(), s)
 		return err
 	}
-	_, err := fmt.Fprintf(c.OutOrStdout(), "%s: schema %d, from %d\n", s.Database, to, from)
+	text := fmt.Sprintf("%s: schema %d, from %d\n", s.Database, to, from)
+	for _, one := range rekeyed {
+		text += fmt.Sprintf("person %s, %q: %q was taken for this email, and is not any more; see who has signed in as them: grantkeeper events --person %s\n",
+			one.Person, one.Email, one.Before, one.Person)
+	}
+	_, err := io.WriteString(c.OutOrStdout(), text)
 	return err
 }
 

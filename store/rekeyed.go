@@ -1,0 +1,55 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// emailKeys is the migration that brings each email under org.EmailKey.
+const emailKeys = 3
+
+// Rekeyed is a person whose email was stored under another key than its own
+// before migration 3: whoever signed in, or was vouched for, with the email Before
+// was taken for this person, and is not any more. Nothing else about them changes.
+type Rekeyed struct {
+	Person string `json:"person"` // ID
+	Email  string `json:"email"`
+	Before string `json:"before"` // the key that found them
+}
+
+// rekeyed lists who is about to be found by another key than before.
+func (m Migration) rekeyed(ctx context.Context, db interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+}) (all []Rekeyed, err error) {
+	if m.Version != emailKeys {
+		return nil, nil
+	}
+	rows, err := db.QueryContext(ctx, `SELECT id, email, email_key FROM person WHERE email <> '' ORDER BY id`)
+	err = eachRow(rows, err, func(r scanner) error {
+		var one Rekeyed
+		if err := r.Scan(&one.Person, &one.Email, &one.Before); err != nil {
+			return err
+		}
+		if org.EmailKey(one.Email) != one.Before {
+			all = append(all, one)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// tell names them, once the migration stands.
+func (o MigrateOptions) tell(all []Rekeyed) {
+	for _, one := range all {
+		if o.Rekeyed != nil {
+			o.Rekeyed(one)
+		}
+	}
+}
+
+// logRekeyed is who is told where a server migrates by itself.
+func (s *Store) logRekeyed(one Rekeyed) {
+	s.log.Warn("a person was found by an email that looks like theirs, and is not any more", "person", one.Person)
+}
