@@ -29,7 +29,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	doors     = []string{"oauth", "consent", "api", "mcp", "gateway", "operator"}
 )
@@ -41,8 +41,9 @@ var rooms = map[string]room{
 	"grantset":         {pure: true, may: []string{"org"}},
 	"approval":         {pure: true, may: []string{"grantset", "org"}},
 	"token":            {pure: true},
-	"client":           {pure: true},
-	"identity":         {pure: true},
+	"strictjson":       {pure: true},
+	"client":           {pure: true, may: []string{"strictjson"}},
+	"identity":         {pure: true, may: []string{"strictjson"}},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"store":            {may: pureRooms},

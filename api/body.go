@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // maxBody is the greatest body of a request, in bytes (decision L5).
@@ -73,35 +76,29 @@ func ReadObject(body []byte, into any) error {
 		return badRequest("The JSON has half of a surrogate pair.")
 	}
 	known := fieldsOf(reflect.ValueOf(into).Elem())
-	d := json.NewDecoder(bytes.NewReader(body))
-	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+	members, err := strictjson.Object(body, 10_000) // as deep as encoding/json goes: a member of another type is told so
+	twice, isTwice := errors.AsType[strictjson.Twice](err)
+	switch _, ok := known[twice.Name]; {
+	case errors.Is(err, strictjson.ErrObject):
 		return badRequest("This is not a JSON object.")
+	case isTwice && ok:
+		return badRequest(twice.Name + " stands there twice.")
+	case isTwice:
+		return badRequest("There is a member that cannot be sent here." + known.names())
+	case err != nil:
+		return badRequest("This is not one JSON value.")
 	}
-	seen := map[string]bool{}
-	for d.More() {
-		token, err := d.Token()
-		name, ok := token.(string)
-		if err != nil || !ok {
-			return badRequest("This is not one JSON value.")
-		}
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return badRequest("This is not one JSON value.")
-		}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		field, ok := known[name]
-		switch {
-		case !ok:
+		if !ok {
 			return badRequest("There is a member that cannot be sent here." + known.names())
-		case seen[name]:
-			return badRequest(name + " stands there twice.")
 		}
-		seen[name] = true
-		if err := field.set(raw); err != nil {
+		if err := field.set(members[name]); err != nil {
 			return badRequest(name + " " + err.Error() + ".")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if known[name].required && !seen[name] {
+		if _, sent := members[name]; known[name].required && !sent {
 			return badRequest(name + " is missing.")
 		}
 	}

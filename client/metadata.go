@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // MaxBody is the most bytes that a registration may have (decision R1). Who
@@ -164,125 +167,15 @@ func parseStrings(raw json.RawMessage) ([]string, bool) {
 	return all, true
 }
 
-// readObject is the strict reading of decision R1: one JSON object in UTF-8,
-// no name twice at any depth, nothing after it. It gives the members that were
+// readObject is the strict reading of decision R1. It gives the members that were
 // sent with something other than null, by their exact names.
 func readObject(body []byte) (map[string]json.RawMessage, error) {
-	if !utf8.Valid(body) {
-		return nil, errors.New("the body is not valid UTF-8")
-	}
-	if !json.Valid(body) {
-		return nil, errors.New("the body is not one JSON value")
-	}
-	members := map[string]json.RawMessage{}
-	w := walk{body: body, top: members}
-	w.space()
-	object := body[w.at] == '{'
-	if err := w.value(1); err != nil {
-		return nil, err
-	}
-	if !object {
-		return nil, errors.New("the body is not a JSON object")
+	members, err := strictjson.Object(body, maxDepth)
+	if err != nil {
+		return nil, errors.New("the body " + strings.TrimPrefix(err.Error(), "it "))
 	}
 	maps.DeleteFunc(members, func(_ string, raw json.RawMessage) bool { return string(raw) == "null" })
 	return members, nil
-}
-
-// walk goes through JSON that is known to be valid, and refuses a name that
-// stands twice in one object, and nesting deeper than maxDepth: two readers of
-// one body could otherwise believe different values (RFC 8259 section 4).
-type walk struct {
-	body []byte
-	at   int
-	top  map[string]json.RawMessage // takes the outermost object's members
-}
-
-// value goes past the value that begins here, at this depth of nesting.
-func (w *walk) value(depth int) error {
-	switch w.body[w.at] {
-	case '{', '[':
-		if depth > maxDepth {
-			return fmt.Errorf("the body is nested deeper than %d", maxDepth)
-		}
-		return w.container(depth)
-	case '"':
-		w.text()
-	default: // a number or a word
-		for w.at < len(w.body) && !bytes.ContainsRune([]byte(",]} \t\r\n"), rune(w.body[w.at])) {
-			w.at++
-		}
-	}
-	return nil
-}
-
-// container goes past an object or an array.
-func (w *walk) container(depth int) error {
-	var names map[string]json.RawMessage
-	if w.body[w.at] == '{' {
-		if names = w.top; depth > 1 {
-			names = map[string]json.RawMessage{}
-		}
-	}
-	for w.next(); w.body[w.at] != '}' && w.body[w.at] != ']'; {
-		name, err := "", error(nil)
-		if names != nil {
-			if name, err = w.name(names); err != nil {
-				return err
-			}
-		}
-		begin := w.at
-		if err := w.value(depth + 1); err != nil {
-			return err
-		}
-		if names != nil {
-			names[name] = w.body[begin:w.at]
-		}
-		if w.space(); w.body[w.at] == ',' {
-			w.next()
-		}
-	}
-	w.at++
-	return nil
-}
-
-// name goes past a member's name and its colon. It must not be among names.
-func (w *walk) name(names map[string]json.RawMessage) (name string, err error) {
-	begin := w.at
-	if w.text() {
-		err = json.Unmarshal(w.body[begin:w.at], &name)
-	} else {
-		name = string(w.body[begin+1 : w.at-1])
-	}
-	if _, twice := names[name]; twice {
-		return "", errors.New("the body has a member name twice")
-	}
-	w.space()
-	w.next()
-	return name, err
-}
-
-// text goes past a string and reports whether it holds an escape.
-func (w *walk) text() (escaped bool) {
-	for w.at++; w.body[w.at] != '"'; w.at++ {
-		if w.body[w.at] == '\\' {
-			escaped = true
-			w.at++
-		}
-	}
-	w.at++
-	return escaped
-}
-
-// next goes past one character and the space behind it.
-func (w *walk) next() {
-	w.at++
-	w.space()
-}
-
-func (w *walk) space() {
-	for w.at < len(w.body) && bytes.IndexByte([]byte(" \t\r\n"), w.body[w.at]) >= 0 {
-		w.at++
-	}
 }
 
 // hasLoneSurrogate says whether valid JSON holds an escape of half a surrogate

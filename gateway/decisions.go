@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // maxBody is the greatest body of a question, in bytes (decision L5).
@@ -155,12 +156,12 @@ func readQuestion(w http.ResponseWriter, r *http.Request) (question, error) {
 }
 
 func parseQuestion(text []byte) (q question, err error) {
-	members, err := readObject(text)
+	members, err := strictjson.Object(text, strictjson.Depth)
 	for name, at := range map[string]*string{"token": &q.Token, "api_key": &q.APIKey, "host": &q.Host, "path": &q.Path, "method": &q.Method} {
 		err = cmp.Or(err, take(members, name, at))
 	}
 	switch {
-	case errors.Is(err, errTwice), err == nil && len(members) > 0:
+	case errors.Is(err, strictjson.ErrTwice), err == nil && len(members) > 0:
 		return question{}, errors.New("its members are token, api_key, host, path and method, each once")
 	case err != nil:
 		return question{}, errors.New("it is not one JSON object of strings")

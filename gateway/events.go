@@ -16,6 +16,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // SignatureHeader has the time and the signature of an event, as
@@ -162,7 +163,7 @@ func readEvent(r *http.Request, body []byte) (t store.Telling, err error) {
 	if !api.HasType(r.Header, "application/json") {
 		return t, errors.New("it needs Content-Type: application/json")
 	}
-	members, err := readObject(body)
+	members, err := strictjson.Object(body, strictjson.Depth)
 	if err != nil {
 		return t, err
 	}

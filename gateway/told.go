@@ -1,18 +1,16 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // kinds are those of events: each object as it is now, and that it is gone.
@@ -27,7 +25,7 @@ func readTold(t *store.Telling, kind string, text []byte) error {
 	if !slices.Contains(kinds, kind) {
 		return errors.New("kind: one of " + strings.Join(kinds, ", "))
 	}
-	members, err := readObject(text)
+	members, err := strictjson.Object(text, strictjson.Depth)
 	if err != nil {
 		return fmt.Errorf("object: %w", err)
 	}
@@ -114,42 +112,6 @@ func (o *reader) flag(name string, at *bool) (unsaid bool) {
 		*at = *sent
 	}
 	return sent == nil
-}
-
-var errTwice = errors.New("a member comes twice")
-
-// readObject reads one JSON object with each member once.
-func readObject(text []byte) (map[string]json.RawMessage, error) {
-	broken := errors.New("it is not one JSON object")
-	if !utf8.Valid(text) {
-		return nil, errors.New("it is not valid UTF-8")
-	}
-	dec := json.NewDecoder(bytes.NewReader(text))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, broken
-	}
-	members := map[string]json.RawMessage{}
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return nil, broken
-		}
-		if _, twice := members[name.(string)]; twice {
-			return nil, errTwice
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, broken
-		}
-		members[name.(string)] = value
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, broken
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, broken
-	}
-	return members, nil
 }
 
 // take moves a member into a value; one that was not sent, or null, leaves it.

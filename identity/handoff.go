@@ -1,7 +1,6 @@
 package identity
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -12,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // An Assertion is what a service says of the person who is signed in there,
@@ -46,9 +47,9 @@ type AssertionKey struct {
 }
 
 type joseHeader struct {
-	Algorithm string   `json:"alg"`
-	Type      string   `json:"typ,omitempty"`
-	Critical  []string `json:"crit,omitempty"`
+	Algorithm string          `json:"alg"`
+	Type      string          `json:"typ,omitempty"`
+	Critical  json.RawMessage `json:"crit,omitempty"`
 }
 
 // The members of an assertion's claims.
@@ -119,7 +120,7 @@ func ReadAssertion(s, audience string, now time.Time, keys ...AssertionKey) (Ass
 		return Assertion{}, fmt.Errorf("assertion: header: %w", err)
 	}
 	sum, err := base64.RawURLEncoding.Strict().DecodeString(signature)
-	if err != nil || len(header.Critical) > 0 || !slices.ContainsFunc(keys, func(k AssertionKey) bool {
+	if err != nil || header.Critical != nil || !slices.ContainsFunc(keys, func(k AssertionKey) bool {
 		return k.signed(header.Algorithm, []byte(input), sum)
 	}) {
 		return Assertion{}, errors.New("assertion: not signed by a known key")
@@ -177,14 +178,14 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
-// decodePart reads one JSON object of a JWS, and nothing after it.
+// decodePart reads one JSON object of a JWS: each member once, by its exact name.
 func decodePart(part string, into any) error {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(part)
 	if err != nil {
 		return errors.New("not base64url")
 	}
-	if !bytes.HasPrefix(raw, []byte("{")) || json.Unmarshal(raw, into) != nil {
-		return errors.New("not a JSON object with members of the right kind")
+	if err := strictjson.Into(raw, into); err != nil {
+		return fmt.Errorf("not a JSON object with members of the right kind: %w", err)
 	}
 	return nil
 }
