@@ -2,6 +2,8 @@ package consent
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -28,6 +30,12 @@ func TestActingElsewhere(t *testing.T) {
 		}},
 		"a configured claim": {"support-8", func(t *testing.T) *browser { return actingAt(t, map[string]any{"acting": "support-8"}) }},
 		"a configured flag":  {"somebody", func(t *testing.T) *browser { return actingAt(t, map[string]any{"acting": true}) }},
+		"UserInfo alone says so": {"support-7", func(t *testing.T) *browser {
+			return actingAt(t, map[string]any{"email": "ada@nordlys.example", "email_verified": true}, "act", map[string]any{"sub": "support-7"})
+		}},
+		"UserInfo says so, and the ID token that nobody does": {"support-8", func(t *testing.T) *browser {
+			return actingAt(t, map[string]any{"email": "ada@nordlys.example", "email_verified": true, "act": nil, "acting": false}, "acting", "support-8")
+		}},
 		"the service says so": {"support-9", func(t *testing.T) *browser {
 			s := newHandOff(t)
 			b := s.browser()
@@ -82,14 +90,48 @@ func TestActingElsewhere(t *testing.T) {
 	}
 }
 
-// actingAt signs somebody in at a provider that claims this of them.
-func actingAt(t *testing.T, claims map[string]any) *browser {
+// Where UserInfo cannot be had, nobody knows whether somebody else acts for the
+// person: nobody is signed in, and all is kept for another attempt.
+func TestUnknownWhoActs(t *testing.T) {
+	for name, broken := range map[string]http.HandlerFunc{
+		"broken":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"about another": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"sub":"sub-of-tor"}`) },
+		"in two ways": func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `{"sub":"sub-of-ada","act":"x","Act":""}`)
+		},
+		"in another case": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"Sub":"sub-of-ada"}`) },
+		"says it the second": func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, `{"sub":"sub-of-ada","act":{"sub":"x"},"act":null}`)
+		},
+	} {
+		s, f := newOutside(t)
+		f.claims = map[string]any{"email": "ada@nordlys.example", "email_verified": true}
+		f.broken["/me"] = func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			broken(w, r)
+		}
+		b := s.browser()
+		if p := b.get(f.answers(f.out(b))); p.status != 400 || !strings.Contains(p.body, "cannot be accepted") {
+			t.Errorf("%s: %d", name, p.status)
+		}
+		s.nobody(b)
+		delete(f.broken, "/me")
+		b.get(f.answers(f.out(b))).follow().want(200).says("Signed in as Ada Lindqvist")
+	}
+}
+
+// actingAt signs somebody in at a provider that claims this of them, and adds a
+// member to what UserInfo says.
+func actingAt(t *testing.T, claims map[string]any, more ...any) *browser {
 	t.Helper()
 	s, f := newOutside(t)
 	c := f.provider("corp").Config
 	c.ActorClaim = "acting"
 	s.Ways.Providers[0] = provider.New(c, s.Store.Now)
 	f.claims = claims
+	if len(more) == 2 {
+		f.userInfo[more[0].(string)] = more[1]
+	}
 	b := s.browser()
 	b.get(f.answers(f.out(b))).want(303)
 	return b

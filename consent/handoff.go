@@ -22,12 +22,9 @@ type HandOff struct {
 const handOffID = "handoff"
 
 // address is where the browser goes.
-func (h *HandOff) address(challenge, base string, fresh bool) string {
-	mark := ""
-	if fresh {
-		mark = "1"
-	}
-	return withQuery(h.URL, "challenge", challenge, "audience", base, "fresh", mark)
+func (h *HandOff) address(challenge, base string, fresh, another bool) string {
+	mark := map[bool]string{true: "1"}
+	return withQuery(h.URL, "challenge", challenge, "audience", base, "fresh", mark[fresh], "switch", mark[another])
 }
 
 // assertedBack is GET /signin/callback/handoff: the service says who is signed

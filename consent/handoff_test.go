@@ -150,6 +150,19 @@ func TestAssertionsThatDoNotCount(t *testing.T) {
 	b.get(s.asserts(q, "tor", nil)).want(403).says("too long ago")
 }
 
+// Who wants another account says so to the service, which would vouch for the
+// same person again.
+func TestAnotherAccountByHandOff(t *testing.T) {
+	s := newHandOff(t)
+	b := s.browser()
+	page := b.get(s.asserts(challenged(b), "nobody", nil)).want(403).says("Svalinn does not know you.")
+	q := b.get(page.link("Use another account")).sent(handOffURL)
+	if q.Get("switch") != "1" || q.Has("fresh") || q.Get("challenge") == "" {
+		t.Errorf("the service is asked %v", q)
+	}
+	b.get(s.asserts(q, "ada", nil)).follow().want(200).says("Signed in as Ada Lindqvist")
+}
+
 // A provider's state is no challenge, and the other way round.
 func TestAChallengeIsNoState(t *testing.T) {
 	s, f := newOutside(t)

@@ -108,7 +108,7 @@ func (s *Server) goOut(v *visit) error {
 
 func (s *Server) sendOut(v *visit, a attempt, another bool) error {
 	if a.Way == handOffID && s.Ways.HandOff != nil {
-		return v.see(s.Ways.HandOff.address(s.seal(sealedAttempt, a), v.base, a.Fresh != ""))
+		return v.see(s.Ways.HandOff.address(s.seal(sealedAttempt, a), v.base, a.Fresh != "", another))
 	}
 	p := s.provider(a.Way)
 	if p == nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // skew is how far a provider's clock may be ahead.
@@ -22,12 +24,14 @@ type said map[string]json.RawMessage
 // check holds an ID token against what was asked (OpenID Connect Core 1.0
 // section 3.1.3.7): signature, issuer, audience and expiry are right already.
 func (p *Provider) check(t *oidc.IDToken, accessToken string, a Ask) (said, error) {
-	var s said
-	if err := t.Claims(&s); err != nil {
+	s, err := members(t.Claims)
+	if err != nil {
 		return nil, fmt.Errorf("claims of the ID token: %w", err)
 	}
 	azp := s.text("azp")
 	switch {
+	case s.text("iss") != t.Issuer, s.text("sub") != t.Subject, s.text("nonce") != t.Nonce, !s.has("aud"), !s.has("exp"):
+		return nil, errors.New("the ID token has a claim in another case")
 	case subtle.ConstantTimeCompare([]byte(t.Nonce), []byte(a.Secret.derive("nonce"))) != 1:
 		return nil, errors.New("the ID token has another nonce")
 	case t.Subject == "" || len(t.Subject) > 255:
@@ -44,36 +48,53 @@ func (p *Provider) check(t *oidc.IDToken, accessToken string, a Ask) (said, erro
 	return s, nil
 }
 
-// claims reads who it is. What the ID token does not say UserInfo may: many
-// providers give the email there alone.
+// claims reads who it is. UserInfo is asked for what the ID token does not say:
+// many providers give the email there alone, and whether somebody else acts for
+// the person. That it has no actor is known only when it was read.
 func (p *Provider) claims(ctx context.Context, m *metadata, s said, t *oauth2.Token) (Claims, error) {
 	wants := p.PersonClaim
 	if wants == "" {
 		wants = "email"
 	}
-	if !s.has(wants) && m.UserInfoEndpoint() != "" {
-		more, err := p.userInfo(ctx, m, s.text("sub"), t)
-		if err != nil {
+	var more said
+	if m.UserInfoEndpoint() != "" && (!s.has(wants) || p.actor(s) == "") {
+		var err error
+		if more, err = p.userInfo(ctx, m, s.text("sub"), t); err != nil {
 			return Claims{}, err
 		}
-		for name, value := range more {
-			if _, said := s[name]; !said {
-				s[name] = value
-			}
+	}
+	return p.read(s, more)
+}
+
+// actor gives who acts for the person by one of the two, "" for nobody.
+func (p *Provider) actor(s said) string {
+	by := s.actor("act")
+	if by == "" && p.ActorClaim != "" {
+		by = s.actor(p.ActorClaim)
+	}
+	return by
+}
+
+// read makes one of what an ID token and UserInfo say. An actor counts in either,
+// also where the other says that there is none. What is said of this sign-in,
+// auth_time and amr, counts in the ID token alone: UserInfo is about the account
+// (OpenID Connect Core 1.0 sections 2 and 5.1).
+func (p *Provider) read(token, info said) (Claims, error) {
+	first := func(name string) string {
+		if token.has(name) {
+			return token.text(name)
 		}
+		return info.text(name)
 	}
-	c := Claims{Issuer: p.Issuer, Subject: s.text("sub"), Name: s.text("name"), Session: s.text("sid"),
-		ActedBy: s.actor("act")}
-	if c.ActedBy == "" && p.ActorClaim != "" {
-		c.ActedBy = s.actor(p.ActorClaim)
-	}
-	if verified := s.text("email_verified"); verified == "true" {
-		c.Email = s.text("email")
+	c := Claims{Issuer: p.Issuer, Subject: token.text("sub"), Name: first("name"), Session: first("sid"), Email: verifiedEmail(token, info),
+		ActedBy: p.actor(token)}
+	if c.ActedBy == "" {
+		c.ActedBy = p.actor(info)
 	}
 	if p.PersonClaim != "" {
-		c.Person = s.text(p.PersonClaim)
+		c.Person = first(p.PersonClaim)
 	}
-	if at, err := s.seconds("auth_time"); err != nil {
+	if at, err := token.seconds("auth_time"); err != nil {
 		return Claims{}, err
 	} else if at > 0 {
 		c.AuthTime = time.Unix(at, 0)
@@ -81,8 +102,31 @@ func (p *Provider) claims(ctx context.Context, m *metadata, s said, t *oauth2.To
 	if c.AuthTime.After(p.now().Add(skew)) {
 		return Claims{}, errors.New("auth_time is in the future")
 	}
-	_ = json.Unmarshal(s["amr"], &c.Methods) // none where it is no list
+	_ = json.Unmarshal(token["amr"], &c.Methods) // none where it is no list
 	return c, nil
+}
+
+// verifiedEmail gives the ID token's email, or else UserInfo's, when whoever says
+// the same email says that it is verified, and nobody that it is not.
+func verifiedEmail(token, info said) string {
+	email := token.text("email")
+	if email == "" {
+		email = info.text("email")
+	}
+	verified := false
+	for _, s := range []said{token, info} {
+		switch word := s.text("email_verified"); {
+		case s.text("email") != email:
+		case word == "true":
+			verified = true
+		case word != "":
+			return ""
+		}
+	}
+	if !verified {
+		return ""
+	}
+	return email
 }
 
 func (p *Provider) userInfo(ctx context.Context, m *metadata, subject string, t *oauth2.Token) (said, error) {
@@ -95,11 +139,25 @@ func (p *Provider) userInfo(ctx context.Context, m *metadata, subject string, t 
 	if info.Subject != subject { // OpenID Connect Core 1.0 section 5.3.2
 		return nil, errors.New("UserInfo is about somebody else")
 	}
-	var s said
-	if err := info.Claims(&s); err != nil {
+	s, err := members(info.Claims)
+	if err != nil {
 		return nil, fmt.Errorf("claims of UserInfo: %w", err)
 	}
+	if s.text("sub") != subject {
+		return nil, errors.New("UserInfo is about somebody else")
+	}
 	return s, nil
+}
+
+// members reads claims that the library has read too, which goes by encoding/json:
+// no two names are alike to it.
+func members(claims func(any) error) (said, error) {
+	var raw json.RawMessage
+	if err := claims(&raw); err != nil {
+		return nil, err
+	}
+	m, err := strictjson.Folded(raw, strictjson.Depth)
+	return said(m), err
 }
 
 // has reports whether a claim says anything: null, false and "" do not.
@@ -114,15 +172,12 @@ func (s said) has(name string) bool {
 // actor gives who acts for the person by a claim: its text, or the subject in
 // it (RFC 8693 section 4.1). "somebody" is who is not named.
 func (s said) actor(claim string) string {
-	var act struct {
-		Subject string `json:"sub"`
-	}
-	_ = json.Unmarshal(s[claim], &act) // which may be no object
-	switch word := s.text(claim); {
+	act, _ := strictjson.Object(s[claim], strictjson.Depth) // which may be no object
+	switch word, subject := s.text(claim), said(act).text("sub"); {
 	case !s.has(claim):
 		return ""
-	case act.Subject != "":
-		return act.Subject
+	case subject != "":
+		return subject
 	case word != "" && word != "true":
 		return word
 	}

@@ -73,7 +73,7 @@ func TestClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 		want.Issuer = p.Issuer
-		got, err := p.claims(t.Context(), nil, s, nil)
+		got, err := p.read(s, nil)
 		if err != nil || !got.AuthTime.Equal(want.AuthTime) {
 			t.Errorf("%s: %v, %v", claims, got, err)
 		}
@@ -86,8 +86,58 @@ func TestClaims(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"email":"a@b.example",`+wrong+`}`), &s); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.claims(t.Context(), nil, s, nil); err == nil {
+		if _, err := p.read(s, nil); err == nil {
 			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
+
+// An ID token and UserInfo together: an actor counts in either, an email with the
+// word on it of who says it, and what is said of the sign-in in the token alone.
+func TestBothSay(t *testing.T) {
+	p := New(Config{Issuer: "https://login.example.com", ActorClaim: "admin"}, func() time.Time { return noon })
+	for _, tt := range []struct {
+		token, info string
+		want        Claims
+	}{
+		{`{}`, `{"act":{"sub":"eve"}}`, Claims{ActedBy: "eve"}},
+		{`{"act":null,"admin":false}`, `{"act":{"sub":"eve"}}`, Claims{ActedBy: "eve"}},
+		{`{"act":{}}`, `{"act":null}`, Claims{ActedBy: "somebody"}},
+		{`{}`, `{"admin":"eve"}`, Claims{ActedBy: "eve"}},
+		{`{}`, `{"Act":{"sub":"eve"}}`, Claims{}},
+		{`{"act":{"Sub":"eve"}}`, `{}`, Claims{ActedBy: "somebody"}},
+		{`{}`, `{"email":"a@b.example","email_verified":true,"name":"Ada","sid":"s"}`, Claims{Email: "a@b.example", Name: "Ada", Session: "s"}},
+		{`{"email":"a@b.example"}`, `{"email":"a@b.example","email_verified":true}`, Claims{Email: "a@b.example"}},
+		{`{"email":"a@b.example"}`, `{"email":"c@d.example","email_verified":true}`, Claims{}},
+		{`{"email":"a@b.example"}`, `{"email_verified":true}`, Claims{}},
+		{`{"email_verified":true}`, `{"email":"a@b.example"}`, Claims{}},
+		{`{"email":"a@b.example","email_verified":true}`, `{"email":"a@b.example","email_verified":false}`, Claims{}},
+		{`{"email":"a@b.example","email_verified":true}`, `{"email":"c@d.example","email_verified":false}`, Claims{Email: "a@b.example"}},
+		{`{"auth_time":1772366400,"amr":["pwd"]}`, `{"auth_time":1772366399,"amr":["mfa"]}`, Claims{AuthTime: noon, Methods: []string{"pwd"}}},
+		{`{}`, `{"auth_time":1772366400,"amr":["mfa"]}`, Claims{}},
+	} {
+		var token, info said
+		if json.Unmarshal([]byte(tt.token), &token) != nil || json.Unmarshal([]byte(tt.info), &info) != nil {
+			t.Fatal(tt)
+		}
+		got, err := p.read(token, info)
+		if tt.want.Issuer = p.Issuer; err != nil || !got.AuthTime.Equal(tt.want.AuthTime) {
+			t.Errorf("%s and %s: %v, %v", tt.token, tt.info, got, err)
+		}
+		if got.AuthTime = tt.want.AuthTime; !equal(got, tt.want) {
+			t.Errorf("%s and %s: got %+v, want %+v", tt.token, tt.info, got, tt.want)
+		}
+	}
+}
+
+// Claims that the library and this server could read differently are refused.
+func TestClaimsReadTwoWays(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"sub":"1","act":{"sub":"eve"}}`: true, `{"sub":"1","sub":"2"}`: false, `{"sub":"1","Sub":"2"}`: false, `{"act":{"sub":"1","sub":""}}`: false, `[]`: false,
+	} {
+		_, err := members(func(at any) error { return json.Unmarshal([]byte(text), at) })
+		if (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -7,6 +7,7 @@
 package provider
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // Config is one provider as it is configured.
@@ -74,18 +77,27 @@ func New(c Config, now func() time.Time) *Provider {
 	}}
 }
 
-// bounded cuts off answers that are too long.
+// bounded cuts off answers that are too long, and leaves nothing of JSON that two
+// readers could read differently: metadata, keys, tokens, UserInfo.
 type bounded struct{ next http.RoundTripper }
 
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(r)
-	if err == nil {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if closed := resp.Body.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, wrong := strictjson.Folded(text, strictjson.Depth); errors.Is(wrong, strictjson.ErrTwice) {
+		text = nil
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
 }
 
 // metadata is what a provider says of itself (OpenID Connect Discovery 1.0).

@@ -28,12 +28,14 @@ def assertion(secret, audience, challenge, person, auth_time):
 class Service(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         address = urllib.parse.urlsplit(self.path)
-        challenge = urllib.parse.parse_qs(address.query).get("challenge", [""])[0]
+        asked = urllib.parse.parse_qs(address.query)
+        challenge = asked.get("challenge", [""])[0]
         cookies = http.cookies.SimpleCookie(self.headers.get("Cookie", ""))
         if address.path != "/grantkeeper":
             self.send_error(404)
             return
-        if "service" not in cookies:  # stands for the session of a real service
+        # The cookie stands for the session of a real service; switch asks for another account.
+        if "service" not in cookies or "switch" in asked:
             self.send_error(401, "sign in first")
             return
         signed = assertion(secret, grantkeeper, challenge, "ada@nordlys.example", int(time.time()))

@@ -28,15 +28,16 @@ type service struct {
 
 // handOff is where Grantkeeper sends the browser, with a challenge.
 func (s service) handOff(w http.ResponseWriter, r *http.Request) {
+	asked := r.URL.Query()
 	person, since, ok := signedIn(r)
-	if !ok {
-		// and back here afterwards, with the challenge
-		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.String()), http.StatusSeeOther)
+	if !ok || asked.Has("switch") { // nobody is signed in, or another account is wanted
+		asked.Del("switch") // and back here afterwards, with the challenge
+		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.Path+"?"+asked.Encode()), http.StatusSeeOther)
 		return
 	}
 	assertion, err := identity.Assertion{
 		Audience:  s.grantkeeper,
-		Challenge: r.URL.Query().Get("challenge"), // as it came
+		Challenge: asked.Get("challenge"), // as it came
 		Person:    person,
 		AuthTime:  since,
 	}.SignEd25519(s.key, time.Now())
