@@ -45,7 +45,7 @@ func (s *site) signInPages(visit func(name string, flow bool, p *shown)) {
 	visit("new app with a fault", false, app.press("/account/sign-in/confirm", "code", "x").want(422))
 	ada := s.signedIn("ada")
 	visit("no second factor", true, ada.get(authorize()).approve().want(403))
-	s.do(s.Store.AddFactors(s.t.Context(), "eve", "", []store.Factor{{ID: newFactorID(), Kind: store.FactorOneTime}, {ID: newFactorID(), Kind: store.FactorRecovery}}, store.Act{Actor: "person:eve"}))
+	s.do(s.Store.AddFactors(s.t.Context(), "eve", eve.cookies[eve.cookieName("session")], []store.Factor{{ID: newFactorID(), Kind: store.FactorOneTime}, {ID: newFactorID(), Kind: store.FactorRecovery}}, store.Act{Actor: "person:eve"}))
 	visit("factors of somebody", false, eve.get("/account/sign-in").want(200))
 	visit("recovery codes", false, eve.get("/account/sign-in").press("/account/sign-in/recovery").want(200))
 	visit("again", true, eve.get("/signin/again").want(200))

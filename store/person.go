@@ -135,10 +135,10 @@ func (w *writer) putPassword(personID, hash, spared string) error {
 	if err != nil || n == 0 {
 		return err
 	}
+	w.fact("person") // a password is no fact of memory
 	if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 		return err
 	}
-	w.fact("person") // a password is no fact of memory
 	found, err := w.sessionsOf(personID)
 	if err != nil {
 		return err
