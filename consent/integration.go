@@ -182,8 +182,7 @@ func (c connection) matches(find, access string) bool {
 	if slices.Contains(widestFirst, grantset.Kind(access)) && c.Kind != grantset.Kind(access) {
 		return false
 	}
-	text := strings.ToLower(strings.Join([]string{c.App.Name, c.App.Host.String(), c.Person, c.Email}, "\n"))
-	return strings.Contains(text, strings.ToLower(find))
+	return org.Finds(strings.Join([]string{c.App.Name, c.App.Host.String(), c.Person, c.Email}, "\n"), find)
 }
 
 func tallyOf(all []connection) tally {

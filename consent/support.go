@@ -50,11 +50,11 @@ func (s *Server) supportPage(v *visit) error {
 	if view.Find == "" || !utf8.ValidString(view.Find) || strings.Contains(view.Find, "\x00") {
 		return s.show(v, http.StatusOK, supportTemplate, view)
 	}
-	people, next, err := s.Store.People(v.r.Context(), store.PeopleFilter{Query: view.Find, Limit: membersFound})
+	people, more, err := s.Store.FindPeople(v.r.Context(), view.Find, membersFound)
 	if err != nil {
 		return wrap("people", err)
 	}
-	view.More = next != ""
+	view.More = more
 	for _, p := range people {
 		one := foundPerson{Name: p.Name, Email: p.Email, Staff: p.Support, Gone: !p.Active}
 		offers, err := s.Store.Offers(v.r.Context(), p.ID)

@@ -65,11 +65,12 @@ func (s *Server) straightOn() bool {
 	return s.Ways.NoPasswords && len(s.waysOut("", false)) == 1
 }
 
-// signInPath leads to the sign-in page. stay keeps it from going straight on:
-// whoever has just signed out would be signed in again.
+// signInPath leads to the sign-in page. stay keeps it from going straight on, and
+// asks other places for another account: whoever has just signed out would be
+// signed in again.
 func (s *Server) signInPath(sealed string, stay bool) string {
 	mark := ""
-	if stay && s.straightOn() {
+	if stay && len(s.waysOut("", false)) > 0 {
 		mark = "1"
 	}
 	return withQuery("/signin", "return", sealed, "stay", mark)

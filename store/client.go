@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
 func (c *clientFact) known(now time.Time) bool {
@@ -136,8 +137,10 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := s.reader.QueryContext(ctx, q.page("issued_at DESC, id DESC", limit), q.args...)
-	out, err := listOf(rows, err, scanClient)
+	rows, err := s.reader.QueryContext(ctx, q.page("issued_at DESC, id DESC", lookedAt(limit, f.Query)), q.args...)
+	out, err := found(rows, err, limit, scanClient, func(c client.Client) bool {
+		return f.Query == "" || org.Finds(c.Name, f.Query) || org.Finds(c.ID, f.Query) || org.Finds(strings.Join(c.RedirectURIs, "\n"), f.Query)
+	})
 	if err != nil {
 		return nil, "", unavailable("clients", err)
 	}
@@ -164,12 +167,6 @@ func (s *Store) clientQuery(f ClientFilter) (query, error) {
 		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 0 AND approved = 0")
 	default:
 		return query{}, fmt.Errorf("client state %q: %w", f.State, ErrNotFound)
-	}
-	if f.Query != "" {
-		q.args = append(q.args, "%"+likePattern(f.Query)+"%")
-		n := len(q.args)
-		q.conditions = append(q.conditions, fmt.Sprintf(
-			`(LOWER(name) LIKE $%[1]d ESCAPE '\' OR LOWER(redirect_uris) LIKE $%[1]d ESCAPE '\' OR LOWER(id) LIKE $%[1]d ESCAPE '\')`, n))
 	}
 	if f.After != "" {
 		at, id, _ := strings.Cut(f.After, ".")

@@ -71,12 +71,6 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 		q.text += ` JOIN membership m ON m.person = p.id AND m.present = 1`
 		q.equal("m.organization", f.Organization)
 	}
-	if f.Query != "" {
-		q.args = append(q.args, "%"+likePattern(f.Query)+"%")
-		n := len(q.args)
-		q.conditions = append(q.conditions, fmt.Sprintf(
-			`(LOWER(p.name) LIKE $%[1]d ESCAPE '\' OR p.email_key LIKE $%[1]d ESCAPE '\')`, n))
-	}
 	if f.After != "" {
 		if org.CheckID(f.After) != nil {
 			return nil, "", errCursor
@@ -84,13 +78,8 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 		q.where("p.id > ", f.After)
 	}
 	limit := pageSize(f.Limit)
-	rows, err := s.reader.QueryContext(ctx, q.page("p.id", limit), q.args...)
-	out, err := listOf(rows, err, func(r scanner, p *org.Person) error {
-		var active, support int64
-		err := r.Scan(&p.ID, &p.Email, &p.Name, &active, &support)
-		p.Active, p.Support = active == 1, support == 1
-		return err
-	})
+	rows, err := s.reader.QueryContext(ctx, q.page("p.id", lookedAt(limit, f.Query)), q.args...)
+	out, err := found(rows, err, limit, scanPerson, func(p org.Person) bool { return f.Query == "" || p.Find(f.Query) >= 0 })
 	if err != nil {
 		return nil, "", unavailable("people", err)
 	}
@@ -98,6 +87,36 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 		return out[:limit], out[limit-1].ID, nil
 	}
 	return out, "", nil
+}
+
+func scanPerson(r scanner, p *org.Person) error {
+	var active, support int64
+	err := r.Scan(&p.ID, &p.Email, &p.Name, &active, &support)
+	p.Active, p.Support = active == 1, support == 1
+	return err
+}
+
+// FindPeople gives the people that a search finds, the nearest first, as
+// org.Person.Find ranks them, and whether there are more than limit.
+func (s *Store) FindPeople(ctx context.Context, find string, limit int) (best []org.Person, more bool, err error) {
+	defer s.timed("people", time.Now())
+	ranks := make([][]org.Person, 5)
+	rows, err := s.reader.QueryContext(ctx, `SELECT p.id, p.email, p.name, p.active, p.support FROM person p ORDER BY p.id`)
+	err = eachRow(rows, err, func(r scanner) error {
+		var p org.Person
+		if err := scanPerson(r, &p); err != nil {
+			return err
+		}
+		if n := p.Find(find); n >= 0 && len(ranks[n]) <= limit {
+			ranks[n] = append(ranks[n], p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, false, unavailable("people", err)
+	}
+	best = slices.Concat(ranks...)
+	return best[:min(len(best), limit)], len(best) > limit, nil
 }
 
 // Organization gives an organization, or ErrNotFound.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -105,9 +107,34 @@ func pageSize(limit int) int {
 // errCursor is for what no list has given as its next.
 var errCursor = fmt.Errorf("cursor: %w", ErrNotFound)
 
-// likePattern makes a text match itself alone.
-func likePattern(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(strings.ToLower(s))
+// lookedAt is how many rows a page is made of: all where a search keeps few.
+func lookedAt(limit int, find string) int {
+	if find != "" {
+		return math.MaxInt32 - 1
+	}
+	return limit
+}
+
+// found is listOf for rows that are kept, and no more than limit and one.
+func found[T any](rows *sql.Rows, err error, limit int, read func(scanner, *T) error, keep func(T) bool) (list []T, _ error) {
+	enough := errors.New("enough")
+	err = eachRow(rows, err, func(r scanner) error {
+		var one T
+		if err := read(r, &one); err != nil {
+			return err
+		}
+		if keep(one) {
+			list = append(list, one)
+		}
+		if len(list) > limit {
+			return enough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return nil, err
+	}
+	return list, nil
 }
 
 // padded repeats the last of some values until there are 16, 32, 64 and so on:
