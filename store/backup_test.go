@@ -49,6 +49,7 @@ func TestS14RestoreEndsAllApprovals(t *testing.T) {
 	if err := h.AddSession(context.Background(), "value", "ada", Act{}); err != nil {
 		t.Fatal(err)
 	}
+	h.revivable(t)
 	backup := h.backup(t)
 	h.clock.add(24 * time.Hour)
 	if _, v, err := h.Apply(context.Background(), revoked, approval.End(approval.RevokedByPerson, h.Now()), Act{}); v != approval.OK || err != nil {
@@ -68,12 +69,48 @@ func TestS14RestoreEndsAllApprovals(t *testing.T) {
 	if kinds := after.kinds(t); !strings.Contains(kinds, "restored drill") {
 		t.Errorf("journal: %s", kinds)
 	}
-	if n := after.rows(t, `SELECT COUNT(*) FROM session`); n != 0 {
-		t.Errorf("%d sessions live on", n)
+	after.revived(t, 0)
+	if out.APIKeys != 2 {
+		t.Errorf("%d API keys ended", out.APIKeys)
 	}
 	moved, out := restored(t, h, backup, true)
-	if out.Ended != 0 || !moved.accepts(t, kept) || !moved.accepts(t, revoked) || moved.rows(t, `SELECT COUNT(*) FROM session`) != 1 {
+	if out.Ended != 0 || !moved.accepts(t, kept) || !moved.accepts(t, revoked) || out.APIKeys != 0 {
 		t.Errorf("a move ended %d", out.Ended)
+	}
+	moved.revived(t, 1)
+}
+
+// revivable adds one of each kind that a past state must not bring back: an API
+// key, a link by which a password is set, a recovery code.
+func (h house) revivable(t *testing.T) {
+	t.Helper()
+	if _, err := h.ImportDirectory(ctx, Import{Directory: Directory{APIKeys: []DirectoryAPIKey{{Key: revivableKey, Person: "ada", Organization: "nordlys", Name: "n"}}}}, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.AddReset(ctx, "link", "ada", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	factors := []Factor{{ID: "one", Kind: FactorOneTime, Name: "phone"}, {ID: "code", Kind: FactorRecovery, Secret: "hash"}}
+	if err := h.AddFactors(ctx, "ada", "value", factors, Act{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const revivableKey = "a-key-of-thirty-two-characters-x"
+
+// revived wants so many of each kind.
+func (h house) revived(t *testing.T, want int) {
+	t.Helper()
+	for what, each := range map[string]int{"session": 1, "reset": 1, "api_key": 2, "factor WHERE kind = 'recovery'": 1} {
+		if n := h.rows(t, `SELECT COUNT(*) FROM `+what); n != want*each {
+			t.Errorf("%s: got %d, want %d", what, n, want*each)
+		}
+	}
+	if n := h.rows(t, `SELECT COUNT(*) FROM factor WHERE kind = 'one-time'`); n != 1 {
+		t.Errorf("factors that are not used up: %d", n)
+	}
+	if _, err := h.APIKey(ctx, revivableKey); errors.Is(err, ErrNotFound) != (want == 0) {
+		t.Errorf("the API key: %v", err)
 	}
 }
 
@@ -436,6 +473,8 @@ func TestSettleRestored(t *testing.T) {
 	if err := h.AddSession(ctx, "value", "ada", Act{}); err != nil {
 		t.Fatal(err)
 	}
+	h.revivable(t)
+	h.revived(t, 1)
 	ended, err := h.SettleRestored(ctx, Act{Actor: "operator", Reason: "disk failed"})
 	if ended != 2 || err != nil || h.accepts(t, one) || h.accepts(t, other) {
 		t.Errorf("ended %d, %v", ended, err)
@@ -446,6 +485,7 @@ func TestSettleRestored(t *testing.T) {
 	if _, err := h.Session(ctx, "value"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the session: %v", err)
 	}
+	h.revived(t, 0)
 	if kinds := h.kinds(t); !strings.Contains(kinds, "restored disk failed") {
 		t.Errorf("journal: %s", kinds)
 	}

@@ -92,9 +92,9 @@ type RestoreOptions struct {
 	To   string      // the database, which must not be there
 	Ring *token.Ring // must have the backup's keys
 
-	// KeepApprovals lets approvals and sessions live on. A backup is a past
-	// state: what was revoked since then would live again. So this is for a
-	// move alone, when nothing has happened since the backup.
+	// KeepApprovals lets everything live on, API keys and open links too. A
+	// backup is a past state: what was revoked since then would live again. So
+	// this is for a move alone, when nothing has happened since the backup.
 	KeepApprovals bool
 	Now           time.Time
 	Act           Act
@@ -103,7 +103,28 @@ type RestoreOptions struct {
 // Restored says what a restore has done.
 type Restored struct {
 	Info
-	Ended int // approvals
+	Ended   int // approvals
+	APIKeys int // that ended
+}
+
+// revivable deletes what a past state would bring back though it was ended or
+// used up since: nobody can know which of it was.
+var revivable = []string{
+	`DELETE FROM session`,
+	`DELETE FROM reset`,
+	`DELETE FROM factor WHERE kind = '` + FactorRecovery + `'`,
+	forgetWentBack,
+}
+
+// reviveNothing deletes what is revivable, and gives the number of API keys among it.
+func reviveNothing(exec func(text string) (int64, error)) (keys int, err error) {
+	for _, text := range revivable {
+		if _, err := exec(text); err != nil {
+			return 0, err
+		}
+	}
+	n, err := exec(`DELETE FROM api_key`)
+	return int(n), err
 }
 
 // Restore puts a backup where the database is expected. It is there whole or
@@ -191,7 +212,7 @@ func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, err
 	}
 	defer tx.Rollback()
 	out := Restored{Info: info}
-	if out.Ended, err = o.settle(ctx, tx, info); err == nil {
+	if out.Ended, out.APIKeys, err = o.settle(ctx, tx, info); err == nil {
 		err = tx.Commit()
 	}
 	if err != nil {
@@ -242,38 +263,41 @@ func (o RestoreOptions) retireMissing(ctx context.Context, tx *sql.Tx, info Info
 }
 
 // settle ends what must not live again, and journals the restore.
-func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ended int, err error) {
+func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ended, keys int, err error) {
 	now := o.Now
 	if now.Before(info.At) { // decision T12
 		now = info.At
 	}
+	exec := func(text string, args ...any) (int64, error) {
+		r, err := tx.ExecContext(ctx, text, args...)
+		if err != nil {
+			return 0, err
+		}
+		return r.RowsAffected()
+	}
 	if !o.KeepApprovals {
-		r, err := tx.ExecContext(ctx, `
-			UPDATE approval SET phase = $1, reason = $2, ended_at = $3 WHERE phase <> $1`,
+		n, err := exec(`UPDATE approval SET phase = $1, reason = $2, ended_at = $3 WHERE phase <> $1`,
 			int(approval.Ended), string(approval.Restored), now.Unix())
 		if err != nil {
-			return 0, err
-		}
-		n, err := r.RowsAffected()
-		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		ended = int(n)
-		if _, err := tx.ExecContext(ctx, `DELETE FROM session`); err != nil {
-			return 0, err
-		}
-		if _, err := tx.ExecContext(ctx, forgetWentBack); err != nil {
-			return 0, err
+		if keys, err = reviveNothing(func(text string) (int64, error) { return exec(text) }); err != nil {
+			return 0, 0, err
 		}
 	}
 	if err := o.retireMissing(ctx, tx, info); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	e := Event{Kind: "restored", Detail: "backup of " + info.At.UTC().Format(time.RFC3339) + ", approvals ended: " + strconv.Itoa(ended)}.by(o.Act)
+	e := restoredEvent("backup of "+info.At.UTC().Format(time.RFC3339)+", ", ended, keys).by(o.Act)
 	var ids eventIDs
 	e.ID, e.At = ids.next(now), now.Unix()
-	_, err = tx.ExecContext(ctx, insertEvent, e.values()...)
-	return ended, err
+	_, err = exec(insertEvent, e.values()...)
+	return ended, keys, err
+}
+
+func restoredEvent(of string, ended, keys int) Event {
+	return Event{Kind: "restored", Detail: fmt.Sprintf("%sapprovals ended: %d, API keys: %d", of, ended, keys)}
 }
 
 // syncFolder makes a rename in it durable.
@@ -286,18 +310,16 @@ func syncFolder(name string) error {
 }
 
 // SettleRestored does, on a database that was restored by its own means, what
-// Restore does: it ends all approvals and sessions, and journals that.
+// Restore does: it ends all that could live again, and journals that.
 func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err error) {
 	if ended, err = s.EndMatching(ctx, ApprovalFilter{}, approval.Restored, false, act); err != nil {
 		return ended, err
 	}
 	return ended, s.writer.changeFacts(func(w *writer) (func(), error) {
-		if _, err := w.exec(`DELETE FROM session`); err != nil {
+		keys, err := reviveNothing(func(text string) (int64, error) { return w.exec(text) })
+		if err != nil {
 			return nil, err
 		}
-		if _, err := w.exec(forgetWentBack); err != nil {
-			return nil, err
-		}
-		return nil, w.journal(Event{Kind: "restored", Detail: "approvals ended: " + strconv.Itoa(ended)}.by(act))
+		return func() { clear(w.store.memory.apiKeys) }, w.journal(restoredEvent("", ended, keys).by(act))
 	})
 }

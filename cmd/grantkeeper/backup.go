@@ -317,7 +317,8 @@ func backupRestoreCommand(g *global) *cobra.Command {
   grantkeeper backup restore /backup/moved.db --keep-approvals --yes    # a planned move`,
 		Long: `A backup is a past state. Approvals that were revoked since then would live again,
 and clients hold newer refresh tokens that it does not know. So the restore ends all
-approvals and sessions, says how many, and people approve again. --keep-approvals is
+approvals, sessions, API keys, reset links and recovery codes; people approve again,
+and get new keys and codes. --keep-approvals keeps them all, and is
 for a planned move: the server was stopped before the backup's last moment, and has
 not run since.
 
@@ -347,7 +348,7 @@ with the server running, this command without a FILE ends all its approvals.`,
 			return runRestore(g, c, args[0], checked, keep, *change)
 		},
 	}
-	c.Flags().BoolVar(&keep, "keep-approvals", false, "for a planned move alone: let approvals and sessions live on")
+	c.Flags().BoolVar(&keep, "keep-approvals", false, "for a planned move alone: let approvals, sessions, API keys, reset links and recovery codes live on")
 	at, change = operatorFlags(g, c), changeFlags(c, true)
 	return c
 }
@@ -375,7 +376,7 @@ func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptio
 	if g.json {
 		return writeDocument(c.OutOrStdout(), map[string]int{"ended": done.Ended})
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s ended, people approve again.\n", plural(done.Ended, "approval"))
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s ended, people approve again.\n%s\n", plural(done.Ended, "approval"), pastState)
 	return err
 }
 
@@ -387,6 +388,12 @@ func (g *global) loadChecked(c *cobra.Command) (Checked, error) {
 	}
 	return l.Check()
 }
+
+// pastState says what a restore cannot know, and what is to be done about it.
+const pastState = `Sessions, reset links and recovery codes ended too. What else changed since the backup is
+back: people deactivated, members removed, roles lost, AI integration off, clients disabled,
+passwords and second factors. Import the directory with --prune before anybody signs in, and
+repeat the rest: docs/operations.md.`
 
 func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep bool, change changeOptions) error {
 	fate := "end all its approvals"
@@ -411,7 +418,8 @@ func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep 
 	if keep {
 		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s, living on: %s.\n", checked.Path, plural(done.Approvals, "approval"))
 	} else {
-		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %s ended, people approve again.\n", checked.Path, plural(done.Ended, "approval"))
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %s ended, people approve again.\nAPI keys ended: %d. %s\n",
+			checked.Path, plural(done.Ended, "approval"), done.APIKeys, pastState)
 	}
 	if err != nil {
 		return err
