@@ -161,7 +161,7 @@ func (s *Server) again(v *visit) error {
 		return s.showAgain(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) {
-		view.Fault, view.Wrong = v.words.say("again.wrong").String(), true
+		view.Fault, view.Wrong = v.words.say(wrongFactor(err, "again.wrong")).String(), true
 		return s.showAgain(v, http.StatusUnprocessableEntity, view)
 	} else if err != nil {
 		return err

@@ -45,13 +45,14 @@ type Server struct {
 
 	Ways Ways // to sign in, beside passwords
 
-	look      atomic.Pointer[look]
-	journaled *limit.Addresses // lets through one rate_limited event per address and window
-	failures  *failures
-	hasher    *hasher
-	farewells *limit.Addresses // counts those that were wrong
-	elsewhere *limit.Addresses // counts sign-ins elsewhere that came back wrong
-	lost      *limit.Addresses // lets through so many events of sign-ins elsewhere
+	look         atomic.Pointer[look]
+	journaled    *limit.Addresses // lets through one rate_limited event per address and window
+	failures     *failures
+	wrongFactors *failures
+	hasher       *hasher
+	farewells    *limit.Addresses // counts those that were wrong
+	elsewhere    *limit.Addresses // counts sign-ins elsewhere that came back wrong
+	lost         *limit.Addresses // lets through so many events of sign-ins elsewhere
 }
 
 // Sizes of bodies (decision L5).
@@ -84,7 +85,8 @@ func (s *Server) Rebrand(b Branding) {
 // Handler serves the pages. It is called once.
 func (s *Server) Handler() http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
-	s.failures = newFailures(s.Limits)
+	s.failures = newFailures(s.Limits, "signin", signInAccount)
+	s.wrongFactors = newFailures(s.Limits, "second", secondAccount)
 	s.hasher = newHasher()
 	s.elsewhere = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
 	s.lost = limit.NewAddresses(signInAddress, nil)

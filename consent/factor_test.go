@@ -4,7 +4,12 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
+	"maps"
+	"net/http"
+	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,6 +136,100 @@ func TestSecondFactorLimits(t *testing.T) {
 		t.Errorf("Retry-After %q", got)
 	}
 	signin(s.browser().get("/signin"), "ada@nordlys.example", password).want(303)
+}
+
+// However many codes come at once, no more are looked at than one after the
+// other (decision S5).
+func TestSecondFactorsAtOnce(t *testing.T) {
+	s := newSite(t)
+	withApp(t, s.signedIn("ada"))
+	s.pass(time.Minute)
+	p := signin(s.browser().get("/signin"), "ada@nordlys.example", password).follow().want(200)
+	form := p.fill("/signin/second")
+	form.Set("code", "000000")
+	var looked atomic.Int64
+	var wait sync.WaitGroup
+	for range 300 {
+		b := s.browser()
+		maps.Copy(b.cookies, p.b.cookies)
+		wait.Go(func() {
+			switch b.post("/signin/second", form).status {
+			case 422:
+				looked.Add(1)
+			case 429:
+			default:
+				t.Error("neither refused nor told to wait")
+			}
+		})
+	}
+	wait.Wait()
+	if n := looked.Load(); n == 0 || n > int64(signInPair.N) {
+		t.Errorf("%d codes were looked at, want 1 to %d", n, signInPair.N)
+	}
+}
+
+// From wherever codes are guessed, there are 20 an hour, and after 100 in a row
+// no code of the app counts: a recovery code does, and begins anew. The person
+// is told after ten (decision S5, NIST SP 800-63B-4 section 3.2.2).
+func TestSecondFactorsGuessedForLong(t *testing.T) {
+	s := newSite(t)
+	app, recovery := withApp(t, s.signedIn("ada"))
+	s.pass(time.Minute)
+	from := 0
+	s.Address = func(*http.Request) netip.Addr { from++; return netip.AddrFrom4([4]byte{192, 0, 2, byte(from)}) }
+	second := func() *shown {
+		return signin(s.browser().get("/signin"), "ada@nordlys.example", password).follow().want(200)
+	}
+	for hour := range wrongFactorsMost / secondAccount.N {
+		p := second()
+		for range secondAccount.N {
+			p.press("/signin/second", "code", "000000").want(422).says("The code is not right.")
+		}
+		p.press("/signin/second", "code", app.code()).want(429)
+		if n := s.failed("ada"); n != (hour+1)*secondAccount.N {
+			t.Fatalf("%d events in hour %d", n, hour)
+		}
+		s.pass(time.Hour)
+	}
+	second().press("/signin/second", "code", app.code()).want(422).says("Too many wrong codes.")
+	second().press("/signin/second", "code", recovery[0]).follow().want(200)
+	s.pass(time.Minute)
+	second().press("/signin/second", "code", app.code()).follow().want(200)
+
+	told := 0
+	events, _, err := s.Store.Events(t.Context(), store.EventFilter{Kind: "signin_failed", Person: "ada", Limit: 1000})
+	for _, e := range events {
+		if e.Reason == "second_factor_repeated" {
+			told++
+		}
+	}
+	if told != 1 || err != nil {
+		t.Errorf("told %d times, %v", told, err)
+	}
+}
+
+// Wrong passkeys are limited and journaled as wrong codes are.
+func TestWrongPasskeys(t *testing.T) {
+	s := newSite(t)
+	withApp(t, s.signedIn("ada"))
+	s.pass(time.Minute)
+	p := signin(s.browser().get("/signin"), "ada@nordlys.example", password).follow().want(200)
+	for range signInPair.N {
+		p.press("/signin/second", "passkey", "{}", "ask", "x").want(422)
+	}
+	p.press("/signin/second", "passkey", "{}", "ask", "x").want(429)
+	if n := s.failed("ada"); n != signInPair.N {
+		t.Errorf("%d events", n)
+	}
+}
+
+// failed counts the sign-ins of a person that failed, by the journal.
+func (s *site) failed(person string) int {
+	s.t.Helper()
+	s.do(s.Store.Ready(s.t.Context())) // written after what was queued
+	events, _, err := s.Store.Events(s.t.Context(), store.EventFilter{Kind: "signin_failed", Person: person, Limit: 1000})
+	s.do(err)
+	return len(events)
 }
 
 // Adding and removing needs a sign-in of a moment ago (decision S5).

@@ -19,11 +19,22 @@ var (
 	signInPair    = limit.Limit{N: 10, Window: 15 * time.Minute}
 	signInAddress = limit.Limit{N: 60, Window: 10 * time.Minute}
 	signInAccount = limit.Limit{N: 100, Window: time.Hour}
+
+	// Behind a right password there is one person: fewer are enough (decision S5).
+	secondAccount = limit.Limit{N: 20, Window: time.Hour}
+)
+
+// A second factor that is wrong so often in a row is told to its person; and
+// codes of an app, six digits, count no more (NIST SP 800-63B-4 section 3.2.2).
+const (
+	wrongFactorsTold = 10
+	wrongFactorsMost = 100
 )
 
 // failures counts sign-ins that failed, for one account from one address, for
 // the address, and for the account.
 type failures struct {
+	most          int // of an account
 	pair, account *limit.Names
 	address       *limit.Addresses
 	journaled     *limit.Addresses // one signin_throttled event per address and window
@@ -32,10 +43,12 @@ type failures struct {
 	tried map[string]int // attempts under way, which may fail yet, by what they count under
 }
 
-func newFailures(s *limit.Shared) *failures {
+// newFailures counts under a name of its own, such as "signin".
+func newFailures(s *limit.Shared, name string, account limit.Limit) *failures {
 	return &failures{
-		pair: s.Names("signin-pair", signInPair), account: s.Names("signin-account", signInAccount),
-		address:   s.Addresses("signin-address", signInAddress, nil),
+		most: account.N,
+		pair: s.Names(name+"-pair", signInPair), account: s.Names(name+"-account", account),
+		address:   s.Addresses(name+"-address", signInAddress, nil),
 		journaled: limit.NewAddresses(limit.Limit{N: 1, Window: signInAddress.Window}, nil),
 		tried:     map[string]int{},
 	}
@@ -59,7 +72,7 @@ func (f *failures) begin(email string, from netip.Addr, now time.Time) (end func
 		return nil, wait
 	}
 	keys := []string{"a " + account, "p " + pair, "f " + limit.Key(from).String()}
-	if f.account.Remaining(account, signInAccount.N, now) <= f.tried[keys[0]] ||
+	if f.account.Remaining(account, f.most, now) <= f.tried[keys[0]] ||
 		f.pair.Remaining(pair, signInPair.N, now) <= f.tried[keys[1]] || f.address.Remaining(from, now) <= f.tried[keys[2]] {
 		return nil, time.Second // by then, it is known how the others went
 	}

@@ -29,31 +29,31 @@ func (h *HandOff) address(challenge, base string, fresh, another bool) string {
 
 // assertedBack is GET /signin/callback/handoff: the service says who is signed
 // in there.
-func (s *Server) assertedBack(v *visit, assertion string) error {
+func (s *Server) assertedBack(v *visit, assertion string) (ours bool, err error) {
 	said, err := identity.ReadAssertion(assertion, v.base, v.now, s.Ways.HandOff.Keys...)
 	if err != nil {
-		return notSignedIn{why: "untrusted", way: handOffID, path: "/", detail: err.Error()}
+		return false, notSignedIn{why: "untrusted", way: handOffID, path: "/", detail: err.Error()}
 	}
 	a, ok := s.openAttempt(said.Challenge)
 	if open, err := s.checkAttempt(v, a, ok, handOffID); !open {
-		return err
+		return false, err
 	}
 	fault := notSignedIn{way: handOffID, path: a.Return, detail: "asserted by the service"}
 	person, err := s.asserted(v, said.Person)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		fault.why = "unknown"
-		return fault
+		return true, fault
 	case err != nil:
-		return wrap("person", err)
+		return true, wrap("person", err)
 	case !person.Active:
 		fault.why = "inactive"
-		return fault
+		return true, fault
 	case said.ImpersonatedBy != "" && person.Support: // decision P9
 		fault.why = "acting"
-		return fault
+		return true, fault
 	}
-	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: identity.Proof{ProvedAt: provedAt(said.AuthTime), Issuer: handOffID},
+	return true, s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: identity.Proof{ProvedAt: provedAt(said.AuthTime), Issuer: handOffID},
 		Once: "handoff " + said.Challenge, OnceUntil: time.Unix(a.Began, 0).Add(2 * attemptLifetime)}, a, fault)
 }
 

@@ -26,6 +26,14 @@ func ReuseLetter(language, service, apps string) Letter {
 		w.say("mail.reuse.where").String(), apps, "", w.say("mail.reuse.do").String())}
 }
 
+// FactorsLetter tells a person that somebody who has their password tries second
+// factors. account is the address of the account's page.
+func FactorsLetter(language, service, account string) Letter {
+	w := wordsOfLetters(language, service)
+	return Letter{w.say("mail.factors.subject").String(), letterText(w.say("mail.factors.what").String(), "",
+		w.say("mail.factors.do").String(), account)}
+}
+
 // ResetLetter brings the link by which a person sets a new password.
 func ResetLetter(language, service, link string, lifetime time.Duration) Letter {
 	w := wordsOfLetters(language, service)

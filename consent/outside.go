@@ -77,9 +77,6 @@ func (s *Server) showOutside(v *visit, e notSignedIn) error {
 	s.count("signin", "failed")
 	s.Log.Info("sign-in elsewhere refused", "way", e.way, "verdict", e.why, "why", e.detail, "request_id", v.reference())
 	address := s.Address(v.r)
-	if e.why != "down" { // which is nobody's fault here
-		s.elsewhere.Allow(address, v.now)
-	}
 	if told, _ := s.lost.Allow(address, v.now); told {
 		s.record(v, store.Event{Kind: "signin_failed", Reason: e.why, Detail: e.way})
 	}
@@ -134,36 +131,47 @@ func providerFault(a attempt, err error) error {
 	return notSignedIn{why: why, way: a.Way, path: a.Return, detail: err.Error()}
 }
 
-// comeBack is GET /signin/callback/{way}.
+// comeBack is GET /signin/callback/{way}. What fails is counted only where the
+// attempt began in this browser: any web page can have a browser ask for this
+// address, and nobody else's sign-in may suffer from it.
 func (s *Server) comeBack(v *visit) error {
-	way, q := v.r.PathValue("way"), v.r.URL.Query()
-	if wait := s.elsewhere.Wait(s.Address(v.r), v.now); wait > 0 {
-		return tooMany{wait}
+	if to := v.r.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
+		return errNoPage // a picture, a script or a frame of another page
 	}
+	ours, err := s.back(v)
+	if e, ok := errors.AsType[notSignedIn](err); ok && ours && e.why != "down" { // which is nobody's fault here
+		s.elsewhere.Allow(s.Address(v.r), v.now)
+	}
+	return err
+}
+
+// back finishes a sign-in elsewhere. ours: the attempt began in this browser.
+func (s *Server) back(v *visit) (ours bool, err error) {
+	way, q := v.r.PathValue("way"), v.r.URL.Query()
 	if way == handOffID && s.Ways.HandOff != nil {
 		return s.assertedBack(v, one(q, "assertion"))
 	}
 	p := s.provider(way)
 	if p == nil {
-		return errNoPage
+		return false, errNoPage
 	}
 	a, ok := s.openAttempt(one(q, "state"))
 	if open, err := s.checkAttempt(v, a, ok, way); !open {
-		return err
+		return false, err
 	}
 	if code := one(q, "error"); code != "" || one(q, "code") == "" {
-		return notSignedIn{why: "refused", way: way, path: a.Return, detail: "the provider answers " + plainWord(code)}
+		return true, notSignedIn{why: "refused", way: way, path: a.Return, detail: "the provider answers " + plainWord(code)}
 	}
 	c, err := p.Finish(v.r.Context(), provider.Ask{RedirectURI: callbackURI(v, p), Secret: a.secret()},
 		provider.Answer{Code: one(q, "code"), Issuer: one(q, "iss")})
 	if err != nil {
-		return providerFault(a, err)
+		return true, providerFault(a, err)
 	}
-	return s.vouched(v, p, a, c)
+	return true, s.vouched(v, p, a, c)
 }
 
 // checkAttempt refuses what did not begin here, in this browser, for this way,
-// a while ago at most. Who is signed in by now, in another tab, goes on without:
+// a while ago at most, and what failed too often from this address. Who is signed in by now, in another tab, goes on without:
 // nothing is done with the answer.
 func (s *Server) checkAttempt(v *visit, a attempt, ok bool, way string) (open bool, err error) {
 	fault := notSignedIn{why: "browser", way: way, path: a.Return}
@@ -179,6 +187,9 @@ func (s *Server) checkAttempt(v *visit, a attempt, ok bool, way string) (open bo
 	case v.now.Sub(time.Unix(a.Began, 0)) > attemptLifetime:
 		fault.detail = "begun too long ago"
 	default:
+		if wait := s.elsewhere.Wait(s.Address(v.r), v.now); wait > 0 {
+			return false, tooMany{wait}
+		}
 		return true, nil
 	}
 	return false, fault

@@ -834,12 +834,30 @@ func TestLimitsElsewhere(t *testing.T) {
 	if err != nil || len(events) != signInAddress.N {
 		t.Errorf("%d events, %v", len(events), err)
 	}
-	for range signInAddress.N {
-		b.get("/signin/callback/corp?code=x&state=x").want(403)
+	s.address = "203.0.113.77" // asked for by any web page, or in another browser: nobody suffers
+	stranger := s.browser()
+	for range 2 * signInAddress.N {
+		stranger.get("/signin/callback/corp?code=x&state=x").want(403)
 	}
-	if got := b.get("/signin/callback/corp?code=x&state=x").want(429).header.Get("Retry-After"); got != "600" {
+	stranger.header.Set("Sec-Fetch-Dest", "image")
+	stranger.get("/signin/callback/corp?code=x&state=x").want(404)
+
+	s, f = newOutside(t)
+	asked := f.out(s.browser())
+	for range 2 * signInAddress.N {
+		s.browser().get(f.answers(asked)).want(403)
+	}
+	b = s.browser() // its own attempts count
+	asked = f.out(b)
+	image := s.browser()
+	image.header.Set("Sec-Fetch-Dest", "iframe")
+	image.get(f.answers(asked)).want(404)
+	for range signInAddress.N {
+		b.get(f.answers(asked, "code", "", "error", "access_denied")).want(400)
+	}
+	if got := b.get(f.answers(asked)).want(429).header.Get("Retry-After"); got != "600" {
 		t.Errorf("Retry-After %q", got)
 	}
 	s.address = "203.0.113.77"
-	b.get("/signin/callback/corp?code=x&state=x").want(403)
+	b.get(f.answers(asked)).follow().want(200)
 }

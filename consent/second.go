@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -114,12 +115,20 @@ func (s *Server) second(v *visit) error {
 		return s.showSecond(v, http.StatusTooManyRequests, view)
 	}
 	if errors.Is(err, errWrong) {
-		view.Fault, view.Wrong = v.words.say("second.wrong").String(), true
+		view.Fault, view.Wrong = v.words.say(wrongFactor(err, "second.wrong")).String(), true
 		return s.showSecond(v, http.StatusUnprocessableEntity, view)
 	} else if err != nil {
 		return err
 	}
 	return v.see(step.Return)
+}
+
+// wrongFactor gives the ID of the message for a factor that did not count.
+func wrongFactor(err error, wrong string) string {
+	if errors.Is(err, errLocked) {
+		return "second.locked"
+	}
+	return wrong
 }
 
 // enterSecond begins the session of a person who has shown both.
@@ -144,36 +153,54 @@ func (s *Server) enterSecond(v *visit, step secondStep, form url.Values) error {
 	return s.enterOwn(v, e)
 }
 
+// errLocked is a code of an app after too many that were wrong, right or not.
+var errLocked = fmt.Errorf("codes of the app count no more: %w", errWrong)
+
 // checkFactor adds to an entry the factor that a form shows, a passkey or a
-// code, or gives errWrong or tooMany. Wrong ones are counted like wrong
-// passwords, apart from them.
+// code, or gives errWrong, which may be errLocked, or tooMany. Each attempt is
+// counted before it is made, so that no more are made at once than one after
+// the other.
 func (s *Server) checkFactor(v *visit, p org.Person, form url.Values, e *store.Entry) (err error) {
-	address, account := s.Address(v.r), "second "+p.ID
-	if wait := s.failures.wait(account, address, v.now); wait > 0 {
+	address := s.Address(v.r)
+	end, wait := s.wrongFactors.begin(p.ID, address, v.now)
+	if wait > 0 {
 		return s.throttled(v, address, wait)
+	}
+	defer end()
+	inARow, err := s.Store.TryFactor(v.r.Context(), p.ID)
+	if err != nil {
+		return wrap("second factor", err)
 	}
 	if shown := one(form, "passkey"); shown != "" {
 		err = s.checkPasskey(v, p, shown, one(form, "ask"), e)
 	} else {
-		e.Factor, err = s.checkCode(v, p, one(form, "code"))
+		e.Factor, err = s.checkCode(v, p, one(form, "code"), inARow <= wrongFactorsMost)
 	}
-	if errors.Is(err, errWrong) {
-		s.failures.add(account, address, v.now)
+	switch {
+	case errors.Is(err, errWrong):
+		s.wrongFactors.add(p.ID, address, v.now)
 		s.count("signin", "failed")
-		s.record(v, store.Event{Kind: "signin_failed", Person: p.ID, Reason: "second_factor"})
+		reason := "second_factor"
+		if inARow == wrongFactorsTold {
+			reason = "second_factor_repeated" // which the person is told of
+		}
+		s.record(v, store.Event{Kind: "signin_failed", Person: p.ID, Reason: reason})
+	case err != nil:
+		return errors.Join(err, s.Store.UntryFactor(v.r.Context(), p.ID))
 	}
 	return err
 }
 
-// checkCode finds the factor of which this is a code, or gives errWrong.
-func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse, error) {
+// checkCode finds the factor of which this is a code, or gives errWrong. Where
+// codes of an app count no more, recovery codes do: nobody guesses 80 bits.
+func (s *Server) checkCode(v *visit, p org.Person, code string, app bool) (store.FactorUse, error) {
 	asked, recovery, err := s.factorsOf(v, p.ID)
 	if err != nil {
 		return store.FactorUse{}, err
 	}
 	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 	for _, f := range asked {
-		if used, ok := s.oneTime(v, f, code); ok {
+		if used, ok := s.oneTime(v, f, code); ok && app {
 			return used, nil
 		}
 	}
@@ -181,6 +208,9 @@ func (s *Server) checkCode(v *visit, p org.Person, code string) (store.FactorUse
 		if subtle.ConstantTimeCompare([]byte(f.Secret), []byte(hashOfRecovery(code))) == 1 {
 			return store.FactorUse{Factor: f}, nil
 		}
+	}
+	if !app {
+		return store.FactorUse{}, errLocked
 	}
 	return store.FactorUse{}, errWrong
 }

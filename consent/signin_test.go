@@ -298,7 +298,7 @@ func TestSignInLimits(t *testing.T) {
 
 func TestSignInLimitOfAnAddress(t *testing.T) {
 	s := newSite(t)
-	f := newFailures(nil)
+	f := newFailures(nil, "signin", signInAccount)
 	addr := s.Address(nil)
 	for i := range signInAddress.N {
 		if f.wait("p"+strconv.Itoa(i), addr, s.Store.Now()) > 0 {
@@ -317,7 +317,7 @@ func TestSignInLimitOfAnAddress(t *testing.T) {
 
 func TestSignInLimitOfAnAccount(t *testing.T) {
 	s := newSite(t)
-	f := newFailures(nil)
+	f := newFailures(nil, "signin", signInAccount)
 	for i := range signInAccount.N {
 		s.address = "203.0." + strconv.Itoa(i) + ".1"
 		if f.wait("ada", s.Address(nil), s.Store.Now()) > 0 {
@@ -350,7 +350,7 @@ func TestSignInBusy(t *testing.T) {
 // Attempts at once fail no more often than attempts in turn.
 func TestSignInLimitHoldsAtOnce(t *testing.T) {
 	s := newSite(t)
-	f := newFailures(nil)
+	f := newFailures(nil, "signin", signInAccount)
 	var ends []func()
 	for i := range signInPair.N {
 		end, wait := f.begin("ada", s.Address(nil), s.Store.Now())

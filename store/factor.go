@@ -107,7 +107,7 @@ func (s *Store) ResetSignIn(_ context.Context, idOrEmail string, act Act) (org.P
 		return org.Person{}, err
 	}
 	return p, s.writer.change(func(w *writer) (func(), error) {
-		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
+		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM wrong_factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
 			if _, err := w.exec(text, p.ID); err != nil {
 				return nil, err
 			}
@@ -130,6 +130,29 @@ type FactorUse struct {
 	Secret  string // what it becomes: sealed with the newest key
 }
 
+// TryFactor counts an attempt at a second factor of a person before it is made,
+// and gives how many, with this one, were not right since the last that was: so
+// attempts at once, on any node, count as many as they are.
+func (s *Store) TryFactor(_ context.Context, person string) (inARow int, err error) {
+	err = s.writer.change(func(w *writer) (func(), error) {
+		if _, err := w.exec(`
+			INSERT INTO wrong_factor (person, number) VALUES ($1, 1)
+			ON CONFLICT (person) DO UPDATE SET number = wrong_factor.number + 1`, person); err != nil {
+			return nil, err
+		}
+		return nil, w.conn.QueryRowContext(context.Background(), `SELECT number FROM wrong_factor WHERE person = $1`, person).Scan(&inARow)
+	})
+	return inARow, err
+}
+
+// UntryFactor takes an attempt back that was never made.
+func (s *Store) UntryFactor(_ context.Context, person string) error {
+	return s.writer.change(func(w *writer) (func(), error) {
+		_, err := w.exec(`UPDATE wrong_factor SET number = number - 1 WHERE person = $1 AND number > 0`, person)
+		return nil, err
+	})
+}
+
 // use makes a factor count. ErrAnswered: it has, meanwhile.
 func (w *writer) use(f FactorUse) error {
 	var n int64
@@ -147,6 +170,9 @@ func (w *writer) use(f FactorUse) error {
 	}
 	if err == nil && n == 0 {
 		return fmt.Errorf("factor: %w", ErrAnswered)
+	}
+	if err == nil {
+		_, err = w.exec(`DELETE FROM wrong_factor WHERE person = $1`, f.Person)
 	}
 	return err
 }

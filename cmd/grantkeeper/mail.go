@@ -287,6 +287,9 @@ func (h *house) noticing() func(store.Event) {
 		if e.Kind == "refresh_reused" || e.Kind == "code_reused" {
 			h.mail.post(letter{kind: e.Kind, make: func(ctx context.Context) (mail.Address, string, string, error) { return h.reuseNotice(ctx, e) }})
 		}
+		if e.Kind == "signin_failed" && e.Reason == "second_factor_repeated" {
+			h.mail.post(letter{kind: e.Reason, make: func(ctx context.Context) (mail.Address, string, string, error) { return h.factorsNotice(ctx, e) }})
+		}
 	}
 }
 
@@ -297,6 +300,16 @@ func (h *house) reuseNotice(ctx context.Context, e store.Event) (to mail.Address
 		return to, "", "", fmt.Errorf("notice: person: %w", err)
 	}
 	l := consent.ReuseLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/organizations/"+url.PathEscape(e.Organization)+"/profile/api")
+	return mail.Address{Name: p.Name, Address: p.Email}, l.Subject, l.Text, nil
+}
+
+// factorsNotice says that a password is known to somebody who has no factor.
+func (h *house) factorsNotice(ctx context.Context, e store.Event) (to mail.Address, subject, text string, err error) {
+	p, err := h.store.Person(ctx, e.Person)
+	if err != nil {
+		return to, "", "", fmt.Errorf("notice: person: %w", err)
+	}
+	l := consent.FactorsLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/account")
 	return mail.Address{Name: p.Name, Address: p.Email}, l.Subject, l.Text, nil
 }
 
