@@ -132,6 +132,7 @@ func (s *Server) showActing(v *visit, c client.Client, p page) error {
 	s.refused(v, c.ID, "impersonating")
 	view := &actingPage{frame: s.frame(v, "acting.short"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
 	view.Stops = false // the page has its own button
+	view.Instead = view.Request
 	return s.show(v, http.StatusForbidden, actingTemplate, view)
 }
 

@@ -93,6 +93,7 @@ func (s *Server) apps(v *visit) error {
 	}
 	view := &appsPage{frame: s.frame(v, "apps.title", "organization", o.Name), Organization: o.Name, Path: appsPath(o.ID)}
 	view.Slim, view.Other, view.Packed = false, true, true
+	view.under(v, o)
 	view.list(v, o, rows, lookup)
 	if err := s.explainReuse(v, view.Ended); err != nil {
 		return err

@@ -268,7 +268,7 @@ func (b *tab) look(address string, wholly bool) (problems []string, err error) {
 		if err := b.as(views[4]); err != nil {
 			return nil, err
 		}
-		wide, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelectorAll("details").forEach(d => d.open = true);`+spacedOut))
+		wide, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.querySelectorAll("main details").forEach(d => d.open = true);`+spacedOut))
 		if wide != "" {
 			problems = append(problems, wide)
 		}
@@ -277,7 +277,7 @@ func (b *tab) look(address string, wholly bool) (problems []string, err error) {
 	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](loadAxe, chromedp.EvalAwaitPromise)); err != nil {
 		return nil, err
 	}
-	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach(d => d.open = true)`)); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("main details").forEach(d => d.open = true)`)); err != nil {
 		return nil, err
 	}
 	arabic, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.dir === 'rtl'"))

@@ -224,7 +224,7 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 		Old: how.old, OtherPerson: how.otherPerson, NotListed: notListed(offers), Replace: chosen.replace,
 		chooser: chooser{Request: s.sealPage(p), Grant: chosen.grant, Personal: chosen.personal},
 	}
-	view.Slim, view.Script, view.Packed = false, true, true
+	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, view.Request
 	if !chosen.sent {
 		view.Grant = string(grantset.Roles)
 	}
@@ -447,6 +447,7 @@ type closed struct {
 
 func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantset.Offer, how showing) error {
 	view := &nowherePage{frame: s.frame(v, "nowhere.title"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
+	view.Instead = view.Request
 	for _, o := range offers {
 		admins, err := s.Store.Admins(v.r.Context(), o.Organization.ID, 3)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {

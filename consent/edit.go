@@ -231,6 +231,7 @@ func (s *Server) newEditPage(v *visit, e editing) (*editPage, error) {
 		App: appOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: on(e.row.CreatedAt),
 		Access: names.gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: appsPath(e.org.ID)}
 	view.Slim, view.Other, view.Script, view.Packed = false, true, true, true
+	view.under(v, e.org, crumb{Text: v.words.say("apps.name").String(), Path: view.Back})
 	for _, r := range view.Access.Roles {
 		if r.Access == "" {
 			view.Lost = append(view.Lost, r.Role)

@@ -195,7 +195,7 @@ func TestNoDecisionOfAnEdit(t *testing.T) {
 	form["decision"] = []string{"save", "save"}
 	form.Set("grant", "everything")
 	ada.post(path, form).want(200)
-	if b := ada.get(path).all(atom.Form)[0].FirstChild.NextSibling; attr(b, "name") != "action" || attr(b, "value") != "review" || !has(b, "formnovalidate") {
+	if b := ada.get(path).form(path).FirstChild.NextSibling; attr(b, "name") != "action" || attr(b, "value") != "review" || !has(b, "formnovalidate") {
 		t.Errorf("the first button of the form is %v", b.Attr)
 	}
 	bulk := ada.get(path).press(path, "bulk", "n:product:change").says("4 chosen · 4 roles")

@@ -44,11 +44,18 @@ func (n *neighbour) page(path, body string) {
 	})
 }
 
+// signOut goes through the account's menu.
+func (b *tab) signOut() {
+	b.t.Helper()
+	b.click(".menu > summary")
+	b.click(`.menu form[action="/signout"] button`)
+}
+
 // signInAs goes through the form, whoever was signed in before.
 func (b *tab) signInAs(email string) {
 	b.t.Helper()
 	if b.open(b.base + "/"); b.is("document.querySelector('form[action=\"/signout\"]') !== null") {
-		b.click(`form[action="/signout"] button`)
+		b.signOut()
 	}
 	b.run(chromedp.WaitVisible(chromedp.ID("email")), chromedp.SendKeys(chromedp.ID("email"), email),
 		chromedp.SendKeys(chromedp.ID("password"), password+kb.Enter))

@@ -28,6 +28,9 @@ type frame struct {
 	Stops     bool       // has the button by which support staff are themselves again
 	Reference string
 	CSRF      string // form token; empty where nobody is signed in
+	Account   string // the session's form token, for the account's menu; a page's CSRF may be another
+	Instead   string // sealed: on the way to an approval, the request that another account would answer
+	Secrets   bool   // people have passwords and second factors here
 	Slim      bool   // one narrow column
 	Wide      bool   // room for a table
 	Other     bool   // not on the way to an approval: may post to this server alone
@@ -37,6 +40,15 @@ type frame struct {
 	Help      string // URL; empty where there is none
 	Legal     []Link
 	Same      string // sealed: the page's own address, to come back to in another language
+	Crumbs    []crumb
+}
+
+// A crumb is a link to what a page belongs to: Text is ours, Name is not.
+type crumb struct{ Text, Name, Path string }
+
+// under says to which organization a page belongs, and to what of it.
+func (f *frame) under(v *visit, o org.Organization, more ...crumb) {
+	f.Crumbs = append([]crumb{{Text: v.words.say("home.title").String(), Path: "/"}, {Name: o.Name, Path: "/#of-" + o.ID}}, more...)
 }
 
 func (f *frame) around() *frame { return f }
@@ -44,9 +56,11 @@ func (f *frame) around() *frame { return f }
 // frame gives what is around a page. title is the id of a message, values what
 // it needs.
 func (s *Server) frame(v *visit, title string, values ...any) frame {
-	f := frame{Title: v.words.say(title, values...).String(), Service: s.Service, Base: v.base, Person: v.person, Actor: v.actor, Stops: v.acting(), Reference: v.reference(), Slim: true}
+	f := frame{Title: v.words.say(title, values...).String(), Service: s.Service, Base: v.base, Person: v.person, Actor: v.actor, Stops: v.acting(),
+		Secrets: !s.Ways.NoPasswords, Reference: v.reference(), Slim: true}
 	if v.session != "" {
 		f.CSRF = s.Ring.FormToken(v.session)
+		f.Account = f.CSRF
 	}
 	f.Same = s.sealPath(v.here())
 	look := s.look.Load()
@@ -62,6 +76,17 @@ func titleOf(fault, title, wrong string) string {
 	}
 	return title
 }
+
+// Self is who is at the keyboard.
+func (f *frame) Self() org.Person {
+	if f.Actor.ID != "" {
+		return f.Actor
+	}
+	return f.Person
+}
+
+// Staff reports whether support staff is at the keyboard, as themselves.
+func (f *frame) Staff() bool { return f.Person.Support && f.Actor.ID == "" }
 
 // Host is the server's own, as the address bar shows it.
 func (f *frame) Host() string {
@@ -81,6 +106,7 @@ var (
 	againTemplate   = parsePage("again.html")
 	factorsTemplate = parsePage("factors.html")
 	homeTemplate    = parsePage("home.html")
+	everyTemplate   = parsePage("every.html")
 	appsTemplate    = parsePage("apps.html")
 	editTemplate    = parsePage("edit.html", "choices.html")
 	revokeTemplate  = parsePage("revoke.html")

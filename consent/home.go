@@ -20,10 +20,9 @@ func (s *Server) home(v *visit) error {
 	}
 	view := &homePage{frame: s.frame(v, "home.title")}
 	view.Other, view.Packed = true, true
-	view.Support = v.person.Support && !v.acting()
 	for _, o := range v.visible(offers) {
 		view.Organizations = append(view.Organizations, homeOrganization{
-			Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
+			ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
 			Roles: len(o.Member.Roles()), Apps: appsPath(o.Organization.ID), Leave: leavePath(o.Organization.ID),
 			Integration: integrationPath(o.Organization.ID),
 		})
@@ -35,16 +34,60 @@ func (s *Server) home(v *visit) error {
 type homePage struct {
 	frame
 	Organizations []homeOrganization
-	Support       bool // the person is of the support staff
 }
 
 type homeOrganization struct {
+	ID          string
 	Name        string // not ours
 	Admin       bool
 	Open        bool // AI integration is on
 	Roles       int
 	Apps, Leave string // paths
 	Integration string // path, for admins
+}
+
+// An everyPage leads to the Connected apps of each organization.
+type everyPage struct {
+	frame
+	In []appsIn
+}
+
+type appsIn struct {
+	Name string // not ours
+	Path string
+	Apps int // that act for the person there
+}
+
+// everyApp is GET /connected-apps: Connected apps for whoever comes from nowhere in
+// particular. Who is in one organization goes on to its page.
+func (s *Server) everyApp(v *visit) error {
+	if !v.signedIn() {
+		return errSignIn
+	}
+	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	if err != nil {
+		return wrap("organizations", err)
+	}
+	offers = v.visible(offers)
+	if len(offers) == 1 {
+		return v.see(appsPath(offers[0].Organization.ID))
+	}
+	view := &everyPage{frame: s.frame(v, "apps.name")}
+	view.Other, view.Packed = true, true
+	for _, o := range offers {
+		rows, err := s.approvals(v, o.Organization.ID, "")
+		if err != nil {
+			return err
+		}
+		apps := map[string]bool{}
+		for _, r := range rows {
+			if !ended(r) {
+				apps[r.Client] = true
+			}
+		}
+		view.In = append(view.In, appsIn{o.Organization.Name, appsPath(o.Organization.ID), len(apps)})
+	}
+	return s.show(v, http.StatusOK, everyTemplate, view)
 }
 
 func appsPath(organization string) string {

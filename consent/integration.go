@@ -74,6 +74,7 @@ func (s *Server) integration(v *visit) error {
 	view := &integrationPage{frame: s.frame(v, "integration.title", "organization", o.Name), Organization: o.Name, Path: integrationPath(o.ID),
 		On: o.AIIntegration, All: tallyOf(all), Find: strings.TrimSpace(q.Get("find")), Access: q.Get("access")}
 	view.Slim, view.Other, view.Packed, view.Wide = false, true, true, true
+	view.under(v, o)
 	if err := s.switchedBy(v, view, o); err != nil {
 		return err
 	}
@@ -273,6 +274,7 @@ func (s *Server) connection(v *visit) (*connectionPage, store.ApprovalRow, error
 	view := &connectionPage{frame: s.frame(v, "integration.title", "organization", o.Name), Organization: o.Name, App: c.App, Who: p.Name,
 		Email: p.Email, Connected: on(r.CreatedAt), Used: c.Used, Post: c.Revoke, Back: integrationPath(o.ID)}
 	view.Other = true
+	view.under(v, o, crumb{Text: v.words.say("integration.name").String(), Path: view.Back})
 	return view, r, nil
 }
 

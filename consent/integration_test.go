@@ -27,7 +27,7 @@ func TestIntegration(t *testing.T) {
 	ada, tor := s.signedIn("ada"), s.signedIn("tor")
 	ada.get(nordlysSettings).want(200).says("AI integration – Nordlys Cooperative – Svalinn", "AI integration On",
 		"Members can connect apps that act for them here. Each app gets only what that member chooses.",
-		"Turned on by Svalinn on 21 November 2026.", "No apps act for members here yet.")
+		"On since 21 November 2026.", "No apps act for members here yet.")
 	s.register(client.Client{ID: "board", Name: "Board Pack Generator", RedirectURIs: []string{"https://oauth.boardpack.example/cb"}})
 	ada.connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "personal", "1")
 	second := tor.connect()
@@ -59,7 +59,7 @@ func TestIntegration(t *testing.T) {
 	if got := signin(s.browser().get(shared).follow(), "ada@nordlys.example", password).header.Get("Location"); got != shared {
 		t.Errorf("signing in leads to %q, not to what was shared", got)
 	}
-	if p := ada.get(nordlysSettings + `?find="><script>`); len(p.all(atom.Script)) != 0 || attr(p.all(atom.Input)[0], "value") != `"><script>` {
+	if p := ada.get(nordlysSettings + `?find="><script>`); len(p.all(atom.Script)) != 0 || p.fill(nordlysSettings).Get("find") != `"><script>` {
 		t.Error("what was looked for is not as it was entered")
 	}
 }

@@ -70,7 +70,7 @@ func TestPasskeyInTheBrowser(t *testing.T) {
 	b.run(chromedp.WaitVisible(chromedp.CSS("[data-passkey-button]")))
 	b.click("[data-passkey-button]")
 	b.until("document.body.innerText.includes('Your recovery codes')")
-	b.click("form[action='/signout'] button")
+	b.signOut()
 	b.until("document.getElementById('email') !== null")
 	b.open(b.authorizeURL())
 	b.signIn()

@@ -40,6 +40,8 @@ func (s *Server) pages() map[string]func(*visit) error {
 		"GET /reset/{secret}":        s.resetPage,
 		"POST /reset/{secret}":       s.reset,
 
+		"GET /connected-apps": s.everyApp,
+
 		"GET " + atApps: s.apps,
 		"GET " + atApps + "/clients/{client}/revoke":  s.revokePage,
 		"POST " + atApps + "/clients/{client}/revoke": s.revoke,

@@ -20,7 +20,7 @@ func TestBackAfterSigningOut(t *testing.T) {
 		b.open(c.base + nordlysApps)
 		b.signIn()
 		b.run(chromedp.WaitVisible(chromedp.ID("connected")))
-		b.click("form[action='/signout'] button")
+		b.signOut()
 		b.run(chromedp.WaitVisible(chromedp.ID("password")))
 		b.eval("setTimeout(() => history.back())") // this page may not live to answer
 		b.until("!document.getElementById('password') || performance.getEntriesByType('navigation')[0].type === 'back_forward'")

@@ -365,20 +365,25 @@ func (p *shown) all(element atom.Atom) []*html.Node {
 // a button.
 func (p *shown) fill(action string) url.Values {
 	p.t.Helper()
+	form := url.Values{}
+	for n := range p.form(action).Descendants() {
+		switch kind := attr(n, "type"); {
+		case n.DataAtom != atom.Input || attr(n, "name") == "":
+		case (kind == "radio" || kind == "checkbox") && !has(n, "checked"):
+		default:
+			form.Add(attr(n, "name"), attr(n, "value"))
+		}
+	}
+	return form
+}
+
+// form gives the first form with this action.
+func (p *shown) form(action string) *html.Node {
+	p.t.Helper()
 	for _, f := range p.all(atom.Form) {
-		if attr(f, "action") != action {
-			continue
+		if attr(f, "action") == action {
+			return f
 		}
-		form := url.Values{}
-		for n := range f.Descendants() {
-			switch kind := attr(n, "type"); {
-			case n.DataAtom != atom.Input || attr(n, "name") == "":
-			case (kind == "radio" || kind == "checkbox") && !has(n, "checked"):
-			default:
-				form.Add(attr(n, "name"), attr(n, "value"))
-			}
-		}
-		return form
 	}
 	p.t.Fatalf("no form posts to %q: %s", action, p.text())
 	return nil

@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -293,12 +294,27 @@ func unmarked(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return unicode.Is(unicode.M, r) })
 }
 
+// initials are the first letters of a name's first and last word. What is no
+// letter is left out: a mark could cover what stands beside it.
+func initials(name string) string {
+	var first []rune
+	for word := range strings.FieldsSeq(name) {
+		if r := []rune(word)[0]; unicode.IsLetter(r) {
+			first = append(first, unicode.ToUpper(r))
+		}
+	}
+	if len(first) > 2 {
+		first = []rune{first[0], first[len(first)-1]}
+	}
+	return cmp.Or(string(first), "•")
+}
+
 // functions are those of templates.
 func (w *words) functions() template.FuncMap {
 	return template.FuncMap{
 		"say": w.say, "forms": w.forms, "moment": w.moment, "asset": w.asset,
 		"domain": func(s string) domain { return domain(s) }, "code": func(s string) code { return code(s) },
-		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) }, "unmarked": unmarked,
+		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) }, "unmarked": unmarked, "initials": initials,
 		"tongue": func() tongue { return w.tongue }, "tongues": func() []tongue { return tongues },
 	}
 }

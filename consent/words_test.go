@@ -253,8 +253,8 @@ func TestMessagesAreUsed(t *testing.T) {
 	}
 }
 
-// What the frame shows is the frame's: no page has a field of the same name,
-// which a template would take instead.
+// What the frame shows is the frame's: no page has a field of the name of one of
+// its fields or methods, which a template would take instead.
 func TestFrameIsNotShadowed(t *testing.T) {
 	pages, fields := map[string][]string{}, []string{}
 	names, err := filepath.Glob("*.go")
@@ -267,6 +267,11 @@ func TestFrameIsNotShadowed(t *testing.T) {
 			t.Fatal(err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
+			if f, ok := n.(*ast.FuncDecl); ok && f.Recv != nil {
+				if p, ok := f.Recv.List[0].Type.(*ast.StarExpr); ok && p.X.(*ast.Ident).Name == "frame" {
+					fields = append(fields, f.Name.Name)
+				}
+			}
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {
 				return true
@@ -288,7 +293,7 @@ func TestFrameIsNotShadowed(t *testing.T) {
 			if embeds {
 				pages[spec.Name.Name] = own
 			} else if spec.Name.Name == "frame" {
-				fields = own
+				fields = append(fields, own...)
 			}
 			return true
 		})
