@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -66,14 +67,15 @@ type endedApproval struct {
 	App    app
 	Had    access
 	When   moment
+	Used   *moment
 	Reason approval.Reason
 	Looks  string // what a refresh token that came back looked like, as store.Reuse has it
 	id     approval.ID
 	at     int64 // Unix seconds
 }
 
-// Theft reports whether an old code or refresh token was presented again.
-func (e endedApproval) Theft() bool {
+// Reused reports whether an old code or refresh token was presented again.
+func (e endedApproval) Reused() bool {
 	return e.Reason == approval.RefreshReused || e.Reason == approval.CodeReused
 }
 
@@ -124,7 +126,7 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 		if ended(r) {
 			view.Ended = append(view.Ended, endedApproval{
 				App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.gave(r.Grant),
-				When: at(r.EndedAt, v.now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
+				When: at(r.EndedAt, v.now), Used: lastUse(r, v.now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
 			})
 			continue
 		}
@@ -138,10 +140,7 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 		}
 		c := &view.Apps[i]
 		c.lastUsed = max(c.lastUsed, r.LastUsed)
-		one := shownApproval{Access: l.gives(r.Grant), Connected: on(r.CreatedAt)}
-		if r.LastUsed > 0 {
-			one.Used = new(used(r.LastUsed, v.now))
-		}
+		one := shownApproval{Access: l.gives(r.Grant), Connected: on(r.CreatedAt), Used: lastUse(r, v.now)}
 		if r.Phase == approval.Live && !v.acting() {
 			one.Edit = editPath(o.ID, r.ID)
 		}
@@ -152,6 +151,14 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 	}
 	slices.SortStableFunc(view.Apps, func(a, b connected) int { return cmp.Compare(b.lastUsed, a.lastUsed) })
 	slices.SortStableFunc(view.Ended, func(a, b endedApproval) int { return cmp.Compare(b.at, a.at) })
+}
+
+// lastUse is nil where an app never used what it was given.
+func lastUse(r store.ApprovalRow, now time.Time) *moment {
+	if r.LastUsed == 0 {
+		return nil
+	}
+	return new(used(r.LastUsed, now))
 }
 
 func ended(r store.ApprovalRow) bool { return r.Phase == approval.Ended }

@@ -142,10 +142,10 @@ func TestEnded(t *testing.T) {
 	says := map[approval.Reason]string{
 		approval.RevokedByAdmin: "Revoked by an admin of Nordlys Cooperative today", approval.RevokedByOperator: "Ended by Svalinn today",
 		approval.RevokedByClient: "The app ended it today", approval.Replaced: "A later connection took its place today",
-		approval.RefreshReused: "An old key was presented a second time. This can mean that someone copied it, so all keys of this connection were ended. Ask the app's maker before you connect it again.",
+		approval.RefreshReused: "Why is not known: the app may have sent it twice, or someone may have copied it. To be safe, all keys of this connection were ended.",
 		approval.Unused:        "Ended after a long time without use today", approval.KeyRetired: "Ended today at 10:00 UTC: Svalinn retired the key of its access",
 		approval.Restored: "Ended today at 10:00 UTC: Svalinn was restored from a backup", approval.StateLost: "Ended today at 10:00 UTC: Svalinn had lost the state of this connection",
-		approval.CodeReused: "Ended because an old key came back today at 10:00 UTC",
+		approval.CodeReused: "Ended today at 10:00 UTC: an old key was used again",
 	}
 	for _, reason := range approval.Reasons { // each in its own words, or as below
 		if words := says[reason]; words == "" && !slices.Contains([]approval.Reason{approval.RevokedByPerson, approval.NeverConnected, approval.LeftOrganization,

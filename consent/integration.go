@@ -169,12 +169,8 @@ func (s *Server) peopleOf(ctx context.Context, organization string) (map[string]
 
 func newConnection(v *visit, r store.ApprovalRow, p org.Person) connection {
 	c := connection{App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Person: p.Name, Email: p.Email,
-		Kind: r.Grant.Kind, Roles: len(r.Grant.Picks), row: r,
+		Kind: r.Grant.Kind, Roles: len(r.Grant.Picks), Used: lastUse(r, v.now), row: r,
 		Details: connectionPath(r.Organization, r.ID), Revoke: connectionPath(r.Organization, r.ID) + "/revoke"}
-	if r.LastUsed > 0 {
-		when := used(r.LastUsed, v.now)
-		c.Used = &when
-	}
 	return c
 }
 

@@ -238,9 +238,9 @@ func TestIntegrationPages(t *testing.T) {
 	for path, pages := nordlysSettings+"?access=everything", 1; path != ""; pages++ {
 		p := ada.get(path).want(200).says(fmt.Sprintf("%d connections of 3 people", want))
 		path = ""
-		for _, f := range p.all(atom.Form) {
-			if strings.HasSuffix(attr(f, "action"), "/revoke") {
-				seen[attr(f, "action")] = true
+		for _, a := range p.all(atom.A) {
+			if strings.HasSuffix(attr(a, "href"), "/revoke") {
+				seen[attr(a, "href")] = true
 			}
 		}
 		for _, a := range p.all(atom.A) {

@@ -14,11 +14,11 @@ import (
 func TestS13ReuseIsTold(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct {
-		from, says string
+		from, says, class string
 	}{
-		{"192.0.2.77", "So it looks like two copies of one installation, or an answer that was lost on its way."},
-		{"198.51.100.7", "It came from another network than the app's own. So it looks like theft."},
-		{"", ""},
+		{"192.0.2.77", "so it looks like two copies of one installation, or an answer that was lost on its way. To be safe,", "note warn small"},
+		{"198.51.100.7", "It looks as if someone copied a key of this connection. It came from another network than the app's own", "note bad small"},
+		{"", "Why is not known: the app may have sent it twice, or someone may have copied it.", "note warn small"},
 	} {
 		s := newSite(t)
 		ada := s.signedIn("ada")
@@ -42,9 +42,9 @@ func TestS13ReuseIsTold(t *testing.T) {
 		if v := refresh(row.Generation, tt.from); v != approval.Reused {
 			t.Fatal(v)
 		}
-		p := ada.get(nordlysApps).says("Ended because an old key came back today", "An old key was presented a second time.", tt.says)
-		if n := strings.Count(p.text(), "So it looks like"); (n == 1) != (tt.says != "") || n > 1 {
-			t.Errorf("from %q it is said %d times what it looks like", tt.from, n)
+		p := ada.get(nordlysApps).says("Ended today at 10:00 UTC: an old key was used again", tt.says)
+		if n := strings.Count(p.body, "note bad") + strings.Count(p.body, "note warn"); n != 1 || !strings.Contains(p.body, tt.class) {
+			t.Errorf("from %q it is not said as %q, or %d times", tt.from, tt.class, n)
 		}
 	}
 }

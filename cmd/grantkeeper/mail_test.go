@@ -348,7 +348,7 @@ func TestS13PeopleAreMailed(t *testing.T) {
 		}
 	}
 	got := <-o.took
-	for _, want := range []string{"Ein alter Schlüssel dieser Verbindung\nwurde ein zweites Mal vorgelegt.", "\n" + base + "/organizations/verksted/profile/api\n"} {
+	for _, want := range []string{"Ein alter Schlüssel dieser\nVerbindung wurde ein zweites Mal benutzt;", "\n" + base + "/organizations/verksted/profile/api\n"} {
 		if !strings.Contains(got.text, want) || got.to != "eva@verksted.example" || subjectOf(t, got) != "Svalinn: Der Zugriff einer App wurde beendet" || got.Header.Get("Content-Language") != "de" {
 			t.Errorf("to %s: %v %s", got.to, got.Header, got.text)
 		}
