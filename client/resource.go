@@ -1,6 +1,9 @@
 package client
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // ServedAt reports whether a resource (RFC 8707 section 2) is this server at
 // {base}, its API, the MCP endpoint or something below the API. decision A7.
@@ -24,6 +27,9 @@ func normalOrigin(uri string) string {
 	authority, path := rest, ""
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		authority, path = rest[:i], rest[i:]
+	}
+	if strings.ContainsFunc(authority, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return uri // U+212A lowers to k: it is no host of ours
 	}
 	scheme, authority = strings.ToLower(scheme), strings.ToLower(authority)
 	switch scheme {

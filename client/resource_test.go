@@ -65,6 +65,9 @@ func TestServedAtNothingElse(t *testing.T) {
 			t.Errorf("%q counts as ours", r)
 		}
 	}
+	if ServedAt("https://kin.example", "https://\u212Ain.example/api/v5") {
+		t.Error("a Kelvin sign is a k")
+	}
 	if !ServedAt("http://127.0.0.1:8080", "HTTP://127.0.0.1:8080/api/v5") || !ServedAt("http://localhost", "http://localhost:80") {
 		t.Error("a base over http is not ours")
 	}

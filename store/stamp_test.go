@@ -184,7 +184,7 @@ func TestCheckAPIKey(t *testing.T) {
 	}
 	for _, id := range []APIKeyID{{}, IdentifyAPIKey("another")} {
 		if _, err := h.CheckAPIKeyNow(ctx, id); !errors.Is(err, ErrNotFound) {
-			t.Error(fmt.Sprintf("%x: %v", id[:2], err))
+			t.Errorf("%x: %v", id[:2], err)
 		}
 	}
 }
