@@ -589,6 +589,7 @@ func TestEditManyRoles(t *testing.T) {
 		t.Error("not all roles are in the page")
 	}
 	mei.header.Set("Accept-Encoding", "gzip")
+	mei.header.Set("Sec-Fetch-Site", "same-origin")
 	if got := mei.get(path).header.Get("Content-Encoding"); got != "gzip" {
 		t.Error("not compressed")
 	}

@@ -35,7 +35,7 @@ type frame struct {
 	Wide      bool   // room for a table
 	Other     bool   // not on the way to an approval: may post to this server alone
 	Script    bool   // has the consent page's script
-	Packed    bool   // may be compressed: shows nothing of its own address
+	Packed    bool   // may be compressed, when no other site led here
 	Logo      string // its path; empty: the shield
 	Help      string // URL; empty where there is none
 	Legal     []Link
@@ -187,7 +187,7 @@ func (s *Server) show(v *visit, status int, t *template.Template, p interface{ a
 	if !utf8.Valid(body) { // an address or a field that the page repeats can hold any bytes
 		body = bytes.ToValidUTF8(body, []byte("\uFFFD"))
 	}
-	if f.Packed && acceptsGzip(v.r) {
+	if f.Packed && ledHere(v.r) && acceptsGzip(v.r) {
 		h.Set("Content-Encoding", "gzip")
 		body = packed(body)
 	}

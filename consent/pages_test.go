@@ -502,6 +502,7 @@ func TestManyRoles(t *testing.T) {
 	s.many(300)
 	mei := s.signedIn("mei")
 	mei.header.Set("Accept-Encoding", "br;q=1, gzip;q=0.5")
+	mei.header.Set("Sec-Fetch-Site", "same-origin")
 	p := mei.get(authorize()).want(200)
 	if p.header.Get("Content-Encoding") != "gzip" {
 		t.Fatal("not compressed")

@@ -393,6 +393,7 @@ func BenchmarkConsentPage(b *testing.B) {
 		r := httptest.NewRequest("POST", s.base+"/oauth/authorize", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Accept-Encoding", "gzip")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
 		r.Header.Set("Cookie", mei.cookieName("session")+"="+mei.cookies[mei.cookieName("session")])
 		w := httptest.NewRecorder()
 		began := time.Now()

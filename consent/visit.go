@@ -195,11 +195,20 @@ func newCookie() string {
 // foreign reports a sign of another origin behind a POST (decision A11).
 // Neither header is no sign: programs send none, and the form token decides.
 func foreign(v *visit) bool {
-	if sites := v.r.Header["Sec-Fetch-Site"]; sites != nil {
-		return !slices.Equal(sites, []string{"same-origin"}) && !slices.Equal(sites, []string{"none"})
+	if v.r.Header["Sec-Fetch-Site"] != nil {
+		return !ledHere(v.r)
 	}
 	origins := v.r.Header["Origin"]
 	return origins != nil && !slices.Equal(origins, []string{v.base})
+}
+
+// ledHere reports whether the browser says that the person, or a page of ours,
+// led to this one. Where another site did, it chose the address, and often a
+// name on the page, so the length of a compressed answer would tell whoever
+// reads the network what else is on it (decision A11).
+func ledHere(r *http.Request) bool {
+	sites := r.Header["Sec-Fetch-Site"]
+	return slices.Equal(sites, []string{"same-origin"}) || slices.Equal(sites, []string{"none"})
 }
 
 // ours reports whether the form came from a page that this session was shown.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // A clientRow is a client in a list. Name and host are the client's own claim.
@@ -200,7 +201,7 @@ func (s *console) ask(v *visit, p confirmPage, tab, title string, status int) (e
 		title = "Error: " + title
 	}
 	p.frame = s.frame(v, tab, title)
-	p.CSRF = s.token(v.URL.Path)
+	p.CSRF = token.Mask(s.formTag(v.URL.Path))
 	return s.show(v.w, status, confirmTemplate, &p)
 }
 

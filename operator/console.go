@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 //go:embed templates/*.html
@@ -232,12 +233,12 @@ func (s *console) asset(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content)
 }
 
-// token is what a form for a path carries. A page of another site cannot know
-// it, and the form of one change is none for another.
-func (s *console) token(path string) string {
+// formTag is what a form for a path carries, masked. A page of another site
+// cannot know it, and the form of one change is none for another.
+func (s *console) formTag(path string) []byte {
 	mac := hmac.New(sha256.New, s.formKey[:])
 	mac.Write([]byte(path))
-	return hex.EncodeToString(mac.Sum(nil)[:16])
+	return mac.Sum(nil)[:16]
 }
 
 // errOldForm is what a form of another process, or of nobody, is told.
@@ -249,7 +250,7 @@ func (s *console) form(v *visit) (url.Values, error) {
 	if err := v.ParseForm(); err != nil || v.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		return nil, badRequest("the form cannot be read")
 	}
-	if !hmac.Equal([]byte(v.PostForm.Get("csrf")), []byte(s.token(v.URL.Path))) {
+	if !token.Masks(s.formTag(v.URL.Path), v.PostForm.Get("csrf")) {
 		return nil, errOldForm
 	}
 	return v.PostForm, nil

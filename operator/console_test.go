@@ -213,6 +213,9 @@ func TestConsoleIsClosed(t *testing.T) {
 	}
 	confirm := o.page("/clients/quill/disable").want(200)
 	token := attribute(slices.DeleteFunc(confirm.all("input"), func(n *html.Node) bool { return attribute(n, "name") != "csrf" })[0], "value")
+	if again := o.page("/clients/quill/disable").want(200); strings.Contains(again.body, token) || strings.Contains(again.body, token[22:]) {
+		t.Error("two pages repeat one form token")
+	}
 	good := url.Values{"csrf": {token}, "reason": {"x"}}
 	for name, p := range map[string]*seen{
 		"no token":          o.visit("POST", "/clients/quill/disable", url.Values{"reason": {"x"}}),

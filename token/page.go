@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
 	"strconv"
@@ -79,10 +80,10 @@ func (r *Ring) Handle(key int, nonce [16]byte, attempt uint32) (h Handle, ok boo
 }
 
 // FormToken binds a form to a session, or before sign-in to the browser
-// (decision A11). secret is the cookie's value.
+// (decision A11). secret is the cookie's value. Each call gives another text.
 func (r *Ring) FormToken(secret string) string {
 	k := r.sealing()
-	return strconv.Itoa(k.Number) + "." + k.formToken(secret)
+	return strconv.Itoa(k.Number) + "." + Mask(k.formToken(secret))
 }
 
 // CheckFormToken reports, in constant time, whether FormToken gave this token
@@ -91,16 +92,42 @@ func (r *Ring) CheckFormToken(secret, presented string) bool {
 	number, text, ok := strings.Cut(presented, ".")
 	for _, k := range r.Keys() {
 		if ok && strconv.Itoa(k.Number) == number {
-			return hmac.Equal([]byte(k.formToken(secret)), []byte(text))
+			return Masks(k.formToken(secret), text)
 		}
 	}
 	return false
 }
 
-func (k *Key) formToken(secret string) string {
+func (k *Key) formToken(secret string) []byte {
 	m := hmac.New(sha256.New, k.derive("form"))
 	m.Write([]byte(secret))
-	return base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:18])
+	return m.Sum(nil)[:18]
+}
+
+// Mask writes a tag that stays the same as a text that never does: a random
+// pad, then the tag under it. The length of compressed pages would give away a
+// text that they repeat, one character after the other. The text is fit for
+// URLs and forms.
+func Mask(tag []byte) string {
+	n := len(tag)
+	text := make([]byte, 2*n)
+	rand.Read(text[:n])
+	subtle.XORBytes(text[n:], tag, text[:n])
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// Masks reports, in constant time, whether Mask gave this text for the tag.
+func Masks(tag []byte, text string) bool {
+	n := len(tag)
+	if len(text) != base64.RawURLEncoding.EncodedLen(2*n) {
+		return false
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || len(raw) != 2*n { // shorter where line ends were skipped
+		return false
+	}
+	subtle.XORBytes(raw[n:], raw[n:], raw[:n])
+	return hmac.Equal(tag, raw[n:])
 }
 
 // Fingerprint is a check value of a key, safe to store: a database with

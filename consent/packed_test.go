@@ -1,0 +1,67 @@
+package consent
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// Two pages of one session have nothing of a form token in common, and both
+// of their forms are accepted.
+func TestFormTokensAreMasked(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn("ada")
+	for _, path := range []string{"/", "/account", nordlysApps, authorize()} {
+		var texts []string
+		for range 2 {
+			p := b.get(path).want(200)
+			_, rest, _ := strings.Cut(p.body, `name="csrf" value="`)
+			text, _, _ := strings.Cut(rest, `"`)
+			if len(text) < 40 {
+				t.Fatalf("%s: form token %q", path, text)
+			}
+			if !s.Ring.CheckFormToken(b.cookies[b.cookieName("session")], text) {
+				t.Errorf("%s: form token %q is refused", path, text)
+			}
+			texts = append(texts, text)
+		}
+		first, second := strings.TrimPrefix(texts[0], "1."), strings.TrimPrefix(texts[1], "1.")
+		for i := 0; i+6 <= len(first); i++ {
+			if strings.Contains(second, first[i:i+6]) {
+				t.Errorf("%s: %s and %s both have %s", path, first, second, first[i:i+6])
+			}
+		}
+	}
+}
+
+// What a page repeats of its address finds nothing of an earlier page's form
+// token to be compressed with: a right guess is as long as a wrong one.
+func TestGuessesOfFormTokens(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn("ada")
+	b.connect()
+	token := b.get(nordlysSettings).fill("/signout").Get("csrf")
+	p := b.get(nordlysSettings + "?find=" + url.QueryEscape(`name="csrf" value="`+token)).want(200)
+	if n := strings.Count(p.body, token); n != 1 { // the search field
+		t.Errorf("the page has the guessed form token %d times, want once", n)
+	}
+}
+
+// A page is compressed when the person or a page of ours led to it, and never
+// when another site did or the browser does not say.
+func TestPackedOnlyFromHere(t *testing.T) {
+	s := newSite(t)
+	b := s.signedIn("ada")
+	b.header.Set("Accept-Encoding", "gzip")
+	for _, path := range []string{"/", nordlysApps, nordlysSettings + "?find=a", authorize()} {
+		for site, want := range map[string]string{"same-origin": "gzip", "none": "gzip", "same-site": "", "cross-site": "", "": ""} {
+			b.header.Del("Sec-Fetch-Site")
+			if site != "" {
+				b.header.Set("Sec-Fetch-Site", site)
+			}
+			if got := b.get(path).want(200).header.Get("Content-Encoding"); got != want {
+				t.Errorf("%s, led to by %q: Content-Encoding %q, want %q", path, site, got, want)
+			}
+		}
+	}
+}
