@@ -49,7 +49,6 @@ type shownApproval struct {
 // access is what an approval allows, in one line and in detail.
 type access struct {
 	Kind         grantset.Kind
-	Change, Read int // roles
 	Personal     bool
 	Organization string
 	Roles        []shownPick
@@ -234,12 +233,13 @@ func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, erro
 func (l lookup) gave(s grantset.Set) access {
 	a := access{Kind: s.Kind, Personal: s.Personal, Organization: l.organization.Name}
 	for _, p := range s.Picks {
+		one := shownPick{Role: cmp.Or(l.roles[p.Role].Name, p.Role), Circle: l.circles[l.roles[p.Role].Circle], Access: "read"}
 		if p.Change {
-			a.Change++
-		} else {
-			a.Read++
+			one.Access = "change"
 		}
+		a.Roles = append(a.Roles, one)
 	}
+	a.sort()
 	return a
 }
 
@@ -260,18 +260,68 @@ func (l lookup) gives(s grantset.Set) access {
 			}
 		case p.Change:
 			one.Access = "change"
-			a.Change++
 		default:
 			one.Access = "read"
-			a.Read++
 		}
 		a.Roles = append(a.Roles, one)
 	}
+	a.sort()
+	return a
+}
+
+func (a access) sort() {
 	slices.SortStableFunc(a.Roles, func(a, b shownPick) int {
 		return cmp.Or(cmp.Compare(strings.ToLower(a.Circle), strings.ToLower(b.Circle)),
 			cmp.Compare(strings.ToLower(a.Role), strings.ToLower(b.Role)))
 	})
-	return a
+}
+
+// pick names a role, with what it is picked for.
+func (w *words) pick(access, role string) said {
+	if access == "change" {
+		return w.say("grant.role.change", "role", role)
+	}
+	return w.say("grant.role.read", "role", role)
+}
+
+// rolesNamed is how many roles stand in the words for an access, those that
+// may change first.
+const rolesNamed = 3
+
+// access says in words what an access gives: to whom it belongs is not said.
+// Roles that the person no longer fills give nothing and are not named.
+func (w *words) access(a access) said {
+	if a.Kind != grantset.Roles {
+		return w.say("grant." + string(a.Kind))
+	}
+	var all said
+	n := 0
+	for _, kind := range []string{"change", "read"} {
+		for _, r := range a.Roles {
+			if r.Access != kind {
+				continue
+			}
+			if n++; n > rolesNamed {
+				continue
+			}
+			if n > 1 {
+				all = append(all, w.say("list.between")...)
+			}
+			all = append(all, w.pick(kind, r.Role)...)
+		}
+	}
+	if n > rolesNamed {
+		all = append(append(all, part{Kind: "text", Text: " "}), w.say("grant.more", "n", n-rolesNamed)...)
+	}
+	switch {
+	case n == 0 && a.Personal:
+		return w.say("grant.personal")
+	case n == 0:
+		return w.say("grant.roles")
+	case a.Personal:
+		return w.say("grant.some.personal", "roles", all)
+	}
+	return w.say("grant.some.roles", "roles", all)
 }
 
 // A revokePage asks whether the access of a client is to end.

@@ -45,7 +45,7 @@ func TestConnectedApps(t *testing.T) {
 	s.do(s.Store.Ready(context.Background())) // written after what was queued
 	p := ada.get(nordlysApps).says("Apps that act for you in Nordlys Cooperative. Revoking works at once.",
 		"Quill Assistant Not checked", "connect.quill.example",
-		"Only selected roles: changes as 1, reads as 0; personal items included", "Connected 21 November 2026 · Not used yet",
+		"Only selected roles: Treasurer (change); personal items included", "Connected 21 November 2026 · Not used yet",
 		"Everything in this organization", "Connected 22 November 2026 · Last used today at 10:00 UTC",
 		"Treasurer Nordlys (anchor circle) Change", "None now: you left this role on 22 November 2026")
 	if n := strings.Count(p.text(), "Revoke…"); n != 1 {
@@ -181,7 +181,7 @@ func TestPicksThatCountForNothing(t *testing.T) {
 	ada.connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "role:facilitator", "read")
 	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))
 	s.do(s.Store.DeleteRole(t.Context(), "nordlys", "treasurer", func(org.Role) error { return nil }, store.Act{Actor: "operator"}))
-	ada.get(nordlysApps).says("Only selected roles: changes as 0, reads as 1", "Facilitator Nordlys (anchor circle) Read",
+	ada.get(nordlysApps).says("Only selected roles: Facilitator (read)", "Facilitator Nordlys (anchor circle) Read",
 		"Buddy People & Onboarding None now: you left this role on 21 November 2026", "treasurer None now: this role no longer exists")
 }
 

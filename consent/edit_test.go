@@ -66,7 +66,7 @@ func TestEdit(t *testing.T) {
 		}
 	}
 	p := ada.get(link).want(200).says("Change what an app can do – Svalinn", "Quill Assistant Not checked", "connect.quill.example",
-		"Connected 21 November 2026", "Acts in Nordlys Cooperative", "Can do now Only selected roles: changes as 0, reads as 1",
+		"Connected 21 November 2026", "Acts in Nordlys Cooperative", "Can do now Only selected roles: Treasurer (read)",
 		"1 chosen · 3 roles", "It counts from the app's next request. The app does not have to connect again.")
 	form := p.fill(path)
 	if link != path || form.Get("grant") != "roles" || form.Get("role:treasurer") != "read" || form.Get("role:buddy") != "none" || form.Has("personal") ||
@@ -78,7 +78,7 @@ func TestEdit(t *testing.T) {
 	}
 	done := p.press(path, "role:treasurer", "change", "role:buddy", "read", "personal", "1", "decision", "save").follow().want(200).
 		says(`What "Quill Assistant" can do is changed. It counts from the app's next request.`,
-			"Only selected roles: changes as 1, reads as 1; personal items included", "Treasurer Nordlys (anchor circle) Change")
+			"Only selected roles: Treasurer (change), Buddy (read); personal items included", "Treasurer Nordlys (anchor circle) Change")
 	if at := done.focus(); at == nil || attr(at, "role") != "status" {
 		t.Error("the note does not take the focus")
 	}
@@ -239,7 +239,7 @@ func TestStaleEdit(t *testing.T) {
 	one.press(path, "role:treasurer", "none", "role:buddy", "change", "decision", "save").want(303)
 	again := two.press(path, "grant", "everything", "decision", "save").want(409).
 		says("This was changed while the page was open, so nothing was saved. Below is what the app can do now. Choose again.",
-			"Can do now Only selected roles: changes as 1, reads as 0")
+			"Can do now Only selected roles: Buddy (change)")
 	if form := again.fill(path); form.Get("grant") != "roles" || form.Get("role:buddy") != "change" || form.Get("role:treasurer") != "none" {
 		t.Errorf("the page comes back with %v", form)
 	}
@@ -509,7 +509,7 @@ func TestEditWithLostRoles(t *testing.T) {
 	id := ada.connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "role:facilitator", "read")
 	path := editPath("nordlys", id)
 	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, operator))
-	ada.get(nordlysApps).says("Buddy People & Onboarding None now", "Only selected roles: changes as 1, reads as 1")
+	ada.get(nordlysApps).says("Buddy People & Onboarding None now", "Only selected roles: Treasurer (change), Facilitator (read)")
 	if got := ada.get(path).allows(); len(got) == 0 || got[0] != "Change: Nothing" {
 		t.Errorf("allows %q", got)
 	}

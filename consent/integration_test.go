@@ -85,7 +85,7 @@ func TestIntegrationDetails(t *testing.T) {
 	id := s.signedIn("ada").connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "personal", "1")
 	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, store.Act{Actor: "operator"}))
 	p := s.signedIn("tor").get(nordlysSettings+"/"+id.String()).want(200).says("Ada Lindqvist (ada@nordlys.example)",
-		"Only selected roles: changes as 1, reads as 0", "Treasurer Nordlys (anchor circle) Change", "Buddy People & Onboarding None now: they left this role")
+		"Only selected roles: Treasurer (change)", "Treasurer Nordlys (anchor circle) Change", "Buddy People & Onboarding None now: they left this role")
 	if strings.Contains(strings.ToLower(p.text()), "personal") {
 		t.Errorf("it tells of personal items: %s", p.text())
 	}
