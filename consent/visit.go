@@ -3,6 +3,7 @@ package consent
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -94,9 +95,8 @@ func (s *Server) tell(v *visit, client string, of approval.ID) {
 // did not. All answers carry the headers of a page, redirects too.
 func (s *Server) handle(f func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := s.visit(w, r)
+		v := s.visit(w, whole(r))
 		PageHeaders(w.Header())
-		whole(r)
 		err := s.identify(v)
 		if err == nil {
 			err = f(v)
@@ -109,16 +109,21 @@ func (s *Server) handle(f func(*visit) error) http.HandlerFunc {
 
 // whole waits for the body of a request, as far as any form goes, so that who is
 // signed in is asked when it is there (decision B7): a session may end while a form
-// is held open. What is wrong with the body is told to whoever reads it.
-func whole(r *http.Request) {
+// is held open. What is wrong with the body is told to whoever reads it; a client
+// that cut it off may be there still, and is answered.
+func whole(r *http.Request) *http.Request {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Body == nil {
-		return
+		return r
 	}
-	text, _ := io.ReadAll(io.LimitReader(r.Body, consentBytes+1)) // an error comes again
+	text, err := io.ReadAll(io.LimitReader(r.Body, consentBytes+1)) // an error comes again
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
+	if err != nil {
+		r = r.WithContext(context.WithoutCancel(r.Context()))
+	}
+	return r
 }
 
 // identify finds out who is signed in.
