@@ -186,7 +186,7 @@ func TestFormToken(t *testing.T) {
 		}
 	}
 	text := strings.TrimPrefix(s, "1.")
-	bad := []string{"", ".", "1", "1.", text, "." + text, "2." + text, "3." + text, "01." + text, text[:24], "1." + text[24:], "1." + text[:24] + "\n" + text[25:], s + "A", s + "=", s + "\n", s[:len(s)-1], s + " "}
+	bad := []string{"", ".", "1", "1.", text, "." + text, "2." + text, "3." + text, "01." + text, text[:24], "1." + text[24:], "1." + text[:24] + "\n" + text[25:], "1." + strings.Repeat("\n", 48), s + "A", s + "=", s + "\n", s[:len(s)-1], s + " "}
 	for i := range len(s) {
 		for _, c := range []byte(alphabet + "-_.") {
 			if s[i] != c {
