@@ -117,7 +117,7 @@ var revivable = []string{
 }
 
 // reviveNothing deletes what is revivable, and gives the number of API keys among it.
-func reviveNothing(exec func(text string) (int64, error)) (keys int, err error) {
+func reviveNothing(exec func(text string, args ...any) (int64, error)) (keys int, err error) {
 	for _, text := range revivable {
 		if _, err := exec(text); err != nil {
 			return 0, err
@@ -268,13 +268,7 @@ func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ende
 	if now.Before(info.At) { // decision T12
 		now = info.At
 	}
-	exec := func(text string, args ...any) (int64, error) {
-		r, err := tx.ExecContext(ctx, text, args...)
-		if err != nil {
-			return 0, err
-		}
-		return r.RowsAffected()
-	}
+	exec := func(text string, args ...any) (int64, error) { return execOn(ctx, tx, text, args...) }
 	if !o.KeepApprovals {
 		n, err := exec(`UPDATE approval SET phase = $1, reason = $2, ended_at = $3 WHERE phase <> $1`,
 			int(approval.Ended), string(approval.Restored), now.Unix())
@@ -282,7 +276,7 @@ func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ende
 			return 0, 0, err
 		}
 		ended = int(n)
-		if keys, err = reviveNothing(func(text string) (int64, error) { return exec(text) }); err != nil {
+		if keys, err = reviveNothing(exec); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -294,6 +288,15 @@ func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ende
 	e.ID, e.At = ids.next(now), now.Unix()
 	_, err = exec(insertEvent, e.values()...)
 	return ended, keys, err
+}
+
+// execOn runs a statement in a transaction, and gives how many rows it changed.
+func execOn(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, error) {
+	r, err := tx.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
 }
 
 func restoredEvent(of string, ended, keys int) Event {
@@ -316,7 +319,7 @@ func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err err
 		return ended, err
 	}
 	return ended, s.writer.changeFacts(func(w *writer) (func(), error) {
-		keys, err := reviveNothing(func(text string) (int64, error) { return w.exec(text) })
+		keys, err := reviveNothing(w.exec)
 		if err != nil {
 			return nil, err
 		}
