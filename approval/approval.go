@@ -92,8 +92,8 @@ type State struct {
 	Phase      Phase
 	Generation int64 // of the current refresh token; 0 before the exchange
 	Key        int   // number of the key that sealed the current refresh token
-	// Network is a hash of where that token was given to, which the store
-	// writes: no move asks for it. 0 is unknown.
+	// Network is a hash of where that token was given to (GivenTo): no move
+	// asks for it. 0 is unknown.
 	Network uint16
 	Reason  Reason
 	EndedAt int64 // Unix seconds

@@ -70,6 +70,10 @@ func Exchange(client, issuer, redirectURI, verifier string, issued int64, key in
 // Refresh trades the current refresh token for the next one. generation is
 // the presented token's. Any older one is theft: the approval ends, without a
 // grace period (decision T6).
+//
+// It asks of an approval what its token tells (Expected) and which facts stand,
+// and nothing else: the store may save what it gives for an expected approval
+// before it reads the row, and only where the row is that one.
 func Refresh(client string, generation int64, key int, now time.Time) Move {
 	return func(a Approval, s Standing) (State, Verdict) {
 		switch {
@@ -87,6 +91,24 @@ func Refresh(client string, generation int64, key int, now time.Time) Move {
 			return a.end(RefreshReused, now), Reused
 		}
 		return State{Phase: Live, Generation: a.Generation + 1, Key: key}, OK
+	}
+}
+
+// Expected is an approval as its current refresh token tells of it: what the
+// token does not tell is zero, and all facts stand.
+func Expected(id ID, client string, generation int64) Approval {
+	return Approval{ID: id, Client: client, State: State{Phase: Live, Generation: generation}}
+}
+
+// GivenTo is a move whose new refresh token is given to a network, 0 where that
+// is unknown.
+func GivenTo(network uint16, m Move) Move {
+	return func(a Approval, s Standing) (State, Verdict) {
+		next, v := m(a, s)
+		if next.Phase == Live && next.Generation != a.Generation {
+			next.Network = network
+		}
+		return next, v
 	}
 }
 

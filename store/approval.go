@@ -46,7 +46,6 @@ func (w *writer) makeMove(o *operation) error {
 		}
 		before := a.State
 		a.State, o.verdict = o.move(a, w.store.memory.standing(a))
-		a.State = o.act.given(before, a.State)
 		o.result = a
 		if a.State == before {
 			return nil

@@ -16,15 +16,22 @@ import (
 // approval has after it.
 func (s *Store) Refresh(ctx context.Context, id approval.ID, client string, generation int64, key int, act Act) (int64, approval.Verdict, error) {
 	act.Generation = generation
+	return s.applyExpected(ctx, approval.Expected(id, client, generation), approval.Refresh(client, generation, key, s.Now()), act)
+}
+
+// applyExpected is ApplyLive for a move that asks no more of an approval than an
+// expected one has. On PostgreSQL the move is made on that one, and what it gives
+// is saved where the row is as expected; all else reads the row.
+func (s *Store) applyExpected(ctx context.Context, expected approval.Approval, m approval.Move, act Act) (int64, approval.Verdict, error) {
 	if s.shared != nil {
-		switch saved, err := s.shared.refresh(id, client, generation, key, act); {
+		switch after, err := s.shared.refresh(expected, approval.GivenTo(networkOf(act.Address), m)); {
 		case err != nil:
 			return 0, 0, err
-		case saved:
-			return generation + 1, approval.OK, nil
+		case after.Phase == approval.Live:
+			return after.Generation, approval.OK, nil
 		}
 	}
-	a, v, err := s.ApplyLive(ctx, id, approval.Refresh(client, generation, key, s.Now()), act)
+	a, v, err := s.ApplyLive(ctx, expected.ID, m, act)
 	return a.Generation, v, err
 }
 
@@ -32,36 +39,39 @@ func (s *Store) Refresh(ctx context.Context, id approval.ID, client string, gene
 // in it, which is all but always so, and the statement that saves looks. What it does
 // not find so is left to the move, which reads the row.
 type refresh struct {
-	id         approval.ID
-	client     string
-	generation int64 // of the token
-	key        int
-	network    uint16
-	since      time.Time // when it came
-	saved      bool
-	err        error
-	done       chan struct{}
+	id       approval.ID
+	expected approval.Approval
+	move     approval.Move
+	after    approval.State // what the move gives for it
+	since    time.Time      // when it came
+	saved    bool
+	err      error
+	done     chan struct{}
 }
 
 var refreshes = sync.Pool{New: func() any { return &refresh{done: make(chan struct{}, 1)} }}
 
-// refresh reports whether it was saved. While pages are slow to read nobody else
-// shall wait for this one's: it is left to the move.
-func (p *shared) refresh(id approval.ID, client string, generation int64, key int, act Act) (saved bool, err error) {
-	if p.pace.slow.Load() {
-		return false, nil
+// refresh gives the state that was saved, or the zero State where nothing was: the
+// move refuses what is expected, or the row is another. Reads are slow: skip the
+// batched path, so that one slow row does not delay the others.
+func (p *shared) refresh(expected approval.Approval, m approval.Move) (saved approval.State, err error) {
+	after, verdict := m(expected, approval.Standing(expected.Born))
+	if p.pace.slow.Load() || verdict != approval.OK || !after.Refreshes(expected.State) {
+		return saved, nil
 	}
 	leave, err := p.store.writer.enter()
 	if err != nil {
-		return false, err
+		return saved, err
 	}
 	defer leave()
 	r := refreshes.Get().(*refresh)
 	done := r.done
-	*r = refresh{id: id, client: storable(client), generation: generation, key: key, network: networkOf(act.Address), since: time.Now(), done: done}
+	*r = refresh{id: expected.ID, expected: expected, move: m, after: after, since: time.Now(), done: done}
 	p.refreshes.join(r, 0)
 	<-done
-	saved, err = r.saved, r.err
+	if err = r.err; r.saved {
+		saved = after
+	}
 	refreshes.Put(r)
 	return saved, err
 }
@@ -129,13 +139,9 @@ func (p *shared) saveTogether(batch []*refresh, of map[approval.ID]*refresh) {
 		case err != nil:
 			r.saved, r.err = false, err
 		case r.saved:
-			p.rows.moved(id, r.after(), uint32(p.store.Now().Unix()), moment(start))
+			p.rows.moved(id, r.after, uint32(p.store.Now().Unix()), moment(start))
 		}
 	}
-}
-
-func (r *refresh) after() approval.State {
-	return approval.State{Phase: approval.Live, Generation: r.generation + 1, Key: r.key, Network: r.network}
 }
 
 // saveExpected saves refreshes of rows that are as their tokens say, with the facts as
@@ -145,9 +151,9 @@ const saveExpected = `
 		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
 	)
 	UPDATE approval a
-	   SET generation = u.generation + 1, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)
-	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
-	       AS u (id, client, generation, key_number, network)
+	   SET generation = u.next, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)
+	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $9::bigint[])
+	       AS u (id, client, generation, key_number, network, next)
 	 WHERE (SELECT COUNT(*) FROM locked) > 0
 	   AND a.id = u.id AND a.phase = 2 AND a.client = u.client AND a.generation = u.generation
 	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint
@@ -166,7 +172,7 @@ func (p *shared) saveSome(of map[approval.ID]*refresh) error {
 	err := p.inTime(ctx, saveExpected, p.expected(of, now), func(rows pgx.Rows) {
 		for c.fields = rows.FieldDescriptions(); rows.Next(); {
 			c.next(rows.RawValues())
-			if r := of[c.id()]; r != nil && c.stands(r, now) {
+			if r := of[c.id()]; r != nil && c.stands(r) {
 				r.saved = true
 			}
 		}
@@ -180,22 +186,24 @@ func (p *shared) saveSome(of map[approval.ID]*refresh) error {
 func (p *shared) expected(of map[approval.ID]*refresh, now time.Time) []any {
 	n := len(of)
 	ids, clients := make([][]byte, 0, n), make([]string, 0, n)
-	generations, keys, networks := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	generations, nexts := make([]int64, 0, n), make([]int64, 0, n)
+	keys, networks := make([]int64, 0, n), make([]int64, 0, n)
 	for _, r := range of {
-		ids, clients = append(ids, r.id[:]), append(clients, r.client)
-		generations, keys, networks = append(generations, r.generation), append(keys, int64(r.key)), append(networks, int64(r.network))
+		ids, clients = append(ids, r.id[:]), append(clients, storable(r.expected.Client))
+		generations, nexts = append(generations, r.expected.Generation), append(nexts, r.after.Generation)
+		keys, networks = append(keys, int64(r.after.Key)), append(networks, int64(r.after.Network))
 	}
 	unused := int64(-1)
 	if most := p.store.options.EndUnusedAfter; most > 0 {
 		unused = now.Add(-most).Unix()
 	}
-	return []any{ids, clients, generations, keys, networks, now.Unix(), unused, p.version()}
+	return []any{ids, clients, generations, keys, networks, now.Unix(), unused, p.version(), nexts}
 }
 
 // stands takes the rest of a row, and asks the move whether the facts under the
 // approval stand.
-func (c *columns) stands(r *refresh, now time.Time) bool {
-	a := approval.Approval{ID: r.id, Client: r.client, State: approval.State{Phase: approval.Live, Generation: r.generation}}
+func (c *columns) stands(r *refresh) bool {
+	a := r.expected
 	person, organization := c.bytes(), c.bytes()
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	c.facts.mu.RLock()
@@ -204,6 +212,6 @@ func (c *columns) stands(r *refresh, now time.Time) bool {
 		standing = c.facts.standingOn(at, &a)
 	}
 	c.facts.mu.RUnlock()
-	_, verdict := approval.Refresh(r.client, r.generation, r.key, now)(a, standing)
+	_, verdict := r.move(a, standing)
 	return verdict == approval.OK && c.err == nil
 }

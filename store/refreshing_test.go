@@ -20,7 +20,9 @@ import (
 // saved asks for a refresh of a row that is as the token says, and reports whether it
 // was saved without reading the row.
 func (h house) saved(id approval.ID, client string, generation int64) (bool, error) {
-	return h.shared.refresh(id, client, generation, 7, Act{Address: "192.0.2.1"})
+	after, err := h.shared.refresh(approval.Expected(id, client, generation),
+		approval.GivenTo(networkOf("192.0.2.1"), approval.Refresh(client, generation, 7, h.Now())))
+	return after != approval.State{}, err
 }
 
 // What a token says of its approval is enough for a refresh: the row has all that
@@ -171,7 +173,8 @@ func TestARefreshOnALostFact(t *testing.T) {
 // group is what comes together, in that order.
 func group(all ...*refresh) []*refresh {
 	for _, r := range all {
-		r.client, r.generation, r.key = "quill", 1, 1
+		r.expected, r.move = approval.Expected(r.id, "quill", 1), approval.Refresh("quill", 1, 1, time.Now())
+		r.after, _ = r.move(r.expected, approval.Standing{})
 		if r.since.IsZero() {
 			r.since = time.Now()
 		}

@@ -44,14 +44,6 @@ func networkOf(address string) uint16 {
 	return max(uint16(sum)^uint16(sum>>16), 1)
 }
 
-// given notes in a state to where its new refresh token is given.
-func (a Act) given(before, after approval.State) approval.State {
-	if after.Phase == approval.Live && after.Generation != before.Generation {
-		after.Network = networkOf(a.Address)
-	}
-	return after
-}
-
 // looksLike judges a used refresh token by the network that it came from.
 func (a Act) looksLike(before approval.State) string {
 	switch here := networkOf(a.Address); {

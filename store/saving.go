@@ -31,7 +31,6 @@ func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	standing := mem.standing(a)
 	mem.mu.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
-	a.State = o.act.given(m.before, a.State)
 	o.result, m.after = a, a.State
 	if m.after.Refreshes(m.before) {
 		m.used = uint32(p.store.Now().Unix())

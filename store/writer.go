@@ -110,7 +110,7 @@ func (w *writer) enter() (leave func(), err error) {
 // apply makes a move.
 func (w *writer) apply(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
 	o := operations.Get().(*operation)
-	o.id, o.move, o.live, o.act = id, m, live, act
+	o.id, o.move, o.live, o.act = id, approval.GivenTo(networkOf(act.Address), m), live, act
 	err := w.do(o)
 	a, v := o.result, o.verdict
 	if err == nil || !errors.Is(err, ErrUnavailable) {
