@@ -25,6 +25,15 @@ var invented = map[string]func(generation int64, now time.Time) approval.Move{
 		}
 	},
 	"ends": func(g int64, now time.Time) approval.Move { return approval.End(approval.RevokedByClient, now) },
+	"goes on, and refuses": func(g int64, now time.Time) approval.Move {
+		return func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
+			next, v := approval.Refresh("quill", g, 7, now)(a, s)
+			if v == approval.OK {
+				v = approval.Expired
+			}
+			return next, v
+		}
+	},
 	"goes two on": func(g int64, now time.Time) approval.Move {
 		return func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
 			next, v := approval.Refresh("quill", g, 7, now)(a, s)
