@@ -480,6 +480,40 @@ func TestAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+// Keys that are added at once are all there afterwards, with keys sealing and
+// going beside them. It is tried often, because what a missing lock loses, it
+// loses now and then (the race detector says so at once).
+func TestKeysAddedAtOnce(t *testing.T) {
+	const each, adders = 50, 4
+	r := ring(t, 1)
+	var wg sync.WaitGroup
+	for a := range adders {
+		wg.Go(func() {
+			for i := range each {
+				for _, k := range ring(t, 2+a*each+i).Keys() {
+					if err := r.Add(k); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range each * adders {
+			if err := r.Seal(1); err != nil {
+				t.Error(err)
+			}
+			if err := r.Drop(1000); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	if n := len(r.Keys()); n != 1+each*adders {
+		t.Errorf("%d keys are there, want %d", n, 1+each*adders)
+	}
+}
+
 // Sealing makes the string and nothing else, reading nothing. Measured behind
 // the pool, which the race detector empties at random.
 func TestAllocations(t *testing.T) {
