@@ -548,3 +548,45 @@ func TestServeTakesFlagsOverEnvironment(t *testing.T) {
 	}
 	t.Error("it does not listen where the flag says")
 }
+
+// init writes the service's own name and no brand of ours, and listens where a
+// base URL over http says.
+func TestInitNamesTheService(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ base, name, listen string }{
+		{"https://app.example.com", "Example", "127.0.0.1:8080"},
+		{"https://orders.firm.example", "Orders", "127.0.0.1:8080"},
+		{"https://firm.example", "Firm", "127.0.0.1:8080"},
+		{"https://xn--bcher-kva.example", "xn--bcher-kva.example", "127.0.0.1:8080"},
+		{"http://127.0.0.1:42100", "127.0.0.1", "127.0.0.1:42100"},
+		{"http://localhost", "localhost", "localhost:80"},
+		{"http://[::1]:7000", "::1", "[::1]:7000"},
+	} {
+		dir := t.TempDir()
+		if _, stderr, code := ran(t, "init", "--dir", dir, "--base-url", tt.base); code != 0 {
+			t.Fatalf("%s: %d %s", tt.base, code, stderr)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "grantkeeper.toml"))
+		if err != nil || !strings.Contains(string(text), fmt.Sprintf("\nname = %q", tt.name)) ||
+			!strings.Contains(string(text), fmt.Sprintf("\nlisten = %q", tt.listen)) || strings.Contains(string(text), "Svalinn") {
+			t.Errorf("%s: %v\n%s", tt.base, err, text)
+		}
+		config := filepath.Join(dir, "grantkeeper.toml")
+		if stdout, stderr, code := ran(t, "config", "check", "-c", config); code != 0 || strings.Contains(stdout, "warn") {
+			t.Errorf("%s: %d %s%s", tt.base, code, stdout, stderr)
+		}
+		if err := os.WriteFile(config, []byte(strings.Replace(string(text), "name = ", "# name = ", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if stdout, _, code := ran(t, "config", "check", "-c", config); code != 0 || !strings.Contains(stdout, "service.name is the default") {
+			t.Errorf("%s: %d %s", tt.base, code, stdout)
+		}
+	}
+	dir := t.TempDir()
+	if _, _, code := ran(t, "init", "--dir", dir, "--base-url", "https://app.example", "--name", "Ørsted & Co"); code != 0 {
+		t.Error("a name is refused:", code)
+	}
+	if _, stderr, code := ran(t, "init", "--dir", t.TempDir(), "--base-url", "https://app.example", "--name", `"x"`); code != 2 || !strings.Contains(stderr, "--name") {
+		t.Errorf("a bad name: %d %s", code, stderr)
+	}
+}

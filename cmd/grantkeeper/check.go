@@ -76,10 +76,17 @@ func (c *Checked) checkHosts() (err error) {
 }
 
 func (c *Checked) checkService() error {
-	name := c.Service.Name
+	if err := checkServiceName(c.Service.Name); err != nil {
+		return badConfig("take a plain name", "service.name: %v", err)
+	}
+	return nil
+}
+
+// checkServiceName refuses what cannot stand on pages and in the quoted string of
+// a challenge (RFC 6750 section 3).
+func checkServiceName(name string) error {
 	if strings.TrimSpace(name) == "" || len(name) > 100 || client.CheckName(name) != nil || strings.ContainsAny(name, `"\`) {
-		// It stands in a quoted string of the challenge (RFC 6750 section 3).
-		return badConfig("take a plain name", `service.name: %q is empty, too long, or has markup, quotation marks or control characters`, name)
+		return fmt.Errorf("%q is empty, too long, or has markup, quotation marks or control characters", name)
 	}
 	return nil
 }

@@ -39,10 +39,21 @@ database meanwhile: it is read, and neither locked nor changed.`,
 			if err != nil {
 				return err
 			}
-			if g.json {
-				return writeDocument(c.OutOrStdout(), map[string]any{"ok": true, "configuration": l.summary(), "database": database})
+			warning := ""
+			if checked.Service.Name == Defaults().Service.Name {
+				warning = fmt.Sprintf("service.name is the default: people read %q on every page", checked.Service.Name)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "ok    configuration      %s\nok    database           %s\n", l.summary(), database)
+			if g.json {
+				answer := map[string]any{"ok": true, "configuration": l.summary(), "database": database}
+				if warning != "" {
+					answer["warnings"] = []string{warning}
+				}
+				return writeDocument(c.OutOrStdout(), answer)
+			}
+			if warning != "" {
+				warning = "warn  configuration      " + warning + "\n"
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "ok    configuration      %s\n%sok    database           %s\n", l.summary(), warning, database)
 			return err
 		},
 	}

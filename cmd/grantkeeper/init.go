@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,8 +20,8 @@ import (
 
 // initOptions are the flags of init.
 type initOptions struct {
-	dir, config, baseURL, database string // config is "" for grantkeeper.toml in dir
-	force, json                    bool
+	dir, config, baseURL, database, name string // config is "" for grantkeeper.toml in dir
+	force, json                          bool
 }
 
 func initCommand(g *global) *cobra.Command {
@@ -50,6 +54,7 @@ written anew, and a secret key that is there stays: it seals what is in the data
 	f := c.Flags()
 	f.StringVar(&o.dir, "dir", filepath.Dir(DefaultConfigFile), "folder to write into")
 	f.StringVar(&o.baseURL, "base-url", "", "the host that is served, as a URL (required)")
+	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: made of the host)")
 	f.StringVar(&o.database, "database", "", "sqlite:///path or postgres://user@host/database (default: a file in /var/lib/grantkeeper; with --dir, in that folder)")
 	f.BoolVar(&o.force, "force", false, "write over a configuration and a password, never over a secret key")
 	return c
@@ -62,10 +67,10 @@ base_urls = [%q]
 secret_key_file = %q
 
 [service]
-name = "Svalinn"
+name = %q # people read it on every page
 
 [http]
-listen = "127.0.0.1:8080"
+listen = %q
 # Who terminates TLS before this, and may say who the client is:
 # trusted_proxies = ["127.0.0.1/32"]
 
@@ -90,6 +95,10 @@ func runInit(o initOptions, stdout io.Writer) error {
 	if err != nil {
 		return wrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
 	}
+	name := cmp.Or(o.name, serviceNameOf(hosts.List()[0]))
+	if err := checkServiceName(name); err != nil {
+		return wrongUse("grantkeeper init --name Example", "--name: %v", err)
+	}
 	dir, config, err := o.settle()
 	if err != nil {
 		return err
@@ -112,7 +121,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	}{
 		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
 		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
-		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, password, o.database)},
+		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, listenFor(hosts.List()[0]), password, o.database)},
 	} {
 		if f.name == key && keep {
 			continue
@@ -125,6 +134,34 @@ func runInit(o initOptions, stdout io.Writer) error {
 		}
 	}
 	return o.tell(stdout, config, key, password, keep)
+}
+
+// serviceNameOf makes a name of a base URL's host: Example of app.example.com.
+func serviceNameOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base // it was parsed before
+	}
+	host := u.Hostname()
+	labels := strings.Split(host, ".")
+	if len(labels) > 2 && slices.Contains([]string{"app", "apps", "www", "api", "auth", "login", "id", "my", "portal"}, labels[0]) {
+		labels = labels[1:]
+	}
+	first := labels[0]
+	if len(labels) < 2 || strings.HasPrefix(first, "xn--") || strings.Trim(first, "abcdefghijklmnopqrstuvwxyz-") != "" {
+		return host // an address, or nothing that reads as a name
+	}
+	return strings.ToUpper(first[:1]) + first[1:]
+}
+
+// listenFor is where serve listens: behind a proxy that does TLS, or, of a base
+// URL over http, which is for this machine alone, at its own address.
+func listenFor(base string) string {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" {
+		return "127.0.0.1:8080"
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80"))
 }
 
 // settle says where things go, the database too if that was left open.
