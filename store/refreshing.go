@@ -24,7 +24,7 @@ func (s *Store) Refresh(ctx context.Context, id approval.ID, client string, gene
 // is saved where the row is as expected; all else reads the row.
 func (s *Store) applyExpected(ctx context.Context, expected approval.Approval, m approval.Move, act Act) (int64, approval.Verdict, error) {
 	if s.shared != nil {
-		switch after, err := s.shared.refresh(expected, approval.GivenTo(networkOf(act.Address), m)); {
+		switch after, err := s.shared.refresh(expected, m, networkOf(act.Address)); {
 		case err != nil:
 			return 0, 0, err
 		case after.Phase == approval.Live:
@@ -39,14 +39,15 @@ func (s *Store) applyExpected(ctx context.Context, expected approval.Approval, m
 // in it, which is all but always so, and the statement that saves looks. What it does
 // not find so is left to the move, which reads the row.
 type refresh struct {
-	id       approval.ID
-	expected approval.Approval
-	move     approval.Move
-	after    approval.State // what the move gives for it
-	since    time.Time      // when it came
-	saved    bool
-	err      error
-	done     chan struct{}
+	id         approval.ID
+	client     string
+	generation int64 // of the token
+	move       approval.Move
+	after      approval.State // what the move gives for the expected row
+	since      time.Time      // when it came
+	saved      bool
+	err        error
+	done       chan struct{}
 }
 
 var refreshes = sync.Pool{New: func() any { return &refresh{done: make(chan struct{}, 1)} }}
@@ -54,8 +55,8 @@ var refreshes = sync.Pool{New: func() any { return &refresh{done: make(chan stru
 // refresh gives the state that was saved, or the zero State where nothing was: the
 // move refuses what is expected, or the row is another. Reads are slow: skip the
 // batched path, so that one slow row does not delay the others.
-func (p *shared) refresh(expected approval.Approval, m approval.Move) (saved approval.State, err error) {
-	after, verdict := m(expected, approval.Standing(expected.Born))
+func (p *shared) refresh(expected approval.Approval, m approval.Move, network uint16) (saved approval.State, err error) {
+	after, verdict := approval.GivenTo(network, m)(expected, approval.Standing(expected.Born))
 	if p.pace.slow.Load() || verdict != approval.OK || !after.Refreshes(expected.State) {
 		return saved, nil
 	}
@@ -66,7 +67,7 @@ func (p *shared) refresh(expected approval.Approval, m approval.Move) (saved app
 	defer leave()
 	r := refreshes.Get().(*refresh)
 	done := r.done
-	*r = refresh{id: expected.ID, expected: expected, move: m, after: after, since: time.Now(), done: done}
+	*r = refresh{id: expected.ID, client: expected.Client, generation: expected.Generation, move: m, after: after, since: time.Now(), done: done}
 	p.refreshes.join(r, 0)
 	<-done
 	if err = r.err; r.saved {
@@ -189,8 +190,8 @@ func (p *shared) expected(of map[approval.ID]*refresh, now time.Time) []any {
 	generations, nexts := make([]int64, 0, n), make([]int64, 0, n)
 	keys, networks := make([]int64, 0, n), make([]int64, 0, n)
 	for _, r := range of {
-		ids, clients = append(ids, r.id[:]), append(clients, storable(r.expected.Client))
-		generations, nexts = append(generations, r.expected.Generation), append(nexts, r.after.Generation)
+		ids, clients = append(ids, r.id[:]), append(clients, storable(r.client))
+		generations, nexts = append(generations, r.generation), append(nexts, r.after.Generation)
 		keys, networks = append(keys, int64(r.after.Key)), append(networks, int64(r.after.Network))
 	}
 	unused := int64(-1)
@@ -203,7 +204,7 @@ func (p *shared) expected(of map[approval.ID]*refresh, now time.Time) []any {
 // stands takes the rest of a row, and asks the move whether the facts under the
 // approval stand.
 func (c *columns) stands(r *refresh) bool {
-	a := r.expected
+	a := approval.Expected(r.id, r.client, r.generation)
 	person, organization := c.bytes(), c.bytes()
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	c.facts.mu.RLock()

@@ -21,7 +21,7 @@ import (
 // was saved without reading the row.
 func (h house) saved(id approval.ID, client string, generation int64) (bool, error) {
 	after, err := h.shared.refresh(approval.Expected(id, client, generation),
-		approval.GivenTo(networkOf("192.0.2.1"), approval.Refresh(client, generation, 7, h.Now())))
+		approval.Refresh(client, generation, 7, h.Now()), networkOf("192.0.2.1"))
 	return after != approval.State{}, err
 }
 
@@ -173,8 +173,8 @@ func TestARefreshOnALostFact(t *testing.T) {
 // group is what comes together, in that order.
 func group(all ...*refresh) []*refresh {
 	for _, r := range all {
-		r.expected, r.move = approval.Expected(r.id, "quill", 1), approval.Refresh("quill", 1, 1, time.Now())
-		r.after, _ = r.move(r.expected, approval.Standing{})
+		r.client, r.generation, r.move = "quill", 1, approval.Refresh("quill", 1, 1, time.Now())
+		r.after, _ = r.move(approval.Expected(r.id, "quill", 1), approval.Standing{})
 		if r.since.IsZero() {
 			r.since = time.Now()
 		}
