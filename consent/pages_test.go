@@ -475,7 +475,7 @@ func TestConsentCopy(t *testing.T) {
 		"You approve that this app acts only through the roles chosen above.",
 		"You approve that this app sees and changes everything that you can in the organization chosen above.",
 		"You approve that this app acts as an organization admin: it can see and change everything there except personal items.",
-		"Access lasts until you revoke it: profile → API → Connected apps.", "You can revoke access. You cannot undo what the app has done or read by then.",
+		"Access lasts until you revoke it under Connected apps.", "You can revoke access. You cannot undo what the app has done or read by then.",
 		"Approve", "Cancel", "Both buttons take you back to connect.quill.example. Not Ada Lindqvist? Use another account",
 	} {
 		i := strings.Index(rest, want)
