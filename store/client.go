@@ -21,8 +21,8 @@ func (c *clientFact) known(now time.Time) bool {
 // AddClient adds a newly registered client. ErrConflict: the ID exists;
 // ErrUnavailable: there are too many that nobody has approved, in all or of its
 // network.
-func (s *Store) AddClient(_ context.Context, c client.Client, from Origin, act Act) error {
-	at, err := s.reserve(weigh(c, from), from.Multiple)
+func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act Act) error {
+	at, err := s.reserve(ctx, weigh(c, from), from.Multiple)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -168,17 +169,16 @@ func (m *memory) leave(p *reserved) {
 	}
 }
 
-// reserve takes room for a client.
-func (s *Store) reserve(w weight, shares int) (*reserved, error) {
-	m := s.memory
-	m.mu.Lock()
-	there := m.waiting.plus(m.arriving.clients, m.arriving.bytes)
-	of, arriving := m.waiting.networks[w.network], m.arriving.networks[w.network]
-	bound := room(there, of.plus(arriving.clients, arriving.bytes), w, max(shares, 1))
-	if bound == "" {
-		m.arriving.add(w, 1)
+// reserve takes room for a client. That there is none is not said before the facts
+// are asked again: another node may have made some.
+func (s *Store) reserve(ctx context.Context, w weight, shares int) (*reserved, error) {
+	there, bound := s.memory.reserve(w, max(shares, 1))
+	if bound != "" {
+		if err := s.fresh(ctx); err != nil {
+			return nil, err
+		}
+		there, bound = s.memory.reserve(w, max(shares, 1))
 	}
-	m.mu.Unlock()
 	if (bound == "clients" || bound == "bytes") && s.timeToSay(&s.fullSaid, 60) {
 		s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.clients, "bytes", there.bytes)
 	}
@@ -190,4 +190,16 @@ func (s *Store) reserve(w weight, shares int) (*reserved, error) {
 		return nil, fmt.Errorf("%d clients wait for their first approval, too many by the bound of %s: %w", there.clients, bound, ErrUnavailable)
 	}
 	return &reserved{weight: w}, nil
+}
+
+// reserve takes room, unless a bound refuses, and says what all hold.
+func (m *memory) reserve(w weight, shares int) (there held, bound string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	there = m.waiting.plus(m.arriving.clients, m.arriving.bytes)
+	of, arriving := m.waiting.networks[w.network], m.arriving.networks[w.network]
+	if bound = room(there, of.plus(arriving.clients, arriving.bytes), w, shares); bound == "" {
+		m.arriving.add(w, 1)
+	}
+	return there, bound
 }

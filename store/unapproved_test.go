@@ -181,6 +181,34 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 	}
 }
 
+// That there is no room is not said before another node is asked for what it has
+// deleted.
+func TestRoomThatAnotherNodeMade(t *testing.T) {
+	all := nodes(t, 2)
+	first, second := all[0], all[1]
+	second.memory.mu.Lock()
+	second.memory.waiting.clients = MaxUnapproved // quill is one of them
+	second.memory.mu.Unlock()
+	add := func(id string) error {
+		return second.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: second.Now().Unix()}, Origin{}, Act{})
+	}
+	if err := add("before"); !errors.Is(err, ErrUnavailable) {
+		t.Fatalf("there is room before: %v", err)
+	}
+	if err := first.DeleteClient(ctx, "quill", Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := add("new"); err != nil {
+		t.Error(err)
+	}
+	if err := add("one more"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("more than there is room for: %v", err)
+	}
+	if second.memory.arriving.held != (held{}) {
+		t.Errorf("still arriving: %+v", second.memory.arriving)
+	}
+}
+
 // A network's clients, or those of a time, are deleted together. What somebody
 // approved, disabled or preregistered stays.
 func TestDeleteUnapproved(t *testing.T) {
