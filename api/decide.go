@@ -13,16 +13,30 @@ import (
 // credentials.
 func (s *Server) Decide(w http.ResponseWriter, r *http.Request) (Rights, bool) {
 	setHeaders(w.Header(), r)
-	switch path := r.URL.Path; {
-	case below(path, v5Path):
-		a, ok := s.admit(w, r, false)
-		return s.rights(a, a.first), ok
-	case below(path, "/api/v3"), below(path, "/api/v4"):
-		a, ok := s.admit(w, r, true)
-		return s.rights(a, a.first), ok
+	legacy := below(r.URL.Path, "/api/v3") || below(r.URL.Path, "/api/v4")
+	if !legacy && !below(r.URL.Path, v5Path) {
+		s.fail(w, r, errNoPath)
+		return Rights{}, false
 	}
-	s.fail(w, r, errNoPath)
-	return Rights{}, false
+	a, ok := s.admit(w, r, legacy)
+	if !ok {
+		return Rights{}, false
+	}
+	return s.exact(w, r, a)
+}
+
+// exact gives what an actor may do for somebody else to refuse by, who cannot ask
+// again: by nothing that is remembered (decision B8). Or it answers the request.
+func (s *Server) exact(w http.ResponseWriter, r *http.Request, a Actor) (Rights, bool) {
+	if !a.first.remembered {
+		return s.rights(a, a.first), true
+	}
+	now, err := s.Now(r.Context(), a)
+	if err != nil {
+		s.fail(w, r, err)
+		return Rights{}, false
+	}
+	return now, true
 }
 
 // Left says how many requests an organization may make in any window, and how

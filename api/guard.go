@@ -275,11 +275,11 @@ func (s *Server) limitOf(organization string) int {
 // Whole is for whoever has read the body of a request that passed the guard: it
 // may be long after the check. It gives what the actor may do now, and counts the
 // further calls that the body holds, or answers the request. Of one without a body
-// the check is not made again.
+// the check is not made again, unless it was of what is remembered.
 func (s *Server) Whole(w http.ResponseWriter, r *http.Request, further int) (Rights, bool) {
 	a := ActorFrom(r.Context())
 	if r.Body == nil || r.Body == http.NoBody {
-		return s.rights(a, a.first), true
+		return s.exact(w, r, a)
 	}
 	now, err := s.Now(r.Context(), a)
 	if err != nil {

@@ -53,28 +53,32 @@ func newHouse(t testing.TB) *house {
 	t.Helper()
 	h := &house{t: t}
 	h.seconds.Store(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC).Unix())
+	h.open(store.Options{
+		Path: filepath.Join(t.TempDir(), "grantkeeper.db"), Now: func() time.Time { return time.Unix(h.seconds.Load(), 0) },
+	})
+	h.fill()
+	return h
+}
+
+// open gives the house its server, on what is stored there.
+func (h *house) open(o store.Options) {
+	h.t.Helper()
 	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
 	if err != nil {
-		t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	h.ring = ring
-	h.store, err = store.Open(context.Background(), store.Options{
-		Path: filepath.Join(t.TempDir(), "grantkeeper.db"), Ring: ring,
-		Now: func() time.Time { return time.Unix(h.seconds.Load(), 0) },
-	})
-	if err != nil {
-		t.Fatal(err)
+	o.Ring, h.ring = ring, ring
+	if h.store, err = store.Open(context.Background(), o); err != nil {
+		h.t.Fatal(err)
 	}
 	h.close = sync.OnceFunc(func() { h.store.Close() })
-	t.Cleanup(h.close)
-	h.fill()
+	h.t.Cleanup(h.close)
 	h.server = &api.Server{
 		Store: h.store, Ring: ring, Service: "Svalinn",
 		Base:  func(*http.Request) string { return base },
 		Limit: limit.NewNames(limit.API),
 	}
 	h.handler = h.server.Handler()
-	return h
 }
 
 func (h *house) fill() {

@@ -17,8 +17,9 @@ import (
 )
 
 // nodes runs `serve` several times on one PostgreSQL database, which they all
-// find empty, with one configuration. Each is asked for the first one's host.
-func nodes(t testing.TB, n int) (*pgtest.Server, []*house) {
+// find empty, with one configuration, to which lines about the database are added.
+// Each is asked for the first one's host.
+func nodes(t testing.TB, n int, lines ...string) (*pgtest.Server, []*house) {
 	t.Helper()
 	pg, err := pgtest.Start()
 	if err != nil {
@@ -29,11 +30,11 @@ func nodes(t testing.TB, n int) (*pgtest.Server, []*house) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pg, nodesOn(t, n, pg.URL(database))
+	return pg, nodesOn(t, n, pg.URL(database), lines...)
 }
 
 // nodesOn runs them on an empty database.
-func nodesOn(t testing.TB, n int, database string) []*house {
+func nodesOn(t testing.TB, n int, database string, lines ...string) []*house {
 	t.Helper()
 	key := make([]byte, 32)
 	rand.Read(key)
@@ -62,8 +63,9 @@ listen = "127.0.0.1:%s"
 listen = "127.0.0.1:%s"
 password_file = %q
 [database]
-url = %q`, host, write("secret.key", base64.StdEncoding.EncodeToString(key)), public, operator,
-			write("operator.password", h.password), database))}
+url = %q
+%s`, host, write("secret.key", base64.StdEncoding.EncodeToString(key)), public, operator,
+			write("operator.password", h.password), database, strings.Join(lines, "\n")))}
 		all = append(all, h)
 	}
 	var wg sync.WaitGroup
@@ -211,5 +213,71 @@ func TestProcessesAndTheDatabaseGo(t *testing.T) {
 	a.serve(0)
 	if f.accepted(a, got.access) != 200 {
 		t.Error("the process that is back does not know it")
+	}
+}
+
+// Within `database.max_staleness` a node still accepts what another has ended, and
+// refuses nothing that another has acknowledged, whoever asks for it.
+func TestStalenessRefusesNothing(t *testing.T) {
+	t.Parallel()
+	_, all := nodes(t, 2, `max_staleness = "1m"`)
+	a, b := all[0], all[1]
+	host := header{"Host", strings.TrimPrefix(a.base, "http://")}
+	f, code := a.issued("")
+	known := tokensOf(t, f.exchangeAt(b, code))
+	change := func(path, body string) { // on the first node, while the second has just answered
+		t.Helper()
+		if status := f.accepted(b, known.access); status != 200 {
+			t.Fatal(status)
+		}
+		a.change(path, body)
+	}
+	knows := func(when, client string) {
+		t.Helper()
+		f := a.flow(client)
+		if r := f.exchangeAt(b, "no-code"); r.errorCode() != "invalid_grant" || strings.Contains(r.body, "disabled") {
+			t.Errorf("%s: /oauth/token: %s", when, r)
+		}
+		if r := a.browser().get(b.base+"/oauth/authorize?"+f.query(), host); r.status != 303 {
+			t.Errorf("%s: /oauth/authorize: %s", when, r)
+		}
+	}
+	f.accepted(b, known.access)
+	knows("registered", a.register())
+
+	other := a.register()
+	change("/v1/clients/"+other+"/disable", `{"reason":"test"}`)
+	if r := a.flow(other).exchangeAt(b, "no-code"); !strings.Contains(r.body, "disabled") {
+		t.Errorf("disabled: %s", r)
+	}
+	change("/v1/clients/"+other+"/enable", `{"reason":"test"}`)
+	knows("enabled again", other)
+
+	change("/v1/people", fmt.Sprintf(`{"id":"mei","email":"mei@nordlys.example","name":"Mei","password":%q,"reason":"test"}`, a.password))
+	mei := a.browser()
+	in := mei.read(mei.get(b.base+"/signin", host)).form("/signin").with("email", "mei@nordlys.example", "password", a.password)
+	same := append(header{"Content-Type", "application/x-www-form-urlencoded", "Origin", a.base, "Sec-Fetch-Site", "same-origin"}, host...)
+	if r := mei.send("POST", b.base+"/signin", in.values.Encode(), same); r.status != 303 {
+		t.Errorf("sign-in of somebody new: %s", r)
+	}
+
+	change("/v1/organizations/nordlys/members", `{"person":"mei","admin":false,"reason":"test"}`)
+	change("/v1/roles/nordlys-treasurer/fillers", `{"person":"mei","reason":"test"}`)
+	g := a.flow(other)
+	asked := mei.read(mei.get(b.base+"/oauth/authorize?"+g.query(), host)).form("/oauth/authorize").with(treasurer...).with("decision", "approve")
+	r := mei.send("POST", b.base+"/oauth/authorize", asked.values.Encode(), same)
+	if got := tokensOf(t, g.exchangeAt(a, codeOf(t, r, g))); g.accepted(b, got.access) != 200 {
+		t.Error("a new approval is refused")
+	}
+
+	key := func() int {
+		return a.caller().get(b.base+"/api/v5/me", append(header{"X-Auth-Token", "api-key-of-mei-in-nordlys"}, host...)).status
+	}
+	if status := key(); status != 401 {
+		t.Errorf("an API key that there is not: %d", status)
+	}
+	change("/v1/directory", `{"api_keys":[{"key":"api-key-of-mei-in-nordlys","person":"mei","organization":"nordlys","name":"script"}],"reason":"test"}`)
+	if status := key(); status != 200 {
+		t.Errorf("a new API key: %d", status)
 	}
 }

@@ -22,10 +22,10 @@ func (k apiKey) stands(at *member) bool {
 	return at != nil && k.membershipEpoch == at.epoch && k.personEpoch == at.person.epoch
 }
 
-// APIKey gives the member that an API key acts as (decision B6), or
-// ErrNotFound.
+// APIKey gives the member that an API key acts as (decision B6), exactly as it
+// stands, or ErrNotFound.
 func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
-	a, err := s.CheckAPIKey(ctx, IdentifyAPIKey(key))
+	a, err := s.CheckAPIKeyNow(ctx, IdentifyAPIKey(key))
 	return a.Member(), err
 }
 

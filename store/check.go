@@ -25,7 +25,8 @@ type Access struct {
 	Stamp Stamp
 
 	// Remembered says that it is as it was some time ago, within
-	// database.max_staleness. Whoever would refuse by that asks CheckNow.
+	// database.max_staleness. Whoever would refuse by that asks CheckNow, or
+	// CheckAPIKeyNow.
 	Remembered bool
 }
 

@@ -368,7 +368,8 @@ func (p *shared) found(since int64) {
 	}
 }
 
-// recent reports whether the facts in memory may answer now, without asking.
+// recent reports whether what the facts in memory allow may be allowed now,
+// without asking. What they refuse may not be refused.
 func (p *shared) recent(now time.Time) bool {
 	most := p.store.options.MaxStaleness
 	return most > 0 && !p.outgrown.Load() && moment(now)-p.asOf.Load() <= int64(most)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
@@ -57,6 +58,12 @@ func IdentifyAPIKey(key string) APIKeyID { return sha256.Sum256([]byte(key)) }
 // approval: the grant set is all that its member may do. ErrNotFound: there is no
 // such key, or it has ended.
 func (s *Store) CheckAPIKey(ctx context.Context, id APIKeyID) (Access, error) {
+	if s.shared != nil && s.shared.recent(time.Now()) {
+		if a, err := s.apiKey(id); err == nil {
+			a.Remembered = true
+			return a, nil
+		}
+	}
 	if err := s.fresh(ctx); err != nil {
 		return Access{}, err
 	}
@@ -90,11 +97,11 @@ func (s *Store) apiKey(id APIKeyID) (Access, error) {
 	return a, nil
 }
 
-// freshNow is fresh by nothing that is remembered.
+// freshNow is fresh of now, whatever a check found before.
 func (s *Store) freshNow(ctx context.Context) error {
 	if s.shared == nil {
 		s.settle()
 		return nil
 	}
-	return s.shared.ask(ctx, &question{done: make(chan struct{}, 1)})
+	return s.shared.fresh(ctx)
 }

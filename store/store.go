@@ -63,8 +63,9 @@ type Options struct {
 	Took      func(query string, took time.Duration)
 	Swept     func(Swept) // unless nil, is told what each sweep has done, also one that failed
 
-	// MaxStaleness is how old the rows may be that a check is answered from.
-	// 0 is exact: they are read after the request arrived. On PostgreSQL only.
+	// MaxStaleness is how old the rows and facts may be by which Check and
+	// CheckAPIKey accept. 0 is exact: they are read after the request arrived.
+	// What is missing or refused is asked for first (decision B8). On PostgreSQL only.
 	MaxStaleness time.Duration
 
 	// databaseTime stands in for the database's own clock, in tests that let

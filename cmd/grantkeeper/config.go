@@ -99,7 +99,7 @@ type GatewayKeyConfig struct {
 // DatabaseConfig says where the rows are.
 type DatabaseConfig struct {
 	URL          string   `toml:"url" env:"DATABASE_URL,file" flag:"data" secret:"url" doc:"where the rows are: sqlite:///path/to/file, or postgres://user@host:5432/database for any number of nodes"`
-	MaxStaleness Duration `toml:"max_staleness" env:"DATABASE_MAX_STALENESS" doc:"how old what a check of a token is answered from may be, on PostgreSQL; 0s is exact"`
+	MaxStaleness Duration `toml:"max_staleness" env:"DATABASE_MAX_STALENESS" doc:"for how long a node may still accept a token or API key that another has ended, on PostgreSQL; 0s is not at all"`
 	AutoMigrate  bool     `toml:"auto_migrate" env:"AUTO_MIGRATE" flag:"migrate" doc:"take an older schema forward at the start, instead of refusing it"`
 }
 
