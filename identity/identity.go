@@ -2,7 +2,7 @@
 //
 // A service behind it is told about a call: for whom it is made and how far it
 // may go, as signed HTTP headers. A service written in Go calls [Verify]; for
-// others docs/integrating.md says what is signed.
+// others contrib/verify has test vectors, and docs/integrating.md says what is signed.
 //
 // A service where people have their accounts says who is signed in there, as
 // an [Assertion]; for other languages see docs/signin.md.
@@ -189,7 +189,7 @@ func Verify(header map[string][]string, now time.Time, keys ...[]byte) (Identity
 		return Identity{}, errors.New(HeaderSignature + ": not signed by a known key")
 	}
 	at, err := strconv.ParseInt(t, 10, 64)
-	if away := now.Unix() - at; err != nil || away > int64(Tolerance/time.Second) || -away > int64(Tolerance/time.Second) {
+	if away := now.Unix() - at; err != nil || strconv.FormatInt(at, 10) != t || away > int64(Tolerance/time.Second) || -away > int64(Tolerance/time.Second) {
 		return Identity{}, errors.New(HeaderSignature + ": signed at another time than now")
 	}
 	i := Identity{Person: values[0], Organization: values[1], Approval: values[2], Client: values[3], Grant: values[4]}
@@ -219,12 +219,18 @@ func readSignature(s string) (t string, sum []byte, err error) {
 	if s == "" {
 		return "", nil, errors.New(HeaderSignature + ": missing")
 	}
-	t, digits, ok := strings.Cut(strings.TrimPrefix(s, "t="), ",v1=")
-	sum, err = hex.DecodeString(digits)
-	if !ok || err != nil || len(sum) != sha256.Size || "t="+t+",v1="+hex.EncodeToString(sum) != s {
+	t, digits, _ := strings.Cut(strings.TrimPrefix(s, "t="), ",v1=")
+	sum, ok := digest(digits)
+	if !ok || "t="+t+",v1="+digits != s {
 		return "", nil, errors.New(HeaderSignature + ": not t=<time>,v1=<signature>")
 	}
 	return t, sum, nil
+}
+
+// digest reads 64 hexadecimal digits, in the one form that is written.
+func digest(s string) (sum []byte, ok bool) {
+	sum, err := hex.DecodeString(s)
+	return sum, err == nil && len(sum) == sha256.Size && hex.EncodeToString(sum) == s
 }
 
 func signedByOne(keys [][]byte, t string, values [len(signed)]string, sum []byte) bool {
