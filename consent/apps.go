@@ -139,7 +139,7 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 		}
 		c := &view.Apps[i]
 		c.lastUsed = max(c.lastUsed, r.LastUsed)
-		one := shownApproval{Access: l.gives(r.Grant), Connected: on(r.CreatedAt), Used: lastUse(r, v.now)}
+		one := shownApproval{Access: l.gives(r.Grant), Connected: on(r.CreatedAt, v.now), Used: lastUse(r, v.now)}
 		if r.Phase == approval.Live && !v.acting() {
 			one.Edit = editPath(o.ID, r.ID)
 		}
@@ -205,10 +205,11 @@ type lookup struct {
 	roles        map[string]org.Role
 	circles      map[string]string
 	left         map[string]int64 // when the member left a role, in Unix seconds
+	now          time.Time
 }
 
 func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, error) {
-	l := lookup{organization: o, member: m, roles: map[string]org.Role{}, circles: map[string]string{}}
+	l := lookup{organization: o, member: m, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.now}
 	roles, err := s.Store.Roles(v.r.Context(), o.ID)
 	if err != nil {
 		return lookup{}, wrap("roles", err)
@@ -256,7 +257,7 @@ func (l lookup) gives(s grantset.Set) access {
 			one.Gone = true
 		case !l.member.Fills(p.Role):
 			if at := l.left[p.Role]; at > 0 {
-				one.Left = new(on(at))
+				one.Left = new(on(at, l.now))
 			}
 		case p.Change:
 			one.Access = "change"

@@ -46,7 +46,7 @@ func TestConnectedApps(t *testing.T) {
 	p := ada.get(nordlysApps).says("Apps that act for you in Nordlys Cooperative. Revoking works at once.",
 		"Quill Assistant Not checked", "connect.quill.example",
 		"Only selected roles: Treasurer (change); personal items included", "Connected 21 November 2026 · Not used yet",
-		"Everything in this organization", "Connected 22 November 2026 · Last used today at 10:00 UTC",
+		"Everything in this organization", "Connected 22 November 2026 · Last used today at 10:00",
 		"Treasurer Nordlys (anchor circle) Change", "None now: you left this role on 22 November 2026")
 	if n := strings.Count(p.text(), "Revoke…"); n != 1 {
 		t.Errorf("%d buttons to revoke, want one per client (decision P2)", n)
@@ -56,7 +56,7 @@ func TestConnectedApps(t *testing.T) {
 		`Revoke access of "Quill Assistant"?`, "In Nordlys Cooperative, it stops working at once, on every device. To use it again, you approve it again.",
 		"What it has already changed or read stays as it is.", "quill.example")
 	done := confirm.b.post("/organizations/nordlys/profile/api/clients/quill/revoke", confirm.fill("/organizations/nordlys/profile/api/clients/quill/revoke")).follow().want(200).
-		says(`Access of "Quill Assistant" is revoked. It must ask you again before it can do anything.`, "Revoked by you today at 10:00 UTC",
+		says(`Access of "Quill Assistant" is revoked. It must ask you again before it can do anything.`, "Revoked by you today at 10:00",
 			"Had: Everything in this organization")
 	if strings.Contains(done.text(), "Apps that act for you") {
 		t.Error("still listed")
@@ -143,9 +143,9 @@ func TestEnded(t *testing.T) {
 		approval.RevokedByAdmin: "Revoked by an admin of Nordlys Cooperative today", approval.RevokedByOperator: "Ended by Svalinn today",
 		approval.RevokedByClient: "The app ended it today", approval.Replaced: "A later connection took its place today",
 		approval.RefreshReused: "Why is not known: the app may have sent it twice, or someone may have copied it. To be safe, all keys of this connection were ended.",
-		approval.Unused:        "Ended after a long time without use today", approval.KeyRetired: "Ended today at 10:00 UTC: Svalinn retired the key of its access",
-		approval.Restored: "Ended today at 10:00 UTC: Svalinn was restored from a backup", approval.StateLost: "Ended today at 10:00 UTC: Svalinn had lost the state of this connection",
-		approval.CodeReused: "Ended today at 10:00 UTC: an old key was used again",
+		approval.Unused:        "Ended after a long time without use today", approval.KeyRetired: "Ended today at 10:00: Svalinn retired the key of its access",
+		approval.Restored: "Ended today at 10:00: Svalinn was restored from a backup", approval.StateLost: "Ended today at 10:00: Svalinn had lost the state of this connection",
+		approval.CodeReused: "Ended today at 10:00: an old key was used again",
 	}
 	for _, reason := range approval.Reasons { // each in its own words, or as below
 		if words := says[reason]; words == "" && !slices.Contains([]approval.Reason{approval.RevokedByPerson, approval.NeverConnected, approval.LeftOrganization,
@@ -161,7 +161,7 @@ func TestEnded(t *testing.T) {
 	ada.get(authorize()).approve().sent(callback) // never exchanged (decision P13)
 	ada.get(nordlysApps).says("Everything I can access", "Not used yet")
 	s.pass(approval.CodeLifetime)
-	p := ada.get(nordlysApps).says("Never connected: the app did not fetch its keys (ended today at 10:05 UTC)")
+	p := ada.get(nordlysApps).says("Never connected: the app did not fetch its keys (ended today at 10:05)")
 	if strings.Contains(p.text(), "Apps that act for you") {
 		t.Error("an approval whose code expired counts as connected")
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -369,13 +370,13 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 	if err != nil {
 		return wrap("earlier approvals", err)
 	}
-	view.remember(rows, open)
+	view.remember(rows, open, v.now)
 	reused, err := s.Store.LastReuse(ctx, v.person.ID, c.ID)
 	if err != nil {
 		return wrap("reuse", err)
 	}
 	if reused > 0 {
-		when := on(reused)
+		when := on(reused, v.now)
 		view.Reused = &when
 	}
 	return nil
@@ -405,7 +406,7 @@ func (s *Server) living(v *visit, c client.Client, open []grantset.Offer) ([]sto
 // remember shows the newest live connection in each organization, which comes
 // first of them in rows. Only earlier connections in the chosen organization can
 // be ended with an approval.
-func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offer) {
+func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offer, now time.Time) {
 	seen := map[string]bool{}
 	var classes []string
 	for _, r := range rows {
@@ -417,7 +418,7 @@ func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offe
 		if len(open) == 1 {
 			name = ""
 		}
-		view.Earlier = append(view.Earlier, earlier{on(r.CreatedAt), name})
+		view.Earlier = append(view.Earlier, earlier{on(r.CreatedAt, now), name})
 		for _, o := range view.Organizations {
 			if o.ID == r.Organization {
 				classes = append(classes, o.Class)

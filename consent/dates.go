@@ -3,10 +3,12 @@ package consent
 import (
 	"strconv"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-// A moment is a time as people read it, in UTC. How it is said depends on the
-// language, see words.moment.
+// A moment is a time as people read it, in the zone of now. How it is said depends
+// on the language, see words.moment.
 type moment struct {
 	time  time.Time
 	now   time.Time
@@ -24,16 +26,20 @@ const (
 )
 
 // on gives a day, such as 21 November 2026.
-func on(unix int64) moment { return moment{time: time.Unix(unix, 0).UTC()} }
+func on(unix int64, now time.Time) moment { return momentOf(unix, now, day) }
 
 // at gives a day and a time, the day in a word when it is today's.
-func at(unix int64, now time.Time) moment { return moment{time.Unix(unix, 0).UTC(), now, dayTime} }
+func at(unix int64, now time.Time) moment { return momentOf(unix, now, dayTime) }
 
 // ago gives how long a moment of today has passed, and an earlier one as a day.
-func ago(unix int64, now time.Time) moment { return moment{time.Unix(unix, 0).UTC(), now, since} }
+func ago(unix int64, now time.Time) moment { return momentOf(unix, now, since) }
 
 // used gives the time of an app's last use.
-func used(unix int64, now time.Time) moment { return moment{time.Unix(unix, 0).UTC(), now, use} }
+func used(unix int64, now time.Time) moment { return momentOf(unix, now, use) }
+
+func momentOf(unix int64, now time.Time, how style) moment {
+	return moment{time.Unix(unix, 0).In(now.Location()), now, how}
+}
 
 // Machine is for <time datetime>.
 func (m moment) Machine() string {
@@ -72,6 +78,14 @@ func daysSince(unix int64, now time.Time) int {
 	return int(now.Sub(time.Unix(unix, 0)) / (24 * time.Hour))
 }
 
+// sameDay compares days of now's zone.
 func sameDay(t, now time.Time) bool {
-	return t.UTC().Format(time.DateOnly) == now.UTC().Format(time.DateOnly)
+	return t.In(now.Location()).Format(time.DateOnly) == now.Format(time.DateOnly)
+}
+
+// alone says a moment that stands by itself, as in a cell of a table.
+func (w *words) alone(m moment) string {
+	text := w.moment(m)
+	first, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[n:]
 }

@@ -228,7 +228,7 @@ func (s *Server) newEditPage(v *visit, e editing) (*editPage, error) {
 		return nil, err
 	}
 	view := &editPage{frame: s.frame(v, "edit.title"), Organization: e.org.Name,
-		App: appOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: on(e.row.CreatedAt),
+		App: appOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: on(e.row.CreatedAt, v.now),
 		Access: names.gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: appsPath(e.org.ID)}
 	view.Slim, view.Other, view.Script, view.Packed = false, true, true, true
 	view.under(v, e.org, crumb{Text: v.words.say("apps.name").String(), Path: view.Back})

@@ -58,9 +58,9 @@ func (s *Server) showFactors(v *visit, status int, view *factorsPage) error {
 		return err
 	}
 	for _, f := range asked {
-		row := factorRow{ID: f.ID, Passkey: f.Kind == store.FactorPasskey, Created: on(f.CreatedAt)}
+		row := factorRow{ID: f.ID, Passkey: f.Kind == store.FactorPasskey, Created: on(f.CreatedAt, v.now)}
 		if f.UsedAt > 0 {
-			row.Used = new(on(f.UsedAt))
+			row.Used = new(on(f.UsedAt, v.now))
 		}
 		view.Factors = append(view.Factors, row)
 	}

@@ -39,6 +39,7 @@ type frame struct {
 	Logo      string // its path; empty: the shield
 	Help      string // URL; empty where there is none
 	Legal     []Link
+	Zone      string // in which times are said; empty where nobody is signed in, and there are none
 	Same      string // sealed: the page's own address, to come back to in another language
 	Crumbs    []crumb
 }
@@ -61,6 +62,7 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 	if v.session != "" {
 		f.CSRF = s.Ring.FormToken(v.session)
 		f.Account = f.CSRF
+		f.Zone = zoneText(v.now.Location())
 	}
 	f.Same = s.sealPath(v.here())
 	look := s.look.Load()

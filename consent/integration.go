@@ -105,7 +105,7 @@ func (s *Server) switchedBy(v *visit, view *integrationPage, o org.Organization)
 	} else if err != nil {
 		return wrap("switched by", err)
 	}
-	when := on(by.At)
+	when := on(by.At, v.now)
 	view.Since = &when
 	if id, ok := strings.CutPrefix(by.Actor, "person:"); ok {
 		p, err := s.Store.Person(v.r.Context(), id)
@@ -268,7 +268,7 @@ func (s *Server) connection(v *visit) (*connectionPage, store.ApprovalRow, error
 	}
 	c := newConnection(v, r, p)
 	view := &connectionPage{frame: s.frame(v, "integration.title", "organization", o.Name), Organization: o.Name, App: c.App, Who: p.Name,
-		Email: p.Email, Connected: on(r.CreatedAt), Used: c.Used, Post: c.Revoke, Back: integrationPath(o.ID)}
+		Email: p.Email, Connected: on(r.CreatedAt, v.now), Used: c.Used, Post: c.Revoke, Back: integrationPath(o.ID)}
 	view.Other = true
 	view.under(v, o, crumb{Text: v.words.say("integration.name").String(), Path: view.Back})
 	return view, r, nil

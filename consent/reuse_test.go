@@ -42,7 +42,7 @@ func TestS13ReuseIsTold(t *testing.T) {
 		if v := refresh(row.Generation, tt.from); v != approval.Reused {
 			t.Fatal(v)
 		}
-		p := ada.get(nordlysApps).says("Ended today at 10:00 UTC: an old key was used again", tt.says)
+		p := ada.get(nordlysApps).says("Ended today at 10:00: an old key was used again", tt.says)
 		if n := strings.Count(p.body, "note bad") + strings.Count(p.body, "note warn"); n != 1 || !strings.Contains(p.body, tt.class) {
 			t.Errorf("from %q it is not said as %q, or %d times", tt.from, tt.class, n)
 		}

@@ -27,7 +27,7 @@ type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	base    string
-	now     time.Time
+	now     time.Time  // in the zone in which times are said
 	session string     // value of the session's cookie; empty when nobody is signed in
 	person  org.Person // whose pages are shown; zero when nobody is signed in
 	actor   org.Person // of support staff, who acts as person; zero otherwise
@@ -38,6 +38,7 @@ type visit struct {
 
 func (s *Server) visit(w http.ResponseWriter, r *http.Request) *visit {
 	v := &visit{w: w, r: r, base: s.Base(r), now: s.Store.Now()}
+	v.now = v.now.In(zoneFor(v))
 	v.words = s.wordsFor(v)
 	return v
 }

@@ -312,7 +312,7 @@ func initials(name string) string {
 // functions are those of templates.
 func (w *words) functions() template.FuncMap {
 	return template.FuncMap{
-		"say": w.say, "able": w.access, "forms": w.forms, "moment": w.moment, "asset": w.asset,
+		"say": w.say, "able": w.access, "forms": w.forms, "moment": w.moment, "alone": w.alone, "asset": w.asset,
 		"domain": func(s string) domain { return domain(s) }, "code": func(s string) code { return code(s) },
 		"link": func(s string) link { return link(s) }, "plain": func(s string) plain { return plain(s) }, "unmarked": unmarked, "initials": initials,
 		"tongue": func() tongue { return w.tongue }, "tongues": func() []tongue { return tongues },
