@@ -38,6 +38,8 @@ type shownSession struct {
 	Seen    moment
 	Address string
 	Current bool
+
+	Browser, System string // what they are called; empty where not known
 }
 
 // accountPage is GET /account.
@@ -64,7 +66,7 @@ func (s *Server) showAccount(v *visit, status int, view *accountPage) error {
 	for _, i := range sessions {
 		view.Others = view.Others || !i.Current
 		view.Sessions = append(view.Sessions, shownSession{End: "/account/sessions/" + i.ID + "/end", Began: at(i.CreatedAt, v.now),
-			Seen: at(i.SeenAt, v.now), Address: i.Address, Current: i.Current})
+			Seen: at(i.SeenAt, v.now), Address: i.Address, Current: i.Current, Browser: i.Browser, System: i.System})
 	}
 	return s.show(v, status, accountTemplate, view)
 }

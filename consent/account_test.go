@@ -119,7 +119,7 @@ func TestSessionsOfTheAccount(t *testing.T) {
 	ada := s.signedIn("ada")
 	s.pass(time.Minute)
 	browser, third, tor := s.signedIn("ada"), s.signedIn("ada"), s.signedIn("tor")
-	page := ada.get("/account").want(200).says("This browser", "End all others")
+	page := ada.get("/account").want(200).says("This browser", "Sign out everywhere else")
 	var ends []string
 	for _, f := range page.all(atom.Form) {
 		if to := attr(f, "action"); strings.HasPrefix(to, "/account/sessions/") && to != "/account/sessions/end" {
@@ -141,13 +141,13 @@ func TestSessionsOfTheAccount(t *testing.T) {
 		t.Fatal("another person has ended a session")
 	}
 	for range 2 { // twice is no error
-		page.press(ends[0]).follow().want(200).says("That session is ended.")
+		page.press(ends[0]).follow().want(200).says("That browser is signed out.")
 	}
 	if a, b := browser.get("/").status == 200, third.get("/").status == 200; a == b {
 		t.Errorf("sessions stand: %v and %v, want one", a, b)
 	}
 	s.signedIn("ada")
-	if p := page.press("/account/sessions/end").follow().want(200).says("All other sessions are ended."); strings.Contains(p.text(), "End all others") {
+	if p := page.press("/account/sessions/end").follow().want(200).says("You are signed out everywhere else."); strings.Contains(p.text(), "Sign out everywhere else") {
 		t.Error("there are others")
 	}
 	if browser.get("/").status == 200 || third.get("/").status == 200 || ada.get("/").status != 200 || tor.get("/").status != 200 {
@@ -158,11 +158,11 @@ func TestSessionsOfTheAccount(t *testing.T) {
 		t.Error("the address claims what was not done")
 	}
 	done := page.press("/account/sessions/end").header.Get("Location")
-	if p := tor.get(done); strings.Contains(p.text(), "are ended") {
+	if p := tor.get(done); strings.Contains(p.text(), "You are signed out") {
 		t.Error("another person is told")
 	}
 	s.pass(doneFor + time.Second)
-	if p := ada.get(done); strings.Contains(p.text(), "are ended") {
+	if p := ada.get(done); strings.Contains(p.text(), "You are signed out") {
 		t.Error("it is told for ever")
 	}
 	s.browser().get("/account").follow().says("Sign in")
@@ -273,4 +273,40 @@ func TestResetLinkWhileSignedIn(t *testing.T) {
 	if _, err := s.Store.ResetOf(context.Background(), strings.TrimPrefix(at, "/reset/")); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the link goes on: %v", err)
 	}
+}
+
+// A person knows sessions apart by browser and system. Of what the browser says of
+// itself nothing else is kept, and nothing is said where it is not known.
+func TestSessionsShowTheBrowser(t *testing.T) {
+	s := newSite(t)
+	const phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X; canary-5417) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Safari/604.1"
+	enter := func(agent string) *browser {
+		b := s.browser()
+		b.header.Set("User-Agent", agent)
+		signin(b.get("/signin"), "ada@nordlys.example", password).want(303)
+		return b
+	}
+	first := enter(phone)
+	enter("canary-5417/1 (<b>Chrome</b>)")
+	enter("Mozilla/5.0 (X11; Linux x86_64) canary-5417")
+	first.header.Set("User-Agent", "Mozilla/5.0 (Windows NT 10.0; rv:133.0) Gecko/20100101 Firefox/133.0") // what it says later changes nothing
+	p := first.get("/account").want(200).says("Safari on iPhone Signed in today at 10:00 This browser", "Linux Signed in")
+	if strings.Contains(p.body, "canary-5417") || strings.Contains(p.text(), "Firefox") || strings.Contains(p.text(), "Windows") {
+		t.Errorf("the page says %q", p.text())
+	}
+	all, err := s.Store.Sessions(t.Context(), "ada", "")
+	if err != nil || len(all) != 3 {
+		t.Fatalf("sessions %+v %v", all, err)
+	}
+	for _, i := range all {
+		if strings.Contains(i.Browser+i.System, "canary") {
+			t.Errorf("stored: %q %q", i.Browser, i.System)
+		}
+	}
+	// Signing in again makes another session, which says where that was.
+	again := first.get("/signin/again").want(200).press("/signin/again", "password", password).want(303)
+	again.follow()
+	first.get("/account").want(200).says("Firefox on Windows")
+	// So does changing nothing but the value.
+	first.get("/account").press("/account/password", "current", password, "new", "another good word here", "again", "another good word here").follow().want(200).says("Firefox on Windows")
 }

@@ -101,6 +101,7 @@ func (s *Server) enterOwn(v *visit, e store.Entry) error {
 // planted is worth nothing (decision S1). actor is who is at the keyboard.
 func (s *Server) enterAs(v *visit, actor string, e store.Entry) error {
 	e.Value = newCookie()
+	e.Browser, e.System = deviceOf(v.r.UserAgent())
 	if err := s.Store.Enter(v.r.Context(), e, s.actBy(v, actor)); err != nil {
 		return wrap("new session", err)
 	}

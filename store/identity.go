@@ -19,6 +19,8 @@ type Entry struct {
 	Method string // for the journal
 	By     string // who acts as the person, as the other side says it; empty when it is the person
 
+	Browser, System string // what they are called, as the person is shown it; empty where not known
+
 	Password string    // PHC string that was checked; empty where none was
 	Bind     bool      // the subject becomes this person's, unless it is
 	Factor   FactorUse // with which the person proved it; zero for none

@@ -48,10 +48,10 @@ func (w *writer) insertSession(e Entry, act Act) error {
 	_, err := w.exec(`
 		INSERT INTO session (hash, person, person_epoch, created_at, seen_at, address,
 		       acting_as, acting_epoch, acting_in, acting_since,
-		       proved_at, factor_at, issuer, subject, sid, acted_by)
-		VALUES ($1, $2, $3, $4, $5, $6, '', 0, '', 0, $7, $8, $9, $10, $11, $12)`,
+		       proved_at, factor_at, issuer, subject, sid, acted_by, browser, system)
+		VALUES ($1, $2, $3, $4, $5, $6, '', 0, '', 0, $7, $8, $9, $10, $11, $12, $13, $14)`,
 		hash[:], e.Person, at.epoch, now, now, act.Address,
-		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, e.By)
+		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, e.By, e.Browser, e.System)
 	return err
 }
 
@@ -73,6 +73,7 @@ type sessionRow struct {
 	actingAs, actingIn       string
 	actingEpoch, actingSince int64
 	actedBy, address         string
+	browser, system          string
 }
 
 const selectSession = `
@@ -154,6 +155,7 @@ func (s *Store) EndSession(_ context.Context, value string) error {
 type SessionInfo struct {
 	ID                string // tells it apart; of no use to anybody else
 	Address           string // where it began
+	Browser, System   string // what they are called; empty where not known
 	CreatedAt, SeenAt int64  // Unix seconds
 	Current           bool
 }
@@ -163,11 +165,11 @@ type SessionInfo struct {
 func (s *Store) Sessions(ctx context.Context, personID, current string) ([]SessionInfo, error) {
 	defer s.timed("session", time.Now())
 	rows, err := s.reader.QueryContext(ctx, `
-		SELECT hash, address, created_at, seen_at, person_epoch FROM session
+		SELECT hash, address, browser, system, created_at, seen_at, person_epoch FROM session
 		 WHERE person = $1 ORDER BY created_at DESC, hash LIMIT 1000`, personID)
 	there, err := listOf(rows, err, func(rows scanner, r *hashedSession) error {
 		r.person = personID
-		return rows.Scan(&r.hash, &r.address, &r.createdAt, &r.seenAt, &r.epoch)
+		return rows.Scan(&r.hash, &r.address, &r.browser, &r.system, &r.createdAt, &r.seenAt, &r.epoch)
 	})
 	if err != nil {
 		return nil, unavailable("sessions", err)
@@ -179,7 +181,7 @@ func (s *Store) Sessions(ctx context.Context, personID, current string) ([]Sessi
 	now, own := s.Now().Unix(), sha256.Sum256([]byte(current))
 	for _, r := range there {
 		if s.stands(r.sessionRow, now) {
-			out = append(out, SessionInfo{sessionID(r.hash), r.address, r.createdAt, r.seenAt, string(r.hash) == string(own[:])})
+			out = append(out, SessionInfo{sessionID(r.hash), r.address, r.browser, r.system, r.createdAt, r.seenAt, string(r.hash) == string(own[:])})
 		}
 	}
 	return out, nil

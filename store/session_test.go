@@ -209,7 +209,7 @@ func TestSessionsOfAPerson(t *testing.T) {
 		return all
 	}
 	all := list("second")
-	if len(all) != 3 || all[0].Current || !all[1].Current || all[2].Current || all[0].Address != "203.0.113.9" ||
+	if len(all) != 3 || all[0].Current || !all[1].Current || all[2].Current || all[0].Address != "203.0.113.9" || all[0].Browser+all[0].System != "" ||
 		all[0].CreatedAt-all[2].CreatedAt != 3*3600 {
 		t.Fatalf("got %+v", all)
 	}
@@ -248,7 +248,7 @@ func TestChangePassword(t *testing.T) {
 	h.signIn(t, "other", "ada")
 	h.signIn(t, "tors", "tor")
 	proof := identity.Proof{ProvedAt: 5, FactorAt: 4, Issuer: "https://a.example", Subject: "1", SID: "far"}
-	if err := h.Enter(ctx, Entry{Value: "asks", Person: "ada", Proof: proof}, Act{Address: "192.0.2.1"}); err != nil {
+	if err := h.Enter(ctx, Entry{Value: "asks", Person: "ada", Proof: proof, Browser: "Chrome", System: "Linux"}, Act{Address: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.AddReset(ctx, "link", "ada", Act{}); err != nil {
@@ -275,7 +275,8 @@ func TestChangePassword(t *testing.T) {
 	if p, err := h.Proof(ctx, "next"); err != nil || p != proof {
 		t.Errorf("proof %+v %v, want %+v", p, err, proof)
 	}
-	if all, err := h.Sessions(ctx, "ada", "next"); err != nil || len(all) != 1 || all[0].CreatedAt != h.Now().Add(-time.Hour).Unix() || all[0].Address != "192.0.2.1" {
+	if all, err := h.Sessions(ctx, "ada", "next"); err != nil || len(all) != 1 || all[0].CreatedAt != h.Now().Add(-time.Hour).Unix() || all[0].Address != "192.0.2.1" ||
+		all[0].Browser != "Chrome" || all[0].System != "Linux" {
 		t.Errorf("sessions %+v %v", all, err)
 	}
 	if _, err := h.ResetOf(ctx, "link"); !errors.Is(err, ErrNotFound) {
