@@ -118,7 +118,6 @@ func TestZoneInBrowser(t *testing.T) {
 	check()
 }
 
-
 func (b *tab) in(zone string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone}); err != nil {
