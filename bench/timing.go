@@ -26,7 +26,8 @@ import (
 
 const (
 	wrongTokens  = 1000 // of each kind
-	wrongSignIns = 300  // of each kind; a password is hashed for each
+	wrongSignIns = 150  // of each kind; a password is hashed for each, more than once
+	lockedTries  = 10   // that fail from one address, until one has to wait
 
 	// telling is from where on Welch's t tells two kinds of requests apart.
 	telling = 4.5
@@ -89,19 +90,33 @@ func (b bench) timings(ctx context.Context) (all []timing, err error) {
 // limit is reached.
 func emailOf(kind string, n int) string { return fmt.Sprintf("%s-%04d@client.example", kind, n) }
 
-// writePasswords adds people who could sign in, and some who could once.
+// signInKinds are people, by the beginning of their email: the hash of their
+// password, and what the table calls their sign-in.
+var signInKinds = []struct{ name, hash, what string }{
+	{"known", consent.Hash("the right password"), "wrong password"},
+	{"nobody", "", "unknown email"},
+	{"gone", consent.Hash("the right password"), "deactivated account"},
+	{"weak", "$argon2id$v=19$m=8,t=1,p=1$" + someHash, "imported, m=8 t=1"},
+	{"costly", "$argon2id$v=19$m=65536,t=4,p=1$" + someHash, "imported, m=65536 t=4"},
+	{"elsewhere", "", "no password"},
+}
+
+const someHash = "MDEyMzQ1Njc4OWFiY2RlZg$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY"
+
+// writePasswords adds people who could sign in, and some who could not.
 func (s *stock) writePasswords(ctx context.Context, path string) (err error) {
 	db, err := store.Open(ctx, store.Options{Path: path, Ring: s.ring})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	hash := consent.Hash("the right password")
 	var d store.Directory
 	for n := range wrongSignIns {
-		for _, kind := range []string{"known", "gone"} {
-			d.People = append(d.People, store.DirectoryPerson{PasswordHash: hash, Person: org.Person{
-				ID: fmt.Sprintf("%s-%04d", kind, n), Email: emailOf(kind, n), Name: kind, Active: kind == "known"}})
+		for _, k := range signInKinds {
+			if k.name != "nobody" {
+				d.People = append(d.People, store.DirectoryPerson{PasswordHash: k.hash, Person: org.Person{
+					ID: fmt.Sprintf("%s-%04d", k.name, n), Email: emailOf(k.name, n), Name: k.name, Active: k.name != "gone"}})
+			}
 		}
 	}
 	return db.AddDirectory(ctx, d, store.Act{Actor: "system", Reason: "bench"})
@@ -185,21 +200,43 @@ func timeSignIns(a *asker) ([]timing, error) {
 	if csrf == nil {
 		return nil, errors.New("the sign-in page has no form token")
 	}
-	kinds := []string{"known", "nobody", "gone"}
-	address := 0
-	took, err := interleaved(len(kinds), wrongSignIns, func(kind, n int) (time.Duration, error) {
-		address++
-		body := url.Values{"email": {emailOf(kinds[kind], n)}, "password": {"a wrong password"}, "csrf": {csrf[1]}}.Encode()
+	try := func(email string, address, status int) (time.Duration, error) {
+		body := url.Values{"email": {email}, "password": {"a wrong password"}, "csrf": {csrf[1]}}.Encode()
 		request := fmt.Appendf(nil, "POST /signin HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nX-Forwarded-For: 198.18.%d.%d\r\n"+
 			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 			host, cookie, address>>8, address&0xff, len(body), body)
-		_, d, err := a.ask(request, 422)
+		_, d, err := a.ask(request, status)
 		return d, err
+	}
+	var names []string
+	for _, k := range signInKinds {
+		names = append(names, k.what)
+	}
+	address := 0
+	took, err := interleaved(len(signInKinds), wrongSignIns, func(kind, n int) (time.Duration, error) {
+		address++
+		return try(emailOf(signInKinds[kind].name, n), address, 422)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("wrong sign-ins: %w", err)
 	}
-	return pairs("sign-in that fails", []string{"wrong password", "unknown email", "deactivated account"}, took), nil
+	all := pairs("sign-in that fails", names, took)
+
+	// Each account is locked for an address of its own.
+	for kind, k := range signInKinds {
+		for range lockedTries {
+			if _, err := try(emailOf(k.name, 0), address+1+kind, 422); err != nil {
+				return nil, fmt.Errorf("sign-ins until one has to wait: %w", err)
+			}
+		}
+	}
+	took, err = interleaved(len(signInKinds), wrongSignIns, func(kind, _ int) (time.Duration, error) {
+		return try(emailOf(signInKinds[kind].name, 0), address+1+kind, 429)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sign-ins that have to wait: %w", err)
+	}
+	return append(all, pairs("sign-in that has to wait", names, took)...), nil
 }
 
 // signInPage reads the page on a connection of its own, with its cookie, which

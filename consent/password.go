@@ -7,10 +7,12 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/crypto/argon2"
+
+	"github.com/grantkeeper/grantkeeper/identity"
 )
 
 // Argon2id with 19 MiB, 2 passes and 1 lane (decision L4).
@@ -23,7 +25,8 @@ const (
 )
 
 // How many passwords are hashed at once, and how many may wait for that: each
-// costs 19 MiB for a moment, so neither may be unbounded (decision L4).
+// costs 19 MiB for a moment, or up to 64 where a directory brought such hashes, so
+// neither may be unbounded (decision L4).
 const (
 	hashing = 2
 	waiting = 32
@@ -47,47 +50,60 @@ func Matches(hash, password string) bool {
 }
 
 // phc is a PHC string that was read.
-type phc struct {
-	memory, passes uint32
-	lanes          uint8
-	salt, key      []byte
-}
+type phc identity.PasswordHash
+
+// ownCosts are those of Hash.
+var ownCosts = identity.PasswordCosts{Memory: argonMemory, Passes: argonPasses, Lanes: argonLanes}
 
 // parsePHC reads what Hash wrote. Other costs are read too, as a directory may
 // bring them, within bounds that one sign-in may cost.
 func parsePHC(s string) (phc, error) {
-	part := strings.Split(s, "$")
-	if len(part) != 6 || part[0] != "" || part[1] != "argon2id" || part[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return phc{}, errors.New("a stored password is not argon2id")
+	h, err := identity.ReadPasswordHash(s)
+	if err != nil {
+		return phc{}, fmt.Errorf("a stored password: %w", err)
 	}
-	var h phc
-	if n, err := fmt.Sscanf(part[3], "m=%d,t=%d,p=%d", &h.memory, &h.passes, &h.lanes); n != 3 || err != nil {
-		return phc{}, errors.New("a stored password has no costs")
-	}
-	if h.memory < 8 || h.memory > 64*1024 || h.passes < 1 || h.passes > 10 || h.lanes < 1 || h.lanes > 4 {
-		return phc{}, errors.New("a stored password has costs out of bounds")
-	}
-	var err error
-	if h.salt, err = base64.RawStdEncoding.Strict().DecodeString(part[4]); err != nil || len(h.salt) < 8 {
-		return phc{}, errors.New("a stored password has a broken salt")
-	}
-	if h.key, err = base64.RawStdEncoding.Strict().DecodeString(part[5]); err != nil || len(h.key) < 16 || len(h.key) > 64 {
-		return phc{}, errors.New("a stored password has a broken key")
-	}
-	return h, nil
+	return phc(h), nil
 }
 
 // matches reports, in constant time, whether the password is the hashed one.
-func (h phc) matches(password string) bool {
-	key := argon2.IDKey([]byte(password), h.salt, h.passes, h.memory, h.lanes, uint32(len(h.key)))
-	return subtle.ConstantTimeCompare(key, h.key) == 1
+func (h phc) matches(password string) bool { return h.matchesBy(argon2.IDKey, password) }
+
+// A derive is the work of one hash: argon2.IDKey, which tests count.
+type derive func(password, salt []byte, passes, memory uint32, lanes uint8, keyLen uint32) []byte
+
+func (h phc) matchesBy(d derive, password string) bool {
+	key := d([]byte(password), h.Salt, h.Passes, h.Memory, h.Lanes, uint32(len(h.Key)))
+	return subtle.ConstantTimeCompare(key, h.Key) == 1
 }
 
-// nobody stands in where there is no password to compare with, so that an
-// unknown account costs what a wrong password costs.
-var nobody = phc{
-	memory: argonMemory, passes: argonPasses, lanes: argonLanes,
-	salt: make([]byte, argonSalt), key: make([]byte, argonKey),
+// nobody stands in where there is no password of these costs to compare with.
+func nobody(costs identity.PasswordCosts) phc {
+	return phc{costs, make([]byte, argonSalt), make([]byte, argonKey)}
+}
+
+// compare hashes the password once with each of the costs that any stored one
+// has, in their order, and with those of Hash: whatever is stored for this
+// person, if anything, the work is the same, and so tells nothing (decision
+// L4). all are as store.SignIn gives them; unknown costs of stored are not
+// among them.
+func (h *hasher) compare(stored phc, known bool, all []string, password string) (matches, unknown bool) {
+	costs := []identity.PasswordCosts{ownCosts}
+	for _, text := range all {
+		if c, err := identity.ReadPasswordCosts(text); err == nil && !slices.Contains(costs, c) {
+			costs = append(costs, c)
+		}
+	}
+	if unknown = known && !slices.Contains(costs, stored.PasswordCosts); unknown {
+		costs = append(costs, stored.PasswordCosts)
+	}
+	for _, c := range costs {
+		if known && c == stored.PasswordCosts {
+			matches = stored.matchesBy(h.derive, password)
+		} else {
+			nobody(c).matchesBy(h.derive, password)
+		}
+	}
+	return matches, unknown
 }
 
 // errBusy says that as many passwords wait to be hashed as may.
@@ -97,9 +113,10 @@ var errBusy = errors.New("too many sign-ins at once")
 type hasher struct {
 	slots  chan struct{}
 	inside atomic.Int32 // hashing or waiting
+	derive derive
 }
 
-func newHasher() *hasher { return &hasher{slots: make(chan struct{}, hashing)} }
+func newHasher() *hasher { return &hasher{slots: make(chan struct{}, hashing), derive: argon2.IDKey} }
 
 // enter waits for a place; leave gives it back.
 func (h *hasher) enter(ctx context.Context) error {

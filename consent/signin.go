@@ -204,28 +204,57 @@ func (s *Server) authenticate(v *visit, email, password string) (p org.Person, s
 	return p, stored, err
 }
 
-// verify compares, with equal work in every case. With errWrong it still
-// gives who it would have been.
+// verify compares, with equal work in every case (decision L4). With errWrong
+// it still gives who it would have been.
 func (s *Server) verify(ctx context.Context, email, password string) (p org.Person, stored string, err error) {
-	if utf8.ValidString(email) && !strings.Contains(email, "\x00") {
-		p, stored, err = s.Store.Password(ctx, email)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return org.Person{}, "", wrap("password", err)
+	if !utf8.ValidString(email) || strings.Contains(email, "\x00") {
+		email = "" // nobody's
+	}
+	in, err := s.Store.SignIn(ctx, email)
+	if err != nil {
+		return org.Person{}, "", wrap("password", err)
+	}
+	hash, known := phc{}, false
+	if in.Hash != "" {
+		if hash, err = parsePHC(in.Hash); err != nil {
+			s.Log.Error("person cannot sign in", "person", in.Person.ID, "err", err)
 		}
+		known = err == nil
 	}
-	hash, known := nobody, false
-	if stored != "" {
-		read, err := parsePHC(stored)
-		if err != nil {
-			s.Log.Error("person cannot sign in", "person", p.ID, "err", err)
-		} else {
-			hash, known = read, true
-		}
+	matches, unknown := s.hasher.compare(hash, known, in.Costs, password)
+	if unknown { // written by the previous release
+		s.Store.KnowCosts(in.Hash)
 	}
-	if !hash.matches(password) || !known || !p.Active {
-		return p, "", errWrong
+	if !matches || !in.Person.Active {
+		return in.Person, "", errWrong
 	}
-	return p, stored, nil
+	return s.strengthenHash(ctx, in, hash, password)
+}
+
+// strengthenHash stores a new hash of a right password whose costs are weak. If
+// that fails the person signs in all the same; the next sign-in tries again.
+func (s *Server) strengthenHash(ctx context.Context, in store.SignIn, hash phc, password string) (p org.Person, stored string, err error) {
+	if !hash.Weak() {
+		return in.Person, in.Hash, nil
+	}
+	next := Hash(password)
+	err = s.Store.Rehash(ctx, in.Person.ID, in.Hash, next)
+	if err == nil {
+		return in.Person, next, nil
+	}
+	if !errors.Is(err, store.ErrNotFound) {
+		s.Log.Error("a weak hash of a password stays", "person", in.Person.ID, "err", err)
+		return in.Person, in.Hash, nil
+	}
+	// Changed meanwhile: by another sign-in, which did the same, or to another password.
+	_, now, err := s.Store.Password(ctx, in.Person.Email)
+	if err != nil {
+		return in.Person, "", wrap("password", err)
+	}
+	if !Matches(now, password) {
+		return in.Person, "", errWrong
+	}
+	return in.Person, now, nil
 }
 
 func (s *Server) throttled(v *visit, address netip.Addr, wait time.Duration) error {

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -213,8 +213,18 @@ func checkIDs(at string, ids ...string) error {
 	return nil
 }
 
-// argon2id is the form of a PHC string as sign-in reads it.
-var argon2id = regexp.MustCompile(`^\$argon2id\$v=19\$m=[1-9]\d{0,5},t=[1-9]\d?,p=[1-9]\$[A-Za-z0-9+/]{11,128}\$[A-Za-z0-9+/]{22,128}$`)
+// checkPasswordHash refuses what no sign-in could compare with, and costs that
+// would be too weak, or too high for everybody's sign-in (decision L4).
+func checkPasswordHash(hash string) error {
+	h, err := identity.ReadPasswordHash(hash)
+	if err == nil {
+		err = h.CheckImported()
+	}
+	if err != nil {
+		return fmt.Errorf("password_hash: %w", err)
+	}
+	return nil
+}
 
 // check is for what a person has beside ID and name. The error begins with
 // the member.
@@ -227,8 +237,8 @@ func (p directoryPerson) check() error {
 		return errors.New("password: there is a password_hash too")
 	case p.Password != "" && (len(p.Password) < minPassword || len(p.Password) > maxPassword):
 		return fmt.Errorf("password: %d to %d bytes", minPassword, maxPassword)
-	case p.PasswordHash != "" && !argon2id.MatchString(p.PasswordHash):
-		return errors.New("password_hash: it is not a PHC string of argon2id")
+	case p.PasswordHash != "":
+		return checkPasswordHash(p.PasswordHash)
 	}
 	return nil
 }

@@ -92,6 +92,9 @@ func TestImportNamesTheLine(t *testing.T) {
 		}
 		return strings.Join(changed, "\n")
 	}
+	hashed := func(costs string) string {
+		return `"password_hash": "$argon2id$v=19$` + costs + `$MDEyMzQ1Njc4OWFiY2RlZg$MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY", `
+	}
 	for _, tt := range []struct {
 		name, body string
 		line       int
@@ -114,6 +117,9 @@ func TestImportNamesTheLine(t *testing.T) {
 		{"an organization with hidden text", with(3, "Verksted", "Verksted\U000E0061"), 3, "tag characters"},
 		{"a circle that shows nothing", with(12, `"All"`, `"\u200b"`), 12, "it shows nothing"},
 		{"an email with what nobody sees", with(7, "ida@", "ida\u200b@"), 7, "not an email address"},
+		{"a weak hash", with(7, `"name"`, hashed("m=8,t=1,p=1")+`"name"`), 7, "too weak"},
+		{"a costly hash", with(7, `"name"`, hashed("m=65536,t=9,p=1")+`"name"`), 7, "too high"},
+		{"a hash out of bounds", with(7, `"name"`, hashed("m=131072,t=1,p=1")+`"name"`), 7, "out of bounds"},
 		{"a person twice", with(7, `"ida"`, `"eva"`), 7, "person eva comes twice"},
 		{"an email twice", with(7, "ida@", "EVA@"), 7, "another person has this email"},
 		{"a member twice", with(11, "ida", "eva"), 10, "comes twice"},

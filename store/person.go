@@ -136,6 +136,9 @@ func (w *writer) putPassword(personID, hash, spared string) error {
 		return err
 	}
 	w.fact("person") // a password is no fact of memory
+	if err := w.knowCosts(hash); err != nil {
+		return err
+	}
 	if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 		return err
 	}

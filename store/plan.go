@@ -85,6 +85,9 @@ func (w *writer) plan(i Import) (*plan, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	if err := w.checkCosts(p.Directory.People); err != nil {
+		return nil, err
+	}
 	return p, w.compare(p)
 }
 

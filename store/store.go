@@ -36,7 +36,7 @@ var (
 
 // SchemaVersion is the newest schema that this release knows: the number of
 // the last file of schema/.
-const SchemaVersion = 5
+const SchemaVersion = 6
 
 // Options say where the rows are and what belongs to them.
 type Options struct {
