@@ -172,7 +172,7 @@ func TestSessionsOfTheAccount(t *testing.T) {
 func (s *site) link(person string) string {
 	s.t.Helper()
 	secret := newCookie()
-	_, err := s.Store.AddReset(context.Background(), secret, person, store.Act{Actor: "operator"})
+	_, err := s.Store.AddReset(context.Background(), secret, person, store.ResetLifetime, store.Act{Actor: "operator"})
 	s.do(err)
 	return "/reset/" + secret
 }

@@ -45,11 +45,16 @@ type Server struct {
 
 	Ways Ways // to sign in, beside passwords
 
+	// Forgotten, unless nil, mails a link to whoever has an email, in the background;
+	// false when too much mail waits. Nil where no mail is sent.
+	Forgotten func(Forgotten) bool
+
 	look         atomic.Pointer[look]
 	journaled    *limit.Addresses // lets through one rate_limited event per address and window
 	failures     *failures
 	wrongFactors *failures
 	hasher       *hasher
+	forgets      forgotLimits
 	farewells    *limit.Addresses // counts those that were wrong
 	elsewhere    *limit.Addresses // counts sign-ins elsewhere that came back wrong
 	lost         *limit.Addresses // lets through so many events of sign-ins elsewhere
@@ -88,6 +93,7 @@ func (s *Server) Handler() http.Handler {
 	s.failures = newFailures(s.Limits, "signin", signInAccount)
 	s.wrongFactors = newFailures(s.Limits, "second", secondAccount)
 	s.hasher = newHasher()
+	s.forgets = newForgotLimits(s.Limits)
 	s.elsewhere = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
 	s.lost = limit.NewAddresses(signInAddress, nil)
 	s.farewells = s.Limits.Addresses("signin-logout", signInAddress, nil)

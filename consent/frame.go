@@ -121,6 +121,7 @@ var (
 
 	accountTemplate = parsePage("account.html", "newpassword.html")
 	resetTemplate   = parsePage("reset.html", "newpassword.html")
+	forgotTemplate  = parsePage("forgot.html")
 	supportTemplate = parsePage("support.html")
 	actAsTemplate   = parsePage("actas.html")
 	actingTemplate  = parsePage("acting.html")

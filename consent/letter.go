@@ -41,6 +41,14 @@ func ResetLetter(language, service, link string, lifetime time.Duration) Letter 
 		w.say("mail.reset.once", "n", int(lifetime.Hours())).String())}
 }
 
+// ElsewhereLetter is for somebody who asked for a new password and has none
+// here, because they sign in elsewhere. signIn is the address of the page.
+func ElsewhereLetter(language, service, signIn string) Letter {
+	w := wordsOfLetters(language, service)
+	return Letter{w.say("mail.elsewhere.subject").String(), letterText(w.say("mail.elsewhere.what").String(), signIn, "",
+		w.say("mail.elsewhere.do").String())}
+}
+
 // wordsOfLetters falls back to English.
 func wordsOfLetters(language, service string) *words {
 	for _, t := range tongues {

@@ -8,7 +8,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// A resetPage sets a new password by a link that an operator made.
+// A resetPage sets a new password by a link that an operator made, or that the
+// person asked for. It signs nobody in: that takes the new password, and the
+// second factor of whoever has one (decision S6).
 type resetPage struct {
 	frame
 	Mail  string // of the account
@@ -16,6 +18,9 @@ type resetPage struct {
 	Fault string
 	Wrong string
 	Set   bool // it is done
+
+	Back   string // sealed: what the person was about to do who asked for the link
+	SignIn string // path
 }
 
 // errNoReset is a link that is used, over, or was never made.
@@ -42,6 +47,7 @@ func (s *Server) resetPage(v *visit) error {
 	if err != nil {
 		return err
 	}
+	view.Back = v.r.URL.Query().Get("back")
 	return s.showReset(v, http.StatusOK, view)
 }
 
@@ -52,6 +58,7 @@ func (s *Server) showReset(v *visit, status int, view *resetPage) error {
 	}
 	view.frame = s.frame(v, title)
 	view.CSRF = s.Ring.FormToken(s.before(v))
+	view.SignIn = s.signInPath(s.openForgotBack(v, view.Back), true)
 	return s.show(v, status, resetTemplate, view)
 }
 
@@ -66,6 +73,7 @@ func (s *Server) reset(v *visit) error {
 	if err != nil {
 		return err
 	}
+	view.Back = one(form, "back")
 	if !s.own(v, one(form, "csrf")) {
 		view.Fault = v.words.say("reset.elsewhere").String()
 		return s.showReset(v, http.StatusUnprocessableEntity, view)

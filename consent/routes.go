@@ -37,6 +37,8 @@ func (s *Server) pages() map[string]func(*visit) error {
 		"GET /signin/callback/{way}": s.comeBack,
 		"POST /signin/logout/{way}":  s.farewell,
 		"POST /signout":              s.signOut,
+		"GET /signin/forgot":         s.forgotPage,
+		"POST /signin/forgot":        s.forgot,
 		"GET /reset/{secret}":        s.resetPage,
 		"POST /reset/{secret}":       s.reset,
 

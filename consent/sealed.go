@@ -15,6 +15,7 @@ const (
 	sealedEdited  = "approval was edited"
 	sealedDone    = "account was changed"
 	sealedAttempt = "sign-in elsewhere"
+	sealedForgot  = "return after a new password"
 	sealedSecond  = "second step of a sign-in"
 	sealedPasskey = "passkey"
 	sealedOneTime = "secret of one-time codes"

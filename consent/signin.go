@@ -25,6 +25,8 @@ type signInPage struct {
 	Wrong  bool   // the fault is in the fields
 
 	Passwords bool     // people may have one here
+	Forgot    string   // where a new password is to be had; "" is nowhere
+	ForgotOut bool     // that is not ours
 	Ways      []wayOut // to sign in elsewhere
 	On        string   // the one place that the page goes on to by itself
 }
@@ -148,6 +150,7 @@ func forget(v *visit) {
 func (s *Server) showSignIn(v *visit, status int, view *signInPage) error {
 	before := s.before(v)
 	view.Passwords = !s.Ways.NoPasswords
+	view.Forgot, view.ForgotOut = s.forgotLink(view.Return)
 	view.frame = s.frame(v, titleOf(view.Fault, "signin.title", "signin.error"))
 	view.CSRF = s.Ring.FormToken(before)
 	view.App = s.askedAbout(v, view.Return)

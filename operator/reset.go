@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"net/http"
+
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // resetting is the body of POST /v1/people/{id}/reset-link.
@@ -40,7 +42,7 @@ func (s *Server) addReset(c call, body resetting) (any, error) {
 	random := make([]byte, 32)
 	rand.Read(random)
 	secret := base64.RawURLEncoding.EncodeToString(random)
-	ends, err := s.Store.AddReset(c.Context(), secret, p.ID, c.act(body.Reason))
+	ends, err := s.Store.AddReset(c.Context(), secret, p.ID, store.ResetLifetime, c.act(body.Reason))
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func (h house) revivable(t *testing.T) {
 	if _, err := h.ImportDirectory(ctx, Import{Directory: Directory{APIKeys: []DirectoryAPIKey{{Key: revivableKey, Person: "ada", Organization: "nordlys", Name: "n"}}}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.AddReset(ctx, "link", "ada", Act{}); err != nil {
+	if _, err := h.AddReset(ctx, "link", "ada", ResetLifetime, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	factors := []Factor{{ID: "one", Kind: FactorOneTime, Name: "phone"}, {ID: "code", Kind: FactorRecovery, Secret: "hash"}}

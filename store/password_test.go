@@ -73,7 +73,7 @@ func TestRehash(t *testing.T) {
 	done(t, h.SetPassword(ctx, "ada", phcOf(weakCosts, 1), act))
 	done(t, h.SetPassword(ctx, "tor", phcOf(weakCosts, 2), act))
 	done(t, h.Enter(ctx, Entry{Value: "session", Person: "ada"}, act))
-	_, err := h.AddReset(ctx, "a link", "ada", act)
+	_, err := h.AddReset(ctx, "a link", "ada", ResetLifetime, act)
 	done(t, err)
 
 	done(t, h.Rehash(ctx, "ada", phcOf(weakCosts, 1), phcOf(ownCosts, 3)))

@@ -95,6 +95,12 @@ func (w *writer) putPerson(p org.Person) (func(), error) {
 			epoch++
 		}
 	}
+	if at := w.store.memory.people.get(p.ID); at != nil && at.Email != p.Email {
+		// A link that was mailed to another address is no proof of this one.
+		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, p.ID); err != nil {
+			return nil, err
+		}
+	}
 	_, err := w.exec(`
 		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, '')

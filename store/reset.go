@@ -11,14 +11,18 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// ResetLifetime is how long a link to set a new password may be used, once.
-const ResetLifetime = 24 * time.Hour
+// How long a link to set a new password may be used, once: one that an operator
+// made, and one that somebody asked for.
+const (
+	ResetLifetime = 24 * time.Hour
+	AskedLifetime = time.Hour
+)
 
 // AddReset records a link by which a person sets a new password. value is its
 // secret, of which only the hash is stored. An earlier link of the person is
 // worth nothing from then on. It gives when the link ends, in Unix seconds.
 // ErrNotAllowed: the person is deactivated.
-func (s *Store) AddReset(_ context.Context, value, personID string, act Act) (ends int64, err error) {
+func (s *Store) AddReset(_ context.Context, value, personID string, lifetime time.Duration, act Act) (ends int64, err error) {
 	hash := sha256.Sum256([]byte(value))
 	err = s.writer.change(func(w *writer) (func(), error) {
 		at := w.store.memory.people.get(personID)
@@ -28,7 +32,7 @@ func (s *Store) AddReset(_ context.Context, value, personID string, act Act) (en
 		case !at.Active:
 			return nil, fmt.Errorf("deactivated person: %w", ErrNotAllowed)
 		}
-		ends = w.store.Now().Add(ResetLifetime).Unix()
+		ends = w.store.Now().Add(lifetime).Unix()
 		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 			return nil, err
 		}

@@ -251,7 +251,7 @@ func TestChangePassword(t *testing.T) {
 	if err := h.Enter(ctx, Entry{Value: "asks", Person: "ada", Proof: proof, Browser: "Chrome", System: "Linux"}, Act{Address: "192.0.2.1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.AddReset(ctx, "link", "ada", Act{}); err != nil {
+	if _, err := h.AddReset(ctx, "link", "ada", ResetLifetime, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	change := PasswordChange{Person: "ada", Checked: "$argon2id$wrong", Hash: "$argon2id$y", Session: "asks", Next: "next"}
@@ -300,7 +300,7 @@ func TestReset(t *testing.T) {
 	h := furnished(t)
 	link := func(value string) {
 		t.Helper()
-		ends, err := h.AddReset(ctx, value, "ada", Act{Actor: "operator"})
+		ends, err := h.AddReset(ctx, value, "ada", ResetLifetime, Act{Actor: "operator"})
 		if err != nil || ends != h.Now().Add(ResetLifetime).Unix() {
 			t.Fatal(ends, err)
 		}
@@ -336,7 +336,7 @@ func TestReset(t *testing.T) {
 	if err := h.SetActive(ctx, "ada", false, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.AddReset(ctx, "five", "ada", Act{}); !errors.Is(err, ErrNotAllowed) {
+	if _, err := h.AddReset(ctx, "five", "ada", ResetLifetime, Act{}); !errors.Is(err, ErrNotAllowed) {
 		t.Errorf("a link for a deactivated person: %v", err)
 	}
 	if err := h.SetActive(ctx, "ada", true, Act{}); err != nil {
@@ -441,4 +441,31 @@ func TestLeftRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("removed", map[string]int64{"treasurer": at})
+}
+
+// A link that was mailed to one address proves nothing once the account has
+// another; another name leaves it.
+func TestResetEndsWithTheEmail(t *testing.T) {
+	h := furnished(t)
+	ctx, act := t.Context(), Act{Actor: "operator"}
+	if _, err := h.AddReset(ctx, "link", "ada", AskedLifetime, act); err != nil {
+		t.Fatal(err)
+	}
+	put := func(email, name string) {
+		t.Helper()
+		if err := h.AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: org.Person{ID: "ada", Email: email, Name: name, Active: true}}}}, act); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("Ada@nordlys.example", "Ada L.")
+	if _, err := h.ResetOf(ctx, "link"); err != nil {
+		t.Errorf("after another name: %v", err)
+	}
+	put("ada@fjell.example", "Ada L.")
+	if _, err := h.ResetOf(ctx, "link"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("after another email: %v", err)
+	}
+	if ends, err := h.AddReset(ctx, "link", "ada", AskedLifetime, act); err != nil || ends != h.Now().Add(time.Hour).Unix() {
+		t.Errorf("ends %d %v", ends, err)
+	}
 }

@@ -79,7 +79,7 @@ func TestStalenessRefusesNothing(t *testing.T) {
 		}, func(h house) bool { _, err := h.Session(ctx, "s"); return is(err) }},
 		{"reset link made", func(h house) error { return h.SetActive(ctx, "tor", false, Act{}) }, func(h house) error {
 			on := h.SetActive(ctx, "tor", true, Act{})
-			_, err := h.AddReset(ctx, "r", "tor", Act{})
+			_, err := h.AddReset(ctx, "r", "tor", ResetLifetime, Act{})
 			return errors.Join(on, err)
 		}, func(h house) bool { _, err := h.ResetOf(ctx, "r"); return is(err) }},
 		{"member added", nil, func(h house) error { return h.SetMember(ctx, "fjell", "tor", false, Act{}) },

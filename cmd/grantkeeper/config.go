@@ -135,7 +135,7 @@ type JournalConfig struct {
 
 // MailConfig says how mail is sent to people.
 type MailConfig struct {
-	URL          string `toml:"url" env:"MAIL_URL" secret:"url" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; without one nothing is mailed"`
+	URL          string `toml:"url" env:"MAIL_URL" secret:"url" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; with one, people who forgot a password can ask for a link; without one nothing is mailed"`
 	From         string `toml:"from" env:"MAIL_FROM" doc:"who it is from, such as Svalinn <no-reply@example.com>"`
 	PasswordFile string `toml:"password_file" env:"MAIL_PASSWORD_FILE" doc:"the file with the password of the user in mail.url"`
 	Language     string `toml:"language" env:"MAIL_LANGUAGE" doc:"what mail is written in: en, de, fr, es, nl or ar; without one English"`

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -176,6 +177,9 @@ func (m *mailer) send(ctx context.Context, l letter) {
 	if err == nil {
 		err = m.deliver(ctx, to, subject, text)
 	}
+	if errors.Is(err, errNobody) {
+		return
+	}
 	refused, ok := errors.AsType[*textproto.Error](err)
 	switch {
 	case err == nil:
@@ -340,4 +344,51 @@ func (h *house) mailReset() func(name, address, link string) bool {
 			return mail.Address{Name: name, Address: address}, l.Subject, l.Text, nil
 		}})
 	}
+}
+
+// errNobody says of a letter that nobody is to get it, and so nobody is told.
+var errNobody = errors.New("nobody is to get this letter")
+
+// forgotten mails a link to set a new password to whoever has an email; nil
+// where no mail is sent. Whether somebody has it is asked when it is the
+// letter's turn: whoever asked has had the answer by then (decision S6).
+func (h *house) forgotten() func(consent.Forgotten) bool {
+	if h.mail == nil || !h.SignIn.Passwords {
+		return nil
+	}
+	return func(f consent.Forgotten) bool {
+		return h.mail.post(letter{kind: "forgotten_password", make: func(ctx context.Context) (mail.Address, string, string, error) {
+			to, l, err := h.forgottenLetter(ctx, f)
+			return to, l.Subject, l.Text, err
+		}})
+	}
+}
+
+// forgottenLetter has a link, or says to somebody who has no password here and
+// signs in elsewhere that this is so.
+func (h *house) forgottenLetter(ctx context.Context, f consent.Forgotten) (to mail.Address, l consent.Letter, err error) {
+	p, stored, err := h.store.Password(ctx, f.Email)
+	if errors.Is(err, store.ErrNotFound) || err == nil && !p.Active {
+		return to, l, errNobody
+	} else if err != nil {
+		return to, l, fmt.Errorf("forgotten password: %w", err)
+	}
+	to = mail.Address{Name: p.Name, Address: p.Email}
+	if stored == "" && (len(h.SignIn.Providers) > 0 || h.SignIn.HandOff.URL != "") {
+		return to, consent.ElsewhereLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/signin"), nil
+	}
+	random := make([]byte, 32)
+	rand.Read(random)
+	secret := base64.RawURLEncoding.EncodeToString(random)
+	_, err = h.store.AddReset(ctx, secret, p.ID, store.AskedLifetime, f.Act)
+	if errors.Is(err, store.ErrNotAllowed) || errors.Is(err, store.ErrNotFound) { // deactivated, or removed, meanwhile
+		return to, l, errNobody
+	} else if err != nil {
+		return to, l, fmt.Errorf("forgotten password: %w", err)
+	}
+	link := h.resetLink()(secret)
+	if f.Back != "" {
+		link += "?back=" + url.QueryEscape(f.Back)
+	}
+	return to, consent.ResetLetter(h.mail.Language, h.Service.Name, link, store.AskedLifetime), nil
 }

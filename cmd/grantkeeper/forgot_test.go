@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/mail"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var formToken = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+// From outside: whoever forgot a password asks at the sign-in page, gets a mail,
+// sets another and signs in with it; who has no account here, or none any more,
+// gets none; and who signs in elsewhere is told so. Neither log nor journal has
+// a link, and no Host steers where it leads.
+func TestForgottenPasswordIsMailed(t *testing.T) {
+	t.Parallel()
+	o := newPostOffice(t)
+	operator := freePort(t)
+	base, stderr, stop := startServe(t, "http", func(c *Config) {
+		c.Mail = MailConfig{"smtp://127.0.0.1:" + o.server.Port, "Svalinn <no-reply@svalinn.example>", "", ""}
+		c.SignIn.HandOff = HandOffConfig{URL: "https://svalinn.example/handoff", KeyFiles: []string{write(t, "handoff.key", "7Jq2vX9tLw4RbN8sYc1ZpF6hKd3MgT5u", 0o600)}}
+		c.Operator.Listen = operator
+	})
+	p := &process{T: t, public: base, operator: "http://" + operator, password: "long enough"}
+	p.post("/v1/directory", `{"people":[{"id":"eva","email":"eva@verksted.example","name":"Eva","password":"the password of Eva"},
+		{"id":"ida","email":"ida@verksted.example","name":"Ida"},
+		{"id":"uma","email":"uma@verksted.example","name":"Uma","password":"the password of Uma","active":false}]}`)
+	jar, _ := cookiejar.New(nil)
+	browser := &http.Client{Jar: jar}
+	get := func(address string) string {
+		t.Helper()
+		a, err := browser.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		page, _ := io.ReadAll(a.Body)
+		return string(page)
+	}
+	post := func(address, page string, form url.Values) (int, string) {
+		t.Helper()
+		token := formToken.FindStringSubmatch(page)
+		if token == nil {
+			t.Fatalf("no form: %s", page)
+		}
+		form.Set("csrf", token[1])
+		r, _ := http.NewRequestWithContext(t.Context(), "POST", address, strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("X-Forwarded-Host", "evil.example")
+		r.Header.Set("Forwarded", "host=evil.example")
+		a, err := browser.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		answer, _ := io.ReadAll(a.Body)
+		return a.StatusCode, string(answer)
+	}
+	page := get(base + "/signin")
+	if !strings.Contains(page, `href="/signin/forgot"`) {
+		t.Fatalf("no link: %s", page)
+	}
+	page = get(base + "/signin/forgot")
+	var answers []string
+	for _, email := range []string{"nobody@verksted.example", "uma@verksted.example", "ida@verksted.example", "eva@verksted.example"} {
+		status, answer := post(base+"/signin/forgot", page, url.Values{"email": {email}})
+		if status != 200 {
+			t.Fatalf("%s: %d %s", email, status, answer)
+		}
+		answers = append(answers, strings.ReplaceAll(strings.ReplaceAll(answer, email, ""), "\u2066", ""))
+	}
+	unsealed := regexp.MustCompile(`value="[^"]{40,}"`)
+	for _, a := range answers {
+		if unsealed.ReplaceAllString(a, "") != unsealed.ReplaceAllString(answers[0], "") {
+			t.Error("the answers differ")
+		}
+	}
+	// Letters come in the order in which they were asked for.
+	if got := <-o.took; got.to != "ida@verksted.example" || !strings.Contains(got.text, base+"/signin\n") || strings.Contains(got.text, "/reset/") {
+		t.Fatalf("mailed to %s: %s", got.to, got.text)
+	}
+	got := <-o.took
+	link := regexp.MustCompile(regexp.QuoteMeta(base) + `/reset/([A-Za-z0-9_-]{43})\n`).FindStringSubmatch(got.text)
+	if got.to != "eva@verksted.example" || link == nil || subjectOf(t, got) != "Svalinn: set a new password" || !strings.Contains(strings.ReplaceAll(got.text, "\n", " "), "for 1 hour") {
+		t.Fatalf("mailed to %s: %v %s", got.to, got.Header, got.text)
+	}
+	at := strings.TrimSpace(link[0])
+	words := url.Values{"new": {"another password of Eva"}, "again": {"another password of Eva"}}
+	if status, answer := post(at, get(at), words); status != 200 || !strings.Contains(answer, "Your new password is set.") {
+		t.Fatalf("%d %s", status, answer)
+	}
+	if status, _ := post(at, get(base+"/signin"), words); status != 404 {
+		t.Errorf("the link works twice: %d", status)
+	}
+	for _, c := range [][2]string{{"the password of Eva", "not right"}, {"another password of Eva", "Signed in as"}} {
+		if _, answer := post(base+"/signin", get(base+"/signin"), url.Values{"email": {"eva@verksted.example"}, "password": {c[0]}}); !strings.Contains(answer, c[1]) {
+			t.Errorf("%s: %s", c[0], answer)
+		}
+	}
+	var events json.RawMessage
+	c := operatorClient{base: p.operator, password: p.password, http: http.DefaultClient}
+	if err := c.do(t.Context(), "GET", "/v1/events", nil, nil, &events); err != nil || !bytes.Contains(events, []byte("asked for at the sign-in page")) {
+		t.Errorf("%v %s", err, events)
+	}
+	stop()
+	for name, text := range map[string]string{"log": stderr.String(), "journal": string(events)} {
+		if strings.Contains(text, link[1]) || name == "log" && strings.Contains(text, "@verksted") {
+			t.Errorf("the %s has the link's secret, or an address", name)
+		}
+	}
+	if n := len(o.took); n != 0 {
+		t.Errorf("%d mails more: %s", n, mail.Address{Address: (<-o.took).to})
+	}
+}
