@@ -109,6 +109,7 @@ func (s *Server) showAgain(v *visit, status int, view *againPage) error {
 	view.frame = s.frame(v, titleOf(view.Fault, "again.title", "again.error"))
 	view.Same = s.sealPath(withQuery("/signin/again", "return", view.Return))
 	view.Back = s.returnPath(view.Return)
+	view.Instead = s.sealPath(view.Back)
 	if !view.Lacks {
 		view.Password = proof.Issuer == "" && !s.Ways.NoPasswords
 		view.Code = view.Password && hasFactor

@@ -49,6 +49,8 @@ type Server struct {
 	// false when too much mail waits. Nil where no mail is sent.
 	Forgotten func(Forgotten) bool
 
+	Demo *Demo // of dev alone, which serves loopback; nil
+
 	look         atomic.Pointer[look]
 	journaled    *limit.Addresses // lets through one rate_limited event per address and window
 	failures     *failures
@@ -59,6 +61,17 @@ type Server struct {
 	elsewhere    *limit.Addresses // counts sign-ins elsewhere that came back wrong
 	lost         *limit.Addresses // lets through so many events of sign-ins elsewhere
 }
+
+// Demo is what the sign-in page and the home page say under dev: in English, to
+// whoever tries the server.
+type Demo struct {
+	Client   string // path of the client to try
+	People   []DemoPerson
+	Password string // of all of them, at first
+}
+
+// A DemoPerson is somebody to sign in as.
+type DemoPerson struct{ Email, About string }
 
 // Sizes of bodies (decision L5).
 const (

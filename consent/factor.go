@@ -30,6 +30,7 @@ type factorsPage struct {
 	Sealed   string       // the same, to come back
 	Create   *passkeyAsk  // a new passkey
 	Passkeys bool         // this host can have them
+	Numeric  bool         // it cannot, being an address and no name
 	Return   string       // sealed: what the person came from
 	Back     string       // path of it
 }
@@ -66,6 +67,7 @@ func (s *Server) showFactors(v *visit, status int, view *factorsPage) error {
 	}
 	view.Recovery = len(recovery)
 	_, _, view.Passkeys = s.relying(v)
+	view.Numeric = numeric(v.base)
 	if _, _, ok := s.Ring.OpenPage(sealedReturn, view.Return); ok {
 		view.Back = s.returnPath(view.Return)
 	}

@@ -29,8 +29,8 @@ type frame struct {
 	Reference string
 	CSRF      string // form token; empty where nobody is signed in
 	Account   string // the session's form token, for the account's menu; a page's CSRF may be another
-	Instead   string // sealed: on the way to an approval, the request that another account would answer
-	Secrets   bool   // people have passwords and second factors here
+	Instead   string // sealed: on the way somewhere, what another account would go on to
+	Secrets   bool   // the person has a password, and can have second factors, here
 	Slim      bool   // one narrow column
 	Wide      bool   // room for a table
 	Other     bool   // not on the way to an approval: may post to this server alone
@@ -42,6 +42,7 @@ type frame struct {
 	Zone      string // in which times are said; empty where nobody is signed in, and there are none
 	Same      string // sealed: the page's own address, to come back to in another language
 	Crumbs    []crumb
+	Demo      *Demo // under dev alone
 }
 
 // A crumb is a link to what a page belongs to: Text is ours, Name is not.
@@ -65,6 +66,7 @@ func (s *Server) frame(v *visit, title string, values ...any) frame {
 		f.Zone = zoneText(v.now.Location())
 	}
 	f.Same = s.sealPath(v.here())
+	f.Demo = s.Demo
 	look := s.look.Load()
 	f.Logo, f.Help, f.Legal = look.logo, look.branding.Support, look.branding.Links
 	return f
@@ -175,11 +177,13 @@ func (s *Server) show(v *visit, status int, t *template.Template, p interface{ a
 	if err != nil {
 		return err
 	}
+	f := p.around()
+	f.Secrets = f.Secrets && s.hasPassword(v, f)
 	var b bytes.Buffer
 	if err := t.ExecuteTemplate(&b, "frame.html", p); err != nil {
 		return fmt.Errorf("page %s: %w", t.Name(), err)
 	}
-	f, h := p.around(), v.w.Header()
+	h := v.w.Header()
 	PageHeaders(h)
 	if f.Other {
 		h.Set("Content-Security-Policy", policy+"; form-action 'self'")
@@ -198,6 +202,16 @@ func (s *Server) show(v *visit, status int, t *template.Template, p interface{ a
 	v.w.WriteHeader(status)
 	v.w.Write(body)
 	return nil
+}
+
+// hasPassword reports whether the menu of a page offers what belongs to a password:
+// to whoever has one here. A page is not lost with the answer.
+func (s *Server) hasPassword(v *visit, f *frame) bool {
+	if f.Account == "" || f.Instead != "" || f.Actor.ID != "" {
+		return false // such menus offer neither
+	}
+	_, stored, err := s.Store.Password(v.r.Context(), f.Person.Email)
+	return err == nil && stored != ""
 }
 
 // policy has no form-action: Chromium applies it to every redirect that

@@ -40,7 +40,8 @@ func TestMenu(t *testing.T) {
 		"home":       {ada.get("/").want(200), append(own, "/signout")},
 		"no page":    {ada.get("/nowhere").want(404), append(own, "/signout")},
 		"fault":      {ada.get(authorize("scope", "x")).want(400), append(own, "/signout")},
-		"staff":      {nils.get("/").want(200), append(own, "/support", "/signout")},
+		"staff":      {nils.get("/").want(200), []string{"/", "/connected-apps", "/account", "/support", "/signout"}}, // with no password here
+		"again":      {ada.get("/signin/again").want(200), []string{"/signout"}},
 		"consent":    {ada.get(authorize()).want(200), []string{"/signout"}},
 		"nowhere":    {s.signedIn("ola").get(authorize()).want(403), []string{"/signout"}},
 		"acting":     {s.acting().get("/").want(200), []string{"/", "/connected-apps", "/signout"}},
@@ -54,6 +55,18 @@ func TestMenu(t *testing.T) {
 	}
 	other := ada.get(authorize()).press("/signout").follow().want(200).says("To decide about an app")
 	signin(other, "tor@nordlys.example", password).follow().want(200).says("An app wants", "Signed in as Tor Haugen")
+	// Another account goes on to what was to be done.
+	b := s.signedIn("ada")
+	again := withQuery("/signin/again", "return", s.sealPath("/account/sign-in"))
+	other = b.get(again).want(200).says("Use another account").press("/signout").follow().want(200)
+	if to := signin(other, "tor@nordlys.example", password).want(303).header.Get("Location"); to != "/account/sign-in" {
+		t.Errorf("another account goes on to %q", to)
+	}
+	for _, hostile := range []string{"https://evil.example/", "/account", s.sealPath("/account") + "x"} {
+		if got := s.signedIn("ada").get("/").press("/signout", "return", hostile).want(303).header.Get("Location"); got != "/signin" {
+			t.Errorf("signing out with the return %q leads to %q", hostile, got)
+		}
+	}
 	if got := s.signedIn("ada").get("/").press("/signout").want(303).header.Get("Location"); got != "/signin" {
 		t.Errorf("signing out leads to %q", got)
 	}

@@ -21,14 +21,21 @@ import (
 // addresses, for which there are none (WebAuthn Level 3 section 5.1.3).
 func (s *Server) relying(v *visit) (w *webauthn.WebAuthn, id string, ok bool) {
 	u, err := url.Parse(v.base)
-	if err != nil {
-		return nil, "", false
-	}
-	if _, err := netip.ParseAddr(u.Hostname()); err == nil {
+	if err != nil || numeric(v.base) {
 		return nil, "", false
 	}
 	w, err = webauthn.New(&webauthn.Config{RPID: u.Hostname(), RPDisplayName: s.Service, RPOrigins: []string{v.base}})
 	return w, u.Hostname(), err == nil
+}
+
+// numeric reports whether the host of a {base} is an address and no name.
+func numeric(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	_, err = netip.ParseAddr(u.Hostname())
+	return err == nil
 }
 
 // A holder is a person as authenticators know them.

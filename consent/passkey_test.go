@@ -174,3 +174,18 @@ func TestPasskeys(t *testing.T) {
 	again = home.b.get(authorize()).approve().follow()
 	again.press("/signin/again", "passkey", b.answers(again), "password", password).follow().want(200).approve().sent(callback)
 }
+
+// Where there can be no passkeys, the page says why, and offers none.
+func TestNoPasskeysAtAnAddress(t *testing.T) {
+	for base, address := range map[string]bool{"http://127.0.0.1:8080": true, "http://[::1]:8080": true, "http://localhost:8080": false, "https://app.svalinn.example": false} {
+		s := newSite(t)
+		s.base = base
+		p := s.signedIn("ada").get("/account/sign-in").want(200)
+		if told := strings.Contains(p.text(), "Passkeys need a domain name; this address is an IP address."); told != address {
+			t.Errorf("%s: says that it is an address: %v", base, told)
+		}
+		if offered := strings.Contains(p.text(), "Add a passkey"); offered == address {
+			t.Errorf("%s: offers passkeys: %v", base, offered)
+		}
+	}
+}

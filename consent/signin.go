@@ -132,10 +132,13 @@ func (s *Server) signOut(v *visit) error {
 		}
 		forget(v)
 	}
-	if p, ok := s.openPage(one(form, "return")); ok {
-		return v.see(s.signInPath(s.sealPath(p.path()), true))
+	sealed := one(form, "return")
+	if p, ok := s.openPage(sealed); ok {
+		sealed = s.sealPath(p.path())
+	} else if _, _, ok := s.Ring.OpenPage(sealedReturn, sealed); !ok {
+		sealed = ""
 	}
-	return v.see(s.signInPath("", true))
+	return v.see(s.signInPath(sealed, true))
 }
 
 // forget takes the session's cookie from a browser, and gives another one to

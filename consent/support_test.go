@@ -86,7 +86,7 @@ func TestA12ActingCannotApprove(t *testing.T) {
 	s.withSupport()
 	b := s.acting()
 	p := b.get(authorize()).want(403).says("You are viewing Svalinn as Ada Lindqvist.", "Only Ada Lindqvist can approve apps for this account.",
-		"You are signed in as Nils Dahl (Svalinn support) and are impersonating someone. An app can be approved only by the person whose account it will use.",
+		"You are signed in as Nils Dahl and are impersonating someone. An app can be approved only by the person whose account it will use.",
 		"Stop impersonating, continue as myself")
 	refused := func(p *shown) {
 		t.Helper()
@@ -109,7 +109,12 @@ func TestA12ActingCannotApprove(t *testing.T) {
 	}
 	b.get(authorize("scope", "x")).want(400) // nobody is thrown to an address, whatever Ada has approved
 	again := p.press("/oauth/authorize", "action", "stop_impersonating").follow().want(403)
-	again.says("You are not a member of any organization.", "Signed in as Nils Dahl") // they decide for themselves
+	again.says("You are not a member of any organization.", "Signed in as Nils Dahl", "see a member's pages under Support") // they decide for themselves
+	for _, p := range []*shown{again, b.get("/"), b.get("/connected-apps")} {
+		if p.says("no app can act for you"); strings.Contains(p.text(), "ask an admin of your organization") || !strings.Contains(p.body, `<a href="/support">Support</a>`) {
+			t.Errorf("staff read %q", p.text())
+		}
+	}
 	if e := s.event("impersonation_stopped"); e.Actor != "person:nils" || e.Person != "ada" {
 		t.Errorf("event %+v", e)
 	}

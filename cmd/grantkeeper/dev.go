@@ -305,6 +305,11 @@ func (h *house) fillDev(ctx context.Context, empty bool, public net.Listener) er
 		return fmt.Errorf("demo keys: %w", err)
 	}
 	h.dev = newDevClient(public.Addr().String(), h.log)
+	for _, p := range demoPeople {
+		if !empty {
+			h.dev.people = append(h.dev.people, consent.DemoPerson{Email: p.email, About: p.about})
+		}
+	}
 	// Registration would refuse loopback: this one client is added by code,
 	// here and nowhere else (decision R6).
 	own := client.Client{ID: devClientID, Name: "Grantkeeper's own client", RedirectURIs: h.dev.redirectURIs(), Preregistered: true}
@@ -400,6 +405,9 @@ func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
 	fmt.Fprintf(&b, "  Server       %s\n", t.Server)
 	fmt.Fprintf(&b, "  Metadata     %s/.well-known/oauth-authorization-server\n", t.Server)
 	fmt.Fprintf(&b, "  MCP          %s/api/v5/mcp\n", t.Server)
+	if host, port, _ := strings.Cut(strings.TrimPrefix(t.Server, "http://"), ":"); host == "127.0.0.1" {
+		fmt.Fprintf(&b, "  Passkeys     %-32s (they need a name)\n", "http://localhost:"+port)
+	}
 	fmt.Fprintf(&b, "  Operator     %-32s (user %s, %s)\n", t.Operator, operator.User, password)
 	fmt.Fprintf(&b, "  Data         %-32s %s\n\n", data, keep)
 	if !o.empty {

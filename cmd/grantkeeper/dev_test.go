@@ -135,6 +135,7 @@ func TestDevSaysWhereEverythingIs(t *testing.T) {
   Server       {server}
   Metadata     {server}/.well-known/oauth-authorization-server
   MCP          {server}/api/v5/mcp
+  Passkeys     {named}           (they need a name)
   Operator     {operator}           (user operator, password as below)
   Data         in memory, gone at exit          (keep it: --data ./dev-data)
 
@@ -157,8 +158,8 @@ func TestDevSaysWhereEverythingIs(t *testing.T) {
     by hand         curl -s {server}/.well-known/oauth-authorization-server
 
 Ready in `
-	got := regexp.MustCompile(` +\(user operator`).ReplaceAllString(dev.stderr.String(), "           (user operator")
-	want = strings.NewReplacer("{server}", dev.Server, "{operator}", dev.Operator).Replace(want)
+	got := regexp.MustCompile(` +\((user operator|they need)`).ReplaceAllString(dev.stderr.String(), "           ($1")
+	want = strings.NewReplacer("{named}", strings.Replace(dev.Server, "127.0.0.1", "localhost", 1), "{server}", dev.Server, "{operator}", dev.Operator).Replace(want)
 	for email, key := range dev.APIKeys {
 		want = strings.Replace(want, "{"+email+"}", key, 1)
 	}
@@ -732,5 +733,36 @@ func TestDevClientRemembersFewWalks(t *testing.T) {
 	}
 	if len(d.flows) != maxFlows || d.find(func(f *flow) bool { return f == first }) != nil {
 		t.Errorf("%d walks are remembered", len(d.flows))
+	}
+}
+
+// The sign-in page of dev says whom to sign in as, and its pages lead to the client;
+// nobody is named where there are no such people.
+func TestDevSaysWhomToSignInAs(t *testing.T) {
+	get := func(address string) string {
+		t.Helper()
+		a, err := http.Get(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, err := io.ReadAll(a.Body)
+		if err != nil || a.StatusCode != 200 {
+			t.Fatalf("%s %v", a.Status, err)
+		}
+		return string(text)
+	}
+	dev := startDev(t, devOptions{})
+	for _, base := range []string{dev.Server, strings.Replace(dev.Server, "127.0.0.1", "localhost", 1)} {
+		page := get(base + "/")
+		for _, want := range append(dev.People, demoPassword, `<a href="/dev/client">`) {
+			if !strings.Contains(page, want) {
+				t.Errorf("the sign-in page at %s lacks %q", base, want)
+			}
+		}
+	}
+	page := get(startDev(t, devOptions{empty: true}).Server + "/signin")
+	if strings.Contains(page, "@nordlys.example") || strings.Contains(page, demoPassword) || !strings.Contains(page, `<a href="/dev/client">`) {
+		t.Errorf("without demo people: %s", page)
 	}
 }

@@ -39,6 +39,7 @@ type devClient struct {
 	log     *slog.Logger
 	http    *http.Client
 	pages   *consent.Server
+	people  []consent.DemoPerson // whom the sign-in page names
 
 	mu    sync.Mutex
 	flows []*flow // the oldest first

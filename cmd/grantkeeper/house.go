@@ -106,6 +106,9 @@ func (h *house) public() http.Handler {
 	h.calls = calls
 	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()
 	h.page, pages.Ways, pages.Forgotten = pages, h.ways(), h.forgotten()
+	if h.dev != nil {
+		pages.Demo = &consent.Demo{Client: devClientPath, People: h.dev.people, Password: demoPassword}
+	}
 	doors := dispatch{oauth: clients.Handler(), consent: pages.Handler(), api: calls.Handler()}
 	if h.Upstream != nil {
 		behind := &gateway.Upstream{URL: h.Upstream, Key: h.UpstreamKey, API: calls, Base: base, Address: h.address, Log: h.log}

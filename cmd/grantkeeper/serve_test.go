@@ -327,3 +327,23 @@ func TestServeStandsBeforeAService(t *testing.T) {
 		t.Error("the gateways' listener is still open")
 	}
 }
+
+// What dev says to whoever tries it, serve never says, not even on loopback.
+func TestServeNamesNoDemoPeople(t *testing.T) {
+	t.Parallel()
+	base, _, _ := startServe(t, "http", func(c *Config) {})
+	a, err := http.Get(base + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil || a.StatusCode != 200 || !strings.Contains(string(text), `name="password"`) {
+		t.Fatalf("%s %v: %s", a.Status, err, text)
+	}
+	for _, never := range []string{demoPeople[0].email, demoPassword, devClientPath, "Development mode"} {
+		if strings.Contains(string(text), never) {
+			t.Errorf("serve says %q", never)
+		}
+	}
+}
