@@ -209,7 +209,20 @@ type lookup struct {
 }
 
 func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, error) {
-	l := lookup{organization: o, member: m, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.now}
+	l, err := s.allRoles(v, o)
+	if err != nil {
+		return lookup{}, err
+	}
+	l.member = m
+	if l.left, err = s.Store.LeftRoles(v.r.Context(), m.Person, o.ID); err != nil {
+		return lookup{}, wrap("left roles", err)
+	}
+	return l, nil
+}
+
+// allRoles is the lookup of nobody yet.
+func (s *Server) allRoles(v *visit, o org.Organization) (lookup, error) {
+	l := lookup{organization: o, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.now}
 	roles, err := s.Store.Roles(v.r.Context(), o.ID)
 	if err != nil {
 		return lookup{}, wrap("roles", err)
@@ -223,9 +236,6 @@ func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, erro
 	}
 	for _, c := range circles {
 		l.circles[c.ID] = c.Name
-	}
-	if l.left, err = s.Store.LeftRoles(v.r.Context(), m.Person, o.ID); err != nil {
-		return lookup{}, wrap("left roles", err)
 	}
 	return l, nil
 }

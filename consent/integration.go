@@ -46,7 +46,7 @@ type connection struct {
 	Person  string
 	Email   string
 	Kind    grantset.Kind
-	Roles   int // picked
+	Access  access // of what the table shows; without the person's personal items
 	Used    *moment
 	Details string // path
 	Revoke  string // path of the confirmation
@@ -81,10 +81,32 @@ func (s *Server) integration(v *visit) error {
 	left := slices.DeleteFunc(all, func(c connection) bool { return !c.matches(view.Find, view.Access) })
 	view.Shown = tallyOf(left)
 	view.page(left, q.Get("page"))
+	if err := s.nameAccess(v, o, view.Connections); err != nil {
+		return err
+	}
 	if view.Done, err = s.doneByAdmin(v, o, q.Get("revoked")); err != nil {
 		return err
 	}
 	return s.show(v, http.StatusOK, integrationTemplate, view)
+}
+
+// nameAccess says which roles the connections of one page of the table have, as far
+// as their people fill them now.
+func (s *Server) nameAccess(v *visit, o org.Organization, shown []connection) error {
+	names, err := s.allRoles(v, o)
+	if err != nil {
+		return err
+	}
+	for i := range shown {
+		c := &shown[i]
+		names.member, err = s.Store.Member(v.r.Context(), c.row.Person, o.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // else gone since
+			return wrap("member", err)
+		}
+		c.Access = names.gives(c.row.Grant)
+		c.Access.Personal = false // it is theirs alone
+	}
+	return nil
 }
 
 // administered gives the organization of the path, to its admins. To
@@ -169,7 +191,7 @@ func (s *Server) peopleOf(ctx context.Context, organization string) (map[string]
 
 func newConnection(v *visit, r store.ApprovalRow, p org.Person) connection {
 	c := connection{App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Person: p.Name, Email: p.Email,
-		Kind: r.Grant.Kind, Roles: len(r.Grant.Picks), Used: lastUse(r, v.now), row: r,
+		Kind: r.Grant.Kind, Used: lastUse(r, v.now), row: r,
 		Details: connectionPath(r.Organization, r.ID), Revoke: connectionPath(r.Organization, r.ID) + "/revoke"}
 	return c
 }

@@ -36,17 +36,26 @@ func TestIntegration(t *testing.T) {
 	ada.connect("grant", "organization")
 	ada.connect("organization", "fjell")
 	p := ada.get(nordlysSettings).want(200).says("4 connections of 2 people", "Everything in this organization",
-		"Everything they can access", "Selected roles (2)", "Today at 10:00", "Never", "Quill Assistant Not checked", "connect.quill.example")
+		"Everything they can access", "Only selected roles: Treasurer (change), Buddy (read)", "Today at 10:00", "Never", "Quill Assistant Not checked", "connect.quill.example")
 	var order []string
 	for _, row := range p.all(atom.Tr)[1:] {
 		order = append(order, cells(row))
 	}
 	for i, want := range []string{"Ada Lindqvist Everything in this organization Never", "Tor Haugen Everything they can access Today at 10:00",
-		"Ada Lindqvist Everything they can access Never", "Ada Lindqvist Selected roles (2)"} {
+		"Ada Lindqvist Everything they can access Never", "Ada Lindqvist Only selected roles: Treasurer (change), Buddy (read) Which?"} {
 		if !strings.Contains(order[i], want) {
 			t.Errorf("row %d is %q, want %q", i, order[i], want)
 		}
 	}
+	// Which roles, as far as they are filled now; personal items are the person's alone.
+	if strings.Contains(p.text(), "personal items") || len(p.all(atom.Tr)) != 5 {
+		t.Errorf("the table says %q", order)
+	}
+	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))
+	if p := ada.get(nordlysSettings).says("Only selected roles: Treasurer (change) Which?"); strings.Contains(p.text(), "Buddy") {
+		t.Error("a role that is left is said to be had")
+	}
+	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", true, store.Act{Actor: "operator"}))
 	for query, want := range map[string]string{
 		"find=tor": "1 connection of 1 person", "find=QUILL.example": "4 connections of 2 people", "access=organization": "1 connection of 1 person",
 		"access=everything": "2 connections of 2 people", "access=roles&find=+ada+": "1 connection of 1 person", "access=everything&find=nordlys.example": "2 connections of 2 people",
