@@ -8,13 +8,9 @@ import (
 )
 
 // zoneName is what a cookie may ask for. Names of the tz database have at most
-// three parts; everything else never comes near a file system: no dots, no path
-// of its own, and not "Local", which is the server's.
+// three parts of at most 32 characters; everything else never comes near a file
+// system: no dots, no path of its own, and not "Local", which is the server's.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]{1,31}(/[A-Z][A-Za-z0-9_+-]{0,31}){0,2}$`)
-
-// maxZone is the longest name that is looked at: bytes. The longest that there is
-// has 32.
-const maxZone = 64
 
 // zoneFor gives the zone in which times of a visit are said: the one that the
 // browser told the pages' script, else UTC.
@@ -28,7 +24,7 @@ func zoneFor(v *visit) *time.Location {
 
 // zoneOf gives the zone of a name that anybody may have written; what is none is UTC.
 func zoneOf(name string) *time.Location {
-	if len(name) > maxZone || name == "Local" || !zoneName.MatchString(name) {
+	if name == "Local" || !zoneName.MatchString(name) {
 		return time.UTC
 	}
 	zone, err := time.LoadLocation(name)

@@ -35,7 +35,7 @@ func FuzzZone(f *testing.F) {
 		if zone != "UTC" && zone != name {
 			t.Errorf("%q: zone %q", name, zone)
 		}
-		if strings.ContainsAny(zone, ".\\<> \x00") || len(zone) > maxZone {
+		if strings.ContainsAny(zone, ".\\<> \x00") || len(zone) > 98 {
 			t.Errorf("%q leads to %q", name, zone)
 		}
 	})
