@@ -53,10 +53,10 @@ func TestConnectedApps(t *testing.T) {
 	}
 
 	confirm := ada.get("/organizations/nordlys/profile/api/clients/quill/revoke?").want(200).says(
-		`Revoke access of "Quill Assistant"?`, "In Nordlys Cooperative, it stops working at once, on every device. To use it again, you approve it again.",
+		`Revoke access of “Quill Assistant”?`, "In Nordlys Cooperative, it stops working at once, on every device. To use it again, you approve it again.",
 		"What it has already changed or read stays as it is.", "quill.example")
 	done := confirm.b.post("/organizations/nordlys/profile/api/clients/quill/revoke", confirm.fill("/organizations/nordlys/profile/api/clients/quill/revoke")).follow().want(200).
-		says(`Access of "Quill Assistant" is revoked. It must ask you again before it can do anything.`, "Revoked by you today at 10:00",
+		says(`Access of “Quill Assistant” is revoked. It must ask you again before it can do anything.`, "Revoked by you today at 10:00",
 			"Had: Everything in this organization")
 	if strings.Contains(done.text(), "Apps that act for you") {
 		t.Error("still listed")

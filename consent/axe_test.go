@@ -238,6 +238,9 @@ func TestNarrowPagesAreAlike(t *testing.T) {
 	}
 	limits := 0
 	for _, query := range regexp.MustCompile(`@(?:media|container)[^{]*`).FindAllString(string(sheet), -1) {
+		if strings.HasPrefix(query, "@media (max-height:") {
+			continue // both are as high
+		}
 		for _, at := range regexp.MustCompile(`(?:width|inline-size|aspect-ratio|height|block-size)[^)]*`).FindAllString(query, -1) {
 			limits++
 			var rem float64

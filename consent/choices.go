@@ -141,13 +141,13 @@ type chooser struct {
 	Request       string // sealed
 	Faults        []shownFault
 	Organizations []offered
-	Fixed         bool   // there is one organization, and no other can be chosen
+	Fixed         bool   // the organization is not chosen here
 	Grant         string // chosen
 	Personal      bool
 	Admin         bool     // some organization could be given as a whole
 	AdminClass    string   // shows that option while such an organization is chosen
 	AdminNames    []string // of those organizations
-	Preview       preview
+	Gives         gives
 }
 
 type usedBy struct {
@@ -180,6 +180,7 @@ type offered struct {
 
 type group struct {
 	ID, Name string
+	Flat     bool // the roles stand without their circle, which each names
 	Open     bool
 	Set      bool // all its roles were just set by a button
 	Chosen   int
@@ -192,8 +193,12 @@ type shownRole struct {
 	Items            [2]int // open and private ones that may be changed through it
 }
 
+// All is how many items may be changed through the role.
+func (r shownRole) All() int { return r.Items[0] + r.Items[1] }
+
 // What a page shows at once (ux 5.3).
 const (
+	flatRoles = 7    // at most so many stand without their circles, and without a search
 	openRoles = 12   // with at most so many in all, the first circle is open
 	allRoles  = 1000 // with more, only the chosen organization's are in the page
 	numbered  = 20   // organizations that the stylesheet can tell apart
@@ -211,11 +216,18 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 	if len(open) == 0 {
 		return s.showNowhere(v, c, p, offers, how)
 	}
-	items, err := s.itemsOf(v, open)
+	chosen.setAll(open)
+	if !chosen.sent {
+		chosen.grant = string(grantset.Roles)
+		if len(open) == 1 {
+			chosen.organization = open[0].Organization.ID
+		}
+	}
+	roles := chosen.rolesOf(open)
+	items, err := s.itemsOf(v, open, roles)
 	if err != nil {
 		return err
 	}
-	chosen.setAll(open)
 	title := "consent.title"
 	if len(how.faults) > 0 {
 		title = "consent.error"
@@ -226,13 +238,9 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 		chooser: chooser{Request: s.sealPage(p), Grant: chosen.grant, Personal: chosen.personal},
 	}
 	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, view.Request
-	if !chosen.sent {
-		view.Grant = string(grantset.Roles)
-	}
 	view.offer(open, chosen, items, p.path())
 	view.say(v.words, how.faults, offers, chosen)
-	view.Preview = newPreview(v.words, chosen, open, items)
-	view.Preview.First = true
+	view.Gives = newGives(v.words, &view.chooser, chosen, open, roles, items)
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
 	}
@@ -241,23 +249,20 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 
 // offer lists where and what the person may give away. path leads to the same
 // page.
-func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[string][]store.ItemCount, path string) {
+func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[string]counted, path string) {
 	total := 0
 	for _, o := range open {
 		total += len(o.Member.Roles())
 	}
-	picked := chosen.organization
-	if !chosen.sent && len(open) == 1 {
-		picked = open[0].Organization.ID
-	}
-	shown := picked // whose roles are in the page: a link says that, and chooses nothing (ux 5.2)
+	shown := chosen.organization // whose roles are in the page: a link says that, and chooses nothing (ux 5.2)
 	if shown == "" {
 		shown = chosen.hint
 	}
 	var admins []string
 	for i, o := range open {
 		one := offered{N: i + 1, ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin,
-			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == picked, Sums: newSums(o, items[o.Organization.ID])}
+			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == chosen.organization,
+			Sums: newSums(o, items[o.Organization.ID].items)}
 		if one.N <= numbered {
 			one.Class = "only org-" + strconv.Itoa(one.N)
 		}
@@ -268,7 +273,7 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 		if total > allRoles && one.ID != shown {
 			one.Show = withQuery(path, "organization", one.ID)
 		} else {
-			one.Groups = groups(o.Groups, chosen, one.Sums, total)
+			one.Groups = groups(o, chosen, one.Sums, total)
 		}
 		view.Organizations = append(view.Organizations, one)
 	}
@@ -288,10 +293,10 @@ func notListed(offers []grantset.Offer) (names []string) {
 	return names
 }
 
-func groups(from []grantset.Group, chosen choices, s sums, total int) []group {
+func groups(of grantset.Offer, chosen choices, s sums, total int) []group {
 	var out []group
-	for i, g := range from {
-		one := group{ID: g.Circle.ID, Name: g.Circle.Name, Private: s.circles[g.Circle.ID]}
+	for i, g := range of.Groups {
+		one := group{ID: g.Circle.ID, Name: g.Circle.Name, Flat: len(of.Member.Roles()) <= flatRoles, Private: s.circles[g.Circle.ID]}
 		one.Set = chosen.circle != "" && g.Circle.ID == chosen.circle
 		one.Open = i == 0 && total <= openRoles || one.Set
 		for _, r := range g.Roles {
@@ -321,13 +326,20 @@ func (view *chooser) say(w *words, faults []grantset.Fault, offers []grantset.Of
 		case grantset.NoGrant:
 			said = shownFault{"grant", w.say("fault.grant")}
 		case grantset.NothingPicked:
-			said = shownFault{"roles", w.say("fault.nothing")}
+			said = shownFault{"roles", w.say("fault.nothing", "link", link("#which"))}
 		default:
 			said = shownFault{"grant", w.say("fault.impossible")}
 		}
 		view.Faults = append(view.Faults, said)
 	}
 }
+
+// One reports whether something can be approved in one organization alone.
+func (view *chooser) One() bool { return len(view.Organizations) == 1 }
+
+// Countable reports whether the script can follow every choice: the stylesheet
+// tells all organizations apart.
+func (view *chooser) Countable() bool { return len(view.Organizations) <= numbered }
 
 // Fault gives the fault that stands next to a fieldset.
 func (view *chooser) Fault(group string) *shownFault {

@@ -197,7 +197,10 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	case len(e.offers) == 0: // no member any more, since the approval was read
 		return errNoPage
 	}
-	items, err := s.itemsOf(v, e.offers)
+	chosen.organization = e.org.ID
+	chosen.setAll(e.offers)
+	roles := chosen.rolesOf(e.offers)
+	items, err := s.itemsOf(v, e.offers, roles)
 	if err != nil {
 		return err
 	}
@@ -208,8 +211,6 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	if len(how.faults) > 0 {
 		view.Title = v.words.say("edit.error").String()
 	}
-	chosen.organization = e.org.ID
-	chosen.setAll(e.offers)
 	from := e.row
 	from.Grant = shown
 	view.Stale = how.stale
@@ -218,7 +219,7 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	view.Organizations[0].Class = ""
 	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
 	view.say(v.words, how.faults, e.offers, chosen)
-	view.Preview = newPreview(v.words, chosen, e.offers, items)
+	view.Gives = newGives(v.words, &view.chooser, chosen, e.offers, roles, items)
 	return s.show(v, how.status, editTemplate, view)
 }
 

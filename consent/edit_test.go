@@ -77,7 +77,7 @@ func TestEdit(t *testing.T) {
 		t.Error("the page offers another organization")
 	}
 	done := p.press(path, "role:treasurer", "change", "role:buddy", "read", "personal", "1", "decision", "save").follow().want(200).
-		says(`What "Quill Assistant" can do is changed. It counts from the app's next request.`,
+		says(`What “Quill Assistant” can do is changed. It counts from the app's next request.`,
 			"Only selected roles: Treasurer (change), Buddy (read); personal items included", "Treasurer Nordlys (anchor circle) Change")
 	if at := done.focus(); at == nil || attr(at, "role") != "status" {
 		t.Error("the note does not take the focus")
@@ -199,15 +199,15 @@ func TestNoDecisionOfAnEdit(t *testing.T) {
 		t.Errorf("the first button of the form is %v", b.Attr)
 	}
 	bulk := ada.get(path).press(path, "bulk", "n:product:change").says("4 chosen · 4 roles")
-	if got := bulk.allows(); !slices.Contains(got, "Change: 14 items 2 roles") {
+	if got := bulk.allows(); !slices.Contains(got, "It may change 14 items as API Documentation, Customer Interviews, Release Captain and 1 more.") {
 		t.Errorf("allows %q", got)
 	}
-	want := []string{"Change: Nothing", "Read only: 12 private items 1 circle", "Read only: 53 items that every member can see",
-		"Personal items: Not included: 5 items", "Not at all: 3 other items that you can see"}
+	want := []string{"It may read 12 private items of Nordlys (anchor circle), 53 items that every member can see.",
+		"It gets nothing of 5 personal items of yours, 3 other items that you can see."}
 	if got := ada.get(path).allows(); !slices.Equal(got, want) {
 		t.Errorf("at first, it allows %q, want %q", got, want)
 	}
-	if got := ada.get(path).press(path, "role:treasurer", "none", "action", "preview"); got.allows()[0] != "Change: Nothing" || got.focus() == nil {
+	if got := ada.get(path).press(path, "role:treasurer", "none", "action", "preview"); !strings.HasPrefix(got.allows()[0], "Nothing yet. ") || got.focus() == nil {
 		t.Errorf("without a role, it allows %q", got.allows())
 	}
 	if got := s.gives(id); got != "roles treasurer=read" || s.edits() != 0 {
@@ -510,7 +510,7 @@ func TestEditWithLostRoles(t *testing.T) {
 	path := editPath("nordlys", id)
 	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, operator))
 	ada.get(nordlysApps).says("Buddy People & Onboarding None now", "Only selected roles: Treasurer (change), Facilitator (read)")
-	if got := ada.get(path).allows(); len(got) == 0 || got[0] != "Change: Nothing" {
+	if got := ada.get(path).allows(); len(got) == 0 || got[0] != "It may change what there will be as Treasurer (nothing now)." {
 		t.Errorf("allows %q", got)
 	}
 	p := ada.get(path).says("You no longer fill this role, so the app can do nothing through it: Buddy. Saving takes it out.")
@@ -613,7 +613,7 @@ func TestEditOfNamelessClient(t *testing.T) {
 	}
 	path := editPath("nordlys", approval.ID(c.Handle.ID()))
 	ada.get(path).says("connect.quill.example No name Not checked").press(path, "grant", "organization", "decision", "save").
-		follow().says(`What "connect.quill.example" can do is changed.`)
+		follow().says(`What “connect.quill.example” can do is changed.`)
 }
 
 // Whoever was removed between two looks at the store is no member, and no

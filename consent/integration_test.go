@@ -107,10 +107,10 @@ func TestIntegrationRevoke(t *testing.T) {
 	id, other := tor.connect(), tor.connect()
 	at := connectionPath("nordlys", id) + "/revoke"
 	s.hostile("ada", at, url.Values{}, func() bool { return s.lives(id) })
-	confirm := ada.get(at).want(200).says(`Revoke access of "Quill Assistant" for Tor Haugen?`,
+	confirm := ada.get(at).want(200).says(`Revoke access of “Quill Assistant” for Tor Haugen?`,
 		"In Nordlys Cooperative, it stops working at once, on every device.", "What it has already changed or read stays as it is.", "quill.example")
 	for range 2 { // twice is no error
-		confirm.press(at).follow().want(200).says(`Access of "Quill Assistant" for Tor Haugen is revoked.`, "1 connection of 1 person")
+		confirm.press(at).follow().want(200).says(`Access of “Quill Assistant” for Tor Haugen is revoked.`, "1 connection of 1 person")
 	}
 	ada.get(at).follow().want(200).says("is revoked.")
 	ada.get(connectionPath("nordlys", id)).follow().want(200).says("is revoked.")

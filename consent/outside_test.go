@@ -254,7 +254,7 @@ func TestSignInAtAProvider(t *testing.T) {
 	s, f := newOutside(t)
 	b := s.browser()
 	page := b.get(authorize("state", "mine")).follow().want(200).
-		says(`To decide about an app that calls itself "Quill Assistant"`, "You sign in with Corporate login.")
+		says(`To decide about an app that calls itself “Quill Assistant”`, "You sign in with Corporate login.")
 	if strings.Contains(page.text(), "Password") || len(page.all(atom.Form)) > 1 { // the other one switches the language
 		t.Errorf("it asks for a password: %s", page.text())
 	}

@@ -105,11 +105,14 @@ func TestOurNamesCoverNothing(t *testing.T) {
 func TestNamesKeepWhatFollows(t *testing.T) {
 	t.Parallel()
 	b := atConsent(t)
+	b.items()
+	b.open(b.authorizeURL())
+	b.choose("organization", "nordlys", "role:treasurer", "change")
 	b.want(`(() => {
-		const name = [...document.querySelectorAll("#consent p bdi")].find(e => e.nextSibling?.data?.startsWith("?"))
-		const mark = document.createRange(), where = name.parentNode
-		mark.setStart(name.nextSibling, 0)
-		mark.setEnd(name.nextSibling, 1)
+		const name = document.querySelector("#allows li bdi")
+		const mark = document.createRange(), where = name.parentNode.parentNode
+		mark.setStart(name.parentNode.parentNode.lastChild, 0)
+		mark.setEnd(name.parentNode.parentNode.lastChild, 1)
 		for (let width = 100; width < 300; width++) {
 			where.style.inlineSize = width + "px"
 			const last = [...name.getClientRects()].at(-1)

@@ -30,7 +30,7 @@ func TestSignInOnTheWayToConsent(t *testing.T) {
 		s.base = at
 		b := s.browser()
 		p := b.get(authorize("state", "a b&c=d")).follow().want(200).
-			says("Sign in – Svalinn", `To decide about an app that calls itself "Quill Assistant" (connect.quill.example). Signing in gives it nothing yet.`,
+			says("Sign in – Svalinn", `To decide about an app that calls itself “Quill Assistant” (connect.quill.example). Signing in gives it nothing yet.`,
 				"Check that the address bar shows "+at+" before you type your password.")
 		consent := signin(p, "ADA@nordlys.example", password).follow().want(200).says("An app wants to use your Svalinn account", "Signed in as Ada Lindqvist (ada@nordlys.example)")
 		if q := consent.approve().sent(callback); q.Get("state") != "a b&c=d" || q.Get("iss") != at {
@@ -203,7 +203,7 @@ func TestUseAnotherAccount(t *testing.T) {
 	ada := s.signedIn("ada")
 	old := ada.cookies["__Host-session"]
 	page := ada.get(authorize("state", "mine"))
-	signinPage := page.press("/signout").follow().want(200).says(`an app that calls itself "Quill Assistant"`)
+	signinPage := page.press("/signout").follow().want(200).says(`an app that calls itself “Quill Assistant”`)
 	if _, err := s.Store.Session(context.Background(), old); err == nil {
 		t.Error("the session goes on")
 	}

@@ -186,7 +186,7 @@ func TestActingRevokes(t *testing.T) {
 	id, elsewhere, tors := ada.connect(), ada.connect("organization", "fjell"), s.signedIn("tor").connect()
 	b := s.acting()
 	at := nordlysApps + "/clients/quill/revoke"
-	b.get(at).want(200).press(at).follow().want(200).says(`Access of "Quill Assistant" is revoked.`, "Ended by Svalinn today at 10:00")
+	b.get(at).want(200).press(at).follow().want(200).says(`Access of “Quill Assistant” is revoked.`, "Ended by Svalinn today at 10:00")
 	if s.lives(id) || !s.lives(elsewhere) || !s.lives(tors) {
 		t.Error("not exactly that one has ended")
 	}

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -189,39 +190,43 @@ func TestP2EditsAtOnce(t *testing.T) {
 	}
 }
 
-// allowed adds up what the preview of a page says: items that may be changed,
+// allowed adds up what the page says of its choice: items that may be changed,
 // and that may be read.
 func (p *page) allowed() (change, read int) {
 	p.b.h.t.Helper()
 	found := false
-	for _, dl := range p.all("dl") {
-		if attr(dl, "id") != "allows" || has(dl, "hidden") {
+	for _, ul := range p.all("ul") {
+		class := strings.Fields(attr(ul, "class"))
+		if !slices.Contains(class, "lines") || slices.Contains(class, "later") {
 			continue
 		}
 		found = true
-		for n := range dl.Descendants() {
-			words := strings.Fields(textOf(n))
-			if attr(n, "class") != "line" || len(words) == 0 || words[0] == "Not" {
+		for li := range ul.ChildNodes() {
+			if li.Data != "li" || has(li, "hidden") {
 				continue
 			}
-			label := textOf(n.Parent.Parent.FirstChild)
-			for _, word := range words {
-				number, err := strconv.Atoi(word)
-				if err != nil {
-					continue
+			var lead string
+			for n := range li.Descendants() {
+				switch {
+				case n.Data == "b":
+					lead = textOf(n)
+				case n.Data == "span" && !has(n, "hidden"):
+					if numbers := regexp.MustCompile(`\d+`).FindAllString(textOf(n), 1); len(numbers) == 1 {
+						number, _ := strconv.Atoi(numbers[0])
+						switch lead {
+						case "It may change", "It may read and change":
+							change += number
+							read += number
+						case "It may read":
+							read += number
+						}
+					}
 				}
-				if label == "Change" || label == "Personal items" {
-					change += number
-				}
-				if label != "Not at all" {
-					read += number
-				}
-				break
 			}
 		}
 	}
 	if !found {
-		p.b.h.t.Fatalf("no preview: %s", p.text())
+		p.b.h.t.Fatalf("nothing is said of the choice: %s", p.text())
 	}
 	return change, read
 }

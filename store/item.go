@@ -173,6 +173,51 @@ func (s *Store) ItemCounts(ctx context.Context, organization string) ([]ItemCoun
 	return out, nil
 }
 
+// A TitledItem is what a preview says of an item.
+type TitledItem struct {
+	org.Item // without an ID
+	Title    string
+}
+
+// ItemTitles gives the first items of an organization, at most limit, of those
+// who have them: each of owners has a role or a person. With private, only those
+// that not every member sees.
+func (s *Store) ItemTitles(ctx context.Context, organization string, owners []org.Item, private bool, limit int) ([]TitledItem, error) {
+	if len(owners) == 0 {
+		return nil, nil
+	}
+	defer s.timed("item_titles", time.Now())
+	q := query{text: `SELECT role, person, private, title FROM item`}
+	q.where("organization = ", organization)
+	if private {
+		q.where("private = ", 1)
+	}
+	var values []any
+	for _, o := range owners {
+		values = append(values, o.Role, o.Person)
+	}
+	q.pairs("(role, person)", values)
+	rows, err := s.reader.QueryContext(ctx, q.page("kind, id", limit-1), q.args...)
+	out, err := listOf(rows, err, func(r scanner, i *TitledItem) error {
+		var private int64
+		err := r.Scan(&i.Role, &i.Person, &private, &i.Title)
+		i.Organization, i.Private = organization, private == 1
+		return err
+	})
+	if err != nil {
+		return nil, unavailable("items", err)
+	}
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	for i := range out {
+		out[i].Circle = s.memory.circleOf(out[i].Role)
+	}
+	return out, nil
+}
+
 // AddItem adds an item. check sees it with its circle, in the same step, and
 // may refuse. ErrNotFound: its role is not one of the organization, or its
 // person no member.

@@ -12,56 +12,93 @@
 	const fill = (message, values) => {
 		const forms = JSON.parse(message), n = values.n;
 		return (forms[n] ?? forms[plural.select(n)] ?? forms.other)
-			.replace(/{(\w+)}/g, (_, name) => String(values[name]).replace(/\B(?=(\d{3})+$)/g, say.group));
+			.replace(/{(\w+)}/g, (whole, name) => name in values ? String(values[name]).replace(/\B(?=(\d{3})+$)/g, say.group) : whole);
 	};
 
+	// write says a message in which names stand, each isolated as in the page.
+	const write = (to, text, names) => {
+		const [before, after] = text.split(/{(?:names|organization)}/);
+		to.append(before);
+		if (after === undefined) return;
+		names.slice(0, 3).forEach((name, i) => to.append(i ? say.between : "", name.cloneNode(true)));
+		if (names.length > 3) to.append(" " + fill(say.more, {n: names.length - 3}));
+		to.append(after);
+	};
+	const line = (li, pieces) => {
+		const said = [];
+		all(li, "[data-say]").forEach((to, i) => {
+			const piece = pieces[i];
+			to.hidden = !piece;
+			to.textContent = piece && said.length ? say.between : "";
+			if (piece) said.push(write(to, fill(to.dataset.say, {n: piece[0]}), piece[1] ?? []));
+		});
+		li.hidden = !said.length;
+	};
+
+	// What is shown is added up from numbers that the page brought: see sums.
 	const count = () => {
-		const shown = block(), lines = all(form, "[data-say]");
-		let text = "", data = [];
-		if (shown) {
-			let [open, other, own] = shown.dataset.roles.split(","), change = 0, roles = 0, closed = 0, circles = 0, acts = 0, reads = 0;
-			for (const circle of all(shown, ".circle")) {
-				const picked = all(circle, "input:checked:not([value=none])"), n = picked.length;
-				let left = n && +circle.dataset.private;
-				circle.querySelector(".some").textContent = fill(n ? say.some : say.roles, {n: all(circle, ".role").length, chosen: n});
-				other -= left;
-				for (const input of picked) {
-					if (input.value === "read") { reads++; continue; }
-					const [a, b] = input.closest(".role").dataset.items.split(" ");
-					acts++;
-					change += +a + +b;
-					roles += a + b > 0;
-					open -= a;
-					left -= b;
-				}
-				closed += left;
-				circles += left > 0;
+		const shown = block();
+		if (!shown) return;
+		let [open, other, own] = shown.dataset.roles.split(",").map(Number), change = 0, closed = 0, chosen = 0;
+		const acts = [], circles = [], mine = value("personal");
+		for (const circle of all(shown, ".circle")) {
+			const picked = all(circle, "input:checked:not([value=none])"), n = picked.length, some = circle.querySelector(".some");
+			let left = n && +circle.dataset.private;
+			if (some) some.textContent = fill(n ? say.some : say.roles, {n: all(circle, ".role").length, chosen: n});
+			chosen += n;
+			other -= left;
+			for (const input of picked) {
+				if (input.value === "read") continue;
+				const role = input.closest(".role"), [a, b] = role.dataset.items.split(" ").map(Number);
+				acts.push(role.querySelector("bdi"));
+				change += a + b;
+				open -= a;
+				left -= b;
 			}
-			const grant = value("grant"), mine = value("personal");
-			text = fill(say.chosen, {n: all(shown, ".role").length, change: acts, read: reads});
-			data = grant === "roles" ? [change, roles || "", closed || "", circles || "", +open || "", mine && own, mine ? "" : own, +other || ""]
-				: (shown.dataset[grant] || "").split(",");
+			closed += left;
+			if (left) circles.push(circle.querySelector("summary bdi, .hint bdi"));
 		}
-		byId("chosen").textContent = text;
-		for (const line of lines) {
-			const n = data.shift();
-			line.textContent = /\d/.test(n) ? fill(line.dataset.say, {n}) : "";
-			line.closest("div").hidden = !line.closest("dd").textContent.trim();
-		}
-		byId("allows").hidden = !lines[0].textContent;
+		const picked = chosen || mine, [acting, reading, nothing, none] = byId("allows").children;
+		line(acting, [acts.length && [change, acts], mine && [own]]);
+		line(reading, picked ? [closed && [closed, circles], open && [open]] : []);
+		line(nothing, picked ? [!mine && own && [own], other && [other]] : []);
+		none.hidden = !!picked;
+		none.querySelector("[data-say]").hidden = !!picked;
+		const bar = byId("bar");
+		bar.textContent = "";
+		write(bar, fill(chosen ? say.bar : mine ? say.personal : say.none, {n: all(shown, ".role").length, chosen}), [shown.querySelector("h3 bdi")]);
+	};
+
+	// Some time after the last change it is told once what holds now: what is
+	// seen at once would be read out at every press.
+	let telling;
+	const tell = () => {
+		clearTimeout(telling);
+		telling = setTimeout(() => {
+			byId("said").textContent = all(byId("gets"), ".lines > li").filter(e => e.getClientRects().length).slice(0, 2).map(e => {
+				const copy = e.lastElementChild.cloneNode(true);
+				all(copy, "details, [hidden]").forEach(e => e.remove());
+				return copy.textContent;
+			}).join(" ");
+		}, 600);
+	};
+	const follow = () => {
+		form.classList.toggle("moved", !!form.querySelector(".choices :is(input:checked:not(:default), input:default:not(:checked))"));
+		count();
 	};
 
 	const search = () => {
 		const shown = block();
+		byId("finder").hidden = !shown || !shown.querySelector("details");
 		if (!shown) return;
 		const text = find.value.trim().toLowerCase();
 		const names = (e, name) => e.querySelector(name).textContent.toLowerCase().includes(text);
 		let n = 0;
-		for (const circle of all(shown, ".circle")) {
+		for (const circle of all(shown, "details.circle")) {
 			const whole = names(circle, "bdi");
 			let any = false;
 			for (const role of all(circle, ".role")) {
-				const match = whole || names(role, "legend");
+				const match = whole || names(role, "bdi");
 				role.hidden = !match;
 				if (match) { any = true; n++; }
 			}
@@ -79,7 +116,8 @@
 			}
 			search();
 		}
-		count();
+		follow();
+		tell();
 	});
 	form.addEventListener("click", e => {
 		const button = e.target.closest("[name=bulk]");
@@ -89,7 +127,8 @@
 		for (const role of all(button.closest(".circle"), ".role")) {
 			if (access === "none" || !role.hidden) role.querySelector("[value=" + access + "]").checked = true;
 		}
-		count();
+		follow();
+		tell();
 	});
 	const find = byId("find");
 	find.addEventListener("input", search);
@@ -101,9 +140,6 @@
 		sent = true;
 		setTimeout(() => { sent = false; }, 1e4);
 	});
-	addEventListener("pageshow", () => { sent = false; count(); });
-
-	byId("finder").hidden = false;
-	byId("ask").hidden = true;
-	count();
+	if ("live" in say) form.classList.add("live");
+	addEventListener("pageshow", () => { sent = false; search(); follow(); });
 })();

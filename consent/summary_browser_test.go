@@ -13,12 +13,14 @@ import (
 	"golang.org/x/net/html"
 )
 
-// allows reads the preview of the page that is shown, as shown.allows does.
+// allows reads what the page says that its choice gives, as shown.allows does.
 func (b *tab) allows() []string {
 	b.t.Helper()
-	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll("#allows dd .line")]
-		.filter(e => e.textContent.trim() && e.getClientRects().length)
-		.map(e => e.closest("div").querySelector("dt").textContent + ": " + e.textContent.trim())`))
+	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`[...document.querySelectorAll(".lines > li")].filter(e => e.getClientRects().length).map(e => {
+		const copy = e.cloneNode(true);
+		copy.querySelectorAll("details, [hidden]").forEach(e => e.remove());
+		return copy.textContent.split(/\s+/).filter(w => w).join(" ");
+	})`))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -70,7 +72,7 @@ func TestPreviewInBrowser(t *testing.T) {
 		check := b.quiet()
 		b.open(c.authorizeURL())
 		ask := func() *shown { return ada.get(authorize()) }
-		b.want("document.getElementById('ask').getClientRects().length === 0") // nothing to press
+		b.want("!document.querySelector('[name=action][value=preview]').getClientRects().length > 0") // nothing to press
 		if got := b.allows(); len(got) != 0 {
 			t.Errorf("before an organization is chosen: %q", got)
 		}
@@ -93,7 +95,10 @@ func TestPreviewInBrowser(t *testing.T) {
 			form = append(form, "role:"+role, "change")
 		}
 		agree(b, "bulk", "/oauth/authorize", ask, form...)
-		b.want("document.querySelector('#allows').parentNode.getAttribute('role') === 'status'")
+		// The titles below a line are of the choice that the page came with.
+		b.want("![...document.querySelectorAll('.titles')].some(e => e.getClientRects().length) && document.querySelector('[name=action][value=preview]').getClientRects().length > 0")
+		// What holds is said once, after the last change.
+		b.until("document.getElementById('said').textContent.startsWith('It may change ')")
 		check()
 	})
 

@@ -3,9 +3,11 @@ package consent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,37 +54,37 @@ func (s *site) items() {
 	s.put(1, org.Item{Organization: "fjell", Role: "reviewer"})
 }
 
-// allows gives what the preview of a page says, line by line, or nothing where
-// none is shown.
+// allows gives what a page says that its choice gives, line by line.
 func (p *shown) allows() (lines []string) {
 	p.t.Helper()
-	for _, dl := range p.all(atom.Dl) {
-		if attr(dl, "id") != "allows" || has(dl, "hidden") {
+	for _, ul := range p.all(atom.Ul) {
+		if class := " " + attr(ul, "class") + " "; !strings.Contains(class, " lines ") || strings.Contains(class, " later ") {
 			continue
 		}
-		var label string
-		for n := range dl.Descendants() {
-			switch {
-			case n.DataAtom == atom.Dt:
-				label = textOf(n)
-			case attr(n, "class") == "line" && textOf(n) != "":
-				if row := n.Parent.Parent; has(row, "hidden") {
-					p.t.Errorf("%q stands in a row that is hidden", textOf(n))
-				}
-				lines = append(lines, label+": "+textOf(n))
+		for li := range ul.ChildNodes() {
+			if li.DataAtom == atom.Li && !has(li, "hidden") {
+				lines = append(lines, textOf(li))
 			}
 		}
 	}
 	return lines
 }
 
+// textOf is what is seen of an element, but for the titles that open below it.
 func textOf(n *html.Node) string {
 	var b strings.Builder
-	for d := range n.Descendants() {
-		if d.Type == html.TextNode {
-			b.WriteString(d.Data)
+	var walk func(*html.Node)
+	walk = func(n *html.Node) {
+		for d := range n.ChildNodes() {
+			switch {
+			case d.Type == html.TextNode:
+				b.WriteString(d.Data)
+			case !has(d, "hidden") && d.DataAtom != atom.Details:
+				walk(d)
+			}
 		}
 	}
+	walk(n)
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
@@ -96,31 +98,39 @@ func TestPreview(t *testing.T) {
 		want         []string
 	}{
 		{"no role", "ada", []string{"organization", "nordlys", "grant", "roles"},
-			[]string{"Change: Nothing", "Read only: 53 items that every member can see", "Personal items: Not included: 5 items", "Not at all: 15 other items that you can see"}},
+			[]string{"Nothing yet. Choose at least one role, or your personal items."}},
 		{"one role to change", "ada", []string{"organization", "nordlys", "grant", "roles", "role:treasurer", "change"},
-			[]string{"Change: 12 items 1 role", "Read only: 9 private items 1 circle", "Read only: 44 items that every member can see",
-				"Personal items: Not included: 5 items", "Not at all: 3 other items that you can see"}},
+			[]string{"It may change 12 items as Treasurer.", "It may read 9 private items of Nordlys (anchor circle), 44 items that every member can see.",
+				"It gets nothing of 5 personal items of yours, 3 other items that you can see."}},
 		{"a role without items", "ada", []string{"organization", "nordlys", "grant", "roles", "role:circle-rep-product", "change"},
-			[]string{"Change: Nothing", "Read only: 12 private items 1 circle", "Read only: 53 items that every member can see",
-				"Personal items: Not included: 5 items", "Not at all: 3 other items that you can see"}},
+			[]string{"It may change what there will be as Circle Rep: Product (nothing now).",
+				"It may read 12 private items of Nordlys (anchor circle), 53 items that every member can see.",
+				"It gets nothing of 5 personal items of yours, 3 other items that you can see."}},
 		{"roles to read and to change, and personal items", "ada", []string{"organization", "nordlys", "grant", "roles", "role:treasurer", "change",
 			"role:facilitator", "change", "role:buddy", "read", "role:roadmap-steward", "read", "personal", "1"},
-			[]string{"Change: 16 items 2 roles", "Read only: 8 private items 3 circles", "Read only: 44 items that every member can see",
-				"Personal items: Read and change 5 items"}},
+			[]string{"It may change 16 items as Facilitator, Treasurer, 5 personal items of yours.",
+				"It may read 8 private items of Nordlys (anchor circle), People & Onboarding, Product, 44 items that every member can see."}},
+		{"more roles than are named", "ada", []string{"organization", "nordlys", "grant", "roles", "role:treasurer", "change", "role:facilitator", "change",
+			"role:circle-rep-product", "change", "role:buddy", "change", "role:release-captain", "change"},
+			[]string{"It may change 19 items as Circle Rep: Product, Facilitator, Treasurer and 2 more.",
+				"It may read 6 private items of Nordlys (anchor circle), People & Onboarding, 43 items that every member can see.",
+				"It gets nothing of 5 personal items of yours."}},
 		{"one item", "ada", []string{"organization", "nordlys", "grant", "roles", "role:buddy", "change"},
-			[]string{"Change: 1 item 1 role", "Read only: 1 private item 1 circle", "Read only: 52 items that every member can see",
-				"Personal items: Not included: 5 items", "Not at all: 14 other items that you can see"}},
+			[]string{"It may change 1 item as Buddy.", "It may read 1 private item of People & Onboarding, 52 items that every member can see.",
+				"It gets nothing of 5 personal items of yours, 14 other items that you can see."}},
 		{"everything of an admin", "ada", []string{"organization", "nordlys", "grant", "everything"},
-			[]string{"Change: 68 items 7 roles", "Personal items: Read and change 5 items", "Administer: Circles, roles and members"}},
+			[]string{"It may change all that you can: 68 items, 5 personal items of yours.",
+				"It may administer circles, roles, members and settings.", "What you may do later, it may do too."}},
 		{"the whole organization", "ada", []string{"organization", "nordlys", "grant", "organization"},
-			[]string{"Change: 68 items 7 roles", "Personal items: Not included: 5 items", "Administer: Circles, roles and members"}},
+			[]string{"It may read and change everything in Nordlys Cooperative, private items of every circle too: 68 items.",
+				"It may administer circles, roles, members and settings.", "It gets nothing of personal items, yours included."}},
 		{"one item of every member, and none personal", "ada", []string{"organization", "fjell", "grant", "roles", "personal", "1"},
-			[]string{"Change: Nothing", "Read only: 1 item that every member can see", "Personal items: Read and change; there are none now"}},
+			[]string{"It may change your personal items (none now).", "It may read 1 item that every member can see."}},
 		{"everything of a member, who is not told of private items elsewhere", "tor", []string{"organization", "nordlys", "grant", "everything"},
-			[]string{"Change: 36 items 1 role", "Read only: 7 private items 1 circle", "Read only: 22 items that every member can see",
-				"Personal items: Read and change 1 item"}},
+			[]string{"It may change all that you can: 36 items, 1 personal item of yours.",
+				"It may read 7 private items of Nordlys (anchor circle), 22 items that every member can see.", "What you may do later, it may do too."}},
 		{"no role of a member", "tor", []string{"organization", "nordlys", "grant", "roles"},
-			[]string{"Change: Nothing", "Read only: 53 items that every member can see", "Personal items: Not included: 1 item", "Not at all: 12 other items that you can see"}},
+			[]string{"Nothing yet. Choose at least one role, or your personal items."}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,7 +172,7 @@ func TestPreviewOfNoChoice(t *testing.T) {
 	s := newSite(t)
 	s.items()
 	ada := s.signedIn("ada")
-	if p := ada.get(authorize()); p.allows() != nil || strings.Contains(p.text(), "Choose an organization, and") {
+	if p := ada.get(authorize()); strings.Contains(p.text(), "Choose an organization, and") {
 		t.Errorf("at first: %q", p.allows())
 	}
 	for _, tt := range []struct {
@@ -177,7 +187,7 @@ func TestPreviewOfNoChoice(t *testing.T) {
 		{[]string{"organization", "nordlys", "role:secretary", "read"}, "That choice is no longer possible. Please choose again."},
 	} {
 		p := ada.get(authorize()).press("/oauth/authorize", append(tt.choice, "action", "preview", "decision", "approve")...).want(200).says(tt.says)
-		if p.allows() != nil || !strings.Contains(renderText(p.focus()), tt.says) {
+		if n := len(p.allows()); n > 1 || !strings.Contains(renderText(p.focus()), tt.says) {
 			t.Errorf("%v: %q", tt.choice, p.allows())
 		}
 		if p := p.press("/oauth/authorize", "action", "review"); strings.Contains(p.text(), tt.says) {
@@ -297,7 +307,7 @@ func agree(t *testing.T, what string, offer grantset.Offer, set grantset.Set, co
 	a := set.Narrow(offer.Member)
 	got := allowedBy(a, counts)
 	var change, read, see, own int
-	changed, opened := map[string]bool{}, map[string]bool{}
+	opened := map[string]bool{}
 	for _, i := range items {
 		if !offer.Member.MayRead(i.Item) {
 			continue
@@ -308,7 +318,6 @@ func agree(t *testing.T, what string, offer grantset.Offer, set grantset.Set, co
 			own++
 		case may:
 			change++
-			changed[i.Role] = true
 		case a.MayRead(i.Item):
 			read++
 			if i.Private {
@@ -316,28 +325,26 @@ func agree(t *testing.T, what string, offer grantset.Offer, set grantset.Set, co
 			}
 		}
 	}
-	if got.Change != change || got.Private+got.Open != read || got.Own != own || got.Roles != len(changed) || got.Circles != len(opened) ||
+	if got.Change != change || got.Private+got.Open != read || got.Own != own || !maps.Equal(got.circles, opened) ||
 		got.Other+got.Apart != see-change-read-own || got.Administer != a.MayAdminister() {
-		t.Errorf("%s: %+v; item by item: change %d of %d roles, read only %d, private of %d circles, own %d, see %d",
-			what, got, change, len(changed), read, len(opened), own, see)
+		t.Errorf("%s: %+v; item by item: change %d, read only %d, private of %v, own %d, see %d", what, got, change, read, opened, own, see)
 	}
-	if !offer.Allows(set.Kind) {
+	if set.Kind != grantset.Roles || !offer.Allows(set.Kind) {
 		return
 	}
-	if added, want := add(newSums(offer, counts), offer, set), encode(got.numbers()); added != want {
-		t.Errorf("%s: the script adds up %s, want %s", what, added, want)
+	sum := add(newSums(offer, counts), offer, set)
+	want := allowed{Change: got.Change, Private: got.Private, Open: got.Open, Own: got.Own, Apart: got.Apart, Other: got.Other, Personal: got.Personal}
+	if circles := sum.circles; !maps.Equal(circles, got.circles) {
+		t.Errorf("%s: the script names %v, want %v", what, circles, got.circles)
+	}
+	if sum.circles = nil; !reflect.DeepEqual(sum, want) {
+		t.Errorf("%s: the script adds up %+v, want %+v", what, sum, want)
 	}
 }
 
 // add does what the script does with the numbers in the page.
-func add(s sums, offer grantset.Offer, set grantset.Set) string {
-	switch set.Kind {
-	case grantset.Everything:
-		return s.Everything
-	case grantset.Organization:
-		return s.Organization
-	}
-	var sum allowed
+func add(s sums, offer grantset.Offer, set grantset.Set) allowed {
+	sum := allowed{circles: map[string]bool{}}
 	fmt.Sscanf(s.Roles, "%d,%d,%d", &sum.Open, &sum.Other, &sum.Apart)
 	if sum.Personal = set.Personal; sum.Personal {
 		sum.Own, sum.Apart = sum.Apart, 0
@@ -351,20 +358,17 @@ func add(s sums, offer grantset.Offer, set grantset.Set) string {
 				sum.Change += n[0] + n[1]
 				sum.Open -= n[0]
 				left -= n[1]
-				if n[0]+n[1] > 0 {
-					sum.Roles++
-				}
 			}
 		}
 		if picked {
 			sum.Other -= s.circles[g.Circle.ID]
 			sum.Private += left
 			if left > 0 {
-				sum.Circles++
+				sum.circles[g.Circle.ID] = true
 			}
 		}
 	}
-	return encode(sum.numbers())
+	return sum
 }
 
 // UX-18: the page of 300 roles, with the preview of them all, is to be made
