@@ -110,7 +110,12 @@ func (c *Checked) checkPassword() (err error) {
 	return err
 }
 
-func (c *Checked) checkDatabase() error {
+func (c *Checked) checkDatabase() (err error) {
+	if name := c.Database.URLFile; name != "" {
+		if c.Database.URL, err = readDatabaseURL("database.url_file", name); err != nil {
+			return err
+		}
+	}
 	u, err := url.Parse(c.Database.URL)
 	switch {
 	case strings.HasPrefix(c.Database.URL, "postgres://"), strings.HasPrefix(c.Database.URL, "postgresql://"):
@@ -119,10 +124,18 @@ func (c *Checked) checkDatabase() error {
 		return badConfig("take it out", "database.max_staleness: SQLite always answers exactly")
 	case err != nil, u.Scheme != "sqlite", u.Host != "", u.User != nil, u.RawQuery != "", u.Fragment != "",
 		u.Opaque == "" && !strings.HasPrefix(u.Path, "/"), u.Opaque == "" && u.Path == "/":
-		return badConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db or postgres://user@host:5432/database", "database.url: not sqlite:///path/to/file, nor postgres://")
+		return badConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db or postgres://user@host:5432/database", "%s: not sqlite:///path/to/file, nor postgres://", c.databaseKey())
 	}
 	c.Path = u.Path + u.Opaque
 	return nil
+}
+
+// databaseKey is the setting that the database's URL came from.
+func (c *Checked) databaseKey() string {
+	if c.Database.URLFile != "" {
+		return "database.url_file"
+	}
+	return "database.url"
 }
 
 // maxStaleness bounds database.max_staleness: an end that took longer to arrive
@@ -132,7 +145,7 @@ const maxStaleness = time.Minute
 // checkPostgres never repeats the address: it may hold a password.
 func (c *Checked) checkPostgres() error {
 	if err := store.CheckURL(c.Database.URL); err != nil {
-		return badConfig("write postgres://user@host:5432/database", "database.url: %v", err)
+		return badConfig("write postgres://user@host:5432/database", "%s: %v", c.databaseKey(), err)
 	}
 	if time.Duration(c.Database.MaxStaleness) > maxStaleness {
 		return badConfig("choose 0s to "+maxStaleness.String(), "database.max_staleness: %s is too long", c.Database.MaxStaleness)

@@ -99,6 +99,7 @@ type GatewayKeyConfig struct {
 // DatabaseConfig says where the rows are.
 type DatabaseConfig struct {
 	URL          string   `toml:"url" env:"DATABASE_URL,file" flag:"data" secret:"url" doc:"where the rows are: sqlite:///path/to/file, or postgres://user@host:5432/database for any number of nodes"`
+	URLFile      string   `toml:"url_file" doc:"the file with that URL, where a password is in it; instead of url, and nobody but its owner may read it; the environment's URL and --data win over both"`
 	MaxStaleness Duration `toml:"max_staleness" env:"DATABASE_MAX_STALENESS" doc:"for how long a node may still accept a token or API key that another has ended, on PostgreSQL; 0s is not at all"`
 	AutoMigrate  bool     `toml:"auto_migrate" env:"AUTO_MIGRATE" flag:"migrate" doc:"take an older schema forward at the start, instead of refusing it"`
 }
@@ -311,7 +312,22 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 			l.Origins[s.key] = "flag"
 		}
 	}
+	l.oneDatabase()
 	return l, nil
+}
+
+// oneDatabase leaves one of database.url and database.url_file: a URL from the
+// environment or a flag wins over a file that the file names, and that wins
+// over the default.
+func (l *Loaded) oneDatabase() {
+	switch {
+	case l.Database.URLFile == "":
+	case l.Origins["database.url"] == "", l.Database.URL == "":
+		l.Database.URL = ""
+	default:
+		l.Database.URLFile = ""
+		delete(l.Origins, "database.url_file")
+	}
 }
 
 // readFile reads the named file, or the default one if there is any.
@@ -348,6 +364,9 @@ func (l *Loaded) decode(name string, text []byte) error {
 		if within(tree, strings.Split(s.key, ".")) {
 			l.Origins[s.key] = "file"
 		}
+	}
+	if l.Origins["database.url"] == "file" && l.Database.URL != "" && l.Database.URLFile != "" {
+		return badConfig("take one of them out", "%s: both database.url and database.url_file are set", name)
 	}
 	return nil
 }

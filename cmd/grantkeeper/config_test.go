@@ -115,6 +115,55 @@ func TestUnknownVariablesAreRefused(t *testing.T) {
 	}
 }
 
+// A URL with a password stands in a file of its own: for every command, on its
+// own, and below the environment and flags. It is never repeated.
+func TestDatabaseURLFile(t *testing.T) {
+	from := write(t, "database.url", "postgres://gk:hush@db.example/gk\n", 0o600)
+	file := write(t, "x.toml", fmt.Sprintf("base_urls = [\"https://file.example\"]\n[database]\nurl_file = %q\n", from), 0o644)
+	l, err := Load(file, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Checked{Config: l.Config}
+	if err := c.checkDatabase(); err != nil || c.Postgres != "postgres://gk:hush@db.example/gk" {
+		t.Errorf("the file's: %q, %v", c.Postgres, err)
+	}
+	other := write(t, "other.url", "sqlite:///b.db", 0o600)
+	for name, won := range map[string]func() (Loaded, error){
+		"environment": func() (Loaded, error) { return Load(file, []string{"GRANTKEEPER_DATABASE_URL=sqlite:///b.db"}, nil) },
+		"its file":    func() (Loaded, error) { return Load(file, []string{"GRANTKEEPER_DATABASE_URL_FILE=" + other}, nil) },
+		"flag":        func() (Loaded, error) { return Load(file, nil, map[string]string{"database.url": "sqlite:///b.db"}) },
+	} {
+		l, err := won()
+		c := Checked{Config: l.Config}
+		if err == nil {
+			err = c.checkDatabase()
+		}
+		if err != nil || c.Path != "/b.db" || c.Postgres != "" {
+			t.Errorf("%s: %q, %q, %v", name, c.Path, c.Postgres, err)
+		}
+	}
+	both := write(t, "both.toml", fmt.Sprintf("[database]\nurl = \"sqlite:///a.db\"\nurl_file = %q\n", from), 0o644)
+	_, err = Load(both, nil, nil)
+	if text, code := refused(t, err); code != 3 || !strings.Contains(text, "both database.url and database.url_file") {
+		t.Errorf("both: code %d, %q", code, text)
+	}
+	for name, bad := range map[string]struct{ file, says string }{
+		"missing":        {from + ".no", "there is no file"},
+		"others read it": {write(t, "open.url", "postgres://gk:hush@db.example/gk", 0o644), "chmod 600"},
+		"empty":          {write(t, "empty.url", "\n", 0o600), "has not one line"},
+		"two lines":      {write(t, "two.url", "postgres://gk:hush@db.example/gk\nx", 0o600), "has not one line"},
+		"no URL":         {write(t, "no.url", "postgres://gk:hush@[h/d", 0o600), "database.url_file: "},
+		"a folder":       {t.TempDir(), "not a small file"},
+	} {
+		c := Checked{Config: Config{Database: DatabaseConfig{URLFile: bad.file}}}
+		text, code := refused(t, c.checkDatabase())
+		if code != 3 || !strings.Contains(text, bad.says) || !strings.Contains(text, "database.url_file") || strings.Contains(text, "hush") {
+			t.Errorf("%s: code %d, %q", name, code, text)
+		}
+	}
+}
+
 // A flag wins over the environment, that over the file, that over the default.
 func TestOriginsInOrder(t *testing.T) {
 	file := write(t, "x.toml", "base_urls = [\"https://file.example\"]\n[http]\nlisten = \"1.1.1.1:1\"\n[service]\nname = \"File\"\n[log]\nlevel = \"warn\"\n", 0o644)
@@ -156,7 +205,11 @@ func TestSettingsAreComplete(t *testing.T) {
 		if s.meaning == "" || s.key == "" || strings.HasSuffix(s.key, ".") || !slices.Contains(fileKeys(), s.key) {
 			t.Errorf("%q has no meaning, no key, or cannot be proposed", s.key)
 		}
-		for _, name := range []string{s.key, s.env, s.flag} {
+		names := []string{s.key, s.env, s.flag}
+		if s.file {
+			names = append(names, s.env+"_FILE")
+		}
+		for _, name := range names {
 			if name != "" && seen[name] {
 				t.Errorf("%q stands for two settings", name)
 			}

@@ -20,8 +20,9 @@ import (
 
 // initOptions are the flags of init.
 type initOptions struct {
-	dir, config, baseURL, database, name string // config is "" for grantkeeper.toml in dir
-	force, json                          bool
+	dir, config, baseURL, name string // config is "" for grantkeeper.toml in dir
+	database, databaseURLFile  string // where the rows are, or the file that says it
+	force, json                bool
 }
 
 func initCommand(g *global) *cobra.Command {
@@ -30,7 +31,8 @@ func initCommand(g *global) *cobra.Command {
 		Use:   "init",
 		Short: "Write a configuration, a secret key and the operators' password",
 		Example: `  grantkeeper init --base-url https://app.example.com
-  grantkeeper init --base-url http://127.0.0.1:8080 --dir ./here     # to try serve`,
+  grantkeeper init --base-url http://127.0.0.1:8080 --dir ./here     # to try serve
+  grantkeeper init --base-url https://app.example.com --database-url-file /etc/grantkeeper/database.url`,
 		Args: cobra.NoArgs,
 		Long: `Nothing is written over. With --force the configuration and the password are
 written anew, and a secret key that is there stays: it seals what is in the database.`,
@@ -40,10 +42,10 @@ written anew, and a secret key that is there stays: it seals what is in the data
 			if o.config != "" && !c.Flag("dir").Changed {
 				o.dir = filepath.Dir(o.config)
 			}
+			if err := o.oneDatabase(g.data); err != nil {
+				return err
+			}
 			if g.data != "" {
-				if o.database != "" {
-					return wrongUse("name one of them", "both --data and --database say where the database is")
-				}
 				if o.database, err = dataURL(g.data); err != nil {
 					return err
 				}
@@ -56,6 +58,7 @@ written anew, and a secret key that is there stays: it seals what is in the data
 	f.StringVar(&o.baseURL, "base-url", "", "the host that is served, as a URL (required)")
 	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: made of the host)")
 	f.StringVar(&o.database, "database", "", "sqlite:///path or postgres://user@host/database (default: a file in /var/lib/grantkeeper; with --dir, in that folder)")
+	f.StringVar(&o.databaseURLFile, "database-url-file", "", "the file with that URL, where a password is in it; nobody but its owner may read it")
 	f.BoolVar(&o.force, "force", false, "write over a configuration and a password, never over a secret key")
 	return c
 }
@@ -79,7 +82,7 @@ listen = "127.0.0.1:8081"
 password_file = %q
 
 [database]
-url = %q
+%s = %q
 
 # [[clients]]                     # preregistered, public, PKCE only
 # id = "assistant-connector"
@@ -103,6 +106,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	databaseKey, database := o.databaseSetting()
 	key, password := filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
@@ -121,7 +125,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	}{
 		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
 		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
-		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, listenFor(hosts.List()[0]), password, o.database)},
+		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, listenFor(hosts.List()[0]), password, databaseKey, database)},
 	} {
 		if f.name == key && keep {
 			continue
@@ -134,6 +138,28 @@ func runInit(o initOptions, stdout io.Writer) error {
 		}
 	}
 	return o.tell(stdout, config, key, password, keep)
+}
+
+// oneDatabase refuses two flags that say where the database is.
+func (o *initOptions) oneDatabase(data string) error {
+	var said []string
+	for _, flag := range [][2]string{{"--data", data}, {"--database", o.database}, {"--database-url-file", o.databaseURLFile}} {
+		if flag[1] != "" {
+			said = append(said, flag[0])
+		}
+	}
+	if len(said) > 1 {
+		return wrongUse("name one of them", "both %s say where the database is", strings.Join(said, " and "))
+	}
+	return nil
+}
+
+// databaseSetting is the line of the file that says where the rows are.
+func (o *initOptions) databaseSetting() (key, value string) {
+	if o.databaseURLFile != "" {
+		return "url_file", o.databaseURLFile
+	}
+	return "url", o.database
 }
 
 // serviceNameOf makes a name of a base URL's host: Example of app.example.com.
@@ -169,20 +195,32 @@ func (o *initOptions) settle() (dir, config string, err error) {
 	if dir, err = filepath.Abs(o.dir); err != nil {
 		return "", "", cannotOpen("", "%v", err)
 	}
-	if o.database == "" {
+	checked, flag := Checked{}, "--database"
+	switch {
+	case o.databaseURLFile != "":
+		flag = "--database-url-file"
+		if o.databaseURLFile, err = filepath.Abs(o.databaseURLFile); err != nil {
+			return "", "", cannotOpen("", "%v", err)
+		}
+		checked.Database.URLFile = o.databaseURLFile
+	case o.database == "":
 		o.database = Defaults().Database.URL
 		if o.dir != filepath.Dir(DefaultConfigFile) {
 			o.database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
 		}
 	}
-	checked := Checked{Config: Config{Database: DatabaseConfig{URL: o.database}}}
+	if o.databaseURLFile == "" {
+		checked.Database.URL = o.database
+	}
 	var bad *exitError
 	if errors.As(checked.checkDatabase(), &bad) {
-		return "", "", wrongUse(bad.hint, "--database: %s", strings.TrimPrefix(bad.what, "database.url: "))
+		what := strings.TrimPrefix(strings.TrimPrefix(bad.what, "database.url: "), "database.url_file: ")
+		return "", "", wrongUse(bad.hint, "%s: %s", flag, what)
 	}
-	if withoutPassword(o.database) != o.database {
-		return "", "", wrongUse("write the URL into a file, and name it: GRANTKEEPER_DATABASE_URL_FILE", "--database: it has a password, which others would see")
+	if o.databaseURLFile == "" && withoutPassword(o.database) != o.database {
+		return "", "", wrongUse("write the URL into a file that its owner alone may read, and name it: --database-url-file", "--database: it has a password, which others would see")
 	}
+	o.database = withoutPassword(checked.Database.URL) // to be shown
 	if o.config == "" {
 		return dir, filepath.Join(dir, "grantkeeper.toml"), nil
 	}

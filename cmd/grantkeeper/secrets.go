@@ -60,6 +60,20 @@ func readPassword(name string) (string, error) {
 	return password, nil
 }
 
+// readDatabaseURL reads a URL that may have a password, and never repeats it.
+func readDatabaseURL(what, name string) (string, error) {
+	const hint = "write one line into it: postgres://user:password@host:5432/database"
+	b, err := readSecret(what, name, hint)
+	if err != nil {
+		return "", err
+	}
+	address := strings.TrimSpace(string(b))
+	if address == "" || strings.ContainsAny(address, "\r\n") {
+		return "", badConfig(hint, "%s: %s has not one line", what, name)
+	}
+	return address, nil
+}
+
 // readGatewayKey reads a key that also stands in a header: one line of text.
 func readGatewayKey(what, name string) (string, error) {
 	const hint = "run: openssl rand -hex 32 > FILE, and chmod 600 FILE"
