@@ -336,7 +336,7 @@ func TestConsoleOverview(t *testing.T) {
 	o, live := withConsole(t)
 	m := o.Server.Metrics
 	p := o.page("/").want(200).says("app.svalinn.example and 1 more", "v9.9.9", "Healthy", "Approvals 2 24 h · 0 cancelled", "Refreshes 0 24 h · 2 active approvals",
-		"Refusals 0 24 h", "Rate-limit hits 0 24 h", "Counted since today", "Clients the most used of 2", "Name of quill", "None in the last 24 hours.", "Times are in UTC.")
+		"Refusals 0 24 h", "Rate-limit hits 0 24 h", "Counted since today", "Clients Most used, of 2", "Name of quill", "None in the last 24 hours.", "Times are in UTC.")
 	p.saysNot("because an old refresh token came back")
 	for range 3 {
 		m.OAuth("token", "ok", "refresh_token")

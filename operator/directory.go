@@ -127,6 +127,9 @@ func (d directory) check() error {
 		}
 	}
 	for i, r := range d.Roles {
+		if r.Circle == "" {
+			return badRequest(fmt.Sprintf("roles[%d].circle: a role stands in a circle, name its ID", i))
+		}
 		ids := append([]string{r.ID, r.Organization, r.Circle}, r.Fillers...)
 		if err := checkFields(fmt.Sprintf("roles[%d]", i), r.Name, ids...); err != nil {
 			return err

@@ -126,6 +126,7 @@ func TestImportNamesTheLine(t *testing.T) {
 		{"a member who is nobody", with(11, "ida", "uma"), 10, "membership of uma"},
 		{"a filler twice", with(14, `["eva"]`, `["eva", "eva"]`), 14, "comes twice"},
 		{"a filler who is nobody", with(14, `["eva"]`, `["eva", "uma"]`), 14, "filler uma"},
+		{"a role without a circle", with(14, `"circle": "all", `, ``), 14, "roles[0].circle: a role stands in a circle"},
 		{"a role in no circle", with(14, `"all"`, `"none"`), 14, "circle none"},
 		{"an ancestor of itself", with(12, `"name"`, `"parent": "all", "name"`), 12, "its own ancestor"},
 		{"something behind it", good + "\n{}", 17, "not one JSON object"},

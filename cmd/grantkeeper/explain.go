@@ -33,7 +33,7 @@ The exit code is 0 for yes and for no, 5 when there is no such approval or item.
 			}
 			return nil
 		},
-		Annotations: map[string]string{"next": "GET /v1/approvals/{id} of the operator API shows the whole approval"},
+		Annotations: map[string]string{"next": "grantkeeper approval show APPROVAL"},
 		RunE: func(c *cobra.Command, args []string) error {
 			if (read == "") == (change == "") {
 				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "ask either --read ITEM or --change ITEM")
