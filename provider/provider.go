@@ -142,6 +142,24 @@ func (p *Provider) discover(ctx context.Context) (*metadata, error) {
 	return m, nil
 }
 
+// Reach asks for the metadata and the keys, as a sign-in does: its error says
+// what of them cannot be had, and nothing of what was answered.
+func (p *Provider) Reach(ctx context.Context) error {
+	m, err := p.discover(ctx)
+	if err != nil {
+		return err
+	}
+	// Keys are fetched for any token, and one that nobody signed is then refused.
+	_, err = m.keys.VerifySignature(ctx, "eyJhbGciOiJSUzI1NiJ9.e30.AA")
+	if err != nil && strings.HasPrefix(err.Error(), fetchingKeys) {
+		return fmt.Errorf("%w: keys", ErrDown)
+	}
+	return nil
+}
+
+// fetchingKeys begins the error of keys that cannot be had.
+const fetchingKeys = "fetching keys"
+
 func (p *Provider) stale(err error) (*metadata, error) {
 	if p.known != nil {
 		return p.known, nil
@@ -198,7 +216,7 @@ func (p *Provider) verifier(m *metadata) *verifier {
 
 func (v *verifier) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
 	payload, err := v.keys.VerifySignature(ctx, jwt)
-	if err != nil && strings.HasPrefix(err.Error(), "fetching keys") {
+	if err != nil && strings.HasPrefix(err.Error(), fetchingKeys) {
 		v.lost = true
 		return nil, ErrDown // its text may hold what was answered
 	}

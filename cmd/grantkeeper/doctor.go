@@ -65,7 +65,9 @@ func doctorCommand(g *global) *cobra.Command {
   grantkeeper doctor --strict --json                     # before and after a deployment
   grantkeeper doctor --only backup,clock`,
 		Long: `It reads the configuration as serve does, asks the running server through the
-operators' listener, and asks every base URL as a client would.
+operators' listener, and asks every base URL as a client would. It also asks
+api.upstream, each OpenID provider, the hand-off and the mail server, changes and
+sends nothing there, and follows no redirect; --only provider means all of them.
 
 The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 		Args:        cobra.NoArgs,
@@ -150,7 +152,8 @@ type doctor struct {
 	statusErr error
 	missing   []string // for being ready
 
-	bases []*asked
+	bases   []*asked
+	outside []*probe
 }
 
 // serverStatus is the answer of GET /v1/status, as far as it is judged.
@@ -171,7 +174,8 @@ type serverStatus struct {
 	WentBack int64                   `json:"went_back"`
 }
 
-// doctorWithin bounds each question: doctor takes less than two seconds.
+// doctorWithin bounds each question to this installation; outsideWithin those
+// to others.
 const doctorWithin = 1500 * time.Millisecond
 
 // examine gathers everything at once.
@@ -183,9 +187,13 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 	if len(baseURLs) == 0 && d.configErr == nil {
 		baseURLs = d.checked.Hosts.List()
 	}
+	var all sync.WaitGroup
+	if d.configErr == nil {
+		d.outside = d.checked.probes()
+		all.Go(func() { d.askOutside(c.Context()) })
+	}
 	ctx, cancel := context.WithTimeout(c.Context(), doctorWithin)
 	defer cancel()
-	var all sync.WaitGroup
 	all.Go(func() {
 		if d.server, d.statusErr = at.connect(ctx, g.config, os.Environ()); d.statusErr == nil {
 			all.Go(func() { d.missing = d.server.missing(ctx) })
@@ -226,7 +234,9 @@ func (d *doctor) findings(only []string) (all []finding) {
 			continue
 		}
 		for _, f := range k.run(d) {
-			f.Name = k.name
+			if f.Name == "" {
+				f.Name = k.name
+			}
 			all = append(all, f)
 		}
 	}

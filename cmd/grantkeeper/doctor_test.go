@@ -110,12 +110,21 @@ func TestDoctorFindings(t *testing.T) {
 		{"challenge", "fail", "does not ask for a credential", "WWW-Authenticate", func(d *doctor) { d.bases[0].status = 200 }},
 		{"challenge", "fail", "does not lead to https://app.example/", "Host", func(d *doctor) { d.bases[0].header[0] = `Bearer resource_metadata="https://inner/"` }},
 		{"client address", "warn", "requests arrive from 10.0.0.4 only: all people share one rate limit", `set http.trusted_proxies = ["10.0.0.4/32"]`,
-			func(d *doctor) { d.status.Seen = operator.Seen{Addresses: 1, Only: "10.0.0.4", Unbelieved: "10.0.0.4"} }},
+			func(d *doctor) {
+				d.status.Seen = operator.Seen{Addresses: 1, Only: "10.0.0.4", Unbelieved: "10.0.0.4"}
+				d.checked.HTTP.TrustedProxies = nil
+			}},
 		{"client address", "warn", "from 2001:db8::4 only", `["2001:db8::4/128"]`, func(d *doctor) {
 			d.status.Seen = operator.Seen{Addresses: 1, Only: "2001:db8::4"}
 			d.checked.HTTP.TrustedProxies = nil
 		}},
-		{"client address", "warn", "10.0.0.5 forwards requests for others", "10.0.0.5/32", func(d *doctor) { d.status.Seen.Unbelieved = "10.0.0.5" }},
+		{"client address", "warn", "10.0.0.5 forwards requests for others", "10.0.0.5/32", func(d *doctor) {
+			d.status.Seen.Unbelieved, d.checked.HTTP.TrustedProxies = "10.0.0.5", nil
+		}},
+		{"client address", "warn", "10.0.0.4 is in http.trusted_proxies, and sends no header that is believed", "X-Forwarded-For", func(d *doctor) {
+			d.status.Seen = operator.Seen{Addresses: 1, Only: "10.0.0.4", Unbelieved: "10.0.0.4"}
+			d.checked.HTTP.TrustedProxies = []string{"10.0.0.0/8"}
+		}},
 		{"operator listener", "warn", "can be reached from other machines", "operator.listen", func(d *doctor) { d.checked.Operator.Listen = ":8081" }},
 		{"operator listener", "fail", "https://app.example/readyz is answered to everybody", "proxy", func(d *doctor) { d.bases[0].operator = true }},
 		{"operator listener", "warn", "its API is off", "password_file", func(d *doctor) { d.checked.Password = "" }},

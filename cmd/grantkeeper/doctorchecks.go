@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -31,6 +33,10 @@ var checks = []check{
 	{"resources", ifAnswered((*asked).checkResources)},
 	{"challenge", ifAnswered((*asked).checkChallenge)},
 	{"client address", served((*doctor).checkClientAddress)},
+	{"upstream", probed("upstream")},
+	{"provider", probed("provider")},
+	{"handoff", probed("handoff")},
+	{"mail", probed("mail")},
 	{"operator listener", (*doctor).checkOperatorListener},
 	{"limits", configured((*doctor).checkLimits)},
 	{"refresh tokens", configured((*doctor).checkRefreshTokens)},
@@ -102,6 +108,9 @@ func (d *doctor) checkSecretKey() finding {
 // leastSpace is how much room the database needs to go on for a while.
 const leastSpace = 512 << 20 // bytes
 
+// noSpace is less room than the database's log takes.
+const noSpace = 16 << 20 // bytes
+
 func (d *doctor) checkData() finding {
 	if d.checked.Path == "" {
 		return found("the database is elsewhere")
@@ -115,6 +124,9 @@ func (d *doctor) checkData() finding {
 		return failedBy(err)
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize)
+	if free < noSpace {
+		return failed("make room at once: without it nothing more can be written", "%s: only %s free", dir, size(free))
+	}
 	if free < leastSpace {
 		return warned("make room: the database, its log and a backup's copy need it", "%s: only %s free", dir, size(free))
 	}
@@ -243,6 +255,11 @@ func (d *doctor) checkClientAddress() finding {
 	switch {
 	case seen.Addresses == 0:
 		return found("no requests in the last ten minutes")
+	case d.trusts(seen.Unbelieved):
+		return warned(`see that it sends X-Forwarded-For, or set http.forwarded_header = "Forwarded" where it writes that`,
+			"%s is in http.trusted_proxies, and sends no header that is believed: people share its rate limit", seen.Unbelieved)
+	case seen.Addresses == 1 && d.trusts(seen.Only):
+		return found("requests came from %s only, which is in http.trusted_proxies: if others sent them, it must send X-Forwarded-For", seen.Only)
 	case seen.Addresses == 1 && behind:
 		return warned(fmt.Sprintf(`set http.trusted_proxies = ["%s"]`, oneAddress(seen.Only)),
 			"requests arrive from %s only: all people share one rate limit", seen.Only)
@@ -251,6 +268,15 @@ func (d *doctor) checkClientAddress() finding {
 			"%s forwards requests for others, and is not trusted: they share its rate limit", seen.Unbelieved)
 	}
 	return found("requests came from %s in the last ten minutes", addresses(seen.Addresses))
+}
+
+// trusts reports whether an address is in http.trusted_proxies.
+func (d *doctor) trusts(address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && d.configErr == nil && slices.ContainsFunc(d.checked.HTTP.TrustedProxies, func(one string) bool {
+		n, err := netip.ParsePrefix(one)
+		return err == nil && n.Contains(a) || one == a.String()
+	})
 }
 
 func addresses(n int) string {

@@ -194,15 +194,34 @@ func (m *mailer) send(ctx context.Context, l letter) {
 	}
 }
 
-// deliver speaks SMTP. Neither password nor text crosses a network in clear:
-// without TLS the server has to be on this machine.
+// deliver hands over one mail.
 func (m *mailer) deliver(ctx context.Context, to mail.Address, subject, text string) error {
+	c, err := m.greet(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if m.User != "" {
+		if err := c.Auth(smtp.PlainAuth("", m.User, m.Password, m.Host)); err != nil {
+			return fmt.Errorf("mail server: sign in: %w", err)
+		}
+	}
+	return m.hand(c, to, subject, text)
+}
+
+// greet begins to speak SMTP. Neither password nor text crosses a network in clear:
+// without TLS the server has to be on this machine.
+func (m *mailer) greet(ctx context.Context) (c *smtp.Client, err error) {
 	dialer := &net.Dialer{}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(m.Host, m.Port))
 	if err != nil {
-		return fmt.Errorf("mail server: %w", err)
+		return nil, fmt.Errorf("mail server: %w", err)
 	}
-	defer conn.Close()
+	defer func() {
+		if err != nil {
+			conn.Close()
+		}
+	}()
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline)
 	}
@@ -210,27 +229,24 @@ func (m *mailer) deliver(ctx context.Context, to mail.Address, subject, text str
 	if m.roots != nil {
 		secure.RootCAs = m.roots.RootCAs
 	}
+	speaks := conn
 	if m.TLS {
-		conn = tls.Client(conn, secure)
+		speaks = tls.Client(conn, secure)
 	}
-	c, err := smtp.NewClient(conn, m.Host)
-	if err != nil {
-		return fmt.Errorf("mail server: %w", err)
+	if c, err = smtp.NewClient(speaks, m.Host); err != nil {
+		return nil, fmt.Errorf("mail server: %w", err)
 	}
-	defer c.Close()
+	if err := c.Hello("localhost"); err != nil { // what net/smtp says by itself
+		return nil, fmt.Errorf("mail server: %w", err)
+	}
 	if ok, _ := c.Extension("STARTTLS"); ok && !m.TLS {
 		if err := c.StartTLS(secure); err != nil {
-			return fmt.Errorf("mail server: STARTTLS: %w", err)
+			return nil, fmt.Errorf("mail server: STARTTLS: %w", err)
 		}
 	} else if !m.TLS && !isLoopback(m.Host) {
-		return &textproto.Error{Code: 530, Msg: "the mail server offers no TLS"}
+		return nil, &textproto.Error{Code: 530, Msg: "the mail server offers no TLS"}
 	}
-	if m.User != "" {
-		if err := c.Auth(smtp.PlainAuth("", m.User, m.Password, m.Host)); err != nil {
-			return fmt.Errorf("mail server: sign in: %w", err)
-		}
-	}
-	return m.hand(c, to, subject, text)
+	return c, nil
 }
 
 func (m *mailer) hand(c *smtp.Client, to mail.Address, subject, text string) error {

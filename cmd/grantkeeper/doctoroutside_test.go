@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/mail"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/provider"
+)
+
+// others are the far ends of a configuration, each of which can be spoiled.
+func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
+	t.Helper()
+	answer := map[string]http.HandlerFunc{}
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	handle := func(path, text string) {
+		answer[path] = func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, text)
+		}
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { answer[path](w, r) })
+	}
+	handle("/.well-known/openid-configuration", fmt.Sprintf(`{"issuer":%q,"jwks_uri":%q,"authorization_endpoint":%q,"token_endpoint":%q}`,
+		s.URL, s.URL+"/keys", s.URL+"/authorize", s.URL+"/token"))
+	handle("/keys", `{"keys":[]}`)
+	handle("/handoff", "")
+	handle("/", "")
+	at, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprint(conn, "220 mail.example\r\n250 mail.example\r\n221 bye\r\n")
+			conn.Close()
+		}
+	}()
+	host, port, _ := net.SplitHostPort(listener.Addr().String())
+	d := &doctor{checked: Checked{Upstream: at, HandOff: &consent.HandOff{URL: s.URL + "/handoff?key=hush"},
+		Providers:  []provider.Config{{ID: "corp", Issuer: s.URL, ClientID: "us", ClientSecret: "hush"}},
+		MailServer: &MailServer{Host: host, Port: port, User: "us", Password: "hush", From: mail.Address{Address: "a@b.example"}}}}
+	return d, answer
+}
+
+// Each other that does not do its part is a fault with its name, and nothing
+// secret is told.
+func TestDoctorLooksOutside(t *testing.T) {
+	status := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { http.Error(w, "hush", code) }
+	}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
+	defer elsewhere.Close()
+	away := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }
+	for _, tt := range []struct {
+		fault, text string
+		spoil       func(*doctor, map[string]http.HandlerFunc)
+	}{
+		{"", "", func(*doctor, map[string]http.HandlerFunc) {}},
+		{"", "", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"], a["/handoff"] = away, away }},
+		{"", "", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(401) }},
+		{"upstream", "answers 502", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(502) }},
+		{"upstream", "does not answer", func(d *doctor, _ map[string]http.HandlerFunc) {
+			d.checked.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+		}},
+		{"handoff", "answers 500", func(_ *doctor, a map[string]http.HandlerFunc) { a["/handoff"] = status(500) }},
+		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = status(503) }},
+		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = away }},
+		{"provider:corp", "issuer", func(d *doctor, _ map[string]http.HandlerFunc) { d.checked.Providers[0].Issuer += "/" }},
+		{"provider:corp", "keys", func(_ *doctor, a map[string]http.HandlerFunc) { a["/keys"] = status(500) }},
+		{"provider:corp", "keys", func(_ *doctor, a map[string]http.HandlerFunc) { a["/keys"] = away }},
+		{"mail", "refused", func(d *doctor, _ map[string]http.HandlerFunc) { d.checked.MailServer.Port = "1" }},
+		{"mail", "mail server", func(d *doctor, _ map[string]http.HandlerFunc) { d.checked.MailServer.TLS = true }},
+	} {
+		d, answer := others(t)
+		tt.spoil(d, answer)
+		d.outside = d.checked.probes()
+		d.askOutside(t.Context())
+		all := d.findings([]string{"upstream", "provider", "handoff", "mail"})
+		if len(all) != 4 {
+			t.Fatalf("%d findings: %+v", len(all), all)
+		}
+		for _, f := range all {
+			switch {
+			case strings.Contains(f.Text+f.Fix, "hush"):
+				t.Errorf("a secret is told: %+v", f)
+			case f.Name != tt.fault && f.Result != "ok":
+				t.Errorf("%s: %+v as well", tt.fault, f)
+			case f.Name == tt.fault && (f.Result != "fail" || !strings.Contains(f.Text, tt.text) || f.Fix == ""):
+				t.Errorf("%s: %+v, want %q", tt.fault, f, tt.text)
+			}
+		}
+	}
+}
