@@ -296,6 +296,11 @@ func TestConsoleLists(t *testing.T) {
 	o.page("/approvals?organization=nowhere").want(200).says("No person, or no organization, has this name.")
 	o.page("/approvals?state=x").want(400)
 	o.page("/events?kind=client_registered").says("Client registered", "192.0.2.44").saysNot("Approved Ada")
+	o.Store.Record(store.Event{Kind: "restored", Actor: User, Address: "192.0.2.45", Reason: "yearly"})
+	if err := o.Store.Ready(t.Context()); err != nil { // written behind what was recorded
+		t.Fatal(err)
+	}
+	o.page("/").says(", from 192.0.2.45 : yearly")
 	o.page("/events?reference=none-such").says("No event matches.")
 	o.page("/events?person=nobody").want(200).says("No person has this email or ID.")
 	o.page("/events?range=2h").want(400)
