@@ -57,10 +57,7 @@ func (s *site) items() {
 // allows gives what a page says that its choice gives, line by line.
 func (p *shown) allows() (lines []string) {
 	p.t.Helper()
-	for _, ul := range p.all(atom.Ul) {
-		if class := " " + attr(ul, "class") + " "; !strings.Contains(class, " lines ") || strings.Contains(class, " later ") {
-			continue
-		}
+	for _, ul := range p.current() {
 		for li := range ul.ChildNodes() {
 			if li.DataAtom == atom.Li && !has(li, "hidden") {
 				lines = append(lines, textOf(li))
@@ -68,6 +65,16 @@ func (p *shown) allows() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// current is the list of the choice that the page came with.
+func (p *shown) current() (lists []*html.Node) {
+	for _, ul := range p.all(atom.Ul) {
+		if class := " " + attr(ul, "class") + " "; strings.Contains(class, " lines ") && !strings.Contains(class, " later ") {
+			lists = append(lists, ul)
+		}
+	}
+	return lists
 }
 
 // textOf is what is seen of an element, but for the titles that open below it.
@@ -155,6 +162,67 @@ func TestPreview(t *testing.T) {
 		})
 	}
 	s.nothing("ada")
+}
+
+// Below a line stand the first titles of what it counts, and of nothing else.
+func TestTitles(t *testing.T) {
+	s := newSite(t)
+	var d store.Directory
+	put := func(n int, title string, of org.Item) {
+		for range n {
+			of.ID, of.Organization = fmt.Sprintf("i%03d", len(d.Items)), "nordlys"
+			d.Items = append(d.Items, store.Item{Item: of, Kind: "note", Title: fmt.Sprint(title, len(d.Items)), Status: "open"})
+		}
+	}
+	put(25, "<i>closed</i> ", org.Item{Role: "treasurer", Private: true})
+	put(2, "minutes ", org.Item{Role: "secretary"})
+	put(2, "elsewhere ", org.Item{Role: "buddy", Private: true})
+	put(1, "for all ", org.Item{Role: "buddy"})
+	put(1, "Tor's own ", org.Item{Person: "tor"})
+	put(1, "Ada's own ", org.Item{Person: "ada"})
+	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
+	closed := func(n int) (titles []string) {
+		for i := range n {
+			titles = append(titles, fmt.Sprintf("<i>closed</i> %d", i))
+		}
+		return titles
+	}
+	for _, tt := range []struct {
+		person string
+		choice []string
+		want   [][]string // of each line that has titles
+	}{
+		{"tor", []string{"grant", "roles"}, nil},
+		{"tor", []string{"grant", "roles", "role:secretary", "change"}, [][]string{{"minutes 25", "minutes 26"}, append(closed(20), "and 5 more")}},
+		{"tor", []string{"grant", "roles", "role:secretary", "read"}, [][]string{append(closed(20), "and 5 more")}},
+		{"tor", []string{"grant", "roles", "personal", "1"}, [][]string{{"Tor's own 30"}}},
+		{"tor", []string{"grant", "everything"}, [][]string{{"minutes 25", "minutes 26", "Tor's own 30"}, append(closed(20), "and 5 more")}},
+		{"ada", []string{"grant", "organization"}, [][]string{append(closed(20), "and 10 more")}},
+		{"ada", []string{"grant", "everything"}, [][]string{append(closed(20), "and 11 more")}},
+	} {
+		p := s.signedIn(tt.person).get(authorize()).press("/oauth/authorize", append(tt.choice, "organization", "nordlys", "action", "preview")...).want(200)
+		var got [][]string
+		for _, ul := range p.current() {
+			for n := range ul.Descendants() {
+				if n.DataAtom != atom.Details {
+					continue
+				}
+				var titles []string
+				for li := range n.Descendants() {
+					if li.DataAtom == atom.Li {
+						titles = append(titles, textOf(li))
+					}
+				}
+				got = append(got, titles)
+			}
+		}
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s, %v: %q, want %q", tt.person, tt.choice, got, tt.want)
+		}
+		if tt.person == "tor" && (strings.Contains(p.body, "elsewhere") || strings.Contains(p.body, "Ada&#39;s own")) {
+			t.Errorf("%v: the page names what Tor does not see", tt.choice)
+		}
+	}
 }
 
 // focus is the element that takes the focus.

@@ -70,6 +70,44 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// Titles are of whom they are asked for, as the items stand, in one order.
+func TestItemTitles(t *testing.T) {
+	ctx, h := context.Background(), furnished(t)
+	for _, i := range []Item{
+		{Item: org.Item{Role: "treasurer"}, Kind: "note", Title: "open"}, {Item: org.Item{Role: "treasurer", Private: true}, Kind: "note", Title: "closed"},
+		{Item: org.Item{Person: "tor"}, Kind: "action", Title: "of another"}, {Item: org.Item{Person: "ada"}, Kind: "action", Title: "own"},
+	} {
+		h.item(t, i)
+	}
+	treasurer, ada := org.Item{Role: "treasurer"}, org.Item{Person: "ada"}
+	for _, tt := range []struct {
+		organization string
+		owners       []org.Item
+		private      bool
+		limit        int
+		want         []string
+	}{
+		{"nordlys", []org.Item{treasurer}, false, 20, []string{"open", "closed"}},
+		{"nordlys", []org.Item{treasurer}, true, 20, []string{"closed"}},
+		{"nordlys", []org.Item{treasurer, ada}, false, 20, []string{"own", "open", "closed"}},
+		{"nordlys", []org.Item{treasurer, ada}, false, 2, []string{"own", "open"}},
+		{"fjell", []org.Item{treasurer, ada}, false, 20, nil},
+		{"nordlys", nil, false, 20, nil},
+	} {
+		found, err := h.ItemTitles(ctx, tt.organization, tt.owners, tt.private, tt.limit)
+		var got []string
+		for _, i := range found {
+			got = append(got, i.Title)
+			if i.Role == "treasurer" && (i.Circle == "" || i.Private != (i.Title == "closed")) || i.Organization != tt.organization {
+				t.Errorf("%+v", i)
+			}
+		}
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s, %+v, private %v, at most %d: got %q, %v; want %q", tt.organization, tt.owners, tt.private, tt.limit, got, err, tt.want)
+		}
+	}
+}
+
 func TestItemChanges(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	at := h.item(t, Item{Item: org.Item{Role: "treasurer"}, Title: "Budget"})
