@@ -174,6 +174,7 @@ func TestTitles(t *testing.T) {
 			d.Items = append(d.Items, store.Item{Item: of, Kind: "note", Title: fmt.Sprint(title, len(d.Items)), Status: "open"})
 		}
 	}
+	put(1, "budget ", org.Item{Role: "treasurer"})
 	put(25, "<i>closed</i> ", org.Item{Role: "treasurer", Private: true})
 	put(2, "minutes ", org.Item{Role: "secretary"})
 	put(2, "elsewhere ", org.Item{Role: "buddy", Private: true})
@@ -183,7 +184,7 @@ func TestTitles(t *testing.T) {
 	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
 	closed := func(n int) (titles []string) {
 		for i := range n {
-			titles = append(titles, fmt.Sprintf("<i>closed</i> %d", i))
+			titles = append(titles, fmt.Sprintf("<i>closed</i> %d", i+1))
 		}
 		return titles
 	}
@@ -193,12 +194,13 @@ func TestTitles(t *testing.T) {
 		want   [][]string // of each line that has titles
 	}{
 		{"tor", []string{"grant", "roles"}, nil},
-		{"tor", []string{"grant", "roles", "role:secretary", "change"}, [][]string{{"minutes 25", "minutes 26"}, append(closed(20), "and 5 more")}},
+		{"tor", []string{"grant", "roles", "role:secretary", "change"}, [][]string{{"minutes 26", "minutes 27"}, append(closed(20), "and 5 more")}},
 		{"tor", []string{"grant", "roles", "role:secretary", "read"}, [][]string{append(closed(20), "and 5 more")}},
-		{"tor", []string{"grant", "roles", "personal", "1"}, [][]string{{"Tor's own 30"}}},
-		{"tor", []string{"grant", "everything"}, [][]string{{"minutes 25", "minutes 26", "Tor's own 30"}, append(closed(20), "and 5 more")}},
-		{"ada", []string{"grant", "organization"}, [][]string{append(closed(20), "and 10 more")}},
-		{"ada", []string{"grant", "everything"}, [][]string{append(closed(20), "and 11 more")}},
+		{"tor", []string{"grant", "roles", "personal", "1"}, [][]string{{"Tor's own 31"}}},
+		{"tor", []string{"grant", "everything"}, [][]string{{"minutes 26", "minutes 27", "Tor's own 31"}, append(closed(20), "and 5 more")}},
+		{"ada", []string{"grant", "roles", "role:treasurer", "change", "personal", "1"}, [][]string{append(append([]string{"budget 0"}, closed(19)...), "and 7 more")}},
+		{"ada", []string{"grant", "organization"}, [][]string{append(append([]string{"budget 0"}, closed(19)...), "and 11 more")}},
+		{"ada", []string{"grant", "everything"}, [][]string{append(append([]string{"budget 0"}, closed(19)...), "and 12 more")}},
 	} {
 		p := s.signedIn(tt.person).get(authorize()).press("/oauth/authorize", append(tt.choice, "organization", "nordlys", "action", "preview")...).want(200)
 		var got [][]string
@@ -221,6 +223,61 @@ func TestTitles(t *testing.T) {
 		}
 		if tt.person == "tor" && (strings.Contains(p.body, "elsewhere") || strings.Contains(p.body, "Ada&#39;s own")) {
 			t.Errorf("%v: the page names what Tor does not see", tt.choice)
+		}
+	}
+}
+
+// The roles are summed up while a wider option is chosen, and the bar names
+// what is: somebody may go back to them without script.
+func TestRolesAreKeptInMind(t *testing.T) {
+	s := newSite(t)
+	s.items()
+	for _, tt := range []struct{ choice, bar, roles string }{
+		{"role:treasurer=change personal=1", "1 of your 9 roles in Nordlys Cooperative", "It may change 12 items as Treasurer, 5 personal items of yours."},
+		{"personal=1", "Your personal items in Nordlys Cooperative", "It may change 5 personal items of yours."},
+		{"", "No role chosen yet", "Nothing yet. "},
+	} {
+		choice := []string{"organization", "nordlys", "grant", "everything", "action", "preview"}
+		for _, c := range strings.Fields(tt.choice) {
+			name, value, _ := strings.Cut(c, "=")
+			choice = append(choice, name, value)
+		}
+		p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", choice...).want(200)
+		for n := range p.doc.Descendants() {
+			if id := attr(n, "id"); id == "bar" && textOf(n) != tt.bar || id == "allows" && !strings.HasPrefix(textOf(n), tt.roles) {
+				t.Errorf("%q: #%s says %q, want %q and %q", tt.choice, id, textOf(n), tt.bar, tt.roles)
+			}
+		}
+	}
+}
+
+// Of more organizations than the stylesheet can tell apart, the page sums up
+// the chosen one alone, and says nothing when another is chosen.
+func TestSummaryOfManyOrganizations(t *testing.T) {
+	s := newSite(t)
+	d := store.Directory{}
+	for i := range numbered {
+		id := fmt.Sprintf("o%02d", i)
+		d.Organizations = append(d.Organizations, org.Organization{ID: id, Name: "Org " + id, AIIntegration: true})
+		d.Members = append(d.Members, store.DirectoryMember{Person: "tor", Organization: id})
+	}
+	d.Organizations = append(d.Organizations, org.Organization{ID: "zz", Name: "Zz", AIIntegration: true})
+	d.Members = append(d.Members, store.DirectoryMember{Person: "tor", Organization: "zz"})
+	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
+	for chosen, want := range map[string]int{"zz": 1, "o01": 0} {
+		p := s.signedIn("tor").get(authorize()).press("/oauth/authorize", "organization", chosen, "grant", "everything", "action", "preview").want(200)
+		n := 0
+		for _, ul := range p.all(atom.Ul) {
+			if class := strings.Fields(attr(ul, "class")); slices.Contains(class, "lines") && attr(ul, "id") == "" {
+				if fresh := slices.Contains(class, "fresh"); fresh {
+					n++
+				} else if !slices.Contains(class, "only") {
+					t.Errorf("%s: a list is always shown: %v", chosen, class)
+				}
+			}
+		}
+		if n != want || strings.Contains(p.body, "data-live") {
+			t.Errorf("%s: %d lists hide when another is chosen, want %d", chosen, n, want)
 		}
 	}
 }

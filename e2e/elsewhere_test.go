@@ -195,13 +195,14 @@ func TestMCPFlowThroughAnOpenIDProvider(t *testing.T) {
 
 	// In a second tab the person is signed in already.
 	c.open(authorizeAt(h))
-	c.shows("Not ada? Use another account")
+	c.shows("An app wants to use your")
 	// Signing out stays out, until the person goes on; there they still are.
-	c.click("button[form=other]")
+	c.click(".menu > summary")
+	c.click(".menu button")
 	c.shows("Continue with Example Corp")
 	c.click("main a.button")
 	c.signInThere("ada")
-	c.shows("Not ada? Use another account")
+	c.shows("An app wants to use your")
 	if q := c.approves(); q.Get("state") != "st" || q.Get("code") == "" {
 		t.Errorf("the client is sent %v", q)
 	}

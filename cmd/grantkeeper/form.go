@@ -93,7 +93,7 @@ func (f form) choices() []choice {
 	var all []choice
 	radios := f.inputs("organization")
 	for _, n := range radios {
-		c := choice{organization: attribute(n, "value"), name: strings.TrimSpace(textOf(labelled(n)))}
+		c := choice{organization: attribute(n, "value"), name: nameIn(labelled(n))}
 		within := f.node
 		if len(radios) > 1 {
 			within = f.block(attribute(n, "id"))
@@ -129,7 +129,7 @@ func rolesIn(n *html.Node) []roleChoice {
 	return all
 }
 
-// legendOf is the legend of the fieldset around an element.
+// legendOf is the name in the legend of the fieldset around an element.
 func legendOf(n *html.Node) string {
 	for p := range n.Ancestors() {
 		if !is(p, "fieldset") {
@@ -137,11 +137,23 @@ func legendOf(n *html.Node) string {
 		}
 		for c := range p.ChildNodes() {
 			if is(c, "legend") {
-				return strings.TrimSpace(textOf(c))
+				return nameIn(c)
 			}
 		}
 	}
 	return ""
+}
+
+// nameIn is the first name that somebody gave in an element, which pages
+// isolate, or all its text.
+func nameIn(n *html.Node) string {
+	for d := range n.Descendants() {
+		if is(d, "bdi") {
+			n = d
+			break
+		}
+	}
+	return strings.TrimSpace(textOf(n))
 }
 
 // labelled gives the name within the label around an input: its bold text, or
