@@ -49,20 +49,25 @@ type Checked struct {
 }
 
 // Check does all of that, short of opening the database and listening. Every
-// error is an exitError with code 3, or 4 for a file that cannot be read.
+// error is an exitError with code 3, or 4 for a file that cannot be read, and
+// has one mistake of each group of settings that has any.
 func (l Loaded) Check() (Checked, error) {
 	c := Checked{Config: l.Config}
 	if l.File == "" && len(l.BaseURLs) == 0 {
 		return Checked{}, badConfig("run: grantkeeper init",
 			"configuration: there is none in %s, and base_urls is not set", DefaultConfigFile)
 	}
+	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
 		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {
-			return Checked{}, err
+			wrong = append(wrong, err)
 		}
+	}
+	if len(wrong) > 0 {
+		return Checked{}, together(wrong)
 	}
 	return c, nil
 }

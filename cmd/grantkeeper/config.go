@@ -294,15 +294,17 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 	if err := l.readFile(file, env["GRANTKEEPER_CONFIG"]); err != nil {
 		return Loaded{}, err
 	}
+	var wrong []error
 	for _, s := range settings {
 		value, name, sent, err := s.fromEnvironment(env)
-		if err != nil {
-			return Loaded{}, err
-		}
-		if sent {
-			if err := s.set(&l.Config, value); err != nil {
-				return Loaded{}, badConfig("see the settings: "+s.key+" = "+s.meaning, "%s: %v", name, err)
+		if err == nil && sent {
+			if err = s.set(&l.Config, value); err != nil {
+				err = badConfig("see the settings: "+s.key+" = "+s.meaning, "%s: %v", name, err)
 			}
+		}
+		if err != nil {
+			wrong = append(wrong, err)
+		} else if sent {
 			l.Origins[s.key] = "environment"
 		}
 		if value, sent := flags[s.key]; sent {
@@ -311,6 +313,9 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 			}
 			l.Origins[s.key] = "flag"
 		}
+	}
+	if len(wrong) > 0 {
+		return Loaded{}, together(wrong)
 	}
 	l.oneDatabase()
 	return l, nil
@@ -418,7 +423,7 @@ func within(tree map[string]any, path []string) bool {
 	return ok && within(sub, path[1:])
 }
 
-// tomlError says in which line the fault is and, for an unknown key, which
+// tomlError says in which line the fault is and, for each unknown key, which
 // known one is nearest.
 func tomlError(name string, err error) error {
 	if err == nil {
@@ -426,10 +431,13 @@ func tomlError(name string, err error) error {
 	}
 	var missing *toml.StrictMissingError
 	if errors.As(err, &missing) {
-		first := missing.Errors[0]
-		line, _ := first.Position()
-		key := strings.Join(first.Key(), ".")
-		return badConfig(didYouMean(key, fileKeys()), "%s:%d: unknown setting %s", name, line, key)
+		var all []error
+		for _, unknown := range missing.Errors {
+			line, _ := unknown.Position()
+			key := strings.Join(unknown.Key(), ".")
+			all = append(all, badConfig(didYouMean(key, fileKeys()), "%s:%d: unknown setting %s", name, line, key))
+		}
+		return together(all)
 	}
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {

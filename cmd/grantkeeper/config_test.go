@@ -30,6 +30,28 @@ func refused(t *testing.T, err error) (text string, code int) {
 	return e.what + "\n" + e.hint, e.code
 }
 
+// Several mistakes are one error that names all, with the code and the hint of
+// the first; one is itself, none is none.
+func TestTogether(t *testing.T) {
+	a, b, c := badConfig("do a", "a is wrong"), cannotOpen("do b", "b is wrong"), wrongUse("do c", "c is wrong")
+	if err := together(nil); err != nil {
+		t.Errorf("of none: %v", err)
+	}
+	if err := together([]error{b}); err != b {
+		t.Errorf("of one: %v", err)
+	}
+	err := together([]error{a, together([]error{b, c})})
+	if text, code := refused(t, err); err.Error() != "a is wrong; b is wrong; c is wrong" || text != "a is wrong\ndo a" || code != exitConfig {
+		t.Errorf("of three: %v, %q, %d", err, text, code)
+	}
+	if f := failedBy(err); f.Text != err.Error() || f.Fix != "run: grantkeeper config check" {
+		t.Errorf("doctor says %+v", f)
+	}
+	if other := errors.New("other"); together([]error{a, other}) != other {
+		t.Error("an error without a code is lost")
+	}
+}
+
 // write writes a file of a test and gives its name.
 func write(t *testing.T, name, text string, mode os.FileMode) string {
 	t.Helper()

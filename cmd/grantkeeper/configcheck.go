@@ -22,7 +22,8 @@ func configCheckCommand(g *global) *cobra.Command {
 		Example: `  grantkeeper config check
   grantkeeper config check -c ./grantkeeper.toml && systemctl reload grantkeeper`,
 		Long: `It reads the file, the environment and every file that they name, and holds the
-database against the secret keys and this release. A server may be running on the
+database against the secret keys and this release. Mistakes are named together,
+at most one of a group of settings, each with what to do. A server may be running on the
 database meanwhile: it is read, and neither locked nor changed.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve"},

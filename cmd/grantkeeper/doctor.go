@@ -44,6 +44,9 @@ func failedBy(err error) finding {
 	if errors.As(err, &e) {
 		f.Fix = e.hint
 	}
+	if _, several := errors.AsType[mistakes](err); several {
+		f.Fix = "run: grantkeeper config check"
+	}
 	return f
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The exit codes of every command.
@@ -26,6 +27,43 @@ type exitError struct {
 }
 
 func (e *exitError) Error() string { return e.what }
+
+// mistakes are several of one configuration, in their order: at least one. They
+// end the program with the code of the first.
+type mistakes []*exitError
+
+func (m mistakes) Unwrap() error { return m[0] }
+
+func (m mistakes) Error() string {
+	var what []string
+	for _, one := range m {
+		what = append(what, one.what)
+	}
+	return strings.Join(what, "; ")
+}
+
+// together makes one error of the mistakes, or nil of none. What ends the
+// program without a code comes alone.
+func together(errs []error) error {
+	var all mistakes
+	for _, err := range errs {
+		var one *exitError
+		if more, ok := errors.AsType[mistakes](err); ok {
+			all = append(all, more...)
+		} else if errors.As(err, &one) {
+			all = append(all, one)
+		} else {
+			return err
+		}
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1:
+		return all[0]
+	}
+	return all
+}
 
 func badConfig(hint, format string, args ...any) error {
 	return &exitError{exitConfig, fmt.Sprintf(format, args...), hint}

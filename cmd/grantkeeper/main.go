@@ -48,9 +48,15 @@ func runOn(stdin io.Reader, args []string, stdout, stderr io.Writer) int {
 			e.hint = "did you mean: grantkeeper " + names[0]
 		}
 	}
-	fmt.Fprintln(stderr, e.what)
-	if e.hint != "" {
-		fmt.Fprintln(stderr, e.hint)
+	all, several := errors.AsType[mistakes](err)
+	if !several {
+		all = mistakes{e}
+	}
+	for _, e := range all {
+		fmt.Fprintln(stderr, e.what)
+		if e.hint != "" {
+			fmt.Fprintln(stderr, e.hint)
+		}
 	}
 	return e.code
 }

@@ -127,18 +127,19 @@ func readEnvironment(environ []string) (map[string]string, error) {
 			known = append(known, s.env+"_FILE")
 		}
 	}
-	env := map[string]string{}
+	env, wrong := map[string]string{}, []error{}
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
 		if !strings.HasPrefix(name, environmentPrefix) || value == "" {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			return nil, badConfig(didYouMean(name, known), "environment: unknown variable %s", name)
+			wrong = append(wrong, badConfig(didYouMean(name, known), "environment: unknown variable %s", name))
+			continue
 		}
 		env[name] = value
 	}
-	return env, nil
+	return env, together(wrong)
 }
 
 // fromEnvironment gives the value of the setting's variable, or of the file
