@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -146,6 +147,7 @@ type doctor struct {
 	loaded    Loaded
 	checked   Checked
 	configErr error
+	dev       bool // there is no configuration, and the server that answers needs none
 	now       time.Time
 	strict    bool
 
@@ -184,8 +186,10 @@ const doctorWithin = 1500 * time.Millisecond
 // examine gathers everything at once.
 func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string) *doctor {
 	d := &doctor{operator: at.url}
+	none := false
 	if d.loaded, d.configErr = g.load(c); d.configErr == nil {
 		d.checked, d.configErr = d.loaded.whole(c.Context())
+		none = d.loaded.File == "" && len(d.loaded.BaseURLs) == 0
 	}
 	if len(baseURLs) == 0 && d.configErr == nil {
 		baseURLs = d.checked.Hosts.List()
@@ -202,6 +206,8 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 			all.Go(func() { d.missing = d.server.missing(ctx) })
 			d.statusErr = d.server.do(ctx, http.MethodGet, "/v1/status", nil, nil, &d.status)
 			d.now = time.Now()
+			var clock json.RawMessage // dev alone has one
+			d.dev = none && d.statusErr == nil && d.server.do(ctx, http.MethodGet, "/v1/dev/clock", nil, nil, &clock) == nil
 		}
 	})
 	for _, base := range baseURLs {

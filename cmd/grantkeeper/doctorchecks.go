@@ -91,7 +91,10 @@ func ifAnswered(f func(*asked) finding) func(*doctor) []finding {
 }
 
 func (d *doctor) checkConfiguration() finding {
-	if d.configErr != nil {
+	switch {
+	case d.dev:
+		return found("none: grantkeeper dev needs none")
+	case d.configErr != nil:
 		return failedBy(d.configErr)
 	}
 	return found("%s", d.loaded.summary())
