@@ -22,17 +22,21 @@ func configCheckCommand(g *global) *cobra.Command {
 		Example: `  grantkeeper config check
   grantkeeper config check -c ./grantkeeper.toml && systemctl reload grantkeeper`,
 		Long: `It reads the file, the environment and every file that they name, and holds the
-database against the secret keys and this release. Mistakes are named together,
-at most one of a group of settings, each with what to do. A server may be running on the
-database meanwhile: it is read, and neither locked nor changed.`,
+database against the secret keys and this release. Mistakes are named together, at
+most one of a group of settings, each with what to do; other commands name the first.
+A server may be running on the database meanwhile: it is read, and neither locked nor
+changed.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper serve"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := g.load(c)
-			if err != nil {
-				return err
+			var checked Checked
+			if err == nil {
+				checked, err = l.whole(c.Context())
 			}
-			checked, err := l.whole(c.Context())
+			if several, ok := errors.AsType[mistakes](err); ok {
+				return everyMistake{several}
+			}
 			if err != nil {
 				return err
 			}

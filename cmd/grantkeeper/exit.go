@@ -29,8 +29,11 @@ type exitError struct {
 func (e *exitError) Error() string { return e.what }
 
 // mistakes are several of one configuration, in their order: at least one. They
-// end the program with the code of the first.
+// end the program with the code of the first, which alone is printed.
 type mistakes []*exitError
+
+// everyMistake has all of them printed: by the command that is asked for them.
+type everyMistake struct{ mistakes }
 
 func (m mistakes) Unwrap() error { return m[0] }
 

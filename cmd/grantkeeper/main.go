@@ -48,11 +48,11 @@ func runOn(stdin io.Reader, args []string, stdout, stderr io.Writer) int {
 			e.hint = "did you mean: grantkeeper " + names[0]
 		}
 	}
-	all, several := errors.AsType[mistakes](err)
-	if !several {
-		all = mistakes{e}
+	told, all := errors.AsType[everyMistake](err)
+	if !all {
+		told.mistakes = mistakes{e}
 	}
-	for _, e := range all {
+	for _, e := range told.mistakes {
 		fmt.Fprintln(stderr, e.what)
 		if e.hint != "" {
 			fmt.Fprintln(stderr, e.hint)
