@@ -295,10 +295,6 @@ func (w *words) pick(access, role string) said {
 	return w.say("grant.role.read", "role", role)
 }
 
-// rolesNamed is how many roles stand in the words for an access, those that
-// may change first.
-const rolesNamed = 3
-
 // access says in words what an access gives: to whom it belongs is not said.
 // Roles that the person no longer fills give nothing and are not named.
 func (w *words) access(a access) said {
@@ -312,7 +308,7 @@ func (w *words) access(a access) said {
 			if r.Access != kind {
 				continue
 			}
-			if n++; n > rolesNamed {
+			if n++; n > namesShown {
 				continue
 			}
 			if n > 1 {
@@ -321,8 +317,8 @@ func (w *words) access(a access) said {
 			all = append(all, w.pick(kind, r.Role)...)
 		}
 	}
-	if n > rolesNamed {
-		all = append(append(all, part{Kind: "text", Text: " "}), w.say("grant.more", "n", n-rolesNamed)...)
+	if n > namesShown {
+		all = append(append(all, part{Kind: "text", Text: " "}), w.say("grant.more", "n", n-namesShown)...)
 	}
 	switch {
 	case n == 0 && a.Personal:

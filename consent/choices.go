@@ -147,7 +147,7 @@ type chooser struct {
 	Admin         bool     // some organization could be given as a whole
 	AdminClass    string   // shows that option while such an organization is chosen
 	AdminNames    []string // of those organizations
-	Gives         gives
+	Summaries     summaries
 }
 
 type usedBy struct {
@@ -240,7 +240,7 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, view.Request
 	view.offer(open, chosen, items, p.path())
 	view.say(v.words, how.faults, offers, chosen)
-	view.Gives = newGives(v.words, &view.chooser, chosen, open, roles, items)
+	view.Summaries = newSummaries(v.words, &view.chooser, chosen, open, roles, items)
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
 	}

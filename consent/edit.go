@@ -219,7 +219,7 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	view.Organizations[0].Class = ""
 	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
 	view.say(v.words, how.faults, e.offers, chosen)
-	view.Gives = newGives(v.words, &view.chooser, chosen, e.offers, roles, items)
+	view.Summaries = newSummaries(v.words, &view.chooser, chosen, e.offers, roles, items)
 	return s.show(v, how.status, editTemplate, view)
 }
 

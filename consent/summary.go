@@ -321,19 +321,19 @@ func newSums(o grantset.Offer, items []store.ItemCount) sums {
 	return s
 }
 
-// A gives is the part of a page that says what its choices give.
-type gives struct {
+// summaries are the part of a page that says what its choices give.
+type summaries struct {
 	Lists []summary
 	Bar   said   // the roles chosen, in a few words
 	Why   string // why nothing can be said of the choice
 	Asked bool   // by the button
 }
 
-// newGives says what a form's choices give. Nothing picked yet is a choice
+// newSummaries says what a form's choices give. Nothing picked yet is a choice
 // here. The roles are summed up even while a wider option is chosen: somebody
 // may go back to them.
-func newGives(w *words, view *chooser, chosen choices, offers []grantset.Offer, roles grantset.Choice, items map[string]counted) gives {
-	g := gives{Asked: chosen.preview}
+func newSummaries(w *words, view *chooser, chosen choices, offers []grantset.Offer, roles grantset.Choice, items map[string]counted) summaries {
+	g := summaries{Asked: chosen.preview}
 	if _, faults := grantset.Parse(chosen.fields(), offers); len(faults) > 0 {
 		switch faults[0] {
 		case grantset.NothingPicked:

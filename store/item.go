@@ -47,6 +47,20 @@ func (m *memory) circleOf(role string) string {
 	return ""
 }
 
+// place gives n items that were read the circles of their roles, as the facts are
+// since then.
+func (s *Store) place(ctx context.Context, n int, at func(int) *org.Item) error {
+	if err := s.fresh(ctx); err != nil {
+		return err
+	}
+	s.memory.mu.RLock()
+	defer s.memory.mu.RUnlock()
+	for i := range n {
+		at(i).Circle = s.memory.circleOf(at(i).Role)
+	}
+	return nil
+}
+
 // Item gives an item of an organization, or ErrNotFound: what belongs to
 // another organization does not exist.
 func (s *Store) Item(ctx context.Context, organization, kind, id string) (Item, error) {
@@ -65,13 +79,8 @@ func (s *Store) oneItem(ctx context.Context, what string, row *sql.Row) (i Item,
 	if err := scanItem(row, &i); err != nil {
 		return Item{}, lookup(what, err)
 	}
-	if err := s.fresh(ctx); err != nil {
-		return Item{}, err
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	i.Circle = s.memory.circleOf(i.Role)
-	return i, nil
+	err = s.place(ctx, 1, func(int) *org.Item { return &i.Item })
+	return i, err
 }
 
 // ItemFilter narrows Items; empty fields match all but Organization and Kind,
@@ -126,15 +135,7 @@ func (s *Store) itemPage(ctx context.Context, f ItemFilter, after string, limit 
 	if err != nil {
 		return nil, unavailable("items", err)
 	}
-	if err := s.fresh(ctx); err != nil {
-		return nil, err
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	for i := range out {
-		out[i].Circle = s.memory.circleOf(out[i].Role)
-	}
-	return out, nil
+	return out, s.place(ctx, len(out), func(i int) *org.Item { return &out[i].Item })
 }
 
 // ItemCount is how many items of an organization stand alike: to every
@@ -162,15 +163,7 @@ func (s *Store) ItemCounts(ctx context.Context, organization string) ([]ItemCoun
 	if err != nil {
 		return nil, unavailable("items", err)
 	}
-	if err := s.fresh(ctx); err != nil {
-		return nil, err
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	for i := range out {
-		out[i].Circle = s.memory.circleOf(out[i].Role)
-	}
-	return out, nil
+	return out, s.place(ctx, len(out), func(i int) *org.Item { return &out[i].Item })
 }
 
 // A TitledItem is what a preview says of an item.
@@ -207,15 +200,7 @@ func (s *Store) ItemTitles(ctx context.Context, organization string, owners []or
 	if err != nil {
 		return nil, unavailable("items", err)
 	}
-	if err := s.fresh(ctx); err != nil {
-		return nil, err
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	for i := range out {
-		out[i].Circle = s.memory.circleOf(out[i].Role)
-	}
-	return out, nil
+	return out, s.place(ctx, len(out), func(i int) *org.Item { return &out[i].Item })
 }
 
 // AddItem adds an item. check sees it with its circle, in the same step, and
