@@ -2,6 +2,7 @@ package consent
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -29,6 +30,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/store/pgtest"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -73,15 +75,49 @@ type site struct {
 
 func newSite(t testing.TB) *site {
 	t.Helper()
+	s := openSite(t, store.Options{Path: filepath.Join(t.TempDir(), "grantkeeper.db")}, nil)
+	s.furnish()
+	return s
+}
+
+// onBothEngines runs a test with the places of new databases, SQLite's and
+// PostgreSQL's.
+func onBothEngines(t *testing.T, f func(t *testing.T, place func(*testing.T) store.Options)) {
+	t.Run("SQLite", func(t *testing.T) {
+		f(t, func(t *testing.T) store.Options {
+			return store.Options{Path: filepath.Join(t.TempDir(), "grantkeeper.db")}
+		})
+	})
+	pg, err := pgtest.Start()
+	if err != nil {
+		t.Fatal(err, "- run scripts/setup-debian.sh")
+	}
+	t.Cleanup(func() { pg.Stop() })
+	t.Run("PostgreSQL", func(t *testing.T) {
+		f(t, func(t *testing.T) store.Options {
+			t.Helper()
+			at, err := pg.Schema()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store.Options{URL: at}
+		})
+	})
+}
+
+// openSite opens a node over the database of the options, with the clock of
+// another one or its own, and puts nobody in.
+func openSite(t testing.TB, at store.Options, other *clock) *site {
+	t.Helper()
 	s := &site{t: t, base: base, address: "203.0.113.9",
-		clock: &clock{now: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}}
+		clock: cmp.Or(other, &clock{now: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)})}
 	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
-	st, err := store.Open(t.Context(), store.Options{
-		Path: filepath.Join(t.TempDir(), "grantkeeper.db"), Ring: ring, Now: s.clock.Now, Log: log})
+	at.Ring, at.Now, at.Log = ring, s.clock.Now, log
+	st, err := store.Open(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +132,6 @@ func newSite(t testing.TB) *site {
 		w.Header().Set("X-Request-Id", "01JD7Q2M8Y") // as the outer handler does
 		handler.ServeHTTP(w, r)
 	})
-	s.furnish()
 	return s
 }
 

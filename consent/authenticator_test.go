@@ -1,0 +1,70 @@
+package consent
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"testing"
+
+	"github.com/go-webauthn/webauthn/webauthn"
+	"golang.org/x/net/html/atom"
+
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// An authenticator is a passkey device in a few lines, where no browser is
+// needed: the answers of real ones are in the tests with Chromium.
+type authenticator struct {
+	key   *ecdsa.PrivateKey
+	count byte
+}
+
+// withPasskey gives a person a passkey for the site's host.
+func withPasskey(t *testing.T, s *site, person string) *authenticator {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	point, err := key.PublicKey.Bytes() // 4, x, y
+	if err != nil {
+		t.Fatal(err)
+	}
+	cose := append([]byte{0xa5, 1, 2, 3, 0x26, 0x20, 1, 0x21, 0x58, 32}, point[1:33]...) // RFC 9053 section 7.1.1
+	cose = append(append(cose, 0x22, 0x58, 32), point[33:]...)
+	text, err := json.Marshal(webauthn.Credential{ID: []byte("a passkey"), PublicKey: cose, Flags: webauthn.CredentialFlags{UserPresent: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.do(s.Store.AddFactors(t.Context(), person, "", []store.Factor{{ID: "passkey-1", Kind: store.FactorPasskey, Name: "app.svalinn.example", Secret: string(text)}}, store.Act{}))
+	return &authenticator{key: key}
+}
+
+// answer is what the device says to a page that asks for it.
+func (a *authenticator) answer(p *shown) string {
+	p.t.Helper()
+	var asked struct{ Challenge string }
+	for _, f := range p.all(atom.Form) {
+		if attr(f, "data-passkey") == "get" {
+			p.b.s.do(json.Unmarshal([]byte(attr(f, "data-options")), &asked))
+		}
+	}
+	said, err := json.Marshal(map[string]string{"type": "webauthn.get", "challenge": asked.Challenge, "origin": p.b.s.base})
+	p.b.s.do(err)
+	host := sha256.Sum256([]byte("app.svalinn.example"))
+	a.count++
+	data := append(host[:], 0x05, 0, 0, 0, a.count) // present and verified
+	saidSum := sha256.Sum256(said)
+	signed := sha256.Sum256(append(data[:len(data):len(data)], saidSum[:]...))
+	signature, err := ecdsa.SignASN1(rand.Reader, a.key, signed[:])
+	p.b.s.do(err)
+	b64 := base64.RawURLEncoding.EncodeToString
+	id := b64([]byte("a passkey"))
+	text, err := json.Marshal(map[string]any{"id": id, "rawId": id, "type": "public-key", "response": map[string]string{
+		"clientDataJSON": b64(said), "authenticatorData": b64(data), "signature": b64(signature)}})
+	p.b.s.do(err)
+	return string(text)
+}
