@@ -90,11 +90,18 @@ func (f *failures) begin(email string, from netip.Addr, now time.Time) (end func
 	}, 0
 }
 
-func (f *failures) add(email string, from netip.Addr, now time.Time) {
+// add counts an attempt that failed. With a wait others, at other nodes, have
+// used up meanwhile what was left: it must not be told how it went, as an attempt
+// must not that was right and has a wait by then. So of attempts at once the nodes
+// together tell of no more than of attempts in turn.
+func (f *failures) add(email string, from netip.Addr, now time.Time) (wait time.Duration) {
 	account, pair := attemptKeys(email, from)
-	f.pair.Allow(pair, now)
-	f.account.Allow(account, now)
-	f.address.Allow(from, now)
+	if _, wait = f.pair.Allow(pair, now); wait > 0 {
+		return wait
+	}
+	_, ofAccount := f.account.Allow(account, now)
+	_, ofAddress := f.address.Allow(from, now)
+	return max(ofAccount, ofAddress)
 }
 
 // attemptKeys are what an attempt is counted under: the key that finds the person,

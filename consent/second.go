@@ -176,15 +176,20 @@ func (s *Server) checkFactor(v *visit, p org.Person, form url.Values, e *store.E
 	} else {
 		e.Factor, err = s.checkCode(v, p, one(form, "code"), inARow <= wrongFactorsMost)
 	}
+	if err == nil && s.wrongFactors.wait(p.ID, address, v.now) > 0 {
+		err = errWrong // as far as anybody is told
+	}
 	switch {
 	case errors.Is(err, errWrong):
-		s.wrongFactors.add(p.ID, address, v.now)
 		s.count("signin", "failed")
 		reason := "second_factor"
 		if inARow == wrongFactorsTold {
 			reason = "second_factor_repeated" // which the person is told of
 		}
 		s.record(v, store.Event{Kind: "signin_failed", Person: p.ID, Reason: reason})
+		if wait := s.wrongFactors.add(p.ID, address, v.now); wait > 0 {
+			return s.throttled(v, address, wait)
+		}
 	case err != nil:
 		return errors.Join(err, s.Store.UntryFactor(v.r.Context(), p.ID))
 	}

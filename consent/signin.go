@@ -202,10 +202,15 @@ func (s *Server) authenticate(v *visit, email, password string) (p org.Person, s
 	}
 	defer end()
 	p, stored, err = s.verify(v.r.Context(), email, password)
+	if err == nil && s.failures.wait(email, address, v.now) > 0 {
+		err = errWrong // as far as anybody is told
+	}
 	if errors.Is(err, errWrong) {
 		s.count("signin", "failed")
-		s.failures.add(email, address, v.now)
 		s.record(v, store.Event{Kind: "signin_failed", Person: p.ID})
+		if wait := s.failures.add(email, address, v.now); wait > 0 {
+			return org.Person{}, "", s.throttled(v, address, wait)
+		}
 	}
 	return p, stored, err
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -49,16 +50,26 @@ func (s *Server) knows(c call) (ok bool, wait time.Duration) {
 	s.guesses.mu.Lock()
 	defer s.guesses.mu.Unlock()
 	now := s.Store.Now()
-	if wait := max(s.guesses.wrong.Wait(c.address, now), s.guesses.network.Wait(c.address, now)); wait > 0 {
-		s.noteGuess(s.guesses.throttled, "signin_throttled", c, now)
-		return false, wait
+	wait = max(s.guesses.wrong.Wait(c.address, now), s.guesses.network.Wait(c.address, now))
+	if right != 1 { // counted in the same step, as other nodes may count too
+		wait = s.guesses.add(c.address, now)
 	}
-	if right != 1 {
-		s.guesses.wrong.Allow(c.address, now)
-		s.guesses.network.Allow(c.address, now)
+	switch {
+	case wait > 0:
+		s.noteGuess(s.guesses.throttled, "signin_throttled", c, now)
+	case right != 1:
 		s.noteGuess(s.guesses.failed, "signin_failed", c, now)
 	}
-	return right == 1, 0
+	return right == 1 && wait == 0, wait
+}
+
+// add counts a wrong password, or says how long to wait, and counts nothing
+// of an address that has used up its own.
+func (g *guesses) add(from netip.Addr, now time.Time) (wait time.Duration) {
+	if _, wait = g.wrong.Allow(from, now); wait == 0 {
+		_, wait = g.network.Allow(from, now)
+	}
+	return wait
 }
 
 // noteGuess writes to the journal, but not more often than of lets it.

@@ -75,6 +75,34 @@ func TestWrongPasswordsAtOnce(t *testing.T) {
 	}
 }
 
+// Nor do guesses at two nodes that count together: what another has used up in
+// between is told to nobody.
+func TestWrongPasswordsAtTwoNodes(t *testing.T) {
+	nodes := []*office{newOffice(t), newOffice(t)}
+	nodes[1].guesses.wrong, nodes[1].guesses.network = nodes[0].guesses.wrong, nodes[0].guesses.network
+	guess := httptest.NewRequest("GET", "/v1/people", nil)
+	guess.SetBasicAuth(User, "guess")
+	for round := range 100 {
+		var told atomic.Int64
+		var group sync.WaitGroup
+		begin := make(chan struct{})
+		c := call{Request: guess, address: netip.AddrFrom4([4]byte{10, 1, byte(round), byte(round >> 8)})}
+		for i := range 32 {
+			group.Go(func() {
+				<-begin
+				if _, wait := nodes[i%2].knows(c); wait == 0 {
+					told.Add(1)
+				}
+			})
+		}
+		close(begin)
+		group.Wait()
+		if told.Load() != 20 {
+			t.Fatalf("round %d: %d were told, want 20", round, told.Load())
+		}
+	}
+}
+
 // One /48 has many /64s, and no more guesses than a few addresses.
 func TestWrongPasswordsOfOneNetwork(t *testing.T) {
 	o := newOffice(t)
