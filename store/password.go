@@ -101,6 +101,15 @@ func (w *writer) forgetCosts(hash string) error {
 	return err
 }
 
+// sweepCosts forgets the costs that no stored password has any more, after changes
+// of passwords and deleted people: until then each sign-in pays for them.
+func (w *writer) sweepCosts(time.Time) (int, func(), error) {
+	_, err := w.exec(`
+		DELETE FROM password_costs
+		 WHERE NOT EXISTS (SELECT 1 FROM person WHERE password LIKE password_costs.costs || '%')`)
+	return 0, nil, err
+}
+
 // checkCosts refuses a directory after which there were too many different
 // costs of passwords.
 func (w *writer) checkCosts(people []DirectoryPerson) error {

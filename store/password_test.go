@@ -94,6 +94,35 @@ func TestRehash(t *testing.T) {
 	h.costs(t, ownCosts)
 }
 
+// A sweep forgets the costs that no password has any more, however it went, and
+// none that one has.
+func TestSweepForgetsCosts(t *testing.T) {
+	h := furnished(t)
+	ctx, act := t.Context(), Act{Actor: "operator"}
+	sweep := func() {
+		t.Helper()
+		_, err := h.Sweep(ctx)
+		done(t, err)
+	}
+	done(t, h.SetPassword(ctx, "ada", phcOf(weakCosts, 1), act))
+	done(t, h.SetPassword(ctx, "tor", phcOf(strongCosts, 2), act))
+	done(t, h.SetActive(ctx, "tor", false, act))
+	sweep()
+	h.costs(t, weakCosts, strongCosts)
+	done(t, h.SetPassword(ctx, "ada", phcOf(ownCosts, 3), act))
+	h.costs(t, weakCosts, ownCosts, strongCosts)
+	sweep()
+	h.costs(t, ownCosts, strongCosts)
+	_, err := h.AddReset(ctx, "a link", "ada", ResetLifetime, act)
+	done(t, err)
+	done(t, h.Reset(ctx, "a link", phcOf(weakCosts, 4), act))
+	sweep()
+	h.costs(t, weakCosts, strongCosts)
+	done(t, h.SetPassword(ctx, "ada", "", act))
+	sweep()
+	h.costs(t, strongCosts)
+}
+
 // Of many at once one replaces the hash.
 func TestRehashAtOnce(t *testing.T) {
 	h := furnished(t)

@@ -63,6 +63,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&out.Resets, (*writer).sweepResets},
 		{&uncounted, (*writer).sweepSpent},
 		{&uncounted, (*writer).sweepTold},
+		{&uncounted, (*writer).sweepCosts},
 		{&out.Events, (*writer).sweepJournal},
 	} {
 		for more := true; more; {
