@@ -1,0 +1,136 @@
+package grantkeeper_test
+
+import (
+	"regexp"
+	"testing"
+)
+
+// folding are the functions after which two different texts may be alike, and
+// texts that are read may not be those that were sent.
+var folding = map[string][]string{
+	"strings": {"ToLower", "ToUpper", "ToTitle", "Title", "EqualFold", "TrimSpace", "Trim", "TrimLeft", "TrimRight", "TrimFunc",
+		"Fields", "FieldsSeq", "FieldsFunc", "FieldsFuncSeq", "Map", "ToValidUTF8", "ReplaceAll", "NewReplacer"},
+	"bytes":                          {"ToLower", "ToUpper", "EqualFold", "TrimSpace", "Trim", "TrimFunc", "Fields", "ToValidUTF8", "ReplaceAll"},
+	"unicode":                        {"ToLower", "ToUpper", "ToTitle", "SimpleFold", "To"},
+	"path":                           {"Clean", "Join"},
+	"path/filepath":                  {"Clean"},
+	"net/url":                        {"Parse", "ParseRequestURI", "PathUnescape", "QueryUnescape", "JoinPath"},
+	"net/http":                       {"CanonicalHeaderKey"},
+	"net/textproto":                  {"CanonicalMIMEHeaderKey", "TrimString"},
+	"mime":                           {"ParseMediaType"},
+	"golang.org/x/text/cases":        {"Fold", "Lower", "Upper", "Title"},
+	"golang.org/x/text/unicode/norm": {"NFC", "NFD", "NFKC", "NFKD"},
+	"golang.org/x/net/idna":          {"Lookup", "ToASCII", "ToUnicode", "New"},
+	module + "/org":                  {"EmailKey", "LowerASCII", "VouchedEmail"},
+	"":                               {"JoinPath", "ResolveReference", "Unmap", "Masked"}, // of url.URL and netip
+}
+
+var foldingSQL = regexp.MustCompile(`\b(?:LOWER|UPPER|TRIM|I?LIKE|NOCASE|CITEXT)\b`)
+
+// mayFold says of each place why two texts may be alike there, or that nothing is
+// compared. What finds a person, a client, an approval or a right is compared byte
+// for byte; emails by org.EmailKey, which lowers A-Z alone.
+var mayFold = reviewed{
+	// Who is meant, and where an answer goes.
+	{"an email finds its person by org.EmailKey, which lowers A-Z alone (decision S3)", `
+		consent/failures.go:attemptKeys consent/forgot.go:Server.forgotTooOften store/directory.go:Store.Password
+		store/directory.go:Store.Person store/identity.go:Store.Vouched store/memory.go:emailKey
+		store/password.go:Store.SignIn store/rekeyed.go:Migration.rekeyed`},
+	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
+		api/body.go:checkLine cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
+		consent/branding.go:Branding.Check operator/directory.go:directoryItem.check org/text.go:CheckName`},
+	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
+		client/redirect.go:checkHost client/resource.go:normalOrigin cmd/grantkeeper/dev.go:loopbackListen
+		cmd/grantkeeper/devclient.go:devClient.handler cmd/grantkeeper/hosts.go:Hosts.Base
+		cmd/grantkeeper/hosts.go:Hosts.devBase cmd/grantkeeper/hosts.go:parseBase
+		cmd/grantkeeper/operatorhosts.go:parseOperatorHosts cmd/grantkeeper/signin.go:elsewhere
+		consent/host.go:hostOf gateway/upstream.go:Upstream.modify operator/clientpages.go:hostOf`},
+	{"an address is one in each of its spellings (decision L2)", `
+		cmd/grantkeeper/hosts.go:loopback cmd/grantkeeper/operatorhosts.go:operatorHost limit/addresses.go:plain
+		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/reuse.go:networkOf`},
+	{"a redirect URI is read to be refused: what is kept and compared is as it was sent (decision R2)", `
+		client/alabel.go:inULabel client/redirect.go:checkAddress client/redirect.go:checkLabels
+		client/redirect.go:checkQuery client/redirect.go:hasDotSegment client/redirect.go:isNumber`},
+	{"codes are typed with spaces and hyphens, recovery codes in any case; no more guesses come of it", `
+		consent/factor.go:Server.confirmApp consent/second.go:Server.checkCode`},
+	{"a new password is refused more often by it", `consent/account.go:Server.wrongPassword`},
+	{"two names look alike, and a warning is shown", `
+		consent/lookalike.go:bare consent/lookalike.go:foldFirst consent/lookalike.go:foldLast
+		consent/lookalike.go:lower`},
+	{"members of JSON that encoding/json takes for one are refused by it", `operator/body.go:checkName strictjson/strictjson.go:fold`},
+
+	// The forms of HTTP.
+	{"schemes, media types, charsets, codings and parameters are alike in any case, with spaces around them (RFC 9110 sections 5.6, 8.3, 11.1)", `
+		api/body.go:HasType api/condition.go:readTags api/guard.go:bearerToken consent/assets.go:acceptsGzip
+		consent/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair mcp/message.go:never
+		mcp/message.go:readsJSON oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody`},
+	{"the form of a text is asked, and the text is used as it came", `
+		api/guard.go:isB64Token cmd/grantkeeper/hosts.go:askedAs cmd/grantkeeper/hosts.go:hostName
+		consent/outside.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
+	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:passedOn`},
+	{"a path that two servers could read differently is refused by it", `
+		consent/consent.go:Server.withPages consent/tongue.go:visit.here gateway/original.go:cleaned
+		gateway/original.go:plain gateway/original.go:settle operator/answer.go:Server.orNothing`},
+	{"parameters are decoded once, as forms are (WHATWG URL section 5.1)", `consent/request.go:parseParameters`},
+	{"NUL and broken UTF-8 have no place in PostgreSQL or in a page; no key that is looked up may hold U+FFFD", `
+		consent/frame.go:Server.show store/postgres.go:storable`},
+
+	// What was checked before, or is ours.
+	{"random names in small letters", `
+		api/admin.go:newID consent/vouched.go:Server.provision oauth/register.go:newClientID
+		store/person.go:Store.AddPerson`},
+	{"addresses that the configuration names, or this server wrote", `
+		cmd/grantkeeper/check.go:Checked.checkDatabase cmd/grantkeeper/check.go:Checked.checkUpstream
+		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/init.go:listenFor
+		cmd/grantkeeper/init.go:serviceNameOf cmd/grantkeeper/mail.go:Checked.checkMail
+		cmd/grantkeeper/reference.go:withoutPassword cmd/grantkeeper/signin.go:ProviderConfig.check
+		cmd/grantkeeper/otlp.go:tracesAddress consent/branding.go:leadsOut consent/passkey.go:Server.relying
+		consent/passkey.go:numeric consent/request.go:withQuery limit/shared.go:ParseServer store/files.go:fileURL`},
+	{"files, variables and flags of the operator: line ends, lists and words", `
+		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
+		cmd/grantkeeper/main.go:runOn cmd/grantkeeper/operatorclient.go:readPasswordFlag
+		cmd/grantkeeper/otlp.go:newOTLP cmd/grantkeeper/otlp.go:tracesHeader cmd/grantkeeper/secrets.go:decodeKey
+		cmd/grantkeeper/secrets.go:parseSecrets cmd/grantkeeper/secrets.go:readDatabaseURL
+		cmd/grantkeeper/secrets.go:readGatewayKey cmd/grantkeeper/secrets.go:readPassword
+		cmd/grantkeeper/settings.go:list cmd/grantkeeper/settings.go:setting.fromEnvironment
+		cmd/grantkeeper/traces.go:checkSampler cmd/grantkeeper/traces.go:tracesOn`},
+	{"a drawing is refused more often by it", `consent/branding.go:checkDrawing`},
+	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
+		store/approval.go:writer.moved store/journal.go:insertArrays store/journal.go:insertEvents
+		store/keys.go:Store.Keys store/migrateshared.go:Migration.changesRows store/password.go:writer.forgetCosts
+		store/password.go:writer.sweepCosts store/preflight.go:shared.explain store/ring.go:writer.keysKnown
+		store/transact.go:changedTable`},
+
+	// What people see.
+	{"people search, in any case: a page shows more", `org/find.go:Finds org/find.go:Person.Find`},
+	{"lists in the order of the alphabet", `consent/apps.go:access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
+	{"what was typed into a search or as a reason, without the spaces around it", `
+		consent/integration.go:Server.integration consent/support.go:Server.actAs
+		consent/support.go:Server.supportPage operator/clientpages.go:console.clientsPage
+		operator/clientpages.go:readReason`},
+	{"words of a page, a document or a log line", `
+		api/document.go:describe api/route.go:itemRoutes cmd/grantkeeper/backup.go:verifyBackup
+		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/doctor.go:checkNames cmd/grantkeeper/logs.go:serverLog.Write
+		cmd/grantkeeper/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
+		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
+		cmd/grantkeeper/reference.go:writeReference consent/dates.go:words.alone consent/host.go:appOf
+		consent/words.go:initials consent/zone.go:zoneText gateway/events.go:Server.journalRefused
+		limit/line.go:forgets mcp/refusal.go:refusals.answer mcp/resources.go:Server.addResources
+		mcp/resources.go:scheme operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
+		operator/console.go:console.refusePage operator/explain.go:why.standing`},
+	{"dev, demo and drill, which are clients", `
+		cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
+		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:tellStep
+		cmd/grantkeeper/demodata.go:addCircle cmd/grantkeeper/demodata.go:demoDirectory
+		cmd/grantkeeper/demodata.go:slug cmd/grantkeeper/demoitems.go:addItems
+		cmd/grantkeeper/demosteps.go:demo.follow cmd/grantkeeper/demosteps.go:demo.takeCode
+		cmd/grantkeeper/devclient.go:requestText cmd/grantkeeper/devclient.go:shown
+		cmd/grantkeeper/drill.go:drillOptions.drilled cmd/grantkeeper/form.go:form.block
+		cmd/grantkeeper/form.go:nameIn cmd/grantkeeper/form.go:textOf`},
+}
+
+// Each place that folds, trims, normalises or decodes a text has been thought
+// about.
+func TestFoldingIsReviewed(t *testing.T) {
+	mayFold.check(t, uses(t, folding, foldingSQL), "two different texts may be alike there. Compare byte for byte, or add it to mayFold with the reason why it may")
+}
