@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -67,4 +68,17 @@ func (a *authenticator) answer(p *shown) string {
 		"clientDataJSON": b64(said), "authenticatorData": b64(data), "signature": b64(signature)}})
 	p.b.s.do(err)
 	return string(text)
+}
+
+// What a browser says of a passkey is read once by us and once by the library:
+// members that one of them could take otherwise are refused.
+func TestPasskeysReadTwoWays(t *testing.T) {
+	s := newSite(t)
+	device := withPasskey(t, s, "ada")
+	p := signin(s.browser().get("/signin"), "ada@nordlys.example", password).follow().want(200)
+	for _, add := range []string{`{"id":"YSBwYXNza2V5",`, `{"Id":"YSBwYXNza2V5",`, `{"x":{"a":1,"a":2},`} {
+		p.press("/signin/second", "passkey", strings.Replace(device.answer(p), "{", add, 1)).want(422)
+	}
+	p.press("/signin/second", "passkey", device.answer(p)+"{}").want(422)
+	p.press("/signin/second", "passkey", strings.Replace(device.answer(p), "{", `{"x":{"a":1},`, 1)).want(303)
 }

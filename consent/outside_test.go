@@ -770,7 +770,7 @@ func TestBackChannelLogout(t *testing.T) {
 	for name, bad := range map[string]map[string]any{
 		"no event": {"events": nil}, "another event": {"events": map[string]any{"x": 1}}, "with a nonce": {"nonce": "x"},
 		"without jti": {"jti": nil}, "of another issuer": {"iss": "https://evil.example"}, "for another": {"aud": "other"},
-		"expired": {"exp": 1}, "old": {"iat": s.Store.Now().Add(-time.Hour).Unix()}, "about nobody": {},
+		"expired": {"exp": 1}, "old": {"iat": s.Store.Now().Add(-time.Hour).Unix()}, "about nobody": {}, "about two": {"Sub": "somebody-else"},
 	} {
 		if name != "about nobody" {
 			bad["sub"] = "sub-of-ada"

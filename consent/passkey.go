@@ -14,6 +14,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // relying is this server as authenticators know it: by the host's name, so a
@@ -121,6 +122,9 @@ func (s *Server) checkPasskey(v *visit, p org.Person, shown, sealed string, e *s
 	if err != nil {
 		return err
 	}
+	if _, err := strictjson.Folded([]byte(shown), strictjson.Depth); err != nil { // the library reads as encoding/json does
+		return errWrong
+	}
 	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(shown))
 	if err != nil {
 		return errWrong
@@ -190,6 +194,9 @@ func (s *Server) madePasskey(v *visit, form url.Values) (*webauthn.Credential, s
 	w, host, ok := s.relying(v)
 	ask, opened := s.openAsk(v, one(form, "ask"))
 	if !ok || !opened {
+		return nil, "", false
+	}
+	if _, err := strictjson.Folded([]byte(one(form, "passkey")), strictjson.Depth); err != nil {
 		return nil, "", false
 	}
 	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(one(form, "passkey")))

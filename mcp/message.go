@@ -9,9 +9,9 @@ import (
 	"math"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
 // maxBody is the greatest body of a request, in bytes (decision L5).
@@ -53,7 +53,16 @@ func readMessage(w http.ResponseWriter, r *http.Request) (message, *api.Fault) {
 	case err != nil:
 		return message{}, refused("The body cannot be read.")
 	}
-	if !utf8.Valid(body) || !json.Valid(body) { // so that the SDK's reader cannot see another batch in it than this one
+	// So that the SDK's reader, and whoever looks on, see in it what this one does:
+	// of the batch, its messages and their params. Arguments are the tools'.
+	levels := 2
+	if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) {
+		levels = 3
+	}
+	switch err := strictjson.Outer(body, levels); {
+	case errors.Is(err, strictjson.ErrTwice):
+		return message{}, refused("A message, or its params, have a member twice.")
+	case err != nil:
 		return message{}, refused("The body is not JSON in UTF-8.")
 	}
 	m, fault := split(body)

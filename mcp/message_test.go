@@ -212,6 +212,29 @@ func TestBodyIsUTF8(t *testing.T) {
 	}
 }
 
+// A message is read by this server and by the SDK, and its params by both: a member
+// that stands twice there is refused, of which each could take another.
+func TestMessagesReadTwoWays(t *testing.T) {
+	h := newHouse(t)
+	token := h.live("ada", "nordlys", grantset.Set{Kind: grantset.Everything})
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, `{"jsonrpc":"2.0","id":1,"\u0069d":2,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","name":"delete_item"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},"arguments":{"a":1}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":{},"params":{}}`, ` [{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":2}}]`,
+	} {
+		if w := h.post(token, body); w.Code != 400 || !strings.Contains(w.Body.String(), "a member twice") {
+			t.Errorf("%s: got %d %s", body, w.Code, w.Body)
+		}
+	}
+	if w := h.post(token, call("whoami", "{}")+"{}"); w.Code != 400 {
+		t.Errorf("trailing data: %d %s", w.Code, w.Body)
+	}
+	if w := h.post(token, `{"jsonrpc":"2.0","id":1,"Method":"ping","METHOD":"ping"}`); w.Code != 400 {
+		t.Errorf("other case: %d %s", w.Code, w.Body)
+	}
+}
+
 // Each message of a batch counts toward the organization's limit (decision B6);
 // one that does not fit is refused whole, and nothing of it is done.
 func TestBatchCounts(t *testing.T) {

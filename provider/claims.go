@@ -235,6 +235,9 @@ func (p *Provider) Logout(ctx context.Context, raw string) (Logout, error) {
 	if err != nil {
 		return Logout{}, verifier.fault("logout token", err)
 	}
+	if _, err := members(t.Claims); err != nil {
+		return Logout{}, fmt.Errorf("logout token: %w", err)
+	}
 	now := p.now()
 	if t.IssuedAt.Before(now.Add(-logoutAge)) || t.IssuedAt.After(now.Add(skew)) {
 		return Logout{}, errors.New("logout token: issued at another time than now")

@@ -93,7 +93,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, wrong := strictjson.Folded(text, strictjson.Depth); errors.Is(wrong, strictjson.ErrTwice) {
+	_, wrong := strictjson.Folded(text, strictjson.Depth)
+	if wrong != nil && !errors.Is(wrong, strictjson.ErrJSON) && !errors.Is(wrong, strictjson.ErrObject) { // which are left to the library
 		text = nil
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(text))

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -38,6 +39,36 @@ func (f *far) provider() *Provider {
 	p := New(Config{ID: "corp", Issuer: "https://login.example.com", ClientID: "x", Scopes: []string{"openid"}}, time.Now)
 	p.client.Transport = f
 	return p
+}
+
+// Of what a provider answers nothing is left that two readers could read
+// differently, wherever it hides; what is no JSON object is the library's to refuse.
+func TestAnswersReadTwoWays(t *testing.T) {
+	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
+	for text, kept := range map[string]bool{
+		`{"issuer":"a","keys":[{"kid":"1"}]}`: true, `eyJhbGciOi`: true, `[1]`: true, ``: true,
+		`{"issuer":"a","issuer":"b"}`: false, `{"issuer":"a","Issuer":"b"}`: false, `{"keys":[{"kid":"1","\u212aid":"2"}]}`: false, `[{"a":1,"a":2}]`: false,
+		`{"x":` + deep + `,"issuer":"a","issuer":"b"}`: false, `{"x":` + deep + `}`: false, "{\"issuer\":\"a\xff\"}": false,
+	} {
+		r, err := http.NewRequest("GET", "https://login.example.com/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := bounded{says(text)}.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(a.Body); err != nil || (string(got) == text) != kept {
+			t.Errorf("%.60s: got %.60q, %v", text, got, err)
+		}
+	}
+}
+
+// says answers everything with a text.
+type says string
+
+func (s says) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(s)))}, nil
 }
 
 // A provider has 10 seconds. Whoever comes just after it did not answer is told

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"unicode"
@@ -42,7 +43,7 @@ func (Twice) Is(target error) bool { return target == ErrTwice }
 // any depth down to the given one. null is a member like any other.
 func Object(text []byte, depth int) (Members, error) {
 	top := Members{}
-	if err := walkOver(text, depth, exact, top); err != nil {
+	if err := walkOver(text, walk{depth: depth, levels: depth, key: exact, top: top}); err != nil {
 		return nil, err
 	}
 	return top, nil
@@ -52,7 +53,7 @@ func Object(text []byte, depth int) (Members, error) {
 // no two names of an object are alike to it either.
 func Folded(text []byte, depth int) (Members, error) {
 	top := Members{}
-	if err := walkOver(text, depth, fold, top); err != nil {
+	if err := walkOver(text, walk{depth: depth, levels: depth, key: fold, top: top}); err != nil {
 		return nil, err
 	}
 	return top, nil
@@ -96,10 +97,10 @@ func fold(name string) string {
 	}, name)
 }
 
-// Check reads one JSON value of any kind, and gives what Object would refuse of
-// the objects in it.
-func Check(text []byte, depth int) error {
-	err := walkOver(text, depth, exact, Members{})
+// Outer reads one JSON value of any kind, and gives what Object would refuse of the
+// objects down to that many levels; deeper ones are left to whoever reads them.
+func Outer(text []byte, levels int) error {
+	err := walkOver(text, walk{depth: math.MaxInt, levels: levels, key: exact, top: Members{}})
 	if errors.Is(err, ErrObject) {
 		return nil
 	}
@@ -108,14 +109,14 @@ func Check(text []byte, depth int) error {
 
 func exact(name string) string { return name }
 
-func walkOver(text []byte, depth int, key func(string) string, top Members) error {
+func walkOver(text []byte, w walk) error {
 	switch {
 	case !utf8.Valid(text):
 		return ErrUTF8
 	case !json.Valid(text):
 		return ErrJSON
 	}
-	w := walk{text: text, depth: depth, key: key, top: top}
+	w.text = text
 	w.space()
 	object := text[w.at] == '{'
 	if err := w.value(1); err != nil {
@@ -129,11 +130,12 @@ func walkOver(text []byte, depth int, key func(string) string, top Members) erro
 
 // walk goes through JSON that is known to be valid.
 type walk struct {
-	text  []byte
-	at    int
-	depth int
-	key   func(string) string // what a name counts as
-	top   Members             // takes the outermost object's members
+	text   []byte
+	at     int
+	depth  int                 // at most
+	levels int                 // down to which names are looked at
+	key    func(string) string // what a name counts as
+	top    Members             // takes the outermost object's members
 }
 
 // value goes past the value that begins here, at this depth of nesting.
@@ -156,22 +158,24 @@ func (w *walk) value(depth int) error {
 
 // container goes past an object or an array.
 func (w *walk) container(depth int) error {
-	var names map[string]bool
-	if w.text[w.at] == '{' {
-		names = map[string]bool{}
-	}
+	object, names := w.text[w.at] == '{', map[string]bool{}
 	for w.next(); w.text[w.at] != '}' && w.text[w.at] != ']'; {
 		name, err := "", error(nil)
-		if names != nil {
+		switch {
+		case object && depth <= w.levels:
 			if name, err = w.name(names); err != nil {
 				return err
 			}
+		case object:
+			w.str()
+			w.space()
+			w.next()
 		}
 		begin := w.at
 		if err := w.value(depth + 1); err != nil {
 			return err
 		}
-		if names != nil && depth == 1 {
+		if object && depth == 1 {
 			w.top[name] = w.text[begin:w.at]
 		}
 		if w.space(); w.text[w.at] == ',' {

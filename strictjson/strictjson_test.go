@@ -27,9 +27,18 @@ func TestObject(t *testing.T) {
 	if m, err := Object([]byte(`{"a":null, "A": [1, 2] ,"b":"}"}`), 5); err != nil || !reflect.DeepEqual(m, Members{"a": json.RawMessage("null"), "A": json.RawMessage("[1, 2]"), "b": json.RawMessage(`"}"`)}) {
 		t.Errorf("%q, %v", m, err)
 	}
-	for text, want := range map[string]error{`[{"a":1},{"a":1}]`: nil, `[{"a":1,"a":1}]`: ErrTwice, `x`: ErrJSON, `7`: nil} {
-		if err := Check([]byte(text), 5); !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", text, err, want)
+}
+
+// Below its levels nothing is refused, however deep; the names there are whose who
+// reads them.
+func TestOuter(t *testing.T) {
+	deep := strings.Repeat(`{"b":[`, 200) + strings.Repeat(`]}`, 200)
+	for text, want := range map[string]error{
+		`[{"a":1},{"a":1}]`: nil, `[{"a":1,"a":1}]`: ErrTwice, `x`: ErrJSON, `7`: nil, `[{"a":{"b":1,"\u0062":2}}]`: nil, `{"a":{"b":1, "b" : 2}}`: ErrTwice,
+		`{"a":{"c":{"b\"":1,"b\"":2},"c":3}}`: ErrTwice, `{"a":{"c":{"b\"":1,"b\"":2},"d":3}}`: nil, `{"a":` + deep + `,"c":1}`: nil, `{"a":` + deep + `,"a":1}`: ErrTwice,
+	} {
+		if err := Outer([]byte(text), 2); !errors.Is(err, want) {
+			t.Errorf("%.50s: %v, want %v", text, err, want)
 		}
 	}
 }

@@ -1,0 +1,42 @@
+package grantkeeper_test
+
+import "testing"
+
+// lax are the readers of encoding/json: they take a member in another case for a
+// field of a struct, the last of two, and repair what is not UTF-8.
+var lax = map[string][]string{"encoding/json": {"Unmarshal", "NewDecoder"}}
+
+// mayBeLax says of each place outside strictjson that reads JSON by encoding/json
+// why it may.
+var mayBeLax = reviewed{
+	{"one value of what strictjson has taken apart: no names are read", `
+		api/body.go:field.set client/metadata.go:parseString client/metadata.go:parseStrings gateway/told.go:take
+		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text`},
+	{"into a map, by exact names, behind strictjson.Outer", `mcp/message.go:split`},
+	{"one number or text", `mcp/message.go:message.call mcp/message.go:returns`},
+	{"behind a walk of its own over all names, which allows small letters once, in UTF-8, eight levels and nothing behind", `
+		operator/body.go:checkMembers operator/body.go:strict`},
+	{"looks in what was refused, or taken, for the line of a fault", `
+		operator/importing.go:entries operator/importing.go:misread operator/importing.go:unknownList`},
+	{"what this server wrote itself: sealed, stored, embedded, or answered a moment ago", `
+		api/document.go:describe consent/passkey.go:Server.holder
+		consent/sealed.go:Server.open gateway/decisions.go:Server.judge mcp/refusal.go:tidy`},
+	{"a command, which shows what its own server answers and decides nothing", `
+		cmd/grantkeeper/change.go:global.tell cmd/grantkeeper/change.go:operatorClient.page
+		cmd/grantkeeper/directorycmd.go:global.importDirectory cmd/grantkeeper/directorycmd.go:writeEntries
+		cmd/grantkeeper/eventscmd.go:eventID cmd/grantkeeper/eventscmd.go:global.writeEvent
+		cmd/grantkeeper/explain.go:runExplain cmd/grantkeeper/operatorclient.go:operatorClient.do
+		cmd/grantkeeper/operatorclient.go:operatorClient.missing
+		cmd/grantkeeper/operatorclient.go:operatorClient.refusal`},
+	{"doctor, demo, drill and dev's client, which are clients and look at what they are answered", `
+		cmd/grantkeeper/demo.go:answered.member cmd/grantkeeper/demo.go:answered.want
+		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/doctorchecks.go:asked.ask
+		cmd/grantkeeper/drill.go:drilled.refresh`},
+	{"strictjson itself, behind its walk", `strictjson/strictjson.go:Into strictjson/strictjson.go:walk.name`},
+}
+
+// Each reader of JSON by encoding/json has been thought about; what they make of
+// texts that can be read two ways, docs/threat-model.md has in a table.
+func TestReadersOfJSONAreReviewed(t *testing.T) {
+	mayBeLax.check(t, uses(t, lax, nil), "it takes names in another case, and the last of two. Read it by strictjson, or add it to mayBeLax with the reason why it need not")
+}
