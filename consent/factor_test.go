@@ -208,6 +208,19 @@ func TestSecondFactorsGuessedForLong(t *testing.T) {
 	}
 }
 
+// After a clock that was ahead for a moment, a phone's codes are too old, and a
+// recovery code lets its person in (docs/operations.md).
+func TestSecondFactorAfterAClockThatWasAhead(t *testing.T) {
+	s := newSite(t)
+	app, recovery := withApp(t, s.signedIn("ada"))
+	s.pass(24 * time.Hour)
+	s.Store.Now()
+	s.pass(-24*time.Hour + time.Minute)
+	p := signin(s.browser().get("/signin"), "ada@nordlys.example", password).follow().want(200)
+	p.press("/signin/second", "code", identity.OneTimeCode(app.secret, s.clock.Now().Unix()/30)).want(422)
+	p.press("/signin/second", "code", recovery[0]).want(303)
+}
+
 // Wrong passkeys are limited and journaled as wrong codes are.
 func TestWrongPasskeys(t *testing.T) {
 	s := newSite(t)

@@ -80,6 +80,54 @@ func TestS14RestoreEndsAllApprovals(t *testing.T) {
 	moved.revived(t, 1)
 }
 
+// Two copies of a database that both run know nothing of what the other ends; a token
+// that went on at one is of the future at the other, and ends it there (decision T13).
+// Settled like a restore, the copy has nothing of it left.
+func TestTwoCopies(t *testing.T) {
+	if !embedded() {
+		return
+	}
+	h := furnished(t)
+	revoked, goesOn := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	done(t, h.AddSession(ctx, "value", "ada", Act{}))
+	h.revivable(t)
+	backup := h.backup(t)
+	other, _ := restored(t, h, backup, true)
+	once := func() Entry {
+		return Entry{Value: "another", Person: "ada", Once: "an assertion", OnceUntil: h.Now().Add(time.Minute)}
+	}
+	_, _, err := h.Apply(ctx, revoked, approval.End(approval.RevokedByPerson, h.Now()), Act{})
+	done(t, err)
+	done(t, h.RemoveMember(ctx, "nordlys", "tor", Act{}))
+	done(t, h.Reset(ctx, "link", "$argon2id$y", Act{}))
+	done(t, h.Enter(ctx, once(), Act{}))
+	if _, err := other.ResetOf(ctx, "link"); err != nil {
+		t.Errorf("a link that was used at one: %v at the other", err)
+	}
+	if _, err := other.Member(ctx, "tor", "nordlys"); err != nil {
+		t.Errorf("who was removed at one: %v at the other", err)
+	}
+	if err := other.Enter(ctx, once(), Act{}); err != nil {
+		t.Errorf("an assertion that was used at one: %v at the other", err)
+	}
+	if !other.accepts(t, revoked) {
+		t.Error("what was revoked at one has ended at the other")
+	}
+	for generation := range int64(2) {
+		if v, err := h.refresh(goesOn, generation+1); v != approval.OK || err != nil {
+			t.Fatal(v, err)
+		}
+	}
+	if v, err := other.refresh(goesOn, 3); v == approval.OK || err != nil || other.accepts(t, goesOn) {
+		t.Errorf("a token of the future: %v %v, accepted %v", v, err, other.accepts(t, goesOn))
+	}
+	settled, out := restored(t, other, other.backup(t), false)
+	if out.Ended != 1 || settled.accepts(t, revoked) || settled.accepts(t, goesOn) {
+		t.Errorf("settled: ended %d", out.Ended)
+	}
+	settled.revived(t, 0)
+}
+
 // revivable adds one of each kind that a past state must not bring back: an API
 // key, a link by which a password is set, a recovery code.
 func (h house) revivable(t *testing.T) {
