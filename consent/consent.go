@@ -57,8 +57,8 @@ type Server struct {
 	wrongFactors *failures
 	hasher       *hasher
 	forgets      forgotLimits
-	farewells    *limit.Addresses // counts those that were wrong
-	elsewhere    *limit.Addresses // counts sign-ins elsewhere that came back wrong
+	farewells    wrongs           // counts those that were wrong
+	elsewhere    wrongs           // counts sign-ins elsewhere that came back wrong
 	lost         *limit.Addresses // lets through so many events of sign-ins elsewhere
 }
 
@@ -107,9 +107,9 @@ func (s *Server) Handler() http.Handler {
 	s.wrongFactors = newFailures(s.Limits, "second", secondAccount)
 	s.hasher = newHasher()
 	s.forgets = newForgotLimits(s.Limits)
-	s.elsewhere = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
+	s.elsewhere.Addresses = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
 	s.lost = limit.NewAddresses(signInAddress, nil)
-	s.farewells = s.Limits.Addresses("signin-logout", signInAddress, nil)
+	s.farewells.Addresses = s.Limits.Addresses("signin-logout", signInAddress, nil)
 	s.Rebrand(s.Branding)
 
 	mux := http.NewServeMux()

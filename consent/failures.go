@@ -39,8 +39,64 @@ type failures struct {
 	address       *limit.Addresses
 	journaled     *limit.Addresses // one signin_throttled event per address and window
 
+	places
+}
+
+// places are those of attempts under way, which may fail yet, by what they count
+// under.
+type places struct {
 	mu    sync.Mutex
-	tried map[string]int // attempts under way, which may fail yet, by what they count under
+	tried map[string]int
+}
+
+// take gives an attempt a place under each key, if all have one left beside those
+// that are taken. left says how many more may fail under each.
+func (p *places) take(keys []string, left func() []int) (end func(), ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, n := range left() {
+		if n <= p.tried[keys[i]] {
+			return nil, false
+		}
+	}
+	if p.tried == nil {
+		p.tried = map[string]int{}
+	}
+	for _, k := range keys {
+		p.tried[k]++
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, k := range keys {
+			if p.tried[k]--; p.tried[k] == 0 {
+				delete(p.tried, k)
+			}
+		}
+	}, true
+}
+
+// A wrongs counts what came from an address and failed.
+type wrongs struct {
+	*limit.Addresses
+	places
+}
+
+// try does what may fail, and counts it where it did. With a wait it was not done,
+// or must not be told: no more fails at once than one after the other.
+func (w *wrongs) try(from netip.Addr, now time.Time, do func() (failed bool)) (wait time.Duration) {
+	if wait := w.Wait(from, now); wait > 0 {
+		return wait
+	}
+	end, ok := w.take([]string{limit.Key(from).String()}, func() []int { return []int{w.Remaining(from, now)} })
+	if !ok {
+		return time.Second // by then, it is known how the others went
+	}
+	defer end()
+	if do() {
+		_, wait = w.Allow(from, now)
+	}
+	return wait
 }
 
 // newFailures counts under a name of its own, such as "signin".
@@ -50,7 +106,6 @@ func newFailures(s *limit.Shared, name string, account limit.Limit) *failures {
 		pair: s.Names(name+"-pair", signInPair), account: s.Names(name+"-account", account),
 		address:   s.Addresses(name+"-address", signInAddress, nil),
 		journaled: limit.NewAddresses(limit.Limit{N: 1, Window: signInAddress.Window}, nil),
-		tried:     map[string]int{},
 	}
 }
 
@@ -65,29 +120,17 @@ func (f *failures) wait(email string, from netip.Addr, now time.Time) time.Durat
 // others under way may fail as well, or says how long to wait. Call end when it
 // is known, and counted, how it went.
 func (f *failures) begin(email string, from netip.Addr, now time.Time) (end func(), wait time.Duration) {
-	account, pair := attemptKeys(email, from)
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if wait := f.wait(email, from, now); wait > 0 {
 		return nil, wait
 	}
-	keys := []string{"a " + account, "p " + pair, "f " + limit.Key(from).String()}
-	if f.account.Remaining(account, f.most, now) <= f.tried[keys[0]] ||
-		f.pair.Remaining(pair, signInPair.N, now) <= f.tried[keys[1]] || f.address.Remaining(from, now) <= f.tried[keys[2]] {
+	account, pair := attemptKeys(email, from)
+	end, ok := f.take([]string{"a " + account, "p " + pair, "f " + limit.Key(from).String()}, func() []int {
+		return []int{f.account.Remaining(account, f.most, now), f.pair.Remaining(pair, signInPair.N, now), f.address.Remaining(from, now)}
+	})
+	if !ok {
 		return nil, time.Second // by then, it is known how the others went
 	}
-	for _, k := range keys {
-		f.tried[k]++
-	}
-	return func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for _, k := range keys {
-			if f.tried[k]--; f.tried[k] == 0 {
-				delete(f.tried, k)
-			}
-		}
-	}, 0
+	return end, 0
 }
 
 // add counts an attempt that failed. With a wait others, at other nodes, have

@@ -15,35 +15,38 @@ func (s *Server) farewell(v *visit) error {
 	if p == nil {
 		return errNoPage
 	}
-	address := s.Address(v.r)
-	if wait := s.farewells.Wait(address, v.now); wait > 0 {
-		return tooMany{wait}
-	}
 	form, err := readForm(v, otherBytes, otherFields)
 	if err != nil {
 		return err
 	}
-	out, err := p.Logout(v.r.Context(), one(form, "logout_token"))
-	if errors.Is(err, provider.ErrDown) {
-		return answerJSON(v, http.StatusServiceUnavailable, "temporarily_unavailable")
-	}
 	ended := 0
-	if err == nil {
-		ended, err = s.Store.EndSessionsAt(v.r.Context(), store.Farewell{Issuer: out.Issuer, Subject: out.Subject, SID: out.Session,
-			Once: "logout " + out.Issuer + " " + out.ID, OnceUntil: out.Until},
-			s.actBy(v, "system"))
-	}
-	if errors.Is(err, store.ErrUnavailable) {
+	// Wrong ones alone are counted: each may ask the provider for keys.
+	wait := s.farewells.try(s.Address(v.r), v.now, func() bool {
+		ended, err = s.endSessionsAt(v, p, one(form, "logout_token"))
+		return err != nil && !errors.Is(err, provider.ErrDown) && !errors.Is(err, store.ErrUnavailable)
+	})
+	switch {
+	case wait > 0:
+		return tooMany{wait}
+	case errors.Is(err, provider.ErrDown), errors.Is(err, store.ErrUnavailable):
 		return answerJSON(v, http.StatusServiceUnavailable, "temporarily_unavailable")
-	}
-	if err != nil { // wrong ones alone are counted: each may ask the provider for keys
-		s.farewells.Allow(address, v.now)
+	case err != nil:
 		s.Log.Info("logout refused", "way", p.ID, "why", err, "request_id", v.reference())
 		return answerJSON(v, http.StatusBadRequest, "invalid_request")
 	}
 	s.Log.Info("logout", "way", p.ID, "sessions", ended, "request_id", v.reference())
 	v.w.WriteHeader(http.StatusOK)
 	return nil
+}
+
+// endSessionsAt ends the sessions that a logout token is about.
+func (s *Server) endSessionsAt(v *visit, p *provider.Provider, token string) (ended int, err error) {
+	out, err := p.Logout(v.r.Context(), token)
+	if err != nil {
+		return 0, err
+	}
+	return s.Store.EndSessionsAt(v.r.Context(), store.Farewell{Issuer: out.Issuer, Subject: out.Subject, SID: out.Session,
+		Once: "logout " + out.Issuer + " " + out.ID, OnceUntil: out.Until}, s.actBy(v, "system"))
 }
 
 func answerJSON(v *visit, status int, code string) error {

@@ -29,31 +29,36 @@ func (h *HandOff) address(challenge, base string, fresh, another bool) string {
 
 // assertedBack is GET /signin/callback/handoff: the service says who is signed
 // in there.
-func (s *Server) assertedBack(v *visit, assertion string) (ours bool, err error) {
+func (s *Server) assertedBack(v *visit, assertion string) error {
 	said, err := identity.ReadAssertion(assertion, v.base, v.now, s.Ways.HandOff.Keys...)
 	if err != nil {
-		return false, notSignedIn{why: "untrusted", way: handOffID, path: "/", detail: err.Error()}
+		return notSignedIn{why: "untrusted", way: handOffID, path: "/", detail: err.Error()}
 	}
 	a, ok := s.openAttempt(said.Challenge)
 	if open, err := s.checkAttempt(v, a, ok, handOffID); !open {
-		return false, err
+		return err
 	}
+	return s.attempted(v, func() error { return s.enterAsserted(v, said, a) })
+}
+
+// enterAsserted begins the session of whom the service names.
+func (s *Server) enterAsserted(v *visit, said identity.Assertion, a attempt) error {
 	fault := notSignedIn{way: handOffID, path: a.Return, detail: "asserted by the service"}
 	person, err := s.asserted(v, said.Person)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		fault.why = "unknown"
-		return true, fault
+		return fault
 	case err != nil:
-		return true, wrap("person", err)
+		return wrap("person", err)
 	case !person.Active:
 		fault.why = "inactive"
-		return true, fault
+		return fault
 	case said.ImpersonatedBy != "" && person.Support: // decision P9
 		fault.why = "acting"
-		return true, fault
+		return fault
 	}
-	return true, s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: identity.Proof{ProvedAt: provedAt(said.AuthTime), Issuer: handOffID},
+	return s.enter(v, store.Entry{Person: person.ID, Method: handOffID, By: actorName(said.ImpersonatedBy), Proof: identity.Proof{ProvedAt: provedAt(said.AuthTime), Issuer: handOffID},
 		Once: "handoff " + said.Challenge, OnceUntil: time.Unix(a.Began, 0).Add(2 * attemptLifetime)}, a, fault)
 }
 

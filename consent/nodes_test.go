@@ -3,6 +3,7 @@ package consent
 import (
 	"maps"
 	"net/netip"
+	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -154,5 +155,34 @@ func TestFailuresOfAnAccountAtOnce(t *testing.T) {
 	}
 	if told != secondAccount.N {
 		t.Errorf("%d told, want %d", told, secondAccount.N)
+	}
+}
+
+// Nor do more sign-ins elsewhere fail at once, or wrong words of a logout, and a
+// provider is not asked more often.
+func TestElsewhereAtOnce(t *testing.T) {
+	s, f := newOutside(t)
+	b := s.browser()
+	asked := f.out(b)
+	got := asks([]*site{s}, b.cookies, func(b *browser) *shown { return b.get(f.answers(asked, "code", "x")) })
+	if n := f.asked["/token"]; got[400] != signInAddress.N || got[400]+got[429] != 300 || n != signInAddress.N {
+		t.Errorf("%v; the provider was asked %d times", got, n)
+	}
+	got = asks([]*site{s}, nil, func(b *browser) *shown {
+		return b.post("/signin/logout/corp", url.Values{"logout_token": {"x"}})
+	})
+	if got[400] != signInAddress.N || got[400]+got[429] != 300 {
+		t.Errorf("logouts: %v", got)
+	}
+	other := wrongs{Addresses: s.elsewhere.Addresses} // of another node
+	s.pass(time.Hour)
+	told := other.try(s.Address(nil), s.Store.Now(), func() bool {
+		for range signInAddress.N {
+			s.elsewhere.Allow(s.Address(nil), s.Store.Now())
+		}
+		return true
+	})
+	if told == 0 {
+		t.Error("what others have used up is told")
 	}
 }

@@ -138,40 +138,51 @@ func (s *Server) comeBack(v *visit) error {
 	if to := v.r.Header.Get("Sec-Fetch-Dest"); to != "" && to != "document" {
 		return errNoPage // a picture, a script or a frame of another page
 	}
-	ours, err := s.back(v)
-	if e, ok := errors.AsType[notSignedIn](err); ok && ours && e.why != "down" { // which is nobody's fault here
-		s.elsewhere.Allow(s.Address(v.r), v.now)
+	return s.back(v)
+}
+
+// attempted finishes an attempt of this browser, which counts where it fails.
+func (s *Server) attempted(v *visit, do func() error) (err error) {
+	wait := s.elsewhere.try(s.Address(v.r), v.now, func() bool {
+		err = do()
+		e, failed := errors.AsType[notSignedIn](err)
+		return failed && e.why != "down" // which is nobody's fault here
+	})
+	if wait > 0 {
+		return tooMany{wait}
 	}
 	return err
 }
 
-// back finishes a sign-in elsewhere. ours: the attempt began in this browser.
-func (s *Server) back(v *visit) (ours bool, err error) {
+// back finishes a sign-in elsewhere.
+func (s *Server) back(v *visit) error {
 	way, q := v.r.PathValue("way"), v.r.URL.Query()
 	if way == handOffID && s.Ways.HandOff != nil {
 		return s.assertedBack(v, one(q, "assertion"))
 	}
 	p := s.provider(way)
 	if p == nil {
-		return false, errNoPage
+		return errNoPage
 	}
 	a, ok := s.openAttempt(one(q, "state"))
 	if open, err := s.checkAttempt(v, a, ok, way); !open {
-		return false, err
+		return err
 	}
-	if code := one(q, "error"); code != "" || one(q, "code") == "" {
-		return true, notSignedIn{why: "refused", way: way, path: a.Return, detail: "the provider answers " + plainWord(code)}
-	}
-	c, err := p.Finish(v.r.Context(), provider.Ask{RedirectURI: callbackURI(v, p), Secret: a.secret()},
-		provider.Answer{Code: one(q, "code"), Issuer: one(q, "iss")})
-	if err != nil {
-		return true, providerFault(a, err)
-	}
-	return true, s.vouched(v, p, a, c)
+	return s.attempted(v, func() error {
+		if code := one(q, "error"); code != "" || one(q, "code") == "" {
+			return notSignedIn{why: "refused", way: way, path: a.Return, detail: "the provider answers " + plainWord(code)}
+		}
+		c, err := p.Finish(v.r.Context(), provider.Ask{RedirectURI: callbackURI(v, p), Secret: a.secret()},
+			provider.Answer{Code: one(q, "code"), Issuer: one(q, "iss")})
+		if err != nil {
+			return providerFault(a, err)
+		}
+		return s.vouched(v, p, a, c)
+	})
 }
 
-// checkAttempt refuses what did not begin here, in this browser, for this way,
-// a while ago at most, and what failed too often from this address. Who is signed in by now, in another tab, goes on without:
+// checkAttempt refuses what did not begin here, in this browser, for this way, a
+// while ago at most. Who is signed in by now, in another tab, goes on without:
 // nothing is done with the answer.
 func (s *Server) checkAttempt(v *visit, a attempt, ok bool, way string) (open bool, err error) {
 	fault := notSignedIn{why: "browser", way: way, path: a.Return}
@@ -187,9 +198,6 @@ func (s *Server) checkAttempt(v *visit, a attempt, ok bool, way string) (open bo
 	case v.now.Sub(time.Unix(a.Began, 0)) > attemptLifetime:
 		fault.detail = "begun too long ago"
 	default:
-		if wait := s.elsewhere.Wait(s.Address(v.r), v.now); wait > 0 {
-			return false, tooMany{wait}
-		}
 		return true, nil
 	}
 	return false, fault
