@@ -437,7 +437,8 @@ func TestFaultsOfAProvider(t *testing.T) {
 			}
 		}, nil, 400, untrusted},
 		{"the token answer is no JSON", func(_ *site, f *far) { f.broken["/token"] = says("hello") }, nil, 400, untrusted},
-		{"UserInfo is broken", func(_ *site, f *far) { f.broken["/me"] = status(500) }, nil, 400, untrusted},
+		{"UserInfo is broken", func(_ *site, f *far) { f.broken["/me"] = status(500) }, nil, 503, "Corporate login does not answer."},
+		{"UserInfo refuses", func(_ *site, f *far) { f.broken["/me"] = status(403) }, nil, 400, untrusted},
 		{"an email that is not verified", user("email_verified", false), nil, 403, "Corporate login has not verified your email."},
 		{"an email that nobody says is verified", user("email_verified", nil), nil, 403, "Corporate login has not verified your email."},
 		{"verified as a number", user("email_verified", 1), nil, 400, untrusted},
@@ -834,6 +835,13 @@ func TestLimitsElsewhere(t *testing.T) {
 	if err != nil || len(events) != signInAddress.N {
 		t.Errorf("%d events, %v", len(events), err)
 	}
+	down, f2 := newOutside(t)
+	f2.broken["/me"] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }
+	waiting := down.browser()
+	asked := f2.out(waiting)
+	for range signInAddress.N + 1 {
+		waiting.get(f2.answers(asked)).want(503)
+	}
 	s.address = "203.0.113.77" // asked for by any web page, or in another browser: nobody suffers
 	stranger := s.browser()
 	for range 2 * signInAddress.N {
@@ -843,7 +851,7 @@ func TestLimitsElsewhere(t *testing.T) {
 	stranger.get("/signin/callback/corp?code=x&state=x").want(404)
 
 	s, f = newOutside(t)
-	asked := f.out(s.browser())
+	asked = f.out(s.browser())
 	for range 2 * signInAddress.N {
 		s.browser().get(f.answers(asked)).want(403)
 	}

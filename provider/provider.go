@@ -86,6 +86,9 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	if resp.StatusCode >= http.StatusInternalServerError { // at whichever endpoint, it is down
+		return nil, errors.Join(fmt.Errorf("it answers %d", resp.StatusCode), resp.Body.Close())
+	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if closed := resp.Body.Close(); err == nil {
 		err = closed
@@ -338,10 +341,8 @@ func (p *Provider) Finish(ctx context.Context, a Ask, got Answer) (Claims, error
 // exchangeError keeps what the provider answered to itself: it may hold
 // anything.
 func exchangeError(err error) error {
-	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < 500 {
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil {
 		return fmt.Errorf("the provider refuses the code: status %d, error %.40q", refused.Response.StatusCode, refused.ErrorCode)
-	} else if ok {
-		return fmt.Errorf("%w: token endpoint", ErrDown)
 	}
 	if lost, ok := errors.AsType[*url.Error](err); ok {
 		return fmt.Errorf("%w: token endpoint: %w", ErrDown, lost.Err)
