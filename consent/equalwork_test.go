@@ -15,6 +15,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/crypto/argon2"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -183,6 +184,61 @@ func TestWeakHashStays(t *testing.T) {
 	}
 	if log := s.log.String(); !strings.Contains(log, "a weak hash of a password stays") || strings.Contains(log, "argon2id") {
 		t.Errorf("log: %s", log)
+	}
+}
+
+// A password is right only when all of its key is.
+func TestEveryByteOfAPasswordCounts(t *testing.T) {
+	h := nobody(ownCosts)
+	for i := range h.Key {
+		key := slices.Clone(h.Key)
+		key[i] ^= 1
+		if h.matchesBy(func(_, _ []byte, _, _ uint32, _ uint8, n uint32) []byte { return key[:n] }, "x") {
+			t.Errorf("byte %d makes no difference", i)
+		}
+	}
+}
+
+// Who has to wait is told so before a place to hash is asked for: guesses of one
+// account do not keep others from theirs.
+func TestWhoHasToWaitTakesNoPlace(t *testing.T) {
+	s := newSite(t)
+	for range signInPair.N {
+		s.failures.add("ada@nordlys.example", s.Address(nil), s.Store.Now())
+	}
+	s.hasher.inside.Store(hashing + waiting)
+	p := signin(s.browser().get("/signin"), "ada@nordlys.example", password).want(429)
+	if got := p.header.Get("Retry-After"); got != "900" {
+		t.Errorf("Retry-After %q", got)
+	}
+}
+
+// Costs that only a row of the previous release has are known to all nodes after
+// the first sign-in of its person.
+func TestCostsOfThePreviousReleaseBecomeKnown(t *testing.T) {
+	a, b, url := twoNodes(t, false)
+	a.do(a.Store.SetPassword(t.Context(), "ada", hashWith(16, 1, 1, password), store.Act{Actor: "operator"}))
+	conn, err := pgx.Connect(t.Context(), url)
+	a.do(err)
+	defer conn.Close(t.Context())
+	_, err = conn.Exec(t.Context(), `DELETE FROM password_costs WHERE costs LIKE '%m=16,%'`)
+	a.do(err)
+	since := a.counted()
+	for _, want := range []int{2, 2} {
+		signin(a.browser().get("/signin"), "ada@nordlys.example", "wrong").want(422)
+		if work := since(); len(work) != want {
+			t.Errorf("work %v", work)
+		}
+	}
+	for known := false; !known; time.Sleep(time.Millisecond) { // nobody waits for it to be written
+		in, err := b.Store.SignIn(t.Context(), "")
+		a.do(err)
+		known = len(in.Costs) == 2
+	}
+	since = b.counted()
+	signin(b.browser().get("/signin"), "nobody@nordlys.example", "wrong").want(422)
+	if work := since(); len(work) != 2 {
+		t.Errorf("at the other node an unknown person makes %v", work)
 	}
 }
 

@@ -149,6 +149,41 @@ func TestForgottenPasswordElsewhere(t *testing.T) {
 	}
 }
 
+// Where no link is mailed, none can be asked for by a page that was open either.
+func TestForgottenPasswordOfAnOpenPage(t *testing.T) {
+	s := newSite(t)
+	a := s.mails()
+	page := s.browser().get("/signin/forgot").want(200)
+	s.Ways.NoPasswords = true
+	page.press("/signin/forgot", "email", "ada@nordlys.example").want(404)
+	s.Ways.NoPasswords, s.Forgotten = false, nil
+	page.press("/signin/forgot", "email", "ada@nordlys.example").want(404)
+	if len(a.all) != 0 {
+		t.Errorf("mails %v", a.all)
+	}
+}
+
+// The pages keep what the person was about to do: back at the sign-in page, and in
+// another language; and the title says that it is done.
+func TestForgottenPasswordKeepsTheWay(t *testing.T) {
+	s := newSite(t)
+	s.mails()
+	b := s.browser()
+	forgot := b.get(b.get(authorize()).follow().link("Forgot your password?")).want(200)
+	done := forgot.press("/signin/forgot", "email", "ada@nordlys.example").want(200)
+	for _, p := range []*shown{forgot, done} {
+		signin(s.browser().get(p.link("Back to signing in")), "ada@nordlys.example", password).follow().want(200).says("An app wants")
+	}
+	german := forgot.press("/language", "language", "de").follow().want(200)
+	if got := german.fill("/signin/forgot").Get("return"); s.returnPath(got) == "/" {
+		t.Error("in another language the way is lost")
+	}
+	title := func(p *shown) string { return p.all(atom.Title)[0].FirstChild.Data }
+	if title(done) == title(forgot) || strings.Contains(title(done), "Error") {
+		t.Errorf("titles %q and %q", title(forgot), title(done))
+	}
+}
+
 // From the consent flow and back to it, in the browser that asked and in no
 // other: the link signs nobody in.
 func TestForgottenPasswordInAFlow(t *testing.T) {
