@@ -57,6 +57,9 @@ var rooms = map[string]room{
 	"operator":         {may: append([]string{"metrics"}, below...)},
 	"metrics":          {},
 	"cmd/grantkeeper":  {may: append(append(slices.Clone(doors), "metrics"), below...)},
+
+	// For services: whoever uses it links nothing else of the server.
+	"identity/httpidentity": {may: []string{"identity"}},
 }
 
 // tools are folders, at any depth, that may import every room and that no room
@@ -257,6 +260,7 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"mcp behind api", "mcp/a.go", imports("mcp", ours("api", "store")...), ""},
 		{"gateway behind api", "gateway/a.go", imports("gateway", ours("api", "identity")...), ""},
 		{"a test of the store on what is for it", "store/a_test.go", imports("store", ours("store/pgtest")...), ""},
+		{"the middleware on what it wraps", "identity/httpidentity/a.go", imports("httpidentity", append(ours("identity"), "net/http")...), ""},
 		{"an example in the documents", "docs/examples/notes/main.go", imports("main", ours("identity")...), ""},
 		{"the command on everything", "cmd/grantkeeper/main.go", imports("main", ours("oauth", "mcp", "store", "org")...), ""},
 		{"end-to-end tests on everything", "e2e/browser/a_test.go", imports("browser_test", ours("consent", "oauth")...), ""},
@@ -287,6 +291,8 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"api on mcp", "api/a.go", imports("api", ours("mcp")...), "api may not import mcp"},
 		{"api on gateway", "api/a.go", imports("api", ours("gateway")...), "api may not import gateway"},
 		{"gateway on mcp", "gateway/a.go", imports("gateway", ours("mcp")...), "gateway may not import mcp"},
+		{"identity on its middleware", "identity/a.go", imports("identity", ours("identity/httpidentity")...), "identity may not import identity/httpidentity"},
+		{"the middleware on the server", "identity/httpidentity/a.go", imports("httpidentity", ours("api")...), "identity/httpidentity may not import api"},
 		{"identity on org", "identity/a.go", imports("identity", ours("org")...), "identity may not import org"},
 		{"mcp on oauth", "mcp/a.go", imports("mcp", ours("oauth")...), "mcp may not import oauth"},
 		{"operator on api", "operator/a.go", imports("operator", ours("api")...), "operator may not import api"},

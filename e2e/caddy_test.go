@@ -40,7 +40,7 @@ func TestCaddyRecipe(t *testing.T) {
 	h, gateways := withGateways(t, "[api]\nrate_limit = \"12/10m\"")
 	direct := h.host()
 	front := h.at(proxied)
-	caddy(t, front.host(), direct, gateways, notesService(t, nginxKey))
+	caddy(t, front.host(), direct, gateways, notesService(t, nginxKey, "-forward-auth"))
 	f, tk := front.connected("", treasurer...)
 	bearer := header{"Authorization", "Bearer " + tk.access}
 	c := front.caller()

@@ -43,9 +43,26 @@ client_secret_file = %q
 	return h
 }
 
-// script gives the script e2e/NAME/NAME.js beside its packages, which
-// scripts/packages.sh has put into the cache.
+// script gives the script e2e/NAME/NAME.js beside its packages.
 func script(t *testing.T, name string) string {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := os.ReadFile(filepath.Join(name, name+".js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".mjs"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(packages(t, name), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, name+".mjs")
+}
+
+// packages gives the folder of the packages of e2e/NAME, which scripts/packages.sh
+// has put into the cache.
+func packages(t *testing.T, name string) string {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(name, "package-lock.json"))
 	if err != nil {
@@ -60,18 +77,7 @@ func script(t *testing.T, name string) string {
 	if _, err := os.Stat(packages); err != nil {
 		t.Fatalf("this test needs node and the packages of e2e/%s: run scripts/setup-debian.sh", name)
 	}
-	dir := t.TempDir()
-	text, err := os.ReadFile(filepath.Join(name, name+".js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".mjs"), text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(packages, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, name+".mjs")
+	return packages
 }
 
 // waitFor starts a process that says a line when it is ready.

@@ -151,7 +151,7 @@ func TestNginxRecipe(t *testing.T) {
 	h, gateways := withGateways(t, "[api]\nrate_limit = \"40/10m\"")
 	direct := h.host()
 	front := h.at(proxied)
-	service := notesService(t, nginxKey)
+	service := notesService(t, nginxKey, "-forward-auth")
 	nginx(t, front.host(), direct, gateways, service)
 	f, tk := front.connected("", treasurer...)
 	_, reads := front.connected("", "organization", "nordlys", "grant", "roles", "role:nordlys-treasurer", "read")
@@ -342,7 +342,7 @@ func TestIntegratingByShell(t *testing.T) {
 // A service of its own behind the server, without any proxy: api.upstream.
 func TestServiceBehind(t *testing.T) {
 	t.Parallel()
-	service := notesService(t, nginxKey, "-calls")
+	service := notesService(t, nginxKey)
 	h := serve(t, served{apiLimit: example(t, "upstream.toml", "127.0.0.1:9000", service, "/etc/grantkeeper/upstream.key", secretFile(t, nginxKey))})
 	f, tk := h.connected("", treasurer...)
 	bearer := header{"Authorization", "Bearer " + tk.access}

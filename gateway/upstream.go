@@ -141,6 +141,9 @@ func (u *Upstream) modify(a *http.Response, base string, of *told) error {
 	if a.StatusCode == http.StatusSwitchingProtocols {
 		return errors.New("the service wants to switch protocols")
 	}
+	if a.StatusCode == http.StatusUnauthorized { // a client would throw a good token away, and sign in again
+		return errors.New("the service answers 401, as to a call that is not signed: see that it has the key of api.upstream_key_file and the right time, and compares no body of more than 64 KiB")
+	}
 	for name := range a.Header {
 		if strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, identity.Prefix) {
 			delete(a.Header, name)

@@ -418,6 +418,10 @@ func TestUpstreamFaults(t *testing.T) {
 		}, func(u *Upstream, _ *httptest.Server) { u.wait = 30 * time.Millisecond }, nil, 504, "gateway_timeout"},
 		{"no HTTP", answers("nonsense 10.1.2.3\r\n\r\n"), nil, nil, 502, "bad_gateway"},
 		{"hangs up", answers(""), nil, nil, 502, "bad_gateway"},
+		{"takes nothing as signed", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			http.Error(w, "not signed at 10.1.2.3", http.StatusUnauthorized)
+		}, nil, nil, 502, "bad_gateway"},
 		{"switches protocols unasked", answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"), nil, nil, 502, "bad_gateway"},
 		{"switches protocols when asked", func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Upgrade")+r.Header.Get("Connection") != "" {

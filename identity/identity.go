@@ -1,9 +1,9 @@
 // Package identity is what Grantkeeper and services tell each other of people.
 //
 // A service behind it is told about a call: for whom it is made and how far it
-// may go, as signed HTTP headers. A service written in Go calls [Verify]; for
-// others contrib/verify has files to copy and test vectors, and docs/integrating.md
-// says what is signed.
+// may go, as signed HTTP headers. A service written in Go calls [Verify], or has
+// httpidentity do it; for others contrib/verify has files to copy and test vectors,
+// and docs/integrating.md says what is signed.
 //
 // A service where people have their accounts says who is signed in there, as
 // an [Assertion]; for other languages see docs/signin.md.

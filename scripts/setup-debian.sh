@@ -51,6 +51,11 @@ have node || need nodejs "runs the OpenID provider of the sign-in tests"
 have npm || need npm "fetches that provider, and clients"
 have openssl || need openssl "makes the keys of the hand-off's examples"
 have python3 || need python3 "runs one of them"
+python=/usr/bin/python3 # of the system, whose packages these are
+[ -x "$python" ] || python=python3
+for module in flask fastapi uvicorn; do
+	"$python" -c "import $module" 2>/dev/null || need "python3-$module" "for services behind, as examples"
+done
 
 [ -n "$(compgen -G '/usr/lib/postgresql/*/bin/initdb')" ] || have initdb ||
 	need postgresql "the other database, which the tests start by themselves"

@@ -3,11 +3,11 @@
  * refuses what it has not signed. Copy this file: it needs Node 18 and nothing
  * else. What is signed: docs/integrating.md, "Signed headers".
  *
- *     import { keyFile, middleware } from "./grantkeeper.mjs";
- *     app.use(middleware({ keys: [keyFile("/etc/service/grantkeeper.key")] }));
- *     app.post("/api/v5/notes", (req, res) => {
- *       if (req.grantkeeper.acts("nordlys-treasurer") !== "change") ...
- *     });
+ *     import { fastifyPlugin, keyFile, middleware } from "./grantkeeper.mjs";
+ *     const keys = [keyFile("/etc/service/grantkeeper.key")];
+ *     app.use(middleware({ keys })); // Express, before whatever reads bodies
+ *     app.register(fastifyPlugin, { keys }); // Fastify
+ *     if (req.grantkeeper.acts("nordlys-treasurer") !== "change") ...
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -37,16 +37,19 @@ import { readFileSync } from "node:fs";
 
 /** Why a call is for nobody. The message holds no secret; Fastify answers with the status. */
 export class Refused extends Error {
-	statusCode = 403;
+	statusCode = 401;
 }
 
 const names = ["person", "organization", "approval", "client", "grant", "authority"];
 const tolerance = 60; // seconds, either way
-const minKey = 32;
+const minKey = 32; // bytes
+const maxBody = 64 << 10; // bytes: of a longer body api.upstream signs nothing
 
-/** Reads a key file: one line, in which there is no space. */
+/** Reads a key file: one line of 32 visible ASCII characters or more. */
 export function keyFile(/** @type {string} */ path) {
-	return readFileSync(path, "utf8").trim();
+	const key = readFileSync(path, "latin1").replace(/\r?\n$/, "");
+	if (key.length < minKey || !/^[\x21-\x7e]*$/.test(key)) throw new Error(path + ": a key is one line of at least 32 visible ASCII characters");
+	return key;
 }
 
 /**
@@ -111,28 +114,81 @@ function refuse(why) {
 }
 
 /**
- * Middleware of Express, Connect and their like: req.grantkeeper says whom the call
- * is for, and what is not signed for this very call is 403. Behind api.upstream give
- * it the body as well, for instance behind express.raw({ type: () => true }):
- * body: (req) => req.body. What is no bytes counts as an empty body. Without it, as
- * behind forward-auth, the body is not compared. call: false compares nothing of
- * the call, for a proxy that rewrites the path.
- * @param {{keys: Key[], call?: boolean, body?: (req: any) => unknown}} options
+ * Asks what a request is for that has just come: keys, and in call and body what the
+ * middleware is told. Nothing is read of a stranger's body; that of others is put
+ * back for whoever parses it.
  */
-export function middleware({ keys, call = true, body }) {
-	return (/** @type {any} */ req, /** @type {any} */ res, /** @type {(error?: unknown) => void} */ next) => {
-		try {
-			const bytes = body && body(req);
-			req.grantkeeper = verify(req.headers, { keys, call: !call ? undefined : {
-				method: req.method, target: req.originalUrl ?? req.url,
-				body: !body ? null : typeof bytes === "string" || bytes instanceof Uint8Array ? bytes : "",
-			} });
-		} catch (error) {
-			if (!(error instanceof Refused)) return next(error);
-			res.statusCode = 403;
-			res.setHeader("Content-Type", "text/plain; charset=utf-8");
-			return res.end(error.message + "\n");
+async function admit(req, target, { keys, call = true, body = true }) {
+	if (!call) return verify(req.headers, { keys });
+	const of = { method: req.method, target, body: null };
+	const who = verify(req.headers, { keys, call: of });
+	if (body === false && one(req.headers, "call-signature").startsWith("body=-,")) return who;
+	if (typeof body === "function") {
+		const bytes = body(req);
+		of.body = typeof bytes === "string" || bytes instanceof Uint8Array ? bytes : "";
+	} else of.body = await peek(req);
+	return verify(req.headers, { keys, call: of });
+}
+
+/** Gives the body of a request, and leaves it there to be read. */
+function peek(req) {
+	if (req.httpVersionMajor < 2 && !req.headers["transfer-encoding"] && !Number(req.headers["content-length"])) return Buffer.alloc(0);
+	return new Promise((resolve, reject) => {
+		const pieces = [];
+		let size = 0;
+		const listeners = { readable: more, end: done, error: gone, close: gone };
+		function stop() {
+			for (const [event, listener] of Object.entries(listeners)) req.off(event, listener);
 		}
-		next();
+		function more() {
+			while (req.readableLength > 0 && size <= maxBody) size += pieces[pieces.push(req.read()) - 1].length;
+			if (req.complete || size > maxBody) done();
+		}
+		function done() {
+			stop();
+			const body = Buffer.concat(pieces);
+			if (size > maxBody) return reject(new Refused("the body is too long to be signed"));
+			if (size > 0) req.unshift(body);
+			resolve(body);
+		}
+		function gone() {
+			stop();
+			reject(new Refused("the body is broken off"));
+		}
+		for (const [event, listener] of Object.entries(listeners)) req.on(event, listener);
+		if (req.destroyed) gone();
+		else more();
+	});
+}
+
+/**
+ * Middleware of Express, Connect and their like: req.grantkeeper says whom the call
+ * is for, and what is not signed for this very call is 401. It stands before
+ * whatever reads the body, or is given the bytes: body: (req) => req.rawBody. What is
+ * no bytes counts as an empty body. body: false also takes a body that is not signed:
+ * that of any call behind forward-auth, and one of more than 64 KiB. call: false
+ * compares nothing of the call, for a proxy that rewrites the path.
+ * @param {{keys: Key[], call?: boolean, body?: boolean|((req: any) => unknown)}} options
+ */
+export function middleware(options) {
+	return (/** @type {any} */ req, /** @type {any} */ res, /** @type {(error?: unknown) => void} */ next) => {
+		admit(req, req.originalUrl ?? req.url, options).then((who) => {
+			req.grantkeeper = who;
+			next();
+		}, (error) => {
+			if (!(error instanceof Refused)) return next(error);
+			res.statusCode = error.statusCode;
+			res.setHeader("Content-Type", "text/plain; charset=utf-8");
+			res.end(error.message + "\n");
+		});
 	};
 }
+
+/** The same for Fastify: request.grantkeeper, in every route of the application. */
+export async function fastifyPlugin(/** @type {any} */ app, /** @type {Parameters<typeof middleware>[0]} */ options) {
+	app.decorateRequest("grantkeeper", null);
+	app.addHook("onRequest", async (/** @type {any} */ request) => {
+		request.grantkeeper = await admit(request.raw, request.originalUrl, options);
+	});
+}
+fastifyPlugin[Symbol.for("skip-override")] = true; // else it would be for its own routes alone

@@ -59,9 +59,12 @@ class Call(typing.NamedTuple):
 
 
 def key_file(path) -> bytes:
-    """Reads a key file: one line, in which there is no space."""
+    """Reads a key file: one line of 32 visible ASCII characters or more."""
     with open(path, "rb") as file:
-        return file.read().strip()
+        key = re.sub(rb"\r?\n\Z", b"", file.read())
+    if not re.fullmatch(rb"[\x21-\x7e]{%d,}" % MIN_KEY, key):
+        raise ValueError(f"{path}: a key is one line of at least {MIN_KEY} visible ASCII characters")
+    return key
 
 
 def verify(headers, keys, call=None, now=None) -> Identity:
@@ -92,6 +95,10 @@ def _verify_call(said, signature, call, keys):
         raise Refused("the body is another, or not signed")
     if not _signed(keys, ["call-v1", signature, call.method, call.target, read[1]], read[2]):
         raise Refused("not signed for this call")
+
+
+def _body_signed(headers):
+    return not _one(headers, "call-signature").startswith("body=-,")
 
 
 def _signed(keys, lines, digits):
@@ -133,10 +140,11 @@ def _authority(text):
 
 class WSGI:
     """Middleware of Flask, Django and their like: environ["grantkeeper"] says whom
-    the call is for, and what is not signed for this very call is 403. body=False is
-    for forward-auth, which signs no body. The raw target is what gunicorn, uWSGI,
-    mod_wsgi and Werkzeug give; where a server has none, or a proxy rewrites the
-    path, only call=False works, which compares nothing of the call."""
+    the call is for, and what is not signed for this very call is 401. body=False also
+    takes a body that is not signed: that of any call behind forward-auth, and one of
+    more than 64 KiB. The raw target is what gunicorn, uWSGI, mod_wsgi and Werkzeug
+    give; where a server has none, or a proxy rewrites the path, only call=False
+    works, which compares nothing of the call."""
 
     def __init__(self, app, keys, call=True, body=True):
         self.app, self.keys, self.call, self.body = app, keys, call, body
@@ -146,7 +154,7 @@ class WSGI:
             environ["grantkeeper"] = self.verify(environ)
         except Refused as why:
             text = f"{why}\n".encode()
-            start_response("403 Forbidden", [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(text)))])
+            start_response("401 Unauthorized", [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(text)))])
             return [text]
         return self.app(environ, start_response)
 
@@ -159,7 +167,7 @@ class WSGI:
                 raise Refused("the server does not tell the raw target")
             call = Call(environ["REQUEST_METHOD"], target)
             verify(headers, self.keys, call)  # before anything is read for a stranger
-            if self.body:
+            if self.body or _body_signed(headers):
                 call = call._replace(body=self.read(environ))
         return verify(headers, self.keys, call)
 
@@ -194,7 +202,7 @@ class ASGI:
         except Refused as why:
             if scope["type"] == "websocket":
                 return await send({"type": "websocket.close", "code": 1008})
-            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"text/plain; charset=utf-8")]})
+            await send({"type": "http.response.start", "status": 401, "headers": [(b"content-type", b"text/plain; charset=utf-8")]})
             return await send({"type": "http.response.body", "body": f"{why}\n".encode()})
         return await self.app({**scope, "grantkeeper": who}, receive, send)
 
@@ -207,7 +215,7 @@ class ASGI:
             target = scope["raw_path"] + (b"?" + query if query else b"")
             call = Call(scope.get("method", "GET"), target.decode("latin-1"))
             verify(scope["headers"], self.keys, call)  # before anything is read for a stranger
-            if self.body:
+            if self.body or _body_signed(scope["headers"]):
                 body, receive = await self.read(scope, receive)
                 call = call._replace(body=body)
         return verify(scope["headers"], self.keys, call), receive
