@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -35,7 +36,7 @@ type told struct {
 	u       *Upstream
 	request *http.Request
 	rights  api.Rights
-	asked   time.Time
+	asked   atomic.Pointer[time.Time]
 	call    identity.Call // what is signed of it, but its target
 }
 
@@ -64,8 +65,14 @@ func (t *told) still() (api.Rights, error) {
 	if err != nil {
 		return now, over{err}
 	}
-	t.asked = time.Now()
+	t.askedNow()
 	return now, nil
+}
+
+// askedNow may be called while the request is still sent and is answered already.
+func (t *told) askedNow() {
+	now := time.Now()
+	t.asked.Store(&now)
 }
 
 // upload is a body of which the service gets the end when the right to send it
@@ -127,7 +134,7 @@ type lengthy struct {
 
 func (b *lengthy) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if n > 0 && time.Since(b.told.asked) >= b.each {
+	if n > 0 && time.Since(*b.told.asked.Load()) >= b.each {
 		if err := b.told.answers(); err != nil {
 			return 0, err
 		}

@@ -98,7 +98,8 @@ func (u *Upstream) whole(w http.ResponseWriter, r *http.Request) (*told, bool) {
 		of.call.Body, of.call.Unread = body.all()
 	}
 	now, ok := u.API.Whole(w, r, 0)
-	of.rights, of.asked = now, time.Now()
+	of.rights = now
+	of.askedNow()
 	return of, ok
 }
 

@@ -354,6 +354,28 @@ func TestUpstreamTakesLongUploads(t *testing.T) {
 	}
 }
 
+// A service may answer before it has the whole request, as when it refuses it: the
+// right is asked for both then, at once.
+func TestTheRightIsAskedForBothAtOnce(t *testing.T) {
+	h := newHouse(t)
+	asks := h.api.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now, _ := h.api.Whole(w, r, 0)
+		of := &told{u: &Upstream{API: h.api}, request: r, rights: now}
+		var both sync.WaitGroup
+		for _, ask := range []func() error{of.stands, of.answers} {
+			both.Go(func() {
+				if err := ask(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+	}))
+	if w := send(t, asks, "POST", base+"/api/v5/notes", "", "Authorization", "Bearer "+h.live("ada", selected).access); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // closedAfterEnd is a body as net/http has it once the answer has begun.
 type closedAfterEnd struct{ reads int }
 
