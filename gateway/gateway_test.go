@@ -523,6 +523,7 @@ func TestFaultsOfOurs(t *testing.T) {
 		t.Errorf("decision: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	// Every fault is passed on as what it is; every refusal is a decision.
+	h.handler = h.door.Handler() // what is planted now is in no document
 	for status := 400; status < 600; status++ {
 		h.door.decide = func(w http.ResponseWriter, _ *http.Request) (api.Rights, bool) {
 			(&api.Fault{Status: status, Code: "x"}).Answer(w)

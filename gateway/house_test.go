@@ -16,6 +16,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/docs/openapi"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -88,7 +89,7 @@ func newHouse(t testing.TB) *house {
 		API: h.api, Base: bases, Host: "app.example",
 		Keys: func() []Key { return h.keys },
 	}
-	h.handler = h.door.Handler()
+	h.handler = openapi.Read(t, "gateway").Watch(t, h.door.Handler())
 	return h
 }
 

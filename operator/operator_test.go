@@ -18,6 +18,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/docs/openapi"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -66,7 +67,7 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	o.Server = &Server{Store: s, Password: func() string { return password }, Version: Version{Version: "9.9.9"}}
-	o.handler = o.Server.Handler()
+	o.handler = openapi.Read(t, "operator").Watch(t, o.Server.Handler())
 	return o
 }
 
