@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -67,17 +68,8 @@ func (n *names) approval(r store.ApprovalRow) approvalRow {
 	row := approvalRow{
 		ID: r.ID.String(), Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, store.ClientUse{}, n.v.now),
 		Person: n.person(r.Person), PersonID: r.Person, Organization: n.organization(r.Organization), OrganizationID: r.Organization,
-		Access: "Everything they can access", Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
+		Access: r.Grant.InWords(n.s.roleNames(n.v.Context(), r.Organization)), Widest: r.Grant.Kind == grantset.Organization, Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
 		State: r.StateName(), Living: r.Phase != approval.Ended, RevokePath: "/approvals/" + r.ID.String() + "/revoke",
-	}
-	switch r.Grant.Kind {
-	case "organization":
-		row.Access, row.Widest = "Everything in this organization", true
-	case "roles":
-		row.Access = count(len(r.Grant.Picks), "1 role", "%s roles")
-		if r.Grant.Personal {
-			row.Access += ", personal items"
-		}
 	}
 	if !row.Living {
 		row.Reason, row.Ended = inWords(string(r.Reason)), at(r.EndedAt, n.v.now)

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // switched is the body of a change that switches something on or off. On has no
@@ -24,9 +25,23 @@ type filling struct {
 	Person string `json:"person"`
 }
 
+// ending counts the approvals that a change is about to end; nil is of one that
+// ends none.
+func (s *Server) ending(c call, f store.ApprovalFilter, on bool) (*approvalsEnded, error) {
+	if on {
+		return nil, nil
+	}
+	n, err := s.Store.Unended(c.Context(), f)
+	return &approvalsEnded{n}, err
+}
+
 func (s *Server) setActive(on bool) func(call, reasoned) (any, error) {
 	return func(c call, body reasoned) (any, error) {
 		p, err := s.Store.Person(c.Context(), c.PathValue("id"))
+		if err != nil {
+			return nil, err
+		}
+		ended, err := s.ending(c, store.ApprovalFilter{Person: p.ID}, on)
 		if err != nil {
 			return nil, err
 		}
@@ -34,7 +49,10 @@ func (s *Server) setActive(on bool) func(call, reasoned) (any, error) {
 			return nil, err
 		}
 		p.Active = on
-		return newPerson(p), nil
+		return struct {
+			personObject
+			*approvalsEnded
+		}{newPerson(p), ended}, nil
 	}
 }
 
@@ -43,10 +61,18 @@ func (s *Server) setIntegration(c call, body switched) (any, error) {
 		return nil, badRequest("on: it is missing")
 	}
 	id := c.PathValue("id")
+	ended, err := s.ending(c, store.ApprovalFilter{Organization: id}, *body.On)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.Store.SetIntegration(c.Context(), id, *body.On, c.act(body.Reason)); err != nil {
 		return nil, err
 	}
-	return s.organization(c)
+	o, err := s.Store.Organization(c.Context(), id)
+	return struct {
+		organizationObject
+		*approvalsEnded
+	}{newOrganization(o), ended}, err
 }
 
 func (s *Server) setMember(c call, body about) (any, error) {
@@ -114,10 +140,19 @@ func (s *Server) setFiller(on bool) func(call, filling) (any, error) {
 
 func (s *Server) setEnabled(on bool) func(call, reasoned) (any, error) {
 	return func(c call, body reasoned) (any, error) {
-		if err := s.Store.SetClientEnabled(c.Context(), c.PathValue("id"), on, c.act(body.Reason)); err != nil {
+		id := c.PathValue("id")
+		ended, err := s.ending(c, store.ApprovalFilter{Client: id}, on)
+		if err != nil {
 			return nil, err
 		}
-		return s.client(c)
+		if err := s.Store.SetClientEnabled(c.Context(), id, on, c.act(body.Reason)); err != nil {
+			return nil, err
+		}
+		found, err := s.Store.Client(c.Context(), id)
+		return struct {
+			clientObject
+			*approvalsEnded
+		}{newClient(found), ended}, err
 	}
 }
 

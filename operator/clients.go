@@ -40,12 +40,17 @@ type deletedClient struct {
 	ID       string `json:"id"`
 	ClientID string `json:"client_id"`
 	State    string `json:"state"` // always deleted
+	*approvalsEnded
 }
 
 // deleteClient ends a client and its approvals.
 func (s *Server) deleteClient(c call, body reasoned) (any, error) {
 	id := c.PathValue("id")
-	err := s.Store.DeleteClient(c.Context(), id, c.act(body.Reason))
+	ended, err := s.ending(c, store.ApprovalFilter{Client: id}, false)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Store.DeleteClient(c.Context(), id, c.act(body.Reason))
 	switch {
 	case errors.Is(err, store.ErrNotAllowed):
 		return nil, &Error{http.StatusConflict, "not_allowed",
@@ -55,7 +60,7 @@ func (s *Server) deleteClient(c call, body reasoned) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	return deletedClient{id, id, "deleted"}, nil
+	return deletedClient{id, id, "deleted", ended}, nil
 }
 
 // manyClients is the body of POST /v1/clients/delete: which of those that nobody

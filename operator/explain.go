@@ -78,6 +78,7 @@ func (s *Server) explain(c call) (any, error) {
 	if err := w.name(c.Context(), s.Store); err != nil {
 		return nil, err
 	}
+	w.approved = row.Grant.InWords(s.roleNames(c.Context(), row.Organization))
 	return w.explanation(), nil
 }
 
@@ -105,7 +106,7 @@ type why struct {
 	item   store.Item
 
 	person, organization, client, role, circle string // names
-	picks                                      string // in words
+	approved                                   string // in words
 }
 
 // name finds the names. What has been deleted is called by its ID.
@@ -131,8 +132,7 @@ func (w *why) name(ctx context.Context, s *store.Store) error {
 	if w.client == "" {
 		w.client = w.row.Client
 	}
-	w.picks, err = picksInWords(ctx, s, o.ID, w.row.Grant)
-	return err
+	return nil
 }
 
 func found(err error, at *string, name string) error {
@@ -143,29 +143,6 @@ func found(err error, at *string, name string) error {
 		*at = name
 	}
 	return err
-}
-
-// maxPicks bounds how many roles are named.
-const maxPicks = 12
-
-func picksInWords(ctx context.Context, s *store.Store, organization string, set grantset.Set) (string, error) {
-	var all []string
-	for i, p := range set.Picks {
-		if i == maxPicks {
-			all = append(all, fmt.Sprintf("%d more roles", len(set.Picks)-maxPicks))
-			break
-		}
-		name := p.Role
-		r, err := s.Role(ctx, organization, p.Role)
-		if err := found(err, &name, r.Name); err != nil {
-			return "", err
-		}
-		all = append(all, name+" ("+set.Access(p.Role)+")")
-	}
-	if set.Personal {
-		all = append(all, "personal items")
-	}
-	return strings.Join(all, ", "), nil
 }
 
 func (w *why) explanation() explanation {
@@ -223,22 +200,22 @@ func (w *why) granted() []chainLink {
 	set := map[grantset.Kind]string{
 		grantset.Everything:   "Everything that the person can access was approved.",
 		grantset.Organization: "Everything in this organization was approved, without anybody's personal items.",
-		grantset.Roles:        "Only selected roles were approved: " + w.picks + ".",
+		grantset.Roles:        w.approved + ".",
 	}[w.row.Grant.Kind]
 	filled := w.access.Member().Roles()
-	count := fmt.Sprintf("%d roles", len(filled))
-	if len(filled) == 1 {
-		count = "1 role"
-	}
-	roles := fmt.Sprintf("%s fills %s in %s.", w.person, count, w.organization)
-	if w.row.Grant.Kind == grantset.Roles {
+	roles := fmt.Sprintf("%s fills %s in %s", w.person, count(len(filled), "1 role", "%s roles"), w.organization)
+	if len(filled) == 0 {
+		roles = fmt.Sprintf("%s fills no role in %s", w.person, w.organization)
+	} else if w.row.Grant.Kind == grantset.Roles {
 		n := 0
 		for _, r := range filled {
 			if w.access.Acts(r.ID) != "none" {
 				n++
 			}
 		}
-		roles = fmt.Sprintf("%s fills %s in %s; part of this approval: %d.", w.person, count, w.organization, n)
+		if roles += fmt.Sprintf("; part of this approval: %d", n); n == 0 {
+			roles = strings.TrimSuffix(roles, "0") + "none"
+		}
 	}
 	admin := w.person + " is an admin of " + w.organization + "."
 	if !w.access.Member().Admin {
@@ -247,7 +224,7 @@ func (w *why) granted() []chainLink {
 	return []chainLink{
 		{"grant_set", true, set},
 		{"admin", w.access.Member().Admin, admin},
-		{"roles", len(filled) > 0, roles},
+		{"roles", len(filled) > 0, roles + "."},
 	}
 }
 
@@ -280,7 +257,7 @@ func (w *why) about() []chainLink {
 	if !fills.Holds {
 		fills.Why = fmt.Sprintf("%s does not fill %s.", w.person, w.role)
 	}
-	links := []chainLink{{"item", true, fmt.Sprintf("The item is a %s of %s in %s, %s.", i.Kind, w.role, w.circle, seen)}, fills}
+	links := []chainLink{{"item", true, fmt.Sprintf("The item is %s of %s in %s, %s.", article(i.Kind), w.role, w.circle, seen)}, fills}
 	if i.Private {
 		in := w.access.Member().InCircle(i.Circle)
 		text := fmt.Sprintf("%s fills a role in %s.", w.person, w.circle)
@@ -293,6 +270,13 @@ func (w *why) about() []chainLink {
 		links = append(links, w.pick())
 	}
 	return links
+}
+
+func article(kind string) string {
+	if kind == "action" {
+		return "an action"
+	}
+	return "a " + kind
 }
 
 // pick is what was picked of the item's role, and whether it counts.

@@ -48,7 +48,7 @@ true  person: Ada has been active ever since.
 true  membership: Ada has been a member of Nordlys ever since.
 true  organization: AI integration has been on in Nordlys ever since.
 true  client: Name of quill has been enabled ever since.
-true  grant_set: Only selected roles were approved: Treasurer (read).
+true  grant_set: Selected roles: Treasurer (read).
 true  admin: Ada is an admin of Nordlys.
 true  roles: Ada fills 1 role in Nordlys; part of this approval: 1.
 true  item: The item is a note of Treasurer in Circle, private to the circle.
@@ -77,7 +77,7 @@ false decision: Treasurer is read-only in this approval.
 		{id, "change", "budget", false, "Treasurer is read-only in this approval.", nil},
 		{id, "change", "chairs", false, "The item is private to the circle of Host, and no role of that circle is part of this approval.", []string{"false role: Ada does not fill Host.", "false circle: Ada fills no role in Hall.", "false pick: Host was not picked."}},
 		{id, "read", "own-of-tor", false, "The item is another person's own.", []string{"false own: The item is not Ada's own.", "false pick: Personal items are not part of this approval."}},
-		{tor, "change", "chairs", true, "The person fills Host, and this approval gives change access to it.", []string{"false admin: Tor is no admin of Nordlys.", "Host (change), personal items."}},
+		{tor, "change", "chairs", true, "The person fills Host, and this approval gives change access to it.", []string{"false admin: Tor is no admin of Nordlys.", "Selected roles: Host (change); personal items included."}},
 		{tor, "change", "own-of-tor", true, "The item is the person's own, and personal items are part of this approval.", []string{"true  own: The item is Tor's own.", "true  pick: Personal items are part", "is a personal tension, seen by its person alone."}},
 		{tor, "read", "salaries", false, "The item is private to a circle in which the person fills no role.", nil},
 		{all, "read", "chairs", true, "The person fills a role of the item's circle, and this approval gives everything that the person can access.", []string{"Everything that the person can access was approved.", "Tor fills 1 role in Nordlys.\n"}},
@@ -103,7 +103,7 @@ false decision: Treasurer is read-only in this approval.
 	// A role that was lost counts for nothing (decision P5).
 	o.want(200, "POST", "/v1/roles/host/fillers/remove", `{"person":"tor"}`)
 	if e := o.explained(tor, "change", "chairs"); e.Allowed || !strings.Contains(e.text(), "false pick: Host was picked, to change. It counts for nothing while the person does not fill the role.") ||
-		!strings.Contains(e.text(), "false roles: Tor fills 0 roles in Nordlys; part of this approval: 0.") {
+		!strings.Contains(e.text(), "false roles: Tor fills no role in Nordlys.") {
 		t.Errorf("after the role was lost:\n%s", e.text())
 	}
 }
@@ -187,7 +187,7 @@ func TestExplainNames(t *testing.T) {
 	o := workshop(t)
 	var roles []string
 	set := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "a-gone"}}}
-	for i := range maxPicks + 3 {
+	for i := range 6 {
 		id := fmt.Sprintf("r%02d", i)
 		roles = append(roles, fmt.Sprintf(`{"id":%q,"organization":"nordlys","circle":"hall","name":"Role %d","fillers":["tor"]}`, id, i))
 		set.Picks = append(set.Picks, grantset.Pick{Role: id})
@@ -195,7 +195,7 @@ func TestExplainNames(t *testing.T) {
 	o.want(200, "POST", "/v1/directory", `{"roles":[`+strings.Join(roles, ",")+`]}`)
 	id := o.live("quill", "tor", set)
 	got := o.explained(id, "read", "budget").text()
-	if !strings.Contains(got, ": a-gone (read), Role 0 (read), Role 1 (read), ") || !strings.Contains(got, "Role 10 (read), 4 more roles.\n") || strings.Contains(got, "Role 11") {
+	if !strings.Contains(got, ": a-gone (read), Role 0 (read), Role 1 (read) and 4 more.\n") {
 		t.Errorf("grant set:\n%s", got)
 	}
 }

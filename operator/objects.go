@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"context"
+
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -51,6 +53,7 @@ type approvalObject struct {
 	Person       string       `json:"person"`       // ID
 	Organization string       `json:"organization"` // ID
 	Grant        string       `json:"grant"`        // roles, everything or organization
+	Access       string       `json:"access"`       // the same in words, with the roles' names
 	Roles        []rolePicked `json:"roles"`        // under roles
 	Personal     bool         `json:"personal"`     // under roles
 	State        string       `json:"state"`        // code_issued, live or ended
@@ -65,11 +68,11 @@ type rolePicked struct {
 	Access string `json:"access"` // read or change
 }
 
-func newApproval(r store.ApprovalRow) approvalObject {
+func (s *Server) approvalObject(ctx context.Context, r store.ApprovalRow) approvalObject {
 	o := approvalObject{
 		ID: r.ID.String(), ClientID: r.Client, ClientName: r.ClientName,
 		Person: r.Person, Organization: r.Organization,
-		Grant: string(r.Grant.Kind), Roles: []rolePicked{}, Personal: r.Grant.Personal,
+		Grant: string(r.Grant.Kind), Access: r.Grant.InWords(s.roleNames(ctx, r.Organization)), Roles: []rolePicked{}, Personal: r.Grant.Personal,
 		State: r.StateName(), Reason: string(r.Reason),
 		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt,
 	}
@@ -77,6 +80,21 @@ func newApproval(r store.ApprovalRow) approvalObject {
 		o.Roles = append(o.Roles, rolePicked{p.Role, r.Grant.Access(p.Role)})
 	}
 	return o
+}
+
+// roleNames gives what roles are called; one that has gone is called by its ID.
+func (s *Server) roleNames(ctx context.Context, organization string) func(string) string {
+	return func(id string) string {
+		if r, err := s.Store.Role(ctx, organization, id); err == nil {
+			return r.Name
+		}
+		return id
+	}
+}
+
+// approvalsEnded is beside the object in the answer of what ends approvals.
+type approvalsEnded struct {
+	Ended int `json:"approvals_ended"` // those that had not ended before
 }
 
 type eventObject struct {

@@ -151,6 +151,7 @@ func (s *Server) reading(mux *http.ServeMux) {
 	mux.Handle("GET /v1/approvals", s.answer(s.approvals))
 	mux.Handle("GET /v1/approvals/{id}", s.answer(s.approval))
 	mux.Handle("GET /v1/approvals/{id}/explain", s.answer(s.explain))
+	mux.Handle("GET /v1/ids", s.answer(s.ids))
 	mux.Handle("GET /v1/events", s.answer(s.events))
 	mux.Handle("GET /v1/events/{id}", s.answer(s.event))
 	mux.Handle("GET /v1/dev/clock", s.answer(s.readClock))

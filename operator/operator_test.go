@@ -264,7 +264,7 @@ func TestObjects(t *testing.T) {
 		{"/v1/people/ADA@nordlys.example", `{"id":"ada","email":"ada@nordlys.example","name":"Ada","active":true,"support":false}`},
 		{"/v1/organizations/nordlys", `{"id":"nordlys","name":"Nordlys","ai_integration":true}`},
 		{"/v1/clients/client1", fmt.Sprintf(`{"id":"client1","client_id":"client1","client_name":"Name of client1","state":"approved","redirect_uris":["https://a.example/cb"],"issued_at":%.0f}`, registered)},
-		{"/v1/approvals/" + id, fmt.Sprintf(`{"id":"%s","client_id":"client1","client_name":"Name of client1","person":"ada","organization":"nordlys","grant":"roles","roles":[{"role":"treasurer","access":"change"}],"personal":true,"state":"live","reason":"","created_at":%.0f,"last_used":0,"ended_at":0}`, id, created)},
+		{"/v1/approvals/" + id, fmt.Sprintf(`{"id":"%s","client_id":"client1","client_name":"Name of client1","person":"ada","organization":"nordlys","grant":"roles","access":"Selected roles: Treasurer (change); personal items included","roles":[{"role":"treasurer","access":"change"}],"personal":true,"state":"live","reason":"","created_at":%.0f,"last_used":0,"ended_at":0}`, id, created)},
 	}
 	for _, tt := range tests {
 		if got := strings.TrimSpace(o.do("GET", tt.path, "").Body.String()); got != tt.want {
@@ -350,7 +350,7 @@ func TestChanges(t *testing.T) {
 		answer     string
 	}{
 		{"/v1/people/ada@nordlys.example/deactivate", "", func(o *office) bool { return !person(o, "ada").Active },
-			`{"id":"ada","email":"ada@nordlys.example","name":"Ada","active":false,"support":false}`},
+			`{"id":"ada","email":"ada@nordlys.example","name":"Ada","active":false,"support":false,"approvals_ended":0}`},
 		{"/v1/organizations/nordlys/members", `"person":"ola@havn.example"`, func(o *office) bool { return member(o, "ola").Exists() && !member(o, "ola").Admin },
 			`{"id":"nordlys/ola","organization":"nordlys","person":"ola","member":true,"admin":false}`},
 		{"/v1/organizations/nordlys/members", `"person":"ola","admin":true`, func(o *office) bool { return member(o, "ola").Admin },
@@ -362,7 +362,7 @@ func TestChanges(t *testing.T) {
 		{"/v1/organizations/nordlys/members/ada/admin", `"on":false`, func(o *office) bool { return member(o, "ada").Exists() && !member(o, "ada").Admin },
 			`{"id":"nordlys/ada","organization":"nordlys","person":"ada","member":true,"admin":false}`},
 		{"/v1/organizations/nordlys/ai-integration", `"on":false`, func(o *office) bool { got, _ := o.Store.Organization(ctx, "nordlys"); return !got.AIIntegration },
-			`{"id":"nordlys","name":"Nordlys","ai_integration":false}`},
+			`{"id":"nordlys","name":"Nordlys","ai_integration":false,"approvals_ended":0}`},
 		{"/v1/organizations/havn/ai-integration", `"on":true`, func(o *office) bool { got, _ := o.Store.Organization(ctx, "havn"); return got.AIIntegration },
 			`{"id":"havn","name":"Havn","ai_integration":true}`},
 		{"/v1/roles/treasurer/fillers", `"person":"tor@nordlys.example"`, func(o *office) bool { return member(o, "tor").Fills("treasurer") },
@@ -432,15 +432,15 @@ func TestClientsAndApprovals(t *testing.T) {
 			t.Errorf("revoked: %v", got)
 		}
 	}
-	for range 2 {
-		if got := o.want(200, "POST", "/v1/clients/client1/disable", `{"reason":"imitates us"}`); got["state"] != "disabled" {
-			t.Errorf("disabled: %v", got)
+	for _, ended := range []float64{1, 0} {
+		if got := o.want(200, "POST", "/v1/clients/client1/disable", `{"reason":"imitates us"}`); got["state"] != "disabled" || got["approvals_ended"] != ended {
+			t.Errorf("disabled: %v, want %v ended", got, ended)
 		}
 	}
 	if got := o.want(200, "GET", "/v1/approvals/"+ada, ""); got["state"] != "ended" || got["reason"] != "client_disabled" {
 		t.Errorf("approval of a disabled client: %v", got)
 	}
-	if got := o.want(200, "POST", "/v1/clients/client1/enable", ""); got["state"] != "approved" {
+	if got := o.want(200, "POST", "/v1/clients/client1/enable", ""); got["state"] != "approved" || got["approvals_ended"] != nil {
 		t.Errorf("enabled: %v", got)
 	}
 	if got := o.ids("/v1/approvals?state=live"); !slices.Equal(got, []string{other}) {
@@ -461,6 +461,31 @@ func TestClientsAndApprovals(t *testing.T) {
 	}
 }
 
+// The beginning of an ID leads to each that begins so, and to nothing else.
+func TestIDs(t *testing.T) {
+	o := newOffice(t)
+	id := o.live("client1", "ada", grantset.Set{Kind: grantset.Everything})
+	o.live("client2", "ada", grantset.Set{Kind: grantset.Everything})
+	for query, want := range map[string][]string{
+		"kind=client&prefix=client": {"client1", "client2"}, "kind=client&prefix=client2": {"client2"}, "kind=client&prefix=lient1": {},
+		"kind=client&prefix=client%25": {}, "kind=person&prefix=client": {}, "kind=organization&prefix=nordly": {"nordlys"},
+		"kind=approval&prefix=" + id[:7]: {id}, "kind=approval&prefix=" + id: {id}, "kind=approval&prefix=nonsense": {},
+	} {
+		if got := o.ids("/v1/ids?" + query); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+	for _, query := range []string{"", "?kind=client", "?kind=client&prefix=clien", "?kind=role&prefix=treasurer", "?prefix=client1", "?kind=approval&prefix=" + id[:6] + "&after=x"} {
+		o.want(400, "GET", "/v1/ids"+query, "")
+	}
+	if got := o.want(200, "POST", "/v1/clients/client1/delete", `{}`); got["approvals_ended"] != 1.0 {
+		t.Errorf("deleted: %v", got)
+	}
+	if got := o.ids("/v1/ids?kind=client&prefix=client"); !slices.Equal(got, []string{"client2"}) {
+		t.Errorf("after one was deleted: %v", got)
+	}
+}
+
 // The pages of a list, put together, are the list.
 func TestPaging(t *testing.T) {
 	o := newOffice(t)
@@ -469,6 +494,7 @@ func TestPaging(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/v1/people?x", "/v1/organizations?x", "/v1/clients?x", "/v1/approvals?x", "/v1/events?x", "/v1/approvals?unused-for=0s&x",
+		"/v1/ids?kind=client&prefix=client&x",
 	} {
 		path = strings.TrimSuffix(strings.TrimSuffix(path, "x"), "&")
 		whole := o.ids(path)

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -71,7 +72,7 @@ func (s *Server) approvals(c call) (any, error) {
 		return nil, err
 	}
 	rows, next, err := s.Store.Approvals(c.Context(), of)
-	return newPage(rows, next, newApproval), f.fault(err)
+	return newPage(rows, next, func(r store.ApprovalRow) approvalObject { return s.approvalObject(c.Context(), r) }), f.fault(err)
 }
 
 func (s *Server) approvalFilter(c call, f filter) (store.ApprovalFilter, error) {
@@ -111,7 +112,10 @@ func (s *Server) approval(c call) (any, error) {
 		return nil, err
 	}
 	row, err := s.Store.Approval(c.Context(), id)
-	return newApproval(row), err
+	if err != nil {
+		return nil, err
+	}
+	return s.approvalObject(c.Context(), row), nil
 }
 
 // approvalID is the {id} of the path; what cannot be one is unknown.
@@ -121,6 +125,30 @@ func (c call) approvalID() (approval.ID, error) {
 		return approval.ID{}, unknown("approval")
 	}
 	return id, nil
+}
+
+// LeastPrefix is how many characters of an ID may stand for it, at least.
+const LeastPrefix = 6
+
+// idObject is an ID of which only the beginning was known.
+type idObject struct {
+	ID string `json:"id"`
+}
+
+func (s *Server) ids(c call) (any, error) {
+	f, err := c.filter("kind", "prefix")
+	if err != nil {
+		return nil, err
+	}
+	kind, err := f.oneOf("kind", "approval", "client", "person", "organization")
+	if err != nil {
+		return nil, err
+	}
+	if kind == "" || len(f.get("prefix")) < LeastPrefix {
+		return nil, badRequest(fmt.Sprintf("kind and prefix: what it names, and %d characters of its ID or more", LeastPrefix))
+	}
+	ids, next, err := s.Store.IDs(c.Context(), kind, f.get("prefix"), f.after, f.limit)
+	return newPage(ids, next, func(id string) idObject { return idObject{id} }), f.fault(err)
 }
 
 func (s *Server) events(c call) (any, error) {

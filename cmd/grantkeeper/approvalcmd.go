@@ -7,16 +7,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/spf13/cobra"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 var approvalColumns = []column{
-	member("approval", "id"), member("state", "state"), member("client", "client_id"), member("name", "client_name"),
-	member("person", "person"), member("organization", "organization"), member("grant", "grant"),
-	moment("approved", "created_at"), moment("last used", "last_used"), member("reason", "reason"),
+	idOf("approval", "id"), member("state", "state"), idOf("client", "client_id").sparing(3), member("name", "client_name"),
+	idOf("person", "person"), member("organization", "organization"), member("access", "access"),
+	moment("approved", "created_at").sparing(1), moment("last used", "last_used"), member("reason", "reason").sparing(2),
 }
 
 func approvalCommand(g *global) *cobra.Command {
@@ -47,37 +46,24 @@ func approvalList(g *global) *cobra.Command {
 }
 
 func approvalShow(g *global) *cobra.Command {
-	var o *operatorOptions
-	c := &cobra.Command{
+	return g.objectShow(&cobra.Command{
 		Use:         "show ID",
 		Short:       "Show one approval",
 		Example:     `  grantkeeper approval show 5d1c0f6a3b9e47d28c40f1a2b3c4d5e6`,
-		Args:        named("ID", 1),
 		Annotations: map[string]string{"next": "grantkeeper events list --approval ID"},
-		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkApprovalID(args[0]); err != nil {
-				return err
-			}
-			all := append(approvalColumns[:len(approvalColumns):len(approvalColumns)],
-				moment("ended", "ended_at"), member("roles", "roles"), member("personal", "personal"))
-			return g.get(c, o, "/v1/approvals/"+args[0], rows(all...))
-		},
-	}
-	o = operatorFlags(g, c)
-	return c
-}
-
-func checkApprovalID(id string) error {
-	if _, err := approval.ParseID(id); err != nil {
-		return &exitError{exitUnknown, "there is no such approval: " + err.Error(), ""}
-	}
-	return nil
+	}, "/v1/approvals/", slices.Concat(approvalColumns, []column{moment("ended", "ended_at")})...)
 }
 
 // which are the approvals that one command revokes.
 type which struct {
 	client, person, organization, unused string
 	dry                                  bool
+}
+
+// whichOf are those of one client, person or organization.
+func whichOf(kind, id string) (w which) {
+	*map[string]*string{"client": &w.client, "person": &w.person, "organization": &w.organization}[kind] = id
+	return w
 }
 
 func (w which) body() map[string]any {
@@ -114,6 +100,7 @@ func approvalRevoke(g *global) *cobra.Command {
 		},
 	}
 	o = serverChangeFlags(g, c, true)
+	g.wideFlag(c)
 	f := c.Flags()
 	f.StringVar(&w.client, "client", "", "those of a client")
 	f.StringVar(&w.person, "person", "", "those of a person: ID or email")
@@ -123,16 +110,30 @@ func approvalRevoke(g *global) *cobra.Command {
 	return c
 }
 
+// wouldEnd says how many approvals a change is about to end.
+func (c *operatorClient) wouldEnd(ctx context.Context, w which) (string, error) {
+	w.dry = true
+	var would struct{ Ended int }
+	err := c.do(ctx, http.MethodPost, "/v1/approvals/revoke", nil, w.body(), &would)
+	if would.Ended == 0 {
+		return "no approval", err
+	}
+	return plural(would.Ended, "approval"), err
+}
+
 func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-		if !w.dry && !o.yes {
-			count := w
-			count.dry = true
-			var would struct{ Ended int }
-			if err := server.do(ctx, http.MethodPost, "/v1/approvals/revoke", nil, count.body(), &would); err != nil {
+	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) (err error) {
+		for kind, at := range map[string]*string{"client": &w.client, "person": &w.person, "organization": &w.organization} {
+			if *at, err = server.whole(ctx, kind, *at); err != nil {
 				return err
 			}
-			if err := o.confirm(c, "This ends "+plural(would.Ended, "approval")+", for good."); err != nil {
+		}
+		if !w.dry && !o.yes {
+			ends, err := server.wouldEnd(ctx, w)
+			if err != nil {
+				return err
+			}
+			if err := o.confirm(c, "This ends "+ends+", for good."); err != nil {
 				return err
 			}
 		}
@@ -147,24 +148,23 @@ func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 }
 
 func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry bool) error {
-	for _, id := range ids {
-		if err := checkApprovalID(id); err != nil {
-			return err
-		}
-	}
-	if !dry {
-		if err := o.confirm(c, "This ends "+plural(len(ids), "approval")+", for good."); err != nil {
-			return err
-		}
-	}
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) (err error) {
 		items := []any{}
-		for _, id := range ids { // all of them are there before the first one ends
+		ids := slices.Clone(ids)
+		for i := range ids { // all of them are there before the first one ends
+			if ids[i], err = server.whole(ctx, "approval", ids[i]); err != nil {
+				return err
+			}
 			var object map[string]any
-			if err := server.do(ctx, http.MethodGet, "/v1/approvals/"+id, nil, nil, &object); err != nil {
+			if err := server.do(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(ids[i]), nil, nil, &object); err != nil {
 				return err
 			}
 			items = append(items, object)
+		}
+		if !dry {
+			if err := o.confirm(c, "This ends "+plural(len(ids), "approval")+", for good."); err != nil {
+				return err
+			}
 		}
 		for i, id := range ids {
 			if dry {
@@ -179,7 +179,7 @@ func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry
 		if g.json {
 			return json.NewEncoder(c.OutOrStdout()).Encode(map[string]any{"items": items, "next": ""})
 		}
-		table(c.OutOrStdout(), items, approvalColumns)
+		g.table(c, items, approvalColumns)
 		return nil
 	})
 }

@@ -8,10 +8,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -53,13 +52,6 @@ func (g *global) withServer(c *cobra.Command, at *operatorOptions, run func(cont
 	return run(c.Context(), server)
 }
 
-// get prints one object.
-func (g *global) get(c *cobra.Command, at *operatorOptions, path string, show func(io.Writer, map[string]any)) error {
-	return g.withServer(c, at, func(ctx context.Context, server *operatorClient) error {
-		return g.ask(ctx, c, server, http.MethodGet, path, nil, nil, show)
-	})
-}
-
 // post makes a change and prints the object that it gives.
 func (g *global) post(c *cobra.Command, o *serverChange, path string, body map[string]any, show func(io.Writer, map[string]any)) error {
 	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
@@ -82,30 +74,61 @@ func (g *global) objectShow(c *cobra.Command, path string, columns ...column) *c
 	_, argument, _ := strings.Cut(c.Use, " ")
 	c.Args = named(argument, 1)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return g.get(c, o, path+url.PathEscape(args[0]), rows(columns...))
+		return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
+			id, err := server.whole(ctx, kindOf(path), args[0])
+			if err != nil {
+				return err
+			}
+			return g.ask(ctx, c, server, http.MethodGet, path+url.PathEscape(id), nil, nil, rows(columns...))
+		})
 	}
 	return c
 }
 
 // objectChange completes a command that changes the object which its argument
 // names, by a path that ends in the command's name. What ends something asks
-// before: question has the object in the place of %s.
+// before: question has the object in the place of the first %s, and in the
+// place of a second one how many approvals end.
 func (g *global) objectChange(c *cobra.Command, path, question string, columns ...column) *cobra.Command {
 	o := serverChangeFlags(g, c, question != "")
 	what, argument, _ := strings.Cut(c.Use, " ")
 	c.Args = named(argument, 1)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if question != "" {
-			if err := o.confirm(c, fmt.Sprintf(question, printable(args[0]))); err != nil {
-				return err
-			}
-		}
-		return g.post(c, o, path+url.PathEscape(args[0])+"/"+what, nil, rows(columns...))
+		return g.postTo(c, o, path, args[0], what, nil, question, columns...)
 	}
 	if question != "" {
 		c.Example += " --yes"
 	}
 	return c
+}
+
+// postTo changes the object that an argument names, which has its question as
+// objectChange has it, and prints what it is then.
+func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what string, body map[string]any, question string, columns ...column) error {
+	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+		id, err := server.whole(ctx, kindOf(path), argument)
+		if err != nil {
+			return err
+		}
+		ends := strings.Count(question, "%s") == 2
+		if ends {
+			columns = slices.Concat(columns, []column{member("approvals ended", "approvals_ended")})
+		}
+		if question != "" && !o.yes {
+			values := []any{printable(id)}
+			if ends {
+				n, err := server.wouldEnd(ctx, whichOf(kindOf(path), id))
+				if err != nil {
+					return err
+				}
+				values = append(values, n)
+			}
+			if err := o.confirm(c, fmt.Sprintf(question, values...)); err != nil {
+				return err
+			}
+		}
+		return g.ask(ctx, c, server, http.MethodPost, path+url.PathEscape(id)+"/"+what, nil, o.because(body), rows(columns...))
+	})
 }
 
 func (o *serverChange) because(body map[string]any) map[string]any {
@@ -151,6 +174,7 @@ func listFlags(g *global, c *cobra.Command) *listOptions {
 	o := &listOptions{operatorOptions: operatorFlags(g, c)}
 	c.Flags().IntVar(&o.limit, "limit", 50, "how many, up to 1000")
 	c.Flags().StringVar(&o.after, "after", "", "go on behind the `CURSOR` that the page before has told")
+	g.wideFlag(c)
 	return o
 }
 
@@ -161,13 +185,16 @@ func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.V
 		query.Set("after", o.after)
 	}
 	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+		if err := server.wholeOf(ctx, query); err != nil {
+			return err
+		}
 		text, err := server.page(ctx, path, query)
 		if err != nil {
 			return err
 		}
-		return g.tell(c, server, text, func(w io.Writer, page map[string]any) {
+		return g.tell(c, server, text, func(_ io.Writer, page map[string]any) {
 			items, _ := page["items"].([]any)
-			table(w, items, columns)
+			g.table(c, items, columns)
 			if next, _ := page["next"].(string); next != "" {
 				g.say(c, "there are more: --after "+printable(next))
 			}
@@ -190,95 +217,6 @@ func (c *operatorClient) page(ctx context.Context, path string, query url.Values
 			return text, nil
 		}
 		query.Set("after", page.Next)
-	}
-}
-
-// A column of a table: its title, and what stands in it.
-type column struct {
-	title string
-	of    func(map[string]any) string
-}
-
-func table(w io.Writer, items []any, columns []column) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for i, c := range columns {
-		if i > 0 {
-			fmt.Fprint(t, "\t")
-		}
-		fmt.Fprint(t, c.title)
-	}
-	for _, item := range items {
-		object, _ := item.(map[string]any)
-		fmt.Fprint(t, "\n")
-		for i, c := range columns {
-			if i > 0 {
-				fmt.Fprint(t, "\t")
-			}
-			fmt.Fprint(t, c.of(object))
-		}
-	}
-	fmt.Fprint(t, "\n")
-	t.Flush()
-}
-
-// member is a column with one member of the object.
-func member(title, name string) column {
-	return column{title, func(o map[string]any) string { return inWords(o[name]) }}
-}
-
-// moment is a column with a time.
-func moment(title, name string) column {
-	return column{title, func(o map[string]any) string { return timeOf(o[name]) }}
-}
-
-// inWords is a value of JSON on a line.
-func inWords(v any) string {
-	switch v := v.(type) {
-	case nil, string:
-		if v, _ := v.(string); v != "" {
-			return printable(v)
-		}
-		return "-"
-	case bool:
-		if v {
-			return "yes"
-		}
-		return "no"
-	case float64:
-		return strconv.FormatFloat(v, 'f', -1, 64)
-	case []any:
-		var all []string
-		for _, one := range v {
-			all = append(all, inWords(one))
-		}
-		if len(all) == 0 {
-			return "-"
-		}
-		return strings.Join(all, " ")
-	case map[string]any:
-		if role, _ := v["role"].(string); role != "" {
-			return printable(role) + "=" + inWords(v["access"])
-		}
-	}
-	return "?"
-}
-
-func timeOf(v any) string {
-	seconds, _ := v.(float64)
-	if seconds == 0 {
-		return "-"
-	}
-	return time.Unix(int64(seconds), 0).UTC().Format("2006-01-02T15:04:05Z")
-}
-
-// rows shows an object, a member on each line.
-func rows(columns ...column) func(io.Writer, map[string]any) {
-	return func(w io.Writer, o map[string]any) {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		for _, c := range columns {
-			fmt.Fprintf(t, "%s\t%s\n", c.title, c.of(o))
-		}
-		t.Flush()
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 )
 
 var clientColumns = []column{
-	member("client", "client_id"), member("state", "state"), member("name", "client_name"),
-	member("redirect URIs", "redirect_uris"), moment("registered", "issued_at"),
+	idOf("client", "client_id"), member("state", "state"), member("name", "client_name"),
+	member("redirect URIs", "redirect_uris"), moment("registered", "issued_at").sparing(1),
 }
 
-const endsClient = "This ends every approval of client %s, for good."
+const endsClient = "This ends all approvals of client %s, for good: %s."
 
 func clientCommand(g *global) *cobra.Command {
 	return group(&cobra.Command{
@@ -93,7 +93,7 @@ func (g *global) deleteUnapproved(c *cobra.Command, o *serverChange, u unapprove
 			}
 			fmt.Fprintf(out, "%s %s\n", verb, inWords(answer["deleted"]))
 			if networks, _ := answer["networks"].([]any); len(networks) > 0 {
-				table(out, networks, []column{member("network", "network"), member("clients", "clients")})
+				g.table(c, networks, []column{member("network", "network"), member("clients", "clients")})
 			}
 		})
 	})

@@ -95,6 +95,76 @@ func TestClientCommands(t *testing.T) {
 	s.refuses(2, "write: grantkeeper client show ID", "", "client", "show")
 }
 
+// The beginning of an ID is taken for the one that begins so, and never for one
+// of several, nor where it is short.
+func TestCommandsTakeTheBeginningOfAnID(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	for _, id := range []string{"assist", "assist-one", "assist-two", "assistant"} {
+		s.does("", "client", "add", "--id", id, "--redirect-uri", "https://"+id+".example/cb")
+	}
+	for text, want := range map[string]string{"assist-o": "assist-one", "assist-t…": "assist-two", "assist": "assist", "assista": "assistant"} {
+		if got := s.does("", "client", "disable", text, "--yes"); got["client_id"] != want {
+			t.Errorf("%s: %v, want %s", text, got["client_id"], want)
+		}
+		s.does("", "client", "enable", want)
+	}
+	s.refuses(2, "the IDs of 2 clients begin with assist-\n", "", "client", "disable", "assist-", "--yes")
+	s.refuses(5, "no such client", "", "client", "disable", "assis", "--yes") // all four begin so
+	s.refuses(5, "no such client", "", "client", "show", "dev-c")             // one begins so
+	s.refuses(2, "the IDs of 2 clients", "", "approval", "revoke", "--client", "assist-", "--dry-run")
+	s.refuses(2, "the IDs of 2 clients", "", "approval", "list", "--client", "assist-")
+	s.refuses(2, "the IDs of 2 clients", "", "events", "export", "--client", "assist-")
+	if items := s.does("", "client", "list", "--state", "disabled")["items"].([]any); len(items) != 0 {
+		t.Errorf("disabled: %v", items)
+	}
+	d, id := connected(t, s.dev, "ada@nordlys.example")
+	if got := s.does("", "approval", "show", id[:6]); got["id"] != id {
+		t.Errorf("approval: %v", got)
+	}
+	if got := s.does("", "explain", id[:8], "--read", "nordlys-renew-the-domain"); got["approval"] != id {
+		t.Errorf("explain: %v", got)
+	}
+	s.refuses(5, "no such approval", "", "approval", "revoke", id[:5], "--yes")
+	if got := s.does("", "approval", "list", "--client", d.clientID[:9], "--organization", "nordly")["items"].([]any); len(got) != 1 {
+		t.Errorf("list: %v", got)
+	}
+	if got := s.does("", "events", "list", "--approval", id[:7])["items"].([]any); len(got) != 2 {
+		t.Errorf("events: %v", got)
+	}
+	if got := s.does("", "approval", "revoke", id[:6], "--yes")["items"].([]any)[0].(map[string]any); got["id"] != id || got["state"] != "ended" {
+		t.Errorf("revoked: %v", got)
+	}
+}
+
+// What ends approvals says how many, before it asks and when it is done.
+func TestCommandsSayHowManyEnd(t *testing.T) {
+	t.Parallel()
+	s := shell{t, startDev(t, devOptions{})}
+	d, _ := connected(t, s.dev, "ada@nordlys.example")
+	connected(t, s.dev, "tor@nordlys.example")
+	s.refuses(2, "This ends all approvals of client "+d.clientID+", for good: 1 approval. ", "", "client", "disable", d.clientID)
+	s.refuses(2, ": 1 approval. ", "", "client", "delete", d.clientID[:8])
+	s.refuses(2, ": no approval. ", "", "client", "disable", devClientID)
+	s.refuses(2, ": 1 approval. ", "", "person", "deactivate", "tor@nordlys.example")
+	s.refuses(2, "in nordlys, for good: 2 approvals. ", "", "organization", "ai-integration", "nordlys", "off")
+	for _, tt := range []struct {
+		ended string
+		args  []string
+	}{
+		{"1", []string{"client", "disable", d.clientID}}, {"0", []string{"client", "disable", d.clientID}},
+		{"1", []string{"person", "deactivate", "tor"}}, {"0", []string{"organization", "ai-integration", "nordlys", "off"}},
+	} {
+		stdout, stderr, code := s.run("", append(tt.args, "--yes")...)
+		if code != 0 || !strings.HasSuffix(stdout, "\napprovals ended  "+tt.ended+"\n") {
+			t.Errorf("%v: %d %s\n%s", tt.args, code, stderr, stdout)
+		}
+	}
+	if stdout, _, _ := s.run("", "client", "enable", d.clientID); strings.Contains(stdout, "approvals ended") {
+		t.Errorf("enable:\n%s", stdout)
+	}
+}
+
 func TestApprovalCommands(t *testing.T) {
 	t.Parallel()
 	dev := startDev(t, devOptions{})
@@ -105,7 +175,7 @@ func TestApprovalCommands(t *testing.T) {
 		t.Errorf("tor's: %v", items)
 	}
 	stdout, _, code := s.run("", "approval", "show", one)
-	if code != 0 || !strings.Contains(stdout, "\nroles         nordlys-treasurer=change\n") || !strings.Contains(stdout, "\nperson        ada\n") {
+	if code != 0 || !strings.Contains(stdout, "\naccess        Selected roles: Treasurer (change)\n") || !strings.Contains(stdout, "\nperson        ada\n") {
 		t.Errorf("%d\n%s", code, stdout)
 	}
 	s.refuses(2, "name approvals, or say which", "", "approval", "revoke")

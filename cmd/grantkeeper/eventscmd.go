@@ -20,9 +20,9 @@ import (
 )
 
 var eventColumns = []column{
-	moment("time", "at"), member("kind", "kind"), member("client", "client"), member("person", "person"),
-	member("organization", "organization"), member("approval", "approval"), member("actor", "actor"), member("address", "address"),
-	member("reason", "reason"), member("detail", "detail"), member("reference", "reference"),
+	moment("time", "at"), wordOf("kind", "kind"), idOf("client", "client"), idOf("person", "person"),
+	member("organization", "organization").sparing(2), idOf("approval", "approval").sparing(1), member("actor", "actor").sparing(3),
+	member("address", "address").sparing(4), member("reason", "reason"), member("detail", "detail"), wordOf("reference", "reference").sparing(5),
 }
 
 func eventsCommand(g *global) *cobra.Command {
@@ -105,7 +105,11 @@ func eventsTail(g *global) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return g.tail(ctx, c.OutOrStdout(), server, filter(), lastN)
+			query := filter()
+			if err := server.wholeOf(ctx, query); err != nil {
+				return err
+			}
+			return g.tail(ctx, c.OutOrStdout(), server, query, lastN)
 		},
 	}
 	o = operatorFlags(g, c)
@@ -207,8 +211,8 @@ func (g *global) writeEvent(out io.Writer, entry json.RawMessage) error {
 	}
 	line := timeOf(object["at"]) + "  " + inWords(object["kind"])
 	for _, name := range []string{"client", "person", "organization", "approval", "actor", "address", "reason", "detail", "reference"} {
-		if v := inWords(object[name]); v != "-" {
-			line += "  " + name + "=" + v
+		if v, _ := object[name].(string); v != "" {
+			line += "  " + name + "=" + printable(v)
 		}
 	}
 	_, err := fmt.Fprintln(out, line)
@@ -228,11 +232,15 @@ func eventsExport(g *global) *cobra.Command {
 		Annotations: map[string]string{"next": "keep the file where journal.retention does not reach"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
-				if output == "" || output == "-" {
-					_, err := export(ctx, c.OutOrStdout(), server, filter())
+				query := filter()
+				if err := server.wholeOf(ctx, query); err != nil {
 					return err
 				}
-				n, err := exportFile(ctx, output, server, filter())
+				if output == "" || output == "-" {
+					_, err := export(ctx, c.OutOrStdout(), server, query)
+					return err
+				}
+				n, err := exportFile(ctx, output, server, query)
 				if err == nil {
 					g.say(c, fmt.Sprintf("%d entries in %s", n, output))
 				}

@@ -38,9 +38,6 @@ The exit code is 0 for yes and for no, 5 when there is no such approval or item.
 			if (read == "") == (change == "") {
 				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "ask either --read ITEM or --change ITEM")
 			}
-			if err := checkApprovalID(args[0]); err != nil {
-				return err
-			}
 			query := url.Values{"read": {read}}
 			if change != "" {
 				query = url.Values{"change": {change}}
@@ -72,6 +69,10 @@ type explained struct {
 
 func runExplain(ctx context.Context, server *operatorClient, id string, query url.Values, asJSON bool, stdout io.Writer) error {
 	var text json.RawMessage
+	id, err := server.whole(ctx, "approval", id)
+	if err != nil {
+		return err
+	}
 	if err := server.do(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(id)+"/explain", query, nil, &text); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func runExplain(ctx context.Context, server *operatorClient, id string, query ur
 	if err := json.Unmarshal(text, &e); err != nil || len(e.Chain) == 0 {
 		return server.stranger()
 	}
-	_, err := io.WriteString(stdout, e.String())
+	_, err = io.WriteString(stdout, e.String())
 	return err
 }
 

@@ -21,6 +21,7 @@ type global struct {
 	color     string
 	json      bool
 	quiet     bool
+	wide      bool // tables are not cut
 	stderr    io.Writer
 }
 

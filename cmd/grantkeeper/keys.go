@@ -72,16 +72,14 @@ func keysListCommand(g *global) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			keys, err := server.keys(c.Context())
-			if err != nil {
+			var list struct{ Items []any }
+			if err := server.do(c.Context(), http.MethodGet, "/v1/keys", nil, nil, &list); err != nil {
 				return err
 			}
 			if g.json {
-				return writeDocument(c.OutOrStdout(), map[string]any{"items": keys})
+				return writeDocument(c.OutOrStdout(), map[string]any{"items": list.Items})
 			}
-			for _, k := range keys {
-				fmt.Fprintf(c.OutOrStdout(), "%4d  %-8s %s\n", k.Number, printable(k.State), plural(k.Approvals, "approval"))
-			}
+			g.table(c, list.Items, []column{member("key", "number"), member("state", "state"), member("approvals", "approvals")})
 			return nil
 		},
 	}

@@ -1,13 +1,9 @@
 package main
 
-import (
-	"net/url"
-
-	"github.com/spf13/cobra"
-)
+import "github.com/spf13/cobra"
 
 var organizationColumns = []column{
-	member("organization", "id"), member("name", "name"), member("AI integration", "ai_integration"),
+	idOf("organization", "id"), member("name", "name"), member("AI integration", "ai_integration"),
 }
 
 func organizationCommand(g *global) *cobra.Command {
@@ -48,16 +44,14 @@ func organizationIntegration(g *global) *cobra.Command {
 		Args:        named("ID on|off", 2),
 		Annotations: map[string]string{"next": "grantkeeper approval list --organization ID"},
 		RunE: func(c *cobra.Command, args []string) error {
-			on := args[1] == "on"
+			on, question := args[1] == "on", ""
 			switch {
 			case !on && args[1] != "off":
 				return wrongUse("write: grantkeeper organization ai-integration ID on|off", "%q is neither on nor off", args[1])
 			case !on:
-				if err := o.confirm(c, "This ends every approval in "+printable(args[0])+", for good."); err != nil {
-					return err
-				}
+				question = "This ends all approvals in %s, for good: %s."
 			}
-			return g.post(c, o, "/v1/organizations/"+url.PathEscape(args[0])+"/ai-integration", map[string]any{"on": on}, rows(organizationColumns...))
+			return g.postTo(c, o, "/v1/organizations/", args[0], "ai-integration", map[string]any{"on": on}, question, organizationColumns...)
 		},
 	}
 	o = serverChangeFlags(g, c, true)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 
@@ -12,7 +11,7 @@ import (
 )
 
 var personColumns = []column{
-	member("person", "id"), member("email", "email"), member("name", "name"), member("active", "active"), member("support", "support"),
+	idOf("person", "id"), member("email", "email"), member("name", "name"), member("active", "active"), member("support", "support"),
 }
 
 func personCommand(g *global) *cobra.Command {
@@ -24,7 +23,7 @@ func personCommand(g *global) *cobra.Command {
 		Annotations: map[string]string{"next": "grantkeeper person list"},
 	}, personList(g), personShow(g), personAdd(g), personPassword(g), personReset(g), personResetSignIn(g),
 		personChange(g, "deactivate", "End a person's sessions, approvals and API keys, and let them in no more",
-			"This ends every session, approval and API key of %s, for good.", "grantkeeper approval list --person EMAIL"),
+			"This ends every session, approval and API key of %s, for good: %s.", "grantkeeper approval list --person EMAIL"),
 		personChange(g, "reactivate", "Let a deactivated person in again; no approval comes back", "",
 			"grantkeeper person show EMAIL"))
 }
@@ -85,7 +84,7 @@ standard input. It is never an argument: others can see those. Approvals stay.`,
 			if err != nil {
 				return err
 			}
-			return g.post(c, o, "/v1/people/"+url.PathEscape(args[0])+"/password", map[string]any{"password": password}, rows(personColumns...))
+			return g.postTo(c, o, "/v1/people/", args[0], "password", map[string]any{"password": password}, "", personColumns...)
 		},
 	}
 	o = serverChangeFlags(g, c, false)
@@ -109,8 +108,8 @@ mail.url is set, and shown where it is not: whoever has it can set the password.
 			if here {
 				body["mail"] = false
 			}
-			return g.post(c, o, "/v1/people/"+url.PathEscape(args[0])+"/reset-link", body,
-				rows(member("person", "id"), member("mailed", "mailed"), member("link", "url"), moment("until", "expires_at")))
+			return g.postTo(c, o, "/v1/people/", args[0], "reset-link", body, "",
+				member("person", "id"), member("mailed", "mailed"), member("link", "url"), moment("until", "expires_at"))
 		},
 	}
 	o = serverChangeFlags(g, c, false)

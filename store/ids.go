@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+)
+
+// IDs lists, in order, the IDs that begin with a prefix, and gives the cursor of
+// the next page or "". kind is approval, client, person or organization.
+func (s *Store) IDs(ctx context.Context, kind, prefix, after string, limit int) (ids []string, next string, err error) {
+	defer s.timed("ids", time.Now())
+	limit = pageSize(limit)
+	list := s.idsBeginning
+	if kind == "approval" {
+		list = s.approvalsBeginning
+	}
+	if ids, err = list(ctx, kind, prefix, after, limit); err != nil {
+		return nil, "", err
+	}
+	if len(ids) > limit {
+		return ids[:limit], ids[limit-1], nil
+	}
+	return ids, "", nil
+}
+
+func (s *Store) idsBeginning(ctx context.Context, kind, prefix, after string, limit int) ([]string, error) {
+	unseen := func(r rune) bool { return r < '!' || r > '~' }
+	switch {
+	case strings.ContainsFunc(prefix, unseen):
+		return nil, nil // no ID begins so
+	case strings.ContainsFunc(after, unseen):
+		return nil, errCursor
+	}
+	q := query{text: map[string]string{
+		"client":       `SELECT id FROM client`,
+		"person":       `SELECT id FROM person`,
+		"organization": `SELECT id FROM organization`,
+	}[kind]}
+	if kind == "client" {
+		q.conditions = append(q.conditions, "disabled <> 3") // deleted
+	}
+	q.where(fmt.Sprintf("SUBSTR(id, 1, %d) = ", len(prefix)), prefix)
+	if after != "" {
+		q.where("id > ", after)
+	}
+	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	ids, err := column[string](rows, err)
+	return ids, unavailable("ids", err)
+}
+
+// approvalsBeginning finds them by the range that the prefix stands for.
+func (s *Store) approvalsBeginning(ctx context.Context, _, prefix, after string, limit int) (ids []string, err error) {
+	fill := max(0, 2*len(approval.ID{})-len(prefix))
+	least, wrong := approval.ParseID(prefix + strings.Repeat("0", fill))
+	most, _ := approval.ParseID(prefix + strings.Repeat("f", fill)) // as right as the other
+	if wrong != nil {
+		return nil, nil
+	}
+	q := query{text: `SELECT id FROM approval`}
+	q.where("id >= ", least[:])
+	q.where("id <= ", most[:])
+	if after != "" {
+		id, err := approval.ParseID(after)
+		if err != nil {
+			return nil, errCursor
+		}
+		q.where("id > ", id[:])
+	}
+	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
+	found, err := approvalIDs(rows, err)
+	for _, id := range found {
+		ids = append(ids, id.String())
+	}
+	return ids, unavailable("ids", err)
+}
+
+// Unended counts the approvals of a client, of a person or in an organization that
+// have not ended.
+func (s *Store) Unended(ctx context.Context, f ApprovalFilter) (n int, err error) {
+	defer s.timed("approvals", time.Now())
+	q := query{text: `SELECT COUNT(*) FROM approval`, conditions: []string{"phase < 3"}}
+	q.equal("client", f.Client)
+	q.equal("person", f.Person)
+	q.equal("organization", f.Organization)
+	err = s.reader.QueryRowContext(ctx, q.whole(), q.args...).Scan(&n)
+	return n, unavailable("approvals", err)
+}
