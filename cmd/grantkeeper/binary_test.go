@@ -357,7 +357,7 @@ func TestServeFromInitToDemo(t *testing.T) {
 	password := write(t, "password", "the password of Eva\n", 0o600)
 	demo := []string{"demo", "--base-url", p.public, "--email", "eva@verksted.example", "--password-file", password}
 	stdout, stderr, code := ran(t, demo...)
-	if code != 0 || !strings.Contains(stdout, "Verksted, only selected roles: Keeper of Keys change") || !strings.HasSuffix(stdout, "All 10 steps as expected.\n") {
+	if code != 0 || !strings.Contains(stdout, "Verksted, selected roles: Keeper of Keys (change)") || !strings.HasSuffix(stdout, "All 10 steps as expected.\n") {
 		t.Fatalf("demo: %d\n%s%s", code, stdout, stderr)
 	}
 	// Dev's client, clock and hosts are dev's alone.

@@ -121,9 +121,33 @@ func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
 	if o.verbose && !o.json {
 		d.verbose = stdout
 	}
+	told := toldDemo{Steps: []toldStep{}}
+	err = d.walk(ctx, last, func(s toldStep) {
+		if told.Steps = append(told.Steps, s); !o.json {
+			fmt.Fprint(stdout, s)
+		}
+	})
+	if told.OK = err == nil; o.json {
+		if unwritten := writeDocument(stdout, told); err == nil {
+			err = unwritten
+		}
+		return err
+	}
+	if err == nil {
+		fmt.Fprintf(stdout, "All %d steps as expected.\n", last)
+	}
+	return err
+}
+
+// walk goes the steps, and tells each.
+func (d *demo) walk(ctx context.Context, last int, tell func(toldStep)) error {
 	for i, step := range demoSteps[:last] {
 		got, err := step.run(d, ctx)
-		tellStep(stdout, o.json, i+1, step.name, got, err)
+		told := toldStep{i + 1, step.name, got.what, got.status, got.note, err == nil, ""}
+		if err != nil {
+			told.Error = err.Error()
+		}
+		tell(told)
 		var unreachable *net.OpError
 		switch {
 		case err != nil && i == 0 && errors.As(err, &unreachable):
@@ -131,9 +155,6 @@ func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
 		case err != nil:
 			return &exitError{exitFailed, fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), d.whose("--password-file")}
 		}
-	}
-	if !o.json {
-		fmt.Fprintf(stdout, "All %d steps as expected.\n", last)
 	}
 	return nil
 }
@@ -211,28 +232,29 @@ func parseBaseAnywhere(s string) (base, host, name string, err error) {
 	return base, host, name, err
 }
 
-func tellStep(w io.Writer, asJSON bool, n int, name string, got outcome, err error) {
-	if asJSON {
-		line := struct {
-			Step   int    `json:"step"`
-			Name   string `json:"name"`
-			What   string `json:"what"`
-			Status int    `json:"status"`
-			Note   string `json:"note"`
-			OK     bool   `json:"ok"`
-			Error  string `json:"error"`
-		}{n, name, got.what, got.status, got.note, err == nil, ""}
-		if err != nil {
-			line.Error = err.Error()
-		}
-		_ = json.NewEncoder(w).Encode(line)
-		return
-	}
-	status := strconv.Itoa(got.status)
-	if got.status == 0 {
+// toldDemo is the demo as JSON.
+type toldDemo struct {
+	Steps []toldStep `json:"steps"` // up to the first that differed
+	OK    bool       `json:"ok"`
+}
+
+type toldStep struct {
+	Step   int    `json:"step"`
+	Name   string `json:"name"`
+	What   string `json:"what"`
+	Status int    `json:"status"`
+	Note   string `json:"note"`
+	OK     bool   `json:"ok"`
+	Error  string `json:"error"`
+}
+
+// String is the step's line.
+func (s toldStep) String() string {
+	status := strconv.Itoa(s.Status)
+	if s.Status == 0 {
 		status = "---"
 	}
-	fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%2d  %-9s  %-50s  %s  %s", n, name, got.what, status, got.note), " "))
+	return strings.TrimRight(fmt.Sprintf("%2d  %-9s  %-50s  %s  %s", s.Step, s.Name, s.What, status, s.Note), " ") + "\n"
 }
 
 // answered is an answer that was read whole.

@@ -24,7 +24,7 @@ func TestDemoAgainstDev(t *testing.T) {
  2  register   POST /oauth/register                                201  client …
  3  authorize  GET  /oauth/authorize?…                             303  sign-in
  4  sign in    POST /signin              as ada@nordlys.example    303
- 5  consent    Nordlys, only selected roles: Treasurer change      303  https://demo-client.example/callback?code=…
+ 5  consent    Nordlys, selected roles: Treasurer (change)         303  https://demo-client.example/callback?code=…
  6  exchange   POST /oauth/token                                   200  svo_…, 1800 s
  7  call API   POST /api/v5/mcp                                    200
  8  refresh    POST /oauth/token                                   200  new svr_…
@@ -41,20 +41,22 @@ All 10 steps as expected.
 		t.Errorf("what it left: %v", ended)
 	}
 
-	t.Run("json", func(t *testing.T) {
-		var out strings.Builder
-		if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server + "/", steps: "1-2", json: true}, &out); err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		for i, line := range lines {
-			var step map[string]any
-			if err := json.Unmarshal([]byte(line), &step); err != nil || step["step"] != float64(i+1) || step["ok"] != true {
-				t.Errorf("%v: %s", err, line)
+	t.Run("json is one document", func(t *testing.T) {
+		for email, want := range map[string]toldDemo{
+			"":              {Steps: []toldStep{{Step: 1, Status: 200, OK: true}, {Step: 2, Status: 201, OK: true}, {Step: 3, Status: 303, OK: true}, {Step: 4, Status: 303, OK: true}}, OK: true},
+			"who@x.example": {Steps: []toldStep{{Step: 1, Status: 200, OK: true}, {Step: 2, Status: 201, OK: true}, {Step: 3, Status: 303, OK: true}, {Step: 4, Status: 422}}},
+		} {
+			var out strings.Builder
+			err := runDemo(t.Context(), demoOptions{baseURL: dev.Server + "/", email: email, steps: "1-4", json: true}, &out)
+			var got toldDemo
+			if e := json.Unmarshal([]byte(out.String()), &got); e != nil || (err == nil) != want.OK || got.OK != want.OK || len(got.Steps) != len(want.Steps) {
+				t.Fatalf("%q: %v, %v: %s", email, err, e, out.String())
 			}
-		}
-		if len(lines) != 2 {
-			t.Errorf("%d lines: %s", len(lines), out.String())
+			for i, s := range got.Steps {
+				if w := want.Steps[i]; s.Step != w.Step || s.Status != w.Status || s.OK != w.OK || (s.Error == "") != w.OK || s.Name != demoSteps[i].name || s.What == "" {
+					t.Errorf("%q: %+v", email, s)
+				}
+			}
 		}
 	})
 	t.Run("verbose shows no secrets", func(t *testing.T) {
@@ -74,7 +76,7 @@ All 10 steps as expected.
 	})
 	t.Run("other people", func(t *testing.T) {
 		for email, want := range map[string]string{
-			"mei@storhavn.example": "Storhavn, only selected roles:", "tor@nordlys.example": "Nordlys, only selected roles: ",
+			"mei@storhavn.example": "Storhavn, selected roles:", "tor@nordlys.example": "Nordlys, selected roles: ",
 		} {
 			var out strings.Builder
 			if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-5", email: email}, &out); err != nil || !strings.Contains(out.String(), want) {
@@ -84,7 +86,7 @@ All 10 steps as expected.
 		dev.operator(t, "POST", "/v1/organizations/fjell/members", `{"person":"ola"}`)
 		var out strings.Builder
 		if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-10", email: "ola@havn.example"}, &out); err != nil ||
-			!strings.Contains(out.String(), "Fjell, only selected roles: personal items") {
+			!strings.Contains(out.String(), "Fjell, only personal items") {
 			t.Errorf("somebody without roles: %v\n%s", err, out.String())
 		}
 	})

@@ -189,10 +189,10 @@ func choose(f form, values url.Values) (said string, err error) {
 	values.Set("grant", "roles")
 	if role.field == "" {
 		values.Set("personal", "1")
-		return chosen.name + ", only selected roles: personal items", nil
+		return chosen.name + ", only personal items", nil
 	}
 	values.Set(role.field, "change")
-	return fmt.Sprintf("%s, only selected roles: %s change", chosen.name, role.name), nil
+	return fmt.Sprintf("%s, selected roles: %s (change)", chosen.name, role.name), nil
 }
 
 // takeCode reads the redirect to the client, which nobody follows.

@@ -225,14 +225,14 @@ type check struct {
 	run  func(*doctor) []finding
 }
 
-// is reports whether the check is meant: its name may have hyphens.
+// is reports whether the check is meant: its name may have spaces.
 func (k check) is(name string) bool {
-	return strings.ReplaceAll(strings.TrimSpace(name), "-", " ") == k.name
+	return strings.ReplaceAll(strings.TrimSpace(name), " ", "-") == k.name
 }
 
 func checkNames() (all []string) {
 	for _, k := range checks {
-		all = append(all, strings.ReplaceAll(k.name, " ", "-"))
+		all = append(all, k.name)
 	}
 	return all
 }

@@ -100,34 +100,34 @@ func TestDoctorFindings(t *testing.T) {
 		}},
 		{"clock", "warn", "the server's clock is 31s off", "NTP", func(d *doctor) { d.status.Now += 31 }},
 		{"clock", "warn", "the clock behind https://app.example is 1m0s off", "NTP", func(d *doctor) { d.bases[0].date = d.now.Add(-time.Minute) }},
-		{"base url", "fail", "https://app.example does not answer: gone", "proxy", func(d *doctor) { d.bases[0].err = fmt.Errorf("gone") }},
-		{"base url", "fail", "has no metadata", "base_urls", func(d *doctor) { delete(d.bases[0].metadata, "issuer") }},
-		{"base url", "fail", "says that it is http://app.example", "base_urls", func(d *doctor) { d.bases[0].metadata["issuer"] = "http://app.example" }},
-		{"base url", "fail", "token_endpoint leads elsewhere: https://inner/oauth/token", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://inner/oauth/token" }},
-		{"base url", "fail", "leads elsewhere", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://app.example.evil/oauth/token" }},
+		{"base-url", "fail", "https://app.example does not answer: gone", "proxy", func(d *doctor) { d.bases[0].err = fmt.Errorf("gone") }},
+		{"base-url", "fail", "has no metadata", "base_urls", func(d *doctor) { delete(d.bases[0].metadata, "issuer") }},
+		{"base-url", "fail", "says that it is http://app.example", "base_urls", func(d *doctor) { d.bases[0].metadata["issuer"] = "http://app.example" }},
+		{"base-url", "fail", "token_endpoint leads elsewhere: https://inner/oauth/token", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://inner/oauth/token" }},
+		{"base-url", "fail", "leads elsewhere", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://app.example.evil/oauth/token" }},
 		{"resources", "fail", "oauth-protected-resource/api/v5/mcp is not its document", "well-known", func(d *doctor) { d.bases[0].mcp = nil }},
 		{"challenge", "fail", "does not ask for a credential", "WWW-Authenticate", func(d *doctor) { d.bases[0].header = nil }},
 		{"challenge", "fail", "does not ask for a credential", "WWW-Authenticate", func(d *doctor) { d.bases[0].status = 200 }},
 		{"challenge", "fail", "does not lead to https://app.example/", "Host", func(d *doctor) { d.bases[0].header[0] = `Bearer resource_metadata="https://inner/"` }},
-		{"client address", "warn", "requests arrive from 10.0.0.4 only: all people share one rate limit", `set http.trusted_proxies = ["10.0.0.4/32"]`,
+		{"client-address", "warn", "requests arrive from 10.0.0.4 only: all people share one rate limit", `set http.trusted_proxies = ["10.0.0.4/32"]`,
 			func(d *doctor) {
 				d.status.Seen = operator.Seen{Addresses: 1, Only: "10.0.0.4", Unbelieved: "10.0.0.4"}
 				d.checked.HTTP.TrustedProxies = nil
 			}},
-		{"client address", "warn", "from 2001:db8::4 only", `["2001:db8::4/128"]`, func(d *doctor) {
+		{"client-address", "warn", "from 2001:db8::4 only", `["2001:db8::4/128"]`, func(d *doctor) {
 			d.status.Seen = operator.Seen{Addresses: 1, Only: "2001:db8::4"}
 			d.checked.HTTP.TrustedProxies = nil
 		}},
-		{"client address", "warn", "10.0.0.5 forwards requests for others", "10.0.0.5/32", func(d *doctor) {
+		{"client-address", "warn", "10.0.0.5 forwards requests for others", "10.0.0.5/32", func(d *doctor) {
 			d.status.Seen.Unbelieved, d.checked.HTTP.TrustedProxies = "10.0.0.5", nil
 		}},
-		{"client address", "warn", "10.0.0.4 is in http.trusted_proxies, and sends no header that is believed", "X-Forwarded-For", func(d *doctor) {
+		{"client-address", "warn", "10.0.0.4 is in http.trusted_proxies, and sends no header that is believed", "X-Forwarded-For", func(d *doctor) {
 			d.status.Seen = operator.Seen{Addresses: 1, Only: "10.0.0.4", Unbelieved: "10.0.0.4"}
 			d.checked.HTTP.TrustedProxies = []string{"10.0.0.0/8"}
 		}},
-		{"operator listener", "warn", "can be reached from other machines", "operator.listen", func(d *doctor) { d.checked.Operator.Listen = ":8081" }},
-		{"operator listener", "fail", "https://app.example/readyz is answered to everybody", "proxy", func(d *doctor) { d.bases[0].operator = true }},
-		{"operator listener", "warn", "its API is off", "password_file", func(d *doctor) { d.checked.Password = "" }},
+		{"operator-listener", "warn", "can be reached from other machines", "operator.listen", func(d *doctor) { d.checked.Operator.Listen = ":8081" }},
+		{"operator-listener", "fail", "https://app.example/readyz is answered to everybody", "proxy", func(d *doctor) { d.bases[0].operator = true }},
+		{"operator-listener", "warn", "its API is off", "password_file", func(d *doctor) { d.checked.Password = "" }},
 		{"limits", "fail", "3 nodes count rate limits each for itself: clients get up to 3 times", "limiter.url",
 			func(d *doctor) { d.status.Nodes, d.status.Limits = 3, "memory" }},
 		{"limits", "warn", "the shared counter does not answer", "limiter.url", func(d *doctor) { d.status.Nodes, d.status.Limits = 3, "away" }},
@@ -139,8 +139,8 @@ func TestDoctorFindings(t *testing.T) {
 			}
 			d.checked.Networks = again.Networks
 		}},
-		{"refresh tokens", "warn", "never end by themselves", "RFC 9700", func(d *doctor) { d.strict = true }},
-		{"expired rows", "warn", "7 rows should have been deleted", "log", func(d *doctor) { d.status.Overdue = 7 }},
+		{"refresh-tokens", "warn", "never end by themselves", "RFC 9700", func(d *doctor) { d.strict = true }},
+		{"expired-rows", "warn", "7 rows should have been deleted", "log", func(d *doctor) { d.status.Overdue = 7 }},
 		{"backup", "warn", "there has been none", "backup create", func(d *doctor) { d.status.LastBackup = 0 }},
 		{"backup", "warn", "49 hours ago", "backup create", func(d *doctor) { d.status.LastBackup = d.now.Add(-49 * time.Hour).Unix() }},
 		{"backup", "warn", "there has been none", "pg_dump, every night, and then tell the server: POST /v1/backup", func(d *doctor) {
@@ -213,7 +213,7 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 			d.checked, d.configErr = Checked{}, badConfig("", "broken")
 		}
 		var f finding
-		if all := d.findings([]string{"operator listener"}); len(all) > 0 {
+		if all := d.findings([]string{"operator-listener"}); len(all) > 0 {
 			f = all[0]
 		}
 		if f.Result != tt.result || !strings.HasPrefix(f.Text, tt.text) {
@@ -222,7 +222,7 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 	}
 	d := healthy(t)
 	d.operator, d.bases[0].operator = "https://operators.example", true
-	if f := d.findings([]string{"operator listener"})[0]; f.Result != "fail" {
+	if f := d.findings([]string{"operator-listener"})[0]; f.Result != "fail" {
 		t.Errorf("passed on to everybody: %+v", f)
 	}
 }
