@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,6 +38,7 @@ type devOptions struct {
 	data                   string // folder; "" keeps everything in memory
 	empty                  bool
 	seed                   string // file to import; "" is none
+	name                   string // of the service; "" is the default
 	readyFile              string
 	open, quiet            bool
 	logLevel, logFormat    string
@@ -57,6 +59,7 @@ func devCommand(g *global) *cobra.Command {
 		Short: "Try it: embedded database, demo data, loopback",
 		Example: `  grantkeeper dev
   grantkeeper dev --data ./dev-data              # keep what happens
+  grantkeeper dev --name Verksted                # as your service is called
   grantkeeper dev --listen 127.0.0.1:0 --ready-file ready.json   # for scripts`,
 		Long: `It needs no file, variable or service, and serves demo accounts on loopback
 only. Its operator API has a clock that tests can move, and stop:
@@ -71,6 +74,10 @@ only. Its operator API has a clock that tests can move, and stop:
 			if g.config != "" {
 				g.say(c, "dev reads no configuration: --config counts for nothing")
 			}
+			if names := ofGrantkeeper(os.Environ()); len(names) > 0 {
+				g.say(c, "dev reads no environment variables: these count for nothing: "+strings.Join(names, ", ")+
+					"\nuse a flag: grantkeeper dev --help; or the server that reads them: grantkeeper serve")
+			}
 			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
 			tuneMemory(leastHeap, 0)
 			o.signals, o.ready = signals()
@@ -83,9 +90,21 @@ only. Its operator API has a clock that tests can move, and stop:
 	f.StringVar(&g.data, "data", "", "folder `DIR` to keep the database and the key in (default: in memory)")
 	f.BoolVar(&o.empty, "empty", false, "no demo data")
 	f.StringVar(&o.seed, "seed", "", "`FILE` of people and organizations to import at the start, as directory import takes it")
+	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: "+Defaults().Service.Name+")")
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write, as JSON, when requests are answered")
 	f.BoolVar(&o.open, "open", false, "open the client's page in a browser")
 	return c
+}
+
+// ofGrantkeeper are the names of the variables that serve reads, or refuses.
+func ofGrantkeeper(environ []string) (names []string) {
+	for _, e := range environ {
+		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, environmentPrefix) {
+			names = append(names, printable(name))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // devReady is what the ready file tells.
@@ -207,6 +226,12 @@ func devChecked(o devOptions) (Checked, error) {
 	c.Log = LogConfig{Level: o.logLevel, Format: o.logFormat}
 	if err := c.checkLog(); err != nil {
 		return Checked{}, err
+	}
+	if o.name != "" {
+		if err := checkServiceName(o.name); err != nil {
+			return Checked{}, wrongUse(`grantkeeper dev --name "Verksted"`, "--name: %v", err)
+		}
+		c.Service.Name = o.name
 	}
 	c.SecretKeyFile = ""
 	if o.data != "" {

@@ -766,3 +766,47 @@ func TestDevSaysWhomToSignInAs(t *testing.T) {
 		t.Errorf("without demo people: %s", page)
 	}
 }
+
+// dev names each variable that it does not read, and no value; -q says nothing.
+func TestDevSaysWhatItDoesNotRead(t *testing.T) {
+	t.Parallel()
+	says := func(args ...string) string {
+		c := command(t, append([]string{"dev", "--listen", "0.0.0.0:1"}, args...)...) // which ends it
+		c.Env = append(c.Env, "GRANTKEEPER_SERVICE_NAME=hush", "GRANTKEEPER_DATABASE_URL=postgres://hush")
+		var b strings.Builder
+		c.Stderr = &b
+		if err := c.Run(); err == nil {
+			t.Error("it serves on every address")
+		}
+		return b.String()
+	}
+	if got := says(); !strings.Contains(got, "count for nothing: GRANTKEEPER_DATABASE_URL, GRANTKEEPER_SERVICE_NAME\n") || strings.Contains(got, "hush") {
+		t.Error(got)
+	}
+	if got := says("-q"); strings.Contains(got, "GRANTKEEPER") {
+		t.Errorf("-q: %s", got)
+	}
+	if names := ofGrantkeeper([]string{"PATH=x", "GRANTKEEPER=x", "MY_GRANTKEEPER_X=y", "GRANTKEEPER_B", "GRANTKEEPER_A=1=2", "GRANTKEEPER_\x1b=x"}); strings.Join(names, "|") != "GRANTKEEPER_ |GRANTKEEPER_A|GRANTKEEPER_B" {
+		t.Errorf("%q", names)
+	}
+}
+
+// The pages are those of the service that --name gives.
+func TestDevTakesAName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"": "Svalinn", "Verksted": "Verksted"} {
+		dev := startDev(t, devOptions{name: name})
+		a, err := http.Get(dev.Server + "/.well-known/oauth-protected-resource/api/v5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(a.Body)
+		a.Body.Close()
+		if !strings.Contains(string(text), `"resource_name":"`+want) {
+			t.Errorf("%q: %s", name, text)
+		}
+	}
+	if _, stderr, code := ran(t, "dev", "--listen", "127.0.0.1:0", "--name", "a <b>"); code != 2 || !strings.Contains(stderr, "--name: ") {
+		t.Errorf("%d %s", code, stderr)
+	}
+}
