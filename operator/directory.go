@@ -2,7 +2,6 @@ package operator
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,7 +65,7 @@ type directoryCircle struct {
 type directoryRole struct {
 	ID           string   `json:"id"`
 	Organization string   `json:"organization"`
-	Circle       string   `json:"circle"`
+	Circle       string   `json:"circle"` // not sent: as it is; the organization's root circle for a new role
 	Name         string   `json:"name"`
 	Fillers      []string `json:"fillers"` // IDs of members; they are added
 }
@@ -101,63 +100,51 @@ const (
 	maxPassword  = 1000
 )
 
-// check finds what no directory may hold.
+// check finds what no directory may hold. What is wrong is named by its list,
+// its place there and the member.
 func (d directory) check() error {
-	for i, p := range d.People {
-		if err := checkFields(fmt.Sprintf("people[%d]", i), p.Name, p.ID); err != nil {
+	return cmp.Or(
+		checkAll("people", d.People, directoryPerson.check),
+		checkAll("organizations", d.Organizations, directoryOrganization.check),
+		checkAll("members", d.Members, directoryMember.check),
+		checkAll("circles", d.Circles, directoryCircle.check),
+		checkAll("roles", d.Roles, directoryRole.check),
+		checkAll("api_keys", d.APIKeys, directoryAPIKey.check),
+		checkAll("items", d.Items, directoryItem.check),
+	)
+}
+
+func checkAll[T any](list string, entries []T, check func(one T, at string) error) error {
+	for i, one := range entries {
+		if err := check(one, fmt.Sprintf("%s[%d]", list, i)); err != nil {
 			return err
-		}
-		if err := p.check(); err != nil {
-			return badRequest(fmt.Sprintf("people[%d].%v", i, err))
-		}
-	}
-	for i, o := range d.Organizations {
-		if err := checkFields(fmt.Sprintf("organizations[%d]", i), o.Name, o.ID); err != nil {
-			return err
-		}
-	}
-	for i, m := range d.Members {
-		if err := checkIDs(fmt.Sprintf("members[%d]", i), m.Organization, m.Person); err != nil {
-			return err
-		}
-	}
-	for i, o := range d.Circles {
-		if err := o.check(fmt.Sprintf("circles[%d]", i)); err != nil {
-			return err
-		}
-	}
-	for i, r := range d.Roles {
-		if r.Circle == "" {
-			return badRequest(fmt.Sprintf("roles[%d].circle: a role stands in a circle, name its ID", i))
-		}
-		ids := append([]string{r.ID, r.Organization, r.Circle}, r.Fillers...)
-		if err := checkFields(fmt.Sprintf("roles[%d]", i), r.Name, ids...); err != nil {
-			return err
-		}
-	}
-	for i, k := range d.APIKeys {
-		if err := k.check(fmt.Sprintf("api_keys[%d]", i)); err != nil {
-			return err
-		}
-	}
-	for n, i := range d.Items {
-		if err := i.check(); err != nil {
-			return badRequest(fmt.Sprintf("items[%d]%v", n, err))
 		}
 	}
 	return nil
 }
 
+func (o directoryOrganization) check(at string) error {
+	return checkTexts(at, needed("id", o.ID), name(o.Name))
+}
+
+func (m directoryMember) check(at string) error {
+	return checkTexts(at, needed("organization", m.Organization), needed("person", m.Person))
+}
+
 func (c directoryCircle) check(at string) error {
-	ids := []string{c.ID, c.Organization}
-	if c.Parent != "" {
-		ids = append(ids, c.Parent)
+	return checkTexts(at, needed("id", c.ID), needed("organization", c.Organization), optional("parent", c.Parent), name(c.Name))
+}
+
+func (r directoryRole) check(at string) error {
+	members := []textMember{needed("id", r.ID), needed("organization", r.Organization), optional("circle", r.Circle), name(r.Name)}
+	for i, f := range r.Fillers {
+		members = append(members, needed(fmt.Sprintf("fillers[%d]", i), f))
 	}
-	return checkFields(at, c.Name, ids...)
+	return checkTexts(at, members...)
 }
 
 func (k directoryAPIKey) check(at string) error {
-	if err := checkFields(at, k.Name, k.Organization, k.Person); err != nil {
+	if err := checkTexts(at, needed("organization", k.Organization), needed("person", k.Person), name(k.Name)); err != nil {
 		return err
 	}
 	unseen := func(r rune) bool { return r < '!' || r > '~' } // it travels in a header
@@ -167,31 +154,31 @@ func (k directoryAPIKey) check(at string) error {
 	return nil
 }
 
-// check finds what no item can be. The error begins with the member.
-func (i directoryItem) check() error {
-	owner := i.Role
-	if i.Person != "" {
-		owner = i.Person
+// check finds what no item can be.
+func (i directoryItem) check(at string) error {
+	owner := optional("person", i.Person)
+	if i.Person == "" {
+		owner = textMember{"role or person", i.Role, false, org.CheckID}
 	}
-	for _, id := range []string{i.ID, i.Organization, owner} {
-		if err := org.CheckID(id); err != nil {
-			return fmt.Errorf(": %w", err)
-		}
+	err := checkTexts(at, needed("id", i.ID), textMember{"kind", i.Kind, false, nil}, needed("organization", i.Organization), owner,
+		textMember{"title", i.Title, false, nil})
+	if err != nil {
+		return err
 	}
 	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) }
 	switch {
 	case i.Role != "" && i.Person != "":
-		return errors.New(": it belongs to a role or to a person, not both")
+		return badRequest(at + ": it belongs to a role or to a person, not both")
 	case i.Person != "" && i.Private:
-		return errors.New(".private: a personal item is seen by its person alone")
+		return badRequest(at + ".private: a personal item is seen by its person alone")
 	case !slices.Contains(store.ItemKinds, i.Kind):
-		return errors.New(".kind: one of " + strings.Join(store.ItemKinds, ", "))
+		return badRequest(at + ".kind: one of " + strings.Join(store.ItemKinds, ", "))
 	case i.Status != "" && !slices.Contains(itemStatuses, i.Status):
-		return errors.New(".status: one of " + strings.Join(itemStatuses, ", "))
+		return badRequest(at + ".status: one of " + strings.Join(itemStatuses, ", "))
 	case strings.TrimSpace(i.Title) == "" || checkText("", i.Title, maxTitle) != nil:
-		return fmt.Errorf(".title: 1 to %d characters in one line", maxTitle)
+		return badRequest(fmt.Sprintf("%s.title: 1 to %d characters in one line", at, maxTitle))
 	case utf8.RuneCountInString(i.Body) > maxText || strings.ContainsFunc(i.Body, control):
-		return fmt.Errorf(".body: up to %d characters, without control characters", maxText)
+		return badRequest(fmt.Sprintf("%s.body: up to %d characters, without control characters", at, maxText))
 	}
 	return nil
 }
@@ -200,17 +187,27 @@ func (i directoryItem) check() error {
 // an item whose status was not sent.
 var itemStatuses = []string{"open", "done", "archived"}
 
-func checkFields(at, name string, ids ...string) error {
-	if err := org.CheckName(name); err != nil {
-		return badRequest(at + ".name: " + err.Error())
-	}
-	return checkIDs(at, ids...)
+// A textMember is a member of an entry, and what is asked of it where it is sent.
+type textMember struct {
+	name, value string
+	optional    bool
+	check       func(string) error // nil asks nothing
 }
 
-func checkIDs(at string, ids ...string) error {
-	for _, id := range ids {
-		if err := org.CheckID(id); err != nil {
-			return badRequest(at + ": " + err.Error())
+func needed(name, id string) textMember   { return textMember{name, id, false, org.CheckID} }
+func optional(name, id string) textMember { return textMember{name, id, true, org.CheckID} }
+func name(value string) textMember        { return textMember{"name", value, false, org.CheckName} }
+
+func checkTexts(at string, members ...textMember) error {
+	for _, m := range members {
+		switch {
+		case m.value == "" && m.optional:
+		case m.value == "":
+			return badRequest(at + ": " + m.name + " is missing")
+		case m.check != nil:
+			if err := m.check(m.value); err != nil {
+				return badRequest(at + "." + m.name + ": " + err.Error())
+			}
 		}
 	}
 	return nil
@@ -229,19 +226,24 @@ func checkPasswordHash(hash string) error {
 	return nil
 }
 
-// check is for what a person has beside ID and name. The error begins with
-// the member.
-func (p directoryPerson) check() error {
-	if err := org.CheckEmail(p.Email); err != nil {
-		return fmt.Errorf("email: %w", err)
+func (p directoryPerson) check(at string) error {
+	err := checkTexts(at, needed("id", p.ID), textMember{"email", p.Email, false, org.CheckEmail}, name(p.Name))
+	if err == nil {
+		err = p.checkPassword(at)
 	}
+	return err
+}
+
+func (p directoryPerson) checkPassword(at string) error {
 	switch {
 	case p.Password != "" && p.PasswordHash != "":
-		return errors.New("password: there is a password_hash too")
+		return badRequest(at + ".password: there is a password_hash too")
 	case p.Password != "" && (len(p.Password) < minPassword || len(p.Password) > maxPassword):
-		return fmt.Errorf("password: %d to %d bytes", minPassword, maxPassword)
+		return badRequest(fmt.Sprintf("%s.password: %d to %d bytes", at, minPassword, maxPassword))
 	case p.PasswordHash != "":
-		return checkPasswordHash(p.PasswordHash)
+		if err := checkPasswordHash(p.PasswordHash); err != nil {
+			return badRequest(at + "." + err.Error())
+		}
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -43,12 +45,12 @@ func TestDirectoryItems(t *testing.T) {
 		old, item string
 		says      string
 	}{
-		{400, `"id":"new"`, `"id":"a b"`, "items[0]: an ID"},
-		{400, `"id":"new",`, ``, "items[0]: an ID"},
+		{400, `"id":"new"`, `"id":"a b"`, "items[0].id: an ID"},
+		{400, `"id":"new",`, ``, "items[0]: id is missing"},
 		{400, `"kind":"note"`, `"kind":"poem"`, "items[0].kind: one of tension, action, project, note"},
-		{400, `"organization":"nordlys"`, `"organization":""`, "items[0]: an ID"},
+		{400, `"organization":"nordlys"`, `"organization":""`, "items[0]: organization is missing"},
 		{400, `"organization":"nordlys"`, `"organization":"havn"`, "role host in havn"},
-		{400, `"role":"host",`, ``, "items[0]: an ID"},
+		{400, `"role":"host",`, ``, "items[0]: role or person is missing"},
 		{400, `"role":"host"`, `"role":"gone"`, "role gone"},
 		{400, `"role":"host"`, `"role":"host","person":"tor"`, "not both"},
 		{400, `"role":"host"`, `"person":"ola"`, "member ola"},
@@ -68,4 +70,41 @@ func TestDirectoryItems(t *testing.T) {
 		}
 	}
 	o.want(200, "POST", "/v1/directory", `{"items":[{`+strings.Replace(good, `"title":"T"`, `"title":"`+strings.Repeat("ø", 200)+`","body":"a\tb\r\n`+strings.Repeat("ø", 19_995)+`"`, 1)+`}]}`)
+}
+
+// Every member that an entry must have is named where it is missing or wrong,
+// with the entry.
+func TestImportNamesTheMember(t *testing.T) {
+	o := newOffice(t)
+	for list, entry := range map[string]string{
+		"people":        `{"id":"x","email":"x@x.example","name":"X"}`,
+		"organizations": `{"id":"x","name":"X"}`,
+		"members":       `{"organization":"nordlys","person":"ada"}`,
+		"circles":       `{"id":"x","organization":"nordlys","name":"X"}`,
+		"roles":         `{"id":"x","organization":"nordlys","name":"X"}`,
+		"api_keys":      `{"organization":"nordlys","person":"ada","name":"X"}`,
+		"items":         `{"id":"x","kind":"note","organization":"nordlys","role":"treasurer","title":"X"}`,
+	} {
+		var members map[string]any
+		if err := json.Unmarshal([]byte(entry), &members); err != nil {
+			t.Fatal(err)
+		}
+		for name := range members {
+			for value, says := range map[any]string{nil: list + "[0]: " + name + " is missing", "a\nb": list + "[0]." + name + ": "} {
+				spoiled := maps.Clone(members)
+				if spoiled[name] = value; value == nil {
+					delete(spoiled, name)
+				}
+				body, err := json.Marshal(map[string]any{list: []any{spoiled}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, _ := o.want(400, "POST", "/v1/directory", string(body))["error_description"].(string)
+				if !strings.Contains(strings.Replace(got, "role or person", "role", 1), says) {
+					t.Errorf("%s: got %q, want %q", body, got, says)
+				}
+			}
+		}
+	}
+	o.want(400, "POST", "/v1/directory", `{"roles":[{"id":"x","organization":"nordlys","name":"X","fillers":["ada",""]}]}`)
 }

@@ -24,15 +24,12 @@ type passworded struct {
 // addPerson adds a person. One who exists exactly so, by ID too where it is said,
 // stays as they are.
 func (s *Server) addPerson(c call, body newcomer) (any, error) {
-	ids := []string{body.ID}
-	if body.ID == "" {
-		ids = nil // the store makes one
+	err := checkTexts("person", optional("id", body.ID), textMember{"email", body.Email, false, org.CheckEmail}, name(body.Name))
+	if err == nil {
+		err = directoryPerson{Password: body.Password}.checkPassword("person")
 	}
-	if err := checkFields("person", body.Name, ids...); err != nil {
+	if err != nil {
 		return nil, err
-	}
-	if err := (directoryPerson{Email: body.Email, Password: body.Password}).check(); err != nil {
-		return nil, badRequest(err.Error())
 	}
 	hash := ""
 	if body.Password != "" {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -76,6 +77,7 @@ func (w *writer) plan(i Import) (*plan, error) {
 		return nil, err
 	}
 	p.Directory = p.Directory.complete(p.m)
+	p.placeRoles()
 	if err := p.name(); err != nil {
 		return nil, err
 	}
@@ -150,6 +152,75 @@ func (d Directory) complete(m *memory) Directory {
 		}
 	}
 	return d
+}
+
+// placeRoles puts roles without a circle where they are stored, and else in the
+// one circle at the root of their organization, which gets one where it has none.
+func (p *plan) placeRoles() {
+	roles := slices.Clone(p.Directory.Roles)
+	p.Directory.Roles = roles
+	var circles map[string]map[string]org.Circle // by organization, once the plan is carried out
+	for i, r := range roles {
+		if r.Circle != "" {
+			continue
+		}
+		if circles == nil {
+			circles = p.placesOf(roles)
+		}
+		in := circles[r.Organization]
+		if at := p.m.roles.get(r.ID); at != nil && in[at.Circle].Organization == at.Organization {
+			roles[i].Circle = at.Circle
+			continue
+		}
+		if root := roots(in); len(root) == 1 {
+			roles[i].Circle = root[0]
+		}
+	}
+}
+
+// placesOf gives the circles of the organizations of roles without a circle.
+func (p *plan) placesOf(roles []org.Role) map[string]map[string]org.Circle {
+	circles, names := map[string]map[string]org.Circle{}, map[string]string{}
+	for _, r := range roles {
+		if r.Circle != "" || circles[r.Organization] != nil {
+			continue
+		}
+		circles[r.Organization] = map[string]org.Circle{}
+		if o := p.m.orgs[r.Organization]; o != nil {
+			names[o.ID] = o.Name
+			for id, c := range o.circles {
+				if !p.Prune[ListCircles] || p.newer["circle:"+id] {
+					circles[o.ID][id] = c
+				}
+			}
+		}
+	}
+	for _, c := range p.Directory.Circles {
+		if in := circles[c.Organization]; in != nil {
+			in[c.ID] = c
+		}
+	}
+	for _, o := range p.Directory.Organizations {
+		names[o.ID] = o.Name
+	}
+	p.Directory.Circles = slices.Clone(p.Directory.Circles)
+	for _, id := range slices.Sorted(maps.Keys(circles)) {
+		if len(circles[id]) == 0 && names[id] != "" {
+			root := org.Circle{ID: id, Organization: id, Name: names[id]}
+			circles[id][id], p.Directory.Circles = root, append(p.Directory.Circles, root)
+		}
+	}
+	return circles
+}
+
+// roots are the circles that are part of no other.
+func roots(circles map[string]org.Circle) (ids []string) {
+	for id, c := range circles {
+		if c.Parent == "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // compare plans what is not there as it came.

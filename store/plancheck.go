@@ -171,6 +171,12 @@ func (p *plan) checkRoles() error {
 		if at := p.m.roles.get(r.ID); at != nil && at.Organization != r.Organization {
 			return misplaced(ListRoles, i, ErrConflict, "role %s belongs to %s", r.ID, at.Organization)
 		}
+		switch {
+		case r.Circle == "" && !p.hasOrganization(r.Organization):
+			return misplaced(ListRoles, i, ErrNotFound, "role %s: organization %s", r.ID, r.Organization)
+		case r.Circle == "":
+			return misplaced(ListRoles, i, ErrConflict, "roles[%d]: circle is missing, and %s has not one root circle", i, r.Organization)
+		}
 		if c := p.circle(r.Organization, r.Circle); c.ID == "" || c.Organization != r.Organization || !p.hasOrganization(r.Organization) {
 			return misplaced(ListRoles, i, ErrNotFound, "role %s: circle %s in %s", r.ID, r.Circle, r.Organization)
 		}
