@@ -45,8 +45,8 @@ func New(m Metadata, id string, now time.Time) Client {
 
 // Preregistered is a client from configuration, held to the same rules for
 // names and redirect URIs as any other (decision R6). Its id is 1 to 128
-// characters of VSCHAR (RFC 6749 appendix A) without the space: %x21-7E.
-// The error names the fault, and the redirect URI by its index.
+// characters of VSCHAR (RFC 6749 appendix A) without the space: %x21-7E. A
+// drill's has the redirect URI DrillRedirect alone. The error names the fault, and the redirect URI by its index.
 func Preregistered(id, name string, redirectURIs, ownHosts []string) (Client, error) {
 	if err := checkID(id); err != nil {
 		return Client{}, err
@@ -55,6 +55,9 @@ func Preregistered(id, name string, redirectURIs, ownHosts []string) (Client, er
 		return Client{}, fmt.Errorf("client_name: %w", err)
 	}
 	if err := checkRedirectURIs(redirectURIs, ownHosts); err != nil {
+		return Client{}, err
+	}
+	if err := checkDrill(id, redirectURIs); err != nil {
 		return Client{}, err
 	}
 	return Client{

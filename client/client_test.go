@@ -182,6 +182,8 @@ func TestPreregisteredRefused(t *testing.T) {
 		{"no redirect URI", "a", "", nil, "redirect_uris: it must have 1 to 5 entries"},
 		{"6 redirect URIs", "a", "", slices.Repeat(good, 6), "redirect_uris: it must have 1 to 5 entries"},
 		{"a bad redirect URI", "a", "", []string{good[0], "http://assistant.example/"}, "redirect_uris[1]: it must begin with https://, there is no http on loopback and no custom scheme"},
+		{"a drill that leads elsewhere", "drill.a", "", good, "client_id: one that begins with drill. is a drill's, and has https://demo-client.example/callback as its only redirect URI"},
+		{"a drill that leads elsewhere too", "drill.a", "", []string{client.DrillRedirect, good[0]}, "client_id: one that begins with drill. is a drill's, and has https://demo-client.example/callback as its only redirect URI"},
 		{"an own host", "a", "", []string{"https://svalinn.example/"}, "redirect_uris[0]: the host is one of this service"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -190,6 +192,19 @@ func TestPreregisteredRefused(t *testing.T) {
 				t.Fatalf("%+v, %v; want %s", c, err, row.want)
 			}
 		})
+	}
+}
+
+// Operators alone make the client of a drill, and none that leads anywhere.
+func TestDrill(t *testing.T) {
+	c, err := client.Preregistered("drill.a", "", []string{client.DrillRedirect}, ownHosts)
+	if err != nil || !client.Drill(c.ID) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, id := range []string{"", "drill", "Drill.a", "a.drill.", " drill."} {
+		if client.Drill(id) {
+			t.Errorf("%q is a drill", id)
+		}
 	}
 }
 

@@ -203,13 +203,14 @@ func (m *Metrics) SignIn(result string) { m.signIns.add(result, "", 1) }
 // Deleted counts rows that were deleted because their time was over.
 func (m *Metrics) Deleted(kind string, n int) { m.deleted.add(kind, "", uint64(n)) }
 
-// endReasons gives the reasons of decision J2 in the words of the metric.
+// endReasons gives the reasons of decision J2, and that of a drill, in the words
+// of the metric.
 var endReasons = map[string]string{
 	"revoked_by_person": "person", "revoked_by_admin": "admin", "revoked_by_operator": "operator", "revoked_by_client": "client",
 	"left_organization": "membership", "person_deactivated": "account", "client_disabled": "client_disabled",
 	"refresh_reused": "refresh_reused", "code_reused": "code_reused", "integration_off": "integration_off",
 	"replaced": "replaced", "never_connected": "never_connected", "unused": "unused", "key_retired": "key_retired",
-	"restored": "restored", "state_lost": "state_lost",
+	"restored": "restored", "state_lost": "state_lost", "drill": "drill",
 }
 
 // Journaled counts what an entry of the journal tells, once it is durable.

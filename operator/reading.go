@@ -152,7 +152,7 @@ func (s *Server) ids(c call) (any, error) {
 }
 
 func (s *Server) events(c call) (any, error) {
-	f, err := c.filter("kind", "order", "since", "until", "client", "person", "organization", "approval", "reference")
+	f, err := c.filter("kind", "order", "since", "until", "client", "person", "organization", "approval", "reference", "drills")
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +168,13 @@ func (s *Server) events(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	drills, err := f.oneOf("drills", "no")
+	if err != nil {
+		return nil, err
+	}
 	of := store.EventFilter{
-		Kind: kind, OldestFirst: order == "oldest", Client: f.get("client"), Person: person,
+		NoDrills: drills != "",
+		Kind:     kind, OldestFirst: order == "oldest", Client: f.get("client"), Person: person,
 		Organization: f.get("organization"), Approval: f.get("approval"), Reference: f.get("reference"), After: f.after, Limit: f.limit,
 	}
 	now := s.Store.Now()

@@ -91,12 +91,13 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 }
 
 // CountEvents counts the entries of some kinds in each of n spans from since
-// on, oldest first; since and span are seconds.
+// on, oldest first, those of drills left out; since and span are seconds.
 func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int64, n int) (map[string][]uint64, error) {
 	defer s.timed("event_counts", time.Now())
 	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}, end: ` GROUP BY 1, 2`}
 	q.where("id >= ", idAt(since))
 	q.in("kind", anys(kinds))
+	q.noDrills()
 	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
 	out := map[string][]uint64{}
 	for _, k := range kinds {

@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // EventFilter narrows Events; empty fields match all. Since and Until are Unix
@@ -16,6 +19,7 @@ type EventFilter struct {
 	Kinds                                        []string // any of them
 	Since, Until                                 int64
 	OldestFirst                                  bool
+	NoDrills                                     bool // leaves out what is of a client.Drill
 	After                                        string
 	Limit                                        int
 }
@@ -122,7 +126,15 @@ func (f EventFilter) narrow(q *query) bool {
 	}
 	q.equal("organization", f.Organization)
 	q.equal("reference", f.Reference)
+	if f.NoDrills {
+		q.noDrills()
+	}
 	return len(q.conditions) > before
+}
+
+// noDrills leaves out what is of a client.Drill.
+func (q *query) noDrills() {
+	q.where(fmt.Sprintf("SUBSTR(client, 1, %d) <> ", len(client.DrillID)), client.DrillID)
 }
 
 // walk is how many entries a page looks at.

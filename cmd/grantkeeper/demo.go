@@ -18,29 +18,37 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // demoRedirect is where the demo's client wants the browser to go. Nobody goes
 // there: the redirect is read, not followed.
-const demoRedirect = "https://demo-client.example/callback"
+const demoRedirect = client.DrillRedirect
 
 type demoOptions struct {
 	baseURL, email, passwordFile string
 	steps                        string
 	verbose, json                bool
+	server                       *operatorClient // nil: a stranger's client, whose theft is one
 }
 
 func demoCommand(g *global) *cobra.Command {
 	o := demoOptions{}
+	at := operatorOptions{flag: "--operator-password-file"}
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Be a client against a server, step by step",
 		Example: `  grantkeeper demo
   grantkeeper demo --verbose
   grantkeeper demo --base-url https://app.example.com --steps 1-2    # needs no account
-  grantkeeper demo --base-url https://app.example.com --email me@example.com --password-file ./password`,
+  grantkeeper demo -c grantkeeper.toml --email me@example.com --password-file ./password --operator http://127.0.0.1:8081`,
 		Long: `It registers a client, signs in and approves as a browser would, and ends what
-it was given by sending an old refresh token. Run it against servers of your own.`,
+it was given by sending an old refresh token. Run it against servers of your own.
+
+That last step is theft to the server, and to its alerts. With --operator it goes
+on as a client of its own from the consent, which operators add for drills, and
+deletes it at the end: it raises no alarm.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "open " + devClientPath + " of grantkeeper dev in a browser"},
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -54,10 +62,18 @@ it was given by sending an old refresh token. Run it against servers of your own
 					o.baseURL = l.BaseURLs[0]
 				}
 			}
+			if at.url != "" {
+				var err error
+				if o.server, err = at.connect(c.Context(), g.config, os.Environ()); err != nil {
+					return err
+				}
+			}
 			return runDemo(c.Context(), o, c.OutOrStdout())
 		},
 	}
 	f := c.Flags()
+	f.StringVar(&at.url, "operator", "", "URL of the operators' listener, to raise no alarm")
+	f.StringVar(&at.passwordFile, "operator-password-file", "", "file with the operators' password (default: that of the configuration; dev's own needs none)")
 	f.StringVar(&o.baseURL, "base-url", "http://"+devListen, "the server; with --config, the first of its base_urls")
 	f.StringVar(&o.email, "email", "", "who signs in (default: "+demoPeople[0].email+", of dev)")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the password (default: that of dev)")
@@ -95,7 +111,8 @@ var demoSteps = []demoStep{
 // demo is a client and a browser in one, in the middle of the steps.
 type demo struct {
 	base, email, password string
-	refused               bool // the person was not let in
+	server                *operatorClient // where not nil, its client is a drill's
+	refused               bool            // the person was not let in
 	http                  *http.Client
 	verbose               io.Writer // nil is silent
 
@@ -127,6 +144,9 @@ func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
 			fmt.Fprint(stdout, s)
 		}
 	})
+	if unended := d.endDrill(ctx); err == nil {
+		err = unended
+	}
 	if told.OK = err == nil; o.json {
 		if unwritten := writeDocument(stdout, told); err == nil {
 			err = unwritten
@@ -196,7 +216,7 @@ func newDemo(o demoOptions, last int) (*demo, error) {
 	if err != nil {
 		return nil, wrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
 	}
-	d := &demo{base: base, email: o.email, password: demoPassword, state: secret(), verifier: secret()}
+	d := &demo{base: base, email: o.email, password: demoPassword, server: o.server, state: secret(), verifier: secret()}
 	switch {
 	case o.passwordFile != "":
 		b, err := os.ReadFile(o.passwordFile)

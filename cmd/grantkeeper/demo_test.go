@@ -14,6 +14,27 @@ import (
 	"testing"
 )
 
+// alarms gives what is counted of approvals that ended by a used refresh token,
+// and of those of drills.
+func alarms(t *testing.T, dev running) (reused, drills string) {
+	t.Helper()
+	a, err := http.Get(dev.Operator + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	all, err := io.ReadAll(a.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(name string) string {
+		_, rest, _ := strings.Cut(string(all), "\n"+name+" ")
+		value, _, _ := strings.Cut(rest, "\n")
+		return value
+	}
+	return find("grantkeeper_refresh_reuse_detected_total"), find(`grantkeeper_approvals_ended_total{reason="drill"}`)
+}
+
 func TestDemoAgainstDev(t *testing.T) {
 	dev := startDev(t, devOptions{})
 	var out strings.Builder
@@ -40,6 +61,20 @@ All 10 steps as expected.
 	if len(ended) != 1 || ended[0].(map[string]any)["reason"] != "refresh_reused" {
 		t.Errorf("what it left: %v", ended)
 	}
+
+	t.Run("that raises no alarm", func(t *testing.T) {
+		reused, drills := alarms(t, dev)
+		stdout, stderr, code := ran(t, "demo", "--base-url", dev.Server, "--operator", dev.Operator)
+		if code != 0 || !strings.Contains(stdout, ", and one for drills\n") || !strings.Contains(stdout, "invalid_grant (expected: theft)\n") {
+			t.Errorf("%d %s\n%s", code, stderr, stdout)
+		}
+		if now, counted := alarms(t, dev); reused != "1" || now != "1" || drills != "0" || counted != "1" {
+			t.Errorf("thefts %s, then %s; drills %s, then %s", reused, now, drills, counted)
+		}
+		if left := dev.operator(t, "GET", "/v1/clients?state=preregistered", "")["items"].([]any); len(left) != 1 { // dev's own
+			t.Errorf("it left %v", left)
+		}
+	})
 
 	t.Run("json is one document", func(t *testing.T) {
 		for email, want := range map[string]toldDemo{

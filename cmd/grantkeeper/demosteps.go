@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 func (d *demo) discover(ctx context.Context) (outcome, error) {
@@ -56,7 +58,29 @@ func (d *demo) register(ctx context.Context) (outcome, error) {
 		id = id[:4] + "…" + id[len(id)-2:]
 	}
 	o.note = "client " + id
-	return o, nil
+	if d.server == nil {
+		return o, nil
+	}
+	o.note += ", and one for drills"
+	return o, d.beginDrill(ctx)
+}
+
+// beginDrill adds the client of a drill, and goes on as it.
+func (d *demo) beginDrill(ctx context.Context) error {
+	d.clientID = client.DrillID + secret()[:16]
+	return d.server.do(ctx, http.MethodPost, "/v1/clients", nil, map[string]any{
+		"client_id": d.clientID, "client_name": "Grantkeeper demo", "redirect_uris": []string{demoRedirect}, "reason": "a drill",
+	}, new(json.RawMessage))
+}
+
+// endDrill deletes the client of a drill, where there is one, also when the
+// drill is broken off.
+func (d *demo) endDrill(ctx context.Context) error {
+	if d.server == nil || !client.Drill(d.clientID) {
+		return nil
+	}
+	return d.server.do(context.WithoutCancel(ctx), http.MethodPost, "/v1/clients/"+url.PathEscape(d.clientID)+"/delete", nil,
+		map[string]string{"reason": "end of a drill"}, new(json.RawMessage))
 }
 
 func (d *demo) authorize(ctx context.Context) (outcome, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -33,8 +34,8 @@ func drillCommand(g *global) *cobra.Command {
 		Example: `  grantkeeper drill
   grantkeeper drill --base-url https://app.example.com --email drill@example.com --person-password-file ./password \
     --node http://10.0.0.5:8080 --node http://10.0.0.6:8080`,
-		Long: `It registers a client, signs in and approves as grantkeeper demo does, sees that
-every node takes the access token, revokes the approval through the operators'
+		Long: `It adds a client for drills, signs in and approves as grantkeeper demo does, sees
+that every node takes the access token, revokes the approval through the operators'
 listener of one node, and from the moment when that is acknowledged asks every
 node with the access token until it refuses, and then with the refresh token.
 At the end it deletes its client.
@@ -127,7 +128,7 @@ func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdou
 	if _, _, name, err := parseBaseAnywhere(o.baseURLs[0]); err == nil && o.personPasswordFile == "" && !loopback(name) {
 		return wrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
 	}
-	d, err := newDemo(demoOptions{baseURL: o.baseURLs[0], email: o.email, passwordFile: o.personPasswordFile}, len(demoSteps))
+	d, err := newDemo(demoOptions{baseURL: o.baseURLs[0], email: o.email, passwordFile: o.personPasswordFile, server: server}, len(demoSteps))
 	if err != nil {
 		return err
 	}
@@ -135,10 +136,11 @@ func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdou
 	if err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) (outcome, error){d.discover, d.register} {
-		if _, err := step(ctx); err != nil {
-			return cannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.base, err)
-		}
+	if _, err := d.discover(ctx); err != nil {
+		return cannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.base, err)
+	}
+	if err := d.beginDrill(ctx); err != nil {
+		return err
 	}
 	report := drillReport{OK: true}
 	var failed error
@@ -149,8 +151,7 @@ func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdou
 			round.tell(stdout, o.json, n)
 		}
 	}
-	change := map[string]string{"reason": "end of a drill"}
-	if err := server.do(ctx, http.MethodPost, "/v1/clients/"+url.PathEscape(d.clientID)+"/delete", nil, change, new(json.RawMessage)); failed == nil {
+	if err := d.endDrill(ctx); failed == nil {
 		failed = err
 	}
 	if failed != nil {
@@ -196,7 +197,8 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 // round makes an approval, revokes it, and follows what the nodes do.
 func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, server *operatorClient) (round drillRound, err error) {
 	if err := d.approveAnew(ctx); err != nil {
-		return round, &exitError{exitFailed, fmt.Sprintf("%s: the test approval: %v", d.base, err), d.whose("--person-password-file")}
+		return round, &exitError{exitFailed, fmt.Sprintf("%s: the test approval: %v", d.base, err),
+			cmp.Or(d.whose("--person-password-file"), "see that it is a node of this installation, with this person")}
 	}
 	for _, n := range nodes {
 		if status, err := n.call(ctx, d.access); err != nil {

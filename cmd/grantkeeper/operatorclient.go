@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ import (
 type operatorOptions struct {
 	url          string
 	passwordFile string
+	flag         string // names passwordFile; "" is --password-file
 }
 
 func operatorFlags(g *global, c *cobra.Command) *operatorOptions {
@@ -80,7 +82,7 @@ func (o operatorOptions) listener(load func() (Loaded, error)) (base, name strin
 
 func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here bool, load func() (Loaded, error)) (string, error) {
 	if o.passwordFile != "" {
-		return readPasswordFlag(o.passwordFile)
+		return readPasswordFlag(o.named(), o.passwordFile)
 	}
 	if here {
 		v, err := c.version(ctx)
@@ -97,7 +99,7 @@ func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here boo
 	}
 	own, _, _ := listenerURL(configured.Operator.Listen)
 	if configured.Operator.PasswordFile == "" || c.base != own && !here {
-		return "", wrongUse("name it: --password-file FILE", "the operators' password for %s is not known", c.base)
+		return "", wrongUse("name it: "+o.named()+" FILE", "the operators' password for %s is not known", c.base)
 	}
 	return readPassword(configured.Operator.PasswordFile)
 }
@@ -121,14 +123,16 @@ func listenerURL(listen string) (base, name string, err error) {
 	return "http://" + net.JoinHostPort(host, port), host, nil
 }
 
-func readPasswordFlag(name string) (string, error) {
+func (o operatorOptions) named() string { return cmp.Or(o.flag, "--password-file") }
+
+func readPasswordFlag(flag, name string) (string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return "", cannotOpen("", "--password-file: %v", err)
+		return "", cannotOpen("", "%s: %v", flag, err)
 	}
 	password := strings.TrimRight(string(b), "\r\n")
 	if password == "" || strings.ContainsAny(password, "\r\n") {
-		return "", wrongUse("write one line into it", "--password-file: %s has not one line", name)
+		return "", wrongUse("write one line into it", "%s: %s has not one line", flag, name)
 	}
 	return password, nil
 }

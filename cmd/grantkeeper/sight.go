@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -18,9 +19,15 @@ func newMetrics(now func() time.Time) *metrics.Metrics {
 }
 
 // journaled counts what the journal tells, and tells others that are not nil.
+// Whatever ended an approval of a drill, it is counted as that: alerts are for
+// the rest.
 func journaled(m *metrics.Metrics, others ...func(store.Event)) func(store.Event) {
 	return func(e store.Event) {
-		m.Journaled(e.Kind, e.Reason, e.Detail)
+		reason := e.Reason
+		if e.Kind == "approval_ended" && client.Drill(e.Client) {
+			reason = "drill"
+		}
+		m.Journaled(e.Kind, reason, e.Detail)
 		for _, tell := range others {
 			if tell != nil {
 				tell(e)
