@@ -52,6 +52,16 @@ const consoleFaults = `(async () => {
 		if (e.scrollWidth > e.clientWidth || e.getBoundingClientRect().right > e.parentNode.closest("a, span, td, th, p, h2, dd, div").getBoundingClientRect().right + .5) said.push("too wide: " + name);
 		if (name.startsWith("Quill") && e.getBoundingClientRect().height > 2 * parseFloat(style.lineHeight) - 1) said.push("broken: " + name);
 	}
+	const words = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+	for (let text; (text = words.nextNode());) {
+		if (!text.parentElement.closest("table, dl") || text.parentElement.closest("bdi, .unseen") || text.parentElement.closest("thead")?.offsetWidth < 2) continue;
+		for (const word of text.data.matchAll(/\S+/g)) {
+			const range = document.createRange();
+			range.setStart(text, word.index);
+			range.setEnd(text, word.index + word[0].length);
+			if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) said.push("broken: " + word[0]);
+		}
+	}
 	for (const e of performance.getEntriesByType("resource")) {
 		if (new URL(e.name).host !== location.host) said.push("fetches " + e.name);
 	}
@@ -104,7 +114,7 @@ func TestConsoleInBrowser(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		for _, width := range []int64{1280, 390, 320} {
+		for _, width := range []int64{1280, 900, 390, 320} {
 			for _, scheme := range []string{"light", "dark"} {
 				said, err := lookAt(ctx, width, scheme)
 				if err != nil || len(said) > 0 {

@@ -66,9 +66,9 @@ func (s *console) approvalsPage(v *visit) error {
 
 func (n *names) approval(r store.ApprovalRow) approvalRow {
 	row := approvalRow{
-		ID: r.ID.String(), Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, store.ClientUse{}, n.v.now),
+		ID: r.ID.String(), Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, n.v.now),
 		Person: n.person(r.Person), PersonID: r.Person, Organization: n.organization(r.Organization), OrganizationID: r.Organization,
-		Access: r.Grant.InWords(n.s.roleNames(n.v.Context(), r.Organization)), Widest: r.Grant.Kind == grantset.Organization, Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
+		Access: r.Grant.InWords(func(id string) string { return n.role(r.Organization, id) }), Widest: r.Grant.Kind == grantset.Organization, Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
 		State: r.StateName(), Living: r.Phase != approval.Ended, RevokePath: "/approvals/" + r.ID.String() + "/revoke",
 	}
 	if !row.Living {

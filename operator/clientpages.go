@@ -22,10 +22,10 @@ type clientRow struct {
 	Path           string
 }
 
-func newClientRow(c client.Client, use store.ClientUse, now time.Time) clientRow {
+func newClientRow(c client.Client, now time.Time) clientRow {
 	r := clientRow{
-		ID: c.ID, Name: c.Name, State: c.State(), Live: use.Live,
-		Registered: at(c.IssuedAt, now), LastUsed: used(use.LastUsed, now), Path: "/clients/" + url.PathEscape(c.ID),
+		ID: c.ID, Name: c.Name, State: c.State(),
+		Registered: at(c.IssuedAt, now), LastUsed: used(0, now), Path: "/clients/" + url.PathEscape(c.ID),
 	}
 	if c.Preregistered {
 		r.Registered.Text = "preset"
@@ -34,6 +34,31 @@ func newClientRow(c client.Client, use store.ClientUse, now time.Time) clientRow
 		r.Host = hostOf(c.RedirectURIs[0])
 	}
 	return r
+}
+
+// clientRows says of clients how much each is in use, or when the approvals were
+// last used that it had.
+func (s *console) clientRows(v *visit, found []client.Client, uses map[string]store.ClientUse) ([]clientRow, error) {
+	var before []string
+	for _, c := range found {
+		if c.Approved && uses[c.ID].Live == 0 {
+			before = append(before, c.ID)
+		}
+	}
+	last, err := s.Store.LastUses(v.Context(), before)
+	if err != nil {
+		return nil, err
+	}
+	var rows []clientRow
+	for _, c := range found {
+		r, use := newClientRow(c, v.now), uses[c.ID]
+		r.Live, r.LastUsed = use.Live, used(max(use.LastUsed, last[c.ID]), v.now)
+		if _, kept := last[c.ID]; c.Approved && use.Live == 0 && !kept {
+			r.LastUsed.Text = "not in 90 days"
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
 }
 
 // hostOf gives the host of a registered redirect URI, in ASCII and complete.
@@ -47,11 +72,20 @@ func hostOf(uri string) string {
 
 // Tone is the colour of the state, which is never told by it alone.
 func (r clientRow) Tone() string {
+	if r.before() {
+		return ""
+	}
 	return map[string]string{"approved": "good", "preregistered": "good", "disabled": "bad"}[r.State]
 }
 
+// before reports whether people approved it, and all of that has ended.
+func (r clientRow) before() bool { return r.State == "approved" && r.Live == 0 }
+
 // Word is the state as pages say it.
 func (r clientRow) Word() string {
+	if r.before() {
+		return "Approved before"
+	}
 	return strings.ToUpper(r.State[:1]) + r.State[1:]
 }
 
@@ -93,8 +127,8 @@ func (s *console) clientsPage(v *visit) error {
 		return err
 	}
 	p := clientsPage{frame: s.frame(v, "clients", "Clients"), Find: findClient{f.get("q"), state}, Next: f.next("/clients", next), More: f.after != ""}
-	for _, c := range found {
-		p.Rows = append(p.Rows, newClientRow(c, uses[c.ID], v.now))
+	if p.Rows, err = s.clientRows(v, found, uses); err != nil {
+		return err
 	}
 	return s.show(v.w, 200, clientsTemplate, &p)
 }
@@ -127,7 +161,11 @@ func (s *console) clientPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	p.Client = newClientRow(c, uses[c.ID], v.now)
+	rows, err := s.clientRows(v, []client.Client{c}, uses)
+	if err != nil {
+		return err
+	}
+	p.Client = rows[0]
 	registered, _, err := s.Store.Events(v.Context(), store.EventFilter{Kind: "client_registered", Client: c.ID, Limit: 1})
 	if err != nil {
 		return err
@@ -182,7 +220,7 @@ func (s *console) confirmClient(v *visit) error {
 }
 
 func (s *console) askClient(v *visit, on bool, c client.Client, status int, reason, fault string) error {
-	p := confirmPage{What: "disable", Client: newClientRow(c, store.ClientUse{}, v.now), Reason: reason, Fault: fault, Path: v.URL.Path}
+	p := confirmPage{What: "disable", Client: newClientRow(c, v.now), Reason: reason, Fault: fault, Path: v.URL.Path}
 	title := "Disable a client?"
 	if p.Back = p.Client.Path; on {
 		p.What, title = "enable", "Enable a client?"

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/metrics"
@@ -273,6 +274,22 @@ func TestConsoleRevokes(t *testing.T) {
 	ask.press(at).want(422)
 	done := ask.press(at, "reason", "lost device").want(303)
 	o.page(done.head.Get("Location")).want(200).says("The approval is revoked.", "revoked by operator", "Everything in this organization")
+	o.page("/clients?q=quill").says("Name of quill a.example Approved 1")
+	tor := o.want(200, "GET", "/v1/approvals?person=tor", "")["items"].([]any)[0].(map[string]any)["id"].(string)
+	id, err := approval.ParseID(tor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Store.Used(id)
+	if err := o.Store.Ready(t.Context()); err != nil { // written behind that
+		t.Fatal(err)
+	}
+	o.want(200, "POST", "/v1/approvals/"+tor+"/revoke", `{"reason":"x"}`)
+	// What nobody's approval gives any more was used all the same.
+	for _, path := range []string{"/", "/clients"} {
+		o.page(path).says("Name of quill a.example Approved before 0").says("in this hour")
+	}
+	o.page("/clients/quill").says("Approved before", "Last used in this hour")
 	if got := o.want(200, "GET", "/v1/approvals/"+live, ""); got["reason"] != "revoked_by_operator" {
 		t.Errorf("%v", got)
 	}
@@ -290,6 +307,8 @@ func TestConsoleLists(t *testing.T) {
 	o.page("/clients?state=x").want(400)
 	o.page("/clients/idle").says("https://two.example:8443/cb", "from 192.0.2.44", "None that lives.")
 	o.page("/clients/quill").says("2 approvals of 2 people", "Nordlys", "Connected")
+	o.live("quill", "tor", grantset.Set{Kind: grantset.Roles, Personal: true, Picks: []grantset.Pick{{Role: "facilitator"}, {Role: "r2"}, {Role: "secretary"}, {Role: "treasurer", Change: true}}})
+	o.page("/approvals?grant=roles").says("Selected roles: Treasurer (change), facilitator (read), r2 (read) and 1 more; personal items included")
 	o.page("/approvals").says("Ada", "Tor", "Everything in this organization", "Everything they can access", "Live", "Nordlys")
 	o.page("/approvals?person=ada@nordlys.example").says("Ada").saysNot("Tor ")
 	o.page("/approvals?grant=everything&state=live").says("Tor").saysNot("Ada ")
@@ -353,6 +372,8 @@ func TestConsoleOverview(t *testing.T) {
 	for _, e := range []store.Event{
 		{Kind: "rate_limited", Address: "203.0.113.7", Detail: "/oauth/register"},
 		{Kind: "refresh_reused", Client: "quill", Person: "tor", Organization: "nordlys", Approval: live},
+		{Kind: "refresh_reused", Client: "drill.a", Person: "ada"},
+		{Kind: "approval_cancelled", Client: "drill.a", Person: "ada"},
 		{Kind: "approval_cancelled", Client: "quill", Person: "tor"},
 	} {
 		o.Store.Record(e)
@@ -363,6 +384,15 @@ func TestConsoleOverview(t *testing.T) {
 	p = o.page("/").says("1 approval ended in the last 24 hours because an old refresh token came back. Look at the event",
 		"Approvals 2 24 h · 1 cancelled", "Refreshes 3 24 h", "peak 3/h", "Refusals 3 24 h · mostly invalid_grant (2)", "Rate-limit hits 1 24 h · 1 address: 203.0.113.7",
 		"Refresh token used again", "Name of quill , Tor in Nordlys . All its tokens ended.", "Rate limit")
+	p.saysNot("drill")
+	o.page("/events?kind=refresh_reused&drills=no").says("Events without those of drills").saysNot("drill.a")
+	o.page("/events?kind=refresh_reused").says("Refresh token used again in a drill", "drill.a")
+	o.page("/events?drills=x").want(400)
+	for path, want := range map[string]int{"/v1/events?kind=refresh_reused": 2, "/v1/events?kind=refresh_reused&drills=no": 1} {
+		if got := o.want(200, "GET", path, "")["items"].([]any); len(got) != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
 	charts := 0
 	for _, n := range p.all("svg") {
 		if attribute(n, "role") == "img" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -47,13 +48,20 @@ func (n *names) event(e store.Event) eventRow {
 		Client: n.client(e.Client), Person: n.person(e.Person), Organization: n.organization(e.Organization),
 		Actor: n.actor(e), Address: e.Address, Reason: inWords(e.Reason), Detail: e.Detail, Reference: e.Reference,
 	}
-	if e.Client != "" {
+	switch {
+	case e.Client == "":
+	case row.Client == e.Client: // gone, and its events are left
+		row.ClientPath = "/events?client=" + url.QueryEscape(e.Client)
+	default:
 		row.ClientPath = "/clients/" + url.PathEscape(e.Client)
 	}
 	for _, k := range kindWords {
 		if k.Kind == e.Kind {
 			row.Words = k.Words
 		}
+	}
+	if client.Drill(e.Client) {
+		row.Words, row.Tone = row.Words+" in a drill", ""
 	}
 	return row
 }
@@ -78,6 +86,7 @@ type eventsPage struct {
 	Kind, Range                  string // as they were asked for
 	Client, Person, Organization string
 	Reference                    string
+	NoDrills                     bool
 	Rows                         []eventRow
 	Next, Lines                  string
 	More                         bool
@@ -86,7 +95,7 @@ type eventsPage struct {
 
 // eventFilter reads the filter of the page, or of the lines.
 func (s *console) eventFilter(v *visit) (filter, store.EventFilter, error) {
-	f, err := v.filter("kind", "range", "client", "person", "organization", "approval", "reference")
+	f, err := v.filter("kind", "range", "client", "person", "organization", "approval", "reference", "drills")
 	if err != nil {
 		return f, store.EventFilter{}, err
 	}
@@ -98,6 +107,11 @@ func (s *console) eventFilter(v *visit) (filter, store.EventFilter, error) {
 		}
 		of.Since = max(v.now.Add(-over.length()).Unix(), 1)
 	}
+	drills, err := f.oneOf("drills", "no")
+	if err != nil {
+		return f, of, err
+	}
+	of.NoDrills = drills != ""
 	of.Person, err = s.knownPerson(v.call, f.get("person"))
 	return f, of, err
 }
@@ -106,7 +120,7 @@ func (s *console) eventsPage(v *visit) error {
 	f, of, err := s.eventFilter(v)
 	p := eventsPage{
 		Kinds: kindWords, Spans: spans, Kind: f.get("kind"), Range: f.get("range"),
-		Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"), Reference: f.get("reference"), More: f.after != "",
+		Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"), Reference: f.get("reference"), NoDrills: of.NoDrills, More: f.after != "",
 	}
 	var rows []store.Event
 	next := ""

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -22,7 +23,8 @@ type overviewPage struct {
 	Tiles   []tile
 	Find    findClient
 	Clients []clientRow
-	All     int // clients
+	InUse   bool // some have a living approval
+	All     int  // clients
 	Events  []eventRow
 }
 
@@ -56,9 +58,10 @@ func (s *console) overview(v *visit) error {
 	if p.Clients, err = s.mostUsed(v, uses); err != nil {
 		return err
 	}
+	p.InUse = len(uses) > 0
 	names := s.names(v)
 	events, _, err := s.Store.Events(v.Context(), store.EventFilter{
-		Kinds: slices.Sorted(maps.Keys(notable)), Since: over.begin(v.now), Limit: recent,
+		Kinds: slices.Sorted(maps.Keys(notable)), Since: over.begin(v.now), NoDrills: true, Limit: recent,
 	})
 	if err != nil {
 		return err
@@ -136,12 +139,13 @@ func total(counts []uint64) (n uint64) {
 	return n
 }
 
-// mostUsed gives the clients with the most living approvals.
+// mostUsed gives the clients with the most living approvals, and then the
+// newest.
 func (s *console) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientRow, error) {
 	ids := slices.SortedFunc(maps.Keys(uses), func(a, b string) int {
 		return cmp.Or(cmp.Compare(uses[b].Live, uses[a].Live), cmp.Compare(uses[b].LastUsed, uses[a].LastUsed), strings.Compare(a, b))
 	})
-	var rows []clientRow
+	var found []client.Client
 	for _, id := range ids[:min(mostUsed, len(ids))] {
 		c, err := s.Store.Client(v.Context(), id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -149,7 +153,16 @@ func (s *console) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientR
 		} else if err != nil {
 			return nil, err
 		}
-		rows = append(rows, newClientRow(c, uses[id], v.now))
+		found = append(found, c)
 	}
-	return rows, nil
+	newest, _, err := s.Store.Clients(v.Context(), store.ClientFilter{Limit: mostUsed})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range newest {
+		if len(found) < mostUsed && !slices.ContainsFunc(found, func(f client.Client) bool { return f.ID == c.ID }) {
+			found = append(found, c)
+		}
+	}
+	return s.clientRows(v, found, uses)
 }

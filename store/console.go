@@ -55,6 +55,28 @@ func (s *Store) clientUses(ctx context.Context) (map[string]ClientUse, error) {
 	return out, unavailable("uses", err)
 }
 
+// LastUses tells when the approvals of some clients were last used, ended ones
+// too, in Unix seconds, true to the hour; 0 is never. A client whose approvals
+// are all gone, 90 days after they ended, is left out.
+func (s *Store) LastUses(ctx context.Context, clients []string) (map[string]int64, error) {
+	out := map[string]int64{}
+	if len(clients) == 0 {
+		return out, nil
+	}
+	defer s.timed("client_uses", time.Now())
+	q := query{text: `SELECT client, MAX(used_at) FROM approval`, end: ` GROUP BY client`}
+	q.in("client", anys(clients))
+	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	err = eachRow(rows, err, func(r scanner) error {
+		var id string
+		var at int64
+		err := r.Scan(&id, &at)
+		out[id] = at
+		return err
+	})
+	return out, unavailable("uses", err)
+}
+
 // Reach is what ends with a client.
 type Reach struct {
 	Approvals     int // that have not ended

@@ -49,6 +49,12 @@ func TestClientUses(t *testing.T) {
 		t.Fatal(err)
 	}
 	same("disabled", map[string]ClientUse{})
+	if got, err := h.LastUses(t.Context(), []string{a.Client, "nobody's"}); err != nil || !maps.Equal(got, map[string]int64{a.Client: h.Now().Unix()}) {
+		t.Errorf("last uses of what has ended: %v %v", got, err)
+	}
+	if got, err := h.LastUses(t.Context(), nil); err != nil || len(got) != 0 {
+		t.Errorf("last uses of none: %v %v", got, err)
+	}
 	if r, err := h.ClientReach(t.Context(), a.Client); err != nil || r.Approvals != 0 || len(r.Organizations) != 0 {
 		t.Errorf("reach of a disabled client: %+v %v", r, err)
 	}
