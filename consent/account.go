@@ -23,13 +23,15 @@ const (
 // sessions.
 type accountPage struct {
 	frame
-	Mail     string // of the account
-	HasNone  bool   // there is no password to change: the person signs in elsewhere
-	Sessions []shownSession
-	Others   bool // there are sessions beside this one
-	Fault    string
-	Wrong    string // which field the fault is in: current, new or again
-	Done     string // what has just been done: password, session or sessions
+	Mail       string // of the account
+	HasNone    bool   // there is no password to change: the person signs in elsewhere
+	Sessions   []shownSession
+	Others     bool // there are sessions beside this one
+	WrongCodes int  // second factors that were wrong since the last right one
+	WrongAt    moment
+	Fault      string
+	Wrong      string // which field the fault is in: current, new or again
+	Done       string // what has just been done: password, session or sessions
 }
 
 type shownSession struct {
@@ -63,6 +65,11 @@ func (s *Server) showAccount(v *visit, status int, view *accountPage) error {
 	if err != nil {
 		return wrap("sessions", err)
 	}
+	n, last, err := s.Store.WrongFactors(v.r.Context(), v.person.ID)
+	if err != nil {
+		return wrap("wrong factors", err)
+	}
+	view.WrongCodes, view.WrongAt = n, at(last, v.now)
 	for _, i := range sessions {
 		view.Others = view.Others || !i.Current
 		view.Sessions = append(view.Sessions, shownSession{End: "/account/sessions/" + i.ID + "/end", Began: at(i.CreatedAt, v.now),

@@ -546,5 +546,5 @@ func values(form said) string {
 }
 
 func wordsOf(text string) string {
-	return strings.Trim(strings.TrimSuffix(text, " – Svalinn"), "0123456789 ·")
+	return strings.Trim(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), " – Svalinn"), "0123456789 ·")
 }

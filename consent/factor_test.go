@@ -173,8 +173,12 @@ func TestSecondFactorsAtOnce(t *testing.T) {
 // is told after ten (decision S5, NIST SP 800-63B-4 section 3.2.2).
 func TestSecondFactorsGuessedForLong(t *testing.T) {
 	s := newSite(t)
-	app, recovery := withApp(t, s.signedIn("ada"))
+	ada := s.signedIn("ada")
+	app, recovery := withApp(t, ada)
 	s.pass(time.Minute)
+	if p := ada.get("/account").want(200); strings.Contains(p.text(), "wrong code") {
+		t.Errorf("nobody was wrong: %s", p.text())
+	}
 	from := 0
 	s.Address = func(*http.Request) netip.Addr { from++; return netip.AddrFrom4([4]byte{192, 0, 2, byte(from)}) }
 	second := func() *shown {
@@ -191,8 +195,12 @@ func TestSecondFactorsGuessedForLong(t *testing.T) {
 		}
 		s.pass(time.Hour)
 	}
+	ada.get("/account").want(200).says("100 wrong codes since your last right one, the latest today at 14:01. If this was not you, somebody knows your password: change it.")
 	second().press("/signin/second", "code", app.code()).want(422).says("Too many wrong codes.")
 	second().press("/signin/second", "code", recovery[0]).follow().want(200)
+	if p := ada.get("/account").want(200); strings.Contains(p.text(), "wrong code") {
+		t.Errorf("a right one came: %s", p.text())
+	}
 	s.pass(time.Minute)
 	second().press("/signin/second", "code", app.code()).follow().want(200)
 

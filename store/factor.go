@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -143,6 +145,23 @@ func (s *Store) TryFactor(_ context.Context, person string) (inARow int, err err
 		return nil, w.conn.QueryRowContext(context.Background(), `SELECT number FROM wrong_factor WHERE person = $1`, person).Scan(&inARow)
 	})
 	return inARow, err
+}
+
+// WrongFactors gives how many second factors of a person were not right since the
+// last that was, and when the latest came, in Unix seconds. There are none where
+// the journal no longer knows when: that was long ago.
+func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last int64, err error) {
+	err = s.reader.QueryRowContext(ctx, `
+		SELECT w.number, j.at
+		  FROM wrong_factor w
+		  JOIN journal j ON j.person = w.person
+		 WHERE w.person = $1 AND w.number > 0
+		   AND j.person = $1 AND j.person <> '' AND j.kind = 'signin_failed' AND j.reason IN ('second_factor', 'second_factor_repeated')
+		 ORDER BY j.id DESC LIMIT 1`, person).Scan(&n, &last)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, nil
+	}
+	return n, last, unavailable("factors", err)
 }
 
 // UntryFactor takes an attempt back that was never made.
