@@ -103,7 +103,7 @@ func (p *seen) saysNot(texts ...string) *seen {
 	return p
 }
 
-// text is what a person reads, with single spaces and no quotation marks.
+// text is what a person reads, with single spaces and without quotation marks.
 func (p *seen) text() string {
 	var b strings.Builder
 	for n := range p.root.Descendants() {
@@ -111,7 +111,7 @@ func (p *seen) text() string {
 			b.WriteString(n.Data + " ")
 		}
 	}
-	return strings.Join(strings.Fields(strings.ReplaceAll(b.String(), `"`, "")), " ")
+	return strings.Join(strings.Fields(strings.NewReplacer("“", "", "”", "").Replace(b.String())), " ")
 }
 
 func (p *seen) all(name string) (nodes []*html.Node) {
