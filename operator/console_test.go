@@ -297,6 +297,11 @@ func TestConsoleRevokes(t *testing.T) {
 	for _, id := range []string{"x", strings.Repeat("0", 32), strings.ToUpper(live)} {
 		o.page("/approvals/" + id + "/revoke").want(404)
 	}
+	o.later.Store(int64(91 * 24 * time.Hour))
+	if _, err := o.Store.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.page("/clients/quill").says("Approved before", "Last used not in 90 days")
 }
 
 func TestConsoleLists(t *testing.T) {
@@ -386,7 +391,10 @@ func TestConsoleOverview(t *testing.T) {
 		"Refresh token used again", "Name of quill , Tor in Nordlys . All its tokens ended.", "Rate limit")
 	p.saysNot("drill")
 	o.page("/events?kind=refresh_reused&drills=no").says("Events without those of drills").saysNot("drill.a")
-	o.page("/events?kind=refresh_reused").says("Refresh token used again in a drill", "drill.a")
+	all := o.page("/events?kind=refresh_reused").says("Refresh token used again in a drill", "drill.a")
+	if strings.Count(all.body, `class="kind bad"`) != 1 || !strings.Contains(all.body, `href="/events?client=drill.a"`) {
+		t.Errorf("a drill in red, or a client that is gone linked to its page: %s", all.body)
+	}
 	o.page("/events?drills=x").want(400)
 	for path, want := range map[string]int{"/v1/events?kind=refresh_reused": 2, "/v1/events?kind=refresh_reused&drills=no": 1} {
 		if got := o.want(200, "GET", path, "")["items"].([]any); len(got) != want {
