@@ -88,6 +88,13 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	s.withSupport()
 	nils := s.signedIn("nils")
 	visit("account", false, ada.get("/account").want(200))
+	for range 2 {
+		_, err := s.Store.TryFactor(context.Background(), "ada")
+		s.do(err)
+	}
+	s.Store.Record(store.Event{Kind: "signin_failed", Person: "ada", Reason: "second_factor"})
+	s.do(s.Store.Ready(context.Background())) // behind what was recorded
+	visit("account after wrong codes", false, ada.get("/account").want(200))
 	visit("account with a fault", false, ada.get("/account").press("/account/password", "new", "short").want(422))
 	link := s.link("tor")
 	visit("reset", true, nobody.get(link).want(200))

@@ -155,7 +155,7 @@ func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last in
 		SELECT w.number, j.at
 		  FROM wrong_factor w
 		  JOIN journal j ON j.person = w.person
-		 WHERE w.person = $1 AND w.number > 0
+		 WHERE w.person = $1
 		   AND j.person = $1 AND j.person <> '' AND j.kind = 'signin_failed' AND j.reason IN ('second_factor', 'second_factor_repeated')
 		 ORDER BY j.id DESC LIMIT 1`, person).Scan(&n, &last)
 	if errors.Is(err, sql.ErrNoRows) {
