@@ -132,16 +132,18 @@ async function admit(req, target, { keys, call = true, body = true }) {
 
 /** Gives the body of a request, and leaves it there to be read. */
 function peek(req) {
-	if (req.httpVersionMajor < 2 && !req.headers["transfer-encoding"] && !Number(req.headers["content-length"])) return Buffer.alloc(0);
+	const http2 = req.httpVersionMajor > 1;
+	if (http2 ? req.stream.endAfterHeaders : !req.headers["transfer-encoding"] && !Number(req.headers["content-length"])) return Buffer.alloc(0);
+	if (http2) throw new Refused("a body that comes by HTTP/2 cannot be put back: the option body has to give it");
 	return new Promise((resolve, reject) => {
 		const pieces = [];
 		let size = 0;
-		const listeners = { readable: more, end: done, error: gone, close: gone };
+		const listeners = { readable: more, error: gone, close: gone };
 		function stop() {
 			for (const [event, listener] of Object.entries(listeners)) req.off(event, listener);
 		}
 		function more() {
-			while (req.readableLength > 0 && size <= maxBody) size += pieces[pieces.push(req.read()) - 1].length;
+			while (req.readableLength > 0) size += pieces[pieces.push(req.read()) - 1].length;
 			if (req.complete || size > maxBody) done();
 		}
 		function done() {

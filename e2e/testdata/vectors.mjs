@@ -1,6 +1,8 @@
 // Holds contrib/verify/grantkeeper.mjs to the vectors beside it, through every way
 // in: node vectors.mjs FOLDER. Says how many agree, or what does not.
+import { createHash, createHmac } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
@@ -116,6 +118,30 @@ for (const [body, want] of [[signedBody, undefined], [Buffer.from(signedBody), u
 	const { status } = await told({}, { body: () => body });
 	if (status !== want) faults.push(`a body that was read, ${body}: ${status}`);
 }
+// A body that is signed is compared also where it need not be, and up to 64 KiB.
+function signing(body) {
+	const [, signature] = good.headers.find(([name]) => name === "X-Grantkeeper-Signature");
+	const digest = createHash("sha256").update(body).digest("hex");
+	const sum = createHmac("sha256", good.keys[0]).update(["call-v1", signature, good.call.method, good.call.target, digest, ""].join("\n")).digest("hex");
+	return { ...good, headers: good.headers.map(([name, value]) => [name, name === "X-Grantkeeper-Call-Signature" ? `body=${digest},v1=${sum}` : value]), call: { ...good.call, body } };
+}
+for (const [what, signed, came, options, want] of [
+	["another body that need not be signed", good, "{}", { body: false }, 401],
+	["the longest body", signing("x".repeat(1 << 16)), "x".repeat(1 << 16), {}, undefined],
+	["a longer body", signing("x".repeat((1 << 16) + 1)), "x".repeat((1 << 16) + 1), {}, 401],
+]) {
+	const req = request(joined(signed.headers), { call: { ...signed.call, body: came } });
+	const status = await ways.middleware(req, { keys: good.keys, ...options });
+	if (status !== want) faults.push(`${what}: ${status}`);
+}
+// HTTP/2 says at once that there is no body.
+const bare = vectors.find((v) => v.name === "a call without a body");
+const by2 = await ways.middleware(Object.assign(request(joined(bare.headers), bare), { httpVersionMajor: 2, stream: { endAfterHeaders: true } }), { keys: bare.keys });
+if (by2 !== undefined) faults.push(`a call by HTTP/2: ${by2}`);
+// Who has gone before is not waited for.
+const left = request(joined(good.headers), good);
+await once(left.destroy(), "close");
+if (await Promise.race([ways.middleware(left, { keys: good.keys }), new Promise((resolve) => setTimeout(resolve, 5000, "waits").unref())]) !== 401) faults.push("who has gone is waited for");
 // What is no refusal is the service's own fault, and goes to its handler of errors.
 const { status: fault } = await told({}, { body: () => { throw new TypeError("planted"); } });
 if (!(fault instanceof TypeError)) faults.push("a fault of the service is not told");
@@ -123,6 +149,7 @@ if (!(fault instanceof TypeError)) faults.push("a fault of the service is not to
 for (const [what, change, want, most] of [
 	["a stranger", { headers: {} }, 401, 0],
 	["an endless body", { _read() { this.push(Buffer.alloc(1 << 14)); } }, 401, 8],
+	["a body by HTTP/2", { httpVersionMajor: 2, stream: { endAfterHeaders: false } }, 401, 0],
 	["who has gone", { _read() { this.destroy(); } }, 401, 1],
 	["who broke off", { _read() { this.destroy(new Error("aborted")); } }, 401, 1],
 ]) {

@@ -138,6 +138,15 @@ for what, want, change in [
         faults.append(f"{what}: {got}")
 
 
+# A body that is signed is compared also where it need not be.
+environ = {"REQUEST_METHOD": "POST", "RAW_URI": good["call"]["target"], "CONTENT_LENGTH": "2", "wsgi.input": io.BytesIO(b"{}")}
+environ.update({"HTTP_" + name.upper().replace("-", "_"): value for name, value in good["headers"]})
+try:
+    faults.append(f"another body that need not be signed: {grantkeeper.WSGI(None, good['keys'], body=False).verify(environ)}")
+except grantkeeper.Refused:
+    pass
+
+
 class Counted(io.BytesIO):
     def read(self, *_):
         faults.append("the body of a stranger is read")
@@ -196,5 +205,18 @@ with tempfile.NamedTemporaryFile() as file:
             got = "the key" if "kkk" in str(why) else None
         if got != want:
             faults.append(f"the key file {text!r} is {got}")
+
+scope = {"type": "http", "method": "POST", "raw_path": b"/api/v5/notes", "query_string": b"a=b", "headers": [(n.lower().encode(), s.encode()) for n, s in good["headers"]]}
+grantkeeper.time.time = lambda: good["now"]
+
+
+async def other_body():
+    return {"type": "http.request", "body": b"{}"}
+
+
+try:
+    faults.append(f"asgi, another body that need not be signed: {asyncio.run(grantkeeper.ASGI(None, good['keys'], body=False).verify(scope, other_body))}")
+except grantkeeper.Refused:
+    pass
 
 print("\n".join(faults) if faults else f"{len(vectors)} vectors agree")

@@ -73,6 +73,7 @@ func TestHandler(t *testing.T) {
 	}{
 		{"what was signed", whole, post, post, true},
 		{"the longest body that is signed", whole, full, full, true},
+		{"a longer one, signed all the same", whole, with(long, func(c *call) { c.unread = false }), long, false},
 		{"no body", whole, call{"HEAD", "/api/v5/notes", "", false}, call{"HEAD", "/api/v5/notes", "", false}, true},
 		{"another body", whole, post, other, false},
 		{"another path", whole, post, elsewhere, false},
