@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -458,6 +459,32 @@ func TestGatewayKeys(t *testing.T) {
 		if strings.Contains(log.String(), secret) {
 			t.Errorf("the log has a secret:\n%s", &log)
 		}
+	}
+}
+
+// taken is a body after whose first byte the gateways have no keys any more.
+type taken struct {
+	io.Reader
+	door *Server
+}
+
+func (b taken) Read(p []byte) (int, error) {
+	b.door.Keys = func() []Key { return nil }
+	return b.Reader.Read(p)
+}
+
+// A question that was held open while its gateway's key was taken away is not
+// answered.
+func TestAKeyThatIsTakenMeanwhile(t *testing.T) {
+	h := newHouse(t)
+	x := h.live("ada", everything)
+	r := httptest.NewRequest("POST", decisionsPath, taken{strings.NewReader(`{"token":"` + x.access + `"}`), h.door})
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Gateway-Key", asks)
+	w := httptest.NewRecorder()
+	h.handler.ServeHTTP(w, r)
+	if w.Code != 403 || strings.Contains(w.Body.String(), "allowed") {
+		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
 
