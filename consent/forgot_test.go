@@ -174,7 +174,7 @@ func TestForgottenPasswordKeepsTheWay(t *testing.T) {
 	for _, p := range []*shown{forgot, done} {
 		signin(s.browser().get(p.link("Back to signing in")), "ada@nordlys.example", password).follow().want(200).says("An app wants")
 	}
-	german := forgot.press("/language", "language", "de").follow().want(200)
+	german := done.press("/language", "language", "de").follow().want(200)
 	if got := german.fill("/signin/forgot").Get("return"); s.returnPath(got) == "/" {
 		t.Error("in another language the way is lost")
 	}
