@@ -110,7 +110,7 @@ var mayFold = reviewed{
 		operator/clientpages.go:readReason`},
 	{"words of a page, a document or a log line", `
 		api/document.go:describe api/route.go:itemRoutes cmd/grantkeeper/backup.go:verifyBackup
-		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/doctor.go:checkNames cmd/grantkeeper/logs.go:serverLog.Write
+		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/table.go:cutTo cmd/grantkeeper/table.go:table.write cmd/grantkeeper/logs.go:serverLog.Write
 		cmd/grantkeeper/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
 		cmd/grantkeeper/reference.go:writeReference consent/dates.go:words.alone consent/host.go:appOf
@@ -120,7 +120,7 @@ var mayFold = reviewed{
 		operator/console.go:console.refusePage operator/explain.go:why.standing`},
 	{"dev, demo and drill, which are clients", `
 		cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
-		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:tellStep
+		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:toldStep.String
 		cmd/grantkeeper/demodata.go:addCircle cmd/grantkeeper/demodata.go:demoDirectory
 		cmd/grantkeeper/demodata.go:slug cmd/grantkeeper/demoitems.go:addItems
 		cmd/grantkeeper/demosteps.go:demo.follow cmd/grantkeeper/demosteps.go:demo.takeCode
