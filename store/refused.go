@@ -3,9 +3,13 @@ package store
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
+
+	"github.com/ncruces/go-sqlite3"
 )
 
 // refusedFor is how long it is told that the database refused something, once it
@@ -23,6 +27,7 @@ type Refused struct {
 // Causes that an operator can mend.
 const (
 	FullDisk     = "its disk is full"
+	BadDisk      = "its disk cannot be read or written" // a limit on the size of files too
 	NoConnection = "it has no connection left"
 	ReadOnly     = "it is read-only"
 	NoRight      = "this user lacks a right"
@@ -63,6 +68,32 @@ func causeOf(err error) string {
 		return Slow
 	}
 	return ""
+}
+
+// noRoom is less room, in bytes, than the log of the embedded engine takes. A
+// test has another.
+var noRoom int64 = 16 << 20
+
+// causeOfFile is causeOf for the embedded engine, whose errors tell a full disk
+// from one that fails only sometimes.
+func causeOfFile(err error, path string) string {
+	switch {
+	case errors.Is(err, sqlite3.FULL):
+		return FullDisk
+	case path == "", !errors.Is(err, sqlite3.IOERR):
+		return ""
+	}
+	if free, err := Room(filepath.Dir(path)); err == nil && free < noRoom {
+		return FullDisk
+	}
+	return BadDisk
+}
+
+// Room is how many bytes of a folder's disk are free for this user.
+func Room(dir string) (int64, error) {
+	var fs syscall.Statfs_t
+	err := syscall.Statfs(dir, &fs)
+	return int64(fs.Bavail) * int64(fs.Bsize), err
 }
 
 // refusals keeps the last one.
@@ -111,6 +142,9 @@ func (s *Store) WhyNot(err error) string {
 	if errors.Is(err, errMoved) {
 		return MovedFile
 	}
+	if s.shared == nil && !errors.Is(err, context.DeadlineExceeded) {
+		return causeOfFile(err, s.options.Path)
+	}
 	cause := causeOf(err)
 	if cause != "" && cause != Slow || err == nil {
 		return cause
@@ -119,4 +153,21 @@ func (s *Store) WhyNot(err error) string {
 		return r.Cause
 	}
 	return cause
+}
+
+// mend adds to what is logged of an error what is the matter with the embedded
+// engine's disk, and what to do about it.
+func (s *Store) mend(of ...any) []any {
+	err, _ := of[len(of)-1].(error)
+	if s.shared != nil || s.options.Path == "" {
+		return of
+	}
+	dir := filepath.Dir(s.options.Path)
+	switch cause := causeOfFile(err, s.options.Path); cause {
+	case FullDisk:
+		return append(of, "cause", cause, "fix", "make room in "+dir+": the server goes on by itself then")
+	case BadDisk:
+		return append(of, "cause", cause, "fix", "see the system's log about the disk of "+dir+", and ulimit -f")
+	}
+	return of
 }

@@ -238,7 +238,7 @@ func (w *writer) commit(batch []*operation) {
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		w.store.log.Error("a commit failed; nothing of it stands", "operations", len(batch), "err", err)
+		w.store.log.Error("a commit failed; nothing of it stands", w.store.mend("operations", len(batch), "err", err)...)
 	}
 	w.store.memory.mu.Lock()
 	for _, o := range batch {

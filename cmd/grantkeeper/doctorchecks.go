@@ -122,11 +122,14 @@ func (d *doctor) checkData() finding {
 	if err := syscall.Access(dir, 2); err != nil {
 		return warned("run doctor as the user who runs serve, or: chown the folder", "%s: this user cannot write in it: %v", dir, err)
 	}
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil {
+	free, err := store.Room(dir)
+	if err != nil {
 		return failedBy(err)
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize)
+	return judgeSpace(dir, free)
+}
+
+func judgeSpace(dir string, free int64) finding {
 	if free < noSpace {
 		return failed("make room at once: without it nothing more can be written", "%s: only %s free", dir, size(free))
 	}
