@@ -270,3 +270,26 @@ func TestSeenAddresses(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// Less room than the database's log takes is a fault, little room a warning, and
+// the room that is looked at is that of the database's folder.
+func TestDoctorOnRoom(t *testing.T) {
+	for free, want := range map[int64]string{
+		0: "fail", 16<<20 - 1: "fail", 16 << 20: "warn", 512<<20 - 1: "warn", 512 << 20: "ok",
+	} {
+		f := judgeSpace("/data", free)
+		if f.Result != want || !strings.HasPrefix(f.Text, "/data") || !strings.Contains(f.Text, size(free)+" free") || (f.Fix == "") != (want == "ok") {
+			t.Errorf("%d bytes: %+v, want %s", free, f, want)
+		}
+	}
+	d := healthy(t)
+	if f := d.checkData(); f.Result == "fail" || !strings.HasPrefix(f.Text, filepath.Dir(d.checked.Path)) {
+		t.Errorf("of this machine: %+v", f)
+	}
+	if d.checked.Path = "/proc/none/x.db"; d.checkData().Result == "ok" {
+		t.Error("a folder that is not there is well")
+	}
+	if d.checked.Path = ""; d.checkData().Text != "the database is elsewhere" {
+		t.Errorf("without a file: %+v", d.checkData())
+	}
+}

@@ -125,7 +125,10 @@ func askProvider(ctx context.Context, c provider.Config) finding {
 // askMail greets the mail server as for a mail, and sends none. It does not
 // sign in: that would show the password to whoever answers there wrongly.
 func (c *Checked) askMail(ctx context.Context) finding {
-	m := &mailer{MailServer: *c.MailServer}
+	return (&mailer{MailServer: *c.MailServer}).greeted(ctx)
+}
+
+func (m *mailer) greeted(ctx context.Context) finding {
 	at := net.JoinHostPort(m.Host, m.Port)
 	client, err := m.greet(ctx)
 	if err != nil {

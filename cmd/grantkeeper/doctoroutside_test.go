@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -8,7 +10,10 @@ import (
 	"net/mail"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/provider"
@@ -106,5 +111,79 @@ func TestDoctorLooksOutside(t *testing.T) {
 				t.Errorf("%s: %+v, want %q", tt.fault, f, tt.text)
 			}
 		}
+	}
+}
+
+// All that is asked of others is asked at once and given up together, after
+// outsideWithin or when the command ends.
+func TestDoctorBoundsWhatItAsks(t *testing.T) {
+	for _, stopped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var asked sync.WaitGroup
+			never := func(ctx context.Context) finding {
+				asked.Done()
+				asked.Wait() // for the others: who asks one after the other stands here for ever
+				if at, bounded := ctx.Deadline(); !bounded || !at.Equal(time.Now().Add(outsideWithin)) {
+					t.Errorf("it ends at %v, bounded: %v", at, bounded)
+				}
+				if stopped {
+					stop()
+				}
+				<-ctx.Done()
+				return failed("", "%v", causeOf(ctx.Err()))
+			}
+			d := &doctor{outside: []*probe{{check: "upstream", ask: never}, {check: "mail", ask: never}, {check: "mail", ask: never}}}
+			asked.Add(len(d.outside))
+			d.askOutside(ctx)
+			want := "not within 5s"
+			if stopped {
+				want = context.Canceled.Error()
+			}
+			for _, p := range d.outside {
+				if p.found.Text != want {
+					t.Errorf("%s: %+v, want %q", p.check, p.found, want)
+				}
+			}
+		})
+	}
+}
+
+// A mail server that offers STARTTLS is spoken to over it, and believed by its
+// certificate alone; nothing is sent, and nobody signs in.
+func TestDoctorGreetsOverTLS(t *testing.T) {
+	o := newPostOffice(t)
+	o.server.User, o.server.Password = "svalinn", "hush"
+	certFile, keyFile, pool := certificate(t)
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shaken := make(chan struct{}, 9)
+	o.tls = &tls.Config{Certificates: []tls.Certificate{pair}, VerifyConnection: func(tls.ConnectionState) error {
+		shaken <- struct{}{}
+		return nil
+	}}
+	m := &mailer{MailServer: o.server}
+	if f := m.greeted(t.Context()); f.Result != "fail" || !strings.Contains(f.Text, "STARTTLS: ") || !strings.Contains(f.Text, "certificate") || f.Fix == "" {
+		t.Errorf("a certificate that nobody knows: %+v", f)
+	}
+	for len(shaken) > 0 { // a server may be done before the client refuses
+		<-shaken
+	}
+	m.roots = &tls.Config{RootCAs: pool}
+	if f := m.greeted(t.Context()); f.Result != "ok" || !strings.Contains(f.Text, "nothing was sent") {
+		t.Errorf("one that is known: %+v", f)
+	}
+	select {
+	case <-shaken:
+	default:
+		t.Error("it was spoken to in clear")
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.auths) > 0 || len(o.took) > 0 {
+		t.Errorf("signed in by %v, %d mails", o.auths, len(o.took))
 	}
 }

@@ -171,7 +171,11 @@ func (l *lines) Close() {
 func (h *house) logTo(w, stderr io.Writer) {
 	f, isFile := stderr.(*os.File)
 	h.level = levelVar(h.Level)
-	h.log, h.requests = newLogger(w, h.level, h.Log.Format, isFile && isTerminal(f))
+	terminal := isFile && isTerminal(f)
+	h.log, h.requests = newLogger(w, h.level, h.Log.Format, terminal)
+	if h.Hosts.dev && h.Log.Format == "auto" && terminal {
+		h.log = slog.New(newShortLog(w, h.level))
+	}
 	if l, ok := w.(*lines); ok {
 		l.missed = func(n int) {
 			h.log.Warn("nobody took the log for a while: lines were left out", "lines", n)
