@@ -68,7 +68,9 @@ func shortRequest(r slog.Record) string {
 		switch a.Key {
 		case "method", "route", "status", "duration_ms", "request_id":
 			said[a.Key] = a.Value
-		case "client_id", "approval_id", "error", "path":
+		case "client_id", "approval_id": // as commands take them
+			rest += " " + strings.TrimSuffix(a.Key, "_id") + "=" + cutTo(printable(a.Value.String()), leastID+1)
+		case "error", "path":
 			rest += inShort(a)
 		}
 		return true

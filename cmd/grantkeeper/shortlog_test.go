@@ -21,7 +21,7 @@ func TestShortLog(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /oauth/authorize", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(303) })
 	mux.HandleFunc("GET /fails", func(w http.ResponseWriter, _ *http.Request) {
-		tell(w, "quill", approval.ID{}, "invalid_grant")
+		tell(w, "quill7890123", approval.ID{1, 2, 3, 4, 5}, "invalid_grant")
 		w.WriteHeader(400)
 	})
 	g := &Gate{Next: mux, Address: limit.Proxies{}.ClientAddr, Log: log, Level: level}
@@ -32,7 +32,7 @@ func TestShortLog(t *testing.T) {
 	log.With("part", "mail").WithGroup("x").Info("on")
 	log.Debug("hidden")
 	want := regexp.MustCompile(`^\d\d:\d\d:\d\d 303 GET  /oauth/authorize \d+ ms
-\d\d:\d\d:\d\d 400 GET  /fails \d+ ms client_id=quill error=invalid_grant reference=[0-9a-f]{16}
+\d\d:\d\d:\d\d 400 GET  /fails \d+ ms client=quill789… approval=01020304… error=invalid_grant reference=[0-9a-f]{16}
 \d\d:\d\d:\d\d 404 GET  none \d+ ms path=/nothing/here reference=[0-9a-f]{16}
 \d\d:\d\d:\d\d WARN a mail is lost err="no \\x1b\[31m room" kind=reset
 \d\d:\d\d:\d\d on part=mail
