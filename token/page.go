@@ -104,6 +104,28 @@ func (k *Key) formToken(secret string) []byte {
 	return m.Sum(nil)[:18]
 }
 
+// Tag binds data, for one purpose, in 22 letters, digits, hyphens and underscores
+// that are fit for headers. The same data gives the same tag as long as one key
+// seals.
+func (r *Ring) Tag(purpose string, data []byte) string { return r.sealing().bind(purpose, data) }
+
+// Tagged reports, in constant time, whether Tag gave this tag for the data, under
+// any key of the ring: what was bound under an earlier one is good until that is
+// dropped.
+func (r *Ring) Tagged(purpose string, data []byte, tag string) bool {
+	ok := false
+	for _, k := range r.Keys() {
+		ok = hmac.Equal([]byte(k.bind(purpose, data)), []byte(tag)) || ok
+	}
+	return ok
+}
+
+func (k *Key) bind(purpose string, data []byte) string {
+	m := hmac.New(sha256.New, k.derive("tag "+purpose))
+	m.Write(data)
+	return base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:16])
+}
+
 // Mask writes a tag that stays the same as a text that never does: a random
 // pad, then the tag under it. The length of compressed pages would give away a
 // text that they repeat, one character after the other. The text is fit for

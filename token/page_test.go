@@ -207,6 +207,37 @@ func TestFormToken(t *testing.T) {
 	}
 }
 
+// A tag is good for its data and purpose, under every key of the ring, and for
+// nothing else.
+func TestTag(t *testing.T) {
+	r := ring(t, 1, 2)
+	tag := r.Tag("session", []byte("data"))
+	if len(tag) != 22 || strings.Trim(tag, alphabet+"-_") != "" || tag != r.Tag("session", []byte("data")) {
+		t.Errorf("%q", tag)
+	}
+	for _, keys := range [][]int{{1, 2}, {2, 1}} {
+		if !ring(t, keys...).Tagged("session", []byte("data"), tag) {
+			t.Errorf("refused with the keys %v", keys)
+		}
+	}
+	bad := []string{"", tag + "A", tag[1:], tag + "\n", ring(t, 3).Tag("session", []byte("data"))}
+	for i := range len(tag) {
+		for _, c := range []byte(alphabet + "-_") {
+			if tag[i] != c {
+				bad = append(bad, replaced(tag, i, c))
+			}
+		}
+	}
+	for _, b := range bad {
+		if r.Tagged("session", []byte("data"), b) {
+			t.Errorf("%q accepted for %q", b, tag)
+		}
+	}
+	if r.Tagged("event", []byte("data"), tag) || r.Tagged("session", []byte("Data"), tag) || r.Tagged("session", nil, tag) || ring(t, 2).Tagged("session", []byte("data"), tag) {
+		t.Error("good for more than it was made for")
+	}
+}
+
 // The check value of a key is the same at every start and tells keys apart,
 // also those of one number (decision T11).
 func TestFingerprint(t *testing.T) {
@@ -224,7 +255,7 @@ func TestFingerprint(t *testing.T) {
 func TestPurposesHaveTheirOwnKeys(t *testing.T) {
 	k := NewKey(1, secret(1))
 	seen := map[string]bool{}
-	for _, purpose := range []string{"token encryption", "token tag", "page authorize", "page ", "handle", "form", "fingerprint"} {
+	for _, purpose := range []string{"token encryption", "token tag", "page authorize", "page ", "handle", "form", "fingerprint", "tag session", "tag "} {
 		b := string(k.derive(purpose))
 		if len(b) != 32 || seen[b] {
 			t.Errorf("the key for %s is short or shared", purpose)
