@@ -33,6 +33,19 @@ var (
 // Members are those of an object, by their exact names.
 type Members map[string]json.RawMessage
 
+// Only says ErrCase where the name of a member differs from one of these in case
+// alone: another reader takes it for that one.
+func (m Members) Only(names ...string) error {
+	for other := range m {
+		for _, name := range names {
+			if other != name && fold(other) == fold(name) {
+				return ErrCase
+			}
+		}
+	}
+	return nil
+}
+
 // Twice is ErrTwice, with the name.
 type Twice struct{ Name string }
 
@@ -70,10 +83,8 @@ func Into(text []byte, at any) error {
 	into := reflect.ValueOf(at).Elem()
 	for i := range into.NumField() {
 		name, _, _ := strings.Cut(into.Type().Field(i).Tag.Get("json"), ",")
-		for other := range members {
-			if other != name && fold(other) == fold(name) {
-				return ErrCase
-			}
+		if err := members.Only(name); err != nil {
+			return err
 		}
 		if raw, sent := members[name]; sent {
 			if err := json.Unmarshal(raw, into.Field(i).Addr().Interface()); err != nil {

@@ -55,6 +55,19 @@ func TestFolded(t *testing.T) {
 	}
 }
 
+// Members may have any name but one that a reader would take for a known one.
+func TestOnly(t *testing.T) {
+	for text, want := range map[string]error{
+		`{}`: nil, `{"id":1,"other":2,"OTHER":3}`: nil, `{"params":{"ID":1}}`: nil,
+		`{"ID":1}`: ErrCase, `{"id":1,"Id":2}`: ErrCase, `{"param\u017f":1}`: ErrCase,
+	} {
+		m, err := Object([]byte(text), Depth)
+		if err != nil || !errors.Is(m.Only("id", "params"), want) {
+			t.Errorf("%s: %v, %v, want %v", text, err, m.Only("id", "params"), want)
+		}
+	}
+}
+
 func TestInto(t *testing.T) {
 	type flat struct {
 		By   string          `json:"impersonated_by,omitempty"`
