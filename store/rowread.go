@@ -30,12 +30,23 @@ var questions = sync.Pool{New: func() any { return &question{done: make(chan str
 
 // ask waits for the answer, and gives up with ctx.
 func (p *shared) ask(ctx context.Context, q *question) error {
+	if err := p.begin(q); err != nil {
+		return err
+	}
+	return q.wait(ctx)
+}
+
+func (p *shared) begin(q *question) error {
 	if err := p.tooOld(); err != nil {
 		return err
 	}
 	if !p.asked.join(q, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
 	}
+	return nil
+}
+
+func (q *question) wait(ctx context.Context) error {
 	select {
 	case <-q.done:
 		return q.err
@@ -82,6 +93,32 @@ func (p *shared) readNow(ctx context.Context, id approval.ID) (*row, error) {
 	*q = question{done: q.done}
 	questions.Put(q)
 	return r, nil
+}
+
+// checkAllNow asks all questions before it waits for the first answer.
+func (p *shared) checkAllNow(ctx context.Context, all []Asked) {
+	asked := make([]*question, len(all))
+	for i := range all {
+		q := &question{id: all[i].Approval, asks: !all[i].ByKey, done: make(chan struct{}, 1)}
+		if all[i].Err = p.begin(q); all[i].Err == nil {
+			asked[i] = q
+		}
+	}
+	for i, q := range asked {
+		if q == nil {
+			continue
+		}
+		a := &all[i]
+		switch a.Err = q.wait(ctx); {
+		case a.Err != nil:
+		case a.ByKey:
+			a.Access, a.Err = p.store.apiKey(a.Key)
+		case q.row == nil:
+			a.Err = ErrNotFound
+		default:
+			a.Access, a.Err = p.access(q.row)
+		}
+	}
 }
 
 // access puts the facts beside an approval.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -184,6 +185,48 @@ func TestCheckAPIKey(t *testing.T) {
 	for _, id := range []APIKeyID{{}, IdentifyAPIKey("another")} {
 		if _, err := h.CheckAPIKeyNow(ctx, id); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%x: %v", id[:2], err)
+		}
+	}
+}
+
+// Many that are asked about together are answered as each alone: what has ended is
+// not found, also what another node ended.
+func TestCheckAllNow(t *testing.T) {
+	h := furnished(t)
+	ctx := context.Background()
+	seenBy := h
+	if server != nil {
+		seenBy = h.second(t)
+	}
+	stands, ends := h.live(t, h.answer(1)), h.live(t, h.answer(2))
+	all := func() []Asked {
+		all := []Asked{{Approval: stands}, {Approval: ends}, {ByKey: true, Key: IdentifyAPIKey("key-of-ada-in-nordlys")}, {ByKey: true}, {}}
+		for range 2 * maxQuestions { // more than one statement takes
+			all = append(all, Asked{Approval: ends})
+		}
+		seenBy.CheckAllNow(ctx, all)
+		return all
+	}
+	for i, a := range all() {
+		if want := i != 3 && i != 4; (a.Err == nil) != want || !want && !errors.Is(a.Err, ErrNotFound) {
+			t.Errorf("question %d: %v", i, a.Err)
+		}
+	}
+	if _, v, err := h.Apply(ctx, ends, approval.End(approval.RevokedByPerson, h.Now()), Act{}); err != nil || v != approval.OK {
+		t.Fatal(v, err)
+	}
+	for i, a := range all() {
+		if want := i == 0 || i == 2; (a.Err == nil) != want || !want && !errors.Is(a.Err, ErrNotFound) || want && a.Access.Approval.Person != "ada" {
+			t.Errorf("question %d after the end: %+v, %v", i, a.Access.Approval, a.Err)
+		}
+	}
+	if server != nil {
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		asked := []Asked{{Approval: stands}}
+		seenBy.CheckAllNow(cancelled, asked)
+		if !errors.Is(asked[0].Err, ErrUnavailable) {
+			t.Errorf("who has given up is told %v", asked[0].Err)
 		}
 	}
 }
