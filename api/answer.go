@@ -59,7 +59,7 @@ var (
 	jsonType = []string{"application/json"}
 	noStore  = []string{"no-store"} // decision M6
 	anyone   = []string{"*"}        // decision M5: without credentials, so harmless
-	exposed  = []string{"WWW-Authenticate, Retry-After, MCP-Protocol-Version"}
+	exposed  = []string{"WWW-Authenticate, Retry-After, MCP-Protocol-Version, Mcp-Session-Id"}
 
 	preflightMethods = []string{"GET, HEAD, POST, PUT, PATCH, DELETE"}
 	preflightHeaders = []string{"Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Session-Id, " +

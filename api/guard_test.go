@@ -179,8 +179,8 @@ func TestExposedHeaders(t *testing.T) {
 		w    *httptest.ResponseRecorder
 		want string
 	}{
-		{"a refusal", h.call("GET", "/api/v5/me"), "WWW-Authenticate, Retry-After, MCP-Protocol-Version"},
-		{"a page's own call", h.call("GET", "/api/v5/me", "Authorization", bearer, "Origin", "https://app.example"), "WWW-Authenticate, Retry-After, MCP-Protocol-Version"},
+		{"a refusal", h.call("GET", "/api/v5/me"), "WWW-Authenticate, Retry-After, MCP-Protocol-Version, Mcp-Session-Id"},
+		{"a page's own call", h.call("GET", "/api/v5/me", "Authorization", bearer, "Origin", "https://app.example"), "WWW-Authenticate, Retry-After, MCP-Protocol-Version, Mcp-Session-Id"},
 		{"no page", h.call("GET", "/api/v5/me", "Authorization", bearer), ""},
 	} {
 		if got := tt.w.Header().Get("Access-Control-Expose-Headers"); got != tt.want {

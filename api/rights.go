@@ -192,6 +192,33 @@ func (s *Server) current(ctx context.Context, a Actor) (Rights, error) {
 	return s.rights(a, now), err
 }
 
+// StillAll is Still for many, each with its own answer. On PostgreSQL they are
+// asked together.
+func (s *Server) StillAll(ctx context.Context, told []Rights, same []bool) []error {
+	asked := make([]store.Asked, len(told))
+	for i := range told {
+		asked[i] = store.Asked{Approval: told[i].Approval, Key: told[i].key, ByKey: told[i].Client == ""}
+	}
+	s.Store.CheckAllNow(ctx, asked)
+	errs := make([]error, len(told))
+	for i := range asked {
+		q := &asked[i]
+		var now Actor
+		if q.ByKey {
+			now, _, errs[i] = s.acceptKey(q.Key, &q.Access, q.Err)
+		} else {
+			now, _, errs[i] = s.accept(told[i].token, &q.Access, q.Err)
+		}
+		switch {
+		case errors.Is(errs[i], errRefused):
+			errs[i] = ErrEnded
+		case errs[i] == nil && same[i]:
+			errs[i] = s.unchanged(told[i], now.first)
+		}
+	}
+	return errs
+}
+
 // --- what is stored, of the actor's organization alone
 
 func (r Rights) organization(ctx context.Context) (org.Organization, error) {

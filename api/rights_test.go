@@ -194,7 +194,7 @@ func TestReadsAreOfOneState(t *testing.T) {
 // rights by asking. What else of the store is called here is listed.
 func TestStoreIsReachedByRights(t *testing.T) {
 	allowed := []string{
-		"Now", "Opens", "Check", "CheckNow", "CheckAPIKey", "CheckAPIKeyNow", "Checked", "Stamp", "Used", // the check itself
+		"Now", "Opens", "Check", "CheckNow", "CheckAllNow", "CheckAPIKey", "CheckAPIKeyNow", "Checked", "Stamp", "Used", // the check itself
 		"AddItem", "ChangeItem", "DeleteItem", "ChangeOrganization", "ChangeCircle", "DeleteCircle", "ChangeRole", "DeleteRole", "ChangeFiller", "ChangeMember", // in the writer
 		"TellDirectory", "Record", // signed by a gateway's key
 	}

@@ -128,7 +128,7 @@ func (q question) original() original {
 }
 
 func (s *Server) allowed(a api.Rights) decision {
-	i := identityOf(a)
+	i := a.Identity()
 	told := &actor{
 		Person: i.Person, Organization: i.Organization, Approval: i.Approval, Client: i.Client, Grant: i.Grant,
 		Admin: i.Admin, Personal: i.Personal, Roles: []role{},

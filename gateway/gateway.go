@@ -23,10 +23,8 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
-	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // A Scope is what a gateway's key is good for.
@@ -174,30 +172,9 @@ func (s *Server) find(sent []string) (found Key, ok bool) {
 	return found, ok
 }
 
-// identityOf says who an actor is to a service behind. The roles are named where
-// the person chose them: otherwise they may be hundreds, and the service knows them.
-func identityOf(a api.Rights) identity.Identity {
-	i := identity.Identity{
-		Person: a.Person, Organization: a.Organization, Client: a.Client, Grant: string(a.Grant.Kind),
-		Admin:    a.MayAdminister(),
-		Personal: a.MayChange(org.Item{Organization: a.Organization, Person: a.Person}),
-	}
-	if a.Client != "" {
-		i.Approval = a.Approval.String()
-	}
-	if a.Kind() == grantset.Roles {
-		for _, r := range a.Member().Roles() {
-			if access := a.Acts(r.ID); access != "none" {
-				i.Roles = append(i.Roles, identity.Role{ID: r.ID, Change: access == "change"})
-			}
-		}
-	}
-	return i
-}
-
 // signed gives the headers that tell a service who an actor is.
 func signed(key []byte, server *api.Server, a api.Rights) (map[string]string, error) {
-	return identityOf(a).Sign(key, server.Store.Now())
+	return a.Identity().Sign(key, server.Store.Now())
 }
 
 func answerJSON(w http.ResponseWriter, v any) {

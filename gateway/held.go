@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -20,9 +19,6 @@ const maxHeld = 64 << 10
 
 // askedAgain is for how long an answer goes on before the right is asked again.
 const askedAgain = time.Second
-
-// errChanged is a right that is another one than the service was told of.
-var errChanged = &api.Fault{Status: 503, Code: "temporarily_unavailable", Description: "What this credential may do has changed while the request was answered. Try again."}
 
 // over carries, out of net/http, what the client is told instead of the
 // service's answer.
@@ -42,31 +38,21 @@ type told struct {
 
 // stands asks whether the right still stands (decision B7), and is what the
 // service was told.
-func (t *told) stands() error {
-	now, err := t.still()
-	if err == nil && !reflect.DeepEqual(identityOf(now), identityOf(t.rights)) {
-		return over{errChanged}
-	}
-	return err
-}
+func (t *told) stands() error { return t.still(true) }
 
 // answers is stands for the answer. What has changed something is not undone by
 // hiding that, and may have changed the right itself: it has to stand alone.
 func (t *told) answers() error {
-	if m := t.request.Method; m == http.MethodGet || m == http.MethodHead {
-		return t.stands()
-	}
-	_, err := t.still()
-	return err
+	m := t.request.Method
+	return t.still(m == http.MethodGet || m == http.MethodHead)
 }
 
-func (t *told) still() (api.Rights, error) {
-	now, err := t.u.API.Now(t.request.Context(), t.rights.Actor)
-	if err != nil {
-		return now, over{err}
+func (t *told) still(same bool) error {
+	if err := t.u.API.Still(t.request.Context(), t.rights, same); err != nil {
+		return over{err}
 	}
 	t.askedNow()
-	return now, nil
+	return nil
 }
 
 // askedNow may be called while the request is still sent and is answered already.
@@ -144,8 +130,8 @@ func (b *lengthy) Read(p []byte) (int, error) {
 
 // broken answers a body that did not come.
 func broken(w http.ResponseWriter, err error) {
-	if errors.Is(err, errSlowBody) {
-		(&api.Fault{Status: 408, Code: "request_timeout", Description: "The body came too slowly."}).Answer(w)
+	if errors.Is(err, api.ErrSlowBody) {
+		api.ErrSlowBody.Answer(w)
 		return
 	}
 	(&api.Fault{Status: 400, Code: "invalid_request", Description: "The body cannot be read."}).Answer(w)

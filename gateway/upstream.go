@@ -11,9 +11,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -25,7 +23,7 @@ import (
 // no credential. Its fields do not change once it answers.
 type Upstream struct {
 	URL     *url.URL                       // scheme and host of the service
-	Key     []byte                         // signs what it is told; at least identity.MinKey bytes
+	Key     func() []byte                  // signs what it is told; at least identity.MinKey bytes
 	API     *api.Server                    // whose guard stands before
 	Base    func(*http.Request) string     // {base} of the host that was asked (decision M1)
 	Address func(*http.Request) netip.Addr // of the client (decision L2)
@@ -62,13 +60,14 @@ func (u *Upstream) Handler() http.Handler {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
-		lasting := newLasting(w, r, piece)
-		defer lasting.end()
+		lasting := api.NewLasting(w, r, piece)
+		defer lasting.End()
 		of, ok := u.whole(lasting, r)
 		if !ok {
 			return
 		}
-		headers, err := signed(u.Key, u.API, of.rights)
+		key := u.Key()
+		headers, err := signed(key, u.API, of.rights)
 		if err != nil {
 			fail(lasting, r, u.Log, err)
 			return
@@ -76,7 +75,7 @@ func (u *Upstream) Handler() http.Handler {
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
 		proxy := &httputil.ReverseProxy{
 			Transport: transport, FlushInterval: -1, ErrorLog: quiet,
-			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, headers, id, of.call) },
+			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
 			ModifyResponse: func(a *http.Response) error { return u.modify(a, base, of) },
 			ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { u.failed(w, r, err) },
 		}
@@ -103,7 +102,7 @@ func (u *Upstream) whole(w http.ResponseWriter, r *http.Request) (*told, bool) {
 	return of, ok
 }
 
-func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers map[string]string, id string, call identity.Call) {
+func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, key []byte, headers map[string]string, id string, call identity.Call) {
 	p.Out.URL.RawPath = path
 	p.SetURL(u.URL)
 	h := p.Out.Header
@@ -113,7 +112,7 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, headers 
 		}
 	}
 	call.Target = p.Out.URL.RequestURI()
-	_ = identity.SignCall(u.Key, headers, call) // a target that cannot be signed is sent without
+	_ = identity.SignCall(key, headers, call) // a target that cannot be signed is sent without
 	for name, value := range headers {
 		h.Set(name, value)
 	}
@@ -168,8 +167,8 @@ func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 		u.API.Fail(w, r, ended.error)
 		return
 	}
-	if errors.Is(err, errSlowBody) || r.Context().Err() != nil { // which net/http ends when it can read no more
-		(&api.Fault{Status: 408, Code: "request_timeout", Description: "The body came too slowly."}).Answer(w)
+	if errors.Is(err, api.ErrSlowBody) || r.Context().Err() != nil { // which net/http ends when it can read no more
+		api.ErrSlowBody.Answer(w)
 		return
 	}
 	if u.Log != nil {
@@ -181,86 +180,4 @@ func (u *Upstream) failed(w http.ResponseWriter, r *http.Request, err error) {
 		f.Status, f.Code = 504, "gateway_timeout"
 	}
 	f.Answer(w)
-}
-
-// errSlowBody is a client that stopped sending in the middle of its body.
-var errSlowBody = errors.New("the body came too slowly")
-
-// lasting is an answer and a request that may take any time in all, while each
-// piece of them has its time. Without it the server's own timeouts, which
-// are meant for short answers, would cut a stream off.
-type lasting struct {
-	http.ResponseWriter
-	control *http.ResponseController
-	piece   time.Duration
-
-	mu    sync.Mutex
-	ended bool // the connection is another request's now
-}
-
-func newLasting(w http.ResponseWriter, r *http.Request, piece time.Duration) *lasting {
-	l := &lasting{ResponseWriter: w, control: http.NewResponseController(w), piece: piece}
-	l.bound(l.control.SetWriteDeadline, 0)
-	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = &lastingBody{ReadCloser: r.Body, l: l}
-	}
-	return l
-}
-
-// bound gives the next piece its time; 0 takes the bound away. Where there is
-// no connection to bound, as in a recorder, nothing needs to be.
-func (l *lasting) bound(deadline func(time.Time) error, d time.Duration) {
-	at := time.Time{}
-	if d != 0 {
-		at = time.Now().Add(d)
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.ended {
-		_ = deadline(at)
-	}
-}
-
-func (l *lasting) Write(p []byte) (int, error) {
-	l.bound(l.control.SetWriteDeadline, l.piece)
-	defer l.bound(l.control.SetWriteDeadline, 0)
-	return l.ResponseWriter.Write(p)
-}
-
-// FlushError is for http.ResponseController.
-func (l *lasting) FlushError() error {
-	l.bound(l.control.SetWriteDeadline, l.piece)
-	defer l.bound(l.control.SetWriteDeadline, 0)
-	return l.control.Flush()
-}
-
-// end bounds what net/http still writes after the handler. A transport may
-// read the body even after that.
-func (l *lasting) end() {
-	l.bound(l.control.SetWriteDeadline, l.piece)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-}
-
-// lastingBody is read by the transport to the service. That asks once more
-// after the end, when the answer may have begun and net/http have closed the
-// body: to be told so would look like a broken one, and cut the answer off.
-type lastingBody struct {
-	io.ReadCloser
-	l     *lasting
-	ended bool
-}
-
-func (b *lastingBody) Read(p []byte) (int, error) {
-	if b.ended {
-		return 0, io.EOF
-	}
-	b.l.bound(b.l.control.SetReadDeadline, b.l.piece)
-	n, err := b.ReadCloser.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return n, errSlowBody
-	}
-	b.ended = err == io.EOF
-	return n, err
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -67,7 +68,7 @@ func newBehind(t *testing.T, service http.HandlerFunc, change func(*Upstream, *h
 	}
 	b.api.Base = func(*http.Request) string { return base }
 	u := &Upstream{
-		URL: to, Key: []byte(upstreamKey), API: b.api, Base: func(*http.Request) string { return base },
+		URL: to, Key: func() []byte { return []byte(upstreamKey) }, API: b.api, Base: func(*http.Request) string { return base },
 		Address: limit.Proxies{}.ClientAddr, Log: slog.New(slog.NewTextHandler(b.log, nil)),
 	}
 	b.front = httptest.NewUnstartedServer(nil)
@@ -393,7 +394,7 @@ func (b *closedAfterEnd) Close() error { return nil }
 func TestTheEndOfABodyStays(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", nil)
 	r.Body = &closedAfterEnd{}
-	newLasting(httptest.NewRecorder(), r, time.Minute)
+	api.NewLasting(httptest.NewRecorder(), r, time.Minute)
 	for n, want := range []string{"whole", "", ""} {
 		if b, err := io.ReadAll(r.Body); string(b) != want || err != nil {
 			t.Errorf("read %d: %q, %v", n, b, err)
@@ -452,7 +453,7 @@ func TestUpstreamFaults(t *testing.T) {
 			}
 			answers("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")(w, r)
 		}, nil, []string{"Connection", "Upgrade", "Upgrade", "websocket"}, 502, "bad_gateway"},
-		{"a key that signs nothing", nil, func(u *Upstream, _ *httptest.Server) { u.Key = u.Key[:8] }, nil, 500, "server_error"},
+		{"a key that signs nothing", nil, func(u *Upstream, _ *httptest.Server) { u.Key = func() []byte { return []byte(upstreamKey)[:8] } }, nil, 500, "server_error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBehind(t, c.service, c.change)

@@ -111,7 +111,7 @@ func (h *house) public() http.Handler {
 	}
 	doors := dispatch{oauth: clients.Handler(), consent: pages.Handler(), api: calls.Handler()}
 	if h.Upstream != nil {
-		behind := &gateway.Upstream{URL: h.Upstream, Key: h.UpstreamKey, API: calls, Base: base, Address: h.address, Log: h.log}
+		behind := &gateway.Upstream{URL: h.Upstream, Key: func() []byte { return h.UpstreamKey }, API: calls, Base: base, Address: h.address, Log: h.log}
 		doors.upstream = calls.Guard(behind.Handler())
 	}
 	if h.dev != nil {

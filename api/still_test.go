@@ -1,0 +1,87 @@
+package api_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// rights gives what a credential may do now, as somebody behind the guard has it.
+func (h *house) rights(headers ...string) (now api.Rights) {
+	h.t.Helper()
+	r := httptest.NewRequest("GET", base+"/api/v5/elsewhere", http.NoBody)
+	r.Header.Set(headers[0], headers[1])
+	w := httptest.NewRecorder()
+	h.server.Guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now, _ = h.server.Whole(w, r, 0) })).ServeHTTP(w, r)
+	if now.Person == "" {
+		h.t.Fatal(w.Code, w.Body)
+	}
+	return now
+}
+
+// Who was told of a right hears when it has ended, and, where that matters, when it
+// is another: one at a time and many together alike (decision B7).
+func TestStill(t *testing.T) {
+	ctx := t.Context()
+	h := newHouse(t)
+	ends, stays := h.live("tor", "nordlys", everything), h.live("tor", "nordlys", everything)
+	told := []api.Rights{
+		h.rights("Authorization", "Bearer "+ends.access), h.rights("Authorization", "Bearer "+stays.access),
+		h.rights("X-Auth-Token", "key-of-tor-for-tests"), h.rights("Authorization", "Bearer "+stays.access),
+	}
+	told[3].Actor = told[3].Longer(time.Hour)
+	check := func(when string, want ...error) {
+		t.Helper()
+		same := []bool{true, true, true, false}
+		for i, err := range h.server.StillAll(ctx, told, same) {
+			if alone := h.server.Still(ctx, told[i], same[i]); !errors.Is(err, want[i]) || !errors.Is(alone, want[i]) {
+				t.Errorf("%s: %d: %v together, %v alone, want %v", when, i, err, alone, want[i])
+			}
+		}
+	}
+	check("at first", nil, nil, nil, nil)
+	h.move(ends.id, approval.End(approval.RevokedByPerson, h.store.Now()))
+	check("one revoked", api.ErrEnded, nil, nil, nil)
+	if err := h.store.SetFiller(ctx, "host", "tor", false, store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	check("what nobody was told of", api.ErrEnded, nil, nil, nil)
+	if err := h.store.SetAdmin(ctx, "nordlys", "tor", true, store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	check("an admin now", api.ErrEnded, api.ErrChanged, api.ErrChanged, nil)
+	h.seconds.Add(int64(approval.AccessLifetime / time.Second))
+	check("the token expired", api.ErrEnded, api.ErrEnded, api.ErrChanged, nil)
+	h.seconds.Add(3600)
+	check("an hour later", api.ErrEnded, api.ErrEnded, api.ErrChanged, api.ErrEnded)
+	if err := h.store.RemoveMember(ctx, "nordlys", "tor", store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	check("no member", api.ErrEnded, api.ErrEnded, api.ErrEnded, api.ErrEnded)
+}
+
+// A credential has one name for as long as it lasts, whichever of its tokens was
+// sent, and shares it with no other.
+func TestCredential(t *testing.T) {
+	h := newHouse(t)
+	one, other := h.live("tor", "nordlys", everything), h.live("tor", "nordlys", everything)
+	name := func(headers ...string) string { return h.rights(headers...).Credential() }
+	first := name("Authorization", "Bearer "+one.access)
+	if again := name("Authorization", "Bearer "+one.access); again != first {
+		t.Errorf("%q, then %q", first, again)
+	}
+	seen := map[string]bool{first: true}
+	for _, c := range [][]string{{"Authorization", "Bearer " + other.access}, {"X-Auth-Token", "key-of-tor-for-tests"}, {"X-Auth-Token", "key-of-ada-for-tests"}} {
+		if n := name(c...); seen[n] {
+			t.Errorf("%v shares its name", c)
+		} else {
+			seen[n] = true
+		}
+	}
+}

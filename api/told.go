@@ -1,0 +1,69 @@
+package api
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// Identity says who an actor is to a service behind. The roles are named where
+// the person chose them: otherwise they may be hundreds, and the service knows them.
+func (r Rights) Identity() identity.Identity {
+	i := identity.Identity{
+		Person: r.Person, Organization: r.Organization, Client: r.Client, Grant: string(r.Grant.Kind),
+		Admin:    r.MayAdminister(),
+		Personal: r.MayChange(org.Item{Organization: r.Organization, Person: r.Person}),
+	}
+	if r.Client != "" {
+		i.Approval = r.Approval.String()
+	}
+	if r.Kind() == grantset.Roles {
+		for _, role := range r.Member().Roles() {
+			if access := r.Acts(role.ID); access != "none" {
+				i.Roles = append(i.Roles, identity.Role{ID: role.ID, Change: access == "change"})
+			}
+		}
+	}
+	return i
+}
+
+// Credential names what an actor was let in by, an approval or an API key, for as
+// long as that lasts, and nobody else so.
+func (a Actor) Credential() string {
+	if a.Client != "" {
+		return "approval " + a.Approval.String()
+	}
+	return "key " + a.Person + " " + a.Organization + " " + string(a.key[:])
+}
+
+// Longer is an actor whose access token expires so much later: for what began in
+// time, and may outlast it.
+func (a Actor) Longer(d time.Duration) Actor {
+	a.token.expires += int64(d / time.Second)
+	return a
+}
+
+// ErrChanged is a right that is another one than a service was told of.
+var ErrChanged = &Fault{Status: 503, Code: "temporarily_unavailable", Description: "What this credential may do has changed while the request was answered. Try again."}
+
+// Still asks whether the right of which a service was told still stands (decision
+// B7) and, where it has to be the same, is what the service was told. The error is
+// what [Told] knows.
+func (s *Server) Still(ctx context.Context, told Rights, same bool) error {
+	now, err := s.stand(ctx, told.Actor)
+	if err == nil && same {
+		err = s.unchanged(told, now)
+	}
+	return err
+}
+
+func (s *Server) unchanged(told Rights, now standing) error {
+	if !now.same(&told.standing) && !reflect.DeepEqual(s.rights(told.Actor, now).Identity(), told.Identity()) {
+		return ErrChanged
+	}
+	return nil
+}
