@@ -343,7 +343,7 @@ func TestIntegratingByShell(t *testing.T) {
 func TestServiceBehind(t *testing.T) {
 	t.Parallel()
 	service := notesService(t, nginxKey)
-	h := serve(t, served{apiLimit: example(t, "upstream.toml", "127.0.0.1:9000", service, "/etc/grantkeeper/upstream.key", secretFile(t, nginxKey))})
+	h := serve(t, served{apiLimit: example(t, "upstream.toml", "127.0.0.1:9000", service, "/etc/grantkeeper/service.key", secretFile(t, nginxKey))})
 	f, tk := h.connected("", treasurer...)
 	bearer := header{"Authorization", "Bearer " + tk.access}
 	c := h.caller()

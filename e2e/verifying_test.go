@@ -77,7 +77,7 @@ func TestServicesBehind(t *testing.T) {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			service := serviceOf(t, framework)
-			h := serve(t, served{apiLimit: example(t, "upstream.toml", "http://127.0.0.1:9000", service, "/etc/grantkeeper/upstream.key", secretFile(t, nginxKey))})
+			h := serve(t, served{apiLimit: example(t, "upstream.toml", "http://127.0.0.1:9000", service, "/etc/grantkeeper/service.key", secretFile(t, nginxKey))})
 			f, held := h.connected("", treasurer...)
 			bearer := header{"Authorization", "Bearer " + held.access}
 			takesCalls(t, h, bearer, f.client)

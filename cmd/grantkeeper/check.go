@@ -42,7 +42,8 @@ type Checked struct {
 	HandOff       *consent.HandOff // nil where there is none
 	Brand         consent.Branding // how pages look
 	Upstream      *url.URL         // nil for the built-in sample API
-	UpstreamKey   []byte           // with Upstream
+	MCPUpstream   *url.URL         // nil for the built-in sample
+	ServiceKey    []byte           // with either
 	TLS           *tls.Config      // nil behind a proxy
 	MailServer    *MailServer      // nil sends none
 	Level         slog.Level
@@ -60,7 +61,7 @@ func (l Loaded) Check() (Checked, error) {
 	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkUpstream, c.checkTLS, c.checkMail, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			wrong = append(wrong, err)
@@ -324,26 +325,71 @@ func readScopes(names []string) (scopes []gateway.Scope, err error) {
 	return scopes, nil
 }
 
-// checkUpstream reads where /api/v5 goes. The service gets no credential and
-// has only the signature to believe, so there is no upstream without a key.
-func (c *Checked) checkUpstream() error {
-	if c.API.Upstream == "" && c.API.UpstreamKeyFile == "" {
-		return nil
+// checkServiceKey reads what signs all that the service is told, under its name or
+// its old one.
+func (c *Checked) checkServiceKey() error {
+	for _, at := range []struct{ setting, file string }{{"service.key_file", c.Service.KeyFile}, {"api.upstream_key_file", c.API.UpstreamKeyFile}} {
+		if at.file == "" {
+			continue
+		}
+		key, err := readGatewayKey(at.setting, at.file)
+		if err != nil {
+			return err
+		}
+		if c.ServiceKey != nil && string(c.ServiceKey) != key {
+			return badConfig("take api.upstream_key_file out: it is the old name", "service.key_file and api.upstream_key_file hold two keys")
+		}
+		c.ServiceKey = []byte(key)
 	}
-	if c.API.Upstream == "" || c.API.UpstreamKeyFile == "" {
-		return badConfig("set both, or neither", "api: upstream and upstream_key_file belong together")
+	return nil
+}
+
+// signedTo refuses an upstream without a key: a service gets no credential and has
+// only the signature to believe.
+func (c *Checked) signedTo(setting string) error {
+	if c.Service.KeyFile == "" && c.API.UpstreamKeyFile == "" {
+		return badConfig("run: openssl rand -hex 32 > FILE, and chmod 600 FILE, and set service.key_file", "%s: there is no service.key_file", setting)
+	}
+	return nil
+}
+
+// checkUpstream reads where /api/v5 goes.
+func (c *Checked) checkUpstream() error {
+	if c.API.Upstream == "" && c.API.UpstreamKeyFile != "" && c.MCP.Upstream == "" {
+		return badConfig("set api.upstream, or take it out", "api.upstream_key_file: there is no api.upstream")
+	}
+	if c.API.Upstream == "" {
+		return nil
 	}
 	u, err := url.Parse(c.API.Upstream)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
 		u.RawQuery != "" || u.ForceQuery || strings.Contains(c.API.Upstream, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
 		return badConfig(`write upstream = "http://127.0.0.1:9000"`, "api.upstream: not a URL of a scheme, a host and perhaps a port, and no slash after it")
 	}
-	key, err := readGatewayKey("api.upstream_key_file", c.API.UpstreamKeyFile)
-	if err != nil {
-		return err
+	c.Upstream = u
+	return c.signedTo("api.upstream")
+}
+
+// checkMCP reads where /api/v5/mcp goes, and what it may cost.
+func (c *Checked) checkMCP() error {
+	m := c.MCP
+	switch wait := time.Duration(m.Wait); {
+	case wait < time.Second || wait > time.Hour:
+		return badConfig(`write wait = "5m"`, "mcp.wait: not from 1s to 1h")
+	case m.MaxBody < 64<<10 || m.MaxBody > 64<<20:
+		return badConfig("write max_body = 4194304", "mcp.max_body: not from 65536 to 67108864")
+	case m.Streams < 1 || m.Streams > 1_000_000:
+		return badConfig("write streams = 10000", "mcp.streams: not from 1 to 1000000")
+	case m.Upstream == "":
+		return nil
 	}
-	c.Upstream, c.UpstreamKey = u, []byte(key)
-	return nil
+	u, err := url.Parse(m.Upstream)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		strings.Contains(m.Upstream, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
+		return badConfig(`write upstream = "http://127.0.0.1:9100/mcp"`, "mcp.upstream: not a whole URL of http or https, without a user and a fragment")
+	}
+	c.MCPUpstream = u
+	return c.signedTo("mcp.upstream")
 }
 
 func (c *Checked) checkTLS() error {

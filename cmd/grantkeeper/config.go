@@ -16,6 +16,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/mcpproxy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -57,6 +58,7 @@ type Config struct {
 	Mail      MailConfig      `toml:"mail"`
 	SignIn    SignInConfig    `toml:"signin"`
 	API       APIConfig       `toml:"api"`
+	MCP       MCPConfig       `toml:"mcp"`
 	Clients   []ClientConfig  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
 	Log       LogConfig       `toml:"log"`
 }
@@ -65,6 +67,7 @@ type Config struct {
 type ServiceConfig struct {
 	Name        string `toml:"name" env:"SERVICE_NAME" doc:"the protected service's name: shown on pages, and the realm of challenges"`
 	TokenPrefix string `toml:"token_prefix" doc:"two letters that every token begins with, as in svo_, svr_ and svc_"`
+	KeyFile     string `toml:"key_file" env:"SERVICE_KEY_FILE" doc:"the file with the key that signs what the service is told; nobody but its owner may read it"`
 }
 
 // HTTPConfig is the public listener.
@@ -147,7 +150,15 @@ type APIConfig struct {
 	RateLimit       Rate             `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
 	Limits          []APILimitConfig `toml:"limits" doc:"organizations with a limit of their own"`
 	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" secret:"url" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
-	UpstreamKeyFile string           `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the file with the key that signs what the service is told"`
+	UpstreamKeyFile string           `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the old name of service.key_file, for one more release"`
+}
+
+// MCPConfig is the service's own MCP server (decision V1).
+type MCPConfig struct {
+	Upstream string   `toml:"upstream" env:"MCP_UPSTREAM" secret:"url" doc:"the MCP server that answers /api/v5/mcp, by its whole URL, such as http://127.0.0.1:9100/mcp; without one the built-in sample does"`
+	Wait     Duration `toml:"wait" doc:"how long it may take to begin an answer, 1s to 1h; a stream that has begun has no bound"`
+	MaxBody  int      `toml:"max_body" doc:"the greatest message, in bytes, 65536 to 67108864"`
+	Streams  int      `toml:"streams" doc:"requests and streams under way on one node, 1 to 1000000"`
 }
 
 // APILimitConfig is the limit of one organization instead of the others'
@@ -184,6 +195,7 @@ func Defaults() Config {
 		Journal:       JournalConfig{Retention: Duration(store.JournalRetention)},
 		SignIn:        SignInConfig{Passwords: true, Strong: "off", Fresh: Duration(consent.DefaultFresh)},
 		API:           APIConfig{RateLimit: Rate{limit.API}},
+		MCP:           MCPConfig{Wait: Duration(mcpproxy.DefaultWait), MaxBody: mcpproxy.DefaultMaxBody, Streams: mcpproxy.MaxStreams},
 		Log:           LogConfig{Level: "info", Format: "auto"},
 	}
 }

@@ -513,7 +513,7 @@ func TestCheckUpstream(t *testing.T) {
 	key := write(t, "upstream.key", gatewayKey+"\n", 0o600)
 	for _, good := range []string{"http://127.0.0.1:9000", "https://notes.example", "http://[::1]:9000", "http://notes:80"} {
 		c := Checked{Config: Config{API: APIConfig{Upstream: good, UpstreamKeyFile: key}}}
-		if err := c.checkUpstream(); err != nil || c.Upstream.String() != good || string(c.UpstreamKey) != gatewayKey {
+		if err := errors.Join(c.checkServiceKey(), c.checkUpstream()); err != nil || c.Upstream.String() != good || string(c.ServiceKey) != gatewayKey {
 			t.Errorf("%s: %v, %v", good, c.Upstream, err)
 		}
 	}
@@ -527,13 +527,71 @@ func TestCheckUpstream(t *testing.T) {
 		}
 	}
 	for file, want := range map[string]string{
-		"": "belong together", "/nowhere": "there is no file", write(t, "k", "hidden", 0o600): "at least 32", write(t, "k", gatewayKey, 0o644): "chmod 600",
+		"": "there is no service.key_file", "/nowhere": "there is no file", write(t, "k", "hidden", 0o600): "at least 32", write(t, "k", gatewayKey, 0o644): "chmod 600",
 	} {
 		l := good(t)
 		l.API.Upstream, l.API.UpstreamKeyFile = "http://127.0.0.1:9000", file
 		_, err := l.Check()
 		if text, code := refused(t, err); code != 3 || !strings.Contains(text, want) || strings.Contains(text, "hidden") {
 			t.Errorf("%q: code %d, %q, want %q", file, code, text, want)
+		}
+	}
+}
+
+// The MCP server behind is named by its whole URL, believes a signature alone, and
+// costs no more than is said (decision V1).
+func TestCheckMCP(t *testing.T) {
+	key := write(t, "service.key", gatewayKey+"\n", 0o600)
+	for _, url := range []string{"http://127.0.0.1:9100/mcp", "https://mcp.example", "http://[::1]:9100/", "http://mcp:80/a/b?tenant=1"} {
+		l := good(t)
+		l.MCP.Upstream, l.Service.KeyFile = url, key
+		if c, err := l.Check(); err != nil || c.MCPUpstream.String() != url || string(c.ServiceKey) != gatewayKey {
+			t.Errorf("%s: %v, %v", url, c.MCPUpstream, err)
+		}
+	}
+	for _, bad := range []string{"127.0.0.1:9100", "ftp://127.0.0.1/mcp", "http://127.0.0.1/mcp#", "http://127.0.0.1/mcp#x", "http://u:hidden@127.0.0.1/mcp", "http:///mcp", "http://:9100/mcp", "http://127.0.0.1:/mcp", "http://127.0.0.1:0/mcp", "/mcp"} {
+		l := good(t)
+		l.MCP.Upstream, l.Service.KeyFile = bad, key
+		_, err := l.Check()
+		if text, code := refused(t, err); code != 3 || !strings.Contains(text, "mcp.upstream") || strings.Contains(text, "hidden") {
+			t.Errorf("%q: code %d, %q", bad, code, text)
+		}
+	}
+	for want, change := range map[string]func(*Config){
+		"no service.key_file": func(c *Config) { c.MCP.Upstream = "http://127.0.0.1:9100/mcp" },
+		"mcp.wait":            func(c *Config) { c.MCP.Wait = Duration(time.Hour + time.Second) },
+		"mcp.wait: ":          func(c *Config) { c.MCP.Wait = Duration(time.Millisecond) },
+		"mcp.max_body":        func(c *Config) { c.MCP.MaxBody = 64<<10 - 1 },
+		"mcp.max_body: ":      func(c *Config) { c.MCP.MaxBody = 64<<20 + 1 },
+		"mcp.streams":         func(c *Config) { c.MCP.Streams = 0 },
+		"mcp.streams: ":       func(c *Config) { c.MCP.Streams = 1_000_001 },
+	} {
+		l := good(t)
+		change(&l.Config)
+		_, err := l.Check()
+		if text, code := refused(t, err); code != 3 || !strings.Contains(text, want) {
+			t.Errorf("code %d, %q, want %q", code, text, want)
+		}
+	}
+}
+
+// The key that signs has two names for a while, and is one key (decision V16).
+func TestCheckServiceKey(t *testing.T) {
+	key, same, other := write(t, "a.key", gatewayKey, 0o600), write(t, "b.key", gatewayKey+"\n", 0o600), write(t, "c.key", strings.ToUpper(gatewayKey), 0o600)
+	for _, c := range []struct{ now, old, want string }{
+		{key, "", ""}, {"", key, ""}, {key, same, ""}, {key, key, ""}, {key, other, "two keys"}, {"/nowhere", "", "service.key_file"}, {"", "", "no service.key_file"},
+	} {
+		l := good(t)
+		l.API.Upstream, l.Service.KeyFile, l.API.UpstreamKeyFile = "http://127.0.0.1:9000", c.now, c.old
+		checked, err := l.Check()
+		if c.want == "" {
+			if err != nil || string(checked.ServiceKey) != gatewayKey {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		if text, code := refused(t, err); code != 3 || !strings.Contains(text, c.want) {
+			t.Errorf("%+v: code %d, %q", c, code, text)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcp"
+	"github.com/grantkeeper/grantkeeper/mcpproxy"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/operator"
@@ -52,10 +53,11 @@ type house struct {
 	traces   *traces // nil without a collector
 	mail     *mailer // nil sends none
 	draining atomic.Bool
-	page     *consent.Server // for pages in its look
-	calls    *api.Server     // whose guard gateways ask
-	seen     *seenAddresses  // of requests to public
-	unsure   sync.Once       // that a trusted proxy writes Forwarded was logged
+	page     *consent.Server  // for pages in its look
+	calls    *api.Server      // whose guard gateways ask
+	proxy    *mcpproxy.Server // nil where the sample answers
+	seen     *seenAddresses   // of requests to public
+	unsure   sync.Once        // that a trusted proxy writes Forwarded was logged
 
 	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
 	networked []*limit.Addresses      // the contract's limits, whose networks can change
@@ -104,14 +106,20 @@ func (h *house) public() http.Handler {
 		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") }, Tell: tell,
 	}
 	h.calls = calls
-	calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler()
+	if calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler(); h.MCPUpstream != nil {
+		h.proxy = &mcpproxy.Server{
+			URL: h.MCPUpstream, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
+			Wait: time.Duration(h.MCP.Wait), MaxBody: int64(h.MCP.MaxBody), Streams: h.MCP.Streams,
+		}
+		calls.MCP = h.proxy.Handler()
+	}
 	h.page, pages.Ways, pages.Forgotten = pages, h.ways(), h.forgotten()
 	if h.dev != nil {
 		pages.Demo = &consent.Demo{Client: devClientPath, People: h.dev.people, Password: demoPassword}
 	}
 	doors := dispatch{oauth: clients.Handler(), consent: pages.Handler(), api: calls.Handler()}
 	if h.Upstream != nil {
-		behind := &gateway.Upstream{URL: h.Upstream, Key: func() []byte { return h.UpstreamKey }, API: calls, Base: base, Address: h.address, Log: h.log}
+		behind := &gateway.Upstream{URL: h.Upstream, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log}
 		doors.upstream = calls.Guard(behind.Handler())
 	}
 	if h.dev != nil {
@@ -276,6 +284,9 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 	var servers []*http.Server
 	listen := func(l net.Listener, handler http.Handler) {
 		server := h.server(handler)
+		if h.proxy != nil {
+			server.RegisterOnShutdown(h.proxy.Drain)
+		}
 		servers = append(servers, server)
 		go func() { failed <- server.Serve(l) }()
 	}

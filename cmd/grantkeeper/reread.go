@@ -21,7 +21,7 @@ import (
 var rereadSettings = []string{
 	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level",
 	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
-	"operator.hosts", "operator.password_file", "gateway.keys",
+	"operator.hosts", "operator.password_file", "gateway.keys", "service.key_file", "api.upstream_key_file",
 }
 
 // hangUp gives the signal that asks to reread the configuration.
@@ -43,6 +43,15 @@ func (h *house) present() *Checked {
 		return c
 	}
 	return &h.Checked
+}
+
+// serviceKey signs what the service is told. An upstream stays until a restart, and
+// so does its key where the configuration has none any more.
+func (h *house) serviceKey() []byte {
+	if key := h.present().ServiceKey; key != nil {
+		return key
+	}
+	return h.ServiceKey
 }
 
 func (h *house) base(host string) string { return h.present().Hosts.Base(host) }
@@ -128,7 +137,7 @@ func needRestart(running, now *Checked) (keys []string) {
 // fromFiles is what the files of settings held that need a restart, by the
 // setting's key.
 func (c *Checked) fromFiles() map[string]any {
-	held := map[string]any{"api.upstream_key_file": string(c.UpstreamKey)}
+	held := map[string]any{}
 	if c.MailServer != nil {
 		held["mail.password_file"] = c.MailServer.Password
 	}

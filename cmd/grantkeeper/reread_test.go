@@ -170,16 +170,30 @@ func TestNeedRestart(t *testing.T) {
 	}
 }
 
+// What the service is told is signed with the key that was read last (decision V16).
+func TestServiceKeyIsReread(t *testing.T) {
+	h := &house{Checked: Checked{ServiceKey: []byte("first")}}
+	for _, c := range []struct {
+		read *Checked
+		want string
+	}{{nil, "first"}, {&Checked{ServiceKey: []byte("second")}, "second"}, {&Checked{}, "first"}} {
+		h.reread.Store(c.read)
+		if got := string(h.serviceKey()); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // A file under the same name that says something else is a change too, and
 // nothing beside it is.
 func TestNeedRestartOfFiles(t *testing.T) {
 	was := func() *Checked {
-		return &Checked{Config: Defaults(), UpstreamKey: []byte("key"), MailServer: &MailServer{Host: "mail.example", Password: "one"},
+		return &Checked{Config: Defaults(), MailServer: &MailServer{Host: "mail.example", Password: "one"},
 			HandOff: &consent.HandOff{Keys: []identity.AssertionKey{{Secret: []byte("s")}}}, Providers: []provider.Config{{ID: "a", ClientSecret: "one"}, {ID: "b"}}}
 	}
 	for key, change := range map[string]func(*Checked){
 		"":                         func(*Checked) {},
-		"api.upstream_key_file":    func(c *Checked) { c.UpstreamKey = []byte("other") },
+		"mcp.upstream":             func(c *Checked) { c.MCP.Upstream, c.ServiceKey = "http://127.0.0.1:9100/mcp", []byte("other") },
 		"mail.password_file":       func(c *Checked) { c.MailServer.Password = "two" },
 		"mail.from":                func(c *Checked) { c.Mail.From, c.MailServer.From.Address = "x@mail.example", "x@mail.example" },
 		"signin.handoff.key_files": func(c *Checked) { c.HandOff.Keys = append(c.HandOff.Keys, identity.AssertionKey{Secret: []byte("t")}) },

@@ -152,7 +152,7 @@ func (h *house) listen() (on listeners, err error) {
 			on.Close()
 		}
 	}()
-	if on.public, err = listen(h.HTTP.Listen, h.Upstream != nil, newCrowd(h.log), "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
+	if on.public, err = listen(h.HTTP.Listen, h.Upstream != nil || h.MCPUpstream != nil, newCrowd(h.log), "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
 		return on, err
 	}
 	if h.TLS != nil {
@@ -179,13 +179,16 @@ func (h *house) listen() (on listeners, err error) {
 // of those that are seldom meant.
 func (h *house) announce(file string, on listeners) {
 	v := thisVersion()
-	upstream := "none"
+	upstream, mcp := "none", "built in"
 	if h.Upstream != nil {
 		upstream = h.Upstream.String()
 	}
+	if h.MCPUpstream != nil {
+		mcp = h.MCPUpstream.Scheme + "://" + h.MCPUpstream.Host + h.MCPUpstream.Path // a query may be a secret
+	}
 	h.log.Info("started", "version", v.Version, "commit", v.Commit, "go", v.Go, "schema", v.Schema,
 		"listen", addressOf(on.public), "tls", h.TLS != nil, "operator", addressOf(on.operators), "operator_api", h.Password != "",
-		"gateway", addressOf(on.gateways), "upstream", upstream, "base_urls", h.Hosts.List(), "config", file)
+		"gateway", addressOf(on.gateways), "upstream", upstream, "mcp_upstream", mcp, "base_urls", h.Hosts.List(), "config", file)
 	for _, n := range h.Networks {
 		h.log.Warn("a network has more than the contract's rate limits", "cidr", n.CIDR.String(), "multiple", n.Multiple)
 	}

@@ -238,6 +238,73 @@ func TestServeWarns(t *testing.T) {
 	}
 }
 
+// A service's own MCP server answers at the MCP endpoint, and its streams hold no stop
+// up (decision V1).
+func TestServeStandsBeforeAnMCPServer(t *testing.T) {
+	t.Parallel()
+	key := write(t, "service.key", "service-"+gatewayKey, 0o600)
+	told := make(chan http.Header, 8)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		told <- r.Header
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	}))
+	defer service.Close()
+	operators := freePort(t)
+	base, stderr, stop := startServe(t, "http", func(c *Config) {
+		c.Operator.Listen, c.MCP.Upstream, c.Service.KeyFile = operators, service.URL+"/mcp?of=nordlys", key
+	})
+	const adaKey = "a-key-of-ada-for-scripts"
+	send := func(method, url, body, name, value string) *http.Response {
+		t.Helper()
+		r, err := http.NewRequest(method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(name, value)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	password := "Basic " + base64.StdEncoding.EncodeToString([]byte("operator:long enough"))
+	if a := send("POST", "http://"+operators+"/v1/directory", `{"reason":"test","people":[{"id":"ada","email":"ada@nordlys.example","name":"Ada"}],
+		"organizations":[{"id":"nordlys","name":"Nordlys","ai_integration":true}],"members":[{"person":"ada","organization":"nordlys","admin":true}],
+		"api_keys":[{"key":"`+adaKey+`","person":"ada","organization":"nordlys","name":"script"}]}`, "Authorization", password); a.StatusCode != 200 {
+		t.Fatal(a.Status)
+	}
+	a := send("POST", base+"/api/v5/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "X-Auth-Token", adaKey)
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil || a.StatusCode != 200 || string(text) != `{"jsonrpc":"2.0","id":1,"result":{}}` {
+		t.Errorf("%s %s, %v", a.Status, text, err)
+	}
+	if who, err := identity.Verify(<-told, time.Now(), []byte("service-"+gatewayKey)); err != nil || who.Person != "ada" {
+		t.Errorf("%+v, %v", who, err)
+	}
+	stream := send("GET", base+"/api/v5/mcp", "", "X-Auth-Token", adaKey)
+	defer stream.Body.Close()
+	<-told
+	if stream.StatusCode != 200 || stream.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("stream: %s %v", stream.Status, stream.Header)
+	}
+	stop() // ends the stream, and does not wait for it
+	if log := stderr.String(); !strings.Contains(log, `"mcp_upstream":"`+service.URL+`/mcp"`) || strings.Contains(log, "of=nordlys") {
+		t.Errorf("log: %s", log)
+	}
+	if rest, _ := io.ReadAll(stream.Body); len(rest) > 0 || strings.Contains(stderr.String(), "cut off") {
+		t.Errorf("%q\n%s", rest, stderr)
+	}
+}
+
 // A service behind gets API v5 but the MCP endpoint; a gateway asks the same
 // guard on its own listener, where nothing else answers.
 func TestServeStandsBeforeAService(t *testing.T) {

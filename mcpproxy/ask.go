@@ -1,0 +1,122 @@
+package mcpproxy
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// maxPages bounds how often a list goes on.
+const maxPages = 100
+
+// ask finds out what a tool says of itself, by a question of the proxy's own in the
+// client's session: no list has named the tool lately. What cannot be found out
+// changes something.
+func (x *exchange) ask(m *Message) Known {
+	ctx, stop := context.WithTimeout(x.r.Context(), listTimeout)
+	defer stop()
+	cursor := ""
+	for range maxPages {
+		next, err := x.askPage(ctx, m, cursor)
+		if err != nil {
+			x.warn(fmt.Errorf("what tools there are: %w", err))
+			break
+		}
+		if cursor = next; next == "" {
+			break
+		}
+	}
+	if known := x.s.tools.of(m.Tool, time.Now()); known != Unknown {
+		return known
+	}
+	return Changes
+}
+
+// askPage reads one page of the list and remembers it.
+func (x *exchange) askPage(ctx context.Context, m *Message, cursor string) (next string, err error) {
+	id := encode("grantkeeper-" + rand.Text())
+	params := map[string]any{}
+	if meta := withoutProgress(m.meta); meta != nil {
+		params["_meta"] = meta
+	}
+	if cursor != "" {
+		params["cursor"] = cursor
+	}
+	out, err := x.request(ctx, encode(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "method": "tools/list", "params": params}))
+	if err != nil {
+		return "", err
+	}
+	out.Header.Del("Mcp-Name")
+	for name := range out.Header {
+		if len(name) > 10 && name[:10] == "Mcp-Param-" {
+			out.Header.Del(name)
+		}
+	}
+	if out.Header.Get("Mcp-Method") != "" {
+		out.Header.Set("Mcp-Method", "tools/list")
+	}
+	a, err := x.s.to.RoundTrip(out)
+	if err != nil {
+		return "", err
+	}
+	defer a.Body.Close()
+	list, err := x.answerTo(a, id)
+	if err != nil {
+		return "", err
+	}
+	narrow(list, func(t Tool) bool { x.s.tools.note(t, time.Now()); return true })
+	_ = json.Unmarshal(list["nextCursor"], &next)
+	return next, nil
+}
+
+// answerTo finds the answer to a call in JSON or among events.
+func (x *exchange) answerTo(a *http.Response, id []byte) (map[string]json.RawMessage, error) {
+	if kind, err := x.kind(a); err != nil {
+		return nil, err
+	} else if a.StatusCode != 200 || kind == "" {
+		return nil, fmt.Errorf("it answered %d", a.StatusCode)
+	}
+	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	if kind == "application/json" {
+		body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
+		if err != nil {
+			return nil, err
+		}
+		return resultOf(body, id)
+	}
+	for from := newEvents(a.Body, maxAnswer); ; {
+		v, err := from.next()
+		if err != nil {
+			return nil, err
+		}
+		if result, err := resultOf(v.data(), id); result != nil {
+			return result, err
+		}
+	}
+}
+
+func resultOf(data, id []byte) (map[string]json.RawMessage, error) {
+	all, _ := readAnswers(data)
+	for i := range all {
+		if all[i].responds() && string(all[i].ID) == string(id) && all[i].Result != nil {
+			return all[i].Result, nil
+		}
+	}
+	return nil, fmt.Errorf("it did not list its tools")
+}
+
+// withoutProgress is the _meta of a call for another one: what tells of the call's
+// own progress stays with it.
+func withoutProgress(meta json.RawMessage) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(meta, &m) != nil {
+		return nil
+	}
+	delete(m, "progressToken")
+	return m
+}

@@ -1,0 +1,300 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/identity"
+)
+
+// Headers that pass on, and back. Nothing else does: no credential, no cookie, and
+// no Origin, which servers check against rebinding; that the host and the page may
+// ask was decided before (decisions M2 and B5).
+var (
+	passedOn   = []string{"Content-Type", "Accept", "Accept-Language", "User-Agent", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name", "Traceparent", "Tracestate"}
+	passedBack = []string{"Mcp-Protocol-Version", "Retry-After", "Allow", "Content-Language"}
+)
+
+// request makes what the service gets of this exchange, with a body of its own
+// choice.
+func (x *exchange) request(ctx context.Context, body []byte) (*http.Request, error) {
+	out, err := http.NewRequestWithContext(ctx, x.r.Method, x.s.URL.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	key, h := x.s.Key(), out.Header
+	signed, err := x.rights.Identity().Sign(key, x.s.API.Store.Now())
+	if err == nil {
+		err = identity.SignCall(key, signed, identity.Call{Method: out.Method, Target: out.URL.RequestURI(), Body: body})
+	}
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range signed {
+		h.Set(name, value)
+	}
+	for _, name := range passedOn {
+		if values, ok := x.r.Header[name]; ok {
+			h[name] = values
+		}
+	}
+	for name, values := range x.r.Header {
+		if strings.HasPrefix(name, "Mcp-Param-") {
+			h[name] = values
+		}
+	}
+	h.Set("Accept-Encoding", "identity")
+	setOrNot(h, "Mcp-Session-Id", x.in)
+	setOrNot(h, "Last-Event-Id", x.last)
+	setOrNot(h, "X-Request-Id", x.w.Header().Get("X-Request-Id"))
+	scheme, host, _ := strings.Cut(x.s.Base(x.r), "://")
+	h.Set("X-Forwarded-Proto", scheme)
+	h.Set("X-Forwarded-Host", host)
+	if address := x.s.Address(x.r); address.IsValid() {
+		h.Set("X-Forwarded-For", address.String())
+	}
+	if h.Get("User-Agent") == "" {
+		h.Set("User-Agent", "") // else net/http says its own
+	}
+	return out, nil
+}
+
+func setOrNot(h http.Header, name, value string) {
+	if value != "" {
+		h.Set(name, value)
+	}
+}
+
+// pass sends the request on and gives the answer back, for as long as the right to
+// it lasts.
+func (x *exchange) pass() {
+	ctx, cut := context.WithCancelCause(x.r.Context())
+	defer cut(nil)
+	at := &stream{who: x.ids.who, told: x.rights, listen: x.listens(), cut: func(why error) { cut(why); x.w.Cut() }}
+	if !at.listen {
+		at.told.Actor = at.told.Longer(outlastsToken)
+	}
+	if err := x.s.streams.begin(at); err != nil {
+		if errors.Is(err, errManyOfOne) {
+			x.w.Header().Set("Retry-After", "1")
+		}
+		x.fail(err)
+		return
+	}
+	defer x.s.streams.end(at)
+	out, err := x.request(ctx, x.body)
+	if err != nil {
+		x.fail(fmt.Errorf("mcp: %w", err))
+		return
+	}
+	a, err := x.s.to.RoundTrip(out)
+	if err == nil {
+		defer a.Body.Close()
+		err = x.give(ctx, a)
+	}
+	switch why := context.Cause(ctx); {
+	case err == nil, errors.Is(err, errBegun):
+	case why != nil:
+		x.fail(why)
+	default:
+		x.fail(err)
+	}
+}
+
+// errBegun is an answer that went wrong when the client had some of it.
+var errBegun = errors.New("the answer has begun")
+
+// give gives the service's answer. An error means that nothing was given yet, but
+// for errBegun.
+func (x *exchange) give(ctx context.Context, a *http.Response) error {
+	kind, err := x.kind(a)
+	if err != nil {
+		return err
+	}
+	h := x.w.Header()
+	for _, name := range passedBack {
+		if values, ok := a.Header[name]; ok {
+			h[name] = values
+		}
+	}
+	if id := a.Header.Get("Mcp-Session-Id"); id != "" {
+		if !headerSafe(id) {
+			return errors.New("its session ID is not of visible ASCII characters, or has more than 1,024")
+		}
+		x.in = id
+		h.Set("Mcp-Session-Id", x.ids.session(id))
+	}
+	switch kind {
+	case "text/event-stream":
+		return x.stream(ctx, a)
+	case "":
+		x.w.WriteHeader(a.StatusCode)
+		return nil
+	}
+	return x.whole(ctx, a, kind)
+}
+
+// kind gives the media type of the answer; "" is none and no body. What a client
+// must not see is an error that says what is wrong with the service.
+func (x *exchange) kind(a *http.Response) (string, error) {
+	encoding := a.Header.Get("Content-Encoding")
+	switch {
+	case a.StatusCode == 401:
+		// The challenge is this server's: a client that saw another would sign in
+		// again, for nothing.
+		return "", errors.New("it answered 401: its check of the signed headers failed, or it wants a credential, which it never gets: take its own sign-in out, and see that its key is that of service.key_file")
+	case a.StatusCode < 200, a.StatusCode >= 300 && a.StatusCode < 400, a.StatusCode == 407:
+		return "", fmt.Errorf("it answered %d, Location %.200q: write the whole URL of its MCP endpoint into mcp.upstream", a.StatusCode, a.Header.Get("Location"))
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		return "", fmt.Errorf("its answer is compressed (%.40q), which was not asked for: switch compression off for its MCP endpoint", encoding)
+	}
+	kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
+	switch {
+	case a.StatusCode == 202, a.StatusCode == 204, a.ContentLength == 0:
+		return "", nil
+	case err == nil && (kind == "application/json" || kind == "text/event-stream" && a.StatusCode == 200):
+		return kind, nil
+	case a.StatusCode >= 400:
+		return "text/plain; charset=utf-8", nil
+	}
+	return "", fmt.Errorf("its answer is %.80q, and neither JSON nor a stream of events: see that mcp.upstream is its MCP endpoint", a.Header.Get("Content-Type"))
+}
+
+// whole gives an answer that is no stream: JSON, or what the service says of an
+// error.
+func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) error {
+	body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return err
+	case len(body) > maxAnswer:
+		return errTooLong
+	}
+	if err := x.stands(ctx); err != nil {
+		return err
+	}
+	if kind == "application/json" {
+		if other := rewrite(body, x.keep); other != nil {
+			body = other
+		}
+	}
+	x.w.Header().Set("Content-Type", kind)
+	x.w.WriteHeader(a.StatusCode)
+	_, _ = x.w.Write(body)
+	return nil
+}
+
+// keep remembers a tool that was listed, and reports whether it is for this client.
+func (x *exchange) keep(t Tool) bool {
+	x.s.tools.note(t, time.Now())
+	return x.s.Lists == nil || x.s.Lists(x.rights, t)
+}
+
+// stream gives events as they come.
+func (x *exchange) stream(ctx context.Context, a *http.Response) error {
+	h := x.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // for a proxy in front
+	x.w.WriteHeader(a.StatusCode)
+	live := newLiving(x.w, cmp.Or(x.s.silence, keepAlive))
+	defer live.end()
+	from := newEvents(a.Body, maxAnswer)
+	for {
+		v, err := from.next()
+		if err == nil && x.event(ctx, live, v) == nil {
+			continue
+		}
+		if err == nil || err == io.EOF || context.Cause(ctx) != nil {
+			return errBegun // the stream just ends: clients come back, and learn why
+		}
+		x.warn(err)
+		live.end()
+		panic(http.ErrAbortHandler) // so that it does not look like the end
+	}
+}
+
+// event gives one event. One that answers a call is given when the right was asked
+// after it came; others when it was asked less than a second before.
+func (x *exchange) event(ctx context.Context, to *living, v event) error {
+	data := v.data()
+	responds := responds(data)
+	if responds || time.Since(x.asked) >= time.Second {
+		err := x.stands(ctx)
+		if responds && !x.listens() && errors.Is(err, api.ErrChanged) {
+			return to.write(v.append(nil, changed(data), x.bind))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return to.write(v.append(nil, rewrite(data, x.keep), x.bind))
+}
+
+func (x *exchange) bind(id string) string { return x.ids.event(x.in, id) }
+
+// changed takes the place of an answer that was read by rights that are others now.
+func changed(data []byte) []byte {
+	all, parts := readAnswers(data)
+	var out []reply
+	for i := range all {
+		if all[i].responds() {
+			out = append(out, refuse(all[i].ID, codeInternal, api.ErrChanged.Description))
+		}
+	}
+	if len(parts) == 1 && len(out) == 1 {
+		return encode(out[0])
+	}
+	return encode(out)
+}
+
+// living is a stream to the client in which there is something now and then: what
+// stands between cuts silent ones off.
+type living struct {
+	w       *api.Lasting
+	silence time.Duration
+	timer   *time.Timer
+
+	mu    sync.Mutex
+	ended bool
+}
+
+func newLiving(w *api.Lasting, silence time.Duration) *living {
+	l := &living{w: w, silence: silence}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_ = w.FlushError() // the head goes before the first event
+	l.timer = time.AfterFunc(silence, func() { _ = l.write([]byte(": \n\n")) })
+	return l
+}
+
+func (l *living) write(text []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return nil
+	}
+	_, err := l.w.Write(text)
+	if err == nil {
+		err = l.w.FlushError()
+	}
+	l.timer.Reset(l.silence)
+	return err
+}
+
+// end waits for a comment that is being written.
+func (l *living) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	l.timer.Stop()
+}

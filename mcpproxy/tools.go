@@ -1,0 +1,180 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"time"
+)
+
+// Tool is one that the service lists.
+type Tool struct {
+	Name  string
+	Title string // for people; may be empty
+	Reads Known  // never Unknown
+}
+
+// How long an annotation counts, and how many tools are remembered.
+const (
+	annotationsLast = 10 * time.Minute
+	maxTools        = 20_000
+)
+
+// annotations are what lists of tools said lately, by name (decision V8).
+type annotations struct {
+	mu    sync.Mutex
+	tools map[string]annotation
+}
+
+type annotation struct {
+	reads Known
+	until time.Time
+}
+
+// note remembers a tool as a list has it. Where two lists differ the stricter
+// holds, for as long as it would have.
+func (a *annotations) note(t Tool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	was, ok := a.tools[t.Name]
+	switch {
+	case ok && was.until.After(now) && was.reads == Changes && t.Reads == Reads:
+		return
+	case !ok && len(a.tools) >= maxTools, a.tools == nil:
+		a.tools = map[string]annotation{}
+	}
+	a.tools[t.Name] = annotation{t.Reads, now.Add(annotationsLast)}
+}
+
+func (a *annotations) of(tool string, now time.Time) Known {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at, ok := a.tools[tool]; ok && at.until.After(now) {
+		return at.reads
+	}
+	return Unknown
+}
+
+// readTool reads an entry of a list. What is no tool has no name.
+func readTool(text json.RawMessage) Tool {
+	var t struct {
+		Name        string `json:"name"`
+		Title       string `json:"title"`
+		Annotations struct {
+			Title        string `json:"title"`
+			ReadOnlyHint bool   `json:"readOnlyHint"`
+		} `json:"annotations"`
+	}
+	if json.Unmarshal(text, &t) != nil {
+		return Tool{Reads: Changes}
+	}
+	out := Tool{Name: t.Name, Title: t.Title, Reads: Changes} // the hint's own default
+	if out.Title == "" {
+		out.Title = t.Annotations.Title
+	}
+	if t.Annotations.ReadOnlyHint {
+		out.Reads = Reads
+	}
+	return out
+}
+
+// answer is what is known of a message that the service sends.
+type answer struct {
+	ID     json.RawMessage            `json:"id"`
+	Method string                     `json:"method"`
+	Result map[string]json.RawMessage `json:"result"`
+	Error  json.RawMessage            `json:"error"`
+}
+
+// responds reports whether it answers a call.
+func (a *answer) responds() bool { return a.Method == "" && len(a.ID) > 0 }
+
+// responds reports whether a message of the service answers a call. A batch may.
+func responds(data []byte) bool {
+	var m struct { // copies nothing long
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(data, &m) != nil {
+		return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
+	}
+	return m.Method == "" && len(m.ID) > 0
+}
+
+// readAnswers reads one message of the service or, in a batch, several. What is
+// neither gives none.
+func readAnswers(data []byte) (all []answer, parts []json.RawMessage) {
+	parts = []json.RawMessage{data}
+	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("[")) {
+		parts = nil
+		if json.Unmarshal(data, &parts) != nil {
+			return nil, nil
+		}
+	}
+	all = make([]answer, len(parts))
+	for i, part := range parts {
+		_ = json.Unmarshal(part, &all[i]) // what is of another kind stays zero
+	}
+	return all, parts
+}
+
+// rewrite gives a message of the service, or a batch, as a client may see it: of a
+// list of tools those that keep lets through, and no result for others to cache. It
+// gives nil where nothing changes.
+func rewrite(data []byte, keep func(Tool) bool) []byte {
+	if !bytes.Contains(data, []byte(`"tools"`)) && !bytes.Contains(data, []byte(`"cacheScope"`)) {
+		return nil
+	}
+	all, parts := readAnswers(data)
+	changed := false
+	for i := range all {
+		if all[i].Method != "" || !narrow(all[i].Result, keep) {
+			continue
+		}
+		var whole map[string]json.RawMessage
+		if json.Unmarshal(parts[i], &whole) != nil {
+			continue
+		}
+		whole["result"] = encode(all[i].Result)
+		parts[i], changed = encode(whole), true
+	}
+	switch {
+	case !changed:
+		return nil
+	case bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("[")):
+		return encode(parts)
+	}
+	return parts[0]
+}
+
+// narrow changes a result, and reports whether it did.
+func narrow(result map[string]json.RawMessage, keep func(Tool) bool) (changed bool) {
+	if scope, ok := result["cacheScope"]; ok && string(scope) != `"private"` {
+		result["cacheScope"], changed = json.RawMessage(`"private"`), true
+	}
+	var tools []json.RawMessage
+	if list, ok := result["tools"]; !ok || json.Unmarshal(list, &tools) != nil || tools == nil {
+		return changed
+	}
+	kept := make([]json.RawMessage, 0, len(tools))
+	for _, one := range tools {
+		if keep(readTool(one)) {
+			kept = append(kept, one)
+		}
+	}
+	if len(kept) < len(tools) {
+		result["tools"], changed = encode(kept), true
+	}
+	return changed
+}
+
+// encode writes JSON in one line, and escapes nothing that was not.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // what was JSON, and our own structs
+	}
+	return bytes.TrimRight(b.Bytes(), "\n")
+}

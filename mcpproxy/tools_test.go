@@ -1,0 +1,147 @@
+package mcpproxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func onlyReading(t Tool) bool { return t.Reads == Reads }
+
+// Wherever a list of tools comes, it has those that this client may call, and no
+// result is for others to cache (decision V9).
+func TestRewrite(t *testing.T) {
+	const read, write = `{"name":"read","annotations":{"readOnlyHint":true},"x":"<&"}`, `{"name":"write"}`
+	for data, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"result":{"tools":[` + read + `,` + write + `],"nextCursor":"c"}}`: `{"id":1,"jsonrpc":"2.0","result":{"nextCursor":"c","tools":[` + read + `]}}`,
+		`{"id":1,"result":{"tools":[` + write + `],"nextCursor":"c"}}`:                              `{"id":1,"result":{"nextCursor":"c","tools":[]}}`,
+		`{"id":1,"result":{"tools":[` + read + `],"cacheScope":"public"}}`:                          `{"id":1,"result":{"cacheScope":"private","tools":[` + read + `]}}`,
+		`{"id":1,"result":{"resources":[],"cacheScope":"public"}}`:                                  `{"id":1,"result":{"cacheScope":"private","resources":[]}}`,
+		`[{"id":1,"result":{"tools":[` + write + `]}},{"id":2,"result":{"x": 1}}]`:                  `[{"id":1,"result":{"tools":[]}},{"id":2,"result":{"x":1}}]`,
+		`{"id":1,"result":{"tools":[` + read + `]}}`:                                                "",
+		`{"id":1,"result":{"tools":[` + read + `],"cacheScope":"private"}}`:                         "",
+		`{"id":1,"result":{"tools":null}}`:                                                          "",
+		`{"id":1,"result":{"tools":{"write":1}}}`:                                                   "",
+		`{"id":1,"result":"tools"}`:                                                                 "",
+		`{"id":1,"method":"sampling/createMessage","params":{"tools":[{"name":"theirs"}]}}`:         "",
+		`{"id":1,"result":{"content":[{"type":"text","text":"{\"tools\":[]}"}]}}`:                   "",
+		`{"tools":[`: "", `7`: "", `"tools"`: "", `["tools"]`: "",
+	} {
+		if got := rewrite([]byte(data), onlyReading); string(got) != want {
+			t.Errorf("%s\n got %s\nwant %s", data, got, want)
+		}
+	}
+}
+
+// What is no tool is none that anybody may call, and the hint's own default is that
+// a tool changes something.
+func TestReadTool(t *testing.T) {
+	for text, want := range map[string]Tool{
+		`{"name":"a"}`: {"a", "", Changes}, `{"name":"a","title":"A","annotations":{"readOnlyHint":true}}`: {"a", "A", Reads},
+		`{"name":"a","annotations":{"title":"B","readOnlyHint":false}}`: {"a", "B", Changes}, `{"name":"a","annotations":null}`: {"a", "", Changes},
+		`{"name":"a","annotations":{"readOnlyHint":"true"}}`: {"", "", Changes}, `7`: {"", "", Changes}, `{"name":7}`: {"", "", Changes},
+	} {
+		if got := readTool(json.RawMessage(text)); got != want {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
+// A list is believed for ten minutes, and the stricter of two (decision V8).
+func TestAnnotations(t *testing.T) {
+	var a annotations
+	at := func(minutes int) time.Time { return time.Unix(1_000_000, 0).Add(time.Duration(minutes) * time.Minute) }
+	check := func(tool string, minutes int, want Known) {
+		t.Helper()
+		if got := a.of(tool, at(minutes)); got != want {
+			t.Errorf("%s after %d minutes: %d, want %d", tool, minutes, got, want)
+		}
+	}
+	check("x", 0, Unknown)
+	a.note(Tool{Name: "x", Reads: Reads}, at(0))
+	check("x", 9, Reads)
+	check("x", 10, Unknown)
+	a.note(Tool{Name: "x", Reads: Changes}, at(5))
+	check("x", 5, Changes)
+	a.note(Tool{Name: "x", Reads: Reads}, at(6)) // in another list
+	check("x", 14, Changes)
+	check("x", 15, Unknown)
+	a.note(Tool{Name: "x", Reads: Reads}, at(15)) // what was stricter is over
+	check("x", 16, Reads)
+	check("X", 16, Unknown)
+	for n := range maxTools + 10 {
+		a.note(Tool{Name: fmt.Sprint("t", n), Reads: Reads}, at(16))
+	}
+	if len(a.tools) > maxTools {
+		t.Errorf("%d tools are remembered", len(a.tools))
+	}
+}
+
+// The answer to a denied call is a result that the assistant reads, under the ID as
+// it was written; of what is no tool it is an error (decision V10).
+func TestDenialsAreTold(t *testing.T) {
+	d := &Denial{Text: `This needs "change" <through> Orders.`, Tool: "take", Role: "r1", RoleName: "Orders", Needs: "change", Has: "read", Edit: "https://app.example/edit", Rule: "rule 2"}
+	const about = `{"grantkeeper/denied":{"tool":"take","role":"r1","role_name":"Orders","needs":"change","has":"read","edit":"https://app.example/edit","rule":"rule 2"}}`
+	for _, c := range []struct{ id, method, revision, want string }{
+		{`"\u0061"`, "tools/call", "2025-11-25", `{"jsonrpc":"2.0","id":"\u0061","result":{"content":[{"type":"text","text":"This needs \"change\" <through> Orders."}],"isError":true,"_meta":` + about + `}}`},
+		{`1.0`, "tools/call", newRevision, `{"jsonrpc":"2.0","id":1.0,"result":{"content":[{"type":"text","text":"This needs \"change\" <through> Orders."}],"isError":true,"resultType":"complete","_meta":` + about + `}}`},
+		{`7`, "resources/read", newRevision, `{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"This needs \"change\" <through> Orders.","data":` + about + `}}`},
+		{`7`, "x/y", "", `{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"This needs \"change\" <through> Orders.","data":` + about + `}}`},
+	} {
+		m := &Message{ID: json.RawMessage(c.id), Method: c.method}
+		if got := string(encode(d.told(m, c.revision))); got != c.want {
+			t.Errorf("%s %s:\n got %s\nwant %s", c.method, c.revision, got, c.want)
+		}
+	}
+}
+
+// A message of the service that is rewritten stays one line of the same JSON, but
+// for the tools that are left out and what may cache it.
+func FuzzRewrite(f *testing.F) {
+	for _, s := range []string{`{"id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"c"}}`, `[{"result":{"tools":[7],"cacheScope":"public"}}]`, `{"id":1,"result":{"tools":[],"cacheScope":7}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		before := string(data)
+		all := rewrite(data, func(Tool) bool { return true })
+		none := rewrite(data, func(Tool) bool { return false })
+		if string(data) != before {
+			t.Fatal("the data is another one now")
+		}
+		for _, out := range [][]byte{all, none} {
+			if out != nil && (!json.Valid(out) || bytes.ContainsAny(out, "\r\n")) {
+				t.Fatalf("%q became %q", data, out)
+			}
+		}
+		if all == nil || !json.Valid(data) {
+			return
+		}
+		read := func(text []byte) (v any) {
+			if err := json.Unmarshal(text, &v); err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		strip := func(v any) any {
+			parts, ok := v.([]any)
+			if !ok {
+				parts = []any{v}
+			}
+			for _, p := range parts {
+				if m, ok := p.(map[string]any); ok {
+					if r, ok := m["result"].(map[string]any); ok {
+						delete(r, "cacheScope")
+					}
+				}
+			}
+			return v
+		}
+		if a, b := strip(read(data)), strip(read(all)); !reflect.DeepEqual(a, b) && !strings.Contains(strings.ToLower(before), `"result`) {
+			t.Errorf("%s became %s", data, all)
+		}
+	})
+}
