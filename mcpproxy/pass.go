@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -160,7 +161,7 @@ func (x *exchange) kind(a *http.Response) (string, error) {
 	}
 	kind, _, err := mime.ParseMediaType(a.Header.Get("Content-Type"))
 	switch {
-	case a.StatusCode == 202, a.StatusCode == 204, a.ContentLength == 0:
+	case a.StatusCode == 202, a.StatusCode == 204, a.ContentLength == 0, a.Header.Get("Content-Type") == "" && empty(a):
 		return "", nil
 	case err == nil && (kind == "application/json" || kind == "text/event-stream" && a.StatusCode == 200):
 		return kind, nil
@@ -168,6 +169,17 @@ func (x *exchange) kind(a *http.Response) (string, error) {
 		return "text/plain; charset=utf-8", nil
 	}
 	return "", fmt.Errorf("its answer is %.80q, and neither JSON nor a stream of events: see that mcp.upstream is its MCP endpoint", a.Header.Get("Content-Type"))
+}
+
+// empty reports whether there is no body, where no header says so.
+func empty(a *http.Response) bool {
+	from := bufio.NewReader(a.Body)
+	_, err := from.Peek(1)
+	a.Body = struct {
+		io.Reader
+		io.Closer
+	}{from, a.Body}
+	return err == io.EOF
 }
 
 // whole gives an answer that is no stream: JSON, or what the service says of an

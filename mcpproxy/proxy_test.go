@@ -327,6 +327,7 @@ func TestAwkwardServices(t *testing.T) {
 		"too many requests":      {with(429, "text/plain", "later", "Retry-After", "3"), 429, ""},
 		"accepted":               {with(202, "text/html", ""), 202, ""},
 		"nothing":                {with(204, "text/html", ""), 204, ""},
+		"nothing, in chunks":     {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 200, ""},
 		"slow to begin": {func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			<-r.Context().Done()

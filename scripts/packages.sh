@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Fetches what the tests use of npm into the user's cache: the OpenID provider of
-# the sign-in tests, clients that others wrote, and frameworks of services. Each
-# stands there under the hash of its package-lock.json, which says exactly what it is.
+# the sign-in tests, clients and an MCP server that others wrote, and frameworks of
+# services. Each stands there under the hash of its package-lock.json, which says
+# exactly what it is.
 set -euo pipefail
 
 e2e=$(cd "$(dirname "${BASH_SOURCE[0]}")/../e2e" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/grantkeeper
-for name in provider clients services; do
+for name in provider clients services mcpserver; do
 	from=$e2e/$name
 	hash=$(sha256sum "$from/package-lock.json" | cut -c1-12)
 	if [ -d "$cache/$name-$hash" ]; then

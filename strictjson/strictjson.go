@@ -118,6 +118,15 @@ func Outer(text []byte, levels int) error {
 	return err
 }
 
+// Check is Outer down to a depth, deeper than which nothing may stand.
+func Check(text []byte, depth int) error {
+	err := walkOver(text, walk{depth: depth, levels: depth, key: exact, top: Members{}})
+	if errors.Is(err, ErrObject) {
+		return nil
+	}
+	return err
+}
+
 func exact(name string) string { return name }
 
 func walkOver(text []byte, w walk) error {

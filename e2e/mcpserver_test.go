@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// everythingServer runs the reference server of the TypeScript SDK, which knows nothing
+// of this server, and gives its URL.
+func everythingServer(t *testing.T) string {
+	t.Helper()
+	port := freePort(t)
+	c := exec.CommandContext(t.Context(), "node", script(t, "mcpserver"), port)
+	process(t, c)
+	for {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			conn.Close()
+			return "http://127.0.0.1:" + port + "/mcp"
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// The reference server of one SDK, unmodified, behind this one, and an unmodified
+// client of another before it, from a bare 401: tools, progress, resources, prompts,
+// questions of the server in the middle of a call, the end of the session; and the
+// end of all that with the approval (decision V1).
+func TestAnotherMCPServerBehind(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	h := serve(t, served{apiLimit: fmt.Sprintf("[service]\nkey_file = %q\n[mcp]\nupstream = %q", secretFile(t, nginxKey), everythingServer(t))})
+	session, _ := connectMCP(t, h, &seen{}, &auth.AuthorizationCodeHandlerConfig{
+		DynamicClientRegistrationConfig: registering(), RedirectURL: redirect, AuthorizationCodeFetcher: approving(h, treasurer...),
+	})
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil || len(tools.Tools) < 10 {
+		t.Fatalf("tools: %+v, %v", tools, err)
+	}
+	call := func(name string, arguments map[string]any) string {
+		t.Helper()
+		params := &mcp.CallToolParams{Name: name, Arguments: arguments}
+		params.SetProgressToken(name)
+		r, err := session.CallTool(ctx, params)
+		if err != nil || r.IsError {
+			t.Fatalf("%s: %+v, %v", name, r, err)
+		}
+		return r.Content[0].(*mcp.TextContent).Text
+	}
+	for name, want := range map[string]string{"echo": "Echo: rolls", "get-sum": "The sum of 2 and 3 is 5.", "trigger-long-running-operation": "completed"} {
+		if got := call(name, map[string]any{"message": "rolls", "a": 2, "b": 3, "duration": 1, "steps": 2}); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	resources, err := session.ListResources(ctx, nil)
+	if err != nil || len(resources.Resources) == 0 {
+		t.Fatalf("resources: %+v, %v", resources, err)
+	}
+	if r, err := session.ReadResource(ctx, &mcp.ReadResourceParams{URI: resources.Resources[0].URI}); err != nil || len(r.Contents) == 0 {
+		t.Errorf("resource: %+v, %v", r, err)
+	}
+	if p, err := session.GetPrompt(ctx, &mcp.GetPromptParams{Name: "simple-prompt"}); err != nil || len(p.Messages) == 0 {
+		t.Errorf("prompt: %+v, %v", p, err)
+	}
+	for _, a := range h.items("/v1/approvals?state=live") {
+		h.change("/v1/approvals/"+a["id"].(string)+"/revoke", `{"reason":"test"}`)
+	}
+	ended, stop := context.WithTimeout(ctx, 30*time.Second)
+	defer stop()
+	if r, err := session.CallTool(ended, &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "x"}}); err == nil {
+		t.Errorf("after the end: %+v", r)
+	}
+}
