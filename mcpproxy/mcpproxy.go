@@ -20,6 +20,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -188,7 +189,8 @@ func (x *exchange) readBody() error {
 	x.messages, x.batch, err = readMessages(x.body)
 	switch {
 	case err != nil:
-		return refused(400, err.Error())
+		text := err.Error()
+		return refused(400, strings.ToUpper(text[:1])+text[1:]+".")
 	case x.batch && x.revision != "" && x.revision != "2025-03-26":
 		return refused(400, "Revision "+x.revision+" of MCP has no batches.")
 	case !mirrored(x.r.Header, x.messages, x.batch):
@@ -202,7 +204,7 @@ func (x *exchange) readBody() error {
 func (x *exchange) unbind() error {
 	sessions, events := x.r.Header["Mcp-Session-Id"], x.r.Header["Last-Event-Id"]
 	if len(sessions) > 0 {
-		ok := len(sessions) == 1
+		var ok bool
 		if x.in, ok = x.ids.unbindSession(sessions[0]); !ok || len(sessions) > 1 {
 			return errNoSession
 		}

@@ -58,10 +58,10 @@ var (
 // it is refused (decision V3). batch says that the body is an array.
 func readMessages(body []byte) (all []Message, batch bool, err error) {
 	if err := strictjson.Check(body, maxDepth); err != nil {
-		return nil, false, fmt.Errorf("The body cannot be taken: %w.", err) //nolint:staticcheck // a sentence for the client
+		return nil, false, fmt.Errorf("the body cannot be taken: %w", err)
 	}
 	if api.HasLoneSurrogate(body) {
-		return nil, false, errors.New("The JSON has half of a surrogate pair.")
+		return nil, false, errors.New("the JSON has half of a surrogate pair")
 	}
 	// A nil slice: one that held the body would be decoded into its memory.
 	var parts []json.RawMessage
@@ -71,7 +71,7 @@ func readMessages(body []byte) (all []Message, batch bool, err error) {
 		return nil, true, err
 	}
 	if batch && (len(parts) == 0 || len(parts) > maxBatch) {
-		return nil, true, fmt.Errorf("A batch has 1 to %d messages.", maxBatch)
+		return nil, true, fmt.Errorf("a batch has 1 to %d messages", maxBatch)
 	}
 	for _, part := range parts {
 		m, err := readMessage(part)
@@ -86,17 +86,17 @@ func readMessages(body []byte) (all []Message, batch bool, err error) {
 func readMessage(text []byte) (m Message, err error) {
 	o, err := object(text, envelope)
 	if err != nil {
-		return m, fmt.Errorf("A message %w.", err)
+		return m, fmt.Errorf("a message %w", err)
 	}
 	method, asks := o["method"]
 	_, result := o["result"]
 	_, failed := o["error"]
 	id, named := o["id"]
 	if asks == (result || failed) {
-		return m, errors.New("The body is not a JSON-RPC message: it has either a method, or a result or error.")
+		return m, errors.New("the body is not a JSON-RPC message: it has either a method, or a result or error")
 	}
 	if named && id[0] != '"' && id[0] != '-' && (id[0] < '0' || id[0] > '9') {
-		return m, errors.New("An ID is a string or a number.")
+		return m, errors.New("an ID is a string or a number")
 	}
 	if !asks {
 		return m, nil
@@ -115,7 +115,7 @@ func readMessage(text []byte) (m Message, err error) {
 func (m *Message) readParams(params json.RawMessage) (err error) {
 	o, err := object(params, parameters)
 	if err != nil {
-		return fmt.Errorf("params %w.", err)
+		return fmt.Errorf("params %w", err)
 	}
 	m.meta = o["_meta"]
 	at, name := map[string]*string{
@@ -141,13 +141,13 @@ func (m *Message) readParams(params json.RawMessage) (err error) {
 func (m *Message) readReference(ref json.RawMessage) error {
 	o, err := object(ref, reference)
 	if err != nil {
-		return fmt.Errorf("ref %w.", err)
+		return fmt.Errorf("ref %w", err)
 	}
 	_, prompt := o["name"]
 	_, resource := o["uri"]
 	switch {
 	case prompt == resource:
-		return errors.New("ref has a name or a uri.")
+		return errors.New("ref has a name or a uri")
 	case prompt:
 		m.Prompt, err = str(o["name"], "name")
 	default:
@@ -159,11 +159,11 @@ func (m *Message) readReference(ref json.RawMessage) error {
 func (m *Message) readListen(to json.RawMessage) error {
 	o, err := object(to, listening)
 	if err != nil {
-		return fmt.Errorf("notifications %w.", err)
+		return fmt.Errorf("notifications %w", err)
 	}
 	if uris, sent := o["resourceSubscriptions"]; sent {
 		if err := json.Unmarshal(uris, &m.listen); err != nil {
-			return errors.New("resourceSubscriptions is a list of strings.")
+			return errors.New("resourceSubscriptions is a list of strings")
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func object(text json.RawMessage, names []string) (strictjson.Members, error) {
 
 func str(raw json.RawMessage, name string) (s string, err error) {
 	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", errors.New(name + " is a string.")
+		return "", errors.New(name + " is a string")
 	}
 	return s, nil
 }

@@ -111,7 +111,7 @@ func TestMethods(t *testing.T) {
 	h := newHouse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		heard.Add(1)
 		w.Header().Set("Allow", "POST")
-		http.Error(w, "no "+r.Method, 405)
+		http.Error(w, "no "+r.Method, http.StatusMethodNotAllowed)
 	}))
 	token, _ := h.live("ada", everything)
 	for _, method := range []string{"GET", "POST", "DELETE"} {

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 services use sampling for as long as clients have it.
+
 package mcpproxy
 
 import (
@@ -91,7 +93,7 @@ func (o *orders) handler(options *sdk.StreamableHTTPOptions) http.Handler {
 	next := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return o.server }, options)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := identity.Verify(r.Header, time.Now(), []byte(serviceKey)); err != nil {
-			http.Error(w, err.Error(), 401)
+			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return
 		}
 		told := r.Header.Clone()
