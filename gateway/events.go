@@ -87,6 +87,8 @@ func (s *Server) takeEvent(w http.ResponseWriter, r *http.Request) (eventAnswer,
 	case errors.Is(err, store.ErrNotFound):
 		s.journalRefused(act, "unknown_object", err.Error())
 		return eventAnswer{}, &refusedEvent{409, "unknown_object", "It refers to what is not there: " + err.Error() + ". Send that first, and this event again."}
+	case errors.Is(err, store.ErrChanged):
+		return eventAnswer{}, &refusedEvent{412, "directory_changed", "The directory is not as if_match wants it. Read it, decide again, and send another event."}
 	case errors.Is(err, store.ErrConflict):
 		s.journalRefused(act, "conflict", err.Error())
 		return eventAnswer{}, &refusedEvent{409, "conflict", "It contradicts what is there: " + err.Error() + "."}
@@ -169,7 +171,8 @@ func readEvent(r *http.Request, body []byte) (t store.Telling, err error) {
 	}
 	var kind string
 	var object []byte
-	for name, at := range map[string]any{"id": &t.ID, "version": &t.Version, "kind": &kind, "object": &object} {
+	var like *string
+	for name, at := range map[string]any{"id": &t.ID, "version": &t.Version, "kind": &kind, "object": &object, "if_match": &like} {
 		if err := take(members, name, at); err != nil {
 			return t, err
 		}
@@ -181,12 +184,21 @@ func readEvent(r *http.Request, body []byte) (t store.Telling, err error) {
 		t.ID = ""
 		return t, fmt.Errorf("id: %w", err)
 	}
-	if t.Version < 1 || t.Version > maxVersion {
+	if like != nil {
+		t.Like = func(p store.Picture) bool { _, tag := pictured(p); return tag == *like }
+	}
+	if next := t.Version == 0 && like != nil; !next && (t.Version < 1 || t.Version > maxVersion) {
 		return t, fmt.Errorf("version: a whole number from 1 to %d", int64(maxVersion))
 	}
 	sum := sha256.Sum256(body)
 	t.Digest = hex.EncodeToString(sum[:])
-	return t, readTold(&t, kind, object)
+	if err := readTold(&t, kind, object); err != nil {
+		return t, err
+	}
+	if t.Person != nil && like != nil {
+		return t, errors.New("if_match: a person is not of one organization")
+	}
+	return t, nil
 }
 
 // maxVersion is the greatest whole number that every reader of JSON reads

@@ -4,7 +4,8 @@
 // They ask with the credentials ([Server.Handler], POST /v1/decisions) or let
 // their proxy ask with the request's own headers (/v1/forward-auth). A service
 // that keeps its own directory tells of its changes there, in signed events
-// (POST /v1/directory/events). [Upstream]
+// (POST /v1/directory/events), and one that uses the directory kept here reads it
+// (GET /v1/directory). [Upstream]
 // is for a service without a proxy of its own: it passes API v5 on.
 //
 // All of it is the guard of package api, and counts toward the same limits.
@@ -34,10 +35,12 @@ const (
 	Decisions   Scope = "decisions"    // POST /v1/decisions
 	ForwardAuth Scope = "forward-auth" // /v1/forward-auth
 	Directory   Scope = "directory"    // POST /v1/directory/events
+
+	DirectoryRead Scope = "directory-read" // GET /v1/directory
 )
 
 // Scopes lists all of them.
-var Scopes = []Scope{Decisions, ForwardAuth, Directory}
+var Scopes = []Scope{Decisions, ForwardAuth, Directory, DirectoryRead}
 
 // Key is what one gateway proves itself with, in the header X-Gateway-Key. It
 // also signs what forward-auth tells, so the service behind has it too.
@@ -90,6 +93,7 @@ const (
 	decisionsPath   = "/v1/decisions"
 	forwardAuthPath = "/v1/forward-auth"
 	eventsPath      = "/v1/directory/events"
+	directoryPath   = "/v1/directory"
 )
 
 // Handler serves the gateways' listener. It routes by itself: the original's
@@ -112,6 +116,9 @@ func (s *Server) Handler() http.Handler {
 		case path == eventsPath:
 			r.Pattern = eventsPath
 			onlyPost(w, r, s.directoryEvent)
+		case path == directoryPath:
+			r.Pattern = directoryPath
+			s.readDirectory(w, r)
 		case path == decisionsPath:
 			r.Pattern = decisionsPath
 			onlyPost(w, r, s.decisions)

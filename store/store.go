@@ -23,6 +23,7 @@ import (
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrConflict    = errors.New("exists already, or changed meanwhile")
+	ErrChanged     = errors.New("it is not any more as it was read")
 	ErrUnavailable = errors.New("the database cannot answer now") // 503: nothing that anybody may rely on has happened
 	ErrAnswered    = errors.New("the page was answered and its code exchanged")
 	ErrNotAllowed  = errors.New("a fact that this stands on has ended")

@@ -31,6 +31,11 @@ type Telling struct {
 	Unsaid       bool // the flags of person, organization and member were not sent
 
 	Gone bool
+
+	// Like says whether a picture of the organization is the one that the sender
+	// decided by; nil is no condition. With one, a Version of 0 is the next of
+	// the object.
+	Like func(Picture) bool
 }
 
 // What an event has come to.
@@ -66,8 +71,9 @@ const gonePrefix = "gone:"
 
 // TellDirectory takes one event, and says what it came to. One that comes
 // twice is one. ErrNotFound: it refers to what is not there; ErrConflict: it
-// contradicts what is there, or its ID was another event's. Neither is
-// remembered: the event may come again.
+// contradicts what is there, or its ID was another event's; ErrChanged: the
+// sender decided by another picture. None is remembered: the event may come
+// again.
 func (s *Store) TellDirectory(ctx context.Context, t Telling, act Act) (result string, err error) {
 	err = s.writer.changeFacts(func(w *writer) (func(), error) {
 		result, err = w.toldBefore(t)
@@ -111,6 +117,12 @@ func (w *writer) tell(t Telling, act Act) (string, []func(), error) {
 	last, err := w.toldVersion(name, on)
 	if err != nil {
 		return "", nil, err
+	}
+	if err := w.unlike(t); err != nil {
+		return "", nil, err
+	}
+	if t.Version == 0 && t.Like != nil {
+		t.Version = last + 1
 	}
 	if t.Version <= last {
 		return ToldOld, nil, w.journal(Event{Kind: "directory_refused", Detail: name + ", version " + fmt.Sprint(t.Version) + " after " + fmt.Sprint(last),

@@ -148,3 +148,32 @@ func TestTellingTwice(t *testing.T) {
 	}
 	s.wants(ToldOld, "e1", 1, personTold("eva", "eva@nordlys.example")) // its version is known for ever
 }
+
+// Decision V42: an event by another picture changes nothing, and is not
+// remembered; by the same one it is the next of its object.
+func TestTellingByAPicture(t *testing.T) {
+	ctx, s := context.Background(), teller{t, furnished(t)}
+	was, err := s.Picture(ctx, "nordlys")
+	if err != nil {
+		t.Fatal(err)
+	}
+	like := func(name string) func(Picture) bool {
+		return func(p Picture) bool { return p.Organization.Name == name && len(p.Members) == len(was.Members) }
+	}
+	renamed := func(name string, version int64, by string) Telling {
+		return Telling{Organization: &org.Organization{ID: "nordlys", Name: name}, Unsaid: true, Version: version, Like: like(by)}
+	}
+	s.wants(ToldApplied, "e1", 7, renamed("First", 7, "Nordlys"))
+	s.refuses(ErrChanged, "e2", 0, renamed("Second", 0, "Nordlys"))
+	s.wants(ToldApplied, "e2", 0, renamed("Second", 0, "First"))
+	s.wants(ToldOld, "e3", 8, renamed("Third", 8, "Second"))
+	p, err := s.Picture(ctx, "nordlys")
+	if err != nil || p.Organization.Name != "Second" || !p.Organization.AIIntegration ||
+		len(p.Members) != 2 || p.Members[0] != (MemberRow{"ada", "Ada Lindqvist", true}) || p.Members[1].ID != "tor" ||
+		len(p.Circles) != 1 || len(p.Roles) != 1 || p.Roles[0].ID != "treasurer" || len(p.Roles[0].Fillers) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := s.Picture(ctx, "nowhere"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("of no organization: %v", err)
+	}
+}

@@ -96,7 +96,7 @@ type GatewayConfig struct {
 type GatewayKeyConfig struct {
 	Name    string   `toml:"name" doc:"its name in the log"`
 	KeyFile string   `toml:"key_file" doc:"the file with its key: one line of text, that nobody but its owner may read"`
-	Scopes  []string `toml:"scopes" doc:"what it may do: decisions, forward-auth, directory"`
+	Scopes  []string `toml:"scopes" doc:"what it may do: decisions, forward-auth, directory, directory-read"`
 }
 
 // DatabaseConfig says where the rows are.
