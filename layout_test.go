@@ -26,6 +26,9 @@ const module = "github.com/grantkeeper/grantkeeper"
 type room struct {
 	pure bool     // the standard library alone, and neither clock nor I/O
 	may  []string // rooms
+
+	libraries []string // and of all others none; nil is any
+	tests     []string // rooms that its tests may import too
 }
 
 var (
@@ -57,10 +60,15 @@ var rooms = map[string]room{
 	"gateway":          {may: append([]string{"api"}, below...)},
 	"operator":         {may: append([]string{"metrics"}, below...)},
 	"metrics":          {},
-	"cmd/grantkeeper":  {may: append(append(slices.Clone(doors), "metrics"), below...)},
 
 	// For services: whoever uses it links nothing else of the server.
 	"identity/httpidentity": {may: []string{"identity"}},
+	// A stranger's service has no more. Its tests put the real server before it.
+	"sample": {
+		may: []string{"identity"}, libraries: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
+		tests: append([]string{"api", "gateway"}, below...),
+	},
+	"cmd/grantkeeper": {may: append(append(slices.Clone(doors), "metrics", "sample"), below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room
@@ -174,7 +182,7 @@ func importFault(dir string, here room, p string, test bool) string {
 	}
 	if to, ours := strings.CutPrefix(p, module+"/"); ours {
 		switch {
-		case isTool(dir), to == dir, slices.Contains(here.may, to), test && slices.Contains(forTests, to):
+		case isTool(dir), to == dir, slices.Contains(here.may, to), test && (slices.Contains(forTests, to) || slices.Contains(here.tests, to)):
 			return ""
 		}
 		return fmt.Sprintf("%s may not import %s", dir, to)
@@ -182,10 +190,15 @@ func importFault(dir string, here room, p string, test bool) string {
 	if p == module {
 		return fmt.Sprintf("%s may not import the root", dir)
 	}
+	first, _, _ := strings.Cut(p, "/")
+	library := strings.Contains(first, ".")
+	if library && !test && here.libraries != nil && !slices.ContainsFunc(here.libraries, func(l string) bool { return strings.HasPrefix(p+"/", l+"/") }) {
+		return fmt.Sprintf("%s may not import %s", dir, p)
+	}
 	if !here.pure || test {
 		return ""
 	}
-	if first, _, _ := strings.Cut(p, "/"); strings.Contains(first, ".") {
+	if library {
 		return fmt.Sprintf("%s is pure and imports %s from outside the standard library", dir, p)
 	}
 	for _, no := range notPure {
@@ -261,6 +274,8 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"mcp behind api", "mcp/a.go", imports("mcp", ours("api", "store")...), ""},
 		{"the MCP proxy behind api", "mcpproxy/a.go", imports("mcpproxy", ours("api", "identity")...), ""},
 		{"gateway behind api", "gateway/a.go", imports("gateway", ours("api", "identity")...), ""},
+		{"the sample on what a stranger has", "sample/a.go", imports("sample", append(ours("identity"), "net/http", "github.com/modelcontextprotocol/go-sdk/mcp")...), ""},
+		{"a test of the sample on the server", "sample/a_test.go", imports("sample_test", append(ours("gateway", "store"), "pgregory.net/rapid")...), ""},
 		{"a test of the store on what is for it", "store/a_test.go", imports("store", ours("store/pgtest")...), ""},
 		{"the middleware on what it wraps", "identity/httpidentity/a.go", imports("httpidentity", append(ours("identity"), "net/http")...), ""},
 		{"an example in the documents", "docs/examples/notes/main.go", imports("main", ours("identity")...), ""},
@@ -296,6 +311,11 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"gateway on mcp", "gateway/a.go", imports("gateway", ours("mcp")...), "gateway may not import mcp"},
 		{"identity on its middleware", "identity/a.go", imports("identity", ours("identity/httpidentity")...), "identity may not import identity/httpidentity"},
 		{"the middleware on the server", "identity/httpidentity/a.go", imports("httpidentity", ours("api")...), "identity/httpidentity may not import api"},
+		{"the sample on org", "sample/a.go", imports("sample", ours("org")...), "sample may not import org"},
+		{"the sample on strictjson", "sample/a.go", imports("sample", ours("strictjson")...), "sample may not import strictjson"},
+		{"the sample on another library", "sample/a.go", imports("sample", "golang.org/x/text/width"), "sample may not import golang.org/x/text/width"},
+		{"the sample on a library of like name", "sample/a.go", imports("sample", "github.com/google/jsonschema-go2/x"), "may not import"},
+		{"a door on the sample", "api/a.go", imports("api", ours("sample")...), "api may not import sample"},
 		{"identity on org", "identity/a.go", imports("identity", ours("org")...), "identity may not import org"},
 		{"mcp on oauth", "mcp/a.go", imports("mcp", ours("oauth")...), "mcp may not import oauth"},
 		{"operator on api", "operator/a.go", imports("operator", ours("api")...), "operator may not import api"},

@@ -76,12 +76,15 @@ func (s *Server) takeEvent(w http.ResponseWriter, r *http.Request) (eventAnswer,
 		return eventAnswer{}, err
 	}
 	act.Actor = "gateway:" + key.Name
-	t, err := readEvent(r, body)
+	t, reason, err := readEvent(r, body)
 	if err != nil {
 		s.journalRefused(act, "invalid_event", t.ID)
 		return eventAnswer{}, &refusedEvent{400, "invalid_event", "The event cannot be read: " + err.Error() + "."}
 	}
 	act.Reason = "event " + t.ID
+	if reason != "" {
+		act.Reason += ": " + reason
+	}
 	result, err := s.API.Store.TellDirectory(r.Context(), t, act)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -161,44 +164,47 @@ func (s *Server) journalRefused(act store.Act, reason, detail string) {
 }
 
 // readEvent reads the body of an event.
-func readEvent(r *http.Request, body []byte) (t store.Telling, err error) {
+func readEvent(r *http.Request, body []byte) (t store.Telling, reason string, err error) {
 	if !api.HasType(r.Header, "application/json") {
-		return t, errors.New("it needs Content-Type: application/json")
+		return t, "", errors.New("it needs Content-Type: application/json")
 	}
 	members, err := strictjson.Object(body, strictjson.Depth)
 	if err != nil {
-		return t, err
+		return t, "", err
 	}
 	var kind string
 	var object []byte
 	var like *string
-	for name, at := range map[string]any{"id": &t.ID, "version": &t.Version, "kind": &kind, "object": &object, "if_match": &like} {
+	for name, at := range map[string]any{"id": &t.ID, "version": &t.Version, "kind": &kind, "object": &object, "if_match": &like, "reason": &reason} {
 		if err := take(members, name, at); err != nil {
-			return t, err
+			return t, "", err
 		}
 	}
 	if err := none(members); err != nil {
-		return t, err
+		return t, "", err
 	}
 	if err := org.CheckID(t.ID); err != nil { // whatever it is stands in the journal
 		t.ID = ""
-		return t, fmt.Errorf("id: %w", err)
+		return t, "", fmt.Errorf("id: %w", err)
+	}
+	if err := org.CheckName(reason); reason != "" && err != nil { // it stands in the journal too
+		return t, "", fmt.Errorf("reason: %w", err)
 	}
 	if like != nil {
 		t.Like = func(p store.Picture) bool { _, tag := pictured(p); return tag == *like }
 	}
 	if next := t.Version == 0 && like != nil; !next && (t.Version < 1 || t.Version > maxVersion) {
-		return t, fmt.Errorf("version: a whole number from 1 to %d", int64(maxVersion))
+		return t, "", fmt.Errorf("version: a whole number from 1 to %d", int64(maxVersion))
 	}
 	sum := sha256.Sum256(body)
 	t.Digest = hex.EncodeToString(sum[:])
 	if err := readTold(&t, kind, object); err != nil {
-		return t, err
+		return t, "", err
 	}
 	if t.Person != nil && like != nil {
-		return t, errors.New("if_match: a person is not of one organization")
+		return t, "", errors.New("if_match: a person is not of one organization")
 	}
-	return t, nil
+	return t, reason, nil
 }
 
 // maxVersion is the greatest whole number that every reader of JSON reads

@@ -217,6 +217,7 @@ func TestWrongDirectoryEvents(t *testing.T) {
 		{event(`"kind":"filler","object":{"role":"none","person":"tor"}`), 409, "unknown_object"},
 		{event(`"kind":"circle","object":{"id":"general","organization":"nordlys","parent":"general","name":"G"}`), 409, "conflict"},
 		{event(`"kind":"circle_removed","object":{"id":"general"}`), 409, "conflict"},
+		{event(`"kind":"role_removed","object":{"id":"host"},"reason":"a\nb"`), 400, "invalid_event"},
 		{`{"id":"a","kind":"role_removed","object":{"id":"host"},"if_match":null}`, 400, "invalid_event"},
 		{person(`{"id":"eva","email":"ADA@nordlys.example","name":"Eva"}`), 409, "conflict"},
 	} {
@@ -253,14 +254,14 @@ func FuzzEvent(f *testing.F) {
 		`{"id":"a","version":1,"kind":"person","object":{"id":"eva","email":"eva@nordlys.example","name":"Eva","active":false}}`,
 		`{"id":"a","version":1,"kind":"filler_removed","object":{"role":"keys","person":"eva"}}`,
 		`{"id":"a","version":1e2,"kind":"circle","object":{"id":"c","organization":"o","parent":null,"name":"C"}}`, `{"id":"a","ID":"b"}`,
-		`{"id":"a","kind":"role_removed","object":{"id":"r"},"if_match":"x"}`,
+		`{"id":"a","kind":"role_removed","object":{"id":"r"},"if_match":"x","reason":"by ada"}`,
 	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Header.Set("Content-Type", "application/json")
-		told, err := readEvent(r, body)
+		told, _, err := readEvent(r, body)
 		if err != nil {
 			return
 		}

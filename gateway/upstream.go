@@ -103,7 +103,7 @@ func (u *Upstream) whole(w http.ResponseWriter, r *http.Request) (*told, bool) {
 }
 
 func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, key []byte, headers map[string]string, id string, call identity.Call) {
-	p.Out.URL.RawPath = path
+	p.Out.URL.RawPath, p.Out.URL.RawQuery = path, p.In.URL.RawQuery // as they came: the proxy would leave out what it cannot parse
 	p.SetURL(u.URL)
 	h := p.Out.Header
 	for name := range h {
