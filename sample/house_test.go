@@ -126,7 +126,7 @@ func (h *house) behind(t testing.TB) http.Handler {
 	}
 	core := h.server.Handler()
 	behind := h.server.Guard((&gateway.Upstream{
-		URL: at, Key: []byte(serviceKey), API: h.server, Base: h.server.Base, Address: limit.Proxies{}.ClientAddr,
+		URL: at, Key: func() []byte { return []byte(serviceKey) }, API: h.server, Base: h.server.Base, Address: limit.Proxies{}.ClientAddr,
 	}).Handler())
 	assistants := h.server.Guard(http.HandlerFunc(h.mcp))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -65,14 +66,11 @@ func (s *Server) Fresh() bool { return s.items.fresh() }
 
 // Plant puts items there by nobody's right, under the IDs that they came with.
 func (s *Server) Plant(items []Item) error {
-	now := s.o.Now().Unix()
-	for _, i := range items {
-		i.CreatedAt, i.ChangedAt = now, now
-		if err := s.items.put(i); err != nil {
-			return err
-		}
+	now, all := s.o.Now().Unix(), slices.Clone(items)
+	for n := range all {
+		all[n].CreatedAt, all[n].ChangedAt = now, now
 	}
-	return nil
+	return s.items.put(all...)
 }
 
 // The paths of the service.

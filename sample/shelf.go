@@ -158,10 +158,10 @@ func (s *shelf) write(b []byte) error {
 	return nil
 }
 
-func (s *shelf) put(i Item) error {
+func (s *shelf) put(items ...Item) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.save(i)
+	return s.save(items...)
 }
 
 // newItemID names an item: later ones come behind, in lists too.

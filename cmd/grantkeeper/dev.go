@@ -146,15 +146,23 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 
 	h := &house{Checked: checked}
 	h.logTo(log, stderr)
+	service, err := newDevService(&h.Checked)
+	if err != nil {
+		return err
+	}
+	defer service.Close()
 	if err := h.openDev(ctx, o, public); err != nil {
 		return err
 	}
 	defer h.store.Close()
+	if err := service.start(h, o); err != nil {
+		return err
+	}
 	told := newDevReady(o, public, operators, h.demoKeys)
 	var failed error
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = h.serve(stop, listeners{public: public, operators: operators}, serving{drain: 5 * time.Second, signals: o.signals, ready: func() {
+	err = h.serve(stop, listeners{public: public, operators: operators, gateways: service.gateways}, serving{drain: 5 * time.Second, signals: o.signals, ready: func() {
 		if failed = o.plant(ctx, told); failed == nil {
 			failed = o.tellReady(told, stderr, start)
 		}
@@ -272,7 +280,7 @@ func devKey(data string) ([]*token.Key, error) {
 }
 
 func devListeners(o devOptions) (public, operators net.Listener, err error) {
-	if public, err = listen(o.listen, false, nil, "grantkeeper dev --listen 127.0.0.1:9000"); err != nil {
+	if public, err = listen(o.listen, true, nil, "grantkeeper dev --listen 127.0.0.1:9000"); err != nil {
 		return nil, nil, err
 	}
 	if operators, err = listen(o.operatorListen, true, nil, "grantkeeper dev --operator-listen 127.0.0.1:9001"); err != nil {

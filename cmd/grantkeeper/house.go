@@ -133,14 +133,16 @@ func (h *house) public() http.Handler {
 // dispatch sends each path to its door.
 type dispatch struct {
 	oauth, consent, api http.Handler
-	upstream            http.Handler // the service's own API v5; nil where the sample answers
+	upstream            http.Handler // the service's API v5; nil without one
 	dev                 http.Handler // /dev/client, under dev alone
 }
 
-// upstreamPath is what an upstream answers, but for the MCP endpoint in it.
+// upstreamPath is what an upstream answers, but for the MCP endpoint in it, and
+// for who calls, which this server says (decision V45).
 const (
 	upstreamPath = "/api/v5"
 	mcpPath      = upstreamPath + "/mcp"
+	mePath       = upstreamPath + "/me"
 )
 
 func below(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
@@ -152,7 +154,7 @@ func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.consent.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/oauth/"), strings.HasPrefix(path, "/.well-known/"):
 		d.oauth.ServeHTTP(w, r)
-	case d.upstream != nil && below(path, upstreamPath) && !below(path, mcpPath):
+	case d.upstream != nil && below(path, upstreamPath) && !below(path, mcpPath) && path != mePath:
 		r.Pattern = upstreamPath + "/"
 		d.upstream.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/api/"), path == "/api":
@@ -292,7 +294,11 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 	}
 	listen(on.public, h.public())
 	if on.gateways != nil {
-		listen(on.gateways, h.gateways())
+		if h.dev != nil {
+			listen(on.gateways, h.forSample())
+		} else {
+			listen(on.gateways, h.gateways())
+		}
 	}
 	if on.operators != nil {
 		listen(on.operators, h.operators())

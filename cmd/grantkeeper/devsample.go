@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/gateway"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/sample"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// A devService is the sample that dev has behind itself (decision V43). Each knows
+// the other by URLs on loopback and two keys that are new at each start.
+type devService struct {
+	calls, gateways net.Listener // of the sample; of dev, for the sample
+	key             string       // of the gateway
+	sample          *sample.Server
+	http            *http.Server
+}
+
+// newDevService opens the listeners, and has the house pass calls on to them.
+func newDevService(c *Checked) (*devService, error) {
+	s := &devService{key: rand.Text() + rand.Text()}
+	var err error
+	if s.calls, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, cannotOpen("", "cannot listen on loopback: %v", err)
+	}
+	if s.gateways, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		s.calls.Close()
+		return nil, cannotOpen("", "cannot listen on loopback: %v", err)
+	}
+	at := "http://" + s.calls.Addr().String()
+	if c.Upstream, err = url.Parse(at); err != nil {
+		panic(err) // of our own address
+	}
+	c.ServiceKey = []byte(rand.Text() + rand.Text())
+	c.Gateways = []gateway.Key{{Name: "sample", Secret: s.key, Scopes: []gateway.Scope{gateway.Directory, gateway.DirectoryRead}}}
+	return s, nil
+}
+
+// start opens the sample, and plants the demo's items in a new one.
+func (s *devService) start(h *house, o devOptions) (err error) {
+	s.sample, err = sample.New(sample.Options{
+		Key: h.ServiceKey, Gateways: "http://" + s.gateways.Addr().String(), GatewayKey: s.key,
+		Service: h.Service.Name, Version: version, Folder: o.data, Now: h.store.Now, Log: h.log,
+	})
+	if err != nil {
+		return cannotOpen("", "items of the sample: %v", err)
+	}
+	if !o.empty && s.sample.Fresh() {
+		if err := s.sample.Plant(sampleItems(demoDirectory(""))); err != nil {
+			return err
+		}
+	}
+	s.http = &http.Server{Handler: s.sample, ReadHeaderTimeout: readTimeout, MaxHeaderBytes: maxHeader}
+	go func() { _ = s.http.Serve(s.calls) }()
+	return nil
+}
+
+// sampleItems are those of a directory, as the sample keeps them.
+func sampleItems(d store.Directory) (all []sample.Item) {
+	for _, i := range d.Items {
+		all = append(all, sample.Item{
+			ID: i.ID, Organization: i.Organization, Kind: i.Kind, Title: i.Title, Body: i.Body, Status: cmp.Or(i.Status, "open"),
+			Role: i.Role, Person: i.Person, Private: i.Private,
+		})
+	}
+	return all
+}
+
+// Close ends the sample. What it is asked by then is over: dev is behind it.
+func (s *devService) Close() {
+	if s.http != nil {
+		s.http.Close()
+	}
+	if s.sample != nil {
+		s.sample.Close()
+	}
+	s.calls.Close()
+	s.gateways.Close()
+}
+
+// forSample is what dev's listener for the sample answers with, after public. A
+// call would stand in the log twice and thrice: what the sample asks does not.
+func (h *house) forSample() http.Handler {
+	door := &gateway.Server{API: h.calls, Keys: func() []gateway.Key { return h.Gateways }, Base: h.base, Host: "127.0.0.1", Log: h.log}
+	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: io.Discard,
+		Count: func(string, string, int, time.Duration) {}, Trusts: func(*http.Request) bool { return true }}
+}
