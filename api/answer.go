@@ -32,8 +32,6 @@ var ErrEnded = &Fault{Status: 401, Code: "invalid_token", Description: "The cred
 var (
 	errNoPath      = &Fault{Status: 404, Code: "not_found", Description: "There is nothing at this path."}
 	errNoObject    = &Fault{Status: 404, Code: "not_found", Description: "There is no such object in this organization."}
-	errStale       = &Fault{Status: 412, Code: "precondition_failed", Description: "The object is not as If-Match or If-None-Match wants it. Read it again."}
-	errNothingSent = badRequest("Send at least one member to change.")
 	errLimited     = &Fault{Status: 429, Code: "rate_limited", Description: "The organization has used up its requests for now. Retry-After says in how many seconds the next one is answered."}
 	errUnavailable = &Fault{Status: 503, Code: "temporarily_unavailable", Description: "The server cannot answer now. Try again."}
 	errInternal    = &Fault{Status: 500, Code: "server_error", Description: "Something went wrong here. It is in the log under the reference."}
@@ -47,10 +45,6 @@ func Forbidden(reason string) *Fault {
 
 func badRequest(description string) *Fault {
 	return &Fault{Status: 400, Code: "invalid_request", Description: description}
-}
-
-func conflict(description string) *Fault {
-	return &Fault{Status: 409, Code: "conflict", Description: description}
 }
 
 // Header values that every answer has. They are assigned, not set, because
@@ -91,52 +85,6 @@ func preflight(w http.ResponseWriter, r *http.Request) bool {
 	h["Access-Control-Max-Age"] = preflightAge
 	w.WriteHeader(http.StatusNoContent)
 	return true
-}
-
-// answer is what an operation gives when it refuses nothing.
-type answer struct {
-	status   int
-	body     []byte // JSON; nil with status 204
-	tag      string // of a single object, without quotes
-	location string // of what was made: a path
-}
-
-// object answers one object, with its tag.
-func object(status int, v any) (answer, error) {
-	body, err := json.Marshal(v)
-	return answer{status: status, body: body, tag: tagOf(body)}, err
-}
-
-// write answers a request. A client that has the object already, by
-// If-None-Match, gets 304 instead.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, o *operation, x answer) {
-	h := w.Header()
-	if x.tag != "" {
-		h["Etag"] = []string{`"` + x.tag + `"`}
-	}
-	if !o.tagless && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		when, err := conditionsOf(r.Header)
-		switch {
-		case err == nil && when.stale(x.tag):
-			err = errStale
-		case err == nil && when.unmodified(x.tag):
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		if err != nil {
-			delete(h, "Etag")
-			s.fail(w, r, err)
-			return
-		}
-	}
-	if x.location != "" {
-		h["Location"] = []string{x.location}
-	}
-	if x.body != nil {
-		h["Content-Type"] = jsonType
-	}
-	w.WriteHeader(x.status)
-	w.Write(x.body)
 }
 
 // unauthorized answers 401 (spec 5.7). What was wrong with a token is not told

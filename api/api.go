@@ -1,7 +1,7 @@
 // Package api is the door for calls: it checks the bearer token or API key of
-// each request, counts it toward its organization's limit, and answers a
-// reference API v5 (spec 4.5, 5.5 and 5.7). API v3 and v4 are there to refuse
-// OAuth tokens and to say whose an API key is.
+// each request, counts it toward its organization's limit, and says who it acts for
+// (spec 4.5, 5.5 and 5.7). The rest of API v5 is a service's. API v3 and v4 are
+// there to refuse OAuth tokens and to say whose an API key is.
 //
 // [Server.Guard] is the check alone, for any service that wants to stand
 // behind it.
@@ -21,16 +21,17 @@ import (
 
 // Server is the door for calls. Its fields do not change once it answers.
 type Server struct {
-	Store   *store.Store
-	Ring    *token.Ring
-	Log     *slog.Logger                   // nil discards
-	Service string                         // the service's name: the realm of every challenge
-	Base    func(*http.Request) string     // {base} of the host that was asked (decision M1)
-	Limit   *limit.Names                   // requests of an organization, API keys and OAuth together (decision B6)
-	LimitOf func(organization string) int  // requests in the limit's window; 0 is the limit's own; nil is 0 for all
-	MCP     http.Handler                   // answers /api/v5/mcp behind the guard; nil is 404
-	Address func(*http.Request) netip.Addr // of the client, for the journal (decision L2); nil leaves it out
-	Checked func(result Result)            // is told how each check went; nil is nobody
+	Store     *store.Store
+	Ring      *token.Ring
+	Log       *slog.Logger                   // nil discards
+	Service   string                         // the service's name: the realm of every challenge
+	Base      func(*http.Request) string     // {base} of the host that was asked (decision M1)
+	Limit     *limit.Names                   // requests of an organization, API keys and OAuth together (decision B6)
+	LimitOf   func(organization string) int  // requests in the limit's window; 0 is the limit's own; nil is 0 for all
+	MCP       http.Handler                   // answers /api/v5/mcp behind the guard; nil is 404
+	Connected bool                           // a service answers the rest of /api/v5, before this server is asked
+	Address   func(*http.Request) netip.Addr // of the client, for the journal (decision L2); nil leaves it out
+	Checked   func(result Result)            // is told how each check went; nil is nobody
 	// Tell, unless nil, is told who a request acts for, for the log.
 	Tell    func(w http.ResponseWriter, client string, of approval.ID, fault string)
 	Limited func() // is told of each request over its organization's limit; nil is nobody
@@ -45,17 +46,16 @@ func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header(), r)
 		path := r.URL.Path
-		to, ids := find(r.URL)
-		r.Pattern = to.path
+		r.Pattern = route(r.URL)
 		switch {
 		case preflight(w, r):
 		case below(path, v5Path):
 			if a, ok := s.admit(w, r, false); ok {
-				s.v5(w, r, a, to, ids)
+				s.v5(w, r, a)
 			}
 		case below(path, "/api/v3"), below(path, "/api/v4"):
 			if a, ok := s.admit(w, r, true); ok {
-				s.legacy(w, r, a, to)
+				s.legacy(w, r, a)
 			}
 		default:
 			s.fail(w, r, errNoPath)
@@ -63,23 +63,32 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// v5 answers the reference API.
-func (s *Server) v5(w http.ResponseWriter, r *http.Request, a Actor, to route, ids [2]string) {
+// v5 answers where no service does.
+func (s *Server) v5(w http.ResponseWriter, r *http.Request, a Actor) {
 	switch {
-	case to.path == mcpPath && s.MCP != nil:
+	case r.Pattern == mcpPath && s.MCP != nil:
 		s.MCP.ServeHTTP(w, withActor(r, a))
-	case to.methods == nil:
+	case r.Pattern == mcpPath:
+		s.fail(w, r, notConnected("mcp.upstream"))
+	case r.Pattern == mePaths[0]:
+		s.me(w, r, a)
+	case s.Connected:
 		s.fail(w, r, errNoPath)
 	default:
-		s.answer(w, r, a, to, ids)
+		s.fail(w, r, notConnected("api.upstream"))
 	}
 }
 
+// notConnected says that nobody answers, and what would mend it (decision V46).
+func notConnected(setting string) *Fault {
+	return &Fault{Status: 404, Code: "not_found", Description: "No service is connected here yet: the operator sets " + setting + "."}
+}
+
 // legacy answers API v3 and v4, where API keys alone work (decision B6).
-func (s *Server) legacy(w http.ResponseWriter, r *http.Request, a Actor, to route) {
-	if to.methods == nil {
+func (s *Server) legacy(w http.ResponseWriter, r *http.Request, a Actor) {
+	if r.Pattern == "/api/" {
 		s.fail(w, r, errNoPath)
 		return
 	}
-	s.answer(w, r, a, to, [2]string{})
+	s.me(w, r, a)
 }

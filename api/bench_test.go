@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -63,23 +62,3 @@ type discard struct{ header http.Header }
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d *discard) WriteHeader(int)             {}
-
-// BenchmarkNote is a guarded read of one note, of a role that was picked.
-func BenchmarkNote(b *testing.B) {
-	h := newHouse(b)
-	h.server.Limit = limit.NewNames(limit.Limit{N: 1 << 30, Window: limit.API.Window})
-	x := h.live("ada", "nordlys", roles(false, picked("treasurer")))
-	i := ofRole("treasurer", true)
-	i.Body = strings.Repeat("What we said about the budget. ", 32)
-	r := httptest.NewRequest("GET", "/api/v5/notes/"+h.item(i).ID, nil)
-	r.Header.Set("Authorization", "Bearer "+x.access)
-	w := &discard{}
-	b.ReportAllocs()
-	for b.Loop() {
-		w.header = http.Header{}
-		h.handler.ServeHTTP(w, r)
-	}
-	if w.header.Get("ETag") == "" {
-		b.Errorf("got %v", w.header)
-	}
-}

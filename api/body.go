@@ -1,53 +1,10 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
 	"mime"
 	"net/http"
-	"reflect"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/grantkeeper/grantkeeper/strictjson"
 )
-
-// maxBody is the greatest body of a request, in bytes (decision L5).
-const maxBody = 64 << 10
-
-// Bounds of what people write, in characters.
-const (
-	MaxTitle = 200
-	MaxBody  = 20_000
-	MaxName  = 100 // of an organization, circle or role
-)
-
-// readBody reads the JSON object of a request into a struct of pointers, as
-// ReadObject does.
-func readBody(w http.ResponseWriter, r *http.Request, into any) error {
-	if !isJSON(r) {
-		return &Fault{Status: 415, Code: "invalid_request", Description: "Content-Type must be application/json, in UTF-8, and the body not compressed."}
-	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody+1))
-	switch {
-	case len(body) > maxBody:
-		return &Fault{Status: 413, Code: "invalid_request", Description: fmt.Sprintf("A body has at most %d bytes.", maxBody)}
-	case err != nil:
-		return badRequest("The body cannot be read.")
-	}
-	return ReadObject(body, into)
-}
-
-// isJSON takes JSON. What is merged into an object may be called that (RFC 7396).
-func isJSON(r *http.Request) bool {
-	return HasType(r.Header, "application/json") || r.Method == http.MethodPatch && HasType(r.Header, "application/merge-patch+json")
-}
 
 // HasType reports whether a body says that it is of the media type: once, in
 // UTF-8 as far as it says, and with nothing around it.
@@ -59,110 +16,6 @@ func HasType(h http.Header, want string) bool {
 	media, parameters, err := mime.ParseMediaType(types[0])
 	charset, named := parameters["charset"]
 	return err == nil && media == want && (!named || strings.EqualFold(charset, "utf-8"))
-}
-
-// ReadObject reads one JSON object into a struct of pointers. What the struct
-// does not have is refused, and so are a member that stands twice, another
-// type, NUL, half a surrogate pair and what is not UTF-8: whatever a reader
-// would ignore or repair would look as if it had been taken as it was sent.
-// null is for strings that may be empty, and empties them (RFC 7396).
-func ReadObject(body []byte, into any) error {
-	switch {
-	case !utf8.Valid(body):
-		return badRequest("The JSON is not UTF-8.")
-	case !json.Valid(body):
-		return badRequest("This is not one JSON value.")
-	case HasLoneSurrogate(body):
-		return badRequest("The JSON has half of a surrogate pair.")
-	}
-	known := fieldsOf(reflect.ValueOf(into).Elem())
-	members, err := strictjson.Object(body, 10_000) // as deep as encoding/json goes: a member of another type is told so
-	twice, isTwice := errors.AsType[strictjson.Twice](err)
-	switch _, ok := known[twice.Name]; {
-	case errors.Is(err, strictjson.ErrObject):
-		return badRequest("This is not a JSON object.")
-	case isTwice && ok:
-		return badRequest(twice.Name + " stands there twice.")
-	case isTwice:
-		return badRequest("There is a member that cannot be sent here." + known.names())
-	case err != nil:
-		return badRequest("This is not one JSON value.")
-	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		field, ok := known[name]
-		if !ok {
-			return badRequest("There is a member that cannot be sent here." + known.names())
-		}
-		if err := field.set(members[name]); err != nil {
-			return badRequest(name + " " + err.Error() + ".")
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if _, sent := members[name]; known[name].required && !sent {
-			return badRequest(name + " is missing.")
-		}
-	}
-	return nil
-}
-
-// A field is a pointer in a struct, to be set when its member was sent.
-type field struct {
-	value    reflect.Value
-	nullable bool // null empties it
-	required bool // the tag has no omitempty
-}
-
-type fields map[string]field
-
-func fieldsOf(into reflect.Value) fields {
-	all := fields{}
-	for _, f := range reflect.VisibleFields(into.Type()) {
-		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name != "" {
-			all[name] = field{into.FieldByIndex(f.Index), f.Tag.Get("merge") == "null", option != "omitempty"}
-		}
-	}
-	return all
-}
-
-// names says what can be sent.
-func (f fields) names() string {
-	if len(f) == 0 {
-		return ""
-	}
-	return " These can: " + strings.Join(slices.Sorted(maps.Keys(f)), ", ") + "."
-}
-
-func (f field) set(raw json.RawMessage) error {
-	value := reflect.New(f.value.Type().Elem())
-	if bytes.Equal(raw, []byte("null")) {
-		if !f.nullable {
-			return fmt.Errorf("cannot be null")
-		}
-		f.value.Set(value)
-		return nil
-	}
-	if err := json.Unmarshal(raw, value.Interface()); err != nil {
-		return fmt.Errorf("is %s", kinds[value.Elem().Kind()])
-	}
-	if s, ok := value.Elem().Interface().(string); ok && strings.Contains(s, "\x00") {
-		return fmt.Errorf("has a NUL character")
-	}
-	f.value.Set(value)
-	return nil
-}
-
-var kinds = map[reflect.Kind]string{reflect.String: "a string", reflect.Bool: "true or false", reflect.Int: "a whole number"}
-
-// checkLine says what is wrong with what stands in one line: a title or name.
-func checkLine(member, s string, most int) error {
-	switch n := utf8.RuneCountInString(s); {
-	case strings.TrimSpace(s) == "" || n > most:
-		return badRequest(fmt.Sprintf("%s has 1 to %d characters, not only spaces.", member, most))
-	case strings.ContainsFunc(s, unicode.IsControl):
-		return badRequest(member + " has a control character or a line break.")
-	}
-	return nil
 }
 
 // HasLoneSurrogate says whether valid JSON has an escape of half a surrogate

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/grantset"
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -113,8 +110,8 @@ func TestStandingIsJudged(t *testing.T) {
 			}
 			// Asked again, with the same answer: as of the token too.
 			stands := c.want == Valid
-			if _, err := s.current(t.Context(), Actor{Client: "client-1", Approval: handle.ID(), token: lifetime{c.generation, c.expires}}); stands != (err == nil) || !stands && err != ErrEnded {
-				t.Errorf("inside the writer: %v", err)
+			if _, err := s.stand(t.Context(), Actor{Client: "client-1", Approval: handle.ID(), token: lifetime{c.generation, c.expires}}); stands != (err == nil) || !stands && err != ErrEnded {
+				t.Errorf("asked again: %v", err)
 			}
 			if want := approval.ID(handle.ID()); err == nil && a.Approval != want || err != nil && a.Approval != (approval.ID{}) {
 				t.Errorf("approval %s", a.Approval)
@@ -153,37 +150,5 @@ func TestBearerToken(t *testing.T) {
 				t.Errorf("got %q, %s; want %q, %s", text, why, c.text, c.why)
 			}
 		})
-	}
-}
-
-func TestOddIDsReachNoStore(t *testing.T) {
-	db, err := store.Open(t.Context(), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.Close() // so none is asked
-	everything := grantset.Set{Kind: grantset.Everything}
-	access := store.Access{Authority: everything.Narrow(org.NewMember("ada", "nordlys", true, nil))}
-	access.Approval.Phase, access.Approval.Generation, access.Approval.Grant = approval.Live, 1, everything
-	s := &Server{Store: db, standing: func(context.Context, approval.ID) (store.Access, error) { return access, nil }}
-	a := Actor{Person: "ada", Organization: "nordlys", Client: "client-1", token: lifetime{1, math.MaxInt64}, first: found(&access, db.Now())}
-	for _, id := range []string{"", "a/b", "tor@nordlys.example", "\x00", "é", strings.Repeat("a", 65)} {
-		_, person := s.Person(t.Context(), a, id)
-		_, circle := s.Circle(t.Context(), a, id)
-		_, role := s.Role(t.Context(), a, id)
-		_, item := s.Item(t.Context(), a, "note", id)
-		for what, err := range map[string]error{
-			"person": person, "circle": circle, "role": role, "item": item,
-			"deleted item":   s.DeleteItem(t.Context(), a, "note", id, Conditions{}),
-			"deleted circle": s.DeleteCircle(t.Context(), a, id, Conditions{}),
-			"deleted role":   s.DeleteRole(t.Context(), a, id, Conditions{}),
-			"removed person": s.RemovePerson(t.Context(), a, id, Conditions{}),
-			"role's filler":  s.SetFiller(t.Context(), a, id, "ada", true, Conditions{}),
-			"filler":         s.SetFiller(t.Context(), a, "treasurer", id, true, Conditions{}),
-		} {
-			if err != errNoObject {
-				t.Errorf("%s %q: got %v", what, id, err)
-			}
-		}
 	}
 }

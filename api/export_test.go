@@ -2,26 +2,11 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
 )
-
-// Document is the document of the API, for tests from outside.
-func Document() []byte { return document }
-
-// Operations are the methods and paths of the code.
-func Operations() (all []string) {
-	for _, r := range index {
-		if r.path == "/api/v3/me" || r.path == "/api/v4/me" {
-			continue
-		}
-		for _, o := range r.methods {
-			all = append(all, o.method+" "+r.path)
-		}
-	}
-	return all
-}
 
 // Find has the server find an approval so, and if it asks again, so as now does.
 func Find(s *Server, found store.Access, now func(context.Context, approval.ID) (store.Access, error)) {
@@ -32,5 +17,12 @@ func Find(s *Server, found store.Access, now func(context.Context, approval.ID) 
 		}
 		asked = true
 		return found, nil
+	}
+}
+
+// Break has the server find no approval, because the database does not answer.
+func Break(s *Server) {
+	s.standing = func(context.Context, approval.ID) (store.Access, error) {
+		return store.Access{}, fmt.Errorf("sql: %w", store.ErrUnavailable)
 	}
 }

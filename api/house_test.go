@@ -219,7 +219,6 @@ func send(t testing.TB, handler http.Handler, method, target, body string, heade
 	w := httptest.NewRecorder()
 	w.Header().Set("X-Request-Id", "request-1")
 	handler.ServeHTTP(w, r)
-	wantDocumented(t, r, w)
 	return w
 }
 
@@ -232,34 +231,6 @@ func (h *house) send(method, target, access, body string, headers ...string) *ht
 	}
 	return send(h.t, h.handler, method, target, body, headers...)
 }
-
-// item puts an item there by nobody's right.
-func (h *house) item(i store.Item) store.Item {
-	h.t.Helper()
-	if i.Organization == "" {
-		i.Organization = "nordlys"
-	}
-	if i.Kind == "" {
-		i.Kind = "note"
-	}
-	if i.Title == "" {
-		i.Title = "Untitled"
-	}
-	if i.Status == "" {
-		i.Status = "open"
-	}
-	out, err := h.store.AddItem(context.Background(), i, func(store.Item) error { return nil })
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return out
-}
-
-func ofRole(role string, private bool) store.Item {
-	return store.Item{Item: org.Item{Role: role, Private: private}}
-}
-
-func ofPerson(person string) store.Item { return store.Item{Item: org.Item{Person: person}} }
 
 // wantStatus checks status, challenge ("" is none) and what every answer of
 // this door has.

@@ -1,21 +1,168 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// me answers GET /api/v5/me, and the same on v3 and v4. It has no tag: nobody
-// changes it by itself, and to make one would cost more than the answer.
-func (s *Server) me(c *call) (answer, error) {
-	m, err := s.meWith(c.Context(), c.actor, c.roles)
-	if err != nil {
-		return answer{}, err
+// Named is a person or an organization, where a name says enough.
+type Named struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Role is a role as the actor sees it. Access is "none", "read" or "change":
+// what the actor may do through it, which is never more than "none" for a role
+// that its person does not fill.
+type Role struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Circle string `json:"circle"` // ID
+	Access string `json:"access" jsonschema:"what may be done through this role: none, read or change"`
+}
+
+// Grant is what the person chose to give (spec 2.4), as it stands now.
+type Grant struct {
+	Kind          string `json:"kind" jsonschema:"roles, everything or organization"`
+	Words         string `json:"words" jsonschema:"the choice in words"`
+	PersonalItems bool   `json:"personal_items" jsonschema:"whether the person's own tensions, actions, projects and notes are part of it"`
+	Administers   bool   `json:"administers" jsonschema:"whether circles, roles, fillers and members may be changed"`
+}
+
+// Me says who the actor is and what it may do. Roles are those that the person
+// fills, by ID.
+type Me struct {
+	Person       Named  `json:"person"`
+	Organization Named  `json:"organization"`
+	Client       string `json:"client_id,omitempty"` // none when an API key was sent
+	Grant        Grant  `json:"grant"`
+	Roles        []Role `json:"roles"`
+}
+
+// mePaths are where GET says who a credential acts for. API v3 and v4 have one
+// each, so that a key can be asked whose it is (decision B6).
+var mePaths = []string{v5Path + "/me", "/api/v4/me", "/api/v3/me"}
+
+// room is what an answer is written in, and the person's roles gathered in; used
+// again for later ones.
+type room struct {
+	body  []byte
+	roles []Role
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// maxRoom bounds the bodies whose room is used again, in bytes: net/http copies
+// as many before Write returns. Of a larger one HTTP/2 may still read when the
+// client has reset the stream and the call has returned: by then the room must
+// not hold what is for somebody else.
+const maxRoom = 4 << 10
+
+// me answers GET and HEAD on one of mePaths. It has no tag: nobody changes it by
+// itself, and to make one would cost more than the answer.
+func (s *Server) me(w http.ResponseWriter, r *http.Request, a Actor) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		s.fail(w, r, &Fault{Status: 405, Code: "method_not_allowed", Description: "This path takes GET, HEAD."})
+		return
 	}
-	c.roles = m.Roles
-	c.room = m.append(c.room)
-	return answer{status: 200, body: c.room}, nil
+	in := rooms.Get().(*room)
+	m, err := s.meWith(r.Context(), a, in.roles[:0])
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	in.roles, in.body = m.Roles, m.append(in.body[:0])
+	w.Header()["Content-Type"] = jsonType
+	w.Write(in.body)
+	if len(in.body) <= maxRoom {
+		rooms.Put(in) // after a panic it is not used again
+	}
+}
+
+// Me answers GET /api/v5/me.
+func (s *Server) Me(ctx context.Context, a Actor) (Me, error) {
+	return s.meWith(ctx, a, nil)
+}
+
+// meWith is Me that gathers the roles in an empty slice, if there is one.
+func (s *Server) meWith(ctx context.Context, a Actor, roles []Role) (Me, error) {
+	return ask(ctx, s, a, false, func(_ context.Context, now Rights) (Me, error) {
+		if roles == nil {
+			roles = make([]Role, 0, len(now.Member().Roles()))
+		}
+		return now.me(roles[:0])
+	})
+}
+
+func (r Rights) me(roles []Role) (Me, error) {
+	if err := r.mayRead(); err != nil {
+		return Me{}, err
+	}
+	for role, access := range r.Filled {
+		roles = append(roles, Role{role.ID, role.Name, role.Circle, access})
+	}
+	return Me{
+		Person:       Named{r.Person, r.personName},
+		Organization: Named{r.Organization, r.organizationName},
+		Client:       r.Client,
+		Grant: Grant{
+			Kind: string(r.Grant.Kind), Words: r.words(roles),
+			PersonalItems: r.MayRead(org.Item{Organization: r.Organization, Person: r.Person}),
+			Administers:   r.MayAdminister(),
+		},
+		Roles: roles,
+	}, nil
+}
+
+// mayRead refuses an authority that gives not even what every member sees.
+func (r Rights) mayRead() error {
+	if r.MayReadOrganization() {
+		return nil
+	}
+	return Forbidden("This approval gives nothing in the organization.")
+}
+
+// words says the grant set as the person reads it on the consent page. roles
+// are those that the person fills.
+func (r Rights) words(roles []Role) string {
+	switch r.Grant.Kind {
+	case grantset.Everything:
+		return "Everything I can access"
+	case grantset.Organization:
+		if r.MayAdminister() {
+			return "Everything in this organization"
+		}
+		return "Everything in this organization, as far as the person, who is not an admin now, may reach"
+	}
+	var room [128]byte
+	b := append(room[:0], "Only selected roles: "...)
+	n := 0
+	for i := range roles {
+		role := &roles[i]
+		if role.Access == "none" {
+			continue
+		}
+		if n++; n > 1 {
+			b = append(b, ", "...)
+		}
+		b = append(append(b, role.Name...), " ("...)
+		b = append(append(b, role.Access...), ')')
+	}
+	if n == 0 {
+		b = append(b, "none now"...)
+	}
+	if r.Grant.Personal {
+		b = append(b, "; and personal items"...)
+	}
+	return string(b)
 }
 
 // append writes what json.Marshal would, in a quarter of its time: this is what

@@ -235,21 +235,29 @@ func TestSpec55APIv3AndV4(t *testing.T) {
 	}
 }
 
-// Decision B5: the MCP endpoint is stateless; POST alone, after a good token;
-// never a redirect; Origin is not checked.
+// Decision B5: the sample's MCP endpoint is stateless; POST alone, after a good
+// token; a session that was never issued is unknown; never a redirect; Origin is
+// not checked.
 func TestDecisionB5MCPEndpoint(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	_, tk := h.connected("")
 	c := h.caller()
 	for _, method := range []string{"GET", "DELETE", "PUT", "PATCH", "HEAD", "OPTIONS"} {
-		a := c.send(method, "/api/v5/mcp", "", header{"Authorization", "Bearer " + tk.access, "Accept", "text/event-stream", "Mcp-Session-Id", "x"})
-		if a.status != 405 || a.header.Get("Allow") != "POST" {
+		a := c.send(method, "/api/v5/mcp", "", header{"Authorization", "Bearer " + tk.access, "Accept", "text/event-stream"})
+		allow := "POST"
+		if method != "GET" && method != "DELETE" { // no service hears of these
+			allow = "GET, POST, DELETE"
+		}
+		if a.status != 405 || a.header.Get("Allow") != allow {
 			t.Errorf("%s: %s", method, a)
 		}
 	}
+	if a := c.mcp(tk.access, initialize, header{"Mcp-Session-Id", "never-issued"}); a.status != 404 || !strings.Contains(a.body, "-32001") {
+		t.Errorf("a session that was never issued: %s", a)
+	}
 	for _, extra := range []header{
-		nil, {"Mcp-Session-Id", "never-issued"}, {"Origin", "https://evil.example"}, {"Origin", "null"}, {"Cookie", "session=x"}, {"Sec-Fetch-Site", "cross-site"},
+		nil, {"Origin", "https://evil.example"}, {"Origin", "null"}, {"Cookie", "session=x"}, {"Sec-Fetch-Site", "cross-site"},
 	} {
 		a := c.mcp(tk.access, initialize, extra)
 		if a.status != 200 || a.header.Get("Mcp-Session-Id") != "" || a.header.Get("Set-Cookie") != "" || a.header.Get("Location") != "" {

@@ -41,8 +41,8 @@ type Checked struct {
 	Providers     []provider.Config
 	HandOff       *consent.HandOff // nil where there is none
 	Brand         consent.Branding // how pages look
-	Upstream      *url.URL         // nil for the built-in sample API
-	MCPUpstream   *url.URL         // nil for the built-in sample
+	Upstream      *url.URL         // nil without a service
+	MCPUpstream   *url.URL         // nil without a service
 	ServiceKey    []byte           // with either
 	TLS           *tls.Config      // nil behind a proxy
 	MailServer    *MailServer      // nil sends none

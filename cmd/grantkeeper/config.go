@@ -149,13 +149,13 @@ type MailConfig struct {
 type APIConfig struct {
 	RateLimit       Rate             `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
 	Limits          []APILimitConfig `toml:"limits" doc:"organizations with a limit of their own"`
-	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" secret:"url" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one the built-in sample does"`
+	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" secret:"url" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one nothing but /api/v5/me is there"`
 	UpstreamKeyFile string           `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the old name of service.key_file, for one more release"`
 }
 
 // MCPConfig is the service's own MCP server (decision V1).
 type MCPConfig struct {
-	Upstream string   `toml:"upstream" env:"MCP_UPSTREAM" secret:"url" doc:"the MCP server that answers /api/v5/mcp, by its whole URL, such as http://127.0.0.1:9100/mcp; without one the built-in sample does"`
+	Upstream string   `toml:"upstream" env:"MCP_UPSTREAM" secret:"url" doc:"the MCP server that answers /api/v5/mcp, by its whole URL, such as http://127.0.0.1:9100/mcp; without one the endpoint is not there"`
 	Wait     Duration `toml:"wait" doc:"how long it may take to begin an answer, 1s to 1h; a stream that has begun has no bound"`
 	MaxBody  int      `toml:"max_body" doc:"the greatest message, in bytes, 65536 to 67108864"`
 	Streams  int      `toml:"streams" doc:"requests and streams under way on one node, 1 to 1000000"`

@@ -19,7 +19,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/mcpproxy"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/oauth"
@@ -55,7 +54,7 @@ type house struct {
 	draining atomic.Bool
 	page     *consent.Server  // for pages in its look
 	calls    *api.Server      // whose guard gateways ask
-	proxy    *mcpproxy.Server // nil where the sample answers
+	proxy    *mcpproxy.Server // nil without a service
 	seen     *seenAddresses   // of requests to public
 	unsure   sync.Once        // that a trusted proxy writes Forwarded was logged
 
@@ -106,7 +105,8 @@ func (h *house) public() http.Handler {
 		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") }, Tell: tell,
 	}
 	h.calls = calls
-	if calls.MCP = (&mcp.Server{API: calls, Service: h.Service.Name, Version: version, Log: h.log}).Handler(); h.MCPUpstream != nil {
+	calls.Connected = h.Upstream != nil
+	if h.MCPUpstream != nil {
 		h.proxy = &mcpproxy.Server{
 			URL: h.MCPUpstream, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
 			Wait: time.Duration(h.MCP.Wait), MaxBody: int64(h.MCP.MaxBody), Streams: h.MCP.Streams,

@@ -179,7 +179,7 @@ func (h *house) listen() (on listeners, err error) {
 // of those that are seldom meant.
 func (h *house) announce(file string, on listeners) {
 	v := thisVersion()
-	upstream, mcp := "none", "built in"
+	upstream, mcp := "none", "none"
 	if h.Upstream != nil {
 		upstream = h.Upstream.String()
 	}
@@ -189,6 +189,12 @@ func (h *house) announce(file string, on listeners) {
 	h.log.Info("started", "version", v.Version, "commit", v.Commit, "go", v.Go, "schema", v.Schema,
 		"listen", addressOf(on.public), "tls", h.TLS != nil, "operator", addressOf(on.operators), "operator_api", h.Password != "",
 		"gateway", addressOf(on.gateways), "upstream", upstream, "mcp_upstream", mcp, "base_urls", h.Hosts.List(), "config", file)
+	if h.Upstream == nil {
+		h.log.Warn("no service answers API v5 but for /api/v5/me", "setting", "api.upstream")
+	}
+	if h.MCPUpstream == nil {
+		h.log.Warn("no service answers at the MCP endpoint", "setting", "mcp.upstream")
+	}
 	for _, n := range h.Networks {
 		h.log.Warn("a network has more than the contract's rate limits", "cidr", n.CIDR.String(), "multiple", n.Multiple)
 	}

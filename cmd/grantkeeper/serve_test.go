@@ -228,8 +228,15 @@ func TestServeWarns(t *testing.T) {
 		{"https", func(c *Config) { c.HTTP.TrustedProxies = nil }, "no proxy is trusted"},
 		{"http", func(c *Config) { c.Operator.Listen = ":0" }, "can be reached from other machines"},
 		{"http", func(c *Config) { c.Operator.Listen = "127.0.0.1:0" }, ""},
+		{"http", func(c *Config) { c.API.Upstream = "" }, "no service answers API v5"}, // decision V46
+		{"http", func(c *Config) { c.MCP.Upstream = "" }, "no service answers at the MCP endpoint"},
 	} {
-		_, stderr, stop := startServe(t, tt.scheme, func(c *Config) { c.Limiter.Networks = nil; tt.change(c) })
+		_, stderr, stop := startServe(t, tt.scheme, func(c *Config) {
+			c.Limiter.Networks = nil
+			c.API.Upstream, c.MCP.Upstream = "http://127.0.0.1:1", "http://127.0.0.1:1/mcp"
+			c.Service.KeyFile = write(t, "service.key", "service-"+gatewayKey, 0o600)
+			tt.change(c)
+		})
 		stop()
 		log := stderr.String()
 		if !strings.Contains(log, `"msg":"started"`) || strings.Contains(log, `"WARN"`) != (tt.want != "") || !strings.Contains(log, tt.want) {
@@ -358,7 +365,7 @@ func TestServeStandsBeforeAService(t *testing.T) {
 		{"GET", base + "/api/v5", "", []string{"X-Auth-Token", key}, 200, "behind ada"},
 		{"GET", base + "/api/v5/notes", "", nil, 401, `{"error":"unauthorized"`},
 		{"GET", base + "/api/v3/me", "", []string{"X-Auth-Token", key}, 200, `{"person":`},
-		{"GET", base + "/api/v5/mcp", "", []string{"X-Auth-Token", key}, 405, `{"error":"method_not_allowed"`},
+		{"GET", base + "/api/v5/mcp", "", []string{"X-Auth-Token", key}, 404, `{"error":"not_found","error_description":"No service`},
 		{"GET", base + "/api/v5/mcp/", "", []string{"X-Auth-Token", key}, 404, `{"error":"not_found"`},
 		{"GET", base + "/api/v55", "", []string{"X-Auth-Token", key}, 404, `{"error":"not_found"`},
 		{"POST", "http://" + gateways + "/v1/decisions", `{"api_key":"` + key + `"}`, []string{"X-Gateway-Key", strings.ToUpper(gatewayKey)}, 200, `{"allowed":true,"actor":{"person":"ada"`},
