@@ -124,6 +124,19 @@ func TestDecidesAsTheGrantSet(t *testing.T) {
 	})
 }
 
+// Who is an admin no more when the directory is read does nothing as one, though
+// the headers were signed a moment before.
+func TestDecidesNothingForFormerAdmins(t *testing.T) {
+	w := someWorld().Example(1)
+	w.set, w.member = grantset.Set{Kind: grantset.Everything}, org.NewMember("ann", "acme", false, nil)
+	who := saidOf(w.set.Narrow(w.member), "ann", "acme")
+	who.Admin = true
+	d, err := sample.Decide(who, w.directory())
+	if err != nil || d.WhyNotAdminister() == "" || d.MayChange(sample.Item{Role: "r0"}) || d.MayRead(sample.Item{Role: "r0", Private: true}) {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 // Who is no member any more when the directory is read may do nothing of it.
 func TestDecidesNothingForStrangers(t *testing.T) {
 	w := world{member: org.NewMember("ann", "acme", false, nil), set: grantset.Set{Kind: grantset.Everything}}

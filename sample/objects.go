@@ -90,7 +90,7 @@ func (s *Server) whoAmI(ctx context.Context, c caller) (me, error) {
 		return me{
 			Person:       named{c.Person, now.dir.people[c.Person].Name},
 			Organization: now.dir.Organization, Client: c.Client,
-			Grant: grant{Kind: c.Grant, Words: now.words(roles), PersonalItems: c.Personal, Administers: c.Admin},
+			Grant: grant{Kind: c.Grant, Words: now.words(roles), PersonalItems: c.Personal, Administers: now.administers()},
 			Roles: roles,
 		}, nil
 	})
@@ -101,7 +101,7 @@ func (r rights) words(filled []role) string {
 	switch {
 	case r.Grant == "everything":
 		return "Everything I can access"
-	case r.Grant == "organization" && r.Admin:
+	case r.Grant == "organization" && r.administers():
 		return "Everything in this organization"
 	case r.Grant == "organization":
 		return "Everything in this organization, as far as the person, who is not an admin now, may reach"

@@ -93,7 +93,7 @@ func (r rights) mayReadItem(p place) bool {
 	case !there:
 		return false
 	}
-	return !p.private || r.Admin || r.inCircle(in.Circle)
+	return !p.private || r.administers() || r.inCircle(in.Circle)
 }
 
 // mayChangeItem reports whether an item may be made, changed or deleted.
@@ -105,13 +105,13 @@ func (r rights) mayChangeItem(p place) bool {
 	case p.personal():
 		return p.person == r.Person && r.Personal
 	}
-	return there && (r.Admin || r.acts(p.role) == "change")
+	return there && (r.administers() || r.acts(p.role) == "change")
 }
 
 // mayAdminister says why the organization may not be changed.
 func (r rights) mayAdminister() error {
 	switch {
-	case r.Admin:
+	case r.administers():
 		return nil
 	case !r.member():
 		return forbidden("The person is not a member of this organization.")
@@ -150,10 +150,12 @@ func (r rights) mayPut(p place) error {
 // mayChangeSome reports whether there could be an item that may be made or
 // changed.
 func (r rights) mayChangeSome() bool {
-	return r.Admin || r.Personal || slices.ContainsFunc(r.dir.Roles, func(one dirRole) bool { return r.acts(one.ID) == "change" })
+	return r.administers() || r.Personal || slices.ContainsFunc(r.dir.Roles, func(one dirRole) bool { return r.acts(one.ID) == "change" })
 }
 
-func (r rights) administers() bool { return r.Admin }
+// administers is what the headers say, as long as the directory says so too: that
+// may be newer, and a change of it is bound to it.
+func (r rights) administers() bool { return r.Admin && r.dir.people[r.Person].Admin }
 
 // circle gives a circle of the organization.
 func (r rights) circle(id string) (circle, error) {
