@@ -96,10 +96,11 @@ func TestHeldOpen(t *testing.T) {
 		h := newHouseOn(t, database, service)
 		admitted := make(chan struct{}, 1)
 		h.api.Checked = func(api.Result) { admitted <- struct{}{} }
-		for name, end := range map[string]func(approval.ID) error{
-			"revoked": func(id approval.ID) error { h.end(id); return nil },
-			"removed": func(approval.ID) error { return h.store.RemoveMember(t.Context(), "nordlys", "tor", act) },
+		for n, end := range []func(approval.ID) error{
+			func(id approval.ID) error { h.end(id); return nil },
+			func(approval.ID) error { return h.store.RemoveMember(t.Context(), "nordlys", "tor", act) },
 		} {
+			name := []string{"revoked", "removed"}[n]
 			token, id := h.live("tor", everything)
 			r, w := io.Pipe()
 			status := make(chan int, 1)

@@ -284,11 +284,7 @@ func (x *exchange) reads() bool {
 // stands asks whether the right to the answer still stands (decision B7): what is
 // read is given by the rights of which the service was told alone.
 func (x *exchange) stands(ctx context.Context) error {
-	rights := x.rights
-	if !x.listens() {
-		rights.Actor = rights.Longer(outlastsToken)
-	}
-	err := x.s.API.Still(ctx, rights, x.reads())
+	err := x.s.API.Still(ctx, x.rights, x.reads())
 	if err == nil {
 		x.asked = time.Now()
 	}

@@ -81,10 +81,10 @@ func setOrNot(h http.Header, name, value string) {
 func (x *exchange) pass() {
 	ctx, cut := context.WithCancelCause(x.r.Context())
 	defer cut(nil)
-	at := &stream{who: x.ids.who, told: x.rights, listen: x.listens(), cut: func(why error) { cut(why); x.w.Cut() }}
-	if !at.listen {
-		at.told.Actor = at.told.Longer(outlastsToken)
+	if !x.listens() {
+		x.rights.Actor = x.rights.Longer(outlastsToken)
 	}
+	at := &stream{who: x.ids.who, told: x.rights, listen: x.listens(), cut: func(why error) { cut(why); x.w.Cut() }}
 	if err := x.s.streams.begin(at); err != nil {
 		if errors.Is(err, errManyOfOne) {
 			x.w.Header().Set("Retry-After", "1")
