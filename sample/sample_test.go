@@ -2,9 +2,12 @@ package sample_test
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +105,41 @@ func TestDirectoryIsAway(t *testing.T) {
 	answers.Close()
 }
 
+// A directory that is known is asked for by its tag, and a role that is deleted
+// takes its items along for good.
+func TestDirectoryIsKnown(t *testing.T) {
+	var asked []string
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Header.Get("If-None-Match"))
+		w.Header().Set("ETag", `"one"`)
+		if r.Header.Get("If-None-Match") == `"one"` {
+			w.WriteHeader(304)
+			return
+		}
+		io.WriteString(w, `{"organization":{"id":"nordlys","name":"Nordlys"},"people":[{"id":"ada","name":"Ada","admin":true}]}`)
+	}))
+	defer answers.Close()
+	s, err := sample.New(sample.Options{Key: []byte(serviceKey), Gateways: answers.URL, GatewayKey: gatewayKey})
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := &house{t: t, sample: s}
+	for range 2 {
+		if w := known.signed("GET", "/api/v5/people", "", ada, serviceKey, time.Now()); w.Code != 200 || !strings.Contains(w.Body.String(), "Ada") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	if want := []string{"", `"one"`}; !slices.Equal(asked, want) {
+		t.Errorf("asked with %q, want %q", asked, want)
+	}
+	h := newHouse(t)
+	i := h.item(ofRole("host", false))
+	wantStatus(t, h.send("DELETE", "/api/v5/roles/host", h.live("ada", "nordlys", everything).access, ""), 204, "")
+	if at, err := h.stored(i); err == nil {
+		t.Errorf("still there: %+v", at)
+	}
+}
+
 // An operator who is faster counts: what was decided before is decided again.
 func TestDecidedAgain(t *testing.T) {
 	h := newHouse(t)
@@ -150,7 +188,7 @@ func TestItemsAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name, append(text, `{"id":"d","organ`...), 0o600); err != nil {
+	if err := os.WriteFile(name, append(text, `{"id":"d","title":"`+strings.Repeat("x", 500)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

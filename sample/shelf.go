@@ -67,10 +67,8 @@ func openShelf(folder string) (*shelf, error) {
 	if s.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
 	}
-	return s, errors.Join(s.file.Truncate(s.size), s.seek())
+	return s, s.file.Truncate(s.size)
 }
-
-func (s *shelf) seek() error { _, err := s.file.Seek(s.size, 0); return err }
 
 func (s *shelf) replay(name string, text []byte) error {
 	lines := bufio.NewReader(bytes.NewReader(text))
@@ -145,10 +143,7 @@ func (s *shelf) save(items ...Item) error {
 }
 
 func (s *shelf) write(b []byte) error {
-	if err := s.seek(); err != nil {
-		return err
-	}
-	if _, err := s.file.Write(b); err != nil {
+	if _, err := s.file.WriteAt(b, s.size); err != nil {
 		return err
 	}
 	if err := s.file.Sync(); err != nil {
