@@ -10,21 +10,30 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// Identity says who an actor is to a service behind. The roles are named where
-// the person chose them: otherwise they may be hundreds, and the service knows them.
+// Identity says who an actor is to a service behind.
 func (r Rights) Identity() identity.Identity {
-	i := identity.Identity{
-		Person: r.Person, Organization: r.Organization, Client: r.Client, Grant: string(r.Grant.Kind),
-		Admin:    r.MayAdminister(),
-		Personal: r.MayChange(org.Item{Organization: r.Organization, Person: r.Person}),
-	}
+	i := IdentityOf(r.Authority)
+	i.Person, i.Organization, i.Grant = r.Person, r.Organization, string(r.Grant.Kind)
 	if r.Client != "" {
-		i.Approval = r.Approval.String()
+		i.Client, i.Approval = r.Client, r.Approval.String()
 	}
-	if r.Kind() == grantset.Roles {
-		for _, role := range r.Member().Roles() {
-			if access := r.Acts(role.ID); access != "none" {
-				i.Roles = append(i.Roles, identity.Role{ID: role.ID, Change: access == "change"})
+	return i
+}
+
+// IdentityOf is [Rights.Identity] of what a choice would give. The roles are named
+// where the person chose them: otherwise they may be hundreds, and the service knows
+// them.
+func IdentityOf(a grantset.Authority) identity.Identity {
+	m := a.Member()
+	i := identity.Identity{
+		Person: m.Person, Organization: m.Organization, Grant: string(a.Kind()),
+		Admin:    a.MayAdminister(),
+		Personal: a.MayChange(org.Item{Organization: m.Organization, Person: m.Person}),
+	}
+	if a.Kind() == grantset.Roles {
+		for r, access := range a.Filled {
+			if access != "none" {
+				i.Roles = append(i.Roles, identity.Role{ID: r.ID, Change: access == "change"})
 			}
 		}
 	}
