@@ -24,8 +24,8 @@ func TestAccessInWords(t *testing.T) {
 		want   string
 	}{
 		{"en", some(false, "A read", "B change"), "Only selected roles: B (change), A (read)"},
-		{"en", some(true, "A read", "Left "), "Only selected roles: A (read); personal items included"},
-		{"en", some(true, "Left "), "Only personal items"},
+		{"en", some(true, "A read", "Left "), "Only selected roles: A (read); personal entries included"},
+		{"en", some(true, "Left "), "Only personal entries"},
 		{"en", some(false, "Left "), "Only selected roles"},
 		{"en", some(false, "A change", "B change", "C change"), "Only selected roles: A (change), B (change), C (change)"},
 		{"en", some(false, "A read", "B read", "C read", "D read"), "Only selected roles: A (read), B (read), C (read) and 1 more"},

@@ -45,7 +45,7 @@ func TestConnectedApps(t *testing.T) {
 	s.do(s.Store.Ready(context.Background())) // written after what was queued
 	p := ada.get(nordlysApps).says("Apps that act for you in Nordlys Cooperative. Revoking works at once.",
 		"Quill Assistant Not checked", "connect.quill.example",
-		"Only selected roles: Treasurer (change); personal items included", "Connected 21 November 2026 · Not used yet",
+		"Only selected roles: Treasurer (change); personal entries included", "Connected 21 November 2026 · Not used yet",
 		"Everything in this organization", "Connected 22 November 2026 · Last used today at 10:00",
 		"Treasurer Nordlys (anchor circle) Change", "None now: you left this role on 22 November 2026")
 	if n := strings.Count(p.text(), "Revoke…"); n != 1 {

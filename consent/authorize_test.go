@@ -494,7 +494,7 @@ func TestFaultsOfAChoice(t *testing.T) {
 	}{
 		{"no organization", []string{"organization", ""}, "Choose an organization.", ""},
 		{"no grant", []string{"grant", ""}, "Choose what the app may do.", ""},
-		{"roles without any (decision P4)", []string{"grant", "roles"}, "Choose at least one role, or your personal items.", ""},
+		{"roles without any (decision P4)", []string{"grant", "roles"}, "Choose at least one role, or your personal entries.", ""},
 		{"unknown organization", []string{"organization", "nowhere"}, "That choice is no longer possible. Please choose again.", "not_allowed"},
 		{"unknown grant", []string{"grant", "all"}, "That choice is no longer possible.", "not_allowed"},
 		{"another person's role (decision P5)", []string{"grant", "roles", "role:secretary", "read"}, "That choice is no longer possible.", "not_allowed"},

@@ -280,7 +280,7 @@ func TestBrowser(t *testing.T) {
 		b.eval("document.getElementById('find').value = ''")
 		b.run(chromedp.SendKeys(chromedp.ID("find"), "facilitator"))
 		b.click("[name=bulk][value='n:anchor:change']") // of what is seen: nobody gives away what they do not see
-		b.until("document.querySelector('#allows li').textContent.startsWith('It may change what there will be as Facilitator (nothing now).')")
+		b.until("document.querySelector('#allows li').textContent.startsWith('It may change what Facilitator may change.')")
 		b.click("[name=bulk][value='n:anchor:none']") // of all: nothing is left behind
 		b.until("document.querySelector('#bar').textContent === 'No role chosen yet'")
 		b.click("[name=grant][value=organization]")

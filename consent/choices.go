@@ -147,6 +147,7 @@ type chooser struct {
 	Admin         bool     // some organization could be given as a whole
 	AdminClass    string   // shows that option while such an organization is chosen
 	AdminNames    []string // of those organizations
+	NoPersonal    bool     // there are no personal entries to choose
 	Summaries     summaries
 }
 
@@ -175,7 +176,6 @@ type offered struct {
 	Class    string // shows this organization's roles while it is chosen
 	Groups   []group
 	Show     string // path that shows its roles, when they are not in the page
-	Sums     sums   // for the script
 }
 
 type group struct {
@@ -184,17 +184,12 @@ type group struct {
 	Open     bool
 	Set      bool // all its roles were just set by a button
 	Chosen   int
-	Private  int // items that any of its roles opens
 	Roles    []shownRole
 }
 
 type shownRole struct {
 	ID, Name, Access string
-	Items            [2]int // open and private ones that may be changed through it
 }
-
-// All is how many items may be changed through the role.
-func (r shownRole) All() int { return r.Items[0] + r.Items[1] }
 
 // What a page shows at once (ux 5.3).
 const (
@@ -224,10 +219,7 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 		}
 	}
 	roles := chosen.rolesOf(open)
-	items, err := s.itemsOf(v, open, roles)
-	if err != nil {
-		return err
-	}
+	told := s.previewing(v, roles)
 	title := "consent.title"
 	if len(how.faults) > 0 {
 		title = "consent.error"
@@ -235,21 +227,21 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 	view := &consentPage{
 		frame: s.frame(v, title), App: newApp(c, p.RedirectURI),
 		Old: how.old, OtherPerson: how.otherPerson, NotListed: notListed(offers), Replace: chosen.replace,
-		chooser: chooser{Request: s.sealPage(p), Grant: chosen.grant, Personal: chosen.personal},
+		chooser: chooser{Request: s.sealPage(p), Grant: chosen.grant, Personal: chosen.personal, NoPersonal: s.NoPersonal},
 	}
 	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, view.Request
-	view.offer(open, chosen, items, p.path())
+	view.offer(open, chosen, p.path())
 	view.say(v.words, how.faults, offers, chosen)
-	view.Summaries = newSummaries(v.words, &view.chooser, chosen, open, roles, items)
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
 	}
+	view.Summaries = s.summaries(v, chosen, open, classesOf(len(open)), roles, told())
 	return s.show(v, how.status, consentTemplate, view)
 }
 
 // offer lists where and what the person may give away. path leads to the same
 // page.
-func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[string]counted, path string) {
+func (view *chooser) offer(open []grantset.Offer, chosen choices, path string) {
 	total := 0
 	for _, o := range open {
 		total += len(o.Member.Roles())
@@ -259,13 +251,10 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 		shown = chosen.hint
 	}
 	var admins []string
+	classes := classesOf(len(open))
 	for i, o := range open {
 		one := offered{N: i + 1, ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin,
-			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == chosen.organization,
-			Sums: newSums(o, items[o.Organization.ID].items)}
-		if one.N <= numbered {
-			one.Class = "only org-" + strconv.Itoa(one.N)
-		}
+			Roles: len(o.Member.Roles()), Chosen: o.Organization.ID == chosen.organization, Class: classes[i]}
 		if o.Member.Admin {
 			admins = append(admins, one.Class)
 			view.AdminNames = append(view.AdminNames, one.Name)
@@ -273,7 +262,7 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 		if total > allRoles && one.ID != shown {
 			one.Show = withQuery(path, "organization", one.ID)
 		} else {
-			one.Groups = groups(o, chosen, one.Sums, total)
+			one.Groups = groups(o, chosen, total)
 		}
 		view.Organizations = append(view.Organizations, one)
 	}
@@ -281,6 +270,16 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, items map[stri
 	if !slices.Contains(admins, "") { // else it could not be told when to show it
 		view.AdminClass = strings.Join(admins, " ")
 	}
+}
+
+// classesOf are the classes that show what belongs to each of n organizations
+// while it is chosen; empty where the stylesheet cannot tell it apart.
+func classesOf(n int) []string {
+	out := make([]string, n)
+	for i := range min(n, numbered) {
+		out[i] = "only org-" + strconv.Itoa(i+1)
+	}
+	return out
 }
 
 // notListed names the organizations where nothing can be approved.
@@ -293,10 +292,10 @@ func notListed(offers []grantset.Offer) (names []string) {
 	return names
 }
 
-func groups(of grantset.Offer, chosen choices, s sums, total int) []group {
+func groups(of grantset.Offer, chosen choices, total int) []group {
 	var out []group
 	for i, g := range of.Groups {
-		one := group{ID: g.Circle.ID, Name: g.Circle.Name, Flat: len(of.Member.Roles()) <= flatRoles, Private: s.circles[g.Circle.ID]}
+		one := group{ID: g.Circle.ID, Name: g.Circle.Name, Flat: len(of.Member.Roles()) <= flatRoles}
 		one.Set = chosen.circle != "" && g.Circle.ID == chosen.circle
 		one.Open = i == 0 && total <= openRoles || one.Set
 		for _, r := range g.Roles {
@@ -307,7 +306,7 @@ func groups(of grantset.Offer, chosen choices, s sums, total int) []group {
 			if access != "none" {
 				one.Chosen++
 			}
-			one.Roles = append(one.Roles, shownRole{r.ID, r.Name, access, s.roles[r.ID]})
+			one.Roles = append(one.Roles, shownRole{r.ID, r.Name, access})
 		}
 		out = append(out, one)
 	}
@@ -327,6 +326,9 @@ func (view *chooser) say(w *words, faults []grantset.Fault, offers []grantset.Of
 			said = shownFault{"grant", w.say("fault.grant")}
 		case grantset.NothingPicked:
 			said = shownFault{"roles", w.say("fault.nothing", "link", link("#which"))}
+			if view.NoPersonal {
+				said.Text = w.say("fault.norole", "link", link("#which"))
+			}
 		default:
 			said = shownFault{"grant", w.say("fault.impossible")}
 		}

@@ -7,6 +7,7 @@
 package consent
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -26,6 +29,7 @@ type Server struct {
 	Ring     *token.Ring
 	Log      *slog.Logger
 	Service  string                         // name of the protected service, as pages say it
+	Nouns    map[string]Nouns               // by the tag of a language, checked; where there are none, pages say entries
 	Branding Branding                       // checked
 	Base     func(*http.Request) string     // {base} of the asked host (decision M1)
 	Address  func(*http.Request) netip.Addr // of the client (decision L2)
@@ -43,6 +47,13 @@ type Server struct {
 	// results "ok", "failed" and "throttled", of "authorize" "limited".
 	Count func(endpoint, result string)
 
+	// Preview, unless nil, asks the service what authorities would give, which
+	// are of one person in one organization; the answer has as many sets. False
+	// is no answer, and comes soon: a page waits for it.
+	Preview func(ctx context.Context, language string, sets []grantset.Authority) (identity.PreviewAnswer, bool)
+
+	NoPersonal bool // the service has no personal entries to choose
+
 	Ways Ways // to sign in, beside passwords
 
 	// Forgotten, unless nil, mails a link to whoever has an email, in the background;
@@ -57,6 +68,7 @@ type Server struct {
 	wrongFactors *failures
 	hasher       *hasher
 	forgets      forgotLimits
+	previews     *limit.Names
 	farewells    wrongs           // counts those that were wrong
 	elsewhere    wrongs           // counts sign-ins elsewhere that came back wrong
 	lost         *limit.Addresses // lets through so many events of sign-ins elsewhere
@@ -91,7 +103,7 @@ type look struct {
 // are open fetch stays where it was.
 func (s *Server) Rebrand(b Branding) {
 	l := &look{branding: b, assets: b.assets()}
-	l.logo, l.wording = l.assets.paths[b.logoName()], newWording(s.Service, l.assets)
+	l.logo, l.wording = l.assets.paths[b.logoName()], newWording(s.Service, s.Nouns, l.assets)
 	if before := s.look.Load(); before != nil {
 		for name, file := range before.assets.files {
 			l.assets.files[name] = file
@@ -107,6 +119,7 @@ func (s *Server) Handler() http.Handler {
 	s.wrongFactors = newFailures(s.Limits, "second", secondAccount)
 	s.hasher = newHasher()
 	s.forgets = newForgotLimits(s.Limits)
+	s.previews = s.Limits.Names("preview", previewLimit)
 	s.elsewhere.Addresses = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
 	s.lost = limit.NewAddresses(signInAddress, nil)
 	s.farewells.Addresses = s.Limits.Addresses("signin-logout", signInAddress, nil)

@@ -200,10 +200,7 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	chosen.organization = e.org.ID
 	chosen.setAll(e.offers)
 	roles := chosen.rolesOf(e.offers)
-	items, err := s.itemsOf(v, e.offers, roles)
-	if err != nil {
-		return err
-	}
+	told := s.previewing(v, roles)
 	view, err := s.newEditPage(v, e)
 	if err != nil {
 		return err
@@ -214,12 +211,12 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	from := e.row
 	from.Grant = shown
 	view.Stale = how.stale
-	view.chooser = chooser{Request: s.sealEdit(from), Fixed: true, Grant: chosen.grant, Personal: chosen.personal}
-	view.offer(e.offers, chosen, items, view.Path)
+	view.chooser = chooser{Request: s.sealEdit(from), Fixed: true, Grant: chosen.grant, Personal: chosen.personal, NoPersonal: s.NoPersonal}
+	view.offer(e.offers, chosen, view.Path)
 	view.Organizations[0].Class = ""
 	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
 	view.say(v.words, how.faults, e.offers, chosen)
-	view.Summaries = newSummaries(v.words, &view.chooser, chosen, e.offers, roles, items)
+	view.Summaries = s.summaries(v, chosen, e.offers, make([]string, len(e.offers)), roles, told())
 	return s.show(v, how.status, editTemplate, view)
 }
 

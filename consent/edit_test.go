@@ -78,7 +78,7 @@ func TestEdit(t *testing.T) {
 	}
 	done := p.press(path, "role:treasurer", "change", "role:buddy", "read", "personal", "1", "decision", "save").follow().want(200).
 		says(`What “Quill Assistant” can do is changed. It counts from the app's next request.`,
-			"Only selected roles: Treasurer (change), Buddy (read); personal items included", "Treasurer Nordlys (anchor circle) Change")
+			"Only selected roles: Treasurer (change), Buddy (read); personal entries included", "Treasurer Nordlys (anchor circle) Change")
 	if at := done.focus(); at == nil || attr(at, "role") != "status" {
 		t.Error("the note does not take the focus")
 	}
@@ -131,7 +131,7 @@ func TestFaultsOfAnEdit(t *testing.T) {
 		event   string
 	}{
 		{"no grant", []string{"grant", ""}, "Choose what the app may do.", ""},
-		{"roles without any (decision P4)", []string{"role:treasurer", "none"}, "Choose at least one role, or your personal items.", ""},
+		{"roles without any (decision P4)", []string{"role:treasurer", "none"}, "Choose at least one role, or your personal entries.", ""},
 		{"unknown grant", []string{"grant", "all"}, impossible, "not_allowed"},
 		{"another person's role (decision P5)", []string{"role:secretary", "read"}, impossible, "not_allowed"},
 		{"a role in another organization", []string{"role:reviewer", "read"}, impossible, "not_allowed"},
@@ -199,11 +199,10 @@ func TestNoDecisionOfAnEdit(t *testing.T) {
 		t.Errorf("the first button of the form is %v", b.Attr)
 	}
 	bulk := ada.get(path).press(path, "bulk", "n:product:change").says("4 chosen · 4 roles")
-	if got := bulk.allows(); !slices.Contains(got, "It may change 14 items as API Documentation, Customer Interviews, Release Captain and 1 more.") {
+	if got := bulk.allows(); !slices.Contains(got, "It may change 14 entries as API Documentation, Customer Interviews, Release Captain and 1 more.") {
 		t.Errorf("allows %q", got)
 	}
-	want := []string{"It may read 12 private items of Nordlys (anchor circle), 53 items that every member can see.",
-		"It gets nothing of 5 personal items of yours, 3 other items that you can see."}
+	want := []string{"It may read, but not change, 65 entries.", "It gets nothing of 8 entries that you can see."}
 	if got := ada.get(path).allows(); !slices.Equal(got, want) {
 		t.Errorf("at first, it allows %q, want %q", got, want)
 	}
@@ -510,7 +509,7 @@ func TestEditWithLostRoles(t *testing.T) {
 	path := editPath("nordlys", id)
 	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, operator))
 	ada.get(nordlysApps).says("Buddy People & Onboarding None now", "Only selected roles: Treasurer (change), Facilitator (read)")
-	if got := ada.get(path).allows(); len(got) == 0 || got[0] != "It may change what there will be as Treasurer (nothing now)." {
+	if got := ada.get(path).allows(); len(got) == 0 || got[0] != "It may change what Treasurer may change." {
 		t.Errorf("allows %q", got)
 	}
 	p := ada.get(path).says("You no longer fill this role, so the app can do nothing through it: Buddy. Saving takes it out.")

@@ -185,10 +185,15 @@ func (s *Server) show(v *visit, status int, t *template.Template, p interface{ a
 	}
 	h := v.w.Header()
 	PageHeaders(h)
+	policy := policy
+	if f.Script { // it asks what the choices give
+		policy += "; connect-src 'self'"
+	}
 	if f.Other {
-		h.Set("Content-Security-Policy", policy+"; form-action 'self'")
+		policy += "; form-action 'self'"
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	}
+	h.Set("Content-Security-Policy", policy)
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	body := b.Bytes()
 	if !utf8.Valid(body) { // an address or a field that the page repeats can hold any bytes

@@ -48,7 +48,7 @@ func TestIntegration(t *testing.T) {
 		}
 	}
 	// Which roles, as far as they are filled now; personal items are the person's alone.
-	if strings.Contains(p.text(), "personal items") || len(p.all(atom.Tr)) != 5 {
+	if strings.Contains(p.text(), "personal entries") || len(p.all(atom.Tr)) != 5 {
 		t.Errorf("the table says %q", order)
 	}
 	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))

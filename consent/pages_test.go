@@ -159,6 +159,9 @@ func TestHeaders(t *testing.T) {
 			"Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "", "X-Robots-Tag": "noindex", "Vary": "Cookie, Accept-Language",
 			"Access-Control-Allow-Origin": "",
 		}
+		if strings.Contains(p.body, `src="/assets/consent.`) { // which asks what is chosen
+			want["Content-Security-Policy"] += "; connect-src 'self'"
+		}
 		if !flow {
 			want["Content-Security-Policy"] += "; form-action 'self'"
 			want["Cross-Origin-Opener-Policy"] = "same-origin"
@@ -478,8 +481,8 @@ func TestConsentCopy(t *testing.T) {
 		"Everything I can access", "It sees and changes all that you can.",
 		"Everything in this organization", "Only for Nordlys Cooperative.", "As an admin: all circles, members and settings.",
 		"Which roles?", "Nordlys (anchor circle)", "3 roles", "Product", "4 roles",
-		"Also my personal items", "Assigned to you personally: to read and change.",
-		"What you approve", "Nothing yet. Choose at least one role, or your personal items.",
+		"Also my personal entries", "Assigned to you personally: to read and change.",
+		"What you approve", "Nothing yet. Choose at least one role, or your personal entries.",
 		"End it any time under Connected apps; what it has done or read stays. Both buttons lead back to connect.quill.example.",
 		"Choose an organization first.", "No role chosen yet", "All that you can access in Fjell Foundation", "Everything in Nordlys Cooperative, as an admin",
 		"until you end it", "Approve", "Approve as admin", "Cancel",

@@ -58,6 +58,8 @@ func (s *Server) pages() map[string]func(*visit) error {
 // ownPages are for nobody but the person (decision P9).
 func (s *Server) ownPages() map[string]func(*visit) error {
 	return map[string]func(*visit) error{
+		"POST /oauth/authorize/preview": s.preview,
+
 		"GET " + atApps + "/{approval}/edit":  s.editPage,
 		"POST " + atApps + "/{approval}/edit": s.edit,
 		"GET " + atOrganization + "/leave":    s.leavePage,

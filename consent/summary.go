@@ -1,65 +1,19 @@
 package consent
 
 import (
-	"fmt"
+	"bytes"
+	"net/url"
 	"slices"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
-	"github.com/grantkeeper/grantkeeper/org"
-	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/limit"
 )
 
-// allowed is what an authority lets a client do with the items that are there
-// now. Each item that the person sees counts once; what the person does not
-// see counts nowhere, because a count would tell of it.
-type allowed struct {
-	Change     int  // items of roles that it may change
-	Private    int  // private items that it may only read
-	Open       int  // items that every member sees and that it may only read
-	Own        int  // the person's own items that it may read and change
-	Apart      int  // the person's own items that it may not
-	Other      int  // other items that the person sees and it does not
-	Personal   bool // it may read and change the person's own items
-	Administer bool // it may change circles, roles, members and settings
-
-	circles  map[string]bool // IDs of those whose private items it may only read
-	changed  []org.Item      // who has what it may change: roles and the person
-	readOnly []org.Item      // the roles that have what Private counts
-}
-
-// allowedBy asks the functions that decide each request, so that what a person is
-// shown before approving is what the client gets (decision P6).
-func allowedBy(a grantset.Authority, items []store.ItemCount) allowed {
-	m := a.Member()
-	out := allowed{Administer: a.MayAdminister(), circles: map[string]bool{},
-		Personal: a.MayRead(org.Item{Organization: m.Organization, Person: m.Person})}
-	for _, i := range items {
-		switch {
-		case i.Personal() && a.MayChange(i.Item):
-			out.Own += i.Count
-			out.changed = append(out.changed, i.Item)
-		case i.Personal() && m.MayRead(i.Item):
-			out.Apart += i.Count
-		case a.MayChange(i.Item):
-			out.Change += i.Count
-			out.changed = append(out.changed, i.Item)
-		case !m.MayRead(i.Item):
-		case !a.MayRead(i.Item):
-			out.Other += i.Count
-		case i.Private:
-			out.Private += i.Count
-			out.circles[i.Circle] = true
-			out.readOnly = append(out.readOnly, i.Item)
-		default:
-			out.Open += i.Count
-		}
-	}
-	return out
-}
-
-// A summary says what one choice gives, line by line (ux 2.2). Three stand in
-// the page: of the roles chosen, which the script counts anew, and of the two
-// options that are always the same, for each organization.
+// A summary says what one choice gives, line by line (ux 2.2). Several stand
+// in the page: of the roles chosen, and of the two options that are always the
+// same, for each organization.
 type summary struct {
 	Kind  grantset.Kind
 	Class string // shows it while its organization is chosen
@@ -67,146 +21,191 @@ type summary struct {
 	Lines []summaryLine
 }
 
-// A summaryLine is a lead, what follows it, and which items those are.
+// A summaryLine is a lead and what follows it, and the titles of the first
+// entries that it counts. The service wrote the titles.
 type summaryLine struct {
 	Icon   string // pen, eye, lock, shield or clock
-	Lead   said   // nil: the only piece is the sentence
-	Pieces []piece
-	Ask    said     // what Titles answer
-	Titles []string // of the first items
-	More   int      // how many come after these
+	Lead   said   // nil: the text is the sentence
+	Text   said
+	Titles []string
+	More   said // what comes after these; nil for nothing
 }
 
-// A piece is what a line says, or nothing now; Forms is for the script.
-type piece struct {
-	Forms string
-	Text  said
-}
-
-// Empty reports whether the line says nothing.
-func (l summaryLine) Empty() bool {
-	return !slices.ContainsFunc(l.Pieces, func(p piece) bool { return p.Text != nil })
-}
-
-// between puts what separates a list before each piece that says something but
-// the first.
-func between(w *words, pieces []piece) []piece {
-	out := slices.Clone(pieces)
-	first := true
-	for i := range out {
-		if out[i].Text == nil {
-			continue
-		}
-		if !first {
-			out[i].Text = append(slices.Clone(w.say("list.between")), out[i].Text...)
-		}
-		first = false
-	}
-	return out
-}
-
-// titles are those of the first items of a summary's lines.
-type titles struct{ changed, readOnly []string }
-
-// shownTitles is how many titles stand below a line.
-const shownTitles = 20
-
-// A teller puts summaries into words.
+// A teller puts summaries into words: with the numbers of the service where it
+// told some, or else with what was chosen alone (decision V51).
 type teller struct {
-	w     *words
-	offer grantset.Offer
+	w        *words
+	offer    grantset.Offer
+	personal bool // the service has personal entries
+	told     map[grantset.Kind]identity.Preview
 }
 
-func (t teller) piece(show bool, id string, values ...any) piece {
-	p := piece{Forms: t.w.forms(id)}
-	if show {
-		p.Text = t.w.say(id, values...)
+// count says how many there are; nil where that is not known.
+func (t teller) count(p *identity.PreviewPart, more bool) said {
+	switch {
+	case p == nil, more && p.Count == 0:
+		return nil
+	case more:
+		return t.w.say("summary.least", "items", t.w.say("noun.count", "n", p.Count))
 	}
-	return p
+	return t.w.say("noun.count", "n", p.Count)
 }
 
-func (t teller) line(icon, lead string, pieces ...piece) summaryLine {
-	l := summaryLine{Icon: icon, Pieces: between(t.w, pieces)}
+// part says what a choice gives of one kind: in the message unknown without a
+// number, in none when there is nothing now, or else in counted.
+func (t teller) part(p *identity.PreviewPart, more bool, unknown, none, counted string, values ...any) said {
+	n := t.count(p, more)
+	switch {
+	case n == nil:
+		return t.w.say(unknown, values...)
+	case p.Count == 0:
+		return t.w.say(none, values...)
+	}
+	return t.w.say(counted, append(values, "items", n)...)
+}
+
+// both joins two texts, either of which may be nil.
+func (t teller) both(first, second said) said {
+	if first == nil || second == nil {
+		return append(slices.Clip(first), second...)
+	}
+	return t.w.say("summary.also", "first", first, "second", second)
+}
+
+func (t teller) line(icon, lead string, text said) summaryLine {
+	l := summaryLine{Icon: icon, Text: text}
 	if lead != "" {
 		l.Lead = t.w.say(lead)
 	}
 	return l
 }
 
-func (l summaryLine) with(ask said, some []string, all int) summaryLine {
-	if len(some) > 0 {
-		l.Ask, l.Titles, l.More = ask, some, max(0, all-len(some))
+// titled adds the titles of what a line counts.
+func (t teller) titled(l summaryLine, more bool, parts ...*identity.PreviewPart) summaryLine {
+	all := 0
+	for _, p := range parts {
+		if p != nil {
+			all += p.Count
+			l.Titles = append(l.Titles, p.Titles...)
+		}
+	}
+	l.Titles = l.Titles[:min(len(l.Titles), identity.PreviewTitles)]
+	switch left := all - len(l.Titles); {
+	case more:
+		l.More = t.w.say("summary.and_more")
+	case left > 0:
+		l.More = t.w.say("summary.more", "n", left)
 	}
 	return l
 }
 
-// named are the names of the offer's circles that are in the set, in its order.
-func (t teller) named(circles map[string]bool) (names []string) {
-	for _, g := range t.offer.Groups {
-		if circles[g.Circle.ID] {
-			names = append(names, g.Circle.Name)
+// roles says what selected roles give.
+func (t teller) roles(set grantset.Set) (lines []summaryLine) {
+	change, read := t.named(set)
+	p := t.told[grantset.Roles]
+	if len(set.Picks) == 0 && !set.Personal {
+		id := "summary.nothing"
+		if !t.personal {
+			id = "summary.norole"
 		}
+		return []summaryLine{t.line("lock", "", t.w.say(id, "link", link("#which")))}
 	}
-	return names
+	var acts, own said
+	var parts []*identity.PreviewPart
+	if len(change) > 0 {
+		acts = t.part(p.Change, p.More, "summary.may", "summary.as_none", "summary.as", "names", t.w.few(change))
+		parts = append(parts, p.Change)
+	}
+	if set.Personal {
+		own = t.part(p.Personal, p.More, "summary.mine", "summary.own_none", "summary.own")
+		parts = append(parts, p.Personal)
+	}
+	if text := t.both(acts, own); text != nil {
+		lines = append(lines, t.titled(t.line("pen", "summary.change", text), p.More, parts...))
+	}
+	reads := t.w.say("summary.open")
+	if len(read) > 0 {
+		reads = t.w.say("summary.sees", "names", t.w.few(read))
+	}
+	return append(append(lines, t.reads(p, reads)...), t.not(p)...)
 }
 
-// changedBy names the picked roles that may change, in the offer's order.
-func (t teller) changedBy(set grantset.Set) (names []string) {
-	for _, g := range t.offer.Groups {
-		for _, r := range g.Roles {
-			if set.Access(r.ID) == "change" {
-				names = append(names, r.Name)
-			}
-		}
+// reads says what may be read and not changed: unknown without a number.
+func (t teller) reads(p identity.Preview, unknown said) []summaryLine {
+	switch n := t.count(p.Read, p.More); {
+	case n != nil && p.Read.Count > 0:
+		return []summaryLine{t.titled(t.line("eye", "summary.only", n), p.More, p.Read)}
+	case n == nil && unknown != nil:
+		return []summaryLine{t.line("eye", "summary.read", unknown)}
 	}
-	return names
+	return nil
 }
 
-// roles says what selected roles give. Every piece that could come stands in
-// it, hidden where it says nothing, so that the script can say it.
-func (t teller) roles(set grantset.Set, a allowed, some titles) []summaryLine {
-	acts := t.changedBy(set)
-	picked := len(set.Picks) > 0 || set.Personal
-	return []summaryLine{
-		t.line("pen", "summary.change",
-			t.piece(len(acts) > 0, "summary.as", "n", a.Change, "names", t.w.few(acts)),
-			t.piece(set.Personal, "summary.own", "n", a.Own)).
-			with(t.w.say("summary.what"), some.changed, a.Change+a.Own),
-		t.line("eye", "summary.read",
-			t.piece(picked && a.Private > 0, "summary.private", "n", a.Private, "names", t.w.few(t.named(a.circles))),
-			t.piece(picked && a.Open > 0, "summary.open", "n", a.Open)).
-			with(t.w.say("summary.which"), some.readOnly, a.Private),
-		t.line("lock", "summary.not",
-			t.piece(picked && a.Apart > 0, "summary.apart", "n", a.Apart),
-			t.piece(picked && a.Other > 0, "summary.other", "n", a.Other)),
-		t.line("lock", "", t.piece(!picked, "summary.nothing", "link", link("#which"))),
+func (t teller) not(p identity.Preview) []summaryLine {
+	if n := t.count(p.Not, p.More); n != nil && p.Not.Count > 0 {
+		return []summaryLine{t.line("lock", "summary.not", t.w.say("summary.visible", "items", n))}
 	}
+	return nil
 }
 
 // everything says what the person's whole access is.
-func (t teller) everything(a allowed, some titles) []summaryLine {
-	lines := []summaryLine{
-		t.line("pen", "summary.change", t.piece(true, "summary.all", "n", a.Change), t.piece(true, "summary.own", "n", a.Own)).
-			with(t.w.say("summary.what"), some.changed, a.Change+a.Own),
-		t.line("eye", "summary.read",
-			t.piece(a.Private > 0, "summary.private", "n", a.Private, "names", t.w.few(t.named(a.circles))),
-			t.piece(a.Open > 0, "summary.open", "n", a.Open)).
-			with(t.w.say("summary.which"), some.readOnly, a.Private),
+func (t teller) everything(administers bool) (lines []summaryLine) {
+	p := t.told[grantset.Everything]
+	if t.count(p.Change, p.More) == nil {
+		lines = append(lines, t.line("pen", "summary.both", t.w.say("summary.can")))
+	} else {
+		var own said
+		parts := []*identity.PreviewPart{p.Change}
+		if t.personal {
+			own = t.part(p.Personal, p.More, "summary.mine", "summary.own_none", "summary.own")
+			parts = append(parts, p.Personal)
+		}
+		all := t.part(p.Change, p.More, "summary.can", "summary.all_none", "summary.all")
+		lines = append(lines, t.titled(t.line("pen", "summary.change", t.both(all, own)), p.More, parts...))
+		lines = append(append(lines, t.reads(p, nil)...), t.not(p)...)
 	}
-	if a.Administer {
-		lines = append(lines, t.line("shield", "", t.piece(true, "summary.administer")))
+	if administers {
+		lines = append(lines, t.line("shield", "", t.w.say("summary.administer")))
 	}
-	return append(lines, t.line("clock", "", t.piece(true, "summary.later")))
+	return append(lines, t.line("clock", "", t.w.say("summary.later")))
 }
 
-// organization says what an admin's access is, without personal items.
-func (t teller) organization(a allowed, some titles) []summaryLine {
-	return []summaryLine{
-		t.line("pen", "summary.both", t.piece(true, "summary.whole", "n", a.Change, "organization", t.offer.Organization.Name)).
-			with(t.w.say("summary.what"), some.changed, a.Change),
-		t.line("shield", "", t.piece(true, "summary.administer")),
-		t.line("lock", "summary.not", t.piece(true, "summary.personal")),
+// organization says what an admin's access is, without personal entries.
+func (t teller) organization() []summaryLine {
+	p := t.told[grantset.Organization]
+	whole := t.part(p.Change, p.More, "summary.whole_all", "summary.whole_none", "summary.whole", "organization", t.offer.Organization.Name)
+	lines := []summaryLine{
+		t.titled(t.line("pen", "summary.both", whole), p.More, p.Change),
+		t.line("shield", "", t.w.say("summary.administer")),
 	}
+	if t.personal {
+		lines = append(lines, t.line("lock", "summary.not", t.w.say("summary.personal")))
+	}
+	return lines
+}
+
+// named gives the names of picked roles in the offer's order: of those that may
+// change, and of as many as it takes to name all that can be read. Any role of
+// a circle lets its private entries be read, so one that may change is named
+// only where no other of its circle was picked to read.
+func (t teller) named(set grantset.Set) (change, read []string) {
+	for _, g := range t.offer.Groups {
+		var changes, reads []string
+		for _, r := range g.Roles {
+			switch set.Access(r.ID) {
+			case "change":
+				changes = append(changes, r.Name)
+			case "read":
+				reads = append(reads, r.Name)
+			}
+		}
+		change = append(change, changes...)
+		if len(reads) == 0 {
+			reads = changes
+		}
+		read = append(read, reads...)
+	}
+	return change, read
 }
 
 // few lists up to three names, and says how many more there are.
@@ -221,104 +220,35 @@ func (w *words) few(names []string) said {
 // namesShown is how many names stand in a sentence.
 const namesShown = 3
 
-// A counted is an organization's items, and the titles that one may ask for.
-type counted struct {
-	items []store.ItemCount
-	some  map[grantset.Kind]titles
-}
-
-// itemsOf counts the items of the organizations. Titles it gives of what is
-// chosen, and of the wider options in the same organization.
-func (s *Server) itemsOf(v *visit, offers []grantset.Offer, chosen grantset.Choice) (map[string]counted, error) {
-	out := map[string]counted{}
-	for _, o := range offers {
-		items, err := s.Store.ItemCounts(v.r.Context(), o.Organization.ID)
-		if err != nil {
-			return nil, wrap("items", err)
+// previewing begins to ask the service what can be chosen in the organization
+// of a choice: the roles of the choice, and the wider options. What it gives
+// waits for the answer, which is nil when there is none.
+func (s *Server) previewing(v *visit, roles grantset.Choice) func() map[grantset.Kind]identity.Preview {
+	var kinds []grantset.Kind
+	var sets []grantset.Authority
+	for _, kind := range grantset.Kinds {
+		set := grantset.Set{Kind: kind}
+		if kind == grantset.Roles {
+			set = roles.Set
 		}
-		c := counted{items: items, some: map[grantset.Kind]titles{}}
-		if o.Organization.ID == chosen.Offer.Organization.ID {
-			for _, kind := range grantset.Kinds {
-				set := grantset.Set{Kind: kind}
-				if kind == grantset.Roles {
-					set = chosen.Set
-				}
-				if !o.Allows(kind) || set.Kind != kind {
-					continue
-				}
-				if c.some[kind], err = s.titles(v, set.Narrow(o.Member), items); err != nil {
-					return nil, err
-				}
+		if roles.Offer.Allows(kind) && (kind != grantset.Roles || len(set.Picks) > 0 || set.Personal) {
+			kinds, sets = append(kinds, kind), append(sets, set.Narrow(roles.Offer.Member))
+		}
+	}
+	if s.Preview == nil || len(sets) == 0 {
+		return func() map[grantset.Kind]identity.Preview { return nil }
+	}
+	answered := make(chan map[grantset.Kind]identity.Preview, 1)
+	go func() {
+		told := map[grantset.Kind]identity.Preview{}
+		if a, ok := s.Preview(v.r.Context(), v.words.Tag, sets); ok {
+			for i, kind := range kinds {
+				told[kind] = a.Sets[i]
 			}
 		}
-		out[o.Organization.ID] = c
-	}
-	return out, nil
-}
-
-// titles gives the first titles of what an authority may change, and of the
-// private items that it may only read. What was read is asked again: an item
-// can have moved since it was counted.
-func (s *Server) titles(v *visit, a grantset.Authority, items []store.ItemCount) (titles, error) {
-	is := allowedBy(a, items)
-	first := func(owners []org.Item, private bool, may func(org.Item) bool) (names []string, err error) {
-		found, err := s.Store.ItemTitles(v.r.Context(), a.Member().Organization, owners[:min(len(owners), shownTitles)], private, shownTitles)
-		for _, i := range found {
-			if may(i.Item) {
-				names = append(names, i.Title)
-			}
-		}
-		return names, err
-	}
-	changed, err := first(is.changed, false, a.MayChange)
-	if err != nil {
-		return titles{}, wrap("titles", err)
-	}
-	readOnly, err := first(is.readOnly, true, a.MayRead)
-	if err != nil {
-		return titles{}, wrap("titles", err)
-	}
-	return titles{changed, readOnly}, nil
-}
-
-// sums are what the script adds up while somebody picks roles.
-type sums struct {
-	Roles   string            // with no role picked: open items, others, and the person's own
-	roles   map[string][2]int // role ID: open and private items that change access gives
-	circles map[string]int    // circle ID: private items that any of its roles opens
-}
-
-// newSums takes every number from the authority of a grant set, so the script
-// only adds.
-func newSums(o grantset.Offer, items []store.ItemCount) sums {
-	with := func(s grantset.Set) grantset.Authority { return s.Narrow(o.Member) }
-	nothing := allowedBy(with(grantset.Set{Kind: grantset.Roles}), items)
-	s := sums{
-		Roles: fmt.Sprintf("%d,%d,%d", nothing.Open, nothing.Other, nothing.Apart),
-		roles: map[string][2]int{}, circles: map[string]int{},
-	}
-	ofRole, ofCircle := map[string][]store.ItemCount{}, map[string][]store.ItemCount{}
-	for _, i := range items {
-		ofRole[i.Role] = append(ofRole[i.Role], i)
-		ofCircle[i.Circle] = append(ofCircle[i.Circle], i)
-	}
-	for _, g := range o.Groups {
-		read := with(grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: g.Roles[0].ID}}})
-		s.circles[g.Circle.ID] = allowedBy(read, ofCircle[g.Circle.ID]).Private
-		for _, r := range g.Roles {
-			change := with(grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: r.ID, Change: true}}})
-			var n [2]int
-			for _, i := range ofRole[r.ID] {
-				if change.MayChange(i.Item) && i.Private {
-					n[1] += i.Count
-				} else if change.MayChange(i.Item) {
-					n[0] += i.Count
-				}
-			}
-			s.roles[r.ID] = n
-		}
-	}
-	return s
+		answered <- told
+	}()
+	return func() map[grantset.Kind]identity.Preview { return <-answered }
 }
 
 // summaries are the part of a page that says what its choices give.
@@ -329,11 +259,11 @@ type summaries struct {
 	Asked bool   // by the button
 }
 
-// newSummaries says what a form's choices give. Nothing picked yet is a choice
+// summaries says what a form's choices give. Nothing picked yet is a choice
 // here. The roles are summed up even while a wider option is chosen: somebody
-// may go back to them.
-func newSummaries(w *words, view *chooser, chosen choices, offers []grantset.Offer, roles grantset.Choice, items map[string]counted) summaries {
-	g := summaries{Asked: chosen.preview}
+// may go back to them. classes are those of the offers.
+func (s *Server) summaries(v *visit, chosen choices, offers []grantset.Offer, classes []string, roles grantset.Choice, told map[grantset.Kind]identity.Preview) summaries {
+	g, w := summaries{Asked: chosen.preview}, v.words
 	if _, faults := grantset.Parse(chosen.fields(), offers); len(faults) > 0 {
 		switch faults[0] {
 		case grantset.NothingPicked:
@@ -343,36 +273,92 @@ func newSummaries(w *words, view *chooser, chosen choices, offers []grantset.Off
 			g.Why = w.say("fault.impossible").String()
 		}
 	}
-	at := roles.Offer
-	t := teller{w, at}
-	of := items[at.Organization.ID]
-	g.Lists = []summary{{Kind: grantset.Roles, Now: chosen.grant == string(grantset.Roles),
-		Lines: t.roles(roles.Set, allowedBy(roles.Set.Narrow(at.Member), of.items), of.some[grantset.Roles])}}
+	t := teller{w, roles.Offer, !s.NoPersonal, told}
+	g.Lists = []summary{{Kind: grantset.Roles, Now: chosen.grant == string(grantset.Roles), Lines: t.roles(roles.Set)}}
 	g.Bar = t.bar(roles.Set)
 	for i, o := range offers {
-		class := view.Organizations[i].Class
+		at := o.Organization.ID == roles.Offer.Organization.ID
+		class := classes[i]
 		if i >= numbered {
-			if o.Organization.ID != at.Organization.ID {
+			if !at {
 				continue
 			}
 			class = "fresh"
 		}
-		t, of := teller{w, o}, items[o.Organization.ID]
+		t := teller{w, o, t.personal, nil}
+		if at {
+			t.told = told
+		}
 		for _, kind := range grantset.Kinds[1:] {
 			if !o.Allows(kind) {
 				continue
 			}
-			a := allowedBy(grantset.Set{Kind: kind}.Narrow(o.Member), of.items)
-			one := summary{Kind: kind, Class: class, Now: chosen.grant == string(kind) && o.Organization.ID == at.Organization.ID}
+			one := summary{Kind: kind, Class: class, Now: chosen.grant == string(kind) && at}
 			if kind == grantset.Organization {
-				one.Lines = t.organization(a, of.some[kind])
+				one.Lines = t.organization()
 			} else {
-				one.Lines = t.everything(a, of.some[kind])
+				one.Lines = t.everything(grantset.Set{Kind: kind}.Narrow(o.Member).MayAdminister())
 			}
 			g.Lists = append(g.Lists, one)
 		}
 	}
 	return g
+}
+
+// previewLimit is how often the script of one sign-in may ask.
+var previewLimit = limit.Limit{N: 60, Window: time.Minute}
+
+// preview is POST /oauth/authorize/preview: to the script of a page that was
+// made for this sign-in, the part of it that says what its form gives.
+func (s *Server) preview(v *visit) error {
+	form, err := posted(v, consentBytes, consentFields)
+	switch {
+	case err != nil:
+		return err
+	case !v.signedIn() || !s.ours(v, form):
+		return errStale
+	}
+	if ok, wait := s.previews.Allow(v.session, v.now); !ok {
+		return tooMany{wait}
+	}
+	offers, classes, err := s.onPage(v, form)
+	if err != nil {
+		return err
+	}
+	chosen := readChoices(form)
+	roles := chosen.rolesOf(offers)
+	g := s.summaries(v, chosen, offers, classes, roles, s.previewing(v, roles)())
+	t, err := s.look.Load().wording.in(v.words, consentTemplate)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, "summaries", g); err != nil {
+		return wrap("preview", err)
+	}
+	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = v.w.Write(b.Bytes())
+	return nil
+}
+
+// onPage gives the offers of the page that a form is of, and their classes.
+func (s *Server) onPage(v *visit, form url.Values) ([]grantset.Offer, []string, error) {
+	p, asks := s.openPage(one(form, "request"))
+	var e edit
+	edits := s.open(sealedEdit, one(form, "request"), &e)
+	if !(asks && p.Issuer == v.base && p.Person == v.person.ID) && !(edits && e.Person == v.person.ID) {
+		return nil, nil, errBadForm
+	}
+	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	if err != nil {
+		return nil, nil, wrap("offers", err)
+	}
+	if edits {
+		offers = slices.DeleteFunc(offers, func(o grantset.Offer) bool { return o.Organization.ID != one(form, "organization") })
+		return offers, make([]string, len(offers)), nil
+	}
+	offers = eligible(offers)
+	return offers, classesOf(len(offers)), nil
 }
 
 // bar says in a few words which roles are chosen.

@@ -23,7 +23,8 @@ import (
 // A message has parameters in braces, and may have <b>, <code> and <link>,
 // nothing else of HTML. One that counts has a form for each of the language's
 // plural categories, chosen by the parameter n; a form under a number in
-// quotes is for that number alone. {service} is always there.
+// quotes is for that number alone. {service} is always there, and so is {items}: what
+// the service calls its entries.
 //
 //	[leave]
 //	title = "Leave an organization"
@@ -94,6 +95,7 @@ type words struct {
 	service string
 	assets  *assetSet
 	phrases func() map[string]phrase
+	nouns   map[string]phrase // of the service, in place of some
 	tag     language.Tag
 }
 
@@ -106,13 +108,21 @@ func newWords(t tongue, service string, assets *assetSet) *words {
 // lacks the message English says it. What is no id is said as it is: pages of
 // others bring their own words.
 func (w *words) say(id string, values ...any) said {
-	p, ok := w.phrases()[id]
+	p, ok := w.phrase(id)
 	if !ok {
-		if p, ok = catalogue[tongues[0].Tag]()[id]; !ok {
-			return said{{Kind: "text", Text: id}}
-		}
+		return said{{Kind: "text", Text: id}}
 	}
 	return w.fill(p.form(w.tag, values), values)
+}
+
+func (w *words) phrase(id string) (p phrase, ok bool) {
+	for _, from := range []map[string]phrase{w.nouns, w.phrases()} {
+		if p, ok = from[id]; ok {
+			return p, true
+		}
+	}
+	p, ok = catalogue[tongues[0].Tag]()[id]
+	return p, ok
 }
 
 // form chooses by the value n.
@@ -199,8 +209,11 @@ func (w *words) show(name string, value any) said {
 	case *app:
 		return w.show(name, *v)
 	}
-	if name == "service" {
+	switch name {
+	case "service":
 		return said{{Kind: "text", Text: w.service}}
+	case "items":
+		return w.say("noun.items")
 	}
 	return said{{Kind: "text", Text: "{" + name + "}"}} // a test finds it
 }
@@ -230,19 +243,16 @@ func (w *words) number(n int) string {
 
 // forms gives a message to the script, which fills it in: JSON, by plural category.
 func (w *words) forms(id string) string {
-	p, ok := w.phrases()[id]
-	if !ok {
-		p = catalogue[tongues[0].Tag]()[id]
-	}
+	p, _ := w.phrase(id)
 	out := map[string]string{}
 	for category, form := range p {
 		var b strings.Builder
 		for _, part := range form {
-			if part.Kind == "value" {
+			if part.Kind == "value" && part.Text != "items" {
 				b.WriteString("{" + part.Text + "}")
 				continue
 			}
-			b.WriteString(part.Text)
+			b.WriteString(w.fill(said{part}, nil).String())
 		}
 		out[category] = b.String()
 	}
@@ -263,10 +273,12 @@ type wordedAs struct {
 	template *template.Template
 }
 
-func newWording(service string, assets *assetSet) *wording {
+func newWording(service string, nouns map[string]Nouns, assets *assetSet) *wording {
 	w := &wording{copies: map[wordedAs]*template.Template{}}
 	for _, t := range tongues {
-		w.all = append(w.all, newWords(t, service, assets))
+		one := newWords(t, service, assets)
+		one.nouns = nouns[t.Tag].phrases()
+		w.all = append(w.all, one)
 	}
 	return w
 }

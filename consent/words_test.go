@@ -21,7 +21,7 @@ import (
 )
 
 // speaking gives the words of a language.
-func speaking(tag string) *words { return newWording("Svalinn", assets).named(tag) }
+func speaking(tag string) *words { return newWording("Svalinn", nil, assets).named(tag) }
 
 // shape is what all forms of a message have alike in every language: its
 // parameters and tags.
@@ -228,7 +228,7 @@ func TestMessagesAreUsed(t *testing.T) {
 			continue
 		}
 		said[s.id] = true
-		given := map[string]bool{"service": true}
+		given := map[string]bool{"service": true, "items": true}
 		for _, name := range s.values {
 			given[name] = true
 		}

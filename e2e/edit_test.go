@@ -205,22 +205,14 @@ func (p *page) allowed() (change, read int) {
 			if li.Data != "li" || has(li, "hidden") {
 				continue
 			}
-			var lead string
-			for n := range li.Descendants() {
-				switch {
-				case n.Data == "b":
-					lead = textOf(n)
-				case n.Data == "span" && !has(n, "hidden"):
-					if numbers := regexp.MustCompile(`\d+`).FindAllString(textOf(n), 1); len(numbers) == 1 {
-						number, _ := strconv.Atoi(numbers[0])
-						switch lead {
-						case "It may change", "It may read and change":
-							change += number
-							read += number
-						case "It may read":
-							read += number
-						}
-					}
+			for _, n := range regexp.MustCompile(`(\d+) entr`).FindAllStringSubmatch(textOf(li), -1) {
+				number, _ := strconv.Atoi(n[1])
+				switch lead, _, _ := strings.Cut(textOf(li), n[0]); {
+				case strings.HasPrefix(lead, "It may change "), strings.HasPrefix(lead, "It may read and change "):
+					change += number
+					read += number
+				case strings.HasPrefix(lead, "It may read, but not change, "):
+					read += number
 				}
 			}
 		}

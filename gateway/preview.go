@@ -22,8 +22,8 @@ import (
 // Previews asks the service what choices would give (decision V50). Its fields
 // do not change once it is asked.
 type Previews struct {
-	URL *url.URL // of the service's preview
-	Key []byte   // signs the question; at least identity.MinKey bytes
+	URL *url.URL      // of the service's preview
+	Key func() []byte // signs the question, as it is now; at least identity.MinKey bytes
 	Now func() time.Time
 	Log *slog.Logger
 
@@ -133,11 +133,12 @@ func (p *Previews) question(ctx context.Context, q identity.PreviewQuestion, tex
 	if err != nil {
 		return nil, err
 	}
-	headers, err := identity.Identity{Person: q.Person, Organization: q.Organization}.Sign(p.Key, p.Now())
+	secret := p.Key()
+	headers, err := identity.Identity{Person: q.Person, Organization: q.Organization}.Sign(secret, p.Now())
 	if err != nil {
 		return nil, err
 	}
-	if err := identity.SignCall(p.Key, headers, identity.Call{Method: r.Method, Target: r.URL.RequestURI(), Body: text}); err != nil {
+	if err := identity.SignCall(secret, headers, identity.Call{Method: r.Method, Target: r.URL.RequestURI(), Body: text}); err != nil {
 		return nil, err
 	}
 	for name, value := range headers {

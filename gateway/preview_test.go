@@ -40,7 +40,7 @@ func newPreviewed(t *testing.T, service http.HandlerFunc) *previewed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Previews = &Previews{URL: to, Key: []byte(upstreamKey), Now: func() time.Time { return time.Unix(p.now.Load(), 0) },
+	p.Previews = &Previews{URL: to, Key: func() []byte { return []byte(upstreamKey) }, Now: func() time.Time { return time.Unix(p.now.Load(), 0) },
 		Log: slog.New(slog.NewTextHandler(p.log, nil)), budget: 5 * time.Second}
 	return p
 }
@@ -62,7 +62,8 @@ func answersPreview(text string) http.HandlerFunc {
 	}
 }
 
-// The service can tell who asks and about what, and that nobody changed it.
+// Decision V50: the service can tell who asks and about what, and that nobody
+// changed it.
 func TestPreviewIsAskedSigned(t *testing.T) {
 	var body []byte
 	var who identity.Identity

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -43,9 +44,11 @@ type Checked struct {
 	Brand         consent.Branding // how pages look
 	Upstream      *url.URL         // nil without a service
 	MCPUpstream   *url.URL         // nil without a service
-	ServiceKey    []byte           // with either
-	TLS           *tls.Config      // nil behind a proxy
-	MailServer    *MailServer      // nil sends none
+	ServiceKey    []byte           // with either, or PreviewURL
+	PreviewURL    *url.URL         // nil where the service is not asked
+	Nouns         map[string]consent.Nouns
+	TLS           *tls.Config // nil behind a proxy
+	MailServer    *MailServer // nil sends none
 	Level         slog.Level
 }
 
@@ -61,7 +64,7 @@ func (l Loaded) Check() (Checked, error) {
 	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkTLS, c.checkMail, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkPreview, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			wrong = append(wrong, err)
@@ -84,6 +87,14 @@ func (c *Checked) checkHosts() (err error) {
 func (c *Checked) checkService() error {
 	if err := checkServiceName(c.Service.Name); err != nil {
 		return badConfig("take a plain name", "service.name: %v", err)
+	}
+	c.Nouns = map[string]consent.Nouns{}
+	for _, tag := range slices.Sorted(maps.Keys(c.Service.Words)) {
+		nouns := consent.Nouns(c.Service.Words[tag])
+		if err := consent.CheckNouns(tag, nouns); err != nil {
+			return badConfig("correct the table [service.words."+tag+"]", "service.words.%s: %v", tag, err)
+		}
+		c.Nouns[tag] = nouns
 	}
 	return nil
 }
@@ -355,7 +366,7 @@ func (c *Checked) signedTo(setting string) error {
 
 // checkUpstream reads where /api/v5 goes.
 func (c *Checked) checkUpstream() error {
-	if c.API.Upstream == "" && c.API.UpstreamKeyFile != "" && c.MCP.Upstream == "" {
+	if c.API.Upstream == "" && c.API.UpstreamKeyFile != "" && c.MCP.Upstream == "" && c.Service.PreviewURL == "" {
 		return badConfig("set api.upstream, or take it out", "api.upstream_key_file: there is no api.upstream")
 	}
 	if c.API.Upstream == "" {
@@ -390,6 +401,21 @@ func (c *Checked) checkMCP() error {
 	}
 	c.MCPUpstream = u
 	return c.signedTo("mcp.upstream")
+}
+
+// checkPreview reads where the service is asked for previews. It believes the
+// signature alone, as for calls.
+func (c *Checked) checkPreview() error {
+	if c.Service.PreviewURL == "" {
+		return nil
+	}
+	u, err := url.Parse(c.Service.PreviewURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		strings.Contains(c.Service.PreviewURL, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
+		return badConfig(`write preview_url = "http://127.0.0.1:9000/grantkeeper/preview"`, "service.preview_url: not a URL of http or https, without a user and a fragment")
+	}
+	c.PreviewURL = u
+	return c.signedTo("service.preview_url")
 }
 
 func (c *Checked) checkTLS() error {

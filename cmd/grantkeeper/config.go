@@ -68,6 +68,15 @@ type ServiceConfig struct {
 	Name        string `toml:"name" env:"SERVICE_NAME" doc:"the protected service's name: shown on pages, and the realm of challenges"`
 	TokenPrefix string `toml:"token_prefix" doc:"two letters that every token begins with, as in svo_, svr_ and svc_"`
 	KeyFile     string `toml:"key_file" env:"SERVICE_KEY_FILE" doc:"the file with the key that signs what the service is told; nobody but its owner may read it"`
+	PreviewURL  string `toml:"preview_url" env:"SERVICE_PREVIEW_URL" secret:"url" doc:"where the service says how much a choice would give, such as http://127.0.0.1:9000/grantkeeper/preview, for numbers and titles on the consent page; signed with service.key_file"`
+
+	Words map[string]WordsConfig `toml:"words" doc:"what the service calls its entries, by language, such as {en = {items = \"orders\", count = {one = \"{n} order\", other = \"{n} orders\"}}}; a language without them says entries in its own"`
+}
+
+// WordsConfig is what the service calls its entries in one language.
+type WordsConfig struct {
+	Items string            `toml:"items"` // without a number
+	Count map[string]string `toml:"count"` // by plural category
 }
 
 // HTTPConfig is the public listener.
@@ -419,7 +428,7 @@ func checkKinds(name string, text []byte) error {
 	line, _ := bad.Position()
 	what, key := "a table is wanted", strings.Join(bad.Key(), ".")
 	for _, s := range settings {
-		if s.key == key {
+		if s.key == key || s.field.Type.Kind() == reflect.Map && strings.HasPrefix(key, s.key+".") {
 			what = s.wanted()
 		}
 	}

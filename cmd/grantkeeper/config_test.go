@@ -237,9 +237,9 @@ func TestSettingsAreComplete(t *testing.T) {
 			}
 			seen[name] = true
 		}
-		if s.list != "" || isTables(s.field.Type) {
+		if s.list != "" || isTables(s.field.Type) || s.field.Type.Kind() == reflect.Map {
 			if s.env != "" || s.flag != "" {
-				t.Errorf("%s is in a list of tables, which the file alone has", s.key)
+				t.Errorf("%s is in tables, which the file alone has", s.key)
 			}
 			continue
 		}
@@ -284,7 +284,7 @@ func TestNamesOfProductAndService(t *testing.T) {
 			t.Errorf("the environment has %s as %s", s.key, s.env)
 		}
 	}
-	if got := Defaults().Service; got != (ServiceConfig{Name: "Svalinn", TokenPrefix: "sv"}) {
+	if got := Defaults().Service; !reflect.DeepEqual(got, ServiceConfig{Name: "Svalinn", TokenPrefix: "sv"}) {
 		t.Errorf("by default the service is %+v", got)
 	}
 	for _, letters := range []string{Defaults().Service.TokenPrefix, "nk"} {
@@ -322,6 +322,7 @@ func TestConfigurationDocument(t *testing.T) {
 func TestConfigShowIsAFile(t *testing.T) {
 	l := good(t)
 	l.Service.Name = "Tab\there, \"quotes\" & <signs>"
+	l.Service.Words = map[string]WordsConfig{"en": orders, "de": {"Aufträge", map[string]string{"one": "{n} Auftrag"}}}
 	var out strings.Builder
 	if err := l.show(&out, false); err != nil {
 		t.Fatal(err)
@@ -331,8 +332,65 @@ func TestConfigShowIsAFile(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	var second strings.Builder
-	if err := again.show(&second, false); err != nil || second.String() != out.String() || again.Service.Name != l.Service.Name || len(again.Gateway.Keys) != 2 {
+	if err := again.show(&second, false); err != nil || second.String() != out.String() || !reflect.DeepEqual(again.Service, l.Service) || len(again.Gateway.Keys) != 2 {
 		t.Errorf("%v\n%s\nthen\n%s", err, &out, &second)
+	}
+}
+
+var orders = WordsConfig{Items: "orders", Count: map[string]string{"one": "{n} order", "other": "{n} orders"}}
+
+func TestWordsOfTheService(t *testing.T) {
+	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}}
+	text := "[service.words.en]\nitems = \"orders\"\ncount.one = \"{n} order\"\ncount.other = \"{n} orders\"\n"
+	if err := l.decode("grantkeeper.toml", []byte(text)); err != nil || !reflect.DeepEqual(l.Service.Words["en"], orders) {
+		t.Errorf("%+v, %v", l.Service.Words, err)
+	}
+	var document strings.Builder
+	if err := l.showJSON(&document); err != nil || !strings.Contains(document.String(), `"one": "{n} order"`) {
+		t.Errorf("%s, %v", &document, err)
+	}
+	for text, want := range map[string]string{
+		"[service.words.en]\nitems = 3":  ":2: service.words.en.items: a table of texts is wanted",
+		"[service.words.en]\nname = 'x'": "unknown setting service.words.en.name",
+		"[service]\nwords = 'x'":         "service.words: a table of texts is wanted",
+	} {
+		err := (&Loaded{Config: Defaults(), Origins: map[string]Origin{}}).decode("grantkeeper.toml", []byte(text))
+		if got, code := refused(t, err); code != 3 || !strings.Contains(got, want) {
+			t.Errorf("%s: code %d, %q", text, code, got)
+		}
+	}
+	for tag, words := range map[string]WordsConfig{"xx": orders, "de": {Items: "Aufträge"}, "en": {Items: "or\nders", Count: orders.Count}} {
+		l := good(t)
+		l.Service.Words = map[string]WordsConfig{tag: words}
+		_, err := l.Check()
+		if got, code := refused(t, err); code != 3 || !strings.Contains(got, "service.words."+tag) {
+			t.Errorf("%s: code %d, %q", tag, code, got)
+		}
+	}
+}
+
+// A preview is asked for at a URL, and believed as signed.
+func TestCheckPreview(t *testing.T) {
+	api := APIConfig{Upstream: "http://127.0.0.1:9000", UpstreamKeyFile: "x"}
+	for _, good := range []string{"http://127.0.0.1:9000/preview", "https://bakery.example", "http://bakery:80/a/b?c=d"} {
+		c := Checked{Config: Config{API: api, Service: ServiceConfig{PreviewURL: good}}}
+		if err := c.checkPreview(); err != nil || c.PreviewURL.String() != good {
+			t.Errorf("%s: %v, %v", good, c.PreviewURL, err)
+		}
+	}
+	for _, bad := range []string{"bakery/preview", "ftp://bakery", "http://u:hidden@bakery/", "http://bakery#", "http://:9000/", "http://bakery:", "http://bakery:99999", "http:bakery"} {
+		c := Checked{Config: Config{API: api, Service: ServiceConfig{PreviewURL: bad}}}
+		if got, code := refused(t, c.checkPreview()); code != 3 || !strings.Contains(got, "service.preview_url") || strings.Contains(got, "hidden") {
+			t.Errorf("%q: code %d, %q", bad, code, got)
+		}
+	}
+	alone := Checked{Config: Config{API: APIConfig{UpstreamKeyFile: write(t, "key", gatewayKey, 0o600)}, Service: ServiceConfig{PreviewURL: "https://bakery.example"}}}
+	if err := errors.Join(alone.checkServiceKey(), alone.checkUpstream(), alone.checkPreview()); err != nil || alone.Upstream != nil || string(alone.ServiceKey) != gatewayKey {
+		t.Errorf("behind a proxy: %v, %q", err, alone.ServiceKey)
+	}
+	c := Checked{Config: Config{Service: ServiceConfig{PreviewURL: "https://bakery.example"}}}
+	if got, _ := refused(t, c.checkPreview()); !strings.Contains(got, "there is no service.key_file") {
+		t.Errorf("without a key: %q", got)
 	}
 }
 

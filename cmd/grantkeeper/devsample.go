@@ -39,7 +39,8 @@ func newDevService(c *Checked) (*devService, error) {
 	if c.Upstream, err = url.Parse(at); err != nil {
 		panic(err) // of our own address
 	}
-	c.MCPUpstream, c.ServiceKey = c.Upstream.JoinPath("mcp"), []byte(rand.Text()+rand.Text())
+	c.MCPUpstream, c.PreviewURL = c.Upstream.JoinPath("mcp"), c.Upstream.JoinPath("grantkeeper", "preview")
+	c.ServiceKey = []byte(rand.Text() + rand.Text())
 	c.Gateways = []gateway.Key{{Name: "sample", Secret: s.key, Scopes: []gateway.Scope{gateway.Directory, gateway.DirectoryRead}}}
 	return s, nil
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/gateway"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcpproxy"
 	"github.com/grantkeeper/grantkeeper/metrics"
@@ -90,7 +92,7 @@ func (h *house) public() http.Handler {
 	networks := h.limits.Blocks("register-network", limit.Register, h.Networks)
 	h.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
 	pages := &consent.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Branding: h.Brand, Base: base, Address: h.address,
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Nouns: h.Nouns, Preview: h.preview(), Branding: h.Brand, Base: base, Address: h.address,
 		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics), Tell: tell,
 	}
 	clients := &oauth.Server{
@@ -130,6 +132,14 @@ func (h *house) public() http.Handler {
 		Traces: h.traces, Trusts: func(r *http.Request) bool { return h.present().Proxies.Trusts(r) }}
 }
 
+// preview asks the service what choices would give; nil where it does not say.
+func (h *house) preview() func(context.Context, string, []grantset.Authority) (identity.PreviewAnswer, bool) {
+	if h.PreviewURL == nil {
+		return nil
+	}
+	return (&gateway.Previews{URL: h.PreviewURL, Key: h.serviceKey, Now: h.store.Now, Log: h.log}).Ask
+}
+
 // dispatch sends each path to its door.
 type dispatch struct {
 	oauth, consent, api http.Handler
@@ -150,7 +160,7 @@ func below(path, root string) bool { return path == root || strings.HasPrefix(pa
 func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	switch {
-	case path == "/oauth/authorize":
+	case path == "/oauth/authorize", path == "/oauth/authorize/preview":
 		d.consent.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/oauth/"), strings.HasPrefix(path, "/.well-known/"):
 		d.oauth.ServeHTTP(w, r)

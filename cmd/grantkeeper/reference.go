@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,6 +53,8 @@ func (s setting) kind() string {
 		return "number"
 	case isTables(t):
 		return "list of tables"
+	case t.Kind() == reflect.Map:
+		return "tables of texts"
 	case t.Kind() == reflect.Slice:
 		return "list of texts"
 	}
@@ -74,6 +77,8 @@ func (s setting) wanted() string {
 		return `a text is wanted, such as "one"`
 	case "list of tables":
 		return "a list of tables is wanted, with values as config reference has them"
+	case "tables of texts":
+		return `a table of texts is wanted, such as items = "orders"`
 	case "number":
 		return "a number is wanted, such as 10"
 	default:
@@ -149,7 +154,13 @@ func plain(v reflect.Value) any {
 			all = append(all, plain(v.Index(i)))
 		}
 		return all
-	case v.Kind() == reflect.Slice, v.Kind() == reflect.String && v.Len() == 0:
+	case v.Kind() == reflect.Map && v.Len() > 0:
+		table := map[string]any{}
+		for _, key := range v.MapKeys() {
+			table[key.String()] = plain(v.MapIndex(key))
+		}
+		return table
+	case v.Kind() == reflect.Slice, v.Kind() == reflect.Map, v.Kind() == reflect.String && v.Len() == 0:
 		return nil
 	case v.Kind() == reflect.String:
 		return v.String()
@@ -174,6 +185,12 @@ func inTOML(v reflect.Value) string {
 		for i := range v.NumField() {
 			parts = append(parts, v.Type().Field(i).Tag.Get("toml")+" = "+inTOML(v.Field(i)))
 		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.Map:
+		for _, key := range v.MapKeys() {
+			parts = append(parts, quoted(key.String())+" = "+inTOML(v.MapIndex(key)))
+		}
+		slices.Sort(parts)
 		return "{" + strings.Join(parts, ", ") + "}"
 	case reflect.Slice:
 		for i := range v.Len() {

@@ -1,4 +1,4 @@
-// What pages can do without: find a role, count, send a form once.
+// What pages can do without: find a role, ask what a choice gives, send a form once.
 (() => {
 	"use strict";
 	const form = document.getElementById("consent");
@@ -15,76 +15,50 @@
 			.replace(/{(\w+)}/g, (whole, name) => name in values ? String(values[name]).replace(/\B(?=(\d{3})+$)/g, say.group) : whole);
 	};
 
-	// write says a message in which names stand, each isolated as in the page.
-	const write = (to, text, names) => {
-		const [before, after] = text.split(/{(?:names|organization)}/);
-		to.append(before);
-		if (after === undefined) return;
-		names.slice(0, 3).forEach((name, i) => to.append(i ? say.between : "", name.cloneNode(true)));
-		if (names.length > 3) to.append(" " + fill(say.more, {n: names.length - 3}));
-		to.append(after);
-	};
-	const line = (li, pieces) => {
-		const said = [];
-		all(li, "[data-say]").forEach((to, i) => {
-			const piece = pieces[i];
-			to.hidden = !piece;
-			to.textContent = piece && said.length ? say.between : "";
-			if (piece) said.push(write(to, fill(to.dataset.say, {n: piece[0]}), piece[1] ?? []));
-		});
-		li.hidden = !said.length;
-	};
-
-	// What is shown is added up from numbers that the page brought: see sums.
+	// The bar says at once which roles are chosen; the name in it is isolated.
 	const count = () => {
 		const shown = block();
 		if (!shown) return;
-		let [open, other, own] = shown.dataset.roles.split(",").map(Number), change = 0, closed = 0, chosen = 0;
-		const acts = [], circles = [], mine = value("personal");
+		let chosen = 0;
 		for (const circle of all(shown, ".circle")) {
-			const picked = all(circle, "input:checked:not([value=none])"), n = picked.length, some = circle.querySelector(".some");
-			let left = n && +circle.dataset.private;
+			const n = all(circle, "input:checked:not([value=none])").length, some = circle.querySelector(".some");
 			if (some) some.textContent = fill(n ? say.some : say.roles, {n: all(circle, ".role").length, chosen: n});
 			chosen += n;
-			other -= left;
-			for (const input of picked) {
-				if (input.value === "read") continue;
-				const role = input.closest(".role"), [a, b] = role.dataset.items.split(" ").map(Number);
-				acts.push(role.querySelector("bdi"));
-				change += a + b;
-				open -= a;
-				left -= b;
-			}
-			closed += left;
-			if (left) circles.push(circle.querySelector("summary bdi, .hint bdi"));
 		}
-		const picked = chosen || mine, [acting, reading, nothing, none] = byId("allows").children;
-		line(acting, [acts.length && [change, acts], mine && [own]]);
-		line(reading, picked ? [closed && [closed, circles], open && [open]] : []);
-		line(nothing, picked ? [!mine && own && [own], other && [other]] : []);
-		none.hidden = !!picked;
-		none.querySelector("[data-say]").hidden = !!picked;
-		const bar = byId("bar");
-		bar.textContent = "";
-		write(bar, fill(chosen ? say.bar : mine ? say.personal : say.none, {n: all(shown, ".role").length, chosen}), [shown.querySelector("h3 bdi")]);
+		const text = fill(chosen ? say.bar : value("personal") ? say.personal : say.none, {n: all(shown, ".role").length, chosen});
+		const [before, after] = text.split("{organization}"), bar = byId("bar");
+		bar.replaceChildren(before);
+		if (after !== undefined) bar.append(shown.querySelector("h3 bdi").cloneNode(true), after);
 	};
 
-	// Some time after the last change it is told once what holds now: what is
-	// seen at once would be read out at every press.
-	let telling;
-	const tell = () => {
-		clearTimeout(telling);
-		telling = setTimeout(() => {
-			byId("said").textContent = all(byId("gets"), ".lines > li").filter(e => e.getClientRects().length).slice(0, 2).map(e => {
-				const copy = e.lastElementChild.cloneNode(true);
-				all(copy, "details, [hidden]").forEach(e => e.remove());
-				return copy.textContent;
-			}).join(" ");
-		}, 600);
+	// What a choice gives the server says, some time after the last change: what
+	// is seen at once would be read out at every press. Until it has said so, and
+	// where it does not, the page says that the choice has changed.
+	let asked = 0;
+	const ask = async () => {
+		const mine = ++asked;
+		await new Promise(done => setTimeout(done, 600));
+		if (mine !== asked || !value("organization")) return;
+		try {
+			const answer = await fetch("/oauth/authorize/preview", {method: "POST", body: new URLSearchParams(new FormData(form))});
+			const text = answer.ok ? await answer.text() : "";
+			if (mine !== asked || !text) return; // there is a newer choice, or nothing to show
+			byId("summary").replaceWith(new DOMParser().parseFromString(text, "text/html").getElementById("summary"));
+		} catch {
+			return;
+		}
+		form.classList.remove("moved");
+		byId("said").textContent = all(byId("gets"), ".lines > li").filter(e => e.getClientRects().length).slice(0, 2).map(e => {
+			const copy = e.lastElementChild.cloneNode(true);
+			all(copy, "details").forEach(e => e.remove());
+			return copy.textContent;
+		}).join(" ");
 	};
 	const follow = () => {
-		form.classList.toggle("moved", !!form.querySelector(".choices :is(input:checked:not(:default), input:default:not(:checked))"));
 		count();
+		if (!("live" in say)) return;
+		form.classList.add("moved");
+		ask();
 	};
 
 	const search = () => {
@@ -117,7 +91,6 @@
 			search();
 		}
 		follow();
-		tell();
 	});
 	form.addEventListener("click", e => {
 		const button = e.target.closest("[name=bulk]");
@@ -128,7 +101,6 @@
 			if (access === "none" || !role.hidden) role.querySelector("[value=" + access + "]").checked = true;
 		}
 		follow();
-		tell();
 	});
 	const find = byId("find");
 	find.addEventListener("input", search);
@@ -141,5 +113,10 @@
 		setTimeout(() => { sent = false; }, 1e4);
 	});
 	if ("live" in say) form.classList.add("live");
-	addEventListener("pageshow", () => { sent = false; search(); follow(); });
+	addEventListener("pageshow", () => {
+		sent = false;
+		search();
+		count();
+		if (form.querySelector(".choices :is(input:checked:not(:default), input:default:not(:checked))")) follow(); // as the browser remembers it
+	});
 })();
