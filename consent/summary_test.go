@@ -337,6 +337,16 @@ func TestPreviewInPart(t *testing.T) {
 	}
 }
 
+// Numbers stand beside the organization that they were asked of.
+func TestPreviewOfOneOrganization(t *testing.T) {
+	s := newSite(t)
+	s.items()
+	p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "everything", "action", "preview")
+	if n := strings.Count(p.says("It may read and change all that you can.").text(), "all that you can: "); n != 1 {
+		t.Errorf("%d lists have numbers", n)
+	}
+}
+
 // Where a service has no personal entries, nothing speaks of them.
 func TestNothingPersonal(t *testing.T) {
 	s := newSite(t)
@@ -369,6 +379,23 @@ func TestPreviewForTheScript(t *testing.T) {
 	page.script(with("request", of.fill("/oauth/authorize").Get("request"))...).want(400)
 	page.script(with("request", "x")...).want(400)
 	page.script(with("request", "")...).want(400)
+	s.base = "https://other.example"
+	page.script(choice...).want(400)
+	s.base = base
+	s.nothing("ada")
+	// The page that edits has a request of its own, and stays in its organization.
+	path := editPath("nordlys", ada.connect("grant", "roles", "role:treasurer", "read"))
+	for changes, want := range map[string]int{"": 1, "organization=fjell": 0} {
+		name, value, _ := strings.Cut(changes, "=")
+		form := ada.get(path).fill(path)
+		form.Set("grant", "everything")
+		form.Set(name, value)
+		got := ada.post("/oauth/authorize/preview", form).want(200).allows()
+		if n := strings.Count(strings.Join(got, " "), "68 entries"); n != want {
+			t.Errorf("%q: %q", changes, got)
+		}
+	}
+	of.script(with("request", ada.get(path).fill(path).Get("request"))...).want(400)
 	form := page.fill("/oauth/authorize")
 	s.browser().post("/oauth/authorize/preview", form).want(403)
 	ada.header.Set("Sec-Fetch-Site", "cross-site")
@@ -376,6 +403,9 @@ func TestPreviewForTheScript(t *testing.T) {
 	ada.header.Del("Sec-Fetch-Site")
 	if got := page.script("organization", "havn").want(200).allows(); len(got) != 1 || !strings.HasPrefix(got[0], "Nothing yet") {
 		t.Errorf("where AI integration is off: %q", got)
+	}
+	if got := page.script("organization", "havn", "grant", "everything").want(200).allows(); len(got) != 0 {
+		t.Errorf("everything where AI integration is off: %q", got)
 	}
 	if p := page.script(with("action", "")...).want(200); len(p.allows()) != 3 || strings.Contains(p.body, "<html") || strings.Contains(p.body, "autofocus") {
 		t.Errorf("%q", p.body)
@@ -391,7 +421,6 @@ func TestPreviewForTheScript(t *testing.T) {
 	s.signedIn("ada").get(authorize()).script(choice...).want(200)
 	s.pass(time.Minute)
 	page.script(choice...).want(200)
-	s.nothing("ada")
 }
 
 // The roles are summed up while a wider option is chosen, and the bar names

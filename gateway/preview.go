@@ -87,8 +87,7 @@ func (p *Previews) begin() {
 	p.slots, p.kept = make(chan struct{}, previewSlots), map[[sha256.Size]byte]keptPreview{}
 	p.http = http.Client{
 		Transport: &http.Transport{ // no proxy from the environment: the service is named
-			MaxIdleConnsPerHost: previewSlots, IdleConnTimeout: idleConnection, MaxResponseHeaderBytes: 16 << 10,
-			DisableCompression: true, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: previewSlots, IdleConnTimeout: idleConnection, MaxResponseHeaderBytes: 16 << 10, ForceAttemptHTTP2: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

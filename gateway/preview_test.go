@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -96,7 +97,11 @@ func TestPreviewIsAskedSigned(t *testing.T) {
 func TestPreviewsThatAreNone(t *testing.T) {
 	const typed = "application/json"
 	for name, service := range map[string]http.HandlerFunc{
-		"a status": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) },
+		"a status": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", typed)
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.WriteString(w, bakeryAnswer)
+		},
 		"a redirect": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		},
@@ -206,26 +211,38 @@ func TestPreviewsAreKept(t *testing.T) {
 	}
 }
 
+// So many are asked for at once; who cannot wait for a place does without.
 func TestPreviewsAtOnce(t *testing.T) {
-	var now, most atomic.Int32
+	in, out := make(chan struct{}), make(chan struct{})
 	p := newPreviewed(t, func(w http.ResponseWriter, r *http.Request) {
-		n := now.Add(1)
-		defer now.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
+		in <- struct{}{}
+		<-out
 		answersPreview(bakeryAnswer)(w, r)
 	})
 	p.budget = time.Minute
 	var all sync.WaitGroup
-	for n := range 20 * previewSlots {
+	for n := range previewSlots {
 		all.Go(func() {
 			if _, ok := p.Ask(t.Context(), fmt.Sprint(n), bakery("ada")); !ok {
 				t.Error("no answer")
 			}
 		})
 	}
+	for range previewSlots {
+		<-in
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := p.Ask(gone, "en", bakery("ada")); ok || p.asked.Load() != previewSlots {
+		t.Errorf("%t, asked %d times", ok, p.asked.Load())
+	}
+	if p.log.String() != "" { // nobody waited
+		t.Error(p.log)
+	}
+	close(out)
 	all.Wait()
-	if most.Load() > previewSlots {
-		t.Errorf("%d are asked at once", most.Load())
+	go func() { <-in }()
+	if _, ok := p.Ask(t.Context(), "en", bakery("ada")); !ok {
+		t.Error("the places are not given back")
 	}
 }

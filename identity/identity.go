@@ -5,6 +5,9 @@
 // httpidentity do it; for others contrib/verify has files to copy and test vectors,
 // and docs/integrating.md says what is signed.
 //
+// Before a person approves, a service is asked what that would give: a
+// [PreviewQuestion].
+//
 // A service where people have their accounts says who is signed in there, as
 // an [Assertion]; for other languages see docs/signin.md.
 //

@@ -46,7 +46,7 @@ func TestPreviewQuestionRefuses(t *testing.T) {
 func TestPreviewAnswer(t *testing.T) {
 	for text, want := range map[string]PreviewAnswer{
 		`{"sets":[{},{}]}`: {[]Preview{{}, {}}},
-		`{"sets":[{"change":{"count":12,"titles":["40 rolls","\u003cb\u003e‎"]},"not":{"count":0}},{}]}`: {[]Preview{
+		`{"sets":[{"change":{"count":12,"titles":["40 rolls","\u003cb\u003e` + "\u200e" + `"]},"not":{"count":0}},{}]}`: {[]Preview{
 			{Change: &PreviewPart{12, []string{"40 rolls", "<b>\u200e"}}, Not: &PreviewPart{}}, {}}},
 		`{"sets":[{"personal":{"count":1000000000}},{"read":{"count":1,"titles":["` + strings.Repeat("é", 100) + `","2"]},"more":true}]}`: {[]Preview{
 			{Personal: &PreviewPart{Count: PreviewCount}}, {Read: &PreviewPart{1, []string{strings.Repeat("é", 100), "2"}}, More: true}}},
@@ -68,11 +68,11 @@ func TestPreviewAnswerRefuses(t *testing.T) {
 		``, `null`, `[]`, `{}`, `{"sets":{}}`, `{"sets":[{}]}`, `{"sets":[{},{},{}]}`, `{"sets":[{},null]}`, `{"sets":[{},{}],"sets":[{},{}]}`,
 		`{"Sets":[{},{}]}`, `{"sets":[{},{}],"note":1}`, `{"sets":[{},{}]} ` + "\x00", "\xef\xbb\xbf" + `{"sets":[{},{}]}`,
 		`{"sets":[{"change":{"count":1},"change":{"count":2}},{}]}`, `{"sets":[{"delete":{"count":1}},{}]}`, `{"sets":[{"more":"yes"},{}]}`,
-		part(`null`), part(`7`), part(`{}`), part(`{"titles":[]}`), part(`{"count":null}`), part(`{"count":-1}`), part(`{"count":1000000001}`),
+		part(`null`), part(`7`), part(`{}`), part(`{"titles":[]}`), part(`{"count":null}`), part(`{"count":-1}`), `{"sets":[{"change":{"count":-1},"more":true},{}]}`, part(`{"count":1000000001}`),
 		part(`{"count":1.5}`), part(`{"count":"1"}`), part(`{"count":1,"count":2}`), part(`{"count":1,"Titles":[]}`), part(`{"count":1,"more":true}`),
 		part(`{"count":9,"titles":["1","2","3"]}`), part(`{"count":1,"titles":["1","2"]}`), part(`{"count":9,"titles":"1"}`), part(`{"count":9,"titles":[1]}`),
 		part(`{"count":9,"titles":[null]}`), part(`{"count":9,"titles":[["1"]]}`),
-		title(``), title(`  `), title(strings.Repeat("é", 101)), title(`a\nb`), title(`a\u0000`), title(`\u202eabc`), title(`\u2066abc`), title(`\u2028`), title(`\ufeffa`), title("\xff"),
+		title(``), title(`  `), title(strings.Repeat("é", 101)), title(`a\nb`), title(`a\u0000`), title(`\u202eabc`), title(`\u2066abc`), title(`\u2028`), title(`\u2029`), title(`\ufeffa`), title("\xff"),
 	} {
 		if a, err := ReadPreviewAnswer([]byte(text), askedPreview); err == nil {
 			t.Errorf("%s: %+v", text, a)
