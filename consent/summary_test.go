@@ -317,6 +317,7 @@ func TestPreviewInPart(t *testing.T) {
 		{identity.Preview{Personal: n(0), Read: n(1)}, []string{"It may change what Treasurer may change, and your personal entries (none now).", "It may read, but not change, 1 entry."},
 			[]string{"It may read and change all that you can."}, nil},
 		{identity.Preview{Read: n(0), Not: n(0)}, []string{may}, []string{"It may read and change all that you can."}, nil},
+		{identity.Preview{Change: n(3, "a", "b")}, []string{"It may change 3 entries as Treasurer, and your personal entries."}, nil, [][]string{{"a", "b", "and 1 more"}}},
 		{identity.Preview{Not: n(2)}, []string{may, read, "It gets nothing of 2 entries that you can see."}, []string{"It may read and change all that you can."}, nil},
 		{identity.Preview{Change: n(12, "<b>rolls</b>", "x"), Read: n(0), Personal: n(0), Not: n(0), More: true},
 			[]string{"It may change at least 12 entries as Treasurer, and your personal entries.", read},
@@ -390,9 +391,9 @@ func TestPreviewForTheScript(t *testing.T) {
 		form := ada.get(path).fill(path)
 		form.Set("grant", "everything")
 		form.Set(name, value)
-		got := ada.post("/oauth/authorize/preview", form).want(200).allows()
-		if n := strings.Count(strings.Join(got, " "), "68 entries"); n != want {
-			t.Errorf("%q: %q", changes, got)
+		p := ada.post("/oauth/authorize/preview", form).want(200)
+		if n := strings.Count(strings.Join(p.allows(), " "), "68 entries"); n != want || strings.Count(p.body, "says-everything") != 1 {
+			t.Errorf("%q: %q", changes, p.body)
 		}
 	}
 	of.script(with("request", ada.get(path).fill(path).Get("request"))...).want(400)
@@ -407,7 +408,7 @@ func TestPreviewForTheScript(t *testing.T) {
 	if got := page.script("organization", "havn", "grant", "everything").want(200).allows(); len(got) != 0 {
 		t.Errorf("everything where AI integration is off: %q", got)
 	}
-	if p := page.script(with("action", "")...).want(200); len(p.allows()) != 3 || strings.Contains(p.body, "<html") || strings.Contains(p.body, "autofocus") {
+	if p := page.script(with("action", "")...).want(200); len(p.allows()) != 3 || strings.Count(p.body, "only org-1") != 1 || strings.Count(p.body, "only org-2") != 2 || strings.Contains(p.body, "<html") || strings.Contains(p.body, "autofocus") {
 		t.Errorf("%q", p.body)
 	}
 	s.pass(time.Minute)

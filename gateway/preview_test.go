@@ -233,8 +233,8 @@ func TestPreviewsAtOnce(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, ok := p.Ask(gone, "en", bakery("ada")); ok || p.asked.Load() != previewSlots {
-		t.Errorf("%t, asked %d times", ok, p.asked.Load())
+	if _, ok := p.Ask(gone, "en", bakery("ada")); ok || p.asked.Load() != previewSlots || len(p.slots) != previewSlots {
+		t.Errorf("%t, asked %d times, %d places are taken", ok, p.asked.Load(), len(p.slots))
 	}
 	if p.log.String() != "" { // nobody waited
 		t.Error(p.log)
