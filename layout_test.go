@@ -32,7 +32,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	doors     = []string{"oauth", "consent", "api", "mcpproxy", "gateway", "operator"}
 )
@@ -47,6 +47,7 @@ var rooms = map[string]room{
 	"strictjson":       {pure: true},
 	"client":           {pure: true, may: []string{"strictjson"}},
 	"identity":         {pure: true, may: []string{"strictjson"}},
+	"rules":            {pure: true, may: []string{"grantset", "org", "strictjson"}},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"store":            {may: pureRooms},
@@ -267,6 +268,7 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		// What stands as drawn.
 		{"approval on grant set and org", "approval/a.go", imports("approval", ours("grantset", "org")...), ""},
 		{"grant set on org", "grantset/a.go", imports("grantset", ours("org")...), ""},
+		{"rules on grant set and org", "rules/a.go", imports("rules", ours("grantset", "org", "strictjson")...), ""},
 		{"store on pure rooms", "store/a.go", imports("store", ours("approval", "client", "token")...), ""},
 		{"limit on pure rooms", "limit/a.go", imports("limit", ours("org")...), ""},
 		{"a door on store, limit and pure rooms", "oauth/a.go", imports("oauth", ours("store", "limit", "token")...), ""},
@@ -294,6 +296,8 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"grant set on approval", "grantset/a.go", imports("grantset", ours("approval")...), "grantset may not import approval"},
 		{"token on approval", "token/a.go", imports("token", ours("approval")...), "token may not import approval"},
 		{"approval on token", "approval/a.go", imports("approval", ours("token")...), "approval may not import token"},
+		{"rules on approval", "rules/a.go", imports("rules", ours("approval")...), "rules may not import approval"},
+		{"grant set on rules", "grantset/a.go", imports("grantset", ours("rules")...), "grantset may not import rules"},
 		{"client on org", "client/a.go", imports("client", ours("org")...), "client may not import org"},
 		{"a pure room on the store", "approval/a.go", imports("approval", ours("store")...), "approval may not import store"},
 		{"the store on what is for its tests", "store/a.go", imports("store", ours("store/pgtest")...), "store may not import store/pgtest"},

@@ -20,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -629,7 +630,7 @@ func TestSettle(t *testing.T) {
 
 // readers do what some servers do with a path, in some order.
 var readers = []func(string) string{
-	unescaped,
+	rules.Unescaped,
 	func(s string) string {
 		if decoded, err := url.PathUnescape(s); err == nil {
 			return decoded

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // original is the request that a gateway asks about. It came to the gateway,
@@ -53,51 +53,16 @@ func settle(target string) (decoded string, ok bool) {
 	root := rootOf(decoded)
 	reading := raw
 	for range 4 { // the path as it came, and after each decoding that somebody might do
-		if !plain(reading) || rootOf(cleaned(withoutParameters(reading))) != root {
+		if !rules.Plain(reading) || rootOf(cleaned(withoutParameters(reading))) != root {
 			return "", false
 		}
-		next := unescaped(reading)
+		next := rules.Unescaped(reading)
 		if next == reading {
 			return decoded, true
 		}
 		reading = next
 	}
 	return "", false // nobody escapes as often who does not hide something
-}
-
-// plain reports whether a reading is text without a dot segment. It takes a segment
-// to end wherever some reader lets it end: who cuts parameters out before decoding
-// sees other segments than who does it afterwards.
-func plain(reading string) bool {
-	if !utf8.ValidString(reading) || strings.ContainsFunc(reading, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return false
-	}
-	for piece := range strings.FieldsFuncSeq(reading, func(r rune) bool { return strings.ContainsRune(`/\;?#`, r) }) {
-		if piece == "." || piece == ".." {
-			return false
-		}
-	}
-	return true
-}
-
-// unescaped decodes once, and leaves what is no escape as it is. Many readers do
-// so, where url.PathUnescape decodes nothing.
-func unescaped(reading string) string {
-	var out strings.Builder
-	for {
-		before, after, ok := strings.Cut(reading, "%")
-		out.WriteString(before)
-		if !ok {
-			return out.String()
-		}
-		if c, err := hex.DecodeString(after[:min(2, len(after))]); err == nil && len(c) == 1 {
-			out.Write(c)
-			reading = after[2:]
-		} else {
-			out.WriteByte('%')
-			reading = after
-		}
-	}
 }
 
 // sent gives a path in the bytes that came, but for those that no URI has (RFC 3986
