@@ -107,7 +107,7 @@ func Compile(all []Rule, unlisted string) (*Rules, error) {
 			r.unlistedHTTP = Service
 		}
 	default:
-		faults = append(faults, Fault{none, "", fmt.Sprintf("unlisted: %q is none of deny, read and service", unlisted), `write unlisted = "deny"`})
+		faults = append(faults, Fault{none, "", fmt.Sprintf("service.unlisted: %q is none of deny, read and service", unlisted), `write unlisted = "deny"`})
 	}
 	if len(all) > MaxRules {
 		faults = append(faults, Fault{none, "", fmt.Sprintf("rules: there are %d, and at most %d", len(all), MaxRules), "make prefixes and patterns of some"})
@@ -129,10 +129,6 @@ func Compile(all []Rule, unlisted string) (*Rules, error) {
 
 // Empty reports whether there is no rule.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
-
-// Trusting reports whether calls over HTTP that no rule names are left to the
-// service.
-func (r *Rules) Trusting() bool { return r.unlistedHTTP == Service }
 
 // names is what a rule is found by.
 func (r Rule) names() string {

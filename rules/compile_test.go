@@ -74,7 +74,7 @@ func TestCompileRefuses(t *testing.T) {
 // All mistakes are named at once, each with its rule.
 func TestEveryMistake(t *testing.T) {
 	_, err := rules.Compile([]rules.Rule{{Tool: "a"}, {Tool: "b", Touches: "open"}, {Call: "x", Touches: "y"}}, "allow")
-	const want = `unlisted: "allow" is none of deny, read and service; rules[0] "a": it does not say what it touches; ` +
+	const want = `service.unlisted: "allow" is none of deny, read and service; rules[0] "a": it does not say what it touches; ` +
 		`rules[2] "x": call: it begins with a method in capitals, or with *; ` +
 		`rules[2] "x": touches: "y" is none of role, open, personal, admin, nothing and service`
 	if err == nil || err.Error() != want {

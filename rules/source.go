@@ -36,7 +36,7 @@ func parseSource(text string, of *rule) (s source, err error) {
 		s.at, err = parsePointer(where)
 		return s, err
 	case of.kind == byCall:
-		return s, errors.New("a call has roles in path:, query: and body:")
+		return s, errors.New("a call has roles in path:, query: or body: alone")
 	case of.kind == byTool || of.kind == byPrompt:
 		return s, errors.New("a tool and a prompt have roles in argument: alone")
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -47,8 +48,9 @@ type Checked struct {
 	ServiceKey    []byte           // with either, or PreviewURL
 	PreviewURL    *url.URL         // nil where the service is not asked
 	Nouns         map[string]consent.Nouns
-	TLS           *tls.Config // nil behind a proxy
-	MailServer    *MailServer // nil sends none
+	Ruled         *rules.Rules // what calls to the service touch
+	TLS           *tls.Config  // nil behind a proxy
+	MailServer    *MailServer  // nil sends none
 	Level         slog.Level
 }
 
@@ -64,7 +66,7 @@ func (l Loaded) Check() (Checked, error) {
 	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkPreview, c.checkTLS, c.checkMail, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkRules, c.checkPreview, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			wrong = append(wrong, err)

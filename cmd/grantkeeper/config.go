@@ -59,6 +59,7 @@ type Config struct {
 	SignIn    SignInConfig    `toml:"signin"`
 	API       APIConfig       `toml:"api"`
 	MCP       MCPConfig       `toml:"mcp"`
+	Rules     []RuleConfig    `toml:"rules" doc:"what each call to the service touches, the first that matches decides; of more than selected roles nothing is refused"` // decision V20
 	Clients   []ClientConfig  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
 	Log       LogConfig       `toml:"log"`
 }
@@ -70,6 +71,9 @@ type ServiceConfig struct {
 	KeyFile     string `toml:"key_file" env:"SERVICE_KEY_FILE" doc:"the file with the key that signs what the service is told; nobody but its owner may read it"`
 	PreviewURL  string `toml:"preview_url" env:"SERVICE_PREVIEW_URL" secret:"url" doc:"where the service says how much a choice would give, such as http://127.0.0.1:9000/grantkeeper/preview, for numbers and titles on the consent page; signed with service.key_file"`
 
+	Unlisted      string `toml:"unlisted" env:"SERVICE_UNLISTED" doc:"what becomes, under selected roles, of calls that no rule names: deny, read (reads pass) or service (it decides by the signed headers); without it deny, but where there is no rule either, service for calls over HTTP"` // decision V24
+	PersonalItems bool   `toml:"personal_items" env:"SERVICE_PERSONAL_ITEMS" doc:"whether the service has items that are a person's own"`
+
 	Words map[string]WordsConfig `toml:"words" doc:"what the service calls its entries, by language, such as {en = {items = \"orders\", count = {one = \"{n} order\", other = \"{n} orders\"}}}; a language without them says entries in its own"`
 }
 
@@ -77,6 +81,21 @@ type ServiceConfig struct {
 type WordsConfig struct {
 	Items string            `toml:"items"` // without a number
 	Count map[string]string `toml:"count"` // by plural category
+}
+
+// RuleConfig is one of [[rules]]: what a call touches (decision V21).
+type RuleConfig struct {
+	Tool     string   `toml:"tool" doc:"the MCP tool that it is about; * at the end makes it a prefix. A rule has one of tool, call, resource, prompt and method"`
+	Call     string   `toml:"call" doc:"or the HTTP call, such as POST /api/v5/roles/{role}/orders/**: a method, or * for any (GET is HEAD too), and a path, with {name} for one segment and ** for the rest"`
+	Resource string   `toml:"resource" doc:"or the URI of an MCP resource, or with * at the end the beginning of it"`
+	Prompt   string   `toml:"prompt" doc:"or the MCP prompt, as with tool"`
+	Method   string   `toml:"method" doc:"or another MCP method, as with tool"`
+	Touches  string   `toml:"touches" doc:"role, open (what every member sees), personal, admin, nothing, or service (it decides by the signed headers); with one of the next three, role"`
+	Role     string   `toml:"role" doc:"the ID of the role"`
+	RoleName string   `toml:"role_name" doc:"or its name, in every organization"`
+	RoleFrom []string `toml:"role_from" doc:"or where the request has its ID: path:NAME, query:NAME, body:/json/pointer or argument:/json/pointer; of several, all are needed"`
+	Access   string   `toml:"access" doc:"read or change; without it GET, HEAD, resources, prompts and tools with readOnlyHint read, and all else changes"`
+	Private  bool     `toml:"private" doc:"reading needs a role of the role's circle; else every member may read"`
 }
 
 // HTTPConfig is the public listener.
@@ -195,7 +214,7 @@ type LogConfig struct {
 func Defaults() Config {
 	return Config{
 		SecretKeyFile: "/etc/grantkeeper/secret.key",
-		Service:       ServiceConfig{Name: "Svalinn", TokenPrefix: "sv"},
+		Service:       ServiceConfig{Name: "Svalinn", TokenPrefix: "sv", PersonalItems: true},
 		HTTP:          HTTPConfig{Listen: ":8080"},
 		Operator:      OperatorConfig{Listen: "127.0.0.1:8081"},
 		Gateway:       GatewayConfig{Listen: "off"},

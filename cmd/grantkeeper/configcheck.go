@@ -23,7 +23,8 @@ func configCheckCommand(g *global) *cobra.Command {
   grantkeeper config check -c ./grantkeeper.toml && systemctl reload grantkeeper`,
 		Long: `It reads the file, the environment and every file that they name, and holds the
 database against the secret keys and this release. Mistakes are named together, at
-most one of a group of settings, each with what to do; other commands name the first.
+most one of a group of settings but of [[rules]], where each is named, each with what
+to do; rules that are never reached are warnings. Other commands name the first mistake.
 A server may be running on the database meanwhile: it is read, and neither locked nor
 changed.`,
 		Args:        cobra.NoArgs,
@@ -44,21 +45,19 @@ changed.`,
 			if err != nil {
 				return err
 			}
-			warning := ""
-			if checked.Service.Name == Defaults().Service.Name {
-				warning = fmt.Sprintf("service.name is the default: people read %q on every page", checked.Service.Name)
-			}
+			warnings := checked.warnings()
 			if g.json {
 				answer := map[string]any{"ok": true, "configuration": l.summary(), "database": database}
-				if warning != "" {
-					answer["warnings"] = []string{warning}
+				if len(warnings) > 0 {
+					answer["warnings"] = warnings
 				}
 				return writeDocument(c.OutOrStdout(), answer)
 			}
-			if warning != "" {
-				warning = "warn  configuration      " + warning + "\n"
+			text := fmt.Sprintf("ok    configuration      %s\n", l.summary())
+			for _, warning := range warnings {
+				text += "warn  configuration      " + printable(warning) + "\n"
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "ok    configuration      %s\n%sok    database           %s\n", l.summary(), warning, database)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%sok    database           %s\n", text, database)
 			return err
 		},
 	}

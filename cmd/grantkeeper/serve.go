@@ -201,6 +201,9 @@ func (h *house) announce(file string, on listeners) {
 	if h.TLS == nil && len(h.HTTP.TrustedProxies) == 0 && strings.HasPrefix(h.Hosts.List()[0], "https:") {
 		h.log.Warn("no proxy is trusted: everybody behind one shares its rate limits", "setting", "http.trusted_proxies")
 	}
+	for _, warning := range h.ruleWarnings() {
+		h.log.Warn(warning)
+	}
 	if on.operators != nil && !loopbackListen(addressOf(on.operators)) {
 		h.log.Warn("the operators' listener can be reached from other machines, in clear", "setting", "operator.listen")
 	}
