@@ -15,6 +15,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -32,6 +33,8 @@ type Server struct {
 	Connected bool                           // a service answers the rest of /api/v5, before this server is asked
 	Address   func(*http.Request) netip.Addr // of the client, for the journal (decision L2); nil leaves it out
 	Checked   func(result Result)            // is told how each check went; nil is nobody
+	Rules     func() *rules.Rules            // of the service behind (decision V20); nil is none
+	Unnamed   *rules.Tally                   // counts what they deny because they do not name it; nil is not counted
 	// Tell, unless nil, is told who a request acts for, for the log.
 	Tell    func(w http.ResponseWriter, client string, of approval.ID, fault string)
 	Limited func() // is told of each request over its organization's limit; nil is nobody

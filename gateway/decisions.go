@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
@@ -18,14 +20,28 @@ import (
 const maxBody = 64 << 10
 
 // question is the body of POST /v1/decisions: a credential, and what it came
-// with. All members are strings, and none is needed: without a credential the
-// answer says how to refuse.
+// with. All members but arguments are strings, and none is needed: without a
+// credential the answer says how to refuse.
 type question struct {
 	Token  string // as it stood behind Bearer
 	APIKey string // as it stood in X-Auth-Token
 	Host   string // as asked for; none is the first base URL's
 	Path   string // with or without a query; none is /api/v5
-	Method string // taken, and of no weight: no rule of the guard has one
+	Method string // for the rules
+
+	Tool      string // the MCP tool that is called, in place of Method
+	Arguments string // its arguments, an object as JSON
+	ReadOnly  string // its readOnlyHint: true or false
+}
+
+// call is what the rules are asked about. The body is the gateway's to keep.
+func (q question) call() rules.Call {
+	if q.Tool != "" {
+		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[q.ReadOnly]
+		return rules.Call{Tool: q.Tool, Arguments: json.RawMessage(q.Arguments), Reads: reads}
+	}
+	path, query, _ := strings.Cut(cmp.Or(q.Path, "/api/v5"), "?")
+	return rules.Call{Method: q.Method, Path: path, Query: query, Unread: true}
 }
 
 // decision is the answer.
@@ -42,6 +58,21 @@ type decision struct {
 	Reason          string `json:"reason,omitempty"` // in words
 	WWWAuthenticate string `json:"www_authenticate,omitempty"`
 	RetryAfter      int    `json:"retry_after,omitempty"` // seconds
+
+	Ruled *ruled `json:"rules,omitempty"` // where there are rules
+}
+
+// ruled is what the rules say.
+type ruled struct {
+	Allowed  bool         `json:"allowed"`
+	Reason   rules.Reason `json:"reason"`
+	Rule     *int         `json:"rule,omitempty"` // as configured, from 0
+	Touches  string       `json:"touches,omitempty"`
+	Role     string       `json:"role,omitempty"` // ID
+	RoleName string       `json:"role_name,omitempty"`
+	Needs    string       `json:"needs,omitempty"`
+	Has      string       `json:"has,omitempty"`
+	Edit     string       `json:"edit,omitempty"`
 }
 
 // actor is who a request acts for, and how far it may go now (decision P6).
@@ -100,7 +131,7 @@ func (s *Server) judge(requestID string, r *http.Request, q question) (decision,
 	refusal := newAnswer(requestID)
 	a, ok := s.guard(refusal, o)
 	if ok {
-		return s.allowed(a), nil
+		return s.held(r, a, q, refusal)
 	}
 	if refusal.status >= 500 {
 		return decision{}, refusal
@@ -114,6 +145,29 @@ func (s *Server) judge(requestID string, r *http.Request, q question) (decision,
 		Status: refusal.status, Error: told.Code, Reason: told.Error(),
 		WWWAuthenticate: refusal.header.Get("WWW-Authenticate"), RetryAfter: wait,
 	}, nil
+}
+
+// held holds a call that the guard lets pass against the rules.
+func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) (decision, *answer) {
+	by := s.API.RuledBy()
+	if by == nil {
+		return s.allowed(a), nil
+	}
+	if c := q.call(); !by.Empty() && c.Tool == "" && rules.Under(c.Path, mcpPath) {
+		return decision{Status: noTool.Status, Error: noTool.Code, Reason: "Send the tool that is called, and its arguments."}, nil
+	}
+	made, err := s.API.Ruled(r.Context(), a, q.call())
+	if err != nil {
+		s.API.Fail(fault, r, err)
+		return decision{}, fault
+	}
+	told := api.Denied(a, made, s.Base(cmp.Or(q.Host, s.Host)))
+	d := decision{Status: http.StatusForbidden, Error: told.Code, Reason: told.Description}
+	if made.Allowed {
+		d = s.allowed(a)
+	}
+	d.Ruled = &ruled{made.Allowed, made.Reason, told.Rule, made.Touches, made.Role, made.RoleName, made.Needs, made.Has, told.Edit}
+	return d, nil
 }
 
 func (q question) original() original {
@@ -157,15 +211,18 @@ func readQuestion(w http.ResponseWriter, r *http.Request) (question, error) {
 
 func parseQuestion(text []byte) (q question, err error) {
 	members, err := strictjson.Object(text, strictjson.Depth)
-	for name, at := range map[string]*string{"token": &q.Token, "api_key": &q.APIKey, "host": &q.Host, "path": &q.Path, "method": &q.Method} {
+	var arguments []byte
+	for name, at := range map[string]any{"token": &q.Token, "api_key": &q.APIKey, "host": &q.Host, "path": &q.Path, "method": &q.Method,
+		"tool": &q.Tool, "arguments": &arguments, "read_only": &q.ReadOnly} {
 		err = cmp.Or(err, take(members, name, at))
 	}
 	switch {
 	case errors.Is(err, strictjson.ErrTwice), err == nil && len(members) > 0:
-		return question{}, errors.New("its members are token, api_key, host, path and method, each once")
+		return question{}, errors.New("its members are token, api_key, host, path and method, or tool, arguments and read_only, each once")
 	case err != nil:
 		return question{}, errors.New("it is not one JSON object of strings")
 	}
+	q.Arguments = string(arguments)
 	return q, nil
 }
 

@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // headerStatus says what a proxy should answer where the status cannot, because
@@ -39,6 +42,10 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 		return
 	}
 	o, fault := s.request(r.Context(), original{host, target, withCredentials(r.Header)})
+	path, _, _ := strings.Cut(target, "?")
+	if by := s.API.RuledBy(); fault == nil && by != nil && !by.Empty() && rules.Under(path, mcpPath) {
+		fault = noTool
+	}
 	if fault != nil {
 		fault.Answer(w)
 		return
@@ -50,9 +57,33 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 			call.Target += "?" + r.URL.RawQuery
 		}
 	}
-	if a, ok := s.guard(w, o); ok {
+	if a, ok := s.guard(w, o); ok && s.ruled(w, r, a, call, host) {
 		s.tell(w, r, key, a, call)
 	}
+}
+
+// mcpPath is the MCP endpoint of API v5. Forward-auth cannot see which tool is
+// called there (decision V29).
+const mcpPath = "/api/v5/mcp"
+
+var noTool = &api.Fault{Status: 404, Code: "not_found", Description: "Send MCP to Grantkeeper itself: what is called there is in the body."}
+
+// headerDenied has the reason of a denial by the rules, for proxies that pass on
+// no body of it.
+const headerDenied = identity.Prefix + "Denied"
+
+// ruled asks the rules, or answers the call that they deny.
+func (s *Server) ruled(w http.ResponseWriter, r *http.Request, a api.Rights, call identity.Call, host string) bool {
+	path, query, _ := strings.Cut(call.Target, "?")
+	d, err := s.API.Ruled(r.Context(), a, rules.Call{Method: call.Method, Path: path, Query: query, Unread: true})
+	switch {
+	case err != nil:
+		s.API.Fail(w, r, err)
+	case !d.Allowed:
+		w.Header().Set(headerDenied, string(d.Reason))
+		s.API.Deny(w, api.Denied(a, d, s.Base(cmp.Or(host, s.Host))))
+	}
+	return err == nil && d.Allowed
 }
 
 // agreed gives the one value of several headers that say the same thing, empty

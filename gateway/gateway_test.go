@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -690,7 +691,7 @@ func FuzzSettle(f *testing.F) {
 
 // What is wrong with a question is told apart: what it is, and what is in it.
 func TestQuestionFaults(t *testing.T) {
-	const members, object = "its members are token, api_key, host, path and method, each once", "it is not one JSON object of strings"
+	const members, object = "its members are token, api_key, host, path and method, or tool, arguments and read_only, each once", "it is not one JSON object of strings"
 	for text, want := range map[string]string{
 		`{"token":"a","token":"b"}`: members, `{"user":"a"}`: members, `{"token":"a","user":null}`: members,
 		`{"token":1}`: object, `{"token":["a"]}`: object, `["token"]`: object, `{"token":"a"} {}`: object, `{"token":"a"`: object, "{\"token\":\"\xff\"}": object, ``: object,
@@ -705,13 +706,18 @@ func TestQuestionFaults(t *testing.T) {
 func FuzzQuestion(f *testing.F) {
 	f.Add([]byte(`{"token":"a","api_key":null,"host":"h","path":"/p","method":"GET"}`))
 	f.Add([]byte(`{"token":"a"}{"token":"b"}`))
+	f.Add([]byte(`{"tool":"a","arguments":{"x":[1]},"read_only":"true"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		q, err := parseQuestion(text)
 		if err != nil {
 			return
 		}
 		again, err := parseQuestion([]byte(`{"method":` + quoted(q.Method) + `,"path":` + quoted(q.Path) + `,"host":` + quoted(q.Host) +
-			`,"api_key":` + quoted(q.APIKey) + `,"token":` + quoted(q.Token) + `}`))
+			`,"api_key":` + quoted(q.APIKey) + `,"token":` + quoted(q.Token) + `,"tool":` + quoted(q.Tool) +
+			`,"read_only":` + quoted(q.ReadOnly) + `,"arguments":` + cmp.Or(q.Arguments, "null") + `}`))
+		if q.Arguments == "" {
+			again.Arguments = ""
+		}
 		if err != nil || again != q {
 			t.Fatalf("%q gives %+v, which gives %+v, %v", text, q, again, err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // Upstream passes API v5 on to the service that answers it. It belongs behind
@@ -63,7 +64,7 @@ func (u *Upstream) Handler() http.Handler {
 		lasting := api.NewLasting(w, r, piece)
 		defer lasting.End()
 		of, ok := u.whole(lasting, r)
-		if !ok {
+		if !ok || !u.ruled(lasting, r, path, of) {
 			return
 		}
 		key := u.Key()
@@ -100,6 +101,22 @@ func (u *Upstream) whole(w http.ResponseWriter, r *http.Request) (*told, bool) {
 	of.rights = now
 	of.askedNow()
 	return of, ok
+}
+
+// ruled asks the rules, or answers the call that they deny.
+func (u *Upstream) ruled(w http.ResponseWriter, r *http.Request, path string, of *told) bool {
+	c := rules.Call{Method: r.Method, Path: path, Query: r.URL.RawQuery, Body: of.call.Body, Unread: of.call.Unread}
+	if !api.HasType(r.Header, "application/json") { // another reader than ours would see another role
+		c.Body, c.Unread = nil, true
+	}
+	d, err := u.API.Ruled(r.Context(), of.rights, c)
+	switch {
+	case err != nil:
+		u.API.Fail(w, r, err)
+	case !d.Allowed:
+		u.API.Deny(w, api.Denied(of.rights, d, u.Base(r)))
+	}
+	return err == nil && d.Allowed
 }
 
 func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, key []byte, headers map[string]string, id string, call identity.Call) {

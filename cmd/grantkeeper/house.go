@@ -25,6 +25,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -58,6 +59,7 @@ type house struct {
 	calls    *api.Server      // whose guard gateways ask
 	proxy    *mcpproxy.Server // nil without a service
 	seen     *seenAddresses   // of requests to public
+	unnamed  rules.Tally      // calls that no rule names
 	unsure   sync.Once        // that a trusted proxy writes Forwarded was logged
 
 	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
@@ -104,6 +106,7 @@ func (h *house) public() http.Handler {
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
 		Limit:   h.limits.Names("api", h.API.RateLimit.Limit),
 		LimitOf: func(organization string) int { return h.present().APILimits[organization] },
+		Rules:   func() *rules.Rules { return h.present().Ruled }, Unnamed: &h.unnamed,
 		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") }, Tell: tell,
 	}
 	h.calls = calls
