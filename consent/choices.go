@@ -28,6 +28,7 @@ type choices struct {
 	circle       string // whose roles were all set by it
 	hint         string // organization whose roles are to be shown
 	preview      bool   // the button that asks what the choice allows
+	need, needs  string // ID of a role that is marked, and the read or change that is asked for
 }
 
 func readChoices(form url.Values) choices {
@@ -189,6 +190,7 @@ type group struct {
 
 type shownRole struct {
 	ID, Name, Access string
+	Needs            *said // what a link asks for here; nil is nothing
 }
 
 // What a page shows at once (ux 5.3).
@@ -297,7 +299,7 @@ func groups(of grantset.Offer, chosen choices, total int) []group {
 	for i, g := range of.Groups {
 		one := group{ID: g.Circle.ID, Name: g.Circle.Name, Flat: len(of.Member.Roles()) <= flatRoles}
 		one.Set = chosen.circle != "" && g.Circle.ID == chosen.circle
-		one.Open = i == 0 && total <= openRoles || one.Set
+		one.Open = i == 0 && total <= openRoles || one.Set || slices.ContainsFunc(g.Roles, func(r org.Role) bool { return r.ID == chosen.need })
 		for _, r := range g.Roles {
 			access := chosen.roles[r.ID]
 			if access == "" {
@@ -306,7 +308,7 @@ func groups(of grantset.Offer, chosen choices, total int) []group {
 			if access != "none" {
 				one.Chosen++
 			}
-			one.Roles = append(one.Roles, shownRole{r.ID, r.Name, access})
+			one.Roles = append(one.Roles, shownRole{ID: r.ID, Name: r.Name, Access: access})
 		}
 		out = append(out, one)
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -90,10 +91,25 @@ func (s *Server) editPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if chosen := s.openChoices(v, parseParameters(v.r.URL.RawQuery)); chosen.sent {
-		return s.showEdit(v, e, e.row.Grant, chosen, showing{status: http.StatusOK})
+	p := parseParameters(v.r.URL.RawQuery)
+	chosen := s.openChoices(v, p)
+	if !chosen.sent {
+		chosen = e.current()
 	}
-	return s.showEdit(v, e, e.row.Grant, e.current(), showing{status: http.StatusOK})
+	need, _ := p.one("need")
+	chosen.mark(need, e.member)
+	return s.showEdit(v, e, e.row.Grant, chosen, showing{status: http.StatusOK})
+}
+
+// mark takes what a link asks for, ROLE:read or ROLE:change, to show it with the
+// role, and chooses nothing. What else stands there, or a role that the person
+// does not fill, is as if it were not given (decision V27).
+func (c *choices) mark(need string, m org.Member) {
+	i := strings.LastIndexByte(need, ':') // a role's ID may have colons itself
+	if i < 0 || !slices.Contains([]string{"read", "change"}, need[i+1:]) || !m.Fills(need[:i]) {
+		return
+	}
+	c.need, c.needs = need[:i], need[i+1:]
 }
 
 // edit is POST .../{approval}/edit. As at consent there is no default
@@ -213,11 +229,30 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	view.Stale = how.stale
 	view.chooser = chooser{Request: s.sealEdit(from), Fixed: true, Grant: chosen.grant, Personal: chosen.personal, NoPersonal: s.NoPersonal}
 	view.offer(e.offers, chosen, view.Path)
+	view.mark(v.words, chosen)
 	view.Organizations[0].Class = ""
 	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
 	view.say(v.words, how.faults, e.offers, chosen)
 	view.Summaries = s.summaries(v, chosen, e.offers, make([]string, len(e.offers)), roles, told())
 	return s.show(v, how.status, editTemplate, view)
+}
+
+// mark says at the role that a link asks for what it asks.
+func (view *chooser) mark(w *words, chosen choices) {
+	if chosen.need == "" {
+		return
+	}
+	says := w.say("edit.needs.read")
+	if chosen.needs == "change" {
+		says = w.say("edit.needs.change")
+	}
+	for _, o := range view.Organizations {
+		for _, g := range o.Groups {
+			if i := slices.IndexFunc(g.Roles, func(r shownRole) bool { return r.ID == chosen.need }); i >= 0 {
+				g.Roles[i].Needs = &says
+			}
+		}
+	}
 }
 
 func (s *Server) newEditPage(v *visit, e editing) (*editPage, error) {

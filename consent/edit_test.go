@@ -103,6 +103,43 @@ func TestEdit(t *testing.T) {
 	}
 }
 
+// A link can ask for access through a role: that marks the role and chooses nothing.
+// What is no role that the person fills, or no access, marks nothing (decision V27).
+func TestEditMarksWhatIsAsked(t *testing.T) {
+	s := newSite(t)
+	ada, id, path := s.editable()
+	plain := ada.get(path).want(200)
+	for need, want := range map[string]string{
+		"treasurer:change": "Treasurer Asked for by the link that you followed: Change. Nothing is chosen by it.",
+		"buddy:read":       "Buddy Asked for by the link that you followed: Read. Nothing is chosen by it.",
+	} {
+		p := ada.get(path + "?need=" + need).want(200)
+		marked := ""
+		for _, f := range p.all(atom.Fieldset) {
+			if strings.Contains(attr(f, "class"), "needed") {
+				marked += textOf(f)
+			}
+		}
+		name, says, _ := strings.Cut(want, " ")
+		if !strings.HasPrefix(marked, name) || strings.Count(marked, says) != 1 || strings.Count(p.text(), "Asked for by") != 1 {
+			t.Errorf("%s marks %q", need, marked)
+		}
+		if got, want := p.fill(path), plain.fill(path); got.Get("role:treasurer") != "read" || got.Get("role:buddy") != "none" || got.Get("grant") != want.Get("grant") || len(got) != len(want) {
+			t.Errorf("%s chooses %v", need, got)
+		}
+	}
+	for _, need := range []string{"", "treasurer", "treasurer:", "treasurer:none", "treasurer:CHANGE", ":change", "reviewer:change", "nobody:change", "Treasurer:change",
+		"%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E:change", "treasurer:change&need=treasurer:change", "%00", strings.Repeat("x", 5000) + ":change"} {
+		p := ada.get(path + "?need=" + need).want(200)
+		if strings.Contains(p.text(), "Asked for by") || strings.Contains(p.body, "alert(1)") || strings.Contains(p.body, "needed") {
+			t.Errorf("%.60s marks something", need)
+		}
+	}
+	if got := s.gives(id); got != "roles treasurer=read" || s.edits() != 0 {
+		t.Errorf("gives %q", got)
+	}
+}
+
 // The organization of an approval stays, whatever is sent.
 func TestEditStaysInItsOrganization(t *testing.T) {
 	s := newSite(t)
