@@ -3,13 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/rules"
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // RuledBy are the rules that hold now; nil is none.
@@ -27,7 +24,7 @@ func (s *Server) Ruled(ctx context.Context, a Rights, c rules.Call) (rules.Decis
 	if by == nil {
 		return rules.Decision{Allowed: true, Rule: -1, Reason: rules.Unlisted}, nil
 	}
-	find, failed := FindRoles(ctx, s.Store, a.Organization)
+	find, failed := s.Store.FindRoles(ctx, a.Organization)
 	d := by.Decide(a.Authority, find, c)
 	if err := failed(); err != nil {
 		return rules.Decision{}, err
@@ -36,32 +33,6 @@ func (s *Server) Ruled(ctx context.Context, a Rights, c rules.Call) (rules.Decis
 		s.Unnamed.Note(c, d)
 	}
 	return d, nil
-}
-
-// FindRoles finds roles of an organization for package rules. Where failed gives an
-// error, what was decided by them does not count.
-func FindRoles(ctx context.Context, s *store.Store, organization string) (find rules.Roles, failed func() error) {
-	var fault error
-	find.ByID = func(id string) (org.Role, bool) {
-		r, err := s.Role(ctx, organization, id)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			fault = err
-		}
-		return r.Role, err == nil
-	}
-	find.ByName = func(name string) (named []org.Role) {
-		all, err := s.Roles(ctx, organization)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			fault = err
-		}
-		for _, r := range all {
-			if r.Name == name {
-				named = append(named, r.Role)
-			}
-		}
-		return named
-	}
-	return find, func() error { return fault }
 }
 
 // Denial is the answer to a call that the rules deny (decision V27).

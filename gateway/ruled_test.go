@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -198,11 +197,11 @@ func TestDecisionsAreRuled(t *testing.T) {
 func TestRolesThatCannotBeRead(t *testing.T) {
 	h := newHouse(t)
 	h.rule("", ledger...)
-	find, failed := api.FindRoles(context.Background(), h.store, "nowhere")
+	find, failed := h.store.FindRoles(context.Background(), "nowhere")
 	if r, ok := find.ByID("treasurer"); ok || find.ByName("Treasurer") != nil || failed() != nil {
 		t.Errorf("%v, %v", r, failed())
 	}
-	find, failed = api.FindRoles(context.Background(), h.store, "nordlys")
+	find, failed = h.store.FindRoles(context.Background(), "nordlys")
 	if r, ok := find.ByID("treasurer"); !ok || r.Name != "Treasurer" || len(find.ByName("Treasurer")) != 1 || failed() != nil {
 		t.Errorf("%v, %v", r, failed())
 	}

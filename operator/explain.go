@@ -26,6 +26,8 @@ type explanation struct {
 	Allowed  bool        `json:"allowed"`
 	Reason   string      `json:"reason"` // the sentence of the chain that decided
 	Chain    []chainLink `json:"chain"`
+
+	Rule *int `json:"rule,omitempty"` // of a call: as configured, from 0; none where no rule names it
 }
 
 type itemObject struct {
@@ -49,7 +51,14 @@ type chainLink struct {
 }
 
 func (s *Server) explain(c call) (any, error) {
-	action, itemID, err := asked(c.URL.RawQuery)
+	values, err := url.ParseQuery(c.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest("the query is malformed")
+	}
+	if values.Has("tool") || values.Has("call") {
+		return s.explainCall(c, values)
+	}
+	action, itemID, err := asked(values)
 	if err != nil {
 		return nil, err
 	}
@@ -83,18 +92,14 @@ func (s *Server) explain(c call) (any, error) {
 }
 
 // asked reads the question: ?read=ITEM or ?change=ITEM.
-func asked(query string) (action, item string, err error) {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", "", badRequest("the query is malformed")
-	}
+func asked(values url.Values) (action, item string, err error) {
 	for name, v := range values {
 		if name != "read" && name != "change" || len(values) > 1 || len(v) > 1 {
 			break
 		}
 		return name, v[0], nil
 	}
-	return "", "", badRequest("send either read or change, once, with the ID of an item")
+	return "", "", badRequest("send read or change, once, with the ID of an item, or tool or call")
 }
 
 // why is everything that an answer stands on.

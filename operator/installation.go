@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -127,6 +128,8 @@ type statusObject struct {
 
 	Refused  *RefusedObject `json:"refused,omitempty"`   // what the database did not do, of late
 	WentBack int64          `json:"went_back,omitempty"` // when it was seen that the database had gone back in time, Unix seconds
+
+	Unnamed []rules.Unnamed `json:"unnamed,omitempty"` // calls to the service that were denied here since the start because no rule names them
 }
 
 // RefusedObject says what is the matter with the database, or was a moment ago.
@@ -176,6 +179,9 @@ func (s *Server) status(c call) (any, error) {
 	}
 	if s.Seen != nil {
 		out.Seen = s.Seen()
+	}
+	if s.Unnamed != nil {
+		out.Unnamed = s.Unnamed.All()
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), integrityWithin)
 	defer cancel()

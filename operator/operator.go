@@ -13,6 +13,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/metrics"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -53,6 +54,11 @@ type Server struct {
 	// ReadKeys gives the keys of the key file as it is now; nil where there is
 	// no file.
 	ReadKeys func() ([]*token.Key, error)
+
+	// Rules are those of the service behind; nil is none, and Unnamed counts the
+	// calls that they deny because they do not name them; nil knows of none.
+	Rules   func() *rules.Rules
+	Unnamed *rules.Tally
 
 	// HashPassword gives the PHC string of a password, for people who are
 	// added with one; nil refuses them.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // A finding is one line of doctor.
@@ -177,6 +178,7 @@ type serverStatus struct {
 
 	Refused  *operator.RefusedObject `json:"refused"`
 	WentBack int64                   `json:"went_back"`
+	Unnamed  []rules.Unnamed         `json:"unnamed"`
 }
 
 // doctorWithin bounds each question to this installation; outsideWithin those

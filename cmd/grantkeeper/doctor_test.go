@@ -20,7 +20,7 @@ import (
 func healthy(t *testing.T) *doctor {
 	t.Helper()
 	l := good(t)
-	l.BaseURLs, l.Limiter.Networks = []string{"https://app.example"}, nil
+	l.BaseURLs, l.Limiter.Networks, l.Service.Unlisted = []string{"https://app.example"}, nil, "service"
 	c, err := l.Check()
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ var checks = []check{
 	{"challenge", ifAnswered((*asked).checkChallenge)},
 	{"client-address", served((*doctor).checkClientAddress)},
 	{"upstream", probed("upstream")},
+	{"rules", (*doctor).checkRules},
 	{"provider", probed("provider")},
 	{"handoff", probed("handoff")},
 	{"mail", probed("mail")},

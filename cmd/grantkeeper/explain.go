@@ -14,43 +14,65 @@ import (
 )
 
 func explainCommand(g *global) *cobra.Command {
-	var read, change string
+	var read, change, id, tool, args, call, body string
 	var at *operatorOptions
 	c := &cobra.Command{
 		Use:   "explain APPROVAL",
-		Short: "Say whether an approval lets its client read or change an item, and why",
+		Short: "Say whether an approval lets its client read or change an item, or make a call, and why",
 		Example: `  grantkeeper explain 7f3a...e2 --read nordlys-renew-the-domain
-  grantkeeper explain 7f3a...e2 --change nordlys-renew-the-domain --json`,
+  grantkeeper explain 7f3a...e2 --change nordlys-renew-the-domain --json
+  grantkeeper explain --approval 7f3a...e2 --tool create_order --args '{"role":"r-orders"}'
+  grantkeeper explain --approval 7f3a...e2 --call 'POST /api/v5/orders'`,
 		Long: `It asks a running server through its operators' listener. APPROVAL is the ID
 that GET /v1/approvals and the journal have. ITEM is the ID of a tension, action,
 project or note of the approval's organization. The answer is that of this
 moment, from the same rules that calls are held to.
 
+Of a call to the service behind, by [[rules]], it says which rule names it, whose item it
+touches, what is decided, and what would allow it. A tool counts as one that changes.
+
 The exit code is 0 for yes and for no, 5 when there is no such approval or item.`,
 		Args: func(_ *cobra.Command, args []string) error {
+			if id != "" {
+				args = append(args, id)
+			}
 			if len(args) != 1 || args[0] == "" {
 				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "name one approval")
 			}
+			id = args[0]
 			return nil
 		},
 		Annotations: map[string]string{"next": "grantkeeper approval show APPROVAL"},
-		RunE: func(c *cobra.Command, args []string) error {
-			if (read == "") == (change == "") {
-				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "ask either --read ITEM or --change ITEM")
+		RunE: func(c *cobra.Command, _ []string) error {
+			query := url.Values{}
+			for name, value := range map[string]string{"read": read, "change": change, "tool": tool, "call": call} {
+				if value != "" {
+					query.Set(name, value)
+				}
 			}
-			query := url.Values{"read": {read}}
-			if change != "" {
-				query = url.Values{"change": {change}}
+			if len(query) != 1 || args != "" && tool == "" || body != "" && call == "" {
+				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "ask one of --read, --change, --tool (with --args) and --call (with --body)")
+			}
+			if args != "" {
+				query.Set("arguments", args)
+			}
+			if body != "" {
+				query.Set("body", body)
 			}
 			server, err := at.connect(c.Context(), g.config, os.Environ())
 			if err != nil {
 				return err
 			}
-			return runExplain(c.Context(), server, args[0], query, g.json, c.OutOrStdout())
+			return runExplain(c.Context(), server, id, query, g.json, c.OutOrStdout())
 		},
 	}
 	c.Flags().StringVar(&read, "read", "", "the `ITEM` to read")
 	c.Flags().StringVar(&change, "change", "", "the `ITEM` to change")
+	c.Flags().StringVar(&id, "approval", "", "the `APPROVAL`, in place of the argument")
+	c.Flags().StringVar(&tool, "tool", "", "the `NAME` of an MCP tool to call")
+	c.Flags().StringVar(&args, "args", "", "its arguments, as `JSON`")
+	c.Flags().StringVar(&call, "call", "", "the HTTP `CALL` to make, such as 'POST /api/v5/orders'")
+	c.Flags().StringVar(&body, "body", "", "its body, as `JSON`")
 	at = operatorFlags(g, c)
 	return c
 }

@@ -66,6 +66,17 @@ func TestExplainCommand(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &e); err != nil || code != 0 || e["allowed"] != true || e["action"] != "read" || e["approval"] != id || len(e["chain"].([]any)) < 10 {
 		t.Errorf("%v %d %s", err, code, stdout)
 	}
+	for _, args := range [][]string{{"--tool", "pay", "--args", "{}"}, {"--call", "GET /api/v5/orders"}} {
+		stdout, stderr, code := ran(t, append([]string{"explain", "--approval", id, "--operator", dev.Operator}, args...)...)
+		if code != 0 || !strings.HasPrefix(stdout, "yes: The call may pass, and the service decides.\n") || !strings.Contains(stdout, "  rule ") {
+			t.Errorf("%v: exit code %d, %s%s", args, code, stdout, stderr)
+		}
+	}
+	for _, args := range [][]string{{}, {id}, {"--approval", id}, {id, "--tool", "a", "--call", "GET /x"}, {id, "--call", "GET /x", "--args", "{}"}, {id, "--approval", id, "--tool", "a"}, {id, "--read", "x", "--body", "x"}} {
+		if _, stderr, code := ran(t, append([]string{"explain", "--operator", dev.Operator}, args...)...); code != 2 {
+			t.Errorf("%v: exit code %d, %s", args, code, stderr)
+		}
+	}
 	if item := e["item"].(map[string]any); item["role_name"] != "Treasurer" || item["private"] != false || strings.Contains(stdout, "Renew") {
 		t.Errorf("item: %v", item)
 	}

@@ -193,6 +193,7 @@ func (h *house) operators() http.Handler {
 		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen, Limits: h.limits,
 		Service: h.Service.Name, Style: consent.Stylesheet(), Icon: consent.Icon(), Hosts: h.shownHosts,
 		ResetLink: h.resetLink(), MailReset: h.mailReset(),
+		Rules: func() *rules.Rules { return h.present().Ruled }, Unnamed: &h.unnamed,
 	}
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.
@@ -321,6 +322,7 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 	go func() { h.sweeping(sweepCtx); close(swept) }()
 	go h.metrics.Run(sweepCtx)
 	go h.watchNodes(sweepCtx)
+	go h.watchUnnamed(sweepCtx)
 	defer func() { stopSweeping(); <-swept }()
 
 	if s.ready != nil {

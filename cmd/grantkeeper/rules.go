@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/pelletier/go-toml/v2"
 
@@ -77,6 +80,59 @@ func (c *Checked) ruleWarnings() (all []string) {
 	}
 	for _, f := range c.Ruled.Unreachable() {
 		all = append(all, f.Error()+"; "+f.Do)
+	}
+	return all
+}
+
+// watchUnnamed says, once an hour until ctx ends, which calls were denied because
+// no rule names them (decision V30).
+func (h *house) watchUnnamed(ctx context.Context) {
+	t := time.NewTicker(warnAgainEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			h.tellUnnamed()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// mostTold bounds how many lines one hour gives.
+const mostTold = 20
+
+func (h *house) tellUnnamed() {
+	all := h.unnamed.News()
+	for _, one := range all[:min(len(all), mostTold)] {
+		h.log.Warn("calls to the service were denied because no rule names them", "count", one.Count, "rule", one.Rule)
+	}
+	if rest := len(all) - mostTold; rest > 0 {
+		h.log.Warn("more calls were denied because no rule names them: ask grantkeeper doctor", "kinds", rest)
+	}
+}
+
+// checkRules is doctor's: who decides, and what was denied for want of a rule.
+func (d *doctor) checkRules() (all []finding) {
+	if d.configErr == nil {
+		for _, warning := range d.checked.ruleWarnings() {
+			all = append(all, warned("see docs/integrating.md, Rules", "%s", warning))
+		}
+	}
+	if d.statusErr != nil {
+		return all
+	}
+	unnamed := d.status.Unnamed
+	for _, one := range unnamed[:min(len(unnamed), mostTold)] {
+		if one.Rule == "" {
+			all = append(all, warned("name what clients call, in [[rules]]", "%s that no rule names", plural(one.Count, "other call")))
+			continue
+		}
+		all = append(all, warned("complete it, and add it to the configuration: "+strings.ReplaceAll(strings.TrimSpace(one.Rule), "\n", "; "),
+			"%s denied because no rule names them", plural(one.Count, "call")))
+	}
+	if len(all) == 0 && d.configErr == nil && !d.checked.Ruled.Empty() {
+		all = append(all, found("%s", plural(len(d.checked.Rules), "rule")))
 	}
 	return all
 }

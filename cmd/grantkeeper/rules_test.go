@@ -1,11 +1,14 @@
 package main
 
 import (
+	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/gateway"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 const someRules = `
@@ -100,5 +103,49 @@ func TestRuleWarnings(t *testing.T) {
 	})
 	if len(got) != 1 || !strings.HasPrefix(got[0], `rules[1] "ab": it is never reached: rules[0] "a*"`) {
 		t.Errorf("%q", got)
+	}
+}
+
+// What no rule names is told once, with the rule to paste (decision V30), and doctor
+// knows of all.
+func TestUnnamedIsTold(t *testing.T) {
+	var out strings.Builder
+	h := &house{log: slog.New(slog.NewJSONHandler(&out, nil))}
+	note := func(tool string) {
+		h.unnamed.Note(rules.Call{Tool: tool}, rules.Decision{Reason: rules.Unlisted})
+	}
+	h.tellUnnamed()
+	note("pay")
+	note("pay")
+	h.tellUnnamed()
+	h.tellUnnamed()
+	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"count":2,"rule":"[[rules]]\ntool = \"pay\"\nrole = \"ROLE\"`) {
+		t.Errorf("%s", text)
+	}
+	for i := range mostTold + 5 {
+		note("t" + strconv.Itoa(i))
+	}
+	out.Reset()
+	h.tellUnnamed()
+	if text := out.String(); strings.Count(text, "\n") != mostTold+1 || !strings.Contains(text, `"kinds":5`) {
+		t.Errorf("%s", text)
+	}
+	d := healthy(t)
+	if got := d.findings([]string{"rules"}); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	d.checked.Service.Unlisted = ""
+	if got := d.findings([]string{"rules"}); len(got) != 1 || got[0].Result != "warn" || got[0].Text != trusting {
+		t.Errorf("%+v", got)
+	}
+	d.status.Unnamed = h.unnamed.All()[:2]
+	d.checked.Ruled, _ = compileRules([]RuleConfig{{Tool: "a", Touches: "open"}}, "")
+	got := d.findings([]string{"rules"})
+	if len(got) != 2 || got[0].Result != "warn" || got[0].Text != "2 calls denied because no rule names them" || !strings.Contains(got[0].Fix, `tool = "pay"; role = "ROLE"`) {
+		t.Errorf("%+v", got)
+	}
+	d.status.Unnamed, d.checked.Rules = nil, make([]RuleConfig, 1)
+	if got := d.findings([]string{"rules"}); len(got) != 1 || got[0].Result != "ok" || got[0].Text != "1 rule" {
+		t.Errorf("%+v", got)
 	}
 }
