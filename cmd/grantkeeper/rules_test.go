@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,5 +148,21 @@ func TestUnnamedIsTold(t *testing.T) {
 	d.status.Unnamed, d.checked.Rules = nil, make([]RuleConfig, 1)
 	if got := d.findings([]string{"rules"}); len(got) != 1 || got[0].Result != "ok" || got[0].Text != "1 rule" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The rules that docs/integrating.md shows are good, and all are reached.
+func TestRulesExample(t *testing.T) {
+	const name = "../../docs/examples/rules.toml"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}}
+	if err := l.decode(name, text); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := compileRules(l.Rules, l.Service.Unlisted); err != nil || len(l.Rules) != 5 || len(r.Unreachable()) > 0 {
+		t.Errorf("%d rules, %v", len(l.Rules), err)
 	}
 }
