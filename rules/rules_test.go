@@ -178,6 +178,15 @@ func TestDecisions(t *testing.T) {
 		{"a longer path", inBody, change, http("POST", "/api/v5/orders/1"), rules.Unlisted},
 		{"a path with dot segments", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/%2e%2e/x"), rules.Ambiguous},
 		{"a URI with dot segments", rules.Rule{Resource: "file:///open/*", Touches: "nothing"}, change, rules.Call{Resource: "file:///open/%2e%2e/secret"}, rules.Ambiguous},
+		{"a URI that is escaped too often", rules.Rule{Resource: "file:///open/*", Touches: "nothing"}, change, rules.Call{Resource: "file:///open/%2525252541"}, rules.Ambiguous},
+		{"a URI with a percent sign", rules.Rule{Resource: "file:///open/*", Touches: "nothing"}, change, rules.Call{Resource: "file:///open/100%"}, rules.Listed},
+		{"a URI in another case", rules.Rule{Resource: "file:///open", Touches: "nothing"}, change, rules.Call{Resource: "FILE:///Open"}, rules.Listed},
+		{"a URI with more behind", rules.Rule{Resource: "file:///open", Touches: "nothing"}, change, rules.Call{Resource: "file:///opened"}, rules.Unlisted},
+		{"a URI with an escaped letter", rules.Rule{Resource: "file:///open", Touches: "nothing"}, change, rules.Call{Resource: "file:///%6fpen"}, rules.Unlisted},
+		{"a path with a percent sign", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/100%25"), rules.Listed},
+		{"a path with a control character", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/%00"), rules.Ambiguous},
+		{"a path that is not UTF-8", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/%ff"), rules.Ambiguous},
+		{"a path that is escaped too often", inPath, change, http("POST", "/api/v5/roles/r-orders/orders/%2525252541"), rules.Ambiguous},
 		{"no path", orders, change, http("GET", ""), rules.Ambiguous},
 
 		// Decision V28: methods of MCP.
@@ -272,7 +281,7 @@ func TestOtherGrants(t *testing.T) {
 		t.Errorf("nobody is allowed %+v", d)
 	}
 	plain := compiled(t, "deny", rules.Rule{Tool: "board", Role: "r-board"})
-	if d := plain.Decide(whole.Narrow(ada(true)), roles, http("GET", "/api/v5/../x")); d.Reason != rules.Whole {
+	if d := plain.Decide(whole.Narrow(ada(true)), roles, http("GET", "/api/v5/../x")); d.Reason != rules.Whole || !d.Allowed {
 		t.Errorf("without a rule about personal items: %+v", d)
 	}
 }
