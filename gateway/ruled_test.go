@@ -121,6 +121,10 @@ func TestForwardAuthIsRuled(t *testing.T) {
 	if code, _, body := ask("POST", "/api/v5/mcp"); code != 200 {
 		t.Errorf("MCP without rules: %d %s", code, body)
 	}
+	h.rule("")
+	if code, _, body := ask("POST", "/api/v5/mcp"); code != 200 {
+		t.Errorf("MCP while no rule is written: %d %s", code, body)
+	}
 	h.rule("", ledger...)
 	for _, tt := range []struct {
 		method, target string
