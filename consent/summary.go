@@ -217,8 +217,8 @@ func (w *words) few(names []string) said {
 	return append(append(w.list(names[:namesShown]), part{Kind: "text", Text: " "}), more...)
 }
 
-// namesShown is how many names stand in a sentence.
-const namesShown = 3
+// namesShown is how many names stand in a sentence, as operators read them too.
+const namesShown = grantset.NamesShown
 
 // previewing begins to ask the service what can be chosen in the organization
 // of a choice: the roles of the choice, and the wider options. What it gives
