@@ -75,7 +75,7 @@ func causeOf(err error) string {
 var noRoom int64 = 16 << 20
 
 // causeOfFile is causeOf for the embedded engine, whose errors tell a full disk
-// from one that fails only sometimes.
+// from one that fails only sometimes. It is for the log: no door tells it.
 func causeOfFile(err error, path string) string {
 	switch {
 	case errors.Is(err, sqlite3.FULL):
@@ -141,9 +141,6 @@ func (s *Store) Refused() Refused {
 func (s *Store) WhyNot(err error) string {
 	if errors.Is(err, errMoved) {
 		return MovedFile
-	}
-	if s.shared == nil && !errors.Is(err, context.DeadlineExceeded) {
-		return causeOfFile(err, s.options.Path)
 	}
 	cause := causeOf(err)
 	if cause != "" && cause != Slow || err == nil {

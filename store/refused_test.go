@@ -38,8 +38,8 @@ func TestCauseOfFile(t *testing.T) {
 		}
 		s := &Store{options: Options{Path: tt.path}}
 		err := fmt.Errorf("%w: %w", ErrUnavailable, tt.err)
-		if got := s.WhyNot(err); got != tt.cause {
-			t.Errorf("%v: %q, want %q", tt.err, got, tt.cause)
+		if got, told := causeOfFile(err, tt.path), s.WhyNot(err); got != tt.cause || told != "" {
+			t.Errorf("%v: %q, want %q; doors tell %q", tt.err, got, tt.cause, told)
 		}
 		var log strings.Builder
 		slog.New(slog.NewTextHandler(&log, nil)).Error("x", s.mend("err", err)...)

@@ -130,7 +130,7 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	act := store.Act{Actor: "system", Reason: "configuration"}
 	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); errors.Is(err, store.ErrUnavailable) {
 		hint := "see that there is room for the database"
-		if why := h.store.WhyNot(err); why != "" && checked.Postgres != "" {
+		if why := h.store.WhyNot(err); why != "" {
 			hint = mendDatabase(why)
 		}
 		return cannotOpen(hint, "clients: %v", err)
