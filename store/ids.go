@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -35,15 +34,14 @@ func (s *Store) idsBeginning(ctx context.Context, kind, prefix, after string, li
 	case strings.ContainsFunc(after, unseen):
 		return nil, errCursor
 	}
-	q := query{text: map[string]string{
-		"client":       `SELECT id FROM client`,
-		"person":       `SELECT id FROM person`,
-		"organization": `SELECT id FROM organization`,
-	}[kind]}
-	if kind == "client" {
-		q.conditions = append(q.conditions, "disabled <> 3") // deleted
+	q := query{text: `SELECT id FROM organization`}
+	switch kind {
+	case "client":
+		q = query{text: `SELECT id FROM client`, conditions: []string{"disabled <> 3"}} // deleted
+	case "person":
+		q = query{text: `SELECT id FROM person`}
 	}
-	q.where(fmt.Sprintf("SUBSTR(id, 1, %d) = ", len(prefix)), prefix)
+	q.where("SUBSTR(id, 1, LENGTH($1)) = ", prefix) // the first parameter
 	if after != "" {
 		q.where("id > ", after)
 	}
