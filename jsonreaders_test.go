@@ -30,7 +30,7 @@ var mayBeLax = reviewed{
 		cmd/grantkeeper/operatorclient.go:operatorClient.refusal`},
 	{"doctor, demo, drill and dev's client, which are clients and look at what they are answered", `
 		cmd/grantkeeper/demo.go:answered.member cmd/grantkeeper/demo.go:answered.want
-		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/doctorchecks.go:asked.ask
+		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool cmd/grantkeeper/doctorchecks.go:asked.ask
 		cmd/grantkeeper/drill.go:drilled.refresh`},
 	{"strictjson itself, behind its walk", `strictjson/strictjson.go:Into strictjson/strictjson.go:walk.name`},
 }

@@ -655,6 +655,38 @@ func TestDevClientWalk(t *testing.T) {
 	}
 }
 
+// Dev's client lists the tools of the MCP endpoint and calls one, as an assistant
+// does; nothing that the page did not offer is called.
+func TestDevClientCallsTools(t *testing.T) {
+	dev := startDev(t, devOptions{})
+	w := newWalk(t, dev.Server)
+	w.approve("approve")
+	before := w.statuses()
+	flow := url.Values{"flow": {w.find(`name="flow" value="([^"]*)"`)}, "do": {"tool"}, "tool": {"whoami"}, "arguments": {"{}"}}
+	w.post("/dev/client", flow) // nothing was listed yet
+	w.post("/dev/client", url.Values{"flow": flow["flow"], "do": {"tools"}})
+	w.post("/dev/client", flow)
+	for _, bad := range []string{"", "[]", "null", `{"a":`} {
+		flow.Set("arguments", bad)
+		w.post("/dev/client", flow)
+	}
+	flow.Set("tool", "no_such_tool")
+	w.post("/dev/client", flow)
+	flow.Set("tool", "read_item")
+	flow.Set("arguments", `{"kind":"note","id":"none"}`)
+	w.post("/dev/client", flow)
+	want := before + "; Listed; Done" + strings.Repeat("; Arguments are a JSON object, such as {}", 4) + "; Refused"
+	if got := w.statuses(); got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	if !strings.Contains(w.page, "<option>whoami</option>") || !strings.Contains(w.page, "<option selected>read_item</option>") || !strings.Contains(w.page, "Ada Aasen") {
+		t.Errorf("tools or the answer are missing:\n%s", w.page)
+	}
+	if found := regexp.MustCompile(`sv[orc]_[A-Za-z0-9]{20}`).FindAllString(w.page, -1); len(found) > 0 {
+		t.Errorf("whole secrets on the page: %v", found)
+	}
+}
+
 // What the approval does not give is refused, in words that name the role; in
 // another organization the items are not there at all.
 func TestDevClientIsRefused(t *testing.T) {

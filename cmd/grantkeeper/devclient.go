@@ -57,6 +57,9 @@ type flow struct {
 	access, refresh, used string // used is a refresh token that was sent already
 	revoked               bool
 
+	Tools           []string // that were listed
+	Tool, Arguments string   // called last
+
 	Authorize string // where the browser goes next; "" afterwards
 	Params    []param
 	Steps     []exchange
@@ -71,7 +74,8 @@ type exchange struct {
 	Request string
 	Status  string
 	Answer  string
-	Good    bool // it went as a client hopes
+	Edit    string // where the person can give what was missing; "" is nowhere
+	Good    bool   // it went as a client hopes
 }
 
 // RequestLines and AnswerLines are for showing: they wrap on small screens and
@@ -180,7 +184,7 @@ func (d *devClient) get(w http.ResponseWriter, r *http.Request) {
 
 func (f *flow) page() devPage {
 	return devPage{Flow: f, Can: map[string]bool{
-		"call": f.access != "", "read": f.access != "", "change": f.access != "", "refresh": f.refresh != "", "reuse": f.used != "", "revoke": f.refresh != "" && !f.revoked,
+		"call": f.access != "", "tools": f.access != "", "read": f.access != "", "change": f.access != "", "refresh": f.refresh != "", "reuse": f.used != "", "revoke": f.refresh != "" && !f.revoked,
 	}}
 }
 
@@ -226,6 +230,10 @@ func (d *devClient) post(w http.ResponseWriter, r *http.Request, base string) {
 		d.discover(r.Context(), f)
 	case do == "call" && can[do]:
 		d.call(r.Context(), f)
+	case do == "tools" && can[do]:
+		d.tools(r.Context(), f)
+	case do == "tool" && can["tools"]:
+		d.callTool(r.Context(), f, r.PostForm)
 	case do == "read" && can[do]:
 		d.readPrivate(r.Context(), f)
 	case do == "change" && can[do]:
@@ -342,9 +350,8 @@ func (d *devClient) token(ctx context.Context, f *flow, e exchange, form url.Val
 }
 
 func (d *devClient) call(ctx context.Context, f *flow) {
-	body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
-	d.do(ctx, f, exchange{Title: "Call the API", Says: "Any endpoint of API v5 takes the access token; this is the MCP one. It works for 30 minutes."},
-		http.MethodPost, f.base+"/api/v5/mcp", body, "application/json")
+	d.do(ctx, f, exchange{Title: "Call the API", Says: "Any endpoint of API v5 takes the access token, the MCP one too; this one says who it acts for. It works for 30 minutes."},
+		http.MethodGet, f.base+"/api/v5/me", "", "")
 }
 
 // The demo items that the page asks for, both of Nordlys's Treasurer.
