@@ -39,6 +39,7 @@ type devOptions struct {
 	empty                  bool
 	seed                   string // file to import; "" is none
 	name                   string // of the service; "" is the default
+	behind                 devBehind
 	readyFile              string
 	open, quiet            bool
 	logLevel, logFormat    string
@@ -59,10 +60,16 @@ func devCommand(g *global) *cobra.Command {
 		Short: "Try it: embedded database, demo data, loopback",
 		Example: `  grantkeeper dev
   grantkeeper dev --data ./dev-data              # keep what happens
-  grantkeeper dev --name Verksted                # as your service is called
+  grantkeeper dev --upstream http://127.0.0.1:9000 --mcp http://127.0.0.1:9000/mcp \
+    --name Bakery --key-file gk.key              # before your own service
   grantkeeper dev --listen 127.0.0.1:0 --ready-file ready.json   # for scripts`,
 		Long: `It needs no file, variable or service, and serves demo accounts on loopback
-only. Its operator API has a clock that tests can move, and stop:
+only. Behind API v5 and MCP it has a sample service, or your own: --upstream, --mcp, or
+both, and a key that your service checks the signed headers with. The key's file is made
+when it is not there. What no rule names is then refused under selected roles, and said
+once, as a rule to paste into the file of --rules.
+
+Its operator API has a clock that tests can move, and stop:
   curl -u operator:` + demoPassword + ` -d '{"advance_seconds":1800,"stopped":true}' \
     -H 'Content-Type: application/json' http://` + devOperatorListen + `/v1/dev/clock`,
 		Args:        cobra.NoArgs,
@@ -91,6 +98,11 @@ only. Its operator API has a clock that tests can move, and stop:
 	f.BoolVar(&o.empty, "empty", false, "no demo data")
 	f.StringVar(&o.seed, "seed", "", "`FILE` of people and organizations to import at the start, as directory import takes it")
 	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: "+Defaults().Service.Name+")")
+	f.StringVar(&o.behind.upstream, "upstream", "", "`URL` of your service, scheme and host, which answers API v5 in place of the sample")
+	f.StringVar(&o.behind.mcp, "mcp", "", "whole `URL` of your MCP server, which answers /api/v5/mcp")
+	f.StringVar(&o.behind.preview, "preview", "", "`URL` where your service says how much a choice gives, as service.preview_url")
+	f.StringVar(&o.behind.keyFile, "key-file", "", "`FILE` with the key that signs what your service is told; it is made when it is not there")
+	f.StringVar(&o.behind.rules, "rules", "", "`FILE` with [[rules]]: what calls to your service touch")
 	f.StringVar(&o.readyFile, "ready-file", "", "file to write, as JSON, when requests are answered")
 	f.BoolVar(&o.open, "open", false, "open the client's page in a browser")
 	return c
@@ -146,7 +158,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 
 	h := &house{Checked: checked}
 	h.logTo(log, stderr)
-	service, err := newDevService(&h.Checked)
+	service, err := o.serviceOf(&h.Checked)
 	if err != nil {
 		return err
 	}
@@ -162,7 +174,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 	var failed error
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = h.serve(stop, listeners{public: public, operators: operators, gateways: service.gateways}, serving{drain: 5 * time.Second, signals: o.signals, ready: func() {
+	err = h.serve(stop, listeners{public: public, operators: operators, gateways: service.listener()}, serving{drain: 5 * time.Second, signals: o.signals, ready: func() {
 		if failed = o.plant(ctx, told); failed == nil {
 			failed = o.tellReady(told, stderr, start)
 		}
@@ -171,6 +183,9 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 			return
 		}
 		log.Start()
+		if o.behind.own() {
+			go h.suggestRules(stop, stderr)
+		}
 		if said != nil {
 			said(told)
 		}
@@ -316,20 +331,20 @@ func (h *house) openDev(ctx context.Context, o devOptions, public net.Listener) 
 		}
 		return state, nil
 	}
-	if err := h.fillDev(ctx, o.empty, public); err != nil {
+	if err := h.fillDev(ctx, o, public); err != nil {
 		h.store.Close()
 		return err
 	}
 	return nil
 }
 
-func (h *house) fillDev(ctx context.Context, empty bool, public net.Listener) error {
+func (h *house) fillDev(ctx context.Context, o devOptions, public net.Listener) error {
 	act := store.Act{Actor: "system", Reason: "grantkeeper dev"}
 	people, _, err := h.store.People(ctx, store.PeopleFilter{Limit: 1})
 	if err != nil {
 		return err
 	}
-	if !empty && len(people) == 0 {
+	if !o.empty && len(people) == 0 {
 		if err := h.store.AddDirectory(ctx, demoDirectory(consent.Hash(demoPassword)), act); err != nil {
 			return fmt.Errorf("demo data: %w", err)
 		}
@@ -338,8 +353,9 @@ func (h *house) fillDev(ctx context.Context, empty bool, public net.Listener) er
 		return fmt.Errorf("demo keys: %w", err)
 	}
 	h.dev = newDevClient(public.Addr().String(), h.log)
+	h.dev.items = !o.empty && !o.behind.own()
 	for _, p := range demoPeople {
-		if !empty {
+		if !o.empty {
 			h.dev.people = append(h.dev.people, consent.DemoPerson{Email: p.email, About: p.about})
 		}
 	}
@@ -438,6 +454,7 @@ func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
 	fmt.Fprintf(&b, "  Server       %s\n", t.Server)
 	fmt.Fprintf(&b, "  Metadata     %s/.well-known/oauth-authorization-server\n", t.Server)
 	fmt.Fprintf(&b, "  MCP          %s/api/v5/mcp\n", t.Server)
+	o.behind.banner(&b)
 	if host, port, _ := strings.Cut(strings.TrimPrefix(t.Server, "http://"), ":"); host == "127.0.0.1" {
 		fmt.Fprintf(&b, "  Passkeys     %-32s (they need a name)\n", "http://localhost:"+port)
 	}

@@ -656,22 +656,21 @@ func TestDevClientWalk(t *testing.T) {
 }
 
 // Dev's client lists the tools of the MCP endpoint and calls one, as an assistant
-// does; nothing that the page did not offer is called.
+// does; what is not listed is refused by the server.
 func TestDevClientCallsTools(t *testing.T) {
 	dev := startDev(t, devOptions{})
 	w := newWalk(t, dev.Server)
 	w.approve("approve")
 	before := w.statuses()
-	flow := url.Values{"flow": {w.find(`name="flow" value="([^"]*)"`)}, "do": {"tool"}, "tool": {"whoami"}, "arguments": {"{}"}}
-	w.post("/dev/client", flow) // nothing was listed yet
+	flow := url.Values{"flow": {w.find(`name="flow" value="([^"]*)"`)}, "do": {"tool"}, "tool": {""}, "arguments": {"{}"}}
+	w.post("/dev/client", flow) // names none
 	w.post("/dev/client", url.Values{"flow": flow["flow"], "do": {"tools"}})
+	flow.Set("tool", "whoami")
 	w.post("/dev/client", flow)
 	for _, bad := range []string{"", "[]", "null", `{"a":`} {
 		flow.Set("arguments", bad)
 		w.post("/dev/client", flow)
 	}
-	flow.Set("tool", "no_such_tool")
-	w.post("/dev/client", flow)
 	flow.Set("tool", "read_item")
 	flow.Set("arguments", `{"kind":"note","id":"none"}`)
 	w.post("/dev/client", flow)
@@ -679,8 +678,13 @@ func TestDevClientCallsTools(t *testing.T) {
 	if got := w.statuses(); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
-	if !strings.Contains(w.page, "<option>whoami</option>") || !strings.Contains(w.page, "<option selected>read_item</option>") || !strings.Contains(w.page, "Ada Aasen") {
+	if !strings.Contains(w.page, "<option>whoami</option>") || !strings.Contains(w.page, `value="read_item"`) || !strings.Contains(w.page, "Ada Aasen") {
 		t.Errorf("tools or the answer are missing:\n%s", w.page)
+	}
+	flow.Set("tool", "no_such_tool")
+	w.post("/dev/client", flow)
+	if strings.HasSuffix(w.statuses(), "Done") || w.statuses() == want {
+		t.Errorf("a tool that there is not: %s", w.statuses())
 	}
 	if found := regexp.MustCompile(`sv[orc]_[A-Za-z0-9]{20}`).FindAllString(w.page, -1); len(found) > 0 {
 		t.Errorf("whole secrets on the page: %v", found)

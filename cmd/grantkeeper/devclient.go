@@ -40,6 +40,7 @@ type devClient struct {
 	http    *http.Client
 	pages   *consent.Server
 	people  []consent.DemoPerson // whom the sign-in page names
+	items   bool                 // those of the demo are there
 
 	mu    sync.Mutex
 	flows []*flow // the oldest first
@@ -57,6 +58,7 @@ type flow struct {
 	access, refresh, used string // used is a refresh token that was sent already
 	revoked               bool
 
+	Listed          bool     // the tools were asked for
 	Tools           []string // that were listed
 	Tool, Arguments string   // called last
 
@@ -176,15 +178,15 @@ func (d *devClient) get(w http.ResponseWriter, r *http.Request) {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		d.show(w, r, f.page())
+		d.show(w, r, d.page(f))
 	default:
 		d.show(w, r, devPage{})
 	}
 }
 
-func (f *flow) page() devPage {
+func (d *devClient) page(f *flow) devPage {
 	return devPage{Flow: f, Can: map[string]bool{
-		"call": f.access != "", "tools": f.access != "", "read": f.access != "", "change": f.access != "", "refresh": f.refresh != "", "reuse": f.used != "", "revoke": f.refresh != "" && !f.revoked,
+		"call": f.access != "", "tools": f.access != "", "read": d.items && f.access != "", "change": d.items && f.access != "", "refresh": f.refresh != "", "reuse": f.used != "", "revoke": f.refresh != "" && !f.revoked,
 	}}
 }
 
@@ -225,7 +227,7 @@ func (d *devClient) post(w http.ResponseWriter, r *http.Request, base string) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch can := f.page().Can; {
+	switch can := d.page(f).Can; {
 	case do == "start":
 		d.discover(r.Context(), f)
 	case do == "call" && can[do]:

@@ -47,6 +47,9 @@ func newDevService(c *Checked) (*devService, error) {
 
 // start opens the sample, and plants the demo's items in a new one.
 func (s *devService) start(h *house, o devOptions) (err error) {
+	if s == nil {
+		return nil
+	}
 	s.sample, err = sample.New(sample.Options{
 		Key: h.ServiceKey, Gateways: "http://" + s.gateways.Addr().String(), GatewayKey: s.key,
 		Service: h.Service.Name, Version: version, Folder: o.data, Now: h.store.Now, Log: h.log,
@@ -64,6 +67,14 @@ func (s *devService) start(h *house, o devOptions) (err error) {
 	return nil
 }
 
+// listener is dev's, for the sample; nil where there is none.
+func (s *devService) listener() net.Listener {
+	if s == nil {
+		return nil
+	}
+	return s.gateways
+}
+
 // sampleItems are those of a directory, as the sample keeps them.
 func sampleItems(d store.Directory) (all []sample.Item) {
 	for _, i := range d.Items {
@@ -77,6 +88,9 @@ func sampleItems(d store.Directory) (all []sample.Item) {
 
 // Close ends the sample. What it is asked by then is over: dev is behind it.
 func (s *devService) Close() {
+	if s == nil {
+		return
+	}
 	if s.http != nil {
 		s.http.Close()
 	}

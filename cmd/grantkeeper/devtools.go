@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -60,6 +59,7 @@ func (d *devClient) mcp(ctx context.Context, f *flow, e exchange, params any, as
 const maxTools = 500
 
 func (d *devClient) tools(ctx context.Context, f *flow) {
+	f.Listed = true
 	e := exchange{Title: "List the tools", Status: "Listed", Good: true,
 		Says: "What an assistant asks first. It is shown the tools that this approval could use, and no others."}
 	d.mcp(ctx, f, e, map[string]any{"method": "tools/list"}, func(ctx context.Context, s *sdk.ClientSession) (any, error) {
@@ -80,13 +80,14 @@ func (d *devClient) tools(ctx context.Context, f *flow) {
 	})
 }
 
-// callTool calls the tool that the page chose, with the arguments that it wrote.
+// callTool calls a tool with the arguments that the page wrote. It may be one that
+// was not listed: that is refused by the server, and not here.
 func (d *devClient) callTool(ctx context.Context, f *flow, form url.Values) {
 	f.Tool, f.Arguments = form.Get("tool"), form.Get("arguments")
 	e := exchange{Title: "Call " + f.Tool, Status: "Done", Good: true,
 		Says: "What an assistant does next. A refusal comes as a result that says what is missing, and who can give it."}
-	if !slices.Contains(f.Tools, f.Tool) {
-		return // it was not on the page
+	if f.Tool == "" {
+		return
 	}
 	var arguments map[string]any
 	if err := json.Unmarshal([]byte(f.Arguments), &arguments); err != nil || arguments == nil {

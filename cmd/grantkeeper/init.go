@@ -22,6 +22,7 @@ import (
 type initOptions struct {
 	dir, config, baseURL, name string // config is "" for grantkeeper.toml in dir
 	database, databaseURLFile  string // where the rows are, or the file that says it
+	behind                     devBehind
 	force, json                bool
 }
 
@@ -32,7 +33,9 @@ func initCommand(g *global) *cobra.Command {
 		Short: "Write a configuration, a secret key and the operators' password",
 		Example: `  grantkeeper init --base-url https://app.example.com
   grantkeeper init --base-url http://127.0.0.1:8080 --dir ./here     # to try serve
-  grantkeeper init --base-url https://app.example.com --database-url-file /etc/grantkeeper/database.url`,
+  grantkeeper init --base-url https://app.example.com --database-url-file /etc/grantkeeper/database.url
+  grantkeeper init --base-url https://app.example.com --key-file gk.key --rules rules.toml \
+    --upstream http://127.0.0.1:9000 --mcp http://127.0.0.1:9000/mcp   # before your service`,
 		Args: cobra.NoArgs,
 		Long: `Nothing is written over. With --force the configuration and the password are
 written anew, and a secret key that is there stays: it seals what is in the database.`,
@@ -59,6 +62,10 @@ written anew, and a secret key that is there stays: it seals what is in the data
 	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: made of the host)")
 	f.StringVar(&o.database, "database", "", "sqlite:///path or postgres://user@host/database (default: a file in /var/lib/grantkeeper; with --dir, in that folder)")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "the file with that URL, where a password is in it; nobody but its owner may read it")
+	f.StringVar(&o.behind.upstream, "upstream", "", "`URL` of your service, scheme and host, which answers API v5")
+	f.StringVar(&o.behind.mcp, "mcp", "", "whole `URL` of your MCP server")
+	f.StringVar(&o.behind.keyFile, "key-file", "", "`FILE` with the key that signs what your service is told; it is made when it is not there")
+	f.StringVar(&o.behind.rules, "rules", "", "`FILE` with [[rules]], which are copied into the configuration")
 	f.BoolVar(&o.force, "force", false, "write over a configuration and a password, never over a secret key")
 	return c
 }
@@ -71,7 +78,7 @@ secret_key_file = %q
 
 [service]
 name = %q # people read it on every page
-
+%s
 [http]
 listen = %q
 # Who terminates TLS before this, and may say who the client is:
@@ -84,11 +91,11 @@ password_file = %q
 [database]
 %s = %q
 
-# [[clients]]                     # preregistered, public, PKCE only
+%s# [[clients]]                     # preregistered, public, PKCE only
 # id = "assistant-connector"
 # name = "Assistant Connector"
 # redirect_uris = ["https://assistant.example/callback"]
-`
+%s`
 
 func runInit(o initOptions, stdout io.Writer) error {
 	if o.baseURL == "" {
@@ -103,6 +110,10 @@ func runInit(o initOptions, stdout io.Writer) error {
 		return wrongUse("grantkeeper init --name Example", "--name: %v", err)
 	}
 	dir, config, err := o.settle()
+	if err != nil {
+		return err
+	}
+	behind, err := o.behind.settings()
 	if err != nil {
 		return err
 	}
@@ -125,7 +136,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	}{
 		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
 		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
-		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, listenFor(hosts.List()[0]), password, databaseKey, database)},
+		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, behind.service, listenFor(hosts.List()[0]), password, databaseKey, database, behind.upstreams, behind.rules)},
 	} {
 		if f.name == key && keep {
 			continue
@@ -135,6 +146,11 @@ func runInit(o initOptions, stdout io.Writer) error {
 		}
 		if err := writeNew(f.name, f.mode, []byte(f.text)); err != nil {
 			return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
+		}
+	}
+	if behind.service != "" {
+		if err := makeKey(o.behind.keyFile); err != nil {
+			return err
 		}
 	}
 	return o.tell(stdout, config, key, password, keep)
