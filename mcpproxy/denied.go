@@ -15,7 +15,8 @@ type Denial struct {
 	Needs    string `json:"needs,omitempty"`     // read or change
 	Has      string `json:"has,omitempty"`       // none or read
 	Edit     string `json:"edit,omitempty"`      // where the person may allow it
-	Rule     string `json:"rule,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Rule     *int   `json:"rule,omitempty"` // as configured, from 0
 }
 
 // Codes of JSON-RPC errors.

@@ -24,7 +24,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
-	"github.com/grantkeeper/grantkeeper/grantset"
 )
 
 // Server is the proxy. Its fields do not change once it answers.
@@ -40,16 +39,13 @@ type Server struct {
 	MaxBody int64         // of a request, in bytes; 0 is DefaultMaxBody
 	Streams int           // requests under way on this node; 0 is MaxStreams
 
-	// Decide refuses a message by the rules of the operator; nil, and a Denial that
-	// is nil, refuse nothing. It is not asked of what asks for nothing.
-	Decide func(api.Rights, Message) *Denial
-	// Lists reports whether a tool stands in a list for these rights; nil lists all.
-	Lists func(api.Rights, Tool) bool
-
 	tools   annotations
 	streams streams
 	to      http.RoundTripper
 	silence time.Duration // 0 is keepAlive; tests make it short
+
+	decideAs func(api.Rights, Message) *Denial // nil is by the API's rules; tests have their own
+	listsAs  func(api.Rights, Tool) bool
 }
 
 // What is bounded where nothing else is set.
@@ -223,7 +219,11 @@ func (x *exchange) unbind() error {
 func (x *exchange) decided() bool {
 	denials, denied := make([]*Denial, len(x.messages)), false
 	for i := range x.messages {
-		denials[i] = x.decide(&x.messages[i])
+		var err error
+		if denials[i], err = x.decide(&x.messages[i]); err != nil {
+			x.s.API.Fail(x.w, x.r, err)
+			return true
+		}
 		denied = denied || denials[i] != nil
 	}
 	if !denied {
@@ -251,24 +251,6 @@ func (x *exchange) decided() bool {
 		answerJSON(x.w, 200, replies[0])
 	}
 	return true
-}
-
-func (x *exchange) decide(m *Message) *Denial {
-	if m.Tool != "" {
-		m.Reads = x.s.tools.of(m.Tool, time.Now())
-	}
-	if x.s.Decide == nil || m.passes() {
-		return nil
-	}
-	if m.Tool != "" && m.Reads == Unknown && x.rights.Kind() == grantset.Roles {
-		m.Reads = x.ask(m)
-	}
-	for _, part := range m.parts() {
-		if d := x.s.Decide(x.rights, part); d != nil {
-			return d
-		}
-	}
-	return nil
 }
 
 // listens reports whether the answer is a stream that nothing but the client ends.

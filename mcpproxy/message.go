@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/strictjson"
 )
 
@@ -21,12 +22,12 @@ const (
 )
 
 // Known is what the proxy knows of a tool: its annotation readOnlyHint.
-type Known uint8
+type Known = rules.Known
 
 const (
-	Unknown Known = iota // no list has named the tool lately
-	Reads                // it says that it changes nothing
-	Changes              // it says that it does, or nothing
+	Unknown = rules.Unknown // no list has named the tool lately
+	Reads   = rules.Yes     // it says that it changes nothing
+	Changes = rules.No      // it says that it does, or nothing
 )
 
 // Message is one message of a client, as far as somebody decides by it. Of Tool,

@@ -209,7 +209,7 @@ func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) err
 // keep remembers a tool that was listed, and reports whether it is for this client.
 func (x *exchange) keep(t Tool) bool {
 	x.s.tools.note(t, time.Now())
-	return x.s.Lists == nil || x.s.Lists(x.rights, t)
+	return x.lists(t)
 }
 
 // stream gives events as they come.

@@ -459,9 +459,9 @@ func TestEndlessEvent(t *testing.T) {
 	}
 }
 
-// rules deny the tool "take" unless it reads, resources in "secret:" and methods that
+// byWords deny the tool "take" unless it reads, resources in "secret:" and methods that
 // MCP has not, and list what reads.
-func rules(_ api.Rights, m Message) *Denial {
+func byWords(_ api.Rights, m Message) *Denial {
 	if m.Tool == "take" && m.Reads != Reads || strings.HasPrefix(m.Resource, "secret:") || m.Prompt == "secret" || strings.HasPrefix(m.Method, "x/") {
 		return &Denial{Text: "Not " + m.Method + " " + m.Tool + m.Resource + m.Prompt + ".", Tool: m.Tool}
 	}
@@ -494,8 +494,8 @@ func ruled(t *testing.T, listed string) (h *house, heard *atomic.Int32) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprintf(w, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":%s}\n\n", m.ID, result)
 	}), func(h *house) {
-		h.proxy.Decide = rules
-		h.proxy.Lists = func(_ api.Rights, t Tool) bool { return t.Reads == Reads }
+		h.proxy.decideAs = byWords
+		h.proxy.listsAs = func(_ api.Rights, t Tool) bool { return t.Reads == Reads }
 	})
 	return h, heard
 }
@@ -592,7 +592,7 @@ func TestManyTools(t *testing.T) {
 		all = append(all, fmt.Sprintf(`{"name":"tool-%d","annotations":{"readOnlyHint":%t},"description":%q}`, n, n%2 == 0, strings.Repeat("d", 100)))
 	}
 	h := newHouse(t, jsonService(`{"jsonrpc":"2.0","id":7,"result":{"tools":[`+strings.Join(all, ",")+`]}}`), func(h *house) {
-		h.proxy.Lists = func(_ api.Rights, t Tool) bool { return t.Reads == Reads }
+		h.proxy.listsAs = func(_ api.Rights, t Tool) bool { return t.Reads == Reads }
 	})
 	token, _ := h.live("ada", everything)
 	a := h.send("POST", token, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`)

@@ -84,8 +84,8 @@ func TestAnnotations(t *testing.T) {
 // The answer to a denied call is a result that the assistant reads, under the ID as
 // it was written; of what is no tool it is an error (decision V10).
 func TestDenialsAreTold(t *testing.T) {
-	d := &Denial{Text: `This needs "change" <through> Orders.`, Tool: "take", Role: "r1", RoleName: "Orders", Needs: "change", Has: "read", Edit: "https://app.example/edit", Rule: "rule 2"}
-	const about = `{"grantkeeper/denied":{"tool":"take","role":"r1","role_name":"Orders","needs":"change","has":"read","edit":"https://app.example/edit","rule":"rule 2"}}`
+	d := &Denial{Text: `This needs "change" <through> Orders.`, Tool: "take", Role: "r1", RoleName: "Orders", Needs: "change", Has: "read", Edit: "https://app.example/edit", Reason: "role_is_read_only", Rule: new(int)}
+	const about = `{"grantkeeper/denied":{"tool":"take","role":"r1","role_name":"Orders","needs":"change","has":"read","edit":"https://app.example/edit","reason":"role_is_read_only","rule":0}}`
 	for _, c := range []struct{ id, method, revision, want string }{
 		{`"\u0061"`, "tools/call", "2025-11-25", `{"jsonrpc":"2.0","id":"\u0061","result":{"content":[{"type":"text","text":"This needs \"change\" <through> Orders."}],"isError":true,"_meta":` + about + `}}`},
 		{`1.0`, "tools/call", newRevision, `{"jsonrpc":"2.0","id":1.0,"result":{"content":[{"type":"text","text":"This needs \"change\" <through> Orders."}],"isError":true,"resultType":"complete","_meta":` + about + `}}`},

@@ -41,6 +41,11 @@ func newDevService(c *Checked) (*devService, error) {
 	}
 	c.MCPUpstream, c.PreviewURL = c.Upstream.JoinPath("mcp"), c.Upstream.JoinPath("grantkeeper", "preview")
 	c.ServiceKey = []byte(rand.Text() + rand.Text())
+	if c.Ruled == nil { // else --rules says
+		if c.Ruled, err = compileRules(nil, "service"); err != nil { // the sample reads the headers
+			panic(err)
+		}
+	}
 	c.Gateways = []gateway.Key{{Name: "sample", Secret: s.key, Scopes: []gateway.Scope{gateway.Directory, gateway.DirectoryRead}}}
 	return s, nil
 }

@@ -1,0 +1,66 @@
+package mcpproxy
+
+import (
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/rules"
+)
+
+// call is a message as rules read it.
+func (m *Message) call() rules.Call {
+	c := rules.Call{Tool: m.Tool, Resource: m.Resource, Prompt: m.Prompt, Arguments: m.Arguments, Reads: m.Reads}
+	if m.Tool == "" && m.Resource == "" && m.Prompt == "" {
+		c.RPC = m.Method
+	}
+	return c
+}
+
+// decide asks the rules about a message; nil where they let it pass. What of a tool
+// is not known yet is asked only where it could decide.
+func (x *exchange) decide(m *Message) (*Denial, error) {
+	if m.Tool != "" {
+		m.Reads = x.s.tools.of(m.Tool, time.Now())
+	}
+	if m.passes() || x.s.decideAs == nil && x.s.API.RuledBy() == nil {
+		return nil, nil
+	}
+	if m.Tool != "" && m.Reads == Unknown && x.rights.Kind() == grantset.Roles {
+		m.Reads = x.ask(m)
+	}
+	for _, part := range m.parts() {
+		if d, err := x.ruled(part); d != nil || err != nil {
+			return d, err
+		}
+	}
+	return nil, nil
+}
+
+func (x *exchange) ruled(m Message) (*Denial, error) {
+	if x.s.decideAs != nil {
+		return x.s.decideAs(x.rights, m), nil
+	}
+	d, err := x.s.API.Ruled(x.r.Context(), x.rights, m.call())
+	if err != nil || d.Allowed {
+		return nil, err
+	}
+	told := api.Denied(x.rights, d, x.s.Base(x.r))
+	return &Denial{Text: told.Description, Tool: m.Tool, Role: told.Role, RoleName: told.RoleName, Needs: told.Needs, Has: told.Has,
+		Edit: told.Edit, Reason: string(told.Reason), Rule: told.Rule}, nil
+}
+
+// lists reports whether a tool stands in a list for this client: whether the rules
+// would let some call of it pass. Where that cannot be found out it does, because
+// the call is refused all the same.
+func (x *exchange) lists(t Tool) bool {
+	if x.s.listsAs != nil {
+		return x.s.listsAs(x.rights, t)
+	}
+	by := x.s.API.RuledBy()
+	if by == nil {
+		return true
+	}
+	find, failed := x.s.API.Store.FindRoles(x.r.Context(), x.rights.Organization)
+	return by.Lists(x.rights.Authority, find, t.Name, t.Reads) || failed() != nil
+}

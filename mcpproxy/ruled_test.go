@@ -1,0 +1,95 @@
+package mcpproxy
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/rules"
+)
+
+// The operator's rules decide each message and each list, by what the approval gives
+// now; what they deny the service does not hear of (decisions V9, V10 and V20).
+func TestRulesOfTheOperator(t *testing.T) {
+	by, err := rules.Compile([]rules.Rule{
+		{Tool: "look", Touches: rules.TouchesOpen, Access: "read"},
+		{Tool: "take", RoleName: "Treasurer"},
+		{Tool: "put", RoleFrom: []string{"argument:/role"}},
+		{Resource: "open:*", Touches: rules.TouchesOpen},
+	}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var heard atomic.Int32
+	service := func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		body, _ := io.ReadAll(r.Body)
+		_ = json.Unmarshal(body, &m)
+		result := `{"content":[]}`
+		if m.Method == "tools/list" {
+			result = `{"tools":[{"name":"look","annotations":{"readOnlyHint":true}},{"name":"take"},{"name":"put"},{"name":"other"}]}`
+		} else {
+			heard.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+`}`)
+	}
+	var unnamed rules.Tally
+	h := newHouse(t, http.HandlerFunc(service), func(h *house) {
+		h.api.Rules, h.api.Unnamed = func() *rules.Rules { return by }, &unnamed
+	})
+	changes := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: true}}}
+	reading, of := h.live("ada", selected)
+	changing, _ := h.live("ada", changes)
+	all, _ := h.live("ada", everything)
+	edit := base + "/organizations/nordlys/profile/api/" + of.String() + "/edit?need=treasurer:change"
+	message := func(method, params string) string {
+		return `{"jsonrpc":"2.0","id":7,"method":"` + method + `","params":` + params + `}`
+	}
+	const passes = `"content":[]`
+	for _, c := range []struct{ token, body, want string }{
+		{reading, message("tools/call", `{"name":"look"}`), passes},
+		{reading, message("tools/call", `{"name":"take"}`), `"isError":true`},
+		{reading, message("tools/call", `{"name":"take"}`), `This needs change access through the role Treasurer; the approval gives read access only. Ask the person to allow it at ` + edit},
+		{reading, message("tools/call", `{"name":"take"}`), `"grantkeeper/denied":{"tool":"take","role":"treasurer","role_name":"Treasurer","needs":"change","has":"read","edit":"` + edit + `","reason":"role_is_read_only","rule":1}`},
+		{changing, message("tools/call", `{"name":"take"}`), passes},
+		{changing, message("tools/call", `{"name":"put","arguments":{"role":"treasurer"}}`), passes},
+		{changing, message("tools/call", `{"name":"put","arguments":{"role":"other"}}`), `"isError":true`},
+		{changing, message("tools/call", `{"name":"put"}`), `"reason":"role_missing"`},
+		{changing, message("tools/call", `{"name":"other"}`), `"reason":"unlisted"`},
+		{changing, message("resources/read", `{"uri":"open:a"}`), passes},
+		{changing, message("resources/read", `{"uri":"closed:a"}`), `"code":-32000`},
+		{changing, message("x/y", `{}`), `"code":-32601`},
+		{all, message("tools/call", `{"name":"other"}`), passes},
+		{all, message("x/y", `{}`), passes},
+	} {
+		before := heard.Load()
+		a := h.send("POST", c.token, c.body)
+		if !strings.Contains(a.body, c.want) || (heard.Load() > before) != (c.want == passes) {
+			t.Errorf("%s: %d %s, heard %t", c.body, a.StatusCode, a.body, heard.Load() > before)
+		}
+	}
+	for token, want := range map[string]string{reading: "look", changing: "look take put", all: "look take put other"} {
+		var got struct{ Result struct{ Tools []struct{ Name string } } }
+		if a := h.send("POST", token, message("tools/list", `{}`)); json.Unmarshal([]byte(a.body), &got) != nil {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+		var names []string
+		for _, tool := range got.Result.Tools {
+			names = append(names, tool.Name)
+		}
+		if strings.Join(names, " ") != want {
+			t.Errorf("listed %v, want %s", names, want)
+		}
+	}
+	if got := unnamed.All(); len(got) == 0 || !strings.Contains(got[0].Rule+got[len(got)-1].Rule, `tool = "other"`) {
+		t.Errorf("what no rule names: %+v", got)
+	}
+}
