@@ -37,8 +37,9 @@ var mayFold = reviewed{
 		store/directory.go:Store.Person store/identity.go:Store.Vouched store/memory.go:emailKey
 		store/password.go:Store.SignIn store/rekeyed.go:Migration.rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
-		api/body.go:checkLine cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
-		consent/branding.go:Branding.Check operator/directory.go:directoryItem.check org/text.go:CheckName`},
+		cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
+		consent/branding.go:Branding.Check operator/directory.go:directoryItem.check org/text.go:CheckName
+		consent/nouns.go:checkNoun identity/preview.go:untitled sample/body.go:checkLine`},
 	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
 		client/redirect.go:checkHost client/resource.go:normalOrigin cmd/grantkeeper/dev.go:loopbackListen
 		cmd/grantkeeper/devclient.go:devClient.handler cmd/grantkeeper/hosts.go:Hosts.Base
@@ -61,31 +62,40 @@ var mayFold = reviewed{
 
 	// The forms of HTTP.
 	{"schemes, media types, charsets, codings and parameters are alike in any case, with spaces around them (RFC 9110 sections 5.6, 8.3, 11.1)", `
-		api/body.go:HasType api/condition.go:readTags api/guard.go:bearerToken consent/assets.go:acceptsGzip
-		consent/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair mcp/message.go:never
-		mcp/message.go:readsJSON oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody`},
+		api/body.go:HasType api/guard.go:bearerToken consent/assets.go:acceptsGzip
+		consent/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody
+		gateway/directory.go:matches mcpproxy/ask.go:exchange.answerTo mcpproxy/mcpproxy.go:exchange.readBody mcpproxy/pass.go:exchange.kind 
+		sample/body.go:hasType sample/condition.go:readTags sample/directory.go:source.read sample/message.go:never sample/message.go:readsJSON`},
 	{"the form of a text is asked, and the text is used as it came", `
 		api/guard.go:isB64Token cmd/grantkeeper/hosts.go:askedAs cmd/grantkeeper/hosts.go:hostName
 		consent/outside.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		consent/consent.go:Server.withPages consent/tongue.go:visit.here gateway/original.go:cleaned
-		gateway/original.go:plain gateway/original.go:settle operator/answer.go:Server.orNothing`},
+		gateway/original.go:settle operator/answer.go:Server.orNothing
+		rules/path.go:Plain`},
+	{"a call is held against a rule in every reading that some router has of it, and each has to be allowed; the words of a rule are its operator's (decision V26)", `
+		rules/compile.go:methodIn rules/compile.go:rule.call rules/compile.go:rule.matches rules/compile.go:rule.same
+		rules/path.go:isName rules/path.go:list.add rules/path.go:parsePath rules/path.go:pattern.covers
+		rules/path.go:pattern.match rules/path.go:readingsOfPath rules/source.go:inQuery rules/source.go:parsePointer
+		rules/source.go:plainKey`},
 	{"parameters are decoded once, as forms are (WHATWG URL section 5.1)", `consent/request.go:parseParameters`},
 	{"NUL and broken UTF-8 have no place in PostgreSQL or in a page; no key that is looked up may hold U+FFFD", `
 		consent/frame.go:Server.show store/postgres.go:storable`},
 
 	// What was checked before, or is ours.
 	{"random names in small letters", `
-		api/admin.go:newID consent/vouched.go:Server.provision oauth/register.go:newClientID
-		store/person.go:Store.AddPerson`},
+		consent/vouched.go:Server.provision oauth/register.go:newClientID
+		store/person.go:Store.AddPerson
+		sample/admin.go:newID sample/shelf.go:newItemID`},
 	{"addresses that the configuration names, or this server wrote", `
 		cmd/grantkeeper/check.go:Checked.checkDatabase cmd/grantkeeper/check.go:Checked.checkUpstream
 		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/init.go:listenFor
 		cmd/grantkeeper/init.go:serviceNameOf cmd/grantkeeper/mail.go:Checked.checkMail
 		cmd/grantkeeper/reference.go:withoutPassword cmd/grantkeeper/signin.go:ProviderConfig.check
 		cmd/grantkeeper/otlp.go:tracesAddress consent/branding.go:leadsOut consent/passkey.go:Server.relying
-		consent/passkey.go:numeric consent/request.go:withQuery limit/shared.go:ParseServer store/files.go:fileURL`},
+		consent/passkey.go:numeric consent/request.go:withQuery limit/shared.go:ParseServer store/files.go:fileURL
+		cmd/grantkeeper/check.go:Checked.checkMCP cmd/grantkeeper/check.go:Checked.checkPreview cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
 		cmd/grantkeeper/main.go:runOn cmd/grantkeeper/operatorclient.go:readPasswordFlag
@@ -109,15 +119,17 @@ var mayFold = reviewed{
 		consent/support.go:Server.supportPage operator/clientpages.go:console.clientsPage
 		operator/clientpages.go:readReason`},
 	{"words of a page, a document or a log line", `
-		api/document.go:describe api/route.go:itemRoutes cmd/grantkeeper/backup.go:verifyBackup
+		cmd/grantkeeper/backup.go:verifyBackup
 		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/table.go:cutTo cmd/grantkeeper/table.go:table.write cmd/grantkeeper/logs.go:serverLog.Write
 		cmd/grantkeeper/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
 		cmd/grantkeeper/reference.go:writeReference consent/dates.go:words.alone consent/host.go:appOf
 		consent/words.go:initials consent/zone.go:zoneText gateway/events.go:Server.journalRefused
-		limit/line.go:forgets mcp/refusal.go:refusals.answer mcp/resources.go:Server.addResources
-		mcp/resources.go:scheme operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
-		operator/console.go:console.refusePage operator/explain.go:why.standing`},
+		limit/line.go:forgets operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
+		operator/console.go:console.refusePage operator/explain.go:why.standing
+		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
+		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
+		sample/resources.go:scheme sample/route.go:itemRoutes`},
 	{"dev, demo and drill, which are clients", `
 		cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
 		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:toldStep.String

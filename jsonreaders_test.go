@@ -10,17 +10,17 @@ var lax = map[string][]string{"encoding/json": {"Unmarshal", "NewDecoder"}}
 // why it may.
 var mayBeLax = reviewed{
 	{"one value of what strictjson has taken apart: no names are read", `
-		api/body.go:field.set client/metadata.go:parseString client/metadata.go:parseStrings gateway/told.go:take
-		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text`},
-	{"into a map, by exact names, behind strictjson.Outer", `mcp/message.go:split`},
-	{"one number or text", `mcp/message.go:message.call mcp/message.go:returns`},
+		client/metadata.go:parseString client/metadata.go:parseStrings gateway/told.go:take
+		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text
+		identity/preview.go:previewMembers mcpproxy/ask.go:withoutProgress mcpproxy/message.go:Message.readListen
+		mcpproxy/message.go:readMessages mcpproxy/message.go:str rules/source.go:inJSON`},
 	{"behind a walk of its own over all names, which allows small letters once, in UTF-8, eight levels and nothing behind", `
 		operator/body.go:checkMembers operator/body.go:strict`},
 	{"looks in what was refused, or taken, for the line of a fault", `
 		operator/importing.go:entries operator/importing.go:misread operator/importing.go:unknownList`},
 	{"what this server wrote itself: sealed, stored, embedded, or answered a moment ago", `
-		api/document.go:describe consent/passkey.go:Server.holder
-		consent/sealed.go:Server.open gateway/decisions.go:Server.judge mcp/refusal.go:tidy`},
+		consent/passkey.go:Server.holder
+		consent/sealed.go:Server.open gateway/decisions.go:Server.judge`},
 	{"a command, which shows what its own server answers and decides nothing", `
 		cmd/grantkeeper/change.go:global.tell cmd/grantkeeper/change.go:operatorClient.page
 		cmd/grantkeeper/directorycmd.go:global.importDirectory cmd/grantkeeper/directorycmd.go:writeEntries
@@ -32,6 +32,13 @@ var mayBeLax = reviewed{
 		cmd/grantkeeper/demo.go:answered.member cmd/grantkeeper/demo.go:answered.want
 		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool cmd/grantkeeper/doctorchecks.go:asked.ask
 		cmd/grantkeeper/drill.go:drilled.refresh`},
+	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called", `
+		mcpproxy/ask.go:exchange.askPage mcpproxy/tools.go:narrow mcpproxy/tools.go:readAnswers
+		mcpproxy/tools.go:readTool mcpproxy/tools.go:responds mcpproxy/tools.go:rewrite`},
+	{"the sample, a service of its own: behind the proxies, by a walk of its own over all names, or what this server answers it", `
+		sample/body.go:field.set sample/body.go:membersOf sample/directory.go:readDirectory sample/directory.go:source.tell
+		sample/document.go:describe sample/message.go:message.call sample/message.go:returns sample/message.go:split
+		sample/preview.go:Server.preview sample/refusal.go:tidy sample/shelf.go:shelf.replay`},
 	{"strictjson itself, behind its walk", `strictjson/strictjson.go:Into strictjson/strictjson.go:walk.name`},
 }
 

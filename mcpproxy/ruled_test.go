@@ -77,7 +77,9 @@ func TestRulesOfTheOperator(t *testing.T) {
 		}
 	}
 	for token, want := range map[string]string{reading: "look", changing: "look take put", all: "look take put other"} {
-		var got struct{ Result struct{ Tools []struct{ Name string } } }
+		var got struct {
+			Result struct{ Tools []struct{ Name string } }
+		}
 		if a := h.send("POST", token, message("tools/list", `{}`)); json.Unmarshal([]byte(a.body), &got) != nil {
 			t.Fatalf("%d %s", a.StatusCode, a.body)
 		}
