@@ -94,7 +94,7 @@ func TestActingElsewhere(t *testing.T) {
 // person: nobody is signed in, and all is kept for another attempt.
 func TestUnknownWhoActs(t *testing.T) {
 	for name, broken := range map[string]http.HandlerFunc{
-		"broken":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"broken":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) },
 		"about another": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"sub":"sub-of-tor"}`) },
 		"in two ways": func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, `{"sub":"sub-of-ada","act":"x","Act":""}`)

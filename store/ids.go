@@ -41,7 +41,8 @@ func (s *Store) idsBeginning(ctx context.Context, kind, prefix, after string, li
 	case "person":
 		q = query{text: `SELECT id FROM person`}
 	}
-	q.where("SUBSTR(id, 1, LENGTH($1)) = ", prefix) // the first parameter
+	q.where("id >= ", prefix)
+	q.where("id < ", prefix+"\x7f") // behind every character that an ID may have
 	if after != "" {
 		q.where("id > ", after)
 	}

@@ -234,7 +234,7 @@ func TestServeWarns(t *testing.T) {
 		_, stderr, stop := startServe(t, tt.scheme, func(c *Config) {
 			c.Limiter.Networks = nil
 			c.API.Upstream, c.MCP.Upstream = "http://127.0.0.1:1", "http://127.0.0.1:1/mcp"
-			c.Service.KeyFile = write(t, "service.key", "service-"+gatewayKey, 0o600)
+			c.Service.KeyFile, c.Service.Unlisted = write(t, "service.key", "service-"+gatewayKey, 0o600), "service"
 			tt.change(c)
 		})
 		stop()
