@@ -34,6 +34,26 @@ func (s *Store) idsBeginning(ctx context.Context, kind, prefix, after string, li
 	case strings.ContainsFunc(after, unseen):
 		return nil, errCursor
 	}
+	like := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(prefix) + "%"
+	var found []string
+	for len(found) <= limit {
+		page, err := s.idsLike(ctx, kind, like, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range page {
+			if after = id; strings.HasPrefix(id, prefix) { // SQLite's LIKE takes no heed of case
+				found = append(found, id)
+			}
+		}
+		if len(page) <= limit {
+			break
+		}
+	}
+	return found[:min(len(found), limit+1)], nil
+}
+
+func (s *Store) idsLike(ctx context.Context, kind, like, after string, limit int) ([]string, error) {
 	q := query{text: `SELECT id FROM organization`}
 	switch kind {
 	case "client":
@@ -41,8 +61,7 @@ func (s *Store) idsBeginning(ctx context.Context, kind, prefix, after string, li
 	case "person":
 		q = query{text: `SELECT id FROM person`}
 	}
-	q.where("id >= ", prefix)
-	q.where("id < ", prefix+"\x7f") // behind every character that an ID may have
+	q.args, q.conditions = append(q.args, like), append(q.conditions, "id LIKE $1 ESCAPE '!'")
 	if after != "" {
 		q.where("id > ", after)
 	}
