@@ -61,7 +61,7 @@ func TestDevBefore(t *testing.T) {
 	}
 	w := newWalk(t, dev.Server)
 	w.approve("approve")
-	if strings.Contains(w.page, "Read a private item") || !strings.Contains(w.page, "List the tools") {
+	if strings.Contains(w.page, "Read a private item") || !strings.Contains(w.page, "List tools") {
 		t.Errorf("the client offers what the sample has:\n%s", w.page)
 	}
 }

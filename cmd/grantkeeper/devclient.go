@@ -76,6 +76,7 @@ type exchange struct {
 	Request string
 	Status  string
 	Answer  string
+	Why     string // of a refusal
 	Edit    string // where the person can give what was missing; "" is nowhere
 	Good    bool   // it went as a client hopes
 }

@@ -60,7 +60,7 @@ const maxTools = 500
 
 func (d *devClient) tools(ctx context.Context, f *flow) {
 	f.Listed = true
-	e := exchange{Title: "List the tools", Status: "Listed", Good: true,
+	e := exchange{Title: "List tools", Status: "Listed", Good: true,
 		Says: "What an assistant asks first. It is shown the tools that this approval could use, and no others."}
 	d.mcp(ctx, f, e, map[string]any{"method": "tools/list"}, func(ctx context.Context, s *sdk.ClientSession) (any, error) {
 		f.Tools = nil
@@ -102,6 +102,9 @@ func (d *devClient) callTool(ctx context.Context, f *flow, form url.Values) {
 	last := &f.Steps[len(f.Steps)-1]
 	var said struct {
 		IsError bool `json:"isError"`
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
 		Meta    struct {
 			Denied struct {
 				Edit string `json:"edit"`
@@ -110,6 +113,9 @@ func (d *devClient) callTool(ctx context.Context, f *flow, form url.Values) {
 	}
 	if json.Unmarshal([]byte(last.Answer), &said) == nil && said.IsError {
 		last.Status, last.Good = "Refused", false
+		if len(said.Content) > 0 {
+			last.Why = said.Content[0].Text
+		}
 		if strings.HasPrefix(said.Meta.Denied.Edit, f.base+"/") {
 			last.Edit = said.Meta.Denied.Edit
 		}
