@@ -14,7 +14,7 @@ func TestProxiesTellWhatIsDenied(t *testing.T) {
 			h, gateways := withGateways(t, "[[rules]]\ncall = \"* /api/v5/notes/**\"\nrole = \"nordlys-treasurer\"")
 			direct := h.host()
 			front := h.at(proxied)
-			proxy(t, front.host(), direct, gateways, notesService(t, nginxKey))
+			proxy(t, front.host(), direct, gateways, notesService(t, nginxKey, "-forward-auth"))
 			_, may := front.connected("", treasurer...)
 			_, reads := front.connected("", "organization", "nordlys", "grant", "roles", "role:nordlys-treasurer", "read")
 			c := front.caller()
