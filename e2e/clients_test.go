@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
@@ -15,6 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/identity/httpidentity"
 )
 
 // A seen is a client's HTTP, as it is but for what it tells of it.
@@ -102,6 +106,21 @@ func whoami(t *testing.T, session *mcp.ClientSession) {
 	if err != nil || r.IsError || len(r.Content) == 0 || !strings.Contains(r.Content[0].(*mcp.TextContent).Text, "nordlys") {
 		t.Fatalf("whoami: %v %+v", err, r)
 	}
+}
+
+// mcpService runs an MCP server that says who a call is for, and gives what stands of
+// it in the configuration: the file that docs/integrating.md shows.
+func mcpService(t *testing.T) string {
+	t.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "whoami"}, func(_ context.Context, r *mcp.CallToolRequest, _ any) (*mcp.CallToolResult, any, error) {
+		organization := r.Extra.Header.Get(identity.HeaderOrganization)
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: organization}}}, nil, nil
+	})
+	streams := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	service := httptest.NewServer(httpidentity.Handler(streams, []byte(nginxKey)))
+	t.Cleanup(service.Close)
+	return example(t, "mcp.toml", "http://127.0.0.1:9100/mcp", service.URL, "/etc/grantkeeper/service.key", secretFile(t, nginxKey))
 }
 
 // registering is how the SDK registers itself.

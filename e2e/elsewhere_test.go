@@ -192,7 +192,7 @@ func authorizeAt(h *house) string {
 // somebody there approves nothing here; whoever is signed out there is here.
 func TestMCPFlowThroughAnOpenIDProvider(t *testing.T) {
 	t.Parallel()
-	h := atProvider(t, "")
+	h := atProvider(t, mcpService(t))
 	c := newTab(t)
 	session, _ := connectMCP(t, h, &seen{}, &auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: registering(), AuthorizationCodeFetcher: c.fetching(func() { c.signInThere("ada") }),
@@ -284,7 +284,7 @@ func TestMCPFlowThroughTheHandOff(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := serve(t, served{clients: fmt.Sprintf("[signin]\npasswords = false\n[signin.handoff]\nurl = \"http://localhost:%s/grantkeeper\"\nkey_files = [%q, %q]\n", port, key+".pub", secret)})
+			h := serve(t, served{apiLimit: mcpService(t), clients: fmt.Sprintf("[signin]\npasswords = false\n[signin.handoff]\nurl = \"http://localhost:%s/grantkeeper\"\nkey_files = [%q, %q]\n", port, key+".pub", secret)})
 			process(t, service(h))
 			listens(t, "127.0.0.1:"+port)
 			c := newTab(t)
