@@ -94,7 +94,7 @@ func TestActingElsewhere(t *testing.T) {
 // person: nobody is signed in, and all is kept for another attempt.
 func TestUnknownWhoActs(t *testing.T) {
 	for name, broken := range map[string]http.HandlerFunc{
-		"broken":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) },
+		"down":          func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
 		"about another": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"sub":"sub-of-tor"}`) },
 		"in two ways": func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, `{"sub":"sub-of-ada","act":"x","Act":""}`)
@@ -111,7 +111,11 @@ func TestUnknownWhoActs(t *testing.T) {
 			broken(w, r)
 		}
 		b := s.browser()
-		if p := b.get(f.answers(f.out(b))); p.status != 400 || !strings.Contains(p.body, "cannot be accepted") {
+		status, says := 400, "cannot be accepted"
+		if name == "down" {
+			status, says = 503, "does not answer"
+		}
+		if p := b.get(f.answers(f.out(b))); p.status != status || !strings.Contains(p.body, says) {
 			t.Errorf("%s: %d", name, p.status)
 		}
 		s.nobody(b)

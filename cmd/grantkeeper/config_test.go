@@ -341,8 +341,11 @@ var orders = WordsConfig{Items: "orders", Count: map[string]string{"one": "{n} o
 
 func TestWordsOfTheService(t *testing.T) {
 	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}}
-	text := "[service.words.en]\nitems = \"orders\"\ncount.one = \"{n} order\"\ncount.other = \"{n} orders\"\n"
-	if err := l.decode("grantkeeper.toml", []byte(text)); err != nil || !reflect.DeepEqual(l.Service.Words["en"], orders) {
+	text, err := os.ReadFile("../../docs/examples/preview.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.decode("preview.toml", text); err != nil || !reflect.DeepEqual(l.Service.Words["en"], orders) {
 		t.Errorf("%+v, %v", l.Service.Words, err)
 	}
 	var document strings.Builder
