@@ -40,7 +40,7 @@ func everythingServer(t *testing.T) string {
 func TestAnotherMCPServerBehind(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	h := serve(t, served{apiLimit: fmt.Sprintf("[service]\nkey_file = %q\n[mcp]\nupstream = %q", secretFile(t, nginxKey), everythingServer(t))})
+	h := serve(t, served{apiLimit: fmt.Sprintf("[service]\nkey_file = %q\nunlisted = \"service\"\n[mcp]\nupstream = %q", secretFile(t, nginxKey), everythingServer(t))})
 	session, _ := connectMCP(t, h, &seen{}, &auth.AuthorizationCodeHandlerConfig{
 		DynamicClientRegistrationConfig: registering(), RedirectURL: redirect, AuthorizationCodeFetcher: approving(h, treasurer...),
 	})

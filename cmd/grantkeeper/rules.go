@@ -62,6 +62,9 @@ func readRules(name, unlisted string) (*rules.Rules, error) {
 // (decision V24).
 const trusting = `there are no [[rules]]: under selected roles the service alone decides, by the signed headers; add rules, or write unlisted = "service" under [service] to say that it does`
 
+// untold is said while rules name nothing of an MCP server (decision V24).
+const untold = `there are no [[rules]]: under selected roles no tool of mcp.upstream can be called; add rules, or write unlisted = "service" under [service] where it decides by the signed headers`
+
 // warnings are what config check and serve say of a configuration that is good.
 func (c *Checked) warnings() (all []string) {
 	if c.Service.Name == Defaults().Service.Name {
@@ -77,6 +80,9 @@ func (c *Checked) ruleWarnings() (all []string) {
 	})
 	if asked && c.Ruled.Empty() && c.Service.Unlisted == "" {
 		all = append(all, trusting)
+	}
+	if c.MCPUpstream != nil && c.Ruled.Empty() && c.Service.Unlisted == "" {
+		all = append(all, untold)
 	}
 	for _, f := range c.Ruled.Unreachable() {
 		all = append(all, f.Error()+"; "+f.Do)

@@ -230,6 +230,7 @@ func TestServeWarns(t *testing.T) {
 		{"http", func(c *Config) { c.Operator.Listen = "127.0.0.1:0" }, ""},
 		{"http", func(c *Config) { c.API.Upstream = "" }, "no service answers API v5"}, // decision V46
 		{"http", func(c *Config) { c.MCP.Upstream = "" }, "no service answers at the MCP endpoint"},
+		{"http", func(c *Config) { c.Service.Unlisted = "" }, "no tool of mcp.upstream can be called"}, // decision V24
 	} {
 		_, stderr, stop := startServe(t, tt.scheme, func(c *Config) {
 			c.Limiter.Networks = nil
