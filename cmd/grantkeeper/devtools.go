@@ -105,7 +105,7 @@ func (d *devClient) callTool(ctx context.Context, f *flow, form url.Values) {
 		Content []struct {
 			Text string `json:"text"`
 		} `json:"content"`
-		Meta    struct {
+		Meta struct {
 			Denied struct {
 				Edit string `json:"edit"`
 			} `json:"grantkeeper/denied"`
