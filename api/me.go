@@ -159,7 +159,7 @@ func (r Rights) words(roles []Role) string {
 	if n == 0 {
 		b = append(b, "none now"...)
 	}
-	if r.Grant.Personal {
+	if r.MayRead(org.Item{Organization: r.Organization, Person: r.Person}) {
 		b = append(b, "; and personal items"...)
 	}
 	return string(b)

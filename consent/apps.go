@@ -52,6 +52,7 @@ type access struct {
 	Personal     bool
 	Organization string
 	Roles        []shownPick
+	Impersonal   bool // there are no personal entries
 	Narrowed     bool // given as a whole organization by somebody who is an admin no more
 }
 
@@ -206,6 +207,7 @@ type lookup struct {
 	circles      map[string]string
 	left         map[string]int64 // when the member left a role, in Unix seconds
 	now          time.Time
+	impersonal   bool // the service has no personal entries
 }
 
 func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, error) {
@@ -222,7 +224,7 @@ func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, erro
 
 // allRoles is the lookup of nobody yet.
 func (s *Server) allRoles(v *visit, o org.Organization) (lookup, error) {
-	l := lookup{organization: o, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.now}
+	l := lookup{organization: o, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.now, impersonal: s.NoPersonal}
 	roles, err := s.Store.Roles(v.r.Context(), o.ID)
 	if err != nil {
 		return lookup{}, wrap("roles", err)
@@ -242,7 +244,7 @@ func (s *Server) allRoles(v *visit, o org.Organization) (lookup, error) {
 
 // gave is what a grant set was when it was chosen.
 func (l lookup) gave(s grantset.Set) access {
-	a := access{Kind: s.Kind, Personal: s.Personal, Organization: l.organization.Name}
+	a := access{Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name}
 	for _, p := range s.Picks {
 		one := shownPick{Role: cmp.Or(l.roles[p.Role].Name, p.Role), Circle: l.circles[l.roles[p.Role].Circle], Access: "read"}
 		if p.Change {
@@ -257,7 +259,7 @@ func (l lookup) gave(s grantset.Set) access {
 // gives is what a grant set allows now: roles that the person has left count
 // for nothing but are named (decision P5).
 func (l lookup) gives(s grantset.Set) access {
-	a := access{Kind: s.Kind, Personal: s.Personal, Organization: l.organization.Name,
+	a := access{Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name,
 		Narrowed: s.Kind == grantset.Organization && !l.member.Admin}
 	for _, p := range s.Picks {
 		r, there := l.roles[p.Role]

@@ -214,6 +214,7 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 		return s.showNowhere(v, c, p, offers, how)
 	}
 	chosen.setAll(open)
+	chosen.personal = chosen.personal && !s.NoPersonal
 	if !chosen.sent {
 		chosen.grant = string(grantset.Roles)
 		if len(open) == 1 {

@@ -196,7 +196,7 @@ func (s *Server) overtaken(v *visit, wanted grantset.Set) error {
 // person has left cannot be picked (decision P5).
 func (e editing) current() choices {
 	c := choices{sent: true, grant: string(e.row.Grant.Kind),
-		roles: map[string]string{}, personal: e.row.Grant.Personal}
+		roles: map[string]string{}, personal: e.row.Grant.Personal && !e.member.Impersonal}
 	for _, p := range e.row.Grant.Picks {
 		if e.member.Fills(p.Role) {
 			c.roles[p.Role] = e.row.Grant.Access(p.Role)
@@ -215,6 +215,7 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 	}
 	chosen.organization = e.org.ID
 	chosen.setAll(e.offers)
+	chosen.personal = chosen.personal && !s.NoPersonal
 	roles := chosen.rolesOf(e.offers)
 	told := s.previewing(v, roles)
 	view, err := s.newEditPage(v, e)

@@ -67,6 +67,7 @@ type site struct {
 	t       testing.TB
 	clock   *clock
 	handler http.Handler
+	place   store.Options
 	base    string
 	address string
 	accept  string // Accept-Language of browsers
@@ -109,7 +110,7 @@ func onBothEngines(t *testing.T, f func(t *testing.T, place func(*testing.T) sto
 // another one or its own, and puts nobody in.
 func openSite(t testing.TB, at store.Options, other *clock) *site {
 	t.Helper()
-	s := &site{t: t, base: base, address: "203.0.113.9",
+	s := &site{t: t, place: at, base: base, address: "203.0.113.9",
 		clock: cmp.Or(other, &clock{now: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)})}
 	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
 	if err != nil {

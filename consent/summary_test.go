@@ -352,7 +352,7 @@ func TestPreviewOfOneOrganization(t *testing.T) {
 func TestNothingPersonal(t *testing.T) {
 	s := newSite(t)
 	s.items()
-	s.NoPersonal = true
+	s.impersonal()
 	ada := s.signedIn("ada")
 	for _, grant := range []string{"roles", "everything", "organization"} {
 		p := ada.get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", grant, "action", "preview").want(200)
@@ -361,6 +361,49 @@ func TestNothingPersonal(t *testing.T) {
 		}
 	}
 	ada.get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "decision", "approve").want(422).says("Choose at least one role.")
+	ada.get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "role:treasurer", "read", "personal", "1", "decision", "approve").want(422).says(impossible)
+}
+
+// impersonal starts the site again for a service without personal entries.
+func (s *site) impersonal() {
+	s.t.Helper()
+	at := s.place
+	s.do(s.Store.Close())
+	at.Impersonal = true
+	again := openSite(s.t, at, s.clock)
+	again.Preview, again.NoPersonal = s.Preview, true
+	s.Server, s.handler = again.Server, again.handler
+}
+
+// Decision P4: what was given while the service had personal entries counts no
+// more, and no page speaks of it; to save the choice takes it out.
+func TestStoredPersonalEntries(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, place func(*testing.T) store.Options) {
+		s := openSite(t, place(t), nil)
+		s.furnish()
+		ada := s.signedIn("ada")
+		id := ada.connect("grant", "roles", "role:treasurer", "change", "personal", "1")
+		ada.connect("grant", "organization")
+		s.impersonal()
+		own := org.Item{Organization: "nordlys", Person: "ada"}
+		a, err := s.Store.Check(t.Context(), id)
+		if s.do(err); a.Authority.MayRead(own) || a.Authority.MayChange(own) || a.Authority.Acts("treasurer") != "change" {
+			t.Errorf("%+v", a.Authority)
+		}
+		edit := ada.get(editPath("nordlys", id)).want(200)
+		for _, p := range []*shown{edit, ada.get(nordlysApps).want(200)} {
+			if strings.Contains(renderText(p.doc), "personal") || strings.Contains(p.body, `name="personal"`) {
+				t.Error(renderText(p.doc))
+			}
+		}
+		if lines := edit.allows(); len(lines) == 0 || !strings.Contains(lines[0], "Treasurer") {
+			t.Errorf("%q", lines)
+		}
+		edit.press(editPath("nordlys", id), "decision", "save").want(303)
+		if got := s.gives(id); got != "roles treasurer=change" {
+			t.Error(got)
+		}
+	})
 }
 
 // Decision V53: the script is answered under the same conditions as the form that

@@ -195,7 +195,7 @@ func parsePicks(fields map[string][]string, offer Offer, offers []Offer) (Set, F
 		s.Picks = append(s.Picks, Pick{role, values[0] == "change"})
 	}
 	switch p := fields["personal"]; {
-	case len(p) > 1 || len(p) == 1 && p[0] != "1":
+	case len(p) > 1 || len(p) == 1 && (p[0] != "1" || offer.Member.Impersonal):
 		return Set{}, NotAllowed
 	case len(p) == 1:
 		s.Personal = true

@@ -398,6 +398,20 @@ func TestParseAcceptsWhatIsOffered(t *testing.T) {
 	})
 }
 
+// Decision P4: personal items of a service that has none are refused.
+func TestParseWithoutPersonalItems(t *testing.T) {
+	all := offers()
+	all[0].Member.Impersonal = true
+	fields := map[string][]string{"organization": {"acme"}, "grant": {"roles"}, "role:10": {"change"}, "personal": {"1"}}
+	if _, faults := Parse(fields, all); !slices.Equal(faults, []Fault{NotAllowed}) {
+		t.Errorf("%v", faults)
+	}
+	delete(fields, "personal")
+	if c, faults := Parse(fields, all); len(faults) > 0 || c.Set.Personal {
+		t.Errorf("%+v, %v", c.Set, faults)
+	}
+}
+
 func BenchmarkParse(b *testing.B) {
 	m, _ := manyRoles()
 	o := NewOffer(org.Organization{ID: "acme", AIIntegration: true}, m, nil)

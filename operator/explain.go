@@ -249,7 +249,7 @@ func (w *why) about() []chainLink {
 			{"own", own, fmt.Sprintf("The item is %s%s's own.", no(own), w.person)},
 		}
 		if byRoles {
-			picked := w.row.Grant.Personal
+			picked := w.row.Grant.Personal && !w.access.Member().Impersonal
 			links = append(links, chainLink{"pick", picked, fmt.Sprintf("Personal items are %spart of this approval.", no(picked))})
 		}
 		return links

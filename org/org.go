@@ -83,6 +83,7 @@ type Member struct {
 	Person       string // ID
 	Organization string // ID
 	Admin        bool
+	Impersonal   bool // nobody has personal items: the service knows none
 
 	roles   []Role   // that the person fills, by ID
 	circles []string // in which the person fills a role, sorted
@@ -153,7 +154,7 @@ func (m Member) MayRead(i Item) bool {
 	case !m.Exists() || i.Organization != m.Organization:
 		return false
 	case i.Personal():
-		return i.Person == m.Person
+		return i.Person == m.Person && !m.Impersonal
 	case !i.Private || m.Admin:
 		return true
 	default:
@@ -168,7 +169,7 @@ func (m Member) MayChange(i Item) bool {
 	case !m.Exists() || i.Organization != m.Organization:
 		return false
 	case i.Personal():
-		return i.Person == m.Person
+		return i.Person == m.Person && !m.Impersonal
 	case m.Admin:
 		return true
 	default:

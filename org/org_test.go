@@ -130,6 +130,18 @@ func TestDamagedRolesGiveNothing(t *testing.T) {
 	}
 }
 
+// Where a service knows no personal items, nobody has one.
+func TestImpersonal(t *testing.T) {
+	m := NewMember("ann", "acme", true, nil)
+	own := Item{Organization: "acme", Person: "ann"}
+	if !m.MayRead(own) || !m.MayChange(own) {
+		t.Error("an own item is closed")
+	}
+	if m.Impersonal = true; m.MayRead(own) || m.MayChange(own) {
+		t.Error("there is an item that nobody can have")
+	}
+}
+
 func TestNewMember(t *testing.T) {
 	m := NewMember("ann", "acme", false, []Role{w2, x1, s1, w2, w1})
 	if got := m.Roles(); !slices.Equal(got, []Role{s1, w1, w2}) {

@@ -14,15 +14,16 @@ import (
 
 // factLoad is what has been read of the facts.
 type factLoad struct {
-	ctx   context.Context
-	conn  *pgx.Conn
-	alive func()
-	to    int64
-	all   bool
-	back  bool                // the database has gone back in time since memory's version
-	keys  map[string][]string // by table; what is not all
-	puts  []func(*memory)
-	anew  *memory // where all is put at once: nobody has seen it yet
+	ctx        context.Context
+	conn       *pgx.Conn
+	alive      func()
+	to         int64
+	all        bool
+	impersonal bool
+	back       bool                // the database has gone back in time since memory's version
+	keys       map[string][]string // by table; what is not all
+	puts       []func(*memory)
+	anew       *memory // where all is put at once: nobody has seen it yet
 }
 
 // begin makes the memory for all facts, as large as it will be: to grow maps of
@@ -34,7 +35,7 @@ func (l *factLoad) begin() error {
 		Scan(&people, &members, &roles); err != nil {
 		return err
 	}
-	l.anew = newMemory()
+	l.anew = newMemory(l.impersonal)
 	l.anew.people, l.anew.byEmail = newFinder(people, (*person).id), newFinder(people, (*person).key)
 	l.anew.members, l.anew.roles = newFinder(members, (*member).key), newFinder(roles, (*role).id)
 	return nil

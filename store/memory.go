@@ -40,6 +40,8 @@ type memory struct {
 	// last mark began that left nothing unmarked. While they differ, there may
 	// be approvals that have ended by a fact without their row saying so.
 	ended, marked int
+
+	impersonal bool // of every member
 }
 
 type memberKey struct{ person, organization string }
@@ -63,15 +65,16 @@ type organization struct {
 }
 
 type member struct {
-	person  *person
-	org     *organization
-	admin   bool
-	present bool
-	place   int32 // among the organization's, when present
-	epoch   int64
-	roles   []*role
-	few     [3]*role                   // room for roles, at hand
-	facts   atomic.Pointer[org.Member] // nil when something has changed
+	person     *person
+	org        *organization
+	admin      bool
+	present    bool
+	impersonal bool
+	place      int32 // among the organization's, when present
+	epoch      int64
+	roles      []*role
+	few        [3]*role                   // room for roles, at hand
+	facts      atomic.Pointer[org.Member] // nil when something has changed
 }
 
 type role struct {
@@ -93,10 +96,11 @@ type clientFact struct {
 	deleted       bool // a tombstone: it counts as disabled and approved too
 }
 
-func newMemory() *memory {
+func newMemory(impersonal bool) *memory {
 	return &memory{
-		ended:  1, // nobody has looked yet
-		people: newFinder(0, (*person).id), byEmail: newFinder(0, (*person).key), orgs: map[string]*organization{},
+		ended:      1, // nobody has looked yet
+		impersonal: impersonal,
+		people:     newFinder(0, (*person).id), byEmail: newFinder(0, (*person).key), orgs: map[string]*organization{},
 		members: newFinder(0, (*member).key), roles: newFinder(0, (*role).id), gone: map[string]*role{}, clients: map[string]*clientFact{},
 		apiKeys: map[[32]byte]apiKey{}, approvals: approvals{index: map[approval.ID]uint32{}},
 	}
@@ -229,7 +233,7 @@ func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
 		if p == nil || o == nil {
 			return
 		}
-		at = &member{person: p, org: o}
+		at = &member{person: p, org: o, impersonal: m.impersonal}
 		at.roles = at.few[:0]
 		m.members.put(at)
 		p.members = append(p.members, at)
@@ -361,6 +365,7 @@ func (at *member) asMember() org.Member {
 		roles[i] = r.Role
 	}
 	f := org.NewMember(at.person.ID, at.org.ID, at.admin, roles)
+	f.Impersonal = at.impersonal
 	at.facts.Store(&f)
 	return f
 }

@@ -118,7 +118,7 @@ func (p *shared) catchUp(ctx context.Context, v seen, all bool) error {
 // can change. It calls alive whenever something comes.
 func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func()) error {
 	from := p.version()
-	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, keys: map[string][]string{}}
+	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, impersonal: p.store.memory.impersonal, keys: map[string][]string{}}
 	if !all {
 		if err := l.since(from); err != nil || l.to == from {
 			return err

@@ -110,7 +110,7 @@ func (h house) same(t testing.TB, when string) (now string) {
 	if k, lost := unlisted(h.memory); lost {
 		t.Errorf("%s: member %v is not among those of the person", when, k)
 	}
-	fresh := &Store{memory: newMemory()}
+	fresh := &Store{memory: newMemory(false)}
 	fresh.memory.approvals.elsewhere = h.shared != nil
 	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
 		now = tell(w.store.memory)

@@ -53,6 +53,7 @@ type Options struct {
 	SessionIdle time.Duration // 0 is 12 hours (decision S2)
 	SessionMax  time.Duration // 0 is 30 days
 
+	Impersonal       bool          // the service has no personal items: no authority has any (decision P4)
 	EndUnusedAfter   time.Duration // ends approvals that nobody used for so long; 0 ends none (decision P11)
 	JournalRetention time.Duration // how long the journal keeps its entries; 0 is 365 days
 
@@ -124,7 +125,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.SessionMax == 0 {
 		o.SessionMax = 30 * 24 * time.Hour
 	}
-	s := &Store{options: o, log: o.Log, memory: newMemory(), stop: make(chan struct{})}
+	s := &Store{options: o, log: o.Log, memory: newMemory(o.Impersonal), stop: make(chan struct{})}
 	s.clock.machine, s.clock.steady = o.Now, steady
 	if o.Migrate && o.URL == "" && o.Path != "" {
 		if err := s.migrateAtStart(ctx); err != nil {

@@ -76,6 +76,7 @@ func openStore(ctx context.Context, c Checked, path string, now func() time.Time
 	s, err := store.Open(ctx, store.Options{
 		Path: path, URL: c.Postgres, Migrate: c.Database.AutoMigrate, Release: version, MaxStaleness: time.Duration(c.Database.MaxStaleness),
 		Ring: c.Ring, Now: now, Log: log,
+		Impersonal:  !c.Service.PersonalItems,
 		SessionIdle: time.Duration(c.Session.Idle), SessionMax: time.Duration(c.Session.Max),
 		EndUnusedAfter: time.Duration(c.Approvals.EndUnusedAfter), JournalRetention: time.Duration(c.Journal.Retention),
 		Journaled: journaled(m, told...), Took: m.Query, Swept: swept(m),
@@ -94,7 +95,7 @@ func (h *house) public() http.Handler {
 	networks := h.limits.Blocks("register-network", limit.Register, h.Networks)
 	h.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
 	pages := &consent.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Nouns: h.Nouns, Preview: h.preview(), Branding: h.Brand, Base: base, Address: h.address,
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Nouns: h.Nouns, Preview: h.preview(), NoPersonal: !h.Service.PersonalItems, Branding: h.Brand, Base: base, Address: h.address,
 		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics), Tell: tell,
 	}
 	clients := &oauth.Server{

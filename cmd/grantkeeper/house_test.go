@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,31 @@ import (
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
+
+// Decision P4: a service without personal items is told of none.
+func TestServiceWithoutPersonalItems(t *testing.T) {
+	for _, has := range []bool{true, false} {
+		l := good(t)
+		l.Service.PersonalItems = has
+		checked, err := l.Check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &house{Checked: checked, log: slog.New(slog.DiscardHandler), metrics: newMetrics(time.Now)}
+		if h.store, err = openStore(t.Context(), checked, "", time.Now, h.log, h.metrics); err != nil {
+			t.Fatal(err)
+		}
+		defer h.store.Close()
+		demo := demoDirectory("hash")
+		if err := h.store.AddDirectory(t.Context(), demo, store.Act{}); err != nil {
+			t.Fatal(err)
+		}
+		w := get(h.public(), "https://app.example/api/v5/me", func(r *http.Request) { r.Header.Set("X-Auth-Token", demo.APIKeys[0].Key) })
+		if strings.Contains(w.Body.String(), `"personal_items":true`) != has || h.page.NoPersonal == has {
+			t.Errorf("personal_items = %t: %s, and pages without them: %t", has, w.Body, h.page.NoPersonal)
+		}
+	}
+}
 
 // What is configured reaches the rooms that it is for.
 func TestHouseIsWiredAsConfigured(t *testing.T) {
