@@ -172,6 +172,8 @@ func (d *demo) walk(ctx context.Context, last int, tell func(toldStep)) error {
 		switch {
 		case err != nil && i == 0 && errors.As(err, &unreachable):
 			return d.noAnswer(unreachable)
+		case errors.Is(err, errNothingBehind):
+			return &exitError{exitFailed, fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), "connect a service: docs/quickstart.md; or stop before: --steps 1-6"}
 		case err != nil:
 			return &exitError{exitFailed, fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), d.whose("--password-file")}
 		}

@@ -290,6 +290,9 @@ func (d *demo) mcp(ctx context.Context) (answered, error) {
 	})
 }
 
+// errNothingBehind ends a demo that could show no call of a tool.
+var errNothingBehind = errors.New("no MCP server is connected: the operator sets mcp.upstream")
+
 func (d *demo) call(ctx context.Context) (outcome, error) {
 	o := outcome{what: "POST /api/v5/mcp"}
 	a, err := d.mcp(ctx)
@@ -298,8 +301,8 @@ func (d *demo) call(ctx context.Context) (outcome, error) {
 	}
 	o.status = a.StatusCode
 	if a.StatusCode == http.StatusNotFound && strings.HasPrefix(a.member("error_description"), "No service is connected") {
-		o.note = "no service is connected yet; the token was taken" // the guard stands before that answer
-		return o, nil
+		o.note = "the token was taken, and nothing stands behind" // the guard stands before that answer
+		return o, errNothingBehind
 	}
 	return o, a.want(http.StatusOK)
 }

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
 )
 
@@ -29,6 +32,9 @@ type probe struct {
 func (c *Checked) probes() (all []*probe) {
 	if c.Upstream != nil {
 		all = append(all, &probe{check: "upstream", ask: c.askUpstream})
+	}
+	if c.MCPUpstream != nil {
+		all = append(all, &probe{check: "mcp-upstream", ask: c.askMCP})
 	}
 	for _, one := range c.Providers {
 		all = append(all, &probe{check: "provider", ask: func(ctx context.Context) finding { return askProvider(ctx, one) }})
@@ -65,10 +71,109 @@ func probed(name string) func(*doctor) []finding {
 	}
 }
 
+// askUpstream asks as a call does, for nobody.
 func (c *Checked) askUpstream(ctx context.Context) finding {
+	r, err := c.signedFor(ctx, http.MethodGet, c.Upstream.JoinPath("/api/v5"), nil)
+	if err != nil {
+		return failed("correct api.upstream", "%v", err)
+	}
+	return c.behind(r, "see that the service of api.upstream runs there", func(*http.Response) *finding { return nil })
+}
+
+// firstMessage is what an MCP client says first, in a revision that every server of
+// today knows.
+const firstMessage = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+	`"clientInfo":{"name":"grantkeeper doctor","version":"1"}}}`
+
+// askMCP begins as an MCP client does, for nobody, and ends the session that it gets.
+func (c *Checked) askMCP(ctx context.Context) finding {
+	const fix = "see that the MCP server of mcp.upstream runs there, and that this is its whole URL"
+	r, err := c.signedFor(ctx, http.MethodPost, c.MCPUpstream, []byte(firstMessage))
+	if err != nil {
+		return failed("correct mcp.upstream", "%v", err)
+	}
+	return c.behind(r, fix, func(a *http.Response) *finding {
+		kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
+		var wrong finding
+		switch {
+		case a.StatusCode >= 300 && a.StatusCode < 400:
+			wrong = failed("write mcp.upstream as the server answers it", "%s redirects, which no client is told", r.URL)
+		case a.StatusCode >= 400:
+			wrong = failed(fix, "%s answers %d to initialize", r.URL, a.StatusCode)
+		case a.Header.Get("Content-Encoding") != "":
+			wrong = failed("switch compression off there", "%s compresses its answers though none is accepted", r.URL)
+		case kind != "application/json" && kind != "text/event-stream":
+			wrong = failed(fix, "%s answers initialize as %.40q, and not as MCP does", r.URL, kind)
+		default:
+			return nil
+		}
+		return &wrong
+	})
+}
+
+// signedFor is a call that is for nobody, signed as every call to the service.
+func (c *Checked) signedFor(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	headers, err := identity.Identity{}.Sign(c.ServiceKey, time.Now())
+	if err == nil {
+		err = identity.SignCall(c.ServiceKey, headers, identity.Call{Method: method, Target: r.URL.RequestURI(), Body: body})
+	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	if len(body) > 0 {
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+	}
+	r.Header.Set("Accept-Encoding", "identity")
+	return r, err
+}
+
+// behind asks the service. It must answer, take the signature, and have no fault of
+// its own; more says what else is wanted.
+func (c *Checked) behind(r *http.Request, fix string, more func(*http.Response) *finding) finding {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil // as the gateway asks it
-	return replies(ctx, t, c.Upstream.String(), "/", "see that the service of api.upstream runs there")
+	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer client.CloseIdleConnections()
+	at := r.URL.Scheme + "://" + r.URL.Host
+	a, err := client.Do(r)
+	if err != nil {
+		return failed(fix, "%s does not answer: %v", at, causeOf(err))
+	}
+	a.Body.Close()
+	switch {
+	case a.StatusCode == http.StatusUnauthorized:
+		return failed("give the service the key in service.key_file, and see that its clock is right", "%s does not take what service.key_file signs", at)
+	case a.StatusCode >= http.StatusInternalServerError:
+		return failed(fix+", and at its log", "%s answers %d", at, a.StatusCode)
+	}
+	if session := a.Header.Get("Mcp-Session-Id"); session != "" {
+		if end, err := c.signedFor(r.Context(), http.MethodDelete, r.URL, nil); err == nil {
+			end.Header.Set("Mcp-Session-Id", session)
+			if a, err := client.Do(end); err == nil {
+				a.Body.Close()
+			}
+		}
+	}
+	if wrong := more(a); wrong != nil {
+		return *wrong
+	}
+	return found("%s answers", at)
+}
+
+// checkUpstream gives what was found of the service of API v5, or that nothing
+// stands behind at all. Behind a proxy that asks, calls need no upstream.
+func (d *doctor) checkUpstream() []finding {
+	all := probed("upstream")(d)
+	c := &d.checked
+	if d.configErr == nil && c.Upstream == nil && c.MCPUpstream == nil && c.Gateway.Listen == "off" {
+		all = append(all, warned("set api.upstream and mcp.upstream", "no service stands behind API v5 and MCP: they answer 404"))
+	}
+	return all
 }
 
 func (c *Checked) askHandOff(ctx context.Context) finding {

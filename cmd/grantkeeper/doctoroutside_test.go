@@ -38,6 +38,7 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 	handle("/keys", `{"keys":[]}`)
 	handle("/handoff", "")
 	handle("/", "")
+	handle("/mcp", `{"jsonrpc":"2.0","id":1,"result":{}}`)
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 		}
 	}()
 	host, port, _ := net.SplitHostPort(listener.Addr().String())
-	d := &doctor{checked: Checked{Upstream: at, HandOff: &consent.HandOff{URL: s.URL + "/handoff?key=hush"},
+	d := &doctor{checked: Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), ServiceKey: []byte(gatewayKey), HandOff: &consent.HandOff{URL: s.URL + "/handoff?key=hush"},
 		Providers:  []provider.Config{{ID: "corp", Issuer: s.URL, ClientID: "us", ClientSecret: "hush"}},
 		MailServer: &MailServer{Host: host, Port: port, User: "us", Password: "hush", From: mail.Address{Address: "a@b.example"}}}}
 	return d, answer
@@ -79,7 +80,20 @@ func TestDoctorLooksOutside(t *testing.T) {
 	}{
 		{"", "", func(*doctor, map[string]http.HandlerFunc) {}},
 		{"", "", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"], a["/handoff"] = away, away }},
-		{"", "", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(401) }},
+		{"upstream", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(401) }},
+		{"mcp-upstream", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(401) }},
+		{"mcp-upstream", "redirects", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = away }},
+		{"mcp-upstream", "answers 404 to initialize", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(404) }},
+		{"mcp-upstream", "answers 503", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(503) }},
+		{"mcp-upstream", `"text/html"`, func(_ *doctor, a map[string]http.HandlerFunc) {
+			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html; charset=utf-8") }
+		}},
+		{"mcp-upstream", "compresses", func(_ *doctor, a map[string]http.HandlerFunc) {
+			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "gzip") }
+		}},
+		{"mcp-upstream", "does not answer", func(d *doctor, _ map[string]http.HandlerFunc) {
+			d.checked.MCPUpstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/mcp"}
+		}},
 		{"upstream", "answers 502", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(502) }},
 		{"upstream", "does not answer", func(d *doctor, _ map[string]http.HandlerFunc) {
 			d.checked.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
@@ -97,8 +111,8 @@ func TestDoctorLooksOutside(t *testing.T) {
 		tt.spoil(d, answer)
 		d.outside = d.checked.probes()
 		d.askOutside(t.Context())
-		all := d.findings([]string{"upstream", "provider", "handoff", "mail"})
-		if len(all) != 4 {
+		all := d.findings([]string{"upstream", "mcp-upstream", "provider", "handoff", "mail"})
+		if len(all) != 5 {
 			t.Fatalf("%d findings: %+v", len(all), all)
 		}
 		for _, f := range all {
