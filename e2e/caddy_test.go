@@ -82,6 +82,9 @@ func TestCaddyRecipe(t *testing.T) {
 	if a := c.get("/api/v5/mcp", bearer); a.status != 404 || !strings.Contains(a.body, "mcp.upstream") { // is the server's own
 		t.Errorf("MCP: %s", a)
 	}
+	if a := c.get("/api/v5/me", bearer); a.status != 200 || a.json(t)["organization"] == nil { // and so is this
+		t.Errorf("me: %s", a)
+	}
 	for path, want := range map[string]int{
 		"/api/v5/..;/v3/notes": 400, "/api/v5/%252e%252e/v3/notes": 400, "/api/v5/../v3/notes": 404, "/api/v5/%2e%2e/v3/notes": 404, "//api/v5/notes": 400, "/API/V5/notes": 404,
 	} {

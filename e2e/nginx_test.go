@@ -222,6 +222,9 @@ func TestNginxRecipe(t *testing.T) {
 		if a := c.get("/api/v5/mcp", bearer); a.status != 404 || !strings.Contains(a.body, "mcp.upstream") { // is the server's own
 			t.Errorf("MCP: %s", a)
 		}
+		if a := c.get("/api/v5/me", bearer); a.status != 200 || a.json(t)["organization"] == nil { // and so is this
+			t.Errorf("me: %s", a)
+		}
 		if a := c.get("/api/v4/me", bearer); a.status != 401 || a.header.Get("WWW-Authenticate") != `Bearer realm="Svalinn", error="invalid_token"` {
 			t.Errorf("v4: %s", a)
 		}
@@ -382,7 +385,7 @@ func TestNginxPassesNoClientsWord(t *testing.T) {
 	}
 	listen := "127.0.0.1:" + freePort(t)
 	nginx(t, listen, echo("server"), echo("gateways"), echo("service"))
-	for _, path := range []string{"/signin", "/api/v5/mcp", "/api/v5/notes"} {
+	for _, path := range []string{"/signin", "/api/v5/mcp", "/api/v5/me", "/api/v5/notes"} {
 		for _, method := range []string{"GET", "OPTIONS"} {
 			r, err := http.NewRequest(method, "http://"+listen+path, nil)
 			if err != nil {
@@ -410,7 +413,7 @@ func TestNginxPassesNoClientsWord(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 5 { // three places of the server, with the preflight, the gateways' and the service
+	if len(seen) != 6 { // three places of the server, one for two paths, with the preflight, the gateways' and the service
 		t.Errorf("seen: %v", slices.Sorted(maps.Keys(seen)))
 	}
 }
