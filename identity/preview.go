@@ -80,6 +80,9 @@ func ReadPreviewQuestion(text []byte) (PreviewQuestion, error) {
 		if err := previewMembers(one, 1, map[string]any{"grant": &s.Grant, "authority": &s.Authority}); err != nil {
 			return PreviewQuestion{}, fmt.Errorf("sets: %w", err)
 		}
+		if s.Grant != "roles" && s.Grant != "everything" && s.Grant != "organization" {
+			return PreviewQuestion{}, fmt.Errorf("grant: unknown word %q", s.Grant)
+		}
 		i := Identity{Person: q.Person, Organization: q.Organization, Grant: s.Grant}
 		if err := i.readAuthority(s.Authority); err != nil {
 			return PreviewQuestion{}, err

@@ -2,7 +2,7 @@ package sample
 
 import (
 	"cmp"
-	"encoding/json"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,52 +15,21 @@ import (
 // functions that decide calls are asked, of the items that are there now
 // (decision V44).
 
-// Bounds of a preview.
-const (
-	maxSets       = 4
-	maxTitles     = 20
-	maxTitleShown = 100 // characters
-)
-
-// choices is the question.
-type choices struct {
-	Person       string   `json:"person"`
-	Organization string   `json:"organization"`
-	Language     string   `json:"language"` // titles are as they were written
-	Titles       int      `json:"titles"`   // of each count, at most
-	Sets         []choice `json:"sets"`
-}
-
-// choice is in the words of the signed headers.
-type choice struct {
-	Grant     string `json:"grant"`
-	Authority string `json:"authority"`
-}
-
-// given is what one choice would give of what the person sees: items of roles to
-// change and to read, and their own; and what it would not.
-type given struct {
-	Change   some `json:"change"`
-	Read     some `json:"read"`
-	Personal some `json:"personal"`
-	Not      some `json:"not"`
-}
-
-type some struct {
-	Count  int      `json:"count"`
-	Titles []string `json:"titles"`
-}
-
 // preview answers POST /grantkeeper/preview.
 func (s *Server) preview(w http.ResponseWriter, r *http.Request, who identity.Identity) {
-	var q choices
-	switch {
-	case r.Method != http.MethodPost:
+	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		s.fail(w, r, &fault{Status: 405, Code: "method_not_allowed", Description: "This path takes POST."})
 		return
-	case json.NewDecoder(r.Body).Decode(&q) != nil, q.Person != who.Person, q.Organization != who.Organization, len(q.Sets) == 0, len(q.Sets) > maxSets:
-		s.fail(w, r, badRequest("Send person, organization and one to four sets, signed as the person."))
+	}
+	body, err := io.ReadAll(r.Body)
+	q, wrong := identity.ReadPreviewQuestion(body)
+	if err := cmp.Or(err, wrong); err != nil {
+		s.fail(w, r, badRequest(err.Error()))
+		return
+	}
+	if q.Person != who.Person || q.Organization != who.Organization {
+		s.fail(w, r, badRequest("The question is not of whom it is signed for."))
 		return
 	}
 	dir, err := s.directory.read(r.Context(), who.Organization)
@@ -68,19 +37,12 @@ func (s *Server) preview(w http.ResponseWriter, r *http.Request, who identity.Id
 		s.fail(w, r, err)
 		return
 	}
-	may, err := who.Choose("everything", authorityOf(dir.people[who.Person])) // what the person sees by themselves
-	sees := rights{may, dir}
-	told := []given{}
-	for _, one := range q.Sets {
-		chosen, wrong := who.Choose(one.Grant, one.Authority)
-		if err = cmp.Or(err, wrong); err != nil {
-			s.fail(w, r, badRequest(err.Error()))
-			return
-		}
-		told = append(told, s.given(sees, rights{chosen, dir}, min(max(q.Titles, 0), maxTitles)))
+	all := identity.Identity{Person: q.Person, Organization: q.Organization, Grant: "everything", Personal: true, Admin: dir.people[q.Person].Admin}
+	var a identity.PreviewAnswer
+	for _, set := range q.Sets {
+		a.Sets = append(a.Sets, s.given(rights{all, dir}, rights{set, dir}, q.Titles))
 	}
-	body, err := json.Marshal(map[string]any{"sets": told})
-	if err != nil {
+	if body, err = a.JSON(q); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -88,49 +50,40 @@ func (s *Server) preview(w http.ResponseWriter, r *http.Request, who identity.Id
 	_, _ = w.Write(body)
 }
 
-// authorityOf is what the header says of a member who gives everything.
-func authorityOf(p person) string {
-	if p.Admin {
-		return "admin,personal"
-	}
-	return "personal"
-}
-
-func (s *Server) given(sees, gets rights, titles int) given {
-	none := some{Titles: []string{}}
-	g := given{none, none, none, none}
+// given is what a choice gives of what the person sees by themselves.
+func (s *Server) given(sees, gets rights, titles int) identity.Preview {
+	var personal, change, read, not identity.PreviewPart
 	all := s.items.all(sees.Organization, "", "")
 	slices.SortStableFunc(all, func(a, b Item) int { return cmp.Compare(a.Kind, b.Kind) })
 	for _, i := range all {
-		at := i.place()
-		switch {
+		part := &not
+		switch at := i.place(); {
 		case !sees.mayReadItem(at): // a count would tell of it
+			continue
 		case !gets.mayReadItem(at):
-			g.Not.add(i, titles)
 		case at.personal():
-			g.Personal.add(i, titles)
+			part = &personal
 		case gets.mayChangeItem(at):
-			g.Change.add(i, titles)
+			part = &change
 		default:
-			g.Read.add(i, titles)
+			part = &read
+		}
+		part.Count++
+		if title := shown(i.Title); title != "" && len(part.Titles) < titles {
+			part.Titles = append(part.Titles, title)
 		}
 	}
-	return g
+	return identity.Preview{Personal: &personal, Change: &change, Read: &read, Not: &not}
 }
 
-func (s *some) add(i Item, titles int) {
-	if s.Count++; len(s.Titles) < titles {
-		s.Titles = append(s.Titles, shown(i.Title))
-	}
-}
-
-// shown is a title without controls, cut to what a page has room for.
+// shown is a title as an answer may have it: without controls and signs that turn
+// text around, cut; "" is none.
 func shown(title string) string {
-	runes := []rune(strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+	runes := []rune(strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r == '\uFEFF' || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control) {
 			return -1
 		}
 		return r
-	}, title))
-	return string(runes[:min(len(runes), maxTitleShown)])
+	}, title)))
+	return string(runes[:min(len(runes), identity.PreviewTitle)])
 }

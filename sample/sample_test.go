@@ -266,11 +266,12 @@ func TestPreview(t *testing.T) {
 		t.Errorf("tor: %s", w.Body)
 	}
 	for name, w := range map[string]*httptest.ResponseRecorder{
-		"another person":  ask(tor, body("ada", sets)),
-		"no set":          ask(ada, body("ada", "")),
-		"five":            ask(ada, body("ada", sets+`,{"grant":"everything"}`)),
-		"an unknown word": ask(ada, body("ada", `{"grant":"roles","authority":"owner"}`)),
-		"not JSON":        ask(ada, "{"),
+		"another person":   ask(tor, body("ada", sets)),
+		"no set":           ask(ada, body("ada", "")),
+		"five":             ask(ada, body("ada", sets+`,{"grant":"everything","authority":""}`)),
+		"an unknown word":  ask(ada, body("ada", `{"grant":"roles","authority":"owner"}`)),
+		"an unknown grant": ask(ada, body("ada", `{"grant":"all","authority":""}`)),
+		"not JSON":         ask(ada, "{"),
 	} {
 		if w.Code != 400 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
