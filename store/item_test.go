@@ -10,16 +10,16 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-func fine(Item) error { return nil }
-
 func (h house) item(t testing.TB, i Item) Item {
 	t.Helper()
 	if i.Kind == "" {
 		i.Kind = "note"
 	}
 	i.Organization = "nordlys"
-	out, err := h.AddItem(context.Background(), i, fine)
-	if err != nil {
+	i.ID = h.ids.next(h.Now())
+	err := h.AddDirectory(context.Background(), Directory{Items: []Item{i}}, Act{})
+	out, errFound := h.FindItem(context.Background(), i.Organization, i.ID)
+	if err := errors.Join(err, errFound); err != nil {
 		t.Fatal(err)
 	}
 	return out
@@ -59,88 +59,6 @@ func TestItems(t *testing.T) {
 	}
 	if _, err := h.Item(ctx, "nordlys", "action", own.ID); !errors.Is(err, ErrNotFound) {
 		t.Errorf("as another kind: got %v, want not found", err)
-	}
-	counts, err := h.ItemCounts(ctx, "nordlys")
-	total := 0
-	for _, c := range counts {
-		total += c.Count
-	}
-	if err != nil || len(counts) != 3 || total != 7 {
-		t.Errorf("counts %+v, %v; want 7 items in 3 groups", counts, err)
-	}
-}
-
-// Titles are of whom they are asked for, as the items stand, in one order.
-func TestItemTitles(t *testing.T) {
-	ctx, h := context.Background(), furnished(t)
-	for _, i := range []Item{
-		{Item: org.Item{Role: "treasurer"}, Kind: "note", Title: "open"}, {Item: org.Item{Role: "treasurer", Private: true}, Kind: "note", Title: "closed"},
-		{Item: org.Item{Person: "tor"}, Kind: "action", Title: "of another"}, {Item: org.Item{Person: "ada"}, Kind: "action", Title: "own"},
-	} {
-		h.item(t, i)
-	}
-	treasurer, ada := org.Item{Role: "treasurer"}, org.Item{Person: "ada"}
-	for _, tt := range []struct {
-		organization string
-		owners       []org.Item
-		private      bool
-		limit        int
-		want         []string
-	}{
-		{"nordlys", []org.Item{treasurer}, false, 20, []string{"open", "closed"}},
-		{"nordlys", []org.Item{treasurer}, true, 20, []string{"closed"}},
-		{"nordlys", []org.Item{treasurer, ada}, false, 20, []string{"own", "open", "closed"}},
-		{"nordlys", []org.Item{treasurer, ada}, false, 2, []string{"own", "open"}},
-		{"fjell", []org.Item{treasurer, ada}, false, 20, nil},
-		{"nordlys", nil, false, 20, nil},
-	} {
-		found, err := h.ItemTitles(ctx, tt.organization, tt.owners, tt.private, tt.limit)
-		var got []string
-		for _, i := range found {
-			got = append(got, i.Title)
-			if i.Role == "treasurer" && (i.Circle == "" || i.Private != (i.Title == "closed")) || i.Organization != tt.organization {
-				t.Errorf("%+v", i)
-			}
-		}
-		if err != nil || !slices.Equal(got, tt.want) {
-			t.Errorf("%s, %+v, private %v, at most %d: got %q, %v; want %q", tt.organization, tt.owners, tt.private, tt.limit, got, err, tt.want)
-		}
-	}
-}
-
-func TestItemChanges(t *testing.T) {
-	ctx, h := context.Background(), furnished(t)
-	at := h.item(t, Item{Item: org.Item{Role: "treasurer"}, Title: "Budget"})
-	no := errors.New("no")
-	if _, err := h.ChangeItem(ctx, "nordlys", "note", at.ID, func(i Item) (Item, error) { i.Title = "x"; return i, no }); err != no {
-		t.Errorf("got %v, want the caller's own refusal", err)
-	}
-	if err := h.DeleteItem(ctx, "nordlys", "note", at.ID, func(Item) error { return no }); err != no {
-		t.Errorf("got %v, want the caller's own refusal", err)
-	}
-	if _, err := h.AddItem(ctx, Item{Kind: "note", Item: org.Item{Organization: "nordlys", Role: "treasurer"}}, func(Item) error { return no }); err != no {
-		t.Errorf("got %v, want the caller's own refusal", err)
-	}
-	if i, err := h.Item(ctx, "nordlys", "note", at.ID); err != nil || i != at {
-		t.Errorf("a refusal has changed it: %+v, %v", i, err)
-	}
-	for name, spoil := range map[string]func(*Item){
-		"role of another organization": func(i *Item) { i.Role = "reviewer" },
-		"no member":                    func(i *Item) { i.Role, i.Person = "", "nobody" },
-	} {
-		if _, err := h.ChangeItem(ctx, "nordlys", "note", at.ID, func(i Item) (Item, error) { spoil(&i); return i, nil }); !errors.Is(err, ErrNotFound) {
-			t.Errorf("%s: got %v, want not found", name, err)
-		}
-	}
-	next, err := h.ChangeItem(ctx, "nordlys", "note", at.ID, func(i Item) (Item, error) { i.Title, i.Role, i.Person = "Mine", "", "ada"; return i, nil })
-	if err != nil || next.Version != 2 || next.Circle != "" {
-		t.Errorf("got %+v, %v; want version 2 without a circle", next, err)
-	}
-	if err := h.DeleteItem(ctx, "nordlys", "note", at.ID, fine); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Item(ctx, "nordlys", "note", at.ID); !errors.Is(err, ErrNotFound) {
-		t.Errorf("deleted: got %v, want not found", err)
 	}
 }
 

@@ -37,13 +37,13 @@ func TestSignInWithWhatWasChecked(t *testing.T) {
 // A fault in a caller's function undoes its change, and the writer goes on.
 func TestAPanicInAChange(t *testing.T) {
 	h := furnished(t)
-	at := h.item(t, Item{Item: org.Item{Role: "treasurer"}, Title: "Budget"})
-	_, err := h.ChangeItem(ctx, "nordlys", "note", at.ID, func(Item) (Item, error) { panic("a fault") })
+	at, _ := h.Organization(ctx, "nordlys")
+	_, err := h.ChangeOrganization(ctx, "nordlys", func(org.Organization) (org.Organization, error) { panic("a fault") }, Act{})
 	if !errors.Is(err, ErrUnavailable) {
 		t.Errorf("got %v, want unavailable", err)
 	}
-	if i, err := h.Item(ctx, "nordlys", "note", at.ID); err != nil || i != at {
-		t.Errorf("it has changed: %+v, %v", i, err)
+	if o, err := h.Organization(ctx, "nordlys"); err != nil || o != at {
+		t.Errorf("it has changed: %+v, %v", o, err)
 	}
 	h.register(t, "afterwards")
 }

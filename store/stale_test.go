@@ -91,13 +91,13 @@ func TestStalenessRefusesNothing(t *testing.T) {
 			return is(err) && len(all) == 1 && len(all[0].Groups) == 1
 		}},
 		{"circle of an item", nil, func(h house) error {
-			_, err := h.AddItem(ctx, Item{Kind: "note", Item: org.Item{ID: "i", Organization: "nordlys", Role: "treasurer"}}, func(Item) error { return nil })
-			made := h.AddDirectory(ctx, Directory{Circles: []org.Circle{{ID: "money", Organization: "nordlys", Parent: "anchor", Name: "Money"}}}, Act{})
+			made := h.AddDirectory(ctx, Directory{Circles: []org.Circle{{ID: "money", Organization: "nordlys", Parent: "anchor", Name: "Money"}},
+				Items: []Item{{Kind: "note", Item: org.Item{ID: "i", Organization: "nordlys", Role: "treasurer"}}}}, Act{})
 			_, moved := h.ChangeRole(ctx, "nordlys", "treasurer", func(r *org.Role) (org.Role, error) {
 				r.Circle = "money"
 				return *r, nil
 			}, Act{})
-			return errors.Join(err, made, moved)
+			return errors.Join(made, moved)
 		}, func(h house) bool {
 			items, _, err := h.Items(ctx, ItemFilter{Organization: "nordlys", Kind: "note", Circle: "money"}, func(org.Item) bool { return true })
 			return is(err) && len(items) == 1
