@@ -8,7 +8,6 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
-	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // Every fact that ends takes its approvals with it, at once and for good
@@ -239,14 +238,13 @@ func TestT19ClockJumpsBack(t *testing.T) {
 }
 
 // An approval on a fact that was lost, before any row says so, is not edited;
-// and a membership that ends by ChangeMember marks the row.
+// and a membership that ends marks the row.
 func TestLostApprovalIsNotEdited(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
-	end := func(org.Member) (Membership, error) { return Membership{Ended: true}, nil }
 	h.withFaults(t)
 	lift := h.plant(t, cannot, "UPDATE", "approval")
-	if err := h.ChangeMember(ctx, "nordlys", "ada", end, Act{}); err != nil {
+	if err := h.RemoveMember(ctx, "nordlys", "ada", Act{}); err != nil {
 		t.Fatal(err)
 	}
 	lift()
@@ -264,7 +262,7 @@ func TestLostApprovalIsNotEdited(t *testing.T) {
 	if err := h.EditGrant(ctx, next, "tor", h.answer(2).Grant, all, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("edited by somebody else: %v, want not found", err)
 	}
-	if err := h.ChangeMember(ctx, "nordlys", "ada", end, Act{}); err != nil {
+	if err := h.RemoveMember(ctx, "nordlys", "ada", Act{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []approval.ID{id, next} {

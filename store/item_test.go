@@ -153,7 +153,7 @@ func TestEditGrant(t *testing.T) {
 	}
 }
 
-// A caller's own refusal leaves organization, members and fillers as they are;
+// A caller's own refusal leaves organization and fillers as they are;
 // what it lets through is there at once, and after a restart.
 func TestChecksInTheWriter(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
@@ -163,14 +163,6 @@ func TestChecksInTheWriter(t *testing.T) {
 			return org.Organization{ID: "x", Name: o.Name + to}, err
 		}, Act{})
 		return e
-	}
-	become := func(person string, to Membership, err error) error {
-		return h.ChangeMember(ctx, "nordlys", person, func(at org.Member) (Membership, error) {
-			if at.Person != person {
-				t.Errorf("sees %q, want %q", at.Person, person)
-			}
-			return to, err
-		}, Act{})
 	}
 	filler := func(on bool, err error) (saw bool, e error) {
 		e = h.ChangeFiller(ctx, "treasurer", "tor", on, func(r org.Role, fills bool) error {
@@ -185,14 +177,8 @@ func TestChecksInTheWriter(t *testing.T) {
 	if err := rename(" AS", no); err != no {
 		t.Errorf("got %v, want the caller's own refusal", err)
 	}
-	if err := become("tor", Membership{Ended: true}, no); err != no {
-		t.Errorf("got %v, want the caller's own refusal", err)
-	}
 	if _, err := filler(true, no); err != no {
 		t.Errorf("got %v, want the caller's own refusal", err)
-	}
-	if err := become("nobody", Membership{}, nil); !errors.Is(err, ErrNotFound) {
-		t.Errorf("no member: got %v, want not found", err)
 	}
 	if m, err := h.Member(ctx, "tor", "nordlys"); err != nil || m.Admin || m.Fills("treasurer") {
 		t.Errorf("a refusal has changed %+v, %v", m, err)
@@ -203,7 +189,7 @@ func TestChecksInTheWriter(t *testing.T) {
 
 	saw, err := filler(true, nil)
 	again, err2 := filler(true, nil)
-	if saw || !again || errors.Join(err, err2, rename(" AS", nil), become("tor", Membership{Admin: true}, nil)) != nil {
+	if saw || !again || errors.Join(err, err2, rename(" AS", nil), h.SetAdmin(ctx, "nordlys", "tor", true, Act{})) != nil {
 		t.Errorf("fills %t, then %t; %v, %v", saw, again, err, err2)
 	}
 	for range 2 {
@@ -218,7 +204,7 @@ func TestChecksInTheWriter(t *testing.T) {
 		}
 		h = h.reopen(t)
 	}
-	if err := h.ChangeMember(ctx, "nordlys", "tor", func(org.Member) (Membership, error) { return Membership{Ended: true}, nil }, Act{}); err != nil {
+	if err := h.RemoveMember(ctx, "nordlys", "tor", Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Member(ctx, "tor", "nordlys"); !errors.Is(err, ErrNotFound) {

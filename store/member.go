@@ -44,40 +44,6 @@ func (s *Store) RemoveMember(ctx context.Context, organizationID, personID strin
 	return err
 }
 
-// Membership is what can be changed of a member.
-type Membership struct {
-	Admin bool
-	Ended bool // the person is removed, as by RemoveMember
-}
-
-// ChangeMember changes a membership in one step. change sees the member as
-// they stand, and gives what they shall be, or refuses. ErrNotFound: the
-// person is no member, or not active.
-func (s *Store) ChangeMember(ctx context.Context, organizationID, personID string, change func(org.Member) (Membership, error), act Act) error {
-	ended := false
-	err := s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
-		m := at.asMember()
-		if !m.Exists() {
-			return memberState{}, fmt.Errorf("membership: %w", ErrNotFound)
-		}
-		to, err := change(m)
-		switch {
-		case err != nil:
-			return memberState{}, &refused{err}
-		case to.Ended:
-			ended = true
-			return memberState{detail: "member removed"}, nil
-		case to.Admin:
-			return memberState{admin: true, present: true, detail: "admin right given"}, nil
-		}
-		return memberState{present: true, detail: "admin right taken"}, nil
-	}, act)
-	if err == nil && ended {
-		s.markSoon(ctx)
-	}
-	return unwrapRefused(err)
-}
-
 type memberState struct {
 	admin, present bool
 	detail         string
