@@ -259,8 +259,30 @@ func TestTitles(t *testing.T) {
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s, %v: %q, want %q", tt.person, tt.choice, got, tt.want)
 		}
+		p.openedBy()
 		if tt.person == "tor" && (strings.Contains(p.body, "elsewhere") || strings.Contains(p.body, "Ada&#39;s own")) {
 			t.Errorf("%v: the page names what Tor does not see", tt.choice)
+		}
+	}
+}
+
+// openedBy holds what opens titles to a name of its own for each line, which
+// begins with what is seen (WCAG 2.5.3).
+func (p *shown) openedBy() {
+	p.t.Helper()
+	named := map[string]bool{}
+	for _, ul := range p.current() {
+		for li := range ul.ChildNodes() {
+			for n := range li.Descendants() {
+				if n.DataAtom != atom.Summary {
+					continue
+				}
+				want := "What exactly? " + strings.TrimSuffix(textOf(li), ".")
+				if name := attr(n, "aria-label"); name != want || named[name] {
+					p.t.Errorf("titles are opened by %q, want %q, once", name, want)
+				}
+				named[attr(n, "aria-label")] = true
+			}
 		}
 	}
 }
