@@ -18,6 +18,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -51,6 +52,11 @@ type Server struct {
 	// are of one person in one organization; the answer has as many sets. False
 	// is no answer, and comes soon: a page waits for it.
 	Preview func(ctx context.Context, language string, sets []grantset.Authority) (identity.PreviewAnswer, bool)
+
+	// Rules gives those that calls are held against now, and Tool what is known of a
+	// tool that they name. Rules is nil where none are.
+	Rules func() *rules.Rules
+	Tool  func(name string) (title string, reads rules.Known)
 
 	NoPersonal bool // the service has no personal entries to choose
 

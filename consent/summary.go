@@ -9,6 +9,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // A summary says what one choice gives, line by line (ux 2.2). Several stand
@@ -38,6 +39,7 @@ type teller struct {
 	offer    grantset.Offer
 	personal bool // the service has personal entries
 	told     map[grantset.Kind]identity.Preview
+	by       *rules.Survey // of the roles chosen; nil without rules
 }
 
 // count says how many there are; nil where that is not known.
@@ -110,13 +112,23 @@ func (t teller) roles(set grantset.Set) (lines []summaryLine) {
 		}
 		return []summaryLine{t.line("lock", "", t.w.say(id, "link", link("#which")))}
 	}
+	silent := false // of what was chosen, where rules say what that is
+	if t.by != nil {
+		lines, silent = t.ruled(), !t.by.Unsaid
+		if silent = silent && len(lines) > 0; !t.by.Changes { // decision V55
+			change, set.Personal = nil, false
+		}
+		if !t.by.Passes {
+			return lines
+		}
+	}
 	var acts, own said
 	var parts []*identity.PreviewPart
-	if len(change) > 0 {
-		acts = t.part(p.Change, p.More, "summary.may", "summary.as_none", "summary.as", "names", t.w.few(change))
+	if len(change) > 0 && (!silent || t.count(p.Change, p.More) != nil) {
+		acts = t.part(p.Change, p.More, "summary.may", "summary.as_none", "summary.as", "names", t.w.few(change, namesShown))
 		parts = append(parts, p.Change)
 	}
-	if set.Personal {
+	if set.Personal && (!silent || t.count(p.Personal, p.More) != nil) {
 		own = t.part(p.Personal, p.More, "summary.mine", "summary.own_none", "summary.own")
 		parts = append(parts, p.Personal)
 	}
@@ -125,7 +137,10 @@ func (t teller) roles(set grantset.Set) (lines []summaryLine) {
 	}
 	reads := t.w.say("summary.open")
 	if len(read) > 0 {
-		reads = t.w.say("summary.sees", "names", t.w.few(read))
+		reads = t.w.say("summary.sees", "names", t.w.few(read, namesShown))
+	}
+	if silent {
+		reads = nil
 	}
 	return append(append(lines, t.reads(p, reads)...), t.not(p)...)
 }
@@ -208,13 +223,13 @@ func (t teller) named(set grantset.Set) (change, read []string) {
 	return change, read
 }
 
-// few lists up to three names, and says how many more there are.
-func (w *words) few(names []string) said {
-	if len(names) <= namesShown {
+// few lists up to so many names, and says how many more there are.
+func (w *words) few(names []string, shown int) said {
+	if len(names) <= shown {
 		return w.list(names)
 	}
-	more := w.say("summary.more", "n", len(names)-namesShown)
-	return append(append(w.list(names[:namesShown]), part{Kind: "text", Text: " "}), more...)
+	more := w.say("summary.more", "n", len(names)-shown)
+	return append(append(w.list(names[:shown]), part{Kind: "text", Text: " "}), more...)
 }
 
 // namesShown is how many names stand in a sentence, as operators read them too.
@@ -273,7 +288,7 @@ func (s *Server) summaries(v *visit, chosen choices, offers []grantset.Offer, cl
 			g.Why = w.say("fault.impossible").String()
 		}
 	}
-	t := teller{w, roles.Offer, !s.NoPersonal, told}
+	t := teller{w, roles.Offer, !s.NoPersonal, told, s.survey(v, roles)}
 	g.Lists = []summary{{Kind: grantset.Roles, Now: chosen.grant == string(grantset.Roles), Lines: t.roles(roles.Set)}}
 	g.Bar = t.bar(roles.Set)
 	for i, o := range offers {
@@ -285,7 +300,7 @@ func (s *Server) summaries(v *visit, chosen choices, offers []grantset.Offer, cl
 			}
 			class = "fresh"
 		}
-		t := teller{w, o, t.personal, nil}
+		t := teller{w, o, t.personal, nil, nil}
 		if at {
 			t.told = told
 		}

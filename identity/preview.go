@@ -179,6 +179,9 @@ func readPart(text []byte, titles int, more bool) (*PreviewPart, error) {
 	return p, nil
 }
 
+// Title reports whether a text can stand on a page as a title.
+func Title(text string) bool { return !untitled(text) }
+
 // untitled reports what cannot stand on a page as a title.
 func untitled(title string) bool {
 	return strings.TrimSpace(title) == "" || utf8.RuneCountInString(title) > PreviewTitle || strings.ContainsFunc(title, func(r rune) bool {

@@ -28,6 +28,7 @@ type annotations struct {
 
 type annotation struct {
 	reads Known
+	title string
 	until time.Time
 }
 
@@ -43,7 +44,7 @@ func (a *annotations) note(t Tool, now time.Time) {
 	case !ok && len(a.tools) >= maxTools, a.tools == nil:
 		a.tools = map[string]annotation{}
 	}
-	a.tools[t.Name] = annotation{t.Reads, now.Add(annotationsLast)}
+	a.tools[t.Name] = annotation{t.Reads, t.Title, now.Add(annotationsLast)}
 }
 
 func (a *annotations) of(tool string, now time.Time) Known {
@@ -53,6 +54,15 @@ func (a *annotations) of(tool string, now time.Time) Known {
 		return at.reads
 	}
 	return Unknown
+}
+
+// Tool is what the service last said of a tool, however long ago: to speak of it,
+// not to decide. One of which it said nothing lately is Unknown.
+func (s *Server) Tool(name string) (title string, reads Known) {
+	s.tools.mu.Lock()
+	defer s.tools.mu.Unlock()
+	at := s.tools.tools[name]
+	return at.title, at.reads
 }
 
 // readTool reads an entry of a list. What is no tool has no name.

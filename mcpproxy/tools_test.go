@@ -51,6 +51,18 @@ func TestReadTool(t *testing.T) {
 	}
 }
 
+// To speak of a tool, what was said of it counts however old it is.
+func TestToolSpokenOf(t *testing.T) {
+	s := &Server{}
+	s.tools.note(Tool{Name: "x", Title: "An X", Reads: Reads}, time.Unix(0, 0)) // long ago
+	if title, reads := s.Tool("x"); title != "An X" || reads != Reads {
+		t.Error(title, reads)
+	}
+	if title, reads := s.Tool("y"); title != "" || reads != Unknown {
+		t.Error(title, reads)
+	}
+}
+
 // A list is believed for ten minutes, and the stricter of two (decision V8).
 func TestAnnotations(t *testing.T) {
 	var a annotations

@@ -127,9 +127,14 @@ func (r *Rules) decide(a grantset.Authority, roles Roles, c Call, at reading) De
 		d.Allowed, d.Reason = true, Whole
 		return d
 	}
-	switch rule.touches {
+	return rule.decide(d, a, roles, c, values)
+}
+
+// decide asks about what the rule touches.
+func (r *rule) decide(d Decision, a grantset.Authority, roles Roles, c Call, values map[string]string) Decision {
+	switch r.touches {
 	case TouchesRole:
-		return rule.decideRoles(d, a, roles, c, values)
+		return r.decideRoles(d, a, roles, c, values)
 	case TouchesNothing, TouchesService:
 		d.Needs, d.Allowed, d.Reason = "", true, Listed
 		return d
@@ -220,14 +225,22 @@ func (r *Rules) Lists(a grantset.Authority, roles Roles, tool string, reads Know
 	if i < 0 || a.Kind() != grantset.Roles || len(r.rules[i].from) == 0 {
 		return r.Decide(a, roles, c).Allowed
 	}
-	rule := &r.rules[i]
-	if rule.accessOf(c) == "read" && !rule.private {
+	return r.rules[i].could(a, roles, c)
+}
+
+// could reports whether the authority has what the rule needs for such a call: for
+// some role, where the call names it.
+func (r *rule) could(a grantset.Authority, roles Roles, c Call) bool {
+	d := Decision{Touches: r.touches, Needs: r.accessOf(c)}
+	switch {
+	case len(r.from) == 0:
+		return r.decide(d, a, roles, c, nil).Allowed
+	case d.Needs == "read" && !r.private:
 		return a.MayReadOrganization()
 	}
 	// Who may act through a role that is not filled may through one that is.
 	for _, role := range a.Member().Roles() {
-		d := Decision{Needs: rule.accessOf(c)}
-		d.Item = org.Item{Organization: role.Organization, Role: role.ID, Circle: role.Circle, Private: rule.private}
+		d.Item = org.Item{Organization: role.Organization, Role: role.ID, Circle: role.Circle, Private: r.private}
 		if d.ask(a, role).Allowed {
 			return true
 		}

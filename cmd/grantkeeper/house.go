@@ -96,6 +96,7 @@ func (h *house) public() http.Handler {
 	h.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
 	pages := &consent.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Nouns: h.Nouns, Preview: h.preview(), NoPersonal: !h.Service.PersonalItems, Branding: h.Brand, Base: base, Address: h.address,
+		Rules: func() *rules.Rules { return h.present().Ruled }, Tool: h.tool,
 		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics), Tell: tell,
 	}
 	clients := &oauth.Server{
@@ -142,6 +143,14 @@ func (h *house) preview() func(context.Context, string, []grantset.Authority) (i
 		return nil
 	}
 	return (&gateway.Previews{URL: h.PreviewURL, Key: h.serviceKey, Now: h.store.Now, Log: h.log}).Ask
+}
+
+// tool is what is known of a tool of the service.
+func (h *house) tool(name string) (title string, reads rules.Known) {
+	if h.proxy == nil {
+		return "", rules.Unknown
+	}
+	return h.proxy.Tool(name)
 }
 
 // dispatch sends each path to its door.
