@@ -90,7 +90,7 @@ var mayFold = reviewed{
 		sample/admin.go:newID sample/shelf.go:newItemID`},
 	{"addresses that the configuration names, or this server wrote", `
 		cmd/grantkeeper/check.go:Checked.checkDatabase cmd/grantkeeper/check.go:Checked.checkUpstream
-		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/init.go:listenFor
+		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/doctoroutside.go:Checked.askUpstream cmd/grantkeeper/init.go:listenFor
 		cmd/grantkeeper/init.go:serviceNameOf cmd/grantkeeper/mail.go:Checked.checkMail
 		cmd/grantkeeper/reference.go:withoutPassword cmd/grantkeeper/signin.go:ProviderConfig.check
 		cmd/grantkeeper/otlp.go:tracesAddress consent/branding.go:leadsOut consent/passkey.go:Server.relying
