@@ -28,7 +28,7 @@ func TestDirectoryEventFromPython(t *testing.T) {
 	if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "signature_refused") {
 		t.Errorf("with the key of another scope: %v %s", err, out)
 	}
-	if events := h.items("/v1/events?kind=directory_refused"); len(events) != 1 || events[0]["reason"] != "signature_refused" {
+	if events := h.journaled("directory_refused"); len(events) != 1 || events[0]["reason"] != "signature_refused" {
 		t.Errorf("journal %v", events)
 	}
 }

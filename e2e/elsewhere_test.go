@@ -231,7 +231,7 @@ func TestMCPFlowThroughAnOpenIDProvider(t *testing.T) {
 	if q := c.back(); q.Get("error") != "access_denied" || q.Get("code") != "" {
 		t.Errorf("the client is sent %v", q)
 	}
-	if events := h.items("/v1/events?kind=approval_refused"); len(events) == 0 || events[0]["reason"] != "impersonating" {
+	if events := h.journaled("approval_refused"); len(events) == 0 || events[0]["reason"] != "impersonating" {
 		t.Errorf("events %v", events)
 	}
 }

@@ -686,6 +686,19 @@ func (h *house) items(path string) []map[string]any {
 	return list.Items
 }
 
+// journaled gives the entries of a kind as soon as there is one: a refusal is answered
+// before its entry is written.
+func (h *house) journaled(kind string) (all []map[string]any) {
+	h.t.Helper()
+	for range 1000 {
+		if all = h.items("/v1/events?kind=" + kind); len(all) > 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return all
+}
+
 // sleep moves the server's clock, by whole seconds.
 func (h *house) sleep(d time.Duration) {
 	h.t.Helper()

@@ -86,7 +86,9 @@ func TestDoctorLooksOutside(t *testing.T) {
 		{"mcp-upstream", "answers 404 to initialize", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(404) }},
 		{"mcp-upstream", "answers 503", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(503) }},
 		{"mcp-upstream", `"text/html"`, func(_ *doctor, a map[string]http.HandlerFunc) {
-			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "text/html; charset=utf-8") }
+			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			}
 		}},
 		{"mcp-upstream", "compresses", func(_ *doctor, a map[string]http.HandlerFunc) {
 			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "gzip") }
