@@ -34,6 +34,9 @@ func (s *site) everyPage(visit func(name string, flow bool, p *shown)) {
 	visit("preview", true, consent.press("/oauth/authorize", "organization", "nordlys", "action", "preview").want(200))
 	visit("consent with choices", true, consent.press("/oauth/authorize", "organization", "nordlys", "role:treasurer", "change",
 		"role:facilitator", "read", "action", "review").want(200))
+	s.ruled("")
+	visit("consent under rules", true, consent.press("/oauth/authorize", "organization", "nordlys", "role:treasurer", "change", "action", "review").want(200))
+	s.Rules = nil
 	visit("consent of another person", true, func() *shown {
 		page := s.signedIn("tor").get(authorize())
 		page.b.cookies = ada.cookies
