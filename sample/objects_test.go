@@ -227,6 +227,14 @@ func TestCursors(t *testing.T) {
 	if strings.HasPrefix(roles, "A") {
 		changed = "B" + roles[1:]
 	}
+	last := len(people) - 1
+	for _, c := range "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_\n" { // one spelling each
+		for _, other := range []string{people[:last] + string(c), roles[:len(roles)-1] + string(c), people + string(c)} {
+			if list := map[bool]string{true: "people", false: "roles"}[strings.HasPrefix(other, people[:last])]; other != people && other != roles {
+				wantStatus(t, h.get("/api/v5/"+list+"?after="+url.QueryEscape(other), x), 400, "")
+			}
+		}
+	}
 	for name, w := range map[string]*httptest.ResponseRecorder{
 		"made up":            h.get("/api/v5/roles?after=host", x),
 		"SQL":                h.get("/api/v5/people?after="+url.QueryEscape("' OR 1=1 --"), x),

@@ -97,7 +97,7 @@ func (s *Server) openCursor(list string, c caller, cursor string) (last string, 
 		return "", nil
 	}
 	plain, err := base64.RawURLEncoding.DecodeString(cursor)
-	if len(cursor) > maxCursor || err != nil || len(plain) <= cursorMAC {
+	if len(cursor) > maxCursor || err != nil || len(plain) <= cursorMAC || base64.RawURLEncoding.EncodeToString(plain) != cursor { // one spelling each
 		return "", errCursor
 	}
 	last = string(plain[cursorMAC:])
