@@ -343,7 +343,7 @@ func TestS13PeopleAreMailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range demoSteps {
-		if _, err := step.run(d, t.Context()); err != nil {
+		if _, err := step.run(d, t.Context()); err != nil && !errors.Is(err, errNothingBehind) {
 			t.Fatal(err)
 		}
 	}
