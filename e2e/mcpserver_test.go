@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"strings"
@@ -17,7 +18,7 @@ import (
 // of this server, and gives its URL.
 func everythingServer(t *testing.T) string {
 	t.Helper()
-	port := freePort(t)
+	port := quietPort(t)
 	c := exec.CommandContext(t.Context(), "node", script(t, "mcpserver"), port)
 	process(t, c)
 	for {
@@ -31,6 +32,22 @@ func everythingServer(t *testing.T) string {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// quietPort is a free port that no connection of another test is given meanwhile: it
+// is below those that the kernel gives away.
+func quietPort(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20_000+rand.IntN(10_000)))
+		if err == nil {
+			defer l.Close()
+			_, port, _ := net.SplitHostPort(l.Addr().String())
+			return port
+		}
+	}
+	t.Fatal("no free port")
+	return ""
 }
 
 // The reference server of one SDK, unmodified, behind this one, and an unmodified
