@@ -260,18 +260,25 @@ func TestPreview(t *testing.T) {
 	if titles := got.Sets[0]["change"].Titles; titles[0] != "Of treasurer" || len(titles[1]) != 100 {
 		t.Errorf("titles %q", titles)
 	}
+	turned := ofRole("treasurer", false)
+	turned.Title = "Pay \u202ethe\u2066 host"
+	h.item(turned)
+	if w := ask(ada, body("ada", sets)); !strings.Contains(w.Body.String(), `"Pay the host"`) {
+		t.Errorf("a title that turns the text around: %s", w.Body)
+	}
 	w = ask(tor, body("tor", `{"grant":"everything","authority":"personal"}`))
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Sets[0]["change"].Count != 1 || got.Sets[0]["read"].Count != 2 ||
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || got.Sets[0]["change"].Count != 1 || got.Sets[0]["read"].Count != 3 ||
 		got.Sets[0]["not"].Count != 0 || strings.Contains(w.Body.String(), "ada") {
 		t.Errorf("tor: %s", w.Body)
 	}
 	for name, w := range map[string]*httptest.ResponseRecorder{
-		"another person":   ask(tor, body("ada", sets)),
-		"no set":           ask(ada, body("ada", "")),
-		"five":             ask(ada, body("ada", sets+`,{"grant":"everything","authority":""}`)),
-		"an unknown word":  ask(ada, body("ada", `{"grant":"roles","authority":"owner"}`)),
-		"an unknown grant": ask(ada, body("ada", `{"grant":"all","authority":""}`)),
-		"not JSON":         ask(ada, "{"),
+		"another person":       ask(tor, body("ada", sets)),
+		"another organization": ask(ada, strings.Replace(body("ada", sets), "nordlys", "fjell", 1)),
+		"no set":               ask(ada, body("ada", "")),
+		"five":                 ask(ada, body("ada", sets+`,{"grant":"everything","authority":""}`)),
+		"an unknown word":      ask(ada, body("ada", `{"grant":"roles","authority":"owner"}`)),
+		"an unknown grant":     ask(ada, body("ada", `{"grant":"all","authority":""}`)),
+		"not JSON":             ask(ada, "{"),
 	} {
 		if w.Code != 400 {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
