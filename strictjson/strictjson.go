@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 	"unicode"
@@ -56,7 +55,7 @@ func (Twice) Is(target error) bool { return target == ErrTwice }
 // any depth down to the given one. null is a member like any other.
 func Object(text []byte, depth int) (Members, error) {
 	top := Members{}
-	if err := walkOver(text, walk{depth: depth, levels: depth, key: exact, top: top}); err != nil {
+	if err := walkOver(text, walk{depth: depth, key: exact, top: top}); err != nil {
 		return nil, err
 	}
 	return top, nil
@@ -66,7 +65,7 @@ func Object(text []byte, depth int) (Members, error) {
 // no two names of an object are alike to it either.
 func Folded(text []byte, depth int) (Members, error) {
 	top := Members{}
-	if err := walkOver(text, walk{depth: depth, levels: depth, key: fold, top: top}); err != nil {
+	if err := walkOver(text, walk{depth: depth, key: fold, top: top}); err != nil {
 		return nil, err
 	}
 	return top, nil
@@ -108,19 +107,10 @@ func fold(name string) string {
 	}, name)
 }
 
-// Outer reads one JSON value of any kind, and gives what Object would refuse of the
-// objects down to that many levels; deeper ones are left to whoever reads them.
-func Outer(text []byte, levels int) error {
-	err := walkOver(text, walk{depth: math.MaxInt, levels: levels, key: exact, top: Members{}})
-	if errors.Is(err, ErrObject) {
-		return nil
-	}
-	return err
-}
-
-// Check is Outer down to a depth, deeper than which nothing may stand.
+// Check reads one JSON value of any kind, and gives what Object would refuse of the
+// objects in it.
 func Check(text []byte, depth int) error {
-	err := walkOver(text, walk{depth: depth, levels: depth, key: exact, top: Members{}})
+	err := walkOver(text, walk{depth: depth, key: exact, top: Members{}})
 	if errors.Is(err, ErrObject) {
 		return nil
 	}
@@ -150,12 +140,11 @@ func walkOver(text []byte, w walk) error {
 
 // walk goes through JSON that is known to be valid.
 type walk struct {
-	text   []byte
-	at     int
-	depth  int                 // at most
-	levels int                 // down to which names are looked at
-	key    func(string) string // what a name counts as
-	top    Members             // takes the outermost object's members
+	text  []byte
+	at    int
+	depth int                 // at most
+	key   func(string) string // what a name counts as
+	top   Members             // takes the outermost object's members
 }
 
 // value goes past the value that begins here, at this depth of nesting.
@@ -181,15 +170,10 @@ func (w *walk) container(depth int) error {
 	object, names := w.text[w.at] == '{', map[string]bool{}
 	for w.next(); w.text[w.at] != '}' && w.text[w.at] != ']'; {
 		name, err := "", error(nil)
-		switch {
-		case object && depth <= w.levels:
+		if object {
 			if name, err = w.name(names); err != nil {
 				return err
 			}
-		case object:
-			w.str()
-			w.space()
-			w.next()
 		}
 		begin := w.at
 		if err := w.value(depth + 1); err != nil {

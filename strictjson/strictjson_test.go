@@ -29,17 +29,18 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// Below its levels nothing is refused, however deep; the names there are whose who
-// reads them.
-func TestOuter(t *testing.T) {
-	deep := strings.Repeat(`{"b":[`, 200) + strings.Repeat(`]}`, 200)
+// Any value will do, and what is refused of an object is refused of each in it.
+func TestCheck(t *testing.T) {
 	for text, want := range map[string]error{
-		`[{"a":1},{"a":1}]`: nil, `[{"a":1,"a":1}]`: ErrTwice, `x`: ErrJSON, `7`: nil, `[{"a":{"b":1,"\u0062":2}}]`: nil, `{"a":{"b":1, "b" : 2}}`: ErrTwice,
-		`{"a":{"c":{"b\"":1,"b\"":2},"c":3}}`: ErrTwice, `{"a":{"c":{"b\"":1,"b\"":2},"d":3}}`: nil, `{"a":` + deep + `,"c":1}`: nil, `{"a":` + deep + `,"a":1}`: ErrTwice,
+		`[{"a":1},{"a":1}]`: nil, `[{"a":1,"a":1}]`: ErrTwice, `x`: ErrJSON, `7`: nil, `[{"a":{"b":1,"\u0062":2}}]`: ErrTwice,
+		`{"a":{"c":{"b\"":1,"b\"":2}}}`: ErrTwice, "\"\xff\"": ErrUTF8, `[] []`: ErrJSON,
 	} {
-		if err := Outer([]byte(text), 2); !errors.Is(err, want) {
-			t.Errorf("%.50s: %v, want %v", text, err, want)
+		if err := Check([]byte(text), 5); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", text, err, want)
 		}
+	}
+	if err := Check([]byte(`[[[]]]`), 2); err == nil || Check([]byte(`[[[]]]`), 3) != nil {
+		t.Errorf("too deep: %v", err)
 	}
 }
 

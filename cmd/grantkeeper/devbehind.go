@@ -53,17 +53,20 @@ func (b devBehind) check(c *Checked) (err error) {
 	if !b.own() {
 		return nil
 	}
-	if err := makeKey(b.keyFile); err != nil {
-		return err
-	}
 	c.API.Upstream, c.MCP.Upstream, c.Service.PreviewURL, c.Service.KeyFile = b.upstream, b.mcp, b.preview, b.keyFile
 	if c.Ruled == nil { // else a service over HTTP would decide what it may not know of
 		c.Ruled, err = compileRules(nil, "deny")
 	}
-	for _, check := range []func() error{c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkPreview} {
+	for _, check := range []func() error{c.checkUpstream, c.checkMCP, c.checkPreview} {
 		if err == nil {
 			err = byFlag(check())
 		}
+	}
+	if err == nil {
+		err = makeKey(b.keyFile)
+	}
+	if err == nil {
+		err = byFlag(c.checkServiceKey())
 	}
 	return err
 }
