@@ -128,7 +128,7 @@ var mayFold = reviewed{
 		consent/words.go:initials consent/zone.go:zoneText gateway/events.go:Server.journalRefused
 		limit/line.go:forgets operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
 		operator/console.go:console.refusePage operator/explain.go:why.standing
-		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
+		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/doctoroutside.go:initialized cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},
 	{"dev, demo and drill, which are clients", `

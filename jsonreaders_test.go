@@ -30,7 +30,7 @@ var mayBeLax = reviewed{
 		cmd/grantkeeper/operatorclient.go:operatorClient.refusal`},
 	{"doctor, demo, drill and dev's client, which are clients and look at what they are answered", `
 		cmd/grantkeeper/demo.go:answered.member cmd/grantkeeper/demo.go:answered.want
-		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool cmd/grantkeeper/doctorchecks.go:asked.ask
+		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool cmd/grantkeeper/doctorchecks.go:asked.ask cmd/grantkeeper/doctoroutside.go:initialized
 		cmd/grantkeeper/drill.go:drilled.refresh`},
 	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called", `
 		mcpproxy/ask.go:exchange.askPage mcpproxy/tools.go:narrow mcpproxy/tools.go:readAnswers

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -77,8 +80,11 @@ func (c *Checked) askUpstream(ctx context.Context) finding {
 	if err != nil {
 		return failed("correct api.upstream", "%v", err)
 	}
-	return c.behind(r, "see that the service of api.upstream runs there", func(*http.Response) *finding { return nil })
+	return c.behind(r, "see that the service of api.upstream runs there", nil)
 }
+
+// maxAnswer bounds what is read of the answer to firstMessage, in bytes.
+const maxAnswer = 1 << 20
 
 // firstMessage is what an MCP client says first, in a revision that every server of
 // today knows.
@@ -104,11 +110,37 @@ func (c *Checked) askMCP(ctx context.Context) finding {
 			wrong = failed("switch compression off there", "%s compresses its answers though none is accepted", r.URL)
 		case kind != "application/json" && kind != "text/event-stream":
 			wrong = failed(fix, "%s answers initialize as %.40q, and not as MCP does", r.URL, kind)
+		case !initialized(a, kind):
+			wrong = failed(fix+", and at its log", "%s does not answer initialize as MCP does", r.URL)
 		default:
 			return nil
 		}
 		return &wrong
 	})
+}
+
+// initialized reports whether an answer is the result of firstMessage: the whole of
+// it, or the first event of a stream.
+func initialized(a *http.Response, kind string) bool {
+	body := bufio.NewReader(io.LimitReader(a.Body, maxAnswer))
+	var text []byte
+	var err error
+	if kind == "application/json" {
+		text, err = io.ReadAll(body)
+	}
+	for kind != "application/json" && err == nil {
+		text, err = body.ReadBytes('\n')
+		if data, ok := bytes.CutPrefix(text, []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
+			text, err = data, nil
+			break
+		}
+	}
+	var m struct {
+		Result struct {
+			ProtocolVersion string `json:"protocolVersion"`
+		} `json:"result"`
+	}
+	return err == nil && json.Unmarshal(text, &m) == nil && m.Result.ProtocolVersion != ""
 }
 
 // signedFor is a call that is for nobody, signed as every call to the service.
@@ -133,7 +165,7 @@ func (c *Checked) signedFor(ctx context.Context, method string, to *url.URL, bod
 }
 
 // behind asks the service. It must answer, take the signature, and have no fault of
-// its own; more says what else is wanted.
+// its own; more, unless nil, says what else is wrong.
 func (c *Checked) behind(r *http.Request, fix string, more func(*http.Response) *finding) finding {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil // as the gateway asks it
@@ -144,12 +176,16 @@ func (c *Checked) behind(r *http.Request, fix string, more func(*http.Response) 
 	if err != nil {
 		return failed(fix, "%s does not answer: %v", at, causeOf(err))
 	}
-	a.Body.Close()
+	defer a.Body.Close()
 	switch {
 	case a.StatusCode == http.StatusUnauthorized:
 		return failed("give the service the key in service.key_file, and see that its clock is right", "%s does not take what service.key_file signs", at)
 	case a.StatusCode >= http.StatusInternalServerError:
 		return failed(fix+", and at its log", "%s answers %d", at, a.StatusCode)
+	}
+	wrong := (*finding)(nil)
+	if more != nil {
+		wrong = more(a)
 	}
 	if session := a.Header.Get("Mcp-Session-Id"); session != "" {
 		if end, err := c.signedFor(r.Context(), http.MethodDelete, r.URL, nil); err == nil {
@@ -159,7 +195,7 @@ func (c *Checked) behind(r *http.Request, fix string, more func(*http.Response) 
 			}
 		}
 	}
-	if wrong := more(a); wrong != nil {
+	if wrong != nil {
 		return *wrong
 	}
 	return found("%s answers", at)

@@ -38,7 +38,7 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 	handle("/keys", `{"keys":[]}`)
 	handle("/handoff", "")
 	handle("/", "")
-	handle("/mcp", `{"jsonrpc":"2.0","id":1,"result":{}}`)
+	handle("/mcp", `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}`)
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,32 @@ func TestDoctorLooksOutside(t *testing.T) {
 		{"mcp-upstream", "compresses", func(_ *doctor, a map[string]http.HandlerFunc) {
 			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "gzip") }
 		}},
-		{"mcp-upstream", "does not answer", func(d *doctor, _ map[string]http.HandlerFunc) {
+		{"", "", func(_ *doctor, a map[string]http.HandlerFunc) { // and the session that was begun is ended
+			a["/mcp"] = func(w http.ResponseWriter, r *http.Request) {
+				switch session := r.Header.Get("Mcp-Session-Id"); {
+				case r.Method == http.MethodDelete && session == "s1":
+				case r.Method == http.MethodPost && session == "":
+					w.Header().Set("Content-Type", "text/event-stream")
+					w.Header().Set("Mcp-Session-Id", "s1")
+					fmt.Fprint(w, ": hello\r\n\r\nevent: message\r\nid: 0\r\ndata:\r\n\r\nid: 1\r\ndata: {\"result\":{\"protocolVersion\":\"2025-06-18\"}}\r\n\r\n")
+				default:
+					t.Errorf("%s of session %q", r.Method, session)
+				}
+			}
+		}},
+		{"mcp-upstream", "does not answer initialize as MCP does", func(_ *doctor, a map[string]http.HandlerFunc) {
+			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"hush"}}`)
+			}
+		}},
+		{"mcp-upstream", "does not answer initialize as MCP does", func(_ *doctor, a map[string]http.HandlerFunc) {
+			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, ": nothing comes\n\n")
+			}
+		}},
+		{"mcp-upstream", "does not answer: ", func(d *doctor, _ map[string]http.HandlerFunc) {
 			d.checked.MCPUpstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/mcp"}
 		}},
 		{"upstream", "answers 502", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(502) }},
