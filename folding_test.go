@@ -64,7 +64,7 @@ var mayFold = reviewed{
 	{"schemes, media types, charsets, codings and parameters are alike in any case, with spaces around them (RFC 9110 sections 5.6, 8.3, 11.1)", `
 		api/body.go:HasType api/guard.go:bearerToken consent/assets.go:acceptsGzip
 		consent/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody
-		gateway/directory.go:matches mcpproxy/ask.go:exchange.answerTo mcpproxy/mcpproxy.go:exchange.readBody mcpproxy/pass.go:exchange.kind 
+		gateway/directory.go:matches mcp/ask.go:exchange.answerTo mcp/mcp.go:exchange.readBody mcp/pass.go:exchange.kind 
 		sample/body.go:hasType sample/condition.go:readTags sample/directory.go:source.read sample/message.go:never sample/message.go:readsJSON`},
 	{"the form of a text is asked, and the text is used as it came", `
 		api/guard.go:isB64Token cmd/grantkeeper/hosts.go:askedAs cmd/grantkeeper/hosts.go:hostName

@@ -12,8 +12,8 @@ var mayBeLax = reviewed{
 	{"one value of what strictjson has taken apart: no names are read", `
 		client/metadata.go:parseString client/metadata.go:parseStrings gateway/told.go:take
 		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text
-		identity/preview.go:previewMembers mcpproxy/ask.go:withoutProgress mcpproxy/message.go:Message.readListen
-		mcpproxy/message.go:readMessages mcpproxy/message.go:str rules/source.go:inJSON`},
+		identity/preview.go:previewMembers mcp/ask.go:withoutProgress mcp/message.go:Message.readListen
+		mcp/message.go:readMessages mcp/message.go:str rules/source.go:inJSON`},
 	{"behind a walk of its own over all names, which allows small letters once, in UTF-8, eight levels and nothing behind", `
 		operator/body.go:checkMembers operator/body.go:strict`},
 	{"looks in what was refused, or taken, for the line of a fault", `
@@ -33,8 +33,8 @@ var mayBeLax = reviewed{
 		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool cmd/grantkeeper/doctorchecks.go:asked.ask cmd/grantkeeper/doctoroutside.go:initialized
 		cmd/grantkeeper/drill.go:drilled.refresh`},
 	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called", `
-		mcpproxy/ask.go:exchange.askPage mcpproxy/tools.go:narrow mcpproxy/tools.go:readAnswers
-		mcpproxy/tools.go:readTool mcpproxy/tools.go:responds mcpproxy/tools.go:rewrite`},
+		mcp/ask.go:exchange.askPage mcp/tools.go:narrow mcp/tools.go:readAnswers
+		mcp/tools.go:readTool mcp/tools.go:responds mcp/tools.go:rewrite`},
 	{"the sample, a service of its own: behind the proxies, by a walk of its own over all names, or what this server answers it", `
 		sample/body.go:field.set sample/body.go:membersOf sample/directory.go:readDirectory sample/directory.go:source.tell
 		sample/document.go:describe sample/message.go:message.call sample/message.go:returns sample/message.go:split

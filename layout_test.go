@@ -34,7 +34,7 @@ type room struct {
 var (
 	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
-	doors     = []string{"oauth", "consent", "api", "mcpproxy", "gateway", "operator"}
+	doors     = []string{"oauth", "consent", "api", "mcp", "gateway", "operator"}
 )
 
 // rooms lists every folder that may hold Go files. One that is not here fails
@@ -56,7 +56,7 @@ var rooms = map[string]room{
 	"oauth":            {may: below},
 	"consent":          {may: below},
 	"api":              {may: below},
-	"mcpproxy":         {may: append([]string{"api"}, below...)},
+	"mcp":              {may: append([]string{"api"}, below...)},
 	"gateway":          {may: append([]string{"api"}, below...)},
 	"operator":         {may: append([]string{"metrics"}, below...)},
 	"metrics":          {},
@@ -272,14 +272,14 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"store on pure rooms", "store/a.go", imports("store", ours("approval", "client", "token")...), ""},
 		{"limit on pure rooms", "limit/a.go", imports("limit", ours("org")...), ""},
 		{"a door on store, limit and pure rooms", "oauth/a.go", imports("oauth", ours("store", "limit", "token")...), ""},
-		{"the MCP proxy behind api", "mcpproxy/a.go", imports("mcpproxy", ours("api", "identity")...), ""},
+		{"the MCP proxy behind api", "mcp/a.go", imports("mcp", ours("api", "identity")...), ""},
 		{"gateway behind api", "gateway/a.go", imports("gateway", ours("api", "identity")...), ""},
 		{"the sample on what a stranger has", "sample/a.go", imports("sample", append(ours("identity"), "net/http", "github.com/modelcontextprotocol/go-sdk/mcp")...), ""},
 		{"a test of the sample on the server", "sample/a_test.go", imports("sample_test", append(ours("gateway", "store"), "pgregory.net/rapid")...), ""},
 		{"a test of the store on what is for it", "store/a_test.go", imports("store", ours("store/pgtest")...), ""},
 		{"the middleware on what it wraps", "identity/httpidentity/a.go", imports("httpidentity", append(ours("identity"), "net/http")...), ""},
 		{"an example in the documents", "docs/examples/notes/main.go", imports("main", ours("identity")...), ""},
-		{"the command on everything", "cmd/grantkeeper/main.go", imports("main", ours("oauth", "mcpproxy", "store", "org")...), ""},
+		{"the command on everything", "cmd/grantkeeper/main.go", imports("main", ours("oauth", "mcp", "store", "org")...), ""},
 		{"end-to-end tests on everything", "e2e/browser/a_test.go", imports("browser_test", ours("consent", "oauth")...), ""},
 		{"a test of its own room", "client/a_test.go", imports("client_test", ours("client")...), ""},
 		{"a test of a pure room reads files", "client/a_test.go", imports("client", "os", "pgregory.net/rapid"), ""},
@@ -307,10 +307,10 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"store on a door", "store/a.go", imports("store", ours("oauth")...), "store may not import oauth"},
 		{"oauth on consent", "oauth/a.go", imports("oauth", ours("consent")...), "oauth may not import consent"},
 		{"a door's test on another door", "consent/a_test.go", imports("consent_test", ours("oauth")...), "consent may not import oauth"},
-		{"api on the MCP proxy", "api/a.go", imports("api", ours("mcpproxy")...), "api may not import mcpproxy"},
+		{"api on the MCP proxy", "api/a.go", imports("api", ours("mcp")...), "api may not import mcp"},
 		{"api on gateway", "api/a.go", imports("api", ours("gateway")...), "api may not import gateway"},
-		{"the MCP proxy on gateway", "mcpproxy/a.go", imports("mcpproxy", ours("gateway")...), "mcpproxy may not import gateway"},
-		{"gateway on the MCP proxy", "gateway/a.go", imports("gateway", ours("mcpproxy")...), "gateway may not import mcpproxy"},
+		{"the MCP proxy on gateway", "mcp/a.go", imports("mcp", ours("gateway")...), "mcp may not import gateway"},
+		{"gateway on the MCP proxy", "gateway/a.go", imports("gateway", ours("mcp")...), "gateway may not import mcp"},
 		{"identity on its middleware", "identity/a.go", imports("identity", ours("identity/httpidentity")...), "identity may not import identity/httpidentity"},
 		{"the middleware on the server", "identity/httpidentity/a.go", imports("httpidentity", ours("api")...), "identity/httpidentity may not import api"},
 		{"the sample on org", "sample/a.go", imports("sample", ours("org")...), "sample may not import org"},
@@ -319,7 +319,7 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"the sample on a library of like name", "sample/a.go", imports("sample", "github.com/google/jsonschema-go2/x"), "may not import"},
 		{"a door on the sample", "api/a.go", imports("api", ours("sample")...), "api may not import sample"},
 		{"identity on org", "identity/a.go", imports("identity", ours("org")...), "identity may not import org"},
-		{"the MCP proxy on oauth", "mcpproxy/a.go", imports("mcpproxy", ours("oauth")...), "mcpproxy may not import oauth"},
+		{"the MCP proxy on oauth", "mcp/a.go", imports("mcp", ours("oauth")...), "mcp may not import oauth"},
 		{"operator on api", "operator/a.go", imports("operator", ours("api")...), "operator may not import api"},
 		{"a door on the command", "api/a.go", imports("api", ours("cmd/grantkeeper")...), "api may not import cmd/grantkeeper"},
 		{"the command on tests", "cmd/grantkeeper/a.go", imports("main", ours("e2e")...), "cmd/grantkeeper may not import e2e"},

@@ -108,7 +108,7 @@ func TestStoreIsReachedByRights(t *testing.T) {
 		"FindRoles", // for rules, before a service is asked: the right is asked again before it is answered (decision B7)
 	}
 	var called []string
-	for _, door := range []string{"../api", "../mcpproxy", "../gateway"} {
+	for _, door := range []string{"../api", "../mcp", "../gateway"} {
 		files, err := filepath.Glob(door + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(files, err)

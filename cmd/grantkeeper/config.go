@@ -16,7 +16,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/mcpproxy"
+	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -223,7 +223,7 @@ func Defaults() Config {
 		Journal:       JournalConfig{Retention: Duration(store.JournalRetention)},
 		SignIn:        SignInConfig{Passwords: true, Strong: "off", Fresh: Duration(consent.DefaultFresh)},
 		API:           APIConfig{RateLimit: Rate{limit.API}},
-		MCP:           MCPConfig{Wait: Duration(mcpproxy.DefaultWait), MaxBody: mcpproxy.DefaultMaxBody, Streams: mcpproxy.MaxStreams},
+		MCP:           MCPConfig{Wait: Duration(mcp.DefaultWait), MaxBody: mcp.DefaultMaxBody, Streams: mcp.MaxStreams},
 		Log:           LogConfig{Level: "info", Format: "auto"},
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/mcpproxy"
+	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/operator"
@@ -55,12 +55,12 @@ type house struct {
 	traces   *traces // nil without a collector
 	mail     *mailer // nil sends none
 	draining atomic.Bool
-	page     *consent.Server  // for pages in its look
-	calls    *api.Server      // whose guard gateways ask
-	proxy    *mcpproxy.Server // nil without a service
-	seen     *seenAddresses   // of requests to public
-	unnamed  rules.Tally      // calls that no rule names
-	unsure   sync.Once        // that a trusted proxy writes Forwarded was logged
+	page     *consent.Server // for pages in its look
+	calls    *api.Server     // whose guard gateways ask
+	proxy    *mcp.Server     // nil without a service
+	seen     *seenAddresses  // of requests to public
+	unnamed  rules.Tally     // calls that no rule names
+	unsure   sync.Once       // that a trusted proxy writes Forwarded was logged
 
 	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
 	networked []*limit.Addresses      // the contract's limits, whose networks can change
@@ -114,7 +114,7 @@ func (h *house) public() http.Handler {
 	h.calls = calls
 	calls.Connected = h.Upstream != nil
 	if h.MCPUpstream != nil {
-		h.proxy = &mcpproxy.Server{
+		h.proxy = &mcp.Server{
 			URL: h.MCPUpstream, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
 			Wait: time.Duration(h.MCP.Wait), MaxBody: int64(h.MCP.MaxBody), Streams: h.MCP.Streams,
 		}

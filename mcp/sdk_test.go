@@ -1,6 +1,6 @@
 //lint:file-ignore SA1019 services use sampling for as long as clients have it.
 
-package mcpproxy
+package mcp
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-// Package mcpproxy passes the MCP endpoint of API v5 on to the service's own MCP
+// Package mcp passes the MCP endpoint of API v5 on to the service's own MCP
 // server, over Streamable HTTP. The server may be any: it is told who calls by
 // signed headers, sees no credential, and is protected by the guard of package api,
 // behind which this belongs.
@@ -6,7 +6,7 @@
 // A message is read strictly and decided once, and goes on in the bytes in which it
 // came; IDs of sessions and events come back bound to the approval; what the service
 // sends passes event by event, for as long as the right to it lasts.
-package mcpproxy
+package mcp
 
 import (
 	"cmp"
