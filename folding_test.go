@@ -38,7 +38,7 @@ var mayFold = reviewed{
 		store/password.go:Store.SignIn store/rekeyed.go:Migration.rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
 		cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
-		consent/branding.go:Branding.Check operator/directory.go:directoryItem.check org/text.go:CheckName
+		consent/branding.go:Branding.Check org/text.go:CheckName
 		consent/nouns.go:checkNoun identity/preview.go:untitled sample/body.go:checkLine`},
 	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
 		client/redirect.go:checkHost client/resource.go:normalOrigin cmd/grantkeeper/dev.go:loopbackListen
@@ -135,7 +135,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
 		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:toldStep.String
 		cmd/grantkeeper/demodata.go:addCircle cmd/grantkeeper/demodata.go:demoDirectory
-		cmd/grantkeeper/demodata.go:slug cmd/grantkeeper/demoitems.go:addItems
+		cmd/grantkeeper/demodata.go:slug cmd/grantkeeper/demoitems.go:itemsOf
 		cmd/grantkeeper/demosteps.go:demo.follow cmd/grantkeeper/demosteps.go:demo.takeCode
 		cmd/grantkeeper/devclient.go:requestText cmd/grantkeeper/devclient.go:shown
 		cmd/grantkeeper/drill.go:drillOptions.drilled cmd/grantkeeper/form.go:form.block

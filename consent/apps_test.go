@@ -180,7 +180,8 @@ func TestPicksThatCountForNothing(t *testing.T) {
 	ada := s.signedIn("ada")
 	ada.connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "role:facilitator", "read")
 	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))
-	s.do(s.Store.DeleteRole(t.Context(), "nordlys", "treasurer", func(org.Role) error { return nil }, store.Act{Actor: "operator"}))
+	_, err := s.Store.TellDirectory(t.Context(), store.Telling{ID: "gone", Version: 1, Role: &org.Role{ID: "treasurer"}, Gone: true}, store.Act{Actor: "operator"})
+	s.do(err)
 	ada.get(nordlysApps).says("Only selected roles: Facilitator (read)", "Facilitator Nordlys (anchor circle) Read",
 		"Buddy People & Onboarding None now: you left this role on 21 November 2026", "treasurer None now: this role no longer exists")
 }

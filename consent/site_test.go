@@ -70,7 +70,8 @@ type site struct {
 	place   store.Options
 	base    string
 	address string
-	accept  string // Accept-Language of browsers
+	accept  string   // Accept-Language of browsers
+	kept    []titled // by the service behind
 	log     bytes.Buffer
 }
 

@@ -22,41 +22,45 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// put adds n items that stand alike.
-func (s *site) put(n int, i org.Item) {
+// titled is an item as the service behind keeps it.
+type titled struct {
+	org.Item
+	title string
+}
+
+// put has the service keep n more items that stand alike.
+func (s *site) put(n int, title string, i org.Item) {
 	s.t.Helper()
-	items := make([]store.Item, n)
-	for at := range items {
-		items[at] = store.Item{Item: i, Kind: store.ItemKinds[at%len(store.ItemKinds)], Title: "x", Status: "open"}
-		items[at].ID = newCookie()
+	if i.Role != "" {
+		r, err := s.Store.Role(context.Background(), i.Organization, i.Role)
+		s.do(err)
+		i.Circle = r.Circle
 	}
-	s.do(s.Store.AddDirectory(context.Background(), store.Directory{Items: items}, store.Act{Actor: "system"}))
+	for range n {
+		s.kept = append(s.kept, titled{i, title})
+	}
 }
 
 // previews answers for the service, as one would that decides each of its items
 // by the authority that a call brings.
-func (s *site) previews(ctx context.Context, _ string, sets []grantset.Authority) (identity.PreviewAnswer, bool) {
+func (s *site) previews(_ context.Context, _ string, sets []grantset.Authority) (identity.PreviewAnswer, bool) {
 	var answer identity.PreviewAnswer
 	for _, a := range sets {
 		p := identity.Preview{Change: &identity.PreviewPart{}, Read: &identity.PreviewPart{}, Personal: &identity.PreviewPart{}, Not: &identity.PreviewPart{}}
-		for _, kind := range store.ItemKinds {
-			found, _, err := s.Store.Items(ctx, store.ItemFilter{Organization: a.Member().Organization, Kind: kind, Limit: 1000}, a.Member().MayRead)
-			if err != nil {
-				return identity.PreviewAnswer{}, false
+		for _, i := range s.kept {
+			part := p.Not
+			switch {
+			case !a.Member().MayRead(i.Item):
+				continue
+			case i.Personal() && a.MayChange(i.Item):
+				part = p.Personal
+			case a.MayChange(i.Item):
+				part = p.Change
+			case a.MayRead(i.Item):
+				part = p.Read
 			}
-			for _, i := range found {
-				part := p.Not
-				switch {
-				case i.Personal() && a.MayChange(i.Item):
-					part = p.Personal
-				case a.MayChange(i.Item):
-					part = p.Change
-				case a.MayRead(i.Item):
-					part = p.Read
-				}
-				if part.Count++; len(part.Titles) < identity.PreviewTitles {
-					part.Titles = append(part.Titles, i.Title)
-				}
+			if part.Count++; len(part.Titles) < identity.PreviewTitles {
+				part.Titles = append(part.Titles, i.title)
 			}
 		}
 		answer.Sets = append(answer.Sets, p)
@@ -72,18 +76,18 @@ func (s *site) items() {
 	of := func(role string, private bool) org.Item {
 		return org.Item{Organization: "nordlys", Role: role, Private: private}
 	}
-	s.put(9, of("treasurer", false))
-	s.put(3, of("treasurer", true))
-	s.put(4, of("facilitator", true))
-	s.put(5, of("secretary", true)) // in the circle of both, and Tor's
-	s.put(31, of("secretary", false))
-	s.put(1, of("buddy", false))
-	s.put(12, of("roadmap-steward", false))
-	s.put(2, of("release-captain", true))
-	s.put(1, of("workspace-host", true))
-	s.put(5, org.Item{Organization: "nordlys", Person: "ada"})
-	s.put(1, org.Item{Organization: "nordlys", Person: "tor"})
-	s.put(1, org.Item{Organization: "fjell", Role: "reviewer"})
+	s.put(9, "x", of("treasurer", false))
+	s.put(3, "x", of("treasurer", true))
+	s.put(4, "x", of("facilitator", true))
+	s.put(5, "x", of("secretary", true)) // in the circle of both, and Tor's
+	s.put(31, "x", of("secretary", false))
+	s.put(1, "x", of("buddy", false))
+	s.put(12, "x", of("roadmap-steward", false))
+	s.put(2, "x", of("release-captain", true))
+	s.put(1, "x", of("workspace-host", true))
+	s.put(5, "x", org.Item{Organization: "nordlys", Person: "ada"})
+	s.put(1, "x", org.Item{Organization: "nordlys", Person: "tor"})
+	s.put(1, "x", org.Item{Organization: "fjell", Role: "reviewer"})
 }
 
 // allows gives what a page says that its choice gives, line by line.
@@ -220,11 +224,10 @@ func TestPreview(t *testing.T) {
 // Below a line stand the first titles of what it counts, and of nothing else.
 func TestTitles(t *testing.T) {
 	s := newSite(t)
-	var d store.Directory
 	put := func(n int, title string, of org.Item) {
+		of.Organization = "nordlys"
 		for range n {
-			of.ID, of.Organization = fmt.Sprintf("i%03d", len(d.Items)), "nordlys"
-			d.Items = append(d.Items, store.Item{Item: of, Kind: "note", Title: fmt.Sprint(title, len(d.Items)), Status: "open"})
+			s.put(1, fmt.Sprint(title, len(s.kept)), of)
 		}
 	}
 	put(1, "budget ", org.Item{Role: "treasurer"})
@@ -234,7 +237,6 @@ func TestTitles(t *testing.T) {
 	put(1, "for all ", org.Item{Role: "buddy"})
 	put(1, "Tor's own ", org.Item{Person: "tor"})
 	put(1, "Ada's own ", org.Item{Person: "ada"})
-	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
 	s.Preview = s.previews
 	closed := func(n int) (titles []string) {
 		for i := range n {
@@ -596,19 +598,19 @@ func TestPreviewsAreCounted(t *testing.T) {
 	p.b.post("/oauth/authorize", form).want(429)
 }
 
-// town is a random organization, in which anybody may be anything.
-func town(r *rand.Rand, id string) store.Directory {
+// town is a random organization, in which anybody may be anything, and what the
+// service has of it.
+func town(r *rand.Rand, id string) (store.Directory, []titled) {
 	d := store.Directory{Organizations: []org.Organization{{ID: id, Name: id, AIIntegration: true}}}
 	for p := range 4 {
 		person := id + "-p" + strconv.Itoa(p)
 		d.People = append(d.People, store.DirectoryPerson{Person: org.Person{ID: person, Email: person + "@town.example", Name: person, Active: true}})
 		d.Members = append(d.Members, store.DirectoryMember{Person: person, Organization: id, Admin: r.IntN(3) == 0})
 	}
+	var items []titled
 	item := func(i org.Item) {
-		for range 1 + r.IntN(3) {
-			i.Organization, i.ID = id, newCookie()
-			d.Items = append(d.Items, store.Item{Item: i, Kind: store.ItemKinds[r.IntN(4)], Title: "x", Status: "open"})
-		}
+		i.Organization = id
+		items = append(items, slices.Repeat([]titled{{i, "x"}}, 1+r.IntN(3))...)
 	}
 	for c := range 1 + r.IntN(4) {
 		circle := id + "-c" + strconv.Itoa(c)
@@ -623,7 +625,7 @@ func town(r *rand.Rand, id string) store.Directory {
 			}
 			for _, private := range []bool{false, true} {
 				if r.IntN(3) > 0 {
-					item(org.Item{Role: role, Private: private})
+					item(org.Item{Role: role, Circle: circle, Private: private})
 				}
 			}
 		}
@@ -633,7 +635,7 @@ func town(r *rand.Rand, id string) store.Directory {
 			item(org.Item{Person: m.Person})
 		}
 	}
-	return d
+	return d, items
 }
 
 // someSet is a random choice, also of roles that nobody would be offered.
@@ -663,16 +665,11 @@ func TestPreviewIsWhatIsEnforced(t *testing.T) {
 	ctx := context.Background()
 	for n := range 12 {
 		id := "town" + strconv.Itoa(n)
-		d := town(r, id)
+		d, items := town(r, id)
 		s.do(s.Store.AddDirectory(ctx, d, store.Act{Actor: "system"}))
+		s.kept = items
 		roles, err := s.Store.Roles(ctx, id)
 		s.do(err)
-		var items []store.Item
-		for _, kind := range store.ItemKinds {
-			more, _, err := s.Store.Items(ctx, store.ItemFilter{Organization: id, Kind: kind, Limit: 1000}, func(org.Item) bool { return true })
-			s.do(err)
-			items = append(items, more...)
-		}
 		for _, p := range d.People {
 			offers, err := s.Store.Offers(ctx, p.ID)
 			s.do(err)
@@ -683,7 +680,7 @@ func TestPreviewIsWhatIsEnforced(t *testing.T) {
 	}
 }
 
-func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items []store.Item) {
+func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items []titled) {
 	s.t.Helper()
 	if !offer.Allows(set.Kind) {
 		return
@@ -726,13 +723,9 @@ func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items 
 func BenchmarkConsentPage(b *testing.B) {
 	s := newSite(b)
 	s.many(300)
-	var d store.Directory
 	for i := range 3000 {
-		item := store.Item{Item: org.Item{ID: newCookie(), Organization: "storhavn", Role: "r" + strconv.Itoa(i%300), Private: i%3 == 0},
-			Kind: store.ItemKinds[i%4], Title: "x", Status: "open"}
-		d.Items = append(d.Items, item)
+		s.kept = append(s.kept, titled{org.Item{Organization: "storhavn", Role: "r" + strconv.Itoa(i%300), Private: i%3 == 0}, "x"})
 	}
-	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
 	mei := s.signedIn("mei")
 	form := mei.get(authorize()).fill("/oauth/authorize")
 	form.Set("organization", "storhavn")

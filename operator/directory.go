@@ -3,10 +3,7 @@ package operator
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -28,7 +25,6 @@ type directory struct {
 	Circles       []directoryCircle       `json:"circles"`
 	Roles         []directoryRole         `json:"roles"`
 	APIKeys       []directoryAPIKey       `json:"api_keys"`
-	Items         []directoryItem         `json:"items"`
 }
 
 // A directoryPerson has a password, or the PHC string of one (argon2id), or
@@ -77,24 +73,9 @@ type directoryAPIKey struct {
 	Name         string `json:"name"`
 }
 
-// A directoryItem is an item of a role, or of a person.
-type directoryItem struct {
-	ID           string `json:"id"`
-	Kind         string `json:"kind"` // tension, action, project or note
-	Organization string `json:"organization"`
-	Role         string `json:"role"`
-	Person       string `json:"person"`  // of a personal item
-	Private      bool   `json:"private"` // to the role's circle
-	Title        string `json:"title"`
-	Body         string `json:"body"`
-	Status       string `json:"status"` // open, done or archived; "" is open
-}
-
-// The bounds of a directory's texts, in characters, and of the passwords that
-// one request may have hashed: each takes some 30 ms.
+// The bounds of the passwords of a directory, and of how many one request may have
+// hashed: each takes some 30 ms.
 const (
-	maxTitle     = 200
-	maxText      = 20_000 // of an item
 	maxPasswords = 200
 	minPassword  = 8 // bytes, as is maxPassword
 	maxPassword  = 1000
@@ -110,7 +91,6 @@ func (d directory) check() error {
 		checkAll("circles", d.Circles, directoryCircle.check),
 		checkAll("roles", d.Roles, directoryRole.check),
 		checkAll("api_keys", d.APIKeys, directoryAPIKey.check),
-		checkAll("items", d.Items, directoryItem.check),
 	)
 }
 
@@ -153,39 +133,6 @@ func (k directoryAPIKey) check(at string) error {
 	}
 	return nil
 }
-
-// check finds what no item can be.
-func (i directoryItem) check(at string) error {
-	owner := optional("person", i.Person)
-	if i.Person == "" {
-		owner = textMember{"role or person", i.Role, false, org.CheckID}
-	}
-	err := checkTexts(at, needed("id", i.ID), textMember{"kind", i.Kind, false, nil}, needed("organization", i.Organization), owner,
-		textMember{"title", i.Title, false, nil})
-	if err != nil {
-		return err
-	}
-	control := func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n", r) }
-	switch {
-	case i.Role != "" && i.Person != "":
-		return badRequest(at + ": it belongs to a role or to a person, not both")
-	case i.Person != "" && i.Private:
-		return badRequest(at + ".private: a personal item is seen by its person alone")
-	case !slices.Contains(store.ItemKinds, i.Kind):
-		return badRequest(at + ".kind: one of " + strings.Join(store.ItemKinds, ", "))
-	case i.Status != "" && !slices.Contains(itemStatuses, i.Status):
-		return badRequest(at + ".status: one of " + strings.Join(itemStatuses, ", "))
-	case strings.TrimSpace(i.Title) == "" || checkText("", i.Title, maxTitle) != nil:
-		return badRequest(fmt.Sprintf("%s.title: 1 to %d characters in one line", at, maxTitle))
-	case utf8.RuneCountInString(i.Body) > maxText || strings.ContainsFunc(i.Body, control):
-		return badRequest(fmt.Sprintf("%s.body: up to %d characters, without control characters", at, maxText))
-	}
-	return nil
-}
-
-// itemStatuses are what an item can be, as API v5 has it; the first is that of
-// an item whose status was not sent.
-var itemStatuses = []string{"open", "done", "archived"}
 
 // A textMember is a member of an entry, and what is asked of it where it is sent.
 type textMember struct {
@@ -296,12 +243,6 @@ func (d directory) rest(into *store.Directory) {
 	}
 	for _, k := range d.APIKeys {
 		into.APIKeys = append(into.APIKeys, store.DirectoryAPIKey{Key: k.Key, Person: k.Person, Organization: k.Organization, Name: k.Name})
-	}
-	for _, i := range d.Items {
-		one := store.Item{Kind: i.Kind, Title: i.Title, Body: i.Body, Status: cmp.Or(i.Status, itemStatuses[0]), Item: org.Item{
-			ID: i.ID, Organization: i.Organization, Role: i.Role, Person: i.Person, Private: i.Private,
-		}}
-		into.Items = append(into.Items, one)
 	}
 }
 

@@ -4,42 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// An explanation is whether an approval lets its client read or change an item
-// now, and why. The decision is that of package grantset, which enforces it
-// (decision P6). What is in an item is nobody's business here: it has no title.
+// An explanation is what an approval stands on and gives, in words; and of a call
+// to the service behind, whether its client may make it now, and why. The decision
+// is the one that calls are held to (decisions P6 and V20).
 type explanation struct {
-	ID       string      `json:"id"` // approval/action/item
+	ID       string      `json:"id"` // approval, or approval/call/the call
 	Approval string      `json:"approval"`
-	Action   string      `json:"action"` // read or change
-	Item     itemObject  `json:"item"`
-	Allowed  bool        `json:"allowed"`
-	Reason   string      `json:"reason"` // the sentence of the chain that decided
+	Action   string      `json:"action"`         // that the call needs; "" without one
+	Item     *itemObject `json:"item,omitempty"` // whose role or person the call touches
+	Allowed  bool        `json:"allowed"`        // without a call: it is live
+	Reason   string      `json:"reason"`         // the sentence of the chain that decided
 	Chain    []chainLink `json:"chain"`
 
 	Rule *int `json:"rule,omitempty"` // of a call: as configured, from 0; none where no rule names it
 }
 
 type itemObject struct {
-	ID           string `json:"id"`
-	Kind         string `json:"kind"`
 	Organization string `json:"organization"`
-	Role         string `json:"role"` // ID; "" on a personal item
+	Role         string `json:"role"` // ID; "" where none decided
 	RoleName     string `json:"role_name"`
 	Circle       string `json:"circle"` // ID; of the role
 	CircleName   string `json:"circle_name"`
 	Private      bool   `json:"private"` // to the circle
-	Person       string `json:"person"`  // ID, of a personal item
+	Person       string `json:"person"`  // ID, of what is a person's own
 }
 
 // A chainLink is one fact on the way to the answer. Not every one that does
@@ -55,12 +54,11 @@ func (s *Server) explain(c call) (any, error) {
 	if err != nil {
 		return nil, badRequest("the query is malformed")
 	}
-	if values.Has("tool") || values.Has("call") {
-		return s.explainCall(c, values)
-	}
-	action, itemID, err := asked(values)
-	if err != nil {
-		return nil, err
+	var asked rules.Call
+	if len(values) > 0 {
+		if asked, err = askedCall(values); err != nil {
+			return nil, err
+		}
 	}
 	id, err := c.approvalID()
 	if err != nil {
@@ -72,34 +70,16 @@ func (s *Server) explain(c call) (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	elsewhere := &Error{http.StatusNotFound, "not_found", "this item does not exist in the approval's organization"}
-	if org.CheckID(itemID) != nil {
-		return nil, elsewhere
-	}
-	item, err := s.Store.FindItem(c.Context(), row.Organization, itemID)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, elsewhere
-	} else if err != nil {
-		return nil, err
-	}
-	w := why{row: row, access: s.Store.Under(row), action: action, item: item}
+	w := why{row: row, access: s.Store.Under(row)}
 	w.now = w.access.Approval.At(w.access.Standing, s.Store.Now())
+	w.approved = row.Grant.InWords(s.roleNames(c.Context(), row.Organization))
+	if len(values) > 0 {
+		return s.explainCall(c.Context(), &w, asked)
+	}
 	if err := w.name(c.Context(), s.Store); err != nil {
 		return nil, err
 	}
-	w.approved = row.Grant.InWords(s.roleNames(c.Context(), row.Organization))
 	return w.explanation(), nil
-}
-
-// asked reads the question: ?read=ITEM or ?change=ITEM.
-func asked(values url.Values) (action, item string, err error) {
-	for name, v := range values {
-		if name != "read" && name != "change" || len(values) > 1 || len(v) > 1 {
-			break
-		}
-		return name, v[0], nil
-	}
-	return "", "", badRequest("send read or change, once, with the ID of an item, or tool or call")
 }
 
 // why is everything that an answer stands on.
@@ -107,8 +87,7 @@ type why struct {
 	row    store.ApprovalRow
 	access store.Access
 	now    approval.State // as it stands, whatever the row says
-	action string
-	item   store.Item
+	item   org.Item       // that a call touches
 
 	person, organization, client, role, circle string // names
 	approved                                   string // in words
@@ -150,20 +129,18 @@ func found(err error, at *string, name string) error {
 	return err
 }
 
-func (w *why) explanation() explanation {
-	i := w.item
-	e := explanation{
-		ID:       strings.Join([]string{w.row.ID.String(), w.action, i.ID}, "/"),
-		Approval: w.row.ID.String(), Action: w.action,
-		Item: itemObject{i.ID, i.Kind, i.Organization, i.Role, w.role, i.Circle, w.circle, i.Private, i.Person},
+// explanation is the chain with what a call adds to it, of which the last decides.
+func (w *why) explanation(call ...chainLink) explanation {
+	standing := w.standing()
+	e := explanation{ID: w.row.ID.String(), Approval: w.row.ID.String(), Chain: slices.Concat(standing, w.granted(), call)}
+	decisive := standing
+	e.Allowed, e.Reason = true, standing[0].Why
+	if len(call) > 0 {
+		last := call[len(call)-1]
+		decisive, e.Reason = append(decisive, last), last.Why
 	}
-	e.Chain = append(w.standing(), w.granted()...)
-	e.Chain = append(e.Chain, w.about()...)
-	decision := w.decision()
-	e.Chain = append(e.Chain, decision)
-	// A token of what is not live is refused before anybody asks for an item.
-	e.Allowed, e.Reason = true, decision.Why
-	for _, link := range append(w.standing(), decision) {
+	// A token of what is not live is refused before anybody asks for more.
+	for _, link := range decisive {
 		if !link.Holds {
 			e.Allowed, e.Reason = false, link.Why
 			break
@@ -231,84 +208,4 @@ func (w *why) granted() []chainLink {
 		{"admin", w.access.Member().Admin, admin},
 		{"roles", len(filled) > 0, roles + "."},
 	}
-}
-
-// about is the item, and what ties the person and the approval to it.
-func (w *why) about() []chainLink {
-	no := func(holds bool) string {
-		if holds {
-			return ""
-		}
-		return "not "
-	}
-	i, byRoles := w.item, w.row.Grant.Kind == grantset.Roles
-	if i.Personal() {
-		own := i.Person == w.row.Person
-		links := []chainLink{
-			{"item", true, fmt.Sprintf("The item is a personal %s, seen by its person alone.", i.Kind)},
-			{"own", own, fmt.Sprintf("The item is %s%s's own.", no(own), w.person)},
-		}
-		if byRoles {
-			picked := w.row.Grant.Personal && !w.access.Member().Impersonal
-			links = append(links, chainLink{"pick", picked, fmt.Sprintf("Personal items are %spart of this approval.", no(picked))})
-		}
-		return links
-	}
-	seen := "open to every member"
-	if i.Private {
-		seen = "private to the circle"
-	}
-	fills := chainLink{"role", w.access.Member().Fills(i.Role), fmt.Sprintf("%s fills %s.", w.person, w.role)}
-	if !fills.Holds {
-		fills.Why = fmt.Sprintf("%s does not fill %s.", w.person, w.role)
-	}
-	links := []chainLink{{"item", true, fmt.Sprintf("The item is %s of %s in %s, %s.", article(i.Kind), w.role, w.circle, seen)}, fills}
-	if i.Private {
-		in := w.access.Member().InCircle(i.Circle)
-		text := fmt.Sprintf("%s fills a role in %s.", w.person, w.circle)
-		if !in {
-			text = fmt.Sprintf("%s fills no role in %s.", w.person, w.circle)
-		}
-		links = append(links, chainLink{"circle", in, text})
-	}
-	if byRoles {
-		links = append(links, w.pick())
-	}
-	return links
-}
-
-func article(kind string) string {
-	if kind == "action" {
-		return "an action"
-	}
-	return "a " + kind
-}
-
-// pick is what was picked of the item's role, and whether it counts.
-func (w *why) pick() chainLink {
-	picked := w.row.Grant.Access(w.item.Role)
-	acts := w.access.Acts(w.item.Role)
-	link := chainLink{"pick", acts == "change" || acts == "read" && w.action == "read", fmt.Sprintf("%s was picked, to %s.", w.role, picked)}
-	switch {
-	case picked == "none":
-		link.Why = w.role + " was not picked."
-	case acts == "none": // decision P5
-		link.Why += " It counts for nothing while the person does not fill the role."
-	}
-	return link
-}
-
-// decision is the rule that decides, in the words of package grantset.
-func (w *why) decision() chainLink {
-	i := w.item.Item
-	if w.action == "read" {
-		if refusal := w.access.ExplainRead(i, w.role); refusal != "" {
-			return chainLink{"decision", false, refusal}
-		}
-		return chainLink{"decision", w.access.MayRead(i), w.access.ReadGrounds(i)}
-	}
-	if refusal := w.access.ExplainChange(i, w.role); refusal != "" {
-		return chainLink{"decision", false, refusal}
-	}
-	return chainLink{"decision", w.access.MayChange(i), w.access.ChangeGrounds(i, w.role)}
 }

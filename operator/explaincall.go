@@ -1,35 +1,18 @@
 package operator
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/rules"
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // explainCall says whether the rules let an approval's client make a call to the
 // service, by the decision that calls are held to (decision V20).
-func (s *Server) explainCall(c call, values url.Values) (any, error) {
-	asked, err := askedCall(values)
-	if err != nil {
-		return nil, err
-	}
-	id, err := c.approvalID()
-	if err != nil {
-		return nil, err
-	}
-	row, err := s.Store.Approval(c.Context(), id)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, unknown("approval")
-	} else if err != nil {
-		return nil, err
-	}
-	w := why{row: row, access: s.Store.Under(row)}
-	w.now = w.access.Approval.At(w.access.Standing, s.Store.Now())
+func (s *Server) explainCall(ctx context.Context, w *why, asked rules.Call) (any, error) {
 	var by *rules.Rules
 	if s.Rules != nil {
 		by = s.Rules()
@@ -37,13 +20,13 @@ func (s *Server) explainCall(c call, values url.Values) (any, error) {
 	if by == nil { // the service decides
 		by, _ = rules.Compile(nil, rules.Service)
 	}
-	find, failed := s.Store.FindRoles(c.Context(), row.Organization)
+	find, failed := s.Store.FindRoles(ctx, w.row.Organization)
 	d := by.Decide(w.access.Authority, find, asked)
 	if err := failed(); err != nil {
 		return nil, err
 	}
-	w.item.Item, w.action = d.Item, d.Needs
-	if err := w.name(c.Context(), s.Store); err != nil {
+	w.item = d.Item
+	if err := w.name(ctx, s.Store); err != nil {
 		return nil, err
 	}
 	return w.ofCall(asked, d), nil
@@ -65,8 +48,8 @@ func askedCall(values url.Values) (c rules.Call, err error) {
 	}
 	method, target, ok := strings.Cut(values.Get("call"), " ")
 	switch {
-	case sent != len(values) || len(values) == 0:
-		return c, badRequest("send tool, with arguments and read_only, or call, with body")
+	case sent != len(values):
+		return c, badRequest("send tool, with arguments and read_only, or call, with body, or nothing")
 	case values.Get("tool") != "":
 		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[values.Get("read_only")]
 		return rules.Call{Tool: values.Get("tool"), Arguments: json.RawMessage(values.Get("arguments")), Reads: reads}, nil
@@ -85,28 +68,20 @@ func (w *why) ofCall(asked rules.Call, d rules.Decision) explanation {
 	if what == "" {
 		what = asked.Method + " " + asked.Path
 	}
-	e := explanation{
-		ID: strings.Join([]string{w.row.ID.String(), "call", what}, "/"), Approval: w.row.ID.String(), Action: d.Needs,
-		Item: itemObject{"", i.Kind, w.row.Organization, i.Role, w.role, i.Circle, w.circle, i.Private, i.Person},
-	}
 	rule := chainLink{"rule", d.Rule >= 0, "No rule names the call."}
 	switch {
 	case d.Rule >= 0:
-		e.Rule = &d.Rule
 		rule.Why = fmt.Sprintf("rules[%d] names the call, and says that it touches: %s.", d.Rule, d.Touches)
 	case d.Reason == rules.Whole:
 		rule.Why = "Rules refuse nothing here: more than selected roles was approved."
 	case d.Reason == rules.Always:
 		rule.Why = "The method touches nothing."
 	}
-	decision := chainLink{"decision", d.Allowed, w.saysCall(d)}
-	e.Chain = append(append(w.standing(), w.granted()...), rule, decision)
-	e.Allowed, e.Reason = true, decision.Why
-	for _, link := range append(w.standing(), decision) {
-		if !link.Holds {
-			e.Allowed, e.Reason = false, link.Why
-			break
-		}
+	e := w.explanation(rule, chainLink{"decision", d.Allowed, w.saysCall(d)})
+	e.ID, e.Action = strings.Join([]string{e.Approval, "call", what}, "/"), d.Needs
+	e.Item = &itemObject{w.row.Organization, i.Role, w.role, i.Circle, w.circle, i.Private, i.Person}
+	if d.Rule >= 0 {
+		e.Rule = &d.Rule
 	}
 	return e
 }

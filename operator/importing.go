@@ -25,7 +25,6 @@ type directoryTaken struct {
 	Roles         int    `json:"roles"`
 	Fillers       int    `json:"fillers"`
 	APIKeys       int    `json:"api_keys"`
-	Items         int    `json:"items"`
 
 	DryRun  bool              `json:"dry_run"`
 	Counts  map[string]counts `json:"counts"`  // by list; those without a change are left out
@@ -131,13 +130,13 @@ func (s *Server) importDirectory(c call) (any, error) {
 func (d directory) lists() map[string]bool {
 	return map[string]bool{
 		store.ListPeople: d.People != nil, store.ListOrganizations: d.Organizations != nil, store.ListMembers: d.Members != nil,
-		store.ListCircles: d.Circles != nil, store.ListRoles: d.Roles != nil, store.ListAPIKeys: d.APIKeys != nil, store.ListItems: d.Items != nil,
+		store.ListCircles: d.Circles != nil, store.ListRoles: d.Roles != nil, store.ListAPIKeys: d.APIKeys != nil,
 	}
 }
 
 func taken(d store.Directory, out store.Imported, dry bool) directoryTaken {
 	t := directoryTaken{ID: "directory", People: len(d.People), Organizations: len(d.Organizations), Members: len(d.Members),
-		Circles: len(d.Circles), Roles: len(d.Roles), Fillers: len(d.Fillers), APIKeys: len(d.APIKeys), Items: len(d.Items),
+		Circles: len(d.Circles), Roles: len(d.Roles), Fillers: len(d.Fillers), APIKeys: len(d.APIKeys),
 		DryRun: dry, Counts: map[string]counts{}, Changes: []directoryChange{}, Ended: out.Ended}
 	for list, n := range out.Lists {
 		t.Counts[list] = counts(n)
@@ -182,7 +181,6 @@ func misread(text []byte, err error) error {
 		{store.ListPeople, func() any { return new(directoryPerson) }}, {store.ListOrganizations, func() any { return new(directoryOrganization) }},
 		{store.ListMembers, func() any { return new(directoryMember) }}, {store.ListCircles, func() any { return new(directoryCircle) }},
 		{store.ListRoles, func() any { return new(directoryRole) }}, {store.ListAPIKeys, func() any { return new(directoryAPIKey) }},
-		{store.ListItems, func() any { return new(directoryItem) }},
 	} {
 		line := 0
 		entries(text, list.name, func(_ int, start int64, entry json.RawMessage) bool {
@@ -198,36 +196,38 @@ func misread(text []byte, err error) error {
 			return badRequest(fmt.Sprintf("line %d: %v", line, err))
 		}
 	}
-	if line := unknownList(text); line > 0 {
+	if name, line := unknownList(text); name == "items" {
+		return badRequest(fmt.Sprintf("line %d: items: they belong to the service now, and not to its directory: leave the member out", line))
+	} else if line > 0 {
 		return badRequest(fmt.Sprintf("line %d: %v", line, err))
 	}
 	return badRequest(err.Error())
 }
 
-// unknownList is the line of the first member beside the lists that no
-// directory has; 0 is none.
-func unknownList(text []byte) int {
+// unknownList is the first member beside the lists that no directory has, and its
+// line; 0 is none.
+func unknownList(text []byte) (string, int) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if _, err := dec.Token(); err != nil {
-		return 0
+		return "", 0
 	}
 	for dec.More() {
 		name, err := dec.Token()
 		if err != nil {
-			return 0
+			return "", 0
 		}
 		line := lineAt(text, dec.InputOffset())
 		var value json.RawMessage
 		if dec.Decode(&value) != nil {
-			return 0
+			return "", 0
 		}
 		alone := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q: null}", name)))
 		alone.DisallowUnknownFields()
 		if alone.Decode(new(directory)) != nil {
-			return line
+			return fmt.Sprint(name), line
 		}
 	}
-	return 0
+	return "", 0
 }
 
 // place is how a fault names the entry of a list that it is in.

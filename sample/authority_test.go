@@ -83,7 +83,7 @@ func (h *house) authority(c choice) grantset.Authority {
 var allRoles = []string{"auditor", "host", "planner", "secretary", "treasurer"}
 
 // sorts is one item of each sort there is in nordlys.
-func sorts() (all []store.Item) {
+func sorts() (all []item) {
 	for _, role := range allRoles {
 		all = append(all, ofRole(role, false), ofRole(role, true))
 	}
@@ -104,9 +104,9 @@ func TestActionsAreTheRules(t *testing.T) {
 			t.Parallel()
 			h, access := chosen(t, c)
 			a := h.authority(c)
-			kind := store.ItemKinds[n%len(store.ItemKinds)]
+			kind := sample.Kinds[n%len(sample.Kinds)]
 			path := "/api/v5/" + kind + "s"
-			var items []store.Item
+			var items []item
 			for _, i := range sorts() {
 				i.Kind = kind
 				i.Title = "Sealed " + i.Role + i.Person
@@ -121,7 +121,7 @@ func TestActionsAreTheRules(t *testing.T) {
 }
 
 // wantActions tries all actions on one item.
-func (h *house) wantActions(a grantset.Authority, path, access string, i store.Item) {
+func (h *house) wantActions(a grantset.Authority, path, access string, i item) {
 	h.t.Helper()
 	role := h.roleName(i.Role)
 	unknown := h.get(path+"/nobody", access).Body.String()
@@ -181,23 +181,23 @@ func (h *house) wantActions(a grantset.Authority, path, access string, i store.I
 
 // wantLists holds every filtered list to the rules: what may not be read is
 // neither there nor counted.
-func (h *house) wantLists(c choice, a grantset.Authority, path, access string, items []store.Item) {
+func (h *house) wantLists(c choice, a grantset.Authority, path, access string, items []item) {
 	h.t.Helper()
-	filters := map[string]func(store.Item) bool{
-		"":               func(store.Item) bool { return true },
-		"status=open":    func(store.Item) bool { return true },
-		"status=done":    func(store.Item) bool { return false },
-		"personal=true":  func(i store.Item) bool { return i.Personal() },
-		"personal=false": func(i store.Item) bool { return !i.Personal() },
-		"mine=true":      func(i store.Item) bool { return i.Personal() || a.Member().Fills(i.Role) },
-		"mine=false":     func(i store.Item) bool { return !i.Personal() && !a.Member().Fills(i.Role) },
+	filters := map[string]func(item) bool{
+		"":               func(item) bool { return true },
+		"status=open":    func(item) bool { return true },
+		"status=done":    func(item) bool { return false },
+		"personal=true":  func(i item) bool { return i.Personal() },
+		"personal=false": func(i item) bool { return !i.Personal() },
+		"mine=true":      func(i item) bool { return i.Personal() || a.Member().Fills(i.Role) },
+		"mine=false":     func(i item) bool { return !i.Personal() && !a.Member().Fills(i.Role) },
 	}
 	for _, role := range allRoles {
-		filters["role="+role] = func(i store.Item) bool { return i.Role == role }
+		filters["role="+role] = func(i item) bool { return i.Role == role }
 	}
 	for _, circle := range []string{"general", "money", "plans"} {
-		filters["circle="+circle] = func(i store.Item) bool { return i.Circle == circle }
-		filters["mine=true&circle="+circle] = func(i store.Item) bool { return i.Circle == circle && a.Member().Fills(i.Role) }
+		filters["circle="+circle] = func(i item) bool { return i.Circle == circle }
+		filters["mine=true&circle="+circle] = func(i item) bool { return i.Circle == circle && a.Member().Fills(i.Role) }
 	}
 	for filter, match := range filters {
 		var want []string

@@ -348,8 +348,15 @@ func (h *house) send(method, target, access, body string, headers ...string) *ht
 
 var itemIDs atomic.Int64
 
+// item is an item as package grantset decides about it, and what else is kept of it.
+type item struct {
+	org.Item
+	Kind, Title, Body, Status string
+	CreatedAt, ChangedAt      int64
+}
+
 // item puts an item there by nobody's right.
-func (h *house) item(i store.Item) store.Item {
+func (h *house) item(i item) item {
 	h.t.Helper()
 	if i.Organization == "" {
 		i.Organization = "nordlys"
@@ -371,9 +378,9 @@ func (h *house) item(i store.Item) store.Item {
 }
 
 // stored gives what the sample keeps of an item, with the circle of its role.
-func (h *house) stored(i store.Item) (store.Item, error) {
+func (h *house) stored(i item) (item, error) {
 	at, err := sample.Stored(h.sample, i.Organization, i.Kind, i.ID)
-	out := store.Item{
+	out := item{
 		Item: org.Item{ID: at.ID, Organization: at.Organization, Role: at.Role, Person: at.Person, Private: at.Private},
 		Kind: at.Kind, Title: at.Title, Body: at.Body, Status: at.Status, CreatedAt: at.CreatedAt, ChangedAt: at.ChangedAt,
 	}
@@ -383,11 +390,11 @@ func (h *house) stored(i store.Item) (store.Item, error) {
 	return out, err
 }
 
-func ofRole(role string, private bool) store.Item {
-	return store.Item{Item: org.Item{Role: role, Private: private}}
+func ofRole(role string, private bool) item {
+	return item{Item: org.Item{Role: role, Private: private}}
 }
 
-func ofPerson(person string) store.Item { return store.Item{Item: org.Item{Person: person}} }
+func ofPerson(person string) item { return item{Item: org.Item{Person: person}} }
 
 // wantStatus checks status, challenge ("" is none) and what every answer of
 // this door has.

@@ -67,7 +67,7 @@ func (h *mcpHouse) live(person, organization string, g grantset.Set) string {
 	return h.house.live(person, organization, g).access
 }
 
-func (h *mcpHouse) item(i store.Item) store.Item {
+func (h *mcpHouse) item(i item) item {
 	h.t.Helper()
 	i.Title = "Sealed " + i.Role + i.Person
 	return h.house.item(i)

@@ -225,7 +225,7 @@ type previewed struct {
 // sees alone.
 func TestPreview(t *testing.T) {
 	h := newHouse(t)
-	for _, i := range []store.Item{ofRole("treasurer", false), ofRole("treasurer", true), ofRole("secretary", false), ofRole("host", true), ofPerson("ada"), ofPerson("tor")} {
+	for _, i := range []item{ofRole("treasurer", false), ofRole("treasurer", true), ofRole("secretary", false), ofRole("host", true), ofPerson("ada"), ofPerson("tor")} {
 		i.Title = "Of " + i.Role + i.Person
 		if i.Private {
 			i.Title = strings.Repeat("Private ", 20)

@@ -227,16 +227,16 @@ func TestToolsAreTheRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, kind := c.grant.Narrow(m), store.ItemKinds[n%4]
-			var items []store.Item
+			a, kind := c.grant.Narrow(m), sample.Kinds[n%4]
+			var items []item
 			var readable []string
 			for _, role := range []string{"treasurer", "secretary", "host", "auditor"} {
 				for _, private := range []bool{false, true} {
-					items = append(items, h.item(store.Item{Kind: kind, Item: org.Item{Role: role, Private: private}}))
+					items = append(items, h.item(item{Kind: kind, Item: org.Item{Role: role, Private: private}}))
 				}
 			}
 			for _, person := range []string{"ada", "tor"} {
-				items = append(items, h.item(store.Item{Kind: kind, Item: org.Item{Person: person}}))
+				items = append(items, h.item(item{Kind: kind, Item: org.Item{Person: person}}))
 			}
 			for _, i := range items {
 				if a.MayRead(i.Item) {
@@ -258,7 +258,7 @@ func TestToolsAreTheRules(t *testing.T) {
 	}
 }
 
-func wantTools(t *testing.T, h *mcpHouse, session *sdk.ClientSession, a grantset.Authority, i store.Item) {
+func wantTools(t *testing.T, h *mcpHouse, session *sdk.ClientSession, a grantset.Authority, i item) {
 	t.Helper()
 	at := in{"kind": i.Kind, "id": i.ID}
 	role, _ := h.store.Role(t.Context(), "nordlys", i.Role)
@@ -335,7 +335,7 @@ func wantAdminTools(t *testing.T, session *sdk.ClientSession, a grantset.Authori
 func TestIfMatch(t *testing.T) {
 	h := newMCPHouse(t)
 	session := connected(t, h, h.live("ada", "nordlys", everything))
-	i := h.item(store.Item{Item: org.Item{Role: "treasurer"}})
+	i := h.item(item{Item: org.Item{Role: "treasurer"}})
 	etag := func() string {
 		return called[struct{ ETag string }](t, session, "read_item", in{"kind": "note", "id": i.ID}).ETag
 	}
@@ -360,8 +360,8 @@ func TestOddArguments(t *testing.T) {
 	token := h.live("ada", "nordlys", everything)
 	session := connected(t, h, token)
 	tools := toolsOf(t, session)
-	i := h.item(store.Item{Item: org.Item{Role: "treasurer"}})
-	foreign := h.item(store.Item{Item: org.Item{Organization: "fjell", Role: "guide"}})
+	i := h.item(item{Item: org.Item{Role: "treasurer"}})
+	foreign := h.item(item{Item: org.Item{Organization: "fjell", Role: "guide"}})
 	for _, c := range []struct {
 		tool, arguments, says string
 		schema                bool // takes it
@@ -436,7 +436,7 @@ func TestOddArguments(t *testing.T) {
 			t.Errorf("%s %s: the schema says %v", c.tool, c.arguments, err)
 		}
 	}
-	for _, at := range map[string]store.Item{"nordlys": i, "fjell": foreign} {
+	for _, at := range map[string]item{"nordlys": i, "fjell": foreign} {
 		if now, err := h.stored(at); err != nil || now != at {
 			t.Errorf("got %+v, %v; want %+v", now, err, at)
 		}
@@ -453,8 +453,8 @@ func TestItemPages(t *testing.T) {
 	session := connected(t, h, h.live("tor", "nordlys", everything))
 	var want, got []string
 	for n := range 9 {
-		i := h.item(store.Item{Item: org.Item{Role: []string{"host", "treasurer"}[n%2]}})
-		h.item(store.Item{Item: org.Item{Person: "ada"}}) // not seen, and not counted
+		i := h.item(item{Item: org.Item{Role: []string{"host", "treasurer"}[n%2]}})
+		h.item(item{Item: org.Item{Person: "ada"}}) // not seen, and not counted
 		if n%2 == 0 {
 			want = append(want, i.ID)
 		}
@@ -510,8 +510,8 @@ func TestResources(t *testing.T) {
 	if list, err := session.ListResources(t.Context(), nil); err != nil || len(list.Resources) != 0 {
 		t.Errorf("got %+v, %v", list, err)
 	}
-	for _, kind := range store.ItemKinds {
-		i := h.item(store.Item{Kind: kind, Item: org.Item{Role: "host", Private: true}})
+	for _, kind := range sample.Kinds {
+		i := h.item(item{Kind: kind, Item: org.Item{Role: "host", Private: true}})
 		uri := "svalinn://nordlys/" + kind + "s/" + i.ID
 		result, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
 		if err != nil || len(result.Contents) != 1 {
@@ -522,10 +522,10 @@ func TestResources(t *testing.T) {
 			t.Errorf("got %+v, want %s", x, want)
 		}
 	}
-	hidden := h.item(store.Item{Item: org.Item{Role: "auditor", Private: true}})
-	own := h.item(store.Item{Item: org.Item{Person: "ada"}})
-	seen := h.item(store.Item{Item: org.Item{Role: "treasurer"}})
-	foreign := h.item(store.Item{Item: org.Item{Organization: "fjell", Role: "guide"}})
+	hidden := h.item(item{Item: org.Item{Role: "auditor", Private: true}})
+	own := h.item(item{Item: org.Item{Person: "ada"}})
+	seen := h.item(item{Item: org.Item{Role: "treasurer"}})
+	foreign := h.item(item{Item: org.Item{Organization: "fjell", Role: "guide"}})
 	for _, uri := range []string{
 		"svalinn://nordlys/notes/nobody", "svalinn://nordlys/notes/" + hidden.ID, "svalinn://nordlys/notes/" + own.ID,
 		"svalinn://nordlys/notes/" + foreign.ID, "svalinn://fjell/notes/" + foreign.ID, "svalinn://fjell/notes/" + seen.ID, "svalinn:///notes/" + seen.ID,
@@ -569,7 +569,7 @@ func TestResources(t *testing.T) {
 // says that others may keep it.
 func TestListIsPrivate(t *testing.T) {
 	h := newMCPHouse(t)
-	i := h.item(store.Item{Item: org.Item{Role: "treasurer"}})
+	i := h.item(item{Item: org.Item{Role: "treasurer"}})
 	token := h.live("ada", "nordlys", roles(false, chosenPick("treasurer", false)))
 	for _, revision := range sdk.SupportedProtocolVersions() {
 		for _, c := range []struct{ method, name, params, want string }{

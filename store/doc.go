@@ -42,7 +42,7 @@
 // All else is a subject a file, to be looked up:
 //
 //   - the directory: directory.go reads; person.go, member.go, organization.go,
-//     integration.go, apikey.go and item.go change; import.go, with plan.go,
+//     integration.go and apikey.go change; import.go, with plan.go,
 //     plancheck.go, pruning.go and dryrun.go, takes all of it; exporting.go
 //     gives it; told.go takes one event
 //   - clients: client.go, clientend.go, preregister.go

@@ -19,7 +19,6 @@ type Directory struct {
 	Roles         []org.Role
 	Fillers       []Filler
 	APIKeys       []DirectoryAPIKey
-	Items         []Item // with IDs of their own; circle, version and times are the store's
 
 	// Unsaid is what the directory does not say of people, organizations and
 	// members who are there already: it is left as it stands when the
@@ -65,11 +64,10 @@ const (
 	ListRoles         = "roles"
 	ListFillers       = "fillers" // those of the roles
 	ListAPIKeys       = "api_keys"
-	ListItems         = "items"
 )
 
 // Lists are all of them, in the order in which they are taken.
-var Lists = []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListFillers, ListAPIKeys, ListItems}
+var Lists = []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListFillers, ListAPIKeys}
 
 // Import is a directory and how it is taken.
 type Import struct {
@@ -141,8 +139,8 @@ func misplaced(list string, index int, kind error, format string, args ...any) e
 
 // AddDirectory adds or updates all that a directory names, in one transaction,
 // and removes nothing. ErrNotFound names what refers to something that is not
-// there, ErrConflict a doubled email or ID, an ID of another organization, a
-// circle that would be its own ancestor, or an item that cannot be.
+// there, ErrConflict a doubled email or ID, an ID of another organization, or a
+// circle that would be its own ancestor.
 func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 	_, err := s.ImportDirectory(ctx, Import{Directory: d}, act)
 	return err
@@ -207,7 +205,6 @@ func (w *writer) carryOut(p *plan, act Act) ([]func(), error) {
 			return each(p.fillers, func(f Filler) (func(), error) { return w.putFiller(f.Role, f.Person, true) }, &afters)
 		},
 		func() error { return each(p.keys, w.putAPIKey, &afters) },
-		func() error { return each(p.items, w.putItem, &afters) },
 	} {
 		if err := put(); err != nil {
 			return nil, err

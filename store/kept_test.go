@@ -46,7 +46,7 @@ type holding struct {
 }
 
 // furnishKept makes what is kept: approvals that live, wait for their exchange,
-// have ended and were cancelled, clients, sessions, an item, an API key, and the
+// have ended and were cancelled, clients, sessions, an API key, and the
 // journal of it.
 func furnishKept(t *testing.T) (house, holding) {
 	t.Helper()

@@ -3,9 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
-
-	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // SetMember adds a person to an organization, or sets the admin right of one
@@ -103,23 +100,14 @@ func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
 }
 
 // SetFiller puts a member into a role, or takes them out.
-func (s *Store) SetFiller(ctx context.Context, roleID, personID string, on bool, act Act) error {
-	return s.ChangeFiller(ctx, roleID, personID, on, func(org.Role, bool) error { return nil }, act)
-}
-
-// ChangeFiller puts a member into a role, or takes them out, unless check,
-// which sees the role and whether the person fills it, refuses.
-func (s *Store) ChangeFiller(_ context.Context, roleID, personID string, on bool, check func(at org.Role, fills bool) error, act Act) error {
-	return unwrapRefused(s.writer.changeFacts(func(w *writer) (func(), error) {
+func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, act Act) error {
+	return s.writer.changeFacts(func(w *writer) (func(), error) {
 		m := w.store.memory
 		r := m.roles.get(roleID)
 		if r == nil || m.people.get(personID) == nil {
 			return nil, fmt.Errorf("role or person: %w", ErrNotFound)
 		}
 		at := m.members.get(memberKey{personID, r.Organization})
-		if err := check(r.Role, slices.Contains(r.fillers, at)); err != nil {
-			return nil, &refused{err}
-		}
 		if on && (at == nil || !at.present) {
 			return nil, fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
 		}
@@ -132,7 +120,7 @@ func (s *Store) ChangeFiller(_ context.Context, roleID, personID string, on bool
 			detail = "role " + roleID + " given"
 		}
 		return after, w.changed(personID, r.Organization, detail, act)
-	}))
+	})
 }
 
 func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {

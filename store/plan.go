@@ -27,7 +27,6 @@ type plan struct {
 	roles         []org.Role
 	fillers       []Filler
 	keys          []DirectoryAPIKey
-	items         []Item
 	removed       removed
 
 	asOf int64
@@ -52,7 +51,6 @@ type removed struct {
 	roles         []*role
 	fillers       []Filler
 	keys          []apiKeyRow
-	items         []string
 
 	isPerson, isOrganization, isCircle, isRole map[string]bool
 	isMember                                   map[memberKey]bool
@@ -264,7 +262,8 @@ func (w *writer) compare(p *plan) error {
 		p.out.add(addedIf(at == nil || !at.present), ListMembers, id)
 	}
 	p.compareRoles()
-	return w.compareRest(p)
+	p.compareKeys()
+	return nil
 }
 
 func addedIf(is bool) string {
@@ -327,8 +326,7 @@ func (p *plan) fills(f Filler) bool {
 	return at != nil && at.present && slices.Contains(at.roles, r)
 }
 
-// compareRest is compare for what is in rows alone.
-func (w *writer) compareRest(p *plan) error {
+func (p *plan) compareKeys() {
 	for _, one := range p.APIKeys {
 		hash := sha256.Sum256([]byte(one.Key))
 		if _, there := p.m.apiKeys[hash]; one.Key == "" {
@@ -338,20 +336,4 @@ func (w *writer) compareRest(p *plan) error {
 		}
 		p.keys = append(p.keys, one)
 	}
-	for _, one := range p.Items {
-		var role, person, title, body, status string
-		var private int64
-		err := w.conn.QueryRowContext(context.Background(),
-			`SELECT role, person, private, title, body, status FROM item WHERE id = $1`, one.ID).Scan(&role, &person, &private, &title, &body, &status)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			p.out.add("added", ListItems, one.ID)
-		case err != nil:
-			return err
-		case role != one.Role || person != one.Person || private != flag(one.Private) || title != one.Title || body != one.Body || status != one.Status:
-			p.out.add("changed", ListItems, one.ID)
-		}
-		p.items = append(p.items, one) // of another organization it is refused
-	}
-	return nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"crypto/sha256"
-	"slices"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -110,7 +109,7 @@ func (p *plan) check() error {
 			return err
 		}
 	}
-	return p.checkItems(func(role, organization string) bool { return organization != "" && p.roleIn(role) == organization }, p.hasMember)
+	return nil
 }
 
 func (p *plan) checkPeople() error {
@@ -222,35 +221,6 @@ func (p *plan) checkKeys() error {
 		if at, there := p.m.apiKeys[sha256.Sum256([]byte(k.Key))]; there && at.memberKey != (memberKey{k.Person, k.Organization}) {
 			return misplaced(ListAPIKeys, i, ErrConflict, "API key of %s in %s: it is another member's", k.Person, k.Organization)
 		}
-	}
-	return nil
-}
-
-// checkItems finds items of a directory that cannot be, or that refer to what
-// neither it nor the database has.
-func (p *plan) checkItems(isRole, isMember func(id, organization string) bool) error {
-	seen := make(map[string]bool, len(p.Items))
-	for n, i := range p.Items {
-		wrong := func(kind error, format string, args ...any) error {
-			return misplaced(ListItems, n, kind, format, args...)
-		}
-		switch {
-		case org.CheckID(i.ID) != nil:
-			return wrong(ErrConflict, "item %q: %v", i.ID, org.CheckID(i.ID))
-		case seen[i.ID]:
-			return wrong(ErrConflict, "item %s comes twice", i.ID)
-		case !slices.Contains(ItemKinds, i.Kind):
-			return wrong(ErrConflict, "item %s: there is no kind %q", i.ID, i.Kind)
-		case (i.Role == "") == (i.Person == ""):
-			return wrong(ErrConflict, "item %s has neither a role nor a person, or both", i.ID)
-		case i.Personal() && i.Private:
-			return wrong(ErrConflict, "item %s is personal, so no circle can see it", i.ID)
-		case i.Role != "" && !isRole(i.Role, i.Organization):
-			return wrong(ErrNotFound, "item %s: role %s in %s", i.ID, i.Role, i.Organization)
-		case i.Person != "" && !isMember(i.Person, i.Organization):
-			return wrong(ErrNotFound, "item %s: member %s of %s", i.ID, i.Person, i.Organization)
-		}
-		seen[i.ID] = true
 	}
 	return nil
 }

@@ -39,9 +39,6 @@ func (w *writer) planRemoval(p *plan) error {
 		}
 	}
 	p.pruneRoles()
-	if err := w.pruneItems(p); err != nil {
-		return err
-	}
 	return w.pruneKeys(p)
 }
 
@@ -183,27 +180,6 @@ func (p *plan) keepKeys(all []apiKeyRow) error {
 	return nil
 }
 
-func (w *writer) pruneItems(p *plan) error {
-	if !p.Prune[ListItems] {
-		return nil
-	}
-	named := map[string]bool{}
-	for _, i := range p.Items {
-		named[i.ID] = true
-	}
-	ids, err := column[string](w.query(`SELECT id FROM item ORDER BY id`))
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		if !named[id] {
-			p.removed.items = append(p.removed.items, id)
-			p.out.add("removed", ListItems, id)
-		}
-	}
-	return nil
-}
-
 // remove takes away what is planned, many rows in each statement: a directory
 // that lost 50,000 members must not hold up everybody else.
 func (w *writer) remove(p *plan) ([]func(), error) {
@@ -218,12 +194,10 @@ func (w *writer) remove(p *plan) ([]func(), error) {
 	roles := idsOf(p.removed.roles, func(r *role) any { return r.ID })
 	for _, one := range []func() error{
 		func() error { return w.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) }, // they go with the role
-		func() error { return w.deleteIn(query{text: `DELETE FROM item`}, "role", roles) },
 		func() error { return w.deleteIn(query{text: `DELETE FROM role`}, "id", roles) },
 		func() error {
 			return w.deleteIn(query{text: `DELETE FROM circle`}, "id", idsOf(p.removed.circles, func(c org.Circle) any { return c.ID }))
 		},
-		func() error { return w.deleteIn(query{text: `DELETE FROM item`}, "id", anys(p.removed.items)) },
 		func() error {
 			return w.deleteIn(query{text: `DELETE FROM api_key`}, "hash", idsOf(p.removed.keys, func(k apiKeyRow) any { return k.hash[:] }))
 		},

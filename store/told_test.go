@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +38,17 @@ func (s teller) refuses(want error, id string, version int64, t Telling) {
 	if got, err := s.tell(id, version, t); !errors.Is(err, want) {
 		s.Fatalf("%s: %q, %v, want %v", id, got, err, want)
 	}
+}
+
+var tellings atomic.Int64
+
+// tells takes one event of the house's own: each has another ID, and a later version.
+func (h house) tells(t Telling) error {
+	t.Version = tellings.Add(1)
+	t.ID = fmt.Sprint("telling-", t.Version)
+	t.Digest = t.ID
+	_, err := h.TellDirectory(context.Background(), t, Act{Actor: "gateway:hr"})
+	return err
 }
 
 func personTold(id, email string) Telling {

@@ -122,7 +122,7 @@ func TestCommandsTakeTheBeginningOfAnID(t *testing.T) {
 	if got := s.does("", "approval", "show", id[:6]); got["id"] != id {
 		t.Errorf("approval: %v", got)
 	}
-	if got := s.does("", "explain", id[:8], "--read", "nordlys-renew-the-domain"); got["approval"] != id {
+	if got := s.does("", "explain", id[:8]); got["approval"] != id {
 		t.Errorf("explain: %v", got)
 	}
 	s.refuses(5, "no such approval", "", "approval", "revoke", id[:5], "--yes")

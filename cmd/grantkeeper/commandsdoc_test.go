@@ -31,7 +31,7 @@ server asks it through the operators' listener; what ends something asks before,
 | 2 | wrong use: a flag, an argument, a missing ` + "`--yes`" + ` |
 | 3 | the configuration is not valid |
 | 4 | cannot reach or open something: a server, a database, a port, a file |
-| 5 | no such client, approval, person, organization, item or key |
+| 5 | no such client, approval, person, organization or key |
 | 6 | refused by state: a schema that is too old or too new, a server that runs already, a file that is there |
 | 130, 143 | ended by Ctrl-C or SIGTERM before it was ready; after that 0, and requests are drained |
 `

@@ -128,10 +128,6 @@ func demoDirectory(hash string) store.Directory {
 			d.Members = append(d.Members, store.DirectoryMember{Person: id, Organization: o.ID, Admin: admin})
 		}
 		addCircle(&d, o.ID, "", o.circle)
-		addItems(&d, o.ID, demoItems[o.ID], demoCircle{})
-		if o.ID == "storhavn" {
-			addCircleItems(&d, o.ID, storhavnItems, o.circle)
-		}
 	}
 	return d
 }

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grantkeeper/grantkeeper/org"
-	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/sample"
 )
 
 // The items of dev's organizations, one in a line: the kind, whose it is, and
@@ -142,8 +141,19 @@ tension  quality-reviewer! Work that % had to do twice
 project  trainer           First-aid training for %
 note:archived  archivist   Shift plans of % before the new rota`
 
-// addItems adds an organization's items, each of which is named for its title.
-func addItems(d *store.Directory, organization, items string, circle demoCircle) {
+// sampleItems are what dev's sample begins with.
+func sampleItems() (all []sample.Item) {
+	for _, o := range demoOrganizations {
+		all = append(all, itemsOf(o.ID, demoItems[o.ID], demoCircle{})...)
+		if o.ID == "storhavn" {
+			all = append(all, circleItems(o.ID, storhavnItems, o.circle)...)
+		}
+	}
+	return all
+}
+
+// itemsOf gives an organization's items, each of which is named for its title.
+func itemsOf(organization, items string, circle demoCircle) (all []sample.Item) {
 	at, name := "", circle.name
 	if circle.id == "anchor" {
 		name = "the port"
@@ -158,22 +168,23 @@ func addItems(d *store.Directory, organization, items string, circle demoCircle)
 		if status == "" {
 			status = "open"
 		}
-		i := store.Item{Kind: kind, Title: title, Body: body, Status: status,
-			Item: org.Item{ID: organization + "-" + slug(title), Organization: organization}}
+		i := sample.Item{ID: organization + "-" + slug(title), Organization: organization, Kind: kind, Title: title, Body: body, Status: status}
 		if person, ok := strings.CutPrefix(owner, "@"); ok {
 			i.Person = person
 		} else {
 			owner, i.Private = strings.CutSuffix(owner, "!")
 			i.Role = fmt.Sprintf("%s-%s%s", organization, at, owner)
 		}
-		d.Items = append(d.Items, i)
+		all = append(all, i)
 	}
+	return all
 }
 
-// addCircleItems adds items to a circle and to those in it.
-func addCircleItems(d *store.Directory, organization, items string, circle demoCircle) {
-	addItems(d, organization, items, circle)
+// circleItems gives items to a circle and to those in it.
+func circleItems(organization, items string, circle demoCircle) []sample.Item {
+	all := itemsOf(organization, items, circle)
 	for _, sub := range circle.circles {
-		addCircleItems(d, organization, items, sub)
+		all = append(all, circleItems(organization, items, sub)...)
 	}
+	return all
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"crypto/rand"
 	"io"
 	"net"
@@ -12,7 +11,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/sample"
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // A devService is the sample that dev has behind itself (decision V43). Each knows
@@ -63,7 +61,7 @@ func (s *devService) start(h *house, o devOptions) (err error) {
 		return cannotOpen("", "items of the sample: %v", err)
 	}
 	if !o.empty && s.sample.Fresh() {
-		if err := s.sample.Plant(sampleItems(demoDirectory(""))); err != nil {
+		if err := s.sample.Plant(sampleItems()); err != nil {
 			return err
 		}
 	}
@@ -78,17 +76,6 @@ func (s *devService) listener() net.Listener {
 		return nil
 	}
 	return s.gateways
-}
-
-// sampleItems are those of a directory, as the sample keeps them.
-func sampleItems(d store.Directory) (all []sample.Item) {
-	for _, i := range d.Items {
-		all = append(all, sample.Item{
-			ID: i.ID, Organization: i.Organization, Kind: i.Kind, Title: i.Title, Body: i.Body, Status: cmp.Or(i.Status, "open"),
-			Role: i.Role, Person: i.Person, Private: i.Private,
-		})
-	}
-	return all
 }
 
 // Close ends the sample. What it is asked by then is over: dev is behind it.

@@ -113,8 +113,7 @@ const workshopDirectory = `{
 "people": [{"id":"eva","email":"eva@verksted.example","name":"Eva","password":"the password of Eva"}],
 "members": [{"organization":"verksted","person":"eva"}],
 "circles": [{"id":"all","organization":"verksted","name":"All"}],
-"roles": [{"id":"keys","organization":"verksted","circle":"all","name":"Keeper of Keys","fillers":["eva"]}],
-"items": [{"id":"oil","kind":"action","organization":"verksted","role":"keys","title":"Oil the locks"}]}`
+"roles": [{"id":"keys","organization":"verksted","circle":"all","name":"Keeper of Keys","fillers":["eva"]}]}`
 
 func (w workshop) ofTheDirectory() {
 	const person, organization = "id email name active support", "id name ai_integration"
@@ -155,7 +154,8 @@ func (w workshop) ofApprovals(p *process, password string) {
 	}
 	id := list[0].(map[string]any)["id"].(string)
 	w.json("id client_id client_name person organization grant access state reason created_at last_used ended_at roles personal", "", "approval show", id)
-	w.json("action allowed reason chain", "", "explain", id, "--read", "oil")
+	w.json("action allowed reason chain", "", "explain", id)
+	w.json("action item allowed reason chain", "", "explain", id, "--tool", "pay")
 	w.json("ended", "", "approval revoke", "--person", "eva", "--yes")
 	w.json("items next", "", "approval revoke", id, "--yes")
 	w.json("kind state", "svo_nothing\n", "token inspect")

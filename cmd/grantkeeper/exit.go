@@ -12,7 +12,7 @@ const (
 	exitUse       = 2 // wrong flag or argument
 	exitConfig    = 3 // the configuration is not valid
 	exitReach     = 4 // cannot reach or open a database, port or file
-	exitUnknown   = 5 // no such client, approval, person or item
+	exitUnknown   = 5 // no such client, approval or person
 	exitState     = 6 // refused by state, such as already running on these data
 	exitInterrupt = 130
 	exitTerminate = 143

@@ -14,30 +14,30 @@ import (
 )
 
 func explainCommand(g *global) *cobra.Command {
-	var read, change, id, tool, args, call, body string
+	var id, tool, args, call, body string
 	var at *operatorOptions
 	c := &cobra.Command{
 		Use:   "explain APPROVAL",
-		Short: "Say whether an approval lets its client read or change an item, or make a call, and why",
-		Example: `  grantkeeper explain 7f3a...e2 --read nordlys-renew-the-domain
-  grantkeeper explain 7f3a...e2 --change nordlys-renew-the-domain --json
-  grantkeeper explain --approval 7f3a...e2 --tool create_order --args '{"role":"r-orders"}'
+		Short: "Say what an approval stands on and gives, and whether it lets its client make a call, and why",
+		Example: `  grantkeeper explain 7f3a...e2
+  grantkeeper explain 7f3a...e2 --tool create_order --args '{"role":"r-orders"}' --json
   grantkeeper explain --approval 7f3a...e2 --call 'POST /api/v5/orders'`,
 		Long: `It asks a running server through its operators' listener. APPROVAL is the ID
-that GET /v1/approvals and the journal have. ITEM is the ID of a tension, action,
-project or note of the approval's organization. The answer is that of this
-moment, from the same rules that calls are held to.
+that GET /v1/approvals and the journal have. The answer is that of this moment: who
+approved, what, for which client, and whether it is live.
 
 Of a call to the service behind, by [[rules]], it says which rule names it, whose item it
-touches, what is decided, and what would allow it. A tool counts as one that changes.
+touches, what is decided, and what would allow it, from the same rules that calls are held
+to. A tool counts as one that changes. What may be done with one of the service's items, the
+service decides.
 
-The exit code is 0 for yes and for no, 5 when there is no such approval or item.`,
+The exit code is 0 for yes and for no, 5 when there is no such approval.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if id != "" {
 				args = append(args, id)
 			}
 			if len(args) != 1 || args[0] == "" {
-				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "name one approval")
+				return wrongUse("grantkeeper explain APPROVAL", "name one approval")
 			}
 			id = args[0]
 			return nil
@@ -45,13 +45,13 @@ The exit code is 0 for yes and for no, 5 when there is no such approval or item.
 		Annotations: map[string]string{"next": "grantkeeper approval show APPROVAL"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			query := url.Values{}
-			for name, value := range map[string]string{"read": read, "change": change, "tool": tool, "call": call} {
+			for name, value := range map[string]string{"tool": tool, "call": call} {
 				if value != "" {
 					query.Set(name, value)
 				}
 			}
-			if len(query) != 1 || args != "" && tool == "" || body != "" && call == "" {
-				return wrongUse("grantkeeper explain APPROVAL --read ITEM", "ask one of --read, --change, --tool (with --args) and --call (with --body)")
+			if len(query) > 1 || args != "" && tool == "" || body != "" && call == "" {
+				return wrongUse("grantkeeper explain APPROVAL --tool NAME", "ask one of --tool (with --args) and --call (with --body)")
 			}
 			if args != "" {
 				query.Set("arguments", args)
@@ -66,8 +66,6 @@ The exit code is 0 for yes and for no, 5 when there is no such approval or item.
 			return runExplain(c.Context(), server, id, query, g.json, c.OutOrStdout())
 		},
 	}
-	c.Flags().StringVar(&read, "read", "", "the `ITEM` to read")
-	c.Flags().StringVar(&change, "change", "", "the `ITEM` to change")
 	c.Flags().StringVar(&id, "approval", "", "the `APPROVAL`, in place of the argument")
 	c.Flags().StringVar(&tool, "tool", "", "the `NAME` of an MCP tool to call")
 	c.Flags().StringVar(&args, "args", "", "its arguments, as `JSON`")

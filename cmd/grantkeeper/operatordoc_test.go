@@ -131,7 +131,7 @@ func TestOperatorDocumentRefusals(t *testing.T) {
 // letter, but for ID and day.
 func TestOperatorDocumentShowsExplain(t *testing.T) {
 	t.Parallel()
-	m := regexp.MustCompile("(?s)```\n\\$ grantkeeper (explain) ([0-9a-f]{32}) (--change) (\\S+)\n(.*?)```").FindStringSubmatch(operatorDocument(t))
+	m := regexp.MustCompile("(?s)```\n\\$ grantkeeper (explain) ([0-9a-f]{32}) (--tool) (\\S+)\n(.*?)```").FindStringSubmatch(operatorDocument(t))
 	if m == nil {
 		t.Fatal("the document shows no explain")
 	}
