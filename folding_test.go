@@ -69,7 +69,7 @@ var mayFold = reviewed{
 	{"the form of a text is asked, and the text is used as it came", `
 		api/guard.go:isB64Token cmd/grantkeeper/hosts.go:askedAs cmd/grantkeeper/hosts.go:hostName
 		consent/outside.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
-	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:passedOn`},
+	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		consent/consent.go:Server.withPages consent/tongue.go:visit.here gateway/original.go:cleaned
 		gateway/original.go:settle operator/answer.go:Server.orNothing

@@ -115,6 +115,7 @@ func (b *upload) Read(p []byte) (int, error) {
 type lengthy struct {
 	io.ReadCloser
 	told *told
+	of   *http.Response
 	each time.Duration
 }
 
@@ -124,6 +125,9 @@ func (b *lengthy) Read(p []byte) (int, error) {
 		if err := b.told.answers(); err != nil {
 			return 0, err
 		}
+	}
+	if err == io.EOF {
+		onlyPassedBack(b.of.Trailer)
 	}
 	return n, err
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 
@@ -44,4 +45,28 @@ func passedOn(name string) bool {
 		}
 	}
 	return true
+}
+
+// Headers of the service's answer that this server says itself; that would have others
+// keep it; that would act on this server's pages, which have the same host; or that
+// would have a client sign in elsewhere, or a proxy in front send a file.
+var (
+	notPassedBack = []string{
+		"cache-control", "expires", "pragma", "surrogate-control", "strict-transport-security", "x-content-type-options", "x-request-id", "ratelimit", "ratelimit-policy",
+		"set-cookie", "clear-site-data", "service-worker-allowed", "alt-svc", "nel", "report-to", "accept-ch", "set-login",
+		"www-authenticate", "authentication-info", "x-accel-redirect", "x-accel-expires", "x-sendfile", "x-lighttpd-send-file", "x-reproxy-url",
+	}
+	prefixesNotPassedBack = []string{"access-control-", strings.ToLower(identity.Prefix)}
+)
+
+// onlyPassedBack takes out of the headers, or trailers, of an answer what the client
+// does not get.
+func onlyPassedBack(h http.Header) {
+	for name := range h {
+		small := strings.ToLower(name)
+		if slices.Contains(notPassedBack, small) || strings.HasSuffix(small, "-cache-control") ||
+			slices.ContainsFunc(prefixesNotPassedBack, func(p string) bool { return strings.HasPrefix(small, p) }) {
+			delete(h, name)
+		}
+	}
 }

@@ -83,3 +83,22 @@ func TestUpstreamGetsNoOtherSaying(t *testing.T) {
 		}
 	}
 }
+
+// The client gets no header by which the service would speak for this server, for its
+// pages, or to what stands in front of it.
+func TestPassedBack(t *testing.T) {
+	for name, passes := range map[string]bool{
+		"Cache-Control": false, "CDN-Cache-Control": false, "Cloudflare-CDN-Cache-Control": false, "Expires": false, "Pragma": false, "Surrogate-Control": false, "X-Accel-Expires": false,
+		"Access-Control-Allow-Origin": false, "X-Grantkeeper-Person": false, "X-Request-Id": false, "X-Content-Type-Options": false, "RateLimit": false, "RateLimit-Policy": false,
+		"Set-Cookie": false, "Clear-Site-Data": false, "Service-Worker-Allowed": false, "Strict-Transport-Security": false, "Alt-Svc": false, "NEL": false, "Report-To": false, "Accept-CH": false, "Set-Login": false,
+		"WWW-Authenticate": false, "Authentication-Info": false, "X-Accel-Redirect": false, "X-Sendfile": false, "X-Lighttpd-Send-File": false, "X-Reproxy-URL": false,
+		"Content-Type": true, "ETag": true, "Retry-After": true, "Vary": true, "Link": true, "X-Accel-Buffering": true, "Content-Disposition": true, "Grpc-Status": true,
+	} {
+		for _, spelt := range []string{name, strings.ToLower(name), strings.ToUpper(name)} {
+			h := http.Header{spelt: {"x"}}
+			if onlyPassedBack(h); (len(h) == 1) != passes {
+				t.Errorf("%s: passed back: %v, want %v", spelt, len(h) == 1, passes)
+			}
+		}
+	}
+}

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -40,6 +42,7 @@ const (
 	waitForAnswer  = 30 * time.Second
 	idleConnection = 90 * time.Second
 	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
+	maxHead        = 64 << 10         // bytes of an answer's headers
 )
 
 // Handler serves requests that carry an actor.
@@ -53,6 +56,8 @@ func (u *Upstream) Handler() http.Handler {
 		MaxIdleConnsPerHost:   256,
 		DisableCompression:    true, // what the client accepts, the service hears
 		ForceAttemptHTTP2:     true,
+
+		MaxResponseHeaderBytes: maxHead,
 	}
 	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +80,7 @@ func (u *Upstream) Handler() http.Handler {
 		}
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
 		proxy := &httputil.ReverseProxy{
-			Transport: transport, FlushInterval: -1, ErrorLog: quiet,
+			Transport: finals{transport, r.Context()}, FlushInterval: -1, ErrorLog: quiet,
 			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
 			ModifyResponse: func(a *http.Response) error { return u.modify(a, base, of) },
 			ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { u.failed(w, r, err) },
@@ -145,30 +150,33 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest, path, base string, key []by
 	}
 }
 
-// notPassedBack are headers of the service's answer that this server says
-// itself, or that would act on its pages, which have the same host.
-var notPassedBack = []string{"Cache-Control", "Expires", "Pragma", "Strict-Transport-Security", "X-Content-Type-Options", "X-Request-Id",
-	"Set-Cookie", "Clear-Site-Data", "Service-Worker-Allowed", "Alt-Svc"}
+// finals gives the last answer to a request and none before it (1xx): net/http/httputil
+// would pass those on with all their headers, and take this server's own off the last.
+type finals struct {
+	to  http.RoundTripper
+	ctx context.Context // of the request, which nobody listens in for answers before the last
+}
+
+func (f finals) RoundTrip(r *http.Request) (*http.Response, error) {
+	return f.to.RoundTrip(r.WithContext(f.ctx))
+}
 
 func (u *Upstream) modify(a *http.Response, base string, of *told) error {
 	if err := of.answers(); err != nil {
 		return err
 	}
-	a.Body = &lengthy{a.Body, of, cmp.Or(u.each, askedAgain)}
-	if a.StatusCode == http.StatusSwitchingProtocols {
+	a.Body = &lengthy{a.Body, of, a, cmp.Or(u.each, askedAgain)}
+	switch {
+	case a.StatusCode == http.StatusSwitchingProtocols:
 		return errors.New("the service wants to switch protocols")
+	case a.StatusCode < 200 || a.StatusCode == http.StatusProxyAuthRequired: // net/http gives what is no status, too
+		return fmt.Errorf("the service answers %d", a.StatusCode)
 	}
 	if a.StatusCode == http.StatusUnauthorized { // a client would throw a good token away, and sign in again
 		return errors.New("the service answers 401, as to a call that is not signed: see that it has the key of api.upstream_key_file and the right time, and compares no body of more than 64 KiB")
 	}
-	for name := range a.Header {
-		if strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, identity.Prefix) {
-			delete(a.Header, name)
-		}
-	}
-	for _, name := range notPassedBack {
-		delete(a.Header, name)
-	}
+	onlyPassedBack(a.Header)
+	onlyPassedBack(a.Trailer) // as announced
 	// The service's own address is nobody's business.
 	if to, err := url.Parse(a.Header.Get("Location")); err == nil && strings.EqualFold(to.Host, u.URL.Host) {
 		to.Scheme, to.Host, _ = strings.Cut(base, "://")

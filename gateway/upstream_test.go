@@ -245,7 +245,7 @@ func TestUpstreamAnswers(t *testing.T) {
 			t.Errorf("%s", a.Status)
 		}
 		for name, want := range map[string]string{
-			"Content-Type": "text/x", "Etag": `"1"`, "Retry-After": "7", "Www-Authenticate": "Basic", "Cache-Control": "no-store", "Access-Control-Allow-Origin": "*", "X-Request-Id": "request-1",
+			"Content-Type": "text/x", "Etag": `"1"`, "Retry-After": "7", "Www-Authenticate": "", "Cache-Control": "no-store", "Access-Control-Allow-Origin": "*", "X-Request-Id": "request-1",
 			"Expires": "", "Set-Cookie": "", "Access-Control-Allow-Credentials": "", "Strict-Transport-Security": "", "Clear-Site-Data": "", "X-Grantkeeper-Person": "", "Alt-Svc": "",
 			"Location": location,
 		} {
@@ -509,6 +509,14 @@ func TestUpstreamFaults(t *testing.T) {
 		fmt.Fprintf(conn, "GET /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\n\r\n", b.access)
 		<-gone // and the service is not kept busy for ever
 	})
+	t.Run("what is no last answer is none", func(t *testing.T) {
+		for _, head := range []string{"042 Odd", "407 Proxy Authentication Required", "200 OK\r\nX-Long: " + strings.Repeat("x", 80<<10)} {
+			b := newBehind(t, answers("HTTP/1.1 "+head+"\r\nContent-Length: 1\r\n\r\nx"), nil)
+			if a := b.call("GET", "/api/v5/notes", nil); a.StatusCode != 502 {
+				t.Errorf("%.40q: %s", head, a.Status)
+			}
+		}
+	})
 	t.Run("half an answer does not look whole", func(t *testing.T) {
 		b := newBehind(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), nil)
 		a := b.call("GET", "/api/v5/notes", nil)
@@ -540,5 +548,37 @@ func TestUpstreamGetsNoTrailers(t *testing.T) {
 	}
 	if len(got) != 0 {
 		t.Errorf("the service got the trailers %v", got)
+	}
+}
+
+// What the service says before its answer, and behind it, gives the client no header
+// that would not pass with it, and takes none of this server's away.
+func TestBeforeAndBehindAnAnswer(t *testing.T) {
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer c.Close()
+		fmt.Fprint(c, "HTTP/1.1 103 Early Hints\r\nSet-Cookie: session=early\r\nX-Early: 1\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: Set-Cookie, Grpc-Status\r\n\r\n"+
+			"1\r\nx\r\n0\r\nSet-Cookie: session=late\r\nGrpc-Status: 0\r\nCache-Control: public\r\nX-Grantkeeper-Person: tor\r\n\r\n")
+	}, nil)
+	c, err := net.Dial("tcp", b.front.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "GET /api/v5/notes HTTP/1.1\r\nHost: app.example\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", b.access)
+	answer, err := io.ReadAll(c)
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200 ") {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	for said, want := range map[string]bool{
+		"\r\nCache-Control: no-store\r\n": true, "\r\nX-Request-Id: request-1\r\n": true, "\r\nRatelimit: ": true, "\r\nGrpc-Status: 0\r\n": true,
+		"Cookie": false, "Early": false, "public": false, "Grantkeeper": false,
+	} {
+		if strings.Contains(string(answer), said) != want {
+			t.Errorf("%q: want %v in %s", said, want, answer)
+		}
 	}
 }
