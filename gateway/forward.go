@@ -68,6 +68,8 @@ const mcpPath = "/api/v5/mcp"
 
 var noTool = &api.Fault{Status: 404, Code: "not_found", Description: "Send MCP to Grantkeeper itself: what is called there is in the body."}
 
+var otherMCP = &api.Fault{Status: 404, Code: "not_found", Description: "MCP is at " + mcpPath + ", in these letters."}
+
 // headerDenied has the reason of a denial by the rules, for proxies that pass on
 // no body of it.
 const headerDenied = identity.Prefix + "Denied"

@@ -66,6 +66,10 @@ func (u *Upstream) Handler() http.Handler {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
+		if rules.Under(path, mcpPath) { // some server takes it for the MCP endpoint, where tools are decided
+			otherMCP.Answer(w)
+			return
+		}
 		lasting := api.NewLasting(w, r, piece)
 		defer lasting.End()
 		of, ok := u.whole(lasting, r)

@@ -256,6 +256,25 @@ func TestUpstreamAnswers(t *testing.T) {
 	}
 }
 
+// An MCP server that the service has at the endpoint's path is reached by no spelling
+// of it: what is called there would be decided as a path, and not as a tool.
+func TestUpstreamIsNoWayToMCP(t *testing.T) {
+	b := newBehind(t, func(http.ResponseWriter, *http.Request) {}, nil)
+	for _, path := range []string{"/api/v5/mcp", "/api/v5/MCP", "/api/v5//mcp", "/api/v5/mcp/", "/api/v5/mcp;v=1", "/api/v5/%6dcp", "/api/v5/mcp%20", "/api/v5/%256dcp", "/API/v5/mcp.json", "/api/v5/mcp/x", "/api/v5%2Fmcp"} {
+		if a := b.call("POST", path, strings.NewReader("{}")); a.StatusCode != 404 && a.StatusCode != 400 {
+			t.Errorf("%s: %s", path, a.Status)
+		}
+	}
+	if n := b.served.Load(); n != 0 {
+		t.Errorf("%d came to the service", n)
+	}
+	for _, path := range []string{"/api/v5/mcps", "/api/v5/notes/mcp", "/api/v5"} {
+		if a := b.call("POST", path, strings.NewReader("{}")); a.StatusCode != 200 {
+			t.Errorf("%s: %s", path, a.Status)
+		}
+	}
+}
+
 // What the guard refuses never comes to the service, nor does a path that it
 // could read as one outside API v5.
 func TestUpstreamIsGuarded(t *testing.T) {
