@@ -14,10 +14,9 @@ import (
 // maxPages bounds how often a list goes on.
 const maxPages = 100
 
-// ask finds out what a tool says of itself, by a question of the proxy's own in the
-// client's session: no list has named the tool lately. What cannot be found out
-// changes something.
-func (x *exchange) ask(m *Message) Known {
+// ask finds out what tools say of themselves, by a question of the proxy's own in the
+// client's session, with the _meta of one of its calls: no list has named the tool lately.
+func (x *exchange) ask(m *Message) {
 	ctx, stop := context.WithTimeout(x.r.Context(), listTimeout)
 	defer stop()
 	cursor := ""
@@ -25,16 +24,12 @@ func (x *exchange) ask(m *Message) Known {
 		next, err := x.askPage(ctx, m, cursor)
 		if err != nil {
 			x.warn(fmt.Errorf("what tools there are: %w", err))
-			break
+			return
 		}
 		if cursor = next; next == "" {
-			break
+			return
 		}
 	}
-	if known := x.s.tools.of(m.Tool, time.Now()); known != Unknown {
-		return known
-	}
-	return Changes
 }
 
 // askPage reads one page of the list and remembers it.

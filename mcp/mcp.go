@@ -217,6 +217,10 @@ func (x *exchange) unbind() error {
 // decided asks the rules, and answers what they deny: nothing of a batch is done
 // then.
 func (x *exchange) decided() bool {
+	if err := x.learn(); err != nil {
+		x.s.API.Fail(x.w, x.r, err)
+		return true
+	}
 	denials, denied := make([]*Denial, len(x.messages)), false
 	for i := range x.messages {
 		var err error

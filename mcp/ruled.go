@@ -17,17 +17,47 @@ func (m *Message) call() rules.Call {
 	return c
 }
 
-// decide asks the rules about a message; nil where they let it pass. What of a tool
-// is not known yet is asked only where it could decide.
-func (x *exchange) decide(m *Message) (*Denial, error) {
-	if m.Tool != "" {
-		m.Reads = x.s.tools.of(m.Tool, time.Now())
+// learn finds out what is known of the tools that are called: where it is nothing and
+// could decide, by one question for all. That may last, so the right is asked again.
+func (x *exchange) learn() (err error) {
+	asked := false
+	for i := range x.messages {
+		m := &x.messages[i]
+		if m.Tool == "" {
+			continue
+		}
+		if m.Reads = x.s.tools.of(m.Tool, time.Now()); m.Reads != Unknown || !x.hangsOnAnnotations(m) {
+			continue
+		}
+		if !asked {
+			asked = true
+			x.ask(m)
+		}
+		if m.Reads = x.s.tools.of(m.Tool, time.Now()); m.Reads == Unknown {
+			m.Reads = Changes
+		}
 	}
+	if asked {
+		x.rights, err = x.s.API.Now(x.r.Context(), x.rights.Actor)
+		x.asked = time.Now()
+	}
+	return err
+}
+
+// hangsOnAnnotations reports whether what a tool says of itself could decide about a
+// call of it.
+func (x *exchange) hangsOnAnnotations(m *Message) bool {
+	if x.rights.Kind() != grantset.Roles {
+		return false
+	}
+	by := x.s.API.RuledBy()
+	return x.s.decideAs != nil || by != nil && by.HangsOnAnnotations(m.Tool)
+}
+
+// decide asks the rules about a message; nil where they let it pass.
+func (x *exchange) decide(m *Message) (*Denial, error) {
 	if m.passes() || x.s.decideAs == nil && x.s.API.RuledBy() == nil {
 		return nil, nil
-	}
-	if m.Tool != "" && m.Reads == Unknown && x.rights.Kind() == grantset.Roles {
-		m.Reads = x.ask(m)
 	}
 	for _, part := range m.parts() {
 		if d, err := x.ruled(part); d != nil || err != nil {

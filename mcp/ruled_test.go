@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -93,5 +95,69 @@ func TestRulesOfTheOperator(t *testing.T) {
 	}
 	if got := unnamed.All(); len(got) == 0 || !strings.Contains(got[0].Rule+got[len(got)-1].Rule, `tool = "other"`) {
 		t.Errorf("what no rule names: %+v", got)
+	}
+}
+
+// While the proxy asks what a tool does the right may end, or become another one: the
+// call is decided by what it is then. One question is enough for all messages, and
+// none is asked where the answer decides nothing (decision V8).
+func TestRightsWhileTheProxyAsks(t *testing.T) {
+	by, err := rules.Compile([]rules.Rule{{Tool: "look*", Touches: rules.TouchesOpen}, {Tool: "take", Role: "treasurer"}, {Tool: "put", Role: "treasurer", Access: "change"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: true}}}
+	for name, c := range map[string]struct {
+		body   string
+		during func(h *house, of approval.ID)
+		status int
+		want   string
+		heard  string
+	}{
+		"it stays":              {call("look"), func(*house, approval.ID) {}, 200, `"done"`, "tools/list tools/call "},
+		"it ends":               {call("look"), (*house).end, 401, "invalid_token", "tools/list "},
+		"it is less":            {call("take"), less, 200, "role_is_read_only", "tools/list "},
+		"of many":               {"[" + strings.Repeat(call("lookout")+",", 15) + call("look") + "]", func(*house, approval.ID) {}, 200, "isError", "tools/list "},
+		"of what no rule names": {call("other"), (*house).end, 200, "unlisted", ""},
+		"of what a rule says":   {call("put"), less, 200, `"done"`, "tools/call "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var heard strings.Builder
+			var h *house
+			var of approval.ID
+			h = newHouse(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var m struct {
+					ID     json.RawMessage
+					Method string
+				}
+				body, _ := io.ReadAll(r.Body)
+				_ = json.Unmarshal(body, &m)
+				heard.WriteString(m.Method + " ")
+				result := `"done"`
+				if m.Method == "tools/list" {
+					c.during(h, of)
+					result = `{"tools":[{"name":"look","annotations":{"readOnlyHint":true}},{"name":"take"}]}`
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+`}`)
+			}), func(h *house) { h.api.Rules = func() *rules.Rules { return by } })
+			token, approved := h.live("ada", changes)
+			of = approved
+			a := h.send("POST", token, c.body)
+			if a.StatusCode != c.status || heard.String() != c.heard || !strings.Contains(a.body, c.want) {
+				t.Errorf("%d %s, the service heard %q", a.StatusCode, a.body, heard.String())
+			}
+		})
+	}
+}
+
+// less takes the right to change from an approval, as its person does.
+func less(h *house, of approval.ID) {
+	now, err := h.store.Check(context.Background(), of)
+	if err == nil {
+		err = h.store.EditGrant(context.Background(), of, now.Approval.Person, now.Approval.Grant, selected, act)
+	}
+	if err != nil {
+		h.t.Error(err)
 	}
 }

@@ -228,6 +228,16 @@ func (r *Rules) Lists(a grantset.Authority, roles Roles, tool string, reads Know
 	return r.rules[i].could(a, roles, c)
 }
 
+// HangsOnAnnotations reports whether Decide could go by what a tool says of itself.
+func (r *Rules) HangsOnAnnotations(tool string) bool {
+	i, _ := r.find(Call{Tool: tool}, reading{name: tool})
+	if i < 0 {
+		return r.unlisted == Read
+	}
+	rule := &r.rules[i]
+	return rule.access == "" && (rule.touches == TouchesRole || rule.touches == TouchesOpen || rule.touches == TouchesPersonal)
+}
+
 // could reports whether the authority has what the rule needs for such a call: for
 // some role, where the call names it.
 func (r *rule) could(a grantset.Authority, roles Roles, c Call) bool {

@@ -348,3 +348,21 @@ func TestUnder(t *testing.T) {
 		}
 	}
 }
+
+// What a tool says of itself is asked for only where a decision could hang on it.
+func TestHangsOnAnnotations(t *testing.T) {
+	for unlisted, other := range map[string]bool{rules.Deny: false, rules.Read: true, rules.Service: false} {
+		by, err := rules.Compile([]rules.Rule{
+			{Tool: "role", Role: "r1"}, {Tool: "open", Touches: rules.TouchesOpen}, {Tool: "personal", Touches: rules.TouchesPersonal}, {Tool: "argument*", RoleFrom: []string{"argument:/r"}},
+			{Tool: "said", Role: "r1", Access: "change"}, {Tool: "admin", Touches: rules.TouchesAdmin}, {Tool: "nothing", Touches: rules.TouchesNothing}, {Tool: "service", Touches: rules.TouchesService},
+		}, unlisted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for tool, want := range map[string]bool{"role": true, "open": true, "personal": true, "argument-1": true, "said": false, "admin": false, "nothing": false, "service": false, "other": other} {
+			if got := by.HangsOnAnnotations(tool); got != want {
+				t.Errorf("%s, %s: %v", unlisted, tool, got)
+			}
+		}
+	}
+}
