@@ -73,7 +73,7 @@ var mayFold = reviewed{
 	{"a path that two servers could read differently is refused by it", `
 		consent/consent.go:Server.withPages consent/tongue.go:visit.here gateway/original.go:cleaned
 		gateway/original.go:settle operator/answer.go:Server.orNothing
-		rules/path.go:Plain`},
+		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},
 	{"a call is held against a rule in every reading that some router has of it, and each has to be allowed; the words of a rule are its operator's (decision V26)", `
 		rules/compile.go:methodIn rules/compile.go:rule.call rules/compile.go:rule.matches rules/compile.go:rule.same
 		rules/path.go:isName rules/path.go:list.add rules/path.go:parsePath rules/path.go:pattern.covers

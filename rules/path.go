@@ -14,6 +14,7 @@ type reading struct {
 	name     string   // of a tool, prompt or method; a resource's URI
 	segments []string // of a path, decoded, without empty ones
 	whole    []string // segments with what this reading cuts off the last one
+	part     bool     // what some servers take a URI for: it counts where a rule names it
 }
 
 // readings gives the ways to read a call, the plainest first, or false where a
@@ -35,13 +36,20 @@ func (c Call) readings() ([]reading, bool) {
 // decodings bounds how often a path is decoded to see what it hides.
 const decodings = 4
 
-// readingsOfURI are a URI as it came and as often decoded as that changes it.
+// readingsOfURI are a URI as it came and as often decoded as that changes it; each also
+// with single slashes, and without what some servers do not look at: query, fragment,
+// and a slash at the end.
 func readingsOfURI(uri string) (all []reading, ok bool) {
+	if oddURI(uri) {
+		return nil, false
+	}
 	for range decodings {
 		if !Plain(uri) {
 			return nil, false
 		}
-		all = append(all, reading{name: uri})
+		single := singleSlashes(uri)
+		cut := strings.IndexAny(single+"#", "?#")
+		all = append(all, reading{name: uri}, reading{name: single}, reading{name: strings.TrimRight(single[:cut], "/"), part: true})
 		next := Unescaped(uri)
 		if next == uri {
 			return all, true
@@ -49,6 +57,44 @@ func readingsOfURI(uri string) (all []reading, ok bool) {
 		uri = next
 	}
 	return nil, false
+}
+
+// oddURI reports what parsers of URLs write anew: space around it, and of the schemes
+// that they know (WHATWG URL section 4.2) other than two slashes, a signed-in person, the
+// default port, and a local file's host.
+func oddURI(uri string) bool {
+	if strings.TrimSpace(uri) != uri {
+		return true
+	}
+	scheme, rest, _ := strings.Cut(uri, ":")
+	scheme = strings.ToLower(scheme)
+	port, known := map[string]string{"http": ":80", "https": ":443", "ws": ":80", "wss": ":443", "ftp": ":21", "file": ""}[scheme]
+	if !known {
+		return false
+	}
+	host, ok := strings.CutPrefix(rest, "//")
+	host = strings.ToLower(host[:strings.IndexAny(host+"/", `/\?#`)])
+	switch {
+	case !ok, (host == "") != (scheme == "file"):
+		return true
+	}
+	return strings.ContainsAny(host, "@%") || strings.HasSuffix(host, ".") || strings.HasSuffix(host, ":") || port != "" && strings.HasSuffix(host, port)
+}
+
+// singleSlashes makes one slash of several, of either kind, behind the authority.
+func singleSlashes(uri string) string {
+	uri = strings.ReplaceAll(uri, `\`, "/")
+	begin := 0
+	if i := strings.Index(uri, "://"); i >= 0 {
+		begin = i + len("://")
+	}
+	out := []byte(uri[:begin])
+	for i := begin; i < len(uri); i++ {
+		if uri[i] != '/' || i == begin || uri[i-1] != '/' {
+			out = append(out, uri[i])
+		}
+	}
+	return string(out)
 }
 
 // readingsOfPath are those of routers that are in use. They part segments before

@@ -108,6 +108,9 @@ func (r *Rules) Decide(a grantset.Authority, roles Roles, c Call) Decision {
 		if !first.Allowed {
 			break
 		}
+		if i, _ := r.find(c, at); at.part && i < 0 {
+			continue
+		}
 		if d := r.decide(a, roles, c, at); !d.Allowed {
 			return d
 		}

@@ -366,3 +366,24 @@ func TestHangsOnAnnotations(t *testing.T) {
 		}
 	}
 }
+
+// No spelling of a URI reaches a wider rule, or no rule, where some server takes it for
+// one that a rule names (decision V26).
+func TestSpellingsOfURIs(t *testing.T) {
+	by := compiled(t, rules.Read,
+		rules.Rule{Resource: "shop://secret", Touches: "personal"}, rules.Rule{Resource: "shop://orders/secret/*", Touches: "personal"},
+		rules.Rule{Resource: "https://shop.example/secret", Touches: "personal"}, rules.Rule{Resource: "file:///open/secret/*", Touches: "personal"},
+		rules.Rule{Resource: "shop://*", Touches: "open"}, rules.Rule{Resource: "shop://orders/?state=*", Touches: "open"}, rules.Rule{Resource: "file:///open/*", Touches: "open"})
+	for uri, allowed := range map[string]bool{
+		"shop://secret": false, " shop://secret": false, "shop://secret ": false, "\u00a0shop://secret": false, "SHOP://Secret": false, "shop://secret/": false, "shop://secret//": false, "shop://secret?x": false, "shop://secret#x": false,
+		"shop://secret/#/x": false, "shop://%73ecret": false, "shop://%2573ecret/?": false, "shop:///secret": true, "shop://orders//secret/1": false, `shop://orders\secret/1`: false, "shop://orders/%2Fsecret/1": false, "shop://orders/%5Csecret%5C1": false,
+		"https://shop.example/secret": false, "https:shop.example/secret": false, "https:/shop.example/secret": false, "https:///shop.example/secret": false, `https:\\shop.example/secret`: false,
+		"https://shop.example:443/secret": false, "https://shop.example:/secret": false, "https://shop.example./secret": false, "https://ada@shop.example/secret": false, "https://%73hop.example/secret": false,
+		"file:///open/secret/x": false, "file:/open/secret/x": false, "file:open/secret/x": false, "file://localhost/open/secret/x": false, "file:////open//secret/x": false, "file:///open//secret/x": false,
+		"shop://open": true, "shop://orders/?state=open": true, "shop://orders?q=//x": true, "shop://orders/": true, "https://shop.example/open?x#y": true, "https://shop.example:8443/open": true, "file:///open/a b": true, "urn:x:y": true, "file:///open/x/": true,
+	} {
+		if d := by.Decide(selected(t, "r-orders=change"), roles, rules.Call{Resource: uri}); d.Allowed != allowed {
+			t.Errorf("%q: %+v", uri, d)
+		}
+	}
+}
