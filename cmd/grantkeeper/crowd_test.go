@@ -125,6 +125,12 @@ func TestServerLog(t *testing.T) {
 	if out.String() != "" {
 		t.Errorf("of a stranger: %s", out.String())
 	}
+	var all safeBuffer
+	debug := log.New(&serverLog{log: slog.New(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelDebug}))}, "", 0)
+	debug.Printf("Unsolicited response received on idle HTTP channel starting with %q; err=%v", "HTTP/1.1 200 OK\r\n\r\nof-another-person", nil)
+	if got := all.String(); !strings.Contains(got, "Unsolicited") || strings.Contains(got, "of-another-person") {
+		t.Errorf("of a service: %s", got)
+	}
 	for range 100 {
 		l.Printf("http: Accept error: %v; retrying in %v", errors.New("accept4: too many open files"), time.Second)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"strings"
@@ -176,6 +177,8 @@ func (h *house) logTo(w, stderr io.Writer) {
 	if h.Hosts.dev && h.Log.Format == "auto" && terminal {
 		h.log = slog.New(newShortLog(w, h.level))
 	}
+	log.SetFlags(0)
+	log.SetOutput(&serverLog{log: h.log}) // net/http's clients have no other
 	if l, ok := w.(*lines); ok {
 		l.missed = func(n int) {
 			h.log.Warn("nobody took the log for a while: lines were left out", "lines", n)
@@ -209,6 +212,7 @@ type serverLog struct {
 func (l *serverLog) Write(p []byte) (int, error) {
 	text := strings.TrimSpace(string(p))
 	if !strings.HasPrefix(text, "http: Accept error: ") {
+		text, _, _ = strings.Cut(text, " starting with ") // what a service sent that nobody asked for
 		l.log.Debug(text)
 		return len(p), nil
 	}
