@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // rule puts rules in force. Ada gives treasurer to change and secretary to read;
@@ -208,5 +210,15 @@ func TestRolesThatCannotBeRead(t *testing.T) {
 	find, failed = h.store.FindRoles(context.Background(), "nordlys")
 	if r, ok := find.ByID("treasurer"); !ok || r.Name != "Treasurer" || len(find.ByName("Treasurer")) != 1 || failed() != nil {
 		t.Errorf("%v, %v", r, failed())
+	}
+	rename := func(r *org.Role) (org.Role, error) { r.Name = "Cashier"; return *r, nil }
+	if _, err := h.store.ChangeRole(context.Background(), "nordlys", "treasurer", rename, store.Act{Actor: "system"}); err != nil {
+		t.Fatal(err)
+	}
+	if r, _ := find.ByID("treasurer"); r.Name != "Treasurer" || len(find.ByName("Treasurer")) != 1 {
+		t.Errorf("a role is asked for twice: %v", r)
+	}
+	if find, _ := h.store.FindRoles(context.Background(), "nordlys"); len(find.ByName("Cashier")) != 1 {
+		t.Error("it is remembered for others")
 	}
 }

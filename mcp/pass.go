@@ -196,7 +196,7 @@ func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) err
 		return err
 	}
 	if kind == "application/json" {
-		if other := rewrite(body, x.keep); other != nil {
+		if other := x.narrowed(body); other != nil {
 			body = other
 		}
 	}
@@ -206,10 +206,14 @@ func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) err
 	return nil
 }
 
-// keep remembers a tool that was listed, and reports whether it is for this client.
-func (x *exchange) keep(t Tool) bool {
-	x.s.tools.note(t, time.Now())
-	return x.lists(t)
+// narrowed is a message of the service as this client may see it, or nil where that
+// is as it is. Tools that are listed in it are remembered.
+func (x *exchange) narrowed(data []byte) []byte {
+	lists := x.lists()
+	return rewrite(data, func(t Tool) bool {
+		x.s.tools.note(t, time.Now())
+		return lists(t)
+	})
 }
 
 // stream gives events as they come.
@@ -249,7 +253,7 @@ func (x *exchange) event(ctx context.Context, to *living, v event) error {
 			return err
 		}
 	}
-	return to.write(v.append(nil, rewrite(data, x.keep), x.bind))
+	return to.write(v.append(nil, x.narrowed(data), x.bind))
 }
 
 func (x *exchange) bind(id string) string { return x.ids.event(x.in, id) }

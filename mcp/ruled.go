@@ -80,17 +80,19 @@ func (x *exchange) ruled(m Message) (*Denial, error) {
 		Edit: told.Edit, Reason: string(told.Reason), Rule: told.Rule}, nil
 }
 
-// lists reports whether a tool stands in a list for this client: whether the rules
+// lists gives whether a tool stands in a list for this client: whether the rules
 // would let some call of it pass. Where that cannot be found out it does, because
-// the call is refused all the same.
-func (x *exchange) lists(t Tool) bool {
+// the call is refused all the same. It is for one list: roles are asked for once.
+func (x *exchange) lists() func(Tool) bool {
 	if x.s.listsAs != nil {
-		return x.s.listsAs(x.rights, t)
+		return func(t Tool) bool { return x.s.listsAs(x.rights, t) }
 	}
 	by := x.s.API.RuledBy()
 	if by == nil {
-		return true
+		return func(Tool) bool { return true }
 	}
 	find, failed := x.s.API.Store.FindRoles(x.r.Context(), x.rights.Organization)
-	return by.Lists(x.rights.Authority, find, t.Name, t.Reads) || failed() != nil
+	return func(t Tool) bool {
+		return by.Lists(x.rights.Authority, find, t.Name, t.Reads) || failed() != nil
+	}
 }

@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -160,4 +163,40 @@ func less(h *house, of approval.ID) {
 	if err != nil {
 		h.t.Error(err)
 	}
+}
+
+// A list asks for the roles once, however many of its tools need one of them.
+func TestListsAskForRolesOnce(t *testing.T) {
+	by, err := rules.Compile([]rules.Rule{{Tool: "take", RoleName: "Treasurer"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHouse(t, jsonService("{}"), func(h *house) { h.api.Rules = func() *rules.Rules { return by } })
+	changes := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: true}}}
+	token, _ := h.live("ada", changes)
+	var x *exchange
+	h.api.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		rights, err := h.api.Now(r.Context(), api.ActorFrom(r.Context()))
+		if err != nil {
+			t.Error(err)
+		}
+		x = &exchange{s: h.proxy, r: httptest.NewRequest("GET", "/", nil), rights: rights}
+	})).ServeHTTP(httptest.NewRecorder(), withToken(token))
+	lists, take := x.lists(), Tool{Name: "take", Reads: Changes}
+	if !lists(take) {
+		t.Error("a tool is not listed")
+	}
+	rename := func(r *org.Role) (org.Role, error) { r.Name = "Cashier"; return *r, nil }
+	if _, err := h.store.ChangeRole(context.Background(), "nordlys", "treasurer", rename, act); err != nil {
+		t.Fatal(err)
+	}
+	if !lists(take) || x.lists()(take) {
+		t.Error("roles are asked for with each tool, or remembered for another list")
+	}
+}
+
+func withToken(token string) *http.Request {
+	r := httptest.NewRequest("POST", "/api/v5/mcp", nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	return r
 }

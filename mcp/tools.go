@@ -3,8 +3,11 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/identity"
 )
 
 // Tool is one that the service lists.
@@ -18,6 +21,7 @@ type Tool struct {
 const (
 	annotationsLast = 10 * time.Minute
 	maxTools        = 20_000
+	maxToolName     = 1024 // bytes; of a longer one nothing is remembered
 )
 
 // annotations are what lists of tools said lately, by name (decision V8).
@@ -35,6 +39,12 @@ type annotation struct {
 // note remembers a tool as a list has it. Where two lists differ the stricter
 // holds, for as long as it would have.
 func (a *annotations) note(t Tool, now time.Time) {
+	if len(t.Name) > maxToolName {
+		return
+	}
+	if !identity.Title(t.Title) { // which nobody will speak of it by
+		t.Title = ""
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	was, ok := a.tools[t.Name]
@@ -44,7 +54,7 @@ func (a *annotations) note(t Tool, now time.Time) {
 	case !ok && len(a.tools) >= maxTools, a.tools == nil:
 		a.tools = map[string]annotation{}
 	}
-	a.tools[t.Name] = annotation{t.Reads, t.Title, now.Add(annotationsLast)}
+	a.tools[strings.Clone(t.Name)] = annotation{t.Reads, t.Title, now.Add(annotationsLast)}
 }
 
 func (a *annotations) of(tool string, now time.Time) Known {

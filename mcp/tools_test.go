@@ -91,6 +91,13 @@ func TestAnnotations(t *testing.T) {
 	if len(a.tools) > maxTools {
 		t.Errorf("%d tools are remembered", len(a.tools))
 	}
+	a.note(Tool{Name: strings.Repeat("n", maxToolName+1), Reads: Reads}, at(16))
+	check(strings.Repeat("n", maxToolName+1), 16, Unknown)
+	a.note(Tool{Name: strings.Repeat("n", maxToolName), Title: strings.Repeat("T", 1<<20), Reads: Reads}, at(16))
+	check(strings.Repeat("n", maxToolName), 16, Reads)
+	if got := a.tools[strings.Repeat("n", maxToolName)].title; got != "" {
+		t.Errorf("a title of %d bytes is remembered", len(got))
+	}
 }
 
 // The answer to a denied call is a result that the assistant reads, under the ID as

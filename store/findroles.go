@@ -9,27 +9,40 @@ import (
 )
 
 // FindRoles finds roles of an organization for package rules. Where failed gives an
-// error, what was decided by them does not count.
+// error, what was decided by them does not count. Each is asked for once: it is for one
+// decision, or one list of them.
 func (s *Store) FindRoles(ctx context.Context, organization string) (find rules.Roles, failed func() error) {
 	var fault error
-	find.ByID = func(id string) (org.Role, bool) {
-		r, err := s.Role(ctx, organization, id)
+	note := func(err error) bool {
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			fault = err
 		}
-		return r.Role, err == nil
+		return err == nil
 	}
-	find.ByName = func(name string) (named []org.Role) {
-		all, err := s.Roles(ctx, organization)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			fault = err
+	byID, byName := map[string]*org.Role{}, map[string][]org.Role(nil)
+	find.ByID = func(id string) (org.Role, bool) {
+		r, asked := byID[id]
+		if !asked {
+			if row, err := s.Role(ctx, organization, id); note(err) {
+				r = &row.Role
+			}
+			byID[id] = r
 		}
-		for _, r := range all {
-			if r.Name == name {
-				named = append(named, r.Role)
+		if r == nil {
+			return org.Role{}, false
+		}
+		return *r, true
+	}
+	find.ByName = func(name string) []org.Role {
+		if byName == nil {
+			byName = map[string][]org.Role{}
+			all, err := s.Roles(ctx, organization)
+			note(err)
+			for _, r := range all {
+				byName[r.Name] = append(byName[r.Name], r.Role)
 			}
 		}
-		return named
+		return byName[name]
 	}
 	return find, func() error { return fault }
 }
