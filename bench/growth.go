@@ -114,7 +114,7 @@ func (b *bench) grow(ctx context.Context, s *stock, g growing, out *growth) erro
 	if err != nil {
 		return err
 	}
-	srv, err := startServerOn(ctx, b.binary, g.folder, g.url, "")
+	srv, err := startServerOn(ctx, b.binary, g.folder, g.url, "", "")
 	if err != nil {
 		return err
 	}

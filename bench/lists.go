@@ -109,7 +109,7 @@ func (b *bench) listings(ctx context.Context, approvals int) ([]listing, error) 
 	if err := b.writeJournal(ctx, s, database); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	srv, err := startServerOn(ctx, b.binary, folder, database, "")
+	srv, err := startServerOn(ctx, b.binary, folder, database, "", "")
 	if err != nil {
 		return nil, err
 	}

@@ -143,7 +143,7 @@ func TestBareServer(t *testing.T) {
 	in, closeIn := io.Pipe()
 	fromOut, out := io.Pipe()
 	ended := make(chan error)
-	go func() { ended <- serveBare(in, out) }()
+	go func() { ended <- serveBare([]string{asBare}, in, out) }()
 	var address string
 	if _, err := fmt.Fscanln(fromOut, &address); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestOptions(t *testing.T) {
 	for _, bad := range []string{
 		"-scale 10000 -postgres", "-huge-pages", "-scale 10", "-scale many", "-scenarios verify-bounded",
 		"-scenarios nothing", "-scenarios ,", "x", "-connections 0", "-duration 0s", "-warmup 0s", "-duration 1h",
-		"-repetitions 0", "-cpus -1", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-unknown",
+		"-repetitions 0", "-cpus -1", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-cut -growth", "-unknown",
 	} {
 		if _, err := readOptions(strings.Fields(bad), io.Discard); err == nil {
 			t.Errorf("%q is taken", bad)

@@ -11,6 +11,7 @@
 //	go run ./bench -growth                          # what refreshes leave behind
 //	go run ./bench -lists 1000000                   # the operators' lists, every filter
 //	go run ./bench -import 50000                    # members removed at once, under load
+//	go run ./bench -cut                             # streams of approvals that end
 //	go run ./bench -timing                          # what durations could tell
 package main
 
@@ -38,8 +39,9 @@ type options struct {
 	approvals int // 0: not this
 	growth    bool
 	timing    bool
-	lists     int  // approvals; 0: not this
-	removed   int  // members that an import removes; 0: not this
+	lists     int // approvals; 0: not this
+	removed   int // members that an import removes; 0: not this
+	cut       bool
 	shared    bool // PostgreSQL
 	scales    []int
 	json      string
@@ -66,11 +68,12 @@ type result struct {
 	Timings     []timing     `json:"timings,omitempty"`
 	Lists       []listing    `json:"lists,omitempty"`
 	Removals    []removal    `json:"removals,omitempty"`
+	Cuts        []cut        `json:"cuts,omitempty"`
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == bareWord {
-		exit(serveBare(os.Stdin, os.Stdout))
+	if len(os.Args) > 2 && os.Args[1] == bareWord {
+		exit(serveBare(os.Args[2:], os.Stdin, os.Stdout))
 	}
 	o, err := readOptions(os.Args[1:], os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
@@ -111,6 +114,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.timing, "timing", false, "measure instead what the duration of refusals could tell")
 	f.IntVar(&o.lists, "lists", 0, "measure instead the operators' lists over this many approvals, with every combination of filters")
 	f.IntVar(&o.removed, "import", 0, "measure instead an import that removes this many members, and refreshes beside it")
+	f.BoolVar(&o.cut, "cut", false, "measure instead how soon a stream ends when its approval does; with -postgres, at a second node too")
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
 	f.StringVar(&o.buffers, "buffers", "4GB", "PostgreSQL's own memory, shared_buffers, for -scale")
@@ -171,20 +175,20 @@ func (o options) checkNumbers(arguments int) error {
 	case o.removed > mostRemoved:
 		return fmt.Errorf("-import: at most %d", mostRemoved)
 	case o.shared && (o.approvals > 0 || o.timing):
-		return errors.New("-postgres: with scenarios, -growth, -lists and -import alone")
+		return errors.New("-postgres: with scenarios, -growth, -lists, -import and -cut alone")
 	case o.shared && o.scales != nil:
 		return errors.New("-scale: without -postgres, it is on PostgreSQL")
 	case o.huge && o.scales == nil:
 		return errors.New("-huge-pages: with -scale alone")
 	}
 	instead := 0
-	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.lists > 0, o.removed > 0, o.scales != nil} {
+	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.cut, o.lists > 0, o.removed > 0, o.scales != nil} {
 		if is {
 			instead++
 		}
 	}
 	if instead > 1 {
-		return errors.New("one of -approvals, -growth, -lists, -import, -scale and -timing")
+		return errors.New("one of -approvals, -cut, -growth, -import, -lists, -scale and -timing")
 	}
 	return nil
 }
@@ -270,6 +274,10 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		g, err := o.bench.growth(ctx)
 		r.Growth = &g
 		return g.Errors, err
+	case o.cut:
+		r.Connections, r.Repetitions = streamsCut, 1
+		r.Cuts, err = o.bench.cuts(ctx)
+		return 0, err
 	case o.lists > 0:
 		r.Connections, r.Repetitions = 1, 1
 		r.Lists, err = o.bench.listings(ctx, o.lists)
@@ -286,7 +294,7 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 
 // compareAll measures the scenarios that were chosen beside the bare server.
 func (o options) compareAll(ctx context.Context, r *result) (wrong int, err error) {
-	bare, end, err := startBare(ctx)
+	bare, end, err := startBare(ctx, asBare)
 	if err != nil {
 		return 0, err
 	}
@@ -340,6 +348,8 @@ func (o options) print(stdout io.Writer, r result) error {
 		printTimings(stdout, r.Timings)
 	case r.Lists != nil:
 		printListings(stdout, r.Lists)
+	case r.Cuts != nil:
+		printCuts(stdout, r.Cuts)
 	case r.Removals != nil:
 		printRemovals(stdout, r.Removals)
 	default:

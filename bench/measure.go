@@ -39,12 +39,17 @@ type comparison struct {
 	Pgbench   float64 `json:"pgbench_per_second,omitempty"`
 	OfPgbench float64 `json:"of_pgbench,omitempty"`
 
-	Rate   float64 `json:"requests_per_second"` // median
-	Bare   float64 `json:"bare_per_second"`     // median
-	Ratio  float64 `json:"ratio"`               // median of the pairs' ratios
-	P50    float64 `json:"p50_ms"`              // of all answers together
-	P99    float64 `json:"p99_ms"`
-	Errors int     `json:"errors"`
+	Rate  float64 `json:"requests_per_second"` // median
+	Bare  float64 `json:"bare_per_second"`     // median
+	Ratio float64 `json:"ratio"`               // median of the pairs' ratios
+	P50   float64 `json:"p50_ms"`              // of all answers together
+	P99   float64 `json:"p99_ms"`
+
+	// The same of the bare server's answers. What the scenario's p99 is above it is
+	// what the server itself adds, its longer queue included.
+	BareP50 float64 `json:"bare_p50_ms"`
+	BareP99 float64 `json:"bare_p99_ms"`
+	Errors  int     `json:"errors"`
 	// Faults says what the errors were; those of the bare server begin with
 	// "bare: ".
 	Faults map[string]int `json:"faults,omitempty"`
@@ -91,7 +96,22 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparis
 	if err != nil {
 		return comparison{}, err
 	}
-	srv, err := startServerOn(ctx, b.binary, folder, database, sc.within)
+	further := ""
+	if sc.behind {
+		service, err := b.startBehind(starter(ctx))
+		if err != nil {
+			return comparison{}, err
+		}
+		defer service.end()
+		if bare = service.proxy; sc.few > 0 {
+			few := *b
+			few.connections, b = sc.few, &few
+		}
+		if further, err = service.settings(folder, sc.ruled); err != nil {
+			return comparison{}, err
+		}
+	}
+	srv, err := startServerOn(ctx, b.binary, folder, database, sc.within, further)
 	if err != nil {
 		return comparison{}, err
 	}
@@ -193,7 +213,7 @@ func (b *bench) pairs(ctx context.Context, bare, other load, approvals int, once
 func sumUp(name string, pairs []pair) comparison {
 	c := comparison{Scenario: name, Faults: map[string]int{}}
 	var rates, bares, ratios, pgbenches, ofPgbench []float64
-	var latency histogram
+	var latency, idle histogram
 	for i, p := range pairs {
 		c.Errors += p.bare.bad + p.scenario.bad
 		for what, n := range p.bare.faults {
@@ -215,10 +235,12 @@ func sumUp(name string, pairs []pair) comparison {
 			pgbenches, ofPgbench = append(pgbenches, p.pgbench), append(ofPgbench, p.scenario.rate()/p.pgbench)
 		}
 		latency.merge(&p.scenario.latency)
+		idle.merge(&p.bare.latency)
 	}
 	c.Pgbench, c.OfPgbench = median(pgbenches), median(ofPgbench)
 	c.Rate, c.Bare, c.Ratio = median(rates), median(bares), median(ratios)
 	c.P50, c.P99 = milliseconds(latency.quantile(0.5)), milliseconds(latency.quantile(0.99))
+	c.BareP50, c.BareP99 = milliseconds(idle.quantile(0.5)), milliseconds(idle.quantile(0.99))
 	return c
 }
 

@@ -64,7 +64,7 @@ func (b *bench) removal(ctx context.Context, members int) (r removal, err error)
 	if err != nil {
 		return r, err
 	}
-	srv, err := startServerOn(ctx, b.binary, folder, database, "")
+	srv, err := startServerOn(ctx, b.binary, folder, database, "", "")
 	if err != nil {
 		return r, err
 	}

@@ -185,7 +185,7 @@ func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string
 	}
 	for i := range turns {
 		t := &turns[i]
-		srv, err := startServerOn(ctx, b.binary, t.at.folder, t.at.url, t.within)
+		srv, err := startServerOn(ctx, b.binary, t.at.folder, t.at.url, t.within, "")
 		if err != nil {
 			return err
 		}
@@ -262,7 +262,7 @@ func (t turn) comparedTo(other turn) float64 {
 // pgbench, whose table has as many rows. Each finds its own table in memory:
 // there may be no room for both.
 func (b *bench) scaleRefreshes(ctx context.Context, at placed, out *scaled) error {
-	srv, err := startServerOn(ctx, b.binary, at.folder, at.url, "")
+	srv, err := startServerOn(ctx, b.binary, at.folder, at.url, "", "")
 	if err != nil {
 		return err
 	}

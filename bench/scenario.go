@@ -23,6 +23,10 @@ type scenario struct {
 
 	within string // bound on staleness that the server has; on PostgreSQL only
 
+	behind bool // the service stands behind, and beside it the bare reverse proxy
+	ruled  bool // rules say what its tools touch
+	few    int  // connections, where they are not those of the flag
+
 	// player makes the requests of one of so many connections. They share the
 	// stock's approvals evenly.
 	player playing
@@ -57,6 +61,10 @@ var scenarios = []scenario{
 		name: "register", player: registerPlayer, bare: barePlayer,
 		proof: `SELECT COUNT(*) FROM client WHERE approved = 0`,
 	},
+	{name: "proxy", phase: approval.Live, behind: true, player: proxyPlayer, bare: endless(proxyPlayer)},
+	{name: "proxy-8", phase: approval.Live, behind: true, few: 8, player: proxyPlayer, bare: endless(proxyPlayer)},
+	{name: "mcp", phase: approval.Live, behind: true, ruled: true, player: mcpPlayer, bare: endless(mcpPlayer)},
+	{name: "mcp-8", phase: approval.Live, behind: true, ruled: true, few: 8, player: mcpPlayer, bare: endless(mcpPlayer)},
 }
 
 func scenarioOf(name string) (scenario, error) {
@@ -233,12 +241,20 @@ type verifies struct {
 	tokens [][token.Len]byte
 	turns  int // of each approval, before its organization's limit is reached
 	needed []byte
+	body   []byte
+
+	// request makes that of an approval, and what its answer needs.
+	request func(b []byte, number int, bearer []byte) []byte
 }
 
 func verifyPlayer(s *stock, connection, connections int) player {
 	p := &verifies{share: shareOf(s, connection, connections), turns: limit.API.N / s.inOrganization()}
 	expires := time.Now().Add(approval.AccessLifetime).Unix() // to write ten million takes a while
 	p.tokens = p.share.tokens(func(h token.Handle) string { return s.ring.Access(h, 1, expires) })
+	p.request = func(b []byte, number int, bearer []byte) []byte {
+		p.needed = append(append(append(p.needed[:0], `"id":"`...), s.personOf(number)...), '"')
+		return appendGet(b, "/api/v5/me", addressOf(number), bearer)
+	}
 	return p
 }
 
@@ -247,8 +263,7 @@ func (p *verifies) next(b []byte) []byte {
 	if turn >= p.turns {
 		return nil
 	}
-	p.needed = append(append(append(p.needed[:0], `"id":"`...), p.stock.personOf(number)...), '"')
-	return appendGet(b, "/api/v5/me", uint32(firstAddress+number%addresses), p.tokens[place][:])
+	return p.request(b, number, p.tokens[place][:])
 }
 
 func (p *verifies) check(a answer) error { return right(a, 200, p.needed) }

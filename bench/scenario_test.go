@@ -6,24 +6,29 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/oauth"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // doors serves the doors that the scenarios ask, on a database in the folder,
 // as the command wires them.
-func doors(t *testing.T, s *stock, path string) (address string, end func()) {
+func doors(t *testing.T, s *stock, path string, ruled bool) (address string, end func()) {
 	t.Helper()
 	db, err := store.Open(context.Background(), store.Options{Path: path, Ring: s.ring})
 	if err != nil {
@@ -42,11 +47,29 @@ func doors(t *testing.T, s *stock, path string) (address string, end func()) {
 	log := slog.New(slog.DiscardHandler)
 	clients := (&oauth.Server{Store: db, Ring: s.ring, Log: log, Service: "Svalinn", Base: base,
 		Address: proxies.ClientAddr, OwnHosts: func() []string { return []string{host} }}).Handler()
-	calls := (&api.Server{Store: db, Ring: s.ring, Log: log, Service: "Svalinn", Base: base, Limit: limit.NewNames(limit.API)}).Handler()
+	service := httptest.NewServer(http.HandlerFunc(serviceHandler))
+	to, err := url.Parse(service.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := func() []byte { return bytes.Repeat([]byte("k"), 32) }
+	guard := &api.Server{Store: db, Ring: s.ring, Log: log, Service: "Svalinn", Base: base, Limit: limit.NewNames(limit.API)}
+	if ruled {
+		compiled, err := rules.Compile(toolRules(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		guard.Rules = func() *rules.Rules { return compiled }
+	}
+	guard.MCP = (&mcp.Server{URL: to.JoinPath("/api/v5/mcp"), Key: key, API: guard, Base: base, Address: proxies.ClientAddr}).Handler()
+	behind := guard.Guard((&gateway.Upstream{URL: to, Key: key, API: guard, Base: base, Address: proxies.ClientAddr}).Handler())
+	calls := guard.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/":
 			bareHandler(w, r)
+		case strings.HasPrefix(r.URL.Path, "/api/v5/orders/"):
+			behind.ServeHTTP(w, r)
 		case strings.HasPrefix(r.URL.Path, "/api/"):
 			calls.ServeHTTP(w, r)
 		default:
@@ -55,6 +78,7 @@ func doors(t *testing.T, s *stock, path string) (address string, end func()) {
 	}))
 	return server.Listener.Addr().String(), func() {
 		server.Close()
+		service.Close()
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
@@ -94,7 +118,7 @@ func TestScenarios(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			address, end := doors(t, &of, path)
+			address, end := doors(t, &of, path, sc.ruled)
 			b := bench{connections: connections}
 			r, err := b.players(sc.player, &of, address).run(context.Background(), span{most: connections * each})
 			end()
@@ -112,6 +136,28 @@ func TestScenarios(t *testing.T) {
 				t.Fatalf("an answer that the database has not is not noticed: %v %v", err, c.Faults)
 			}
 		})
+	}
+}
+
+// A stream ends when its approval does, and not before; one that does not begin is
+// an error.
+func TestCut(t *testing.T) {
+	folder := t.TempDir()
+	s, err := newStock(4, approval.Live)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.people = membersEach
+	if err := s.write(t.Context(), folder); err != nil {
+		t.Fatal(err)
+	}
+	address, end := doors(t, s, filepath.Join(folder, databaseName), true)
+	defer end()
+	if c, err := s.cut(t.Context(), address, address, 1, 3, time.Millisecond); err != nil || c.Streams != 3 || c.Median <= 0 || c.Most < c.Median {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := s.cut(t.Context(), address, address, 1, 1, time.Millisecond); err == nil {
+		t.Error("a stream begins for an approval that has ended")
 	}
 }
 
@@ -304,16 +350,27 @@ func TestUnguarded(t *testing.T) {
 			t.Fatalf("request %d is %q, and of the bare server %q", i, want, got)
 		}
 	}
-	server := httptest.NewServer(http.HandlerFunc(bareHandler))
-	defer server.Close()
+	bare, service := httptest.NewServer(http.HandlerFunc(bareHandler)), httptest.NewServer(http.HandlerFunc(serviceHandler))
+	defer bare.Close()
+	defer service.Close()
+	to, err := url.Parse(service.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(reverseProxy(to))
+	defer proxy.Close()
 	b := bench{connections: 4}
 	for _, sc := range scenarios {
 		of, err := newStock(8, sc.phase)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := bytes.Contains(sc.bare(of, 0, 1).next(nil), []byte("Authorization: Bearer ")); got != strings.HasPrefix(sc.name, "verify") {
+		if got := bytes.Contains(sc.bare(of, 0, 1).next(nil), []byte("Authorization: Bearer ")); got != (strings.HasPrefix(sc.name, "verify") || sc.behind) {
 			t.Errorf("%s: the bare server gets a token: %v", sc.name, got)
+		}
+		server := bare
+		if sc.behind {
+			server = proxy
 		}
 		r, err := b.players(sc.bare, of, server.Listener.Addr().String()).run(context.Background(), span{most: 40})
 		if err != nil || r.good != 40 || r.bad != 0 {

@@ -70,12 +70,12 @@ const patience = 10 * time.Minute
 // database, and waits until it is ready. It logs to a file there. It ends with
 // ctx.
 func startServer(ctx context.Context, binary, folder string) (*server, error) {
-	return startServerOn(ctx, binary, folder, "sqlite://"+filepath.Join(folder, databaseName), "")
+	return startServerOn(ctx, binary, folder, "sqlite://"+filepath.Join(folder, databaseName), "", "")
 }
 
-// startServerOn is startServer with a database anywhere, and with a bound on
-// staleness; "" is exact.
-func startServerOn(ctx context.Context, binary, folder, database, within string) (*server, error) {
+// startServerOn is startServer with a database anywhere, with a bound on
+// staleness, "" being exact, and with further settings.
+func startServerOn(ctx context.Context, binary, folder, database, within, further string) (*server, error) {
 	ports, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func startServerOn(ctx context.Context, binary, folder, database, within string)
 	if err := os.WriteFile(password, []byte(operatorPassword+"\n"), 0o600); err != nil {
 		return nil, err
 	}
-	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators, password, database, cmp.Or(within, "0s"))
+	text := fmt.Sprintf(configuration, issuer, filepath.Join(folder, "secret.key"), public, operators, password, database, cmp.Or(within, "0s")) + further
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
@@ -214,9 +214,13 @@ var bareAnswer = func() string {
 	return open + strings.Repeat("x", 300-len(open)-len(close)) + close
 }()
 
-// serveBare answers everything with bareAnswer, by net/http and nothing else,
-// until its input ends. It says its address first.
-func serveBare(in io.Reader, out io.Writer) error {
+// serveBare serves what the arguments name, by net/http and nothing else, until
+// its input ends. It says its address first.
+func serveBare(args []string, in io.Reader, out io.Writer) error {
+	handler, err := bareServer(args[0], strings.Join(args[1:], ""))
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -228,7 +232,7 @@ func serveBare(in io.Reader, out io.Writer) error {
 	if _, err := fmt.Fprintln(out, l.Addr()); err != nil {
 		return err
 	}
-	err = http.Serve(l, http.HandlerFunc(bareHandler))
+	err = http.Serve(l, handler)
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -240,13 +244,19 @@ func bareHandler(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, bareAnswer)
 }
 
-// startBare starts the bare server, and gives its address and what ends it.
-func startBare(ctx context.Context) (address string, end func() error, err error) {
+// starting starts a bare process of a kind, and gives its address and what ends it.
+type starting func(kind ...string) (address string, end func() error, err error)
+
+func starter(ctx context.Context) starting {
+	return func(kind ...string) (string, func() error, error) { return startBare(ctx, kind...) }
+}
+
+func startBare(ctx context.Context, kind ...string) (address string, end func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", nil, err
 	}
-	c := exec.CommandContext(ctx, self, bareWord)
+	c := exec.CommandContext(ctx, self, append([]string{bareWord}, kind...)...)
 	c.Stderr = os.Stderr
 	in, err := c.StdinPipe()
 	if err != nil {

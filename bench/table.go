@@ -35,7 +35,7 @@ func printTable(w io.Writer, heading []string, rows [][]string) {
 }
 
 func printComparisons(w io.Writer, all []comparison) {
-	heading := []string{"scenario", "requests/s", "lowest", "highest", "bare/s", "of bare", "p50 ms", "p99 ms", "errors"}
+	heading := []string{"scenario", "requests/s", "lowest", "highest", "bare/s", "of bare", "p50 ms", "p99 ms", "bare p50", "bare p99", "errors"}
 	onPostgres := slices.ContainsFunc(all, func(c comparison) bool { return c.Pgbench > 0 })
 	if onPostgres {
 		heading = append(heading, "pgbench/s", "of pgbench")
@@ -56,7 +56,7 @@ func printComparisons(w io.Writer, all []comparison) {
 		}
 		rows = append(rows, []string{
 			name, thousands(int64(c.Rate)), thousands(int64(low)), thousands(int64(high)), thousands(int64(c.Bare)),
-			fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f", c.P50), fmt.Sprintf("%.2f", c.P99), thousands(int64(c.Errors)),
+			fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f", c.P50), fmt.Sprintf("%.2f", c.P99), fmt.Sprintf("%.2f", c.BareP50), fmt.Sprintf("%.2f", c.BareP99), thousands(int64(c.Errors)),
 		})
 		if onPostgres {
 			rows[len(rows)-1] = append(rows[len(rows)-1], thousands(int64(c.Pgbench)), fmt.Sprintf("%.2f", c.OfPgbench))

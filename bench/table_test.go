@@ -76,8 +76,8 @@ func TestPrintComparisons(t *testing.T) {
 	c.Early = true
 	printComparisons(&b, []comparison{c})
 	want := "" +
-		"scenario   requests/s  lowest  highest  bare/s  of bare  p50 ms  p99 ms  errors\n" +
-		"refresh *       1,100   1,000    1,200   2,000     0.55    1.01    1.01       3\n" +
+		"scenario   requests/s  lowest  highest  bare/s  of bare  p50 ms  p99 ms  bare p50  bare p99  errors\n" +
+		"refresh *       1,100   1,000    1,200   2,000     0.55    1.01    1.01      0.00      0.00       3\n" +
 		"\n* ended before its time: nothing was left to ask for\n" +
 		"\nrefresh: 3 times: status 503 without an error code\n"
 	if b.String() != want {
