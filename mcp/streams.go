@@ -12,10 +12,10 @@ import (
 
 // Bounds of what is under way (decision V15).
 const (
-	MaxStreams    = 10_000 // of a node, where nothing else is set
-	maxOfOne      = 64     // of one approval or API key
-	askedEvery    = 2 * time.Second
-	outlastsToken = time.Hour // a call that began in time
+	MaxStreams    = 10_000                  // of a node, where nothing else is set
+	maxOfOne      = 64                      // of one approval or API key
+	askedEvery    = 1500 * time.Millisecond // of the 2 s in which what has ended is cut (decision V15)
+	outlastsToken = time.Hour               // a call that began in time
 )
 
 var (
@@ -25,7 +25,7 @@ var (
 )
 
 // streams are the requests that the service answers now. While there are any, one
-// question every two seconds is about all of them.
+// question each askedEvery is about all of them.
 type streams struct {
 	api   *api.Server
 	most  int
