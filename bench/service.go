@@ -41,9 +41,8 @@ func bareServer(kind, upstream string) (http.Handler, error) {
 // keeps, and nothing else.
 func reverseProxy(to *url.URL) http.Handler {
 	return &httputil.ReverseProxy{
-		FlushInterval: -1,
-		Transport:     &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second, DisableCompression: true},
-		Rewrite:       func(p *httputil.ProxyRequest) { p.SetURL(to) },
+		Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second, DisableCompression: true},
+		Rewrite:   func(p *httputil.ProxyRequest) { p.SetURL(to) },
 	}
 }
 

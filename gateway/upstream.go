@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -44,6 +46,10 @@ const (
 	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
 	maxHead        = 64 << 10         // bytes of an answer's headers
 )
+
+// short is an answer that is read before any of it goes on, in bytes: it leaves in
+// one piece, and one that breaks off is told like one that does not come.
+const short = 2 << 10
 
 // Handler serves requests that carry an actor.
 func (u *Upstream) Handler() http.Handler {
@@ -84,14 +90,28 @@ func (u *Upstream) Handler() http.Handler {
 		}
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
 		proxy := &httputil.ReverseProxy{
-			Transport: finals{transport, r.Context()}, FlushInterval: -1, ErrorLog: quiet,
-			Rewrite:        func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
-			ModifyResponse: func(a *http.Response) error { return u.modify(a, base, of) },
-			ErrorHandler:   func(w http.ResponseWriter, _ *http.Request, err error) { u.failed(w, r, err) },
+			Transport: finals{transport, r.Context()}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
+			Rewrite:      func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
+			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { u.failed(w, r, err) },
+		}
+		proxy.ModifyResponse = func(a *http.Response) (err error) {
+			if err = u.modify(a, base, of); err == nil && a.ContentLength >= 0 && a.ContentLength <= short {
+				proxy.FlushInterval, err = 0, readWhole(a)
+			}
+			return err
 		}
 		proxy.ServeHTTP(lasting, r)
 	})
 }
+
+// buffers are those that answers are copied with: to make one of 32 KiB for each
+// answer is more work for the collector than all the rest of a call.
+type buffers struct{}
+
+var copying = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+func (buffers) Get() []byte  { return copying.Get().(*[32 << 10]byte)[:] }
+func (buffers) Put(b []byte) { copying.Put((*[32 << 10]byte)(b)) }
 
 // whole waits for the request, or for as much of it as is held, and asks for the
 // right to it then; or answers it.
@@ -187,6 +207,15 @@ func (u *Upstream) modify(a *http.Response, base string, of *told) error {
 		a.Header.Set("Location", to.String())
 	}
 	return nil
+}
+
+func readWhole(a *http.Response) error {
+	text, err := io.ReadAll(a.Body)
+	a.Body = struct {
+		io.Reader
+		io.Closer
+	}{bytes.NewReader(text), a.Body}
+	return err
 }
 
 // failed answers for a service that does not: what is wrong is in the log.

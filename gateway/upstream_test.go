@@ -460,6 +460,7 @@ func TestUpstreamFaults(t *testing.T) {
 		}, func(u *Upstream, _ *httptest.Server) { u.wait = 30 * time.Millisecond }, nil, 504, "gateway_timeout"},
 		{"no HTTP", answers("nonsense 10.1.2.3\r\n\r\n"), nil, nil, 502, "bad_gateway"},
 		{"hangs up", answers(""), nil, nil, 502, "bad_gateway"},
+		{"hangs up in a short answer", answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), nil, nil, 502, "bad_gateway"},
 		{"takes nothing as signed", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			http.Error(w, "not signed at 10.1.2.3", http.StatusUnauthorized)
@@ -537,7 +538,7 @@ func TestUpstreamFaults(t *testing.T) {
 		}
 	})
 	t.Run("half an answer does not look whole", func(t *testing.T) {
-		b := newBehind(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), nil)
+		b := newBehind(t, answers("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nhalf"), nil)
 		a := b.call("GET", "/api/v5/notes", nil)
 		if half, err := io.ReadAll(a.Body); err == nil {
 			t.Errorf("taken for whole: %q", half)
