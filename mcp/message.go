@@ -106,6 +106,9 @@ func readMessage(text []byte) (m Message, err error) {
 	if m.Method, err = str(method, "method"); err != nil {
 		return m, err
 	}
+	if named && strings.HasPrefix(m.Method, "notifications/") {
+		return m, errors.New("a notification has no ID")
+	}
 	if params, sent := o["params"]; sent && string(params) != "null" {
 		err = m.readParams(params)
 	}
@@ -163,8 +166,8 @@ func (m *Message) readListen(to json.RawMessage) error {
 		return fmt.Errorf("notifications %w", err)
 	}
 	if uris, sent := o["resourceSubscriptions"]; sent {
-		if err := json.Unmarshal(uris, &m.listen); err != nil {
-			return errors.New("resourceSubscriptions is a list of strings")
+		if err := json.Unmarshal(uris, &m.listen); err != nil || slices.Contains(m.listen, "") { // null is one
+			return errors.New("resourceSubscriptions is a list of URIs")
 		}
 	}
 	return nil

@@ -65,6 +65,8 @@ func TestBodiesThatSayTwoThings(t *testing.T) {
 		`{"id":7,"method":"completion/complete","params":{"ref":{"Name":"a","name":"b"}}}`, `{"id":7,"method":"completion/complete","params":{"Ref":{"name":"a"}}}`, `{"id":7,"method":"completion/complete","params":{"ref":7}}`,
 		`{"id":7,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":"x"}}}`, `{"id":7,"method":"subscriptions/listen","params":{"notifications":{"ResourceSubscriptions":["x"]}}}`,
 		`{"id":7,"method":"subscriptions/listen","params":{"Notifications":{"resourceSubscriptions":["x"]}}}`, `{"id":7,"method":"subscriptions/listen","params":{}}`,
+		`{"id":7,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x",null]}}}`, `{"id":7,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":[""]}}}`,
+		`{"id":7,"method":"notifications/x"}`, `[{"id":"","method":"notifications/initialized","params":{}}]`,
 		`{"id":7,"method":"x","params":` + strings.Repeat(`{"a":`, maxDepth) + "1" + strings.Repeat("}", maxDepth) + `}`,
 		`[` + strings.Repeat(`{"id":7,"method":"ping"},`, maxBatch) + `{"id":7,"method":"ping"}]`, `[{"id":7,"method":"ping"},{"id":7,"method":"ping","Id":8}]`,
 	} {
