@@ -15,6 +15,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // The operator's rules decide each message and each list, by what the approval gives
@@ -186,8 +187,8 @@ func TestListsAskForRolesOnce(t *testing.T) {
 	if !lists(take) {
 		t.Error("a tool is not listed")
 	}
-	rename := func(r *org.Role) (org.Role, error) { r.Name = "Cashier"; return *r, nil }
-	if _, err := h.store.ChangeRole(context.Background(), "nordlys", "treasurer", rename, act); err != nil {
+	renamed := store.Directory{Roles: []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "general", Name: "Cashier"}}}
+	if err := h.store.AddDirectory(context.Background(), renamed, act); err != nil {
 		t.Fatal(err)
 	}
 	if !lists(take) || x.lists()(take) {
