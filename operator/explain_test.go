@@ -99,6 +99,9 @@ func TestExplainWhatHasEnded(t *testing.T) {
 			if back != "" {
 				o.want(200, "POST", back, "")
 			}
+			if e := o.explained(id, "tool=pay"); e.Allowed || e.Reason != e.Chain[0].Why {
+				t.Errorf("%s: a call is allowed %t, because %q", tt.path, e.Allowed, e.Reason)
+			}
 			e := o.explained(id, "")
 			if e.Allowed || !strings.HasPrefix(e.Reason, "The approval ended on "+day(o.Store.Now().Unix())+": ") || !strings.Contains(e.text(), "false "+tt.fact+": "+tt.why) {
 				t.Errorf("%s: allowed %t, because %q\n%s", tt.path, e.Allowed, e.Reason, e.text())
