@@ -64,7 +64,7 @@ var mayFold = reviewed{
 	{"schemes, media types, charsets, codings and parameters are alike in any case, with spaces around them (RFC 9110 sections 5.6, 8.3, 11.1)", `
 		api/body.go:HasType api/guard.go:bearerToken consent/assets.go:acceptsGzip
 		consent/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody
-		gateway/directory.go:matches mcp/ask.go:exchange.answerTo mcp/mcp.go:exchange.readBody mcp/pass.go:exchange.kind 
+		gateway/directory.go:matches mcp/ask.go:Result mcp/mcp.go:exchange.readBody mcp/pass.go:exchange.kind 
 		sample/body.go:hasType sample/condition.go:readTags sample/directory.go:source.read sample/message.go:never sample/message.go:readsJSON`},
 	{"the form of a text is asked, and the text is used as it came", `
 		api/guard.go:isB64Token cmd/grantkeeper/hosts.go:askedAs cmd/grantkeeper/hosts.go:hostName
@@ -123,14 +123,18 @@ var mayFold = reviewed{
 		cmd/grantkeeper/backup.go:verifyBackup
 		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/table.go:cutTo cmd/grantkeeper/table.go:table.write cmd/grantkeeper/logs.go:serverLog.Write
 		cmd/grantkeeper/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
+		cmd/grantkeeper/openapi.go:openAPIMethods cmd/grantkeeper/servicecmd.go:shownName cmd/grantkeeper/servicecmd.go:titled
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
 		cmd/grantkeeper/reference.go:writeReference consent/dates.go:words.alone consent/host.go:appOf
 		consent/words.go:initials consent/zone.go:zoneText gateway/events.go:Server.journalRefused
 		limit/line.go:forgets operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
 		operator/console.go:console.refusePage operator/explain.go:why.standing
-		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/doctoroutside.go:initialized cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
+		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},
+	{"what is drafted to be read and completed by an operator, in an order", `
+		cmd/grantkeeper/openapi.go:basePath cmd/grantkeeper/openapi.go:openAPI.item cmd/grantkeeper/openapi.go:openAPI.operations
+		rules/draft.go:callOf rules/draft.go:pattern.compare`},
 	{"dev, demo and drill, which are clients", `
 		cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
 		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:toldStep.String

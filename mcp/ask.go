@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -64,9 +65,19 @@ func (x *exchange) askPage(ctx context.Context, m *Message, cursor string) (next
 	if err != nil {
 		return "", err
 	}
-	narrow(list, func(t Tool) bool { x.s.tools.note(t, time.Now()); return true })
-	_ = json.Unmarshal(list["nextCursor"], &next)
+	all, next := Tools(list)
+	for _, t := range all {
+		x.s.tools.note(t, time.Now())
+	}
 	return next, nil
+}
+
+// Tools gives what a result of tools/list has, and where the list goes on; "" is
+// its end. What is no tool has no name.
+func Tools(result map[string]json.RawMessage) (all []Tool, next string) {
+	narrow(result, func(t Tool) bool { all = append(all, t); return true })
+	_ = json.Unmarshal(result["nextCursor"], &next)
+	return all, next
 }
 
 // answerTo finds the answer to a call in JSON or among events.
@@ -76,33 +87,44 @@ func (x *exchange) answerTo(a *http.Response, id []byte) (map[string]json.RawMes
 	} else if a.StatusCode != 200 || kind == "" {
 		return nil, fmt.Errorf("it answered %d", a.StatusCode)
 	}
-	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))
-	if kind == "application/json" {
-		body, err := io.ReadAll(io.LimitReader(a.Body, maxAnswer))
+	return Result(a.Header.Get("Content-Type"), a.Body, id)
+}
+
+// Result finds the result of the call with an ID in what an MCP server answered, in
+// JSON or among events. It reads no further, and of JSON and of each event at most
+// 16 MiB.
+func Result(contentType string, body io.Reader, id []byte) (map[string]json.RawMessage, error) {
+	if kind, _, _ := mime.ParseMediaType(contentType); kind == "application/json" {
+		text, err := io.ReadAll(io.LimitReader(body, maxAnswer))
 		if err != nil {
 			return nil, err
 		}
-		return resultOf(body, id)
+		result, _, err := resultOf(text, id)
+		return result, err
 	}
-	for from := newEvents(a.Body, maxAnswer); ; {
+	for from := newEvents(body, maxAnswer); ; {
 		v, err := from.next()
 		if err != nil {
 			return nil, err
 		}
-		if result, err := resultOf(v.data(), id); result != nil {
+		if result, answered, err := resultOf(v.data(), id); answered {
 			return result, err
 		}
 	}
 }
 
-func resultOf(data, id []byte) (map[string]json.RawMessage, error) {
+func resultOf(data, id []byte) (result map[string]json.RawMessage, answered bool, err error) {
 	all, _ := readAnswers(data)
 	for i := range all {
-		if all[i].responds() && string(all[i].ID) == string(id) && all[i].Result != nil {
-			return all[i].Result, nil
+		switch a := &all[i]; {
+		case !a.responds() || string(a.ID) != string(id):
+		case a.Result != nil:
+			return a.Result, true, nil
+		default:
+			return nil, true, errors.New("it answered with an error")
 		}
 	}
-	return nil, fmt.Errorf("it did not list its tools")
+	return nil, false, errors.New("it did not answer the call")
 }
 
 // withoutProgress is the _meta of a call for another one: what tells of the call's

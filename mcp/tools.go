@@ -15,6 +15,8 @@ type Tool struct {
 	Name  string
 	Title string // for people; may be empty
 	Reads Known  // never Unknown
+
+	Hinted bool // it says itself whether it reads
 }
 
 // How long an annotation counts, and how many tools are remembered.
@@ -82,7 +84,7 @@ func readTool(text json.RawMessage) Tool {
 		Title       string `json:"title"`
 		Annotations struct {
 			Title        string `json:"title"`
-			ReadOnlyHint bool   `json:"readOnlyHint"`
+			ReadOnlyHint *bool  `json:"readOnlyHint"`
 		} `json:"annotations"`
 	}
 	if json.Unmarshal(text, &t) != nil {
@@ -92,8 +94,11 @@ func readTool(text json.RawMessage) Tool {
 	if out.Title == "" {
 		out.Title = t.Annotations.Title
 	}
-	if t.Annotations.ReadOnlyHint {
-		out.Reads = Reads
+	if hint := t.Annotations.ReadOnlyHint; hint != nil {
+		out.Hinted = true
+		if *hint {
+			out.Reads = Reads
+		}
 	}
 	return out
 }

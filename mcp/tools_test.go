@@ -41,12 +41,40 @@ func TestRewrite(t *testing.T) {
 // a tool changes something.
 func TestReadTool(t *testing.T) {
 	for text, want := range map[string]Tool{
-		`{"name":"a"}`: {"a", "", Changes}, `{"name":"a","title":"A","annotations":{"readOnlyHint":true}}`: {"a", "A", Reads},
-		`{"name":"a","annotations":{"title":"B","readOnlyHint":false}}`: {"a", "B", Changes}, `{"name":"a","annotations":null}`: {"a", "", Changes},
-		`{"name":"a","annotations":{"readOnlyHint":"true"}}`: {"", "", Changes}, `7`: {"", "", Changes}, `{"name":7}`: {"", "", Changes},
+		`{"name":"a"}`: {"a", "", Changes, false}, `{"name":"a","title":"A","annotations":{"readOnlyHint":true}}`: {"a", "A", Reads, true},
+		`{"name":"a","annotations":{"title":"B","readOnlyHint":false}}`: {"a", "B", Changes, true}, `{"name":"a","annotations":null}`: {"a", "", Changes, false},
+		`{"name":"a","annotations":{"readOnlyHint":null}}`:   {"a", "", Changes, false},
+		`{"name":"a","annotations":{"readOnlyHint":"true"}}`: {"", "", Changes, false}, `7`: {"", "", Changes, false}, `{"name":7}`: {"", "", Changes, false},
 	} {
 		if got := readTool(json.RawMessage(text)); got != want {
 			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
+// The result of a call is found in JSON and among events; an error is no result, and
+// ends the search.
+func TestResult(t *testing.T) {
+	const events, ok = "text/event-stream", `{"id":7,"result":{"tools":[{"name":"a"},7],"nextCursor":"c"}}`
+	for _, tt := range []struct{ kind, body, fault string }{
+		{"application/json; charset=utf-8", ok, ""}, {"application/json", "[" + ok + "]", ""},
+		{events, "id: 0\ndata:\n\n: c\r\rdata: {\"id\":8,\"result\":{}}\n\ndata: " + ok + "\n\ndata: never", ""},
+		{events, "data: {\"id\":7,\"error\":{\"code\":-32601}}\n\ndata: " + ok + "\n\n", "it answered with an error"},
+		{"application/json", `{"id":7,"error":{"code":1}}`, "it answered with an error"},
+		{"application/json", `{"id":"7","result":{}}`, "it did not answer the call"},
+		{"application/json", `{"id":7,"method":"x","result":{}}`, "it did not answer the call"},
+		{events, "data: " + ok, "EOF"},
+	} {
+		result, err := Result(tt.kind, strings.NewReader(tt.body), []byte("7"))
+		if tt.fault != "" {
+			if err == nil || err.Error() != tt.fault || result != nil {
+				t.Errorf("%s: %v, %v", tt.body, result, err)
+			}
+			continue
+		}
+		all, next := Tools(result)
+		if want := []Tool{{Name: "a", Reads: Changes}, {Reads: Changes}}; err != nil || next != "c" || !reflect.DeepEqual(all, want) {
+			t.Errorf("%s: %v, %q, %v", tt.body, all, next, err)
 		}
 	}
 }

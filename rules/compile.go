@@ -127,6 +127,9 @@ func Compile(all []Rule, unlisted string) (*Rules, error) {
 	return r, nil
 }
 
+// Len is how many rules there are.
+func (r *Rules) Len() int { return len(r.rules) }
+
 // Empty reports whether there is no rule.
 func (r *Rules) Empty() bool { return len(r.rules) == 0 }
 

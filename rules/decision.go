@@ -137,7 +137,7 @@ func Suggest(c Call) string {
 	if len(value) > 100 || strings.ContainsFunc(value, unsaid) {
 		return ""
 	}
-	return fmt.Sprintf("[[rules]]\n%s = \"%s\"\nrole = \"ROLE\" # or touches = \"open\", \"personal\", \"admin\", \"nothing\" or \"service\"\n", key, value)
+	return toComplete(key, value)
 }
 
 // unsaid is for what no name of a tool or path of a rule needs, and a log or a

@@ -3,7 +3,6 @@ package rules
 import (
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -43,7 +42,7 @@ func (r *Rules) Survey(a grantset.Authority, roles Roles, reads func(tool string
 }
 
 func (r *Rules) survey(s *Survey, i int, a grantset.Authority, roles Roles, reads func(string) Known) {
-	if slices.ContainsFunc(r.rules[:i], func(before rule) bool { return before.covers(&r.rules[i]) }) {
+	if covering(r.rules[:i], &r.rules[i]) >= 0 {
 		return // nothing reaches it
 	}
 	rule := &r.rules[i]

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -83,22 +80,33 @@ func (c *Checked) askUpstream(ctx context.Context) finding {
 	return c.behind(r, "see that the service of api.upstream runs there", nil)
 }
 
-// maxAnswer bounds what is read of the answer to firstMessage, in bytes.
-const maxAnswer = 1 << 20
-
 // firstMessage is what an MCP client says first, in a revision that every server of
 // today knows.
 const firstMessage = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 	`"clientInfo":{"name":"grantkeeper doctor","version":"1"}}}`
 
-// askMCP begins as an MCP client does, for nobody, and ends the session that it gets.
+// askMCP looks at what the MCP server says, and at what it leaves out that rules go by.
 func (c *Checked) askMCP(ctx context.Context) finding {
+	f, said := c.greetMCP(ctx)
+	if f.Result == "ok" && said.Cut != "" {
+		return warned("see that it lists its tools to whoever is signed for", "%s; its tools are not all known: %s", f.Text, said.Cut)
+	}
+	if silent := c.silent(said.Tools); f.Result == "ok" && len(silent) > 0 {
+		return warned("set readOnlyHint in their annotations, or access in their rules; see: grantkeeper service tools",
+			"%s; without readOnlyHint, and so taken to change something: %s", f.Text, several(silent))
+	}
+	return f
+}
+
+// greetMCP begins as an MCP client does, for nobody, reads what the server has, and
+// ends the session that it gets.
+func (c *Checked) greetMCP(ctx context.Context) (f finding, said listed) {
 	const fix = "see that the MCP server of mcp.upstream runs there, and that this is its whole URL"
 	r, err := c.signedFor(ctx, http.MethodPost, c.MCPUpstream, []byte(firstMessage))
 	if err != nil {
-		return failed("correct mcp.upstream", "%v", err)
+		return failed("correct mcp.upstream", "%v", err), said
 	}
-	return c.behind(r, fix, func(a *http.Response) *finding {
+	f = c.behind(r, fix, func(client *http.Client, a *http.Response) *finding {
 		kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
 		var wrong finding
 		switch {
@@ -110,37 +118,15 @@ func (c *Checked) askMCP(ctx context.Context) finding {
 			wrong = failed("switch compression off there", "%s compresses its answers though none is accepted", r.URL)
 		case kind != "application/json" && kind != "text/event-stream":
 			wrong = failed(fix, "%s answers initialize as %.40q, and not as MCP does", r.URL, kind)
-		case !initialized(a, kind):
-			wrong = failed(fix+", and at its log", "%s does not answer initialize as MCP does", r.URL)
 		default:
-			return nil
+			if said, err = c.list(ctx, client, r.URL, a); err == nil {
+				return nil
+			}
+			wrong = failed(fix+", and at its log", "%s does not answer initialize as MCP does: %v", r.URL, causeOf(err))
 		}
 		return &wrong
 	})
-}
-
-// initialized reports whether an answer is the result of firstMessage: the whole of
-// it, or the first event of a stream.
-func initialized(a *http.Response, kind string) bool {
-	body := bufio.NewReader(io.LimitReader(a.Body, maxAnswer))
-	var text []byte
-	var err error
-	if kind == "application/json" {
-		text, err = io.ReadAll(body)
-	}
-	for kind != "application/json" && err == nil {
-		text, err = body.ReadBytes('\n')
-		if data, ok := bytes.CutPrefix(text, []byte("data:")); ok && len(bytes.TrimSpace(data)) > 0 {
-			text, err = data, nil
-			break
-		}
-	}
-	var m struct {
-		Result struct {
-			ProtocolVersion string `json:"protocolVersion"`
-		} `json:"result"`
-	}
-	return err == nil && json.Unmarshal(text, &m) == nil && m.Result.ProtocolVersion != ""
+	return f, said
 }
 
 // signedFor is a call that is for nobody, signed as every call to the service.
@@ -166,7 +152,7 @@ func (c *Checked) signedFor(ctx context.Context, method string, to *url.URL, bod
 
 // behind asks the service. It must answer, take the signature, and have no fault of
 // its own; more, unless nil, says what else is wrong.
-func (c *Checked) behind(r *http.Request, fix string, more func(*http.Response) *finding) finding {
+func (c *Checked) behind(r *http.Request, fix string, more func(*http.Client, *http.Response) *finding) finding {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil // as the gateway asks it
 	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -185,7 +171,7 @@ func (c *Checked) behind(r *http.Request, fix string, more func(*http.Response) 
 	}
 	wrong := (*finding)(nil)
 	if more != nil {
-		wrong = more(a)
+		wrong = more(client, a)
 	}
 	if session := a.Header.Get("Mcp-Session-Id"); session != "" {
 		if end, err := c.signedFor(r.Context(), http.MethodDelete, r.URL, nil); err == nil {

@@ -100,7 +100,7 @@ func TestDoctorLooksOutside(t *testing.T) {
 				case r.Method == http.MethodPost && session == "":
 					w.Header().Set("Content-Type", "text/event-stream")
 					w.Header().Set("Mcp-Session-Id", "s1")
-					fmt.Fprint(w, ": hello\r\n\r\nevent: message\r\nid: 0\r\ndata:\r\n\r\nid: 1\r\ndata: {\"result\":{\"protocolVersion\":\"2025-06-18\"}}\r\n\r\n")
+					fmt.Fprint(w, ": hello\r\n\r\nevent: message\r\nid: 0\r\ndata:\r\n\r\nid: 1\r\ndata: {\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\r\n\r\n")
 				default:
 					t.Errorf("%s of session %q", r.Method, session)
 				}

@@ -104,6 +104,7 @@ func (w workshop) ofTheFile() {
 	w.json("ok configuration database", "", "config check")
 	w.json("file settings", "", "config show")
 	w.json("settings", "", "config reference")
+	w.json("rules drafted left", "", "service tools", "--openapi", write(w.T, "openapi.json", bakeryAPI, 0o600))
 	w.text("completion", "zsh")
 	w.json("config secret_key_file password_file database key_kept", "", "init", "--base-url", "https://app.example", "--dir", w.TempDir())
 }

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/mcp"
+	"github.com/grantkeeper/grantkeeper/rules"
+)
+
+func serviceCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "service COMMAND",
+		Short: "Look at the service behind, and draft rules for it",
+		Example: `  grantkeeper service tools
+  grantkeeper service tools --write >> grantkeeper.toml`,
+		Annotations: map[string]string{"next": "grantkeeper service tools"},
+	}, serviceTools(g))
+}
+
+// listWithin bounds all that service tools asks of an MCP server.
+const listWithin = 30 * time.Second
+
+func serviceTools(g *global) *cobra.Command {
+	var write bool
+	var openAPI string
+	c := &cobra.Command{
+		Use:   "tools",
+		Short: "List the tools of mcp.upstream, what each needs by the rules of today, and why",
+		Example: `  grantkeeper service tools
+  grantkeeper service tools --write > more.toml          # rules for the tools that none names
+  grantkeeper service tools --openapi openapi.json       # rules for an API: nobody is asked`,
+		Long: `It reads the configuration, signs in to the MCP server as every call is signed, but for
+nobody, and reads its list of tools: a server that lists by person may have more. What
+it says is about "Only selected roles": of more than that little is refused. A server's
+readOnlyHint is its own claim, and is not checked.
+
+--write and --openapi draft [[rules]] for what no rule names, on standard output, and
+change no file. As they are they allow nothing: complete each, and add them to the
+configuration (grantkeeper config check). Paths of an OpenAPI file, version 3 in JSON,
+begin with the path of its first server; GET and HEAD read, and all else changes.`,
+		Args:        named("", 0),
+		Annotations: map[string]string{"next": "grantkeeper config check"},
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := g.load(c)
+			if err != nil {
+				return err
+			}
+			checked := Checked{Config: l.Config}
+			if err := checked.checkRules(); err != nil {
+				return err
+			}
+			switch {
+			case openAPI != "" && write:
+				return wrongUse("run it twice", "--write is for tools and --openapi for an API: one at a time")
+			case openAPI != "":
+				return g.draftCalls(c, checked.Ruled, openAPI)
+			}
+			said, err := checked.connected(c.Context())
+			if err != nil {
+				return err
+			}
+			if said.Cut != "" {
+				g.say(c, "these are not all of its tools: "+printable(said.Cut))
+			}
+			if write {
+				return g.draftTools(c, checked.Ruled, said)
+			}
+			return g.listTools(c, &checked, said)
+		},
+	}
+	c.Flags().BoolVar(&write, "write", false, "draft rules for the tools that none names, and change no file")
+	c.Flags().StringVar(&openAPI, "openapi", "", "draft rules for the calls of an OpenAPI `FILE`, and ask no server")
+	g.wideFlag(c)
+	return c
+}
+
+// connected asks the MCP server of the configuration, which needs no more than that.
+func (c *Checked) connected(ctx context.Context) (said listed, err error) {
+	for _, check := range []func() error{c.checkServiceKey, c.checkMCP} {
+		if err := check(); err != nil {
+			return said, err
+		}
+	}
+	if c.MCPUpstream == nil {
+		return said, badConfig("set mcp.upstream; for an API: --openapi FILE", "mcp.upstream: no MCP server is connected")
+	}
+	ctx, cancel := context.WithTimeout(ctx, listWithin)
+	defer cancel()
+	f, said := c.greetMCP(ctx)
+	if f.Result != "ok" {
+		return said, cannotOpen(printable(f.Fix), "%s", printable(f.Text))
+	}
+	if said.Cut != "" && len(said.Tools) == 0 {
+		return said, cannotOpen("see its log, and that it lists its tools to whoever is signed for", "%s, and lists no tools: %s", f.Text, printable(said.Cut))
+	}
+	return said, nil
+}
+
+// needs says of a tool what its calls need, as --json has it.
+func (c *Checked) needs(t mcp.Tool) map[string]any {
+	n := c.Ruled.Needed(t.Name, t.Reads)
+	o := map[string]any{"tool": t.Name, "title": t.Title, "needs": n.Access, "by_annotation": n.Hinted, "through": "", "read_only_hint": nil, "rule": nil}
+	if t.Hinted {
+		o["read_only_hint"] = t.Reads == mcp.Reads
+	}
+	why := fmt.Sprintf("no rule, service.unlisted is %s", n.Unlisted)
+	if n.Rule >= 0 {
+		o["rule"], o["touches"] = n.Rule, n.Touches
+		o["needs"], o["through"] = c.through(n)
+		why = fmt.Sprintf("rules[%d] %s touches %s", n.Rule, shownName(n.Name), n.Touches)
+	} else {
+		o["unlisted"] = n.Unlisted
+		switch {
+		case n.Unlisted == rules.Service:
+			o["needs"] = "service decides"
+		case n.Access != "read":
+			o["needs"] = "denied"
+		default:
+			o["through"] = "every member"
+		}
+	}
+	if n.Hinted {
+		why += ", by annotation"
+	}
+	o["why"] = why
+	return o
+}
+
+// through says whom a tool asks for by its rule.
+func (c *Checked) through(n rules.Needed) (needs, through string) {
+	rule := c.Rules[n.Rule]
+	switch n.Touches {
+	case rules.TouchesOpen:
+		if n.Access == "change" {
+			return "denied", "no role changes what all see"
+		}
+		return n.Access, "every member"
+	case rules.TouchesPersonal:
+		return n.Access, "personal items"
+	case rules.TouchesAdmin:
+		return "denied", "admins alone"
+	case rules.TouchesNothing:
+		return "nothing", ""
+	case rules.TouchesService:
+		return "service decides", ""
+	}
+	through = "role " + rule.Role + rule.RoleName
+	if len(rule.RoleFrom) > 0 {
+		through = "role in " + strings.Join(rule.RoleFrom, " and ")
+	}
+	switch {
+	case n.Access == "read" && !rule.Private:
+		through = "every member" // decision V21
+	case n.Access == "read":
+		through += ", or its circle"
+	}
+	return n.Access, through
+}
+
+// silent are the tools that say nothing of whether they read, though the rules go by
+// that.
+func (c *Checked) silent(all []mcp.Tool) (names []string) {
+	for _, t := range all {
+		if !t.Hinted && c.Ruled.Needed(t.Name, t.Reads).Hinted {
+			names = append(names, shownName(t.Name))
+		}
+	}
+	return names
+}
+
+// several are a few of them.
+func several(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+}
+
+// mostShown bounds how much of a name is shown, in characters.
+const mostShown = 100
+
+// shownName is a name that somebody else gave. One that is not plain is quoted, and
+// what is not ASCII in it is escaped: two that look alike do not.
+func shownName(name string) string {
+	shown := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/*{}") == ""
+	if name = cutTo(name, mostShown); shown && name != "" {
+		return name
+	}
+	return strconv.QuoteToASCII(name)
+}
+
+var toolColumns = []column{
+	{title: "tool", of: func(o map[string]any) string { name, _ := o["tool"].(string); return shownName(name) }},
+	wordOf("needs", "needs"), member("through", "through"), member("why", "why").sparing(1),
+	{title: "annotation", as: word, spare: 2, of: func(o map[string]any) string {
+		switch o["read_only_hint"] {
+		case true:
+			return "reads"
+		case false:
+			return "changes"
+		}
+		return nothing
+	}},
+}
+
+func (g *global) listTools(c *cobra.Command, by *Checked, said listed) error {
+	items := make([]any, 0, len(said.Tools))
+	for _, t := range said.Tools {
+		items = append(items, by.needs(t))
+	}
+	if g.json {
+		return writeDocument(c.OutOrStdout(), map[string]any{"server": said.Name, "items": items, "complete": said.Cut == ""})
+	}
+	g.table(c, items, toolColumns)
+	return nil
+}
+
+// draftTools writes rules for the tools that none names.
+func (g *global) draftTools(c *cobra.Command, by *rules.Rules, said listed) error {
+	d := draft{room: rules.MaxRules - by.Len()}
+	for _, t := range said.Tools {
+		if by.Needed(t.Name, t.Reads).Rule >= 0 {
+			continue
+		}
+		claim := "says nothing, so it counts as one that changes"
+		if t.Hinted {
+			claim = map[bool]string{true: "claims that it only reads", false: "says that it changes"}[t.Reads == mcp.Reads]
+		}
+		rule, ok := rules.DraftTool(t.Name)
+		why := ""
+		if !ok {
+			why = "no rule names it alone: its name has a *, or is too long"
+		}
+		d.add(titled(t.Title, shownName(t.Name))+": its annotation "+claim, rule, why)
+	}
+	return g.tellDraft(c, &d)
+}
+
+// draftCalls writes rules for the calls of an API.
+func (g *global) draftCalls(c *cobra.Command, by *rules.Rules, name string) error {
+	in, err := os.Open(name)
+	if err != nil {
+		return cannotOpen("", "--openapi: %v", err)
+	}
+	defer in.Close()
+	text, err := io.ReadAll(io.LimitReader(in, mostListed+1))
+	if err != nil {
+		return cannotOpen("", "--openapi: %v", err)
+	}
+	d, err := draftAPI(by, text)
+	if err != nil {
+		return wrongUse("name a file of OpenAPI 3 in JSON", "--openapi: %s: %v", name, err)
+	}
+	return g.tellDraft(c, d)
+}
+
+func draftAPI(by *rules.Rules, text []byte) (*draft, error) {
+	all, left, err := readOpenAPI(text)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{room: rules.MaxRules}
+	for _, one := range by.DraftCalls(all) {
+		does := "changes"
+		if one.Method == "GET" || one.Method == "HEAD" {
+			does = "reads"
+		}
+		d.add(titled(one.Title, shownName(one.Method)+" "+shownName(one.Path))+": "+does, one.Rule, one.Why)
+	}
+	for _, one := range left {
+		d.add(one, "", "it is described elsewhere")
+	}
+	return d, nil
+}
+
+// titled begins a comment: by a title for people, or else by the name.
+func titled(title, name string) string {
+	if title = cutTo(strings.TrimSpace(printable(title)), mostShown); title != "" {
+		return title + " (" + name + ")"
+	}
+	return name
+}
+
+// A draft is text for a configuration. Nothing in it is a rule but what is meant.
+type draft struct {
+	text        strings.Builder
+	rules, room int
+	left        int
+}
+
+// add writes a rule below a comment, or a comment why there is none.
+func (d *draft) add(about, rule, why string) {
+	if rule != "" && d.rules >= d.room {
+		rule, why = "", fmt.Sprintf("there are at most %d rules: make prefixes of some", rules.MaxRules)
+	}
+	if rule == "" {
+		d.left++
+		fmt.Fprintf(&d.text, "# %s\n# has no rule here: %s\n\n", printable(about), printable(why))
+		return
+	}
+	d.rules++
+	fmt.Fprintf(&d.text, "# %s\n%s\n", printable(about), rule)
+}
+
+func (g *global) tellDraft(c *cobra.Command, d *draft) error {
+	if g.json {
+		return writeDocument(c.OutOrStdout(), map[string]any{"rules": d.text.String(), "drafted": d.rules, "left": d.left})
+	}
+	told := plural(d.rules, "rule") + " to complete, each of which allows nothing yet; no file was changed"
+	if d.rules+d.left == 0 {
+		told = "rules name all of it already"
+	}
+	g.say(c, told)
+	_, err := io.WriteString(c.OutOrStdout(), d.text.String())
+	return err
+}

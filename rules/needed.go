@@ -1,0 +1,38 @@
+package rules
+
+// Needed is what calls of one tool need under selected roles, as far as that is
+// known before one is made.
+type Needed struct {
+	Rule     int    // the first that names it, as configured, from 0; -1 is none
+	Name     string // what that rule names, as it was written
+	Touches  string // as it says
+	Unlisted string // without a rule, what becomes of the calls: Deny, Read or Service
+	Access   string // read, change or admin; "" is nothing, or not ours to say
+	Hinted   bool   // Access is what the tool's annotation says
+}
+
+// Needed says it of a tool, by what is known of it.
+func (r *Rules) Needed(tool string, reads Known) Needed {
+	c := Call{Tool: tool, Reads: reads}
+	i, _ := r.find(c, reading{name: tool})
+	if i < 0 {
+		n := Needed{Rule: none, Unlisted: r.unlisted}
+		if n.Unlisted == "" {
+			n.Unlisted = Deny
+		}
+		if n.Unlisted == Read {
+			n.Access, n.Hinted = c.access(), true
+		}
+		return n
+	}
+	rule := &r.rules[i]
+	n := Needed{Rule: i, Name: rule.label(), Touches: rule.touches}
+	switch rule.touches {
+	case TouchesNothing, TouchesService:
+	case TouchesAdmin:
+		n.Access = "admin"
+	default:
+		n.Access, n.Hinted = rule.accessOf(c), rule.access == ""
+	}
+	return n
+}
