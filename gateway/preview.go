@@ -27,7 +27,7 @@ type Previews struct {
 	Now func() time.Time
 	Log *slog.Logger
 
-	budget time.Duration // 0 is previewBudget; tests make it short
+	budget time.Duration // 0 is PreviewBudget; tests make it short
 
 	once  sync.Once
 	http  http.Client
@@ -43,9 +43,12 @@ type keptPreview struct {
 	until  time.Time
 }
 
+// PreviewBudget is what a page waits for a preview in all, for a slot too
+// (decision V50).
+const PreviewBudget = 300 * time.Millisecond
+
 // Bounds of what a page spends on a preview (decision V50).
 const (
-	previewBudget = 300 * time.Millisecond // in all, waiting for a slot included
 	previewBytes  = 64 << 10
 	previewSlots  = 16
 	previewKept   = 30 * time.Second
@@ -70,7 +73,7 @@ func (p *Previews) Ask(ctx context.Context, language string, sets []grantset.Aut
 	if a, ok := p.remembered(key); ok {
 		return a, true
 	}
-	asking, cancel := context.WithTimeout(ctx, cmp.Or(p.budget, previewBudget))
+	asking, cancel := context.WithTimeout(ctx, cmp.Or(p.budget, PreviewBudget))
 	defer cancel()
 	a, err := p.ask(asking, q, text)
 	if err != nil {
@@ -81,6 +84,26 @@ func (p *Previews) Ask(ctx context.Context, language string, sets []grantset.Aut
 	}
 	p.remember(key, a)
 	return a, true
+}
+
+// PreviewStatus is a status other than 200 of a service that was asked.
+type PreviewStatus int
+
+func (s PreviewStatus) Error() string { return fmt.Sprintf("it answers %d", int(s)) }
+
+// Check asks as a page does, but about nobody, and waits as long as ctx does. It says
+// how long that took, or why a page would not believe the answer.
+func (p *Previews) Check(ctx context.Context) (took time.Duration, err error) {
+	p.once.Do(p.begin)
+	q := identity.PreviewQuestion{Language: "en", Titles: identity.PreviewTitles,
+		Sets: []identity.Identity{{Grant: "roles"}, {Grant: "everything", Personal: true}}}
+	text, err := q.JSON()
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	_, err = p.ask(ctx, q, text)
+	return time.Since(began), err
 }
 
 func (p *Previews) begin() {
@@ -111,9 +134,11 @@ func (p *Previews) ask(ctx context.Context, q identity.PreviewQuestion, text []b
 	defer answer.Body.Close()
 	switch {
 	case answer.StatusCode != http.StatusOK:
-		return none, fmt.Errorf("it answers %d", answer.StatusCode)
+		return none, PreviewStatus(answer.StatusCode)
+	case answer.Header.Get("Content-Encoding") != "":
+		return none, errors.New("it compresses its answer, and none of that is accepted")
 	case !api.HasType(answer.Header, "application/json"):
-		return none, errors.New("it answers something else than application/json, or compressed")
+		return none, fmt.Errorf("it answers %.40q and not application/json", answer.Header.Get("Content-Type"))
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, previewBytes+1))
 	switch {

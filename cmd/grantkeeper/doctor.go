@@ -71,8 +71,9 @@ func doctorCommand(g *global) *cobra.Command {
   grantkeeper doctor --only backup,clock`,
 		Long: `It reads the configuration as serve does, asks the running server through the
 operators' listener, and asks every base URL as a client would. It also asks
-api.upstream and mcp.upstream, each OpenID provider, the hand-off and the mail server, changes and
-sends nothing there, and follows no redirect; --only provider means all of them.
+api.upstream, mcp.upstream and service.preview_url, each OpenID provider, the hand-off
+and the mail server, changes and sends nothing there, and follows no redirect; --only
+provider means all of them. A preview is asked about nobody.
 
 The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 		Args:        cobra.NoArgs,

@@ -35,6 +35,7 @@ var checks = []check{
 	{"client-address", served((*doctor).checkClientAddress)},
 	{"upstream", (*doctor).checkUpstream},
 	{"mcp-upstream", probed("mcp-upstream")},
+	{"preview", probed("preview")},
 	{"rules", (*doctor).checkRules},
 	{"provider", probed("provider")},
 	{"handoff", probed("handoff")},

@@ -36,6 +36,9 @@ func (c *Checked) probes() (all []*probe) {
 	if c.MCPUpstream != nil {
 		all = append(all, &probe{check: "mcp-upstream", ask: c.askMCP})
 	}
+	if c.PreviewURL != nil {
+		all = append(all, &probe{check: "preview", ask: c.askPreview})
+	}
 	for _, one := range c.Providers {
 		all = append(all, &probe{check: "provider", ask: func(ctx context.Context) finding { return askProvider(ctx, one) }})
 	}

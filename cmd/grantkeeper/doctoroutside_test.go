@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +18,8 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/gateway"
+	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
 )
 
@@ -39,6 +43,7 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 	handle("/handoff", "")
 	handle("/", "")
 	handle("/mcp", `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}`)
+	handle("/preview", `{"sets":[{},{"personal":{"count":0},"change":{"count":2,"titles":["40 rolls"]}}]}`)
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +64,7 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 		}
 	}()
 	host, port, _ := net.SplitHostPort(listener.Addr().String())
-	d := &doctor{checked: Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), ServiceKey: []byte(gatewayKey), HandOff: &consent.HandOff{URL: s.URL + "/handoff?key=hush"},
+	d := &doctor{checked: Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), PreviewURL: at.JoinPath("preview"), ServiceKey: []byte(gatewayKey), HandOff: &consent.HandOff{URL: s.URL + "/handoff?key=hush"},
 		Providers:  []provider.Config{{ID: "corp", Issuer: s.URL, ClientID: "us", ClientSecret: "hush"}},
 		MailServer: &MailServer{Host: host, Port: port, User: "us", Password: "hush", From: mail.Address{Address: "a@b.example"}}}}
 	return d, answer
@@ -73,6 +78,17 @@ func TestDoctorLooksOutside(t *testing.T) {
 	}
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer elsewhere.Close()
+	says := func(kind, encoding, text string) func(*doctor, map[string]http.HandlerFunc) {
+		return func(_ *doctor, a map[string]http.HandlerFunc) {
+			a["/preview"] = func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", kind)
+				if encoding != "" {
+					w.Header().Set("Content-Encoding", encoding)
+				}
+				fmt.Fprint(w, text)
+			}
+		}
+	}
 	away := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }
 	for _, tt := range []struct {
 		fault, text string
@@ -125,6 +141,22 @@ func TestDoctorLooksOutside(t *testing.T) {
 		{"upstream", "does not answer", func(d *doctor, _ map[string]http.HandlerFunc) {
 			d.checked.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 		}},
+		{"preview", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/preview"] = status(401) }},
+		{"preview", "it answers 302, which is not followed", func(_ *doctor, a map[string]http.HandlerFunc) { a["/preview"] = away }},
+		{"preview", "pages say no numbers: it answers 204", func(_ *doctor, a map[string]http.HandlerFunc) {
+			a["/preview"] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }
+		}},
+		{"preview", "it answers 500", func(_ *doctor, a map[string]http.HandlerFunc) { a["/preview"] = status(500) }},
+		{"preview", "connection refused", func(d *doctor, _ map[string]http.HandlerFunc) {
+			d.checked.PreviewURL = &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/hush"}
+		}},
+		{"preview", "it compresses its answer", says("application/json", "gzip", "{}")},
+		{"preview", `it answers "text/html" and not application/json`, says("text/html", "", "{}")},
+		{"preview", "it is not one JSON value", says("application/json", "", `{"sets":[`)},
+		{"preview", `unknown member "note"`, says("application/json", "", `{"sets":[{},{"note":1}]}`)},
+		{"preview", "count: 0 to 1000000000", says("application/json", "", `{"sets":[{},{"read":{"count":-1}}]}`)},
+		{"preview", "sets: 2 were asked, not 1", says("application/json", "", `{"sets":[{}]}`)},
+		{"preview", "it answers more than 65536 bytes", says("application/json", "", strings.Repeat(" ", 65537))},
 		{"handoff", "answers 500", func(_ *doctor, a map[string]http.HandlerFunc) { a["/handoff"] = status(500) }},
 		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = status(503) }},
 		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = away }},
@@ -138,8 +170,8 @@ func TestDoctorLooksOutside(t *testing.T) {
 		tt.spoil(d, answer)
 		d.outside = d.checked.probes()
 		d.askOutside(t.Context())
-		all := d.findings([]string{"upstream", "mcp-upstream", "provider", "handoff", "mail"})
-		if len(all) != 5 {
+		all := d.findings([]string{"upstream", "mcp-upstream", "preview", "provider", "handoff", "mail"})
+		if len(all) != 6 {
 			t.Fatalf("%d findings: %+v", len(all), all)
 		}
 		for _, f := range all {
@@ -151,6 +183,38 @@ func TestDoctorLooksOutside(t *testing.T) {
 			case f.Name == tt.fault && (f.Result != "fail" || !strings.Contains(f.Text, tt.text) || f.Fix == ""):
 				t.Errorf("%s: %+v, want %q", tt.fault, f, tt.text)
 			}
+		}
+	}
+}
+
+// A preview is asked about nobody, as a page asks, and signed. One that is refused
+// for that, and one that comes too late for a page, is a warning.
+func TestDoctorAsksThePreview(t *testing.T) {
+	for text, answer := range map[string]http.HandlerFunc{
+		"it answers 404 when it is asked about nobody": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+		"to answer, and a page waits 300ms": func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(gateway.PreviewBudget)
+			fmt.Fprint(w, `{"sets":[{},{}]}`)
+		},
+	} {
+		d, all := others(t)
+		asked := 0
+		all["/preview"] = func(w http.ResponseWriter, r *http.Request) {
+			asked++
+			body, err := io.ReadAll(r.Body)
+			who, fault := identity.VerifyCall(r.Header, identity.Call{Method: "POST", Target: "/preview", Body: body}, time.Now(), []byte(gatewayKey))
+			q, unread := identity.ReadPreviewQuestion(body)
+			if err := errors.Join(err, fault, unread); err != nil || who.Person+q.Person+q.Organization != "" || len(q.Sets) != 2 {
+				t.Errorf("asked %s: %v", body, err)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			answer(w, r)
+		}
+		if f := d.checked.askPreview(t.Context()); f.Result != "warn" || !strings.Contains(f.Text, text) || f.Fix == "" {
+			t.Errorf("%+v, want %q", f, text)
+		}
+		if slow := strings.Contains(text, "300ms"); slow && asked != previewTries || !slow && asked != 1 {
+			t.Errorf("%s: asked %d times", text, asked)
 		}
 	}
 }
