@@ -39,7 +39,7 @@ var mayFold = reviewed{
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
 		cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
 		consent/branding.go:Branding.Check org/text.go:CheckName
-		consent/nouns.go:checkNoun identity/preview.go:untitled sample/body.go:checkLine`},
+		consent/nouns.go:checkNoun sample/body.go:checkLine`},
 	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
 		client/redirect.go:checkHost client/resource.go:normalOrigin cmd/grantkeeper/dev.go:loopbackListen
 		cmd/grantkeeper/devclient.go:devClient.handler cmd/grantkeeper/hosts.go:Hosts.Base

@@ -184,10 +184,16 @@ func Title(text string) bool { return !untitled(text) }
 
 // untitled reports what cannot stand on a page as a title.
 func untitled(title string) bool {
-	return strings.TrimSpace(title) == "" || utf8.RuneCountInString(title) > PreviewTitle || strings.ContainsFunc(title, func(r rune) bool {
+	return !strings.ContainsFunc(title, shows) || utf8.RuneCountInString(title) > PreviewTitle || strings.ContainsFunc(title, func(r rune) bool {
 		turns := r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 // embeddings, overrides, isolates
 		return turns || unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp) || r == '\uFEFF'
 	})
+}
+
+// shows reports whether a person sees something of a code point that stands alone: not
+// of a space, mark, joiner, filler or blank.
+func shows(r rune) bool {
+	return r != '\u2800' && !unicode.In(r, unicode.Z, unicode.M, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // previewMembers reads an object whose members are these and no other, each of

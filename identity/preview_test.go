@@ -73,6 +73,7 @@ func TestPreviewAnswerRefuses(t *testing.T) {
 		part(`{"count":9,"titles":["1","2","3"]}`), part(`{"count":1,"titles":["1","2"]}`), part(`{"count":9,"titles":"1"}`), part(`{"count":9,"titles":[1]}`),
 		part(`{"count":9,"titles":[null]}`), part(`{"count":9,"titles":[["1"]]}`),
 		title(``), title(`  `), title(strings.Repeat("é", 101)), title(`a\nb`), title(`a\u0000`), title(`\u202eabc`), title(`\u2066abc`), title(`\u2028`), title(`\u2029`), title(`\ufeffa`), title("\xff"),
+		title(`\u200b`), title(`\u2800 \u3164`), title(`\u00a0\u200f`), title(`\u0301`), title(`\u00ad\ufe0f`), title("\U000e0041"),
 	} {
 		if a, err := ReadPreviewAnswer([]byte(text), askedPreview); err == nil {
 			t.Errorf("%s: %+v", text, a)
