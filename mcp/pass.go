@@ -247,7 +247,9 @@ func (x *exchange) event(ctx context.Context, to *living, v event) error {
 	if responds || time.Since(x.asked) >= time.Second {
 		err := x.stands(ctx)
 		if responds && !x.listens() && errors.Is(err, api.ErrChanged) {
-			return to.write(v.append(nil, changed(data), x.bind))
+			if other := changed(data); other != nil {
+				return to.write(v.append(nil, other, x.bind))
+			}
 		}
 		if err != nil {
 			return err
@@ -258,7 +260,8 @@ func (x *exchange) event(ctx context.Context, to *living, v event) error {
 
 func (x *exchange) bind(id string) string { return x.ids.event(x.in, id) }
 
-// changed takes the place of an answer that was read by rights that are others now.
+// changed takes the place of an answer that was read by rights that are others now; nil
+// where nothing answers a call.
 func changed(data []byte) []byte {
 	all, parts := readAnswers(data)
 	var out []reply
@@ -267,7 +270,10 @@ func changed(data []byte) []byte {
 			out = append(out, refuse(all[i].ID, codeInternal, api.ErrChanged.Description))
 		}
 	}
-	if len(parts) == 1 && len(out) == 1 {
+	switch {
+	case len(out) == 0:
+		return nil
+	case len(parts) == 1:
 		return encode(out[0])
 	}
 	return encode(out)

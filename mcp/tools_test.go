@@ -192,3 +192,17 @@ func FuzzRewrite(f *testing.F) {
 		}
 	})
 }
+
+// What is told in place of an answer says which call it is of, and nothing in place of
+// what answers none.
+func TestChanged(t *testing.T) {
+	const told = `,"error":{"code":-32603,"message":"What this credential may do has changed while the request was answered. Try again."}}`
+	for data, want := range map[string]string{
+		`{"id":1,"result":{"x":"secret"}}`: `{"jsonrpc":"2.0","id":1` + told, `[{"id":"a","error":{}},{"method":"notifications/x"},{"id":2,"result":{}}]`: `[{"jsonrpc":"2.0","id":"a"` + told + `,{"jsonrpc":"2.0","id":2` + told + `]`,
+		`[{"method":"notifications/x"}]`: "", `[7`: "", `{"id":1,"method":"sampling/createMessage"}`: "",
+	} {
+		if got := string(changed([]byte(data))); got != want {
+			t.Errorf("%s: %s", data, got)
+		}
+	}
+}
