@@ -36,10 +36,23 @@ func TestPreviewQuestionRefuses(t *testing.T) {
 		`{"titles":21,"sets":[` + set + `]}`, `{"titles":-1,"sets":[` + set + `]}`, `{"titles":"2","sets":[` + set + `]}`,
 		`{"person":null,"sets":[` + set + `]}`, `{"Person":"ada","sets":[` + set + `]}`, `{"person":"ada","person":"tor","sets":[` + set + `]}`,
 		`{"sets":[{"grant":"roles","authority":"all"}]}`, `{"sets":[{"grant":"roles","authority":["personal"]}]}`, `{"sets":[{"grant":"roles","more":1}]}`,
+		`{"sets":[{"grant":"all","authority":""}]}`, `{"sets":[{"grant":"Everything","authority":""}]}`, `{"sets":[{"authority":""}]}`,
 	} {
 		if q, err := ReadPreviewQuestion([]byte(text)); err == nil {
 			t.Errorf("%s: %+v", text, q)
 		}
+	}
+}
+
+// The bounds themselves are good: a server asks for as many titles as it may.
+func TestPreviewQuestionOfTheGreatest(t *testing.T) {
+	set := `{"grant":"organization","authority":""}`
+	q, err := ReadPreviewQuestion([]byte(`{"titles":20,"sets":[` + strings.Repeat(set+",", PreviewSets-1) + set + `]}`))
+	if err != nil || q.Titles != PreviewTitles || len(q.Sets) != PreviewSets || q.Sets[3].Grant != "organization" {
+		t.Errorf("%+v, %v", q, err)
+	}
+	if _, err := ReadPreviewQuestion([]byte(`{"sets":[` + set + `]}`)); err != nil { // no titles
+		t.Error(err)
 	}
 }
 
