@@ -136,7 +136,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/openapi.go:basePath cmd/grantkeeper/openapi.go:openAPI.item cmd/grantkeeper/openapi.go:openAPI.operations
 		rules/draft.go:callOf rules/draft.go:pattern.compare`},
 	{"dev, demo and drill, which are clients", `
-		cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
+		cmd/grantkeeper/demo.go:behindOf cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
 		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:toldStep.String
 		cmd/grantkeeper/demodata.go:addCircle cmd/grantkeeper/demodata.go:demoDirectory
 		cmd/grantkeeper/demodata.go:slug cmd/grantkeeper/demoitems.go:itemsOf

@@ -30,6 +30,7 @@ type demoOptions struct {
 	baseURL, email, passwordFile string
 	steps                        string
 	verbose, json                bool
+	behindAPI, behindMCP         string          // hosts, where the configuration is known
 	server                       *operatorClient // nil: a stranger's client, whose theft is one
 }
 
@@ -45,6 +46,8 @@ func demoCommand(g *global) *cobra.Command {
   grantkeeper demo -c grantkeeper.toml --email me@example.com --password-file ./password --operator http://127.0.0.1:8081`,
 		Long: `It registers a client, signs in and approves as a browser would, and ends what
 it was given by sending an old refresh token. Run it against servers of your own.
+Behind API and MCP it names what stands there: the MCP server by what it calls itself,
+and with --config the hosts.
 
 That last step is theft to the server, and to its alerts. With --operator it goes
 on as a client of its own from the consent, which operators add for drills, and
@@ -61,6 +64,7 @@ deletes it at the end: it raises no alarm.`,
 				if len(l.BaseURLs) > 0 {
 					o.baseURL = l.BaseURLs[0]
 				}
+				o.behindAPI, o.behindMCP = behindOf(l.API.Upstream), behindOf(l.MCP.Upstream)
 			}
 			if at.url != "" {
 				var err error
@@ -80,6 +84,15 @@ deletes it at the end: it raises no alarm.`,
 	f.StringVar(&o.steps, "steps", "1-10", "how far to go, such as 1-2")
 	f.BoolVar(&o.verbose, "verbose", false, "show requests and answers, secrets shortened")
 	return c
+}
+
+// behindOf is the host of an upstream: a path or query may be a secret.
+func behindOf(upstream string) string {
+	u, err := url.Parse(upstream)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // demoStep is one line of the demo.
@@ -113,6 +126,7 @@ type demo struct {
 	base, email, password string
 	server                *operatorClient // where not nil, its client is a drill's
 	refused               bool            // the person was not let in
+	behindAPI, behindMCP  string          // hosts; may be empty
 	http                  *http.Client
 	verbose               io.Writer // nil is silent
 
@@ -218,7 +232,7 @@ func newDemo(o demoOptions, last int) (*demo, error) {
 	if err != nil {
 		return nil, wrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
 	}
-	d := &demo{base: base, email: o.email, password: demoPassword, server: o.server, state: secret(), verifier: secret()}
+	d := &demo{base: base, email: o.email, password: demoPassword, server: o.server, state: secret(), verifier: secret(), behindAPI: o.behindAPI, behindMCP: o.behindMCP}
 	switch {
 	case o.passwordFile != "":
 		b, err := os.ReadFile(o.passwordFile)

@@ -47,7 +47,7 @@ func TestDemoAgainstDev(t *testing.T) {
  4  sign in    POST /signin              as ada@nordlys.example    303
  5  consent    Nordlys, selected roles: Treasurer (change)         303  https://demo-client.example/callback?code=…
  6  exchange   POST /oauth/token                                   200  svo_…, 1800 s
- 7  call API   POST /api/v5/mcp                                    200
+ 7  call API   POST /api/v5/mcp                                    200  MCP: Svalinn, API: a service
  8  refresh    POST /oauth/token                                   200  new svr_…
  9  reuse      POST /oauth/token  with the old refresh token       400  invalid_grant (expected: theft)
 10  call API   with the newest access token                        401  invalid_token (expected: all ended)
@@ -142,6 +142,54 @@ All 10 steps as expected.
 			}
 		}
 	})
+}
+
+// Demo names what stands behind API and MCP, in a line of visible ASCII; without an
+// MCP server it differs.
+func TestDemoNamesWhatIsBehind(t *testing.T) {
+	const nothing = `{"error":"not_found","error_description":"No service is connected here yet: the operator sets api.upstream."}`
+	long := strings.Repeat("x", 5000)
+	for _, tt := range []struct {
+		name, kind, mcp  string
+		status, api      int
+		hosts, note, err string
+	}{
+		{"json", "application/json", `{"id":1,"result":{"serverInfo":{"name":"bakery"}}}`, 200, 200, "127.0.0.1:9000", "MCP: bakery at 127.0.0.1:9000, API: a service at 127.0.0.1:9000", ""},
+		{"events", "text/event-stream", "data: {\"id\":1,\"result\":{\"serverInfo\":{\"name\":\"b\\u001b[2J\u0430\\n\"}}}\n\n", 200, 404, "", `MCP: "b\x1b[2J\u0430\n", API: nothing`, ""},
+		{"long", "application/json", `{"id":1,"result":{"serverInfo":{"name":"` + long + `"}}}`, 200, 502, "a.example", "MCP: " + long[:99] + `… at a.example, API: a fault (502) at a.example`, ""},
+		{"nameless", "application/json", `{"id":1,"result":{}}`, 200, 405, "", `MCP: "", API: a service`, ""},
+		{"none", "application/json", nothing, 404, 200, "", "the token was taken, and nothing stands behind", errNothingBehind.Error()},
+		{"refused", "application/json", `{}`, 403, 200, "", "", "expected 200, got 403: <nil> <nil>"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer svo_x" {
+				t.Errorf("%s: %s without the token", tt.name, r.URL)
+			}
+			w.Header().Set("Content-Type", tt.kind)
+			if r.URL.Path == "/api/v5/mcp" {
+				w.WriteHeader(tt.status)
+				io.WriteString(w, tt.mcp)
+				return
+			}
+			w.WriteHeader(tt.api)
+			io.WriteString(w, nothing)
+		}))
+		d, err := newDemo(demoOptions{baseURL: server.URL, behindAPI: tt.hosts, behindMCP: tt.hosts}, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.access = "svo_x"
+		o, err := d.call(t.Context())
+		if o.note != tt.note || o.status != tt.status || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("%s: %+v, %v; want %q", tt.name, o, err, tt.note)
+		}
+		server.Close()
+	}
+	for upstream, want := range map[string]string{"https://api.example:8443/mcp?key=hush": "api.example:8443", "": "", "http://[::1": ""} {
+		if got := behindOf(upstream); got != want {
+			t.Errorf("%q: %q", upstream, got)
+		}
+	}
 }
 
 // Demo notices a server that does one thing wrong.

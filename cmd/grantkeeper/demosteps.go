@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/mcp"
 )
 
 func (d *demo) discover(ctx context.Context) (outcome, error) {
@@ -300,11 +301,48 @@ func (d *demo) call(ctx context.Context) (outcome, error) {
 		return o, err
 	}
 	o.status = a.StatusCode
-	if a.StatusCode == http.StatusNotFound && strings.HasPrefix(a.member("error_description"), "No service is connected") {
+	if a.nothingBehind() {
 		o.note = "the token was taken, and nothing stands behind" // the guard stands before that answer
 		return o, errNothingBehind
 	}
-	return o, a.want(http.StatusOK)
+	if err := a.want(http.StatusOK); err != nil {
+		return o, err
+	}
+	o.note = "MCP: " + shownName(a.serverName()) + hostAt(d.behindMCP)
+	rest, err := d.send(ctx, http.MethodGet, d.base+"/api/v5", nil, map[string]string{"Authorization": "Bearer " + d.access})
+	switch {
+	case err != nil:
+		return o, err
+	case rest.nothingBehind():
+		o.note += ", API: nothing"
+	case rest.StatusCode >= http.StatusInternalServerError:
+		o.note += fmt.Sprintf(", API: a fault (%d)%s", rest.StatusCode, hostAt(d.behindAPI))
+	default:
+		o.note += ", API: a service" + hostAt(d.behindAPI)
+	}
+	return o, nil
+}
+
+// hostAt names the host that is behind, where the configuration is known.
+func hostAt(host string) string {
+	if host == "" {
+		return ""
+	}
+	return " at " + printable(host)
+}
+
+// nothingBehind reports whether no service is connected there.
+func (a answered) nothingBehind() bool {
+	return a.StatusCode == http.StatusNotFound && strings.HasPrefix(a.member("error_description"), "No service is connected")
+}
+
+// serverName is what the MCP server that answered says that it is called.
+func (a answered) serverName() string {
+	result, err := mcp.Result(a.Header.Get("Content-Type"), bytes.NewReader(a.body), []byte("1"))
+	if err != nil {
+		return ""
+	}
+	return serverName(result)
 }
 
 func (d *demo) refresh(ctx context.Context) (outcome, error) {
