@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +99,36 @@ func TestAnotherMCPServerBehind(t *testing.T) {
 	defer stop()
 	if r, err := session.CallTool(ended, &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"message": "x"}}); err == nil {
 		t.Errorf("after the end: %+v", r)
+	}
+}
+
+// The tools of that server, and rules that are drafted for all of them: each is
+// named then, and what it needs is what it says of itself (decision V31).
+func TestRulesForAnotherMCPServer(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "grantkeeper.toml")
+	text := fmt.Sprintf("[service]\nkey_file = %q\n[mcp]\nupstream = %q\n", secretFile(t, nginxKey), everythingServer(t))
+	told := func(arguments ...string) string {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(binary, append([]string{"service", "tools", "-q", "--config", config}, arguments...)...).Output()
+		if err != nil {
+			t.Fatalf("%v: %v %s", arguments, err, out)
+		}
+		return string(out)
+	}
+	before := told()
+	if strings.Count(before, "denied") < 10 || !strings.Contains(before, "\necho ") {
+		t.Errorf("without rules:\n%s", before)
+	}
+	text += told("--write")
+	after := told("--wide")
+	if strings.Contains(after, "denied") || strings.Count(after, "\n") != strings.Count(before, "\n") || !strings.Contains(after, "role ROLE") {
+		t.Errorf("with the rules\n%s\nthey need\n%s", text, after)
+	}
+	if more := told("--write"); more != "" {
+		t.Errorf("drafted twice:\n%s", more)
 	}
 }
