@@ -94,7 +94,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/init.go:serviceNameOf cmd/grantkeeper/mail.go:Checked.checkMail
 		cmd/grantkeeper/reference.go:withoutPassword cmd/grantkeeper/signin.go:ProviderConfig.check
 		cmd/grantkeeper/otlp.go:tracesAddress consent/branding.go:leadsOut consent/passkey.go:Server.relying
-		consent/passkey.go:numeric consent/request.go:withQuery limit/shared.go:ParseServer store/files.go:fileURL
+		consent/passkey.go:numeric consent/request.go:withQuery limit/server.go:ParseServer store/files.go:fileURL
 		cmd/grantkeeper/check.go:Checked.checkMCP cmd/grantkeeper/check.go:Checked.checkPreview cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
@@ -127,7 +127,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
 		cmd/grantkeeper/reference.go:writeReference consent/dates.go:words.alone consent/host.go:appOf
 		consent/words.go:initials consent/zone.go:zoneText gateway/events.go:Server.journalRefused
-		limit/line.go:forgets operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
+		operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
 		operator/console.go:console.refusePage operator/explain.go:why.standing
 		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 

@@ -37,7 +37,7 @@ type Server struct {
 
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
-	Limits         *limit.Shared // counts failed sign-ins; nil does in memory
+	Limits         *limit.Valkey // counts failed sign-ins; nil does in memory
 
 	// Tell, unless nil, is told what the log says of a request beside its answer:
 	// the client, once it is known to be one, the approval, and the error code.

@@ -100,7 +100,7 @@ func (w *wrongs) try(from netip.Addr, now time.Time, do func() (failed bool)) (w
 }
 
 // newFailures counts under a name of its own, such as "signin".
-func newFailures(s *limit.Shared, name string, account limit.Limit) *failures {
+func newFailures(s *limit.Valkey, name string, account limit.Limit) *failures {
 	return &failures{
 		most: account.N,
 		pair: s.Names(name+"-pair", signInPair), account: s.Names(name+"-account", account),

@@ -30,7 +30,7 @@ type forgotLimits struct {
 	address, network *limit.Addresses
 }
 
-func newForgotLimits(s *limit.Shared) forgotLimits {
+func newForgotLimits(s *limit.Valkey) forgotLimits {
 	return forgotLimits{s.Names("forgot-account", forgotAccount),
 		s.Addresses("forgot-address", forgotAddress, nil), s.Blocks("forgot-network", forgotNetwork, nil)}
 }

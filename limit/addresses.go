@@ -28,7 +28,7 @@ type Addresses struct {
 	c        *counter[network]
 	networks atomic.Pointer[Networks]
 	wide     bool    // each address counts with its /24 or /48 from the first on
-	shared   *shared // nil counts in memory alone
+	remote   *remote // nil counts in memory alone
 }
 
 // NewAddresses panics if l has no requests or less than a second.
@@ -85,10 +85,10 @@ func (w *Addresses) ask(a netip.Addr, now time.Time, take int) (left int, wait t
 	if w.wide {
 		k = k.wider(wide)
 	}
-	if w.shared == nil {
+	if w.remote == nil {
 		return w.c.ask(k, w.n(a), now, take)
 	}
-	return askShared(w.shared, w.c, k.keys, k, w.n(a), now, take)
+	return askRemote(w.remote, w.c, k.keys, k, w.n(a), now, take)
 }
 
 func (w *Addresses) n(a netip.Addr) int {

@@ -33,9 +33,9 @@ type counter[K comparable] struct {
 	next   atomic.Uint32 // the table to tidy
 	shards [shards]shard[K]
 
-	mu     sync.Mutex // after a shard's lock, never before
-	shared [2]table[K]
-	crowds atomic.Int64 // entries in shared
+	mu          sync.Mutex // after a shard's lock, never before
+	wideTables  [2]table[K]
+	wideEntries atomic.Int64 // entries in wideTables
 }
 
 // A level of wider keys.
@@ -48,9 +48,9 @@ const (
 
 const shards = 64
 
-// few is after how many calls a table's caller sweeps, and how many entries then. It
-// goes through all the tables in turn, so that entries go wherever nobody calls.
-const few = 16
+// sweepBatch is after how many calls a table's caller sweeps, and how many entries then.
+// It goes through all the tables in turn, so that entries go wherever nobody calls.
+const sweepBatch = 16
 
 type shard[K comparable] struct {
 	mu    sync.Mutex
@@ -67,8 +67,8 @@ func newCounter[K comparable](l Limit, room int, keep func(K) K, wider func(K, l
 	for i := range c.shards {
 		c.shards[i].table = newTable[K](int64(l.Window))
 	}
-	for i := range c.shared {
-		c.shared[i] = newTable[K](int64(l.Window))
+	for i := range c.wideTables {
+		c.wideTables[i] = newTable[K](int64(l.Window))
 	}
 	return c
 }
@@ -94,10 +94,10 @@ func (c *counter[K]) askShard(s *shard[K], k K, n int, given int64, take int) (l
 	defer s.mu.Unlock()
 	at := c.advance(given)
 	s.calls++
-	tidy = s.calls%few == 0
+	tidy = s.calls%sweepBatch == 0
 	i := s.find(k)
 	if i == 0 || s.entries[i].young {
-		left, wait = c.askNeighbours(s, i, k, n, at, given, take)
+		left, wait = c.askWider(s, i, k, n, at, given, take)
 		return left, wait, tidy
 	}
 	e := &s.entries[i]
@@ -132,23 +132,23 @@ func (c *counter[K]) wait(at, given int64) time.Duration {
 	return (rest + time.Second - 1).Truncate(time.Second)
 }
 
-// askNeighbours is ask for a key without an entry, or with a young one.
-func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given int64, take int) (int, time.Duration) {
+// askWider is ask for a key without an entry, or with a young one.
+func (c *counter[K]) askWider(s *shard[K], i uint32, k K, n int, at, given int64, take int) (int, time.Duration) {
 	reserved := i == 0 && c.reserve(s, at)
-	if reserved && c.crowds.Load() == 0 {
+	if reserved && c.wideEntries.Load() == 0 {
 		return c.enter(&s.table, k, nil, n, at, given, take, true)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	defer c.noteCrowds()
+	defer c.noteWide()
 
 	found := c.findWider(k, at)
 	// The narrowest entry that k has or can have is where it is counted from now on.
 	t, j, from := &s.table, i, wide
 	if i == 0 && !reserved {
-		t, j, from = &c.shared[wide], found[wide], widest
+		t, j, from = &c.wideTables[wide], found[wide], widest
 		if j == 0 && int64(len(t.index)) >= max(c.room/4, 1) {
-			t, j, from = &c.shared[widest], found[widest], widest+1
+			t, j, from = &c.wideTables[widest], found[widest], widest+1
 		}
 		k = c.wider(k, from-1)
 	}
@@ -163,10 +163,10 @@ func (c *counter[K]) askNeighbours(s *shard[K], i uint32, k K, n int, at, given 
 	return c.settle(t, e, c.older(found, from, t.nth(e, 0)), n, at, given, take)
 }
 
-// findWider gives the shared entries that k is counted under, by level; 0 is none.
+// findWider gives the entries of wider keys that k is counted under, by level; 0 is none.
 func (c *counter[K]) findWider(k K, at int64) (found [2]uint32) {
-	for l := range c.shared {
-		t := &c.shared[l]
+	for l := range c.wideTables {
+		t := &c.wideTables[l]
 		t.sweep(at, 4)
 		if found[l] = t.find(c.wider(k, level(l))); found[l] != 0 {
 			t.expire(&t.entries[found[l]], at)
@@ -184,7 +184,7 @@ func (c *counter[K]) older(found [2]uint32, from level, began int64) (times []in
 		if found[l] == 0 {
 			continue
 		}
-		t := &c.shared[l]
+		t := &c.wideTables[l]
 		e := &t.entries[found[l]]
 		times = t.appendTimes(times, e, began+t.tick)
 		if !e.young {
@@ -226,27 +226,27 @@ func (c *counter[K]) sweep(s *shard[K], at int64, few int) {
 	}
 }
 
-// tidy sweeps the next of the tables, and the shared ones while there is anything in them.
+// tidy sweeps the next of the tables, and those of wider keys while there is anything in them.
 func (c *counter[K]) tidy(given int64) {
 	s := &c.shards[c.next.Add(1)%shards]
 	s.mu.Lock()
 	at := c.advance(given)
-	c.sweep(s, at, few)
+	c.sweep(s, at, sweepBatch)
 	s.mu.Unlock()
-	if c.crowds.Load() == 0 {
+	if c.wideEntries.Load() == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for l := range c.shared {
-		c.shared[l].sweep(at, few)
+	for l := range c.wideTables {
+		c.wideTables[l].sweep(at, sweepBatch)
 	}
-	c.noteCrowds()
+	c.noteWide()
 }
 
-// noteCrowds lets callers see without the lock whether there are shared entries.
-func (c *counter[K]) noteCrowds() {
-	c.crowds.Store(int64(len(c.shared[wide].index) + len(c.shared[widest].index)))
+// noteWide lets callers see without the lock whether there are entries of wider keys.
+func (c *counter[K]) noteWide() {
+	c.wideEntries.Store(int64(len(c.wideTables[wide].index) + len(c.wideTables[widest].index)))
 }
 
 // since turns a time into nanoseconds since the first one that was asked about,

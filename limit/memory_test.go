@@ -34,30 +34,30 @@ func TestI11_MemoryIsBounded(t *testing.T) {
 		t.Errorf("room for %d addresses and %d names, want a million (decision L1)", a, n)
 	}
 	before := heap()
-	w := newAddresses(Token, nil, many)
-	for i := range many {
+	w := newAddresses(Token, nil, fill)
+	for i := range fill {
 		if ok, _ := w.Allow(stranger(i), noon.Add(time.Duration(i)*time.Microsecond)); !ok {
 			t.Fatalf("address %d refused at its first request", i)
 		}
 	}
 	full := heap() - before
-	t.Logf("%d addresses: %.1f bytes each", many, float64(full)/many)
-	if full > 100*many {
-		t.Errorf("%d addresses take %d bytes, want at most 100 each", many, full)
+	t.Logf("%d addresses: %.1f bytes each", fill, float64(full)/fill)
+	if full > 100*fill {
+		t.Errorf("%d addresses take %d bytes, want at most 100 each", fill, full)
 	}
-	if got := w.c.size.Load(); got != many {
-		t.Errorf("%d remembered, want %d", got, many)
+	if got := w.c.size.Load(); got != fill {
+		t.Errorf("%d remembered, want %d", got, fill)
 	}
 	// What comes then is counted with its network, and of these only a quarter is remembered.
-	for i := range many / 3 {
-		w.Allow(stranger(many+i), after(2))
+	for i := range fill / 3 {
+		w.Allow(stranger(fill+i), after(2))
 		w.Allow(stranger6(i), after(2))
 	}
-	bounded(t, w.c, many)
+	bounded(t, w.c, fill)
 	crowded := heap() - before
-	t.Logf("after many more strangers: %.1f bytes each", float64(crowded)/many)
-	if crowded > 150*many {
-		t.Errorf("more strangers made it %d bytes, want at most %d", crowded, 150*many)
+	t.Logf("after many more strangers: %.1f bytes each", float64(crowded)/fill)
+	if crowded > 150*fill {
+		t.Errorf("more strangers made it %d bytes, want at most %d", crowded, 150*fill)
 	}
 	runtime.KeepAlive(w)
 }
@@ -81,7 +81,7 @@ func TestI11_MemoryIsGivenBack(t *testing.T) {
 	for i := range 10 * room {
 		w.Allow(stranger(i%100), after(601))
 	}
-	if got, crowds := w.c.size.Load(), w.c.crowds.Load(); got != 100 || crowds != 0 {
+	if got, crowds := w.c.size.Load(), w.c.wideEntries.Load(); got != 100 || crowds != 0 {
 		t.Errorf("%d addresses and %d networks remembered after all but 100 have gone", got, crowds)
 	}
 	if left := heap() - before; left > 10*room {
@@ -207,7 +207,7 @@ func TestI11_OldEntriesGo(t *testing.T) {
 		let(t, w, stranger(room+i), 150, after(600))
 	}
 	refused(t, w, stranger(room), after(600))
-	if got := w.c.crowds.Load(); got != 0 {
+	if got := w.c.wideEntries.Load(); got != 0 {
 		t.Errorf("%d networks counted though there was room", got)
 	}
 }
@@ -222,7 +222,7 @@ func TestNamesAreBounded(t *testing.T) {
 		w.Allow(fmt.Sprint("stranger ", i), noon)
 	}
 	bounded(t, w.c, room)
-	if got := len(w.c.shared[widest].index); got == 0 || got > 1<<16 {
+	if got := len(w.c.wideTables[widest].index); got == 0 || got > 1<<16 {
 		t.Errorf("%d shared counters, want some and at most 65536", got)
 	}
 	for i := range room {

@@ -143,7 +143,7 @@ func TestAnyWindow(t *testing.T) {
 
 // A neighbourhood too small for its strangers: no address ever gets more than N in any window, those
 // who were there first get exactly the model's answers, and what is remembered stays within bounds.
-func crowd(t *testing.T, history []byte) {
+func fuzzWideKeys(t *testing.T, history []byte) {
 	const room, window = 6, 40 * time.Second
 	l := Limit{N: 6, Window: window}
 	w, m := newAddresses(l, nil, room), newModel(l)
@@ -193,8 +193,8 @@ func sound[K comparable](t *testing.T, c *counter[K]) {
 	for i := range c.shards {
 		soundTable(t, &c.shards[i].table)
 	}
-	soundTable(t, &c.shared[wide])
-	soundTable(t, &c.shared[widest])
+	soundTable(t, &c.wideTables[wide])
+	soundTable(t, &c.wideTables[widest])
 }
 
 func soundTable[K comparable](t *testing.T, table *table[K]) {
@@ -238,7 +238,7 @@ func bounded[K comparable](t *testing.T, c *counter[K], room int) {
 	if entries > room || int64(entries) != c.size.Load() {
 		t.Fatalf("%d remembered, %d noted, want at most %d", entries, c.size.Load(), room)
 	}
-	if got := len(c.shared[wide].index); got > max(room/4, 1) {
+	if got := len(c.wideTables[wide].index); got > max(room/4, 1) {
 		t.Fatalf("%d networks remembered, want at most %d", got, room/4)
 	}
 }
@@ -252,7 +252,7 @@ func FuzzCrowd(f *testing.F) {
 		}
 		f.Add(history)
 	}
-	f.Fuzz(crowd)
+	f.Fuzz(fuzzWideKeys)
 }
 
 func TestCrowd(t *testing.T) {
@@ -262,6 +262,6 @@ func TestCrowd(t *testing.T) {
 		for i := range history {
 			history[i] = byte(random.Uint32())
 		}
-		crowd(t, history)
+		fuzzWideKeys(t, history)
 	}
 }

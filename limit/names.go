@@ -17,7 +17,7 @@ import (
 // which nobody outside can compute. It is safe for use by many goroutines.
 type Names struct {
 	c      *counter[string]
-	shared *shared // nil counts in memory alone
+	remote *remote // nil counts in memory alone
 	policy []string
 }
 
@@ -28,11 +28,11 @@ func NewNames(l Limit) *Names {
 
 func newNames(l Limit, room int) *Names {
 	seed := maphash.MakeSeed()
-	crowd := func(name string, _ level) string {
+	bucket := func(name string, _ level) string {
 		return string(binary.BigEndian.AppendUint16(nil, uint16(maphash.String(seed, name))))
 	}
 	// A name may be a piece of a whole request, which must not be kept with it.
-	return &Names{c: newCounter(l, room, strings.Clone, crowd), policy: policy(l)}
+	return &Names{c: newCounter(l, room, strings.Clone, bucket), policy: policy(l)}
 }
 
 // Limit is what every name has that has no override.
@@ -77,10 +77,10 @@ func (w *Names) Remaining(name string, n int, now time.Time) int {
 }
 
 func (w *Names) ask(name string, n int, now time.Time, take int) (left int, wait time.Duration) {
-	if w.shared == nil {
+	if w.remote == nil {
 		return w.c.ask(short(name), n, now, take)
 	}
-	return askShared(w.shared, w.c, nameKeys(name), short(name), n, now, take)
+	return askRemote(w.remote, w.c, nameKeys(name), short(name), n, now, take)
 }
 
 // nameKeys are what a name is counted under in a shared counter: a hash, so that

@@ -2,5 +2,5 @@
 
 package limit
 
-// many is how many addresses are an installation's fill.
-const many = Remembered
+// fill is how many addresses are an installation's fill.
+const fill = Remembered

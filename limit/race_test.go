@@ -2,6 +2,6 @@
 
 package limit
 
-// many is how many addresses are an installation's fill: a tenth under the race detector,
+// fill is how many addresses are an installation's fill: a tenth under the race detector,
 // which makes memory ten times as slow.
-const many = Remembered / 10
+const fill = Remembered / 10

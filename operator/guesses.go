@@ -29,7 +29,7 @@ type guesses struct {
 	throttled *limit.Addresses
 }
 
-func (g *guesses) begin(s *limit.Shared) {
+func (g *guesses) begin(s *limit.Valkey) {
 	g.wrong = s.Addresses("operator-password", wrongPasswords, nil)
 	g.network = s.Blocks("operator-password-network", wrongInNetwork, nil)
 	g.failed = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)

@@ -48,7 +48,7 @@ type Server struct {
 	Icon    []byte
 
 	// Limits are counted for all nodes together; nil is each in its memory.
-	Limits *limit.Shared
+	Limits *limit.Valkey
 	// Seen says from where requests came of late; nil does not know.
 	Seen func() Seen
 	// ReadKeys gives the keys of the key file as it is now; nil where there is

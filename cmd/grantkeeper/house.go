@@ -47,7 +47,7 @@ const sweepEvery = time.Minute
 type house struct {
 	Checked
 	store    *store.Store
-	limits   *limit.Shared // nil counts in memory
+	limits   *limit.Valkey // nil counts in memory
 	log      *slog.Logger
 	level    *slog.LevelVar // of log; nil is info
 	requests io.Writer      // as newLogger gives it

@@ -124,7 +124,7 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	defer h.store.Close()
 	defer h.mail.Close() // before the store, which letters are made from
 	if checked.Counters != nil {
-		h.limits = limit.Share(checked.Counters, limit.SharedOptions{Log: h.log, Nodes: h.store.LiveNodes})
+		h.limits = limit.Connect(checked.Counters, limit.ValkeyOptions{Log: h.log, Nodes: h.store.LiveNodes})
 		defer h.limits.Close()
 	}
 	act := store.Act{Actor: "system", Reason: "configuration"}

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// A redis is a server of the tests' own: redis-server, or valkey-server.
-type redis struct {
+// A testServer is a server of the tests' own: redis-server, or valkey-server.
+type testServer struct {
 	port    string
 	dir     string
 	process *exec.Cmd
 }
 
-func newRedis(t testing.TB) *redis {
+func newServer(t testing.TB) *testServer {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,13 +27,13 @@ func newRedis(t testing.TB) *redis {
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	l.Close()
-	r := &redis{port: port, dir: t.TempDir()}
+	r := &testServer{port: port, dir: t.TempDir()}
 	r.start(t)
 	t.Cleanup(func() { r.kill() })
 	return r
 }
 
-func (r *redis) start(t testing.TB, options ...string) {
+func (r *testServer) start(t testing.TB, options ...string) {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *redis) start(t testing.TB, options ...string) {
 }
 
 // kill is kill -9.
-func (r *redis) kill() {
+func (r *testServer) kill() {
 	if r.process != nil {
 		r.process.Process.Kill()
 		r.process.Wait()
@@ -67,12 +67,12 @@ func (r *redis) kill() {
 }
 
 // command sends one command and gives the first line of the answer.
-func (r *redis) command(words ...string) string {
+func (r *testServer) command(words ...string) string {
 	first, _, _ := strings.Cut(r.answer(words...), "\r\n")
 	return first
 }
 
-func (r *redis) answer(words ...string) string {
+func (r *testServer) answer(words ...string) string {
 	c, err := net.DialTimeout("tcp", "127.0.0.1:"+r.port, time.Second)
 	if err != nil {
 		return ""
@@ -89,21 +89,21 @@ func (r *redis) answer(words ...string) string {
 }
 
 // value is the string that a command answers.
-func (r *redis) value(words ...string) string {
+func (r *testServer) value(words ...string) string {
 	_, value, _ := strings.Cut(r.answer(words...), "\r\n")
 	return strings.TrimSuffix(value, "\r\n")
 }
 
-func (r *redis) url() string { return "redis://127.0.0.1:" + r.port + "/0" }
+func (r *testServer) url() string { return "redis://127.0.0.1:" + r.port + "/0" }
 
 // share connects one node to the server.
-func (r *redis) share(t testing.TB, o SharedOptions) *Shared {
+func (r *testServer) share(t testing.TB, o ValkeyOptions) *Valkey {
 	t.Helper()
 	server, err := ParseServer(r.url())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Share(server, o)
+	s := Connect(server, o)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -125,9 +125,9 @@ func both(t *testing.T, test func(t *testing.T, w windows)) {
 // noon is now.
 func sharedWindows(t *testing.T) windows {
 	t.Helper()
-	r := newRedis(t)
+	r := newServer(t)
 	base := time.Now().Truncate(time.Microsecond)
-	s := r.share(t, SharedOptions{patience: time.Minute, now: func(at time.Time) int64 { return base.Add(at.Sub(noon)).UnixMicro() }})
+	s := r.share(t, ValkeyOptions{timeout: time.Minute, now: func(at time.Time) int64 { return base.Add(at.Sub(noon)).UnixMicro() }})
 	t.Cleanup(func() {
 		if s.Away() {
 			t.Error("the server went away during the test")

@@ -19,9 +19,9 @@ import (
 	"time"
 )
 
-// Of many who ask at once over one connection, each gets its own answer.
+// Of many who ask at once, each gets its own answer.
 func TestSharedAnswersGoToWhoAsked(t *testing.T) {
-	s := newRedis(t).share(t, SharedOptions{patience: time.Minute})
+	s := newServer(t).share(t, ValkeyOptions{timeout: time.Minute})
 	var group sync.WaitGroup
 	for i := range 50 {
 		w := s.Names(fmt.Sprint("of ", i), Limit{100 + i, time.Hour})
@@ -43,17 +43,15 @@ func TestSharedAnswersGoToWhoAsked(t *testing.T) {
 
 // A connection that ended while nobody asked costs nobody an answer.
 func TestSharedConnectionThatEnded(t *testing.T) {
-	r := newRedis(t)
+	r := newServer(t)
 	var log logged
-	s := r.share(t, SharedOptions{patience: time.Minute, Log: log.logger()})
+	s := r.share(t, ValkeyOptions{timeout: time.Minute, Log: log.logger()})
 	w := s.Addresses("token", Limit{10, time.Hour}, nil)
 	for range 5 {
 		let(t, w, client, 1, time.Now())
-		was := s.line
 		if got := r.command("CLIENT", "KILL", "TYPE", "normal"); !strings.HasPrefix(got, ":") {
 			t.Fatal(got)
 		}
-		<-was.ctx.Done()
 	}
 	if log.String() != "" {
 		t.Errorf("logged: %s", log.String())
@@ -67,7 +65,7 @@ type relay struct {
 	made, dead atomic.Int32
 }
 
-func newRelay(t *testing.T, r *redis) *relay {
+func newRelay(t *testing.T, r *testServer) *relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,13 +107,13 @@ func (b *relay) pass(far, near net.Conn, number int32) {
 
 // A connection over which nothing comes any more is given up for a new one.
 func TestI13_AConnectionThatIsDead(t *testing.T) {
-	b := newRelay(t, newRedis(t))
+	b := newRelay(t, newServer(t))
 	server, err := ParseServer("redis://" + b.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	var told changes
-	s := Share(server, SharedOptions{Changed: told.changed})
+	s := Connect(server, ValkeyOptions{Changed: told.changed})
 	defer s.Close()
 	w := s.Addresses("token", Limit{10, time.Hour}, nil)
 	let(t, w, client, 1, time.Now())
@@ -130,9 +128,11 @@ func TestI13_AConnectionThatIsDead(t *testing.T) {
 
 // What is no such server, or answers what the script does not, is away.
 func TestI13_WhatIsNoSuchServer(t *testing.T) {
+	const greeted = "-ERR unknown command\r\n+OK\r\n" // no HELLO before Redis 6
 	for _, answer := range []string{
-		"HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n", "+OK\r\n:5\r\n", "+OK\r\n*2\r\n:-1\r\n:0\r\n", "+OK\r\n*1\r\n:1\r\n", "+OK\r\n*2\r\n:1\r\n$1\r\nx\r\n",
-		"+OK\r\n-LOADING it is\r\n", "+OK\r\n-NOSCRIPT no\r\n-NOSCRIPT no\r\n", "+OK\r\n+OK\r\n+OK\r\n", "\r\n", "",
+		"HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n", greeted + ":5\r\n", greeted + "*2\r\n:-1\r\n:0\r\n", greeted + "*1\r\n:1\r\n",
+		greeted + "*2\r\n:1\r\n$1\r\nx\r\n", greeted + "-LOADING it is\r\n", greeted + "-NOSCRIPT no\r\n-NOSCRIPT no\r\n",
+		greeted + "+OK\r\n+OK\r\n", "\r\n", "",
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -155,7 +155,7 @@ func TestI13_WhatIsNoSuchServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := Share(server, SharedOptions{patience: 50 * time.Millisecond})
+		s := Connect(server, ValkeyOptions{timeout: 50 * time.Millisecond})
 		if !s.Away() {
 			t.Errorf("%q is a server", answer)
 		}
@@ -167,7 +167,7 @@ func TestI13_WhatIsNoSuchServer(t *testing.T) {
 
 // The URL says who asks, and in which database.
 func TestSharedUserAndDatabase(t *testing.T) {
-	r := newRedis(t)
+	r := newServer(t)
 	for _, words := range []string{
 		"ACL SETUSER counts on >hid:den resetkeys ~grantkeeper:* -@all +@read +@write +eval +evalsha +time +dbsize +select",
 		"ACL SETUSER open on nopass ~* +@all",
@@ -187,7 +187,7 @@ func TestSharedUserAndDatabase(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := Share(server, SharedOptions{patience: time.Minute, Log: log.logger()})
+		s := Connect(server, ValkeyOptions{timeout: time.Minute, Log: log.logger()})
 		if s.Away() == there {
 			t.Errorf("%s: there %v, want %v: %s", address, !s.Away(), there, log.String())
 		}
@@ -214,7 +214,7 @@ func TestSharedUserAndDatabase(t *testing.T) {
 
 // Who does not know the command repeats what came with it.
 func TestSharedPasswordIsNotRepeated(t *testing.T) {
-	r := newRedis(t)
+	r := newServer(t)
 	r.kill()
 	r.start(t, "--rename-command", "AUTH", "")
 	server, err := ParseServer("redis://counts:hidden@127.0.0.1:" + r.port)
@@ -222,7 +222,7 @@ func TestSharedPasswordIsNotRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log logged
-	s := Share(server, SharedOptions{patience: time.Minute, Log: log.logger()})
+	s := Connect(server, ValkeyOptions{timeout: time.Minute, Log: log.logger()})
 	defer s.Close()
 	if !strings.Contains(log.String(), "AUTH: ERR") || strings.Contains(log.String(), "hidden") {
 		t.Errorf("logged: %s", log.String())
@@ -230,7 +230,7 @@ func TestSharedPasswordIsNotRepeated(t *testing.T) {
 }
 
 // asked sends one command as a user without a password.
-func (r *redis) asked(user, command string) string {
+func (r *testServer) asked(user, command string) string {
 	c, err := net.Dial("tcp", "127.0.0.1:"+r.port)
 	if err != nil {
 		return err.Error()
@@ -245,7 +245,7 @@ func (r *redis) asked(user, command string) string {
 // rediss: is TLS, and trusts no certificate but one of an authority it knows, for
 // the host that was named.
 func TestSharedOverTLS(t *testing.T) {
-	r := newRedis(t)
+	r := newServer(t)
 	r.kill()
 	certificate, key, known := selfSigned(t, r.dir)
 	plain := r.port
@@ -275,9 +275,18 @@ func TestSharedOverTLS(t *testing.T) {
 		if server.tls != nil {
 			server.tls.RootCAs = tt.roots
 		}
-		s := Share(server, SharedOptions{patience: 5 * time.Second})
+		s := Connect(server, ValkeyOptions{timeout: 5 * time.Second})
 		if s.Away() == tt.there {
 			t.Errorf("%s: there %v, want %v", tt.address, !s.Away(), tt.there)
+		}
+		if tt.there { // a connection that ended while nobody asked
+			if got := r.command("CLIENT", "KILL", "TYPE", "normal"); !strings.HasPrefix(got, ":") {
+				t.Fatal(got)
+			}
+			let(t, s.Addresses("token", Limit{10, time.Hour}, nil), client, 1, time.Now())
+			if s.Away() {
+				t.Errorf("%s: away after one connection ended", tt.address)
+			}
 		}
 		s.Close()
 	}

@@ -98,7 +98,7 @@ func TestANewEntryWaitsForItsNetwork(t *testing.T) {
 // gone waits until no address is remembered on its own.
 func gone(t *testing.T, w *Addresses, a netip.Addr, now time.Time) {
 	t.Helper()
-	for n := range 2 * shards * few { // each call of few sweeps one shard a little
+	for n := range 2 * shards * sweepBatch { // sweepBatch calls sweep one shard a little
 		if w.c.size.Load() == 0 {
 			return
 		}
@@ -194,10 +194,10 @@ func TestAllGoesOnceAWindowHasPassed(t *testing.T) {
 	for i := range 100 {
 		w.Allow(stranger(i), noon)
 	}
-	for i := range 64 * few * 3 {
+	for i := range 64 * sweepBatch * 3 {
 		w.Remaining(stranger(1000+i%3), after(60))
 	}
-	if size, crowds := w.c.size.Load(), w.c.crowds.Load(); size != 0 || crowds != 0 {
+	if size, crowds := w.c.size.Load(), w.c.wideEntries.Load(); size != 0 || crowds != 0 {
 		t.Errorf("%d addresses and %d networks remembered", size, crowds)
 	}
 	sound(t, w.c)
