@@ -15,9 +15,9 @@ import (
 // of a request.
 type quietListener struct {
 	net.Listener
-	watched bool // a client that goes away ends its request (http.Request.Context)
+	watched bool       // a client that goes away ends its request (http.Request.Context)
+	limit   *connLimit // nil bounds nothing
 	turns   *turns
-	crowd   *crowd // nil bounds nothing
 }
 
 func (l quietListener) Accept() (net.Conn, error) {
@@ -25,8 +25,8 @@ func (l quietListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &quietConn{Conn: c, watched: l.watched, turns: l.turns, crowd: l.crowd}
-	l.crowd.enter(q)
+	q := &quietConn{Conn: c, watched: l.watched, turns: l.turns, limit: l.limit}
+	l.limit.enter(q)
 	return q, nil
 }
 
@@ -37,8 +37,8 @@ type quietConn struct {
 	unwatched   bool // the read of one byte has been spared since the last real one
 	read, write deadline
 	turns       *turns
-	crowd       *crowd
-	place       int // in the crowd, under its lock; leftCrowd is none
+	limit       *connLimit
+	place       int // its index in limit.all, under limit.mu; unlimited is none
 }
 
 // Read reads, but for net/http's watch: that gets nothing, and is content. Were
@@ -77,7 +77,7 @@ func (c *quietConn) Write(p []byte) (n int, err error) {
 }
 
 func (c *quietConn) Close() error {
-	c.crowd.leave(c)
+	c.limit.leave(c)
 	return c.Conn.Close()
 }
 

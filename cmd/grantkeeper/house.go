@@ -241,8 +241,8 @@ func (h *house) server(handler http.Handler) *http.Server {
 
 // listen opens a listener, or says why not in an error with code 4. watched is
 // for requests that others work on, or that can last: they end when the client
-// goes away. The crowd bounds its connections; nil does not.
-func listen(address string, watched bool, g *crowd, hint string) (net.Listener, error) {
+// goes away. g bounds its connections; nil does not.
+func listen(address string, watched bool, g *connLimit, hint string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -250,7 +250,7 @@ func listen(address string, watched bool, g *crowd, hint string) (net.Listener, 
 	case err != nil:
 		return nil, cannotOpen(hint, "cannot listen on %s: %v", address, err)
 	}
-	return quietListener{l, watched, newTurns(), g}, nil
+	return quietListener{l, watched, g, newTurns()}, nil
 }
 
 // sweeping deletes what has expired, now and every minute, until ctx ends.

@@ -152,7 +152,7 @@ func (h *house) listen() (on listeners, err error) {
 			on.Close()
 		}
 	}()
-	if on.public, err = listen(h.HTTP.Listen, h.Upstream != nil || h.MCPUpstream != nil, newCrowd(h.log), "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
+	if on.public, err = listen(h.HTTP.Listen, h.Upstream != nil || h.MCPUpstream != nil, newConnLimit(h.log), "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
 		return on, err
 	}
 	if h.TLS != nil {

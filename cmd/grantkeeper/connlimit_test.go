@@ -16,10 +16,10 @@ import (
 
 // Strangers who open connections and say nothing, or begin to, make room for
 // whoever comes; who is being answered stays.
-func TestCrowdMakesRoom(t *testing.T) {
+func TestConnLimitMakesRoom(t *testing.T) {
 	const most = 8
 	var out safeBuffer
-	g := &crowd{most: most, log: slog.New(slog.NewTextHandler(&out, nil))}
+	g := &connLimit{most: most, log: slog.New(slog.NewTextHandler(&out, nil))}
 	l, err := listen("127.0.0.1:0", false, g, "")
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestMostOf(t *testing.T) {
 			t.Errorf("of %d: %d, want %d", files, got, want)
 		}
 	}
-	if g := newCrowd(nil); g == nil || g.most < 10 {
+	if g := newConnLimit(nil); g == nil || g.most < 10 {
 		t.Errorf("of this process: %+v", g)
 	}
 }

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A crowd bounds the connections of a listener, so that strangers who open many
+// A connLimit bounds the connections of a listener, so that strangers who open many
 // and say nothing shut nobody out: when there are as many as there may be, those
 // that wait for their client make room for the next. It leaves descriptors to
 // the database and the other listeners.
-type crowd struct {
+type connLimit struct {
 	most int
 	log  *slog.Logger
 
@@ -21,8 +21,8 @@ type crowd struct {
 	warned time.Time
 }
 
-// leftCrowd is the place of a connection that is in no crowd.
-const leftCrowd = -1
+// unlimited is the place of a connection that is counted by no connLimit.
+const unlimited = -1
 
 // A share of the descriptors that a process may have is not for strangers, and
 // at least so many.
@@ -31,14 +31,14 @@ const (
 	keptLeast = 48
 )
 
-// newCrowd takes as many as the limit of open files leaves; nil, which bounds
+// newConnLimit takes as many as the limit of open files leaves; nil, which bounds
 // nothing, if there is none.
-func newCrowd(log *slog.Logger) *crowd {
+func newConnLimit(log *slog.Logger) *connLimit {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		return nil
 	}
-	return &crowd{most: mostOf(uint64(files.Cur)), log: log}
+	return &connLimit{most: mostOf(uint64(files.Cur)), log: log}
 }
 
 // mostOf is how many connections a limit of open files leaves.
@@ -52,8 +52,8 @@ func mostOf(files uint64) int {
 // answered, or were accepted so lately that nobody reads them yet.
 const roomTries = 100
 
-// enter makes room where there is none, for a sixty-fourth of the crowd at a time.
-func (g *crowd) enter(c *quietConn) {
+// enter makes room where there is none, for a sixty-fourth of the connections at a time.
+func (g *connLimit) enter(c *quietConn) {
 	if g == nil {
 		return
 	}
@@ -84,7 +84,7 @@ func (g *crowd) enter(c *quietConn) {
 
 // waiting takes out up to n connections that wait for their client: first those
 // that have said nothing since they were looked at last.
-func (g *crowd) waiting(n int) (out []*quietConn) {
+func (g *connLimit) waiting(n int) (out []*quietConn) {
 	for looks := 2 * len(g.all); looks > 0 && len(out) < n && len(g.all) > 0; looks-- {
 		g.hand %= len(g.all)
 		if c := g.all[g.hand]; c.read.waits() {
@@ -96,7 +96,7 @@ func (g *crowd) waiting(n int) (out []*quietConn) {
 	return out
 }
 
-func (g *crowd) leave(c *quietConn) {
+func (g *connLimit) leave(c *quietConn) {
 	if g == nil {
 		return
 	}
@@ -105,13 +105,13 @@ func (g *crowd) leave(c *quietConn) {
 	g.remove(c)
 }
 
-func (g *crowd) remove(c *quietConn) {
-	if c.place == leftCrowd {
+func (g *connLimit) remove(c *quietConn) {
+	if c.place == unlimited {
 		return
 	}
 	last := g.all[len(g.all)-1]
 	g.all[c.place], last.place = last, c.place
 	g.all[len(g.all)-1] = nil
 	g.all = g.all[:len(g.all)-1]
-	c.place = leftCrowd
+	c.place = unlimited
 }
