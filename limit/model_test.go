@@ -255,7 +255,7 @@ func FuzzCrowd(f *testing.F) {
 	f.Fuzz(fuzzWideKeys)
 }
 
-func TestCrowd(t *testing.T) {
+func TestWideKeys(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for range 80 {
 		history := make([]byte, 2000)
