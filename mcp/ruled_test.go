@@ -26,6 +26,7 @@ func TestRulesOfTheOperator(t *testing.T) {
 		{Tool: "take", RoleName: "Treasurer"},
 		{Tool: "put", RoleFrom: []string{"argument:/role"}},
 		{Resource: "open:*", Touches: rules.TouchesOpen},
+		{Method: "orders/*", Touches: rules.TouchesNothing},
 	}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -73,6 +74,7 @@ func TestRulesOfTheOperator(t *testing.T) {
 		{changing, message("resources/read", `{"uri":"open:a"}`), passes},
 		{changing, message("resources/read", `{"uri":"closed:a"}`), `"code":-32000`},
 		{changing, message("x/y", `{}`), `"code":-32601`},
+		{changing, message("orders/count", `{}`), passes},
 		{all, message("tools/call", `{"name":"other"}`), passes},
 		{all, message("x/y", `{}`), passes},
 	} {
