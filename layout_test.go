@@ -72,7 +72,7 @@ var rooms = map[string]room{
 }
 
 // tools are folders, at any depth, that may import every room and that no room
-// may import. The root holds these tests.
+// may import. The root holds these tests; bench is a module of its own.
 var tools = []string{".", "bench", "docs", "e2e", "scripts"}
 
 // forTests are rooms that tests of every room may import, and nothing else may

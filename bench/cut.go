@@ -9,12 +9,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // streamsCut is how many streams are open at each node, of an approval each.
@@ -23,27 +19,19 @@ const streamsCut = 20
 // A cut is how long streams of an MCP server went on after their approvals had
 // ended: from the answer to the revocation to the end of the stream.
 type cut struct {
-	Node    string  `json:"node"` // where the stream was, the revocation being at the first
-	Streams int     `json:"streams"`
-	Median  float64 `json:"median_ms"`
-	Most    float64 `json:"most_ms"`
+	Node    string  `json:"node" col:"node"` // where the stream was, the revocation being at the first
+	Streams int     `json:"streams" col:"streams"`
+	Median  float64 `json:"median_ms" col:"median ms"`
+	Most    float64 `json:"most_ms" col:"most ms"`
 }
 
 // cuts measures it at the node that revokes and, on PostgreSQL, at another one.
 func (b *bench) cuts(ctx context.Context) (all []cut, err error) {
-	folder, err := os.MkdirTemp(b.folder, "cut-")
+	folder, s, database, _, err := b.placeNew(ctx, "cut", 2*streamsCut, nil)
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStock(2*streamsCut, approval.Live)
-	if err != nil {
-		return nil, err
-	}
-	database, _, err := b.place(ctx, s, folder)
-	if err != nil {
-		return nil, err
-	}
-	behind, err := b.startBehind(starter(ctx))
+	behind, err := startBehind(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +87,9 @@ func (s *stock) cut(ctx context.Context, revoking, streaming string, first, stre
 	for i := range ended {
 		took = append(took, milliseconds(max(0, (<-ended[i]).Sub(answered[i]))))
 	}
-	return cut{Streams: len(took), Median: median(took), Most: slices.Max(took)}, ctx.Err()
+	c = cut{Streams: len(took)}
+	c.Median, _, c.Most = rangeOf(took)
+	return c, ctx.Err()
 }
 
 // stream opens one, waits for its first event, and tells when it ends.
@@ -145,12 +135,4 @@ func (s *stock) revoke(ctx context.Context, address string, number int) error {
 		return errors.Join(fmt.Errorf("revoke: %s", a.Status), err)
 	}
 	return nil
-}
-
-func printCuts(w io.Writer, all []cut) {
-	var rows [][]string
-	for _, c := range all {
-		rows = append(rows, []string{c.Node, thousands(int64(c.Streams)), whole(c.Median), whole(c.Most)})
-	}
-	printTable(w, []string{"node", "streams", "median ms", "most ms"}, rows)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,8 +12,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/ncruces/go-sqlite3"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // refreshesToGrow is how many refreshes -growth makes.
@@ -29,27 +28,28 @@ type growth struct {
 }
 
 type tableGrowth struct {
-	Table  string `json:"table"`
-	Before int64  `json:"rows_before"`
-	After  int64  `json:"rows_after"`
+	Table  string `json:"table" col:"table"`
+	Before int64  `json:"rows_before" col:"rows before"`
+	After  int64  `json:"rows_after" col:"after"`
+	More   int64  `json:"rows_more" col:"more"`
 }
 
 // fileGrowth is the bytes of a file or, on PostgreSQL, of all tables or all
 // indexes: before the server's start, when it was ready, after its last answer,
 // and after it was stopped and, on PostgreSQL, a VACUUM.
 type fileGrowth struct {
-	File    string `json:"file"`
-	Before  int64  `json:"before"`
-	Ready   int64  `json:"ready"`
-	After   int64  `json:"after"`
-	Stopped int64  `json:"stopped"`
+	File    string `json:"file" col:"bytes"`
+	Before  int64  `json:"before" col:"before"`
+	Ready   int64  `json:"ready" col:"ready"`
+	After   int64  `json:"after" col:"after"`
+	Stopped int64  `json:"stopped" col:"stopped"`
 }
 
 // A growing is the database that the refreshes are made on.
 type growing struct {
 	url, folder string
 	tables      []string
-	ask         func(query string) (int64, error)
+	ask         asked
 	weighed     []weighed
 	vacuum      func() error
 }
@@ -60,38 +60,26 @@ type weighed struct {
 	bytes func() (int64, error)
 }
 
-func (b *bench) growth(ctx context.Context) (out growth, err error) {
-	folder, err := os.MkdirTemp(b.folder, "growth-")
+func (b *bench) growth(ctx context.Context) (*growth, error) {
+	folder, s, url, ask, err := b.placeNew(ctx, "growth", max(b.live, b.connections), nil)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	s, err := newStock(max(b.live, b.connections), approval.Live)
+	g, err := b.growing(folder, url, ask)
 	if err != nil {
-		return out, err
+		return nil, err
 	}
-	b.progress("write %d approvals", s.approvals)
-	g, err := b.growing(ctx, s, folder)
-	if err != nil {
-		return out, err
+	out := g.growth(s.approvals)
+	if err := b.grow(ctx, s, g, &out); err != nil || out.Errors > 0 {
+		return &out, err
 	}
-	out = g.growth(s.approvals)
-	if err := b.grow(ctx, s, g, &out); err != nil {
-		return out, err
-	}
-	if out.Errors == 0 {
-		err = os.RemoveAll(folder)
-	}
-	return out, err
+	return &out, os.RemoveAll(folder)
 }
 
-// growing writes the stock.
-func (b *bench) growing(ctx context.Context, s *stock, folder string) (g growing, err error) {
-	g.folder = folder
-	if g.url, g.ask, err = b.place(ctx, s, folder); err != nil {
-		return g, err
-	}
+func (b *bench) growing(folder, url string, ask asked) (growing, error) {
+	g := growing{url: url, folder: folder, ask: ask}
 	if b.postgres != nil {
-		return g, g.onPostgres(b.postgres)
+		return g, g.onPostgres()
 	}
 	return g, g.onSQLite(filepath.Join(folder, databaseName))
 }
@@ -122,12 +110,8 @@ func (b *bench) grow(ctx context.Context, s *stock, g growing, out *growth) erro
 	if err := g.weigh(out, func(f *fileGrowth) *int64 { return &f.Ready }); err != nil {
 		return err
 	}
-	sc, err := scenarioOf("refresh")
-	if err != nil {
-		return err
-	}
 	begin := time.Now()
-	r, err := b.players(sc.player, s, srv.public).run(ctx, span{most: refreshesToGrow})
+	r, err := b.players(refreshPlayer, s, srv.public).run(ctx, span{most: refreshesToGrow})
 	if err != nil {
 		return err
 	}
@@ -150,6 +134,7 @@ func (g growing) count(out *growth, at func(*tableGrowth) *int64) (err error) {
 		if *at(t), err = g.ask(fmt.Sprintf("SELECT COUNT(*) FROM %q", t.Table)); err != nil {
 			return err
 		}
+		t.More = t.After - t.Before
 	}
 	return nil
 }
@@ -197,16 +182,16 @@ func (g *growing) onSQLite(path string) (err error) {
 
 // onPostgres weighs what is in tables and indexes themselves: the maps of free and
 // visible rows beside them are VACUUM's.
-func (g *growing) onPostgres(p *postgres) error {
+func (g *growing) onPostgres() error {
 	const ours = ` FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = `
 	all := func(name, kind string) weighed {
 		return weighed{name, func() (int64, error) { return g.ask(`SELECT SUM(pg_relation_size(oid))::BIGINT` + ours + kind) }}
 	}
 	g.weighed = []weighed{all("tables", `'r'`), all("indexes", `'i'`)}
 	g.vacuum = func() error {
-		return p.onURL(g.url, func(c *pgx.Conn) error { return execAll(context.Background(), c, []string{`VACUUM`}) })
+		return onURL(g.url, func(c *pgx.Conn) error { return execAll(context.Background(), c, []string{`VACUUM`}) })
 	}
-	return p.onURL(g.url, func(c *pgx.Conn) error {
+	return onURL(g.url, func(c *pgx.Conn) error {
 		rows, err := c.Query(context.Background(), `SELECT relname`+ours+`'r' ORDER BY relname`)
 		if err != nil {
 			return err
@@ -214,4 +199,13 @@ func (g *growing) onPostgres(p *postgres) error {
 		g.tables, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err
 	})
+}
+
+func printGrowth(w io.Writer, g growth) {
+	fmt.Fprintf(w, "%s refreshes of %s approvals, %s errors\n\n",
+		thousands(int64(g.Refreshes)), thousands(int64(g.Approvals)), thousands(int64(g.Errors)))
+	printRows(w, g.Tables)
+	fmt.Fprintln(w)
+	printRows(w, g.Files)
+	printFaults(w, "growth", g.Faults)
 }

@@ -6,8 +6,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/ncruces/go-sqlite3"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // Rows and bytes that come and go are seen, on both engines.
@@ -15,18 +13,23 @@ func TestGrowing(t *testing.T) {
 	p := smallPostgres(t)
 	for name, engine := range map[string]*postgres{"SQLite": nil, "PostgreSQL": p} {
 		t.Run(name, func(t *testing.T) {
-			s, err := newStock(2000, approval.Live)
+			s, err := newStock(2000)
 			if err != nil {
 				t.Fatal(err)
 			}
 			folder := t.TempDir()
-			g, err := (&bench{postgres: engine}).growing(context.Background(), s, folder)
+			b := &bench{postgres: engine}
+			url, ask, err := b.place(context.Background(), s, folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := b.growing(folder, url, ask)
 			if err != nil {
 				t.Fatal(err)
 			}
 			do := func(texts ...string) error {
 				if engine != nil {
-					return p.onURL(g.url, func(c *pgx.Conn) error { return execAll(context.Background(), c, texts) })
+					return onURL(g.url, func(c *pgx.Conn) error { return execAll(context.Background(), c, texts) })
 				}
 				db, err := sqlite3.Open("file:" + folder + "/" + databaseName)
 				if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,25 +12,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
-
-	"github.com/jackc/pgx/v5"
-
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// A listing is what pages of one of the operators' lists took, over all
-// combinations of its filters.
+// A listing is what pages of one of the operators' lists took, over all combinations of
+// its filters.
 type listing struct {
-	List     string  `json:"list"`
-	Limit    int     `json:"limit"` // items of a page
-	Filters  int     `json:"filters"`
-	Pages    int     `json:"pages"`
-	Short    int     `json:"short_pages"` // with fewer items than the limit, and a next page
-	P50      float64 `json:"p50_ms"`
-	P99      float64 `json:"p99_ms"`
-	Most     float64 `json:"most_ms"`
-	Above    int     `json:"above_100_ms"`
+	List     string  `json:"list" col:"list"`
+	Limit    int     `json:"limit" col:"limit"` // items of a page
+	Filters  int     `json:"filters" col:"combinations"`
+	Pages    int     `json:"pages" col:"pages"`
+	Short    int     `json:"short_pages" col:"short"` // with fewer items than the limit, and a next page
+	P50      float64 `json:"p50_ms" col:"p50 ms,%.1f"`
+	P99      float64 `json:"p99_ms" col:"p99 ms,%.1f"`
+	Most     float64 `json:"most_ms" col:"most ms,%.1f"`
+	Above    int     `json:"above_100_ms" col:"above 100 ms"`
 	Slowest  []page  `json:"slowest"`
 	Shortest []page  `json:"shortest,omitempty"` // those with the most short pages before the first item
 }
@@ -53,7 +48,6 @@ const (
 	bigCrowd     = 10 // people
 	year         = 365 * 24 * 60 * 60
 	unusedOf     = 97 // one of so many was never used after it was made
-	journalOf    = 3  // entries an approval, at most
 	loneApproval = 1
 )
 
@@ -92,22 +86,9 @@ func skewed(s *stock) func(int, *stocked) {
 
 // listings measures the lists over a database with so many approvals.
 func (b *bench) listings(ctx context.Context, approvals int) ([]listing, error) {
-	folder, err := os.MkdirTemp(b.folder, "lists-")
+	folder, s, database, _, err := b.placeNew(ctx, "lists", approvals, func(s *stock) { s.skewed, s.journaled = skewed(s), true })
 	if err != nil {
 		return nil, err
-	}
-	s, err := newStock(approvals, approval.Live)
-	if err != nil {
-		return nil, err
-	}
-	s.skewed = skewed(s)
-	b.progress("write %d approvals and their journal", approvals)
-	database, _, err := b.place(ctx, s, folder)
-	if err != nil {
-		return nil, err
-	}
-	if err := b.writeJournal(ctx, s, database); err != nil {
-		return nil, fmt.Errorf("journal: %w", err)
 	}
 	srv, err := startServerOn(ctx, b.binary, folder, database, "", "")
 	if err != nil {
@@ -235,117 +216,17 @@ func (s *server) list(ctx context.Context, path, deep string, queries []string, 
 
 // page asks for one page, as the command does.
 func (s *server) page(ctx context.Context, path string) (p page, next string, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.operators+path, nil)
-	if err != nil {
-		return p, "", err
-	}
-	r.SetBasicAuth("operator", operatorPassword)
-	begin := time.Now()
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return p, "", err
-	}
-	body, err := io.ReadAll(a.Body)
-	p = page{Query: path, Took: milliseconds(time.Since(begin))}
-	if err = errors.Join(err, a.Body.Close()); err != nil {
-		return p, "", err
-	}
 	var list struct {
 		Items []json.RawMessage `json:"items"`
 		Next  string            `json:"next"`
 	}
-	if a.StatusCode != http.StatusOK {
-		return p, "", fmt.Errorf("%s: status %d", path, a.StatusCode)
-	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return p, "", fmt.Errorf("%s: %w", path, err)
-	}
-	p.Items, p.Next = len(list.Items), list.Next != ""
-	return p, list.Next, nil
-}
-
-// entries gives what the journal says of an approval: granted, exchanged, and
-// perhaps ended; here all at one moment.
-func (s *stock) entries(row func(int) stocked, number int, each func(values ...any) error) error {
-	r, id := row(number), s.handle(number).ID()
-	for i, kind := range []string{"approval_granted", "code_exchanged", "approval_ended"}[:journalOf] {
-		if kind == "approval_ended" && r.phase != approval.Ended {
-			break
-		}
-		at := fmt.Sprintf("%016x%08x", (r.created*1000)<<16+int64(number%1000*journalOf+i), number)
-		if err := each(at, r.created, kind, r.client, r.person, r.organization, fmt.Sprintf("%x", id[:]),
-			"person:"+r.person, "198.51.100.7", r.reason, "", reference(number)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-var journalColumns = []string{"id", "at", "kind", "client", "person", "organization", "approval", "actor", "address", "reason", "detail", "reference"}
-
-func (b *bench) writeJournal(ctx context.Context, s *stock, database string) error {
-	if b.postgres != nil {
-		return b.postgres.onURL(database, func(c *pgx.Conn) error { return s.copyJournal(ctx, c) })
-	}
-	row := s.rows()
-	db, err := sqlite3.Open("file:" + strings.TrimPrefix(database, "sqlite://"))
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if err := db.Exec("PRAGMA synchronous=off; BEGIN"); err != nil {
-		return err
-	}
-	st, _, err := db.Prepare(`INSERT INTO journal (` + strings.Join(journalColumns, ", ") + `) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)`)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	for n := range s.approvals {
-		if err := s.entries(row, n, func(values ...any) error {
-			for i, v := range values {
-				var err error
-				switch v := v.(type) {
-				case string:
-					err = st.BindText(i+1, v)
-				case int64:
-					err = st.BindInt64(i+1, v)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return st.Exec()
-		}); err != nil {
-			return err
-		}
-	}
-	return db.Exec("COMMIT; PRAGMA wal_checkpoint(truncate)")
-}
-
-func (s *stock) copyJournal(ctx context.Context, c *pgx.Conn) error {
-	row := s.rows()
-	var all [][]any
-	for n := range s.approvals {
-		_ = s.entries(row, n, func(values ...any) error {
-			all = append(all, values)
-			return nil
-		})
-	}
-	if _, err := c.CopyFrom(ctx, pgx.Identifier{"journal"}, journalColumns, pgx.CopyFromRows(all)); err != nil {
-		return err
-	}
-	_, err := c.Exec(ctx, `VACUUM ANALYZE journal`)
-	return err
+	begin := time.Now()
+	err = s.operate(ctx, http.MethodGet, path, nil, &list)
+	return page{Query: path, Took: milliseconds(time.Since(begin)), Items: len(list.Items), Next: list.Next != ""}, list.Next, err
 }
 
 func printListings(w io.Writer, all []listing) {
-	var rows [][]string
-	for _, l := range all {
-		rows = append(rows, []string{l.List, thousands(int64(l.Limit)), thousands(int64(l.Filters)), thousands(int64(l.Pages)),
-			thousands(int64(l.Short)), fmt.Sprintf("%.1f", l.P50), fmt.Sprintf("%.1f", l.P99), fmt.Sprintf("%.1f", l.Most), thousands(int64(l.Above))})
-	}
-	printTable(w, []string{"list", "limit", "combinations", "pages", "short", "p50 ms", "p99 ms", "most ms", "above 100 ms"}, rows)
+	printRows(w, all)
 	for _, l := range all {
 		fmt.Fprintf(w, "\n%s, %d a page: the slowest", l.List, l.Limit)
 		if len(l.Shortest) > 0 {

@@ -60,8 +60,8 @@ func TestLoadCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.good != 100 || r.bad != 100 || r.latency.n != 200 || r.dry {
-		t.Errorf("%d right, %d wrong, %d timed, dry %v", r.good, r.bad, r.latency.n, r.dry)
+	if r.good != 100 || r.bad != 100 || r.latency.TotalCount() != 200 || r.dry {
+		t.Errorf("%d right, %d wrong, %d timed, dry %v", r.good, r.bad, r.latency.TotalCount(), r.dry)
 	}
 	if r.faults["status 429 temporarily_unavailable"] != 50 || r.faults["the answer has not what it should"] != 50 || len(r.faults) != 2 {
 		t.Errorf("faults: %v", r.faults)
@@ -113,10 +113,9 @@ func TestLoadWithoutAServer(t *testing.T) {
 
 // However many different faults there are, few are remembered and all counted.
 func TestFaultsAreBounded(t *testing.T) {
-	w := worker{}
+	w := run{}
 	for i := range 100 {
-		w.fault(fmt.Errorf("fault %d", i))
-		w.fault(nil)
+		w.fault(fmt.Sprintf("fault %d", i), 1)
 	}
 	n := 0
 	for _, times := range w.faults {
@@ -160,7 +159,7 @@ func TestBareServer(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	o, err := readOptions(nil, os.Stderr)
-	if err != nil || len(o.scenarios) != len(scenarios)-1 || o.connections != 64 || o.cpus != 2 || o.repetitions != 5 || o.live != 10_000 {
+	if err != nil || len(o.scenarios) != len(scenarios)-1 || o.connections != 64 || o.repetitions != 5 || o.live != 10_000 {
 		t.Errorf("defaults: %+v %v", o, err)
 	}
 	o, err = readOptions(strings.Fields("-scenarios refresh,bare -connections 3 -json -"), os.Stderr)
@@ -172,9 +171,9 @@ func TestOptions(t *testing.T) {
 		t.Errorf("%v %v", o.scales, err)
 	}
 	for _, bad := range []string{
-		"-scale 10000 -postgres", "-huge-pages", "-scale 10", "-scale many", "-scenarios verify-bounded",
+		"-scale 10000 -postgres", "-scale 10", "-scale many", "-scenarios verify-bounded",
 		"-scenarios nothing", "-scenarios ,", "x", "-connections 0", "-duration 0s", "-warmup 0s", "-duration 1h",
-		"-repetitions 0", "-cpus -1", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-cut -growth", "-unknown",
+		"-repetitions 0", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-cut -growth", "-unknown",
 	} {
 		if _, err := readOptions(strings.Fields(bad), io.Discard); err == nil {
 			t.Errorf("%q is taken", bad)

@@ -1,18 +1,7 @@
-// Command bench measures the server as it is, on this machine: it builds it,
-// fills its database, asks over kept connections in a closed loop, and
-// compares with a bare net/http server that the same generator asks in turn.
-// docs/benchmarks.md says what the figures mean.
-//
-//	go run ./bench                                  # every scenario
-//	go run ./bench -scenarios refresh,verify -duration 10s -json result.json
-//	go run ./bench -approvals 1000000               # start and memory
-//	go run ./bench -postgres                        # on PostgreSQL, beside pgbench
-//	go run ./bench -scale 10000,1000000,10000000    # the same with many approvals
-//	go run ./bench -growth                          # what refreshes leave behind
-//	go run ./bench -lists 1000000                   # the operators' lists, every filter
-//	go run ./bench -import 50000                    # members removed at once, under load
-//	go run ./bench -cut                             # streams of approvals that end
-//	go run ./bench -timing                          # what durations could tell
+// Command bench measures the server as it is, on this machine: it builds it, fills its
+// database, asks over kept connections in a closed loop, and compares with a bare
+// net/http server that the same generator asks in turn. docs/benchmarks.md says how to
+// call it, and what the figures mean.
 package main
 
 import (
@@ -34,18 +23,16 @@ import (
 // options are the flags.
 type options struct {
 	bench
-	scenarios []scenario
-	cpus      int
-	approvals int // 0: not this
-	growth    bool
-	timing    bool
-	lists     int // approvals; 0: not this
-	removed   int // members that an import removes; 0: not this
-	cut       bool
-	shared    bool // PostgreSQL
-	scales    []int
-	json      string
-	folder    string
+	scenarios   []scenario
+	approvals   int // 0: not this
+	growth, cut bool
+	timing      bool
+	lists       int  // approvals; 0: not this
+	removed     int  // members that an import removes; 0: not this
+	shared      bool // PostgreSQL
+	scales      []int
+	json        string
+	folder      string
 }
 
 // result is everything of one call, as -json writes it.
@@ -55,7 +42,6 @@ type result struct {
 	System      string          `json:"system"`
 	Processor   string          `json:"processor"`
 	CPUs        int             `json:"cpus"` // for server and generator together
-	HugePages   bool            `json:"huge_pages,omitempty"`
 	Server      json.RawMessage `json:"server,omitempty"`
 	Connections int             `json:"connections"`
 	Seconds     float64         `json:"seconds"` // of one repetition
@@ -106,7 +92,6 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.DurationVar(&o.lasts, "duration", 3*time.Second, "of one repetition")
 	f.IntVar(&o.repetitions, "repetitions", 5, "of each scenario")
 	f.DurationVar(&o.warmup, "warmup", time.Second, "before the repetitions")
-	f.IntVar(&o.cpus, "cpus", 2, "processors for servers and generator together; 0 for all")
 	f.IntVar(&o.live, "live", 10_000, "live approvals in the database")
 	f.IntVar(&o.stock, "stock", 0, "approvals for exchange and revoke (default: for 25,000 requests a second)")
 	f.IntVar(&o.approvals, "approvals", 0, "measure start and memory instead, with none, -live and this many approvals")
@@ -118,7 +103,6 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
 	f.StringVar(&o.buffers, "buffers", "4GB", "PostgreSQL's own memory, shared_buffers, for -scale")
-	f.BoolVar(&o.huge, "huge-pages", false, "that memory, and the node's own, in huge pages, for -scale: on Linux as root")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {
@@ -161,44 +145,36 @@ func (o *options) choose(names string) error {
 }
 
 func (o options) checkNumbers(arguments int) error {
-	switch {
-	case arguments > 0:
-		return errors.New("there are flags only, no arguments")
-	case o.connections < 1 || o.connections > 10_000:
-		return errors.New("-connections: from 1 to 10000")
-	case o.lasts <= 0 || o.warmup <= 0 || o.lasts > 10*time.Minute || o.warmup > 10*time.Minute:
-		return errors.New("-duration, -warmup: more than nothing, and at most 10m")
-	case o.repetitions < 1 || o.repetitions > 100:
-		return errors.New("-repetitions: from 1 to 100")
-	case o.cpus < 0 || o.live < 1 || o.stock < 0 || o.approvals < 0 || o.lists < 0 || o.removed < 0:
-		return errors.New("-cpus, -stock, -approvals, -lists, -import: not below 0; -live: at least 1")
-	case o.removed > mostRemoved:
-		return fmt.Errorf("-import: at most %d", mostRemoved)
-	case o.shared && (o.approvals > 0 || o.timing):
-		return errors.New("-postgres: with scenarios, -growth, -lists, -import and -cut alone")
-	case o.shared && o.scales != nil:
-		return errors.New("-scale: without -postgres, it is on PostgreSQL")
-	case o.huge && o.scales == nil:
-		return errors.New("-huge-pages: with -scale alone")
-	}
 	instead := 0
 	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.cut, o.lists > 0, o.removed > 0, o.scales != nil} {
 		if is {
 			instead++
 		}
 	}
-	if instead > 1 {
-		return errors.New("one of -approvals, -cut, -growth, -import, -lists, -scale and -timing")
+	for _, c := range []struct {
+		wrong bool
+		why   string
+	}{
+		{arguments > 0, "there are flags only, no arguments"},
+		{o.connections < 1 || o.connections > 10_000, "-connections: from 1 to 10000"},
+		{o.lasts <= 0 || o.warmup <= 0 || o.lasts > 10*time.Minute || o.warmup > 10*time.Minute, "-duration, -warmup: more than nothing, and at most 10m"},
+		{o.repetitions < 1 || o.repetitions > 100, "-repetitions: from 1 to 100"},
+		{o.live < 1 || o.stock < 0 || o.approvals < 0 || o.lists < 0 || o.removed < 0, "-stock, -approvals, -lists, -import: not below 0; -live: at least 1"},
+		{o.removed > mostRemoved, fmt.Sprintf("-import: at most %d", mostRemoved)},
+		{o.shared && (o.approvals > 0 || o.timing), "-postgres: with scenarios, -growth, -lists, -import and -cut alone"},
+		{o.shared && o.scales != nil, "-scale: without -postgres, it is on PostgreSQL"},
+		{instead > 1, "one of -approvals, -cut, -growth, -import, -lists, -scale and -timing"},
+	} {
+		if c.wrong {
+			return errors.New(c.why)
+		}
 	}
 	return nil
 }
 
-// run measures and prints. It fails when an answer was wrong; the folder is
-// then kept, but not when it was interrupted.
+// run measures and prints. It fails when an answer was wrong; the folder is then kept,
+// but not when it was interrupted.
 func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
-	if err := limitCPUs(o.cpus); err != nil {
-		return err
-	}
 	if o.bench.folder, err = os.MkdirTemp(o.folder, "grantkeeper-bench-"); err != nil {
 		return err
 	}
@@ -226,7 +202,7 @@ func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
 func (o options) newResult(ctx context.Context) result {
 	r := result{
 		Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		Processor: processor(), CPUs: runtime.GOMAXPROCS(0), HugePages: o.huge, Connections: o.connections,
+		Processor: processor(), CPUs: runtime.GOMAXPROCS(0), Connections: o.connections,
 		Seconds: o.lasts.Seconds(), Repetitions: o.repetitions,
 	}
 	if text, err := exec.CommandContext(ctx, o.binary, "version", "--json").Output(); err == nil && json.Valid(text) {
@@ -251,70 +227,69 @@ func processor() string {
 
 // measure does what the flags ask for, and counts wrong answers.
 func (o options) measure(ctx context.Context, r *result) (wrong int, err error) {
-	switch {
-	case o.approvals > 0:
-		r.Sizes, err = o.sizes(ctx, o.approvals)
-		for _, s := range r.Sizes {
-			wrong += s.Errors
-		}
-		return wrong, err
-	case o.timing:
-		r.Connections, r.Repetitions = 1, 1
-		r.Timings, err = o.timings(ctx)
-		return 0, err
-	}
+	b := &o.bench
 	if o.shared {
-		if o.postgres, err = startPostgres("256MB"); err != nil {
+		if b.postgres, err = startPostgres("256MB"); err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, o.postgres.stop()) }()
+		defer func() { err = errors.Join(err, b.postgres.Stop()) }()
 	}
 	switch {
+	case o.approvals > 0:
+		r.Sizes, err = b.sizes(ctx, o.approvals)
+	case o.timing:
+		r.Connections, r.Repetitions = 1, 1
+		r.Timings, err = b.timings(ctx)
 	case o.growth:
-		g, err := o.bench.growth(ctx)
-		r.Growth = &g
-		return g.Errors, err
-	case o.cut:
-		r.Connections, r.Repetitions = streamsCut, 1
-		r.Cuts, err = o.bench.cuts(ctx)
-		return 0, err
+		r.Growth, err = b.growth(ctx)
 	case o.lists > 0:
 		r.Connections, r.Repetitions = 1, 1
-		r.Lists, err = o.bench.listings(ctx, o.lists)
-		return 0, err
+		r.Lists, err = b.listings(ctx, o.lists)
 	case o.removed > 0:
-		r.Removals, err = o.bench.removals(ctx, o.removed)
-		for _, one := range r.Removals {
-			wrong += one.Errors
-		}
-		return wrong, err
+		r.Removals, err = b.removals(ctx, o.removed)
+	case o.cut:
+		r.Connections, r.Repetitions = streamsCut, 1
+		r.Cuts, err = b.cuts(ctx)
+	default:
+		err = o.compareAll(ctx, r)
 	}
-	return o.compareAll(ctx, r)
+	for _, s := range r.Sizes {
+		wrong += s.Errors
+	}
+	for _, one := range r.Removals {
+		wrong += one.Errors
+	}
+	for _, c := range r.Comparisons {
+		wrong += c.Errors
+	}
+	for _, s := range r.Scale {
+		wrong += s.Errors
+	}
+	if r.Growth != nil {
+		wrong += r.Growth.Errors
+	}
+	return wrong, err
 }
 
 // compareAll measures the scenarios that were chosen beside the bare server.
-func (o options) compareAll(ctx context.Context, r *result) (wrong int, err error) {
+func (o options) compareAll(ctx context.Context, r *result) (err error) {
 	bare, end, err := startBare(ctx, asBare)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	if o.scales != nil {
 		r.Scale, err = o.scale(ctx, o.scales, bare)
-		for _, s := range r.Scale {
-			wrong += s.Errors
-		}
-		return wrong, err
+		return err
 	}
 	for _, s := range o.scenarios {
 		c, err := o.compare(ctx, s, bare)
 		if err != nil {
-			return wrong, err
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 		r.Comparisons = append(r.Comparisons, c)
-		wrong += c.Errors
 	}
-	return wrong, nil
+	return nil
 }
 
 func (o options) print(stdout io.Writer, r result) error {
@@ -332,28 +307,16 @@ func (o options) print(stdout io.Writer, r result) error {
 			return err
 		}
 	}
-	pages := ""
-	if r.HugePages {
-		pages = ", huge pages"
-	}
-	fmt.Fprintf(stdout, "%s, %d processors, %s, %d connections%s\n\n", r.Processor, r.CPUs, r.Go, r.Connections, pages)
-	switch {
-	case r.Scale != nil:
-		printScale(stdout, r.Scale)
-	case r.Growth != nil:
+	fmt.Fprintf(stdout, "%s, %d processors, %s, %d connections\n\n", r.Processor, r.CPUs, r.Go, r.Connections)
+	printRows(stdout, r.Comparisons)
+	printRows(stdout, r.Sizes)
+	printScale(stdout, r.Scale)
+	printRows(stdout, r.Removals)
+	printRows(stdout, r.Cuts)
+	printTimings(stdout, r.Timings)
+	printListings(stdout, r.Lists)
+	if r.Growth != nil {
 		printGrowth(stdout, *r.Growth)
-	case r.Sizes != nil:
-		printSizes(stdout, r.Sizes)
-	case r.Timings != nil:
-		printTimings(stdout, r.Timings)
-	case r.Lists != nil:
-		printListings(stdout, r.Lists)
-	case r.Cuts != nil:
-		printCuts(stdout, r.Cuts)
-	case r.Removals != nil:
-		printRemovals(stdout, r.Removals)
-	default:
-		printComparisons(stdout, r.Comparisons)
 	}
 	return nil
 }

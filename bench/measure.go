@@ -22,38 +22,39 @@ type bench struct {
 	progress    func(format string, args ...any)
 	postgres    *postgres // nil: SQLite
 	buffers     string    // of PostgreSQL, for -scale
-	huge        bool      // in huge pages
 }
 
-// likely is how many requests a second a scenario that uses each approval
-// once is prepared for. A quicker server ends its repetitions early.
+// likely is how many requests a second a scenario that uses each approval once is
+// prepared for. A quicker server ends its repetitions early.
 const likely = 25_000
 
 // A comparison is one scenario beside the bare server.
 type comparison struct {
-	Scenario string       `json:"scenario"`
+	Scenario string       `json:"scenario" col:"scenario"`
 	Runs     []pairOfRuns `json:"runs"`
 
-	// Pgbench is the median rate of pgbench's UPDATEs of one row by its key on
-	// the same server, and OfPgbench of the ratios to it; on PostgreSQL only.
-	Pgbench   float64 `json:"pgbench_per_second,omitempty"`
-	OfPgbench float64 `json:"of_pgbench,omitempty"`
-
-	Rate  float64 `json:"requests_per_second"` // median
-	Bare  float64 `json:"bare_per_second"`     // median
-	Ratio float64 `json:"ratio"`               // median of the pairs' ratios
-	P50   float64 `json:"p50_ms"`              // of all answers together
-	P99   float64 `json:"p99_ms"`
+	Rate    float64 `json:"requests_per_second" col:"requests/s"` // median
+	Lowest  float64 `json:"lowest_per_second" col:"lowest"`
+	Highest float64 `json:"highest_per_second" col:"highest"`
+	Bare    float64 `json:"bare_per_second" col:"bare/s"` // median
+	Ratio   float64 `json:"ratio" col:"of bare,%.2f"`     // median of the pairs' ratios
+	P50     float64 `json:"p50_ms" col:"p50 ms,%.2f"`     // of all answers together
+	P99     float64 `json:"p99_ms" col:"p99 ms,%.2f"`
 
 	// The same of the bare server's answers. What the scenario's p99 is above it is
 	// what the server itself adds, its longer queue included.
-	BareP50 float64 `json:"bare_p50_ms"`
-	BareP99 float64 `json:"bare_p99_ms"`
-	Errors  int     `json:"errors"`
-	// Faults says what the errors were; those of the bare server begin with
-	// "bare: ".
+	BareP50 float64 `json:"bare_p50_ms" col:"bare p50,%.2f"`
+	BareP99 float64 `json:"bare_p99_ms" col:"bare p99,%.2f"`
+	Errors  int     `json:"errors" col:"errors"`
+
+	// Pgbench is the median rate of pgbench's UPDATEs of one row by its key on the same
+	// server, and OfPgbench of the ratios to it; on PostgreSQL only.
+	Pgbench   float64 `json:"pgbench_per_second,omitempty" col:"pgbench/s,some"`
+	OfPgbench float64 `json:"of_pgbench,omitempty" col:"of pgbench,%.2fsome"`
+
+	// Faults says what the errors were; those of the bare server begin with "bare: ".
 	Faults map[string]int `json:"faults,omitempty"`
-	Early  bool           `json:"ended_early"` // a repetition had no request left
+	Early  bool           `json:"ended_early" col:"ended early,some"` // a repetition had no request left
 }
 
 // pairOfRuns is one repetition: the bare server, then the scenario.
@@ -73,34 +74,53 @@ type runReport struct {
 }
 
 func reportOf(r run) runReport {
-	return runReport{
-		Rate: r.rate(), P50: milliseconds(r.latency.quantile(0.5)), P99: milliseconds(r.latency.quantile(0.99)),
-		Good: r.good, Errors: r.bad, Seconds: r.elapsed.Seconds(),
-	}
+	return runReport{r.rate(), r.quantile(0.5), r.quantile(0.99), r.good, r.bad, r.elapsed.Seconds()}
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
+// A lap is what is measured in turn with others.
+type lap struct {
+	name string
+	do   func(context.Context, span) (run, error)
+	runs []run // the first one warms up
+}
+
+// inTurn does one lap after the other, again and again, so that whatever else the
+// machine does falls on all of them.
+func (b *bench) inTurn(ctx context.Context, laps ...*lap) error {
+	for i := range b.repetitions + 1 {
+		s, said := span{lasts: b.lasts}, ""
+		if i == 0 {
+			s.lasts = b.warmup
+		}
+		for _, l := range laps {
+			r, err := l.do(ctx, s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", l.name, err)
+			}
+			l.runs = append(l.runs, r)
+			said += fmt.Sprintf("  %s %.0f/s", l.name, r.rate())
+		}
+		b.progress("%s", said)
+	}
+	return nil
+}
+
+// whole is the time of all laps of one thing.
+func (b *bench) whole() time.Duration { return time.Duration(b.repetitions)*b.lasts + b.warmup }
+
 // compare measures one scenario against a server of its own.
-func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparison, error) {
-	folder, err := os.MkdirTemp(b.folder, sc.name+"-")
+func (b *bench) compare(ctx context.Context, sc scenario, bare string) (c comparison, err error) {
+	folder, s, database, ask, err := b.prepare(ctx, sc)
 	if err != nil {
-		return comparison{}, err
-	}
-	s, err := b.stockFor(sc)
-	if err != nil {
-		return comparison{}, err
-	}
-	b.progress("%s: write %d approvals", sc.name, s.approvals)
-	database, ask, err := b.place(ctx, s, folder)
-	if err != nil {
-		return comparison{}, err
+		return c, err
 	}
 	further := ""
 	if sc.behind {
-		service, err := b.startBehind(starter(ctx))
+		service, err := startBehind(ctx)
 		if err != nil {
-			return comparison{}, err
+			return c, err
 		}
 		defer service.end()
 		if bare = service.proxy; sc.few > 0 {
@@ -108,57 +128,83 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (comparis
 			few.connections, b = sc.few, &few
 		}
 		if further, err = service.settings(folder, sc.ruled); err != nil {
-			return comparison{}, err
+			return c, err
 		}
 	}
 	srv, err := startServerOn(ctx, b.binary, folder, database, sc.within, further)
 	if err != nil {
-		return comparison{}, err
+		return c, err
 	}
 	defer srv.kill()
 	at := srv.public
 	if sc.name == "bare" {
 		at = bare
 	}
-	pairs, err := b.pairs(ctx, b.players(sc.bare, s, bare), b.players(sc.player, s, at), s.approvals, sc.once)
-	if err != nil {
-		return comparison{}, fmt.Errorf("%s: %w", sc.name, err)
+	laps := []*lap{{name: "bare", do: b.players(sc.bare, s, bare).run}, {name: sc.name, do: b.players(sc.player, s, at).run}}
+	if sc.once { // what can be used once is spread over the repetitions
+		all := laps[1].do
+		laps[1].do = func(ctx context.Context, s2 span) (run, error) {
+			s2.most = max(1, int(float64(s.approvals)*s2.lasts.Seconds()/b.whole().Seconds()))
+			return all(ctx, s2)
+		}
 	}
-	srv.kill()
-	c := sumUp(sc.name, pairs)
-	if err := prove(sc, ask, &c, pairs); err != nil {
+	if b.postgres != nil {
+		laps = append(laps, b.postgres.lap(b.connections, b.live))
+	}
+	if err := b.inTurn(ctx, laps...); err != nil {
 		return c, err
 	}
-	if c.Errors == 0 { // otherwise the log is of use
-		err = os.RemoveAll(folder)
+	srv.kill()
+	c = sumUp(laps[0], laps[1], laps[2:]...)
+	if err := prove(sc, ask, &c, laps[1].runs); err != nil || c.Errors > 0 { // then the log is of use
+		return c, err
 	}
-	return c, err
+	return c, os.RemoveAll(folder)
 }
 
-// place writes a stock where a server shall find it, and gives what asks the
-// database for one number when the server is gone.
-func (b *bench) place(ctx context.Context, s *stock, folder string) (url string, asked func(string) (int64, error), err error) {
-	if b.postgres != nil {
-		return b.postgres.place(ctx, s, folder)
-	}
-	path := filepath.Join(folder, databaseName)
-	return "sqlite://" + path, func(query string) (int64, error) { return ask(path, query) }, s.write(ctx, folder)
-}
-
-func (b *bench) stockFor(sc scenario) (*stock, error) {
+// prepare writes the approvals that a scenario needs, into a folder of its own.
+func (b *bench) prepare(ctx context.Context, sc scenario) (folder string, s *stock, database string, ask asked, err error) {
 	n := 0
 	switch {
 	case sc.once && b.stock > 0:
 		n = b.stock
 	case sc.once:
-		n = int((time.Duration(b.repetitions)*b.lasts + b.warmup).Seconds() * likely)
+		n = int(b.whole().Seconds() * likely)
 	case sc.phase != 0:
 		n = b.live
 	}
 	if sc.phase != 0 {
 		n = max(n, b.connections) // each has at least one
 	}
-	return newStock(n, sc.phase)
+	return b.placeNew(ctx, sc.name, n, func(s *stock) { s.phase = sc.phase })
+}
+
+// asked gives the one number that a query finds in a database.
+type asked func(query string) (int64, error)
+
+// placeNew writes a stock of so many live approvals, or as change has it, where a server
+// shall find it.
+func (b *bench) placeNew(ctx context.Context, name string, approvals int, change func(*stock)) (folder string, s *stock, database string, ask asked, err error) {
+	if folder, err = os.MkdirTemp(b.folder, name+"-"); err != nil {
+		return
+	}
+	if s, err = newStock(approvals); err != nil {
+		return
+	}
+	if change != nil {
+		change(s)
+	}
+	b.progress("%s: write %d approvals", name, s.approvals)
+	database, ask, err = b.place(ctx, s, folder)
+	return
+}
+
+func (b *bench) place(ctx context.Context, s *stock, folder string) (url string, ask asked, err error) {
+	if b.postgres != nil {
+		return b.postgres.place(ctx, s, folder)
+	}
+	path := filepath.Join(folder, databaseName)
+	return "sqlite://" + path, askFile(path), s.write(ctx, folder)
 }
 
 func (b *bench) players(of playing, s *stock, address string) load {
@@ -169,103 +215,88 @@ func (b *bench) players(of playing, s *stock, address string) load {
 	return l
 }
 
-// pair is one repetition; the first one warms up and is not reported.
-type pair struct {
-	bare, scenario run
-	pgbench        float64 // a second
-}
-
-// pairs measures in turn, bare, scenario, bare, scenario, so that whatever
-// else the machine does falls on both. What can be used once is spread over
-// the repetitions.
-func (b *bench) pairs(ctx context.Context, bare, other load, approvals int, once bool) ([]pair, error) {
-	var all []pair
-	for i := range b.repetitions + 1 {
-		s := span{lasts: b.lasts}
-		if i == 0 {
-			s.lasts = b.warmup
-		}
-		var p pair
-		var err error
-		if p.bare, err = bare.run(ctx, s); err != nil {
-			return nil, err
-		}
-		if once {
-			whole := time.Duration(b.repetitions)*b.lasts + b.warmup
-			s.most = max(1, int(float64(approvals)*s.lasts.Seconds()/whole.Seconds()))
-		}
-		if p.scenario, err = other.run(ctx, s); err != nil {
-			return nil, err
-		}
-		if b.postgres != nil {
-			if p.pgbench, err = b.postgres.pgbench(ctx, b.connections, b.live, s.lasts); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, p)
-		b.progress("  bare %8.0f/s  scenario %8.0f/s%s", p.bare.rate(), p.scenario.rate(), beside(p.pgbench))
+// sumUp makes the comparison of all laps but the first, whose errors count. Either of
+// bare and more, which is pgbench, may be missing.
+func sumUp(bare, of *lap, more ...*lap) comparison {
+	c := comparison{Scenario: of.name, Faults: map[string]int{}}
+	var all, idle run
+	of.each(&all, &c, "")
+	c.Rate, c.Lowest, c.Highest = rangeOf(of.rates())
+	c.P50, c.P99, c.Early = all.quantile(0.5), all.quantile(0.99), all.dry
+	if bare != nil {
+		bare.each(&idle, &c, "bare: ")
+		c.Bare, _, _ = rangeOf(bare.rates())
+		c.Ratio, c.BareP50, c.BareP99 = of.comparedTo(bare), idle.quantile(0.5), idle.quantile(0.99)
 	}
-	return all, nil
-}
-
-// sumUp makes the comparison of all pairs but the first. Errors of warming up
-// count.
-func sumUp(name string, pairs []pair) comparison {
-	c := comparison{Scenario: name, Faults: map[string]int{}}
-	var rates, bares, ratios, pgbenches, ofPgbench []float64
-	var latency, idle histogram
-	for i, p := range pairs {
-		c.Errors += p.bare.bad + p.scenario.bad
-		for what, n := range p.bare.faults {
-			c.Faults["bare: "+what] += n
-		}
-		for what, n := range p.scenario.faults {
-			c.Faults[what] += n
-		}
-		if i == 0 {
-			continue
-		}
-		c.Early = c.Early || p.scenario.dry
-		c.Runs = append(c.Runs, pairOfRuns{reportOf(p.bare), reportOf(p.scenario), p.pgbench})
-		rates, bares = append(rates, p.scenario.rate()), append(bares, p.bare.rate())
-		if p.bare.rate() > 0 {
-			ratios = append(ratios, p.scenario.rate()/p.bare.rate())
-		}
-		if p.pgbench > 0 {
-			pgbenches, ofPgbench = append(pgbenches, p.pgbench), append(ofPgbench, p.scenario.rate()/p.pgbench)
-		}
-		latency.merge(&p.scenario.latency)
-		idle.merge(&p.bare.latency)
+	for _, pgbench := range more {
+		c.Pgbench, _, _ = rangeOf(pgbench.rates())
+		c.OfPgbench = of.comparedTo(pgbench)
 	}
-	c.Pgbench, c.OfPgbench = median(pgbenches), median(ofPgbench)
-	c.Rate, c.Bare, c.Ratio = median(rates), median(bares), median(ratios)
-	c.P50, c.P99 = milliseconds(latency.quantile(0.5)), milliseconds(latency.quantile(0.99))
-	c.BareP50, c.BareP99 = milliseconds(idle.quantile(0.5)), milliseconds(idle.quantile(0.99))
+	for i, r := range of.runs[1:] {
+		pair := pairOfRuns{Scenario: reportOf(r)}
+		if bare != nil {
+			pair.Bare = reportOf(bare.runs[i+1])
+		}
+		for _, pgbench := range more {
+			pair.Pgbench = pgbench.runs[i+1].rate()
+		}
+		c.Runs = append(c.Runs, pair)
+	}
 	return c
 }
 
-func median(of []float64) float64 {
-	if len(of) == 0 {
-		return 0
+// each merges all runs but the first, and counts the errors of all.
+func (l *lap) each(into *run, c *comparison, before string) {
+	for i, r := range l.runs {
+		c.Errors += r.bad
+		for what, n := range r.faults {
+			c.Faults[before+what] += n
+		}
+		if i > 0 {
+			into.merge(r)
+		}
 	}
-	sorted := slices.Sorted(slices.Values(of))
-	if n := len(sorted); n%2 == 0 {
-		return (sorted[n/2-1] + sorted[n/2]) / 2
-	}
-	return sorted[len(sorted)/2]
 }
 
-// prove compares what was answered with what the database has, now that the
-// server was killed. Whatever differs is an error of the scenario. A request
-// without an answer may or may not be there.
-func prove(sc scenario, ask func(string) (int64, error), c *comparison, pairs []pair) error {
+func (l *lap) rates() (all []float64) {
+	for _, r := range l.runs[1:] {
+		all = append(all, r.rate())
+	}
+	return all
+}
+
+// comparedTo is the median of the ratios to another's rates, turn by turn.
+func (l *lap) comparedTo(other *lap) float64 {
+	var ratios []float64
+	for i, rate := range other.rates() {
+		if rate > 0 {
+			ratios = append(ratios, l.rates()[i]/rate)
+		}
+	}
+	middle, _, _ := rangeOf(ratios)
+	return middle
+}
+
+// rangeOf gives the median, the least and the most; nothing has zero.
+func rangeOf(of []float64) (middle, least, most float64) {
+	if len(of) == 0 {
+		return 0, 0, 0
+	}
+	sorted := slices.Sorted(slices.Values(of))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2, sorted[0], sorted[n-1]
+}
+
+// prove compares what was answered with what the database has, now that the server was
+// killed. Whatever differs is an error of the scenario. A request without an answer may
+// or may not be there.
+func prove(sc scenario, ask asked, c *comparison, runs []run) error {
 	if sc.proof == "" {
 		return nil
 	}
 	good, bad := 0, 0
-	for _, p := range pairs {
-		good += p.scenario.good
-		bad += p.scenario.bad
+	for _, r := range runs {
+		good, bad = good+r.good, bad+r.bad
 	}
 	there, err := ask(sc.proof)
 	if err != nil {

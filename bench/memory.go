@@ -7,22 +7,23 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // A size is what a server with so many live approvals costs.
 type size struct {
-	Approvals int     `json:"approvals"`
-	Ready     float64 `json:"ready_ms"`   // from its start to the first 200 of /readyz
-	Idle      int64   `json:"idle_bytes"` // resident, a second later
-	Load      int64   `json:"load_bytes"` // resident, the most under load
-	File      int64   `json:"file_bytes"` // of the database and its write-ahead log
-	Errors    int     `json:"errors"`
+	Approvals int     `json:"approvals" col:"approvals"`
+	Ready     float64 `json:"ready_ms" col:"ready ms"` // from its start to the first 200 of /readyz
+	Idle      int64   `json:"idle_bytes"`              // resident, a second later
+	Load      int64   `json:"load_bytes"`              // resident, the most under load
+	File      int64   `json:"file_bytes"`              // of the database and its write-ahead log
+	IdleMiB   float64 `json:"idle_mib" col:"idle MiB,%.1f"`
+	LoadMiB   float64 `json:"load_mib" col:"load MiB,%.1f"`
 	// What each approval beyond those of the row before takes; 0 in the first
 	// two rows.
-	IdleEach float64        `json:"idle_bytes_per_further_approval"`
-	LoadEach float64        `json:"load_bytes_per_further_approval"`
+	IdleEach float64        `json:"idle_bytes_per_further_approval" col:"idle B/approval"`
+	LoadEach float64        `json:"load_bytes_per_further_approval" col:"load B/approval"`
+	FileMiB  float64        `json:"file_mib" col:"file MiB,%.1f"`
+	Errors   int            `json:"errors" col:"errors"`
 	Faults   map[string]int `json:"faults,omitempty"`
 }
 
@@ -52,14 +53,14 @@ func (b *bench) sizes(ctx context.Context, most int) ([]size, error) {
 }
 
 // size measures one. No approvals means no database: the server makes it.
-func (b *bench) size(ctx context.Context, approvals int) (size, error) {
+func (b *bench) size(ctx context.Context, approvals int) (out size, err error) {
 	folder, err := os.MkdirTemp(b.folder, "size-")
 	if err != nil {
-		return size{}, err
+		return out, err
 	}
-	s, err := newStock(approvals, approval.Live)
+	s, err := newStock(approvals)
 	if err != nil {
-		return size{}, err
+		return out, err
 	}
 	b.progress("write %d approvals", approvals)
 	if approvals == 0 {
@@ -68,14 +69,14 @@ func (b *bench) size(ctx context.Context, approvals int) (size, error) {
 		err = s.write(ctx, folder)
 	}
 	if err != nil {
-		return size{}, err
+		return out, err
 	}
 	srv, err := startServer(ctx, b.binary, folder)
 	if err != nil {
-		return size{}, err
+		return out, err
 	}
 	defer srv.kill()
-	out := size{Approvals: approvals, Ready: milliseconds(srv.ready)}
+	out = size{Approvals: approvals, Ready: milliseconds(srv.ready)}
 	time.Sleep(settling)
 	if out.Idle, err = srv.resident(); err != nil {
 		return out, err
@@ -89,31 +90,28 @@ func (b *bench) size(ctx context.Context, approvals int) (size, error) {
 			out.File += info.Size()
 		}
 	}
+	out.IdleMiB, out.LoadMiB, out.FileMiB = mebibytes(out.Idle), mebibytes(out.Load), mebibytes(out.File)
 	if out.Errors == 0 {
 		err = os.RemoveAll(folder)
 	}
 	return out, err
 }
 
-// sizeUnderLoad looks at the memory while the server answers refreshes and
-// calls; without approvals there is only metadata to ask for.
+// sizeUnderLoad looks at the memory while the server answers refreshes and calls; without
+// approvals there is only metadata to ask for.
 func (b *bench) sizeUnderLoad(ctx context.Context, s *stock, srv *server, out *size) error {
-	names := []string{"refresh", "verify"}
+	players := []playing{refreshPlayer, verifyPlayer}
 	if s.approvals < b.connections {
-		names = []string{"metadata"}
+		players = []playing{metadataPlayer}
 	}
 	watched, stop := srv.watch()
 	var total run
-	for _, name := range names {
-		sc, err := scenarioOf(name)
+	for _, of := range players {
+		r, err := b.players(of, s, srv.public).run(ctx, span{lasts: b.lasts})
 		if err != nil {
 			return err
 		}
-		r, err := b.players(sc.player, s, srv.public).run(ctx, span{lasts: b.lasts})
-		if err != nil {
-			return err
-		}
-		b.progress("  %s %8.0f/s", name, r.rate())
+		b.progress("  %8.0f/s", r.rate())
 		total.merge(r)
 	}
 	stop()

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -37,118 +39,47 @@ func startPostgres(buffers string, more ...string) (*postgres, error) {
 	return p, nil
 }
 
-func (p *postgres) stop() error { return p.Stop() }
-
-// place is the bench's place on PostgreSQL.
-func (p *postgres) place(ctx context.Context, s *stock, folder string) (string, func(string) (int64, error), error) {
+// place is the bench's place on PostgreSQL, which looks at what is there, as it does by
+// itself after a while.
+func (p *postgres) place(ctx context.Context, s *stock, folder string) (string, asked, error) {
 	name, err := p.Database()
 	if err != nil {
 		return "", nil, err
 	}
-	asked := func(query string) (n int64, err error) {
-		err = p.on(name, func(c *pgx.Conn) error { return c.QueryRow(context.Background(), query).Scan(&n) })
+	ask := func(query string) (n int64, err error) {
+		err = onURL(p.URL(name), func(c *pgx.Conn) error { return c.QueryRow(context.Background(), query).Scan(&n) })
 		return n, err
 	}
-	if err := s.writeKey(folder); err != nil {
+	if err := errors.Join(s.writeKey(folder), s.writeClients(ctx, store.Options{URL: p.URL(name)})); err != nil {
 		return "", nil, err
 	}
-	if err := s.writeFacts(ctx, store.Options{URL: p.URL(name)}, store.Directory{}); err != nil {
-		return "", nil, fmt.Errorf("clients: %w", err)
-	}
-	if err := p.on(name, func(c *pgx.Conn) error { return s.copyDirectory(ctx, c) }); err != nil {
-		return "", nil, fmt.Errorf("directory: %w", err)
-	}
-	if err := p.on(name, func(c *pgx.Conn) error { return s.copyApprovals(ctx, c) }); err != nil {
-		return "", nil, fmt.Errorf("approvals: %w", err)
-	}
-	return p.URL(name), asked, nil
+	return p.URL(name), ask, onURL(p.URL(name), func(c *pgx.Conn) error {
+		drop, build, err := indexesOn(ctx, c)
+		if err != nil {
+			return err
+		}
+		if err := execAll(ctx, c, append(drop, `SET maintenance_work_mem = '512MB'`, `SET work_mem = '512MB'`)); err != nil {
+			return err
+		}
+		for _, t := range s.tables() {
+			next, stop := iter.Pull(t.rows)
+			defer stop()
+			rows := pgx.CopyFromFunc(func() ([]any, error) { row, _ := next(); return row, nil })
+			if _, err := c.CopyFrom(ctx, pgx.Identifier{t.name}, strings.Fields(t.columns), rows); err != nil {
+				return fmt.Errorf("%s: %w", t.name, err)
+			}
+		}
+		return execAll(ctx, c, append(build, `VACUUM ANALYZE`, `CHECKPOINT`))
+	})
 }
 
-func (p *postgres) on(database string, do func(*pgx.Conn) error) error {
-	return p.onURL(p.URL(database), do)
-}
-
-func (p *postgres) onURL(url string, do func(*pgx.Conn) error) error {
+func onURL(url string, do func(*pgx.Conn) error) error {
 	ctx := context.Background()
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(c), c.Close(ctx))
-}
-
-// copyDirectory writes the directory past the store, whose import plans each
-// change of a million people by itself.
-func (s *stock) copyDirectory(ctx context.Context, c *pgx.Conn) error {
-	d := s.directory()
-	for _, t := range []struct {
-		name    string
-		columns []string
-		rows    int
-		row     func(i int) []any
-	}{
-		{"person", []string{"id", "email", "email_key", "name", "active", "support", "epoch", "password"}, len(d.People), func(i int) []any {
-			p := &d.People[i]
-			return []any{p.ID, p.Email, p.Email, p.Name, int64(1), int64(0), int64(0), ""}
-		}},
-		{"organization", []string{"id", "name", "ai_integration", "epoch"}, len(d.Organizations), func(i int) []any {
-			return []any{d.Organizations[i].ID, d.Organizations[i].Name, int64(1), int64(0)}
-		}},
-		{"membership", []string{"person", "organization", "admin", "present", "epoch"}, len(d.Members), func(i int) []any {
-			admin := int64(0)
-			if d.Members[i].Admin {
-				admin = 1
-			}
-			return []any{d.Members[i].Person, d.Members[i].Organization, admin, int64(1), int64(0)}
-		}},
-		{"circle", []string{"id", "organization", "parent", "name"}, len(d.Circles), func(i int) []any {
-			return []any{d.Circles[i].ID, d.Circles[i].Organization, d.Circles[i].Parent, d.Circles[i].Name}
-		}},
-		{"role", []string{"id", "organization", "circle", "name"}, len(d.Roles), func(i int) []any {
-			return []any{d.Roles[i].ID, d.Roles[i].Organization, d.Roles[i].Circle, d.Roles[i].Name}
-		}},
-		{"filler", []string{"role", "person"}, len(d.Fillers), func(i int) []any {
-			return []any{d.Fillers[i].Role, d.Fillers[i].Person}
-		}},
-	} {
-		rows := pgx.CopyFromSlice(t.rows, func(i int) ([]any, error) { return t.row(i), nil })
-		if _, err := c.CopyFrom(ctx, pgx.Identifier{t.name}, t.columns, rows); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
-	}
-	return nil
-}
-
-var approvalColumns = []string{"id", "client", "person", "organization", "grant_kind", "picks", "personal",
-	"redirect_uri", "issuer", "challenge", "issued_at", "created_at", "replaces",
-	"membership_epoch", "person_epoch", "organization_epoch", "client_epoch",
-	"phase", "generation", "used_at", "key_number", "reason", "ended_at"}
-
-// copyApprovals writes the approvals past the store, makes the indexes from
-// what is there, and lets PostgreSQL look at it, as it does by itself after a
-// while.
-func (s *stock) copyApprovals(ctx context.Context, c *pgx.Conn) error {
-	drop, build, err := indexesOn(ctx, c)
-	if err != nil {
-		return err
-	}
-	if err := execAll(ctx, c, append(drop, `SET maintenance_work_mem = '512MB'`, `SET work_mem = '512MB'`)); err != nil {
-		return err
-	}
-	row, older := s.rows(), int64(0)
-	if s.grown {
-		older = monthOld
-	}
-	_, err = c.CopyFrom(ctx, pgx.Identifier{"approval"}, approvalColumns, pgx.CopyFromSlice(s.approvals, func(number int) ([]any, error) {
-		id, r := s.handle(number).ID(), row(number)
-		return []any{id[:], r.client, r.person, r.organization, r.grant, r.picks, int64(0),
-			redirectURI, issuer, challenge(), r.created - older, r.created - older, "", int64(0), int64(0), int64(0), int64(0),
-			int64(r.phase), r.generation, s.used(r), min(r.generation, 1), r.reason, r.ended}, nil
-	}))
-	if err != nil {
-		return err
-	}
-	return execAll(ctx, c, append(build, `VACUUM ANALYZE`, `CHECKPOINT`))
 }
 
 // indexesOn gives what drops the indexes of the approvals, and what makes them
@@ -237,10 +168,10 @@ func (p *postgres) pgbench(ctx context.Context, connections, rows int, lasts tim
 	return strconv.ParseFloat(string(found[1]), 64)
 }
 
-// beside is what a line of progress says of pgbench.
-func beside(rate float64) string {
-	if rate == 0 {
-		return ""
-	}
-	return fmt.Sprintf("  pgbench %8.0f/s", rate)
+// lap is pgbench in turn with others.
+func (p *postgres) lap(connections, rows int) *lap {
+	return &lap{name: "pgbench", do: func(ctx context.Context, s span) (run, error) {
+		rate, err := p.pgbench(ctx, connections, rows, s.lasts)
+		return run{good: int(1000 * rate), elapsed: 1000 * time.Second}, err
+	}}
 }

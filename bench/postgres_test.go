@@ -17,7 +17,7 @@ func smallPostgres(t *testing.T) *postgres {
 		t.Fatal(err, "- run scripts/setup-debian.sh")
 	}
 	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -28,7 +28,7 @@ func smallPostgres(t *testing.T) *postgres {
 // on the same server.
 func TestStockOnPostgres(t *testing.T) {
 	p := smallPostgres(t)
-	s, err := newStock(300, approval.Live)
+	s, err := newStock(300)
 	if err != nil {
 		t.Fatal(err)
 	}

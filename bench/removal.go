@@ -6,26 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"time"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// A removal is an import that removes many members, and what refreshes made of
-// it beside.
+// A removal is an import that removes many members, and what refreshes made of it beside.
 type removal struct {
-	Removed   int     `json:"members_removed"`
-	Ended     int     `json:"approvals_ended"`
-	Seconds   float64 `json:"seconds"` // from sending the import to its answer
-	Before    float64 `json:"refreshes_per_second_before"`
-	Meanwhile float64 `json:"refreshes_per_second_meanwhile"`
-	Kept      float64 `json:"kept"` // the part of the rate before
-	P99       float64 `json:"p99_ms_meanwhile"`
-	Longest   float64 `json:"longest_ms_meanwhile"` // that a refresh waited
-	Errors    int     `json:"errors"`
+	Removed   int     `json:"members_removed" col:"members"`
+	Ended     int     `json:"approvals_ended" col:"approvals"`
+	Seconds   float64 `json:"seconds" col:"seconds,%.1f"` // from sending the import to its answer
+	Before    float64 `json:"refreshes_per_second_before" col:"before/s"`
+	Meanwhile float64 `json:"refreshes_per_second_meanwhile" col:"meanwhile/s"`
+	Kept      float64 `json:"kept" col:"kept,%.2f"` // the part of the rate before
+	P99       float64 `json:"p99_ms_meanwhile" col:"p99 ms,%.1f"`
+	Longest   float64 `json:"longest_ms_meanwhile" col:"longest ms,%.1f"` // that a refresh waited
+	Errors    int     `json:"errors" col:"errors"`
 
 	Faults map[string]int `json:"faults,omitempty"`
 }
@@ -50,17 +46,7 @@ func (b *bench) removals(ctx context.Context, members int) (all []removal, err e
 }
 
 func (b *bench) removal(ctx context.Context, members int) (r removal, err error) {
-	folder, err := os.MkdirTemp(b.folder, "removal-")
-	if err != nil {
-		return r, err
-	}
-	s, err := newStock(eachRemoved*(members+kept), approval.Live)
-	if err != nil {
-		return r, err
-	}
-	s.people = members + kept
-	b.progress("write %d members with %d approvals", s.people, s.approvals)
-	database, ask, err := b.place(ctx, s, folder)
+	folder, s, database, ask, err := b.placeNew(ctx, "removal", eachRemoved*(members+kept), func(s *stock) { s.people = members + kept })
 	if err != nil {
 		return r, err
 	}
@@ -69,38 +55,27 @@ func (b *bench) removal(ctx context.Context, members int) (r removal, err error)
 		return r, err
 	}
 	defer srv.kill()
-	r.Removed = members
+	r.Removed, r.Faults = members, map[string]int{}
 	if err := b.removeBeside(ctx, s, srv, &r); err != nil {
 		return r, err
 	}
 	srv.kill()
-	if err := r.prove(ask); err != nil {
+	if err := r.prove(ask); err != nil || r.Errors > 0 {
 		return r, err
 	}
-	if r.Errors == 0 {
-		err = os.RemoveAll(folder)
-	}
-	return r, err
+	return r, os.RemoveAll(folder)
 }
 
-// removeBeside refreshes the approvals of those who stay: first alone, then
-// for as long as the import takes.
+// removeBeside refreshes the approvals of those who stay: first alone, then for as long
+// as the import takes.
 func (b *bench) removeBeside(ctx context.Context, s *stock, srv *server, r *removal) error {
-	sc, err := scenarioOf("refresh")
-	if err != nil {
-		return err
-	}
 	staying := *s
 	staying.approvals = kept
-	players := b.players(sc.player, &staying, srv.public)
+	players := b.players(refreshPlayer, &staying, srv.public)
 	if _, err := players.run(ctx, span{lasts: b.warmup}); err != nil {
 		return err
 	}
 	before, err := players.run(ctx, span{lasts: b.lasts})
-	if err != nil {
-		return err
-	}
-	body, err := s.stayingMembers()
 	if err != nil {
 		return err
 	}
@@ -110,7 +85,7 @@ func (b *bench) removeBeside(ctx context.Context, s *stock, srv *server, r *remo
 	go func() {
 		defer end()
 		begin := time.Now()
-		err := srv.takeDirectory(ctx, body, r)
+		err := srv.takeDirectory(ctx, r)
 		r.Seconds = time.Since(begin).Seconds()
 		done <- err
 	}()
@@ -121,16 +96,18 @@ func (b *bench) removeBeside(ctx context.Context, s *stock, srv *server, r *remo
 	if err := <-done; err != nil {
 		return err
 	}
-	r.Before, r.Meanwhile = before.rate(), meanwhile.rate()
-	r.Kept, r.P99 = r.Meanwhile/r.Before, milliseconds(meanwhile.latency.quantile(0.99))
-	r.Longest = milliseconds(meanwhile.latency.quantile(1))
+	r.Before, r.Meanwhile, r.Kept = before.rate(), meanwhile.rate(), meanwhile.rate()/before.rate()
+	r.P99, r.Longest = meanwhile.quantile(0.99), meanwhile.quantile(1)
 	before.merge(meanwhile)
-	r.Errors, r.Faults = r.Errors+before.bad, before.faults
+	r.Errors += before.bad
+	for what, n := range before.faults {
+		r.Faults[what] += n
+	}
 	return nil
 }
 
-// stayingMembers is the import: all members but those who are removed.
-func (s *stock) stayingMembers() ([]byte, error) {
+// takeDirectory imports all members but those who are removed.
+func (s *server) takeDirectory(ctx context.Context, r *removal) error {
 	type member struct {
 		Organization string `json:"organization"`
 		Person       string `json:"person"`
@@ -141,41 +118,20 @@ func (s *stock) stayingMembers() ([]byte, error) {
 	for p := range kept {
 		all.Members = append(all.Members, member{organizationOf(p), personIDs[p]})
 	}
-	return json.Marshal(all)
-}
-
-func (s *server) takeDirectory(ctx context.Context, body []byte, r *removal) error {
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.operators+"/v1/directory?prune=true&reason=bench", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	q.SetBasicAuth("operator", operatorPassword)
-	q.Header.Set("Content-Type", "application/json")
-	a, err := http.DefaultClient.Do(q)
-	if err != nil {
-		return err
-	}
-	defer a.Body.Close()
-	text, err := io.ReadAll(a.Body)
+	body, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
 	var taken struct {
 		Ended int `json:"approvals_ended"`
 	}
-	if a.StatusCode != http.StatusOK {
-		return fmt.Errorf("the import: status %d: %s", a.StatusCode, text)
-	}
-	err = json.Unmarshal(text, &taken)
+	err = s.operate(ctx, http.MethodPost, "/v1/directory?prune=true&reason=bench", bytes.NewReader(body), &taken)
 	r.Ended = taken.Ended
 	return err
 }
 
 // prove sees that the import did what it answered.
-func (r *removal) prove(ask func(string) (int64, error)) error {
-	if r.Faults == nil {
-		r.Faults = map[string]int{}
-	}
+func (r *removal) prove(ask asked) error {
 	for query, want := range map[string]int{
 		`SELECT COUNT(*) FROM membership WHERE present = 0`:                                           r.Removed,
 		`SELECT COUNT(*) FROM approval WHERE phase = 3 AND reason = 'left_organization'`:              eachRemoved * r.Removed,
@@ -192,17 +148,4 @@ func (r *removal) prove(ask func(string) (int64, error)) error {
 		}
 	}
 	return nil
-}
-
-func printRemovals(w io.Writer, all []removal) {
-	var rows [][]string
-	for _, r := range all {
-		rows = append(rows, []string{thousands(int64(r.Removed)), thousands(int64(r.Ended)), fmt.Sprintf("%.1f", r.Seconds),
-			thousands(int64(r.Before)), thousands(int64(r.Meanwhile)), fmt.Sprintf("%.2f", r.Kept),
-			fmt.Sprintf("%.1f", r.P99), fmt.Sprintf("%.1f", r.Longest), thousands(int64(r.Errors))})
-		for what, n := range r.Faults {
-			rows = append(rows, []string{fmt.Sprintf("  %s: %d", what, n)})
-		}
-	}
-	printTable(w, []string{"members", "approvals", "seconds", "before/s", "meanwhile/s", "kept", "p99 ms", "longest ms", "errors"}, rows)
 }

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // A scaled is what a node on PostgreSQL gives and costs with so many approvals.
@@ -57,9 +54,6 @@ const (
 	active = 10_000
 	// logged is how many refreshes are made to see what they log.
 	logged = 20_000
-	// monthOld is the age of the approvals, in seconds: a sweep looks through all
-	// that was made of late.
-	monthOld = 30 * 24 * 60 * 60
 )
 
 // What checks and refreshes read of an approval.
@@ -69,26 +63,20 @@ var hot = []string{"approval_pkey", "approval"}
 type placed struct {
 	s                     *stock
 	folder, url, database string
-	ask                   func(string) (int64, error)
+	ask                   asked
 }
 
 func (b *bench) placeScaled(ctx context.Context, n int) (at placed, err error) {
-	if at.folder, err = os.MkdirTemp(b.folder, "scale-"); err != nil {
-		return at, err
-	}
-	if at.s, err = newStock(n, approval.Live); err != nil {
-		return at, err
-	}
-	at.s.grown = true
-	at.s.populate(max(people, n/eachPerson/membersEach*membersEach))
-	b.progress("%d approvals of %d people: write them", n, at.s.people)
 	begin := time.Now()
-	if at.url, at.ask, err = b.postgres.place(ctx, at.s, at.folder); err != nil {
-		return at, err
+	at.folder, at.s, at.url, at.ask, err = b.placeNew(ctx, "scale", n, func(s *stock) {
+		s.grown = true
+		s.populate(max(people, n/eachPerson/membersEach*membersEach))
+	})
+	if err == nil {
+		at.database = at.url[strings.LastIndexByte(at.url, '/')+1 : strings.IndexByte(at.url, '?')]
+		b.progress("  written in %v", time.Since(begin).Round(time.Second))
 	}
-	at.database = at.url[strings.LastIndexByte(at.url, '/')+1 : strings.IndexByte(at.url, '?')]
-	b.progress("  written in %v", time.Since(begin).Round(time.Second))
-	return at, nil
+	return at, err
 }
 
 func (b *bench) drop(at placed) error {
@@ -98,19 +86,10 @@ func (b *bench) drop(at placed) error {
 // scale measures each number of approvals in a database of its own. Checks are made in
 // turn with those of the smallest number: a machine is not as fast all the time.
 func (b *bench) scale(ctx context.Context, sizes []int, bare string) (all []scaled, err error) {
-	var more []string
-	if b.huge {
-		restore, refused := hugePages(b.buffers)
-		if refused != nil {
-			return nil, refused
-		}
-		defer func() { err = errors.Join(err, restore()) }()
-		more = append(more, "huge_pages = on")
-	}
-	if b.postgres, err = startPostgres(b.buffers, more...); err != nil {
+	if b.postgres, err = startPostgres(b.buffers); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.postgres.stop()) }()
+	defer func() { err = errors.Join(err, b.postgres.Stop()) }()
 	smallest, err := b.placeScaled(ctx, slices.Min(sizes))
 	if err != nil {
 		return nil, err
@@ -135,13 +114,9 @@ func (b *bench) scaleOf(ctx context.Context, n int, smallest placed, bare string
 		return out, err
 	}
 	out.People = at.s.people
-	if err := out.sizeOnDisk(at.ask); err != nil {
+	err = errors.Join(out.sizeOnDisk(at.ask), b.postgres.warm(at.database, hot...), b.postgres.warm(smallest.database, hot...))
+	if err != nil {
 		return out, err
-	}
-	for _, database := range []string{at.database, smallest.database} {
-		if err := b.postgres.warm(database, hot...); err != nil {
-			return out, err
-		}
 	}
 	if err := b.scaleCalls(ctx, at, smallest, bare, &out); err != nil {
 		return out, err
@@ -149,42 +124,40 @@ func (b *bench) scaleOf(ctx context.Context, n int, smallest placed, bare string
 	if err := b.scaleRefreshes(ctx, at, &out); err != nil {
 		return out, err
 	}
-	if out.sum(); out.Errors > 0 {
+	for _, c := range []comparison{out.Exact, out.InUse, out.Smallest, out.Bounded, out.Refresh} {
+		out.Errors += c.Errors
+		for what, n := range c.Faults {
+			out.Faults[c.Scenario+": "+what] += n
+		}
+	}
+	if out.Errors > 0 {
 		return out, b.postgres.Drop(at.database) // what the node said stays
 	}
 	return out, b.drop(at)
 }
 
-func (out *scaled) sizeOnDisk(ask func(string) (int64, error)) (err error) {
-	for _, a := range []struct {
-		into *int64
-		text string
-	}{
-		{&out.Table, `SELECT pg_table_size('approval')`},
-		{&out.Indexes, `SELECT pg_indexes_size('approval')`},
-	} {
-		if *a.into, err = ask(a.text); err != nil {
-			return err
-		}
+func (out *scaled) sizeOnDisk(ask asked) (err error) {
+	if out.Table, err = ask(`SELECT pg_table_size('approval')`); err == nil {
+		out.Indexes, err = ask(`SELECT pg_indexes_size('approval')`)
 	}
-	return nil
+	return err
 }
 
 // scaleCalls asks four nodes in turn, after the bare server. Each takes only so many calls
 // of an organization.
 func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string, out *scaled) error {
-	sc, err := scenarioOf("verify")
-	if err != nil {
-		return err
-	}
-	turns := []turn{
-		{of: &out.Exact, name: "verify", at: at, asked: sampled},
-		{of: &out.Smallest, name: "verify of the smallest", at: smallest, asked: sampled},
-		{of: &out.InUse, name: "verify in use", at: at, asked: active},
-		{of: &out.Bounded, name: "verify within a bound", at: at, asked: active, within: staleness},
-	}
-	for i := range turns {
-		t := &turns[i]
+	laps := []*lap{{name: "bare", do: b.players(endless(verifyPlayer, bareAnswer[:20]), at.s.scattered(active), bare).run}}
+	for i, t := range []struct {
+		name   string
+		at     placed
+		asked  int    // approvals, at most
+		within string // of staleness
+	}{
+		{"verify", at, sampled, ""},
+		{"verify of the smallest", smallest, sampled, ""},
+		{"verify in use", at, active, ""},
+		{"verify within a bound", at, active, staleness},
+	} {
 		srv, err := startServerOn(ctx, b.binary, t.at.folder, t.at.url, t.within, "")
 		if err != nil {
 			return err
@@ -197,70 +170,21 @@ func (b *bench) scaleCalls(ctx context.Context, at, smallest placed, bare string
 				return err
 			}
 		}
-		t.load = b.players(sc.player, t.at.s.scattered(t.asked), srv.public)
+		laps = append(laps, &lap{name: t.name, do: b.players(verifyPlayer, t.at.s.scattered(t.asked), srv.public).run})
 	}
-	if err := b.inTurn(ctx, b.players(sc.bare, at.s.scattered(active), bare), turns); err != nil {
+	if err := b.inTurn(ctx, laps...); err != nil {
 		return err
 	}
-	for _, t := range turns {
-		*t.of = sumUp(t.name, t.pairs)
+	for i, into := range []*comparison{&out.Exact, &out.Smallest, &out.InUse, &out.Bounded} {
+		*into = sumUp(laps[0], laps[i+1])
 	}
-	out.OfSmallest, out.InUseOfSmallest = turns[0].comparedTo(turns[1]), turns[2].comparedTo(turns[1])
+	out.OfSmallest, out.InUseOfSmallest = laps[1].comparedTo(laps[2]), laps[3].comparedTo(laps[2])
 	return nil
 }
 
-// A turn is checks that are made in turn with others.
-type turn struct {
-	of     *comparison
-	name   string
-	at     placed
-	asked  int    // approvals, at most
-	within string // of staleness
-	load   load
-	pairs  []pair // the first one warms up
-}
-
-// inTurn runs all loads, one after the other, again and again. All of a repetition are
-// compared with the same run of the bare server.
-func (b *bench) inTurn(ctx context.Context, bare load, turns []turn) error {
-	for i := range b.repetitions + 1 {
-		s := span{lasts: b.lasts}
-		if i == 0 {
-			s.lasts = b.warmup
-		}
-		idle, err := bare.run(ctx, s)
-		if err != nil {
-			return err
-		}
-		b.progress("  bare %8.0f/s", idle.rate())
-		for k := range turns {
-			t := &turns[k]
-			r, err := t.load.run(ctx, s)
-			if err != nil {
-				return err
-			}
-			t.pairs = append(t.pairs, pair{bare: idle, scenario: r})
-			idle.bad, idle.faults = 0, nil // they are counted
-			b.progress("  %8.0f/s %s", r.rate(), t.name)
-		}
-	}
-	return nil
-}
-
-// comparedTo is the median of the ratios to another's rates.
-func (t turn) comparedTo(other turn) float64 {
-	var ratios []float64
-	for i, p := range t.pairs {
-		if of := other.pairs[i].scenario.rate(); i > 0 && of > 0 {
-			ratios = append(ratios, p.scenario.rate()/of)
-		}
-	}
-	return median(ratios)
-}
-
-// scaleRefreshes refreshes approvals all over the table, in turn with
-// pgbench, whose table has as many rows. Each finds its own table in memory:
-// there may be no room for both.
+// scaleRefreshes refreshes approvals all over the table, in turn with pgbench, whose
+// table has as many rows. Each finds its own table in memory: there may be no room for
+// both.
 func (b *bench) scaleRefreshes(ctx context.Context, at placed, out *scaled) error {
 	srv, err := startServerOn(ctx, b.binary, at.folder, at.url, "", "")
 	if err != nil {
@@ -271,48 +195,42 @@ func (b *bench) scaleRefreshes(ctx context.Context, at placed, out *scaled) erro
 	if err != nil {
 		return err
 	}
-	l := b.players(sc.player, at.s.scattered(sampled), srv.public)
-	b.progress("  pgbench: write %d rows", at.s.approvals)
 	if err := b.postgres.preparePgbench(at.s.approvals); err != nil {
 		return err
 	}
-	var pairs []pair
-	for i := range b.repetitions + 1 {
-		lasts := b.lasts
-		if i == 0 {
-			lasts = b.warmup
-		}
-		var p pair
-		if err := b.postgres.warm(at.database, hot...); err != nil {
-			return err
-		}
-		if p.scenario, err = l.run(ctx, span{lasts: lasts}); err != nil {
-			return err
-		}
-		if err := b.postgres.warm(b.postgres.beside, "beside_pkey", "beside"); err != nil {
-			return err
-		}
-		if p.pgbench, err = b.postgres.pgbench(ctx, b.connections, at.s.approvals, lasts); err != nil {
-			return err
-		}
-		pairs = append(pairs, p)
-		b.progress("  refresh %8.0f/s%s", p.scenario.rate(), beside(p.pgbench))
+	refreshes, pgbench := &lap{name: "refresh", do: b.players(sc.player, at.s.scattered(sampled), srv.public).run}, b.postgres.lap(b.connections, at.s.approvals)
+	ask := refreshes.do
+	refreshes.warm(b.postgres, at.database, hot...)
+	pgbench.warm(b.postgres, b.postgres.beside, "beside_pkey", "beside")
+	if err := b.inTurn(ctx, refreshes, pgbench); err != nil {
+		return err
 	}
 	if out.Load, err = srv.resident(); err != nil {
 		return err
 	}
-	first, second, err := b.logged(ctx, l, at, out)
+	first, second, err := b.logged(ctx, ask, at, out)
 	if err != nil {
 		return err
 	}
 	srv.kill()
-	out.Refresh = sumUp("refresh", pairs)
-	return prove(sc, at.ask, &out.Refresh, append(pairs, pair{scenario: first}, pair{scenario: second}))
+	out.Refresh = sumUp(nil, refreshes, pgbench)
+	return prove(sc, at.ask, &out.Refresh, append(refreshes.runs, first, second))
+}
+
+// warm has each lap find what it reads in PostgreSQL's memory.
+func (l *lap) warm(p *postgres, database string, relations ...string) {
+	do := l.do
+	l.do = func(ctx context.Context, s span) (run, error) {
+		if err := p.warm(database, relations...); err != nil {
+			return run{}, err
+		}
+		return do(ctx, s)
+	}
 }
 
 // logged sees what refreshes write to the log, with images of pages and
 // without.
-func (b *bench) logged(ctx context.Context, l load, on placed, out *scaled) (first, second run, err error) {
+func (b *bench) logged(ctx context.Context, ask func(context.Context, span) (run, error), on placed, out *scaled) (first, second run, err error) {
 	each := func(images string) (r run, bytes float64, err error) {
 		if err := b.postgres.Exec(on.database, `ALTER SYSTEM SET full_page_writes = `+images, `SELECT pg_reload_conf()`, `SELECT pg_sleep(1)`, `CHECKPOINT`); err != nil {
 			return r, 0, err
@@ -322,7 +240,7 @@ func (b *bench) logged(ctx context.Context, l load, on placed, out *scaled) (fir
 		if err != nil {
 			return r, 0, err
 		}
-		if r, err = l.run(ctx, span{most: logged}); err != nil {
+		if r, err = ask(ctx, span{most: logged}); err != nil {
 			return r, 0, err
 		}
 		time.Sleep(settling) // what is noted without waiting for it
@@ -366,16 +284,6 @@ func divisor(a, b int) int {
 	return a
 }
 
-// sum gathers what was wrong.
-func (out *scaled) sum() {
-	for _, c := range []comparison{out.Exact, out.InUse, out.Smallest, out.Bounded, out.Refresh} {
-		out.Errors += c.Errors
-		for what, n := range c.Faults {
-			out.Faults[c.Scenario+": "+what] += n
-		}
-	}
-}
-
 // sizesOf reads a list of numbers of approvals.
 func sizesOf(text string) (all []int, err error) {
 	for one := range strings.SplitSeq(text, ",") {
@@ -396,8 +304,8 @@ var scaleRows = []struct {
 }{
 	{"people", func(s scaled) string { return thousands(int64(s.People)) }},
 	{"node: ready ms", func(s scaled) string { return whole(s.Ready) }},
-	{"node: idle MiB", func(s scaled) string { return mebibytes(s.Idle) }},
-	{"node: after load MiB", func(s scaled) string { return mebibytes(s.Load) }},
+	{"node: idle MiB", func(s scaled) string { return tenths(mebibytes(s.Idle)) }},
+	{"node: after load MiB", func(s scaled) string { return tenths(mebibytes(s.Load)) }},
 	{"verify/s", func(s scaled) string { return whole(s.Exact.Rate) }},
 	{"  of bare", func(s scaled) string { return hundredths(s.Exact.Ratio) }},
 	{"  of the smallest's", func(s scaled) string { return hundredths(s.OfSmallest) }},
@@ -419,10 +327,10 @@ var scaleRows = []struct {
 	{"errors", func(s scaled) string { return thousands(int64(s.Errors)) }},
 }
 
-func hundredths(f float64) string { return fmt.Sprintf("%.2f", f) }
-func whole(f float64) string      { return thousands(int64(f)) }
-
 func printScale(w io.Writer, all []scaled) {
+	if all == nil {
+		return
+	}
 	heading := []string{"approvals"}
 	for _, s := range all {
 		heading = append(heading, thousands(int64(s.Approvals)))
@@ -437,8 +345,6 @@ func printScale(w io.Writer, all []scaled) {
 	}
 	printTable(w, heading, rows)
 	for _, s := range all {
-		for _, what := range slices.Sorted(maps.Keys(s.Faults)) {
-			fmt.Fprintf(w, "\n%s approvals: %s times: %s\n", thousands(int64(s.Approvals)), thousands(int64(s.Faults[what])), what)
-		}
+		printFaults(w, thousands(int64(s.Approvals))+" approvals", s.Faults)
 	}
 }

@@ -5,15 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // What is asked for lies all over the table, each approval once; and where a
 // sample is wanted, it is of those alone.
 func TestScattered(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 10, 1000, 4096} {
-		s, err := newStock(n, approval.Live)
+		s, err := newStock(n)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -22,7 +20,7 @@ func TestScattered(t *testing.T) {
 			t.Errorf("of %d: %v", n, all)
 		}
 	}
-	s, err := newStock(100_000, approval.Live)
+	s, err := newStock(100_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +40,7 @@ func TestScattered(t *testing.T) {
 // A sample is counted by its own organizations, and each connection asks for
 // its own part of it.
 func TestChosen(t *testing.T) {
-	s, err := newStock(100, approval.Live)
+	s, err := newStock(100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +79,12 @@ func TestPrintScale(t *testing.T) {
 
 // Turns are compared one by one, without the one that warms up, and by their median.
 func TestComparedTo(t *testing.T) {
-	of := func(good ...int) (t turn) {
+	of := func(good ...int) *lap {
+		l := &lap{}
 		for _, n := range good {
-			t.pairs = append(t.pairs, pair{scenario: run{good: n, elapsed: time.Second}})
+			l.runs = append(l.runs, run{good: n, elapsed: time.Second})
 		}
-		return t
+		return l
 	}
 	if got := of(900, 50, 80, 10).comparedTo(of(1, 100, 100, 100)); got != 0.5 {
 		t.Errorf("got %v; want 0.5", got)

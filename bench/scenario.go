@@ -43,8 +43,8 @@ type playing func(s *stock, connection, connections int) player
 var scenarios = []scenario{
 	{name: "bare", player: barePlayer, bare: barePlayer},
 	{name: "metadata", player: metadataPlayer, bare: barePlayer},
-	{name: "verify", phase: approval.Live, player: verifyPlayer, bare: unguardedPlayer},
-	{name: "verify-bounded", phase: approval.Live, player: verifyPlayer, bare: unguardedPlayer, within: staleness},
+	{name: "verify", phase: approval.Live, player: verifyPlayer, bare: endless(verifyPlayer, bareAnswer[:20])},
+	{name: "verify-bounded", phase: approval.Live, player: verifyPlayer, bare: endless(verifyPlayer, bareAnswer[:20]), within: staleness},
 	{
 		name: "refresh", phase: approval.Live, player: refreshPlayer, bare: barePlayer,
 		proof: `SELECT SUM(generation) - COUNT(*) FROM approval WHERE phase = 2`,
@@ -61,10 +61,10 @@ var scenarios = []scenario{
 		name: "register", player: registerPlayer, bare: barePlayer,
 		proof: `SELECT COUNT(*) FROM client WHERE approved = 0`,
 	},
-	{name: "proxy", phase: approval.Live, behind: true, player: proxyPlayer, bare: endless(proxyPlayer)},
-	{name: "proxy-8", phase: approval.Live, behind: true, few: 8, player: proxyPlayer, bare: endless(proxyPlayer)},
-	{name: "mcp", phase: approval.Live, behind: true, ruled: true, player: mcpPlayer, bare: endless(mcpPlayer)},
-	{name: "mcp-8", phase: approval.Live, behind: true, ruled: true, few: 8, player: mcpPlayer, bare: endless(mcpPlayer)},
+	{name: "proxy", phase: approval.Live, behind: true, player: proxyPlayer, bare: endless(proxyPlayer, "")},
+	{name: "proxy-8", phase: approval.Live, behind: true, few: 8, player: proxyPlayer, bare: endless(proxyPlayer, "")},
+	{name: "mcp", phase: approval.Live, behind: true, ruled: true, player: mcpPlayer, bare: endless(mcpPlayer, "")},
+	{name: "mcp-8", phase: approval.Live, behind: true, ruled: true, few: 8, player: mcpPlayer, bare: endless(mcpPlayer, "")},
 }
 
 func scenarioOf(name string) (scenario, error) {
@@ -123,29 +123,19 @@ const form = "application/x-www-form-urlencoded"
 func appendGet(b []byte, path string, address uint32, bearer []byte) []byte {
 	b = appendLine(b, "GET ", path, address)
 	if bearer != nil {
-		b = append(b, "Authorization: Bearer "...)
-		b = append(b, bearer...)
-		b = append(b, crlf...)
+		b = append(append(append(b, "Authorization: Bearer "...), bearer...), "\r\n"...)
 	}
-	return append(b, crlf...)
+	return append(b, "\r\n"...)
 }
 
 func appendPost(b []byte, path string, address uint32, media string, body []byte) []byte {
 	b = appendLine(b, "POST ", path, address)
-	b = append(b, "Content-Type: "...)
-	b = append(b, media...)
-	b = append(b, "\r\nContent-Length: "...)
-	b = strconv.AppendInt(b, int64(len(body)), 10)
-	b = append(b, "\r\n\r\n"...)
-	return append(b, body...)
+	return fmt.Appendf(b, "Content-Type: %s\r\nContent-Length: %d\r\n\r\n%s", media, len(body), body)
 }
 
 func appendLine(b []byte, method, path string, address uint32) []byte {
-	b = append(b, method...)
-	b = append(b, path...)
-	b = append(b, " HTTP/1.1\r\nHost: "+host+"\r\nX-Forwarded-For: "...)
-	b = appendAddress(b, address)
-	return append(b, crlf...)
+	b = append(append(append(b, method...), path...), " HTTP/1.1\r\nHost: "+host+"\r\nX-Forwarded-For: "...)
+	return append(appendAddress(b, address), "\r\n"...)
 }
 
 // right says what is wrong with an answer that should have this status and
@@ -268,66 +258,82 @@ func (p *verifies) next(b []byte) []byte {
 
 func (p *verifies) check(a answer) error { return right(a, 200, p.needed) }
 
-// unguarded makes the requests of verifies to the bare server, which lets everybody
-// in: beside it a guarded call costs what the guard does, and nothing that the
-// generator does with as many tokens.
-type unguarded struct{ *verifies }
-
-func unguardedPlayer(s *stock, connection, connections int) player {
-	p := verifyPlayer(s, connection, connections).(*verifies)
-	p.turns = math.MaxInt
-	return unguarded{p}
+// endless makes the same requests to the bare server, which lets everybody in and counts
+// nobody's requests: beside it a guarded call costs what the guard does, and nothing that
+// the generator does with as many tokens. Its answers need what is given, or the same.
+func endless(of playing, needed string) playing {
+	return func(s *stock, connection, connections int) player {
+		p := of(s, connection, connections).(*verifies)
+		request := p.request
+		p.turns, p.request = math.MaxInt, func(b []byte, number int, bearer []byte) []byte {
+			b = request(b, number, bearer)
+			if needed != "" {
+				p.needed = append(p.needed[:0], needed...)
+			}
+			return b
+		}
+		return p
+	}
 }
 
-func (p unguarded) check(a answer) error { return right(a, 200, []byte(bareAnswer[:20])) }
-
-// refreshes keeps a chain of refresh tokens for each approval of its share.
-type refreshes struct {
+// spends sends a token or code of each approval of its share.
+type spends struct {
 	share
 	spread spread
 	tokens [][token.Len]byte // the current ones
 	at     int               // whose turn it was
 	body   []byte
+
+	once bool   // each is good for one request
+	path string // is asked
+	// form begins the body, whose end is the rest: the token stands between.
+	form, rest string
+	right      func(p *spends, a answer) error
 }
 
-func refreshPlayer(s *stock, connection, connections int) player {
-	p := &refreshes{share: shareOf(s, connection, connections)}
-	p.spread = p.tokenSpread()
-	p.tokens = p.share.tokens(func(h token.Handle) string { return s.ring.Refresh(h, 1) })
-	return p
+func spend(s *stock, connection, connections int, of func(token.Handle) string, p spends) *spends {
+	p.share = shareOf(s, connection, connections)
+	p.spread, p.tokens = p.tokenSpread(), p.share.tokens(of)
+	return &p
 }
 
-func (p *refreshes) next(b []byte) []byte {
+func (p *spends) next(b []byte) []byte {
+	if p.once && p.asked == p.count {
+		return nil
+	}
 	place, number, turn := p.turn()
 	address, ok := p.spread.of(number, turn)
 	if !ok {
 		return nil
 	}
 	p.at = place
-	p.body = append(p.body[:0], "grant_type=refresh_token&client_id="...)
-	p.body = append(p.body, p.stock.clientOf(number)...)
-	p.body = append(p.body, "&refresh_token="...)
-	p.body = append(p.body, p.tokens[place][:]...)
-	return appendPost(b, "/oauth/token", address, form, p.body)
+	p.body = append(append(append(p.body[:0], "client_id="...), p.stock.clientOf(number)...), p.form...)
+	p.body = append(append(p.body, p.tokens[place][:]...), p.rest...)
+	return appendPost(b, p.path, address, form, p.body)
 }
+
+func (p *spends) check(a answer) error { return p.right(p, a) }
 
 var (
 	accessMember  = []byte(`"access_token":"svo_`)
 	refreshMember = []byte(`"refresh_token":"`)
 )
 
-// check takes the new token. A refused one stays: the next answer to it says
-// so again.
-func (p *refreshes) check(a answer) error {
-	if err := right(a, 200, accessMember); err != nil {
-		return err
-	}
-	fresh := newRefreshToken(a.body)
-	if fresh == nil || bytes.Equal(fresh, p.tokens[p.at][:]) {
-		return errors.New("the answer has no new refresh token")
-	}
-	copy(p.tokens[p.at][:], fresh)
-	return nil
+// refreshPlayer keeps a chain of refresh tokens for each approval. A refused one stays:
+// the next answer to it says so again.
+func refreshPlayer(s *stock, connection, connections int) player {
+	of := func(h token.Handle) string { return s.ring.Refresh(h, 1) }
+	return spend(s, connection, connections, of, spends{path: "/oauth/token", form: "&grant_type=refresh_token&refresh_token=", right: func(p *spends, a answer) error {
+		if err := right(a, 200, accessMember); err != nil {
+			return err
+		}
+		fresh := newRefreshToken(a.body)
+		if fresh == nil || bytes.Equal(fresh, p.tokens[p.at][:]) {
+			return errors.New("the answer has no new refresh token")
+		}
+		copy(p.tokens[p.at][:], fresh)
+		return nil
+	}})
 }
 
 // newRefreshToken gives the refresh token of a token answer, or nil.
@@ -339,82 +345,28 @@ func newRefreshToken(body []byte) []byte {
 	return rest[:token.Len]
 }
 
-// exchanges trades each code of its share once.
-type exchanges struct {
-	share
-	spread spread
-	tokens [][token.Len]byte
-	body   []byte
-}
-
+// exchangePlayer trades each code once.
 func exchangePlayer(s *stock, connection, connections int) player {
-	p := &exchanges{share: shareOf(s, connection, connections)}
-	p.spread = p.tokenSpread()
-	p.tokens = p.share.tokens(func(h token.Handle) string { return s.ring.Code(h, s.made) })
-	return p
+	of := func(h token.Handle) string { return s.ring.Code(h, s.made) }
+	return spend(s, connection, connections, of, spends{once: true, path: "/oauth/token", form: "&grant_type=authorization_code&code=",
+		rest: "&redirect_uri=" + url.QueryEscape(redirectURI) + "&code_verifier=" + verifier,
+		right: func(_ *spends, a answer) error {
+			if err := right(a, 200, accessMember); err != nil {
+				return err
+			}
+			if newRefreshToken(a.body) == nil {
+				return errors.New("the answer has no refresh token")
+			}
+			return nil
+		}})
 }
 
-func (p *exchanges) next(b []byte) []byte {
-	if p.asked == p.count {
-		return nil
-	}
-	place, number, turn := p.turn()
-	address, ok := p.spread.of(number, turn)
-	if !ok {
-		return nil
-	}
-	p.body = append(p.body[:0], "grant_type=authorization_code&client_id="...)
-	p.body = append(p.body, p.stock.clientOf(number)...)
-	p.body = append(p.body, "&code="...)
-	p.body = append(p.body, p.tokens[place][:]...)
-	p.body = append(p.body, exchangeRest...)
-	return appendPost(b, "/oauth/token", address, form, p.body)
-}
-
-var exchangeRest = "&redirect_uri=" + url.QueryEscape(redirectURI) + "&code_verifier=" + verifier
-
-func (p *exchanges) check(a answer) error {
-	if err := right(a, 200, accessMember); err != nil {
-		return err
-	}
-	if newRefreshToken(a.body) == nil {
-		return errors.New("the answer has no refresh token")
-	}
-	return nil
-}
-
-// revokes ends each approval of its share, by its refresh token.
-type revokes struct {
-	share
-	spread spread
-	tokens [][token.Len]byte
-	body   []byte
-}
-
+// revokePlayer ends each approval, by its refresh token.
 func revokePlayer(s *stock, connection, connections int) player {
-	p := &revokes{share: shareOf(s, connection, connections)}
-	p.spread = p.tokenSpread()
-	p.tokens = p.share.tokens(func(h token.Handle) string { return s.ring.Refresh(h, 1) })
-	return p
+	of := func(h token.Handle) string { return s.ring.Refresh(h, 1) }
+	return spend(s, connection, connections, of, spends{once: true, path: "/oauth/revoke", form: "&token=",
+		right: func(_ *spends, a answer) error { return right(a, 200, []byte("{}")) }})
 }
-
-func (p *revokes) next(b []byte) []byte {
-	if p.asked == p.count {
-		return nil
-	}
-	place, number, turn := p.turn()
-	address, ok := p.spread.of(number, turn)
-	if !ok {
-		return nil
-	}
-	p.body = append(p.body[:0], "client_id="...)
-	p.body = append(p.body, p.stock.clientOf(number)...)
-	p.body = append(p.body, "&token="...)
-	p.body = append(p.body, p.tokens[place][:]...)
-	return appendPost(b, "/oauth/revoke", address, form, p.body)
-}
-
-func (p *revokes) check(a answer) error { return right(a, 200, []byte("{}")) }
 
 // registers registers a client that nobody registered before.
 type registers struct {

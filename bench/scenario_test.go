@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -89,35 +87,25 @@ func doors(t *testing.T, s *stock, path string, ruled bool) (address string, end
 // was answered.
 func TestScenarios(t *testing.T) {
 	const connections, approvals, each = 8, 640, 80
-	facts := filepath.Join(t.TempDir(), databaseName)
-	s, err := newStock(approvals, 0)
+	s, err := newStock(approvals)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.people = 100
-	if err := s.writeFacts(context.Background(), store.Options{Path: facts}, s.directory()); err != nil {
-		t.Fatal(err)
-	}
-	template, err := os.ReadFile(facts)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), databaseName)
-			if err := os.WriteFile(path, template, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			of := *s
-			of.phase = sc.phase
-			if !sc.once {
+			folder, of := t.TempDir(), *s
+			if of.phase = sc.phase; !sc.once {
 				of.approvals /= 4 // each has several turns
 			}
-			if sc.phase != 0 {
-				if err := of.writeApprovals(path); err != nil {
-					t.Fatal(err)
-				}
+			written := of
+			if sc.phase == 0 {
+				written.approvals = 0
 			}
+			if err := written.write(t.Context(), folder); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(folder, databaseName)
 			address, end := doors(t, &of, path, sc.ruled)
 			b := bench{connections: connections}
 			r, err := b.players(sc.player, &of, address).run(context.Background(), span{most: connections * each})
@@ -125,14 +113,12 @@ func TestScenarios(t *testing.T) {
 			if err != nil || r.good != connections*each || r.bad != 0 {
 				t.Fatalf("%d right and %d wrong answers, %v %v", r.good, r.bad, err, r.faults)
 			}
-			pairs := []pair{{scenario: r}}
-			c := sumUp(sc.name, pairs)
-			asked := func(query string) (int64, error) { return ask(path, query) }
-			if err := prove(sc, asked, &c, pairs); err != nil || c.Errors != 0 {
+			c := comparison{Faults: map[string]int{}}
+			if err := prove(sc, askFile(path), &c, []run{r}); err != nil || c.Errors != 0 {
 				t.Fatalf("the database has something else: %v %v", err, c.Faults)
 			}
-			pairs[0].scenario.good++
-			if err := prove(sc, asked, &c, pairs); err != nil || sc.proof != "" && c.Errors != 1 {
+			r.good++
+			if err := prove(sc, askFile(path), &c, []run{r}); err != nil || sc.proof != "" && c.Errors != 1 {
 				t.Fatalf("an answer that the database has not is not noticed: %v %v", err, c.Faults)
 			}
 		})
@@ -143,7 +129,7 @@ func TestScenarios(t *testing.T) {
 // an error.
 func TestCut(t *testing.T) {
 	folder := t.TempDir()
-	s, err := newStock(4, approval.Live)
+	s, err := newStock(4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +149,7 @@ func TestCut(t *testing.T) {
 
 // No scenario takes what it did not ask for as right.
 func TestWrongAnswersAreNoticed(t *testing.T) {
-	s, err := newStock(10, 0)
+	s, err := newStock(10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,14 +218,18 @@ func TestRegistrationsDiffer(t *testing.T) {
 // People give the roles that they fill, all of them, in a grant set that can
 // be read.
 func TestGrants(t *testing.T) {
-	s, err := newStock(1, 0)
+	s, err := newStock(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.people = 60
 	filled := map[string][]string{}
-	for _, f := range s.directory().Fillers {
-		filled[f.Person] = append(filled[f.Person], f.Role)
+	for _, table := range s.tables() {
+		if table.name == "filler" {
+			for row := range table.rows {
+				filled[row[1].(string)] = append(filled[row[1].(string)], row[0].(string))
+			}
+		}
 	}
 	for person := range s.people {
 		set, err := grantset.Decode(string(grantset.Roles), picks(person), false)
@@ -336,14 +326,14 @@ func TestBareAnswer(t *testing.T) {
 
 // The bare server is asked what a guarded call is asked, however often.
 func TestUnguarded(t *testing.T) {
-	s, err := newStock(8, approval.Live)
+	s, err := newStock(8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	guarded := verifyPlayer(s, 0, 1).(*verifies)
 	guarded.turns = 1
-	open := unguardedPlayer(s, 0, 1)
-	open.(unguarded).tokens = guarded.tokens // those of another second differ
+	open := endless(verifyPlayer, bareAnswer[:20])(s, 0, 1)
+	open.(*verifies).tokens = guarded.tokens // those of another second differ
 	for i := range 2 * s.approvals {
 		want, got := guarded.next(nil), open.next(nil)
 		if i < s.approvals && !bytes.Equal(want, got) || i >= s.approvals && (want != nil || got == nil) {
@@ -361,7 +351,7 @@ func TestUnguarded(t *testing.T) {
 	defer proxy.Close()
 	b := bench{connections: 4}
 	for _, sc := range scenarios {
-		of, err := newStock(8, sc.phase)
+		of, err := newStock(8)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,11 @@ import (
 func build(ctx context.Context, folder string) (binary string, err error) {
 	binary = filepath.Join(folder, "grantkeeper")
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", binary, "github.com/grantkeeper/grantkeeper/cmd/grantkeeper")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/grantkeeper/grantkeeper").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the server: %w", err)
+	}
+	c.Dir, c.Env = strings.TrimSpace(string(root)), append(os.Environ(), "CGO_ENABLED=0") // its module, and not the bench's, says what it needs
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {
 		return "", fmt.Errorf("build the server: %w", err)
@@ -145,19 +150,31 @@ func (s *server) await(operators string, begin time.Time) error {
 }
 
 func isReady(operators string) bool {
-	conn, err := net.Dial("tcp", operators)
+	a, err := http.Get("http://" + operators + "/readyz")
 	if err != nil {
 		return false
 	}
-	defer conn.Close()
-	if conn.SetDeadline(time.Now().Add(5*time.Second)) != nil {
-		return false
+	a.Body.Close()
+	return a.StatusCode == http.StatusOK
+}
+
+// operate asks the operators' API, and reads its answer.
+func (s *server) operate(ctx context.Context, method, path string, body io.Reader, into any) error {
+	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.operators+path, body)
+	if err != nil {
+		return err
 	}
-	if _, err := io.WriteString(conn, "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {
-		return false
+	r.SetBasicAuth("operator", operatorPassword)
+	r.Header.Set("Content-Type", "application/json")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
 	}
-	a, err := newAnswers(conn).next()
-	return err == nil && a.status == http.StatusOK
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s %s: %s", method, path, a.Status)
+	}
+	return json.NewDecoder(a.Body).Decode(into)
 }
 
 // stop lets the server finish.
@@ -244,13 +261,7 @@ func bareHandler(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, bareAnswer)
 }
 
-// starting starts a bare process of a kind, and gives its address and what ends it.
-type starting func(kind ...string) (address string, end func() error, err error)
-
-func starter(ctx context.Context) starting {
-	return func(kind ...string) (string, func() error, error) { return startBare(ctx, kind...) }
-}
-
+// startBare starts a bare process of a kind, and gives its address and what ends it.
 func startBare(ctx context.Context, kind ...string) (address string, end func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {

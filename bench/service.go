@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,12 +100,12 @@ type behind struct {
 	end            func() error
 }
 
-func (b *bench) startBehind(start starting) (*behind, error) {
-	service, endService, err := start(asService)
+func startBehind(ctx context.Context) (*behind, error) {
+	service, endService, err := startBare(ctx, asService)
 	if err != nil {
 		return nil, err
 	}
-	proxy, endProxy, err := start(asProxy, service)
+	proxy, endProxy, err := startBare(ctx, asProxy, service)
 	if err != nil {
 		return nil, errors.Join(err, endService())
 	}
@@ -164,13 +165,3 @@ func mcpPlayer(s *stock, connection, connections int) player {
 }
 
 func addressOf(number int) uint32 { return uint32(firstAddress + number%addresses) }
-
-// endless lets a player go on past the limit of organizations, which a bare proxy
-// does not count.
-func endless(of playing) playing {
-	return func(s *stock, connection, connections int) player {
-		p := of(s, connection, connections).(*verifies)
-		p.turns = 1 << 62
-		return p
-	}
-}

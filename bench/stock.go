@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -55,6 +55,8 @@ type stock struct {
 	// skewed gives what an approval has that most have not; nil where all are
 	// alike.
 	skewed func(number int, r *stocked)
+	// journaled has the journal say what became of each approval.
+	journaled bool
 }
 
 // A stocked is the row of an approval, as far as rows differ.
@@ -67,8 +69,9 @@ type stocked struct {
 	reason                       string
 }
 
-func newStock(approvals int, phase approval.Phase) (*stock, error) {
-	s := &stock{people: people, approvals: approvals, phase: phase, made: time.Now().Unix()}
+// newStock gives so many live approvals.
+func newStock(approvals int) (*stock, error) {
+	s := &stock{people: people, approvals: approvals, phase: approval.Live, made: time.Now().Unix()}
 	rand.Read(s.secret[:])
 	var err error
 	s.ring, err = token.NewRing(prefix, 1, token.NewKey(1, s.secret))
@@ -184,106 +187,206 @@ func picks(person int) string {
 	return strings.Join(all, " ")
 }
 
-func (s *stock) directory() store.Directory {
-	var d store.Directory
-	for o := range s.people / membersEach {
-		id := organizationOf(o * membersEach)
-		root, inner := fmt.Sprintf("circle-%04d-0", o), fmt.Sprintf("circle-%04d-1", o)
-		d.Organizations = append(d.Organizations, org.Organization{ID: id, Name: id, AIIntegration: true})
-		d.Circles = append(d.Circles,
-			org.Circle{ID: root, Organization: id, Name: "Whole"},
-			org.Circle{ID: inner, Organization: id, Parent: root, Name: "Inner"})
-		for r := range rolesEach {
-			circle := root
-			if r%2 == 1 {
-				circle = inner
+// A table is rows that are written past the store, which has no need for a million at
+// once.
+type table struct {
+	name, columns string
+	rows          iter.Seq[[]any] // of string, int64 and []byte
+}
+
+// count gives rows by their number.
+func count(n int, row func(i int) []any) iter.Seq[[]any] {
+	return func(yield func([]any) bool) {
+		for i := range n {
+			if !yield(row(i)) {
+				return
 			}
-			d.Roles = append(d.Roles, org.Role{ID: roleID(o, r), Organization: id, Circle: circle, Name: fmt.Sprintf("Role %d", r)})
 		}
 	}
-	for p, id := range personIDs[:s.people] {
-		d.People = append(d.People, store.DirectoryPerson{
-			Person: org.Person{ID: id, Email: id + "@client.example", Name: "Person " + id, Active: true},
-		})
-		d.Members = append(d.Members, store.DirectoryMember{Person: id, Organization: organizationOf(p), Admin: p%membersEach == 0})
-		for r := range filledEach {
-			d.Fillers = append(d.Fillers, store.Filler{Role: roleID(p/membersEach, p%membersEach+r), Person: id})
-		}
+}
+
+// tables are the directory, the approvals, and perhaps the journal. Each organization has
+// a circle in another one, and roles in both.
+func (s *stock) tables() []table {
+	organizations := (s.people + membersEach - 1) / membersEach
+	all := []table{
+		{"person", "id email email_key name active support epoch password", count(s.people, func(p int) []any {
+			email := personIDs[p] + "@client.example"
+			return []any{personIDs[p], email, email, "Person " + personIDs[p], int64(1), int64(0), int64(0), ""}
+		})},
+		{"organization", "id name ai_integration epoch", count(organizations, func(o int) []any {
+			id := organizationOf(o * membersEach)
+			return []any{id, id, int64(1), int64(0)}
+		})},
+		{"membership", "person organization admin present epoch", count(s.people, func(p int) []any {
+			admin := int64(0)
+			if p%membersEach == 0 {
+				admin = 1
+			}
+			return []any{personIDs[p], organizationOf(p), admin, int64(1), int64(0)}
+		})},
+		{"circle", "id organization parent name", count(2*organizations, func(i int) []any {
+			if i%2 == 0 {
+				return []any{circleID(i/2, 0), organizationOf(i / 2 * membersEach), "", "Whole"}
+			}
+			return []any{circleID(i/2, 1), organizationOf(i / 2 * membersEach), circleID(i/2, 0), "Inner"}
+		})},
+		{"role", "id organization circle name", count(rolesEach*organizations, func(i int) []any {
+			o, r := i/rolesEach, i%rolesEach
+			return []any{roleID(o, r), organizationOf(o * membersEach), circleID(o, r%2), fmt.Sprintf("Role %d", r)}
+		})},
+		{"filler", "role person", count(filledEach*s.people, func(i int) []any {
+			p := i / filledEach
+			return []any{roleID(p/membersEach, p%membersEach+i%filledEach), personIDs[p]}
+		})},
+		s.approvalTable(),
 	}
-	return d
+	if s.journaled {
+		all = append(all, s.journalTable())
+	}
+	return all
+}
+
+func circleID(organization, circle int) string {
+	return fmt.Sprintf("circle-%04d-%d", organization, circle)
+}
+
+// monthOld is the age of grown approvals, in seconds: a sweep looks through all that was
+// made of late.
+const monthOld = 30 * 24 * 60 * 60
+
+func (s *stock) approvalTable() table {
+	row, older, zero := s.rows(), int64(0), int64(0)
+	if s.grown {
+		older = monthOld
+	}
+	return table{"approval", "id client person organization grant_kind picks personal redirect_uri issuer challenge issued_at created_at replaces " +
+		"membership_epoch person_epoch organization_epoch client_epoch phase generation used_at key_number reason ended_at",
+		count(s.approvals, func(number int) []any {
+			id, r := s.handle(number).ID(), row(number)
+			return []any{id[:], r.client, r.person, r.organization, r.grant, r.picks, zero, redirectURI, issuer, challenge(), r.created - older, r.created - older, "",
+				zero, zero, zero, zero, int64(r.phase), r.generation, s.used(r), min(r.generation, 1), r.reason, r.ended}
+		})}
+}
+
+// journalTable says of each approval that it was granted, exchanged, and perhaps that it
+// ended; here all at one moment.
+func (s *stock) journalTable() table {
+	row := s.rows()
+	return table{"journal", "id at kind client person organization approval actor address reason detail reference", func(yield func([]any) bool) {
+		for number := range s.approvals {
+			r, id := row(number), s.handle(number).ID()
+			for i, kind := range []string{"approval_granted", "code_exchanged", "approval_ended"} {
+				at := fmt.Sprintf("%016x%08x", (r.created*1000)<<16+int64(number%1000*3+i), number)
+				if kind == "approval_ended" && r.phase != approval.Ended {
+					break
+				}
+				if !yield([]any{at, r.created, kind, r.client, r.person, r.organization, fmt.Sprintf("%x", id[:]),
+					"person:" + r.person, "198.51.100.7", r.reason, "", reference(number)}) {
+					return
+				}
+			}
+		}
+	}}
 }
 
 const databaseName = "grantkeeper.db"
-
-// write makes the key file and the database in a folder.
-func (s *stock) write(ctx context.Context, folder string) error {
-	if err := s.writeKey(folder); err != nil {
-		return err
-	}
-	path := filepath.Join(folder, databaseName)
-	if err := s.writeFacts(ctx, store.Options{Path: path}, s.directory()); err != nil {
-		return fmt.Errorf("directory: %w", err)
-	}
-	if err := s.writeApprovals(path); err != nil {
-		return fmt.Errorf("approvals: %w", err)
-	}
-	return syncFile(path)
-}
 
 func (s *stock) writeKey(folder string) error {
 	key := base64.StdEncoding.EncodeToString(s.secret[:]) + "\n"
 	return os.WriteFile(filepath.Join(folder, "secret.key"), []byte(key), 0o600)
 }
 
-// writeFacts puts a directory and the clients into the database that at names.
-func (s *stock) writeFacts(ctx context.Context, at store.Options, d store.Directory) (err error) {
+// writeClients makes the database that at names, and puts the clients into it.
+func (s *stock) writeClients(ctx context.Context, at store.Options) (err error) {
 	at.Ring = s.ring
 	db, err := store.Open(ctx, at)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	act := store.Act{Actor: "system", Reason: "bench"}
-	if err := db.AddDirectory(ctx, d, act); err != nil {
-		return err
-	}
 	for _, id := range clientIDs {
 		c := client.Client{ID: id, Name: id, RedirectURIs: []string{redirectURI}, IssuedAt: s.made, Approved: true}
-		if err := db.AddClient(ctx, c, store.Origin{}, act); err != nil {
+		if err := db.AddClient(ctx, c, store.Origin{}, store.Act{Actor: "system", Reason: "bench"}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeApprovals puts the rows into the file, past the store, which has no
-// need for a million at once. Nothing is on the disk before syncFile.
-func (s *stock) writeApprovals(path string) (err error) {
+// write makes the key file and the database in a folder, on the disk before anything is
+// measured. Indexes of approvals are made from what is there.
+func (s *stock) write(ctx context.Context, folder string) (err error) {
+	path := filepath.Join(folder, databaseName)
+	if err := errors.Join(s.writeKey(folder), s.writeClients(ctx, store.Options{Path: path})); err != nil {
+		return err
+	}
 	db, err := sqlite3.Open("file:" + path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := s.writeTables(db); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	if err := db.Close(); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func (s *stock) writeTables(db *sqlite3.Conn) error {
 	indexes, err := indexesOf(db, "approval")
 	if err != nil {
 		return err
 	}
-	// The indexes are made at the end, from what is there: much quicker.
-	text := "PRAGMA journal_mode=off; PRAGMA synchronous=off; PRAGMA cache_size=-50000; PRAGMA temp_store=file; BEGIN;"
-	for name := range indexes {
-		text += "DROP INDEX " + name + ";"
-	}
-	if err := db.Exec(text); err != nil {
+	again := ""
+	if err := db.Exec("PRAGMA journal_mode=off; PRAGMA synchronous=off; BEGIN"); err != nil {
 		return err
 	}
-	if err := s.insert(db); err != nil {
+	for name, text := range indexes {
+		if err := db.Exec("DROP INDEX " + name); err != nil {
+			return err
+		}
+		again += text + ";"
+	}
+	for _, t := range s.tables() {
+		if err := t.insert(db); err != nil {
+			return fmt.Errorf("%s: %w", t.name, err)
+		}
+	}
+	return db.Exec(again + "COMMIT; PRAGMA journal_mode=wal")
+}
+
+func (t table) insert(db *sqlite3.Conn) error {
+	columns := strings.Fields(t.columns)
+	st, _, err := db.Prepare("INSERT INTO " + t.name + " (" + strings.Join(columns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")")
+	if err != nil {
 		return err
 	}
-	text = ""
-	for _, index := range indexes {
-		text += index + ";"
+	defer st.Close()
+	for row := range t.rows {
+		for i, v := range row {
+			switch v := v.(type) {
+			case string:
+				err = st.BindText(i+1, v)
+			case int64:
+				err = st.BindInt64(i+1, v)
+			case []byte:
+				err = st.BindBlob(i+1, v)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := st.Exec(); err != nil {
+			return err
+		}
 	}
-	return db.Exec(text + "COMMIT; PRAGMA journal_mode=wal;")
+	return nil
 }
 
 func indexesOf(db *sqlite3.Conn, table string) (map[string]string, error) {
@@ -302,58 +405,22 @@ func indexesOf(db *sqlite3.Conn, table string) (map[string]string, error) {
 	return all, st.Err()
 }
 
-func (s *stock) insert(db *sqlite3.Conn) error {
-	st, _, err := db.Prepare(`
-		INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal,
-		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
-		       membership_epoch, person_epoch, organization_epoch, client_epoch,
-		       phase, generation, used_at, key_number, reason, ended_at)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?9, ?10, ?10, '', 0, 0, 0, 0, ?11, ?12, ?15, MIN(?12, 1), ?13, ?14)`)
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	if err := errors.Join(st.BindText(7, redirectURI), st.BindText(8, issuer), st.BindText(9, challenge())); err != nil {
-		return err
-	}
-	row := s.rows()
-	for number := range s.approvals {
-		id, r := s.handle(number).ID(), row(number)
-		if err := errors.Join(st.BindBlob(1, id[:]), st.BindText(2, r.client), st.BindText(3, r.person),
-			st.BindText(4, r.organization), st.BindText(5, r.grant), st.BindText(6, r.picks), st.BindInt64(10, r.created),
-			st.BindInt(11, int(r.phase)), st.BindInt64(12, r.generation), st.BindText(13, r.reason), st.BindInt64(14, r.ended),
-			st.BindInt64(15, s.used(r)),
-			st.Exec()); err != nil {
-			return err
+// askFile asks the database of a server that is gone.
+func askFile(path string) asked {
+	return func(query string) (n int64, err error) {
+		db, err := sqlite3.Open("file:" + path)
+		if err != nil {
+			return 0, err
 		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		st, _, err := db.Prepare(query)
+		if err != nil {
+			return 0, err
+		}
+		defer st.Close()
+		if !st.Step() {
+			return 0, errors.Join(st.Err(), errors.New("the query gave no row"))
+		}
+		return st.ColumnInt64(0), nil
 	}
-	return nil
-}
-
-// syncFile has the file on the disk before anything is measured.
-func syncFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// ask gives the one number that a query finds in the database of a server
-// that is gone.
-func ask(path, query string) (n int64, err error) {
-	db, err := sqlite3.Open("file:" + path)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	st, _, err := db.Prepare(query)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
-	if !st.Step() {
-		return 0, errors.Join(st.Err(), errors.New("the query gave no row"))
-	}
-	return st.ColumnInt64(0), nil
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,20 +15,20 @@ import (
 // printTable prints rows under their heading: the first column to the left,
 // numbers to the right.
 func printTable(w io.Writer, heading []string, rows [][]string) {
+	rows = append([][]string{heading}, rows...)
 	widths := make([]int, len(heading))
-	for _, row := range append([][]string{heading}, rows...) {
+	for _, row := range rows {
 		for i, cell := range row {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	for _, row := range append([][]string{heading}, rows...) {
+	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
 			gap := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch {
-			case i == 0:
+			if i == 0 {
 				line.WriteString(cell + gap)
-			default:
+			} else {
 				line.WriteString("  " + gap + cell)
 			}
 		}
@@ -34,80 +36,48 @@ func printTable(w io.Writer, heading []string, rows [][]string) {
 	}
 }
 
-func printComparisons(w io.Writer, all []comparison) {
-	heading := []string{"scenario", "requests/s", "lowest", "highest", "bare/s", "of bare", "p50 ms", "p99 ms", "bare p50", "bare p99", "errors"}
-	onPostgres := slices.ContainsFunc(all, func(c comparison) bool { return c.Pgbench > 0 })
-	if onPostgres {
-		heading = append(heading, "pgbench/s", "of pgbench")
+// printRows prints structs as a table, of the fields that have a tag such as
+// `col:"p99 ms,%.2f"`: the heading, and how a float is written, in whole numbers where
+// that is missing. A column in which all are zero is left out where the tag ends with
+// "some". Below the table stand their Faults.
+func printRows[T any](w io.Writer, all []T) {
+	if len(all) == 0 {
+		return
 	}
-	var rows [][]string
-	for _, c := range all {
-		var rates []float64
-		for _, r := range c.Runs {
-			rates = append(rates, r.Scenario.Rate)
+	var heading []string
+	rows := make([][]string, len(all))
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+		tag, shown := f.Tag.Lookup("col")
+		name, form, _ := strings.Cut(tag, ",")
+		form, some := strings.CutSuffix(form, "some")
+		zero := func(one T) bool { return reflect.ValueOf(one).FieldByIndex(f.Index).IsZero() }
+		if !shown || some && !slices.ContainsFunc(all, func(one T) bool { return !zero(one) }) {
+			continue
 		}
-		low, high := 0.0, 0.0
-		if len(rates) > 0 {
-			low, high = slices.Min(rates), slices.Max(rates)
-		}
-		name := c.Scenario
-		if c.Early {
-			name += " *"
-		}
-		rows = append(rows, []string{
-			name, thousands(int64(c.Rate)), thousands(int64(low)), thousands(int64(high)), thousands(int64(c.Bare)),
-			fmt.Sprintf("%.2f", c.Ratio), fmt.Sprintf("%.2f", c.P50), fmt.Sprintf("%.2f", c.P99), fmt.Sprintf("%.2f", c.BareP50), fmt.Sprintf("%.2f", c.BareP99), thousands(int64(c.Errors)),
-		})
-		if onPostgres {
-			rows[len(rows)-1] = append(rows[len(rows)-1], thousands(int64(c.Pgbench)), fmt.Sprintf("%.2f", c.OfPgbench))
+		heading = append(heading, name)
+		for i := range all {
+			rows[i] = append(rows[i], cell(reflect.ValueOf(all[i]).FieldByIndex(f.Index), form))
 		}
 	}
 	printTable(w, heading, rows)
-	if slices.ContainsFunc(all, func(c comparison) bool { return c.Early }) {
-		fmt.Fprintln(w, "\n* ended before its time: nothing was left to ask for")
-	}
-	for _, c := range all {
-		printFaults(w, c.Scenario, c.Faults)
-	}
-}
-
-func printSizes(w io.Writer, all []size) {
-	heading := []string{"approvals", "ready ms", "idle MiB", "load MiB", "idle B/approval", "load B/approval", "file MiB", "errors"}
-	var rows [][]string
-	for i, s := range all {
-		idle, load := "", ""
-		if i > 1 {
-			idle, load = fmt.Sprintf("%.0f", s.IdleEach), fmt.Sprintf("%.0f", s.LoadEach)
+	for i := range all {
+		faults := reflect.ValueOf(all[i]).FieldByName("Faults")
+		if faults.IsValid() {
+			printFaults(w, rows[i][0]+" "+heading[0], faults.Interface().(map[string]int))
 		}
-		rows = append(rows, []string{
-			thousands(int64(s.Approvals)), fmt.Sprintf("%.0f", s.Ready), mebibytes(s.Idle), mebibytes(s.Load),
-			idle, load, mebibytes(s.File), thousands(int64(s.Errors)),
-		})
-	}
-	printTable(w, heading, rows)
-	for _, s := range all {
-		printFaults(w, thousands(int64(s.Approvals))+" approvals", s.Faults)
 	}
 }
 
-func printGrowth(w io.Writer, g growth) {
-	fmt.Fprintf(w, "%s refreshes of %s approvals, %s errors\n\n",
-		thousands(int64(g.Refreshes)), thousands(int64(g.Approvals)), thousands(int64(g.Errors)))
-	var rows [][]string
-	for _, t := range g.Tables {
-		rows = append(rows, []string{t.Table, thousands(t.Before), thousands(t.After), thousands(t.After - t.Before)})
+func cell(v reflect.Value, form string) string {
+	switch {
+	case v.CanInt():
+		return thousands(v.Int())
+	case v.CanFloat() && form == "":
+		return whole(v.Float())
 	}
-	printTable(w, []string{"table", "rows before", "after", "more"}, rows)
-	fmt.Fprintln(w)
-	rows = nil
-	for _, f := range g.Files {
-		rows = append(rows, []string{f.File, thousands(f.Before), thousands(f.Ready), thousands(f.After), thousands(f.Stopped)})
-	}
-	printTable(w, []string{"bytes", "before", "ready", "after", "stopped"}, rows)
-	printFaults(w, "growth", g.Faults)
+	return fmt.Sprintf(cmp.Or(form, "%v"), v.Interface())
 }
 
-// printFaults says what the errors were.
 func printFaults(w io.Writer, of string, faults map[string]int) {
 	for _, what := range slices.Sorted(maps.Keys(faults)) {
 		fmt.Fprintf(w, "\n%s: %s times: %s\n", of, thousands(int64(faults[what])), what)
@@ -127,4 +97,7 @@ func thousands(n int64) string {
 	return sign + text
 }
 
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f", float64(n)/(1<<20)) }
+func whole(f float64) string      { return thousands(int64(f)) }
+func hundredths(f float64) string { return fmt.Sprintf("%.2f", f) }
+func tenths(f float64) string     { return fmt.Sprintf("%.1f", f) }
+func mebibytes(n int64) float64   { return float64(n) / (1 << 20) }

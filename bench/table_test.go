@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -31,95 +32,106 @@ func TestMedian(t *testing.T) {
 		of   []float64
 		want float64
 	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 5}, 5}, {[]float64{4, 1, 2, 100}, 3}} {
-		if got := median(m.of); got != m.want {
+		if got, _, _ := rangeOf(m.of); got != m.want {
 			t.Errorf("of %v: %v, want %v", m.of, got, m.want)
 		}
 	}
 }
 
-// runOf is a run of a second with that many right answers, each of the same
-// time.
+// runOf is a run of a second with that many right answers, each of the same time.
 func runOf(good, bad int, took time.Duration) run {
-	r := run{good: good, bad: bad, elapsed: time.Second, faults: map[string]int{}}
+	r := run{good: good, bad: bad, elapsed: time.Second}
 	for range good + bad {
-		r.latency.add(took)
+		r.took(took)
 	}
 	if bad > 0 {
-		r.faults["status 503 without an error code"] = bad
+		r.fault("status 503 without an error code", bad)
 	}
 	return r
 }
 
-// The first pair warms up: its errors count, its rates do not. The ratio is
-// that of the pairs, not of the medians.
+// The first lap warms up: its errors count, its rates do not. The ratio is that of the
+// pairs, not of the medians.
 func TestSumUp(t *testing.T) {
-	c := sumUp("refresh", []pair{
-		{bare: runOf(1, 1, 1), scenario: runOf(1, 2, time.Hour)},
-		{bare: runOf(100, 0, 1), scenario: runOf(30, 0, time.Millisecond)},
-		{bare: runOf(200, 0, 1), scenario: runOf(80, 0, time.Millisecond)},
-		{bare: runOf(50, 0, 1), scenario: runOf(25, 4, 2*time.Millisecond)},
-	})
-	if c.Rate != 30 || c.Bare != 100 || c.Ratio != 0.4 || c.Errors != 7 || len(c.Runs) != 3 {
+	ms := time.Millisecond
+	bare := &lap{runs: []run{runOf(1, 1, ms), runOf(100, 0, ms), runOf(200, 0, ms), runOf(50, 0, ms)}}
+	of := &lap{name: "refresh", runs: []run{runOf(1, 2, time.Minute), runOf(30, 0, ms), runOf(80, 0, ms), runOf(25, 4, 2*ms)}}
+	c := sumUp(bare, of, &lap{runs: []run{{}, {good: 15, elapsed: time.Second}, {good: 80, elapsed: time.Second}, {good: 50, elapsed: time.Second}}})
+	if c.Rate != 30 || c.Lowest != 25 || c.Highest != 80 || c.Bare != 100 || c.Ratio != 0.4 || c.OfPgbench != 1 || c.Errors != 7 || len(c.Runs) != 3 {
 		t.Errorf("%+v", c)
 	}
-	if c.P50 < 1 || c.P50 > 1.02 || c.P99 < 2 || c.P99 > 2.04 {
-		t.Errorf("p50 %v, p99 %v", c.P50, c.P99)
+	if c.P50 < 1 || c.P50 > 1.02 || c.P99 < 2 || c.P99 > 2.04 || c.BareP99 < 1 || c.BareP99 > 1.02 {
+		t.Errorf("p50 %v, p99 %v, of the bare server %v", c.P50, c.P99, c.BareP99)
 	}
 	if c.Faults["status 503 without an error code"] != 6 || c.Faults["bare: status 503 without an error code"] != 1 {
 		t.Errorf("faults: %v", c.Faults)
 	}
 }
 
-func TestPrintComparisons(t *testing.T) {
-	var b strings.Builder
-	c := sumUp("refresh", []pair{{}, {bare: runOf(2000, 0, 1), scenario: runOf(1000, 3, time.Millisecond)}, {bare: runOf(2000, 0, 1), scenario: runOf(1200, 0, time.Millisecond)}})
-	c.Early = true
-	printComparisons(&b, []comparison{c})
-	want := "" +
-		"scenario   requests/s  lowest  highest  bare/s  of bare  p50 ms  p99 ms  bare p50  bare p99  errors\n" +
-		"refresh *       1,100   1,000    1,200   2,000     0.55    1.01    1.01      0.00      0.00       3\n" +
-		"\n* ended before its time: nothing was left to ask for\n" +
-		"\nrefresh: 3 times: status 503 without an error code\n"
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+// Quantiles are at most a hundredth above the truth, and it does not matter which
+// connection counted what.
+func TestQuantile(t *testing.T) {
+	var whole run
+	if whole.quantile(0.5) != 0 {
+		t.Errorf("the median of nothing: %v", whole.quantile(0.5))
+	}
+	for i := range 4 {
+		var part run
+		for n := i; n < 1000; n += 4 {
+			part.took(time.Duration(n+1) * 100 * time.Microsecond)
+		}
+		whole.merge(part)
+	}
+	for q, want := range map[float64]float64{0.5: 50, 0.99: 99, 1: 100} {
+		if got := whole.quantile(q); got < want || got > 1.01*want {
+			t.Errorf("quantile %v: %v, want %v", q, got, want)
+		}
 	}
 }
 
-func TestPrintSizes(t *testing.T) {
+func TestPrintRows(t *testing.T) {
 	var b strings.Builder
-	printSizes(&b, []size{
-		{Approvals: 0, Ready: 40.4, Idle: 20 << 20, Load: 30 << 20, File: 1 << 19},
-		{Approvals: 10_000, Ready: 80, Idle: 30 << 20, Load: 40 << 20, File: 4 << 20},
-		{Approvals: 1_000_000, Ready: 2000, Idle: 230 << 20, Load: 240 << 20, File: 400 << 20, IdleEach: 211.8, LoadEach: 212, Errors: 1,
-			Faults: map[string]int{"status 503 without an error code": 1}},
-	})
+	bare := &lap{runs: []run{{}, runOf(2000, 0, time.Millisecond), runOf(2000, 0, time.Millisecond)}}
+	of := &lap{name: "refresh", runs: []run{{}, runOf(1000, 3, time.Millisecond), runOf(1200, 0, time.Millisecond)}}
+	printRows(&b, []comparison{sumUp(bare, of)})
 	want := "" +
-		"approvals  ready ms  idle MiB  load MiB  idle B/approval  load B/approval  file MiB  errors\n" +
-		"0                40      20.0      30.0                                         0.5       0\n" +
-		"10,000           80      30.0      40.0                                         4.0       0\n" +
-		"1,000,000      2000     230.0     240.0              212              212     400.0       1\n" +
-		"\n1,000,000 approvals: 1 times: status 503 without an error code\n"
+		"scenario  requests/s  lowest  highest  bare/s  of bare  p50 ms  p99 ms  bare p50  bare p99  errors\n" +
+		"refresh        1,100   1,000    1,200   2,000     0.55    1.00    1.00      1.00      1.00       3\n" +
+		"\nrefresh scenario: 3 times: status 503 without an error code\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
+	b.Reset()
+	printRows(&b, []comparison{{Scenario: "a", Pgbench: 1}, {Scenario: "b", Early: true}})
+	if rows := strings.Split(b.String(), "\n"); !strings.HasSuffix(rows[0], "errors  pgbench/s  ended early") || !strings.HasSuffix(rows[1], "1        false") {
+		t.Errorf("columns that only some have:\n%s", b.String())
+	}
+	b.Reset()
+	if printRows(&b, []size{}); b.String() != "" {
+		t.Errorf("of nothing: %q", b.String())
+	}
 }
 
-func TestPrintGrowth(t *testing.T) {
-	var b strings.Builder
-	printGrowth(&b, growth{
-		Approvals: 10_000, Refreshes: 100_000,
-		Tables: []tableGrowth{{"approval", 10_000, 10_000}, {"journal", 1, 3}},
-		Files:  []fileGrowth{{"database", 1000, 1000, 2000, 3000}, {"write-ahead log", 0, 10, 20, 0}},
-	})
-	want := "" +
-		"100,000 refreshes of 10,000 approvals, 0 errors\n\n" +
-		"table     rows before   after  more\n" +
-		"approval       10,000  10,000     0\n" +
-		"journal             1       3     2\n\n" +
-		"bytes            before  ready  after  stopped\n" +
-		"database          1,000  1,000  2,000    3,000\n" +
-		"write-ahead log       0     10     20        0\n"
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+// Whatever is measured can be printed, and as JSON too.
+func TestPrint(t *testing.T) {
+	for want, r := range map[string]result{
+		"of bare":                              {Comparisons: []comparison{{Scenario: "refresh"}}},
+		"1,000,000 approvals: 1 times: x":      {Sizes: []size{{Approvals: 1_000_000, Errors: 1, Faults: map[string]int{"x": 1}}}},
+		"disk: table B/approval":               {Scale: []scaled{{Approvals: 1}}},
+		"journal            1      3     2":    {Growth: &growth{Tables: []tableGrowth{{"journal", 1, 3, 2}}, Files: []fileGrowth{{"database", 1, 2, 3, 4}}}},
+		"two kinds can be told apart":          {Timings: []timing{{What: "a"}}},
+		"50 a page: the slowest":               {Lists: []listing{{List: "/v1/events", Limit: 50, Slowest: []page{{Query: "a"}}}}},
+		"refreshes of 0 approvals, 2 errors":   {Growth: &growth{Errors: 2}},
+		"meanwhile/s":                          {Removals: []removal{{Removed: 1}}},
+		"node     streams  median ms  most ms": {Cuts: []cut{{Node: "another"}}},
+	} {
+		var b strings.Builder
+		if err := (options{}).print(&b, r); err != nil || !strings.Contains(b.String(), want) {
+			t.Errorf("%v: no %q in\n%s", err, want, b.String())
+		}
+		b.Reset()
+		if err := (options{json: "-"}).print(&b, r); err != nil || !json.Valid([]byte(b.String())) {
+			t.Errorf("%v: %s", err, b.String())
+		}
 	}
 }

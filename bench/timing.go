@@ -1,23 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -36,16 +33,15 @@ const (
 	slowest = 0.05
 )
 
-// A timing compares how long two kinds of requests take that nobody may tell
-// apart.
+// A timing compares how long two kinds of requests take that nobody may tell apart.
 type timing struct {
-	What    string  `json:"what"`
-	A       string  `json:"a"`
-	B       string  `json:"b"`
-	Samples int     `json:"samples"` // of each
-	MedianA float64 `json:"median_a_us"`
-	MedianB float64 `json:"median_b_us"`
-	T       float64 `json:"t"` // Welch's
+	What    string  `json:"what" col:"request"`
+	A       string  `json:"a" col:"one kind"`
+	B       string  `json:"b" col:"other kind"`
+	Samples int     `json:"samples" col:"samples"` // of each
+	MedianA float64 `json:"median_a_us" col:"median us,%.1f"`
+	MedianB float64 `json:"median_b_us" col:"median us,%.1f"`
+	T       float64 `json:"t" col:"t,%.2f"` // Welch's
 }
 
 // timings measures wrong tokens that share more or less with a right one (case
@@ -55,7 +51,7 @@ func (b bench) timings(ctx context.Context) (all []timing, err error) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
-	s, err := newStock(1, approval.Live)
+	s, err := newStock(1)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +67,9 @@ func (b bench) timings(ctx context.Context) (all []timing, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	for _, measure := range []func(*asker) ([]timing, error){s.timeTokens, timeSignIns} {
-		a, err := newAsker(server.public)
-		if err != nil {
+	for _, measure := range []func(*worker) ([]timing, error){s.timeTokens, timeSignIns} {
+		a := &worker{address: server.public}
+		if err := a.dial(); err != nil {
 			return nil, err
 		}
 		some, err := measure(a)
@@ -122,48 +118,30 @@ func (s *stock) writePasswords(ctx context.Context, path string) (err error) {
 	return db.AddDirectory(ctx, d, store.Act{Actor: "system", Reason: "bench"})
 }
 
-// asker asks over one kept connection, one request after the other.
-type asker struct {
-	conn    net.Conn
-	answers *answers
-}
-
-func newAsker(address string) (*asker, error) {
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return &asker{conn, newAnswers(conn)}, nil
-}
-
-// ask tells how long an answer took that must have the status.
-func (a *asker) ask(request []byte, status int) (answer, time.Duration, error) {
+// timed tells how long an answer took that must have the status.
+func (w *worker) timed(request []byte, status int) (time.Duration, error) {
 	begin := time.Now()
-	if _, err := a.conn.Write(request); err != nil {
-		return answer{}, 0, err
-	}
-	got, err := a.answers.next()
+	got, _, err := w.ask(request, begin.Add(grace))
 	took := time.Since(begin)
 	if err == nil && got.status != status {
 		err = fmt.Errorf("status %d, want %d: %.200s", got.status, status, got.body)
 	}
-	return got, took, err
+	return took, err
 }
 
 // timeTokens sends wrong tokens that begin as a right one does, for none, 10
 // and 30 characters after the prefix, in a random order.
-func (s *stock) timeTokens(a *asker) ([]timing, error) {
+func (s *stock) timeTokens(a *worker) ([]timing, error) {
 	right := s.ring.Access(s.handle(0), 1, time.Now().Add(time.Hour).Unix())
 	request := func(access string) []byte {
 		return fmt.Appendf(nil, "GET /api/v5/me HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", host, access)
 	}
-	if _, _, err := a.ask(request(right), 200); err != nil {
+	if _, err := a.timed(request(right), 200); err != nil {
 		return nil, fmt.Errorf("the right token: %w", err)
 	}
 	shared := []int{0, 10, 30}
 	took, err := interleaved(len(shared), wrongTokens, func(kind, _ int) (time.Duration, error) {
-		_, d, err := a.ask(request(wrongToken(right, shared[kind])), 401)
-		return d, err
+		return a.timed(request(wrongToken(right, shared[kind])), 401)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("wrong tokens: %w", err)
@@ -191,22 +169,21 @@ func wrongToken(right string, shared int) string {
 var csrfField = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
 // timeSignIns tries passwords for people there are, were and never were.
-func timeSignIns(a *asker) ([]timing, error) {
-	page, cookie, err := a.signInPage()
+func timeSignIns(a *worker) ([]timing, error) {
+	page, cookie, err := signInPage(a.address)
 	if err != nil {
 		return nil, err
 	}
-	csrf := csrfField.FindStringSubmatch(page)
+	csrf := csrfField.FindSubmatch(page)
 	if csrf == nil {
 		return nil, errors.New("the sign-in page has no form token")
 	}
 	try := func(email string, address, status int) (time.Duration, error) {
-		body := url.Values{"email": {email}, "password": {"a wrong password"}, "csrf": {csrf[1]}}.Encode()
+		body := url.Values{"email": {email}, "password": {"a wrong password"}, "csrf": {string(csrf[1])}}.Encode()
 		request := fmt.Appendf(nil, "POST /signin HTTP/1.1\r\nHost: %s\r\nCookie: %s\r\nX-Forwarded-For: 198.18.%d.%d\r\n"+
 			"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n\r\n%s",
 			host, cookie, address>>8, address&0xff, len(body), body)
-		_, d, err := a.ask(request, status)
-		return d, err
+		return a.timed(request, status)
 	}
 	var names []string
 	for _, k := range signInKinds {
@@ -239,28 +216,23 @@ func timeSignIns(a *asker) ([]timing, error) {
 	return append(all, pairs("sign-in that has to wait", names, took)...), nil
 }
 
-// signInPage reads the page on a connection of its own, with its cookie, which
-// the generator's reader does not keep.
-func (a *asker) signInPage() (page, cookie string, err error) {
-	conn, err := net.Dial("tcp", a.conn.RemoteAddr().String())
+// signInPage reads the page, with its cookie.
+func signInPage(address string) (page []byte, cookie string, err error) {
+	r, err := http.NewRequest(http.MethodGet, "http://"+address+"/signin", nil)
 	if err != nil {
-		return "", "", err
+		return nil, "", err
 	}
-	defer conn.Close()
-	if _, err := fmt.Fprintf(conn, "GET /signin HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host); err != nil {
-		return "", "", err
-	}
-	text, err := io.ReadAll(conn)
+	r.Host = host
+	a, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return "", "", err
+		return nil, "", err
 	}
-	_, rest, ok := bytes.Cut(text, []byte("Set-Cookie: "))
-	if !ok {
-		return "", "", errors.New("the sign-in page sets no cookie")
+	defer a.Body.Close()
+	if len(a.Cookies()) == 0 {
+		return nil, "", errors.New("the sign-in page sets no cookie")
 	}
-	line, _, _ := bytes.Cut(rest, []byte("\r\n"))
-	cookie, _, _ = strings.Cut(string(line), ";")
-	return string(text), cookie, nil
+	page, err = io.ReadAll(a.Body)
+	return page, a.Cookies()[0].Name + "=" + a.Cookies()[0].Value, err
 }
 
 // interleaved takes n samples of each kind in a random order, so that whatever
@@ -328,14 +300,9 @@ func moments(of []float64) (mean, variance float64) {
 }
 
 func printTimings(w io.Writer, all []timing) {
-	heading := []string{"request", "one kind", "other kind", "samples", "median us", "median us", "t"}
-	var rows [][]string
-	for _, t := range all {
-		rows = append(rows, []string{t.What, t.A, t.B, fmt.Sprint(t.Samples),
-			fmt.Sprintf("%.1f", t.MedianA), fmt.Sprintf("%.1f", t.MedianB), fmt.Sprintf("%.2f", t.T)})
+	if printRows(w, all); all != nil {
+		fmt.Fprintf(w, "\nWelch's t; from %.1f on, two kinds can be told apart.\n", telling)
 	}
-	printTable(w, heading, rows)
-	fmt.Fprintf(w, "\nWelch's t; from %.1f on, two kinds can be told apart.\n", telling)
 }
 
 // toldApart counts the comparisons in which two kinds differ.

@@ -77,7 +77,7 @@ func TestInterleaved(t *testing.T) {
 }
 
 func TestWrongToken(t *testing.T) {
-	s, err := newStock(1, 0)
+	s, err := newStock(1)
 	if err != nil {
 		t.Fatal(err)
 	}

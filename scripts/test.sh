@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the tests and says truthfully how many there were: the output of
 # packages and of failed tests, then one line "N passed, N failed, N skipped",
-# counted from the events of go test. Arguments go to go test.
+# counted from the events of go test. Arguments go to go test; bench/, which is a module
+# of its own, is tested after all packages that they name.
 #
 # Exits with go test's own status; with 1 where that is 0 but a test was
 # skipped or none ran, because a run that left something out proves nothing.
@@ -17,8 +18,19 @@ for package in github.com/ncruces/go-sqlite3-wasm/... github.com/anishathalye/po
 	export GOFLAGS="${GOFLAGS:-} -gcflags=$package=-race=false"
 done
 
+flags=()
+for argument; do
+	[[ $argument == ./* ]] || flags+=("$argument")
+done
+
 # LC_ALL: test output may be any bytes, and awk must pass them through.
-go test -json "$@" 2>&1 </dev/null | LC_ALL=C awk -f "$here/tally.awk"
+{
+	go test -json "$@"
+	first=$?
+	go test -C "$here/../bench" -json "${flags[@]}" ./...
+	second=$?
+	exit $((first ? first : second))
+} 2>&1 </dev/null | LC_ALL=C awk -f "$here/tally.awk"
 status=("${PIPESTATUS[@]}")
 
 if [ "${status[0]}" -ne 0 ]; then

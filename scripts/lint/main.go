@@ -1,5 +1,5 @@
-// Lint runs gosec's rules over the module whose root is the working directory,
-// less the exceptions of exceptions.txt. An exception that nothing needs any
+// Lint runs gosec's rules over the module whose root is the working directory, and
+// over that of bench/ in it, less the exceptions of exceptions.txt. An exception that nothing needs any
 // more is a finding too. Tests are left out: they do on purpose what the rules
 // warn of.
 package main
@@ -16,6 +16,7 @@ import (
 
 	"github.com/securego/gosec/v2"
 	"github.com/securego/gosec/v2/analyzers"
+	"github.com/securego/gosec/v2/issue"
 	"github.com/securego/gosec/v2/rules"
 )
 
@@ -51,7 +52,16 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	folders, err := gosec.PackagePaths("./...", []*regexp.Regexp{regexp.MustCompile(`/scripts/lint(/|$)`)})
+	issues := append(issuesIn(root, `/(scripts/lint|bench)(/|$)`), issuesIn(filepath.Join(root, "bench"), `^$`)...)
+	report(root, issues)
+}
+
+// issuesIn reads a module, less the folders that match.
+func issuesIn(module, without string) []*issue.Issue {
+	if err := os.Chdir(module); err != nil {
+		log.Fatal(err)
+	}
+	folders, err := gosec.PackagePaths("./...", []*regexp.Regexp{regexp.MustCompile(without)})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -65,6 +75,10 @@ func main() {
 	if len(faults) > 0 || stats.NumFiles == 0 {
 		log.Fatalf("gosec read %d files: %v", stats.NumFiles, faults)
 	}
+	return issues
+}
+
+func report(root string, issues []*issue.Issue) {
 	allowed, used, found := exceptions(list), map[exception]bool{}, 0
 issues:
 	for _, i := range issues {
