@@ -22,30 +22,30 @@ type Acting struct {
 // somebody already, or would act as support staff.
 func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 	old, next := sha256.Sum256([]byte(a.Session)), sha256.Sum256([]byte(a.Next))
-	return s.writer.change(func(w *writer) (func(), error) {
-		r, err := scanSession(w.conn.QueryRowContext(context.Background(), selectSession, old[:]))
+	return s.writer.change(func(tx *Tx) error {
+		r, err := scanSession(tx.queryRow(selectSession, old[:]))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		m, now := w.store.memory, w.store.Now().Unix()
+		m, now := tx.memory, tx.store.Now().Unix()
 		actor, as := m.people.get(r.person), m.members.get(memberKey{a.Person, a.Organization})
 		switch {
 		case actor == nil || !actor.Active || actor.epoch != r.epoch:
-			return nil, fmt.Errorf("session: %w", ErrNotFound)
+			return fmt.Errorf("session: %w", ErrNotFound)
 		case !actor.Support || r.actingAs != "":
-			return nil, fmt.Errorf("support staff: %w", ErrNotAllowed)
+			return fmt.Errorf("support staff: %w", ErrNotAllowed)
 		case !as.asMember().Exists():
-			return nil, fmt.Errorf("member: %w", ErrNotFound)
+			return fmt.Errorf("member: %w", ErrNotFound)
 		case as.person.Support:
-			return nil, fmt.Errorf("acting as support staff: %w", ErrNotAllowed)
+			return fmt.Errorf("acting as support staff: %w", ErrNotAllowed)
 		}
-		if _, err := w.exec(`
+		if _, err := tx.exec(`
 			UPDATE session
 			   SET hash = $1, acting_as = $2, acting_epoch = $3, acting_in = $4, acting_since = $5
 			 WHERE hash = $6`, next[:], a.Person, as.person.epoch, a.Organization, now, old[:]); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, w.journal(Event{Kind: "impersonation_started", Person: a.Person, Organization: a.Organization}.by(act))
+		return tx.journal(Event{Kind: "impersonation_started", Person: a.Person, Organization: a.Organization}.by(act))
 	})
 }
 
@@ -53,21 +53,21 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 // ErrNotFound: the session acts as nobody.
 func (s *Store) StopActing(_ context.Context, value, next string, act Act) error {
 	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
-	return s.writer.change(func(w *writer) (func(), error) {
-		r, err := scanSession(w.conn.QueryRowContext(context.Background(), selectSession, old[:]))
+	return s.writer.change(func(tx *Tx) error {
+		r, err := scanSession(tx.queryRow(selectSession, old[:]))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if r.actingAs == "" {
-			return nil, fmt.Errorf("acting: %w", ErrNotFound)
+			return fmt.Errorf("acting: %w", ErrNotFound)
 		}
-		if _, err := w.exec(`
+		if _, err := tx.exec(`
 			UPDATE session
 			   SET hash = $1, acting_as = '', acting_epoch = 0, acting_in = '', acting_since = 0
 			 WHERE hash = $2`, hash[:], old[:]); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, w.journal(r.stopped("").by(act))
+		return tx.journal(r.stopped("").by(act))
 	})
 }
 
@@ -79,13 +79,13 @@ func (r sessionRow) stopped(why string) Event {
 }
 
 // sweepActing ends the impersonations whose hour is over, or whose session is.
-func (w *writer) sweepActing(now time.Time) (int, func(), error) {
-	found, err := w.sessionList(`
+func (tx *Tx) sweepActing(now time.Time) (int, error) {
+	found, err := tx.sessionList(`
 		SELECT hash, person, acting_as, acting_in FROM session
 		 WHERE acting_as <> '' AND (acting_since <= $1 OR seen_at <= $2 OR created_at <= $3) LIMIT 500`,
-		now.Add(-ActingLifetime).Unix(), now.Add(-w.store.options.SessionIdle).Unix(), now.Add(-w.store.options.SessionMax).Unix())
+		now.Add(-ActingLifetime).Unix(), now.Add(-tx.store.options.SessionIdle).Unix(), now.Add(-tx.store.options.SessionMax).Unix())
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
-	return len(found), nil, w.endSessions(found, "its time was over")
+	return len(found), tx.endSessions(found, "its time was over")
 }

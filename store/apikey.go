@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -32,8 +31,8 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 // putAPIKey adds an API key. One that is there is given another name at most:
 // it stays its member's, and ended if it has ended with the membership or the
 // person (decision B6).
-func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
-	m, hash := w.store.memory, sha256.Sum256([]byte(k.Key))
+func (tx *Tx) putAPIKey(k DirectoryAPIKey) error {
+	m, hash := tx.memory, sha256.Sum256([]byte(k.Key))
 	key := apiKey{memberKey: memberKey{k.Person, k.Organization}}
 	if at := m.people.get(k.Person); at != nil {
 		key.personEpoch = at.epoch
@@ -41,21 +40,19 @@ func (w *writer) putAPIKey(k DirectoryAPIKey) (func(), error) {
 	if at := m.members.get(key.memberKey); at != nil {
 		key.membershipEpoch = at.epoch
 	}
-	n, err := w.exec(`
+	n, err := tx.exec(`
 		INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
 		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
-		hash[:], k.Person, k.Organization, k.Name, w.store.Now().Unix(), key.membershipEpoch, key.personEpoch)
-	w.fact("api_key", hex.EncodeToString(hash[:]))
+		hash[:], k.Person, k.Organization, k.Name, tx.store.Now().Unix(), key.membershipEpoch, key.personEpoch)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
 	}
-	return func() {
-		if _, there := m.apiKeys[hash]; !there {
-			m.apiKeys[hash] = key
-		}
-	}, err
+	if _, there := m.apiKeys[hash]; !there {
+		tx.Put(apiKeyChange{hash, key})
+	}
+	return err
 }
 
 // ReplaceAPIKeys gives new keys to members: each takes the place of those that
@@ -74,35 +71,26 @@ func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []DirectoryAPIKey, act 
 	if len(put) == 0 {
 		return nil, nil
 	}
-	return put, s.writer.changeFacts(func(w *writer) (func(), error) {
-		var afters []func()
+	return put, s.writer.changeFacts(func(tx *Tx) error {
 		for _, k := range put {
-			after, err := w.replaceAPIKey(k)
-			if err != nil {
-				return nil, err
+			if err := tx.replaceAPIKey(k); err != nil {
+				return err
 			}
-			afters = append(afters, after)
 		}
-		return together(afters), w.changed("", "", fmt.Sprintf("api_keys: %d replaced", len(put)), act)
+		return tx.changed("", "", fmt.Sprintf("api_keys: %d replaced", len(put)), act)
 	})
 }
 
-func (w *writer) replaceAPIKey(k DirectoryAPIKey) (func(), error) {
-	old, err := column[[]byte](w.query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
+func (tx *Tx) replaceAPIKey(k DirectoryAPIKey) error {
+	old, err := column[[]byte](tx.query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
 		k.Person, k.Organization, k.Name))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, hash := range old {
-		w.fact("api_key", hex.EncodeToString(hash))
+		tx.Put(apiKeyGone(hash))
 	}
-	add, err := w.putAPIKey(k)
-	return func() {
-		for _, hash := range old {
-			delete(w.store.memory.apiKeys, [32]byte(hash))
-		}
-		add()
-	}, err
+	return tx.putAPIKey(k)
 }
 
 // exportKeys lists the API keys that have not ended.

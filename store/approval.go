@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -33,82 +32,56 @@ func (s *Store) ApplyLive(ctx context.Context, id approval.ID, m approval.Move, 
 	return s.writer.apply(id, m, true, act)
 }
 
-// makeMove makes one move in the transaction under way. Its error undoes the
-// whole batch; what concerns the move alone is left in the operation.
-func (w *writer) makeMove(o *operation) error {
+// move makes one move in the transaction under way: it reads the approval, saves
+// what the move makes of it, journals that, and ends what the approval replaces.
+// moved is false when the move changes nothing. ErrNotFound: there is no such row.
+func (tx *Tx) move(id approval.ID, m approval.Move, live bool, act Act) (a approval.Approval, v approval.Verdict, moved bool, err error) {
 	for range maxTries {
-		a, replaces, err := w.read(o.id, o.live)
-		if errors.Is(err, ErrNotFound) {
-			o.err = err
-			return nil
-		} else if err != nil {
-			return err
+		var replaces string
+		if a, replaces, err = tx.read(id, live); err != nil {
+			return a, v, false, err
 		}
 		before := a.State
-		a.State, o.verdict = o.move(a, w.store.memory.standing(a))
-		o.result = a
-		if a.State == before {
-			return nil
+		if a.State, v = m(a, tx.memory.standing(a)); a.State == before {
+			return a, v, false, nil
 		}
-		if err := w.begin(); err != nil {
-			return err
+		saved, err := tx.engine.save(tx, []transition{tx.store.transition(a, before)})
+		if err != nil {
+			return a, v, false, err
 		}
-		hit, err := w.save(a, before)
+		if saved[id] {
+			return a, v, true, tx.moved(a, before, replaces, act)
+		}
+		live = false // the row knows better than memory
+	}
+	return a, v, false, fmt.Errorf("approval %s keeps changing: %w", id, ErrUnavailable)
+}
+
+// moved journals what a saved move has changed, and ends what the approval
+// replaces.
+func (tx *Tx) moved(a approval.Approval, before approval.State, replaces string, act Act) error {
+	if err := tx.journal(events(a, before, act)...); err != nil {
+		return err
+	}
+	tx.putMoved(a)
+	if before.Phase != approval.CodeIssued || a.Phase != approval.Live {
+		return nil
+	}
+	for text := range strings.FieldsSeq(replaces) {
+		id, err := approval.ParseID(text)
 		if err != nil {
 			return err
 		}
-		if !hit {
-			o.live = false // the row knows better than memory
-			continue
-		}
-		return w.moved(o, a, before, replaces)
-	}
-	o.err = fmt.Errorf("approval %s keeps changing: %w", o.id, ErrUnavailable)
-	return nil
-}
-
-// moved journals what a move has changed, and ends what the approval
-// replaces.
-func (w *writer) moved(o *operation, a approval.Approval, before approval.State, replaces string) error {
-	for _, e := range events(a, before, o.act) {
-		if err := w.journal(e); err != nil {
+		if _, err := tx.end(id, approval.Replaced, act); err != nil && !errors.Is(err, ErrNotFound) {
 			return err
 		}
 	}
-	afters := []func(){w.remember(a)}
-	if before.Phase == approval.CodeIssued && a.Phase == approval.Live && replaces != "" {
-		for text := range strings.FieldsSeq(replaces) {
-			id, err := approval.ParseID(text)
-			if err != nil {
-				return err
-			}
-			after, _, err := w.endRow(id, approval.Replaced, o.act)
-			if err != nil && !errors.Is(err, ErrNotFound) {
-				return err
-			}
-			afters = append(afters, after)
-		}
-	}
-	o.after = together(afters)
 	return nil
 }
 
-// remember gives what is to be done to memory once the state is durable.
-func (w *writer) remember(a approval.Approval) func() {
-	return func() {
-		t := &w.store.memory.approvals
-		h := t.at(a.ID)
-		switch {
-		case h == nil:
-		case a.Phase == approval.Ended:
-			t.drop(a.ID)
-		default:
-			if a.State.Refreshes(approval.State{Phase: h.phase, Generation: h.generation}) {
-				atomic.StoreUint32(&h.used, uint32(w.store.Now().Unix()))
-			}
-			h.phase, h.generation, h.key, h.network = a.Phase, a.Generation, uint16(a.Key), a.Network
-		}
-	}
+// putMoved is for a state that was saved.
+func (tx *Tx) putMoved(a approval.Approval) {
+	tx.Put(approvalMoved{a.ID, a.State, uint32(tx.store.Now().Unix())})
 }
 
 // events says what a move means to those who read the journal.
@@ -136,17 +109,13 @@ func events(a approval.Approval, before approval.State, act Act) []Event {
 }
 
 // read gives an approval as it stands, from memory when that is enough.
-func (w *writer) read(id approval.ID, live bool) (approval.Approval, string, error) {
+func (tx *Tx) read(id approval.ID, live bool) (approval.Approval, string, error) {
 	if live {
-		if h := w.store.memory.approvals.at(id); h != nil && h.phase == approval.Live {
-			return w.store.memory.cool(id, h), "", nil
+		if h := tx.memory.approvals.at(id); h != nil && h.phase == approval.Live {
+			return tx.memory.cool(id, h), "", nil
 		}
 	}
-	text := selectApproval + ` WHERE id = $1`
-	if w.tx != nil { // other nodes write too: the row stays as it is read until the commit
-		text = selectApproval + ` WHERE id = $1 FOR UPDATE`
-	}
-	rows, err := w.query(text, id[:])
+	rows, err := tx.query(selectApproval+` WHERE id = $1`+tx.engine.lock(), id[:])
 	if err != nil {
 		return approval.Approval{}, "", err
 	}
@@ -190,58 +159,25 @@ func scanApproval(rows scanner, more ...any) (a approval.Approval, replaces stri
 	return a, replaces, nil
 }
 
-// save writes a state by compare-and-set: phase and generation are the row's
-// version. It reports whether the row was still the one that was read.
-func (w *writer) save(a approval.Approval, before approval.State) (bool, error) {
-	var n int64
-	var err error
-	if a.Phase == approval.Ended {
-		n, err = w.exec(`
-			UPDATE approval
-			   SET phase = $1, reason = $2, ended_at = $3
-			 WHERE id = $4 AND phase = $5 AND generation = $6`,
-			int64(a.Phase), string(a.Reason), a.EndedAt, a.ID[:], int64(before.Phase), before.Generation)
-	} else { // every exchange and refresh: it touches no indexed column
-		used := int64(0)
-		if a.State.Refreshes(before) {
-			used = w.store.Now().Unix()
-		}
-		n, err = w.exec(`
-			UPDATE approval
-			   SET phase = $1, generation = $2, key_number = $3, network = $4,
-			       used_at = CASE WHEN used_at < $5 THEN $5 ELSE used_at END
-			 WHERE id = $6 AND phase = $7 AND generation = $8`,
-			int64(a.Phase), a.Generation, int64(a.Key), int64(a.Network), used, a.ID[:], int64(before.Phase), before.Generation)
-	}
-	return n == 1, err
+// A transition is what a move makes of the row of an approval. The row has to be
+// still as it was read: phase and generation are its version.
+type transition struct {
+	id            approval.ID
+	before, after approval.State
+	used          uint32 // Unix seconds, when the move is a use; else 0
 }
 
-// endRow ends one approval in the transaction under way; one that has ended
-// stays as it ended.
-func (w *writer) endRow(id approval.ID, why approval.Reason, act Act) (after func(), ended bool, err error) {
-	return w.moveRow(id, approval.End(why, w.store.Now()), act)
+func (s *Store) transition(a approval.Approval, before approval.State) transition {
+	t := transition{id: a.ID, before: before, after: a.State}
+	if a.State.Refreshes(before) {
+		t.used = uint32(s.Now().Unix())
+	}
+	return t
 }
 
-// moveRow makes a move that may end an approval and asks nothing of the code,
-// as part of a larger change.
-func (w *writer) moveRow(id approval.ID, m approval.Move, act Act) (after func(), moved bool, err error) {
-	a, _, err := w.read(id, true)
-	if err != nil {
-		return nil, false, err
-	}
-	before := a.State
-	a.State, _ = m(a, w.store.memory.standing(a))
-	if a.State == before {
-		return nil, false, nil
-	}
-	hit, err := w.save(a, before)
-	if err != nil || !hit {
-		return nil, false, err
-	}
-	for _, e := range events(a, before, act) {
-		if err := w.journal(e); err != nil {
-			return nil, false, err
-		}
-	}
-	return w.remember(a), true, nil
+// end ends one approval as part of a larger change; one that has ended stays as it
+// ended.
+func (tx *Tx) end(id approval.ID, why approval.Reason, act Act) (ended bool, err error) {
+	_, _, ended, err = tx.move(id, approval.End(why, tx.store.Now()), true, act)
+	return ended, err
 }

@@ -35,21 +35,21 @@ const maxAttempts = 32
 // on. ErrAnswered: the code was exchanged. ErrNotFound: the client is gone or
 // disabled. ErrNotAllowed: a fact under the approval is gone.
 func (s *Store) Approve(_ context.Context, a Answer, act Act) (h token.Handle, issued int64, err error) {
-	err = s.writer.changeFacts(func(w *writer) (after func(), err error) {
-		if err := w.mayApprove(a); err != nil {
-			return nil, err
+	err = s.writer.changeFacts(func(tx *Tx) (err error) {
+		if err := tx.mayApprove(a); err != nil {
+			return err
 		}
-		h, issued, after, err = w.approve(a, act)
-		return after, err
+		h, issued, err = tx.approve(a, act)
+		return err
 	})
 	return h, issued, err
 }
 
 // mayApprove asks the facts once more, in the writer: they may have ended
 // between the page and the button.
-func (w *writer) mayApprove(a Answer) error {
-	m := w.store.memory
-	if c := m.clients[a.Client]; c == nil || c.disabled || !c.known(w.store.Now()) {
+func (tx *Tx) mayApprove(a Answer) error {
+	m := tx.memory
+	if c := m.clients[a.Client]; c == nil || c.disabled || !c.known(tx.store.Now()) {
 		return fmt.Errorf("client: %w", ErrNotFound)
 	}
 	at := m.members.get(memberKey{a.Person, a.Organization})
@@ -64,21 +64,21 @@ func (w *writer) mayApprove(a Answer) error {
 	return nil
 }
 
-func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after func(), err error) {
-	replaces, err := w.replaced(a)
+func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err error) {
+	replaces, err := tx.replaced(a)
 	if err != nil {
-		return h, 0, nil, err
+		return h, 0, err
 	}
-	h, row, found, err := w.pageApproval(a.Handle)
+	h, row, found, err := tx.pageApproval(a.Handle)
 	if err != nil {
-		return h, 0, nil, err
+		return h, 0, err
 	}
-	now := w.store.Now().Unix()
+	now := tx.store.Now().Unix()
 	made := now
 	again := found && row.Organization == a.Organization && row.Grant.Equal(a.Grant)
 	if found {
 		if row.Person != a.Person || row.Client != a.Client {
-			return h, 0, nil, ErrConflict
+			return h, 0, ErrConflict
 		}
 		made = row.CreatedAt
 		if now < row.IssuedAt+int64(approval.CodeLifetime/time.Second) {
@@ -90,32 +90,32 @@ func (w *writer) approve(a Answer, act Act) (h token.Handle, issued int64, after
 		Grant: a.Grant, RedirectURI: a.RedirectURI, Issuer: a.Issuer, Challenge: a.Challenge,
 		IssuedAt: now, CreatedAt: made, State: approval.State{Phase: approval.CodeIssued},
 	}
-	row.Born = approval.Epochs(w.store.memory.standing(row))
-	if err := w.putApproval(row, replaces); err != nil {
-		return h, 0, nil, err
+	row.Born = approval.Epochs(tx.memory.standing(row))
+	if err := tx.putApproval(row, replaces); err != nil {
+		return h, 0, err
 	}
 	if !again { // a double click tells nothing new
-		if err := w.granted(row, act); err != nil {
-			return h, 0, nil, err
+		if err := tx.granted(row, act); err != nil {
+			return h, 0, err
 		}
 	}
-	put, err := w.store.memory.warm(row)
-	if err != nil {
-		return h, 0, nil, err
+	if _, err := tx.memory.heat(row); err != nil {
+		return h, 0, err
 	}
-	return h, now, func() {
-		w.store.memory.approvals.put(row.ID, put())
-		w.store.memory.approveClient(row.Client)
-	}, nil
+	tx.Put(approvalMade{row})
+	return h, now, nil
 }
 
 // granted marks the client approved and journals the approval.
-func (w *writer) granted(a approval.Approval, act Act) error {
-	if _, err := w.exec(`UPDATE client SET approved = 1 WHERE id = $1 AND approved = 0`, a.Client); err != nil {
+func (tx *Tx) granted(a approval.Approval, act Act) error {
+	n, err := tx.exec(`UPDATE client SET approved = 1 WHERE id = $1 AND approved = 0`, a.Client)
+	if err != nil {
 		return err
 	}
-	w.fact("client", a.Client)
-	return w.journal(Event{
+	if n > 0 {
+		tx.Put(clientApproved(a.Client))
+	}
+	return tx.journal(Event{
 		Kind: "approval_granted", Client: a.Client, Person: a.Person, Organization: a.Organization,
 		Approval: a.ID.String(), Detail: string(a.Grant.Kind),
 	}.by(act))
@@ -124,10 +124,10 @@ func (w *writer) granted(a approval.Approval, act Act) error {
 // pageApproval finds the approval that a page's next answer belongs to: the
 // one it made, or the first attempt that is free. An exchanged one answers
 // the page for good.
-func (w *writer) pageApproval(handle func(uint32) token.Handle) (h token.Handle, a approval.Approval, found bool, err error) {
+func (tx *Tx) pageApproval(handle func(uint32) token.Handle) (h token.Handle, a approval.Approval, found bool, err error) {
 	for attempt := range uint32(maxAttempts) {
 		h = handle(attempt)
-		a, _, err = w.read(approval.ID(h.ID()), false)
+		a, _, err = tx.read(approval.ID(h.ID()), false)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return h, approval.Approval{}, false, nil
@@ -135,7 +135,7 @@ func (w *writer) pageApproval(handle func(uint32) token.Handle) (h token.Handle,
 			return h, a, false, err
 		case a.Generation > 0:
 			return h, a, true, ErrAnswered
-		case a.Phase == approval.CodeIssued && a.Lost(w.store.memory.standing(a)) == "":
+		case a.Phase == approval.CodeIssued && a.Lost(tx.memory.standing(a)) == "":
 			return h, a, true, nil
 		}
 	}
@@ -144,11 +144,11 @@ func (w *writer) pageApproval(handle func(uint32) token.Handle) (h token.Handle,
 
 // replaced lists the approvals that end when this one is exchanged: those of
 // the same person, client and organization that live now (decision P1).
-func (w *writer) replaced(a Answer) (string, error) {
+func (tx *Tx) replaced(a Answer) (string, error) {
 	if !a.Replace {
 		return "", nil
 	}
-	ids, err := approvalIDs(w.query(`
+	ids, err := approvalIDs(tx.query(`
 		SELECT id FROM approval
 		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = 2`,
 		a.Person, a.Organization, a.Client))
@@ -161,8 +161,8 @@ func (w *writer) replaced(a Answer) (string, error) {
 
 // putApproval writes the latest answer of a page, as long as its code was not
 // exchanged.
-func (w *writer) putApproval(a approval.Approval, replaces string) error {
-	n, err := w.exec(`
+func (tx *Tx) putApproval(a approval.Approval, replaces string) error {
+	n, err := tx.exec(`
 		INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal,
 		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
 		       membership_epoch, person_epoch, organization_epoch, client_epoch,
@@ -193,18 +193,17 @@ type Cancelled struct {
 // Cancel journals a cancelled page, and ends the approval that the page made
 // before, unless that was exchanged: ErrAnswered (decision A12).
 func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		h, a, found, err := w.pageApproval(c.Handle)
+	return s.writer.changeFacts(func(tx *Tx) error {
+		h, a, found, err := tx.pageApproval(c.Handle)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		var after func()
 		if found && a.Person == c.Person {
-			if after, _, err = w.endRow(approval.ID(h.ID()), approval.RevokedByPerson, act); err != nil {
-				return nil, err
+			if _, err = tx.end(approval.ID(h.ID()), approval.RevokedByPerson, act); err != nil {
+				return err
 			}
 		}
-		return after, w.journal(Event{Kind: "approval_cancelled", Client: c.Client, Person: c.Person}.by(act))
+		return tx.journal(Event{Kind: "approval_cancelled", Client: c.Client, Person: c.Person}.by(act))
 	})
 }
 
@@ -214,36 +213,30 @@ func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
 // it has ended or is not the person's; ErrNotAllowed: the facts do not allow
 // it any more.
 func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		a, _, err := w.read(id, false)
+	return s.writer.changeFacts(func(tx *Tx) error {
+		a, _, err := tx.read(id, false)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if a.Person != personID || a.Phase != approval.Live || a.Lost(w.store.memory.standing(a)) != "" {
-			return nil, fmt.Errorf("approval: %w", ErrNotFound)
+		if a.Person != personID || a.Phase != approval.Live || a.Lost(tx.memory.standing(a)) != "" {
+			return fmt.Errorf("approval: %w", ErrNotFound)
 		}
 		if !a.Grant.Equal(from) {
-			return nil, fmt.Errorf("approval: %w", ErrConflict)
+			return fmt.Errorf("approval: %w", ErrConflict)
 		}
-		if to.Kind == grantset.Organization && !w.store.memory.members.get(memberKey{a.Person, a.Organization}).admin {
-			return nil, fmt.Errorf("admin right: %w", ErrNotAllowed)
+		if to.Kind == grantset.Organization && !tx.memory.members.get(memberKey{a.Person, a.Organization}).admin {
+			return fmt.Errorf("admin right: %w", ErrNotAllowed)
 		}
-		if _, err := w.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
+		if _, err := tx.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
 			string(to.Kind), to.EncodePicks(), flag(to.Personal), id[:]); err != nil {
-			return nil, err
+			return err
 		}
-		h := w.store.memory.approvals.at(id)
 		a.Grant = to
-		made, err := w.store.memory.warm(a)
-		if err != nil {
-			return nil, err
+		if _, err := tx.memory.heat(a); err != nil {
+			return err
 		}
-		return func() {
-				if next := made(); h != nil {
-					h.picks, h.kind = next.picks, next.kind
-				}
-			},
-			w.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
-				Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
+		tx.Put(grantEdited{a})
+		return tx.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
+			Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
 	})
 }

@@ -146,11 +146,11 @@ func asOneFile(ctx context.Context, path string, at time.Time) error {
 
 // RecordBackup notes that a backup of a time has been kept, and journals it.
 func (s *Store) RecordBackup(_ context.Context, at time.Time, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		if err := w.putMeta(metaBackup, strconv.FormatInt(at.Unix(), 10)); err != nil {
-			return nil, err
+	return s.writer.change(func(tx *Tx) error {
+		if err := tx.putMeta(metaBackup, strconv.FormatInt(at.Unix(), 10)); err != nil {
+			return err
 		}
-		return nil, w.journal(Event{Kind: "operator_changed", Detail: "backup of " + at.UTC().Format(time.RFC3339)}.by(act))
+		return tx.journal(Event{Kind: "operator_changed", Detail: "backup of " + at.UTC().Format(time.RFC3339)}.by(act))
 	})
 }
 

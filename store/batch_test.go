@@ -19,7 +19,7 @@ import (
 func (h house) hold(t testing.TB) (ask func(func()), release func()) {
 	t.Helper()
 	started, free, answered := make(chan struct{}), make(chan struct{}), make(chan struct{}, 100)
-	go h.writer.change(func(*writer) (func(), error) { close(started); <-free; return nil, nil })
+	go h.writer.change(func(*Tx) error { close(started); <-free; return nil })
 	<-started
 	asked := 0
 	ask = func(do func()) {

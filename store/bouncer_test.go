@@ -46,7 +46,6 @@ func TestThroughPgbouncer(t *testing.T) {
 		{"F09", TestF09OverNodes},
 		{"every node knows at once", TestEveryNodeKnowsAtOnce},
 		{"remembered rows", TestRememberedRows},
-		{"a change that is not named", TestUnnamedChangeIsLoaded},
 		{"starts at once", TestStartAtOnce},
 		{"starts that are refused", TestStartRefused},
 		{"one node sweeps", TestOneNodeSweeps},

@@ -34,26 +34,23 @@ func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act
 	if s.shared != nil {
 		return s.shared.register(c, from, at, act)
 	}
-	return s.writer.change(func(w *writer) (func(), error) {
-		if err := w.insertClient(c, from); err != nil {
-			return nil, err
+	return s.writer.change(func(tx *Tx) error {
+		if err := tx.insertClient(c, from); err != nil {
+			return err
 		}
-		if err := w.journal(Event{Kind: "client_registered", Client: c.ID}.by(act)); err != nil {
-			return nil, err
+		if err := tx.journal(Event{Kind: "client_registered", Client: c.ID}.by(act)); err != nil {
+			return err
 		}
-		return func() {
-			w.store.memory.newClient(c, at.weight, 0)
-			w.store.memory.leave(at)
-		}, nil
+		tx.Put(clientChange{Client: c, weight: at.weight}, effect(func() { tx.memory.leave(at) }))
+		return nil
 	})
 }
 
-func (w *writer) insertClient(c client.Client, from Origin) error {
-	_, err := w.exec(`
+func (tx *Tx) insertClient(c client.Client, from Origin) error {
+	_, err := tx.exec(`
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch, network)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)`,
 		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled), from.network())
-	w.fact("client", c.ID)
 	return err
 }
 

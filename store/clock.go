@@ -76,8 +76,8 @@ func (s *Store) warnBehind() {
 // Now is the time of every decision. It never goes back (decision T12).
 func (s *Store) Now() time.Time { return s.clock.now() }
 
-func (s *Store) loadClock() error {
-	v, err := s.writer.meta(metaTime)
+func (s *Store) loadClock(ctx context.Context) error {
+	v, err := newTx(ctx, s, s.writer.conn, s.writer).meta(metaTime)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // an empty database has seen nothing
 	} else if err != nil {

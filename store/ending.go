@@ -11,64 +11,62 @@ import (
 // EndApproval ends one approval. One that has ended already is left as it is;
 // ErrNotFound means that there is none.
 func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reason, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		after, _, err := w.endRow(id, why, act)
-		return after, err
+	return s.writer.changeFacts(func(tx *Tx) error {
+		_, err := tx.end(id, why, act)
+		return err
 	})
 }
 
 // EndApprovals ends all that match the filter's client, person, organization
 // and grant set, in one step, and counts them.
 func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.Reason, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+	err = s.writer.changeFacts(func(tx *Tx) error {
 		ended = 0
-		ids, err := w.unended(f)
+		ids, err := tx.unended(f)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		var afters []func()
 		for _, id := range ids {
-			after, did, err := w.endRow(id, why, act)
+			did, err := tx.end(id, why, act)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if did {
 				ended++
-				afters = append(afters, after)
 			}
 		}
-		return together(afters), nil
+		return nil
 	})
 	return ended, err
 }
 
-func (w *writer) unended(f ApprovalFilter) ([]approval.ID, error) {
+func (tx *Tx) unended(f ApprovalFilter) ([]approval.ID, error) {
 	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < 3"}}
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	q.equal("grant_kind", string(f.Grant))
 	q.end = " ORDER BY id"
-	return approvalIDs(w.query(q.whole(), q.args...))
+	return approvalIDs(tx.query(q.whole(), q.args...))
 }
 
 // EndAsAdmin ends one approval in an organization by one of its admins
 // (decision P8). One that has ended stays as it ended. ErrNotFound: there is
 // no such approval there; ErrNotAllowed: the person is no admin.
 func (s *Store) EndAsAdmin(_ context.Context, organizationID, adminID string, id approval.ID, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		if err := w.isAdmin(adminID, organizationID); err != nil {
-			return nil, err
+	return s.writer.changeFacts(func(tx *Tx) error {
+		if err := tx.isAdmin(adminID, organizationID); err != nil {
+			return err
 		}
-		a, _, err := w.read(id, false)
+		a, _, err := tx.read(id, false)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if a.Organization != organizationID {
-			return nil, fmt.Errorf("approval %s: %w", id, ErrNotFound)
+			return fmt.Errorf("approval %s: %w", id, ErrNotFound)
 		}
-		after, _, err := w.endRow(id, approval.RevokedByAdmin, act)
-		return after, err
+		_, err = tx.end(id, approval.RevokedByAdmin, act)
+		return err
 	})
 }
 
@@ -93,8 +91,8 @@ func (s *Store) EndMatching(ctx context.Context, f ApprovalFilter, why approval.
 			return ended, ctx.Err()
 		}
 	}
-	return ended, s.writer.change(func(w *writer) (func(), error) {
-		return nil, w.journal(Event{Kind: "operator_changed", Client: f.Client, Person: f.Person, Organization: f.Organization,
+	return ended, s.writer.change(func(tx *Tx) error {
+		return tx.journal(Event{Kind: "operator_changed", Client: f.Client, Person: f.Person, Organization: f.Organization,
 			Detail: fmt.Sprintf("%d approvals revoked", ended)}.by(act))
 	})
 }
@@ -128,9 +126,9 @@ func (s *Store) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approva
 // moveBatch makes a move of some approvals in one commit, and counts those that
 // it ended.
 func (s *Store) moveBatch(ids []approval.ID, m approval.Move, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (after func(), err error) {
-		ended, after, err = w.moveRows(ids, m, act)
-		return after, err
+	err = s.writer.changeFacts(func(tx *Tx) (err error) {
+		ended, err = tx.moveRows(ids, m, act)
+		return err
 	})
 	if err != nil {
 		ended = 0

@@ -22,7 +22,7 @@ type factLoad struct {
 	impersonal bool
 	back       bool                // the database has gone back in time since memory's version
 	keys       map[string][]string // by table; what is not all
-	puts       []func(*memory)
+	puts       []change
 	anew       *memory // where all is put at once: nobody has seen it yet
 }
 
@@ -102,23 +102,23 @@ func (l *factLoad) read() error {
 }
 
 func (l *factLoad) into(m *memory) {
-	for _, put := range l.puts {
-		put(m)
+	for _, c := range l.puts {
+		c.apply(m)
 	}
 }
 
-func (l *factLoad) put(f func(*memory)) {
+func (l *factLoad) put(c change) {
 	if l.all {
-		f(l.anew)
+		c.apply(l.anew)
 		return
 	}
-	l.puts = append(l.puts, f)
+	l.puts = append(l.puts, c)
 }
 
 // rows reads a table: all of it, or what the keys name by the conditions. row
 // takes one, and says by which key it is named. What a key names and is not
 // there is gone; without gone its tombstone stays.
-func (l *factLoad) rows(table string, q query, row func(*columns) (key string), gone func(*memory, string)) error {
+func (l *factLoad) rows(table string, q query, row func(*columns) (key string), gone func(key string) change) error {
 	text, keys := q.text, l.keys[table]
 	if !l.all {
 		if len(keys) == 0 {
@@ -145,90 +145,50 @@ func (l *factLoad) rows(table string, q query, row func(*columns) (key string), 
 	}
 	for _, key := range keys {
 		if !there[key] && gone != nil {
-			l.put(func(m *memory) { gone(m, key) })
+			l.put(gone(key))
 		}
 	}
 	return errors.Join(c.err, rows.Err())
 }
 
 func (l *factLoad) people() error {
-	if ids := l.keys["person"]; !l.all && len(ids) > 0 { // two may have changed their emails with each other
-		l.put(func(m *memory) {
-			for _, id := range ids {
-				if at := m.people.get(id); at != nil {
-					m.byEmail.drop(at.key())
-				}
-			}
-		})
-	}
 	return l.rows("person", query{text: `SELECT id, email, name, active, support, epoch FROM person`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}
-		epoch := c.number()
-		l.put(func(m *memory) {
-			if at := m.people.get(o.ID); at != nil {
-				at.Person, at.epoch = o, epoch
-				m.byEmail.put(at)
-				m.touchAll(at)
-				return
-			}
-			m.putPerson(o, epoch)
-		})
-		return o.ID
+		p := personChange{org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}, c.number()}
+		l.put(p)
+		return p.ID
 	}, nil)
 }
 
 func (l *factLoad) organizations() error {
 	return l.rows("organization", query{text: `SELECT id, name, ai_integration, epoch FROM organization`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := org.Organization{ID: c.text(), Name: c.text(), AIIntegration: c.number() == 1}
-		epoch := c.number()
-		l.put(func(m *memory) { m.putOrganization(o, epoch) })
+		o := organizationChange{org.Organization{ID: c.text(), Name: c.text(), AIIntegration: c.number() == 1}, c.number()}
+		l.put(o)
 		return o.ID
 	}, nil)
 }
 
 func (l *factLoad) memberships() error {
 	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
-		k := memberKey{c.text(), c.text()}
-		admin, present, epoch := c.number(), c.number(), c.number()
-		l.put(func(m *memory) {
-			if at := m.members.get(k); at != nil && at.epoch != epoch {
-				m.putMember(k, false, false, epoch) // they left, and came back without their roles
-			}
-			m.putMember(k, admin == 1, present == 1, epoch)
-		})
+		l.put(memberChange{memberKey{c.text(), c.text()}, c.number() == 1, c.number() == 1, c.number()})
 		return "" // it stays as a tombstone
 	}, nil)
 }
 
 func (l *factLoad) circles() error {
 	return l.rows("circle", query{text: `SELECT id, organization, parent, name FROM circle`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := org.Circle{ID: c.text(), Organization: c.text(), Parent: c.text(), Name: c.text()}
-		l.put(func(m *memory) { m.putCircle(o) })
+		o := circleChange{org.Circle{ID: c.text(), Organization: c.text(), Parent: c.text(), Name: c.text()}}
+		l.put(o)
 		return o.ID
-	}, func(m *memory, id string) {
-		for _, o := range m.orgs {
-			if _, ok := o.circles[id]; ok {
-				m.dropCircle(o, id)
-			}
-		}
-	})
+	}, func(id string) change { return circleGone{id: id} })
 }
 
 func (l *factLoad) roles() error {
 	return l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}
-		l.put(func(m *memory) {
-			if at := m.roles.get(o.ID); at != nil {
-				m.empty(at) // it may have been deleted, and made again: who fills it is loaded as well
-			}
-			m.putRole(o)
-		})
+		o := roleChange{org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}}
+		l.put(roleEmptied(o.ID)) // it may have been deleted, and made again: who fills it is loaded as well
+		l.put(o)
 		return o.ID
-	}, func(m *memory, id string) {
-		if r := m.roles.get(id); r != nil {
-			m.dropRole(r)
-		}
-	})
+	}, func(id string) change { return roleGone(id) })
 }
 
 func (l *factLoad) fillers() error {
@@ -237,14 +197,14 @@ func (l *factLoad) fillers() error {
 	}
 	return l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		role, person := c.text(), c.text()
-		l.put(func(m *memory) { m.setFiller(role, person, true) })
+		l.put(fillerChange{role, person, true})
 		if l.all { // there are millions of them, and nobody asks
 			return ""
 		}
 		return role + " " + person
-	}, func(m *memory, key string) {
+	}, func(key string) change {
 		role, person, _ := strings.Cut(key, " ")
-		m.setFiller(role, person, false)
+		return fillerChange{role, person, false}
 	})
 }
 
@@ -270,27 +230,22 @@ func (l *factLoad) apiKeys() error {
 		if len(hash) != 32 {
 			return "" // no key has such a hash
 		}
-		key := [32]byte(hash)
-		l.put(func(m *memory) { m.apiKeys[key] = k })
+		l.put(apiKeyChange{[32]byte(hash), k})
 		return hex.EncodeToString(hash)
-	}, func(m *memory, key string) {
-		if hash, err := hex.DecodeString(key); err == nil && len(hash) == 32 {
-			delete(m.apiKeys, [32]byte(hash))
-		}
+	}, func(key string) change {
+		var hash apiKeyGone
+		hex.Decode(hash[:], []byte(key))
+		return hash
 	})
 }
 
 func (l *factLoad) clients() error {
 	return l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CAST(CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END AS BIGINT) FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}
-		disabled, epoch := c.number(), c.number()
-		o.Disabled = disabled != enabled
-		w := weight{blockOf(c.text()), int32(c.number())}
-		l.put(func(m *memory) {
-			if m.newClient(o, w, epoch); disabled == deleted {
-				m.deleteClient(o.ID, epoch)
-			}
-		})
+		o := clientChange{Client: client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}}
+		disabled := c.number()
+		o.epoch, o.Disabled, o.deleted = c.number(), disabled != enabled, disabled == deleted
+		o.weight = weight{blockOf(c.text()), int32(c.number())}
+		l.put(o)
 		return o.ID
-	}, (*memory).dropClient)
+	}, func(id string) change { return clientGone(id) })
 }

@@ -47,57 +47,57 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 // they have not shown the new factor. ErrConflict: one is there already, or
 // there are too many.
 func (s *Store) AddFactors(_ context.Context, person, session string, factors []Factor, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		at := w.store.memory.people.get(person)
+	return s.writer.change(func(tx *Tx) error {
+		at := tx.memory.people.get(person)
 		if at == nil || !at.Active {
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
+			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		for i, f := range factors {
 			if f.Kind == FactorRecovery && (i == 0 || factors[i-1].Kind != FactorRecovery) {
-				if _, err := w.exec(`DELETE FROM factor WHERE person = $1 AND kind = $2`, person, FactorRecovery); err != nil {
-					return nil, err
+				if _, err := tx.exec(`DELETE FROM factor WHERE person = $1 AND kind = $2`, person, FactorRecovery); err != nil {
+					return err
 				}
 			}
-			if _, err := w.exec(`
+			if _, err := tx.exec(`
 				INSERT INTO factor (id, person, kind, name, secret, counter, created_at, used_at)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
-				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, w.store.Now().Unix()); err != nil {
-				return nil, err
+				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, tx.store.Now().Unix()); err != nil {
+				return err
 			}
 		}
 		var count int
-		if err := w.conn.QueryRowContext(context.Background(), `SELECT COUNT(*) FROM factor WHERE person = $1 AND kind <> $2`,
+		if err := tx.queryRow(`SELECT COUNT(*) FROM factor WHERE person = $1 AND kind <> $2`,
 			person, FactorRecovery).Scan(&count); err != nil {
-			return nil, err
+			return err
 		}
 		if count > MaxFactors {
-			return nil, fmt.Errorf("too many factors: %w", ErrConflict)
+			return fmt.Errorf("too many factors: %w", ErrConflict)
 		}
 		hash := sha256.Sum256([]byte(session))
-		if _, err := w.exec(`UPDATE session SET proved_at = 0 WHERE person = $1 AND hash <> $2 AND issuer = ''`, person, hash[:]); err != nil {
-			return nil, err
+		if _, err := tx.exec(`UPDATE session SET proved_at = 0 WHERE person = $1 AND hash <> $2 AND issuer = ''`, person, hash[:]); err != nil {
+			return err
 		}
-		return nil, w.changed(person, "", "second factor added: "+factors[0].Kind, act)
+		return tx.changed(person, "", "second factor added: "+factors[0].Kind, act)
 	})
 }
 
 // RemoveFactor removes one. With the last one that is not a recovery code go
 // those too. ErrNotFound: the person has none with this ID.
 func (s *Store) RemoveFactor(_ context.Context, person, id string, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		n, err := w.exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
+	return s.writer.change(func(tx *Tx) error {
+		n, err := tx.exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("factor: %w", ErrNotFound)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if _, err := w.exec(`
+		if _, err := tx.exec(`
 			DELETE FROM factor WHERE person = $1 AND kind = $2
 			   AND NOT EXISTS (SELECT 1 FROM factor f WHERE f.person = $1 AND f.kind <> $2)`, person, FactorRecovery); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, w.changed(person, "", "second factor removed", act)
+		return tx.changed(person, "", "second factor removed", act)
 	})
 }
 
@@ -108,20 +108,20 @@ func (s *Store) ResetSignIn(_ context.Context, idOrEmail string, act Act) (org.P
 	if err != nil {
 		return org.Person{}, err
 	}
-	return p, s.writer.change(func(w *writer) (func(), error) {
+	return p, s.writer.change(func(tx *Tx) error {
 		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM wrong_factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
-			if _, err := w.exec(text, p.ID); err != nil {
-				return nil, err
+			if _, err := tx.exec(text, p.ID); err != nil {
+				return err
 			}
 		}
-		found, err := w.sessionsOf(p.ID)
+		found, err := tx.sessionsOf(p.ID)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := w.endSessions(found, "the sign-in was reset"); err != nil {
-			return nil, err
+		if err := tx.endSessions(found, "the sign-in was reset"); err != nil {
+			return err
 		}
-		return nil, w.changed(p.ID, "", "sign-in reset", act)
+		return tx.changed(p.ID, "", "sign-in reset", act)
 	})
 }
 
@@ -136,13 +136,13 @@ type FactorUse struct {
 // and gives how many, with this one, were not right since the last that was: so
 // attempts at once, on any node, count as many as they are.
 func (s *Store) TryFactor(_ context.Context, person string) (inARow int, err error) {
-	err = s.writer.change(func(w *writer) (func(), error) {
-		if _, err := w.exec(`
+	err = s.writer.change(func(tx *Tx) error {
+		if _, err := tx.exec(`
 			INSERT INTO wrong_factor (person, number) VALUES ($1, 1)
 			ON CONFLICT (person) DO UPDATE SET number = wrong_factor.number + 1`, person); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, w.conn.QueryRowContext(context.Background(), `SELECT number FROM wrong_factor WHERE person = $1`, person).Scan(&inARow)
+		return tx.queryRow(`SELECT number FROM wrong_factor WHERE person = $1`, person).Scan(&inARow)
 	})
 	return inARow, err
 }
@@ -166,32 +166,32 @@ func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last in
 
 // UntryFactor takes an attempt back that was never made.
 func (s *Store) UntryFactor(_ context.Context, person string) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		_, err := w.exec(`UPDATE wrong_factor SET number = number - 1 WHERE person = $1 AND number > 0`, person)
-		return nil, err
+	return s.writer.change(func(tx *Tx) error {
+		_, err := tx.exec(`UPDATE wrong_factor SET number = number - 1 WHERE person = $1 AND number > 0`, person)
+		return err
 	})
 }
 
 // use makes a factor count. ErrAnswered: it has, meanwhile.
-func (w *writer) use(f FactorUse) error {
+func (tx *Tx) use(f FactorUse) error {
 	var n int64
 	var err error
 	switch {
 	case f.ID == "":
 		return nil
 	case f.Kind == FactorRecovery:
-		n, err = w.exec(`DELETE FROM factor WHERE id = $1 AND person = $2`, f.ID, f.Person)
+		n, err = tx.exec(`DELETE FROM factor WHERE id = $1 AND person = $2`, f.ID, f.Person)
 	default:
-		n, err = w.exec(`
+		n, err = tx.exec(`
 			UPDATE factor SET counter = $1, secret = $2, used_at = $3
 			 WHERE id = $4 AND person = $5 AND counter = $6`,
-			f.Counter, f.Secret, w.store.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
+			f.Counter, f.Secret, tx.store.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
 	}
 	if err == nil && n == 0 {
 		return fmt.Errorf("factor: %w", ErrAnswered)
 	}
 	if err == nil {
-		_, err = w.exec(`DELETE FROM wrong_factor WHERE person = $1`, f.Person)
+		_, err = tx.exec(`DELETE FROM wrong_factor WHERE person = $1`, f.Person)
 	}
 	return err
 }

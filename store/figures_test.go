@@ -78,8 +78,8 @@ func TestJournaledIsTold(t *testing.T) {
 	// A refusal undoes its entries; one that is refused itself tells nothing.
 	refused := errors.New("no")
 	for _, why := range []error{ErrConflict, refused} {
-		_ = s.writer.change(func(w *writer) (func(), error) {
-			return nil, errors.Join(w.journal(Event{Kind: "operator_changed"}), why)
+		_ = s.writer.change(func(tx *Tx) error {
+			return errors.Join(tx.journal(Event{Kind: "operator_changed"}), why)
 		})
 		if got := l.take(t, h); got != "" {
 			t.Errorf("%v: told %q", why, got)

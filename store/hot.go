@@ -169,22 +169,6 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval) (hot, e
 	return h, nil
 }
 
-// warm is heat for a change that is not committed yet: what it finds wrong is
-// said now, and what it needs in memory is made when the func is called.
-func (m *memory) warm(a approval.Approval) (func() hot, error) {
-	if _, err := m.heat(a); err != nil {
-		return nil, err
-	}
-	if m.approvals.elsewhere {
-		return func() hot { return hot{} }, nil
-	}
-	return func() hot {
-		m.remember(a.Grant.Picks)
-		h, _ := m.heat(a) // facts are never forgotten
-		return h
-	}, nil
-}
-
 // cool gives the approval behind a hot row, without the code's fields.
 func (m *memory) cool(id approval.ID, h *hot) approval.Approval {
 	return approval.Approval{

@@ -36,65 +36,65 @@ type Entry struct {
 // or the person is another subject of the same issuer; ErrAnswered: Once, or
 // the factor, was used.
 func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
+	return s.writer.change(func(tx *Tx) error {
 		for _, step := range []func() error{
-			func() error { return w.spend(e.Once, e.OnceUntil) },
+			func() error { return tx.spend(e.Once, e.OnceUntil) },
 			func() error {
 				if e.Password == "" {
 					return nil
 				}
-				return w.stillPassword(e.Person, e.Password)
+				return tx.stillPassword(e.Person, e.Password)
 			},
-			func() error { return w.use(e.Factor) },
-			func() error { return w.insertSession(e, act) },
-			func() error { return w.bind(e) },
-			func() error { return w.replaceSession(e) },
+			func() error { return tx.use(e.Factor) },
+			func() error { return tx.insertSession(e, act) },
+			func() error { return tx.bind(e) },
+			func() error { return tx.replaceSession(e) },
 		} {
 			if err := step(); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		kind := "signin_succeeded"
 		if e.By != "" {
 			kind = "impersonation_started"
 		}
-		return nil, w.journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.by(act))
+		return tx.journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.by(act))
 	})
 }
 
 // replaceSession ends the session that an entry takes the place of.
-func (w *writer) replaceSession(e Entry) error {
+func (tx *Tx) replaceSession(e Entry) error {
 	if e.Ends == "" {
 		return nil
 	}
 	old := sha256.Sum256([]byte(e.Ends))
-	_, err := w.exec(`DELETE FROM session WHERE hash = $1 AND person = $2`, old[:], e.Person)
+	_, err := tx.exec(`DELETE FROM session WHERE hash = $1 AND person = $2`, old[:], e.Person)
 	return err
 }
 
 // bind makes the subject the person's. Neither is ever another's at the same
 // issuer: an email that changed hands leads nobody into an account.
-func (w *writer) bind(e Entry) error {
+func (tx *Tx) bind(e Entry) error {
 	if !e.Bind && (e.By == "" || e.Proof.Issuer == "") {
 		return nil
 	}
 	if !e.Bind { // who acts for somebody connects nothing, and is held to what is connected
 		var other int
-		if err := w.conn.QueryRowContext(context.Background(), `
+		if err := tx.queryRow(`
 			SELECT COUNT(*) FROM subject WHERE issuer = $1 AND (person = $2 AND subject <> $3 OR person <> $2 AND subject = $3)`,
 			e.Proof.Issuer, e.Person, e.Proof.Subject).Scan(&other); err != nil || other == 0 {
 			return err
 		}
 		return fmt.Errorf("subject: %w", ErrConflict)
 	}
-	n, err := w.exec(`
+	n, err := tx.exec(`
 		INSERT INTO subject (issuer, subject, person, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (issuer, subject) DO NOTHING`, e.Proof.Issuer, e.Proof.Subject, e.Person, w.store.Now().Unix())
+		ON CONFLICT (issuer, subject) DO NOTHING`, e.Proof.Issuer, e.Proof.Subject, e.Person, tx.store.Now().Unix())
 	if err != nil || n == 1 {
 		return err
 	}
 	var person string
-	if err := w.conn.QueryRowContext(context.Background(), `SELECT person FROM subject WHERE issuer = $1 AND subject = $2`,
+	if err := tx.queryRow(`SELECT person FROM subject WHERE issuer = $1 AND subject = $2`,
 		e.Proof.Issuer, e.Proof.Subject).Scan(&person); err != nil {
 		return err
 	}
@@ -105,22 +105,22 @@ func (w *writer) bind(e Entry) error {
 }
 
 // spend gives ErrAnswered for what was spent before.
-func (w *writer) spend(what string, until time.Time) error {
+func (tx *Tx) spend(what string, until time.Time) error {
 	if what == "" {
 		return nil
 	}
 	hash := sha256.Sum256([]byte(what))
-	n, err := w.exec(`INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`, hash[:], until.Unix())
+	n, err := tx.exec(`INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`, hash[:], until.Unix())
 	if err == nil && n == 0 {
 		return fmt.Errorf("used before: %w", ErrAnswered)
 	}
 	return err
 }
 
-func (w *writer) sweepSpent(now time.Time) (int, func(), error) {
-	n, err := w.exec(`
+func (tx *Tx) sweepSpent(now time.Time) (int, error) {
+	n, err := tx.exec(`
 		DELETE FROM spent WHERE hash IN (SELECT hash FROM spent WHERE ends_at < $1 LIMIT 500)`, now.Unix())
-	return int(n), nil, err
+	return int(n), err
 }
 
 // Proof gives what a session that stands has proved.
@@ -165,21 +165,21 @@ type Farewell struct {
 // EndSessionsAt ends the sessions that began with a provider's word, and counts
 // them. ErrAnswered: it was said before.
 func (s *Store) EndSessionsAt(_ context.Context, f Farewell, act Act) (ended int, err error) {
-	err = s.writer.change(func(w *writer) (func(), error) {
-		if err := w.spend(f.Once, f.OnceUntil); err != nil {
-			return nil, err
+	err = s.writer.change(func(tx *Tx) error {
+		if err := tx.spend(f.Once, f.OnceUntil); err != nil {
+			return err
 		}
-		found, err := w.sessionList(`
+		found, err := tx.sessionList(`
 			SELECT hash, person, acting_as, acting_in FROM session
 			 WHERE issuer = $1 AND issuer <> '' AND (subject = $2 OR $2 = '') AND (sid = $3 OR $3 = '')
 			   AND ($2 <> '' OR $3 <> '')`, f.Issuer, f.Subject, f.SID)
 		if ended = len(found); err != nil || ended == 0 {
-			return nil, err
+			return err
 		}
-		if err := w.endSessions(found, "signed out where they signed in"); err != nil {
-			return nil, err
+		if err := tx.endSessions(found, "signed out where they signed in"); err != nil {
+			return err
 		}
-		return nil, w.journal(Event{Kind: "signed_out", Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.by(act))
+		return tx.journal(Event{Kind: "signed_out", Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.by(act))
 	})
 	return ended, err
 }

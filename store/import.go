@@ -151,18 +151,14 @@ func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
 // Errors are those of AddDirectory, mostly as Misplaced.
 func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imported, err error) {
 	var p *plan
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
-		if p, err = w.plan(i); err != nil || i.Dry {
-			return nil, err
+	err = s.writer.changeFacts(func(tx *Tx) error {
+		if p, err = tx.plan(i); err != nil || i.Dry {
+			return err
 		}
-		if err := w.roomy(len(p.removed.members) > markBatch); err != nil {
-			return nil, err
+		if err := tx.engine.roomy(len(p.removed.members) > markBatch); err != nil {
+			return err
 		}
-		afters, err := w.carryOut(p, act)
-		if err := errors.Join(err, w.roomy(false)); err != nil {
-			return nil, err
-		}
-		return together(afters), nil
+		return errors.Join(tx.carryOut(p, act), tx.engine.roomy(false))
 	})
 	if err != nil {
 		return Imported{}, err
@@ -177,54 +173,53 @@ func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imp
 	return out, nil
 }
 
-// carryOut writes what is planned, and gives what is to be done to memory.
-// What is removed goes first: its email may have come to another person. It
+// carryOut writes what is planned. What is removed goes first: its email may have
+// come to another person. It
 // stops at the first error: the engine may have rolled back by then, and what
 // came after would stand alone.
-func (w *writer) carryOut(p *plan, act Act) ([]func(), error) {
-	afters, err := w.remove(p)
-	if err != nil {
-		return nil, err
+func (tx *Tx) carryOut(p *plan, act Act) error {
+	if err := tx.remove(p); err != nil {
+		return err
 	}
 	for _, o := range p.organizations {
-		if err := w.switched(o, act); err != nil {
-			return nil, err
+		if err := tx.switched(o, act); err != nil {
+			return err
 		}
 	}
 	for _, put := range []func() error{
-		func() error { return each(p.people, w.putDirectoryPerson, &afters) },
-		func() error { return each(p.organizations, w.putOrganization, &afters) },
+		func() error { return each(p.people, tx.putDirectoryPerson) },
+		func() error { return each(p.organizations, tx.putOrganization) },
 		func() error {
-			return each(p.members, func(m DirectoryMember) (func(), error) {
-				return w.putMember(memberKey{m.Person, m.Organization}, m.Admin, true)
-			}, &afters)
+			return each(p.members, func(m DirectoryMember) error {
+				return tx.putMember(memberKey{m.Person, m.Organization}, m.Admin, true)
+			})
 		},
-		func() error { return each(p.circles, w.putCircle, &afters) },
-		func() error { return each(p.roles, w.putRole, &afters) },
+		func() error { return each(p.circles, tx.putCircle) },
+		func() error { return each(p.roles, tx.putRole) },
 		func() error {
-			return each(p.fillers, func(f Filler) (func(), error) { return w.putFiller(f.Role, f.Person, true) }, &afters)
+			return each(p.fillers, func(f Filler) error { return tx.putFiller(f.Role, f.Person, true) })
 		},
-		func() error { return each(p.keys, w.putAPIKey, &afters) },
+		func() error { return each(p.keys, tx.putAPIKey) },
 	} {
 		if err := put(); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return afters, w.tellImport(p, act)
+	return tx.tellImport(p, act)
 }
 
 // tellImport journals what has ended, one by one, and the rest in one entry.
 // An import that changes nothing is no event.
-func (w *writer) tellImport(p *plan, act Act) error {
+func (tx *Tx) tellImport(p *plan, act Act) error {
 	var entries []Event
 	for _, e := range p.ends {
 		entries = append(entries, directoryChanged(e.person, e.organization, e.what, act))
 	}
-	if err := w.journalAll(entries); err != nil {
+	if err := tx.journal(entries...); err != nil {
 		return err
 	}
 	if p.asOf > 0 {
-		if err := w.putMeta(asOfName, strconv.FormatInt(p.asOf, 10)); err != nil {
+		if err := tx.putMeta(asOfName, strconv.FormatInt(p.asOf, 10)); err != nil {
 			return err
 		}
 	}
@@ -233,11 +228,11 @@ func (w *writer) tellImport(p *plan, act Act) error {
 	case text == "":
 		return nil
 	case p.told == nil:
-		return w.changed("", "", text, act)
+		return tx.changed("", "", text, act)
 	case len(p.ends) > 0:
 		return nil
 	}
-	return w.changed(p.told.person, p.told.organization, p.told.what+": "+text, act)
+	return tx.changed(p.told.person, p.told.organization, p.told.what+": "+text, act)
 }
 
 // String lists what was changed in words, "" for nothing.
@@ -270,13 +265,11 @@ func (c Counts) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func each[T any](list []T, put func(T) (func(), error), afters *[]func()) error {
+func each[T any](list []T, put func(T) error) error {
 	for _, one := range list {
-		after, err := put(one)
-		if err != nil {
+		if err := put(one); err != nil {
 			return err
 		}
-		*afters = append(*afters, after)
 	}
 	return nil
 }

@@ -22,22 +22,22 @@ func (s *Store) Switched(ctx context.Context, organizationID string) (out Switch
 }
 
 // switched records who switches AI integration, if it changes.
-func (w *writer) switched(o org.Organization, act Act) error {
-	at := w.store.memory.orgs[o.ID]
+func (tx *Tx) switched(o org.Organization, act Act) error {
+	at := tx.memory.orgs[o.ID]
 	if at == nil && !o.AIIntegration || at != nil && at.AIIntegration == o.AIIntegration {
 		return nil
 	}
-	_, err := w.exec(`
+	_, err := tx.exec(`
 		INSERT INTO integration (organization, actor, switched_at) VALUES ($1, $2, $3)
 		ON CONFLICT (organization) DO UPDATE SET actor = excluded.actor, switched_at = excluded.switched_at`,
-		o.ID, act.Actor, w.store.Now().Unix())
+		o.ID, act.Actor, tx.store.Now().Unix())
 	return err
 }
 
 // isAdmin gives ErrNotAllowed for everybody who is no admin of the
 // organization, now.
-func (w *writer) isAdmin(personID, organizationID string) error {
-	at := w.store.memory.members.get(memberKey{personID, organizationID})
+func (tx *Tx) isAdmin(personID, organizationID string) error {
+	at := tx.memory.members.get(memberKey{personID, organizationID})
 	if !at.asMember().Exists() || !at.admin {
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}
@@ -48,39 +48,38 @@ func (w *writer) isAdmin(personID, organizationID string) error {
 // asked for once more in the writer. ErrNotAllowed: the person is none.
 func (s *Store) SwitchIntegration(ctx context.Context, organizationID, adminID string, on bool, act Act) error {
 	return s.switchIntegration(ctx, organizationID, on,
-		func(w *writer) error { return w.isAdmin(adminID, organizationID) }, act)
+		func(tx *Tx) error { return tx.isAdmin(adminID, organizationID) }, act)
 }
 
 // SetIntegration switches an organization's AI integration. Off ends every
 // approval in it; on again revives none (decision P7).
 func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bool, act Act) error {
-	return s.switchIntegration(ctx, organizationID, on, func(*writer) error { return nil }, act)
+	return s.switchIntegration(ctx, organizationID, on, func(*Tx) error { return nil }, act)
 }
 
-func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*writer) error, act Act) error {
-	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.orgs[organizationID]
+func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*Tx) error, act Act) error {
+	err := s.writer.changeFacts(func(tx *Tx) error {
+		at := tx.memory.orgs[organizationID]
 		if at == nil {
-			return nil, fmt.Errorf("organization: %w", ErrNotFound)
+			return fmt.Errorf("organization: %w", ErrNotFound)
 		}
-		if err := may(w); err != nil {
-			return nil, err
+		if err := may(tx); err != nil {
+			return err
 		}
 		if at.AIIntegration == on {
-			return nil, nil
+			return nil
 		}
 		o, detail := at.Organization, "AI integration on"
 		if o.AIIntegration = on; !on {
 			detail = "AI integration off"
 		}
-		if err := w.switched(o, act); err != nil {
-			return nil, err
+		if err := tx.switched(o, act); err != nil {
+			return err
 		}
-		after, err := w.putOrganization(o)
-		if err != nil {
-			return nil, err
+		if err := tx.putOrganization(o); err != nil {
+			return err
 		}
-		return after, w.changed("", o.ID, detail, act)
+		return tx.changed("", o.ID, detail, act)
 	})
 	if err == nil && !on {
 		s.markSoon(ctx)

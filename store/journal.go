@@ -96,7 +96,7 @@ func (s *Store) Record(e Event) {
 		return
 	}
 	lost := func() { s.log.Warn("an entry of the journal could not be written and is lost", "kind", e.Kind) }
-	ok = s.writer.note(func(w *writer) (func(), error) { return nil, w.journal(e) }, lost)
+	ok = s.writer.note(func(tx *Tx) error { return tx.journal(e) }, lost)
 	if !ok {
 		s.log.Warn("the journal's queue is full; an entry is lost", "kind", e.Kind)
 	}
@@ -125,23 +125,14 @@ const insertEvent = `
 	INSERT INTO journal (` + journalColumns + `)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
-// journal writes an entry in the transaction under way.
-func (w *writer) journal(e Event) error {
-	now := w.store.Now()
-	e.ID, e.At = w.store.ids.next(now), now.Unix()
-	if w.tx != nil { // all of them are written together, before the commit
-		w.tx.events = append(w.tx.events, e)
-		w.told = append(w.told, e)
-		return nil
+// journal writes entries in the transaction under way.
+func (tx *Tx) journal(entries ...Event) error {
+	now, from := tx.store.Now(), len(tx.events)
+	for _, e := range entries {
+		e.ID, e.At = tx.store.ids.next(now), now.Unix()
+		tx.events = append(tx.events, e)
 	}
-	_, err := w.exec(insertEvent, e.values()...)
-	if err == nil && w.store.options.Journaled != nil {
-		w.told = append(w.told, e)
-	}
-	if err == nil && e.provesIt() {
-		err = w.noteWentBack()
-	}
-	return err
+	return tx.engine.journal(tx, tx.events[from:])
 }
 
 // by gives the entry the act's who, where and why.
@@ -153,69 +144,6 @@ func (e Event) by(a Act) Event {
 		e.Detail = a.Reason
 	}
 	return e
-}
-
-// eventsEach are how many entries of the journal one statement writes: each
-// copies every page that it changes, for it may fail, so the fewer the better.
-var eventsEach = []int{1000, 64}
-
-var insertEvents = func() map[int]string {
-	texts := map[int]string{}
-	for _, n := range eventsEach {
-		all := make([]string, n)
-		for i := range all {
-			all[i] = eventPlaces(i)
-		}
-		text := strings.Replace(insertEvent, eventPlaces(0), strings.Join(all, ", "), 1)
-		// To SQLite $1 is a name, which it looks for among all the others.
-		texts[n] = strings.ReplaceAll(text, "$", "?")
-	}
-	return texts
-}()
-
-// eventPlaces are the parameters of the entry after n others.
-func eventPlaces(n int) string {
-	const columns = 12
-	all := make([]string, columns)
-	for i := range all {
-		all[i] = fmt.Sprintf("$%d", n*columns+i+1)
-	}
-	return "(" + strings.Join(all, ", ") + ")"
-}
-
-// journalAll is journal for many entries.
-func (w *writer) journalAll(entries []Event) error {
-	for _, n := range eventsEach {
-		for w.tx == nil && len(entries) >= n {
-			if err := w.journalSome(entries[:n]); err != nil {
-				return err
-			}
-			entries = entries[n:]
-		}
-	}
-	for _, e := range entries {
-		if err := w.journal(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// journalSome writes as many entries as a statement of insertEvents takes.
-func (w *writer) journalSome(entries []Event) error {
-	now := w.store.Now()
-	args := make([]any, 0, 12*len(entries))
-	for _, e := range entries {
-		e.ID, e.At = w.store.ids.next(now), now.Unix()
-		args = append(args, e.values()...)
-	}
-	if _, err := w.exec(insertEvents[len(entries)], args...); err != nil {
-		return err
-	}
-	if w.store.options.Journaled != nil {
-		w.told = append(w.told, entries...)
-	}
-	return nil
 }
 
 // insertArrays is a statement that writes what eventColumns gives, as its
@@ -252,8 +180,8 @@ func eventColumns(events []Event) []any {
 }
 
 // changed journals a change of the directory.
-func (w *writer) changed(person, organization, detail string, act Act) error {
-	return w.journal(directoryChanged(person, organization, detail, act))
+func (tx *Tx) changed(person, organization, detail string, act Act) error {
+	return tx.journal(directoryChanged(person, organization, detail, act))
 }
 
 func directoryChanged(person, organization, detail string, act Act) Event {

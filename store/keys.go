@@ -72,12 +72,12 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 			fresh = append(fresh, k)
 		}
 	}
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+	err = s.writer.changeFacts(func(tx *Tx) error {
 		var taken []*token.Key
 		for _, k := range fresh {
-			known, retired, err := w.knownKey(k)
+			known, retired, err := tx.knownKey(k)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if retired {
 				continue
@@ -86,18 +86,19 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 			if known {
 				continue
 			}
-			if err := w.putMeta(metaKey+strconv.Itoa(k.Number), k.Fingerprint()); err != nil {
-				return nil, err
+			if err := tx.putMeta(metaKey+strconv.Itoa(k.Number), k.Fingerprint()); err != nil {
+				return err
 			}
-			if err := w.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d added", k.Number)}.by(act)); err != nil {
-				return nil, err
+			if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d added", k.Number)}.by(act)); err != nil {
+				return err
 			}
 		}
-		return func() {
+		tx.Put(effect(func() {
 			if err := ring.Add(taken...); err != nil {
 				s.log.Error("a key was not added", "err", err)
 			}
-		}, nil
+		}))
+		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -133,18 +134,19 @@ func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 			return newest, &lacking{newest, n}
 		}
 	}
-	return newest, s.writer.changeFacts(func(w *writer) (func(), error) {
-		if err := w.putMeta(metaSealing, strconv.Itoa(newest)); err != nil {
-			return nil, err
+	return newest, s.writer.changeFacts(func(tx *Tx) error {
+		if err := tx.putMeta(metaSealing, strconv.Itoa(newest)); err != nil {
+			return err
 		}
-		if err := w.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d seals", newest)}.by(act)); err != nil {
-			return nil, err
+		if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d seals", newest)}.by(act)); err != nil {
+			return err
 		}
-		return func() {
+		tx.Put(effect(func() {
 			if err := ring.Seal(newest); err != nil {
 				s.log.Error("the newest key does not seal", "err", err)
 			}
-		}, nil
+		}))
+		return nil
 	})
 }
 
@@ -168,25 +170,26 @@ func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, 
 	if ended, err = s.endSealedBy(ctx, number, act); err != nil {
 		return ended, err
 	}
-	return ended, s.writer.changeFacts(func(w *writer) (func(), error) {
-		value, err := w.meta(metaKey + strconv.Itoa(number))
+	return ended, s.writer.changeFacts(func(tx *Tx) error {
+		value, err := tx.meta(metaKey + strconv.Itoa(number))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if err := w.putMeta(metaRetired+strconv.Itoa(number), value); err != nil {
-			return nil, err
+		if err := tx.putMeta(metaRetired+strconv.Itoa(number), value); err != nil {
+			return err
 		}
-		if _, err := w.exec(`DELETE FROM meta WHERE name = $1`, metaKey+strconv.Itoa(number)); err != nil {
-			return nil, err
+		if _, err := tx.exec(`DELETE FROM meta WHERE name = $1`, metaKey+strconv.Itoa(number)); err != nil {
+			return err
 		}
-		if err := w.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.by(act)); err != nil {
-			return nil, err
+		if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.by(act)); err != nil {
+			return err
 		}
-		return func() {
+		tx.Put(effect(func() {
 			if err := s.options.Ring.Drop(number); err != nil {
 				s.log.Error("a retired key is in use", "err", err)
 			}
-		}, nil
+		}))
+		return nil
 	})
 }
 

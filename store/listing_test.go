@@ -50,8 +50,8 @@ func TestApprovalFilters(t *testing.T) {
 		}
 	}
 	// A fact that is lost and of which no row says so yet.
-	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
-		return w.putMember(memberKey{"tor", "nordlys"}, false, false)
+	if err := h.writer.changeFacts(func(tx *Tx) error {
+		return tx.putMember(memberKey{"tor", "nordlys"}, false, false)
 	}); err != nil {
 		t.Fatal(err)
 	}

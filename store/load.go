@@ -55,77 +55,77 @@ func (l loader) each(text string, row func(*sqlite3.Stmt) error) error {
 	return st.Err()
 }
 
+// facts reads a table of facts.
+func (l loader) facts(text string, row func(*sqlite3.Stmt) change) error {
+	return l.each(text, func(st *sqlite3.Stmt) error {
+		row(st).apply(l.m)
+		return nil
+	})
+}
+
 func (l loader) people() error {
-	return l.each(`SELECT id, email, name, active, support, epoch FROM person`, func(st *sqlite3.Stmt) error {
-		l.m.putPerson(org.Person{
+	return l.facts(`SELECT id, email, name, active, support, epoch FROM person`, func(st *sqlite3.Stmt) change {
+		return personChange{org.Person{
 			ID: st.ColumnText(0), Email: st.ColumnText(1), Name: st.ColumnText(2),
 			Active: st.ColumnInt(3) == 1, Support: st.ColumnInt(4) == 1,
-		}, st.ColumnInt64(5))
-		return nil
+		}, st.ColumnInt64(5)}
 	})
 }
 
 func (l loader) organizations() error {
-	return l.each(`SELECT id, name, ai_integration, epoch FROM organization`, func(st *sqlite3.Stmt) error {
-		l.m.putOrganization(org.Organization{
+	return l.facts(`SELECT id, name, ai_integration, epoch FROM organization`, func(st *sqlite3.Stmt) change {
+		return organizationChange{org.Organization{
 			ID: st.ColumnText(0), Name: st.ColumnText(1), AIIntegration: st.ColumnInt(2) == 1,
-		}, st.ColumnInt64(3))
-		return nil
+		}, st.ColumnInt64(3)}
 	})
 }
 
 func (l loader) members() error {
-	return l.each(`SELECT person, organization, admin, present, epoch FROM membership`, func(st *sqlite3.Stmt) error {
-		l.m.putMember(memberKey{st.ColumnText(0), st.ColumnText(1)},
-			st.ColumnInt(2) == 1, st.ColumnInt(3) == 1, st.ColumnInt64(4))
-		return nil
+	return l.facts(`SELECT person, organization, admin, present, epoch FROM membership`, func(st *sqlite3.Stmt) change {
+		return memberChange{memberKey{st.ColumnText(0), st.ColumnText(1)}, st.ColumnInt(2) == 1, st.ColumnInt(3) == 1, st.ColumnInt64(4)}
 	})
 }
 
 func (l loader) circles() error {
-	return l.each(`SELECT id, organization, parent, name FROM circle`, func(st *sqlite3.Stmt) error {
-		l.m.putCircle(org.Circle{
+	return l.facts(`SELECT id, organization, parent, name FROM circle`, func(st *sqlite3.Stmt) change {
+		return circleChange{org.Circle{
 			ID: st.ColumnText(0), Organization: st.ColumnText(1), Parent: st.ColumnText(2), Name: st.ColumnText(3),
-		})
-		return nil
+		}}
 	})
 }
 
 func (l loader) roles() error {
-	return l.each(`SELECT id, organization, circle, name FROM role`, func(st *sqlite3.Stmt) error {
-		l.m.putRole(org.Role{
+	return l.facts(`SELECT id, organization, circle, name FROM role`, func(st *sqlite3.Stmt) change {
+		return roleChange{org.Role{
 			ID: st.ColumnText(0), Organization: st.ColumnText(1), Circle: st.ColumnText(2), Name: st.ColumnText(3),
-		})
-		return nil
+		}}
 	})
 }
 
 func (l loader) fillers() error {
-	return l.each(`SELECT role, person FROM filler`, func(st *sqlite3.Stmt) error {
-		l.m.setFiller(st.ColumnText(0), st.ColumnText(1), true)
-		return nil
+	return l.facts(`SELECT role, person FROM filler`, func(st *sqlite3.Stmt) change {
+		return fillerChange{st.ColumnText(0), st.ColumnText(1), true}
 	})
 }
 
 func (l loader) apiKeys() error {
-	return l.each(`SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, func(st *sqlite3.Stmt) error {
-		var hash [32]byte
-		copy(hash[:], st.ColumnRawBlob(0))
-		l.m.apiKeys[hash] = apiKey{memberKey{st.ColumnText(1), st.ColumnText(2)}, st.ColumnInt64(3), st.ColumnInt64(4)}
-		return nil
+	return l.facts(`SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, func(st *sqlite3.Stmt) change {
+		c := apiKeyChange{apiKey: apiKey{memberKey{st.ColumnText(1), st.ColumnText(2)}, st.ColumnInt64(3), st.ColumnInt64(4)}}
+		copy(c.hash[:], st.ColumnRawBlob(0))
+		return c
 	})
 }
 
 func (l loader) clients() error {
-	return l.each(`SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END FROM client`, func(st *sqlite3.Stmt) error {
-		l.m.newClient(client.Client{
-			ID: st.ColumnText(0), IssuedAt: st.ColumnInt64(1), Preregistered: st.ColumnInt(2) != 0,
-			Approved: st.ColumnInt(3) == 1, Disabled: st.ColumnInt(4) != enabled,
-		}, weight{blockOf(st.ColumnText(6)), int32(st.ColumnInt64(7))}, st.ColumnInt64(5))
-		if st.ColumnInt(4) == deleted {
-			l.m.deleteClient(st.ColumnText(0), st.ColumnInt64(5))
+	return l.facts(`SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END FROM client`, func(st *sqlite3.Stmt) change {
+		return clientChange{
+			Client: client.Client{
+				ID: st.ColumnText(0), IssuedAt: st.ColumnInt64(1), Preregistered: st.ColumnInt(2) != 0,
+				Approved: st.ColumnInt(3) == 1, Disabled: st.ColumnInt(4) != enabled,
+			},
+			epoch: st.ColumnInt64(5), deleted: st.ColumnInt(4) == deleted,
+			weight: weight{blockOf(st.ColumnText(6)), int32(st.ColumnInt64(7))},
 		}
-		return nil
 	})
 }
 

@@ -55,13 +55,13 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 		var begun time.Time
 		// It has a commit to itself: beside others it would need a savepoint,
 		// within which all that it changes is copied first.
-		err := s.writer.changeFacts(func(w *writer) (after func(), err error) {
+		err := s.writer.changeFacts(func(tx *Tx) (err error) {
 			begun = time.Now()
-			if err := w.roomy(len(due) > 0); err != nil {
-				return nil, err
+			if err := tx.engine.roomy(len(due) > 0); err != nil {
+				return err
 			}
-			ends, after, err = w.moveRows(batch, settle(w.store.Now()), Act{Actor: "system"})
-			return after, err
+			ends, err = tx.moveRows(batch, settle(tx.store.Now()), Act{Actor: "system"})
+			return err
 		})
 		if err != nil {
 			return marked, err

@@ -47,112 +47,109 @@ type memberState struct {
 }
 
 func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*member) (memberState, error), act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		m, key := w.store.memory, memberKey{personID, organizationID}
+	return s.writer.changeFacts(func(tx *Tx) error {
+		m, key := tx.memory, memberKey{personID, organizationID}
 		if m.people.get(personID) == nil || m.orgs[organizationID] == nil {
-			return nil, fmt.Errorf("person or organization: %w", ErrNotFound)
+			return fmt.Errorf("person or organization: %w", ErrNotFound)
 		}
 		at := m.members.get(key)
 		to, err := next(at)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if at == nil && !to.present || at != nil && at.present == to.present && at.admin == to.admin {
-			return nil, nil
+			return nil
 		}
-		after, err := w.putMember(key, to.admin, to.present)
-		if err != nil {
-			return nil, err
+		if err := tx.putMember(key, to.admin, to.present); err != nil {
+			return err
 		}
-		return after, w.changed(personID, organizationID, to.detail, act)
+		return tx.changed(personID, organizationID, to.detail, act)
 	})
 }
 
 // putMember adds or updates a membership; its end raises the epoch and
 // empties the roles that the person filled there.
-func (w *writer) putMember(key memberKey, admin, present bool) (func(), error) {
+func (tx *Tx) putMember(key memberKey, admin, present bool) error {
 	epoch := int64(0)
-	if at := w.store.memory.members.get(key); at != nil {
+	if at := tx.memory.members.get(key); at != nil {
 		epoch = at.epoch
 		if at.present && !present {
 			epoch++
 		}
 	}
-	_, err := w.exec(`
+	_, err := tx.exec(`
 		INSERT INTO membership (person, organization, admin, present, epoch) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (person, organization) DO UPDATE
 		   SET admin = excluded.admin, present = excluded.present, epoch = excluded.epoch`,
 		key.person, key.organization, flag(admin), flag(present), epoch)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	w.fact("membership", key.person+" "+key.organization)
 	if !present {
-		if err := w.leftAll(key); err != nil {
-			return nil, err
+		if err := tx.leftAll(key); err != nil {
+			return err
 		}
-		_, err = w.exec(`
+		_, err = tx.exec(`
 			DELETE FROM filler WHERE person = $1
 			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.person, key.organization)
-		w.fact("filler") // they go with the membership
 	}
-	return func() { w.store.memory.putMember(key, admin, present, epoch) }, err
+	tx.Put(memberChange{key, admin, present, epoch})
+	return err
 }
 
 // SetFiller puts a member into a role, or takes them out.
 func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		m := w.store.memory
+	return s.writer.changeFacts(func(tx *Tx) error {
+		m := tx.memory
 		r := m.roles.get(roleID)
 		if r == nil || m.people.get(personID) == nil {
-			return nil, fmt.Errorf("role or person: %w", ErrNotFound)
+			return fmt.Errorf("role or person: %w", ErrNotFound)
 		}
 		at := m.members.get(memberKey{personID, r.Organization})
 		if on && (at == nil || !at.present) {
-			return nil, fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
+			return fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
 		}
-		after, err := w.putFiller(roleID, personID, on)
-		if err != nil {
-			return nil, err
+		if err := tx.putFiller(roleID, personID, on); err != nil {
+			return err
 		}
 		detail := "role " + roleID + " taken"
 		if on {
 			detail = "role " + roleID + " given"
 		}
-		return after, w.changed(personID, r.Organization, detail, act)
+		return tx.changed(personID, r.Organization, detail, act)
 	})
 }
 
-func (w *writer) putFiller(roleID, personID string, on bool) (func(), error) {
+func (tx *Tx) putFiller(roleID, personID string, on bool) error {
 	text := `DELETE FROM filler WHERE role = $1 AND person = $2`
 	if on {
 		text = `INSERT INTO filler (role, person) VALUES ($1, $2) ON CONFLICT (role, person) DO NOTHING`
-	} else if err := w.left(roleID, personID); err != nil {
-		return nil, err
+	} else if err := tx.left(roleID, personID); err != nil {
+		return err
 	}
-	_, err := w.exec(text, roleID, personID)
-	w.fact("filler", roleID+" "+personID)
-	return func() { w.store.memory.setFiller(roleID, personID, on) }, err
+	_, err := tx.exec(text, roleID, personID)
+	tx.Put(fillerChange{roleID, personID, on})
+	return err
 }
 
 // left remembers when somebody left a role.
-func (w *writer) left(roleID, personID string) error {
-	_, err := w.exec(`
+func (tx *Tx) left(roleID, personID string) error {
+	_, err := tx.exec(`
 		INSERT INTO filler_left (role, person, left_at)
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler WHERE role = $2 AND person = $3
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		w.store.Now().Unix(), roleID, personID)
+		tx.store.Now().Unix(), roleID, personID)
 	return err
 }
 
 // leftAll is left for all roles of a member.
-func (w *writer) leftAll(key memberKey) error {
-	_, err := w.exec(`
+func (tx *Tx) leftAll(key memberKey) error {
+	_, err := tx.exec(`
 		INSERT INTO filler_left (role, person, left_at)
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler
 		 WHERE person = $2 AND role IN (SELECT id FROM role WHERE organization = $3)
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		w.store.Now().Unix(), key.person, key.organization)
+		tx.store.Now().Unix(), key.person, key.organization)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -113,22 +112,6 @@ func (m *memory) ends(from, to int64) {
 	}
 }
 
-func (m *memory) putPerson(p org.Person, epoch int64) {
-	sideBySide(&p.ID, &p.Name, &p.Email)
-	if at := m.people.get(p.ID); at != nil {
-		m.ends(at.epoch, epoch)
-		m.byEmail.drop(at.key())
-		at.Person, at.epoch = p, epoch
-		m.byEmail.put(at)
-		m.touchAll(at)
-		return
-	}
-	at := &person{Person: p, epoch: epoch}
-	at.members = at.one[:0]
-	m.people.put(at)
-	m.byEmail.put(at)
-}
-
 // sideBySide moves texts that are read together side by side: each that lies by
 // itself costs a check one more wait for memory.
 func sideBySide(texts ...*string) {
@@ -161,57 +144,6 @@ const removedKey = "removed:"
 // the tombstone.
 func (at *person) removed() bool { return at.Email == "" }
 
-func (m *memory) putOrganization(o org.Organization, epoch int64) {
-	sideBySide(&o.ID, &o.Name)
-	if at := m.orgs[o.ID]; at != nil {
-		m.ends(at.epoch, epoch)
-		at.Organization, at.epoch = o, epoch
-		m.touch(at)
-		return
-	}
-	m.orgs[o.ID] = &organization{
-		Organization: o, epoch: epoch,
-		circles: map[string]org.Circle{}, roles: map[string]*role{},
-	}
-	m.touch(m.orgs[o.ID])
-}
-
-func (m *memory) putCircle(c org.Circle) {
-	if o := m.orgs[c.Organization]; o != nil {
-		c.Organization = o.ID // one text for all that name it
-		o.circles[c.ID] = c
-		m.touch(o)
-	}
-}
-
-func (m *memory) dropCircle(o *organization, id string) {
-	delete(o.circles, id)
-	m.touch(o)
-}
-
-func (m *memory) putRole(r org.Role) {
-	sideBySide(&r.ID, &r.Name)
-	at := m.roles.get(r.ID)
-	if at == nil {
-		at = &role{index: uint32(len(m.roleList))}
-		m.roleList = append(m.roleList, at)
-		at.Role = r
-		m.roles.put(at)
-	}
-	at.Role = r
-	if o := m.orgs[r.Organization]; o != nil {
-		m.touch(o)
-		o.roles[r.ID] = at
-		at.Organization = o.ID
-		if c, ok := o.circles[r.Circle]; ok {
-			at.Circle = c.ID
-		}
-	}
-	for _, f := range at.fillers {
-		f.facts.Store(nil)
-	}
-}
-
 // remember keeps a place for the roles that a grant set picks and that are not
 // there: they count for nothing (decision P5), but what the person chose reads
 // the same as in the row.
@@ -221,36 +153,6 @@ func (m *memory) remember(picks []grantset.Pick) {
 			r := &role{Role: org.Role{ID: p.Role}, index: uint32(len(m.roleList))}
 			m.gone[p.Role], m.roleList = r, append(m.roleList, r)
 		}
-	}
-}
-
-// putMember does nothing when person or organization is unknown. Whoever is no
-// member fills no role.
-func (m *memory) putMember(key memberKey, admin, present bool, epoch int64) {
-	at := m.members.get(key)
-	if at == nil {
-		p, o := m.people.get(key.person), m.orgs[key.organization]
-		if p == nil || o == nil {
-			return
-		}
-		at = &member{person: p, org: o, impersonal: m.impersonal}
-		at.roles = at.few[:0]
-		m.members.put(at)
-		p.members = append(p.members, at)
-	}
-	m.ends(at.epoch, epoch)
-	m.touch(at.org)
-	switch {
-	case present && !at.present:
-		at.org.join(at)
-	case !present && at.present:
-		at.org.leave(at)
-	}
-	at.admin, at.present, at.epoch = admin, present, epoch
-	at.facts.Store(nil)
-	for !present && len(at.roles) > 0 {
-		r := at.roles[0]
-		r.fillers, at.roles = without(r.fillers, at), without(at.roles, r)
 	}
 }
 
@@ -272,26 +174,6 @@ func (o *organization) byPerson() []*member {
 	return slices.SortedFunc(slices.Values(o.members), func(a, b *member) int { return strings.Compare(a.person.ID, b.person.ID) })
 }
 
-// setFiller records who fills a role. Somebody who is no member yet is
-// remembered by the row alone, and by memory once they are.
-func (m *memory) setFiller(roleID, personID string, on bool) {
-	r := m.roles.get(roleID)
-	if r == nil {
-		return
-	}
-	at := m.members.get(memberKey{personID, r.Organization})
-	if at == nil {
-		return
-	}
-	m.touch(at.org)
-	r.fillers = without(r.fillers, at)
-	at.roles = without(at.roles, r)
-	if on {
-		r.fillers, at.roles = append(r.fillers, at), append(at.roles, r)
-	}
-	at.facts.Store(nil)
-}
-
 func without[T comparable](list []T, x T) []T {
 	for i, y := range list {
 		if y == x {
@@ -303,51 +185,10 @@ func without[T comparable](list []T, x T) []T {
 
 func (c *clientFact) waits() bool { return !c.approved && !c.preregistered }
 
-// newClient puts a client of which it is known what it counts for.
-func (m *memory) newClient(c client.Client, w weight, epoch int64) {
-	if at := m.clients[c.ID]; at == nil {
-		m.clients[c.ID] = &clientFact{id: c.ID, weight: w, approved: true} // counted when it is put
-	}
-	m.putClient(c, epoch)
-}
-
-// putClient changes a client, or puts one that does not count.
-func (m *memory) putClient(c client.Client, epoch int64) {
-	at := m.clients[c.ID]
-	if at == nil {
-		at = &clientFact{id: c.ID, approved: true}
-		m.clients[c.ID] = at
-	}
-	m.stopWaiting(at)
-	m.ends(at.epoch, epoch)
-	at.issuedAt, at.epoch, at.deleted = c.IssuedAt, epoch, false
-	at.preregistered, at.approved, at.disabled = c.Preregistered, c.Approved, c.Disabled
-	if at.waits() {
-		m.waiting.add(at.weight, 1)
-	} else {
-		at.weight = weight{}
-	}
-}
-
 // stopWaiting takes a client out of those that nobody has approved, if it is one.
 func (m *memory) stopWaiting(at *clientFact) {
 	if at.waits() {
 		m.waiting.add(at.weight, -1)
-	}
-}
-
-// approveClient notes that a person has approved a client.
-func (m *memory) approveClient(id string) {
-	if c := m.clients[id]; c != nil {
-		m.stopWaiting(c)
-		c.approved, c.weight = true, weight{}
-	}
-}
-
-func (m *memory) dropClient(id string) {
-	if at := m.clients[id]; at != nil {
-		m.stopWaiting(at)
-		delete(m.clients, id)
 	}
 }
 

@@ -291,17 +291,17 @@ func migrateOnce(ctx context.Context, db *sql.DB, m Migration, o MigrateOptions)
 }
 
 // makeSchema runs all migrations in an empty database.
-func (w *writer) makeSchema(ctx context.Context) error {
+func (tx *Tx) makeSchema() error {
 	for _, m := range Migrations() {
 		text := m.SQL
-		if w.tx != nil {
+		if tx.store.shared != nil {
 			text += m.Postgres
 		}
-		if _, err := w.conn.ExecContext(ctx, text); err != nil {
+		if _, err := tx.conn.ExecContext(tx.ctx, text); err != nil {
 			return fmt.Errorf("database: schema %d: %w", m.Version, err)
 		}
-		for name, value := range m.saying(w.store.options.Release) {
-			if err := w.putMeta(name, value); err != nil {
+		for name, value := range m.saying(tx.store.options.Release) {
+			if err := tx.putMeta(name, value); err != nil {
 				return err
 			}
 		}

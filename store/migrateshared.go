@@ -42,16 +42,16 @@ func migrateURL(ctx context.Context, o MigrateOptions) (from, to int, err error)
 // migrate runs what is pending; nothing in a database that is empty.
 func (p *shared) migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
 	var schema Schema
-	if err := p.transact(ctx, func(w *writer) error {
-		empty, err := p.isEmpty(w)
+	if err := p.transact(ctx, func(tx *Tx) error {
+		empty, err := p.isEmpty(tx)
 		if err != nil || empty {
 			schema.Version = o.newest()
 			return err
 		}
-		if schema, err = p.examineSchema(w); err != nil {
+		if schema, err = p.examineSchema(tx); err != nil {
 			return err
 		}
-		return p.examineKeys(w)
+		return p.examineKeys(tx)
 	}); err != nil {
 		return 0, 0, err
 	}
@@ -66,8 +66,8 @@ func (p *shared) migrate(ctx context.Context, o MigrateOptions) (from, to int, e
 func (p *shared) migrateOnce(ctx context.Context, m Migration, o MigrateOptions) error {
 	for try := 1; ; try++ {
 		var rekeyed []Rekeyed
-		err := p.transact(ctx, func(w *writer) (err error) {
-			rekeyed, err = p.migrateIn(w, m, o.Release)
+		err := p.transact(ctx, func(tx *Tx) (err error) {
+			rekeyed, err = p.migrateIn(tx, m, o.Release)
 			return err
 		})
 		switch {
@@ -88,17 +88,17 @@ func (p *shared) migrateOnce(ctx context.Context, m Migration, o MigrateOptions)
 
 // migrateIn holds the row of the facts' version, as whoever changes facts, and
 // that of the schema, which a node looks at when it has said that it lives.
-func (p *shared) migrateIn(w *writer, m Migration, release string) (rekeyed []Rekeyed, err error) {
-	ctx := w.tx.ctx
-	if _, err := w.conn.ExecContext(ctx, lockPatience); err != nil {
+func (p *shared) migrateIn(tx *Tx, m Migration, release string) (rekeyed []Rekeyed, err error) {
+	ctx := tx.ctx
+	if _, err := tx.conn.ExecContext(ctx, lockPatience); err != nil {
 		return nil, err
 	}
 	var version, behind int64
-	if err := w.conn.QueryRowContext(ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&version); err != nil {
+	if err := tx.queryRow(`SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&version); err != nil {
 		return nil, err
 	}
 	var before string
-	if err := w.conn.QueryRowContext(ctx, `SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&before); err != nil {
+	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&before); err != nil {
 		return nil, err
 	}
 	switch has, err := strconv.Atoi(before); {
@@ -107,7 +107,7 @@ func (p *shared) migrateIn(w *writer, m Migration, release string) (rekeyed []Re
 	case err != nil || has != m.Version-1:
 		return nil, errNotBefore
 	}
-	if err := w.conn.QueryRowContext(ctx, `
+	if err := tx.queryRow(`
 		SELECT COUNT(*) FROM node WHERE schema < $1 AND seen_at > `+databaseSeconds+` - $2`,
 		int64(m.Oldest), int64(nodeLife/time.Second)).Scan(&behind); err != nil {
 		return nil, err
@@ -115,30 +115,30 @@ func (p *shared) migrateIn(w *writer, m Migration, release string) (rekeyed []Re
 	if behind > 0 {
 		return nil, fmt.Errorf("it takes releases of schema %d and newer, and %d that live are older: %w", m.Oldest, behind, ErrNodes)
 	}
-	if rekeyed, err = m.rekeyed(ctx, w.conn); err != nil {
+	if rekeyed, err = m.rekeyed(ctx, tx.conn); err != nil {
 		return nil, err
 	}
-	if _, err := w.conn.ExecContext(ctx, m.SQL+m.Postgres); err != nil {
+	if _, err := tx.conn.ExecContext(ctx, m.SQL+m.Postgres); err != nil {
 		return nil, err
 	}
 	for name, value := range m.saying(release) {
-		if err := w.putMeta(name, value); err != nil {
+		if err := tx.putMeta(name, value); err != nil {
 			return nil, err
 		}
 	}
-	return rekeyed, w.touchFacts(m, version+1)
+	return rekeyed, tx.touchFacts(m, version+1)
 }
 
 // touchFacts lets every node load the facts again where a migration has
 // changed rows.
-func (w *writer) touchFacts(m Migration, to int64) error {
+func (tx *Tx) touchFacts(m Migration, to int64) error {
 	if !m.changesRows() {
 		return nil
 	}
-	if _, err := w.exec(`INSERT INTO fact_change (version, what, key) VALUES ($1, $2, '')`, to, everything); err != nil {
+	if _, err := tx.exec(`INSERT INTO fact_change (version, what, key) VALUES ($1, $2, '')`, to, everything); err != nil {
 		return err
 	}
-	_, err := w.exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
+	_, err := tx.exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
 	return err
 }
 
@@ -155,12 +155,12 @@ func (m Migration) changesRows() bool {
 // staysWorking asks, once others can see that this node lives, whether the
 // schema is still one that it works on: whoever migrates asks in the other
 // order, and each waits for the other.
-func (p *shared) staysWorking(w *writer) error {
+func (p *shared) staysWorking(tx *Tx) error {
 	var version string
-	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&version); err != nil {
+	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&version); err != nil {
 		return err
 	}
-	schema, err := readSchema(w.tx.ctx, w.conn)
+	schema, err := readSchema(tx.ctx, tx.conn)
 	if err != nil {
 		return err
 	}

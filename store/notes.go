@@ -12,11 +12,11 @@ const maxNotes = 4096
 
 // note is a change that nobody waits for, but who asks whether it is written.
 type note struct {
-	run     func(*writer) (func(), error)
+	run     func(*Tx) error
 	written chan struct{} // or nil
 }
 
-func (p *shared) note(run func(*writer) (func(), error)) bool {
+func (p *shared) note(run func(*Tx) error) bool {
 	return p.notes.join(note{run: run}, maxNotes)
 }
 
@@ -32,14 +32,14 @@ func (p *shared) writeNotes() {
 		used := p.uses.take()
 		var entries []Event
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
-		err := p.transact(ctx, func(w *writer) error {
+		err := p.transact(ctx, func(tx *Tx) error {
 			for _, n := range batch {
-				if _, err := n.run(w); err != nil && !refusal(err) {
+				if err := n.run(tx); err != nil && !refusal(err) {
 					return err
 				}
 			}
-			entries = w.told
-			return writeUses(w, used)
+			entries = tx.events
+			return writeUses(tx, used)
 		})
 		cancel()
 		if errors.Is(err, errUnknown) && p.wasMade(entries) {
@@ -83,8 +83,8 @@ func (p *shared) wasMade(entries []Event) (made bool) {
 	for open := len(entries) > 0; open; {
 		open = p.pause(time.Second)
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
-		err := p.transact(ctx, func(w *writer) error {
-			n, err := w.exec(insertOnce, Event{ID: entries[0].ID}.values()...)
+		err := p.transact(ctx, func(tx *Tx) error {
+			n, err := tx.exec(insertOnce, Event{ID: entries[0].ID}.values()...)
 			if err == nil {
 				made, err = n == 0, errAsked
 			}
@@ -107,7 +107,7 @@ const insertOnce = insertEvent + ` ON CONFLICT (id) DO NOTHING`
 // settleNotes waits until what was noted before is written, as the embedded
 // engine's Ready does; tests rely on it.
 func (p *shared) settleNotes(ctx context.Context) error {
-	n := note{run: func(*writer) (func(), error) { return nil, nil }, written: make(chan struct{})}
+	n := note{run: func(*Tx) error { return nil }, written: make(chan struct{})}
 	if !p.notes.join(n, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
 	}

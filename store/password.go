@@ -57,45 +57,44 @@ func costsOf(hash string) string {
 // KnowCosts notes the costs of a password that the previous release wrote.
 // Nobody waits for it.
 func (s *Store) KnowCosts(hash string) {
-	s.writer.note(func(w *writer) (func(), error) { return nil, w.knowCosts(hash) }, nil)
+	s.writer.note(func(tx *Tx) error { return tx.knowCosts(hash) }, nil)
 }
 
-func (w *writer) knowCosts(hash string) error {
+func (tx *Tx) knowCosts(hash string) error {
 	costs := costsOf(hash)
 	if costs == "" {
 		return nil
 	}
-	_, err := w.exec(`INSERT INTO password_costs (costs) VALUES ($1) ON CONFLICT (costs) DO NOTHING`, costs)
+	_, err := tx.exec(`INSERT INTO password_costs (costs) VALUES ($1) ON CONFLICT (costs) DO NOTHING`, costs)
 	return err
 }
 
 // Rehash stores another hash of the password that a person has, so it ends
 // nothing. ErrNotFound: the stored one is not old any more.
 func (s *Store) Rehash(_ context.Context, personID, old, hash string) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password = $3`, hash, personID, old)
+	return s.writer.change(func(tx *Tx) error {
+		n, err := tx.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password = $3`, hash, personID, old)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		w.fact("person") // a password is no fact of memory
 		if n == 0 {
-			return nil, fmt.Errorf("password: %w", ErrNotFound)
+			return fmt.Errorf("password: %w", ErrNotFound)
 		}
-		if err := w.knowCosts(hash); err != nil {
-			return nil, err
+		if err := tx.knowCosts(hash); err != nil {
+			return err
 		}
-		return nil, w.forgetCosts(old)
+		return tx.forgetCosts(old)
 	})
 }
 
 // forgetCosts forgets the costs of a hash that was replaced, when it was the
 // last of them.
-func (w *writer) forgetCosts(hash string) error {
+func (tx *Tx) forgetCosts(hash string) error {
 	costs := costsOf(hash)
 	if costs == "" {
 		return nil
 	}
-	_, err := w.exec(`
+	_, err := tx.exec(`
 		DELETE FROM password_costs WHERE costs = $1
 		   AND NOT EXISTS (SELECT 1 FROM person WHERE password LIKE $2)`, costs, costs+"%")
 	return err
@@ -103,16 +102,16 @@ func (w *writer) forgetCosts(hash string) error {
 
 // sweepCosts forgets the costs that no stored password has any more, after changes
 // of passwords and deleted people: until then each sign-in pays for them.
-func (w *writer) sweepCosts(time.Time) (int, func(), error) {
-	_, err := w.exec(`
+func (tx *Tx) sweepCosts(time.Time) (int, error) {
+	_, err := tx.exec(`
 		DELETE FROM password_costs
 		 WHERE NOT EXISTS (SELECT 1 FROM person WHERE password LIKE password_costs.costs || '%')`)
-	return 0, nil, err
+	return 0, err
 }
 
 // checkCosts refuses a directory after which there were too many different
 // costs of passwords.
-func (w *writer) checkCosts(people []DirectoryPerson) error {
+func (tx *Tx) checkCosts(people []DirectoryPerson) error {
 	known := map[string]bool{"": true}
 	for i, one := range people {
 		costs := costsOf(one.PasswordHash)
@@ -120,7 +119,7 @@ func (w *writer) checkCosts(people []DirectoryPerson) error {
 			continue
 		}
 		if len(known) == 1 {
-			stored, err := column[string](w.query(`SELECT costs FROM password_costs`))
+			stored, err := column[string](tx.query(`SELECT costs FROM password_costs`))
 			if err != nil {
 				return err
 			}

@@ -15,27 +15,26 @@ import (
 // becomes a random one. Somebody who has email and name already, and the ID where
 // one is said, is given as they are; ErrConflict: ID or email are another's.
 func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act) (org.Person, error) {
-	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		m := w.store.memory
+	err := s.writer.changeFacts(func(tx *Tx) error {
+		m := tx.memory
 		if at := m.byEmail.get(emailKey(p)); at != nil && at.Name == p.Name && (at.ID == p.ID || p.ID == "") {
 			p = at.Person
-			return nil, nil
+			return nil
 		} else if at != nil || m.people.get(p.ID) != nil {
-			return nil, fmt.Errorf("person: %w", ErrConflict)
+			return fmt.Errorf("person: %w", ErrConflict)
 		}
 		if p.ID == "" {
 			p.ID = strings.ToLower(rand.Text())
 		}
-		after, err := w.putPerson(p)
-		if err != nil {
-			return nil, err
+		if err := tx.putPerson(p); err != nil {
+			return err
 		}
 		if hash != "" {
-			if err := w.putPassword(p.ID, hash, ""); err != nil {
-				return nil, err
+			if err := tx.putPassword(p.ID, hash, ""); err != nil {
+				return err
 			}
 		}
-		return after, w.changed(p.ID, "", "person added", act)
+		return tx.changed(p.ID, "", "person added", act)
 	})
 	return p, err
 }
@@ -43,42 +42,40 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 // Provision adds a person whom a provider knows and this directory does not.
 // ErrConflict: the ID or the email is somebody's.
 func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
+	return s.writer.changeFacts(func(tx *Tx) error {
 		d := Directory{People: []DirectoryPerson{{Person: p}}}
-		if w.store.memory.people.get(p.ID) != nil {
-			return nil, fmt.Errorf("person: %w", ErrConflict)
+		if tx.memory.people.get(p.ID) != nil {
+			return fmt.Errorf("person: %w", ErrConflict)
 		}
-		if _, err := w.plan(Import{Directory: d}); err != nil {
-			return nil, err
+		if _, err := tx.plan(Import{Directory: d}); err != nil {
+			return err
 		}
-		after, err := w.putPerson(p)
-		if err != nil {
-			return nil, err
+		if err := tx.putPerson(p); err != nil {
+			return err
 		}
-		return after, w.changed(p.ID, "", "person provisioned", act)
+		return tx.changed(p.ID, "", "person provisioned", act)
 	})
 }
 
 // SetActive deactivates a person, which ends their sessions and all their
 // approvals, or reactivates them, which revives none (decision P10).
 func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
-	err := s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.people.get(personID)
+	err := s.writer.changeFacts(func(tx *Tx) error {
+		at := tx.memory.people.get(personID)
 		if at == nil {
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
+			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		if at.Active == on {
-			return nil, nil
+			return nil
 		}
 		p, detail := at.Person, "person reactivated"
 		if p.Active = on; !on {
 			detail = "person deactivated"
 		}
-		after, err := w.putPerson(p)
-		if err != nil {
-			return nil, err
+		if err := tx.putPerson(p); err != nil {
+			return err
 		}
-		return after, w.changed(p.ID, "", detail, act)
+		return tx.changed(p.ID, "", detail, act)
 	})
 	if err == nil && !on {
 		s.markSoon(ctx)
@@ -87,72 +84,70 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 }
 
 // putPerson adds or updates a person; a deactivation raises the epoch.
-func (w *writer) putPerson(p org.Person) (func(), error) {
+func (tx *Tx) putPerson(p org.Person) error {
 	epoch := int64(0)
-	if at := w.store.memory.people.get(p.ID); at != nil {
+	if at := tx.memory.people.get(p.ID); at != nil {
 		epoch = at.epoch
 		if at.Active && !p.Active {
 			epoch++
 		}
 	}
-	if at := w.store.memory.people.get(p.ID); at != nil && at.Email != p.Email {
+	if at := tx.memory.people.get(p.ID); at != nil && at.Email != p.Email {
 		// A link that was mailed to another address is no proof of this one.
-		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, p.ID); err != nil {
-			return nil, err
+		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, p.ID); err != nil {
+			return err
 		}
 	}
-	_, err := w.exec(`
+	_, err := tx.exec(`
 		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, '')
 		ON CONFLICT (id) DO UPDATE
 		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
 		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
 		p.ID, p.Email, emailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
-	w.fact("person", p.ID)
-	return func() { w.store.memory.putPerson(p, epoch) }, err
+	tx.Put(personChange{p, epoch})
+	return err
 }
 
 // SetPassword sets the PHC string of a person's password and ends the
 // person's other sessions; approvals stay.
 func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		if w.store.memory.people.get(personID) == nil {
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
+	return s.writer.change(func(tx *Tx) error {
+		if tx.memory.people.get(personID) == nil {
+			return fmt.Errorf("person: %w", ErrNotFound)
 		}
-		if err := w.putPassword(personID, hash, ""); err != nil {
-			return nil, err
+		if err := tx.putPassword(personID, hash, ""); err != nil {
+			return err
 		}
-		return nil, w.changed(personID, "", "password set", act)
+		return tx.changed(personID, "", "password set", act)
 	})
 }
 
-func (w *writer) putDirectoryPerson(p DirectoryPerson) (func(), error) {
-	after, err := w.putPerson(p.Person)
-	if err != nil || p.PasswordHash == "" {
-		return after, err
+func (tx *Tx) putDirectoryPerson(p DirectoryPerson) error {
+	if err := tx.putPerson(p.Person); err != nil || p.PasswordHash == "" {
+		return err
 	}
-	return after, w.putPassword(p.ID, p.PasswordHash, "")
+	return tx.putPassword(p.ID, p.PasswordHash, "")
 }
 
 // putPassword sets a password. Reset links end, and so do sessions that began
 // with another password, but the one of this value; "" spares none.
-func (w *writer) putPassword(personID, hash, spared string) error {
-	n, err := w.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
+func (tx *Tx) putPassword(personID, hash, spared string) error {
+	n, err := tx.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
 	if err != nil || n == 0 {
 		return err
 	}
-	w.fact("person") // a password is no fact of memory
-	if err := w.knowCosts(hash); err != nil {
+	if err := tx.knowCosts(hash); err != nil {
 		return err
 	}
-	if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+	if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 		return err
 	}
-	found, err := w.sessionsOf(personID)
+	found, err := tx.sessionsOf(personID)
 	if err != nil {
 		return err
 	}
 	own := sha256.Sum256([]byte(spared))
 	found = slices.DeleteFunc(found, func(r hashedSession) bool { return spared != "" && string(r.hash) == string(own[:]) })
-	return w.endSessions(found, "the password was changed")
+	return tx.endSessions(found, "the password was changed")
 }

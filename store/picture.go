@@ -78,12 +78,12 @@ func (m *memory) toldIn(t Telling) string {
 
 // unlike refuses an event whose sender decided by another picture than the one
 // that it would change (decision V42).
-func (w *writer) unlike(t Telling) error {
+func (tx *Tx) unlike(t Telling) error {
 	if t.Like == nil {
 		return nil
 	}
 	var p Picture
-	if o := w.store.memory.orgs[w.store.memory.toldIn(t)]; o != nil {
+	if o := tx.memory.orgs[tx.memory.toldIn(t)]; o != nil {
 		p = o.picture()
 	}
 	if !t.Like(p) {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
@@ -69,9 +68,9 @@ type apiKeyRow struct {
 const asOfName = "directory.as_of"
 
 // plan compares a directory with what is there. It changes nothing.
-func (w *writer) plan(i Import) (*plan, error) {
-	p := &plan{Import: i, m: w.store.memory, newer: map[string]bool{}, out: Imported{Lists: map[string]Counts{}}}
-	if err := w.readAsOf(p); err != nil {
+func (tx *Tx) plan(i Import) (*plan, error) {
+	p := &plan{Import: i, m: tx.memory, newer: map[string]bool{}, out: Imported{Lists: map[string]Counts{}}}
+	if err := tx.readAsOf(p); err != nil {
 		return nil, err
 	}
 	p.Directory = p.Directory.complete(p.m)
@@ -79,25 +78,25 @@ func (w *writer) plan(i Import) (*plan, error) {
 	if err := p.name(); err != nil {
 		return nil, err
 	}
-	if err := w.planRemoval(p); err != nil {
+	if err := tx.planRemoval(p); err != nil {
 		return nil, err
 	}
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if err := w.checkCosts(p.Directory.People); err != nil {
+	if err := tx.checkCosts(p.Directory.People); err != nil {
 		return nil, err
 	}
-	return p, w.compare(p)
+	return p, tx.compare(p)
 }
 
 // readAsOf refuses a picture that is older than the last one, and finds what
 // events have told since this one was taken.
-func (w *writer) readAsOf(p *plan) error {
+func (tx *Tx) readAsOf(p *plan) error {
 	if p.AsOf == 0 {
 		return nil
 	}
-	last, err := w.asOf()
+	last, err := tx.asOf()
 	if err != nil {
 		return err
 	}
@@ -107,7 +106,7 @@ func (w *writer) readAsOf(p *plan) error {
 	if p.AsOf > last {
 		p.asOf = p.AsOf
 	}
-	newer, err := column[string](w.query(`SELECT object FROM directory_version WHERE version > $1`, p.AsOf))
+	newer, err := column[string](tx.query(`SELECT object FROM directory_version WHERE version > $1`, p.AsOf))
 	for _, object := range newer {
 		p.newer[object] = true
 	}
@@ -115,8 +114,8 @@ func (w *writer) readAsOf(p *plan) error {
 }
 
 // asOf gives the version of the last picture; 0 is none.
-func (w *writer) asOf() (int64, error) {
-	v, err := w.meta(asOfName)
+func (tx *Tx) asOf() (int64, error) {
+	v, err := tx.meta(asOfName)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	} else if err != nil {
@@ -222,13 +221,13 @@ func roots(circles map[string]org.Circle) (ids []string) {
 }
 
 // compare plans what is not there as it came.
-func (w *writer) compare(p *plan) error {
+func (tx *Tx) compare(p *plan) error {
 	for _, one := range p.Directory.People {
 		at := p.m.people.get(one.ID)
 		same := at != nil && at.Person == one.Person
 		if same && one.PasswordHash != "" {
 			var hash string
-			if err := w.conn.QueryRowContext(context.Background(), `SELECT password FROM person WHERE id = $1`, one.ID).Scan(&hash); err != nil {
+			if err := tx.queryRow(`SELECT password FROM person WHERE id = $1`, one.ID).Scan(&hash); err != nil {
 				return err
 			}
 			same = hash == one.PasswordHash

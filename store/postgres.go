@@ -136,15 +136,15 @@ func firstElsewhere(err error) bool {
 }
 
 // prepareSchema makes the schema in an empty database, and refuses another.
-func (p *shared) prepareSchema(w *writer) error {
-	empty, err := p.isEmpty(w)
+func (p *shared) prepareSchema(tx *Tx) error {
+	empty, err := p.isEmpty(tx)
 	if err != nil {
 		return err
 	}
 	if empty {
-		return w.makeSchema(w.tx.ctx)
+		return tx.makeSchema()
 	}
-	schema, err := p.examineSchema(w)
+	schema, err := p.examineSchema(tx)
 	if err != nil {
 		return err
 	}

@@ -60,17 +60,17 @@ func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err e
 	c := p.pool.Config().ConnConfig
 	text = fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
 	empty := false
-	err = p.transact(ctx, func(w *writer) (err error) {
-		if empty, err = p.isEmpty(w); err == nil && empty {
-			err = p.examineRoom(w)
+	err = p.transact(ctx, func(tx *Tx) (err error) {
+		if empty, err = p.isEmpty(tx); err == nil && empty {
+			err = p.examineRoom(tx)
 		}
 		if err != nil || empty {
 			return err
 		}
-		if schema, err = p.examineSchema(w); err != nil {
+		if schema, err = p.examineSchema(tx); err != nil {
 			return err
 		}
-		if err := p.examineKeys(w); err != nil {
+		if err := p.examineKeys(tx); err != nil {
 			return err
 		}
 		return schema.works()
@@ -86,11 +86,11 @@ func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err e
 }
 
 // examineRoom finds that this user may not make the tables.
-func (p *shared) examineRoom(w *writer) error {
+func (p *shared) examineRoom(tx *Tx) error {
 	var user, database string
 	var in sql.NullString
 	var may sql.NullBool
-	if err := w.conn.QueryRowContext(w.tx.ctx, `
+	if err := tx.queryRow(`
 		SELECT current_user, current_database(), current_schema(), has_schema_privilege(current_user, current_schema(), 'CREATE')`).
 		Scan(&user, &database, &in, &may); err != nil {
 		return err
@@ -105,14 +105,14 @@ func (p *shared) examineRoom(w *writer) error {
 }
 
 // examineKeys refuses a database that was used with other keys.
-func (p *shared) examineKeys(w *writer) error {
+func (p *shared) examineKeys(tx *Tx) error {
 	if p.store.options.Ring == nil {
 		return nil
 	}
-	if err := w.settleRing(p.store.options.Ring); err != nil {
+	if err := tx.settleRing(p.store.options.Ring); err != nil {
 		return err
 	}
-	known, err := w.keysKnown()
+	known, err := tx.keysKnown()
 	if err != nil {
 		return err
 	}
@@ -187,9 +187,9 @@ func (p *shared) examineCollation(ctx context.Context, conn *pgx.Conn, product s
 }
 
 // isEmpty refuses a database with tables of something else.
-func (p *shared) isEmpty(w *writer) (bool, error) {
+func (p *shared) isEmpty(tx *Tx) (bool, error) {
 	var tables, ours int
-	if err := w.conn.QueryRowContext(w.tx.ctx, `
+	if err := tx.queryRow(`
 		SELECT COUNT(*), COUNT(*) FILTER (WHERE c.relname = 'meta')
 		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`).Scan(&tables, &ours); err != nil {
@@ -203,16 +203,16 @@ func (p *shared) isEmpty(w *writer) (bool, error) {
 
 // examineSchema says which schema there is, and refuses one that this user may
 // not work on.
-func (p *shared) examineSchema(w *writer) (Schema, error) {
-	if err := p.examineRights(w); err != nil {
+func (p *shared) examineSchema(tx *Tx) (Schema, error) {
+	if err := p.examineRights(tx); err != nil {
 		return Schema{}, err
 	}
-	schema, err := readSchema(w.tx.ctx, w.conn)
+	schema, err := readSchema(tx.ctx, tx.conn)
 	if errors.Is(err, ErrForeign) || code(err) == "42703" { // no such column
 		return schema, fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
 	}
 	if err == nil {
-		err = p.examineTables(w, schema)
+		err = p.examineTables(tx, schema)
 	}
 	return schema, err
 }
@@ -233,8 +233,8 @@ func tablesOf(version int) (names []string) {
 }
 
 // examineTables finds a table that is gone, or that has been emptied and never is.
-func (p *shared) examineTables(w *writer, schema Schema) error {
-	there, err := column[string](w.conn.QueryContext(w.tx.ctx, `
+func (p *shared) examineTables(tx *Tx, schema Schema) error {
+	there, err := column[string](tx.conn.QueryContext(tx.ctx, `
 		SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`))
 	if err != nil {
@@ -246,7 +246,7 @@ func (p *shared) examineTables(w *writer, schema Schema) error {
 		}
 	}
 	var facts, leases int
-	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT (SELECT COUNT(*) FROM facts), (SELECT COUNT(*) FROM lease)`).Scan(&facts, &leases); err != nil {
+	if err := tx.queryRow(`SELECT (SELECT COUNT(*) FROM facts), (SELECT COUNT(*) FROM lease)`).Scan(&facts, &leases); err != nil {
 		return err
 	}
 	if facts == 0 || leases == 0 {
@@ -257,9 +257,9 @@ func (p *shared) examineTables(w *writer, schema Schema) error {
 
 // examineRights finds a table that this user may not do everything with. Those that
 // others have put beside ours are theirs.
-func (p *shared) examineRights(w *writer) error {
+func (p *shared) examineRights(tx *Tx) error {
 	var table, right, user, in string
-	err := w.conn.QueryRowContext(w.tx.ctx, `
+	err := tx.queryRow(`
 		SELECT c.relname, r.name, current_user, n.nspname
 		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)

@@ -19,45 +19,44 @@ const (
 // never touches it, and the configuration does not have to name it. One that
 // exists exactly so is left as it is; ErrConflict: the ID is another client's.
 func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.clients[c.ID]
+	return s.writer.changeFacts(func(tx *Tx) error {
+		at := tx.memory.clients[c.ID]
 		if at == nil || at.deleted {
-			return w.preregister(c, byOperator, act)
+			return tx.preregister(c, byOperator, act)
 		}
 		var there client.Client
-		if err := scanClient(w.conn.QueryRowContext(ctx, selectClient+` WHERE id = $1`, c.ID), &there); err != nil {
-			return nil, err
+		if err := scanClient(tx.queryRow(selectClient+` WHERE id = $1`, c.ID), &there); err != nil {
+			return err
 		}
 		if !there.Preregistered || there.Name != c.Name || !slices.Equal(there.RedirectURIs, c.RedirectURIs) {
-			return nil, fmt.Errorf("client %s: %w", c.ID, ErrConflict)
+			return fmt.Errorf("client %s: %w", c.ID, ErrConflict)
 		}
-		return nil, nil
+		return nil
 	})
 }
 
 // preregister adds a client, or puts one in the place of a tombstone, whose
 // epoch it goes on with.
-func (w *writer) preregister(c client.Client, by int64, act Act) (func(), error) {
+func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 	if c.IssuedAt == 0 {
-		c.IssuedAt = w.store.Now().Unix()
+		c.IssuedAt = tx.store.Now().Unix()
 	}
 	epoch := int64(0)
-	if at := w.store.memory.clients[c.ID]; at != nil {
+	if at := tx.memory.clients[c.ID]; at != nil {
 		epoch = at.epoch
 	}
-	_, err := w.exec(`
+	_, err := tx.exec(`
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
 		VALUES ($1, $2, $3, $4, $5, 0, 0, $6)
 		ON CONFLICT (id) DO UPDATE
 		   SET name = excluded.name, redirect_uris = excluded.redirect_uris, issued_at = excluded.issued_at,
 		       preregistered = excluded.preregistered, approved = 0, disabled = 0`,
 		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, by, epoch)
-	w.fact("client", c.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func() { w.store.memory.putClient(c, epoch) },
-		w.journal(Event{Kind: "client_registered", Client: c.ID, Detail: "preregistered"}.by(act))
+	tx.Put(clientChange{Client: c, epoch: epoch})
+	return tx.journal(Event{Kind: "client_registered", Client: c.ID, Detail: "preregistered"}.by(act))
 }
 
 // configured lists the enabled clients that came with a configuration.
@@ -85,8 +84,8 @@ func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Clien
 		if has(configured, c.ID) {
 			continue
 		}
-		if err := s.writer.changeFacts(func(w *writer) (func(), error) {
-			return w.switchClient(c, false, notConfigured, act)
+		if err := s.writer.changeFacts(func(tx *Tx) error {
+			return tx.switchClient(c, false, notConfigured, act)
 		}); err != nil {
 			return err
 		}
@@ -105,27 +104,27 @@ func has(cs []client.Client, id string) bool {
 }
 
 func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) error {
-	return s.writer.changeFacts(func(w *writer) (func(), error) {
-		at := w.store.memory.clients[c.ID]
+	return s.writer.changeFacts(func(tx *Tx) error {
+		at := tx.memory.clients[c.ID]
 		if at == nil || at.deleted {
-			return w.preregister(c, byConfiguration, act)
+			return tx.preregister(c, byConfiguration, act)
 		}
 		if !at.preregistered {
-			return nil, fmt.Errorf("the ID belongs to a client that registered itself: %w", ErrConflict)
+			return fmt.Errorf("the ID belongs to a client that registered itself: %w", ErrConflict)
 		}
 		var disabled int64
-		if err := w.conn.QueryRowContext(ctx, `SELECT disabled FROM client WHERE id = $1`, c.ID).Scan(&disabled); err != nil {
-			return nil, err
+		if err := tx.queryRow(`SELECT disabled FROM client WHERE id = $1`, c.ID).Scan(&disabled); err != nil {
+			return err
 		}
 		if disabled == notConfigured {
 			disabled = enabled
 		}
-		if _, err := w.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = 1 WHERE id = $4`,
+		if _, err := tx.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = 1 WHERE id = $4`,
 			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
-			return nil, err
+			return err
 		}
-		w.fact("client", c.ID)
 		c.IssuedAt, c.Approved, c.Disabled = at.issuedAt, at.approved, disabled != enabled
-		return func() { w.store.memory.putClient(c, at.epoch) }, nil
+		tx.Put(clientChange{Client: c, epoch: at.epoch})
+		return nil
 	})
 }

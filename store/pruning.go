@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -11,7 +10,7 @@ import (
 
 // planRemoval finds what the complete lists of an import do not name, and what
 // goes with it. What an event has told since the picture was taken stays.
-func (w *writer) planRemoval(p *plan) error {
+func (tx *Tx) planRemoval(p *plan) error {
 	r := &p.removed
 	r.isPerson, r.isOrganization, r.isCircle, r.isRole = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	r.isMember = map[memberKey]bool{}
@@ -39,7 +38,7 @@ func (w *writer) planRemoval(p *plan) error {
 		}
 	}
 	p.pruneRoles()
-	return w.pruneKeys(p)
+	return tx.pruneKeys(p)
 }
 
 func (at *member) key() memberKey { return memberKey{at.person.ID, at.org.ID} }
@@ -132,11 +131,11 @@ func (p *plan) pruneRoles() {
 
 // pruneKeys finds the API keys that are named without their text, and those
 // that are not named at all.
-func (w *writer) pruneKeys(p *plan) error {
+func (tx *Tx) pruneKeys(p *plan) error {
 	if len(p.APIKeys) == 0 && !p.Prune[ListAPIKeys] {
 		return nil
 	}
-	rows, err := w.query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
+	rows, err := tx.query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
 	all, err := listOf(rows, err, func(r scanner, k *apiKeyRow) error {
 		var hash []byte
 		err := r.Scan(&hash, &k.of.person, &k.of.organization, &k.name)
@@ -182,58 +181,57 @@ func (p *plan) keepKeys(all []apiKeyRow) error {
 
 // remove takes away what is planned, many rows in each statement: a directory
 // that lost 50,000 members must not hold up everybody else.
-func (w *writer) remove(p *plan) ([]func(), error) {
-	if err := w.removeMembers(p.removed.members); err != nil {
-		return nil, err
+func (tx *Tx) remove(p *plan) error {
+	if err := tx.removeMembers(p.removed.members); err != nil {
+		return err
 	}
 	for _, f := range p.removed.fillers {
-		if _, err := w.putFiller(f.Role, f.Person, false); err != nil {
-			return nil, err
+		if err := tx.putFiller(f.Role, f.Person, false); err != nil {
+			return err
 		}
 	}
 	roles := idsOf(p.removed.roles, func(r *role) any { return r.ID })
 	for _, one := range []func() error{
-		func() error { return w.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) }, // they go with the role
-		func() error { return w.deleteIn(query{text: `DELETE FROM role`}, "id", roles) },
+		func() error { return tx.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) }, // they go with the role
+		func() error { return tx.deleteIn(query{text: `DELETE FROM role`}, "id", roles) },
 		func() error {
-			return w.deleteIn(query{text: `DELETE FROM circle`}, "id", idsOf(p.removed.circles, func(c org.Circle) any { return c.ID }))
+			return tx.deleteIn(query{text: `DELETE FROM circle`}, "id", idsOf(p.removed.circles, func(c org.Circle) any { return c.ID }))
 		},
 		func() error {
-			return w.deleteIn(query{text: `DELETE FROM api_key`}, "hash", idsOf(p.removed.keys, func(k apiKeyRow) any { return k.hash[:] }))
+			return tx.deleteIn(query{text: `DELETE FROM api_key`}, "hash", idsOf(p.removed.keys, func(k apiKeyRow) any { return k.hash[:] }))
 		},
 	} {
 		if err := one(); err != nil {
-			return nil, err
-		}
-	}
-	return w.removeOwners(p)
-}
-
-func (w *writer) deleteIn(q query, column string, values []any) error {
-	for batch := range slices.Chunk(values, sweepBatch) {
-		if err := w.execIn(q, column, batch); err != nil {
 			return err
 		}
-		w.fact("filler")
+	}
+	return tx.removeOwners(p)
+}
+
+func (tx *Tx) deleteIn(q query, column string, values []any) error {
+	for batch := range slices.Chunk(values, sweepBatch) {
+		if err := tx.execIn(q, column, batch); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // execIn runs a statement on the rows whose column has one of the values.
-func (w *writer) execIn(q query, column string, values []any) error {
+func (tx *Tx) execIn(q query, column string, values []any) error {
 	q.in(column, padded(values))
-	_, err := w.exec(q.whole(), q.args...)
+	_, err := tx.exec(q.whole(), q.args...)
 	return err
 }
 
 // removeMembers ends memberships: the people's roles there are empty from then
 // on.
-func (w *writer) removeMembers(members []memberKey) error {
-	now := w.store.Now().Unix()
+func (tx *Tx) removeMembers(members []memberKey) error {
+	now := tx.store.Now().Unix()
 	var keys, fillers []any
 	for _, k := range members {
 		keys = append(keys, k.person, k.organization)
-		for _, r := range w.store.memory.members.get(k).roles {
+		for _, r := range tx.memory.members.get(k).roles {
 			fillers = append(fillers, r.ID, k.person)
 		}
 	}
@@ -249,108 +247,91 @@ func (w *writer) removeMembers(members []memberKey) error {
 		}, fillers},
 		{query{text: `DELETE FROM filler`}, fillers},
 	} {
-		if err := w.execPairs(one.q, "(role, person)", one.pairs); err != nil {
+		if err := tx.execPairs(one.q, "(role, person)", one.pairs); err != nil {
 			return err
 		}
 	}
 	end := query{text: `UPDATE membership SET present = 0, admin = 0, epoch = epoch + 1`, conditions: []string{"present = 1"}}
-	return w.execPairs(end, "(person, organization)", keys)
+	return tx.execPairs(end, "(person, organization)", keys)
 }
 
 // execPairs is execIn for rows that two columns name, with the values of both
 // in turn.
-func (w *writer) execPairs(q query, columns string, values []any) error {
+func (tx *Tx) execPairs(q query, columns string, values []any) error {
 	for batch := range slices.Chunk(values, 2*sweepBatch) {
 		one := q.as(q.text)
 		one.pairs(columns, batch)
-		if _, err := w.exec(one.whole(), one.args...); err != nil {
+		if _, err := tx.exec(one.whole(), one.args...); err != nil {
 			return err
 		}
-		w.fact("filler") // they go with the membership
 	}
 	return nil
 }
 
-// removeOwners ends people and organizations, and gives what is to be done to
-// memory for all that is removed.
-func (w *writer) removeOwners(p *plan) ([]func(), error) {
+// removeOwners ends people and organizations, and puts all that is removed.
+func (tx *Tx) removeOwners(p *plan) error {
 	people := idsOf(p.removed.people, func(at *person) any { return at.ID })
 	gone := query{text: `
 		UPDATE person
 		   SET active = 0, email = '', email_key = 'removed:' || id, password = '', support = 0, epoch = epoch + active`}
-	if err := w.deleteIn(gone, "id", people); err != nil {
-		return nil, err
+	if err := tx.deleteIn(gone, "id", people); err != nil {
+		return err
 	}
-	if err := w.deleteIn(query{text: `DELETE FROM session`}, "person", people); err != nil {
-		return nil, err
+	if err := tx.deleteIn(query{text: `DELETE FROM session`}, "person", people); err != nil {
+		return err
 	}
 	off := query{text: `UPDATE organization SET ai_integration = 0, epoch = epoch + ai_integration`}
-	if err := w.deleteIn(off, "id", idsOf(p.removed.organizations, func(o *organization) any { return o.ID })); err != nil {
-		return nil, err
+	if err := tx.deleteIn(off, "id", idsOf(p.removed.organizations, func(o *organization) any { return o.ID })); err != nil {
+		return err
 	}
-	p.removed.name(w)
-	return []func(){func() { p.m.remove(p.removed) }}, nil
+	tx.putRemoved(p.removed)
+	return nil
 }
 
-// name tells other nodes what to load again. What went in one statement with
-// others is named by whoever does not name itself.
-func (r removed) name(w *writer) {
+// putRemoved puts what an import has removed; the fillers have been put.
+func (tx *Tx) putRemoved(r removed) {
+	tx.Put(rolesLeft{r.members, r.isMember})
 	for _, k := range r.members {
-		w.fact("membership", k.person+" "+k.organization)
+		tx.Put(memberChange{memberKey: k, epoch: tx.memory.members.get(k).epoch + 1})
 	}
 	for _, at := range r.roles {
-		w.fact("role", at.ID)
+		tx.Put(roleGone(at.ID))
 	}
 	for _, c := range r.circles {
-		w.fact("circle", c.ID)
+		tx.Put(circleGone{c.Organization, c.ID})
 	}
 	for _, k := range r.keys {
-		w.fact("api_key", hex.EncodeToString(k.hash[:]))
-	}
-	for _, at := range r.people {
-		w.fact("person", at.ID)
-	}
-	for _, at := range r.organizations {
-		w.fact("organization", at.ID)
-	}
-}
-
-// remove forgets what an import has removed.
-func (m *memory) remove(r removed) {
-	emptied := map[*role]bool{}
-	for _, k := range r.members {
-		for _, in := range m.members.get(k).roles {
-			emptied[in] = true
-		}
-	}
-	for in := range emptied {
-		in.fillers = slices.DeleteFunc(in.fillers, func(f *member) bool { return r.isMember[f.key()] })
-	}
-	for _, k := range r.members {
-		at := m.members.get(k)
-		at.roles = nil
-		m.putMember(k, false, false, at.epoch+1)
-	}
-	for _, f := range r.fillers {
-		m.setFiller(f.Role, f.Person, false)
-	}
-	for _, one := range r.roles {
-		m.dropRole(one)
-	}
-	for _, c := range r.circles {
-		m.dropCircle(m.orgs[c.Organization], c.ID)
-	}
-	for _, k := range r.keys {
-		delete(m.apiKeys, k.hash)
+		tx.Put(apiKeyGone(k.hash))
 	}
 	for _, at := range r.people {
 		gone, epoch := at.Person, at.epoch+flag(at.Active)
 		gone.Email, gone.Active, gone.Support = "", false, false
-		m.putPerson(gone, epoch)
+		tx.Put(personChange{gone, epoch})
 	}
-	for _, o := range r.organizations {
-		off, epoch := o.Organization, o.epoch+flag(o.AIIntegration)
+	for _, at := range r.organizations {
+		off, epoch := at.Organization, at.epoch+flag(at.AIIntegration)
 		off.AIIntegration = false
-		m.putOrganization(off, epoch)
+		tx.Put(organizationChange{off, epoch})
+	}
+}
+
+// rolesLeft takes members out of all their roles at once: one by one, each would
+// go through all who fill a role.
+type rolesLeft struct {
+	members []memberKey
+	is      map[memberKey]bool
+}
+
+func (c rolesLeft) apply(m *memory) {
+	emptied := map[*role]bool{}
+	for _, k := range c.members {
+		at := m.members.get(k)
+		for _, in := range at.roles {
+			emptied[in] = true
+		}
+		at.roles = nil
+	}
+	for in := range emptied {
+		in.fillers = slices.DeleteFunc(in.fillers, func(f *member) bool { return c.is[f.key()] })
 	}
 }

@@ -463,7 +463,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			for _, id := range ids {
 				used[id] = uint32(h.Now().Unix()) + 7200
 			}
-			return h.shared.transact(ctx, func(w *writer) error { return writeUses(w, used) })
+			return h.shared.transact(ctx, func(tx *Tx) error { return writeUses(tx, used) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

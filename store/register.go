@@ -130,7 +130,7 @@ func (p *shared) registered(batch []*registration, from, version int64, added ma
 		delete(added, r.client.ID)
 		p.tell([]Event{Event{Kind: "client_registered", Client: r.client.ID}.by(r.act)})
 		if next {
-			m.newClient(r.client, r.at.weight, 0)
+			clientChange{Client: r.client, weight: r.at.weight}.apply(m)
 			m.leave(r.at)
 		}
 	}

@@ -9,52 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// factTables are the tables that memory is a replica of, on PostgreSQL.
-var factTables = map[string]bool{
-	"person": true, "organization": true, "membership": true, "circle": true, "role": true, "filler": true,
-	"api_key": true, "client": true,
-}
-
 // What a change of facts can also say.
 const (
 	everything = "*"         // load all facts again
 	newClient  = "newclient" // a client that nothing stands on yet
 )
 
-// factChange names what has to be loaded again.
-type factChange struct{ what, key string }
-
-// fact names the rows of a table of facts that a change alters, for the other
-// nodes to load them again. Without keys it says that others are named for
-// them: fillers go with their role or membership. A change that alters a table
-// and names none of its rows makes the others load everything.
-func (w *writer) fact(table string, keys ...string) {
-	if w.tx == nil {
-		return
-	}
-	if len(keys) == 0 && w.tx.last == table {
-		w.tx.unnamed[table] -= w.tx.rows
-	}
-	w.tx.unnamed[table] -= int64(len(keys))
-	for _, k := range keys {
-		w.tx.changes = append(w.tx.changes, factChange{table, k})
-	}
-}
-
-// factChanges lists what the transaction has changed.
-func (x *tx) factChanges() []factChange {
-	for table := range x.touched {
-		if x.unnamed[table] > 0 {
-			return []factChange{{everything, ""}}
+// changedRows names the rows of facts that the transaction has changed.
+func (tx *Tx) changedRows() (tables, keys []string) {
+	for _, c := range tx.changes {
+		if c, ok := c.(factChange); ok {
+			table, key := c.row()
+			tables, keys = append(tables, table), append(keys, key)
 		}
 	}
-	var out []factChange
-	for _, c := range x.changes {
-		if x.touched[c.what] {
-			out = append(out, c)
-		}
-	}
-	return out
+	return tables, keys
 }
 
 // loadTimeout bounds how long facts are loaded: ten million people and their

@@ -24,24 +24,24 @@ const (
 // ErrNotAllowed: the person is deactivated.
 func (s *Store) AddReset(_ context.Context, value, personID string, lifetime time.Duration, act Act) (ends int64, err error) {
 	hash := sha256.Sum256([]byte(value))
-	err = s.writer.change(func(w *writer) (func(), error) {
-		at := w.store.memory.people.get(personID)
+	err = s.writer.change(func(tx *Tx) error {
+		at := tx.memory.people.get(personID)
 		switch {
 		case at == nil:
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
+			return fmt.Errorf("person: %w", ErrNotFound)
 		case !at.Active:
-			return nil, fmt.Errorf("deactivated person: %w", ErrNotAllowed)
+			return fmt.Errorf("deactivated person: %w", ErrNotAllowed)
 		}
-		ends = w.store.Now().Add(lifetime).Unix()
-		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
-			return nil, err
+		ends = tx.store.Now().Add(lifetime).Unix()
+		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+			return err
 		}
-		if _, err := w.exec(`
+		if _, err := tx.exec(`
 			INSERT INTO reset (hash, person, person_epoch, ends_at) VALUES ($1, $2, $3, $4)`,
 			hash[:], personID, at.epoch, ends); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, w.changed(personID, "", "password reset link made", act)
+		return tx.changed(personID, "", "password reset link made", act)
 	})
 	return ends, err
 }
@@ -74,26 +74,26 @@ func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
 // sessions; approvals stay. Errors are those of ResetOf.
 func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) error {
 	hash := sha256.Sum256([]byte(value))
-	return s.writer.change(func(w *writer) (func(), error) {
+	return s.writer.change(func(tx *Tx) error {
 		var id string
 		var epoch, ends int64
-		err := w.conn.QueryRowContext(context.Background(), selectReset, hash[:]).Scan(&id, &epoch, &ends)
+		err := tx.queryRow(selectReset, hash[:]).Scan(&id, &epoch, &ends)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil, fmt.Errorf("reset link: %w", ErrNotFound)
+			return fmt.Errorf("reset link: %w", ErrNotFound)
 		} else if err != nil {
-			return nil, err
+			return err
 		}
-		at := w.store.memory.people.get(id)
-		if at == nil || !at.Active || at.epoch != epoch || w.store.Now().Unix() >= ends {
-			return nil, fmt.Errorf("reset link: %w", ErrNotFound)
+		at := tx.memory.people.get(id)
+		if at == nil || !at.Active || at.epoch != epoch || tx.store.Now().Unix() >= ends {
+			return fmt.Errorf("reset link: %w", ErrNotFound)
 		}
-		if _, err := w.exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
-			return nil, err
+		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
+			return err
 		}
-		if err := w.putPassword(id, passwordHash, ""); err != nil {
-			return nil, err
+		if err := tx.putPassword(id, passwordHash, ""); err != nil {
+			return err
 		}
-		return nil, w.changed(id, "", "password set by a reset link", act)
+		return tx.changed(id, "", "password set by a reset link", act)
 	})
 }
 
@@ -109,24 +109,24 @@ type PasswordChange struct {
 // approvals stay. ErrNotFound: the password is another one by now, or the
 // person was deactivated; ErrNotAllowed: the session has ended.
 func (s *Store) ChangePassword(_ context.Context, c PasswordChange, act Act) error {
-	return s.writer.change(func(w *writer) (func(), error) {
-		if err := w.stillPassword(c.Person, c.Checked); err != nil {
-			return nil, err
+	return s.writer.change(func(tx *Tx) error {
+		if err := tx.stillPassword(c.Person, c.Checked); err != nil {
+			return err
 		}
-		if at := w.store.memory.people.get(c.Person); at == nil || !at.Active {
-			return nil, fmt.Errorf("person: %w", ErrNotFound)
+		if at := tx.memory.people.get(c.Person); at == nil || !at.Active {
+			return fmt.Errorf("person: %w", ErrNotFound)
 		}
-		if err := w.renameSession(c.Session, c.Next, c.Person); err != nil {
-			return nil, err
+		if err := tx.renameSession(c.Session, c.Next, c.Person); err != nil {
+			return err
 		}
-		if err := w.putPassword(c.Person, c.Hash, c.Next); err != nil {
-			return nil, err
+		if err := tx.putPassword(c.Person, c.Hash, c.Next); err != nil {
+			return err
 		}
-		return nil, w.changed(c.Person, "", "password changed", act)
+		return tx.changed(c.Person, "", "password changed", act)
 	})
 }
 
-func (w *writer) sweepResets(now time.Time) (int, func(), error) {
-	n, err := w.exec(`DELETE FROM reset WHERE ends_at <= $1`, now.Unix())
-	return int(n), nil, err
+func (tx *Tx) sweepResets(now time.Time) (int, error) {
+	n, err := tx.exec(`DELETE FROM reset WHERE ends_at <= $1`, now.Unix())
+	return int(n), err
 }

@@ -318,11 +318,12 @@ func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err err
 	if ended, err = s.EndMatching(ctx, ApprovalFilter{}, approval.Restored, false, act); err != nil {
 		return ended, err
 	}
-	return ended, s.writer.changeFacts(func(w *writer) (func(), error) {
-		keys, err := reviveNothing(w.exec)
+	return ended, s.writer.changeFacts(func(tx *Tx) error {
+		keys, err := reviveNothing(tx.exec)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return func() { clear(w.store.memory.apiKeys) }, w.journal(restoredEvent("", ended, keys).by(act))
+		tx.Put(apiKeysGone{})
+		return tx.journal(restoredEvent("", ended, keys).by(act))
 	})
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -31,21 +30,21 @@ func newestKey(ring *token.Ring) (newest int) {
 
 // checkKeys compares the ring with the check values of the keys that this
 // database has been used with, and stores those that are new (decision T11).
-func (s *Store) checkKeys(w *writer) error {
+func (s *Store) checkKeys(tx *Tx) error {
 	if s.options.Ring == nil {
 		return nil
 	}
-	known, err := w.keysKnown()
+	known, err := tx.keysKnown()
 	if err != nil {
 		return err
 	}
-	return s.compareKeys(w, known)
+	return s.compareKeys(tx, known)
 }
 
 // keysKnown gives the check values of the keys, by their names in meta.
-func (w *writer) keysKnown() (map[string]string, error) {
+func (tx *Tx) keysKnown() (map[string]string, error) {
 	known := map[string]string{}
-	rows, err := w.conn.QueryContext(context.Background(), `SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
+	rows, err := tx.query(`SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
 	if err := eachRow(rows, err, func(r scanner) error {
 		var name, value string
 		err := r.Scan(&name, &value)
@@ -80,7 +79,7 @@ func (s *Store) newKeys(known map[string]string) (map[string]string, error) {
 
 // compareKeys stores nothing of a ring that is refused: the right one would be
 // refused from then on.
-func (s *Store) compareKeys(w *writer, known map[string]string) error {
+func (s *Store) compareKeys(tx *Tx, known map[string]string) error {
 	added, err := s.newKeys(known)
 	if err != nil {
 		return err
@@ -88,29 +87,24 @@ func (s *Store) compareKeys(w *writer, known map[string]string) error {
 	if len(added) == 0 {
 		return nil
 	}
-	if err := w.inTransaction(func() error {
-		for name, value := range added {
-			if _, err := w.exec(`
-				INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
-				return fmt.Errorf("database: keys: %w", err)
-			}
+	for name, value := range added {
+		if _, err := tx.exec(`
+			INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING`, name, value); err != nil {
+			return fmt.Errorf("database: keys: %w", err)
 		}
-		return nil
-	}); err != nil {
-		return err
 	}
-	return s.checkKeys(w) // another node may have been first, with another key
+	return s.checkKeys(tx) // another node may have been first, with another key
 }
 
 // settleRing lets the ring be as the database has it: the key seals that was
 // rotated to, and what is retired is not used, though the file has it still.
-func (w *writer) settleRing(ring *token.Ring) error {
+func (tx *Tx) settleRing(ring *token.Ring) error {
 	if ring == nil {
 		return nil
 	}
 	var gone []int
 	for _, k := range ring.Keys() {
-		_, retired, err := w.knownKey(k)
+		_, retired, err := tx.knownKey(k)
 		if err != nil {
 			return err
 		}
@@ -118,7 +112,7 @@ func (w *writer) settleRing(ring *token.Ring) error {
 			gone = append(gone, k.Number)
 		}
 	}
-	sealing, err := w.meta(metaSealing)
+	sealing, err := tx.meta(metaSealing)
 	if n, bad := strconv.Atoi(sealing); err == nil && bad == nil {
 		if err := ring.Seal(n); err != nil {
 			return fmt.Errorf("%w: %w", ErrKeys, err)
@@ -127,7 +121,7 @@ func (w *writer) settleRing(ring *token.Ring) error {
 		return errors.Join(err, bad)
 	}
 	for _, n := range gone {
-		w.store.log.Warn("a retired key is in the file still, and is not used", "key", n)
+		tx.store.log.Warn("a retired key is in the file still, and is not used", "key", n)
 		if err := ring.Drop(n); err != nil {
 			return fmt.Errorf("key %d is retired: %w", n, ErrKeys)
 		}
@@ -136,9 +130,9 @@ func (w *writer) settleRing(ring *token.Ring) error {
 }
 
 // knownKey compares a key with what the database has under its number.
-func (w *writer) knownKey(k *token.Key) (known, retired bool, err error) {
+func (tx *Tx) knownKey(k *token.Key) (known, retired bool, err error) {
 	for _, prefix := range []string{metaKey, metaRetired} {
-		value, err := w.meta(prefix + strconv.Itoa(k.Number))
+		value, err := tx.meta(prefix + strconv.Itoa(k.Number))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		} else if err != nil {

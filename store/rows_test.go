@@ -75,9 +75,9 @@ func tell(m *memory) string {
 func (h house) remembered(t testing.TB) string {
 	t.Helper()
 	var out string
-	err := h.writer.changeFacts(func(w *writer) (func(), error) {
-		out = tell(w.store.memory)
-		return nil, nil
+	err := h.writer.changeFacts(func(tx *Tx) error {
+		out = tell(tx.memory)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,12 +112,12 @@ func (h house) same(t testing.TB, when string) (now string) {
 	}
 	fresh := &Store{memory: newMemory(false)}
 	fresh.memory.approvals.elsewhere = h.shared != nil
-	if err := h.writer.changeFacts(func(w *writer) (func(), error) {
-		now = tell(w.store.memory)
-		if w.tx != nil {
-			return nil, raw(w.conn, func(c *pgx.Conn) error { return (&shared{store: fresh}).load(w.tx.ctx, c, true, func() {}) })
+	if err := h.writer.changeFacts(func(tx *Tx) error {
+		now = tell(tx.memory)
+		if h.shared != nil {
+			return raw(tx.conn, func(c *pgx.Conn) error { return (&shared{store: fresh}).load(tx.ctx, c, true, func() {}) })
 		}
-		return nil, fresh.load(context.Background(), w.conn)
+		return fresh.load(context.Background(), tx.conn)
 	}); err != nil {
 		t.Fatalf("%s: the rows cannot be loaded: %v", when, err)
 	}

@@ -121,7 +121,7 @@ func TestS12JournalIsAppendOnly(t *testing.T) {
 			found++
 			in := string(source[:at[0]])
 			in = in[strings.LastIndex(in, "\nfunc "):]
-			if !strings.HasPrefix(in, "\nfunc (w *writer) sweepJournal(") {
+			if !strings.HasPrefix(in, "\nfunc (tx *Tx) sweepJournal(") {
 				t.Errorf("%s: %s in %s", name, source[at[0]:at[1]], strings.SplitN(in, "{", 2)[0])
 			}
 		}

@@ -14,9 +14,8 @@ import (
 
 // moved is a move that changes its row.
 type moved struct {
-	o             *operation
-	before, after approval.State
-	used          uint32 // Unix seconds; 0 where it is none
+	o *operation
+	transition
 }
 
 // entries are what the journal says of the move.
@@ -25,34 +24,26 @@ func (m *moved) entries() []Event { return events(m.o.result, m.before, m.o.act)
 // move computes a move from its row. One that ends others with it is made alone.
 func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	a := at.a
-	m = moved{o: o, before: a.State}
+	before := a.State
 	mem := p.store.memory
 	mem.mu.RLock()
 	standing := mem.standing(a)
 	mem.mu.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
-	o.result, m.after = a, a.State
-	if m.after.Refreshes(m.before) {
-		m.used = uint32(p.store.Now().Unix())
-	}
+	o.result = a
+	m = moved{o, p.store.transition(a, before)}
 	alone = at.replaces != "" && m.before.Phase == approval.CodeIssued && a.Phase == approval.Live
 	return m, alone
 }
 
 // moveAlone makes a move in a transaction of its own, with what it ends.
 func (p *shared) moveAlone(o *operation) {
-	var refused error
-	err := p.change(func(w *writer) (func(), error) {
-		o.err = nil
-		err := w.makeMove(o)
-		refused = o.err
-		return nil, err
+	o.err = p.change(func(tx *Tx) (err error) {
+		o.result, o.verdict, _, err = tx.move(o.id, o.move, o.live, o.act)
+		return err
 	})
-	if o.err = refused; err != nil {
-		o.err = err
-		if !errors.Is(err, ErrUnavailable) && !refusal(err) {
-			o.err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		}
+	if o.err != nil && !errors.Is(o.err, ErrUnavailable) && !refusal(o.err) {
+		o.err = fmt.Errorf("%w: %w", ErrUnavailable, o.err)
 	}
 	p.rows.drop(o.id)
 	p.moves.finish(o)
@@ -87,35 +78,35 @@ var saveJournaled = saveRows + `, entry AS (
 		` + insertArrays(11, ` JOIN hit ON hit.id = decode(e.approval, 'hex')`) + `
 	) SELECT id FROM hit`
 
-func (p *shared) saveArgs(moves []moved) (args []any, journaled bool) {
-	n := len(moves)
+// saveArgs are the arguments of savePlain.
+func saveArgs(all []transition) []any {
+	n := len(all)
 	ids, reasons := make([][]byte, n), make([]string, n)
 	var numbers [8][]int64
 	for i := range numbers {
 		numbers[i] = make([]int64, n)
 	}
-	var entries []Event
-	now := p.store.Now()
-	for i := range moves {
-		m := &moves[i]
-		ids[i], reasons[i] = m.o.id[:], string(m.after.Reason)
+	for i := range all {
+		t := &all[i]
+		ids[i], reasons[i] = t.id[:], string(t.after.Reason)
 		for c, v := range [8]int64{
-			int64(m.before.Phase), m.before.Generation,
-			int64(m.after.Phase), m.after.Generation, int64(m.after.Key), m.after.EndedAt,
-			int64(m.after.Network), int64(m.used),
+			int64(t.before.Phase), t.before.Generation,
+			int64(t.after.Phase), t.after.Generation, int64(t.after.Key), t.after.EndedAt,
+			int64(t.after.Network), int64(t.used),
 		} {
 			numbers[c][i] = v
 		}
-		for _, e := range m.entries() {
-			e.ID, e.At = p.store.ids.next(now), now.Unix()
-			entries = append(entries, e)
-		}
 	}
-	args = []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7]}
-	if len(entries) == 0 {
-		return args, false
+	return []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7]}
+}
+
+func (pgStatements) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
+	ids, err := approvalIDs(tx.query(savePlain, saveArgs(all)...))
+	saved := make(map[approval.ID]bool, len(ids))
+	for _, id := range ids {
+		saved[id] = true
 	}
-	return append(args, eventColumns(entries)...), true
+	return saved, err
 }
 
 // save saves moves in one statement, which is a transaction by itself, and tells which
@@ -124,10 +115,19 @@ func (p *shared) save(moves []moved) (hit map[approval.ID]bool, err error) {
 	defer p.store.timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
-	args, journaled := p.saveArgs(moves)
-	text := savePlain
-	if journaled {
-		text = saveJournaled
+	all := make([]transition, len(moves))
+	var entries []Event
+	now := p.store.Now()
+	for i := range moves {
+		all[i] = moves[i].transition
+		for _, e := range moves[i].entries() {
+			e.ID, e.At = p.store.ids.next(now), now.Unix()
+			entries = append(entries, e)
+		}
+	}
+	text, args := savePlain, saveArgs(all)
+	if len(entries) > 0 {
+		text, args = saveJournaled, append(args, eventColumns(entries)...)
 	}
 	hit = make(map[approval.ID]bool, len(moves))
 	var c columns

@@ -29,9 +29,9 @@ type Session struct {
 const seenGrain = 60 // seconds
 
 // stillPassword gives ErrNotFound when a password is not what it was.
-func (w *writer) stillPassword(personID, checked string) error {
+func (tx *Tx) stillPassword(personID, checked string) error {
 	var hash string
-	err := w.conn.QueryRowContext(context.Background(), `SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
+	err := tx.queryRow(`SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && hash != checked {
 		return fmt.Errorf("password: %w", ErrNotFound)
 	}
@@ -39,13 +39,13 @@ func (w *writer) stillPassword(personID, checked string) error {
 }
 
 // insertSession is the one way to a session, with what it has proved.
-func (w *writer) insertSession(e Entry, act Act) error {
-	at := w.store.memory.people.get(e.Person)
+func (tx *Tx) insertSession(e Entry, act Act) error {
+	at := tx.memory.people.get(e.Person)
 	if at == nil || !at.Active {
 		return fmt.Errorf("person: %w", ErrNotFound)
 	}
-	hash, now, p := sha256.Sum256([]byte(e.Value)), w.store.Now().Unix(), e.Proof
-	_, err := w.exec(`
+	hash, now, p := sha256.Sum256([]byte(e.Value)), tx.store.Now().Unix(), e.Proof
+	_, err := tx.exec(`
 		INSERT INTO session (hash, person, person_epoch, created_at, seen_at, address,
 		       acting_as, acting_epoch, acting_in, acting_since,
 		       proved_at, factor_at, issuer, subject, sid, acted_by, browser, system)
@@ -57,9 +57,9 @@ func (w *writer) insertSession(e Entry, act Act) error {
 
 // renameSession gives a person's session a new value; all else of it stays, and
 // with it what it has proved. ErrNotAllowed: it has ended.
-func (w *writer) renameSession(value, next, personID string) error {
+func (tx *Tx) renameSession(value, next, personID string) error {
 	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
-	n, err := w.exec(`UPDATE session SET hash = $1 WHERE hash = $2 AND person = $3`, hash[:], old[:], personID)
+	n, err := tx.exec(`UPDATE session SET hash = $1 WHERE hash = $2 AND person = $3`, hash[:], old[:], personID)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("session that has ended: %w", ErrNotAllowed)
 	}
@@ -108,9 +108,9 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
 	}
 	if now-r.seenAt >= seenGrain {
-		s.writer.note(func(w *writer) (func(), error) {
-			_, err := w.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
-			return nil, err
+		s.writer.note(func(tx *Tx) error {
+			_, err := tx.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
+			return err
 		}, nil)
 	}
 	out := Session{Person: r.person, CreatedAt: r.createdAt, SeenAt: r.seenAt, ActedBy: r.actedBy}
@@ -145,9 +145,9 @@ func (s *Store) lasts(r sessionRow, now int64) bool {
 // EndSession ends a session; one that is not there is fine.
 func (s *Store) EndSession(_ context.Context, value string) error {
 	hash := sha256.Sum256([]byte(value))
-	return s.writer.change(func(w *writer) (func(), error) {
-		_, err := w.exec(`DELETE FROM session WHERE hash = $1`, hash[:])
-		return nil, err
+	return s.writer.change(func(tx *Tx) error {
+		_, err := tx.exec(`DELETE FROM session WHERE hash = $1`, hash[:])
+		return err
 	})
 }
 
@@ -196,21 +196,21 @@ func sessionID(hash []byte) string {
 // EndSessions ends the sessions of a person that end chooses, and counts them.
 func (s *Store) EndSessions(_ context.Context, personID string, end func(SessionInfo) bool, current string, act Act) (ended int, err error) {
 	own := sha256.Sum256([]byte(current))
-	err = s.writer.change(func(w *writer) (func(), error) {
-		found, err := w.sessionsOf(personID)
+	err = s.writer.change(func(tx *Tx) error {
+		found, err := tx.sessionsOf(personID)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		found = slices.DeleteFunc(found, func(r hashedSession) bool {
 			return !end(SessionInfo{ID: sessionID(r.hash), Current: string(r.hash) == string(own[:])})
 		})
 		if ended = len(found); ended == 0 {
-			return nil, nil
+			return nil
 		}
-		if err := w.endSessions(found, "its session was ended"); err != nil {
-			return nil, err
+		if err := tx.endSessions(found, "its session was ended"); err != nil {
+			return err
 		}
-		return nil, w.changed(personID, "", fmt.Sprintf("%d sessions ended", ended), act)
+		return tx.changed(personID, "", fmt.Sprintf("%d sessions ended", ended), act)
 	})
 	return ended, err
 }
@@ -220,12 +220,12 @@ type hashedSession struct {
 	sessionRow
 }
 
-func (w *writer) sessionsOf(personID string) ([]hashedSession, error) {
-	return w.sessionList(`SELECT hash, person, acting_as, acting_in FROM session WHERE person = $1`, personID)
+func (tx *Tx) sessionsOf(personID string) ([]hashedSession, error) {
+	return tx.sessionList(`SELECT hash, person, acting_as, acting_in FROM session WHERE person = $1`, personID)
 }
 
-func (w *writer) sessionList(text string, args ...any) ([]hashedSession, error) {
-	rows, err := w.query(text, args...)
+func (tx *Tx) sessionList(text string, args ...any) ([]hashedSession, error) {
+	rows, err := tx.query(text, args...)
 	return listOf(rows, err, func(rows scanner, r *hashedSession) error {
 		return rows.Scan(&r.hash, &r.person, &r.actingAs, &r.actingIn)
 	})
@@ -233,13 +233,13 @@ func (w *writer) sessionList(text string, args ...any) ([]hashedSession, error) 
 
 // endSessions deletes sessions; impersonations that end with them are
 // journaled.
-func (w *writer) endSessions(found []hashedSession, why string) error {
+func (tx *Tx) endSessions(found []hashedSession, why string) error {
 	for _, r := range found {
-		if _, err := w.exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil {
+		if _, err := tx.exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil {
 			return err
 		}
 		if r.actingAs != "" {
-			if err := w.journal(r.stopped(why)); err != nil {
+			if err := tx.journal(r.stopped(why)); err != nil {
 				return err
 			}
 		}

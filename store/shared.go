@@ -122,7 +122,7 @@ func (p *shared) tell(entries []Event) {
 	}
 	for _, e := range entries {
 		if e.provesIt() {
-			p.note(func(w *writer) (func(), error) { return nil, w.noteWentBack() })
+			p.note((*Tx).noteWentBack)
 		}
 		if told := p.store.options.Journaled; told != nil {
 			told(e)
@@ -132,7 +132,7 @@ func (p *shared) tell(entries []Event) {
 
 // change runs a change with the facts as they are: it holds the row of their
 // version, has caught up, and logs what it changes.
-func (p *shared) change(run func(*writer) (func(), error)) error {
+func (p *shared) change(run func(*Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 	defer cancel()
 	select {
@@ -143,15 +143,16 @@ func (p *shared) change(run func(*writer) (func(), error)) error {
 	}
 	var err error
 	for range maxTries {
-		var after func()
+		var made *Tx
 		var from, to int64
-		err = p.transact(ctx, func(w *writer) (err error) {
-			after, from, to, err = p.changeFacts(w, run)
+		err = p.transact(ctx, func(tx *Tx) (err error) {
+			made = tx
+			from, to, err = p.changeFacts(tx, run)
 			return err
 		})
 		switch {
 		case err == nil:
-			p.apply(from, to, after)
+			p.apply(from, to, made)
 			return nil
 		case refusal(err) && code(err) != "40001":
 			return err
@@ -162,52 +163,46 @@ func (p *shared) change(run func(*writer) (func(), error)) error {
 	return p.unavailable("change", err)
 }
 
-// changeFacts gives what is to be done to memory after the commit, the version
-// that the facts had, and the one that they have then; 0 when they have not
-// changed.
-func (p *shared) changeFacts(w *writer, run func(*writer) (func(), error)) (after func(), from, to int64, err error) {
-	if err := w.conn.QueryRowContext(w.tx.ctx, `SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&from); errors.Is(err, sql.ErrNoRows) {
-		return nil, 0, 0, errNoFacts
+// changeFacts gives the version that the facts had, and the one that they have
+// after the commit; 0 when they have not changed.
+func (p *shared) changeFacts(tx *Tx, run func(*Tx) error) (from, to int64, err error) {
+	if err := tx.queryRow(`SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&from); errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, errNoFacts
 	} else if err != nil {
-		return nil, 0, 0, err
+		return 0, 0, err
 	}
 	if p.version() != from {
-		if err := raw(w.conn, func(c *pgx.Conn) error { return p.load(w.tx.ctx, c, false, func() {}) }); err != nil {
-			return nil, 0, 0, err
+		if err := raw(tx.conn, func(c *pgx.Conn) error { return p.load(tx.ctx, c, false, func() {}) }); err != nil {
+			return 0, 0, err
 		}
 	}
-	if after, err = run(w); err != nil {
-		return nil, 0, 0, err
+	if err := run(tx); err != nil {
+		return 0, 0, err
 	}
-	changes := w.tx.factChanges()
-	if len(changes) == 0 {
-		return after, from, 0, nil
+	tables, keys := tx.changedRows()
+	if len(tables) == 0 {
+		return from, 0, nil
 	}
 	to = from + step()
-	what, keys := make([]string, len(changes)), make([]string, len(changes))
-	for i, c := range changes {
-		what[i], keys[i] = c.what, c.key
-	}
-	_, err = w.exec(`
+	_, err = tx.exec(`
 		INSERT INTO fact_change (version, what, key)
-		SELECT DISTINCT $1::bigint, u.what, u.key FROM unnest($2::text[], $3::text[]) AS u (what, key)`, to, what, keys)
+		SELECT DISTINCT $1::bigint, u.what, u.key FROM unnest($2::text[], $3::text[]) AS u (what, key)`, to, tables, keys)
 	if err != nil {
-		return nil, 0, 0, err
+		return 0, 0, err
 	}
-	_, err = w.exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
-	return after, from, to, err
+	_, err = tx.exec(`UPDATE facts SET version = $1 WHERE one = 1`, to)
+	return from, to, err
 }
 
-// apply does what a committed change has to do after it. What it would do to
-// the facts in memory is left out when others have loaded newer ones
-// meanwhile; to is 0 when it changed none.
-func (p *shared) apply(from, to int64, after func()) {
+// apply does to memory what a committed change has put. It is left out when
+// others have loaded newer facts meanwhile; to is 0 when it changed none.
+func (p *shared) apply(from, to int64, tx *Tx) {
 	m := p.store.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	facts := to > 0
-	if after != nil && (!facts || m.version == from) {
-		after()
+	if len(tx.changes) > 0 && (!facts || m.version == from) {
+		tx.apply()
 		m.changes++
 	}
 	if facts && m.version == from {

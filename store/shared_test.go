@@ -332,33 +332,6 @@ func TestLoadingOutlastsARead(t *testing.T) {
 	}
 }
 
-// A change that names none of the rows that it alters is loaded all the same,
-// by loading everything.
-func TestUnnamedChangeIsLoaded(t *testing.T) {
-	if embedded() {
-		return
-	}
-	all := nodes(t, 2)
-	for _, change := range []func(w *writer) error{
-		func(w *writer) error { _, err := w.exec(`UPDATE organization SET name = 'Unnamed'`); return err },
-		func(w *writer) error { // one of two is named
-			w.fact("organization", "fjell")
-			_, err := w.exec(`UPDATE organization SET name = 'Half named'`)
-			return err
-		},
-	} {
-		if err := all[0].writer.changeFacts(func(w *writer) (func(), error) { return nil, change(w) }); err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range all[1:] {
-			if o, err := h.Organization(ctx, "nordlys"); err != nil || !strings.HasSuffix(strings.ToLower(o.Name), "named") {
-				t.Errorf("%+v, %v", o, err)
-			}
-			h.same(t, "after it")
-		}
-	}
-}
-
 // F-09 over two nodes: what eight workers are told about one approval is a
 // linear history.
 func TestF09OverNodes(t *testing.T) {

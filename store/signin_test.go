@@ -38,9 +38,9 @@ func TestSignInWithWhatWasChecked(t *testing.T) {
 func TestAPanicInAChange(t *testing.T) {
 	h := furnished(t)
 	at, _ := h.Organization(ctx, "nordlys")
-	err := h.writer.changeFacts(func(w *writer) (func(), error) {
-		if _, err := w.putOrganization(org.Organization{ID: "nordlys", Name: "Halfway"}); err != nil {
-			return nil, err
+	err := h.writer.changeFacts(func(tx *Tx) error {
+		if err := tx.putOrganization(org.Organization{ID: "nordlys", Name: "Halfway"}); err != nil {
+			return err
 		}
 		panic("a fault")
 	})

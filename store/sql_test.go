@@ -15,14 +15,14 @@ import (
 // runs are the functions that take the text of a statement, and which of their
 // arguments it is.
 var runs = map[string]int{
-	"exec": 0, "query": 0, "statement": 0, "each": 0, "runText": 1, "sessionList": 0, "approvalRows": 1, "readWalked": 1, "Queue": 0,
+	"exec": 0, "query": 0, "queryRow": 0, "statement": 0, "each": 0, "facts": 0, "runText": 0, "sessionList": 0, "approvalRows": 1, "readWalked": 1, "Queue": 0,
 	"ExecContext": 1, "QueryContext": 1, "QueryRowContext": 1, "PrepareContext": 1,
 	"inTime": 0, "Exec": 0, "Query": 0, "QueryRow": 0, "Prepare": 0,
 }
 
 // passOn are functions whose own parameter is the text: those who call them
 // are looked at instead.
-var passOn = []string{"exec", "query", "statement", "each", "runText", "sessionList", "approvalRows", "readWalked", "execIn", "execPairs", "deleteIn", "inTime", "execOn"}
+var passOn = []string{"exec", "query", "queryRow", "statement", "each", "facts", "runText", "sessionList", "approvalRows", "readWalked", "execIn", "execPairs", "deleteIn", "inTime", "execOn"}
 
 // S-10: the text of every statement consists of constants of this package and
 // of what the query builder makes of such; values travel beside it.
@@ -105,14 +105,14 @@ func textFaults(t *testing.T, name, source string) (statements int, faults []str
 	return statements, faults
 }
 
-// isContext tells pgx's functions, which begin with a context, from others of
-// the same name.
+// isContext tells functions that begin with a context, or with the transaction,
+// from others of the same name.
 func isContext(e ast.Expr) bool {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		return s.Sel.Name == "ctx"
 	}
 	id, ok := e.(*ast.Ident)
-	return ok && id.Name == "ctx"
+	return ok && (id.Name == "ctx" || id.Name == "tx")
 }
 
 // receiver names the type that a function is a method of.
@@ -189,7 +189,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 }
 
 // texts are constants of this package, and what embeds one.
-var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectItem", "selectEvent", "insertEvent", "insertOnce", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
+var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectEvent", "insertEvent", "insertOnce", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
 	"selectVersion", "reads", "saveRows", "saveExpected", "setTimeouts", "savePlain", "saveJournaled", "addClients", "dueRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetWentBack",
 	"insertGathered", "journalColumns", "approvalColumns", "databaseSeconds"}
 
@@ -221,7 +221,7 @@ func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
 		return !slices.ContainsFunc(e.Elts, func(x ast.Expr) bool { return !constant(x, local, parameter) })
 	case *ast.CallExpr:
 		switch called(e) {
-		case "page", "whole", "nth", "count": // closes a query; built looks at its order
+		case "page", "whole", "nth", "count", "lock": // closes a query; built looks at its order
 			return true
 		case "append":
 			return !slices.ContainsFunc(e.Args[1:], func(x ast.Expr) bool { return !constant(x, local, parameter) })
@@ -251,22 +251,22 @@ func onlyNumbers(c *ast.CallExpr) bool {
 
 // The linter is worth something only if it notices.
 func TestValuesInStatementsAreNoticed(t *testing.T) {
-	const before = "package store\nfunc (w *writer) f(id string, n int) {\n"
+	const before = "package store\nfunc (tx *Tx) f(id string, n int) {\n"
 	for source, want := range map[string]int{
-		"w.exec(`DELETE FROM a WHERE id = $1`, id)":                                          0,
+		"tx.exec(`DELETE FROM a WHERE id = $1`, id)":                                         0,
 		"text := `A`\nif n > 0 {\ntext = `B`\n}\nw.exec(text, id)":                           0,
 		"for _, text := range []string{`A`, `B`} {\nw.exec(text, id)\n}":                     0,
 		"q := query{text: selectClient}\nq.where(\"id = \", id)\nw.query(q.page(\"id\", n))": 0,
-		"w.query(selectApproval+` WHERE id = $1`, id)":                                       0,
+		"tx.query(selectApproval+` WHERE id = $1`, id)":                                      0,
 		"q := query{}\nq.conditions = append(q.conditions, fmt.Sprintf(`a = $%d`, n))":       0,
-		"w.exec(`DELETE FROM a WHERE id = '` + id + `'`)":                                    1,
-		"w.exec(fmt.Sprintf(`DELETE FROM a WHERE id = '%s'`, id))":                           1,
-		"w.exec(fmt.Sprintf(`DELETE FROM a WHERE n = %d`, n))":                               1,
+		"tx.exec(`DELETE FROM a WHERE id = '` + id + `'`)":                                   1,
+		"tx.exec(fmt.Sprintf(`DELETE FROM a WHERE id = '%s'`, id))":                          1,
+		"tx.exec(fmt.Sprintf(`DELETE FROM a WHERE n = %d`, n))":                              1,
 		"text := `A ` + id\nw.exec(text)":                                                    1,
 		"text := `A`\ntext = id\nw.exec(text)":                                               1,
-		"w.exec(insertEvents[n], id)":                                                        0,
-		"w.exec(id)":                                                                         1,
-		"w.exec(of[n])":                                                                      1,
+		"tx.exec(insertEvents[n], id)":                                                       0,
+		"tx.exec(id)":                                                                        1,
+		"tx.exec(of[n])":                                                                     1,
 		"s.reader.QueryRowContext(ctx, `SELECT ` + id, n)":                                   1,
 		"q := query{text: id}\n_ = q":                                                        1,
 		"q.where(id, n)":                                                                     1,
@@ -274,10 +274,10 @@ func TestValuesInStatementsAreNoticed(t *testing.T) {
 		"q.text += id":                                                                       1,
 		"q.conditions = append(q.conditions, id)":                                            1,
 		"q.conditions[0] += `)`\nq.conditions = append(q.conditions, `a = '` + id)":          1,
-		"w.query(q.page(id, n))":                                                             1,
-		"w.query(q.nth(id, n))":                                                              1,
+		"tx.query(q.page(id, n))":                                                            1,
+		"tx.query(q.nth(id, n))":                                                             1,
 		"q.pairs(id, nil)":                                                                   1,
-		"w.execIn(q, id, nil)":                                                               1,
+		"tx.execIn(q, id, nil)":                                                              1,
 		"_ = way{condition: id}":                                                             1,
 	} {
 		if _, faults := textFaults(t, "planted.go", before+source+"\n}\n"); len(faults) != want {

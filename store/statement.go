@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -26,10 +27,15 @@ func (w *writer) statement(text string) (*sql.Stmt, error) {
 	return st, nil
 }
 
-func (w *writer) exec(text string, args ...any) (int64, error) {
-	if w.tx != nil {
-		return w.tx.runText(w, text, args...)
+// exec begins the transaction of a batch at its first write.
+func (w *writer) exec(_ *Tx, text string, args ...any) (int64, error) {
+	if err := w.begin(); err != nil {
+		return 0, err
 	}
+	return w.runText(text, args...)
+}
+
+func (w *writer) runText(text string, args ...any) (int64, error) {
 	st, err := w.statement(text)
 	if err != nil {
 		return 0, err
@@ -43,15 +49,109 @@ func (w *writer) exec(text string, args ...any) (int64, error) {
 	return r.RowsAffected()
 }
 
-func (w *writer) query(text string, args ...any) (*sql.Rows, error) {
-	if w.tx != nil {
-		return w.conn.QueryContext(w.tx.ctx, text, args...)
-	}
+func (w *writer) query(_ *Tx, text string, args ...any) (*sql.Rows, error) {
 	st, err := w.statement(text)
 	if err != nil {
 		return nil, err
 	}
 	return st.QueryContext(context.Background(), args...)
+}
+
+func (w *writer) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
+	saved := make(map[approval.ID]bool, len(all))
+	for _, t := range all {
+		n, err := int64(0), error(nil)
+		if t.after.Phase == approval.Ended {
+			n, err = tx.exec(`
+				UPDATE approval
+				   SET phase = $1, reason = $2, ended_at = $3
+				 WHERE id = $4 AND phase = $5 AND generation = $6`,
+				int64(t.after.Phase), string(t.after.Reason), t.after.EndedAt, t.id[:], int64(t.before.Phase), t.before.Generation)
+		} else { // every exchange and refresh: it touches no indexed column
+			n, err = tx.exec(`
+				UPDATE approval
+				   SET phase = $1, generation = $2, key_number = $3, network = $4,
+				       used_at = CASE WHEN used_at < $5 THEN $5 ELSE used_at END
+				 WHERE id = $6 AND phase = $7 AND generation = $8`,
+				int64(t.after.Phase), t.after.Generation, int64(t.after.Key), int64(t.after.Network), int64(t.used), t.id[:], int64(t.before.Phase), t.before.Generation)
+		}
+		if err != nil {
+			return nil, err
+		}
+		saved[t.id] = n == 1
+	}
+	return saved, nil
+}
+
+// lock is empty: nobody else writes.
+func (w *writer) lock() string { return "" }
+
+// eventsEach are how many entries of the journal one statement writes: each
+// copies every page that it changes, for it may fail, so the fewer the better.
+var eventsEach = []int{1000, 64, 1}
+
+var insertEvents = func() map[int]string {
+	texts := map[int]string{}
+	for _, n := range eventsEach {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = eventPlaces(i)
+		}
+		text := strings.Replace(insertEvent, eventPlaces(0), strings.Join(all, ", "), 1)
+		// To SQLite $1 is a name, which it looks for among all the others.
+		texts[n] = strings.ReplaceAll(text, "$", "?")
+	}
+	return texts
+}()
+
+// eventPlaces are the parameters of the entry after n others.
+func eventPlaces(n int) string {
+	const columns = 12
+	all := make([]string, columns)
+	for i := range all {
+		all[i] = fmt.Sprintf("$%d", n*columns+i+1)
+	}
+	return "(" + strings.Join(all, ", ") + ")"
+}
+
+func (w *writer) journal(tx *Tx, entries []Event) error {
+	for _, e := range entries {
+		if e.provesIt() {
+			if err := tx.noteWentBack(); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	for _, n := range eventsEach {
+		for ; len(entries) >= n; entries = entries[n:] {
+			args := make([]any, 0, 12*n)
+			for _, e := range entries[:n] {
+				args = append(args, e.values()...)
+			}
+			if _, err := tx.exec(insertEvents[n], args...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// roomy gives the engine more memory and a longer log for as long as very many
+// rows change: most of their pages come once more, and with little room each was
+// read and written every time.
+func (w *writer) roomy(on bool) error {
+	if w.wide == on {
+		return nil
+	}
+	text := `PRAGMA cache_size = -2000; PRAGMA wal_autocheckpoint = ` + checkpointPages
+	if on {
+		text = `PRAGMA cache_size = -16000; PRAGMA wal_autocheckpoint = 8000`
+	}
+	// Both are done when they are prepared, so they are prepared every time.
+	_, err := w.conn.ExecContext(context.Background(), text)
+	w.wide = on && err == nil
+	return err
 }
 
 // scanner is one row, of many or alone.
@@ -90,8 +190,8 @@ func column[T any](rows *sql.Rows, err error) ([]T, error) {
 	return listOf(rows, err, func(r scanner, one *T) error { return r.Scan(one) })
 }
 
-func (w *writer) meta(name string) (value string, err error) {
-	err = w.conn.QueryRowContext(context.Background(), `SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
+func (tx *Tx) meta(name string) (value string, err error) {
+	err = tx.queryRow(`SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
 	return value, err
 }
 
@@ -99,8 +199,8 @@ const putMeta = `
 	INSERT INTO meta (name, value) VALUES ($1, $2)
 	ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 
-func (w *writer) putMeta(name, value string) error {
-	_, err := w.exec(putMeta, name, value)
+func (tx *Tx) putMeta(name, value string) error {
+	_, err := tx.exec(putMeta, name, value)
 	return err
 }
 

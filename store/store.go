@@ -183,13 +183,13 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.prepareSchema(ctx); err != nil {
 		return err
 	}
-	if err := s.writer.settleRing(s.options.Ring); err != nil {
+	if err := s.writer.atStart(ctx, func(tx *Tx) error { return tx.settleRing(s.options.Ring) }); err != nil {
 		return fmt.Errorf("database: keys: %w", err)
 	}
-	if err := s.checkKeys(s.writer); err != nil {
+	if err := s.writer.atStart(ctx, s.checkKeys); err != nil {
 		return err
 	}
-	if err := s.loadClock(); err != nil {
+	if err := s.loadClock(ctx); err != nil {
 		return err
 	}
 	if s.options.Path != "" {
@@ -275,7 +275,12 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 		if s.options.Path != "" {
 			s.log.Info("a new, empty database is made", "file", s.options.Path)
 		}
-		return s.writer.inTransaction(func() error { return s.writer.makeSchema(ctx) })
+		return s.writer.atStart(ctx, func(tx *Tx) error {
+			if err := s.writer.begin(); err != nil {
+				return err
+			}
+			return tx.makeSchema()
+		})
 	}
 	schema, err := readSchema(ctx, s.writer.conn)
 	if err != nil {
@@ -330,7 +335,7 @@ func (s *Store) Ready(ctx context.Context) error {
 			answer <- s.shared.ready()
 			return
 		}
-		answer <- s.writer.change(func(w *writer) (func(), error) { return nil, w.saveTime() })
+		answer <- s.writer.change(func(tx *Tx) error { return tx.saveTime() })
 	}()
 	select {
 	case err := <-answer:

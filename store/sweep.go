@@ -53,24 +53,24 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 	now, uncounted := s.Now(), 0
 	for _, step := range []struct {
 		count *int
-		run   func(*writer, time.Time) (rows int, after func(), err error)
+		run   func(*Tx, time.Time) (rows int, err error)
 	}{
-		{&out.Clients, (*writer).sweepClients},
-		{&out.Clients, (*writer).sweepDeleted},
-		{&out.Approvals, (*writer).sweepApprovals},
-		{&out.Sessions, (*writer).sweepActing},
-		{&out.Sessions, (*writer).sweepSessions},
-		{&out.Resets, (*writer).sweepResets},
-		{&uncounted, (*writer).sweepSpent},
-		{&uncounted, (*writer).sweepTold},
-		{&uncounted, (*writer).sweepCosts},
-		{&out.Events, (*writer).sweepJournal},
+		{&out.Clients, (*Tx).sweepClients},
+		{&out.Clients, (*Tx).sweepDeleted},
+		{&out.Approvals, (*Tx).sweepApprovals},
+		{&out.Sessions, (*Tx).sweepActing},
+		{&out.Sessions, (*Tx).sweepSessions},
+		{&out.Resets, (*Tx).sweepResets},
+		{&uncounted, (*Tx).sweepSpent},
+		{&uncounted, (*Tx).sweepTold},
+		{&uncounted, (*Tx).sweepCosts},
+		{&out.Events, (*Tx).sweepJournal},
 	} {
 		for more := true; more; {
 			var n int
-			err := s.writer.changeFacts(func(w *writer) (after func(), err error) {
-				n, after, err = step.run(w, now)
-				return after, err
+			err := s.writer.changeFacts(func(tx *Tx) (err error) {
+				n, err = step.run(tx, now)
+				return err
 			})
 			if err != nil {
 				return fmt.Errorf("sweep: %w", err)
@@ -85,26 +85,26 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 }
 
 // sweepApprovals deletes what has been listed as ended for long enough.
-func (w *writer) sweepApprovals(now time.Time) (int, func(), error) {
-	n, err := w.exec(`
+func (tx *Tx) sweepApprovals(now time.Time) (int, error) {
+	n, err := tx.exec(`
 		DELETE FROM approval WHERE id IN (
 			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`,
 		now.Add(-EndedRetention).Unix())
-	return int(n), nil, err
+	return int(n), err
 }
 
-func (w *writer) sweepSessions(now time.Time) (int, func(), error) {
-	n, err := w.exec(`
+func (tx *Tx) sweepSessions(now time.Time) (int, error) {
+	n, err := tx.exec(`
 		DELETE FROM session WHERE hash IN (
 			SELECT hash FROM session WHERE seen_at <= $1 OR created_at <= $2 LIMIT 500)`,
-		now.Add(-w.store.options.SessionIdle).Unix(), now.Add(-w.store.options.SessionMax).Unix())
-	return int(n), nil, err
+		now.Add(-tx.store.options.SessionIdle).Unix(), now.Add(-tx.store.options.SessionMax).Unix())
+	return int(n), err
 }
 
-func (w *writer) sweepJournal(now time.Time) (int, func(), error) {
-	n, err := w.exec(`
+func (tx *Tx) sweepJournal(now time.Time) (int, error) {
+	n, err := tx.exec(`
 		DELETE FROM journal WHERE id IN (
 			SELECT id FROM journal WHERE id < $1 ORDER BY id LIMIT 500)`,
-		w.store.journalBefore(now))
-	return int(n), nil, err
+		tx.store.journalBefore(now))
+	return int(n), err
 }

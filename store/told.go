@@ -75,18 +75,17 @@ const gonePrefix = "gone:"
 // sender decided by another picture. None is remembered: the event may come
 // again.
 func (s *Store) TellDirectory(ctx context.Context, t Telling, act Act) (result string, err error) {
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
-		result, err = w.toldBefore(t)
+	err = s.writer.changeFacts(func(tx *Tx) error {
+		result, err = tx.toldBefore(t)
 		if result != "" || err != nil {
-			return nil, err
+			return err
 		}
-		var afters []func()
-		if result, afters, err = w.tell(t, act); err != nil {
-			return nil, err
+		if result, err = tx.tell(t, act); err != nil {
+			return err
 		}
-		_, err = w.exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
-			t.ID, w.store.Now().Unix(), t.Digest, result)
-		return together(afters), err
+		_, err = tx.exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
+			t.ID, tx.store.Now().Unix(), t.Digest, result)
+		return err
 	})
 	if err != nil {
 		return "", err
@@ -98,9 +97,9 @@ func (s *Store) TellDirectory(ctx context.Context, t Telling, act Act) (result s
 }
 
 // toldBefore gives what an event came to that was told already, or "".
-func (w *writer) toldBefore(t Telling) (string, error) {
+func (tx *Tx) toldBefore(t Telling) (string, error) {
 	var digest, result string
-	err := w.conn.QueryRowContext(context.Background(), `SELECT digest, result FROM directory_event WHERE id = $1`, t.ID).Scan(&digest, &result)
+	err := tx.queryRow(`SELECT digest, result FROM directory_event WHERE id = $1`, t.ID).Scan(&digest, &result)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", nil
@@ -112,46 +111,45 @@ func (w *writer) toldBefore(t Telling) (string, error) {
 	return result, nil
 }
 
-func (w *writer) tell(t Telling, act Act) (string, []func(), error) {
+func (tx *Tx) tell(t Telling, act Act) (string, error) {
 	name, on := t.object()
-	last, err := w.toldVersion(name, on)
+	last, err := tx.toldVersion(name, on)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
-	if err := w.unlike(t); err != nil {
-		return "", nil, err
+	if err := tx.unlike(t); err != nil {
+		return "", err
 	}
 	if t.Version == 0 && t.Like != nil {
 		t.Version = last + 1
 	}
 	if t.Version <= last {
-		return ToldOld, nil, w.journal(Event{Kind: "directory_refused", Detail: name + ", version " + fmt.Sprint(t.Version) + " after " + fmt.Sprint(last),
+		return ToldOld, tx.journal(Event{Kind: "directory_refused", Detail: name + ", version " + fmt.Sprint(t.Version) + " after " + fmt.Sprint(last),
 			Reason: "old_version", Person: t.person(), Organization: t.organization()}.by(act))
 	}
-	p, err := w.planTelling(t)
+	p, err := tx.planTelling(t)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	p.told = &ending{t.person(), t.organization(), name}
-	afters, err := w.carryOut(p, act)
-	if err != nil {
-		return "", nil, err
+	if err := tx.carryOut(p, act); err != nil {
+		return "", err
 	}
 	names := []string{name}
 	if t.Gone {
 		names = append(names, gonePrefix+name)
 	}
 	for _, name := range names {
-		if _, err := w.exec(`
+		if _, err := tx.exec(`
 			INSERT INTO directory_version (object, version) VALUES ($1, $2)
 			ON CONFLICT (object) DO UPDATE SET version = excluded.version`, name, t.Version); err != nil {
-			return "", nil, err
+			return "", err
 		}
 	}
 	if len(p.out.Lists) == 0 {
-		return ToldUnchanged, afters, nil
+		return ToldUnchanged, nil
 	}
-	return ToldApplied, afters, nil
+	return ToldApplied, nil
 }
 
 func (t Telling) person() string {
@@ -183,8 +181,8 @@ func (t Telling) organization() string {
 // toldVersion is the version from which on an event about the object is not
 // old: that of its last event, of the removal of what it stands on, or of the
 // last picture of all.
-func (w *writer) toldVersion(name string, on []string) (int64, error) {
-	last, err := w.asOf()
+func (tx *Tx) toldVersion(name string, on []string) (int64, error) {
+	last, err := tx.asOf()
 	if err != nil {
 		return 0, err
 	}
@@ -194,7 +192,7 @@ func (w *writer) toldVersion(name string, on []string) (int64, error) {
 	}
 	for _, one := range names {
 		var version int64
-		err := w.conn.QueryRowContext(context.Background(), `SELECT version FROM directory_version WHERE object = $1`, one).Scan(&version)
+		err := tx.queryRow(`SELECT version FROM directory_version WHERE object = $1`, one).Scan(&version)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return 0, err
 		}
@@ -204,9 +202,9 @@ func (w *writer) toldVersion(name string, on []string) (int64, error) {
 }
 
 // planTelling plans what one event changes.
-func (w *writer) planTelling(t Telling) (*plan, error) {
+func (tx *Tx) planTelling(t Telling) (*plan, error) {
 	if t.Gone {
-		p, err := w.plan(Import{})
+		p, err := tx.plan(Import{})
 		if err != nil {
 			return nil, err
 		}
@@ -230,7 +228,7 @@ func (w *writer) planTelling(t Telling) (*plan, error) {
 	case t.Filler != nil:
 		d.Fillers = []Filler{*t.Filler}
 	}
-	return w.plan(Import{Directory: d})
+	return tx.plan(Import{Directory: d})
 }
 
 // removeTold plans the removal of one object. One that is not there is gone
@@ -279,9 +277,9 @@ func (p *plan) removeEmptyCircle(id string) error {
 }
 
 // sweepTold forgets the events of a service's directory that cannot come again.
-func (w *writer) sweepTold(now time.Time) (int, func(), error) {
-	n, err := w.exec(`
+func (tx *Tx) sweepTold(now time.Time) (int, error) {
+	n, err := tx.exec(`
 		DELETE FROM directory_event WHERE id IN (
 			SELECT id FROM directory_event WHERE at <= $1 ORDER BY at LIMIT 500)`, now.Add(-ToldRetention).Unix())
-	return int(n), nil, err
+	return int(n), err
 }

@@ -19,7 +19,7 @@ const begin = `BEGIN ISOLATION LEVEL READ COMMITTED;
 var errUnknown = errors.New("the connection was lost during the commit")
 
 // transact runs f in one transaction, once. Its error tells what became of it.
-func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
+func (p *shared) transact(ctx context.Context, f func(*Tx) error) error {
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -29,17 +29,17 @@ func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
 		p.spoilt(conn, err)
 		return err
 	}
-	w := &writer{store: p.store, conn: conn, tx: newTx(ctx)}
+	tx := newTx(ctx, p.store, conn, pgStatements{})
 	start := time.Now()
-	if err := f(w); err != nil {
+	err = f(tx)
+	if err == nil && len(tx.events) > 0 {
+		_, err = tx.exec(insertGathered, eventColumns(tx.events)...)
+	}
+	if err != nil {
 		p.rollback(conn, err)
 		return err
 	}
-	if err := w.tx.flush(w); err != nil {
-		p.rollback(conn, err)
-		return err
-	}
-	w.store.timed("group", start)
+	p.store.timed("group", start)
 	start = time.Now()
 	if _, err := conn.ExecContext(ctx, `COMMIT`); err != nil {
 		p.spoilt(conn, err)
@@ -48,8 +48,8 @@ func (p *shared) transact(ctx context.Context, f func(*writer) error) error {
 		}
 		return err
 	}
-	w.store.timed("commit", start)
-	p.tell(w.told)
+	p.store.timed("commit", start)
+	p.tell(tx.events)
 	return nil
 }
 
@@ -81,59 +81,28 @@ func (p *shared) lost(err error) error {
 	return err
 }
 
-// tx is what a transaction has gathered for its end.
-type tx struct {
-	ctx     context.Context
-	events  []Event
-	changes []factChange
-	touched map[string]bool  // tables of facts that a row has changed in
-	unnamed map[string]int64 // how many of their rows nobody has named yet
-	last    string           // table that the last statement changed
-	rows    int64            // how many of its rows
-}
+// pgStatements runs the statements of a transaction on PostgreSQL.
+type pgStatements struct{}
 
-func newTx(ctx context.Context) *tx {
-	return &tx{ctx: ctx, touched: map[string]bool{}, unnamed: map[string]int64{}}
-}
-
-// runText is the writer's exec in a transaction on PostgreSQL.
-func (x *tx) runText(w *writer, text string, args ...any) (int64, error) {
-	r, err := w.conn.ExecContext(x.ctx, text, args...)
+func (pgStatements) exec(tx *Tx, text string, args ...any) (int64, error) {
+	r, err := tx.conn.ExecContext(tx.ctx, text, args...)
 	if strings.HasPrefix(code(err), "23") {
 		return 0, fmt.Errorf("%w: %w", ErrConflict, err)
 	} else if err != nil {
 		return 0, err
 	}
-	n, err := r.RowsAffected()
-	x.last, x.rows = changedTable(text), n
-	if n > 0 && factTables[x.last] {
-		x.touched[x.last] = true
-		x.unnamed[x.last] += n
-	}
-	return n, err
+	return r.RowsAffected()
 }
 
-// changedTable gives the table that a statement changes.
-func changedTable(text string) string {
-	words := strings.Fields(text)
-	if len(words) < 3 {
-		return ""
-	}
-	if words[0] == "UPDATE" {
-		return words[1]
-	}
-	return words[2] // INSERT INTO, DELETE FROM
+func (pgStatements) query(tx *Tx, text string, args ...any) (*sql.Rows, error) {
+	return tx.conn.QueryContext(tx.ctx, text, args...)
 }
 
-// flush writes what the transaction has gathered.
-func (x *tx) flush(w *writer) error {
-	if len(x.events) == 0 {
-		return nil
-	}
-	columns := eventColumns(x.events)
-	x.events = nil
-	_, err := w.exec(insertGathered, columns...)
-	return err
-}
+// journal leaves the entries to transact, which writes all in one statement.
+func (pgStatements) journal(*Tx, []Event) error { return nil }
+
+func (pgStatements) lock() string { return ` FOR UPDATE` }
+
+func (pgStatements) roomy(bool) error { return nil }
 
 var insertGathered = insertArrays(1, "")

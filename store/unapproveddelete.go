@@ -42,20 +42,20 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 			return deleted, most, ctx.Err()
 		}
 	}
-	return deleted, most, s.writer.change(func(w *writer) (func(), error) {
-		return nil, w.journal(Event{Kind: "operator_changed", Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
+	return deleted, most, s.writer.change(func(tx *Tx) error {
+		return tx.journal(Event{Kind: "operator_changed", Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
 	})
 }
 
 // forgetUnapproved deletes those that are still as they were found.
 func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (after func(), err error) {
+	err = s.writer.changeFacts(func(tx *Tx) (err error) {
 		still := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			at := w.store.memory.clients[id]
+			at := tx.memory.clients[id]
 			return at == nil || !at.waits() || at.disabled
 		})
-		deleted, after, err = w.forgetClients(still)
-		return after, err
+		deleted, err = tx.forgetClients(still)
+		return err
 	})
 	return deleted, err
 }

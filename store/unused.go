@@ -60,11 +60,11 @@ func (s *Store) lastUse(ctx context.Context, id approval.ID) (int64, error) {
 }
 
 // lastUse is that of the store, within the transaction under way.
-func (w *writer) lastUse(id approval.ID) (int64, error) {
-	if w.store.shared == nil {
-		return w.store.memory.lastUse(id), nil
+func (tx *Tx) lastUse(id approval.ID) (int64, error) {
+	if tx.store.shared == nil {
+		return tx.memory.lastUse(id), nil
 	}
-	return scanLastUse(w.conn.QueryRowContext(w.tx.ctx, selectLastUse, id[:]))
+	return scanLastUse(tx.queryRow(selectLastUse, id[:]))
 }
 
 const selectLastUse = `
@@ -128,28 +128,26 @@ func (s *Store) endUnused(ctx context.Context) (ended int, err error) {
 
 // endEach ends those that are unused still.
 func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
-	err = s.writer.changeFacts(func(w *writer) (func(), error) {
+	err = s.writer.changeFacts(func(tx *Tx) error {
 		ended = 0
-		var afters []func()
 		for _, r := range rows {
-			last, err := w.lastUse(r.ID)
+			last, err := tx.lastUse(r.ID)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			at, _ := s.unusedAt(last)
 			if last == 0 || s.Now().Before(at) {
 				continue
 			}
-			after, did, err := w.moveRow(r.ID, approval.End(approval.Unused, at), Act{Actor: "system"})
+			_, _, did, err := tx.move(r.ID, approval.End(approval.Unused, at), true, Act{Actor: "system"})
 			if err != nil && !errors.Is(err, ErrNotFound) {
-				return nil, err
+				return err
 			}
 			if did {
 				ended++
-				afters = append(afters, after)
 			}
 		}
-		return together(afters), nil
+		return nil
 	})
 	if err != nil {
 		ended = 0

@@ -47,10 +47,10 @@ func (s *Store) Used(id approval.ID) {
 			atomic.CompareAndSwapUint32(&h.used, now, old)
 		}
 	}
-	ok := s.writer.note(func(w *writer) (func(), error) {
-		_, err := w.exec(`
+	ok := s.writer.note(func(tx *Tx) error {
+		_, err := tx.exec(`
 			UPDATE approval SET used_at = $1 WHERE id = $2 AND used_at < $1`, int64(now), id[:])
-		return nil, err
+		return err
 	}, func() {
 		back()
 		s.unnoted.Store(int64(now) + int64(noteAgainAfter/time.Second))
@@ -116,14 +116,14 @@ const usesEvery = 250 * time.Millisecond
 func (p *shared) noteUses() {
 	for p.pause(usesEvery) {
 		if !p.uses.none() {
-			p.notes.join(note{run: func(*writer) (func(), error) { return nil, nil }}, 1)
+			p.notes.join(note{run: func(*Tx) error { return nil }}, 1)
 		}
 	}
 }
 
 // writeUses notes uses. It locks the rows in the order of their IDs, as moves do, and
 // none that was used within the hour before the first of them.
-func writeUses(w *writer, used map[approval.ID]uint32) error {
+func writeUses(tx *Tx, used map[approval.ID]uint32) error {
 	if len(used) == 0 {
 		return nil
 	}
@@ -131,7 +131,7 @@ func writeUses(w *writer, used map[approval.ID]uint32) error {
 	for id, t := range used {
 		ids, at = append(ids, id[:]), append(at, int64(t))
 	}
-	_, err := w.exec(`
+	_, err := tx.exec(`
 		WITH locked AS (
 			SELECT id FROM approval WHERE id = ANY($1::bytea[]) AND used_at <= $3::bigint - 3600 ORDER BY id FOR UPDATE
 		)

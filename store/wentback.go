@@ -42,8 +42,8 @@ func (s *Store) metaTime(ctx context.Context, name string) (time.Time, error) {
 }
 
 // noteWentBack keeps that the database went back in time.
-func (w *writer) noteWentBack() error {
-	return w.putMeta(metaWentBack, strconv.FormatInt(w.store.Now().Unix(), 10))
+func (tx *Tx) noteWentBack() error {
+	return tx.putMeta(metaWentBack, strconv.FormatInt(tx.store.Now().Unix(), 10))
 }
 
 // provesIt reports whether an entry of the journal is of a token from the future.
@@ -57,5 +57,5 @@ func (p *shared) wentBack(from, to int64) {
 	p.store.log.Error("the database went back in time: what was revoked since its copy may live again, until all approvals are ended",
 		"run", "grantkeeper backup restore", "version", from, "found", to)
 	p.rows.clear()
-	p.note(func(w *writer) (func(), error) { return nil, w.noteWentBack() })
+	p.note((*Tx).noteWentBack)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -33,10 +34,8 @@ type writer struct {
 	entering sync.RWMutex
 	held     *operation // taken from the queue, but belongs to the next batch
 
-	tx   *tx     // on PostgreSQL, what the transaction under way has gathered
-	open bool    // a transaction is
-	wide bool    // roomy is on
-	told []Event // of the transaction, for Options.Journaled
+	open bool // a transaction is
+	wide bool // roomy is on
 }
 
 // operation is a move of one approval, or any other change.
@@ -49,9 +48,7 @@ type operation struct {
 	since time.Time     // when it came; on PostgreSQL
 	act   Act
 
-	// run makes a change. It may return what is to be done to memory once
-	// the commit is durable. An error undoes this change alone.
-	run func(*writer) (after func(), err error)
+	run func(*Tx) error // makes a change; an error undoes this one alone
 	// lost is told when a note could not be written.
 	lost func()
 	// alone keeps a change out of batches: it alters facts that other
@@ -60,7 +57,6 @@ type operation struct {
 
 	result  approval.Approval
 	verdict approval.Verdict
-	after   func()
 	err     error
 	done    chan struct{}
 }
@@ -121,18 +117,18 @@ func (w *writer) apply(id approval.ID, m approval.Move, live bool, act Act) (app
 }
 
 // change makes a change that may share a batch.
-func (w *writer) change(run func(*writer) (func(), error)) error {
+func (w *writer) change(run func(*Tx) error) error {
 	return w.do(&operation{run: run, done: make(chan struct{}, 1)})
 }
 
 // changeFacts makes a change that no other operation may share a batch with.
-func (w *writer) changeFacts(run func(*writer) (func(), error)) error {
+func (w *writer) changeFacts(run func(*Tx) error) error {
 	return w.do(&operation{run: run, alone: true, done: make(chan struct{}, 1)})
 }
 
 // note queues a change that nobody waits for; false when the queue is full.
 // lost, if any, is called when it was queued and then could not be written.
-func (w *writer) note(run func(*writer) (func(), error), lost func()) bool {
+func (w *writer) note(run func(*Tx) error, lost func()) bool {
 	if w.store.shared != nil {
 		return w.store.shared.note(run)
 	}
@@ -157,7 +153,7 @@ func (w *writer) run(stopped *sync.WaitGroup) {
 	for {
 		batch = w.gather(batch[:0])
 		if len(batch) == 0 {
-			w.commit([]*operation{{run: func(w *writer) (func(), error) { return nil, w.saveTime() }}})
+			w.commit([]*operation{{run: (*Tx).saveTime}})
 			return
 		}
 		w.commit(batch)
@@ -221,11 +217,16 @@ func holds(batch []*operation, id approval.ID) bool {
 // commit runs a batch in one transaction. Memory changes only after the
 // durable commit, and not at all if it fails.
 func (w *writer) commit(batch []*operation) {
-	clear(w.told)
-	w.told = w.told[:0]
+	tx := newTx(context.Background(), w.store, w.conn, w)
 	start := time.Now()
-	err := w.runBatch(batch)
-	settled := w.settles(batch)
+	err := w.runBatch(tx, batch)
+	settled := func() {}
+	if batch[0].alone && len(tx.changes) > 0 {
+		// Rows can be read from the commit on, facts a little later: hold off whoever
+		// has read rows and is about to see that the facts are still the same.
+		w.store.memory.settling.Lock()
+		settled = w.store.memory.settling.Unlock
+	}
 	if w.open {
 		w.store.timed("group", start)
 		if err == nil {
@@ -240,18 +241,17 @@ func (w *writer) commit(batch []*operation) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 		w.store.log.Error("a commit failed; nothing of it stands", w.store.mend("operations", len(batch), "err", err)...)
 	}
-	w.store.memory.mu.Lock()
-	for _, o := range batch {
-		if err != nil {
-			o.err = err
-		} else if o.err == nil && o.after != nil {
-			o.after()
-		}
+	if err == nil {
+		w.store.memory.mu.Lock()
+		tx.apply()
+		w.store.memory.mu.Unlock()
 	}
-	w.store.memory.mu.Unlock()
 	settled()
 	var notes []*operation // an operation that is answered is its caller's again
 	for _, o := range batch {
+		if err != nil {
+			o.err = err
+		}
 		if o.done != nil {
 			o.done <- struct{}{}
 		} else {
@@ -262,23 +262,10 @@ func (w *writer) commit(batch []*operation) {
 		w.noteAgain(notes, len(batch))
 	}
 	if told := w.store.options.Journaled; err == nil && told != nil {
-		for _, e := range w.told {
+		for _, e := range tx.events {
 			told(e)
 		}
 	}
-}
-
-// settles holds off, until its result is called, whoever has read rows and is
-// about to see that the facts are still the same: the rows of a change can be
-// read from its commit on, its facts a little later.
-func (w *writer) settles(batch []*operation) (settled func()) {
-	for _, o := range batch {
-		if o.alone && o.after != nil {
-			w.store.memory.settling.Lock()
-			return w.store.memory.settling.Unlock
-		}
-	}
-	return func() {}
 }
 
 // noteAgain writes the notes of a batch that failed, without those who waited:
@@ -296,79 +283,78 @@ func (w *writer) noteAgain(notes []*operation, of int) {
 }
 
 // runBatch gives an error when the whole batch must be undone.
-func (w *writer) runBatch(batch []*operation) error {
+func (w *writer) runBatch(tx *Tx, batch []*operation) error {
 	for _, o := range batch {
 		var err error
 		if o.move != nil {
-			err = w.makeMove(o)
+			err = o.makeMove(tx)
 		} else {
-			err = w.makeChange(o)
+			err = w.makeChange(tx, o)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if w.open && w.store.Now().Unix() > w.store.clock.saved.Load() {
-		return w.saveTime()
+		return tx.saveTime()
 	}
 	return nil
 }
 
-// makeAlone runs a change that has the transaction to itself. It has no
-// savepoint: within one, every statement takes the longer the more pages were
-// changed before it.
-func (w *writer) makeAlone(o *operation) error {
-	if err := w.begin(); err != nil {
-		return err
+// makeMove makes the operation's move. What concerns it alone is left in it.
+func (o *operation) makeMove(tx *Tx) error {
+	var err error
+	o.result, o.verdict, _, err = tx.move(o.id, o.move, o.live, o.act)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnavailable) {
+		o.err, err = err, nil
 	}
-	o.after, o.err = o.runSafely(w)
-	if o.err != nil && !refusal(o.err) {
-		return o.err
-	}
-	if o.err != nil {
-		w.told = w.told[:0]
-		w.rollback()
-	}
-	return nil
+	return err
 }
 
-// makeChange runs one change inside a savepoint, so that its refusal leaves
-// the others of the batch alone.
-func (w *writer) makeChange(o *operation) error {
-	if o.alone {
-		return w.makeAlone(o)
-	}
+// makeChange runs one change inside a savepoint, so that its refusal leaves the
+// others of the batch alone. One that has the transaction to itself has none: within
+// one, every statement takes the longer the more pages were changed before it.
+func (w *writer) makeChange(tx *Tx, o *operation) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
-	if _, err := w.exec(`SAVEPOINT change`); err != nil {
-		return err
-	}
-	told := len(w.told)
-	o.after, o.err = o.runSafely(w)
-	if o.err != nil && !refusal(o.err) {
-		return o.err
-	}
-	if o.err != nil {
-		w.told = w.told[:told]
-		if _, err := w.exec(`ROLLBACK TO change`); err != nil {
+	if !o.alone {
+		if _, err := tx.exec(`SAVEPOINT change`); err != nil {
 			return err
 		}
 	}
-	_, err := w.exec(`RELEASE change`)
+	mark := tx.mark()
+	if o.err = o.runSafely(tx); o.err != nil && !refusal(o.err) {
+		return o.err
+	}
+	if o.err != nil {
+		tx.back(mark)
+	}
+	switch {
+	case o.alone && o.err != nil:
+		w.rollback()
+		return nil
+	case o.alone:
+		return nil
+	case o.err != nil:
+		if _, err := tx.exec(`ROLLBACK TO change`); err != nil {
+			return err
+		}
+	}
+	_, err := tx.exec(`RELEASE change`)
 	return err
 }
 
 // runSafely makes a fault in a caller's function an error that undoes the
 // batch: the writer must outlive it.
-func (o *operation) runSafely(w *writer) (after func(), err error) {
+func (o *operation) runSafely(tx *Tx) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("a change panicked: %v", fault)
-			w.store.log.Error("a change panicked", "fault", fault, "stack", string(debug.Stack()))
+			tx.store.log.Error("a change panicked", "fault", fault, "stack", string(debug.Stack()))
 		}
 	}()
-	return o.run(w)
+	return o.run(tx)
 }
 
 // refusal tells a change that may not be from a database that cannot.
@@ -382,24 +368,21 @@ func refusal(err error) bool {
 }
 
 // saveTime writes the time into the database (decision T12).
-func (w *writer) saveTime() error {
-	now := w.store.Now().Unix()
-	if err := w.begin(); err != nil {
+func (tx *Tx) saveTime() error {
+	now := tx.store.Now().Unix()
+	if err := tx.putMeta(metaTime, strconv.FormatInt(now, 10)); err != nil {
 		return err
 	}
-	if err := w.putMeta(metaTime, strconv.FormatInt(now, 10)); err != nil {
-		return err
-	}
-	w.store.clock.saved.Store(now)
+	tx.store.clock.saved.Store(now)
 	return nil
 }
 
 // begin opens the transaction of a batch at its first write.
 func (w *writer) begin() error {
-	if w.open || w.tx != nil {
+	if w.open {
 		return nil
 	}
-	if _, err := w.exec(`BEGIN IMMEDIATE`); err != nil {
+	if _, err := w.runText(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
 	w.open = true
@@ -407,11 +390,11 @@ func (w *writer) begin() error {
 }
 
 func (w *writer) end() error {
-	if err := w.store.inPlace(); err != nil {
-		w.rollback()
-		return err
+	err := w.store.inPlace()
+	if err == nil {
+		_, err = w.runText(`COMMIT`)
 	}
-	if _, err := w.exec(`COMMIT`); err != nil {
+	if err != nil {
 		w.rollback()
 		return err
 	}
@@ -422,35 +405,23 @@ func (w *writer) end() error {
 // rollback also serves when the engine has rolled back by itself, as SQLite
 // does when the disk is full.
 func (w *writer) rollback() {
-	if _, err := w.exec(`ROLLBACK`); err != nil {
+	if _, err := w.runText(`ROLLBACK`); err != nil {
 		w.store.log.Debug("rollback", "err", err)
 	}
 	w.open = false
 	w.store.clock.saved.Store(0)
 }
 
-// inTransaction is for the start, before the writer runs.
-func (w *writer) inTransaction(f func() error) error {
-	if w.tx != nil {
-		return f()
-	}
-	if err := w.begin(); err != nil {
-		return err
-	}
-	if err := f(); err != nil {
-		w.rollback()
-		return err
-	}
-	return w.end()
-}
-
-// together does one after the other what several changes leave to be done to memory.
-func together(afters []func()) func() {
-	return func() {
-		for _, after := range afters {
-			if after != nil {
-				after()
-			}
+// atStart is for the start, before the writer runs.
+func (w *writer) atStart(ctx context.Context, f func(*Tx) error) error {
+	if err := f(newTx(ctx, w.store, w.conn, w)); err != nil {
+		if w.open {
+			w.rollback()
 		}
+		return err
 	}
+	if w.open {
+		return w.end()
+	}
+	return nil
 }
