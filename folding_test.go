@@ -34,7 +34,7 @@ var mayFold = reviewed{
 	// Who is meant, and where an answer goes.
 	{"an email finds its person by org.EmailKey, which lowers A-Z alone (decision S3)", `
 		consent/failures.go:attemptKeys consent/forgot.go:Server.forgotTooOften store/directory.go:Store.Password
-		store/directory.go:Store.Person store/identity.go:Store.Vouched store/memory.go:emailKey
+		store/directory.go:Store.Person store/identity.go:Store.Vouched facts/facts.go:EmailKey
 		store/password.go:Store.SignIn store/rekeyed.go:Migration.rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
 		cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
@@ -106,10 +106,10 @@ var mayFold = reviewed{
 		cmd/grantkeeper/traces.go:checkSampler cmd/grantkeeper/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `consent/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
-		store/approval.go:writer.moved store/journal.go:insertArrays store/journal.go:insertEvents
-		store/keys.go:Store.Keys store/migrateshared.go:Migration.changesRows store/password.go:writer.forgetCosts
-		store/password.go:writer.sweepCosts store/preflight.go:shared.explain store/ring.go:writer.keysKnown
-		store/transact.go:changedTable`},
+		store/approval.go:Tx.moved store/journal.go:insertArrays store/statement.go:insertEvents
+		store/keys.go:Store.Keys store/migrateshared.go:Migration.changesRows store/password.go:Tx.forgetCosts
+		store/password.go:Tx.sweepCosts store/preflight.go:shared.explain store/ring.go:Tx.keysKnown
+		`},
 
 	// What people see.
 	{"people search, in any case: a page shows more", `org/find.go:Finds org/find.go:Person.Find`},

@@ -32,7 +32,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	doors     = []string{"oauth", "consent", "api", "mcp", "gateway", "operator"}
 )
@@ -48,6 +48,7 @@ var rooms = map[string]room{
 	"client":           {pure: true, may: []string{"strictjson"}},
 	"identity":         {pure: true, may: []string{"strictjson"}},
 	"rules":            {pure: true, may: []string{"grantset", "org", "strictjson"}},
+	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org"}},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"store":            {may: pureRooms},

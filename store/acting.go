@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"time"
 )
 
@@ -28,21 +29,21 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 			return err
 		}
 		m, now := tx.memory, tx.store.Now().Unix()
-		actor, as := m.people.get(r.person), m.members.get(memberKey{a.Person, a.Organization})
+		actor, as := m.People.Get(r.person), m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
 		switch {
-		case actor == nil || !actor.Active || actor.epoch != r.epoch:
+		case actor == nil || !actor.Active || actor.Epoch != r.epoch:
 			return fmt.Errorf("session: %w", ErrNotFound)
 		case !actor.Support || r.actingAs != "":
 			return fmt.Errorf("support staff: %w", ErrNotAllowed)
-		case !as.asMember().Exists():
+		case !as.AsMember().Exists():
 			return fmt.Errorf("member: %w", ErrNotFound)
-		case as.person.Support:
+		case as.Person.Support:
 			return fmt.Errorf("acting as support staff: %w", ErrNotAllowed)
 		}
 		if _, err := tx.exec(`
 			UPDATE session
 			   SET hash = $1, acting_as = $2, acting_epoch = $3, acting_in = $4, acting_since = $5
-			 WHERE hash = $6`, next[:], a.Person, as.person.epoch, a.Organization, now, old[:]); err != nil {
+			 WHERE hash = $6`, next[:], a.Person, as.Person.Epoch, a.Organization, now, old[:]); err != nil {
 			return err
 		}
 		return tx.journal(Event{Kind: "impersonation_started", Person: a.Person, Organization: a.Organization}.by(act))

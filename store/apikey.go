@@ -4,22 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
-
-// apiKey is whom a key acts as, and the epochs that it was made under: it ends
-// for good with the membership and with the person.
-type apiKey struct {
-	memberKey
-	membershipEpoch, personEpoch int64
-}
-
-// stands reports whether neither fact has ended since the key was made.
-func (k apiKey) stands(at *member) bool {
-	return at != nil && k.membershipEpoch == at.epoch && k.personEpoch == at.person.epoch
-}
 
 // APIKey gives the member that an API key acts as (decision B6), exactly as it
 // stands, or ErrNotFound.
@@ -33,24 +22,24 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 // person (decision B6).
 func (tx *Tx) putAPIKey(k DirectoryAPIKey) error {
 	m, hash := tx.memory, sha256.Sum256([]byte(k.Key))
-	key := apiKey{memberKey: memberKey{k.Person, k.Organization}}
-	if at := m.people.get(k.Person); at != nil {
-		key.personEpoch = at.epoch
+	key := facts.APIKey{MemberKey: facts.MemberKey{Person: k.Person, Organization: k.Organization}}
+	if at := m.People.Get(k.Person); at != nil {
+		key.PersonEpoch = at.Epoch
 	}
-	if at := m.members.get(key.memberKey); at != nil {
-		key.membershipEpoch = at.epoch
+	if at := m.Members.Get(key.MemberKey); at != nil {
+		key.MembershipEpoch = at.Epoch
 	}
 	n, err := tx.exec(`
 		INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
 		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
-		hash[:], k.Person, k.Organization, k.Name, tx.store.Now().Unix(), key.membershipEpoch, key.personEpoch)
+		hash[:], k.Person, k.Organization, k.Name, tx.store.Now().Unix(), key.MembershipEpoch, key.PersonEpoch)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
 	}
-	if _, there := m.apiKeys[hash]; !there {
-		tx.Put(apiKeyChange{hash, key})
+	if _, there := m.APIKeys[hash]; !there {
+		tx.Put(facts.APIKeyChange{Hash: hash, APIKey: key})
 	}
 	return err
 }
@@ -88,7 +77,7 @@ func (tx *Tx) replaceAPIKey(k DirectoryAPIKey) error {
 		return err
 	}
 	for _, hash := range old {
-		tx.Put(apiKeyGone(hash))
+		tx.Put(facts.APIKeyGone(hash))
 	}
 	return tx.putAPIKey(k)
 }

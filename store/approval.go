@@ -42,7 +42,7 @@ func (tx *Tx) move(id approval.ID, m approval.Move, live bool, act Act) (a appro
 			return a, v, false, err
 		}
 		before := a.State
-		if a.State, v = m(a, tx.memory.standing(a)); a.State == before {
+		if a.State, v = m(a, tx.memory.Standing(a)); a.State == before {
 			return a, v, false, nil
 		}
 		saved, err := tx.engine.save(tx, []transition{tx.store.transition(a, before)})
@@ -81,7 +81,7 @@ func (tx *Tx) moved(a approval.Approval, before approval.State, replaces string,
 
 // putMoved is for a state that was saved.
 func (tx *Tx) putMoved(a approval.Approval) {
-	tx.Put(approvalMoved{a.ID, a.State, uint32(tx.store.Now().Unix())})
+	tx.later(approvalMoved{a.ID, a.State, uint32(tx.store.Now().Unix())})
 }
 
 // events says what a move means to those who read the journal.

@@ -65,7 +65,7 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 		if h := s.memory.approvals.at(out[i].ID); h != nil { // the row comes a moment later
 			out[i].LastUsed = max(out[i].LastUsed, int64(atomic.LoadUint32(&h.used)))
 		}
-		out[i].State = s.standsAs(out[i], s.memory.standing(out[i].Approval), now)
+		out[i].State = s.standsAs(out[i], s.memory.Standing(out[i].Approval), now)
 	}
 	return out, nil
 }

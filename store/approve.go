@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"strings"
 	"time"
 
@@ -49,16 +50,16 @@ func (s *Store) Approve(_ context.Context, a Answer, act Act) (h token.Handle, i
 // between the page and the button.
 func (tx *Tx) mayApprove(a Answer) error {
 	m := tx.memory
-	if c := m.clients[a.Client]; c == nil || c.disabled || !c.known(tx.store.Now()) {
+	if c := m.Clients[a.Client]; c == nil || c.Disabled || !c.Known(tx.store.Now()) {
 		return fmt.Errorf("client: %w", ErrNotFound)
 	}
-	at := m.members.get(memberKey{a.Person, a.Organization})
+	at := m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
 	switch {
-	case !at.asMember().Exists():
+	case !at.AsMember().Exists():
 		return fmt.Errorf("membership: %w", ErrNotAllowed)
-	case !at.org.AIIntegration:
+	case !at.Org.AIIntegration:
 		return fmt.Errorf("AI integration: %w", ErrNotAllowed)
-	case a.Grant.Kind == grantset.Organization && !at.admin:
+	case a.Grant.Kind == grantset.Organization && !at.Admin:
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}
 	return nil
@@ -90,7 +91,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 		Grant: a.Grant, RedirectURI: a.RedirectURI, Issuer: a.Issuer, Challenge: a.Challenge,
 		IssuedAt: now, CreatedAt: made, State: approval.State{Phase: approval.CodeIssued},
 	}
-	row.Born = approval.Epochs(tx.memory.standing(row))
+	row.Born = approval.Epochs(tx.memory.Standing(row))
 	if err := tx.putApproval(row, replaces); err != nil {
 		return h, 0, err
 	}
@@ -102,7 +103,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 	if _, err := tx.memory.heat(row); err != nil {
 		return h, 0, err
 	}
-	tx.Put(approvalMade{row})
+	tx.later(approvalMade{row})
 	return h, now, nil
 }
 
@@ -113,7 +114,7 @@ func (tx *Tx) granted(a approval.Approval, act Act) error {
 		return err
 	}
 	if n > 0 {
-		tx.Put(clientApproved(a.Client))
+		tx.Put(facts.ClientApproved(a.Client))
 	}
 	return tx.journal(Event{
 		Kind: "approval_granted", Client: a.Client, Person: a.Person, Organization: a.Organization,
@@ -135,7 +136,7 @@ func (tx *Tx) pageApproval(handle func(uint32) token.Handle) (h token.Handle, a 
 			return h, a, false, err
 		case a.Generation > 0:
 			return h, a, true, ErrAnswered
-		case a.Phase == approval.CodeIssued && a.Lost(tx.memory.standing(a)) == "":
+		case a.Phase == approval.CodeIssued && a.Lost(tx.memory.Standing(a)) == "":
 			return h, a, true, nil
 		}
 	}
@@ -218,13 +219,13 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 		if err != nil {
 			return err
 		}
-		if a.Person != personID || a.Phase != approval.Live || a.Lost(tx.memory.standing(a)) != "" {
+		if a.Person != personID || a.Phase != approval.Live || a.Lost(tx.memory.Standing(a)) != "" {
 			return fmt.Errorf("approval: %w", ErrNotFound)
 		}
 		if !a.Grant.Equal(from) {
 			return fmt.Errorf("approval: %w", ErrConflict)
 		}
-		if to.Kind == grantset.Organization && !tx.memory.members.get(memberKey{a.Person, a.Organization}).admin {
+		if to.Kind == grantset.Organization && !tx.memory.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization}).Admin {
 			return fmt.Errorf("admin right: %w", ErrNotAllowed)
 		}
 		if _, err := tx.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
@@ -235,7 +236,7 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 		if _, err := tx.memory.heat(a); err != nil {
 			return err
 		}
-		tx.Put(grantEdited{a})
+		tx.later(grantEdited{a})
 		return tx.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
 			Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
 	})

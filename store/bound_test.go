@@ -23,7 +23,7 @@ func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 	}
 	waiting := func(n int) {
 		h.memory.mu.Lock()
-		h.memory.waiting.clients = n
+		h.memory.Waiting.Clients = n
 		h.memory.mu.Unlock()
 	}
 	for _, tt := range []struct {
@@ -59,7 +59,7 @@ func TestUnapprovedClientsAreCounted(t *testing.T) {
 	count := func() int {
 		h.memory.mu.RLock()
 		defer h.memory.mu.RUnlock()
-		return h.memory.waiting.clients
+		return h.memory.Waiting.Clients
 	}
 	want := func(when string, n int) {
 		t.Helper()

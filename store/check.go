@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ type Access struct {
 	used uint32 // Unix seconds, true to the hour; 0 is never
 
 	// Stamp is of the facts that the authority is made of.
-	Stamp Stamp
+	Stamp facts.Stamp
 
 	// Remembered says that it is as it was some time ago, within
 	// database.max_staleness. Whoever would refuse by that asks CheckNow, or
@@ -90,9 +91,9 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 	a := s.memory.cool(id, h)
 	a.Grant = s.memory.grantSet(h)
 	return Access{
-		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.asMember()),
-		PersonName: h.member.person.Name, OrganizationName: h.member.org.Name,
-		Stamp: h.member.org.stamp, used: atomic.LoadUint32(&h.used),
+		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.AsMember()),
+		PersonName: h.member.Person.Name, OrganizationName: h.member.Org.Name,
+		Stamp: h.member.Org.Stamp, used: atomic.LoadUint32(&h.used),
 	}, nil
 }
 
@@ -110,15 +111,15 @@ type under struct {
 	standing             approval.Standing
 	authority            grantset.Authority
 	person, organization string // their names
-	stamp                Stamp
+	stamp                facts.Stamp
 }
 
 // under gathers what stands under an approval.
 func (m *memory) under(a *approval.Approval) *under {
-	at := m.members.get(memberKey{a.Person, a.Organization})
-	u := &under{changes: m.changes, standing: m.standingOn(at, a), authority: a.Grant.Narrow(at.asMember())}
+	at := m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
+	u := &under{changes: m.changes, standing: m.StandingOn(at, a), authority: a.Grant.Narrow(at.AsMember())}
 	if at != nil {
-		u.person, u.organization, u.stamp = at.person.Name, at.org.Name, at.org.stamp
+		u.person, u.organization, u.stamp = at.Person.Name, at.Org.Name, at.Org.Stamp
 	}
 	return u
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"strconv"
 	"strings"
 	"time"
@@ -11,12 +12,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
 )
-
-func (c *clientFact) known(now time.Time) bool {
-	return !c.deleted && client.Client{
-		IssuedAt: c.issuedAt, Preregistered: c.preregistered, Approved: c.approved,
-	}.Known(now)
-}
 
 // AddClient adds a newly registered client. ErrConflict: the ID exists;
 // ErrUnavailable: there are too many that nobody has approved, in all or of its
@@ -41,7 +36,8 @@ func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act
 		if err := tx.journal(Event{Kind: "client_registered", Client: c.ID}.by(act)); err != nil {
 			return err
 		}
-		tx.Put(clientChange{Client: c, weight: at.weight}, effect(func() { tx.memory.leave(at) }))
+		tx.Put(facts.ClientChange{Client: c, Weight: at.Weight})
+		tx.later(effect(func() { tx.memory.leave(at) }))
 		return nil
 	})
 }
@@ -83,10 +79,10 @@ func (s *Store) clientState(id string) ClientState {
 	now := s.Now()
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	switch c := s.memory.clients[id]; {
-	case c == nil || !c.known(now):
+	switch c := s.memory.Clients[id]; {
+	case c == nil || !c.Known(now):
 		return ClientUnknown
-	case c.disabled:
+	case c.Disabled:
 		return ClientDisabled
 	}
 	return ClientEnabled

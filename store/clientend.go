@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
@@ -24,18 +25,18 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 		return err
 	}
 	err = s.writer.changeFacts(func(tx *Tx) error {
-		at := tx.memory.clients[id]
-		if at == nil || at.deleted {
+		at := tx.memory.Clients[id]
+		if at == nil || at.Deleted {
 			return fmt.Errorf("client: %w", ErrNotFound)
 		}
-		if at.disabled && !on { // taken out of the configuration perhaps: now it stays so when it is back
+		if at.Disabled && !on { // taken out of the configuration perhaps: now it stays so when it is back
 			_, err := tx.exec(`UPDATE client SET disabled = $1 WHERE id = $2 AND disabled = $3`, disabledByOperator, id, notConfigured)
 			return err
 		}
-		if at.disabled == !on {
+		if at.Disabled == !on {
 			return nil
 		}
-		c.Approved = at.approved
+		c.Approved = at.Approved
 		return tx.switchClient(c, on, disabledByOperator, act)
 	})
 	if err == nil && !on {
@@ -45,7 +46,7 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 }
 
 func (tx *Tx) switchClient(c client.Client, on bool, how int64, act Act) error {
-	epoch, kind := tx.memory.clients[c.ID].epoch, "client_enabled"
+	epoch, kind := tx.memory.Clients[c.ID].Epoch, "client_enabled"
 	if on {
 		how = enabled
 	} else {
@@ -58,7 +59,7 @@ func (tx *Tx) switchClient(c client.Client, on bool, how int64, act Act) error {
 		return err
 	}
 	c.Disabled = !on
-	tx.Put(clientChange{Client: c, epoch: epoch})
+	tx.Put(facts.ClientChange{Client: c, Epoch: epoch})
 	return nil
 }
 
@@ -67,23 +68,23 @@ func (tx *Tx) switchClient(c client.Client, on bool, how int64, act Act) error {
 // it, and would bring it back at the next start.
 func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 	err := s.writer.changeFacts(func(tx *Tx) error {
-		at := tx.memory.clients[id]
-		if at != nil && at.deleted {
+		at := tx.memory.Clients[id]
+		if at != nil && at.Deleted {
 			return nil
 		}
-		if at == nil || !at.known(tx.store.Now()) {
+		if at == nil || !at.Known(tx.store.Now()) {
 			return fmt.Errorf("client: %w", ErrNotFound)
 		}
 		n, err := tx.exec(`
 			UPDATE client SET disabled = 3, approved = 1, epoch = $1
-			 WHERE id = $2 AND (preregistered <> 1 OR disabled = 2)`, at.epoch+1, id)
+			 WHERE id = $2 AND (preregistered <> 1 OR disabled = 2)`, at.Epoch+1, id)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			return fmt.Errorf("client %s is in the configuration: %w", id, ErrNotAllowed)
 		}
-		tx.Put(clientDeleted{id, at.epoch + 1})
+		tx.Put(facts.ClientDeleted{ID: id, Epoch: at.Epoch + 1})
 		return tx.journal(Event{Kind: "client_disabled", Client: id, Detail: "deleted"}.by(act))
 	})
 	if err == nil {
@@ -126,7 +127,7 @@ func (tx *Tx) forgetClients(ids []string) (int, error) {
 		if _, err := tx.exec(`DELETE FROM client WHERE id = $1`, id); err != nil {
 			return 0, err
 		}
-		tx.Put(clientGone(id))
+		tx.Put(facts.ClientGone(id))
 	}
 	return len(ids), nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +23,7 @@ func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
 	if s.shared != nil {
 		return s.clientUses(ctx)
 	}
-	by := map[*clientFact]ClientUse{}
+	by := map[*facts.Client]ClientUse{}
 	s.memory.eachHot(func(_ approval.ID, h *hot) {
 		if h.phase == approval.Live && !h.lost() {
 			of := by[h.client]
@@ -31,7 +32,7 @@ func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
 	})
 	out := make(map[string]ClientUse, len(by))
 	for c, use := range by {
-		out[c.id] = use
+		out[c.ID] = use
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"maps"
 	"slices"
 	"strings"
@@ -20,9 +21,9 @@ func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.people.get(idOrEmail)
+	at := s.memory.People.Get(idOrEmail)
 	if at == nil {
-		at = s.memory.byEmail.get(org.EmailKey(idOrEmail))
+		at = s.memory.ByEmail.Get(org.EmailKey(idOrEmail))
 	}
 	if at == nil {
 		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
@@ -39,7 +40,7 @@ func (s *Store) Password(ctx context.Context, email string) (org.Person, string,
 		return org.Person{}, "", err
 	}
 	s.memory.mu.RLock()
-	at := s.memory.byEmail.get(org.EmailKey(email))
+	at := s.memory.ByEmail.Get(org.EmailKey(email))
 	var p org.Person
 	if at != nil {
 		p = at.Person
@@ -126,7 +127,7 @@ func (s *Store) Organization(ctx context.Context, id string) (org.Organization, 
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.orgs[id]
+	at := s.memory.Orgs[id]
 	if at == nil {
 		return org.Organization{}, fmt.Errorf("organization: %w", ErrNotFound)
 	}
@@ -145,7 +146,7 @@ func (s *Store) Organizations(ctx context.Context, after string, limit int) ([]o
 	limit = pageSize(limit)
 	s.memory.mu.RLock()
 	var out []org.Organization
-	for _, o := range inOrder(s.memory.orgs) {
+	for _, o := range facts.InOrder(s.memory.Orgs) {
 		if o.ID > after && len(out) <= limit {
 			out = append(out, o.Organization)
 		}
@@ -165,7 +166,7 @@ func (s *Store) Member(ctx context.Context, person, organization string) (org.Me
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	m := s.memory.members.get(memberKey{person, organization}).asMember()
+	m := s.memory.Members.Get(facts.MemberKey{Person: person, Organization: organization}).AsMember()
 	if !m.Exists() {
 		return org.Member{}, fmt.Errorf("membership: %w", ErrNotFound)
 	}
@@ -180,14 +181,14 @@ func (s *Store) Offers(ctx context.Context, personID string) ([]grantset.Offer, 
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.people.get(personID)
+	at := s.memory.People.Get(personID)
 	if at == nil {
 		return nil, fmt.Errorf("person: %w", ErrNotFound)
 	}
 	var out []grantset.Offer
-	for _, m := range at.members {
-		if f := m.asMember(); f.Exists() {
-			out = append(out, grantset.NewOffer(m.org.Organization, f, inOrder(m.org.circles)))
+	for _, m := range at.Members {
+		if f := m.AsMember(); f.Exists() {
+			out = append(out, grantset.NewOffer(m.Org.Organization, f, facts.InOrder(m.Org.Circles)))
 		}
 	}
 	slices.SortFunc(out, func(a, b grantset.Offer) int {
@@ -203,11 +204,11 @@ func (s *Store) Circles(ctx context.Context, organization string) ([]org.Circle,
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.orgs[organization]
+	at := s.memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
-	return slices.SortedFunc(maps.Values(at.circles), func(a, b org.Circle) int {
+	return slices.SortedFunc(maps.Values(at.Circles), func(a, b org.Circle) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	}), nil
 }
@@ -225,13 +226,13 @@ func (s *Store) Roles(ctx context.Context, organization string) ([]RoleRow, erro
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.orgs[organization]
+	at := s.memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
 	var out []RoleRow
-	for _, r := range inOrder(at.roles) {
-		out = append(out, r.row())
+	for _, r := range facts.InOrder(at.Roles) {
+		out = append(out, roleRow(r))
 	}
 	return out, nil
 }
@@ -243,8 +244,8 @@ func (s *Store) Circle(ctx context.Context, organization, id string) (org.Circle
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	if at := s.memory.orgs[organization]; at != nil {
-		if c, ok := at.circles[id]; ok {
+	if at := s.memory.Orgs[organization]; at != nil {
+		if c, ok := at.Circles[id]; ok {
 			return c, nil
 		}
 	}
@@ -258,19 +259,19 @@ func (s *Store) Role(ctx context.Context, organization, id string) (RoleRow, err
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	r := s.memory.roles.get(id)
+	r := s.memory.Roles.Get(id)
 	if r == nil || r.Organization != organization {
 		return RoleRow{}, fmt.Errorf("role: %w", ErrNotFound)
 	}
-	return r.row(), nil
+	return roleRow(r), nil
 }
 
-// row lists those who fill the role and are active members, by ID.
-func (r *role) row() RoleRow {
+// roleRow lists those who fill the role and are active members, by ID.
+func roleRow(r *facts.Role) RoleRow {
 	row := RoleRow{Role: r.Role}
-	for _, f := range r.fillers {
-		if f.present && f.person.Active {
-			row.Fillers = append(row.Fillers, f.person.ID)
+	for _, f := range r.Fillers {
+		if f.Present && f.Person.Active {
+			row.Fillers = append(row.Fillers, f.Person.ID)
 		}
 	}
 	slices.Sort(row.Fillers)
@@ -284,15 +285,15 @@ func (s *Store) Admins(ctx context.Context, organization string, limit int) ([]o
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.orgs[organization]
+	at := s.memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
 	var out []org.Person
-	byName := func(a, b *member) int { return cmp.Compare(a.person.Name, b.person.Name) }
-	for _, m := range slices.SortedFunc(slices.Values(at.members), byName) {
-		if m.admin && m.person.Active && len(out) < limit {
-			out = append(out, m.person.Person)
+	byName := func(a, b *facts.Member) int { return cmp.Compare(a.Person.Name, b.Person.Name) }
+	for _, m := range slices.SortedFunc(slices.Values(at.Members), byName) {
+		if m.Admin && m.Person.Active && len(out) < limit {
+			out = append(out, m.Person.Person)
 		}
 	}
 	return out, nil

@@ -18,10 +18,11 @@
 //
 //   - store.go, which opens SQLite (connector.go) and closes either; postgres.go
 //     opens the other; moved.go sees that SQLite's file is still where it was
+//   - tx.go: a transaction, of either engine, and what it gathers for after its commit
 //   - approval.go: a move is read, made, saved and journaled
 //   - writer.go: the queue and the group commit; statement.go runs statements
-//   - memory.go, the facts, with finder.go, and hot.go, the approvals, as they are in memory;
-//     load.go fills both at the start
+//   - memory.go, where package facts lies beside hot.go, the approvals, and change.go,
+//     what a transaction does to both; load.go fills them at the start
 //   - check.go: what a bearer check is answered
 //   - approve.go, ending.go, many.go and mark.go: how approvals begin and end
 //   - journal.go, which writes what people ask about later; events.go lists it,
@@ -30,7 +31,7 @@
 // Where the embedded engine has that writer and its memory, PostgreSQL has
 //
 //   - shared.go: who works there, and how facts change, by holding their version;
-//     transact.go is a transaction, line.go where callers wait
+//     transact.go opens a transaction, line.go is where callers wait
 //   - rowread.go, which reads approvals together, and rowcache.go and columns.go
 //   - refreshing.go, which saves refreshes by what their tokens say, and moves.go and
 //     saving.go, which make all other moves together; register.go saves clients

@@ -13,8 +13,8 @@ func (s *Store) wouldEnd(ctx context.Context, p *plan) (int, error) {
 	}
 	members := map[string][]any{}
 	for _, k := range p.removed.members {
-		if !people[k.person] {
-			members[k.organization] = append(members[k.organization], k.person)
+		if !people[k.Person] {
+			members[k.Organization] = append(members[k.Organization], k.Person)
 		}
 	}
 	ended := map[string]bool{}
@@ -78,7 +78,7 @@ func (p *plan) endedPeople() (ids []string) {
 		ids = append(ids, at.ID)
 	}
 	for _, one := range p.people {
-		if at := p.m.people.get(one.ID); at != nil && at.Active && !one.Active {
+		if at := p.m.People.Get(one.ID); at != nil && at.Active && !one.Active {
 			ids = append(ids, one.ID)
 		}
 	}
@@ -91,7 +91,7 @@ func (p *plan) switchedOff() (ids []string) {
 		ids = append(ids, at.ID)
 	}
 	for _, one := range p.organizations {
-		if at := p.m.orgs[one.ID]; at != nil && at.AIIntegration && !one.AIIntegration {
+		if at := p.m.Orgs[one.ID]; at != nil && at.AIIntegration && !one.AIIntegration {
 			ids = append(ids, one.ID)
 		}
 	}

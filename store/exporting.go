@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 )
 
@@ -18,34 +19,34 @@ func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	for _, at := range sorted(&s.memory.people) {
-		if !at.removed() {
+	for _, at := range facts.Sorted(&s.memory.People) {
+		if !at.Removed() {
 			d.People = append(d.People, DirectoryPerson{Person: at.Person})
 		}
 	}
-	for _, o := range inOrder(s.memory.orgs) {
+	for _, o := range facts.InOrder(s.memory.Orgs) {
 		d.Organizations = append(d.Organizations, o.Organization)
-		for _, m := range o.byPerson() {
-			d.Members = append(d.Members, DirectoryMember{m.person.ID, o.ID, m.admin})
+		for _, m := range o.ByPerson() {
+			d.Members = append(d.Members, DirectoryMember{m.Person.ID, o.ID, m.Admin})
 		}
-		d.Circles = append(d.Circles, inOrder(o.circles)...)
-		for _, r := range inOrder(o.roles) {
+		d.Circles = append(d.Circles, facts.InOrder(o.Circles)...)
+		for _, r := range facts.InOrder(o.Roles) {
 			d.Roles = append(d.Roles, r.Role)
-			d.Fillers = append(d.Fillers, r.filled()...)
+			d.Fillers = append(d.Fillers, filled(r)...)
 		}
 	}
 	d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k DirectoryAPIKey) bool {
-		at := s.memory.members.get(memberKey{k.Person, k.Organization})
-		return at == nil || !at.present
+		at := s.memory.Members.Get(facts.MemberKey{Person: k.Person, Organization: k.Organization})
+		return at == nil || !at.Present
 	})
 	return d, nil
 }
 
 // filled lists who fills the role, active or not.
-func (r *role) filled() (out []Filler) {
-	for _, at := range r.fillers {
-		if at.present {
-			out = append(out, Filler{r.ID, at.person.ID})
+func filled(r *facts.Role) (out []Filler) {
+	for _, at := range r.Fillers {
+		if at.Present {
+			out = append(out, Filler{r.ID, at.Person.ID})
 		}
 	}
 	slices.SortFunc(out, func(a, b Filler) int { return cmp.Compare(a.Person, b.Person) })

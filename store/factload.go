@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -22,12 +23,11 @@ type factLoad struct {
 	impersonal bool
 	back       bool                // the database has gone back in time since memory's version
 	keys       map[string][]string // by table; what is not all
-	puts       []change
-	anew       *memory // where all is put at once: nobody has seen it yet
+	puts       []facts.Change
+	anew       facts.Facts // where all is put at once: nobody has seen it yet
 }
 
-// begin makes the memory for all facts, as large as it will be: to grow maps of
-// millions costs as much as to fill them.
+// begin makes the facts that all are put into, as large as they will be.
 func (l *factLoad) begin() error {
 	var people, members, roles int
 	if err := l.conn.QueryRow(l.ctx, `
@@ -35,9 +35,7 @@ func (l *factLoad) begin() error {
 		Scan(&people, &members, &roles); err != nil {
 		return err
 	}
-	l.anew = newMemory(l.impersonal)
-	l.anew.people, l.anew.byEmail = newFinder(people, (*person).id), newFinder(people, (*person).key)
-	l.anew.members, l.anew.roles = newFinder(members, (*member).key), newFinder(roles, (*role).id)
+	l.anew = facts.New(l.impersonal, people, members, roles)
 	return nil
 }
 
@@ -103,13 +101,13 @@ func (l *factLoad) read() error {
 
 func (l *factLoad) into(m *memory) {
 	for _, c := range l.puts {
-		c.apply(m)
+		c.Apply(&m.Facts)
 	}
 }
 
-func (l *factLoad) put(c change) {
+func (l *factLoad) put(c facts.Change) {
 	if l.all {
-		c.apply(l.anew)
+		c.Apply(&l.anew)
 		return
 	}
 	l.puts = append(l.puts, c)
@@ -118,7 +116,7 @@ func (l *factLoad) put(c change) {
 // rows reads a table: all of it, or what the keys name by the conditions. row
 // takes one, and says by which key it is named. What a key names and is not
 // there is gone; without gone its tombstone stays.
-func (l *factLoad) rows(table string, q query, row func(*columns) (key string), gone func(key string) change) error {
+func (l *factLoad) rows(table string, q query, row func(*columns) (key string), gone func(key string) facts.Change) error {
 	text, keys := q.text, l.keys[table]
 	if !l.all {
 		if len(keys) == 0 {
@@ -153,7 +151,7 @@ func (l *factLoad) rows(table string, q query, row func(*columns) (key string), 
 
 func (l *factLoad) people() error {
 	return l.rows("person", query{text: `SELECT id, email, name, active, support, epoch FROM person`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		p := personChange{org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}, c.number()}
+		p := facts.PersonChange{Person: org.Person{ID: c.text(), Email: c.text(), Name: c.text(), Active: c.number() == 1, Support: c.number() == 1}, Epoch: c.number()}
 		l.put(p)
 		return p.ID
 	}, nil)
@@ -161,7 +159,7 @@ func (l *factLoad) people() error {
 
 func (l *factLoad) organizations() error {
 	return l.rows("organization", query{text: `SELECT id, name, ai_integration, epoch FROM organization`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := organizationChange{org.Organization{ID: c.text(), Name: c.text(), AIIntegration: c.number() == 1}, c.number()}
+		o := facts.OrganizationChange{Organization: org.Organization{ID: c.text(), Name: c.text(), AIIntegration: c.number() == 1}, Epoch: c.number()}
 		l.put(o)
 		return o.ID
 	}, nil)
@@ -169,26 +167,26 @@ func (l *factLoad) organizations() error {
 
 func (l *factLoad) memberships() error {
 	return l.rows("membership", query{text: `SELECT person, organization, admin, present, epoch FROM membership`, conditions: []string{`(person, organization) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
-		l.put(memberChange{memberKey{c.text(), c.text()}, c.number() == 1, c.number() == 1, c.number()})
+		l.put(facts.MemberChange{MemberKey: facts.MemberKey{Person: c.text(), Organization: c.text()}, Admin: c.number() == 1, Present: c.number() == 1, Epoch: c.number()})
 		return "" // it stays as a tombstone
 	}, nil)
 }
 
 func (l *factLoad) circles() error {
 	return l.rows("circle", query{text: `SELECT id, organization, parent, name FROM circle`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := circleChange{org.Circle{ID: c.text(), Organization: c.text(), Parent: c.text(), Name: c.text()}}
+		o := facts.CircleChange{Circle: org.Circle{ID: c.text(), Organization: c.text(), Parent: c.text(), Name: c.text()}}
 		l.put(o)
 		return o.ID
-	}, func(id string) change { return circleGone{id: id} })
+	}, func(id string) facts.Change { return facts.CircleGone{ID: id} })
 }
 
 func (l *factLoad) roles() error {
 	return l.rows("role", query{text: `SELECT id, organization, circle, name FROM role`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := roleChange{org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}}
-		l.put(roleEmptied(o.ID)) // it may have been deleted, and made again: who fills it is loaded as well
+		o := facts.RoleChange{Role: org.Role{ID: c.text(), Organization: c.text(), Circle: c.text(), Name: c.text()}}
+		l.put(facts.RoleEmptied(o.ID)) // it may have been deleted, and made again: who fills it is loaded as well
 		l.put(o)
 		return o.ID
-	}, func(id string) change { return roleGone(id) })
+	}, func(id string) facts.Change { return facts.RoleGone(id) })
 }
 
 func (l *factLoad) fillers() error {
@@ -197,14 +195,14 @@ func (l *factLoad) fillers() error {
 	}
 	return l.rows("filler", query{text: `SELECT role, person FROM filler`, conditions: []string{`(role, person) IN (SELECT split_part(k, ' ', 1), split_part(k, ' ', 2) FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		role, person := c.text(), c.text()
-		l.put(fillerChange{role, person, true})
+		l.put(facts.FillerChange{Role: role, Person: person, On: true})
 		if l.all { // there are millions of them, and nobody asks
 			return ""
 		}
 		return role + " " + person
-	}, func(key string) change {
+	}, func(key string) facts.Change {
 		role, person, _ := strings.Cut(key, " ")
-		return fillerChange{role, person, false}
+		return facts.FillerChange{Role: role, Person: person, On: false}
 	})
 }
 
@@ -226,14 +224,14 @@ func (l *factLoad) fillersOf(roles []string) error {
 func (l *factLoad) apiKeys() error {
 	return l.rows("api_key", query{text: `SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, conditions: []string{`hash IN (SELECT decode(k, 'hex') FROM unnest($1::text[]) AS k)`}}, func(c *columns) string {
 		hash := c.octets()
-		k := apiKey{memberKey{c.text(), c.text()}, c.number(), c.number()}
+		k := facts.APIKey{MemberKey: facts.MemberKey{Person: c.text(), Organization: c.text()}, MembershipEpoch: c.number(), PersonEpoch: c.number()}
 		if len(hash) != 32 {
 			return "" // no key has such a hash
 		}
-		l.put(apiKeyChange{[32]byte(hash), k})
+		l.put(facts.APIKeyChange{Hash: [32]byte(hash), APIKey: k})
 		return hex.EncodeToString(hash)
-	}, func(key string) change {
-		var hash apiKeyGone
+	}, func(key string) facts.Change {
+		var hash facts.APIKeyGone
 		hex.Decode(hash[:], []byte(key))
 		return hash
 	})
@@ -241,11 +239,11 @@ func (l *factLoad) apiKeys() error {
 
 func (l *factLoad) clients() error {
 	return l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CAST(CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END AS BIGINT) FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
-		o := clientChange{Client: client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}}
+		o := facts.ClientChange{Client: client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}}
 		disabled := c.number()
-		o.epoch, o.Disabled, o.deleted = c.number(), disabled != enabled, disabled == deleted
-		o.weight = weight{blockOf(c.text()), int32(c.number())}
+		o.Epoch, o.Disabled, o.Deleted = c.number(), disabled != enabled, disabled == deleted
+		o.Weight = facts.Weight{Network: facts.BlockOf(c.text()), Bytes: int32(c.number())}
 		l.put(o)
 		return o.ID
-	}, func(id string) change { return clientGone(id) })
+	}, func(id string) facts.Change { return facts.ClientGone(id) })
 }

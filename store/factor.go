@@ -48,7 +48,7 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 // there are too many.
 func (s *Store) AddFactors(_ context.Context, person, session string, factors []Factor, act Act) error {
 	return s.writer.change(func(tx *Tx) error {
-		at := tx.memory.people.get(person)
+		at := tx.memory.People.Get(person)
 		if at == nil || !at.Active {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}

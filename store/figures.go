@@ -33,9 +33,9 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 	})
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	for _, c := range m.clients {
-		if c.known(now) {
-			f.Clients[client.Client{Preregistered: c.preregistered, Approved: c.approved, Disabled: c.disabled}.State()]++
+	for _, c := range m.Clients {
+		if c.Known(now) {
+			f.Clients[client.Client{Preregistered: c.Preregistered, Approved: c.Approved, Disabled: c.Disabled}.State()]++
 		}
 	}
 	return f, nil

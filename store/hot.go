@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"math"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -14,8 +15,8 @@ import (
 // once a second lasts 136 years.
 type hot struct {
 	generation int64
-	member     *member
-	client     *clientFact
+	member     *facts.Member
+	client     *facts.Client
 	picks      string // four bytes each: role index and one bit for change
 	born       [4]uint32
 	used       uint32 // Unix seconds, true to the hour; 0 never
@@ -43,8 +44,8 @@ func (h *hot) epochs() approval.Epochs {
 
 func (h *hot) standing() approval.Standing {
 	return approval.Standing{
-		Membership: h.member.epoch, Person: h.member.person.epoch,
-		Organization: h.member.org.epoch, Client: h.client.epoch,
+		Membership: h.member.Epoch, Person: h.member.Person.Epoch,
+		Organization: h.member.Org.Epoch, Client: h.client.Epoch,
 	}
 }
 
@@ -127,11 +128,11 @@ func (t *approvals) drop(id approval.ID) {
 // heat makes the hot part of an approval; nil facts are unknown ones, and the
 // approval is left to its row.
 func (m *memory) heat(a approval.Approval) (hot, error) {
-	return m.heatOn(m.members.get(memberKey{a.Person, a.Organization}), m.clients[a.Client], a)
+	return m.heatOn(m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization}), m.Clients[a.Client], a)
 }
 
 // heatOn is heat on facts that were found.
-func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval) (hot, error) {
+func (m *memory) heatOn(mem *facts.Member, c *facts.Client, a approval.Approval) (hot, error) {
 	if mem == nil || c == nil {
 		return hot{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
 	}
@@ -151,14 +152,14 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval) (hot, e
 	if n := len(a.Grant.Picks); n > 0 {
 		b := make([]byte, 0, 4*n)
 		for _, p := range a.Grant.Picks {
-			r := m.roles.get(p.Role)
+			r := m.Roles.Get(p.Role)
 			if r == nil {
-				r = m.gone[p.Role]
+				r = m.Gone[p.Role]
 			}
 			if r == nil {
 				continue // remember was not asked
 			}
-			v := r.index << 1
+			v := r.Index << 1
 			if p.Change {
 				v |= 1
 			}
@@ -172,7 +173,7 @@ func (m *memory) heatOn(mem *member, c *clientFact, a approval.Approval) (hot, e
 // cool gives the approval behind a hot row, without the code's fields.
 func (m *memory) cool(id approval.ID, h *hot) approval.Approval {
 	return approval.Approval{
-		ID: id, Client: h.client.id, Person: h.member.person.ID, Organization: h.member.org.ID,
+		ID: id, Client: h.client.ID, Person: h.member.Person.ID, Organization: h.member.Org.ID,
 		IssuedAt: int64(h.issuedAt), Born: h.epochs(),
 		State: approval.State{Phase: h.phase, Generation: h.generation, Key: int(h.key), Network: h.network},
 	}
@@ -187,7 +188,7 @@ func (m *memory) grantSet(h *hot) grantset.Set {
 		for i := range s.Picks {
 			b := h.picks[4*i:]
 			v := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-			s.Picks[i] = grantset.Pick{Role: m.roleList[v>>1].ID, Change: v&1 == 1}
+			s.Picks[i] = grantset.Pick{Role: m.RoleList[v>>1].ID, Change: v&1 == 1}
 		}
 	}
 	return s

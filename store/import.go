@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"strconv"
 	"strings"
 
@@ -191,7 +192,7 @@ func (tx *Tx) carryOut(p *plan, act Act) error {
 		func() error { return each(p.organizations, tx.putOrganization) },
 		func() error {
 			return each(p.members, func(m DirectoryMember) error {
-				return tx.putMember(memberKey{m.Person, m.Organization}, m.Admin, true)
+				return tx.putMember(facts.MemberKey{Person: m.Person, Organization: m.Organization}, m.Admin, true)
 			})
 		},
 		func() error { return each(p.circles, tx.putCircle) },

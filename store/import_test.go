@@ -65,11 +65,11 @@ func (h house) circles(t *testing.T) (all []org.Circle) {
 	t.Helper()
 	h.memory.mu.RLock()
 	defer h.memory.mu.RUnlock()
-	for _, o := range h.memory.orgs {
+	for _, o := range h.memory.Orgs {
 		if o.ID == "flat" {
 			continue
 		}
-		for _, c := range o.circles {
+		for _, c := range o.Circles {
 			all = append(all, c)
 		}
 	}

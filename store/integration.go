@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -23,7 +24,7 @@ func (s *Store) Switched(ctx context.Context, organizationID string) (out Switch
 
 // switched records who switches AI integration, if it changes.
 func (tx *Tx) switched(o org.Organization, act Act) error {
-	at := tx.memory.orgs[o.ID]
+	at := tx.memory.Orgs[o.ID]
 	if at == nil && !o.AIIntegration || at != nil && at.AIIntegration == o.AIIntegration {
 		return nil
 	}
@@ -37,8 +38,8 @@ func (tx *Tx) switched(o org.Organization, act Act) error {
 // isAdmin gives ErrNotAllowed for everybody who is no admin of the
 // organization, now.
 func (tx *Tx) isAdmin(personID, organizationID string) error {
-	at := tx.memory.members.get(memberKey{personID, organizationID})
-	if !at.asMember().Exists() || !at.admin {
+	at := tx.memory.Members.Get(facts.MemberKey{Person: personID, Organization: organizationID})
+	if !at.AsMember().Exists() || !at.Admin {
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}
 	return nil
@@ -59,7 +60,7 @@ func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bo
 
 func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*Tx) error, act Act) error {
 	err := s.writer.changeFacts(func(tx *Tx) error {
-		at := tx.memory.orgs[organizationID]
+		at := tx.memory.Orgs[organizationID]
 		if at == nil {
 			return fmt.Errorf("organization: %w", ErrNotFound)
 		}

@@ -93,7 +93,7 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 				return err
 			}
 		}
-		tx.Put(effect(func() {
+		tx.later(effect(func() {
 			if err := ring.Add(taken...); err != nil {
 				s.log.Error("a key was not added", "err", err)
 			}
@@ -141,7 +141,7 @@ func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 		if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d seals", newest)}.by(act)); err != nil {
 			return err
 		}
-		tx.Put(effect(func() {
+		tx.later(effect(func() {
 			if err := ring.Seal(newest); err != nil {
 				s.log.Error("the newest key does not seal", "err", err)
 			}
@@ -184,7 +184,7 @@ func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, 
 		if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.by(act)); err != nil {
 			return err
 		}
-		tx.Put(effect(func() {
+		tx.later(effect(func() {
 			if err := s.options.Ring.Drop(number); err != nil {
 				s.log.Error("a retired key is in use", "err", err)
 			}

@@ -380,7 +380,7 @@ func TestClientLists(t *testing.T) {
 		t.Errorf("an unknown state: %v", err)
 	}
 	h.memory.mu.Lock()
-	h.memory.waiting.clients = MaxUnapproved
+	h.memory.Waiting.Clients = MaxUnapproved
 	h.memory.mu.Unlock()
 	if err := h.AddClient(ctx, client.Client{ID: "more", IssuedAt: h.Now().Unix()}, Origin{}, Act{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("one more than may be: %v", err)

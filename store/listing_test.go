@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func TestApprovalFilters(t *testing.T) {
 	}
 	// A fact that is lost and of which no row says so yet.
 	if err := h.writer.changeFacts(func(tx *Tx) error {
-		return tx.putMember(memberKey{"tor", "nordlys"}, false, false)
+		return tx.putMember(facts.MemberKey{Person: "tor", Organization: "nordlys"}, false, false)
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"sync/atomic"
 
@@ -93,19 +94,19 @@ func (t *approvals) newestOf(chunk int, of hotFilter, from place, found []place,
 
 // hotFilter is a filter of what memory has of an approval.
 type hotFilter struct {
-	client *clientFact
-	person *person
-	org    *organization
+	client *facts.Client
+	person *facts.Person
+	org    *facts.Organization
 	kind   grantset.Kind
 }
 
 // hotFilter is false where nothing can match.
 func (m *memory) hotFilter(f ApprovalFilter) (of hotFilter, ok bool) {
-	of = hotFilter{m.clients[f.Client], m.people.get(f.Person), m.orgs[f.Organization], f.Grant}
+	of = hotFilter{m.Clients[f.Client], m.People.Get(f.Person), m.Orgs[f.Organization], f.Grant}
 	return of, (f.Client == "") == (of.client == nil) && (f.Person == "") == (of.person == nil) && (f.Organization == "") == (of.org == nil)
 }
 
 func (of *hotFilter) matches(h *hot) bool {
 	return (of.client == nil || of.client == h.client) && (of.kind == "" || of.kind == h.grantKind()) &&
-		(of.person == nil || of.person == h.member.person) && (of.org == nil || of.org == h.member.org)
+		(of.person == nil || of.person == h.member.Person) && (of.org == nil || of.org == h.member.Org)
 }

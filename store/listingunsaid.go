@@ -46,7 +46,7 @@ func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, 
 		return p.unsaidInRows(ctx, from, expired)
 	}
 	p.memory.mu.RLock()
-	lost := p.memory.ended != p.memory.marked
+	lost := p.memory.Ended != p.memory.marked
 	p.memory.mu.RUnlock()
 	return p.newestInMemory(p.f, from, p.limit+1, func(h *hot) bool {
 		switch h.phase {

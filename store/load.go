@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/driver"
@@ -56,75 +57,75 @@ func (l loader) each(text string, row func(*sqlite3.Stmt) error) error {
 }
 
 // facts reads a table of facts.
-func (l loader) facts(text string, row func(*sqlite3.Stmt) change) error {
+func (l loader) facts(text string, row func(*sqlite3.Stmt) facts.Change) error {
 	return l.each(text, func(st *sqlite3.Stmt) error {
-		row(st).apply(l.m)
+		row(st).Apply(&l.m.Facts)
 		return nil
 	})
 }
 
 func (l loader) people() error {
-	return l.facts(`SELECT id, email, name, active, support, epoch FROM person`, func(st *sqlite3.Stmt) change {
-		return personChange{org.Person{
+	return l.facts(`SELECT id, email, name, active, support, epoch FROM person`, func(st *sqlite3.Stmt) facts.Change {
+		return facts.PersonChange{Person: org.Person{
 			ID: st.ColumnText(0), Email: st.ColumnText(1), Name: st.ColumnText(2),
 			Active: st.ColumnInt(3) == 1, Support: st.ColumnInt(4) == 1,
-		}, st.ColumnInt64(5)}
+		}, Epoch: st.ColumnInt64(5)}
 	})
 }
 
 func (l loader) organizations() error {
-	return l.facts(`SELECT id, name, ai_integration, epoch FROM organization`, func(st *sqlite3.Stmt) change {
-		return organizationChange{org.Organization{
+	return l.facts(`SELECT id, name, ai_integration, epoch FROM organization`, func(st *sqlite3.Stmt) facts.Change {
+		return facts.OrganizationChange{Organization: org.Organization{
 			ID: st.ColumnText(0), Name: st.ColumnText(1), AIIntegration: st.ColumnInt(2) == 1,
-		}, st.ColumnInt64(3)}
+		}, Epoch: st.ColumnInt64(3)}
 	})
 }
 
 func (l loader) members() error {
-	return l.facts(`SELECT person, organization, admin, present, epoch FROM membership`, func(st *sqlite3.Stmt) change {
-		return memberChange{memberKey{st.ColumnText(0), st.ColumnText(1)}, st.ColumnInt(2) == 1, st.ColumnInt(3) == 1, st.ColumnInt64(4)}
+	return l.facts(`SELECT person, organization, admin, present, epoch FROM membership`, func(st *sqlite3.Stmt) facts.Change {
+		return facts.MemberChange{MemberKey: facts.MemberKey{Person: st.ColumnText(0), Organization: st.ColumnText(1)}, Admin: st.ColumnInt(2) == 1, Present: st.ColumnInt(3) == 1, Epoch: st.ColumnInt64(4)}
 	})
 }
 
 func (l loader) circles() error {
-	return l.facts(`SELECT id, organization, parent, name FROM circle`, func(st *sqlite3.Stmt) change {
-		return circleChange{org.Circle{
+	return l.facts(`SELECT id, organization, parent, name FROM circle`, func(st *sqlite3.Stmt) facts.Change {
+		return facts.CircleChange{Circle: org.Circle{
 			ID: st.ColumnText(0), Organization: st.ColumnText(1), Parent: st.ColumnText(2), Name: st.ColumnText(3),
 		}}
 	})
 }
 
 func (l loader) roles() error {
-	return l.facts(`SELECT id, organization, circle, name FROM role`, func(st *sqlite3.Stmt) change {
-		return roleChange{org.Role{
+	return l.facts(`SELECT id, organization, circle, name FROM role`, func(st *sqlite3.Stmt) facts.Change {
+		return facts.RoleChange{Role: org.Role{
 			ID: st.ColumnText(0), Organization: st.ColumnText(1), Circle: st.ColumnText(2), Name: st.ColumnText(3),
 		}}
 	})
 }
 
 func (l loader) fillers() error {
-	return l.facts(`SELECT role, person FROM filler`, func(st *sqlite3.Stmt) change {
-		return fillerChange{st.ColumnText(0), st.ColumnText(1), true}
+	return l.facts(`SELECT role, person FROM filler`, func(st *sqlite3.Stmt) facts.Change {
+		return facts.FillerChange{Role: st.ColumnText(0), Person: st.ColumnText(1), On: true}
 	})
 }
 
 func (l loader) apiKeys() error {
-	return l.facts(`SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, func(st *sqlite3.Stmt) change {
-		c := apiKeyChange{apiKey: apiKey{memberKey{st.ColumnText(1), st.ColumnText(2)}, st.ColumnInt64(3), st.ColumnInt64(4)}}
-		copy(c.hash[:], st.ColumnRawBlob(0))
+	return l.facts(`SELECT hash, person, organization, membership_epoch, person_epoch FROM api_key`, func(st *sqlite3.Stmt) facts.Change {
+		c := facts.APIKeyChange{APIKey: facts.APIKey{MemberKey: facts.MemberKey{Person: st.ColumnText(1), Organization: st.ColumnText(2)}, MembershipEpoch: st.ColumnInt64(3), PersonEpoch: st.ColumnInt64(4)}}
+		copy(c.Hash[:], st.ColumnRawBlob(0))
 		return c
 	})
 }
 
 func (l loader) clients() error {
-	return l.facts(`SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END FROM client`, func(st *sqlite3.Stmt) change {
-		return clientChange{
+	return l.facts(`SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END FROM client`, func(st *sqlite3.Stmt) facts.Change {
+		return facts.ClientChange{
 			Client: client.Client{
 				ID: st.ColumnText(0), IssuedAt: st.ColumnInt64(1), Preregistered: st.ColumnInt(2) != 0,
 				Approved: st.ColumnInt(3) == 1, Disabled: st.ColumnInt(4) != enabled,
 			},
-			epoch: st.ColumnInt64(5), deleted: st.ColumnInt(4) == deleted,
-			weight: weight{blockOf(st.ColumnText(6)), int32(st.ColumnInt64(7))},
+			Epoch: st.ColumnInt64(5), Deleted: st.ColumnInt(4) == deleted,
+			Weight: facts.Weight{Network: facts.BlockOf(st.ColumnText(6)), Bytes: int32(st.ColumnInt64(7))},
 		}
 	})
 }
@@ -149,8 +150,8 @@ func (l loader) approvals() error {
 // approval takes one row. What is looked up by its texts is asked for with the
 // driver's own bytes, which costs no allocation while IDs are short.
 func (l loader) approval(st *sqlite3.Stmt) error {
-	member := l.m.members.get(memberKey{string(st.ColumnRawText(2)), string(st.ColumnRawText(3))})
-	client := l.m.clients[string(st.ColumnRawText(1))]
+	member := l.m.Members.Get(facts.MemberKey{Person: string(st.ColumnRawText(2)), Organization: string(st.ColumnRawText(3))})
+	client := l.m.Clients[string(st.ColumnRawText(1))]
 	a := approval.Approval{
 		IssuedAt: st.ColumnInt64(7), CreatedAt: st.ColumnInt64(16),
 		Born: approval.Epochs{
@@ -168,7 +169,7 @@ func (l loader) approval(st *sqlite3.Stmt) error {
 	if err != nil {
 		return fmt.Errorf("approval %s: %w", a.ID, err)
 	}
-	l.m.remember(a.Grant.Picks)
+	l.m.Remember(a.Grant.Picks)
 	h, err := l.m.heatOn(member, client, a)
 	if err != nil {
 		return err

@@ -18,7 +18,7 @@ func (tx *Tx) moveRows(ids []approval.ID, m approval.Move, act Act) (ended int, 
 	var ends []transition
 	for _, a := range all {
 		before := a.State
-		if a.State, _ = m(a, tx.memory.standing(a)); a.State != before && a.Phase == approval.Ended {
+		if a.State, _ = m(a, tx.memory.Standing(a)); a.State != before && a.Phase == approval.Ended {
 			over, ends = append(over, a), append(ends, tx.store.transition(a, before))
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Store) mark(ctx context.Context) (marked int, err error) {
 	s.marking.Lock()
 	defer s.marking.Unlock()
 	s.memory.mu.RLock()
-	endedBefore := s.memory.ended
+	endedBefore := s.memory.Ended
 	s.memory.mu.RUnlock()
 	due, settled, err := s.due(ctx)
 	if err != nil {

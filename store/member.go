@@ -3,12 +3,13 @@ package store
 import (
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 )
 
 // SetMember adds a person to an organization, or sets the admin right of one
 // who is there.
 func (s *Store) SetMember(ctx context.Context, organizationID, personID string, admin bool, act Act) error {
-	return s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+	return s.setMember(ctx, organizationID, personID, func(at *facts.Member) (memberState, error) {
 		return memberState{admin: admin, present: true, detail: "member added"}, nil
 	}, act)
 }
@@ -16,8 +17,8 @@ func (s *Store) SetMember(ctx context.Context, organizationID, personID string, 
 // SetAdmin gives or takes the admin right of a member. Approvals stay: what
 // they give narrows by itself (decision P6).
 func (s *Store) SetAdmin(ctx context.Context, organizationID, personID string, on bool, act Act) error {
-	return s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
-		if at == nil || !at.present {
+	return s.setMember(ctx, organizationID, personID, func(at *facts.Member) (memberState, error) {
+		if at == nil || !at.Present {
 			return memberState{}, fmt.Errorf("membership: %w", ErrNotFound)
 		}
 		detail := "admin right taken"
@@ -32,7 +33,7 @@ func (s *Store) SetAdmin(ctx context.Context, organizationID, personID string, o
 // person's approvals there end, and their roles there are empty again. One who
 // is no member is left as they are.
 func (s *Store) RemoveMember(ctx context.Context, organizationID, personID string, act Act) error {
-	err := s.setMember(ctx, organizationID, personID, func(at *member) (memberState, error) {
+	err := s.setMember(ctx, organizationID, personID, func(at *facts.Member) (memberState, error) {
 		return memberState{detail: "member removed"}, nil
 	}, act)
 	if err == nil {
@@ -46,18 +47,18 @@ type memberState struct {
 	detail         string
 }
 
-func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*member) (memberState, error), act Act) error {
+func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*facts.Member) (memberState, error), act Act) error {
 	return s.writer.changeFacts(func(tx *Tx) error {
-		m, key := tx.memory, memberKey{personID, organizationID}
-		if m.people.get(personID) == nil || m.orgs[organizationID] == nil {
+		m, key := tx.memory, facts.MemberKey{Person: personID, Organization: organizationID}
+		if m.People.Get(personID) == nil || m.Orgs[organizationID] == nil {
 			return fmt.Errorf("person or organization: %w", ErrNotFound)
 		}
-		at := m.members.get(key)
+		at := m.Members.Get(key)
 		to, err := next(at)
 		if err != nil {
 			return err
 		}
-		if at == nil && !to.present || at != nil && at.present == to.present && at.admin == to.admin {
+		if at == nil && !to.present || at != nil && at.Present == to.present && at.Admin == to.admin {
 			return nil
 		}
 		if err := tx.putMember(key, to.admin, to.present); err != nil {
@@ -69,11 +70,11 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 
 // putMember adds or updates a membership; its end raises the epoch and
 // empties the roles that the person filled there.
-func (tx *Tx) putMember(key memberKey, admin, present bool) error {
+func (tx *Tx) putMember(key facts.MemberKey, admin, present bool) error {
 	epoch := int64(0)
-	if at := tx.memory.members.get(key); at != nil {
-		epoch = at.epoch
-		if at.present && !present {
+	if at := tx.memory.Members.Get(key); at != nil {
+		epoch = at.Epoch
+		if at.Present && !present {
 			epoch++
 		}
 	}
@@ -81,7 +82,7 @@ func (tx *Tx) putMember(key memberKey, admin, present bool) error {
 		INSERT INTO membership (person, organization, admin, present, epoch) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (person, organization) DO UPDATE
 		   SET admin = excluded.admin, present = excluded.present, epoch = excluded.epoch`,
-		key.person, key.organization, flag(admin), flag(present), epoch)
+		key.Person, key.Organization, flag(admin), flag(present), epoch)
 	if err != nil {
 		return err
 	}
@@ -91,9 +92,9 @@ func (tx *Tx) putMember(key memberKey, admin, present bool) error {
 		}
 		_, err = tx.exec(`
 			DELETE FROM filler WHERE person = $1
-			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.person, key.organization)
+			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.Person, key.Organization)
 	}
-	tx.Put(memberChange{key, admin, present, epoch})
+	tx.Put(facts.MemberChange{MemberKey: key, Admin: admin, Present: present, Epoch: epoch})
 	return err
 }
 
@@ -101,12 +102,12 @@ func (tx *Tx) putMember(key memberKey, admin, present bool) error {
 func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, act Act) error {
 	return s.writer.changeFacts(func(tx *Tx) error {
 		m := tx.memory
-		r := m.roles.get(roleID)
-		if r == nil || m.people.get(personID) == nil {
+		r := m.Roles.Get(roleID)
+		if r == nil || m.People.Get(personID) == nil {
 			return fmt.Errorf("role or person: %w", ErrNotFound)
 		}
-		at := m.members.get(memberKey{personID, r.Organization})
-		if on && (at == nil || !at.present) {
+		at := m.Members.Get(facts.MemberKey{Person: personID, Organization: r.Organization})
+		if on && (at == nil || !at.Present) {
 			return fmt.Errorf("the person is not a member of the role's organization: %w", ErrNotFound)
 		}
 		if err := tx.putFiller(roleID, personID, on); err != nil {
@@ -128,7 +129,7 @@ func (tx *Tx) putFiller(roleID, personID string, on bool) error {
 		return err
 	}
 	_, err := tx.exec(text, roleID, personID)
-	tx.Put(fillerChange{roleID, personID, on})
+	tx.Put(facts.FillerChange{Role: roleID, Person: personID, On: on})
 	return err
 }
 
@@ -143,13 +144,13 @@ func (tx *Tx) left(roleID, personID string) error {
 }
 
 // leftAll is left for all roles of a member.
-func (tx *Tx) leftAll(key memberKey) error {
+func (tx *Tx) leftAll(key facts.MemberKey) error {
 	_, err := tx.exec(`
 		INSERT INTO filler_left (role, person, left_at)
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler
 		 WHERE person = $2 AND role IN (SELECT id FROM role WHERE organization = $3)
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		tx.store.Now().Unix(), key.person, key.organization)
+		tx.store.Now().Unix(), key.Person, key.Organization)
 	return err
 }
 

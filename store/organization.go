@@ -1,28 +1,17 @@
 package store
 
-import "github.com/grantkeeper/grantkeeper/org"
+import (
+	"github.com/grantkeeper/grantkeeper/facts"
+)
 
-// inside names something that is in a circle; "" is nothing.
-func (o *organization) inside(circle string) string {
-	for _, c := range o.circles {
-		if c.Parent == circle {
-			return "circle " + c.ID
-		}
-	}
-	for _, r := range o.roles {
-		if r.Circle == circle {
-			return "role " + r.ID
-		}
-	}
-	return ""
-}
+import "github.com/grantkeeper/grantkeeper/org"
 
 // putOrganization adds or updates; switching AI integration off raises the
 // epoch.
 func (tx *Tx) putOrganization(o org.Organization) error {
 	epoch := int64(0)
-	if at := tx.memory.orgs[o.ID]; at != nil {
-		epoch = at.epoch
+	if at := tx.memory.Orgs[o.ID]; at != nil {
+		epoch = at.Epoch
 		if at.AIIntegration && !o.AIIntegration {
 			epoch++
 		}
@@ -32,7 +21,7 @@ func (tx *Tx) putOrganization(o org.Organization) error {
 		ON CONFLICT (id) DO UPDATE
 		   SET name = excluded.name, ai_integration = excluded.ai_integration, epoch = excluded.epoch`,
 		o.ID, o.Name, flag(o.AIIntegration), epoch)
-	tx.Put(organizationChange{o, epoch})
+	tx.Put(facts.OrganizationChange{Organization: o, Epoch: epoch})
 	return err
 }
 
@@ -41,7 +30,7 @@ func (tx *Tx) putCircle(c org.Circle) error {
 		INSERT INTO circle (id, organization, parent, name) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, name = excluded.name`,
 		c.ID, c.Organization, c.Parent, c.Name)
-	tx.Put(circleChange{c})
+	tx.Put(facts.CircleChange{Circle: c})
 	return err
 }
 
@@ -50,6 +39,6 @@ func (tx *Tx) putRole(r org.Role) error {
 		INSERT INTO role (id, organization, circle, name) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (id) DO UPDATE SET circle = excluded.circle, name = excluded.name`,
 		r.ID, r.Organization, r.Circle, r.Name)
-	tx.Put(roleChange{r})
+	tx.Put(facts.RoleChange{Role: r})
 	return err
 }

@@ -31,7 +31,7 @@ func (s *Store) SignIn(ctx context.Context, email string) (in SignIn, err error)
 		return in, err
 	}
 	s.memory.mu.RLock()
-	if at := s.memory.byEmail.get(org.EmailKey(email)); at != nil {
+	if at := s.memory.ByEmail.Get(org.EmailKey(email)); at != nil {
 		in.Person = at.Person
 	}
 	s.memory.mu.RUnlock()

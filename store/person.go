@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"strings"
 
@@ -17,10 +18,10 @@ import (
 func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act) (org.Person, error) {
 	err := s.writer.changeFacts(func(tx *Tx) error {
 		m := tx.memory
-		if at := m.byEmail.get(emailKey(p)); at != nil && at.Name == p.Name && (at.ID == p.ID || p.ID == "") {
+		if at := m.ByEmail.Get(facts.EmailKey(p)); at != nil && at.Name == p.Name && (at.ID == p.ID || p.ID == "") {
 			p = at.Person
 			return nil
-		} else if at != nil || m.people.get(p.ID) != nil {
+		} else if at != nil || m.People.Get(p.ID) != nil {
 			return fmt.Errorf("person: %w", ErrConflict)
 		}
 		if p.ID == "" {
@@ -44,7 +45,7 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 	return s.writer.changeFacts(func(tx *Tx) error {
 		d := Directory{People: []DirectoryPerson{{Person: p}}}
-		if tx.memory.people.get(p.ID) != nil {
+		if tx.memory.People.Get(p.ID) != nil {
 			return fmt.Errorf("person: %w", ErrConflict)
 		}
 		if _, err := tx.plan(Import{Directory: d}); err != nil {
@@ -61,7 +62,7 @@ func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 // approvals, or reactivates them, which revives none (decision P10).
 func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
 	err := s.writer.changeFacts(func(tx *Tx) error {
-		at := tx.memory.people.get(personID)
+		at := tx.memory.People.Get(personID)
 		if at == nil {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
@@ -86,13 +87,13 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 // putPerson adds or updates a person; a deactivation raises the epoch.
 func (tx *Tx) putPerson(p org.Person) error {
 	epoch := int64(0)
-	if at := tx.memory.people.get(p.ID); at != nil {
-		epoch = at.epoch
+	if at := tx.memory.People.Get(p.ID); at != nil {
+		epoch = at.Epoch
 		if at.Active && !p.Active {
 			epoch++
 		}
 	}
-	if at := tx.memory.people.get(p.ID); at != nil && at.Email != p.Email {
+	if at := tx.memory.People.Get(p.ID); at != nil && at.Email != p.Email {
 		// A link that was mailed to another address is no proof of this one.
 		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, p.ID); err != nil {
 			return err
@@ -104,8 +105,8 @@ func (tx *Tx) putPerson(p org.Person) error {
 		ON CONFLICT (id) DO UPDATE
 		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
 		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
-		p.ID, p.Email, emailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
-	tx.Put(personChange{p, epoch})
+		p.ID, p.Email, facts.EmailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
+	tx.Put(facts.PersonChange{Person: p, Epoch: epoch})
 	return err
 }
 
@@ -113,7 +114,7 @@ func (tx *Tx) putPerson(p org.Person) error {
 // person's other sessions; approvals stay.
 func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
 	return s.writer.change(func(tx *Tx) error {
-		if tx.memory.people.get(personID) == nil {
+		if tx.memory.People.Get(personID) == nil {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		if err := tx.putPassword(personID, hash, ""); err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -31,23 +32,23 @@ func (s *Store) Picture(ctx context.Context, organization string) (Picture, erro
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.orgs[organization]
+	at := s.memory.Orgs[organization]
 	if at == nil {
 		return Picture{}, fmt.Errorf("organization: %w", ErrNotFound)
 	}
-	return at.picture(), nil
+	return picture(at), nil
 }
 
-func (o *organization) picture() Picture {
-	p := Picture{Organization: o.Organization, Circles: inOrder(o.circles)}
-	for _, m := range o.members {
-		if m.present && m.person.Active {
-			p.Members = append(p.Members, MemberRow{m.person.ID, m.person.Name, m.admin})
+func picture(o *facts.Organization) Picture {
+	p := Picture{Organization: o.Organization, Circles: facts.InOrder(o.Circles)}
+	for _, m := range o.Members {
+		if m.Present && m.Person.Active {
+			p.Members = append(p.Members, MemberRow{m.Person.ID, m.Person.Name, m.Admin})
 		}
 	}
 	slices.SortFunc(p.Members, func(a, b MemberRow) int { return cmp.Compare(a.ID, b.ID) })
-	for _, r := range inOrder(o.roles) {
-		p.Roles = append(p.Roles, r.row())
+	for _, r := range facts.InOrder(o.Roles) {
+		p.Roles = append(p.Roles, roleRow(r))
 	}
 	return p
 }
@@ -64,13 +65,13 @@ func (m *memory) toldIn(t Telling) string {
 	case t.Filler != nil:
 		role = t.Filler.Role
 	case t.Circle != nil:
-		for id, o := range m.orgs {
-			if _, ok := o.circles[t.Circle.ID]; ok {
+		for id, o := range m.Orgs {
+			if _, ok := o.Circles[t.Circle.ID]; ok {
 				return id
 			}
 		}
 	}
-	if r := m.roles.get(role); r != nil {
+	if r := m.Roles.Get(role); r != nil {
 		return r.Organization
 	}
 	return ""
@@ -83,8 +84,8 @@ func (tx *Tx) unlike(t Telling) error {
 		return nil
 	}
 	var p Picture
-	if o := tx.memory.orgs[tx.memory.toldIn(t)]; o != nil {
-		p = o.picture()
+	if o := tx.memory.Orgs[tx.memory.toldIn(t)]; o != nil {
+		p = picture(o)
 	}
 	if !t.Like(p) {
 		return ErrChanged

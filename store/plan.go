@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"errors"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,22 +38,22 @@ type plan struct {
 // named holds what a directory names, by ID: where it stands in its list.
 type named struct {
 	people, organizations, circles, roles map[string]int
-	members                               map[memberKey]int
+	members                               map[facts.MemberKey]int
 	fillers                               map[Filler]bool
 }
 
 // removed is what an import takes away.
 type removed struct {
-	people        []*person
-	organizations []*organization
-	members       []memberKey
+	people        []*facts.Person
+	organizations []*facts.Organization
+	members       []facts.MemberKey
 	circles       []org.Circle
-	roles         []*role
+	roles         []*facts.Role
 	fillers       []Filler
 	keys          []apiKeyRow
 
 	isPerson, isOrganization, isCircle, isRole map[string]bool
-	isMember                                   map[memberKey]bool
+	isMember                                   map[facts.MemberKey]bool
 }
 
 // ending is a fact that an import ends, for the journal.
@@ -60,7 +61,7 @@ type ending struct{ person, organization, what string }
 
 type apiKeyRow struct {
 	hash [32]byte
-	of   memberKey
+	of   facts.MemberKey
 	name string
 }
 
@@ -129,23 +130,23 @@ func (tx *Tx) asOf() (int64, error) {
 func (d Directory) complete(m *memory) Directory {
 	d.People, d.Organizations, d.Members = slices.Clone(d.People), slices.Clone(d.Organizations), slices.Clone(d.Members)
 	for i, p := range d.People {
-		at := m.people.get(p.ID)
+		at := m.People.Get(p.ID)
 		if at != nil && d.Unsaid.Active[p.ID] {
-			d.People[i].Active = at.Active || at.removed()
+			d.People[i].Active = at.Active || at.Removed()
 		}
 		if at != nil && d.Unsaid.Support[p.ID] {
 			d.People[i].Support = at.Support
 		}
 	}
 	for i, o := range d.Organizations {
-		if at := m.orgs[o.ID]; at != nil && d.Unsaid.AIIntegration[o.ID] {
+		if at := m.Orgs[o.ID]; at != nil && d.Unsaid.AIIntegration[o.ID] {
 			d.Organizations[i].AIIntegration = at.AIIntegration
 		}
 	}
 	for i, k := range d.Members {
-		at := m.members.get(memberKey{k.Person, k.Organization})
-		if at != nil && at.present && d.Unsaid.Admin[MembershipID{k.Person, k.Organization}] {
-			d.Members[i].Admin = at.admin
+		at := m.Members.Get(facts.MemberKey{Person: k.Person, Organization: k.Organization})
+		if at != nil && at.Present && d.Unsaid.Admin[MembershipID{k.Person, k.Organization}] {
+			d.Members[i].Admin = at.Admin
 		}
 	}
 	return d
@@ -165,7 +166,7 @@ func (p *plan) placeRoles() {
 			circles = p.placesOf(roles)
 		}
 		in := circles[r.Organization]
-		if at := p.m.roles.get(r.ID); at != nil && in[at.Circle].Organization == at.Organization {
+		if at := p.m.Roles.Get(r.ID); at != nil && in[at.Circle].Organization == at.Organization {
 			roles[i].Circle = at.Circle
 			continue
 		}
@@ -183,9 +184,9 @@ func (p *plan) placesOf(roles []org.Role) map[string]map[string]org.Circle {
 			continue
 		}
 		circles[r.Organization] = map[string]org.Circle{}
-		if o := p.m.orgs[r.Organization]; o != nil {
+		if o := p.m.Orgs[r.Organization]; o != nil {
 			names[o.ID] = o.Name
-			for id, c := range o.circles {
+			for id, c := range o.Circles {
 				if !p.Prune[ListCircles] || p.newer["circle:"+id] {
 					circles[o.ID][id] = c
 				}
@@ -223,7 +224,7 @@ func roots(circles map[string]org.Circle) (ids []string) {
 // compare plans what is not there as it came.
 func (tx *Tx) compare(p *plan) error {
 	for _, one := range p.Directory.People {
-		at := p.m.people.get(one.ID)
+		at := p.m.People.Get(one.ID)
 		same := at != nil && at.Person == one.Person
 		if same && one.PasswordHash != "" {
 			var hash string
@@ -236,13 +237,13 @@ func (tx *Tx) compare(p *plan) error {
 			continue
 		}
 		p.people = append(p.people, one)
-		p.out.add(addedIf(at == nil || at.removed()), ListPeople, one.ID)
+		p.out.add(addedIf(at == nil || at.Removed()), ListPeople, one.ID)
 		if at != nil && at.Active && !one.Active {
 			p.ends = append(p.ends, ending{one.ID, "", "person deactivated"})
 		}
 	}
 	for _, one := range p.Directory.Organizations {
-		at := p.m.orgs[one.ID]
+		at := p.m.Orgs[one.ID]
 		if at != nil && at.Organization == one || p.newer["organization:"+one.ID] {
 			continue
 		}
@@ -253,12 +254,12 @@ func (tx *Tx) compare(p *plan) error {
 		}
 	}
 	for _, one := range p.Directory.Members {
-		at, id := p.m.members.get(memberKey{one.Person, one.Organization}), one.Organization+"/"+one.Person
-		if at != nil && at.present && at.admin == one.Admin || p.newer["membership:"+id] || p.goneSince(one.Person) {
+		at, id := p.m.Members.Get(facts.MemberKey{Person: one.Person, Organization: one.Organization}), one.Organization+"/"+one.Person
+		if at != nil && at.Present && at.Admin == one.Admin || p.newer["membership:"+id] || p.goneSince(one.Person) {
 			continue
 		}
 		p.members = append(p.members, one)
-		p.out.add(addedIf(at == nil || !at.present), ListMembers, id)
+		p.out.add(addedIf(at == nil || !at.Present), ListMembers, id)
 	}
 	p.compareRoles()
 	p.compareKeys()
@@ -275,8 +276,8 @@ func addedIf(is bool) string {
 func (p *plan) compareRoles() {
 	for _, one := range p.Directory.Circles {
 		at, there := org.Circle{}, false
-		if o := p.m.orgs[one.Organization]; o != nil {
-			at, there = o.circles[one.ID]
+		if o := p.m.Orgs[one.Organization]; o != nil {
+			at, there = o.Circles[one.ID]
 		}
 		if there && at == one || p.newer["circle:"+one.ID] {
 			continue
@@ -285,7 +286,7 @@ func (p *plan) compareRoles() {
 		p.out.add(addedIf(!there), ListCircles, one.ID)
 	}
 	for _, one := range p.Directory.Roles {
-		at := p.m.roles.get(one.ID)
+		at := p.m.Roles.Get(one.ID)
 		if at != nil && at.Role == one || p.newer["role:"+one.ID] {
 			continue
 		}
@@ -305,30 +306,30 @@ func (p *plan) compareRoles() {
 // goneSince reports whether an event has removed the person since the picture
 // was taken that names them.
 func (p *plan) goneSince(id string) bool {
-	at := p.m.people.get(id)
-	return p.newer["person:"+id] && (at == nil || at.removed())
+	at := p.m.People.Get(id)
+	return p.newer["person:"+id] && (at == nil || at.Removed())
 }
 
 // leftSince is goneSince for a member.
 func (p *plan) leftSince(person, organization string) bool {
-	at := p.m.members.get(memberKey{person, organization})
-	return p.goneSince(person) || p.newer["membership:"+organization+"/"+person] && (at == nil || !at.present)
+	at := p.m.Members.Get(facts.MemberKey{Person: person, Organization: organization})
+	return p.goneSince(person) || p.newer["membership:"+organization+"/"+person] && (at == nil || !at.Present)
 }
 
 // fills reports whether the person fills the role now.
 func (p *plan) fills(f Filler) bool {
-	r := p.m.roles.get(f.Role)
+	r := p.m.Roles.Get(f.Role)
 	if r == nil {
 		return false
 	}
-	at := p.m.members.get(memberKey{f.Person, r.Organization})
-	return at != nil && at.present && slices.Contains(at.roles, r)
+	at := p.m.Members.Get(facts.MemberKey{Person: f.Person, Organization: r.Organization})
+	return at != nil && at.Present && slices.Contains(at.Roles, r)
 }
 
 func (p *plan) compareKeys() {
 	for _, one := range p.APIKeys {
 		hash := sha256.Sum256([]byte(one.Key))
-		if _, there := p.m.apiKeys[hash]; one.Key == "" {
+		if _, there := p.m.APIKeys[hash]; one.Key == "" {
 			continue // it was found by its name
 		} else if !there {
 			p.out.add("added", ListAPIKeys, one.Organization+"/"+one.Person)

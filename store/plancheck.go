@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -15,7 +16,9 @@ func (p *plan) name() (err error) {
 	if n.organizations, err = places(ListOrganizations, "organization", d.Organizations, func(o org.Organization) string { return o.ID }); err != nil {
 		return err
 	}
-	if n.members, err = places(ListMembers, "member", d.Members, func(m DirectoryMember) memberKey { return memberKey{m.Person, m.Organization} }); err != nil {
+	if n.members, err = places(ListMembers, "member", d.Members, func(m DirectoryMember) facts.MemberKey {
+		return facts.MemberKey{Person: m.Person, Organization: m.Organization}
+	}); err != nil {
 		return err
 	}
 	if n.circles, err = places(ListCircles, "circle", d.Circles, func(c org.Circle) string { return c.ID }); err != nil {
@@ -59,24 +62,24 @@ func (p *plan) hasPerson(id string) bool {
 	if _, ok := p.named.people[id]; ok {
 		return true
 	}
-	at := p.m.people.get(id)
-	return at != nil && !at.removed() && !p.removed.isPerson[id]
+	at := p.m.People.Get(id)
+	return at != nil && !at.Removed() && !p.removed.isPerson[id]
 }
 
 func (p *plan) hasOrganization(id string) bool {
 	if _, ok := p.named.organizations[id]; ok {
 		return true
 	}
-	return p.m.orgs[id] != nil && !p.removed.isOrganization[id]
+	return p.m.Orgs[id] != nil && !p.removed.isOrganization[id]
 }
 
 func (p *plan) hasMember(person, organization string) bool {
-	k := memberKey{person, organization}
+	k := facts.MemberKey{Person: person, Organization: organization}
 	if _, ok := p.named.members[k]; ok {
 		return true
 	}
-	at := p.m.members.get(k)
-	return at != nil && at.present && !p.removed.isMember[k]
+	at := p.m.Members.Get(k)
+	return at != nil && at.Present && !p.removed.isMember[k]
 }
 
 // circle gives a circle as it is once the plan is carried out; one without an
@@ -85,8 +88,8 @@ func (p *plan) circle(organization, id string) org.Circle {
 	if i, ok := p.named.circles[id]; ok {
 		return p.Directory.Circles[i]
 	}
-	if o := p.m.orgs[organization]; o != nil && !p.removed.isCircle[id] {
-		return o.circles[id]
+	if o := p.m.Orgs[organization]; o != nil && !p.removed.isCircle[id] {
+		return o.Circles[id]
 	}
 	return org.Circle{}
 }
@@ -96,7 +99,7 @@ func (p *plan) roleIn(id string) string {
 	if i, ok := p.named.roles[id]; ok {
 		return p.Directory.Roles[i].Organization
 	}
-	if at := p.m.roles.get(id); at != nil && !p.removed.isRole[id] {
+	if at := p.m.Roles.Get(id); at != nil && !p.removed.isRole[id] {
 		return at.Organization
 	}
 	return ""
@@ -115,8 +118,8 @@ func (p *plan) check() error {
 func (p *plan) checkPeople() error {
 	emails := map[string]bool{}
 	for i, one := range p.Directory.People {
-		key := emailKey(one.Person)
-		if at := p.m.byEmail.get(key); at != nil && at.ID != one.ID && !p.removed.isPerson[at.ID] || emails[key] {
+		key := facts.EmailKey(one.Person)
+		if at := p.m.ByEmail.Get(key); at != nil && at.ID != one.ID && !p.removed.isPerson[at.ID] || emails[key] {
 			return misplaced(ListPeople, i, ErrConflict, "person %s: another person has this email", one.ID)
 		}
 		emails[key] = true
@@ -137,11 +140,11 @@ func (p *plan) checkCircles() error {
 	}
 	in := map[string]string{} // organization of each circle that is there
 	most := len(p.Directory.Circles)
-	for _, o := range p.m.orgs {
-		for id := range o.circles {
+	for _, o := range p.m.Orgs {
+		for id := range o.Circles {
 			in[id] = o.ID
 		}
-		most += len(o.circles)
+		most += len(o.Circles)
 	}
 	for i, c := range p.Directory.Circles {
 		if !p.hasOrganization(c.Organization) {
@@ -167,7 +170,7 @@ func (p *plan) checkCircles() error {
 
 func (p *plan) checkRoles() error {
 	for i, r := range p.Directory.Roles {
-		if at := p.m.roles.get(r.ID); at != nil && at.Organization != r.Organization {
+		if at := p.m.Roles.Get(r.ID); at != nil && at.Organization != r.Organization {
 			return misplaced(ListRoles, i, ErrConflict, "role %s belongs to %s", r.ID, at.Organization)
 		}
 		switch {
@@ -191,7 +194,7 @@ func (p *plan) checkRoles() error {
 // checkLeft sees that nothing stays in what is removed.
 func (p *plan) checkLeft() error {
 	for _, c := range p.removed.circles {
-		for id, r := range p.m.orgs[c.Organization].roles {
+		for id, r := range p.m.Orgs[c.Organization].Roles {
 			in := r.Circle
 			if i, ok := p.named.roles[id]; ok {
 				in = p.Directory.Roles[i].Circle
@@ -218,7 +221,7 @@ func (p *plan) checkKeys() error {
 			return misplaced(ListAPIKeys, i, ErrConflict, "an API key of %s comes twice", k.Person)
 		}
 		seen[k.Key] = true
-		if at, there := p.m.apiKeys[sha256.Sum256([]byte(k.Key))]; there && at.memberKey != (memberKey{k.Person, k.Organization}) {
+		if at, there := p.m.APIKeys[sha256.Sum256([]byte(k.Key))]; there && at.MemberKey != (facts.MemberKey{Person: k.Person, Organization: k.Organization}) {
 			return misplaced(ListAPIKeys, i, ErrConflict, "API key of %s in %s: it is another member's", k.Person, k.Organization)
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"strings"
 
@@ -20,8 +21,8 @@ const (
 // exists exactly so is left as it is; ErrConflict: the ID is another client's.
 func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error {
 	return s.writer.changeFacts(func(tx *Tx) error {
-		at := tx.memory.clients[c.ID]
-		if at == nil || at.deleted {
+		at := tx.memory.Clients[c.ID]
+		if at == nil || at.Deleted {
 			return tx.preregister(c, byOperator, act)
 		}
 		var there client.Client
@@ -42,8 +43,8 @@ func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 		c.IssuedAt = tx.store.Now().Unix()
 	}
 	epoch := int64(0)
-	if at := tx.memory.clients[c.ID]; at != nil {
-		epoch = at.epoch
+	if at := tx.memory.Clients[c.ID]; at != nil {
+		epoch = at.Epoch
 	}
 	_, err := tx.exec(`
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
@@ -55,7 +56,7 @@ func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 	if err != nil {
 		return err
 	}
-	tx.Put(clientChange{Client: c, epoch: epoch})
+	tx.Put(facts.ClientChange{Client: c, Epoch: epoch})
 	return tx.journal(Event{Kind: "client_registered", Client: c.ID, Detail: "preregistered"}.by(act))
 }
 
@@ -105,11 +106,11 @@ func has(cs []client.Client, id string) bool {
 
 func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) error {
 	return s.writer.changeFacts(func(tx *Tx) error {
-		at := tx.memory.clients[c.ID]
-		if at == nil || at.deleted {
+		at := tx.memory.Clients[c.ID]
+		if at == nil || at.Deleted {
 			return tx.preregister(c, byConfiguration, act)
 		}
-		if !at.preregistered {
+		if !at.Preregistered {
 			return fmt.Errorf("the ID belongs to a client that registered itself: %w", ErrConflict)
 		}
 		var disabled int64
@@ -123,8 +124,8 @@ func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) 
 			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
 			return err
 		}
-		c.IssuedAt, c.Approved, c.Disabled = at.issuedAt, at.approved, disabled != enabled
-		tx.Put(clientChange{Client: c, epoch: at.epoch})
+		c.IssuedAt, c.Approved, c.Disabled = at.IssuedAt, at.Approved, disabled != enabled
+		tx.Put(facts.ClientChange{Client: c, Epoch: at.Epoch})
 		return nil
 	})
 }

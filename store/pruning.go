@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"crypto/sha256"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -13,25 +14,25 @@ import (
 func (tx *Tx) planRemoval(p *plan) error {
 	r := &p.removed
 	r.isPerson, r.isOrganization, r.isCircle, r.isRole = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
-	r.isMember = map[memberKey]bool{}
+	r.isMember = map[facts.MemberKey]bool{}
 	if p.Prune[ListPeople] {
-		for _, at := range sorted(&p.m.people) {
-			if _, ok := p.named.people[at.ID]; !ok && !at.removed() && !p.newer["person:"+at.ID] {
+		for _, at := range facts.Sorted(&p.m.People) {
+			if _, ok := p.named.people[at.ID]; !ok && !at.Removed() && !p.newer["person:"+at.ID] {
 				p.removePerson(at)
 			}
 		}
 	}
 	if p.Prune[ListOrganizations] {
-		for _, at := range inOrder(p.m.orgs) {
-			if _, ok := p.named.organizations[at.ID]; !ok && !at.empty() && !p.newer["organization:"+at.ID] {
+		for _, at := range facts.InOrder(p.m.Orgs) {
+			if _, ok := p.named.organizations[at.ID]; !ok && !at.Empty() && !p.newer["organization:"+at.ID] {
 				p.removeOrganization(at)
 			}
 		}
 	}
 	if p.Prune[ListMembers] {
-		for _, o := range inOrder(p.m.orgs) {
-			for _, at := range o.byPerson() {
-				if _, ok := p.named.members[at.key()]; !ok && !p.newer["membership:"+o.ID+"/"+at.person.ID] {
+		for _, o := range facts.InOrder(p.m.Orgs) {
+			for _, at := range o.ByPerson() {
+				if _, ok := p.named.members[at.Key()]; !ok && !p.newer["membership:"+o.ID+"/"+at.Person.ID] {
 					p.removeMember(at)
 				}
 			}
@@ -41,44 +42,37 @@ func (tx *Tx) planRemoval(p *plan) error {
 	return tx.pruneKeys(p)
 }
 
-func (at *member) key() memberKey { return memberKey{at.person.ID, at.org.ID} }
-
-// empty reports whether a removal has nothing to take from the organization.
-func (o *organization) empty() bool {
-	return !o.AIIntegration && len(o.members) == 0 && len(o.circles) == 0 && len(o.roles) == 0
-}
-
-func (p *plan) removePerson(at *person) {
+func (p *plan) removePerson(at *facts.Person) {
 	p.removed.people, p.removed.isPerson[at.ID] = append(p.removed.people, at), true
 	p.out.add("removed", ListPeople, at.ID)
 	p.ends = append(p.ends, ending{at.ID, "", "person removed"})
-	for _, m := range at.members {
-		if m.present {
+	for _, m := range at.Members {
+		if m.Present {
 			p.removeMember(m)
 		}
 	}
 }
 
-func (p *plan) removeOrganization(at *organization) {
+func (p *plan) removeOrganization(at *facts.Organization) {
 	p.removed.organizations, p.removed.isOrganization[at.ID] = append(p.removed.organizations, at), true
 	p.out.add("removed", ListOrganizations, at.ID)
 	p.ends = append(p.ends, ending{"", at.ID, "organization removed"})
-	for _, m := range at.byPerson() {
+	for _, m := range at.ByPerson() {
 		p.removeMember(m)
 	}
-	for _, c := range inOrder(at.circles) {
+	for _, c := range facts.InOrder(at.Circles) {
 		p.removeCircle(c)
 	}
-	for _, r := range inOrder(at.roles) {
+	for _, r := range facts.InOrder(at.Roles) {
 		p.removeRole(r)
 	}
 }
 
-func (p *plan) removeMember(at *member) {
-	if k := at.key(); !p.removed.isMember[k] {
+func (p *plan) removeMember(at *facts.Member) {
+	if k := at.Key(); !p.removed.isMember[k] {
 		p.removed.members, p.removed.isMember[k] = append(p.removed.members, k), true
-		p.out.add("removed", ListMembers, k.organization+"/"+k.person)
-		p.ends = append(p.ends, ending{k.person, k.organization, "member removed"})
+		p.out.add("removed", ListMembers, k.Organization+"/"+k.Person)
+		p.ends = append(p.ends, ending{k.Person, k.Organization, "member removed"})
 	}
 }
 
@@ -89,7 +83,7 @@ func (p *plan) removeCircle(c org.Circle) {
 	}
 }
 
-func (p *plan) removeRole(r *role) {
+func (p *plan) removeRole(r *facts.Role) {
 	if !p.removed.isRole[r.ID] {
 		p.removed.roles, p.removed.isRole[r.ID] = append(p.removed.roles, r), true
 		p.out.add("removed", ListRoles, r.ID)
@@ -101,8 +95,8 @@ func (p *plan) pruneRoles() {
 	if !p.Prune[ListCircles] && !p.Prune[ListRoles] {
 		return
 	}
-	for _, o := range inOrder(p.m.orgs) {
-		for _, c := range inOrder(o.circles) {
+	for _, o := range facts.InOrder(p.m.Orgs) {
+		for _, c := range facts.InOrder(o.Circles) {
 			if _, ok := p.named.circles[c.ID]; p.Prune[ListCircles] && !ok && !p.newer["circle:"+c.ID] {
 				p.removeCircle(c)
 			}
@@ -110,14 +104,14 @@ func (p *plan) pruneRoles() {
 		if !p.Prune[ListRoles] {
 			continue
 		}
-		for _, r := range inOrder(o.roles) {
+		for _, r := range facts.InOrder(o.Roles) {
 			if _, ok := p.named.roles[r.ID]; !ok && !p.newer["role:"+r.ID] {
 				p.removeRole(r)
 				continue
 			}
-			for _, at := range r.fillers {
-				f := Filler{r.ID, at.person.ID}
-				if !p.named.fillers[f] && at.present && !p.removed.isMember[at.key()] && !p.newer["filler:"+f.Role+"/"+f.Person] {
+			for _, at := range r.Fillers {
+				f := Filler{r.ID, at.Person.ID}
+				if !p.named.fillers[f] && at.Present && !p.removed.isMember[at.Key()] && !p.newer["filler:"+f.Role+"/"+f.Person] {
 					p.removed.fillers = append(p.removed.fillers, f)
 					p.out.add("removed", ListFillers, f.Role+"/"+f.Person)
 				}
@@ -138,7 +132,7 @@ func (tx *Tx) pruneKeys(p *plan) error {
 	rows, err := tx.query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
 	all, err := listOf(rows, err, func(r scanner, k *apiKeyRow) error {
 		var hash []byte
-		err := r.Scan(&hash, &k.of.person, &k.of.organization, &k.name)
+		err := r.Scan(&hash, &k.of.Person, &k.of.Organization, &k.name)
 		copy(k.hash[:], hash)
 		return err
 	})
@@ -151,7 +145,7 @@ func (tx *Tx) pruneKeys(p *plan) error {
 func (p *plan) keepKeys(all []apiKeyRow) error {
 	there := map[DirectoryAPIKey][]apiKeyRow{}
 	for _, k := range all {
-		name := DirectoryAPIKey{Person: k.of.person, Organization: k.of.organization, Name: k.name}
+		name := DirectoryAPIKey{Person: k.of.Person, Organization: k.of.Organization, Name: k.name}
 		there[name] = append(there[name], k)
 	}
 	kept := map[[32]byte]bool{}
@@ -169,11 +163,11 @@ func (p *plan) keepKeys(all []apiKeyRow) error {
 		}
 	}
 	for _, k := range all {
-		stands := p.m.apiKeys[k.hash].stands(p.m.members.get(k.of)) // one that has ended is not named either
+		stands := p.m.APIKeys[k.hash].Stands(p.m.Members.Get(k.of)) // one that has ended is not named either
 		if p.Prune[ListAPIKeys] && !kept[k.hash] && stands && !p.removed.isMember[k.of] {
 			p.removed.keys = append(p.removed.keys, k)
-			p.out.add("removed", ListAPIKeys, k.of.organization+"/"+k.of.person)
-			p.ends = append(p.ends, ending{k.of.person, k.of.organization, "API key removed"})
+			p.out.add("removed", ListAPIKeys, k.of.Organization+"/"+k.of.Person)
+			p.ends = append(p.ends, ending{k.of.Person, k.of.Organization, "API key removed"})
 		}
 	}
 	return nil
@@ -190,7 +184,7 @@ func (tx *Tx) remove(p *plan) error {
 			return err
 		}
 	}
-	roles := idsOf(p.removed.roles, func(r *role) any { return r.ID })
+	roles := idsOf(p.removed.roles, func(r *facts.Role) any { return r.ID })
 	for _, one := range []func() error{
 		func() error { return tx.deleteIn(query{text: `DELETE FROM filler`}, "role", roles) }, // they go with the role
 		func() error { return tx.deleteIn(query{text: `DELETE FROM role`}, "id", roles) },
@@ -226,13 +220,13 @@ func (tx *Tx) execIn(q query, column string, values []any) error {
 
 // removeMembers ends memberships: the people's roles there are empty from then
 // on.
-func (tx *Tx) removeMembers(members []memberKey) error {
+func (tx *Tx) removeMembers(members []facts.MemberKey) error {
 	now := tx.store.Now().Unix()
 	var keys, fillers []any
 	for _, k := range members {
-		keys = append(keys, k.person, k.organization)
-		for _, r := range tx.memory.members.get(k).roles {
-			fillers = append(fillers, r.ID, k.person)
+		keys = append(keys, k.Person, k.Organization)
+		for _, r := range tx.memory.Members.Get(k).Roles {
+			fillers = append(fillers, r.ID, k.Person)
 		}
 	}
 	for _, one := range []struct {
@@ -270,7 +264,7 @@ func (tx *Tx) execPairs(q query, columns string, values []any) error {
 
 // removeOwners ends people and organizations, and puts all that is removed.
 func (tx *Tx) removeOwners(p *plan) error {
-	people := idsOf(p.removed.people, func(at *person) any { return at.ID })
+	people := idsOf(p.removed.people, func(at *facts.Person) any { return at.ID })
 	gone := query{text: `
 		UPDATE person
 		   SET active = 0, email = '', email_key = 'removed:' || id, password = '', support = 0, epoch = epoch + active`}
@@ -281,7 +275,7 @@ func (tx *Tx) removeOwners(p *plan) error {
 		return err
 	}
 	off := query{text: `UPDATE organization SET ai_integration = 0, epoch = epoch + ai_integration`}
-	if err := tx.deleteIn(off, "id", idsOf(p.removed.organizations, func(o *organization) any { return o.ID })); err != nil {
+	if err := tx.deleteIn(off, "id", idsOf(p.removed.organizations, func(o *facts.Organization) any { return o.ID })); err != nil {
 		return err
 	}
 	tx.putRemoved(p.removed)
@@ -290,48 +284,27 @@ func (tx *Tx) removeOwners(p *plan) error {
 
 // putRemoved puts what an import has removed; the fillers have been put.
 func (tx *Tx) putRemoved(r removed) {
-	tx.Put(rolesLeft{r.members, r.isMember})
+	tx.Put(facts.RolesLeft{Members: r.members, Is: r.isMember})
 	for _, k := range r.members {
-		tx.Put(memberChange{memberKey: k, epoch: tx.memory.members.get(k).epoch + 1})
+		tx.Put(facts.MemberChange{MemberKey: k, Epoch: tx.memory.Members.Get(k).Epoch + 1})
 	}
 	for _, at := range r.roles {
-		tx.Put(roleGone(at.ID))
+		tx.Put(facts.RoleGone(at.ID))
 	}
 	for _, c := range r.circles {
-		tx.Put(circleGone{c.Organization, c.ID})
+		tx.Put(facts.CircleGone{Organization: c.Organization, ID: c.ID})
 	}
 	for _, k := range r.keys {
-		tx.Put(apiKeyGone(k.hash))
+		tx.Put(facts.APIKeyGone(k.hash))
 	}
 	for _, at := range r.people {
-		gone, epoch := at.Person, at.epoch+flag(at.Active)
+		gone, epoch := at.Person, at.Epoch+flag(at.Active)
 		gone.Email, gone.Active, gone.Support = "", false, false
-		tx.Put(personChange{gone, epoch})
+		tx.Put(facts.PersonChange{Person: gone, Epoch: epoch})
 	}
 	for _, at := range r.organizations {
-		off, epoch := at.Organization, at.epoch+flag(at.AIIntegration)
+		off, epoch := at.Organization, at.Epoch+flag(at.AIIntegration)
 		off.AIIntegration = false
-		tx.Put(organizationChange{off, epoch})
-	}
-}
-
-// rolesLeft takes members out of all their roles at once: one by one, each would
-// go through all who fill a role.
-type rolesLeft struct {
-	members []memberKey
-	is      map[memberKey]bool
-}
-
-func (c rolesLeft) apply(m *memory) {
-	emptied := map[*role]bool{}
-	for _, k := range c.members {
-		at := m.members.get(k)
-		for _, in := range at.roles {
-			emptied[in] = true
-		}
-		at.roles = nil
-	}
-	for in := range emptied {
-		in.fillers = slices.DeleteFunc(in.fillers, func(f *member) bool { return c.is[f.key()] })
+		tx.Put(facts.OrganizationChange{Organization: off, Epoch: epoch})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"sync"
 	"time"
 
@@ -209,8 +210,8 @@ func (c *columns) stands(r *refresh) bool {
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	c.facts.mu.RLock()
 	standing := approval.Standing{Membership: none, Person: none, Organization: none, Client: none}
-	if at := c.facts.members.get(memberKey{string(person), string(organization)}); at != nil {
-		standing = c.facts.standingOn(at, &a)
+	if at := c.facts.Members.Get(facts.MemberKey{Person: string(person), Organization: string(organization)}); at != nil {
+		standing = c.facts.StandingOn(at, &a)
 	}
 	c.facts.mu.RUnlock()
 	_, verdict := r.move(a, standing)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"strings"
 	"time"
 
@@ -130,7 +131,7 @@ func (p *shared) registered(batch []*registration, from, version int64, added ma
 		delete(added, r.client.ID)
 		p.tell([]Event{Event{Kind: "client_registered", Client: r.client.ID}.by(r.act)})
 		if next {
-			clientChange{Client: r.client, weight: r.at.weight}.apply(m)
+			facts.ClientChange{Client: r.client, Weight: r.at.Weight}.Apply(&m.Facts)
 			m.leave(r.at)
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"strings"
 	"testing"
@@ -73,8 +74,8 @@ func TestLookAlikesAreToldOf(t *testing.T) {
 		var p org.Person
 		var key string
 		err := r.Scan(&p.ID, &p.Email, &key)
-		if key != emailKey(p) {
-			t.Errorf("%s: stored under %q, want %q", p.ID, key, emailKey(p))
+		if key != facts.EmailKey(p) {
+			t.Errorf("%s: stored under %q, want %q", p.ID, key, facts.EmailKey(p))
 		}
 		return err
 	}); err != nil {

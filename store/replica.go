@@ -18,9 +18,10 @@ const (
 // changedRows names the rows of facts that the transaction has changed.
 func (tx *Tx) changedRows() (tables, keys []string) {
 	for _, c := range tx.changes {
-		if c, ok := c.(factChange); ok {
-			table, key := c.row()
-			tables, keys = append(tables, table), append(keys, key)
+		if c, ok := c.(onFacts); ok {
+			if table, key := c.Row(); table != "" {
+				tables, keys = append(tables, table), append(keys, key)
+			}
 		}
 	}
 	return tables, keys
@@ -87,7 +88,7 @@ func (p *shared) catchUp(ctx context.Context, v seen, all bool) error {
 // can change. It calls alive whenever something comes.
 func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func()) error {
 	from := p.version()
-	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, impersonal: p.store.memory.impersonal, keys: map[string][]string{}}
+	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, impersonal: p.store.memory.Impersonal, keys: map[string][]string{}}
 	if !all {
 		if err := l.since(from); err != nil || l.to == from {
 			return err
@@ -114,23 +115,13 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 		return nil // others have loaded newer ones meanwhile
 	}
 	if l.all {
-		m.adopt(l.anew)
+		m.Adopt(l.anew)
 	} else {
 		l.into(m)
 	}
 	m.version = l.to
 	m.changes++
 	return nil
-}
-
-// adopt takes all facts that were loaded again.
-func (m *memory) adopt(fresh *memory) {
-	m.people, m.byEmail, m.orgs, m.members = fresh.people, fresh.byEmail, fresh.orgs, fresh.members
-	m.roles, m.roleList, m.gone = fresh.roles, fresh.roleList, fresh.gone
-	m.clients, m.apiKeys, m.waiting = fresh.clients, fresh.apiKeys, fresh.waiting
-	for _, o := range m.orgs {
-		m.touch(o)
-	}
 }
 
 type checkedKey struct{}

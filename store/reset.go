@@ -25,7 +25,7 @@ const (
 func (s *Store) AddReset(_ context.Context, value, personID string, lifetime time.Duration, act Act) (ends int64, err error) {
 	hash := sha256.Sum256([]byte(value))
 	err = s.writer.change(func(tx *Tx) error {
-		at := tx.memory.people.get(personID)
+		at := tx.memory.People.Get(personID)
 		switch {
 		case at == nil:
 			return fmt.Errorf("person: %w", ErrNotFound)
@@ -38,7 +38,7 @@ func (s *Store) AddReset(_ context.Context, value, personID string, lifetime tim
 		}
 		if _, err := tx.exec(`
 			INSERT INTO reset (hash, person, person_epoch, ends_at) VALUES ($1, $2, $3, $4)`,
-			hash[:], personID, at.epoch, ends); err != nil {
+			hash[:], personID, at.Epoch, ends); err != nil {
 			return err
 		}
 		return tx.changed(personID, "", "password reset link made", act)
@@ -63,8 +63,8 @@ func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	at := s.memory.people.get(id)
-	if at == nil || !at.Active || at.epoch != epoch || s.Now().Unix() >= ends {
+	at := s.memory.People.Get(id)
+	if at == nil || !at.Active || at.Epoch != epoch || s.Now().Unix() >= ends {
 		return org.Person{}, fmt.Errorf("reset link: %w", ErrNotFound)
 	}
 	return at.Person, nil
@@ -83,8 +83,8 @@ func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) er
 		} else if err != nil {
 			return err
 		}
-		at := tx.memory.people.get(id)
-		if at == nil || !at.Active || at.epoch != epoch || tx.store.Now().Unix() >= ends {
+		at := tx.memory.People.Get(id)
+		if at == nil || !at.Active || at.Epoch != epoch || tx.store.Now().Unix() >= ends {
 			return fmt.Errorf("reset link: %w", ErrNotFound)
 		}
 		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
@@ -113,7 +113,7 @@ func (s *Store) ChangePassword(_ context.Context, c PasswordChange, act Act) err
 		if err := tx.stillPassword(c.Person, c.Checked); err != nil {
 			return err
 		}
-		if at := tx.memory.people.get(c.Person); at == nil || !at.Active {
+		if at := tx.memory.People.Get(c.Person); at == nil || !at.Active {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		if err := tx.renameSession(c.Session, c.Next, c.Person); err != nil {

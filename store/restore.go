@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"io"
 	"io/fs"
 	"net/url"
@@ -323,7 +324,7 @@ func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err err
 		if err != nil {
 			return err
 		}
-		tx.Put(apiKeysGone{})
+		tx.Put(facts.APIKeysGone{})
 		return tx.journal(restoredEvent("", ended, keys).by(act))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -25,42 +26,42 @@ import (
 func tell(m *memory) string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	for id, p := range m.people.each {
-		add("person %s %+v epoch %d, found by email: %v", id, p.Person, p.epoch, m.byEmail.get(strings.ToLower(p.Email)) == p)
+	for id, p := range m.People.Each {
+		add("person %s %+v epoch %d, found by email: %v", id, p.Person, p.Epoch, m.ByEmail.Get(strings.ToLower(p.Email)) == p)
 	}
-	add("emails %d", m.byEmail.len())
-	for id, o := range m.orgs {
+	add("emails %d", m.ByEmail.Len())
+	for id, o := range m.Orgs {
 		var members []string
-		for _, at := range o.byPerson() {
-			members = append(members, at.person.ID)
+		for _, at := range o.ByPerson() {
+			members = append(members, at.Person.ID)
 		}
-		add("organization %s %+v epoch %d, circles %v, roles %v, members %v", id, o.Organization, o.epoch,
-			slices.Sorted(maps.Keys(o.circles)), slices.Sorted(maps.Keys(o.roles)), members)
-		for _, c := range o.circles {
+		add("organization %s %+v epoch %d, circles %v, roles %v, members %v", id, o.Organization, o.Epoch,
+			slices.Sorted(maps.Keys(o.Circles)), slices.Sorted(maps.Keys(o.Roles)), members)
+		for _, c := range o.Circles {
 			add("circle %+v", c)
 		}
 	}
-	for k, at := range m.members.each {
+	for k, at := range m.Members.Each {
 		var roles []string
-		for _, r := range at.roles {
+		for _, r := range at.Roles {
 			roles = append(roles, r.ID)
 		}
 		slices.Sort(roles)
-		add("member %v admin %v present %v epoch %d roles %v, facts %+v", k, at.admin, at.present, at.epoch, roles, at.asMember())
+		add("member %v admin %v present %v epoch %d roles %v, facts %+v", k, at.Admin, at.Present, at.Epoch, roles, at.AsMember())
 	}
-	for id, r := range m.roles.each {
+	for id, r := range m.Roles.Each {
 		var fillers []string
-		for _, f := range r.fillers {
-			fillers = append(fillers, f.person.ID+" in "+f.org.ID)
+		for _, f := range r.Fillers {
+			fillers = append(fillers, f.Person.ID+" in "+f.Org.ID)
 		}
 		slices.Sort(fillers)
 		add("role %s %+v fillers %v", id, r.Role, fillers)
 	}
-	for id, c := range m.clients {
+	for id, c := range m.Clients {
 		add("client %s %+v", id, *c)
 	}
-	add("unapproved %d", m.waiting)
-	for hash, k := range m.apiKeys {
+	add("unapproved %d", m.Waiting)
+	for hash, k := range m.APIKeys {
 		add("API key %x of %v", hash[:4], k)
 	}
 	for id := range m.approvals.index {
@@ -86,15 +87,15 @@ func (h house) remembered(t testing.TB) string {
 }
 
 // unlisted gives a membership that is found by its key and not by its person.
-func unlisted(m *memory) (key memberKey, lost bool) {
+func unlisted(m *memory) (key facts.MemberKey, lost bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	for k, at := range m.members.each {
-		if !slices.Contains(at.person.members, at) {
+	for k, at := range m.Members.Each {
+		if !slices.Contains(at.Person.Members, at) {
 			return k, true
 		}
 	}
-	return memberKey{}, false
+	return facts.MemberKey{}, false
 }
 
 // same checks that memory holds what a server that starts now would load, once

@@ -27,7 +27,7 @@ func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	before := a.State
 	mem := p.store.memory
 	mem.mu.RLock()
-	standing := mem.standing(a)
+	standing := mem.Standing(a)
 	mem.mu.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
 	o.result = a

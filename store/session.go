@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"time"
 )
@@ -40,7 +41,7 @@ func (tx *Tx) stillPassword(personID, checked string) error {
 
 // insertSession is the one way to a session, with what it has proved.
 func (tx *Tx) insertSession(e Entry, act Act) error {
-	at := tx.memory.people.get(e.Person)
+	at := tx.memory.People.Get(e.Person)
 	if at == nil || !at.Active {
 		return fmt.Errorf("person: %w", ErrNotFound)
 	}
@@ -50,7 +51,7 @@ func (tx *Tx) insertSession(e Entry, act Act) error {
 		       acting_as, acting_epoch, acting_in, acting_since,
 		       proved_at, factor_at, issuer, subject, sid, acted_by, browser, system)
 		VALUES ($1, $2, $3, $4, $5, $6, '', 0, '', 0, $7, $8, $9, $10, $11, $12, $13, $14)`,
-		hash[:], e.Person, at.epoch, now, now, act.Address,
+		hash[:], e.Person, at.Epoch, now, now, act.Address,
 		p.ProvedAt, p.FactorAt, p.Issuer, p.Subject, p.SID, e.By, e.Browser, e.System)
 	return err
 }
@@ -124,16 +125,16 @@ func (s *Store) stands(r sessionRow, now int64) bool {
 	m := s.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	at := m.people.get(r.person)
-	if at == nil || !at.Active || at.epoch != r.epoch || !s.lasts(r, now) {
+	at := m.People.Get(r.person)
+	if at == nil || !at.Active || at.Epoch != r.epoch || !s.lasts(r, now) {
 		return false
 	}
 	if r.actingAs == "" {
 		return r.actedBy == "" || !at.Support && now-r.createdAt < int64(ActingLifetime.Seconds())
 	}
-	as := m.people.get(r.actingAs)
-	return at.Support && as != nil && as.epoch == r.actingEpoch && !as.Support &&
-		m.members.get(memberKey{r.actingAs, r.actingIn}).asMember().Exists() &&
+	as := m.People.Get(r.actingAs)
+	return at.Support && as != nil && as.Epoch == r.actingEpoch && !as.Support &&
+		m.Members.Get(facts.MemberKey{Person: r.actingAs, Organization: r.actingIn}).AsMember().Exists() &&
 		now-r.actingSince < int64(ActingLifetime.Seconds())
 }
 

@@ -4,39 +4,21 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
 
-// A Stamp tells one state of an organization's facts from every other: of the
-// organization, its circles, roles, fillers, members, and their accounts. Reads
-// between which it stays the same have seen one state. It means nothing after a
-// restart, or on another node.
-type Stamp int64
-
-// touch gives the organization's facts a new stamp. Whatever changes one of
-// them in memory calls it.
-func (m *memory) touch(o *organization) {
-	if o != nil {
-		m.stamps++
-		o.stamp = m.stamps
-	}
-}
-
-// touchAll is touch for every organization of a person.
-func (m *memory) touchAll(p *person) {
-	for _, at := range p.members {
-		m.touch(at.org)
-	}
-}
+// A Stamp tells one state of an organization's facts from every other.
+type Stamp = facts.Stamp
 
 // Stamp gives the stamp of the facts in memory.
 func (s *Store) Stamp(organization string) Stamp {
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	if o := s.memory.orgs[organization]; o != nil {
-		return o.stamp
+	if o := s.memory.Orgs[organization]; o != nil {
+		return o.Stamp
 	}
 	return 0
 }
@@ -81,17 +63,17 @@ func (s *Store) CheckAPIKeyNow(ctx context.Context, id APIKeyID) (Access, error)
 func (s *Store) apiKey(id APIKeyID) (Access, error) {
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	k, ok := s.memory.apiKeys[id]
+	k, ok := s.memory.APIKeys[id]
 	if !ok {
 		return Access{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
-	at := s.memory.members.get(k.memberKey)
-	m := at.asMember()
-	if !m.Exists() || !k.stands(at) {
+	at := s.memory.Members.Get(k.MemberKey)
+	m := at.AsMember()
+	if !m.Exists() || !k.Stands(at) {
 		return Access{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
-	a := Access{PersonName: at.person.Name, OrganizationName: at.org.Name, Stamp: at.org.stamp}
-	a.Approval.Person, a.Approval.Organization = k.person, k.organization
+	a := Access{PersonName: at.Person.Name, OrganizationName: at.Org.Name, Stamp: at.Org.Stamp}
+	a.Approval.Person, a.Approval.Organization = k.Person, k.Organization
 	a.Approval.Grant = grantset.Set{Kind: grantset.Everything}
 	a.Authority = a.Approval.Grant.Narrow(m)
 	return a, nil

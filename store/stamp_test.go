@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -78,14 +79,14 @@ func TestStampsOnAnotherNode(t *testing.T) {
 func wantStamps(t *testing.T, h, seenBy house) {
 	ctx := context.Background()
 	key := IdentifyAPIKey("key-of-ada-in-nordlys")
-	stamp := func() Stamp {
+	stamp := func() facts.Stamp {
 		a, err := seenBy.CheckAPIKeyNow(ctx, key)
 		if err != nil || a.Stamp == 0 || a.Stamp != seenBy.Stamp("nordlys") {
 			t.Fatalf("stamp %d, %d: %v", a.Stamp, seenBy.Stamp("nordlys"), err)
 		}
 		return a.Stamp
 	}
-	seen := map[Stamp]bool{stamp(): true}
+	seen := map[facts.Stamp]bool{stamp(): true}
 	other := seenBy.Stamp("fjell")
 	for _, c := range changesOfFacts(h) {
 		if err := c.do(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -236,21 +237,21 @@ func (tx *Tx) planTelling(t Telling) (*plan, error) {
 func (p *plan) removeTold(t Telling) error {
 	switch {
 	case t.Person != nil:
-		if at := p.m.people.get(t.Person.ID); at != nil && !at.removed() {
+		if at := p.m.People.Get(t.Person.ID); at != nil && !at.Removed() {
 			p.removePerson(at)
 		}
 	case t.Organization != nil:
-		if at := p.m.orgs[t.Organization.ID]; at != nil && !at.empty() {
+		if at := p.m.Orgs[t.Organization.ID]; at != nil && !at.Empty() {
 			p.removeOrganization(at)
 		}
 	case t.Member != nil:
-		if at := p.m.members.get(memberKey{t.Member.Person, t.Member.Organization}); at != nil && at.present {
+		if at := p.m.Members.Get(facts.MemberKey{Person: t.Member.Person, Organization: t.Member.Organization}); at != nil && at.Present {
 			p.removeMember(at)
 		}
 	case t.Circle != nil:
 		return p.removeEmptyCircle(t.Circle.ID)
 	case t.Role != nil:
-		if at := p.m.roles.get(t.Role.ID); at != nil {
+		if at := p.m.Roles.Get(t.Role.ID); at != nil {
 			p.removeRole(at)
 		}
 	case t.Filler != nil:
@@ -263,12 +264,12 @@ func (p *plan) removeTold(t Telling) error {
 }
 
 func (p *plan) removeEmptyCircle(id string) error {
-	for _, o := range p.m.orgs {
-		at, ok := o.circles[id]
+	for _, o := range p.m.Orgs {
+		at, ok := o.Circles[id]
 		if !ok {
 			continue
 		}
-		if in := o.inside(id); in != "" {
+		if in := o.Inside(id); in != "" {
 			return misplaced(ListCircles, -1, ErrConflict, "%s is in it", in)
 		}
 		p.removeCircle(at)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
@@ -41,8 +42,15 @@ func newTx(ctx context.Context, s *Store, conn *sql.Conn, engine statements) *Tx
 	return &Tx{store: s, memory: s.memory, ctx: ctx, conn: conn, engine: engine}
 }
 
-// Put adds changes of memory.
-func (tx *Tx) Put(changes ...change) { tx.changes = append(tx.changes, changes...) }
+// Put adds changes of the facts.
+func (tx *Tx) Put(changes ...facts.Change) {
+	for _, c := range changes {
+		tx.later(onFacts{c})
+	}
+}
+
+// later adds another change of memory.
+func (tx *Tx) later(c change) { tx.changes = append(tx.changes, c) }
 
 // apply does to memory what was put; its lock is the caller's.
 func (tx *Tx) apply() {

@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"net/netip"
 	"strings"
 	"sync/atomic"
@@ -38,35 +38,6 @@ type Origin struct {
 	Multiple int
 }
 
-// block is a /24 or /48 in eight bytes; 0 is none.
-type block uint64
-
-const (
-	fourBlock block = 1 << 62
-	sixBlock  block = 1 << 63
-)
-
-// blockOf reads the text of a network, "" and what is none included.
-func blockOf(network string) block {
-	p, err := netip.ParsePrefix(network)
-	if err != nil {
-		return 0
-	}
-	return blockOfPrefix(p)
-}
-
-func blockOfPrefix(p netip.Prefix) block {
-	switch {
-	case p.Addr().Is4() && p.Bits() >= 24:
-		b := p.Addr().As4()
-		return fourBlock | block(binary.BigEndian.Uint32(b[:])>>8)
-	case p.Addr().Is6() && p.Bits() >= 48:
-		b := p.Addr().As16()
-		return sixBlock | block(binary.BigEndian.Uint64(b[:8])>>16)
-	}
-	return 0
-}
-
 // network is the text of a row.
 func (o Origin) network() string {
 	if !o.Network.IsValid() {
@@ -75,66 +46,32 @@ func (o Origin) network() string {
 	return o.Network.String()
 }
 
-// A weight is what a client that nobody has approved counts for.
-type weight struct {
-	network block
-	bytes   int32
-}
-
-func weigh(c client.Client, o Origin) weight {
-	w := weight{bytes: int32(4*utf8.RuneCountInString(c.Name) + len(strings.Join(c.RedirectURIs, "\n")))}
+func weigh(c client.Client, o Origin) facts.Weight {
+	w := facts.Weight{Bytes: int32(4*utf8.RuneCountInString(c.Name) + len(strings.Join(c.RedirectURIs, "\n")))}
 	if o.Network.IsValid() {
-		w.network = blockOfPrefix(o.Network)
+		w.Network = facts.BlockOfPrefix(o.Network)
 	}
 	return w
 }
 
-// A crowd is how many such clients there are, and what they hold.
-type crowd struct {
-	held
-	networks map[block]held
-}
-
-type held struct {
-	clients int
-	bytes   int64
-}
-
-func (h held) plus(n int, bytes int64) held { return held{h.clients + n, h.bytes + bytes} }
-
-// add counts a client, or one less with n of -1.
-func (c *crowd) add(w weight, n int) {
-	bytes := int64(n) * int64(w.bytes)
-	c.held = c.held.plus(n, bytes)
-	if w.network == 0 {
-		return
-	}
-	if c.networks == nil {
-		c.networks = map[block]held{}
-	}
-	if c.networks[w.network] = c.networks[w.network].plus(n, bytes); c.networks[w.network].clients <= 0 {
-		delete(c.networks, w.network)
-	}
-}
-
 // pressed reports whether each network has its share alone.
-func (h held) pressed() bool {
-	return h.clients >= UnapprovedPressure || h.bytes >= UnapprovedPressureBytes
+func pressed(h facts.Held) bool {
+	return h.Clients >= UnapprovedPressure || h.Bytes >= UnapprovedPressureBytes
 }
 
 // room says which bound refuses one more client: "" for none. there is what all
 // hold, of is what its network holds.
-func room(there, of held, w weight, shares int) (bound string) {
+func room(there, of facts.Held, w facts.Weight, shares int) (bound string) {
 	switch {
-	case there.clients >= MaxUnapproved:
+	case there.Clients >= MaxUnapproved:
 		return "clients"
-	case there.bytes+int64(w.bytes) > MaxUnapprovedBytes:
+	case there.Bytes+int64(w.Bytes) > MaxUnapprovedBytes:
 		return "bytes"
-	case w.network == 0 || !there.pressed():
+	case w.Network == 0 || !pressed(there):
 		return ""
-	case of.clients >= networkClients*shares:
+	case of.Clients >= networkClients*shares:
 		return "network's clients"
-	case of.bytes+int64(w.bytes) > int64(networkBytes)*int64(shares):
+	case of.Bytes+int64(w.Bytes) > int64(networkBytes)*int64(shares):
 		return "network's bytes"
 	}
 	return ""
@@ -145,7 +82,7 @@ func room(there, of held, w weight, shares int) (bound string) {
 func (s *Store) Pressed() bool {
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
-	return s.memory.waiting.pressed()
+	return pressed(s.memory.Waiting.Held)
 }
 
 // timeToSay reports, once in so many seconds, that something is to be logged.
@@ -157,21 +94,21 @@ func (s *Store) timeToSay(said *atomic.Int64, every int64) bool {
 // A reserved is room for one client that is being registered, so that those that
 // register at once cannot each find the same last one. The memory's lock guards it.
 type reserved struct {
-	weight
+	facts.Weight
 	left bool
 }
 
 // leave gives the place back, once: the client counts now, or was refused.
 func (m *memory) leave(p *reserved) {
 	if !p.left {
-		m.arriving.add(p.weight, -1)
+		m.arriving.Add(p.Weight, -1)
 		p.left = true
 	}
 }
 
 // reserve takes room for a client. That there is none is not said before the facts
 // are asked again: another node may have made some.
-func (s *Store) reserve(ctx context.Context, w weight, shares int) (*reserved, error) {
+func (s *Store) reserve(ctx context.Context, w facts.Weight, shares int) (*reserved, error) {
 	there, bound := s.memory.reserve(w, max(shares, 1))
 	if bound != "" {
 		if err := s.fresh(ctx); err != nil {
@@ -180,26 +117,26 @@ func (s *Store) reserve(ctx context.Context, w weight, shares int) (*reserved, e
 		there, bound = s.memory.reserve(w, max(shares, 1))
 	}
 	if (bound == "clients" || bound == "bytes") && s.timeToSay(&s.fullSaid, 60) {
-		s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.clients, "bytes", there.bytes)
+		s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.Clients, "bytes", there.Bytes)
 	}
-	if there.pressed() && s.timeToSay(&s.pressedSaid, 3600) {
+	if pressed(there) && s.timeToSay(&s.pressedSaid, 3600) {
 		s.log.Warn("many clients wait for their first approval: registrations count with their network; see: grantkeeper client delete-unapproved --dry-run",
-			"clients", there.clients, "bytes", there.bytes)
+			"clients", there.Clients, "bytes", there.Bytes)
 	}
 	if bound != "" {
-		return nil, fmt.Errorf("%d clients wait for their first approval, too many by the bound of %s: %w", there.clients, bound, ErrUnavailable)
+		return nil, fmt.Errorf("%d clients wait for their first approval, too many by the bound of %s: %w", there.Clients, bound, ErrUnavailable)
 	}
-	return &reserved{weight: w}, nil
+	return &reserved{Weight: w}, nil
 }
 
 // reserve takes room, unless a bound refuses, and says what all hold.
-func (m *memory) reserve(w weight, shares int) (there held, bound string) {
+func (m *memory) reserve(w facts.Weight, shares int) (there facts.Held, bound string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	there = m.waiting.plus(m.arriving.clients, m.arriving.bytes)
-	of, arriving := m.waiting.networks[w.network], m.arriving.networks[w.network]
-	if bound = room(there, of.plus(arriving.clients, arriving.bytes), w, shares); bound == "" {
-		m.arriving.add(w, 1)
+	there = m.Waiting.Plus(m.arriving.Clients, m.arriving.Bytes)
+	of, arriving := m.Waiting.Networks[w.Network], m.arriving.Networks[w.Network]
+	if bound = room(there, of.Plus(arriving.Clients, arriving.Bytes), w, shares); bound == "" {
+		m.arriving.Add(w, 1)
 	}
 	return there, bound
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"net/netip"
 	"strings"
 	"sync"
@@ -25,30 +26,30 @@ func (h house) registerFrom(t testing.TB, id string, o Origin) {
 
 // Beyond a fiftieth of either bound a network has a thousandth of both.
 func TestRoomForOneMoreClient(t *testing.T) {
-	w := weight{network: blockOf("192.0.2.0/24"), bytes: 100}
+	w := facts.Weight{Network: facts.BlockOf("192.0.2.0/24"), Bytes: 100}
 	for _, c := range []struct {
 		name      string
-		there, of held
-		w         weight
+		there, of facts.Held
+		w         facts.Weight
 		shares    int
 		want      string
 	}{
-		{"nobody waits", held{}, held{}, w, 1, ""},
-		{"one network, below pressure", held{UnapprovedPressure - 1, 0}, held{UnapprovedPressure - 1, 0}, w, 1, ""},
-		{"under pressure, and a new network", held{UnapprovedPressure, 0}, held{}, w, 1, ""},
-		{"under pressure, the last of its share", held{UnapprovedPressure, 0}, held{networkClients - 1, 0}, w, 1, ""},
-		{"under pressure, its share is used up", held{UnapprovedPressure, 0}, held{networkClients, 0}, w, 1, "network's clients"},
-		{"twice the share", held{UnapprovedPressure, 0}, held{networkClients, 0}, w, 2, ""},
-		{"twice the share is used up", held{UnapprovedPressure, 0}, held{2 * networkClients, 0}, w, 2, "network's clients"},
-		{"pressure by bytes", held{1, UnapprovedPressureBytes}, held{networkClients, 0}, w, 1, "network's clients"},
-		{"just below it", held{1, UnapprovedPressureBytes - 1}, held{networkClients, 0}, w, 1, ""},
-		{"its share of bytes, exactly", held{UnapprovedPressure, 0}, held{1, networkBytes - 100}, w, 1, ""},
-		{"one byte more", held{UnapprovedPressure, 0}, held{1, networkBytes - 99}, w, 1, "network's bytes"},
-		{"no network", held{UnapprovedPressure, 0}, held{networkClients, networkBytes}, weight{bytes: 1}, 1, ""},
-		{"the last of all", held{MaxUnapproved - 1, 0}, held{}, w, 1, ""},
-		{"one more than all", held{MaxUnapproved, 0}, held{}, w, 1000, "clients"},
-		{"the last bytes of all", held{1, MaxUnapprovedBytes - 100}, held{}, w, 1, ""},
-		{"one more byte than all", held{1, MaxUnapprovedBytes - 99}, held{}, w, 1000, "bytes"},
+		{"nobody waits", facts.Held{}, facts.Held{}, w, 1, ""},
+		{"one network, below pressure", facts.Held{Clients: UnapprovedPressure - 1, Bytes: 0}, facts.Held{Clients: UnapprovedPressure - 1, Bytes: 0}, w, 1, ""},
+		{"under pressure, and a new network", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{}, w, 1, ""},
+		{"under pressure, the last of its share", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: networkClients - 1, Bytes: 0}, w, 1, ""},
+		{"under pressure, its share is used up", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: networkClients, Bytes: 0}, w, 1, "network's clients"},
+		{"twice the share", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: networkClients, Bytes: 0}, w, 2, ""},
+		{"twice the share is used up", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: 2 * networkClients, Bytes: 0}, w, 2, "network's clients"},
+		{"pressure by bytes", facts.Held{Clients: 1, Bytes: UnapprovedPressureBytes}, facts.Held{Clients: networkClients, Bytes: 0}, w, 1, "network's clients"},
+		{"just below it", facts.Held{Clients: 1, Bytes: UnapprovedPressureBytes - 1}, facts.Held{Clients: networkClients, Bytes: 0}, w, 1, ""},
+		{"its share of bytes, exactly", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: 1, Bytes: networkBytes - 100}, w, 1, ""},
+		{"one byte more", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: 1, Bytes: networkBytes - 99}, w, 1, "network's bytes"},
+		{"no network", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: networkClients, Bytes: networkBytes}, facts.Weight{Bytes: 1}, 1, ""},
+		{"the last of all", facts.Held{Clients: MaxUnapproved - 1, Bytes: 0}, facts.Held{}, w, 1, ""},
+		{"one more than all", facts.Held{Clients: MaxUnapproved, Bytes: 0}, facts.Held{}, w, 1000, "clients"},
+		{"the last bytes of all", facts.Held{Clients: 1, Bytes: MaxUnapprovedBytes - 100}, facts.Held{}, w, 1, ""},
+		{"one more byte than all", facts.Held{Clients: 1, Bytes: MaxUnapprovedBytes - 99}, facts.Held{}, w, 1000, "bytes"},
 	} {
 		if got := room(c.there, c.of, c.w, c.shares); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
@@ -57,16 +58,16 @@ func TestRoomForOneMoreClient(t *testing.T) {
 }
 
 func TestBlocks(t *testing.T) {
-	seen := map[block]string{}
+	seen := map[facts.Block]string{}
 	for _, network := range []string{"192.0.2.0/24", "192.0.3.0/24", "0.0.0.0/24", "2001:db8:2::/48", "2001:db8:3::/48", "::/48", "c0:2::/48"} {
-		b := blockOf(network)
+		b := facts.BlockOf(network)
 		if b == 0 || seen[b] != "" {
 			t.Errorf("%s is %x, as %q is", network, b, seen[b])
 		}
 		seen[b] = network
 	}
 	for _, none := range []string{"", "x", "192.0.2.0", "192.0.0.0/16", "2001:db8::/32"} {
-		if b := blockOf(none); b != 0 {
+		if b := facts.BlockOf(none); b != 0 {
 			t.Errorf("%q is a network: %x", none, b)
 		}
 	}
@@ -79,21 +80,21 @@ func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
 	h.registerFrom(t, "one", from("2001:db8:2::/48"))
 	h.registerFrom(t, "two", from("2001:db8:2::/48"))
 	h.registerFrom(t, "three", from("192.0.2.0/24"))
-	count := func(h house, network string) held {
+	count := func(h house, network string) facts.Held {
 		if err := h.fresh(ctx); err != nil {
 			t.Fatal(err)
 		}
 		h.memory.mu.RLock()
 		defer h.memory.mu.RUnlock()
-		return h.memory.waiting.networks[blockOf(network)]
+		return h.memory.Waiting.Networks[facts.BlockOf(network)]
 	}
 	each := int64(4*len("From one") + len(redirect))
 	want := func(when string, six, four int) {
 		t.Helper()
-		if got := count(h, "2001:db8:2::/48"); got != (held{six, int64(six) * each}) {
+		if got := count(h, "2001:db8:2::/48"); got != (facts.Held{Clients: six, Bytes: int64(six) * each}) {
 			t.Errorf("%s: the /48 has %v, want %d clients", when, got, six)
 		}
-		if got := count(h, "192.0.2.0/24"); got.clients != four {
+		if got := count(h, "192.0.2.0/24"); got.Clients != four {
 			t.Errorf("%s: the /24 has %v, want %d clients", when, got, four)
 		}
 		h.same(t, when)
@@ -105,9 +106,9 @@ func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
 		h.registerFrom(t, "here", from("2001:db8:5::/48"))
 		// The node that did nothing but register knows of the other's.
 		h.memory.mu.RLock()
-		n := h.memory.waiting.networks[blockOf("2001:db8:4::/48")].clients
+		n := h.memory.Waiting.Networks[facts.BlockOf("2001:db8:4::/48")].Clients
 		h.memory.mu.RUnlock()
-		if got := count(other, "2001:db8:2::/48"); got.clients != 2 || n != 1 {
+		if got := count(other, "2001:db8:2::/48"); got.Clients != 2 || n != 1 {
 			t.Errorf("another node counts %v, and this one %d of the other's", got, n)
 		}
 		other.Close()
@@ -138,20 +139,20 @@ func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
 func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		waiting held
-		of      held // its network
+		waiting facts.Held
+		of      facts.Held // its network
 		want    int64
 	}{
-		{"in all", held{MaxUnapproved - 3, 0}, held{}, 3},
-		{"one network", held{UnapprovedPressure, 0}, held{networkClients - 5, 0}, 5},
-		{"one network, by bytes", held{UnapprovedPressure, 0}, held{0, networkBytes - 4*int64(len(redirect))}, 4},
+		{"in all", facts.Held{Clients: MaxUnapproved - 3, Bytes: 0}, facts.Held{}, 3},
+		{"one network", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: networkClients - 5, Bytes: 0}, 5},
+		{"one network, by bytes", facts.Held{Clients: UnapprovedPressure, Bytes: 0}, facts.Held{Clients: 0, Bytes: networkBytes - 4*int64(len(redirect))}, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := furnished(t)
 			o := from("2001:db8:2::/48")
 			h.memory.mu.Lock()
-			h.memory.waiting.held = c.waiting
-			h.memory.waiting.networks = map[block]held{blockOfPrefix(o.Network): c.of}
+			h.memory.Waiting.Held = c.waiting
+			h.memory.Waiting.Networks = map[facts.Block]facts.Held{facts.BlockOfPrefix(o.Network): c.of}
 			h.memory.mu.Unlock()
 			var in atomic.Int64
 			var all sync.WaitGroup
@@ -170,11 +171,11 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 			if in.Load() != c.want {
 				t.Errorf("%d got in, want %d", in.Load(), c.want)
 			}
-			if h.memory.arriving.held != (held{}) || len(h.memory.arriving.networks) != 0 {
+			if h.memory.arriving.Held != (facts.Held{}) || len(h.memory.arriving.Networks) != 0 {
 				t.Errorf("still arriving: %+v", h.memory.arriving)
 			}
 			other := client.Client{ID: "other", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
-			if err := h.AddClient(ctx, other, from("2001:db8:3::/48"), Act{}); (err == nil) != (c.waiting.clients == UnapprovedPressure) {
+			if err := h.AddClient(ctx, other, from("2001:db8:3::/48"), Act{}); (err == nil) != (c.waiting.Clients == UnapprovedPressure) {
 				t.Errorf("another network: %v", err)
 			}
 		})
@@ -187,7 +188,7 @@ func TestRoomThatAnotherNodeMade(t *testing.T) {
 	all := nodes(t, 2)
 	first, second := all[0], all[1]
 	second.memory.mu.Lock()
-	second.memory.waiting.clients = MaxUnapproved // quill is one of them
+	second.memory.Waiting.Clients = MaxUnapproved // quill is one of them
 	second.memory.mu.Unlock()
 	add := func(id string) error {
 		return second.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: second.Now().Unix()}, Origin{}, Act{})
@@ -204,7 +205,7 @@ func TestRoomThatAnotherNodeMade(t *testing.T) {
 	if err := add("one more"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("more than there is room for: %v", err)
 	}
-	if second.memory.arriving.held != (held{}) {
+	if second.memory.arriving.Held != (facts.Held{}) {
 		t.Errorf("still arriving: %+v", second.memory.arriving)
 	}
 }
@@ -257,10 +258,10 @@ func TestDeleteUnapproved(t *testing.T) {
 	if n, err := h.forgetUnapproved([]string{"approved", "disabled", "nobody", "flood1"}); n != 1 || err != nil {
 		t.Errorf("of a batch that is stale: %d, %v", n, err)
 	}
-	before := h.memory.waiting.clients
+	before := h.memory.Waiting.Clients
 	n, _, err := h.DeleteUnapproved(ctx, UnapprovedFilter{Network: network("2001:db8:2::/48"), Until: hour}, false, Act{Actor: "operator", Reason: "a flood"})
-	if err != nil || n != 2*sweepBatch+3 || h.memory.waiting.clients != before-n {
-		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.memory.waiting.clients, before)
+	if err != nil || n != 2*sweepBatch+3 || h.memory.Waiting.Clients != before-n {
+		t.Errorf("deleted %d, %v; %d wait, and before it %d", n, err, h.memory.Waiting.Clients, before)
 	}
 	for id, want := range map[string]ClientState{
 		"flood0": ClientUnknown, "wide": ClientUnknown, "approved": ClientEnabled, "disabled": ClientDisabled,

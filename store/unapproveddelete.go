@@ -51,8 +51,8 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
 	err = s.writer.changeFacts(func(tx *Tx) (err error) {
 		still := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			at := tx.memory.clients[id]
-			return at == nil || !at.waits() || at.disabled
+			at := tx.memory.Clients[id]
+			return at == nil || !at.Waits() || at.Disabled
 		})
 		deleted, err = tx.forgetClients(still)
 		return err

@@ -1,4 +1,4 @@
-package store
+package facts
 
 import (
 	"hash/maphash"
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// finder finds facts by a key of theirs, as a map from the key does. But the
+// Index finds facts by a key of theirs, as a map from the key does. But the
 // collector follows each pointer in a map, and waits for memory at nearly each of
 // them, because they lie in no order; with a million people that took a quarter of
 // the processor. Here what is in no order has no pointers, and the list that has
 // them is in the order in which the facts were made.
-type finder[K comparable, T any] struct {
+type Index[K comparable, T any] struct {
 	by    func(*T) K
 	seed  maphash.Seed
 	mask  uint64            // of hashes: all, but in tests
@@ -22,23 +22,23 @@ type finder[K comparable, T any] struct {
 	clash map[K]*T // whose hash another key has
 }
 
-// newFinder makes one with room for so many.
-func newFinder[K comparable, T any](n int, by func(*T) K) finder[K, T] {
-	return finder[K, T]{by: by, seed: maphash.MakeSeed(), mask: math.MaxUint64, at: make(map[uint64]uint32, n), all: make([]*T, 0, n)}
+// newIndex makes one with room for so many.
+func newIndex[K comparable, T any](n int, by func(*T) K) Index[K, T] {
+	return Index[K, T]{by: by, seed: maphash.MakeSeed(), mask: math.MaxUint64, at: make(map[uint64]uint32, n), all: make([]*T, 0, n)}
 }
 
-// get gives nil for a key that nobody has.
-func (f *finder[K, T]) get(key K) *T {
+// Get gives nil for a key that nobody has.
+func (f *Index[K, T]) Get(key K) *T {
 	if i, ok := f.at[f.hash(key)]; ok && f.by(f.all[i]) == key {
 		return f.all[i]
 	}
 	return f.clash[key]
 }
 
-func (f *finder[K, T]) hash(key K) uint64 { return maphash.Comparable(f.seed, key) & f.mask }
+func (f *Index[K, T]) hash(key K) uint64 { return maphash.Comparable(f.seed, key) & f.mask }
 
-// put takes one by its key, which must not change while it is there.
-func (f *finder[K, T]) put(one *T) {
+// Put takes one by its key, which must not change while it is there.
+func (f *Index[K, T]) Put(one *T) {
 	key := f.by(one)
 	hash := f.hash(key)
 	i, taken := f.at[hash]
@@ -61,8 +61,8 @@ func (f *finder[K, T]) put(one *T) {
 	}
 }
 
-// drop forgets who has the key.
-func (f *finder[K, T]) drop(key K) {
+// Drop forgets who has the key.
+func (f *Index[K, T]) Drop(key K) {
 	hash := f.hash(key)
 	if i, ok := f.at[hash]; ok && f.by(f.all[i]) == key {
 		delete(f.at, hash)
@@ -72,10 +72,10 @@ func (f *finder[K, T]) drop(key K) {
 	delete(f.clash, key)
 }
 
-func (f *finder[K, T]) len() int { return len(f.at) + len(f.clash) }
+func (f *Index[K, T]) Len() int { return len(f.at) + len(f.clash) }
 
-// each goes through all, in no order that anybody may rely on.
-func (f *finder[K, T]) each(yield func(K, *T) bool) {
+// Each goes through all, in no order that anybody may rely on.
+func (f *Index[K, T]) Each(yield func(K, *T) bool) {
 	for _, one := range f.all {
 		if one != nil && !yield(f.by(one), one) {
 			return
@@ -88,10 +88,10 @@ func (f *finder[K, T]) each(yield func(K, *T) bool) {
 	}
 }
 
-// sorted gives all by their texts.
-func sorted[T any](f *finder[string, T]) []*T {
-	out := make([]*T, 0, f.len())
-	for _, one := range f.each {
+// Sorted gives all by their texts.
+func Sorted[T any](f *Index[string, T]) []*T {
+	out := make([]*T, 0, f.Len())
+	for _, one := range f.Each {
 		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b *T) int { return strings.Compare(f.by(a), f.by(b)) })

@@ -1,4 +1,4 @@
-package store
+package facts
 
 import (
 	"fmt"
@@ -11,10 +11,10 @@ type lettered struct{ name string }
 
 func (n *lettered) text() string { return n.name }
 
-// A finder gives what a map would, also when the hashes of many texts are the same.
-func TestFinder(t *testing.T) {
+// An index gives what a map would, also when the hashes of many texts are the same.
+func TestIndex(t *testing.T) {
 	for _, clashes := range []bool{false, true} {
-		f, want := newFinder(4, (*lettered).text), map[string]*lettered{}
+		f, want := newIndex(4, (*lettered).text), map[string]*lettered{}
 		if clashes {
 			f.mask = 7
 		}
@@ -22,22 +22,22 @@ func TestFinder(t *testing.T) {
 			name := fmt.Sprint(rand.IntN(120))
 			if rand.IntN(2) == 0 {
 				one := &lettered{name}
-				f.put(one)
+				f.Put(one)
 				want[name] = one
 			} else {
-				f.drop(name)
+				f.Drop(name)
 				delete(want, name)
 			}
 			name = fmt.Sprint(rand.IntN(120))
-			if got := f.get(name); got != want[name] {
+			if got := f.Get(name); got != want[name] {
 				t.Fatalf("%q: got %v, want %v", name, got, want[name])
 			}
-			if f.len() != len(want) || len(f.all) > 120 {
-				t.Fatalf("%d of %d, %d places", f.len(), len(want), len(f.all))
+			if f.Len() != len(want) || len(f.all) > 120 {
+				t.Fatalf("%d of %d, %d places", f.Len(), len(want), len(f.all))
 			}
 		}
 		seen := 0
-		for name, one := range f.each {
+		for name, one := range f.Each {
 			if seen++; want[name] != one || one == nil {
 				t.Errorf("each: %q is %v, want %v", name, one, want[name])
 			}
@@ -45,10 +45,10 @@ func TestFinder(t *testing.T) {
 		if seen != len(want) {
 			t.Errorf("each: %d of %d", seen, len(want))
 		}
-		for range f.each { // whoever has seen enough stops
+		for range f.Each { // whoever has seen enough stops
 			break
 		}
-		if got := sorted(&f); len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b *lettered) int { return slices.Compare([]byte(a.name), []byte(b.name)) }) {
+		if got := Sorted(&f); len(got) != len(want) || !slices.IsSortedFunc(got, func(a, b *lettered) int { return slices.Compare([]byte(a.name), []byte(b.name)) }) {
 			t.Errorf("in order: %d of %d", len(got), len(want))
 		}
 	}
