@@ -32,7 +32,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts", "directory"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	doors     = []string{"oauth", "consent", "api", "mcp", "gateway", "operator"}
 )
@@ -49,6 +49,7 @@ var rooms = map[string]room{
 	"identity":         {pure: true, may: []string{"strictjson"}},
 	"rules":            {pure: true, may: []string{"grantset", "org", "strictjson"}},
 	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org"}},
+	"directory":        {pure: true, may: []string{"facts", "org"}},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"store":            {may: pureRooms},

@@ -51,7 +51,7 @@ func FuzzDirectory(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var d directory
+		var d wholeDirectory
 		if strict(text, &d) != nil || d.check() != nil {
 			return
 		}

@@ -15,7 +15,7 @@ import (
 // updated; what its lists leave out is removed only under prune. It is taken
 // whole or not at all. Everything refers by ID, to what is in the same body or
 // stored already.
-type directory struct {
+type wholeDirectory struct {
 	reasoned
 	ID            string                  `json:"id"`    // directory, as GET gives it, or ""
 	AsOf          *int64                  `json:"as_of"` // version of the service's directory that this is a picture of
@@ -83,7 +83,7 @@ const (
 
 // check finds what no directory may hold. What is wrong is named by its list,
 // its place there and the member.
-func (d directory) check() error {
+func (d wholeDirectory) check() error {
 	return cmp.Or(
 		checkAll("people", d.People, directoryPerson.check),
 		checkAll("organizations", d.Organizations, directoryOrganization.check),
@@ -196,7 +196,7 @@ func (p directoryPerson) checkPassword(at string) error {
 }
 
 // asStored hashes, and notes what was not sent: that is left as it is stored.
-func (s *Server) asStored(c call, body directory) (store.Directory, error) {
+func (s *Server) asStored(c call, body wholeDirectory) (store.Directory, error) {
 	d := store.Directory{Unsaid: store.Unsaid{
 		Active: map[string]bool{}, Support: map[string]bool{}, AIIntegration: map[string]bool{}, Admin: map[store.MembershipID]bool{},
 	}}
@@ -231,7 +231,7 @@ func (s *Server) asStored(c call, body directory) (store.Directory, error) {
 }
 
 // rest is what is stored as it was sent.
-func (d directory) rest(into *store.Directory) {
+func (d wholeDirectory) rest(into *store.Directory) {
 	for _, o := range d.Circles {
 		into.Circles = append(into.Circles, org.Circle{ID: o.ID, Organization: o.Organization, Parent: o.Parent, Name: o.Name})
 	}

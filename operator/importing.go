@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -90,7 +91,7 @@ func (s *Server) importDirectory(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body directory
+	var body wholeDirectory
 	if text != nil {
 		if err := strict(text, &body); err != nil {
 			return nil, misread(text, err)
@@ -127,10 +128,10 @@ func (s *Server) importDirectory(c call) (any, error) {
 }
 
 // lists are those that the body has, also empty ones.
-func (d directory) lists() map[string]bool {
+func (d wholeDirectory) lists() map[string]bool {
 	return map[string]bool{
-		store.ListPeople: d.People != nil, store.ListOrganizations: d.Organizations != nil, store.ListMembers: d.Members != nil,
-		store.ListCircles: d.Circles != nil, store.ListRoles: d.Roles != nil, store.ListAPIKeys: d.APIKeys != nil,
+		directory.ListPeople: d.People != nil, directory.ListOrganizations: d.Organizations != nil, directory.ListMembers: d.Members != nil,
+		directory.ListCircles: d.Circles != nil, directory.ListRoles: d.Roles != nil, directory.ListAPIKeys: d.APIKeys != nil,
 	}
 }
 
@@ -178,9 +179,9 @@ func misread(text []byte, err error) error {
 		name string
 		one  func() any
 	}{
-		{store.ListPeople, func() any { return new(directoryPerson) }}, {store.ListOrganizations, func() any { return new(directoryOrganization) }},
-		{store.ListMembers, func() any { return new(directoryMember) }}, {store.ListCircles, func() any { return new(directoryCircle) }},
-		{store.ListRoles, func() any { return new(directoryRole) }}, {store.ListAPIKeys, func() any { return new(directoryAPIKey) }},
+		{directory.ListPeople, func() any { return new(directoryPerson) }}, {directory.ListOrganizations, func() any { return new(directoryOrganization) }},
+		{directory.ListMembers, func() any { return new(directoryMember) }}, {directory.ListCircles, func() any { return new(directoryCircle) }},
+		{directory.ListRoles, func() any { return new(directoryRole) }}, {directory.ListAPIKeys, func() any { return new(directoryAPIKey) }},
 	} {
 		line := 0
 		entries(text, list.name, func(_ int, start int64, entry json.RawMessage) bool {
@@ -223,7 +224,7 @@ func unknownList(text []byte) (string, int) {
 		}
 		alone := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q: null}", name)))
 		alone.DisallowUnknownFields()
-		if alone.Decode(new(directory)) != nil {
+		if alone.Decode(new(wholeDirectory)) != nil {
 			return fmt.Sprint(name), line
 		}
 	}

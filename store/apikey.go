@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -20,7 +23,7 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 // putAPIKey adds an API key. One that is there is given another name at most:
 // it stays its member's, and ended if it has ended with the membership or the
 // person (decision B6).
-func (tx *Tx) putAPIKey(k DirectoryAPIKey) error {
+func (tx *Tx) putAPIKey(k directory.APIKey) error {
 	m, hash := tx.memory, sha256.Sum256([]byte(k.Key))
 	key := facts.APIKey{MemberKey: facts.MemberKey{Person: k.Person, Organization: k.Organization}}
 	if at := m.People.Get(k.Person); at != nil {
@@ -47,13 +50,13 @@ func (tx *Tx) putAPIKey(k DirectoryAPIKey) error {
 // ReplaceAPIKeys gives new keys to members: each takes the place of those that
 // the member has under the same name. Who has none that stands gets none, since
 // nothing brings an ended key back (decision B6). It gives those that were put.
-func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []DirectoryAPIKey, act Act) (put []DirectoryAPIKey, err error) {
+func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []directory.APIKey, act Act) (put []directory.APIKey, err error) {
 	standing, err := s.exportKeys(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, k := range keys {
-		if slices.Contains(standing, DirectoryAPIKey{Person: k.Person, Organization: k.Organization, Name: k.Name}) {
+		if slices.Contains(standing, directory.APIKey{Person: k.Person, Organization: k.Organization, Name: k.Name}) {
 			put = append(put, k)
 		}
 	}
@@ -70,7 +73,7 @@ func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []DirectoryAPIKey, act 
 	})
 }
 
-func (tx *Tx) replaceAPIKey(k DirectoryAPIKey) error {
+func (tx *Tx) replaceAPIKey(k directory.APIKey) error {
 	old, err := column[[]byte](tx.query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
 		k.Person, k.Organization, k.Name))
 	if err != nil {
@@ -83,13 +86,13 @@ func (tx *Tx) replaceAPIKey(k DirectoryAPIKey) error {
 }
 
 // exportKeys lists the API keys that have not ended.
-func (s *Store) exportKeys(ctx context.Context) ([]DirectoryAPIKey, error) {
+func (s *Store) exportKeys(ctx context.Context) ([]directory.APIKey, error) {
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT DISTINCT k.person, k.organization, k.name FROM api_key k
 		  JOIN person p ON p.id = k.person AND p.epoch = k.person_epoch
 		  JOIN membership m ON m.person = k.person AND m.organization = k.organization AND m.epoch = k.membership_epoch
 		 ORDER BY k.organization, k.person, k.name`)
-	out, err := listOf(rows, err, func(r scanner, k *DirectoryAPIKey) error {
+	out, err := listOf(rows, err, func(r scanner, k *directory.APIKey) error {
 		return r.Scan(&k.Person, &k.Organization, &k.Name)
 	})
 	return out, unavailable("API keys", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/directory"
 )
 
 // An API key ends with its membership and with its person, and no way back to
@@ -47,8 +49,8 @@ func TestAPIKeyEndsForGood(t *testing.T) {
 			if works(key) {
 				t.Error("it came back")
 			}
-			same, other := DirectoryAPIKey{key, "ada", "nordlys", "once more"}, DirectoryAPIKey{"another-key-of-ada", "ada", "nordlys", "new"}
-			if err := h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{same, other}}, Act{}); err != nil {
+			same, other := directory.APIKey{Key: key, Person: "ada", Organization: "nordlys", Name: "once more"}, directory.APIKey{Key: "another-key-of-ada", Person: "ada", Organization: "nordlys", Name: "new"}
+			if err := h.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{same, other}}, Act{}); err != nil {
 				t.Fatal(err)
 			}
 			if works(key) || !works(other.Key) {
@@ -66,10 +68,10 @@ func TestAPIKeyEndsForGood(t *testing.T) {
 // A key is one member's: nobody takes it over.
 func TestAPIKeyOfAnother(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	for _, k := range []DirectoryAPIKey{
-		{"key-of-ada-in-nordlys", "tor", "nordlys", "script"}, {"key-of-ada-in-nordlys", "ada", "fjell", "script"},
+	for _, k := range []directory.APIKey{
+		{Key: "key-of-ada-in-nordlys", Person: "tor", Organization: "nordlys", Name: "script"}, {Key: "key-of-ada-in-nordlys", Person: "ada", Organization: "fjell", Name: "script"},
 	} {
-		if err := h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{k}}, Act{}); !errors.Is(err, ErrConflict) {
+		if err := h.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{k}}, Act{}); !errors.Is(err, ErrConflict) {
 			t.Errorf("%+v: got %v, want conflict", k, err)
 		}
 	}
@@ -84,11 +86,11 @@ func TestAPIKeyOfAnother(t *testing.T) {
 func TestReplaceAPIKeys(t *testing.T) {
 	ctx := context.Background()
 	h := furnished(t)
-	if err := h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{{"first-key-of-ada", "ada", "nordlys", "demo"}, {"other-key-of-ada", "ada", "nordlys", "other"}}}, Act{}); err != nil {
+	if err := h.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{{Key: "first-key-of-ada", Person: "ada", Organization: "nordlys", Name: "demo"}, {Key: "other-key-of-ada", Person: "ada", Organization: "nordlys", Name: "other"}}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	works := func(key string) bool { _, err := h.APIKey(ctx, key); return err == nil }
-	put, err := h.ReplaceAPIKeys(ctx, []DirectoryAPIKey{{"second-key-of-ada", "ada", "nordlys", "demo"}, {"first-key-of-tor", "tor", "nordlys", "demo"}}, Act{})
+	put, err := h.ReplaceAPIKeys(ctx, []directory.APIKey{{Key: "second-key-of-ada", Person: "ada", Organization: "nordlys", Name: "demo"}, {Key: "first-key-of-tor", Person: "tor", Organization: "nordlys", Name: "demo"}}, Act{})
 	if err != nil || len(put) != 1 || put[0].Key != "second-key-of-ada" {
 		t.Fatalf("put %v, %v", put, err)
 	}
@@ -104,7 +106,7 @@ func TestReplaceAPIKeys(t *testing.T) {
 	if err := h.SetActive(ctx, "ada", false, Act{}); err != nil {
 		t.Fatal(err)
 	}
-	if put, err := h.ReplaceAPIKeys(ctx, []DirectoryAPIKey{{"third-key-of-ada", "ada", "nordlys", "demo"}}, Act{}); err != nil || len(put) != 0 || works("third-key-of-ada") {
+	if put, err := h.ReplaceAPIKeys(ctx, []directory.APIKey{{Key: "third-key-of-ada", Person: "ada", Organization: "nordlys", Name: "demo"}}, Act{}); err != nil || len(put) != 0 || works("third-key-of-ada") {
 		t.Errorf("after the end: put %v, %v", put, err)
 	}
 }

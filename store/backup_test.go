@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -132,7 +134,7 @@ func TestTwoCopies(t *testing.T) {
 // key, a link by which a password is set, a recovery code.
 func (h house) revivable(t *testing.T) {
 	t.Helper()
-	if _, err := h.ImportDirectory(ctx, Import{Directory: Directory{APIKeys: []DirectoryAPIKey{{Key: revivableKey, Person: "ada", Organization: "nordlys", Name: "n"}}}}, Act{}); err != nil {
+	if _, err := h.ImportDirectory(ctx, directory.Import{Directory: directory.Directory{APIKeys: []directory.APIKey{{Key: revivableKey, Person: "ada", Organization: "nordlys", Name: "n"}}}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.AddReset(ctx, "link", "ada", ResetLifetime, Act{}); err != nil {

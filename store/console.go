@@ -2,9 +2,10 @@ package store
 
 import (
 	"context"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"sync/atomic"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )

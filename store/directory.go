@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -213,14 +216,8 @@ func (s *Store) Circles(ctx context.Context, organization string) ([]org.Circle,
 	}), nil
 }
 
-// RoleRow is a role with those who fill it, by ID.
-type RoleRow struct {
-	org.Role
-	Fillers []string
-}
-
 // Roles lists the roles of an organization by ID.
-func (s *Store) Roles(ctx context.Context, organization string) ([]RoleRow, error) {
+func (s *Store) Roles(ctx context.Context, organization string) ([]directory.RoleRow, error) {
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
@@ -230,9 +227,9 @@ func (s *Store) Roles(ctx context.Context, organization string) ([]RoleRow, erro
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
 	}
-	var out []RoleRow
+	var out []directory.RoleRow
 	for _, r := range facts.InOrder(at.Roles) {
-		out = append(out, roleRow(r))
+		out = append(out, directory.RowOf(r))
 	}
 	return out, nil
 }
@@ -253,29 +250,17 @@ func (s *Store) Circle(ctx context.Context, organization, id string) (org.Circle
 }
 
 // Role gives a role of an organization, or ErrNotFound.
-func (s *Store) Role(ctx context.Context, organization, id string) (RoleRow, error) {
+func (s *Store) Role(ctx context.Context, organization, id string) (directory.RoleRow, error) {
 	if err := s.fresh(ctx); err != nil {
-		return RoleRow{}, err
+		return directory.RoleRow{}, err
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	r := s.memory.Roles.Get(id)
 	if r == nil || r.Organization != organization {
-		return RoleRow{}, fmt.Errorf("role: %w", ErrNotFound)
+		return directory.RoleRow{}, fmt.Errorf("role: %w", ErrNotFound)
 	}
-	return roleRow(r), nil
-}
-
-// roleRow lists those who fill the role and are active members, by ID.
-func roleRow(r *facts.Role) RoleRow {
-	row := RoleRow{Role: r.Role}
-	for _, f := range r.Fillers {
-		if f.Present && f.Person.Active {
-			row.Fillers = append(row.Fillers, f.Person.ID)
-		}
-	}
-	slices.Sort(row.Fillers)
-	return row
+	return directory.RowOf(r), nil
 }
 
 // Admins lists up to limit admins of an organization by name.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -18,38 +20,38 @@ func TestDirectoryRefused(t *testing.T) {
 	role := func(id, organization, circle string) org.Role {
 		return org.Role{ID: id, Organization: organization, Circle: circle, Name: id}
 	}
-	person := func(id, email string) DirectoryPerson {
-		return DirectoryPerson{Person: org.Person{ID: id, Email: email, Name: id, Active: true}}
+	person := func(id, email string) directory.Person {
+		return directory.Person{Person: org.Person{ID: id, Email: email, Name: id, Active: true}}
 	}
 	for _, tt := range []struct {
 		name string
-		d    Directory
+		d    directory.Directory
 		want error
 	}{
-		{"two people with one email", Directory{People: []DirectoryPerson{person("eva", "e@x.example"), person("ida", "E@x.example")}}, ErrConflict},
-		{"two people who swap their emails", Directory{People: []DirectoryPerson{person("ada", "tor@nordlys.example"), person("tor", "ada@nordlys.example")}}, ErrConflict},
-		{"an email that moves on", Directory{People: []DirectoryPerson{person("ada", "new@nordlys.example"), person("eva", "Ada@nordlys.example")}}, ErrConflict},
-		{"a member who is nobody", Directory{Members: []DirectoryMember{{"nobody", "nordlys", false}}}, ErrNotFound},
-		{"a member of nowhere", Directory{Members: []DirectoryMember{{"ada", "nowhere", false}}}, ErrNotFound},
-		{"a circle of nowhere", Directory{Circles: []org.Circle{circle("new", "nowhere", "")}}, ErrNotFound},
-		{"a circle of another organization", Directory{Circles: []org.Circle{circle("anchor", "fjell", "")}}, ErrConflict},
-		{"a circle in two organizations", Directory{Circles: []org.Circle{circle("new", "nordlys", ""), circle("new", "fjell", "")}}, ErrConflict},
-		{"a circle below nothing", Directory{Circles: []org.Circle{circle("new", "nordlys", "gone")}}, ErrNotFound},
-		{"a circle below another organization's", Directory{Circles: []org.Circle{circle("new", "nordlys", "grants")}}, ErrNotFound},
-		{"a circle below another organization's new one", Directory{Circles: []org.Circle{circle("new", "nordlys", "next"), circle("next", "fjell", "")}}, ErrNotFound},
-		{"a circle below itself", Directory{Circles: []org.Circle{circle("new", "nordlys", "new")}}, ErrConflict},
-		{"a ring", Directory{Circles: []org.Circle{circle("a", "nordlys", "b"), circle("b", "nordlys", "a")}}, ErrConflict},
-		{"a way into a ring", Directory{Circles: []org.Circle{circle("way", "nordlys", "a"), circle("a", "nordlys", "b"), circle("b", "nordlys", "a")}}, ErrConflict},
-		{"a ring with a circle that is there", Directory{Circles: []org.Circle{circle("new", "nordlys", "anchor"), circle("anchor", "nordlys", "new")}}, ErrConflict},
-		{"a role of another organization", Directory{Roles: []org.Role{role("treasurer", "fjell", "grants")}}, ErrConflict},
-		{"a role in two organizations", Directory{Roles: []org.Role{role("new", "nordlys", "anchor"), role("new", "fjell", "grants")}}, ErrConflict},
-		{"a role in no circle", Directory{Roles: []org.Role{role("new", "nordlys", "gone")}}, ErrNotFound},
-		{"a role in another organization's circle", Directory{Roles: []org.Role{role("new", "nordlys", "grants")}}, ErrNotFound},
-		{"a role in another organization's new circle", Directory{Circles: []org.Circle{circle("new", "fjell", "")}, Roles: []org.Role{role("new", "nordlys", "new")}}, ErrNotFound},
-		{"a filler of no role", Directory{Fillers: []Filler{{"gone", "ada"}}}, ErrNotFound},
-		{"a filler who is no member", Directory{Fillers: []Filler{{"reviewer", "tor"}}}, ErrNotFound},
-		{"an API key of no member", Directory{APIKeys: []DirectoryAPIKey{{"a-key-of-16-characters", "tor", "fjell", "k"}}}, ErrNotFound},
-		{"an API key that can be guessed", Directory{APIKeys: []DirectoryAPIKey{{"15-characters--", "ada", "nordlys", "k"}}}, ErrConflict},
+		{"two people with one email", directory.Directory{People: []directory.Person{person("eva", "e@x.example"), person("ida", "E@x.example")}}, ErrConflict},
+		{"two people who swap their emails", directory.Directory{People: []directory.Person{person("ada", "tor@nordlys.example"), person("tor", "ada@nordlys.example")}}, ErrConflict},
+		{"an email that moves on", directory.Directory{People: []directory.Person{person("ada", "new@nordlys.example"), person("eva", "Ada@nordlys.example")}}, ErrConflict},
+		{"a member who is nobody", directory.Directory{Members: []directory.Member{{Person: "nobody", Organization: "nordlys", Admin: false}}}, ErrNotFound},
+		{"a member of nowhere", directory.Directory{Members: []directory.Member{{Person: "ada", Organization: "nowhere", Admin: false}}}, ErrNotFound},
+		{"a circle of nowhere", directory.Directory{Circles: []org.Circle{circle("new", "nowhere", "")}}, ErrNotFound},
+		{"a circle of another organization", directory.Directory{Circles: []org.Circle{circle("anchor", "fjell", "")}}, ErrConflict},
+		{"a circle in two organizations", directory.Directory{Circles: []org.Circle{circle("new", "nordlys", ""), circle("new", "fjell", "")}}, ErrConflict},
+		{"a circle below nothing", directory.Directory{Circles: []org.Circle{circle("new", "nordlys", "gone")}}, ErrNotFound},
+		{"a circle below another organization's", directory.Directory{Circles: []org.Circle{circle("new", "nordlys", "grants")}}, ErrNotFound},
+		{"a circle below another organization's new one", directory.Directory{Circles: []org.Circle{circle("new", "nordlys", "next"), circle("next", "fjell", "")}}, ErrNotFound},
+		{"a circle below itself", directory.Directory{Circles: []org.Circle{circle("new", "nordlys", "new")}}, ErrConflict},
+		{"a ring", directory.Directory{Circles: []org.Circle{circle("a", "nordlys", "b"), circle("b", "nordlys", "a")}}, ErrConflict},
+		{"a way into a ring", directory.Directory{Circles: []org.Circle{circle("way", "nordlys", "a"), circle("a", "nordlys", "b"), circle("b", "nordlys", "a")}}, ErrConflict},
+		{"a ring with a circle that is there", directory.Directory{Circles: []org.Circle{circle("new", "nordlys", "anchor"), circle("anchor", "nordlys", "new")}}, ErrConflict},
+		{"a role of another organization", directory.Directory{Roles: []org.Role{role("treasurer", "fjell", "grants")}}, ErrConflict},
+		{"a role in two organizations", directory.Directory{Roles: []org.Role{role("new", "nordlys", "anchor"), role("new", "fjell", "grants")}}, ErrConflict},
+		{"a role in no circle", directory.Directory{Roles: []org.Role{role("new", "nordlys", "gone")}}, ErrNotFound},
+		{"a role in another organization's circle", directory.Directory{Roles: []org.Role{role("new", "nordlys", "grants")}}, ErrNotFound},
+		{"a role in another organization's new circle", directory.Directory{Circles: []org.Circle{circle("new", "fjell", "")}, Roles: []org.Role{role("new", "nordlys", "new")}}, ErrNotFound},
+		{"a filler of no role", directory.Directory{Fillers: []directory.Filler{{Role: "gone", Person: "ada"}}}, ErrNotFound},
+		{"a filler who is no member", directory.Directory{Fillers: []directory.Filler{{Role: "reviewer", Person: "tor"}}}, ErrNotFound},
+		{"an API key of no member", directory.Directory{APIKeys: []directory.APIKey{{Key: "a-key-of-16-characters", Person: "tor", Organization: "fjell", Name: "k"}}}, ErrNotFound},
+		{"an API key that can be guessed", directory.Directory{APIKeys: []directory.APIKey{{Key: "15-characters--", Person: "ada", Organization: "nordlys", Name: "k"}}}, ErrConflict},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := furnished(t)
@@ -72,14 +74,14 @@ func TestDirectoryAndOldMembers(t *testing.T) {
 	if err := h.RemoveMember(ctx, "nordlys", "tor", Act{}); err != nil {
 		t.Fatal(err)
 	}
-	d := Directory{Fillers: []Filler{{"treasurer", "tor"}}, APIKeys: []DirectoryAPIKey{{"a-key-of-16-characters", "tor", "nordlys", "k"}}}
+	d := directory.Directory{Fillers: []directory.Filler{{Role: "treasurer", Person: "tor"}}, APIKeys: []directory.APIKey{{Key: "a-key-of-16-characters", Person: "tor", Organization: "nordlys", Name: "k"}}}
 	if err := h.AddDirectory(ctx, d, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v, want not found", err)
 	}
 	if err := h.SetFiller(ctx, "treasurer", "tor", true, Act{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("as filler: got %v, want not found", err)
 	}
-	d.Members = []DirectoryMember{{"tor", "nordlys", false}}
+	d.Members = []directory.Member{{Person: "tor", Organization: "nordlys", Admin: false}}
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 		t.Error(err)
 	}
@@ -95,18 +97,18 @@ func TestDirectoryEnds(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct {
 		name      string
-		off, on   Directory
+		off, on   directory.Directory
 		reason    approval.Reason
 		keepsTor  bool
 		keepsSess bool
 	}{
 		{"AI integration off, and on",
-			Directory{Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys"}}},
-			Directory{Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys", AIIntegration: true}}},
+			directory.Directory{Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys"}}},
+			directory.Directory{Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys", AIIntegration: true}}},
 			approval.IntegrationOff, false, true},
 		{"person deactivated, and reactivated",
-			Directory{People: []DirectoryPerson{{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada"}}}},
-			Directory{People: []DirectoryPerson{{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}}}},
+			directory.Directory{People: []directory.Person{{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada"}}}},
+			directory.Directory{People: []directory.Person{{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}}}},
 			approval.PersonDeactivated, true, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +121,7 @@ func TestDirectoryEnds(t *testing.T) {
 			if err := h.AddSession(ctx, "value", "ada", Act{}); err != nil {
 				t.Fatal(err)
 			}
-			for _, d := range []Directory{tt.off, tt.off, tt.on} {
+			for _, d := range []directory.Directory{tt.off, tt.off, tt.on} {
 				if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 					t.Fatal(err)
 				}
@@ -145,7 +147,7 @@ func TestDirectoryMovesRole(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	h.accepts(t, id) // the member's facts are made once, and have to be made again
-	if err := h.AddDirectory(ctx, Directory{
+	if err := h.AddDirectory(ctx, directory.Directory{
 		Circles: []org.Circle{{ID: "ring", Organization: "nordlys", Parent: "anchor", Name: "Ring"}},
 		Roles:   []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "ring", Name: "Treasurer"}},
 	}, Act{}); err != nil {
@@ -162,11 +164,11 @@ func TestDirectoryMovesRole(t *testing.T) {
 // (case A-10); an import of the same one leaves them.
 func TestA10NewPasswordEndsSessions(t *testing.T) {
 	ctx := context.Background()
-	ada := DirectoryPerson{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}}
-	with := func(hash string) Directory {
+	ada := directory.Person{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}}
+	with := func(hash string) directory.Directory {
 		p := ada
 		p.PasswordHash = hash
-		return Directory{People: []DirectoryPerson{p}}
+		return directory.Directory{People: []directory.Person{p}}
 	}
 	for _, tt := range []struct {
 		name string
@@ -214,13 +216,13 @@ func TestPersonAndPassword(t *testing.T) {
 			t.Errorf("password of %s: %+v, %v", name, p, err)
 		}
 	}
-	if err := h.AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: org.Person{ID: "ada", Email: "new@nordlys.example", Name: "Ada", Active: true}}}}, Act{}); err != nil {
+	if err := h.AddDirectory(ctx, directory.Directory{People: []directory.Person{{Person: org.Person{ID: "ada", Email: "new@nordlys.example", Name: "Ada", Active: true}}}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Person(ctx, "ada@nordlys.example"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("the old email: %v", err)
 	}
-	if err := h.AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: org.Person{ID: "eva", Email: "ada@nordlys.example", Name: "Eva", Active: true}}}}, Act{}); err != nil {
+	if err := h.AddDirectory(ctx, directory.Directory{People: []directory.Person{{Person: org.Person{ID: "eva", Email: "ada@nordlys.example", Name: "Eva", Active: true}}}}, Act{}); err != nil {
 		t.Error("the old email, to somebody else:", err)
 	}
 	if err := h.SetActive(ctx, "eva", false, Act{}); err != nil {
@@ -278,7 +280,7 @@ func TestRingOfCircles(t *testing.T) {
 	h = h.reopen(t)
 	done := make(chan error, 1)
 	go func() {
-		done <- h.AddDirectory(context.Background(), Directory{Circles: []org.Circle{{ID: "new", Organization: "nordlys", Parent: "b", Name: "New"}}}, Act{})
+		done <- h.AddDirectory(context.Background(), directory.Directory{Circles: []org.Circle{{ID: "new", Organization: "nordlys", Parent: "b", Name: "New"}}}, Act{})
 	}()
 	select {
 	case err := <-done:

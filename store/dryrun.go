@@ -3,16 +3,18 @@ package store
 import (
 	"context"
 	"slices"
+
+	"github.com/grantkeeper/grantkeeper/directory"
 )
 
 // wouldEnd counts the approvals that live and would not after a dry run.
-func (s *Store) wouldEnd(ctx context.Context, p *plan) (int, error) {
+func (s *Store) wouldEnd(ctx context.Context, p *directory.Plan) (int, error) {
 	people := map[string]bool{}
-	for _, id := range p.endedPeople() {
+	for _, id := range p.EndedPeople() {
 		people[id] = true
 	}
 	members := map[string][]any{}
-	for _, k := range p.removed.members {
+	for _, k := range p.Removed.Members {
 		if !people[k.Person] {
 			members[k.Organization] = append(members[k.Organization], k.Person)
 		}
@@ -26,7 +28,7 @@ func (s *Store) wouldEnd(ctx context.Context, p *plan) (int, error) {
 		}
 		return nil
 	}
-	if err := count("person", "", anys(p.endedPeople())); err != nil {
+	if err := count("person", "", anys(p.EndedPeople())); err != nil {
 		return 0, err
 	}
 	for organization, people := range members {
@@ -34,7 +36,7 @@ func (s *Store) wouldEnd(ctx context.Context, p *plan) (int, error) {
 			return 0, err
 		}
 	}
-	err := count("organization", "", anys(p.switchedOff()))
+	err := count("organization", "", anys(p.SwitchedOff()))
 	return len(ended), err
 }
 
@@ -70,30 +72,4 @@ func (s *Store) countLiving(ctx context.Context, column, organization string, va
 		}
 	}
 	return nil
-}
-
-// endedPeople are those whom the plan removes or deactivates.
-func (p *plan) endedPeople() (ids []string) {
-	for _, at := range p.removed.people {
-		ids = append(ids, at.ID)
-	}
-	for _, one := range p.people {
-		if at := p.m.People.Get(one.ID); at != nil && at.Active && !one.Active {
-			ids = append(ids, one.ID)
-		}
-	}
-	return ids
-}
-
-// switchedOff are the organizations whose AI integration the plan switches off.
-func (p *plan) switchedOff() (ids []string) {
-	for _, at := range p.removed.organizations {
-		ids = append(ids, at.ID)
-	}
-	for _, one := range p.organizations {
-		if at := p.m.Orgs[one.ID]; at != nil && at.AIIntegration && !one.AIIntegration {
-			ids = append(ids, one.ID)
-		}
-	}
-	return ids
 }

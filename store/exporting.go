@@ -3,31 +3,34 @@ package store
 import (
 	"cmp"
 	"context"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 )
 
 // ExportDirectory gives the whole directory as it stands, in order of IDs:
 // what ImportDirectory takes, and changes nothing with. Passwords are not in
 // it, API keys are there by their names alone, and items are no part of it.
-func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
+func (s *Store) ExportDirectory(ctx context.Context) (d directory.Directory, err error) {
 	if d.APIKeys, err = s.exportKeys(ctx); err != nil {
-		return Directory{}, err
+		return directory.Directory{}, err
 	}
 	if err := s.fresh(ctx); err != nil {
-		return Directory{}, err
+		return directory.Directory{}, err
 	}
 	s.memory.mu.RLock()
 	defer s.memory.mu.RUnlock()
 	for _, at := range facts.Sorted(&s.memory.People) {
 		if !at.Removed() {
-			d.People = append(d.People, DirectoryPerson{Person: at.Person})
+			d.People = append(d.People, directory.Person{Person: at.Person})
 		}
 	}
 	for _, o := range facts.InOrder(s.memory.Orgs) {
 		d.Organizations = append(d.Organizations, o.Organization)
 		for _, m := range o.ByPerson() {
-			d.Members = append(d.Members, DirectoryMember{m.Person.ID, o.ID, m.Admin})
+			d.Members = append(d.Members, directory.Member{Person: m.Person.ID, Organization: o.ID, Admin: m.Admin})
 		}
 		d.Circles = append(d.Circles, facts.InOrder(o.Circles)...)
 		for _, r := range facts.InOrder(o.Roles) {
@@ -35,7 +38,7 @@ func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
 			d.Fillers = append(d.Fillers, filled(r)...)
 		}
 	}
-	d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k DirectoryAPIKey) bool {
+	d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k directory.APIKey) bool {
 		at := s.memory.Members.Get(facts.MemberKey{Person: k.Person, Organization: k.Organization})
 		return at == nil || !at.Present
 	})
@@ -43,12 +46,12 @@ func (s *Store) ExportDirectory(ctx context.Context) (d Directory, err error) {
 }
 
 // filled lists who fills the role, active or not.
-func filled(r *facts.Role) (out []Filler) {
+func filled(r *facts.Role) (out []directory.Filler) {
 	for _, at := range r.Fillers {
 		if at.Present {
-			out = append(out, Filler{r.ID, at.Person.ID})
+			out = append(out, directory.Filler{Role: r.ID, Person: at.Person.ID})
 		}
 	}
-	slices.SortFunc(out, func(a, b Filler) int { return cmp.Compare(a.Person, b.Person) })
+	slices.SortFunc(out, func(a, b directory.Filler) int { return cmp.Compare(a.Person, b.Person) })
 	return out
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/jackc/pgx/v5"
 

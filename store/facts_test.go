@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
@@ -178,7 +180,7 @@ func TestChangesOfTheUnknown(t *testing.T) {
 		"removal, no person":  h.RemoveMember(ctx, "nordlys", "nobody", Act{}),
 		"approval":            h.EndApproval(ctx, approval.ID{1}, approval.RevokedByOperator, Act{}),
 		"password":            h.SetPassword(ctx, "nobody", "x", Act{}),
-		"filler of directory": h.AddDirectory(ctx, Directory{Fillers: []Filler{{"reviewer", "tor"}}}, Act{}),
+		"filler of directory": h.AddDirectory(ctx, directory.Directory{Fillers: []directory.Filler{{Role: "reviewer", Person: "tor"}}}, Act{}),
 		"session of nobody":   h.AddSession(ctx, "value", "nobody", Act{}),
 	} {
 		if !errors.Is(err, ErrNotFound) {
@@ -193,8 +195,8 @@ func TestChangesOfTheUnknown(t *testing.T) {
 // A directory that contradicts itself or what is there changes nothing.
 func TestDirectoryAllOrNothing(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	d := Directory{
-		People: []DirectoryPerson{{}, {}},
+	d := directory.Directory{
+		People: []directory.Person{{}, {}},
 	}
 	d.People[0].ID, d.People[0].Email = "eva", "eva@nordlys.example"
 	d.People[1].ID, d.People[1].Email = "other", "ADA@nordlys.example"

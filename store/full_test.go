@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -156,10 +158,10 @@ func (h house) exchangeAll(t *testing.T, codes map[approval.ID]bool, issued map[
 func (h house) refuseMany(t *testing.T) {
 	t.Helper()
 	people := h.rows(t, `SELECT COUNT(*) FROM person`)
-	var d Directory
+	var d directory.Directory
 	for n := range 500 {
 		id := fmt.Sprint("p", n)
-		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: strings.Repeat("x", 200), Active: true}})
+		d.People = append(d.People, directory.Person{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: strings.Repeat("x", 200), Active: true}})
 	}
 	if err := h.AddDirectory(ctx, d, Act{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("a directory: got %v, want unavailable", err)

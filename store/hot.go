@@ -3,8 +3,9 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"math"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"

@@ -2,169 +2,42 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"strconv"
-	"strings"
 
-	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/directory"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 )
-
-// Directory is people and organizations as they are loaded together.
-type Directory struct {
-	People        []DirectoryPerson
-	Organizations []org.Organization
-	Members       []DirectoryMember
-	Circles       []org.Circle
-	Roles         []org.Role
-	Fillers       []Filler
-	APIKeys       []DirectoryAPIKey
-
-	// Unsaid is what the directory does not say of people, organizations and
-	// members who are there already: it is left as it stands when the
-	// directory is taken, so that an import undoes no change made meanwhile.
-	Unsaid Unsaid
-}
-
-// Unsaid names, by ID, whose flags a directory leaves alone.
-type Unsaid struct {
-	Active, Support map[string]bool // of people
-	AIIntegration   map[string]bool // of organizations
-	Admin           map[MembershipID]bool
-}
-
-// MembershipID names a member.
-type MembershipID struct{ Person, Organization string }
-
-// DirectoryPerson is a person with the PHC string of their password; an empty
-// one leaves the password as it is. Another one ends the person's sessions.
-type DirectoryPerson struct {
-	org.Person
-	PasswordHash string
-}
-
-// DirectoryMember is a membership.
-type DirectoryMember struct {
-	Person, Organization string
-	Admin                bool
-}
-
-// Filler says that a person fills a role.
-type Filler struct{ Role, Person string }
-
-// DirectoryAPIKey is an API key in clear; only its hash is stored.
-type DirectoryAPIKey struct{ Key, Person, Organization, Name string }
-
-// The lists of a directory.
-const (
-	ListPeople        = "people"
-	ListOrganizations = "organizations"
-	ListMembers       = "members"
-	ListCircles       = "circles"
-	ListRoles         = "roles"
-	ListFillers       = "fillers" // those of the roles
-	ListAPIKeys       = "api_keys"
-)
-
-// Lists are all of them, in the order in which they are taken.
-var Lists = []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListFillers, ListAPIKeys}
-
-// Import is a directory and how it is taken.
-type Import struct {
-	Directory
-	// Prune holds the lists that name all there is: what such a list does not
-	// name is removed. Fillers go with the roles.
-	Prune map[string]bool
-	// Dry changes nothing, and says what would be changed.
-	Dry bool
-	// AsOf is the version of the service's own directory that this one is a
-	// picture of; 0 is not said. What a later event has told stays, and an
-	// earlier event has nothing to tell any more.
-	AsOf int64
-}
-
-// Imported says what an import has changed, or would.
-type Imported struct {
-	Lists   map[string]Counts // by the list's name; those without a change are left out
-	Changes []Change          // the first MaxChanges
-	Ended   int               // approvals
-}
-
-// Counts of one list.
-type Counts struct{ Added, Changed, Removed int }
-
-// Change is one line of what an import does.
-type Change struct {
-	What string // added, changed or removed
-	List string
-	ID   string // of members organization/person, of fillers role/person
-}
-
-// MaxChanges bounds how many changes are listed one by one.
-const MaxChanges = 1000
-
-func (i *Imported) add(what, list, id string) {
-	c := i.Lists[list]
-	switch what {
-	case "added":
-		c.Added++
-	case "changed":
-		c.Changed++
-	default:
-		c.Removed++
-	}
-	i.Lists[list] = c
-	if len(i.Changes) < MaxChanges {
-		i.Changes = append(i.Changes, Change{what, list, id})
-	}
-}
-
-// Misplaced is what is wrong with a directory, and where. Its error is an
-// ErrNotFound, which names what refers to something that is not there, or an
-// ErrConflict.
-type Misplaced struct {
-	List  string
-	Index int // in that list; of a filler, of its role. -1 is the whole
-	Err   error
-}
-
-func (m *Misplaced) Error() string { return m.Err.Error() }
-
-// Unwrap is for errors.Is.
-func (m *Misplaced) Unwrap() error { return m.Err }
-
-func misplaced(list string, index int, kind error, format string, args ...any) error {
-	return &Misplaced{list, index, fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), kind)}
-}
 
 // AddDirectory adds or updates all that a directory names, in one transaction,
 // and removes nothing. ErrNotFound names what refers to something that is not
 // there, ErrConflict a doubled email or ID, an ID of another organization, or a
 // circle that would be its own ancestor.
-func (s *Store) AddDirectory(ctx context.Context, d Directory, act Act) error {
-	_, err := s.ImportDirectory(ctx, Import{Directory: d}, act)
+func (s *Store) AddDirectory(ctx context.Context, d directory.Directory, act Act) error {
+	_, err := s.ImportDirectory(ctx, directory.Import{Directory: d}, act)
 	return err
 }
 
 // ImportDirectory takes a directory in one transaction, or not at all. What is
 // there as it came is not touched, so that a repeated import is no change.
 // Errors are those of AddDirectory, mostly as Misplaced.
-func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imported, err error) {
-	var p *plan
+func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act) (out directory.Imported, err error) {
+	var p *directory.Plan
 	err = s.writer.changeFacts(func(tx *Tx) error {
 		if p, err = tx.plan(i); err != nil || i.Dry {
 			return err
 		}
-		if err := tx.engine.roomy(len(p.removed.members) > markBatch); err != nil {
+		if err := tx.engine.roomy(len(p.Removed.Members) > markBatch); err != nil {
 			return err
 		}
 		return errors.Join(tx.carryOut(p, act), tx.engine.roomy(false))
 	})
 	if err != nil {
-		return Imported{}, err
+		return directory.Imported{}, err
 	}
-	if out = p.out; i.Dry {
+	if out = p.Out; i.Dry {
 		out.Ended, err = s.wouldEnd(ctx, p)
 		return out, err
 	}
@@ -178,29 +51,29 @@ func (s *Store) ImportDirectory(ctx context.Context, i Import, act Act) (out Imp
 // come to another person. It
 // stops at the first error: the engine may have rolled back by then, and what
 // came after would stand alone.
-func (tx *Tx) carryOut(p *plan, act Act) error {
+func (tx *Tx) carryOut(p *directory.Plan, act Act) error {
 	if err := tx.remove(p); err != nil {
 		return err
 	}
-	for _, o := range p.organizations {
+	for _, o := range p.Organizations {
 		if err := tx.switched(o, act); err != nil {
 			return err
 		}
 	}
 	for _, put := range []func() error{
-		func() error { return each(p.people, tx.putDirectoryPerson) },
-		func() error { return each(p.organizations, tx.putOrganization) },
+		func() error { return each(p.People, tx.putDirectoryPerson) },
+		func() error { return each(p.Organizations, tx.putOrganization) },
 		func() error {
-			return each(p.members, func(m DirectoryMember) error {
+			return each(p.Members, func(m directory.Member) error {
 				return tx.putMember(facts.MemberKey{Person: m.Person, Organization: m.Organization}, m.Admin, true)
 			})
 		},
-		func() error { return each(p.circles, tx.putCircle) },
-		func() error { return each(p.roles, tx.putRole) },
+		func() error { return each(p.Circles, tx.putCircle) },
+		func() error { return each(p.Roles, tx.putRole) },
 		func() error {
-			return each(p.fillers, func(f Filler) error { return tx.putFiller(f.Role, f.Person, true) })
+			return each(p.Fillers, func(f directory.Filler) error { return tx.putFiller(f.Role, f.Person, true) })
 		},
-		func() error { return each(p.keys, tx.putAPIKey) },
+		func() error { return each(p.Keys, tx.putAPIKey) },
 	} {
 		if err := put(); err != nil {
 			return err
@@ -211,59 +84,29 @@ func (tx *Tx) carryOut(p *plan, act Act) error {
 
 // tellImport journals what has ended, one by one, and the rest in one entry.
 // An import that changes nothing is no event.
-func (tx *Tx) tellImport(p *plan, act Act) error {
+func (tx *Tx) tellImport(p *directory.Plan, act Act) error {
 	var entries []Event
-	for _, e := range p.ends {
-		entries = append(entries, directoryChanged(e.person, e.organization, e.what, act))
+	for _, e := range p.Ends {
+		entries = append(entries, directoryChanged(e.Person, e.Organization, e.What, act))
 	}
 	if err := tx.journal(entries...); err != nil {
 		return err
 	}
-	if p.asOf > 0 {
-		if err := tx.putMeta(asOfName, strconv.FormatInt(p.asOf, 10)); err != nil {
+	if p.Version > 0 {
+		if err := tx.putMeta(asOfName, strconv.FormatInt(p.Version, 10)); err != nil {
 			return err
 		}
 	}
-	text := p.out.String()
+	text := p.Out.String()
 	switch {
 	case text == "":
 		return nil
-	case p.told == nil:
+	case p.Told == nil:
 		return tx.changed("", "", text, act)
-	case len(p.ends) > 0:
+	case len(p.Ends) > 0:
 		return nil
 	}
-	return tx.changed(p.told.person, p.told.organization, p.told.what+": "+text, act)
-}
-
-// String lists what was changed in words, "" for nothing.
-func (i Imported) String() string {
-	text := ""
-	for _, list := range Lists {
-		c, ok := i.Lists[list]
-		if !ok {
-			continue
-		}
-		if text != "" {
-			text += "; "
-		}
-		text += list + ": " + c.String()
-	}
-	return text
-}
-
-// String is such as 2 added, 1 removed.
-func (c Counts) String() string {
-	var parts []string
-	for _, one := range []struct {
-		n    int
-		what string
-	}{{c.Added, "added"}, {c.Changed, "changed"}, {c.Removed, "removed"}} {
-		if one.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.what))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return tx.changed(p.Told.Person, p.Told.Organization, p.Told.What+": "+text, act)
 }
 
 func each[T any](list []T, put func(T) error) error {
@@ -273,4 +116,49 @@ func each[T any](list []T, put func(T) error) error {
 		}
 	}
 	return nil
+}
+
+// plan plans an import on the facts as they are in the transaction.
+func (tx *Tx) plan(i directory.Import) (*directory.Plan, error) {
+	p, err := directory.PlanImport(i, &tx.memory.Facts, tx)
+	if err == nil {
+		err = tx.checkCosts(p.Directory.People)
+	}
+	return p, err
+}
+
+// asOfName is what meta calls the version of the last directory that was taken.
+const asOfName = "directory.as_of"
+
+// AsOf implements directory.Source.
+func (tx *Tx) AsOf() (int64, error) {
+	v, err := tx.meta(asOfName)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	} else if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(v, 10, 64)
+}
+
+// Newer implements directory.Source.
+func (tx *Tx) Newer(than int64) ([]string, error) {
+	return column[string](tx.query(`SELECT object FROM directory_version WHERE version > $1`, than))
+}
+
+// Keys implements directory.Source.
+func (tx *Tx) Keys() ([]directory.KeyRow, error) {
+	rows, err := tx.query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
+	return listOf(rows, err, func(r scanner, k *directory.KeyRow) error {
+		var hash []byte
+		err := r.Scan(&hash, &k.Of.Person, &k.Of.Organization, &k.Name)
+		copy(k.Hash[:], hash)
+		return err
+	})
+}
+
+// Password implements directory.Source.
+func (tx *Tx) Password(person string) (hash string, err error) {
+	err = tx.queryRow(`SELECT password FROM person WHERE id = $1`, person).Scan(&hash)
+	return hash, err
 }

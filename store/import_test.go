@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -20,14 +22,14 @@ func TestImportRolesWithoutACircle(t *testing.T) {
 		}
 		return r.Circle
 	}
-	flat := Directory{Organizations: []org.Organization{{ID: "flat", Name: "Flat & Co"}}, Roles: []org.Role{{ID: "f1", Organization: "flat", Name: "One"}, {ID: "f2", Organization: "flat", Name: "Two"}}}
+	flat := directory.Directory{Organizations: []org.Organization{{ID: "flat", Name: "Flat & Co"}}, Roles: []org.Role{{ID: "f1", Organization: "flat", Name: "One"}, {ID: "f2", Organization: "flat", Name: "Two"}}}
 	for range 2 { // and again, which changes nothing
-		for _, prune := range []map[string]bool{nil, {ListCircles: true}} {
+		for _, prune := range []map[string]bool{nil, {directory.ListCircles: true}} {
 			d := flat
 			if prune != nil { // what is pruned is in the lists: the other organizations' circles too
 				d.Circles = h.circles(t)
 			}
-			if _, err := h.ImportDirectory(ctx, Import{Directory: d, Prune: prune}, Act{}); err != nil {
+			if _, err := h.ImportDirectory(ctx, directory.Import{Directory: d, Prune: prune}, Act{}); err != nil {
 				t.Fatal(err)
 			}
 			c, err := h.Circle(ctx, "flat", "flat")
@@ -36,11 +38,11 @@ func TestImportRolesWithoutACircle(t *testing.T) {
 			}
 		}
 	}
-	out, err := h.ImportDirectory(ctx, Import{Directory: flat, Dry: true}, Act{})
+	out, err := h.ImportDirectory(ctx, directory.Import{Directory: flat, Dry: true}, Act{})
 	if err != nil || len(out.Lists) != 0 {
 		t.Errorf("repeated: %+v, %v", out, err)
 	}
-	d := Directory{Circles: []org.Circle{{ID: "inner", Organization: "flat", Parent: "flat", Name: "Inner"}},
+	d := directory.Directory{Circles: []org.Circle{{ID: "inner", Organization: "flat", Parent: "flat", Name: "Inner"}},
 		Roles: []org.Role{{ID: "f2", Organization: "flat", Circle: "inner", Name: "Two"}, {ID: "f3", Organization: "flat", Name: "Three"}}}
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil || in("f3", "flat") != "flat" {
 		t.Errorf("a root with a circle in it: %v, %q", err, in("f3", "flat"))
@@ -48,13 +50,13 @@ func TestImportRolesWithoutACircle(t *testing.T) {
 	if err := h.AddDirectory(ctx, flat, Act{}); err != nil || in("f2", "flat") != "inner" {
 		t.Errorf("a role that is there: %v, %q", err, in("f2", "flat"))
 	}
-	two := Directory{Circles: []org.Circle{{ID: "second", Organization: "flat", Name: "Second"}}, Roles: []org.Role{{ID: "f4", Organization: "flat", Name: "Four"}}}
-	var at *Misplaced
-	if err := h.AddDirectory(ctx, two, Act{}); !errors.Is(err, ErrConflict) || !errors.As(err, &at) || at.List != ListRoles || at.Index != 0 {
+	two := directory.Directory{Circles: []org.Circle{{ID: "second", Organization: "flat", Name: "Second"}}, Roles: []org.Role{{ID: "f4", Organization: "flat", Name: "Four"}}}
+	var at *directory.Misplaced
+	if err := h.AddDirectory(ctx, two, Act{}); !errors.Is(err, ErrConflict) || !errors.As(err, &at) || at.List != directory.ListRoles || at.Index != 0 {
 		t.Errorf("two roots: %v", err)
 	}
-	nowhere := Directory{Roles: []org.Role{{ID: "f5", Organization: "none", Name: "Five"}}}
-	if err := h.AddDirectory(ctx, nowhere, Act{}); !errors.As(err, &at) || at.List != ListRoles {
+	nowhere := directory.Directory{Roles: []org.Role{{ID: "f5", Organization: "none", Name: "Five"}}}
+	if err := h.AddDirectory(ctx, nowhere, Act{}); !errors.As(err, &at) || at.List != directory.ListRoles {
 		t.Errorf("no organization: %v", err)
 	}
 	h.same(t, "with roles that came without a circle")

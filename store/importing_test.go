@@ -9,20 +9,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // complete is an import that names all there is.
-func complete(d Directory) Import {
-	i := Import{Directory: d, Prune: map[string]bool{}}
-	for _, list := range []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListAPIKeys} {
+func complete(d directory.Directory) directory.Import {
+	i := directory.Import{Directory: d, Prune: map[string]bool{}}
+	for _, list := range []string{directory.ListPeople, directory.ListOrganizations, directory.ListMembers, directory.ListCircles, directory.ListRoles, directory.ListAPIKeys} {
 		i.Prune[list] = true
 	}
 	return i
 }
 
-func (h house) exported(t testing.TB) Directory {
+func (h house) exported(t testing.TB) directory.Directory {
 	t.Helper()
 	d, err := h.ExportDirectory(context.Background())
 	if err != nil {
@@ -39,7 +41,7 @@ func TestExportIsAnImport(t *testing.T) {
 	for _, err := range []error{
 		h.RemoveMember(ctx, "fjell", "ada", Act{}), h.SetMember(ctx, "fjell", "ada", false, Act{}),
 		h.SetActive(ctx, "tor", false, Act{}), h.SetMember(ctx, "fjell", "tor", false, Act{}),
-		h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{{"a-key-that-will-end", "ada", "fjell", "ended"}}}, Act{}),
+		h.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{{Key: "a-key-that-will-end", Person: "ada", Organization: "fjell", Name: "ended"}}}, Act{}),
 		h.RemoveMember(ctx, "fjell", "ada", Act{}), h.SetMember(ctx, "fjell", "ada", false, Act{}),
 	} {
 		if err != nil {
@@ -66,47 +68,47 @@ func TestExportIsAnImport(t *testing.T) {
 // of it.
 func TestPrune(t *testing.T) {
 	ctx := context.Background()
-	person := func(id string) func(Directory) Directory {
-		return func(d Directory) Directory {
-			d.People = slices.DeleteFunc(d.People, func(p DirectoryPerson) bool { return p.ID == id })
-			d.Members = slices.DeleteFunc(d.Members, func(m DirectoryMember) bool { return m.Person == id })
-			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Person == id })
-			d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k DirectoryAPIKey) bool { return k.Person == id })
+	person := func(id string) func(directory.Directory) directory.Directory {
+		return func(d directory.Directory) directory.Directory {
+			d.People = slices.DeleteFunc(d.People, func(p directory.Person) bool { return p.ID == id })
+			d.Members = slices.DeleteFunc(d.Members, func(m directory.Member) bool { return m.Person == id })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f directory.Filler) bool { return f.Person == id })
+			d.APIKeys = slices.DeleteFunc(d.APIKeys, func(k directory.APIKey) bool { return k.Person == id })
 			return d
 		}
 	}
 	for _, tt := range []struct {
 		name    string
-		leave   func(Directory) Directory
+		leave   func(directory.Directory) directory.Directory
 		changes []string
 		lives   string // approvals: a is ada's in nordlys, f hers in fjell, t is tor's
 		reason  approval.Reason
 	}{
 		{"a person", person("ada"), []string{"removed member fjell/ada", "removed member nordlys/ada", "removed person ada"}, "t", approval.PersonDeactivated},
-		{"a member", func(d Directory) Directory {
-			d.Members = slices.DeleteFunc(d.Members, func(m DirectoryMember) bool { return m.Organization == "nordlys" && m.Person == "ada" })
-			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Role == "treasurer" })
+		{"a member", func(d directory.Directory) directory.Directory {
+			d.Members = slices.DeleteFunc(d.Members, func(m directory.Member) bool { return m.Organization == "nordlys" && m.Person == "ada" })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f directory.Filler) bool { return f.Role == "treasurer" })
 			d.APIKeys = nil
 			return d
 		}, []string{"removed member nordlys/ada"}, "ft", approval.LeftOrganization},
-		{"an organization", func(d Directory) Directory {
+		{"an organization", func(d directory.Directory) directory.Directory {
 			d.Organizations = slices.DeleteFunc(d.Organizations, func(o org.Organization) bool { return o.ID == "nordlys" })
-			d.Members = slices.DeleteFunc(d.Members, func(m DirectoryMember) bool { return m.Organization == "nordlys" })
+			d.Members = slices.DeleteFunc(d.Members, func(m directory.Member) bool { return m.Organization == "nordlys" })
 			d.Circles = slices.DeleteFunc(d.Circles, func(c org.Circle) bool { return c.Organization == "nordlys" })
 			d.Roles = slices.DeleteFunc(d.Roles, func(r org.Role) bool { return r.Organization == "nordlys" })
-			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Role == "treasurer" })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f directory.Filler) bool { return f.Role == "treasurer" })
 			d.APIKeys = nil
 			return d
 		}, []string{"removed circle anchor", "removed member nordlys/ada", "removed member nordlys/tor", "removed organization nordlys", "removed role treasurer"}, "f", approval.LeftOrganization},
-		{"a role", func(d Directory) Directory {
+		{"a role", func(d directory.Directory) directory.Directory {
 			d.Roles = slices.DeleteFunc(d.Roles, func(r org.Role) bool { return r.ID == "treasurer" })
-			d.Fillers = slices.DeleteFunc(d.Fillers, func(f Filler) bool { return f.Role == "treasurer" })
+			d.Fillers = slices.DeleteFunc(d.Fillers, func(f directory.Filler) bool { return f.Role == "treasurer" })
 			return d
 		}, []string{"removed role treasurer"}, "aft", ""},
-		{"a filler", func(d Directory) Directory { d.Fillers = nil; return d },
+		{"a filler", func(d directory.Directory) directory.Directory { d.Fillers = nil; return d },
 			[]string{"removed filler reviewer/ada", "removed filler treasurer/ada"}, "aft", ""},
-		{"an API key", func(d Directory) Directory { d.APIKeys = nil; return d }, []string{"removed api_key nordlys/ada"}, "aft", ""},
-		{"nobody", func(d Directory) Directory { return d }, nil, "aft", ""},
+		{"an API key", func(d directory.Directory) directory.Directory { d.APIKeys = nil; return d }, []string{"removed api_key nordlys/ada"}, "aft", ""},
+		{"nobody", func(d directory.Directory) directory.Directory { return d }, nil, "aft", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := furnished(t)
@@ -157,7 +159,7 @@ func TestPrune(t *testing.T) {
 func TestPruneOnlyCompleteLists(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	before := h.remembered(t)
-	out, err := h.ImportDirectory(ctx, Import{Prune: map[string]bool{}}, Act{})
+	out, err := h.ImportDirectory(ctx, directory.Import{Prune: map[string]bool{}}, Act{})
 	if err != nil || len(out.Changes) != 0 {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -172,9 +174,9 @@ func TestRemovedPersonComesBack(t *testing.T) {
 	all := h.exported(t)
 	one := all
 	one.People = all.People[1:] // tor
-	one.Members = slices.DeleteFunc(slices.Clone(all.Members), func(m DirectoryMember) bool { return m.Person == "ada" })
+	one.Members = slices.DeleteFunc(slices.Clone(all.Members), func(m directory.Member) bool { return m.Person == "ada" })
 	one.Fillers, one.APIKeys = nil, nil
-	one.People = append(slices.Clone(one.People), DirectoryPerson{Person: org.Person{ID: "ada2", Email: "ADA@nordlys.example", Name: "Ada", Active: true}})
+	one.People = append(slices.Clone(one.People), directory.Person{Person: org.Person{ID: "ada2", Email: "ADA@nordlys.example", Name: "Ada", Active: true}})
 	if _, err := h.ImportDirectory(ctx, complete(one), Act{}); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +192,7 @@ func TestRemovedPersonComesBack(t *testing.T) {
 	h.same(t, "removed")
 	all.People[0].Email = "ada.again@nordlys.example"
 	all.Unsaid.Active = map[string]bool{"ada": true, "tor": true}
-	if _, err := h.ImportDirectory(ctx, Import{Directory: Directory{People: all.People, Members: all.Members, Unsaid: all.Unsaid}}, Act{}); err != nil {
+	if _, err := h.ImportDirectory(ctx, directory.Import{Directory: directory.Directory{People: all.People, Members: all.Members, Unsaid: all.Unsaid}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if p, err := h.Person(ctx, "ada"); err != nil || !p.Active || h.accepts(t, id) {
@@ -211,26 +213,28 @@ func TestImportRefused(t *testing.T) {
 	ctx := context.Background()
 	for _, tt := range []struct {
 		name  string
-		wrong func(*Directory)
+		wrong func(*directory.Directory)
 		list  string
 		index int
 		want  error
 	}{
-		{"a person twice", func(d *Directory) { d.People = append(d.People, d.People[0]) }, ListPeople, 2, ErrConflict},
-		{"an organization twice", func(d *Directory) { d.Organizations = append(d.Organizations, d.Organizations[0]) }, ListOrganizations, 2, ErrConflict},
-		{"a member twice", func(d *Directory) { d.Members = append(d.Members, d.Members[1]) }, ListMembers, 3, ErrConflict},
-		{"a circle twice", func(d *Directory) { d.Circles = append(d.Circles, d.Circles[1]) }, ListCircles, 2, ErrConflict},
-		{"a role twice", func(d *Directory) { d.Roles = append(d.Roles, d.Roles[1]) }, ListRoles, 2, ErrConflict},
-		{"a filler twice", func(d *Directory) { d.Fillers = append(d.Fillers, d.Fillers[0]) }, ListRoles, 0, ErrConflict},
-		{"a key without its text that is not there", func(d *Directory) { d.APIKeys = append(d.APIKeys, DirectoryAPIKey{"", "ada", "nordlys", "x"}) }, ListAPIKeys, 1, ErrNotFound},
-		{"a member who is not named", func(d *Directory) { d.People = d.People[:1] }, ListMembers, 2, ErrNotFound},
-		{"a member of what is not named", func(d *Directory) { d.Organizations = d.Organizations[:1] }, ListMembers, 1, ErrNotFound},
-		{"a role in a circle that is not named", func(d *Directory) { d.Circles = d.Circles[1:] }, ListRoles, 0, ErrNotFound},
-		{"a filler who is not named as member", func(d *Directory) { d.Members = d.Members[1:] }, ListRoles, 0, ErrNotFound},
-		{"a key of a member who is not named", func(d *Directory) { d.Members, d.Fillers = d.Members[:1], d.Fillers[:1] }, ListAPIKeys, 0, ErrNotFound},
-		{"a circle below one that is not named", func(d *Directory) {
+		{"a person twice", func(d *directory.Directory) { d.People = append(d.People, d.People[0]) }, directory.ListPeople, 2, ErrConflict},
+		{"an organization twice", func(d *directory.Directory) { d.Organizations = append(d.Organizations, d.Organizations[0]) }, directory.ListOrganizations, 2, ErrConflict},
+		{"a member twice", func(d *directory.Directory) { d.Members = append(d.Members, d.Members[1]) }, directory.ListMembers, 3, ErrConflict},
+		{"a circle twice", func(d *directory.Directory) { d.Circles = append(d.Circles, d.Circles[1]) }, directory.ListCircles, 2, ErrConflict},
+		{"a role twice", func(d *directory.Directory) { d.Roles = append(d.Roles, d.Roles[1]) }, directory.ListRoles, 2, ErrConflict},
+		{"a filler twice", func(d *directory.Directory) { d.Fillers = append(d.Fillers, d.Fillers[0]) }, directory.ListRoles, 0, ErrConflict},
+		{"a key without its text that is not there", func(d *directory.Directory) {
+			d.APIKeys = append(d.APIKeys, directory.APIKey{Key: "", Person: "ada", Organization: "nordlys", Name: "x"})
+		}, directory.ListAPIKeys, 1, ErrNotFound},
+		{"a member who is not named", func(d *directory.Directory) { d.People = d.People[:1] }, directory.ListMembers, 2, ErrNotFound},
+		{"a member of what is not named", func(d *directory.Directory) { d.Organizations = d.Organizations[:1] }, directory.ListMembers, 1, ErrNotFound},
+		{"a role in a circle that is not named", func(d *directory.Directory) { d.Circles = d.Circles[1:] }, directory.ListRoles, 0, ErrNotFound},
+		{"a filler who is not named as member", func(d *directory.Directory) { d.Members = d.Members[1:] }, directory.ListRoles, 0, ErrNotFound},
+		{"a key of a member who is not named", func(d *directory.Directory) { d.Members, d.Fillers = d.Members[:1], d.Fillers[:1] }, directory.ListAPIKeys, 0, ErrNotFound},
+		{"a circle below one that is not named", func(d *directory.Directory) {
 			d.Circles = []org.Circle{d.Circles[0], d.Circles[1], {ID: "x", Organization: "nordlys", Parent: "gone", Name: "X"}}
-		}, ListCircles, 2, ErrNotFound},
+		}, directory.ListCircles, 2, ErrNotFound},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := furnished(t)
@@ -238,7 +242,7 @@ func TestImportRefused(t *testing.T) {
 			tt.wrong(&d)
 			before := h.remembered(t)
 			_, err := h.ImportDirectory(ctx, complete(d), Act{})
-			var at *Misplaced
+			var at *directory.Misplaced
 			if !errors.Is(err, tt.want) || !errors.As(err, &at) || at.List != tt.list || at.Index != tt.index {
 				t.Errorf("got %v at %+v, want %v at %s[%d]", err, at, tt.want, tt.list, tt.index)
 			}
@@ -249,7 +253,7 @@ func TestImportRefused(t *testing.T) {
 	h := furnished(t)
 	d := h.exported(t)
 	i := complete(d)
-	i.Circles, i.Roles, i.Fillers, i.Prune[ListRoles] = d.Circles[1:], nil, nil, false
+	i.Circles, i.Roles, i.Fillers, i.Prune[directory.ListRoles] = d.Circles[1:], nil, nil, false
 	if _, err := h.ImportDirectory(ctx, i, Act{}); !errors.Is(err, ErrConflict) || !strings.Contains(fmt.Sprint(err), "stays in it") {
 		t.Errorf("a circle with a role in it: %v", err)
 	}
@@ -291,16 +295,16 @@ func TestImportAsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := h.exported(t)
-	d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: "eva", Email: "eva@nordlys.example", Name: "Eva", Active: true}})
-	d.Members = []DirectoryMember{{"ada", "nordlys", true}, {"tor", "nordlys", false}}
-	d.Fillers = []Filler{{"treasurer", "ada"}, {"treasurer", "tor"}}
+	d.People = append(d.People, directory.Person{Person: org.Person{ID: "eva", Email: "eva@nordlys.example", Name: "Eva", Active: true}})
+	d.Members = []directory.Member{{Person: "ada", Organization: "nordlys", Admin: true}, {Person: "tor", Organization: "nordlys", Admin: false}}
+	d.Fillers = []directory.Filler{{Role: "treasurer", Person: "ada"}, {Role: "treasurer", Person: "tor"}}
 	i := complete(d)
 	i.AsOf = 10
 	out, err := h.ImportDirectory(ctx, i, Act{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !maps.Equal(out.Lists, map[string]Counts{ListMembers: {Removed: 1}}) || out.Changes[0].ID != "fjell/ada" {
+	if !maps.Equal(out.Lists, map[string]directory.Counts{directory.ListMembers: {Removed: 1}}) || out.Changes[0].ID != "fjell/ada" {
 		t.Errorf("changed %+v", out)
 	}
 	h.same(t, "as of 10")
@@ -309,7 +313,7 @@ func TestImportAsOf(t *testing.T) {
 		t.Errorf("an older picture: %v", err)
 	}
 	i.AsOf = 20
-	if out, err = h.ImportDirectory(ctx, i, Act{}); err != nil || !maps.Equal(out.Lists, map[string]Counts{ListPeople: {Added: 1}, ListMembers: {Added: 1}, ListFillers: {Added: 1}}) {
+	if out, err = h.ImportDirectory(ctx, i, Act{}); err != nil || !maps.Equal(out.Lists, map[string]directory.Counts{directory.ListPeople: {Added: 1}, directory.ListMembers: {Added: 1}, directory.ListFillers: {Added: 1}}) {
 		t.Errorf("a newer picture: %+v, %v", out, err)
 	}
 }

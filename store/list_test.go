@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -389,11 +391,11 @@ func TestClientLists(t *testing.T) {
 
 func TestPeopleAndOrganizationLists(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	d := Directory{}
+	d := directory.Directory{}
 	for _, id := range []string{"p1", "p2", "p_3", "p-4"} {
-		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@Havn.example", Name: "Person " + id, Active: true}})
+		d.People = append(d.People, directory.Person{Person: org.Person{ID: id, Email: id + "@Havn.example", Name: "Person " + id, Active: true}})
 		d.Organizations = append(d.Organizations, org.Organization{ID: "o" + id, Name: id})
-		d.Members = append(d.Members, DirectoryMember{id, "fjell", false})
+		d.Members = append(d.Members, directory.Member{Person: id, Organization: "fjell", Admin: false})
 	}
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 		t.Fatal(err)

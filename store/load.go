@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/ncruces/go-sqlite3"

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -20,19 +22,19 @@ func lowerMarkBatch(t testing.TB, to int) {
 }
 
 // treasurers are so many people with one role.
-func treasurers(many int) (d Directory) {
+func treasurers(many int) (d directory.Directory) {
 	for i := range many {
 		id := fmt.Sprintf("p%03d", i)
-		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Active: true}})
-		d.Members = append(d.Members, DirectoryMember{id, "nordlys", false})
-		d.Fillers = append(d.Fillers, Filler{"treasurer", id})
+		d.People = append(d.People, directory.Person{Person: org.Person{ID: id, Email: id + "@nordlys.example", Active: true}})
+		d.Members = append(d.Members, directory.Member{Person: id, Organization: "nordlys", Admin: false})
+		d.Fillers = append(d.Fillers, directory.Filler{Role: "treasurer", Person: id})
 	}
 	return d
 }
 
 // crowd adds so many people with a role and an approval each, and gives their
 // approvals and the directory without them.
-func (h house) crowd(t testing.TB, many int) (all []approval.ID, without Directory) {
+func (h house) crowd(t testing.TB, many int) (all []approval.ID, without directory.Directory) {
 	t.Helper()
 	ctx := context.Background()
 	without = h.exported(t)
@@ -59,8 +61,8 @@ func TestRemovalIsCutOff(t *testing.T) {
 	all, less := h.crowd(t, 25)
 	cut, stop := context.WithCancel(ctx)
 	stop()
-	out, err := h.ImportDirectory(cut, Import{Directory: less, Prune: map[string]bool{ListMembers: true}}, Act{})
-	if err != nil || out.Lists[ListMembers].Removed != len(all) || out.Ended >= len(all) {
+	out, err := h.ImportDirectory(cut, directory.Import{Directory: less, Prune: map[string]bool{directory.ListMembers: true}}, Act{})
+	if err != nil || out.Lists[directory.ListMembers].Removed != len(all) || out.Ended >= len(all) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	after := h
@@ -127,14 +129,14 @@ func TestRoomIsTakenBack(t *testing.T) {
 	_, less := h.crowd(t, 35)
 	half := less
 	half.Members = append(slices.Clone(less.Members), h.exported(t).Members[20:]...)
-	slices.SortFunc(half.Members, func(a, b DirectoryMember) int {
+	slices.SortFunc(half.Members, func(a, b directory.Member) int {
 		return slices.Compare([]byte(a.Organization+"/"+a.Person), []byte(b.Organization+"/"+b.Person))
 	})
 	half.Members = slices.Compact(half.Members)
-	prune := map[string]bool{ListMembers: true}
+	prune := map[string]bool{directory.ListMembers: true}
 	cut, stop := context.WithCancel(ctx)
 	stop()
-	if _, err := h.ImportDirectory(cut, Import{Directory: half, Prune: prune}, Act{}); err != nil {
+	if _, err := h.ImportDirectory(cut, directory.Import{Directory: half, Prune: prune}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	if room() == little {
@@ -146,7 +148,7 @@ func TestRoomIsTakenBack(t *testing.T) {
 	if got := room(); got != little {
 		t.Errorf("after the sweep: got %v, want %v", got, little)
 	}
-	if out, err := h.ImportDirectory(ctx, Import{Directory: less, Prune: prune}, Act{}); err != nil || out.Ended == 0 {
+	if out, err := h.ImportDirectory(ctx, directory.Import{Directory: less, Prune: prune}, Act{}); err != nil || out.Ended == 0 {
 		t.Fatal(out.Ended, err)
 	}
 	if got := room(); got != little {

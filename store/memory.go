@@ -1,8 +1,9 @@
 package store
 
 import (
-	"github.com/grantkeeper/grantkeeper/facts"
 	"sync"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )

@@ -2,9 +2,8 @@ package store
 
 import (
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/org"
 )
-
-import "github.com/grantkeeper/grantkeeper/org"
 
 // putOrganization adds or updates; switching AI integration off raises the
 // epoch.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -111,7 +113,7 @@ func (tx *Tx) sweepCosts(time.Time) (int, error) {
 
 // checkCosts refuses a directory after which there were too many different
 // costs of passwords.
-func (tx *Tx) checkCosts(people []DirectoryPerson) error {
+func (tx *Tx) checkCosts(people []directory.Person) error {
 	known := map[string]bool{"": true}
 	for i, one := range people {
 		costs := costsOf(one.PasswordHash)
@@ -128,7 +130,7 @@ func (tx *Tx) checkCosts(people []DirectoryPerson) error {
 			}
 		}
 		if !known[costs] && len(known) > MaxPasswordCosts { // "" is one of them
-			return misplaced(ListPeople, i, ErrConflict, "person %s: the passwords that are stored have %d different costs already, and each sign-in pays for all", one.ID, len(known)-1)
+			return &directory.Misplaced{List: directory.ListPeople, Index: i, Err: fmt.Errorf("person %s: the passwords that are stored have %d different costs already, and each sign-in pays for all: %w", one.ID, len(known)-1, ErrConflict)}
 		}
 		known[costs] = true
 	}

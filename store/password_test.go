@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -51,7 +53,7 @@ func TestCostsOfPasswords(t *testing.T) {
 	_, err := h.AddPerson(ctx, org.Person{ID: "new", Email: "new@nordlys.example", Name: "New", Active: true}, phcOf(ownCosts, 2), act)
 	done(t, err)
 	h.costs(t, weakCosts, ownCosts)
-	done(t, h.AddDirectory(ctx, Directory{People: []DirectoryPerson{
+	done(t, h.AddDirectory(ctx, directory.Directory{People: []directory.Person{
 		{Person: org.Person{ID: "other", Email: "other@nordlys.example", Name: "Other", Active: true}, PasswordHash: phcOf(strongCosts, 3)}}}, act))
 	h.costs(t, weakCosts, ownCosts, strongCosts)
 	in, err := h.SignIn(ctx, "Other@nordlys.example")
@@ -171,25 +173,25 @@ func TestKnowCosts(t *testing.T) {
 func TestTooManyCosts(t *testing.T) {
 	h := furnished(t)
 	act := Act{Actor: "operator"}
-	person := func(n int, costs string) DirectoryPerson {
+	person := func(n int, costs string) directory.Person {
 		id := fmt.Sprintf("p%d", n)
-		return DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: id, Active: true}, PasswordHash: phcOf(costs, n)}
+		return directory.Person{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: id, Active: true}, PasswordHash: phcOf(costs, n)}
 	}
 	var want []string
-	d := Directory{}
+	d := directory.Directory{}
 	for n := range MaxPasswordCosts {
 		want = append(want, fmt.Sprintf("$argon2id$v=19$m=%d,t=2,p=1$", 20000+n))
 		d.People = append(d.People, person(2*n, want[n]), person(2*n+1, want[n]))
 	}
 	done(t, h.AddDirectory(t.Context(), d, act))
 	h.costs(t, want...)
-	err := h.AddDirectory(t.Context(), Directory{People: []DirectoryPerson{person(1, want[0]), person(90, ownCosts)}}, act)
-	var at *Misplaced
-	if !errors.As(err, &at) || at.Index != 1 || at.List != ListPeople || !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "p90") {
+	err := h.AddDirectory(t.Context(), directory.Directory{People: []directory.Person{person(1, want[0]), person(90, ownCosts)}}, act)
+	var at *directory.Misplaced
+	if !errors.As(err, &at) || at.Index != 1 || at.List != directory.ListPeople || !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), "p90") {
 		t.Errorf("one more: %v", err)
 	}
 	h.costs(t, want...)
-	done(t, h.AddDirectory(t.Context(), Directory{People: []DirectoryPerson{person(90, want[3])}}, act))
+	done(t, h.AddDirectory(t.Context(), directory.Directory{People: []directory.Person{person(90, want[3])}}, act))
 }
 
 // The migration finds the costs of what earlier releases stored.

@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -44,11 +47,11 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 // ErrConflict: the ID or the email is somebody's.
 func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 	return s.writer.changeFacts(func(tx *Tx) error {
-		d := Directory{People: []DirectoryPerson{{Person: p}}}
+		d := directory.Directory{People: []directory.Person{{Person: p}}}
 		if tx.memory.People.Get(p.ID) != nil {
 			return fmt.Errorf("person: %w", ErrConflict)
 		}
-		if _, err := tx.plan(Import{Directory: d}); err != nil {
+		if _, err := tx.plan(directory.Import{Directory: d}); err != nil {
 			return err
 		}
 		if err := tx.putPerson(p); err != nil {
@@ -124,7 +127,7 @@ func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) e
 	})
 }
 
-func (tx *Tx) putDirectoryPerson(p DirectoryPerson) error {
+func (tx *Tx) putDirectoryPerson(p directory.Person) error {
 	if err := tx.putPerson(p.Person); err != nil || p.PasswordHash == "" {
 		return err
 	}

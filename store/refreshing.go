@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"sync"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/jackc/pgx/v5"
 

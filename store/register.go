@@ -3,9 +3,10 @@ package store
 import (
 	"context"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"strings"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/jackc/pgx/v5"
 

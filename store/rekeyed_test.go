@@ -3,11 +3,12 @@ package store
 import (
 	"database/sql"
 	"errors"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/jackc/pgx/v5"
 

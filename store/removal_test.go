@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
@@ -43,9 +45,9 @@ func TestManyRemovedBesideTheirClients(t *testing.T) {
 		}
 	}
 	less := h.exported(t)
-	kept := slices.DeleteFunc(slices.Clone(less.Members), func(m DirectoryMember) bool { return m.Person[0] == 'p' })
+	kept := slices.DeleteFunc(slices.Clone(less.Members), func(m directory.Member) bool { return m.Person[0] == 'p' })
 	more := less.Members
-	less.Members, less.Fillers, less.APIKeys = kept, slices.DeleteFunc(less.Fillers, func(f Filler) bool { return f.Person[0] == 'p' }), nil
+	less.Members, less.Fillers, less.APIKeys = kept, slices.DeleteFunc(less.Fillers, func(f directory.Filler) bool { return f.Person[0] == 'p' }), nil
 
 	var gone, stop atomic.Bool
 	var clients, imports sync.WaitGroup
@@ -74,7 +76,7 @@ func TestManyRemovedBesideTheirClients(t *testing.T) {
 	}
 	for range 2 {
 		imports.Go(func() {
-			if _, err := h.ImportDirectory(ctx, Import{Directory: less, Prune: map[string]bool{ListMembers: true}}, Act{}); err != nil {
+			if _, err := h.ImportDirectory(ctx, directory.Import{Directory: less, Prune: map[string]bool{directory.ListMembers: true}}, Act{}); err != nil {
 				t.Error(err)
 			}
 			gone.Store(true)
@@ -86,7 +88,7 @@ func TestManyRemovedBesideTheirClients(t *testing.T) {
 
 	// All of them come back, and nothing with them.
 	less.Members = more
-	if _, err := h.ImportDirectory(ctx, Import{Directory: less, Prune: map[string]bool{ListMembers: true}}, Act{}); err != nil {
+	if _, err := h.ImportDirectory(ctx, directory.Import{Directory: less, Prune: map[string]bool{directory.ListMembers: true}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	ends := map[string]int{}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )
@@ -16,10 +18,10 @@ func TestRowsOfItems(t *testing.T) {
 	h.sql(t, `INSERT INTO item (id, kind, organization, role, person, private, title, body, status, version, created_at, changed_at) VALUES
 		('budget', 'note', 'nordlys', 'treasurer', '', 1, 'Budget', '', 'open', 1, 1, 1),
 		('own', 'note', 'nordlys', '', 'ada', 0, 'Own', '', 'open', 1, 1, 1)`)
-	err := errors.Join(h.tells(Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}),
-		h.tells(Telling{Organization: &org.Organization{ID: "nordlys"}, Gone: true}),
-		h.tells(Telling{Person: &DirectoryPerson{Person: org.Person{ID: "ada"}}, Gone: true}))
-	_, pruned := h.ImportDirectory(ctx, Import{Prune: map[string]bool{ListPeople: true, ListOrganizations: true, ListRoles: true, ListCircles: true}}, Act{})
+	err := errors.Join(h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}),
+		h.tells(directory.Telling{Organization: &org.Organization{ID: "nordlys"}, Gone: true}),
+		h.tells(directory.Telling{Person: &directory.Person{Person: org.Person{ID: "ada"}}, Gone: true}))
+	_, pruned := h.ImportDirectory(ctx, directory.Import{Prune: map[string]bool{directory.ListPeople: true, directory.ListOrganizations: true, directory.ListRoles: true, directory.ListCircles: true}}, Act{})
 	if err := errors.Join(err, pruned); err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +34,10 @@ func TestRowsOfItems(t *testing.T) {
 func TestCirclesAndRoles(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	circle := func(id, parent string) error {
-		return h.AddDirectory(ctx, Directory{Circles: []org.Circle{{ID: id, Organization: "nordlys", Parent: parent, Name: id}}}, Act{})
+		return h.AddDirectory(ctx, directory.Directory{Circles: []org.Circle{{ID: id, Organization: "nordlys", Parent: parent, Name: id}}}, Act{})
 	}
 	role := func(organization, id, circle string) error {
-		return h.AddDirectory(ctx, Directory{Roles: []org.Role{{ID: id, Organization: organization, Circle: circle, Name: id}}}, Act{})
+		return h.AddDirectory(ctx, directory.Directory{Roles: []org.Role{{ID: id, Organization: organization, Circle: circle, Name: id}}}, Act{})
 	}
 	for _, tt := range []struct {
 		name string
@@ -51,16 +53,16 @@ func TestCirclesAndRoles(t *testing.T) {
 		{"a role", role("nordlys", "steward", "product"), nil},
 		{"a circle of another organization", role("nordlys", "steward", "grants"), ErrNotFound},
 		{"another organization's role", role("nordlys", "reviewer", "anchor"), ErrConflict},
-		{"a circle with roles and a circle", h.tells(Telling{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
-		{"an empty circle", h.tells(Telling{Circle: &org.Circle{ID: "platform"}, Gone: true}), nil},
-		{"a circle with roles", h.tells(Telling{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
+		{"a circle with roles and a circle", h.tells(directory.Telling{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
+		{"an empty circle", h.tells(directory.Telling{Circle: &org.Circle{ID: "platform"}, Gone: true}), nil},
+		{"a circle with roles", h.tells(directory.Telling{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
 	} {
 		if !errors.Is(tt.err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, tt.err, tt.want)
 		}
 	}
 	id := h.live(t, h.answer(1))
-	if err := h.tells(Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
+	if err := h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // in memory, and after a restart
@@ -115,7 +117,7 @@ func TestFillersAndMembers(t *testing.T) {
 	renamed, err := h.Organization(ctx, "nordlys")
 	renamed.Name += " AS"
 	err = errors.Join(err, h.SetFiller(ctx, "treasurer", "tor", true, Act{}), h.SetFiller(ctx, "treasurer", "tor", true, Act{}),
-		h.AddDirectory(ctx, Directory{Organizations: []org.Organization{renamed}}, Act{}), h.SetAdmin(ctx, "nordlys", "tor", true, Act{}))
+		h.AddDirectory(ctx, directory.Directory{Organizations: []org.Organization{renamed}}, Act{}), h.SetAdmin(ctx, "nordlys", "tor", true, Act{}))
 	if err != nil {
 		t.Fatal(err)
 	}

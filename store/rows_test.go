@@ -5,13 +5,15 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/jackc/pgx/v5"
 
@@ -195,17 +197,17 @@ func (w *wanderer) grant() grantset.Set {
 	return grantset.Set{Kind: grantset.Roles, Personal: w.on(), Picks: []grantset.Pick{{Role: w.role(), Change: w.on()}}}
 }
 
-func (w *wanderer) directory() Directory {
+func (w *wanderer) directory() directory.Directory {
 	o := w.org()
-	return Directory{
-		People: []DirectoryPerson{{Person: org.Person{ID: w.one("ada", "eva"), Name: w.one("A", "B"),
+	return directory.Directory{
+		People: []directory.Person{{Person: org.Person{ID: w.one("ada", "eva"), Name: w.one("A", "B"),
 			Email: w.one("ada@nordlys.example", "eva@nordlys.example", "Eva@havn.example"), Active: w.IntN(4) > 0}, PasswordHash: w.one("", "x", "y")}},
 		Organizations: []org.Organization{{ID: o, Name: o, AIIntegration: w.IntN(4) > 0}},
-		Members:       []DirectoryMember{{w.person(), o, w.on()}},
+		Members:       []directory.Member{{Person: w.person(), Organization: o, Admin: w.on()}},
 		Circles:       []org.Circle{{ID: "top-" + o, Organization: o, Name: w.one("Top", "Peak")}, {ID: w.one("a", "b"), Organization: w.org(), Parent: w.one("", "a", "b", "top-"+o)}},
 		Roles:         []org.Role{{ID: w.role(), Organization: w.org(), Circle: w.one("top-"+o, "anchor", "grants", "a")}},
-		Fillers:       []Filler{{w.role(), w.person()}},
-		APIKeys:       []DirectoryAPIKey{{w.one("a-key-of-16-characters", "another-key-of-16-ch"), w.person(), o, "k"}},
+		Fillers:       []directory.Filler{{Role: w.role(), Person: w.person()}},
+		APIKeys:       []directory.APIKey{{Key: w.one("a-key-of-16-characters", "another-key-of-16-ch"), Person: w.person(), Organization: o, Name: "k"}},
 	}
 }
 
@@ -269,13 +271,13 @@ func (w *wanderer) step() (string, error) {
 		return "EditGrant", err
 	case 21:
 		o := w.org()
-		return "role told", w.tells(Telling{Role: &org.Role{ID: w.role(), Organization: o, Circle: w.one("anchor", "grants", "top-"+o), Name: w.one("R", "S")}})
+		return "role told", w.tells(directory.Telling{Role: &org.Role{ID: w.role(), Organization: o, Circle: w.one("anchor", "grants", "top-"+o), Name: w.one("R", "S")}})
 	case 22:
-		return "role told gone", w.tells(Telling{Role: &org.Role{ID: w.role()}, Gone: true})
+		return "role told gone", w.tells(directory.Telling{Role: &org.Role{ID: w.role()}, Gone: true})
 	}
 	o := w.org()
 	c := org.Circle{ID: w.one("a", "b", "anchor", "top-"+o), Organization: o, Name: "C", Parent: w.one("", "a", "b", "top-"+o)}
-	return "circle told", w.tells(Telling{Circle: &c, Gone: w.IntN(4) == 0})
+	return "circle told", w.tells(directory.Telling{Circle: &c, Gone: w.IntN(4) == 0})
 }
 
 // Whatever is done, and whichever statement or commit fails meanwhile, memory
@@ -406,15 +408,15 @@ func TestEveryStatementCanFail(t *testing.T) {
 		{"SetPassword", func() { n++; must(h.AddSession(ctx, fmt.Sprint("session", n), "ada", act)) }, func() error { return h.SetPassword(ctx, "ada", fmt.Sprint(n), act) }},
 		{"AddDirectory", func() { n++; must(h.AddSession(ctx, fmt.Sprint("session", n), "ada", act)) }, func() error {
 			id := fmt.Sprint("new", n)
-			return h.AddDirectory(ctx, Directory{
-				People: []DirectoryPerson{{Person: org.Person{ID: "ada", Email: id + "@nordlys.example", Name: id, Active: true}, PasswordHash: id},
+			return h.AddDirectory(ctx, directory.Directory{
+				People: []directory.Person{{Person: org.Person{ID: "ada", Email: id + "@nordlys.example", Name: id, Active: true}, PasswordHash: id},
 					{Person: org.Person{ID: id, Email: "b" + id + "@nordlys.example", Name: id, Active: true}}},
 				Organizations: []org.Organization{{ID: id, Name: id, AIIntegration: true}},
-				Members:       []DirectoryMember{{"ada", id, true}, {id, id, false}},
+				Members:       []directory.Member{{Person: "ada", Organization: id, Admin: true}, {Person: id, Organization: id, Admin: false}},
 				Circles:       []org.Circle{{ID: id, Organization: id, Name: id}},
 				Roles:         []org.Role{{ID: id, Organization: id, Circle: id, Name: id}},
-				Fillers:       []Filler{{id, "ada"}, {id, id}},
-				APIKeys:       []DirectoryAPIKey{{"a-key-of-16-characters" + id, "ada", id, id}},
+				Fillers:       []directory.Filler{{Role: id, Person: "ada"}, {Role: id, Person: id}},
+				APIKeys:       []directory.APIKey{{Key: "a-key-of-16-characters" + id, Person: "ada", Organization: id, Name: id}},
 			}, act)
 		}},
 		{"Approve", func() { n++; h.register(t, fmt.Sprint("r", n)); c := fmt.Sprint("r", n); a = page(); a.Client = c }, func() error { _, _, err := h.Approve(ctx, a, act); return err }},
@@ -437,22 +439,22 @@ func TestEveryStatementCanFail(t *testing.T) {
 			return h.EditGrant(ctx, id, "ada", h.answer(0).Grant, grantset.Set{Kind: grantset.Roles, Personal: true}, act)
 		}},
 		{"role told", untold, func() error {
-			return h.tells(Telling{Role: &org.Role{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: fmt.Sprint(n)}})
+			return h.tells(directory.Telling{Role: &org.Role{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: fmt.Sprint(n)}})
 		}},
 		{"circle told", untold, func() error {
-			return h.tells(Telling{Circle: &org.Circle{ID: "anchor", Organization: "nordlys", Name: fmt.Sprint(n)}})
+			return h.tells(directory.Telling{Circle: &org.Circle{ID: "anchor", Organization: "nordlys", Name: fmt.Sprint(n)}})
 		}},
 		{"role told gone", func() {
 			untold()
-			must(h.AddDirectory(ctx, Directory{Roles: []org.Role{{ID: "short", Organization: "nordlys", Circle: "anchor", Name: "S"}}, Fillers: []Filler{{"short", "ada"}}}, act))
+			must(h.AddDirectory(ctx, directory.Directory{Roles: []org.Role{{ID: "short", Organization: "nordlys", Circle: "anchor", Name: "S"}}, Fillers: []directory.Filler{{Role: "short", Person: "ada"}}}, act))
 		}, func() error {
-			return h.tells(Telling{Role: &org.Role{ID: "short"}, Gone: true})
+			return h.tells(directory.Telling{Role: &org.Role{ID: "short"}, Gone: true})
 		}},
 		{"circle told gone", func() {
 			untold()
-			must(h.AddDirectory(ctx, Directory{Circles: []org.Circle{{ID: "short", Organization: "nordlys", Parent: "anchor", Name: "S"}}}, act))
+			must(h.AddDirectory(ctx, directory.Directory{Circles: []org.Circle{{ID: "short", Organization: "nordlys", Parent: "anchor", Name: "S"}}}, act))
 		}, func() error {
-			return h.tells(Telling{Circle: &org.Circle{ID: "short"}, Gone: true})
+			return h.tells(directory.Telling{Circle: &org.Circle{ID: "short"}, Gone: true})
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -489,7 +491,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 func TestPickOfADeletedRole(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
-	if err := h.tells(Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
+	if err := h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
 		t.Fatal(err)
 	}
 	check := func(when string, fills bool) {
@@ -511,9 +513,9 @@ func TestPickOfADeletedRole(t *testing.T) {
 		t.Error("saving it unchanged:", err)
 	}
 	check("saved unchanged", false)
-	if err := h.AddDirectory(ctx, Directory{
+	if err := h.AddDirectory(ctx, directory.Directory{
 		Roles:   []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Treasurer"}},
-		Fillers: []Filler{{"treasurer", "ada"}},
+		Fillers: []directory.Filler{{Role: "treasurer", Person: "ada"}},
 	}, Act{}); err != nil {
 		t.Fatal(err)
 	}

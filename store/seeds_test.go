@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/anishathalye/porcupine"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -225,11 +227,11 @@ func seedNodes(t *testing.T, rule func(approval.Move) approval.Move) *seeded {
 	}
 	h := s.nodes[0].Load().house
 	h.furnish(t)
-	var d Directory
+	var d directory.Directory
 	for lane := range seedLanes {
 		id := fmt.Sprint("p", lane)
-		d.People = append(d.People, DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: id, Active: true}})
-		d.Members = append(d.Members, DirectoryMember{id, "nordlys", false})
+		d.People = append(d.People, directory.Person{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: id, Active: true}})
+		d.Members = append(d.Members, directory.Member{Person: id, Organization: "nordlys", Admin: false})
 	}
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 		t.Fatal(err)

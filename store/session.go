@@ -7,9 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"slices"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 )
 
 // Session is somebody signed in at a browser.

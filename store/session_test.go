@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -21,12 +23,12 @@ func (h house) AddSession(ctx context.Context, value, person string, act Act) er
 func withSupport(t testing.TB) house {
 	t.Helper()
 	h := furnished(t)
-	if err := h.AddDirectory(ctx, Directory{
-		People: []DirectoryPerson{
+	if err := h.AddDirectory(ctx, directory.Directory{
+		People: []directory.Person{
 			{Person: org.Person{ID: "nils", Email: "nils@svalinn.example", Name: "Nils", Active: true, Support: true}, PasswordHash: "$argon2id$x"},
 			{Person: org.Person{ID: "siri", Email: "siri@svalinn.example", Name: "Siri", Active: true, Support: true}},
 		},
-		Members: []DirectoryMember{{"siri", "nordlys", false}},
+		Members: []directory.Member{{Person: "siri", Organization: "nordlys", Admin: false}},
 	}, Act{Actor: "system"}); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,7 @@ func (h house) makeSupport(person string, on bool) error {
 		return err
 	}
 	p.Support = on
-	return h.AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: p}}}, Act{Actor: "operator"})
+	return h.AddDirectory(ctx, directory.Directory{People: []directory.Person{{Person: p}}}, Act{Actor: "operator"})
 }
 
 func TestActingRefused(t *testing.T) {
@@ -453,7 +455,7 @@ func TestResetEndsWithTheEmail(t *testing.T) {
 	}
 	put := func(email, name string) {
 		t.Helper()
-		if err := h.AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: org.Person{ID: "ada", Email: email, Name: name, Active: true}}}}, act); err != nil {
+		if err := h.AddDirectory(ctx, directory.Directory{People: []directory.Person{{Person: org.Person{ID: "ada", Email: email, Name: name, Active: true}}}}, act); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/anishathalye/porcupine"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -236,15 +238,15 @@ func TestBackWithoutRoles(t *testing.T) {
 			return errors.Join(h.RemoveMember(ctx, "nordlys", "ada", Act{}), h.SetMember(ctx, "nordlys", "ada", true, Act{}))
 		},
 		"role": func(h house) error {
-			if err := h.tells(Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
+			if err := h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
 				return err
 			}
 			back := org.Role{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Treasurer"}
-			_, err := h.ImportDirectory(ctx, Import{Directory: Directory{Roles: []org.Role{back}}}, Act{})
+			_, err := h.ImportDirectory(ctx, directory.Import{Directory: directory.Directory{Roles: []org.Role{back}}}, Act{})
 			return err
 		},
 		"role renamed": func(h house) error {
-			return h.AddDirectory(ctx, Directory{Roles: []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Cashier"}}}, Act{})
+			return h.AddDirectory(ctx, directory.Directory{Roles: []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Cashier"}}}, Act{})
 		},
 	} {
 		all := nodes(t, 2)
@@ -683,7 +685,7 @@ func TestTrimmedChanges(t *testing.T) {
 		return
 	}
 	all := nodes(t, 2)
-	if err := all[0].AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: org.Person{ID: "eva", Email: "eva@nordlys.example", Name: "Eva", Active: true}}}}, Act{}); err != nil {
+	if err := all[0].AddDirectory(ctx, directory.Directory{People: []directory.Person{{Person: org.Person{ID: "eva", Email: "eva@nordlys.example", Name: "Eva", Active: true}}}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	all[0].sql(t, `UPDATE facts SET trimmed = version`)

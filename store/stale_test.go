@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -53,10 +55,10 @@ func TestStalenessRefusesNothing(t *testing.T) {
 		{"client enabled again", func(h house) error { h.register(t, "other"); return h.SetClientEnabled(ctx, "other", false, Act{}) },
 			func(h house) error { return h.SetClientEnabled(ctx, "other", true, Act{}) }, enabled("other")},
 		{"API key made", nil, func(h house) error {
-			return h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{{newKey, "tor", "nordlys", "script"}}}, Act{})
+			return h.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{{Key: newKey, Person: "tor", Organization: "nordlys", Name: "script"}}}, Act{})
 		}, func(h house) bool { _, err := h.CheckAPIKey(ctx, IdentifyAPIKey(newKey)); return is(err) }},
 		{"role given to an API key's person", func(h house) error {
-			return h.AddDirectory(ctx, Directory{APIKeys: []DirectoryAPIKey{{newKey, "tor", "nordlys", "script"}}}, Act{})
+			return h.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{{Key: newKey, Person: "tor", Organization: "nordlys", Name: "script"}}}, Act{})
 		}, giveRole, func(h house) bool {
 			a, err := h.CheckAPIKey(ctx, IdentifyAPIKey(newKey))
 			if is(err) && a.Remembered {
@@ -91,7 +93,7 @@ func TestStalenessRefusesNothing(t *testing.T) {
 			return is(err) && len(all) == 1 && len(all[0].Groups) == 1
 		}},
 		{"circle of a role", nil, func(h house) error {
-			return h.AddDirectory(ctx, Directory{Circles: []org.Circle{{ID: "money", Organization: "nordlys", Parent: "anchor", Name: "Money"}},
+			return h.AddDirectory(ctx, directory.Directory{Circles: []org.Circle{{ID: "money", Organization: "nordlys", Parent: "anchor", Name: "Money"}},
 				Roles: []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "money", Name: "Treasurer"}}}, Act{})
 		}, func(h house) bool {
 			r, err := h.Role(ctx, "nordlys", "treasurer")

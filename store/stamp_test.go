@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"errors"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -19,47 +21,51 @@ func changesOfFacts(h house) []struct {
 	name string
 	do   func(context.Context) error
 } {
-	imported := func(d Directory, prune ...string) func(context.Context) error {
+	imported := func(d directory.Directory, prune ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			lists := map[string]bool{}
 			for _, p := range prune {
 				lists[p] = true
 			}
-			_, err := h.ImportDirectory(ctx, Import{Directory: d, Prune: lists}, Act{})
+			_, err := h.ImportDirectory(ctx, directory.Import{Directory: d, Prune: lists}, Act{})
 			return err
 		}
 	}
 	role := func(id, circle string) func(context.Context) error {
-		return imported(Directory{Roles: []org.Role{{ID: id, Organization: "nordlys", Circle: circle, Name: id}}})
+		return imported(directory.Directory{Roles: []org.Role{{ID: id, Organization: "nordlys", Circle: circle, Name: id}}})
 	}
 	return []struct {
 		name string
 		do   func(context.Context) error
 	}{
-		{"organization renamed", imported(Directory{Organizations: []org.Organization{{ID: "nordlys", Name: "Nord", AIIntegration: true}}})},
-		{"circle made", imported(Directory{Circles: []org.Circle{{ID: "sea", Organization: "nordlys", Name: "Sea"}}})},
+		{"organization renamed", imported(directory.Directory{Organizations: []org.Organization{{ID: "nordlys", Name: "Nord", AIIntegration: true}}})},
+		{"circle made", imported(directory.Directory{Circles: []org.Circle{{ID: "sea", Organization: "nordlys", Name: "Sea"}}})},
 		{"role made", role("cook", "anchor")},
 		{"role moved", role("cook", "sea")},
 		{"role given", func(ctx context.Context) error { return h.SetFiller(ctx, "cook", "tor", true, Act{}) }},
 		{"role taken", func(ctx context.Context) error { return h.SetFiller(ctx, "cook", "tor", false, Act{}) }},
-		{"role deleted", func(context.Context) error { return h.tells(Telling{Role: &org.Role{ID: "cook"}, Gone: true}) }},
-		{"circle deleted", func(context.Context) error { return h.tells(Telling{Circle: &org.Circle{ID: "sea"}, Gone: true}) }},
+		{"role deleted", func(context.Context) error {
+			return h.tells(directory.Telling{Role: &org.Role{ID: "cook"}, Gone: true})
+		}},
+		{"circle deleted", func(context.Context) error {
+			return h.tells(directory.Telling{Circle: &org.Circle{ID: "sea"}, Gone: true})
+		}},
 		{"admin right given", func(ctx context.Context) error { return h.SetAdmin(ctx, "nordlys", "tor", true, Act{}) }},
-		{"person renamed", imported(Directory{People: []DirectoryPerson{{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Thor", Active: true}}}})},
-		{"circle and role imported", imported(Directory{
+		{"person renamed", imported(directory.Directory{People: []directory.Person{{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Thor", Active: true}}}})},
+		{"circle and role imported", imported(directory.Directory{
 			Circles: []org.Circle{{ID: "sky", Organization: "nordlys", Name: "Sky"}},
 			Roles:   []org.Role{{ID: "pilot", Organization: "nordlys", Circle: "sky", Name: "Pilot"}},
-			Fillers: []Filler{{"pilot", "tor"}},
+			Fillers: []directory.Filler{{Role: "pilot", Person: "tor"}},
 		})},
 		{"person deactivated", func(ctx context.Context) error { return h.SetActive(ctx, "tor", false, Act{}) }},
 		{"person reactivated", func(ctx context.Context) error { return h.SetActive(ctx, "tor", true, Act{}) }},
 		{"member removed", func(ctx context.Context) error { return h.RemoveMember(ctx, "nordlys", "tor", Act{}) }},
 		{"AI integration off", func(ctx context.Context) error { return h.SetIntegration(ctx, "nordlys", false, Act{}) }},
-		{"roles pruned", imported(Directory{
+		{"roles pruned", imported(directory.Directory{
 			Circles: []org.Circle{{ID: "anchor", Organization: "nordlys", Name: "Nordlys"}, {ID: "grants", Organization: "fjell", Name: "Grants"}},
 			Roles:   []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Treasurer"}, {ID: "reviewer", Organization: "fjell", Circle: "grants", Name: "Reviewer"}},
-			Fillers: []Filler{{"treasurer", "ada"}, {"reviewer", "ada"}},
-		}, ListRoles, ListCircles)},
+			Fillers: []directory.Filler{{Role: "treasurer", Person: "ada"}, {Role: "reviewer", Person: "ada"}},
+		}, directory.ListRoles, directory.ListCircles)},
 	}
 }
 
@@ -114,7 +120,7 @@ func TestRowsBelongToTheStamp(t *testing.T) {
 	ctx := context.Background()
 	id := h.live(t, h.answer(1))
 	flip := func(circle string) error {
-		_, err := h.ImportDirectory(ctx, Import{Directory: Directory{
+		_, err := h.ImportDirectory(ctx, directory.Import{Directory: directory.Directory{
 			Circles: []org.Circle{{ID: "anchor", Organization: "nordlys", Name: "Nordlys"}, {ID: "other", Organization: "nordlys", Name: "Other"}},
 			Roles:   []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: circle, Name: "Treasurer"}},
 		}}, Act{})

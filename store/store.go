@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
 
@@ -21,8 +23,8 @@ import (
 
 // Errors that a caller decides on.
 var (
-	ErrNotFound    = errors.New("not found")
-	ErrConflict    = errors.New("exists already, or changed meanwhile")
+	ErrNotFound    = directory.ErrNotFound
+	ErrConflict    = directory.ErrConflict
 	ErrChanged     = errors.New("it is not any more as it was read")
 	ErrUnavailable = errors.New("the database cannot answer now") // 503: nothing that anybody may rely on has happened
 	ErrAnswered    = errors.New("the page was answered and its code exchanged")

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -89,22 +91,22 @@ func furnished(t testing.TB) house {
 
 func (h house) furnish(t testing.TB) {
 	t.Helper()
-	err := h.AddDirectory(context.Background(), Directory{
-		People: []DirectoryPerson{
+	err := h.AddDirectory(context.Background(), directory.Directory{
+		People: []directory.Person{
 			{Person: org.Person{ID: "ada", Email: "Ada@nordlys.example", Name: "Ada Lindqvist", Active: true}, PasswordHash: "$argon2id$x"},
 			{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}},
 		},
 		Organizations: []org.Organization{
 			{ID: "nordlys", Name: "Nordlys", AIIntegration: true}, {ID: "fjell", Name: "Fjell", AIIntegration: true},
 		},
-		Members: []DirectoryMember{{"ada", "nordlys", true}, {"ada", "fjell", false}, {"tor", "nordlys", false}},
+		Members: []directory.Member{{Person: "ada", Organization: "nordlys", Admin: true}, {Person: "ada", Organization: "fjell", Admin: false}, {Person: "tor", Organization: "nordlys", Admin: false}},
 		Circles: []org.Circle{{ID: "anchor", Organization: "nordlys", Name: "Nordlys"}, {ID: "grants", Organization: "fjell", Name: "Grants"}},
 		Roles: []org.Role{
 			{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Treasurer"},
 			{ID: "reviewer", Organization: "fjell", Circle: "grants", Name: "Reviewer"},
 		},
-		Fillers: []Filler{{"treasurer", "ada"}, {"reviewer", "ada"}},
-		APIKeys: []DirectoryAPIKey{{"key-of-ada-in-nordlys", "ada", "nordlys", "script"}},
+		Fillers: []directory.Filler{{Role: "treasurer", Person: "ada"}, {Role: "reviewer", Person: "ada"}},
+		APIKeys: []directory.APIKey{{Key: "key-of-ada-in-nordlys", Person: "ada", Organization: "nordlys", Name: "script"}},
 	}, Act{Actor: "system"})
 	if err != nil {
 		t.Fatal(err)

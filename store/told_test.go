@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -18,7 +20,7 @@ type teller struct {
 	house
 }
 
-func (s teller) tell(id string, version int64, t Telling) (string, error) {
+func (s teller) tell(id string, version int64, t directory.Telling) (string, error) {
 	s.Helper()
 	t.ID, t.Version, t.Digest = id, version, id
 	got, err := s.TellDirectory(context.Background(), t, Act{Actor: "gateway:hr", Reason: "event " + id})
@@ -26,14 +28,14 @@ func (s teller) tell(id string, version int64, t Telling) (string, error) {
 	return got, err
 }
 
-func (s teller) wants(want, id string, version int64, t Telling) {
+func (s teller) wants(want, id string, version int64, t directory.Telling) {
 	s.Helper()
 	if got, err := s.tell(id, version, t); got != want || err != nil {
 		s.Fatalf("%s: %q, %v, want %q", id, got, err, want)
 	}
 }
 
-func (s teller) refuses(want error, id string, version int64, t Telling) {
+func (s teller) refuses(want error, id string, version int64, t directory.Telling) {
 	s.Helper()
 	if got, err := s.tell(id, version, t); !errors.Is(err, want) {
 		s.Fatalf("%s: %q, %v, want %v", id, got, err, want)
@@ -43,7 +45,7 @@ func (s teller) refuses(want error, id string, version int64, t Telling) {
 var tellings atomic.Int64
 
 // tells takes one event of the house's own: each has another ID, and a later version.
-func (h house) tells(t Telling) error {
+func (h house) tells(t directory.Telling) error {
 	t.Version = tellings.Add(1)
 	t.ID = fmt.Sprint("telling-", t.Version)
 	t.Digest = t.ID
@@ -51,41 +53,41 @@ func (h house) tells(t Telling) error {
 	return err
 }
 
-func personTold(id, email string) Telling {
-	return Telling{Person: &DirectoryPerson{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}, Unsaid: true}
+func personTold(id, email string) directory.Telling {
+	return directory.Telling{Person: &directory.Person{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}, Unsaid: true}
 }
 
-func memberTold(person, organization string, gone bool) Telling {
-	return Telling{Member: &DirectoryMember{Person: person, Organization: organization}, Unsaid: true, Gone: gone}
+func memberTold(person, organization string, gone bool) directory.Telling {
+	return directory.Telling{Member: &directory.Member{Person: person, Organization: organization}, Unsaid: true, Gone: gone}
 }
 
 // Every kind of object comes and goes by events.
 func TestTellings(t *testing.T) {
 	ctx, s := context.Background(), teller{t, furnished(t)}
 	s.wants(ToldApplied, "e1", 1, personTold("eva", "eva@nordlys.example"))
-	s.wants(ToldApplied, "e2", 2, Telling{Organization: &org.Organization{ID: "verksted", Name: "Verksted", AIIntegration: true}})
+	s.wants(ToldApplied, "e2", 2, directory.Telling{Organization: &org.Organization{ID: "verksted", Name: "Verksted", AIIntegration: true}})
 	s.wants(ToldApplied, "e3", 3, memberTold("eva", "verksted", false))
-	s.wants(ToldApplied, "e4", 4, Telling{Circle: &org.Circle{ID: "all", Organization: "verksted", Name: "All"}})
-	s.wants(ToldApplied, "e5", 5, Telling{Role: &org.Role{ID: "keys", Organization: "verksted", Circle: "all", Name: "Keys"}})
-	s.wants(ToldApplied, "e6", 6, Telling{Filler: &Filler{"keys", "eva"}})
+	s.wants(ToldApplied, "e4", 4, directory.Telling{Circle: &org.Circle{ID: "all", Organization: "verksted", Name: "All"}})
+	s.wants(ToldApplied, "e5", 5, directory.Telling{Role: &org.Role{ID: "keys", Organization: "verksted", Circle: "all", Name: "Keys"}})
+	s.wants(ToldApplied, "e6", 6, directory.Telling{Filler: &directory.Filler{Role: "keys", Person: "eva"}})
 	if m, err := s.Member(ctx, "eva", "verksted"); err != nil || !m.Fills("keys") {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	s.wants(ToldUnchanged, "e7", 7, memberTold("eva", "verksted", false))
-	s.refuses(ErrConflict, "e8", 8, Telling{Circle: &org.Circle{ID: "all"}, Gone: true})
-	s.wants(ToldApplied, "e9", 9, Telling{Filler: &Filler{"keys", "eva"}, Gone: true})
-	s.wants(ToldUnchanged, "e10", 10, Telling{Filler: &Filler{"keys", "eva"}, Gone: true})
-	s.wants(ToldApplied, "e11", 11, Telling{Role: &org.Role{ID: "keys"}, Gone: true})
-	s.wants(ToldApplied, "e12", 12, Telling{Circle: &org.Circle{ID: "all"}, Gone: true})
+	s.refuses(ErrConflict, "e8", 8, directory.Telling{Circle: &org.Circle{ID: "all"}, Gone: true})
+	s.wants(ToldApplied, "e9", 9, directory.Telling{Filler: &directory.Filler{Role: "keys", Person: "eva"}, Gone: true})
+	s.wants(ToldUnchanged, "e10", 10, directory.Telling{Filler: &directory.Filler{Role: "keys", Person: "eva"}, Gone: true})
+	s.wants(ToldApplied, "e11", 11, directory.Telling{Role: &org.Role{ID: "keys"}, Gone: true})
+	s.wants(ToldApplied, "e12", 12, directory.Telling{Circle: &org.Circle{ID: "all"}, Gone: true})
 	s.wants(ToldApplied, "e13", 13, memberTold("eva", "verksted", true))
-	s.wants(ToldApplied, "e14", 14, Telling{Organization: &org.Organization{ID: "verksted"}, Gone: true})
-	s.wants(ToldApplied, "e15", 15, Telling{Person: &DirectoryPerson{Person: org.Person{ID: "eva"}}, Gone: true})
-	for i, gone := range []Telling{
-		{Person: &DirectoryPerson{Person: org.Person{ID: "nobody"}}}, {Organization: &org.Organization{ID: "nowhere"}}, {Member: &DirectoryMember{Person: "a", Organization: "b"}},
-		{Circle: &org.Circle{ID: "none"}}, {Role: &org.Role{ID: "none"}}, {Filler: &Filler{"none", "nobody"}},
+	s.wants(ToldApplied, "e14", 14, directory.Telling{Organization: &org.Organization{ID: "verksted"}, Gone: true})
+	s.wants(ToldApplied, "e15", 15, directory.Telling{Person: &directory.Person{Person: org.Person{ID: "eva"}}, Gone: true})
+	for i, gone := range []directory.Telling{
+		{Person: &directory.Person{Person: org.Person{ID: "nobody"}}}, {Organization: &org.Organization{ID: "nowhere"}}, {Member: &directory.Member{Person: "a", Organization: "b"}},
+		{Circle: &org.Circle{ID: "none"}}, {Role: &org.Role{ID: "none"}}, {Filler: &directory.Filler{Role: "none", Person: "nobody"}},
 	} {
 		gone.Gone = true
-		name, _ := gone.object()
+		name, _ := gone.Object()
 		s.wants(ToldUnchanged, strings.NewReplacer(":", "-", "/", "-").Replace(name), int64(16+i), gone)
 	}
 }
@@ -124,14 +126,14 @@ func TestLateTellings(t *testing.T) {
 	if err != nil || len(events) != 1 || events[0].Reason != "old_version" || events[0].Person != "tor" || events[0].Actor != "gateway:hr" || events[0].Detail == "" {
 		t.Errorf("journal %+v, %v", events, err)
 	}
-	s.wants(ToldApplied, "e20", 20, Telling{Person: &DirectoryPerson{Person: org.Person{ID: "tor"}}, Gone: true})
+	s.wants(ToldApplied, "e20", 20, directory.Telling{Person: &directory.Person{Person: org.Person{ID: "tor"}}, Gone: true})
 	s.wants(ToldApplied, "e30", 30, personTold("tor", "tor@nordlys.example"))
 	s.wants(ToldOld, "e15", 15, memberTold("tor", "nordlys", false)) // told before the removal that took it too
 	s.wants(ToldOld, "e16", 16, memberTold("tor", "fjell", false))
 	s.wants(ToldApplied, "e25", 25, memberTold("tor", "nordlys", false)) // late, and after the removal
-	s.wants(ToldOld, "e10", 10, Telling{Filler: &Filler{"treasurer", "tor"}})
-	s.wants(ToldApplied, "e26", 26, Telling{Filler: &Filler{"treasurer", "tor"}})
-	if _, err := s.ImportDirectory(ctx, Import{AsOf: 100}, Act{}); err != nil {
+	s.wants(ToldOld, "e10", 10, directory.Telling{Filler: &directory.Filler{Role: "treasurer", Person: "tor"}})
+	s.wants(ToldApplied, "e26", 26, directory.Telling{Filler: &directory.Filler{Role: "treasurer", Person: "tor"}})
+	if _, err := s.ImportDirectory(ctx, directory.Import{AsOf: 100}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 	s.wants(ToldOld, "e99", 99, personTold("uma", "uma@nordlys.example"))
@@ -151,7 +153,7 @@ func TestTellingTwice(t *testing.T) {
 		t.Errorf("another one under its ID: %v", err)
 	}
 	s.refuses(ErrNotFound, "e3", 3, memberTold("uma", "nordlys", false))
-	s.refuses(ErrNotFound, "e4", 4, Telling{Filler: &Filler{"treasurer", "eva"}})
+	s.refuses(ErrNotFound, "e4", 4, directory.Telling{Filler: &directory.Filler{Role: "treasurer", Person: "eva"}})
 	s.refuses(ErrConflict, "e5", 5, personTold("uma", "EVA@nordlys.example"))
 	s.wants(ToldApplied, "e6", 6, personTold("uma", "uma@nordlys.example"))
 	s.wants(ToldApplied, "e3", 3, memberTold("uma", "nordlys", false))
@@ -170,11 +172,13 @@ func TestTellingByAPicture(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	like := func(name string) func(Picture) bool {
-		return func(p Picture) bool { return p.Organization.Name == name && len(p.Members) == len(was.Members) }
+	like := func(name string) func(directory.Picture) bool {
+		return func(p directory.Picture) bool {
+			return p.Organization.Name == name && len(p.Members) == len(was.Members)
+		}
 	}
-	renamed := func(name string, version int64, by string) Telling {
-		return Telling{Organization: &org.Organization{ID: "nordlys", Name: name}, Unsaid: true, Version: version, Like: like(by)}
+	renamed := func(name string, version int64, by string) directory.Telling {
+		return directory.Telling{Organization: &org.Organization{ID: "nordlys", Name: name}, Unsaid: true, Version: version, Like: like(by)}
 	}
 	s.wants(ToldApplied, "e1", 7, renamed("First", 7, "Nordlys"))
 	s.refuses(ErrChanged, "e2", 0, renamed("Second", 0, "Nordlys"))
@@ -182,7 +186,7 @@ func TestTellingByAPicture(t *testing.T) {
 	s.wants(ToldOld, "e3", 8, renamed("Third", 8, "Second"))
 	p, err := s.Picture(ctx, "nordlys")
 	if err != nil || p.Organization.Name != "Second" || !p.Organization.AIIntegration ||
-		len(p.Members) != 2 || p.Members[0] != (MemberRow{"ada", "Ada Lindqvist", true}) || p.Members[1].ID != "tor" ||
+		len(p.Members) != 2 || p.Members[0] != (directory.MemberRow{ID: "ada", Name: "Ada Lindqvist", Admin: true}) || p.Members[1].ID != "tor" ||
 		len(p.Circles) != 1 || len(p.Roles) != 1 || p.Roles[0].ID != "treasurer" || len(p.Roles[0].Fillers) != 1 {
 		t.Errorf("%+v, %v", p, err)
 	}

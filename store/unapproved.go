@@ -3,11 +3,12 @@ package store
 import (
 	"context"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"net/netip"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/client"
 )

@@ -3,13 +3,14 @@ package store
 import (
 	"errors"
 	"fmt"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/client"
 )

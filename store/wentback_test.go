@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/directory"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -36,7 +38,7 @@ func (c factCopy) setBack(t *testing.T) {
 func (h house) addPerson(t *testing.T, n int) {
 	t.Helper()
 	p := org.Person{ID: fmt.Sprint("p", n), Email: fmt.Sprint("p", n, "@nordlys.example"), Name: "P", Active: true}
-	if err := h.AddDirectory(ctx, Directory{People: []DirectoryPerson{{Person: p}}}, Act{}); err != nil {
+	if err := h.AddDirectory(ctx, directory.Directory{People: []directory.Person{{Person: p}}}, Act{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,22 +1,23 @@
-package store
+package directory
 
 import (
 	"crypto/sha256"
+
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
 // name lists what the directory names, and refuses what it names twice.
-func (p *plan) name() (err error) {
+func (p *Plan) name() (err error) {
 	n, d := &p.named, p.Directory
-	if n.people, err = places(ListPeople, "person", d.People, func(p DirectoryPerson) string { return p.ID }); err != nil {
+	if n.people, err = places(ListPeople, "person", d.People, func(p Person) string { return p.ID }); err != nil {
 		return err
 	}
 	if n.organizations, err = places(ListOrganizations, "organization", d.Organizations, func(o org.Organization) string { return o.ID }); err != nil {
 		return err
 	}
-	if n.members, err = places(ListMembers, "member", d.Members, func(m DirectoryMember) facts.MemberKey {
+	if n.members, err = places(ListMembers, "member", d.Members, func(m Member) facts.MemberKey {
 		return facts.MemberKey{Person: m.Person, Organization: m.Organization}
 	}); err != nil {
 		return err
@@ -50,7 +51,7 @@ func places[T any, K comparable](list, what string, all []T, key func(T) K) (map
 	return at, nil
 }
 
-func (p *plan) roleIndex(role string) int {
+func (p *Plan) roleIndex(role string) int {
 	if i, ok := p.named.roles[role]; ok {
 		return i
 	}
@@ -58,55 +59,55 @@ func (p *plan) roleIndex(role string) int {
 }
 
 // hasPerson reports whether there is such a person once the plan is carried out.
-func (p *plan) hasPerson(id string) bool {
+func (p *Plan) hasPerson(id string) bool {
 	if _, ok := p.named.people[id]; ok {
 		return true
 	}
 	at := p.m.People.Get(id)
-	return at != nil && !at.Removed() && !p.removed.isPerson[id]
+	return at != nil && !at.Removed() && !p.Removed.isPerson[id]
 }
 
-func (p *plan) hasOrganization(id string) bool {
+func (p *Plan) hasOrganization(id string) bool {
 	if _, ok := p.named.organizations[id]; ok {
 		return true
 	}
-	return p.m.Orgs[id] != nil && !p.removed.isOrganization[id]
+	return p.m.Orgs[id] != nil && !p.Removed.isOrganization[id]
 }
 
-func (p *plan) hasMember(person, organization string) bool {
+func (p *Plan) hasMember(person, organization string) bool {
 	k := facts.MemberKey{Person: person, Organization: organization}
 	if _, ok := p.named.members[k]; ok {
 		return true
 	}
 	at := p.m.Members.Get(k)
-	return at != nil && at.Present && !p.removed.isMember[k]
+	return at != nil && at.Present && !p.Removed.IsMember[k]
 }
 
 // circle gives a circle as it is once the plan is carried out; one without an
 // ID is not there.
-func (p *plan) circle(organization, id string) org.Circle {
+func (p *Plan) circle(organization, id string) org.Circle {
 	if i, ok := p.named.circles[id]; ok {
 		return p.Directory.Circles[i]
 	}
-	if o := p.m.Orgs[organization]; o != nil && !p.removed.isCircle[id] {
+	if o := p.m.Orgs[organization]; o != nil && !p.Removed.isCircle[id] {
 		return o.Circles[id]
 	}
 	return org.Circle{}
 }
 
 // roleIn gives the organization of a role once the plan is carried out, or "".
-func (p *plan) roleIn(id string) string {
+func (p *Plan) roleIn(id string) string {
 	if i, ok := p.named.roles[id]; ok {
 		return p.Directory.Roles[i].Organization
 	}
-	if at := p.m.Roles.Get(id); at != nil && !p.removed.isRole[id] {
+	if at := p.m.Roles.Get(id); at != nil && !p.Removed.isRole[id] {
 		return at.Organization
 	}
 	return ""
 }
 
 // check finds what the directory refers to and what would not be there.
-func (p *plan) check() error {
+func (p *Plan) check() error {
 	for _, check := range []func() error{p.checkPeople, p.checkCircles, p.checkRoles, p.checkLeft, p.checkKeys} {
 		if err := check(); err != nil {
 			return err
@@ -115,11 +116,11 @@ func (p *plan) check() error {
 	return nil
 }
 
-func (p *plan) checkPeople() error {
+func (p *Plan) checkPeople() error {
 	emails := map[string]bool{}
 	for i, one := range p.Directory.People {
 		key := facts.EmailKey(one.Person)
-		if at := p.m.ByEmail.Get(key); at != nil && at.ID != one.ID && !p.removed.isPerson[at.ID] || emails[key] {
+		if at := p.m.ByEmail.Get(key); at != nil && at.ID != one.ID && !p.Removed.isPerson[at.ID] || emails[key] {
 			return misplaced(ListPeople, i, ErrConflict, "person %s: another person has this email", one.ID)
 		}
 		emails[key] = true
@@ -134,7 +135,7 @@ func (p *plan) checkPeople() error {
 
 // checkCircles sees that all circles will be trees: whoever climbs one would
 // never come to its top.
-func (p *plan) checkCircles() error {
+func (p *Plan) checkCircles() error {
 	if len(p.Directory.Circles) == 0 {
 		return nil
 	}
@@ -168,7 +169,7 @@ func (p *plan) checkCircles() error {
 	return nil
 }
 
-func (p *plan) checkRoles() error {
+func (p *Plan) checkRoles() error {
 	for i, r := range p.Directory.Roles {
 		if at := p.m.Roles.Get(r.ID); at != nil && at.Organization != r.Organization {
 			return misplaced(ListRoles, i, ErrConflict, "role %s belongs to %s", r.ID, at.Organization)
@@ -192,14 +193,14 @@ func (p *plan) checkRoles() error {
 }
 
 // checkLeft sees that nothing stays in what is removed.
-func (p *plan) checkLeft() error {
-	for _, c := range p.removed.circles {
+func (p *Plan) checkLeft() error {
+	for _, c := range p.Removed.Circles {
 		for id, r := range p.m.Orgs[c.Organization].Roles {
 			in := r.Circle
 			if i, ok := p.named.roles[id]; ok {
 				in = p.Directory.Roles[i].Circle
 			}
-			if in == c.ID && !p.removed.isRole[id] {
+			if in == c.ID && !p.Removed.isRole[id] {
 				return misplaced(ListCircles, -1, ErrConflict, "circle %s is not named, and role %s stays in it", c.ID, id)
 			}
 		}
@@ -207,7 +208,7 @@ func (p *plan) checkLeft() error {
 	return nil
 }
 
-func (p *plan) checkKeys() error {
+func (p *Plan) checkKeys() error {
 	seen := map[string]bool{}
 	for i, k := range p.APIKeys {
 		switch {
