@@ -1,0 +1,291 @@
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+func person(id, email string) PersonChange {
+	return PersonChange{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}
+}
+
+func membership(person, organization string) MemberChange {
+	return MemberChange{MemberKey: MemberKey{person, organization}, Present: true}
+}
+
+// town are two organizations, with Ada and Tor in the first and Ada in both.
+func town() Facts {
+	f := New(false, 2, 3, 2)
+	for _, c := range []Change{
+		person("ada", "ada@a.example"), person("tor", "tor@a.example"),
+		OrganizationChange{Organization: org.Organization{ID: "nord", Name: "Nord", AIIntegration: true}},
+		OrganizationChange{Organization: org.Organization{ID: "sund", Name: "Sund", AIIntegration: true}},
+		membership("ada", "nord"), membership("tor", "nord"), membership("ada", "sund"),
+		CircleChange{org.Circle{ID: "root", Organization: "nord", Name: "Root"}},
+		RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Cash"}},
+		RoleChange{org.Role{ID: "desk", Organization: "nord", Circle: "root", Name: "Desk"}},
+		FillerChange{Role: "cash", Person: "ada", On: true}, FillerChange{Role: "cash", Person: "tor", On: true}, FillerChange{Role: "desk", Person: "ada", On: true},
+		ClientChange{Client: client.Client{ID: "app", IssuedAt: 1000}, Weight: Weight{Network: 7, Bytes: 40}},
+		APIKeyChange{Hash: [32]byte{1}, APIKey: APIKey{MemberKey: MemberKey{"ada", "nord"}}},
+	} {
+		c.Apply(&f)
+	}
+	return f
+}
+
+// says puts the facts into words, and checks that each thing is found from each side.
+func says(t *testing.T, f *Facts) string {
+	t.Helper()
+	var out []string
+	for _, p := range Sorted(&f.People) {
+		if f.ByEmail.Get(EmailKey(p.Person)) != p {
+			t.Errorf("%s is not found by their email", p.ID)
+		}
+		out = append(out, fmt.Sprintf("%s %q %d", p.ID, p.Email, p.Epoch))
+	}
+	if f.ByEmail.Len() != f.People.Len() {
+		t.Errorf("%d emails of %d people", f.ByEmail.Len(), f.People.Len())
+	}
+	for _, o := range InOrder(f.Orgs) {
+		line := fmt.Sprintf("%s %v %d:", o.ID, o.AIIntegration, o.Epoch)
+		for _, m := range o.ByPerson() {
+			m := f.Members.Get(m.Key())
+			line += " " + m.Person.ID
+			if m.Admin {
+				line += "*"
+			}
+			for _, r := range m.Roles {
+				if line += "," + r.ID; !slices.Contains(r.Fillers, m) || o.Roles[r.ID] != r {
+					t.Errorf("%s fills %s, which does not say so", m.Person.ID, r.ID)
+				}
+			}
+			if got := len(m.AsMember().Roles()); m.Person.Active && got != len(m.Roles) {
+				t.Errorf("%s has %d roles, and as a member %d", m.Person.ID, len(m.Roles), got)
+			}
+		}
+		for _, c := range InOrder(o.Circles) {
+			line += " (" + c.ID + ")"
+		}
+		for _, r := range InOrder(o.Roles) {
+			line += fmt.Sprintf(" [%s %s %d]", r.ID, r.Name, len(r.Fillers))
+		}
+		out = append(out, line)
+	}
+	for _, c := range InOrder(f.Clients) {
+		out = append(out, fmt.Sprintf("%s approved %v disabled %v deleted %v %d", c.ID, c.Approved, c.Disabled, c.Deleted, c.Epoch))
+	}
+	return strings.Join(append(out, fmt.Sprintf("waiting %v", f.Waiting), fmt.Sprintf("keys %d", len(f.APIKeys))), "\n")
+}
+
+// Each change does what it says, wherever that is looked up, and nothing else; what
+// ends is counted, and the organizations that it touches have another stamp.
+func TestChanges(t *testing.T) {
+	off := person("tor", "tor@a.example")
+	off.Active, off.Epoch = false, 1
+	left := MemberChange{MemberKey: MemberKey{"ada", "nord"}, Epoch: 1}
+	back := MemberChange{MemberKey: MemberKey{"ada", "nord"}, Present: true, Epoch: 1}
+	admin := membership("tor", "nord")
+	admin.Admin = true
+	nord := OrganizationChange{Organization: org.Organization{ID: "nord", Name: "Nord"}, Epoch: 1}
+	for name, tt := range map[string]struct {
+		changes []Change
+		gone    []string // lines of town, by their beginning
+		now     []string // lines that take their place
+		ended   int
+		touched string // organizations
+		rows    string
+	}{
+		"an email": {[]Change{person("ada", "a@b.example")}, []string{`ada "ada`}, []string{`ada "a@b.example" 0`}, 0, "nord sund", "person ada"},
+		"two emails, with each other": {[]Change{person("ada", "tor@a.example"), person("tor", "ada@a.example")}, []string{`ada "`, `tor "`},
+			[]string{`ada "tor@a.example" 0`, `tor "ada@a.example" 0`}, 0, "nord sund", "person ada, person tor"},
+		"a person off":     {[]Change{off}, []string{`tor "`}, []string{`tor "tor@a.example" 1`}, 1, "nord", "person tor"},
+		"integration off":  {[]Change{nord}, []string{"nord "}, []string{"nord false 1: ada,cash,desk tor,cash (root) [cash Cash 2] [desk Desk 1]"}, 1, "nord", "organization nord"},
+		"an admin":         {[]Change{admin}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor*,cash (root) [cash Cash 2] [desk Desk 1]"}, 0, "nord", "membership tor nord"},
+		"a member leaves":  {[]Change{left}, []string{"nord "}, []string{"nord true 0: tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
+		"and comes back":   {[]Change{back}, []string{"nord "}, []string{"nord true 0: ada tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
+		"a new member":     {[]Change{membership("tor", "sund")}, []string{"sund "}, []string{"sund true 0: ada tor"}, 0, "sund", "membership tor sund"},
+		"nobody's member":  {[]Change{membership("eve", "sund"), membership("ada", "west")}, nil, nil, 0, "", "membership eve sund, membership ada west"},
+		"a circle":         {[]Change{CircleChange{org.Circle{ID: "c", Organization: "sund"}}}, []string{"sund "}, []string{"sund true 0: ada (c)"}, 0, "sund", "circle c"},
+		"a circle goes":    {[]Change{CircleGone{ID: "root"}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash [cash Cash 2] [desk Desk 1]"}, 0, "nord", "circle root"},
+		"a named one":      {[]Change{CircleGone{Organization: "nord", ID: "root"}, CircleGone{Organization: "sund", ID: "root"}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash [cash Cash 2] [desk Desk 1]"}, 0, "nord", "circle root, circle root"},
+		"a role's name":    {[]Change{RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Till"}}}, []string{"nord "}, []string{"nord true 0: ada,cash,desk tor,cash (root) [cash Till 2] [desk Desk 1]"}, 0, "nord", "role cash"},
+		"a role goes":      {[]Change{RoleGone("cash"), RoleGone("none")}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [desk Desk 1]"}, 0, "nord", "role cash, role none"},
+		"a role emptied":   {[]Change{RoleEmptied("cash"), RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Cash"}}}, []string{"nord "}, []string{"nord true 0: ada,desk tor (root) [cash Cash 0] [desk Desk 1]"}, 0, "nord", "role cash"},
+		"out of a role":    {[]Change{FillerChange{Role: "cash", Person: "ada"}}, []string{"nord "}, []string{"nord true 0: ada,desk tor,cash (root) [cash Cash 1] [desk Desk 1]"}, 0, "nord", "filler cash ada"},
+		"into it again":    {[]Change{FillerChange{Role: "desk", Person: "ada", On: true}}, nil, nil, 0, "nord", "filler desk ada"},
+		"nobody's role":    {[]Change{FillerChange{Role: "none", Person: "ada", On: true}, FillerChange{Role: "cash", Person: "eve", On: true}}, nil, nil, 0, "", "filler none ada, filler cash eve"},
+		"all out of roles": {[]Change{RolesLeft{Members: []MemberKey{{"ada", "nord"}}, Is: map[MemberKey]bool{{"ada", "nord"}: true}}, left}, []string{"nord "}, []string{"nord true 0: tor,cash (root) [cash Cash 1] [desk Desk 0]"}, 1, "nord", "membership ada nord"},
+		"a client approved": {[]Change{ClientApproved("app"), ClientApproved("none")}, []string{"app ", "waiting"},
+			[]string{"app approved true disabled false deleted false 0", "waiting {{0 0} map[]}"}, 0, "", "client app, client none"},
+		"a client deleted": {[]Change{ClientDeleted{ID: "app", Epoch: 1}}, []string{"app ", "waiting"},
+			[]string{"app approved true disabled true deleted true 1", "waiting {{0 0} map[]}"}, 1, "", "client app"},
+		"a client gone": {[]Change{ClientGone("app"), ClientGone("app")}, []string{"app ", "waiting"}, []string{"waiting {{0 0} map[]}"}, 0, "", "client app, client app"},
+		"a client disabled": {[]Change{ClientChange{Client: client.Client{ID: "app", Disabled: true}, Weight: Weight{Bytes: 1}, Epoch: 1}}, []string{"app "},
+			[]string{"app approved false disabled true deleted false 1"}, 1, "", "client app"},
+		"another client": {[]Change{ClientChange{Client: client.Client{ID: "two"}, Weight: Weight{Network: 7, Bytes: 2}}, ClientChange{Client: client.Client{ID: "old"}, Deleted: true}}, []string{"waiting"},
+			[]string{"old approved true disabled true deleted true 0", "two approved false disabled false deleted false 0", "waiting {{2 42} map[7:{2 42}]}"}, 0, "", "client two, client old"},
+		"a key":    {[]Change{APIKeyChange{Hash: [32]byte{2}}}, []string{"keys"}, []string{"keys 2"}, 0, "", "api_key 02" + strings.Repeat("00", 31)},
+		"no key":   {[]Change{APIKeyGone([32]byte{1})}, []string{"keys"}, []string{"keys 0"}, 0, "", "api_key 01" + strings.Repeat("00", 31)},
+		"all keys": {[]Change{APIKeysGone{}}, []string{"keys"}, []string{"keys 0"}, 0, "", "* "},
+	} {
+		f := town()
+		want := strings.Split(says(t, &f), "\n")
+		for _, gone := range tt.gone {
+			want = slices.DeleteFunc(want, func(l string) bool { return strings.HasPrefix(l, gone) })
+		}
+		want = append(want, tt.now...)
+		ended, stamps, rows := f.Ended, map[string]Stamp{}, []string{}
+		for id, o := range f.Orgs {
+			stamps[id] = o.Stamp
+		}
+		for _, c := range tt.changes {
+			c.Apply(&f)
+			if table, key := c.Row(); table != "" {
+				rows = append(rows, table+" "+key)
+			}
+		}
+		got := strings.Split(says(t, &f), "\n")
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s:\n%s\nwant:\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		var touched []string
+		for _, o := range InOrder(f.Orgs) {
+			if o.Stamp != stamps[o.ID] {
+				touched = append(touched, o.ID)
+			}
+		}
+		if got := strings.Join(touched, " "); got != tt.touched {
+			t.Errorf("%s: touched %q, want %q", name, got, tt.touched)
+		}
+		if f.Ended-ended != tt.ended {
+			t.Errorf("%s: %d facts ended, want %d", name, f.Ended-ended, tt.ended)
+		}
+		if got := strings.Join(rows, ", "); got != tt.rows {
+			t.Errorf("%s: rows %q, want %q", name, got, tt.rows)
+		}
+	}
+}
+
+// What a member is asked for is made anew when something under it has changed.
+func TestAsMember(t *testing.T) {
+	f := town()
+	f.Impersonal = true
+	membership("tor", "sund").Apply(&f)
+	at := f.Members.Get(MemberKey{"tor", "sund"})
+	if m := at.AsMember(); !m.Exists() || !m.Impersonal {
+		t.Errorf("%+v", m)
+	}
+	ada := f.Members.Get(MemberKey{"ada", "nord"})
+	if ada.AsMember().Impersonal {
+		t.Error("of before the setting")
+	}
+	for name, c := range map[string]Change{
+		"renamed": RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Till"}},
+		"admin":   MemberChange{MemberKey: MemberKey{"ada", "nord"}, Present: true, Admin: true},
+		"left":    FillerChange{Role: "desk", Person: "ada"},
+		"gone":    RoleGone("cash"),
+	} {
+		before := fmt.Sprint(ada.AsMember())
+		if c.Apply(&f); fmt.Sprint(ada.AsMember()) == before {
+			t.Errorf("%s: still %s", name, before)
+		}
+	}
+	off := person("ada", "ada@a.example")
+	off.Active = false
+	if off.Apply(&f); ada.AsMember().Exists() || (*Member)(nil).AsMember().Exists() {
+		t.Error("a member who is not active, or none")
+	}
+}
+
+// An approval stands on the epochs of four facts; one that is not there has an epoch
+// that none was born with.
+func TestStanding(t *testing.T) {
+	f := town()
+	off := person("ada", "ada@a.example")
+	off.Epoch = 2
+	off.Apply(&f)
+	OrganizationChange{Organization: org.Organization{ID: "nord"}, Epoch: 3}.Apply(&f)
+	MemberChange{MemberKey: MemberKey{"ada", "nord"}, Present: true, Epoch: 4}.Apply(&f)
+	ClientChange{Client: client.Client{ID: "app"}, Epoch: 5}.Apply(&f)
+	for a, want := range map[[3]string]approval.Standing{
+		{"ada", "nord", "app"}: {Membership: 4, Person: 2, Organization: 3, Client: 5},
+		{"ada", "west", "app"}: {Membership: -1, Person: 2, Organization: -1, Client: 5},
+		{"eve", "nord", "no"}:  {Membership: -1, Person: -1, Organization: 3, Client: -1},
+	} {
+		if got := f.Standing(approval.Approval{Person: a[0], Organization: a[1], Client: a[2]}); got != want {
+			t.Errorf("%v: %+v, want %+v", a, got, want)
+		}
+	}
+	k := f.APIKeys[[32]byte{1}]
+	if k.Stands(f.Members.Get(k.MemberKey)) || k.Stands(nil) {
+		t.Error("a key stands on facts that have ended")
+	}
+	k.MembershipEpoch, k.PersonEpoch = 4, 2
+	if !k.Stands(f.Members.Get(k.MemberKey)) {
+		t.Error("a key does not stand")
+	}
+}
+
+// A client is known for 14 days, for good once it is approved, and not when it is
+// deleted.
+func TestKnown(t *testing.T) {
+	f := town()
+	soon, late := time.Unix(1001, 0), time.Unix(1000, 0).Add(client.UnapprovedRetention)
+	c := f.Clients["app"]
+	if !c.Known(soon) || c.Known(late) {
+		t.Error("of a client that nobody has approved")
+	}
+	if ClientApproved("app").Apply(&f); !c.Known(late) {
+		t.Error("of one that somebody has")
+	}
+	if (ClientDeleted{ID: "app"}).Apply(&f); c.Known(soon) {
+		t.Error("of one that is deleted")
+	}
+}
+
+// Picks of roles that are not there keep a place, once each; all facts can be taken
+// anew, and stamps go on.
+func TestRememberAndAdopt(t *testing.T) {
+	f := town()
+	f.Remember([]grantset.Pick{{Role: "cash"}, {Role: "lost"}, {Role: "lost"}})
+	if len(f.RoleList) != 3 || f.Gone["lost"].Index != 2 || f.RoleList[2].ID != "lost" {
+		t.Errorf("%d places, %+v", len(f.RoleList), f.Gone)
+	}
+	f.Ended = 9
+	stamp := f.Orgs["nord"].Stamp
+	if f.Adopt(town()); f.Ended != 9 || f.Orgs["nord"].Stamp <= stamp || f.Orgs["nord"].Stamp == f.Orgs["sund"].Stamp {
+		t.Errorf("ended %d, stamps %v after %v", f.Ended, f.Orgs["nord"].Stamp, stamp)
+	}
+	if o := f.Orgs["sund"]; o.Empty() || o.Inside("x") != "" || f.Orgs["nord"].Inside("root") == "" {
+		t.Error("what is in an organization")
+	}
+}
+
+// The text of a network says which block it is of, and what is none counts alone.
+func TestBlocks(t *testing.T) {
+	four, six := BlockOf("192.0.2.0/24"), BlockOf("2001:db8:1::/48")
+	if four == 0 || six == 0 || four == six || four != BlockOf("192.0.2.0/25") || BlockOf("192.0.0.0/16") != 0 || BlockOf("2001:db8::/32") != 0 || BlockOf("") != 0 {
+		t.Error(four, six)
+	}
+	if BlockOf("192.0.3.0/24") == four || BlockOf("2001:db8:2::/48") == six {
+		t.Error("two blocks are one")
+	}
+	var c Crowd
+	c.Add(Weight{Bytes: 3}, 1)
+	c.Add(Weight{Network: four, Bytes: 4}, 1)
+	c.Add(Weight{Network: four, Bytes: 5}, 1)
+	c.Add(Weight{Network: four, Bytes: 4}, -1)
+	if c.Clients != 2 || c.Bytes != 8 || c.Networks[four] != (Held{1, 5}) {
+		t.Errorf("%+v", c)
+	}
+}
