@@ -1,0 +1,328 @@
+package directory
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// rows is a Source that was told what to say.
+type rows struct {
+	asOf  int64
+	newer []string
+	keys  []KeyRow
+	fails error
+}
+
+func (r rows) AsOf() (int64, error)                   { return r.asOf, r.fails }
+func (r rows) Newer(int64) ([]string, error)          { return r.newer, r.fails }
+func (r rows) Keys() ([]KeyRow, error)                { return r.keys, r.fails }
+func (r rows) Password(person string) (string, error) { return "hash of " + person, r.fails }
+
+func account(id, email string) Person {
+	return Person{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}
+}
+
+const oldKey, newKey = "an-api-key-that-is-there", "an-api-key-that-is-new"
+
+// keyOf is how Ada's key lies in its table.
+var keyOf = KeyRow{sha256.Sum256([]byte(oldKey)), facts.MemberKey{Person: "ada", Organization: "nord"}, "script"}
+
+// town is a directory with two organizations.
+func town() Directory {
+	return Directory{
+		People:        []Person{account("ada", "ada@a.example"), account("tor", "tor@a.example")},
+		Organizations: []org.Organization{{ID: "nord", Name: "Nord", AIIntegration: true}, {ID: "sund", Name: "Sund"}},
+		Members:       []Member{{Person: "ada", Organization: "nord", Admin: true}, {Person: "tor", Organization: "nord"}, {Person: "ada", Organization: "sund"}},
+		Circles:       []org.Circle{{ID: "root", Organization: "nord", Name: "Root"}, {ID: "sub", Organization: "nord", Parent: "root", Name: "Sub"}},
+		Roles:         []org.Role{{ID: "cash", Organization: "nord", Circle: "root", Name: "Cash"}, {ID: "desk", Organization: "nord", Circle: "sub", Name: "Desk"}},
+		Fillers:       []Filler{{"cash", "ada"}, {"cash", "tor"}},
+		APIKeys:       []APIKey{{Person: "ada", Organization: "nord", Name: "script"}},
+	}
+}
+
+// known are the facts that say the same.
+func known() *facts.Facts {
+	f, d := facts.New(false, 0, 0, 0), town()
+	for _, p := range d.People {
+		facts.PersonChange{Person: p.Person}.Apply(&f)
+	}
+	for _, o := range d.Organizations {
+		facts.OrganizationChange{Organization: o}.Apply(&f)
+	}
+	for _, m := range d.Members {
+		facts.MemberChange{MemberKey: facts.MemberKey{Person: m.Person, Organization: m.Organization}, Admin: m.Admin, Present: true}.Apply(&f)
+	}
+	for _, c := range d.Circles {
+		facts.CircleChange{Circle: c}.Apply(&f)
+	}
+	for _, r := range d.Roles {
+		facts.RoleChange{Role: r}.Apply(&f)
+	}
+	for _, x := range d.Fillers {
+		facts.FillerChange{Role: x.Role, Person: x.Person, On: true}.Apply(&f)
+	}
+	facts.APIKeyChange{Hash: keyOf.Hash, APIKey: facts.APIKey{MemberKey: keyOf.Of}}.Apply(&f)
+	gone := account("gil", "").Person
+	gone.Active = false
+	facts.PersonChange{Person: gone, Epoch: 1}.Apply(&f) // was removed
+	return &f
+}
+
+// says lists the changes of a plan, what ends, and what a dry run would count.
+func says(p *Plan) string {
+	var out []string
+	for _, c := range p.Out.Changes {
+		out = append(out, c.What+" "+c.List+" "+c.ID)
+	}
+	for _, e := range p.Ends {
+		out = append(out, strings.Join(strings.Fields("ends "+e.Person+" "+e.Organization), " ")+": "+e.What)
+	}
+	return strings.Join(append(out, strings.TrimSpace(fmt.Sprint(p.EndedPeople(), p.SwitchedOff()))), "; ")
+}
+
+var all = map[string]bool{ListPeople: true, ListOrganizations: true, ListMembers: true, ListCircles: true, ListRoles: true, ListAPIKeys: true}
+
+// A plan names what is not there as it came, and with complete lists what they leave
+// out, once each and in the order in which it is carried out.
+func TestPlan(t *testing.T) {
+	const nothing = "[] []"
+	for name, tt := range map[string]struct {
+		change func(i *Import)
+		source rows
+		want   string
+	}{
+		"as it is":          {func(*Import) {}, rows{}, nothing},
+		"and complete":      {func(i *Import) { i.Prune = all }, rows{}, nothing},
+		"a name":            {func(i *Import) { i.People[0].Name = "Ada L." }, rows{}, "changed people ada; " + nothing},
+		"a password":        {func(i *Import) { i.People[0].PasswordHash = "hash" }, rows{}, "changed people ada; " + nothing},
+		"the same password": {func(i *Import) { i.People[0].PasswordHash = "hash of ada" }, rows{}, nothing},
+		"deactivated":       {func(i *Import) { i.People[0].Active = false }, rows{}, "changed people ada; ends ada: person deactivated; [ada] []"},
+		"not said":          {func(i *Import) { i.People[0].Active, i.Unsaid.Active = false, map[string]bool{"ada": true} }, rows{}, nothing},
+		"support, not said": {func(i *Import) { i.People[0].Support, i.Unsaid.Support = true, map[string]bool{"ada": true} }, rows{}, nothing},
+		"somebody new":      {func(i *Import) { i.People = append(i.People, account("eve", "e@a.example")) }, rows{}, "added people eve; " + nothing},
+		"who was removed": {func(i *Import) {
+			i.People, i.Unsaid.Active = append(i.People, account("gil", "g@a.example")), map[string]bool{"gil": true}
+		}, rows{}, "added people gil; " + nothing},
+		"integration off": {func(i *Import) { i.Organizations[0].AIIntegration = false }, rows{}, "changed organizations nord; ends nord: AI integration off; [] [nord]"},
+		"of whom not said": {func(i *Import) {
+			i.Organizations[0].AIIntegration, i.Unsaid.AIIntegration = false, map[string]bool{"nord": true}
+		}, rows{}, nothing},
+		"an admin": {func(i *Import) { i.Members[1].Admin = true }, rows{}, "changed members nord/tor; " + nothing},
+		"admin, not said": {func(i *Import) {
+			i.Members[0].Admin, i.Unsaid.Admin = false, map[MembershipID]bool{{"ada", "nord"}: true}
+		}, rows{}, nothing},
+		"a member":         {func(i *Import) { i.Members = append(i.Members, Member{Person: "tor", Organization: "sund"}) }, rows{}, "added members sund/tor; " + nothing},
+		"a circle":         {func(i *Import) { i.Circles[1].Name = "S" }, rows{}, "changed circles sub; " + nothing},
+		"a role":           {func(i *Import) { i.Roles[1].Circle = "root" }, rows{}, "changed roles desk; " + nothing},
+		"without a circle": {func(i *Import) { i.Roles[1].Circle = "" }, rows{}, nothing},
+		"new, without one": {func(i *Import) { i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "nord"}) }, rows{}, "added roles r; " + nothing},
+		"in no circle at all": {func(i *Import) { i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "sund"}) }, rows{},
+			"added circles sund; added roles r; " + nothing},
+		"a filler": {func(i *Import) { i.Fillers = append(i.Fillers, Filler{"desk", "ada"}) }, rows{}, "added fillers desk/ada; " + nothing},
+		"a key":    {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{newKey, "tor", "nord", "x"}) }, rows{}, "added api_keys nord/tor; " + nothing},
+		"the same": {func(i *Import) { i.APIKeys[0].Key = oldKey }, rows{}, nothing},
+		"less a person": {func(i *Import) {
+			i.People, i.Members, i.Fillers, i.APIKeys, i.Prune = i.People[1:], i.Members[1:2], i.Fillers[1:], nil, map[string]bool{ListPeople: true}
+		}, rows{}, "removed people ada; removed members nord/ada; removed members sund/ada; ends ada: person removed; ends ada nord: member removed; ends ada sund: member removed; [ada] []"},
+		"who is kept by a later event": {func(i *Import) {
+			i.People, i.Members, i.Fillers, i.APIKeys, i.Prune, i.AsOf = i.People[1:], i.Members[1:2], i.Fillers[1:], nil, map[string]bool{ListPeople: true}, 5
+		}, rows{newer: []string{"person:ada"}}, nothing},
+		"less an organization": {func(i *Import) {
+			*i = Import{Directory: Directory{People: i.People, Organizations: i.Organizations[1:], Members: i.Members[2:]}, Prune: map[string]bool{ListOrganizations: true}}
+		}, rows{}, "removed organizations nord; removed members nord/ada; removed members nord/tor; removed circles root; removed circles sub; removed roles cash; removed roles desk; " +
+			"ends nord: organization removed; ends ada nord: member removed; ends tor nord: member removed; [] [nord]"},
+		"less a member": {func(i *Import) {
+			i.Members, i.Fillers, i.Prune = i.Members[:1], i.Fillers[:1], map[string]bool{ListMembers: true}
+		}, rows{}, "removed members nord/tor; removed members sund/ada; ends tor nord: member removed; ends ada sund: member removed; " + nothing},
+		"less a role":   {func(i *Import) { i.Roles, i.Prune = i.Roles[:1], map[string]bool{ListRoles: true} }, rows{}, "removed roles desk; " + nothing},
+		"less a filler": {func(i *Import) { i.Fillers, i.Prune = i.Fillers[1:], map[string]bool{ListRoles: true} }, rows{}, "removed fillers cash/ada; " + nothing},
+		"less a circle": {func(i *Import) {
+			i.Circles, i.Roles, i.Prune = i.Circles[:1], i.Roles[:1], map[string]bool{ListCircles: true, ListRoles: true}
+		}, rows{}, "removed circles sub; removed roles desk; " + nothing},
+		"less a key":     {func(i *Import) { i.APIKeys, i.Prune = nil, map[string]bool{ListAPIKeys: true} }, rows{}, "removed api_keys nord/ada; ends ada nord: API key removed; " + nothing},
+		"not of a list":  {func(i *Import) { i.People[0].Name, i.AsOf = "Old", 5 }, rows{newer: []string{"person:ada", "circle:sub"}}, nothing},
+		"of an old one":  {func(i *Import) { i.Circles[1].Name, i.AsOf = "Old", 5 }, rows{newer: []string{"person:ada", "circle:sub"}}, nothing},
+		"said by events": {func(i *Import) { i.Members[1].Admin, i.AsOf = true, 5 }, rows{newer: []string{"membership:nord/tor"}}, nothing},
+	} {
+		i := Import{Directory: town()}
+		tt.source.keys = []KeyRow{keyOf}
+		tt.change(&i)
+		f := known()
+		p, err := PlanImport(i, f, tt.source)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := says(p); got != tt.want {
+			t.Errorf("%s: %s\nwant: %s", name, got, tt.want)
+		}
+	}
+	if p, err := PlanImport(Import{Directory: town(), AsOf: 7}, known(), rows{asOf: 5, keys: []KeyRow{keyOf}}); err != nil || p.Version != 7 {
+		t.Errorf("version %d, %v", p.Version, err)
+	}
+	if p, err := PlanImport(Import{Directory: town(), AsOf: 7}, known(), rows{asOf: 7, keys: []KeyRow{keyOf}}); err != nil || p.Version != 0 {
+		t.Errorf("the same version: %v", err)
+	}
+}
+
+// What cannot be is refused with its place, before anything is planned, and so is what
+// the rows cannot be asked.
+func TestPlanRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		change func(i *Import)
+		list   string
+		index  int
+		kind   error
+	}{
+		"a person twice":    {func(i *Import) { i.People = append(i.People, i.People[0]) }, ListPeople, 2, ErrConflict},
+		"an organization":   {func(i *Import) { i.Organizations = append(i.Organizations, i.Organizations[0]) }, ListOrganizations, 2, ErrConflict},
+		"a member":          {func(i *Import) { i.Members = append(i.Members, i.Members[0]) }, ListMembers, 3, ErrConflict},
+		"a circle":          {func(i *Import) { i.Circles = append(i.Circles, i.Circles[0]) }, ListCircles, 2, ErrConflict},
+		"a role":            {func(i *Import) { i.Roles = append(i.Roles, i.Roles[1]) }, ListRoles, 2, ErrConflict},
+		"a filler":          {func(i *Import) { i.Fillers = append(i.Fillers, i.Fillers[0]) }, ListRoles, 0, ErrConflict},
+		"another's email":   {func(i *Import) { i.People = append(i.People, account("eve", "ADA@a.example")) }, ListPeople, 2, ErrConflict},
+		"one that is there": {func(i *Import) { i.People = []Person{account("eve", "tor@a.example")} }, ListPeople, 0, ErrConflict},
+		"a member of none":  {func(i *Import) { i.Members = append(i.Members, Member{Person: "ada", Organization: "west"}) }, ListMembers, 3, ErrNotFound},
+		"no person":         {func(i *Import) { i.Members = append(i.Members, Member{Person: "gil", Organization: "nord"}) }, ListMembers, 3, ErrNotFound},
+		"a circle of none":  {func(i *Import) { i.Circles[0].Organization = "west" }, ListCircles, 0, ErrNotFound},
+		"of another":        {func(i *Import) { i.Circles[1].Organization = "sund" }, ListCircles, 1, ErrConflict},
+		"in a circle":       {func(i *Import) { i.Circles[0].Parent = "sub" }, ListCircles, 0, ErrConflict},
+		"in itself":         {func(i *Import) { i.Circles[0].Parent = "root" }, ListCircles, 0, ErrConflict},
+		"in none":           {func(i *Import) { i.Circles[1].Parent = "none" }, ListCircles, 1, ErrNotFound},
+		"of another's parent": {func(i *Import) {
+			i.Circles = append(i.Circles, org.Circle{ID: "c", Organization: "sund", Parent: "root"})
+		}, ListCircles, 2, ErrNotFound},
+		"a role of another":   {func(i *Import) { i.Roles[0].Organization = "sund" }, ListRoles, 0, ErrConflict},
+		"in no circle":        {func(i *Import) { i.Roles[0].Circle = "none" }, ListRoles, 0, ErrNotFound},
+		"in another's circle": {func(i *Import) { i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "sund", Circle: "root"}) }, ListRoles, 2, ErrNotFound},
+		"of no organization":  {func(i *Import) { i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "west"}) }, ListRoles, 2, ErrNotFound},
+		"with two roots": {func(i *Import) {
+			i.Circles[1].Parent = ""
+			i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "nord"})
+		}, ListRoles, 2, ErrConflict},
+		"filled by no member": {func(i *Import) { i.Fillers = append(i.Fillers, Filler{"desk", "gil"}) }, ListRoles, 1, ErrNotFound},
+		"of no role":          {func(i *Import) { i.Fillers = append(i.Fillers, Filler{"none", "ada"}) }, ListRoles, -1, ErrNotFound},
+		"a role stays in it": {func(i *Import) {
+			i.Circles, i.Roles, i.Prune = i.Circles[:1], i.Roles[:1], map[string]bool{ListCircles: true}
+		}, ListCircles, -1, ErrConflict},
+		"a key of no member": {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{newKey, "tor", "sund", "x"}) }, ListAPIKeys, 1, ErrNotFound},
+		"a short key":        {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{"fifteen-letters", "tor", "nord", "x"}) }, ListAPIKeys, 1, ErrConflict},
+		"a key twice":        {func(i *Import) { i.APIKeys = []APIKey{{newKey, "tor", "nord", "x"}, {newKey, "tor", "nord", "y"}} }, ListAPIKeys, 1, ErrConflict},
+		"another's key":      {func(i *Import) { i.APIKeys = []APIKey{{oldKey, "tor", "nord", "x"}} }, ListAPIKeys, 0, ErrConflict},
+		"a key without text": {func(i *Import) { i.APIKeys[0].Name = "other" }, ListAPIKeys, 0, ErrNotFound},
+		"an older picture":   {func(i *Import) { i.AsOf = 4 }, "", -1, ErrConflict},
+		"a member who goes":  {func(i *Import) { i.Members, i.Prune = i.Members[1:], map[string]bool{ListMembers: true} }, ListRoles, 0, ErrNotFound},
+		"of who is removed":  {func(i *Import) { i.People, i.Prune = i.People[1:], map[string]bool{ListPeople: true} }, ListMembers, 0, ErrNotFound},
+		"of what is removed": {func(i *Import) {
+			i.Organizations, i.Prune = i.Organizations[:1], map[string]bool{ListOrganizations: true}
+		}, ListMembers, 2, ErrNotFound},
+		"in what is removed":   {func(i *Import) { i.Circles, i.Prune = i.Circles[1:], map[string]bool{ListCircles: true} }, ListCircles, 0, ErrNotFound},
+		"a filler that leaves": {func(i *Import) { i.Roles, i.Prune = i.Roles[1:], map[string]bool{ListRoles: true} }, ListRoles, -1, ErrNotFound},
+	} {
+		i := Import{Directory: town()}
+		tt.change(&i)
+		p, err := PlanImport(i, known(), rows{asOf: 5, keys: []KeyRow{keyOf}})
+		var at *Misplaced
+		if p != nil && err == nil {
+			t.Errorf("%s: %s", name, says(p))
+		} else if !errors.As(err, &at) || !errors.Is(err, tt.kind) || at.List != tt.list || at.Index != tt.index {
+			t.Errorf("%s: %v at %+v", name, err, at)
+		}
+	}
+	broken := errors.New("the rows cannot be read")
+	for name, i := range map[string]Import{"a version": {AsOf: 1}, "keys": {Prune: all}, "a password": {Directory: Directory{People: []Person{{Person: town().People[0].Person, PasswordHash: "x"}}}}} {
+		if _, err := PlanImport(i, known(), rows{fails: broken}); !errors.Is(err, broken) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// One event changes one object, and its removal what stands on that; what is not there
+// is gone already.
+func TestPlanEvent(t *testing.T) {
+	d := town()
+	eve := account("eve", "e@a.example")
+	for name, tt := range map[string]struct {
+		t      Telling
+		object string
+		in     string
+		want   string
+	}{
+		"a person":              {Telling{Person: &eve}, "person:eve", "", "added people eve; [] []"},
+		"a person goes":         {Telling{Person: &d.People[1], Gone: true}, "person:tor", "", "removed people tor; removed members nord/tor; ends tor: person removed; ends tor nord: member removed; [tor] []"},
+		"nobody goes":           {Telling{Person: &eve, Gone: true}, "person:eve", "", "[] []"},
+		"an organization":       {Telling{Organization: &org.Organization{ID: "sund", Name: "S"}}, "organization:sund", "sund", "changed organizations sund; [] []"},
+		"an organization goes":  {Telling{Organization: &d.Organizations[1], Gone: true}, "organization:sund", "sund", "removed organizations sund; removed members sund/ada; ends sund: organization removed; ends ada sund: member removed; [] [sund]"},
+		"a member":              {Telling{Member: &Member{Person: "tor", Organization: "sund"}}, "membership:sund/tor", "sund", "added members sund/tor; [] []"},
+		"a member goes":         {Telling{Member: &d.Members[1], Gone: true}, "membership:nord/tor", "nord", "removed members nord/tor; ends tor nord: member removed; [] []"},
+		"no member goes":        {Telling{Member: &Member{Person: "tor", Organization: "sund"}, Gone: true}, "membership:sund/tor", "sund", "[] []"},
+		"a circle":              {Telling{Circle: &org.Circle{ID: "c", Organization: "sund", Name: "C"}}, "circle:c", "sund", "added circles c; [] []"},
+		"a circle that is not":  {Telling{Circle: &org.Circle{ID: "c"}, Gone: true}, "circle:c", "", "[] []"},
+		"a circle with a role":  {Telling{Circle: &org.Circle{ID: "sub"}, Gone: true}, "circle:sub", "nord", "refused"},
+		"a role":                {Telling{Role: &org.Role{ID: "desk", Organization: "nord", Circle: "sub", Name: "D"}}, "role:desk", "nord", "changed roles desk; [] []"},
+		"a role goes":           {Telling{Role: &org.Role{ID: "desk"}, Gone: true}, "role:desk", "nord", "removed roles desk; [] []"},
+		"a filler":              {Telling{Filler: &Filler{"desk", "tor"}}, "filler:desk/tor", "nord", "added fillers desk/tor; [] []"},
+		"a filler goes":         {Telling{Filler: &Filler{"cash", "tor"}, Gone: true}, "filler:cash/tor", "nord", "removed fillers cash/tor; [] []"},
+		"one who was none goes": {Telling{Filler: &Filler{"desk", "tor"}, Gone: true}, "filler:desk/tor", "nord", "[] []"},
+		"of no role":            {Telling{Filler: &Filler{"none", "tor"}}, "filler:none/tor", "", "refused"},
+	} {
+		f := known()
+		got := "refused"
+		p, err := PlanEvent(tt.t, f, rows{})
+		if err == nil {
+			got = says(p)
+		}
+		if object, _ := tt.t.Object(); got != tt.want || object != tt.object || tt.t.In(f) != tt.in {
+			t.Errorf("%s: %q in %q: %s, %v\nwant: %s", name, object, tt.t.In(f), got, err, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		t                    Telling
+		person, organization string
+		on                   string
+	}{
+		{Telling{Person: &eve}, "eve", "", ""},
+		{Telling{Member: &d.Members[1]}, "tor", "nord", "person:tor organization:nord"},
+		{Telling{Circle: &d.Circles[0]}, "", "nord", "organization:nord"},
+		{Telling{Role: &d.Roles[0]}, "", "nord", "organization:nord circle:root"},
+		{Telling{Filler: &d.Fillers[0]}, "ada", "", "role:cash person:ada"},
+		{Telling{}, "", "", ""},
+	} {
+		_, on := tt.t.Object()
+		if got := strings.Join(on, " "); got != tt.on || tt.t.PersonID() != tt.person || tt.t.OrganizationID() != tt.organization {
+			t.Errorf("%+v stands on %q, is of %q in %q", tt.t, got, tt.t.PersonID(), tt.t.OrganizationID())
+		}
+	}
+}
+
+// A picture has the members whose accounts are active, and roles with such fillers.
+func TestPictureOf(t *testing.T) {
+	f := known()
+	off := town().People[1].Person
+	off.Active = false
+	facts.PersonChange{Person: off}.Apply(f)
+	p := PictureOf(f.Orgs["nord"])
+	if len(p.Members) != 1 || p.Members[0] != (MemberRow{"ada", "ADA", true}) || len(p.Circles) != 2 || len(p.Roles) != 2 || !slices.Equal(p.Roles[0].Fillers, []string{"ada"}) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// What was changed is counted in words, and the first changes are listed one by one.
+func TestImportedInWords(t *testing.T) {
+	i := Imported{Lists: map[string]Counts{}}
+	for n := range MaxChanges + 1 {
+		i.add("added", ListPeople, fmt.Sprint(n))
+	}
+	i.add("changed", ListRoles, "r")
+	i.add("removed", ListRoles, "s")
+	if got := i.String(); got != "people: 1001 added; roles: 1 changed, 1 removed" || len(i.Changes) != MaxChanges {
+		t.Errorf("%q, %d changes", got, len(i.Changes))
+	}
+}
