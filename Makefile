@@ -11,7 +11,7 @@ FUZZTIME ?= 30s
 # Everything, with the race detector, browser tests included, the longest first so
 # that they run beside the others; fails when a test was skipped.
 test: setup lint
-	@bash scripts/test.sh -race -count=1 -timeout 20m ./store ./consent ./e2e/... ./...
+	@bash scripts/test.sh -race -count=1 -timeout 20m ./store ./consent ./signin ./e2e/... ./...
 
 lint:
 	@unformatted=$$(gofmt -l .) || exit 1; \

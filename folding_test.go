@@ -33,19 +33,19 @@ var foldingSQL = regexp.MustCompile(`\b(?:LOWER|UPPER|TRIM|I?LIKE|NOCASE|CITEXT)
 var mayFold = reviewed{
 	// Who is meant, and where an answer goes.
 	{"an email finds its person by org.EmailKey, which lowers A-Z alone (decision S3)", `
-		consent/failures.go:attemptKeys consent/forgot.go:Server.forgotTooOften store/directory.go:Store.Password
+		signin/failures.go:attemptKeys signin/forgot.go:Server.forgotTooOften store/directory.go:Store.Password
 		store/directory.go:Store.Person store/identity.go:Store.Vouched facts/facts.go:EmailKey
 		store/password.go:Store.SignIn store/rekeyed.go:Migration.rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
 		cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
-		consent/branding.go:Branding.Check org/text.go:CheckName
-		consent/nouns.go:checkNoun sample/body.go:checkLine`},
+		page/branding.go:Branding.Check org/text.go:CheckName
+		page/nouns.go:checkNoun sample/body.go:checkLine`},
 	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
 		client/redirect.go:checkHost client/resource.go:normalOrigin cmd/grantkeeper/dev.go:loopbackListen
 		cmd/grantkeeper/devclient.go:devClient.handler cmd/grantkeeper/hosts.go:Hosts.Base
 		cmd/grantkeeper/hosts.go:Hosts.devBase cmd/grantkeeper/hosts.go:parseBase
 		cmd/grantkeeper/operatorhosts.go:parseOperatorHosts cmd/grantkeeper/signin.go:elsewhere
-		consent/host.go:hostOf gateway/upstream.go:Upstream.modify operator/clientpages.go:hostOf`},
+		page/host.go:HostOf gateway/upstream.go:Upstream.modify operator/clientpages.go:hostOf`},
 	{"an address is one in each of its spellings (decision L2)", `
 		cmd/grantkeeper/hosts.go:loopback cmd/grantkeeper/operatorhosts.go:operatorHost limit/addresses.go:plain
 		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/reuse.go:networkOf`},
@@ -53,8 +53,8 @@ var mayFold = reviewed{
 		client/alabel.go:inULabel client/redirect.go:checkAddress client/redirect.go:checkLabels
 		client/redirect.go:checkQuery client/redirect.go:hasDotSegment client/redirect.go:isNumber`},
 	{"codes are typed with spaces and hyphens, recovery codes in any case; no more guesses come of it", `
-		consent/factor.go:Server.confirmApp consent/second.go:Server.checkCode`},
-	{"a new password is refused more often by it", `consent/account.go:Server.wrongPassword`},
+		signin/factor.go:Server.confirmApp signin/mfa.go:Server.checkCode`},
+	{"a new password is refused more often by it", `signin/account.go:Server.wrongPassword`},
 	{"two names look alike, and a warning is shown", `
 		consent/lookalike.go:bare consent/lookalike.go:foldFirst consent/lookalike.go:foldLast
 		consent/lookalike.go:lower`},
@@ -62,16 +62,16 @@ var mayFold = reviewed{
 
 	// The forms of HTTP.
 	{"schemes, media types, charsets, codings and parameters are alike in any case, with spaces around them (RFC 9110 sections 5.6, 8.3, 11.1)", `
-		api/body.go:HasType api/guard.go:bearerToken consent/assets.go:acceptsGzip
-		consent/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody
+		api/body.go:HasType api/guard.go:bearerToken page/assets.go:acceptsGzip
+		page/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody
 		gateway/directory.go:matches mcp/ask.go:Result mcp/mcp.go:exchange.readBody mcp/pass.go:exchange.kind 
 		sample/body.go:hasType sample/condition.go:readTags sample/directory.go:source.read sample/message.go:never sample/message.go:readsJSON`},
 	{"the form of a text is asked, and the text is used as it came", `
 		api/guard.go:isB64Token cmd/grantkeeper/hosts.go:askedAs cmd/grantkeeper/hosts.go:hostName
-		consent/outside.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
+		signin/oidc.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
-		consent/consent.go:Server.withPages consent/tongue.go:visit.here gateway/original.go:cleaned
+		page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
 		gateway/original.go:settle operator/answer.go:Server.orNothing
 		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},
 	{"a call is held against a rule in every reading that some router has of it, and each has to be allowed; the words of a rule are its operator's (decision V26)", `
@@ -81,11 +81,11 @@ var mayFold = reviewed{
 		rules/source.go:plainKey`},
 	{"parameters are decoded once, as forms are (WHATWG URL section 5.1)", `consent/request.go:parseParameters`},
 	{"NUL and broken UTF-8 have no place in PostgreSQL or in a page; no key that is looked up may hold U+FFFD", `
-		consent/frame.go:Server.show store/postgres.go:storable`},
+		page/frame.go:Site.Show store/postgres.go:storable`},
 
 	// What was checked before, or is ours.
 	{"random names in small letters", `
-		consent/vouched.go:Server.provision oauth/register.go:newClientID
+		signin/accountlink.go:Server.provision oauth/register.go:newClientID
 		store/person.go:Store.AddPerson
 		sample/admin.go:newID sample/shelf.go:newItemID`},
 	{"addresses that the configuration names, or this server wrote", `
@@ -93,8 +93,8 @@ var mayFold = reviewed{
 		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/doctoroutside.go:Checked.askUpstream cmd/grantkeeper/init.go:listenFor
 		cmd/grantkeeper/init.go:serviceNameOf cmd/grantkeeper/mail.go:Checked.checkMail
 		cmd/grantkeeper/reference.go:withoutPassword cmd/grantkeeper/signin.go:ProviderConfig.check
-		cmd/grantkeeper/otlp.go:tracesAddress consent/branding.go:leadsOut consent/passkey.go:Server.relying
-		consent/passkey.go:numeric consent/request.go:withQuery limit/server.go:ParseServer store/files.go:fileURL
+		cmd/grantkeeper/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
+		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/files.go:fileURL
 		cmd/grantkeeper/check.go:Checked.checkMCP cmd/grantkeeper/check.go:Checked.checkPreview cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
@@ -104,7 +104,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/secrets.go:readGatewayKey cmd/grantkeeper/secrets.go:readPassword
 		cmd/grantkeeper/settings.go:list cmd/grantkeeper/settings.go:setting.fromEnvironment
 		cmd/grantkeeper/traces.go:checkSampler cmd/grantkeeper/traces.go:tracesOn`},
-	{"a drawing is refused more often by it", `consent/branding.go:checkDrawing`},
+	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
 		store/approval.go:Tx.moved store/journal.go:insertArrays store/statement.go:insertEvents
 		store/keys.go:Store.Keys store/migrateshared.go:Migration.changesRows store/password.go:Tx.forgetCosts
@@ -116,8 +116,8 @@ var mayFold = reviewed{
 	{"IDs that begin alike are looked for, and compared byte for byte when they are there", `store/ids.go:Store.idsBeginning store/ids.go:Store.idsLike`},
 	{"lists in the order of the alphabet", `consent/apps.go:access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
-		consent/integration.go:Server.integration consent/support.go:Server.actAs
-		consent/support.go:Server.supportPage operator/clientpages.go:console.clientsPage
+		consent/integration.go:Server.integration signin/support.go:Server.actAs
+		signin/support.go:Server.supportPage operator/clientpages.go:console.clientsPage
 		operator/clientpages.go:readReason`},
 	{"words of a page, a document or a log line", `
 		cmd/grantkeeper/backup.go:verifyBackup
@@ -125,8 +125,8 @@ var mayFold = reviewed{
 		cmd/grantkeeper/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
 		cmd/grantkeeper/openapi.go:openAPIMethods cmd/grantkeeper/servicecmd.go:shownName cmd/grantkeeper/servicecmd.go:titled
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
-		cmd/grantkeeper/reference.go:writeReference consent/dates.go:words.alone consent/host.go:appOf
-		consent/words.go:initials consent/zone.go:zoneText gateway/events.go:Server.journalRefused
+		cmd/grantkeeper/reference.go:writeReference page/dates.go:Words.alone page/host.go:AppOf
+		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
 		operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
 		operator/console.go:console.refusePage operator/explain.go:why.standing
 		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 

@@ -19,8 +19,8 @@ var mayBeLax = reviewed{
 	{"looks in what was refused, or taken, for the line of a fault", `
 		operator/importing.go:entries operator/importing.go:misread operator/importing.go:unknownList`},
 	{"what this server wrote itself: sealed, stored, embedded, or answered a moment ago", `
-		consent/passkey.go:Server.holder
-		consent/sealed.go:Server.open gateway/decisions.go:Server.judge`},
+		signin/passkey.go:Server.holder
+		page/sealed.go:Site.Open gateway/decisions.go:Server.judge`},
 	{"a command, which shows what its own server answers and decides nothing", `
 		cmd/grantkeeper/change.go:global.tell cmd/grantkeeper/change.go:operatorClient.page
 		cmd/grantkeeper/directorycmd.go:global.importDirectory cmd/grantkeeper/directorycmd.go:writeEntries

@@ -34,7 +34,8 @@ type room struct {
 var (
 	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts", "directory"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
-	doors     = []string{"oauth", "consent", "api", "mcp", "gateway", "operator"}
+	pages     = append([]string{"page"}, below...)                           // below the doors for people
+	doors     = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator"}
 )
 
 // rooms lists every folder that may hold Go files. One that is not here fails
@@ -56,7 +57,10 @@ var rooms = map[string]room{
 	"store/pgtest":     {},
 	"consent/chromium": {},
 	"oauth":            {may: below},
-	"consent":          {may: below},
+	"page":             {may: below},
+	"page/pagetest":    {may: append([]string{"store/pgtest"}, pages...)},
+	"signin":           {may: pages, tests: []string{"consent"}},
+	"consent":          {may: append([]string{"signin"}, pages...)},
 	"api":              {may: below},
 	"mcp":              {may: append([]string{"api"}, below...)},
 	"gateway":          {may: append([]string{"api"}, below...)},
@@ -70,7 +74,7 @@ var rooms = map[string]room{
 		may: []string{"identity"}, libraries: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
 		tests: append([]string{"api", "gateway"}, below...),
 	},
-	"cmd/grantkeeper": {may: append(append(slices.Clone(doors), "metrics", "sample"), below...)},
+	"cmd/grantkeeper": {may: append(append(slices.Clone(doors), "page", "metrics", "sample"), below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room
@@ -79,7 +83,7 @@ var tools = []string{".", "bench", "docs", "e2e", "scripts"}
 
 // forTests are rooms that tests of every room may import, and nothing else may
 // but the tools.
-var forTests = []string{"store/pgtest", "consent/chromium", "docs/openapi"}
+var forTests = []string{"store/pgtest", "page/pagetest", "consent/chromium", "docs/openapi"}
 
 // notPure are the packages (and all below them) that a pure room may not
 // import: each of them reads or writes something, or stands for a request.
@@ -275,6 +279,8 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"limit on pure rooms", "limit/a.go", imports("limit", ours("org")...), ""},
 		{"a door on store, limit and pure rooms", "oauth/a.go", imports("oauth", ours("store", "limit", "token")...), ""},
 		{"the MCP proxy behind api", "mcp/a.go", imports("mcp", ours("api", "identity")...), ""},
+		{"consent on who signed in", "consent/a.go", imports("consent", ours("signin", "page")...), ""},
+		{"a test of signing in on what it is for", "signin/a_test.go", imports("signin_test", ours("consent", "page/pagetest")...), ""},
 		{"gateway behind api", "gateway/a.go", imports("gateway", ours("api", "identity")...), ""},
 		{"the sample on what a stranger has", "sample/a.go", imports("sample", append(ours("identity"), "net/http", "github.com/modelcontextprotocol/go-sdk/mcp")...), ""},
 		{"a test of the sample on the server", "sample/a_test.go", imports("sample_test", append(ours("gateway", "store"), "pgregory.net/rapid")...), ""},
@@ -309,6 +315,9 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"store on a door", "store/a.go", imports("store", ours("oauth")...), "store may not import oauth"},
 		{"oauth on consent", "oauth/a.go", imports("oauth", ours("consent")...), "oauth may not import consent"},
 		{"a door's test on another door", "consent/a_test.go", imports("consent_test", ours("oauth")...), "consent may not import oauth"},
+		{"signing in on consent", "signin/a.go", imports("signin", ours("consent")...), "signin may not import consent"},
+		{"pages on signing in", "page/a.go", imports("page", ours("signin")...), "page may not import signin"},
+		{"oauth on pages", "oauth/a.go", imports("oauth", ours("page")...), "oauth may not import page"},
 		{"api on the MCP proxy", "api/a.go", imports("api", ours("mcp")...), "api may not import mcp"},
 		{"api on gateway", "api/a.go", imports("api", ours("gateway")...), "api may not import gateway"},
 		{"the MCP proxy on gateway", "mcp/a.go", imports("mcp", ours("gateway")...), "mcp may not import gateway"},

@@ -15,8 +15,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -89,9 +89,9 @@ func emailOf(kind string, n int) string { return fmt.Sprintf("%s-%04d@client.exa
 // signInKinds are people, by the beginning of their email: the hash of their
 // password, and what the table calls their sign-in.
 var signInKinds = []struct{ name, hash, what string }{
-	{"known", consent.Hash("the right password"), "wrong password"},
+	{"known", signin.Hash("the right password"), "wrong password"},
 	{"nobody", "", "unknown email"},
-	{"gone", consent.Hash("the right password"), "deactivated account"},
+	{"gone", signin.Hash("the right password"), "deactivated account"},
 	{"weak", "$argon2id$v=19$m=8,t=1,p=1$" + someHash, "imported, m=8 t=1"},
 	{"costly", "$argon2id$v=19$m=65536,t=4,p=1$" + someHash, "imported, m=65536 t=4"},
 	{"elsewhere", "", "no password"},

@@ -1,15 +1,18 @@
 package consent
 
 import (
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/page"
 )
 
 // Access is said by up to three roles, those that may change first, and never
 // with a number of nothing.
 func TestAccessInWords(t *testing.T) {
+	s := newSite(t)
 	some := func(personal bool, picks ...string) access {
 		a := access{Kind: grantset.Roles, Personal: personal}
 		for _, p := range picks {
@@ -39,14 +42,17 @@ func TestAccessInWords(t *testing.T) {
 		{"en", access{Kind: grantset.Everything}, "Everything I can access"},
 		{"en", access{Kind: grantset.Organization}, "Everything in this organization"},
 	} {
-		for _, l := range tongues {
-			if l.Tag != c.tongue {
-				continue
-			}
-			got := newWords(l, "Svalinn", nil).access(c.a).String()
-			if got = strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(got); got != c.want {
-				t.Errorf("%s: %q, want %q", c.tongue, got, c.want)
-			}
+		c.a.words = s.words(c.tongue)
+		got := strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(c.a.Says().String())
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.tongue, got, c.want)
 		}
 	}
+}
+
+// words are those of a language.
+func (s *site) words(tag string) *page.Words {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header.Set("Accept-Language", tag)
+	return s.Visit(httptest.NewRecorder(), r).Words
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -22,7 +23,7 @@ const unusedDays = 90
 // An appsPage is Connected apps: clients, with the person's approvals of them
 // in one organization inside (decision P2).
 type appsPage struct {
-	frame
+	page.Frame
 	Organization string  // not ours, as are all names below
 	Path         string  // of this page
 	Revoked      *string // name of the app whose access was just revoked
@@ -32,7 +33,7 @@ type appsPage struct {
 }
 
 type connected struct {
-	App       app
+	App       page.App
 	Approvals []shownApproval
 	Revoke    string // path of the confirmation
 	lastUsed  int64
@@ -40,8 +41,8 @@ type connected struct {
 
 type shownApproval struct {
 	Access    access
-	Connected moment
-	Used      *moment
+	Connected page.Moment
+	Used      *page.Moment
 	Unused    int    // days, when it is time to say so
 	Edit      string // path of the page that changes it; empty before the app has connected
 }
@@ -54,20 +55,21 @@ type access struct {
 	Roles        []shownPick
 	Impersonal   bool // there are no personal entries
 	Narrowed     bool // given as a whole organization by somebody who is an admin no more
+	words        *page.Words
 }
 
 type shownPick struct {
 	Role, Circle string
-	Access       string  // read, change, or empty when the person no longer fills it
-	Left         *moment // when the person left it, where that is known
-	Gone         bool    // the role is deleted
+	Access       string       // read, change, or empty when the person no longer fills it
+	Left         *page.Moment // when the person left it, where that is known
+	Gone         bool         // the role is deleted
 }
 
 type endedApproval struct {
-	App    app
+	App    page.App
 	Had    access
-	When   moment
-	Used   *moment
+	When   page.Moment
+	Used   *page.Moment
 	Reason approval.Reason
 	Looks  string // what a refresh token that came back looked like, as store.Reuse has it
 	id     approval.ID
@@ -80,7 +82,7 @@ func (e endedApproval) Reused() bool {
 }
 
 // apps is GET /organizations/{organization}/profile/api.
-func (s *Server) apps(v *visit) error {
+func (s *Server) apps(v *page.Visit) error {
 	o, m, err := s.membership(v)
 	if err != nil {
 		return err
@@ -93,26 +95,26 @@ func (s *Server) apps(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view := &appsPage{frame: s.frame(v, "apps.title", "organization", o.Name), Organization: o.Name, Path: appsPath(o.ID)}
+	view := &appsPage{Frame: s.Frame(v, "apps.title", "organization", o.Name), Organization: o.Name, Path: page.AppsPath(o.ID)}
 	view.Slim, view.Other, view.Packed = false, true, true
-	view.under(v, o)
+	view.Under(v, o)
 	view.list(v, o, rows, lookup)
 	if err := s.explainReuse(v, view.Ended); err != nil {
 		return err
 	}
-	view.Revoked = justRevoked(rows, v.r.URL.Query().Get("revoked"), v.revokes())
+	view.Revoked = justRevoked(rows, v.R.URL.Query().Get("revoked"), revokes(v))
 	view.Changed = s.justEdited(v, rows)
-	return s.show(v, http.StatusOK, appsTemplate, view)
+	return s.Show(v, http.StatusOK, appsTemplate, view)
 }
 
 // explainReuse finds what each refresh token that came back looked like.
-func (s *Server) explainReuse(v *visit, of []endedApproval) (err error) {
+func (s *Server) explainReuse(v *page.Visit, of []endedApproval) (err error) {
 	for i := range of {
 		if of[i].Reason != approval.RefreshReused {
 			continue
 		}
-		if of[i].Looks, err = s.Store.Reuse(v.r.Context(), of[i].id); err != nil {
-			return wrap("reuse", err)
+		if of[i].Looks, err = s.Store.Reuse(v.R.Context(), of[i].id); err != nil {
+			return page.Wrap("reuse", err)
 		}
 	}
 	return nil
@@ -120,13 +122,13 @@ func (s *Server) explainReuse(v *visit, of []endedApproval) (err error) {
 
 // list groups what lives by client, the most recently used first, and lists
 // what has ended, the last first.
-func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRow, l lookup) {
+func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.ApprovalRow, l lookup) {
 	place := map[string]int{} // client ID: index in view.Apps
 	for _, r := range rows {
 		if ended(r) {
 			view.Ended = append(view.Ended, endedApproval{
-				App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.gave(r.Grant),
-				When: at(r.EndedAt, v.now), Used: lastUse(r, v.now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
+				App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.gave(r.Grant),
+				When: page.At(r.EndedAt, v.Now), Used: lastUse(r, v.Now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
 			})
 			continue
 		}
@@ -135,16 +137,16 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 			i = len(view.Apps)
 			place[r.Client] = i
 			view.Apps = append(view.Apps, connected{
-				App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Revoke: revokePath(o.ID, r.Client),
+				App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Revoke: revokePath(o.ID, r.Client),
 			})
 		}
 		c := &view.Apps[i]
 		c.lastUsed = max(c.lastUsed, r.LastUsed)
-		one := shownApproval{Access: l.gives(r.Grant), Connected: on(r.CreatedAt, v.now), Used: lastUse(r, v.now)}
-		if r.Phase == approval.Live && !v.acting() {
+		one := shownApproval{Access: l.gives(r.Grant), Connected: page.On(r.CreatedAt, v.Now), Used: lastUse(r, v.Now)}
+		if r.Phase == approval.Live && !v.Acting() {
 			one.Edit = editPath(o.ID, r.ID)
 		}
-		if days := daysSince(max(r.LastUsed, r.CreatedAt), v.now); days > unusedDays {
+		if days := page.DaysSince(max(r.LastUsed, r.CreatedAt), v.Now); days > unusedDays {
 			one.Unused = days
 		}
 		c.Approvals = append(c.Approvals, one)
@@ -154,28 +156,32 @@ func (view *appsPage) list(v *visit, o org.Organization, rows []store.ApprovalRo
 }
 
 // lastUse is nil where an app never used what it was given.
-func lastUse(r store.ApprovalRow, now time.Time) *moment {
+func lastUse(r store.ApprovalRow, now time.Time) *page.Moment {
 	if r.LastUsed == 0 {
 		return nil
 	}
-	return new(used(r.LastUsed, now))
+	return new(page.Used(r.LastUsed, now))
 }
 
 func ended(r store.ApprovalRow) bool { return r.Phase == approval.Ended }
 
 // approvals gives all of the person's approvals in an organization, of one
 // client or of all, newest first.
-func (s *Server) approvals(v *visit, organization, client string) (all []store.ApprovalRow, err error) {
-	f := store.ApprovalFilter{Person: v.person.ID, Organization: organization, Client: client, Limit: 1000}
+func (s *Server) approvals(v *page.Visit, organization, client string) ([]store.ApprovalRow, error) {
+	f := store.ApprovalFilter{Person: v.Person.ID, Organization: organization, Client: client, Limit: 1000}
+	return collect(&f.After, func() ([]store.ApprovalRow, string, error) { return s.Store.Approvals(v.R.Context(), f) })
+}
+
+// collect gives every row of a list that the store gives page by page.
+func collect[T any](after *string, list func() ([]T, string, error)) (rows []T, err error) {
 	for {
-		rows, next, err := s.Store.Approvals(v.r.Context(), f)
+		some, next, err := list()
 		if err != nil {
-			return nil, wrap("approvals", err)
+			return nil, fmt.Errorf("list: %w", err)
 		}
-		if all = append(all, rows...); next == "" {
-			return all, nil
+		if rows, *after = append(rows, some...), next; next == "" {
+			return rows, nil
 		}
-		f.After = next
 	}
 }
 
@@ -196,7 +202,7 @@ func justRevoked(rows []store.ApprovalRow, client string, by approval.Reason) *s
 }
 
 func nameOfApp(r store.ApprovalRow) string {
-	return cmp.Or(r.ClientName, hostOf(r.RedirectURI).String())
+	return cmp.Or(r.ClientName, page.HostOf(r.RedirectURI).String())
 }
 
 // A lookup knows the names behind a grant set.
@@ -207,34 +213,35 @@ type lookup struct {
 	circles      map[string]string
 	left         map[string]int64 // when the member left a role, in Unix seconds
 	now          time.Time
+	words        *page.Words
 	impersonal   bool // the service has no personal entries
 }
 
-func (s *Server) roles(v *visit, o org.Organization, m org.Member) (lookup, error) {
+func (s *Server) roles(v *page.Visit, o org.Organization, m org.Member) (lookup, error) {
 	l, err := s.allRoles(v, o)
 	if err != nil {
 		return lookup{}, err
 	}
 	l.member = m
-	if l.left, err = s.Store.LeftRoles(v.r.Context(), m.Person, o.ID); err != nil {
-		return lookup{}, wrap("left roles", err)
+	if l.left, err = s.Store.LeftRoles(v.R.Context(), m.Person, o.ID); err != nil {
+		return lookup{}, page.Wrap("left roles", err)
 	}
 	return l, nil
 }
 
 // allRoles is the lookup of nobody yet.
-func (s *Server) allRoles(v *visit, o org.Organization) (lookup, error) {
-	l := lookup{organization: o, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.now, impersonal: s.NoPersonal}
-	roles, err := s.Store.Roles(v.r.Context(), o.ID)
+func (s *Server) allRoles(v *page.Visit, o org.Organization) (lookup, error) {
+	l := lookup{organization: o, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.Now, words: v.Words, impersonal: s.NoPersonal}
+	roles, err := s.Store.Roles(v.R.Context(), o.ID)
 	if err != nil {
-		return lookup{}, wrap("roles", err)
+		return lookup{}, page.Wrap("roles", err)
 	}
 	for _, r := range roles {
 		l.roles[r.ID] = r.Role
 	}
-	circles, err := s.Store.Circles(v.r.Context(), o.ID)
+	circles, err := s.Store.Circles(v.R.Context(), o.ID)
 	if err != nil {
-		return lookup{}, wrap("circles", err)
+		return lookup{}, page.Wrap("circles", err)
 	}
 	for _, c := range circles {
 		l.circles[c.ID] = c.Name
@@ -244,7 +251,7 @@ func (s *Server) allRoles(v *visit, o org.Organization) (lookup, error) {
 
 // gave is what a grant set was when it was chosen.
 func (l lookup) gave(s grantset.Set) access {
-	a := access{Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name}
+	a := access{words: l.words, Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name}
 	for _, p := range s.Picks {
 		one := shownPick{Role: cmp.Or(l.roles[p.Role].Name, p.Role), Circle: l.circles[l.roles[p.Role].Circle], Access: "read"}
 		if p.Change {
@@ -259,7 +266,7 @@ func (l lookup) gave(s grantset.Set) access {
 // gives is what a grant set allows now: roles that the person has left count
 // for nothing but are named (decision P5).
 func (l lookup) gives(s grantset.Set) access {
-	a := access{Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name,
+	a := access{words: l.words, Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name,
 		Narrowed: s.Kind == grantset.Organization && !l.member.Admin}
 	for _, p := range s.Picks {
 		r, there := l.roles[p.Role]
@@ -269,7 +276,7 @@ func (l lookup) gives(s grantset.Set) access {
 			one.Gone = true
 		case !l.member.Fills(p.Role):
 			if at := l.left[p.Role]; at > 0 {
-				one.Left = new(on(at, l.now))
+				one.Left = new(page.On(at, l.now))
 			}
 		case p.Change:
 			one.Access = "change"
@@ -289,21 +296,22 @@ func (a access) sort() {
 	})
 }
 
-// pick names a role, with what it is picked for.
-func (w *words) pick(access, role string) said {
-	if access == "change" {
-		return w.say("grant.role.change", "role", role)
+// says names a role, with what it is picked for.
+func (p shownPick) says(w *page.Words) page.Said {
+	if p.Access == "change" {
+		return w.Say("grant.role.change", "role", p.Role)
 	}
-	return w.say("grant.role.read", "role", role)
+	return w.Say("grant.role.read", "role", p.Role)
 }
 
-// access says in words what an access gives: to whom it belongs is not said.
-// Roles that the person no longer fills give nothing and are not named.
-func (w *words) access(a access) said {
+// Says is what an access gives, in words: to whom it belongs is not said. Roles that
+// the person no longer fills give nothing and are not named.
+func (a access) Says() page.Said {
+	w := a.words
 	if a.Kind != grantset.Roles {
-		return w.say("grant." + string(a.Kind))
+		return w.Say("grant." + string(a.Kind))
 	}
-	var all said
+	var all page.Said
 	n := 0
 	for _, kind := range []string{"change", "read"} {
 		for _, r := range a.Roles {
@@ -314,71 +322,71 @@ func (w *words) access(a access) said {
 				continue
 			}
 			if n > 1 {
-				all = append(all, w.say("list.between")...)
+				all = append(all, w.Say("list.between")...)
 			}
-			all = append(all, w.pick(kind, r.Role)...)
+			all = append(all, r.says(w)...)
 		}
 	}
 	if n > namesShown {
-		all = append(append(all, part{Kind: "text", Text: " "}), w.say("grant.more", "n", n-namesShown)...)
+		all = append(append(all, page.Part{Kind: "text", Text: " "}), w.Say("grant.more", "n", n-namesShown)...)
 	}
 	switch {
 	case n == 0 && a.Personal:
-		return w.say("grant.personal")
+		return w.Say("grant.personal")
 	case n == 0:
-		return w.say("grant.roles")
+		return w.Say("grant.roles")
 	case a.Personal:
-		return w.say("grant.some.personal", "roles", all)
+		return w.Say("grant.some.personal", "roles", all)
 	}
-	return w.say("grant.some.roles", "roles", all)
+	return w.Say("grant.some.roles", "roles", all)
 }
 
 // A revokePage asks whether the access of a client is to end.
 type revokePage struct {
-	frame
-	App          app    // not ours
-	Organization string // not ours
-	Here, Back   string // paths
+	page.Frame
+	App          page.App // not ours
+	Organization string   // not ours
+	Here, Back   string   // paths
 }
 
 // revokePage is GET .../clients/{client}/revoke.
-func (s *Server) revokePage(v *visit) error {
+func (s *Server) revokePage(v *page.Visit) error {
 	o, rows, err := s.ofClient(v)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(rows, func(r store.ApprovalRow) bool { return !ended(r) }) {
-		return v.see(appsPath(o.ID)) // done already, in another tab
+		return v.See(page.AppsPath(o.ID)) // done already, in another tab
 	}
 	r := rows[0]
-	view := &revokePage{frame: s.frame(v, "revoke.title"), Organization: o.Name,
-		Here: revokePath(o.ID, r.Client), Back: appsPath(o.ID), App: appOf(r.ClientName, r.RedirectURI, r.Preregistered)}
+	view := &revokePage{Frame: s.Frame(v, "revoke.title"), Organization: o.Name,
+		Here: revokePath(o.ID, r.Client), Back: page.AppsPath(o.ID), App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered)}
 	view.Other = true
-	return s.show(v, http.StatusOK, revokeTemplate, view)
+	return s.Show(v, http.StatusOK, revokeTemplate, view)
 }
 
 // revoke is POST .../clients/{client}/revoke. It ends all of the person's
 // approvals of the client in the organization (decision P2). Done twice, it is
 // no error.
-func (s *Server) revoke(v *visit) error {
-	if _, err := s.changing(v); err != nil {
+func (s *Server) revoke(v *page.Visit) error {
+	if _, err := s.Changing(v); err != nil {
 		return err
 	}
 	o, rows, err := s.ofClient(v)
 	if err != nil {
 		return err
 	}
-	f := store.ApprovalFilter{Client: rows[0].Client, Person: v.person.ID, Organization: o.ID}
-	if _, err := s.Store.EndApprovals(v.r.Context(), f, v.revokes(), s.act(v)); err != nil && !errors.Is(err, store.ErrNotFound) {
-		return wrap("revoke", err)
+	f := store.ApprovalFilter{Client: rows[0].Client, Person: v.Person.ID, Organization: o.ID}
+	if _, err := s.Store.EndApprovals(v.R.Context(), f, revokes(v), s.Act(v)); err != nil && !errors.Is(err, store.ErrNotFound) {
+		return page.Wrap("revoke", err)
 	}
-	return v.see(withQuery(appsPath(o.ID), "revoked", rows[0].Client))
+	return v.See(page.WithQuery(page.AppsPath(o.ID), "revoked", rows[0].Client))
 }
 
 // revokes is the reason of what is revoked: the person is not told that they
 // did it themselves where support staff did.
-func (v *visit) revokes() approval.Reason {
-	if v.acting() {
+func revokes(v *page.Visit) approval.Reason {
+	if v.Acting() {
 		return approval.RevokedByOperator
 	}
 	return approval.RevokedByPerson
@@ -386,25 +394,25 @@ func (v *visit) revokes() approval.Reason {
 
 // ofClient gives the person's own approvals of the client in the path, of
 // which there is at least one.
-func (s *Server) ofClient(v *visit) (org.Organization, []store.ApprovalRow, error) {
+func (s *Server) ofClient(v *page.Visit) (org.Organization, []store.ApprovalRow, error) {
 	o, _, err := s.membership(v)
 	if err != nil {
 		return org.Organization{}, nil, err
 	}
-	client := v.r.PathValue("client")
+	client := v.R.PathValue("client")
 	if client == "" || strings.Contains(client, "\x00") {
-		return org.Organization{}, nil, errNoPage
+		return org.Organization{}, nil, page.ErrNoPage
 	}
 	rows, err := s.approvals(v, o.ID, client)
 	if err != nil {
 		return org.Organization{}, nil, err
 	}
 	if len(rows) == 0 {
-		return org.Organization{}, nil, errNoPage
+		return org.Organization{}, nil, page.ErrNoPage
 	}
 	return o, rows, nil
 }
 
 func revokePath(organization, client string) string {
-	return fmt.Sprintf("%s/clients/%s/revoke", appsPath(organization), url.PathEscape(client))
+	return fmt.Sprintf("%s/clients/%s/revoke", page.AppsPath(organization), url.PathEscape(client))
 }

@@ -1,7 +1,9 @@
 package consent
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"flag"
@@ -21,12 +23,14 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
-
+	"github.com/pelletier/go-toml/v2"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -57,11 +61,11 @@ type gallery struct {
 
 	mu    sync.Mutex
 	names []string
-	pages []*shown
+	pages []*pagetest.Shown
 }
 
-func (g *gallery) add(name string, p *shown) {
-	if p.status == http.StatusSeeOther {
+func (g *gallery) add(name string, p *pagetest.Shown) {
+	if p.Status == http.StatusSeeOther {
 		return
 	}
 	g.mu.Lock()
@@ -88,18 +92,18 @@ func (g *gallery) within(next http.Handler) http.Handler {
 		g.mu.Lock()
 		p := g.pages[n]
 		g.mu.Unlock()
-		for name, values := range p.header {
+		for name, values := range p.Header {
 			if name != "Content-Encoding" && name != "Content-Length" && name != "Set-Cookie" && name != "Refresh" {
 				w.Header()[name] = values
 			}
 		}
-		w.Write([]byte(p.body))
+		w.Write([]byte(p.Body))
 	})
 }
 
 // widePages gives everything that others name a name of 100 wide letters, and a
 // client a host of 60 labels: the pages that show them are to hold them.
-func (s *site) widePages(visit func(name string, p *shown)) {
+func (s *site) widePages(visit func(name string, p *pagetest.Shown)) {
 	wide := strings.Repeat("W", 100)
 	long := "https://" + strings.Repeat("a12.", 58) + "co.uk:8443/cb"
 	d := store.Directory{
@@ -108,24 +112,24 @@ func (s *site) widePages(visit func(name string, p *shown)) {
 		Circles:       []org.Circle{{ID: "n:anchor", Organization: "nordlys", Name: wide}},
 		Roles:         []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "n:anchor", Name: wide}},
 	}
-	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "operator"}))
-	s.register(client.Client{ID: "wide", Name: wide, RedirectURIs: []string{long}})
-	ada, ask := s.signedIn("ada"), authorize("client_id", "wide", "redirect_uri", long)
-	visit("wide consent", ada.get(ask).want(200))
-	visit("wide fault", ada.get(ask).approve("organization", "havn").want(422))
-	visit("wide sign-in", s.browser().get(ask).follow().want(200))
-	visit("wide nowhere", s.signedIn("ola").get(ask).want(403))
-	visit("wide bad request", ada.get(ask+"&scope=x").want(400))
-	ada.get(ask).approve("grant", "roles", "role:treasurer", "read").want(303)
-	for _, path := range []string{"/", nordlysApps, nordlysApps + "/clients/wide/revoke", "/organizations/nordlys/leave", nordlysSettings} {
-		visit("wide "+path, ada.get(path).want(200))
+	s.Do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "operator"}))
+	s.Register(client.Client{ID: "wide", Name: wide, RedirectURIs: []string{long}})
+	ada, ask := s.SignedIn("ada"), pagetest.Authorize("client_id", "wide", "redirect_uri", long)
+	visit("wide consent", ada.Get(ask).Want(200))
+	visit("wide fault", ada.Get(ask).Approve("organization", "havn").Want(422))
+	visit("wide sign-in", s.Browser().Get(ask).Follow().Want(200))
+	visit("wide nowhere", s.SignedIn("ola").Get(ask).Want(403))
+	visit("wide bad request", ada.Get(ask+"&scope=x").Want(400))
+	ada.Get(ask).Approve("grant", "roles", "role:treasurer", "read").Want(303)
+	for _, path := range []string{"/", pagetest.NordlysApps, pagetest.NordlysApps + "/clients/wide/revoke", "/organizations/nordlys/leave", pagetest.NordlysSettings} {
+		visit("wide "+path, ada.Get(path).Want(200))
 	}
 }
 
 // An album is every page in one language, as it was answered, and who answered.
 type album struct {
 	names []string
-	pages []*shown
+	pages []*pagetest.Shown
 	by    *site
 }
 
@@ -141,9 +145,11 @@ func everyPageIn(t *testing.T, tag string) album {
 	defer albums.mu.Unlock()
 	if _, visited := albums.of[tag]; !visited {
 		a := album{by: newSite(t)}
-		a.by.accept = tag
+		a.by.Accept = tag
 		a.by.items()
-		a.by.everyPage(func(name string, _ bool, p *shown) { a.names, a.pages = append(a.names, name), append(a.pages, p) })
+		a.by.everyPage(func(name string, _ bool, p *pagetest.Shown) {
+			a.names, a.pages = append(a.names, name), append(a.pages, p)
+		})
 		albums.of[tag] = a
 	}
 	return albums.of[tag]
@@ -159,8 +165,7 @@ func TestLook(t *testing.T) {
 	if *pictures == "" {
 		g.axe = axe(t)
 	}
-	for _, tongue := range tongues {
-		tag := tongue.Tag
+	for _, tag := range page.Languages() {
 		if *pictures != "" && !wholly(tag) {
 			continue
 		}
@@ -170,8 +175,8 @@ func TestLook(t *testing.T) {
 		}
 		if wholly(tag) { // in one long word, languages are alike
 			s := newSite(t)
-			s.accept = tag
-			s.widePages(func(name string, p *shown) { g.add(name+" in "+tag, p) })
+			s.Accept = tag
+			s.widePages(func(name string, p *pagetest.Shown) { g.add(name+" in "+tag, p) })
 		}
 	}
 	c := newChrome(t, g.within)
@@ -184,8 +189,8 @@ func TestLook(t *testing.T) {
 		all.Go(func() {
 			for i := range next {
 				if *pictures != "" {
-					b.picture(c.base+"/gallery/"+strconv.Itoa(i), g.names[i])
-				} else if problems, err := b.look(c.base+"/gallery/"+strconv.Itoa(i), wholly(attr(g.pages[i].all(atom.Html)[0], "lang"))); err != nil {
+					b.picture(c.At+"/gallery/"+strconv.Itoa(i), g.names[i])
+				} else if problems, err := b.look(c.At+"/gallery/"+strconv.Itoa(i), wholly(pagetest.Attr(g.pages[i].All(atom.Html)[0], "lang"))); err != nil {
 					t.Errorf("%s: %v", g.names[i], err)
 				} else if len(problems) > 0 {
 					t.Errorf("%s:\n%s", g.names[i], strings.Join(problems, "\n"))
@@ -205,13 +210,13 @@ func TestLook(t *testing.T) {
 }
 
 // seenAs is what of a page is seen: sealed values differ each time.
-func seenAs(p *shown) string {
+func seenAs(p *pagetest.Shown) string {
 	var b strings.Builder
-	for n := range p.doc.Descendants() {
-		if attr(n, "type") == "hidden" {
+	for n := range p.Doc.Descendants() {
+		if pagetest.Attr(n, "type") == "hidden" {
 			continue
 		}
-		b.WriteString(n.Data + attr(n, "class") + attr(n, "aria-label"))
+		b.WriteString(n.Data + pagetest.Attr(n, "class") + pagetest.Attr(n, "aria-label"))
 	}
 	return b.String()
 }
@@ -232,7 +237,7 @@ const narrowest = 320
 
 // No rule of the stylesheet begins or ends between the two narrow widths.
 func TestNarrowPagesAreAlike(t *testing.T) {
-	sheet, err := os.ReadFile("assets/app.css")
+	sheet, err := os.ReadFile("../page/assets/app.css")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,9 +342,9 @@ func (b *tab) as(v view) error {
 
 // documented are the pictures that the documents show: page, width and file.
 var documented = []struct {
-	page  string
-	width int64
-	file  string
+	question string
+	width    int64
+	file     string
 }{
 	{"consent with choices in en", 800, "consent.png"},
 	{"consent with choices in ar", 390, "consent-ar.png"},
@@ -384,7 +389,7 @@ func (b *tab) picture(address, name string) {
 		take(v, fmt.Sprintf("%s-%d-%s.png", plain, v.width, scheme))
 	}
 	for _, d := range documented {
-		if d.page == name {
+		if d.question == name {
 			take(view{width: d.width}, "docs", d.file)
 		}
 	}
@@ -458,20 +463,22 @@ const spacedOut = `(() => {
 // stylesheet, script and icon, in any language.
 func TestWeight(t *testing.T) {
 	t.Parallel()
-	for _, tongue := range tongues {
-		every := everyPageIn(t, tongue.Tag)
-		files := every.by.look.Load().assets.files
+	b := newSite(t).Browser()
+	b.Header.Set("Accept-Encoding", "gzip")
+	for _, tag := range page.Languages() {
+		every := everyPageIn(t, tag)
 		for i, p := range every.pages {
-			weight := len(packed([]byte(p.body)))
+			weight := compressed(p.Body)
 			var needs []string
-			for n := range p.doc.Descendants() {
-				if at := attr(n, "href") + attr(n, "src"); strings.HasPrefix(at, "/assets/") && !slices.Contains(needs, at) {
+			for n := range p.Doc.Descendants() {
+				if at := pagetest.Attr(n, "href") + pagetest.Attr(n, "src"); strings.HasPrefix(at, "/assets/") && !slices.Contains(needs, at) {
 					needs = append(needs, at)
-					weight += len(files[strings.TrimPrefix(at, "/assets/")].packed)
+					size, _ := strconv.Atoi(b.Get(at).Want(200).Header.Get("Content-Length"))
+					weight += size
 				}
 			}
 			if weight > 30_000 {
-				t.Errorf("%s in %s: %d bytes", every.names[i], tongue.Name, weight)
+				t.Errorf("%s in %s: %d bytes", every.names[i], tag, weight)
 			}
 		}
 	}
@@ -484,16 +491,16 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 	texts := func(tag string) (names []string, all [][]string) {
 		every := everyPageIn(t, tag)
 		for i, p := range every.pages {
-			if p.status == http.StatusSeeOther {
+			if p.Status == http.StatusSeeOther {
 				continue
 			}
 			var lines []string
-			for n := range p.doc.Descendants() {
-				if within(n, "lang") != tag {
+			for n := range p.Doc.Descendants() {
+				if pagetest.Within(n, "lang") != tag {
 					continue
 				}
 				for _, a := range []string{"aria-label", "placeholder", "data-label", "title", "alt"} {
-					if text := attr(n, a); text != "" {
+					if text := pagetest.Attr(n, a); text != "" {
 						lines = append(lines, text)
 					}
 				}
@@ -506,43 +513,66 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 		return names, all
 	}
 	names, english := texts("en")
-	for _, tongue := range tongues[1:] {
-		_, theirs := texts(tongue.Tag)
-		alike := alikeIn(tongue.Tag)
+	for _, tag := range page.Languages()[1:] {
+		_, theirs := texts(tag)
+		alike := alikeIn(t, tag)
 		for i := range english {
 			for _, line := range english[i] {
 				if slices.Contains(theirs[i], line) && !alike[wordsOf(line)] {
-					t.Errorf("%s: %s says %q", tongue.Name, names[i], line)
+					t.Errorf("%s: %s says %q", tag, names[i], line)
 				}
 			}
 		}
 	}
 }
 
+// compressed is how long a page is when it is sent compressed.
+func compressed(body string) int {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.WriteString(z, body)
+	z.Close()
+	return b.Len()
+}
+
 // alikeIn gives the words that are the same in English, without numbers.
-func alikeIn(tag string) map[string]bool {
-	out := map[string]bool{}
-	for id, p := range catalogue["en"]() {
-		for key, form := range p {
-			if theirs, ok := catalogue[tag]()[id]; ok && theirs[key].String() == form.String() {
-				out[wordsOf(strings.NewReplacer("{n}", "").Replace(values(form)))] = true
-			}
+func alikeIn(t *testing.T, tag string) map[string]bool {
+	t.Helper()
+	out, english := map[string]bool{}, messagesIn(t, "en")
+	for id, text := range messagesIn(t, tag) {
+		if text == english[id] {
+			out[wordsOf(strings.ReplaceAll(text, "{n}", ""))] = true
 		}
 	}
 	return out
 }
 
-// values is a form as text, its parameters in braces.
-func values(form said) string {
-	var b strings.Builder
-	for _, p := range form {
-		if p.Kind == "value" {
-			b.WriteString("{" + p.Text + "}")
-			continue
-		}
-		b.WriteString(p.Text + values(p.Parts))
+var markup = regexp.MustCompile(`<[^>]*>`)
+
+// messagesIn gives the messages of a language by their IDs, without markup.
+func messagesIn(t *testing.T, tag string) map[string]string {
+	t.Helper()
+	file, err := os.ReadFile("../page/words/" + tag + ".toml")
+	var tree map[string]any
+	if err == nil {
+		err = toml.Unmarshal(file, &tree)
 	}
-	return b.String()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	var add func(id string, node any)
+	add = func(id string, node any) {
+		if text, ok := node.(string); ok {
+			out[id] = markup.ReplaceAllString(text, "")
+			return
+		}
+		for key, below := range node.(map[string]any) {
+			add(id+"."+key, below)
+		}
+	}
+	add("", tree)
+	return out
 }
 
 func wordsOf(text string) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/consent/chromium"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -37,13 +38,13 @@ type chrome struct {
 func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome {
 	t.Helper()
 	c := &chrome{site: newSite(t), patience: 3 * time.Minute}
-	handler := c.handler
+	handler := c.Answers
 	for _, a := range around {
 		handler = a(handler)
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c.base = server.URL
+	c.At = server.URL
 
 	// The callback goes on to another host, as those of real assistants do.
 	theirs := http.NewServeMux()
@@ -67,14 +68,14 @@ func newChrome(t *testing.T, around ...func(http.Handler) http.Handler) *chrome 
 	theirs.HandleFunc("/landed", page(`<p id="landed">Back at the app</p>`))
 	c.callback = far.URL + "/callback"
 	theirs.HandleFunc("/frame", page(`<iframe src="`+strings.ReplaceAll(c.authorizeURL(), "&", "&amp;")+`"></iframe>`))
-	c.register(client.Client{ID: "dev", Name: "Test client", RedirectURIs: []string{c.callback}, Preregistered: true})
+	c.Register(client.Client{ID: "dev", Name: "Test client", RedirectURIs: []string{c.callback}, Preregistered: true})
 
 	c.browser = chromium.Start(t)
 	return c
 }
 
 func (c *chrome) authorizeURL() string {
-	return c.base + authorize("client_id", "dev", "redirect_uri", c.callback)
+	return c.At + pagetest.Authorize("client_id", "dev", "redirect_uri", c.callback)
 }
 
 // A tab is one page at a time. Its console must stay empty.
@@ -178,7 +179,7 @@ func (b *tab) click(css string) {
 func (b *tab) signIn() {
 	b.t.Helper()
 	b.run(chromedp.WaitVisible(chromedp.ID("email")), chromedp.SendKeys(chromedp.ID("email"), "ada@nordlys.example"),
-		chromedp.SendKeys(chromedp.ID("password"), password+kb.Enter))
+		chromedp.SendKeys(chromedp.ID("password"), pagetest.Password+kb.Enter))
 }
 
 // landed waits until the browser is at the client, and gives what came there.
@@ -215,7 +216,7 @@ func TestBrowser(t *testing.T) {
 		b.want("document.querySelector('.ifroles').getClientRects().length === 0")
 		b.click("[value=approve]")
 		q := b.landed()
-		if q.Get("state") != "st" || q.Get("iss") != c.base || q.Get("code") == "" {
+		if q.Get("state") != "st" || q.Get("iss") != c.At || q.Get("code") == "" {
 			t.Errorf("the client was sent %v", q)
 		}
 		check()
@@ -239,7 +240,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("Enter never approves", func(t *testing.T) {
 		b := c.tab(t)
 		check := b.quiet()
-		before := len(c.approvals("ada"))
+		before := len(c.Approvals("ada"))
 		for _, field := range []string{"[name=organization][value=nordlys]", "[name=grant][value=everything]", "[name=personal]",
 			"[name='role:treasurer'][value=change]"} {
 			b.open(c.authorizeURL())
@@ -254,7 +255,7 @@ func TestBrowser(t *testing.T) {
 		b.click("[name=organization][value=nordlys]")
 		b.run(chromedp.SendKeys(chromedp.ID("find"), "captain"+kb.Enter))
 		b.until("document.querySelector('#found').textContent === '1 role matches'") // the page is still there
-		if n := len(c.approvals("ada")); n != before {
+		if n := len(c.Approvals("ada")); n != before {
 			t.Errorf("%d approvals, want %d", n, before)
 		}
 		check()
@@ -294,13 +295,13 @@ func TestBrowser(t *testing.T) {
 	t.Run("double click", func(t *testing.T) {
 		b := c.tab(t)
 		check := b.quiet()
-		before := len(c.approvals("ada"))
+		before := len(c.Approvals("ada"))
 		b.open(c.authorizeURL())
 		b.click("[name=organization][value=nordlys]")
 		b.click("[name=grant][value=everything]")
 		b.run(chromedp.ScrollIntoView(chromedp.CSS("[value=approve]")), chromedp.DoubleClick(chromedp.CSS("[value=approve]")))
 		c.works(t, b.landed())
-		if n := len(c.approvals("ada")); n != before+1 {
+		if n := len(c.Approvals("ada")); n != before+1 {
 			t.Errorf("%d approvals, want %d", n, before+1)
 		}
 		check()
@@ -310,7 +311,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("back and approve", func(t *testing.T) {
 		b := c.tab(t)
 		check := b.quiet()
-		before := len(c.approvals("ada"))
+		before := len(c.Approvals("ada"))
 		b.open(c.authorizeURL())
 		b.click("[name=organization][value=nordlys]")
 		b.click("[name=grant][value=everything]")
@@ -326,7 +327,7 @@ func TestBrowser(t *testing.T) {
 		if restored && first.Get("code") != second.Get("code") {
 			t.Error("the same page gives another code")
 		}
-		if n := len(c.approvals("ada")); restored && n != before+1 {
+		if n := len(c.Approvals("ada")); restored && n != before+1 {
 			t.Errorf("%d approvals, want %d", n, before+1)
 		}
 		c.works(t, second)
@@ -375,7 +376,7 @@ func TestBrowser(t *testing.T) {
 		b.run(chromedp.WaitVisible(chromedp.CSS("[name='role:treasurer'][value=change][checked]")))
 		b.click("[value=approve]")
 		c.works(t, b.landed())
-		if g := c.approvals("ada"); !containsGrant(g, "circle-rep-product=change facilitator=change treasurer=change") {
+		if g := c.Approvals("ada"); !containsGrant(g, "circle-rep-product=change facilitator=change treasurer=change") {
 			t.Errorf("approved %+v", g)
 		}
 	})
@@ -383,14 +384,14 @@ func TestBrowser(t *testing.T) {
 	// UX-4 and UX-13: nothing is cut off and nothing scrolls sideways.
 	t.Run("narrow", func(t *testing.T) {
 		long := "https://" + strings.Repeat("a-long-label.", 18) + "co.uk:8443/cb"
-		c.register(client.Client{ID: "wide", Name: strings.Repeat("W", 100), RedirectURIs: []string{long}})
+		c.Register(client.Client{ID: "wide", Name: strings.Repeat("W", 100), RedirectURIs: []string{long}})
 		b := c.tab(t)
 		check := b.quiet()
 		if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 320, Height: 800, DeviceScaleFactor: 1}); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{authorize("client_id", "wide", "redirect_uri", long), "/", nordlysApps, "/organizations/nordlys/leave"} {
-			b.open(c.base + path)
+		for _, path := range []string{pagetest.Authorize("client_id", "wide", "redirect_uri", long), "/", pagetest.NordlysApps, "/organizations/nordlys/leave"} {
+			b.open(c.At + path)
 			b.eval("document.querySelectorAll('details').forEach(d => d.open = true)")
 			b.want("document.documentElement.scrollWidth <= 320")
 		}
@@ -410,10 +411,10 @@ func containsGrant(rows []store.ApprovalRow, picks string) bool {
 // works exchanges the code that the client was sent.
 func (c *chrome) works(t *testing.T, q url.Values) {
 	t.Helper()
-	claim := c.claim(q.Get("code"))
+	claim := c.Claim(q.Get("code"))
 	_, v, err := c.Store.Apply(context.Background(), approval.ID(claim.Handle.ID()),
-		approval.Exchange("dev", c.base, c.callback, verifier, claim.Time, 1, c.Store.Now()), store.Act{Actor: "client:dev"})
-	c.do(err)
+		approval.Exchange("dev", c.At, c.callback, pagetest.Verifier, claim.Time, 1, c.Store.Now()), store.Act{Actor: "client:dev"})
+	c.Do(err)
 	if v != approval.OK {
 		t.Errorf("exchange: %v", v)
 	}

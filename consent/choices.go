@@ -12,6 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -33,12 +34,12 @@ type choices struct {
 
 func readChoices(form url.Values) choices {
 	c := choices{
-		sent: true, organization: one(form, "organization"), grant: one(form, "grant"),
-		bulk: one(form, "bulk"), preview: one(form, "action") == "preview", roles: map[string]string{}, personal: one(form, "personal") == "1", replace: one(form, "replace") == "1",
+		sent: true, organization: page.One(form, "organization"), grant: page.One(form, "grant"),
+		bulk: page.One(form, "bulk"), preview: page.One(form, "action") == "preview", roles: map[string]string{}, personal: page.One(form, "personal") == "1", replace: page.One(form, "replace") == "1",
 	}
 	for name := range form {
 		if role, ok := strings.CutPrefix(name, "role:"); ok {
-			if access := one(form, name); access == "read" || access == "change" {
+			if access := page.One(form, name); access == "read" || access == "change" {
 				c.roles[role] = access
 			}
 		}
@@ -65,13 +66,8 @@ func (c *choices) setAll(offers []grantset.Offer) {
 	}
 }
 
-// Bounds of what travels through sign-in in an address, in bytes: the choices,
-// and the path with them. Sealed, a path is a third longer, and all headers of
-// a request have 32 KiB (decision L5). Without choices every path is shorter.
-const (
-	maxKept = 6 << 10
-	maxPath = 20 << 10
-)
+// maxKept is how much of choices travels through sign-in in an address, in bytes.
+const maxKept = 6 << 10
 
 // withChoices adds a form's choices to a path, for the person who was shown the
 // page, unless they are too many for an address.
@@ -80,7 +76,7 @@ func (s *Server) withChoices(path, person string, form url.Values) string {
 	for name, values := range form {
 		switch {
 		case name == "organization", name == "grant", name == "personal", name == "replace",
-			strings.HasPrefix(name, "role:") && one(form, name) != "none":
+			strings.HasPrefix(name, "role:") && page.One(form, name) != "none":
 			kept[name] = values
 		}
 	}
@@ -88,21 +84,21 @@ func (s *Server) withChoices(path, person string, form url.Values) string {
 	if len(text) > maxKept {
 		return path
 	}
-	if with := withQuery(path, "choices", s.Ring.SealPage(sealedChoices, []byte(text))); len(with) <= maxPath {
+	if with := page.WithQuery(path, "choices", s.Ring.SealPage(sealedChoices, []byte(text))); len(with) <= page.MaxPath {
 		return with
 	}
 	return path
 }
 
 // openChoices gives what withChoices kept, to the person whose choices they are.
-func (s *Server) openChoices(v *visit, p parameters) choices {
+func (s *Server) openChoices(v *page.Visit, p parameters) choices {
 	sealed, _ := p.one("choices")
 	plain, _, ok := s.Ring.OpenPage(sealedChoices, sealed)
 	if !ok {
 		return choices{}
 	}
 	kept, err := url.ParseQuery(string(plain))
-	if err != nil || one(kept, "person") != v.person.ID {
+	if err != nil || page.One(kept, "person") != v.Person.ID {
 		return choices{}
 	}
 	return readChoices(kept)
@@ -120,13 +116,13 @@ type showing struct {
 // A consentPage asks a person about a client (ux 5). App and every name in it
 // are text that others wrote.
 type consentPage struct {
-	frame
-	App        app
-	Registered moment
+	page.Frame
+	App        page.App
+	Registered page.Moment
 	UsedBy     []usedBy
 	Earlier    []earlier
-	LooksOurs  bool    // the name could be taken for the service's own
-	Reused     *moment // when an old key of this client came back
+	LooksOurs  bool         // the name could be taken for the service's own
+	Reused     *page.Moment // when an old key of this client came back
 	Replace    bool
 	Replaces   string // shows that choice while it would end something
 
@@ -158,13 +154,13 @@ type usedBy struct {
 }
 
 type earlier struct {
-	On           moment
+	On           page.Moment
 	Organization string // empty where there is only one
 }
 
 type shownFault struct {
 	Group string // the fieldset that it stands next to
-	Text  said
+	Text  page.Said
 }
 
 // offered is one organization on the page.
@@ -190,7 +186,7 @@ type group struct {
 
 type shownRole struct {
 	ID, Name, Access string
-	Needs            *said // what a link asks for here; nil is nothing
+	Needs            *page.Said // what a link asks for here; nil is nothing
 }
 
 // What a page shows at once (ux 5.3).
@@ -204,10 +200,10 @@ const (
 
 // showConsent shows the consent page, or in its place why there is nothing to
 // choose.
-func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, how showing) error {
-	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen choices, how showing) error {
+	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
 	if err != nil {
-		return wrap("offers", err)
+		return page.Wrap("offers", err)
 	}
 	open := eligible(offers)
 	if len(open) == 0 {
@@ -228,18 +224,18 @@ func (s *Server) showConsent(v *visit, c client.Client, p page, chosen choices, 
 		title = "consent.error"
 	}
 	view := &consentPage{
-		frame: s.frame(v, title), App: newApp(c, p.RedirectURI),
+		Frame: s.Frame(v, title), App: page.NewApp(c, p.RedirectURI),
 		Old: how.old, OtherPerson: how.otherPerson, NotListed: notListed(offers), Replace: chosen.replace,
-		chooser: chooser{Request: s.sealPage(p), Grant: chosen.grant, Personal: chosen.personal, NoPersonal: s.NoPersonal},
+		chooser: chooser{Request: s.sealQuestion(p), Grant: chosen.grant, Personal: chosen.personal, NoPersonal: s.NoPersonal},
 	}
-	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, view.Request
+	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, s.SealPath(p.path())
 	view.offer(open, chosen, p.path())
-	view.say(v.words, how.faults, offers, chosen)
+	view.say(v.Words, how.faults, offers, chosen)
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
 	}
 	view.Summaries = s.summaries(v, chosen, open, classesOf(len(open)), roles, told())
-	return s.show(v, how.status, consentTemplate, view)
+	return s.Show(v, how.status, consentTemplate, view)
 }
 
 // offer lists where and what the person may give away. path leads to the same
@@ -263,7 +259,7 @@ func (view *chooser) offer(open []grantset.Offer, chosen choices, path string) {
 			view.AdminNames = append(view.AdminNames, one.Name)
 		}
 		if total > allRoles && one.ID != shown {
-			one.Show = withQuery(path, "organization", one.ID)
+			one.Show = page.WithQuery(path, "organization", one.ID)
 		} else {
 			one.Groups = groups(o, chosen, total)
 		}
@@ -317,23 +313,23 @@ func groups(of grantset.Offer, chosen choices, total int) []group {
 }
 
 // say puts the faults into the person's words (ux 5.4).
-func (view *chooser) say(w *words, faults []grantset.Fault, offers []grantset.Offer, chosen choices) {
+func (view *chooser) say(w *page.Words, faults []grantset.Fault, offers []grantset.Offer, chosen choices) {
 	for _, f := range faults {
 		var said shownFault
 		switch f {
 		case grantset.NoOrganization:
-			said = shownFault{"organization", w.say("fault.organization")}
+			said = shownFault{"organization", w.Say("fault.organization")}
 		case grantset.NotEligible:
-			said = shownFault{"organization", w.say("fault.closed", "organization", nameOf(offers, chosen.organization))}
+			said = shownFault{"organization", w.Say("fault.closed", "organization", nameOf(offers, chosen.organization))}
 		case grantset.NoGrant:
-			said = shownFault{"grant", w.say("fault.grant")}
+			said = shownFault{"grant", w.Say("fault.grant")}
 		case grantset.NothingPicked:
-			said = shownFault{"roles", w.say("fault.nothing", "link", link("#which"))}
+			said = shownFault{"roles", w.Say("fault.nothing", "link", page.Href("#which"))}
 			if view.NoPersonal {
-				said.Text = w.say("fault.norole", "link", link("#which"))
+				said.Text = w.Say("fault.norole", "link", page.Href("#which"))
 			}
 		default:
-			said = shownFault{"grant", w.say("fault.impossible")}
+			said = shownFault{"grant", w.Say("fault.impossible")}
 		}
 		view.Faults = append(view.Faults, said)
 	}
@@ -362,9 +358,9 @@ func nameOf(offers []grantset.Offer, organization string) string {
 
 // facts tells what is known of the client: since when, who uses it, and this
 // person's own earlier connections (decision P1).
-func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []grantset.Offer) error {
-	ctx := v.r.Context()
-	view.Registered = ago(c.IssuedAt, v.now)
+func (s *Server) facts(v *page.Visit, view *consentPage, c client.Client, open []grantset.Offer) error {
+	ctx := v.R.Context()
+	view.Registered = page.Ago(c.IssuedAt, v.Now)
 	looks, err := s.looksOurs(v, c, view.App.Host)
 	if err != nil {
 		return err
@@ -376,7 +372,7 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 	}
 	people, err := s.Store.UsedBy(ctx, c.ID, ids)
 	if err != nil {
-		return wrap("used by", err)
+		return page.Wrap("used by", err)
 	}
 	for _, o := range open {
 		if n := people[o.Organization.ID]; n > 0 {
@@ -385,15 +381,15 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 	}
 	rows, err := s.living(v, c, open)
 	if err != nil {
-		return wrap("earlier approvals", err)
+		return page.Wrap("earlier approvals", err)
 	}
-	view.remember(rows, open, v.now)
-	reused, err := s.Store.LastReuse(ctx, v.person.ID, c.ID)
+	view.remember(rows, open, v.Now)
+	reused, err := s.Store.LastReuse(ctx, v.Person.ID, c.ID)
 	if err != nil {
-		return wrap("reuse", err)
+		return page.Wrap("reuse", err)
 	}
 	if reused > 0 {
-		when := on(reused, v.now)
+		when := page.On(reused, v.Now)
 		view.Reused = &when
 	}
 	return nil
@@ -402,8 +398,8 @@ func (s *Server) facts(v *visit, view *consentPage, c client.Client, open []gran
 // living gives the person's live connections of the client, the newest in each
 // organization before the others there. One that ended takes no place from
 // them, and where they are many, neither does one of another organization.
-func (s *Server) living(v *visit, c client.Client, open []grantset.Offer) ([]store.ApprovalRow, error) {
-	ctx, f := v.r.Context(), store.ApprovalFilter{Client: c.ID, Person: v.person.ID, State: "live", Limit: manyLive}
+func (s *Server) living(v *page.Visit, c client.Client, open []grantset.Offer) ([]store.ApprovalRow, error) {
+	ctx, f := v.R.Context(), store.ApprovalFilter{Client: c.ID, Person: v.Person.ID, State: "live", Limit: manyLive}
 	rows, next, err := s.Store.Approvals(ctx, f)
 	if err != nil || next == "" {
 		return rows, err
@@ -435,7 +431,7 @@ func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offe
 		if len(open) == 1 {
 			name = ""
 		}
-		view.Earlier = append(view.Earlier, earlier{on(r.CreatedAt, now), name})
+		view.Earlier = append(view.Earlier, earlier{page.On(r.CreatedAt, now), name})
 		for _, o := range view.Organizations {
 			if o.ID == r.Organization {
 				classes = append(classes, o.Class)
@@ -449,8 +445,8 @@ func (view *consentPage) remember(rows []store.ApprovalRow, open []grantset.Offe
 
 // A nowherePage says that no organization of the person allows this (ux 6, E4).
 type nowherePage struct {
-	frame
-	App           app // not ours
+	page.Frame
+	App           page.App // not ours
 	Request       string
 	Organizations []closed
 }
@@ -463,23 +459,23 @@ type closed struct {
 	Admins   []string // names of up to three
 }
 
-func (s *Server) showNowhere(v *visit, c client.Client, p page, offers []grantset.Offer, how showing) error {
-	view := &nowherePage{frame: s.frame(v, "nowhere.title"), App: newApp(c, p.RedirectURI), Request: s.sealPage(p)}
-	view.Instead = view.Request
+func (s *Server) showNowhere(v *page.Visit, c client.Client, p question, offers []grantset.Offer, how showing) error {
+	view := &nowherePage{Frame: s.Frame(v, "nowhere.title"), App: page.NewApp(c, p.RedirectURI), Request: s.sealQuestion(p)}
 	for _, o := range offers {
-		admins, err := s.Store.Admins(v.r.Context(), o.Organization.ID, 3)
+		admins, err := s.Store.Admins(v.R.Context(), o.Organization.ID, 3)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return wrap("admins", err)
+			return page.Wrap("admins", err)
 		}
 		view.Organizations = append(view.Organizations,
 			closed{o.Organization.Name, integrationPath(o.Organization.ID), o.Member.Admin, names(admins)})
 	}
-	view.Same = s.sealPath(p.path())
+	view.Same = s.SealPath(p.path())
+	view.Instead = view.Same
 	status := http.StatusForbidden
 	if how.status != http.StatusOK {
 		status = how.status
 	}
-	return s.show(v, status, nowhereTemplate, view)
+	return s.Show(v, status, nowhereTemplate, view)
 }
 
 func names(people []org.Person) []string {

@@ -10,16 +10,17 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // An editPage changes what a live approval gives (decision P3). App and every
 // name in it are text that others wrote.
 type editPage struct {
-	frame
-	App          app
+	page.Frame
+	App          page.App
 	Organization string
-	Connected    moment
+	Connected    page.Moment
 	Access       access
 	Lost         []string // picked roles that the person no longer fills
 	Path, Back   string   // of this page and of Connected apps
@@ -40,7 +41,7 @@ type edit struct {
 }
 
 func (s *Server) sealEdit(r store.ApprovalRow) string {
-	return s.seal(sealedEdit, edit{r.ID.String(), r.Person, string(r.Grant.Kind), r.Grant.EncodePicks(), r.Grant.Personal})
+	return s.Seal(sealedEdit, edit{r.ID.String(), r.Person, string(r.Grant.Kind), r.Grant.EncodePicks(), r.Grant.Personal})
 }
 
 // of gives the grant set that the page showed, if it was this approval's.
@@ -59,39 +60,39 @@ type editing struct {
 
 // editing finds the person's own approval. Another person's, one elsewhere and
 // one that was not connected yet do not exist here.
-func (s *Server) editing(v *visit) (editing, error) {
+func (s *Server) editing(v *page.Visit) (editing, error) {
 	o, m, err := s.membership(v)
 	if err != nil {
 		return editing{}, err
 	}
-	id, err := approval.ParseID(v.r.PathValue("approval"))
+	id, err := approval.ParseID(v.R.PathValue("approval"))
 	if err != nil {
-		return editing{}, errNoPage
+		return editing{}, page.ErrNoPage
 	}
-	r, err := s.Store.Approval(v.r.Context(), id)
+	r, err := s.Store.Approval(v.R.Context(), id)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return editing{}, errNoPage
+		return editing{}, page.ErrNoPage
 	case err != nil:
-		return editing{}, wrap("approval", err)
-	case r.Person != v.person.ID || r.Organization != o.ID || r.Phase == approval.CodeIssued:
-		return editing{}, errNoPage
+		return editing{}, page.Wrap("approval", err)
+	case r.Person != v.Person.ID || r.Organization != o.ID || r.Phase == approval.CodeIssued:
+		return editing{}, page.ErrNoPage
 	}
-	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
 	if err != nil {
-		return editing{}, wrap("offers", err)
+		return editing{}, page.Wrap("offers", err)
 	}
 	offers = slices.DeleteFunc(offers, func(at grantset.Offer) bool { return at.Organization.ID != o.ID })
 	return editing{r, o, m, offers}, nil
 }
 
 // editPage is GET .../{approval}/edit.
-func (s *Server) editPage(v *visit) error {
+func (s *Server) editPage(v *page.Visit) error {
 	e, err := s.editing(v)
 	if err != nil {
 		return err
 	}
-	p := parseParameters(v.r.URL.RawQuery)
+	p := parseParameters(v.R.URL.RawQuery)
 	chosen := s.openChoices(v, p)
 	if !chosen.sent {
 		chosen = e.current()
@@ -114,16 +115,16 @@ func (c *choices) mark(need string, m org.Member) {
 
 // edit is POST .../{approval}/edit. As at consent there is no default
 // decision, and what may be given is asked again here.
-func (s *Server) edit(v *visit) error {
-	form, err := posted(v, consentBytes, consentFields)
+func (s *Server) edit(v *page.Visit) error {
+	form, err := page.Posted(v, page.ChoiceBytes, page.ChoiceFields)
 	if err != nil {
 		return err
 	}
-	s.speak(v, form)
+	s.Speak(v, form)
 	var p edit
-	opened := s.open(sealedEdit, one(form, "request"), &p)
-	if !v.signedIn() {
-		return s.toSignIn(v, s.withChoices(v.r.URL.EscapedPath(), p.Person, form))
+	opened := s.Open(sealedEdit, page.One(form, "request"), &p)
+	if !v.SignedIn() {
+		return s.ToSignIn(v, s.withChoices(v.R.URL.EscapedPath(), p.Person, form))
 	}
 	e, err := s.editing(v)
 	if err != nil {
@@ -132,15 +133,15 @@ func (s *Server) edit(v *visit) error {
 	shown, ok := p.of(e.row)
 	form.Set("organization", e.org.ID)
 	switch {
-	case !s.ours(v, form):
-		return errStale
-	case one(form, "decision") == "cancel":
-		return v.see(appsPath(e.org.ID))
+	case !s.Ours(v, form):
+		return page.ErrStale
+	case page.One(form, "decision") == "cancel":
+		return v.See(page.AppsPath(e.org.ID))
 	case !opened || !ok:
-		return errBadForm
+		return page.ErrBadForm
 	case e.row.Phase == approval.Ended:
 		return s.showEnded(v, e)
-	case one(form, "decision") != "save" || form.Has("action") || form.Has("bulk"):
+	case page.One(form, "decision") != "save" || form.Has("action") || form.Has("bulk"):
 		return s.showEdit(v, e, shown, readChoices(form), showing{status: http.StatusOK})
 	}
 	return s.save(v, e, shown, form)
@@ -148,7 +149,7 @@ func (s *Server) edit(v *visit) error {
 
 // save changes the grant set from what the page showed to what was chosen. An
 // approval that has it already is left alone: a double click is no error.
-func (s *Server) save(v *visit, e editing, shown grantset.Set, form url.Values) error {
+func (s *Server) save(v *page.Visit, e editing, shown grantset.Set, form url.Values) error {
 	choice, faults := grantset.Parse(form, e.offers)
 	if len(faults) > 0 {
 		return s.editAgain(v, e, shown, form, faults)
@@ -156,30 +157,30 @@ func (s *Server) save(v *visit, e editing, shown grantset.Set, form url.Values) 
 	if choice.Set.Equal(e.row.Grant) {
 		return s.edited(v, e)
 	}
-	if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, s.withChoices(v.r.URL.EscapedPath(), v.person.ID, form)); done {
+	if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, s.withChoices(v.R.URL.EscapedPath(), v.Person.ID, form)); done {
 		return err
 	}
-	err := s.Store.EditGrant(v.r.Context(), e.row.ID, v.person.ID, shown, choice.Set, s.act(v))
+	err := s.Store.EditGrant(v.R.Context(), e.row.ID, v.Person.ID, shown, choice.Set, s.Act(v))
 	switch {
 	case errors.Is(err, store.ErrNotAllowed):
 		return s.editAgain(v, e, shown, form, []grantset.Fault{grantset.NotAllowed})
 	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
 		return s.overtaken(v, choice.Set)
 	case err != nil:
-		return wrap("edit", err)
+		return page.Wrap("edit", err)
 	}
 	return s.edited(v, e)
 }
 
 // editAgain shows the page with what is wrong and everything that was chosen.
-func (s *Server) editAgain(v *visit, e editing, shown grantset.Set, form url.Values, faults []grantset.Fault) error {
+func (s *Server) editAgain(v *page.Visit, e editing, shown grantset.Set, form url.Values, faults []grantset.Fault) error {
 	s.refusedFor(v, e.row.Client, faults)
 	return s.showEdit(v, e, shown, readChoices(form), showing{status: http.StatusUnprocessableEntity, faults: faults})
 }
 
 // overtaken answers a page whose approval is not any more what it showed: with
 // what is so now, and nothing saved.
-func (s *Server) overtaken(v *visit, wanted grantset.Set) error {
+func (s *Server) overtaken(v *page.Visit, wanted grantset.Set) error {
 	e, err := s.editing(v)
 	switch {
 	case err != nil:
@@ -206,12 +207,12 @@ func (e editing) current() choices {
 }
 
 // showEdit shows the page. shown is the grant set that an answer starts from.
-func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choices, how showing) error {
+func (s *Server) showEdit(v *page.Visit, e editing, shown grantset.Set, chosen choices, how showing) error {
 	switch {
 	case e.row.Phase == approval.Ended:
 		return s.showEnded(v, e)
 	case len(e.offers) == 0: // no member any more, since the approval was read
-		return errNoPage
+		return page.ErrNoPage
 	}
 	chosen.organization = e.org.ID
 	chosen.setAll(e.offers)
@@ -223,29 +224,29 @@ func (s *Server) showEdit(v *visit, e editing, shown grantset.Set, chosen choice
 		return err
 	}
 	if len(how.faults) > 0 {
-		view.Title = v.words.say("edit.error").String()
+		view.Title = v.Words.Say("edit.error").String()
 	}
 	from := e.row
 	from.Grant = shown
 	view.Stale = how.stale
 	view.chooser = chooser{Request: s.sealEdit(from), Fixed: true, Grant: chosen.grant, Personal: chosen.personal, NoPersonal: s.NoPersonal}
 	view.offer(e.offers, chosen, view.Path)
-	view.mark(v.words, chosen)
+	view.mark(v.Words, chosen)
 	view.Organizations[0].Class = ""
 	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
-	view.say(v.words, how.faults, e.offers, chosen)
+	view.say(v.Words, how.faults, e.offers, chosen)
 	view.Summaries = s.summaries(v, chosen, e.offers, make([]string, len(e.offers)), roles, told())
-	return s.show(v, how.status, editTemplate, view)
+	return s.Show(v, how.status, editTemplate, view)
 }
 
 // mark says at the role that a link asks for what it asks.
-func (view *chooser) mark(w *words, chosen choices) {
+func (view *chooser) mark(w *page.Words, chosen choices) {
 	if chosen.need == "" {
 		return
 	}
-	says := w.say("edit.needs.read")
+	says := w.Say("edit.needs.read")
 	if chosen.needs == "change" {
-		says = w.say("edit.needs.change")
+		says = w.Say("edit.needs.change")
 	}
 	for _, o := range view.Organizations {
 		for _, g := range o.Groups {
@@ -256,16 +257,16 @@ func (view *chooser) mark(w *words, chosen choices) {
 	}
 }
 
-func (s *Server) newEditPage(v *visit, e editing) (*editPage, error) {
+func (s *Server) newEditPage(v *page.Visit, e editing) (*editPage, error) {
 	names, err := s.roles(v, e.org, e.member)
 	if err != nil {
 		return nil, err
 	}
-	view := &editPage{frame: s.frame(v, "edit.title"), Organization: e.org.Name,
-		App: appOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: on(e.row.CreatedAt, v.now),
-		Access: names.gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: appsPath(e.org.ID)}
+	view := &editPage{Frame: s.Frame(v, "edit.title"), Organization: e.org.Name,
+		App: page.AppOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: page.On(e.row.CreatedAt, v.Now),
+		Access: names.gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: page.AppsPath(e.org.ID)}
 	view.Slim, view.Other, view.Script, view.Packed = false, true, true, true
-	view.under(v, e.org, crumb{Text: v.words.say("apps.name").String(), Path: view.Back})
+	view.Under(v, e.org, page.Crumb{Text: v.Words.Say("apps.name").String(), Path: view.Back})
 	for _, r := range view.Access.Roles {
 		if r.Access == "" {
 			view.Lost = append(view.Lost, r.Role)
@@ -276,24 +277,24 @@ func (s *Server) newEditPage(v *visit, e editing) (*editPage, error) {
 
 // showEnded says that an approval has ended, for whatever reason: it can only
 // be approved again.
-func (s *Server) showEnded(v *visit, e editing) error {
+func (s *Server) showEnded(v *page.Visit, e editing) error {
 	view, err := s.newEditPage(v, e)
 	if err != nil {
 		return err
 	}
 	view.Ended, view.Slim, view.Script = true, true, false
-	view.Title = v.words.say("edit.ended.short").String()
-	return s.show(v, http.StatusConflict, editTemplate, view)
+	view.Title = v.Words.Say("edit.ended.short").String()
+	return s.Show(v, http.StatusConflict, editTemplate, view)
 }
 
 // edited goes back to Connected apps, which says that it is done.
-func (s *Server) edited(v *visit, e editing) error {
-	return v.see(withQuery(appsPath(e.org.ID), "changed", s.sealDone(v, sealedEdited, e.row.ID.String())))
+func (s *Server) edited(v *page.Visit, e editing) error {
+	return v.See(page.WithQuery(page.AppsPath(e.org.ID), "changed", s.SealDone(v, sealedEdited, e.row.ID.String())))
 }
 
 // justEdited names the client of an approval that the person has just edited.
-func (s *Server) justEdited(v *visit, rows []store.ApprovalRow) *string {
-	id := s.justDone(v, sealedEdited, v.r.URL.Query().Get("changed"))
+func (s *Server) justEdited(v *page.Visit, rows []store.ApprovalRow) *string {
+	id := s.JustDone(v, sealedEdited, v.R.URL.Query().Get("changed"))
 	for _, r := range rows {
 		if r.ID.String() == id && !ended(r) {
 			return new(nameOfApp(r))
@@ -303,5 +304,5 @@ func (s *Server) justEdited(v *visit, rows []store.ApprovalRow) *string {
 }
 
 func editPath(organization string, id approval.ID) string {
-	return appsPath(organization) + "/" + id.String() + "/edit"
+	return page.AppsPath(organization) + "/" + id.String() + "/edit"
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -54,11 +55,11 @@ func (b *tab) signOut() {
 // signInAs goes through the form, whoever was signed in before.
 func (b *tab) signInAs(email string) {
 	b.t.Helper()
-	if b.open(b.base + "/"); b.is("document.querySelector('form[action=\"/signout\"]') !== null") {
+	if b.open(b.At + "/"); b.is("document.querySelector('form[action=\"/signout\"]') !== null") {
 		b.signOut()
 	}
 	b.run(chromedp.WaitVisible(chromedp.ID("email")), chromedp.SendKeys(chromedp.ID("email"), email),
-		chromedp.SendKeys(chromedp.ID("password"), password+kb.Enter))
+		chromedp.SendKeys(chromedp.ID("password"), pagetest.Password+kb.Enter))
 	b.until("location.pathname === '/'")
 }
 
@@ -101,10 +102,10 @@ func (b *tab) onward() {
 		http.Redirect(w, r, far.url+"/landed?"+r.URL.RawQuery, http.StatusFound)
 	})
 	far.page("/landed", `<p id="landed">Back at the app</p>`)
-	b.register(client.Client{ID: "onward", Name: "Onward", RedirectURIs: []string{app.ip + "/callback"}})
+	b.Register(client.Client{ID: "onward", Name: "Onward", RedirectURIs: []string{app.ip + "/callback"}})
 	for _, button := range []string{"approve", "cancel"} {
 		check := b.quiet()
-		b.open(b.base + authorize("client_id", "onward", "redirect_uri", app.ip+"/callback"))
+		b.open(b.At + pagetest.Authorize("client_id", "onward", "redirect_uri", app.ip+"/callback"))
 		b.chooseAll()
 		b.click("[value=" + button + "]")
 		b.until("document.getElementById('landed') !== null")
@@ -118,8 +119,8 @@ func (b *tab) onward() {
 func (b *tab) popup() {
 	app := newNeighbour(b.t)
 	at := app.ip + "/callback"
-	b.register(client.Client{ID: "popup", Name: "Popup", RedirectURIs: []string{at}})
-	link := b.base + authorize("client_id", "popup", "redirect_uri", at)
+	b.Register(client.Client{ID: "popup", Name: "Popup", RedirectURIs: []string{at}})
+	link := b.At + pagetest.Authorize("client_id", "popup", "redirect_uri", at)
 	app.page("/app", `<button id="go" onclick="w = open('`+html.EscapeString(link)+`', 'consent', 'width=600,height=700')">Connect</button>`)
 	app.page("/callback", `<p id="landed">Done</p>`)
 	b.open(app.ip + "/app")
@@ -140,7 +141,7 @@ func (b *tab) popup() {
 // Each tab has its own request, and each approval stands for itself.
 func (b *tab) twoTabs() {
 	other := b.chrome.tab(b.t)
-	before := len(b.approvals("ada"))
+	before := len(b.Approvals("ada"))
 	for _, at := range []*tab{b, other} {
 		at.open(b.authorizeURL())
 		at.chooseAll()
@@ -155,7 +156,7 @@ func (b *tab) twoTabs() {
 	for _, q := range []url.Values{first, second} {
 		b.works(b.t, q)
 	}
-	if n := len(b.approvals("ada")); n != before+2 {
+	if n := len(b.Approvals("ada")); n != before+2 {
 		b.t.Errorf("%d approvals, want %d", n, before+2)
 	}
 }
@@ -163,15 +164,15 @@ func (b *tab) twoTabs() {
 // A page that was left for two hours asks again, with everything kept.
 func (b *tab) twoHours() {
 	check := b.quiet()
-	before := len(b.approvals("ada"))
+	before := len(b.Approvals("ada"))
 	b.open(b.authorizeURL())
 	b.chooseAll()
-	b.pass(2 * time.Hour)
+	b.Pass(2 * time.Hour)
 	b.click("[value=approve]")
 	b.until("/This page was open for a long time/.test(document.body.textContent)")
 	b.want("document.querySelector('[value=nordlys]').checked && document.querySelector('[value=everything]').checked")
 	b.until("document.activeElement.getAttribute('role') === 'status'") // the browser moves it there when it has drawn
-	if n := len(b.approvals("ada")); n != before {
+	if n := len(b.Approvals("ada")); n != before {
 		b.t.Errorf("%d approvals, want %d", n, before)
 	}
 	b.click("[value=approve]")
@@ -181,7 +182,7 @@ func (b *tab) twoHours() {
 
 // Once the code is exchanged there is nothing left to decide.
 func (b *tab) backAfterExchange() {
-	before := len(b.approvals("ada"))
+	before := len(b.Approvals("ada"))
 	b.open(b.authorizeURL())
 	b.chooseAll()
 	b.click("[value=approve]")
@@ -193,7 +194,7 @@ func (b *tab) backAfterExchange() {
 	b.eval("setTimeout(() => document.querySelector('[value=approve]').click())")
 	if restored {
 		b.until("/You have already decided/.test(document.body.textContent)")
-		if n := len(b.approvals("ada")); n != before+1 {
+		if n := len(b.Approvals("ada")); n != before+1 {
 			b.t.Errorf("%d approvals, want %d", n, before+1)
 		}
 		return
@@ -241,8 +242,8 @@ func (b *tab) keyboard() {
 // sends no session with it, and says where it comes from.
 func (b *tab) foreignForm() {
 	evil := newNeighbour(b.t)
-	page := b.signedIn("ada")
-	form := page.get(authorize("client_id", "dev", "redirect_uri", b.callback)).fill("/oauth/authorize")
+	page := b.SignedIn("ada")
+	form := page.Get(pagetest.Authorize("client_id", "dev", "redirect_uri", b.callback)).Fill("/oauth/authorize")
 	form.Set("organization", "nordlys")
 	form.Set("grant", "everything")
 	form.Set("decision", "approve")
@@ -250,12 +251,12 @@ func (b *tab) foreignForm() {
 	for name := range form {
 		fields.WriteString(`<input type="hidden" name="` + html.EscapeString(name) + `" value="` + html.EscapeString(form.Get(name)) + `">`)
 	}
-	evil.page("/form", `<form method="post" action="`+b.base+`/oauth/authorize">`+fields.String()+`</form><script>document.forms[0].submit()</script>`)
-	before := len(b.approvals("ada"))
+	evil.page("/form", `<form method="post" action="`+b.At+`/oauth/authorize">`+fields.String()+`</form><script>document.forms[0].submit()</script>`)
+	before := len(b.Approvals("ada"))
 	b.open(evil.url + "/form")
 	b.until("/This form came from another site/.test(document.body.textContent)")
 	b.want("!/Signed in as/.test(document.body.textContent)")
-	if n := len(b.approvals("ada")); n != before {
+	if n := len(b.Approvals("ada")); n != before {
 		b.t.Errorf("%d approvals, want %d", n, before)
 	}
 }
@@ -276,13 +277,13 @@ func (b *tab) foreignLink() {
 func (b *tab) otherPerson() {
 	b.open(b.authorizeURL())
 	b.chooseAll()
-	before := len(b.approvals("ada"))
+	before := len(b.Approvals("ada"))
 	b.chrome.tab(b.t).signInAs("tor@nordlys.example")
 	b.click("[value=approve]")
 	b.until("/You are now signed in as/.test(document.body.textContent)")
 	b.want("/Tor Haugen/.test(document.querySelector('.who').textContent) && !/Ada/.test(document.body.textContent)")
 	b.want("!document.querySelector('[value=everything]').checked")
-	if n := len(b.approvals("ada")) + len(b.approvals("tor")); n != before {
+	if n := len(b.Approvals("ada")) + len(b.Approvals("tor")); n != before {
 		b.t.Errorf("%d approvals, want %d", n, before)
 	}
 }
@@ -290,22 +291,22 @@ func (b *tab) otherPerson() {
 // Support staff begin to act as somebody in another tab: the page that was
 // open approves nothing, for nobody.
 func (b *tab) actingMeanwhile() {
-	b.withSupport()
-	b.do(b.Store.SetMember(context.Background(), "nordlys", "nils", false, store.Act{}))
-	b.do(b.Store.SetPassword(context.Background(), "nils", passwordHash(), store.Act{}))
+	b.WithSupport()
+	b.Do(b.Store.SetMember(context.Background(), "nordlys", "nils", false, store.Act{}))
+	b.Do(b.Store.SetPassword(context.Background(), "nils", pagetest.PasswordHash, store.Act{}))
 	b.signInAs("nils@svalinn.example")
 	b.open(b.authorizeURL())
 	b.chooseAll()
-	before := len(b.approvals("ada"))
+	before := len(b.Approvals("ada"))
 	other := b.chrome.tab(b.t)
-	other.open(b.base + asAda)
+	other.open(b.At + pagetest.AsAda)
 	other.run(chromedp.SendKeys(chromedp.ID("reason"), "ticket 17"))
 	other.click("main .primary")
 	other.until("document.querySelector('.acting') !== null")
 	b.click("[value=approve]")
 	b.until("/Only Ada Lindqvist can approve apps for this account/.test(document.body.textContent)")
-	if n := len(b.approvals("ada")); n != before || len(b.approvals("nils")) != 0 {
-		b.t.Errorf("%d approvals of Ada and %d of Nils, want %d and none", n, len(b.approvals("nils")), before)
+	if n := len(b.Approvals("ada")); n != before || len(b.Approvals("nils")) != 0 {
+		b.t.Errorf("%d approvals of Ada and %d of Nils, want %d and none", n, len(b.Approvals("nils")), before)
 	}
 	b.click("[value=stop_impersonating]")
 	b.until("document.getElementById('consent') !== null")
@@ -325,12 +326,12 @@ func (b *tab) allWithoutScript() {
 	b.chooseAll()
 	b.click("[value=approve]")
 	b.works(b.t, b.landed())
-	b.open(b.base + nordlysApps)
+	b.open(b.At + pagetest.NordlysApps)
 	b.click(`a[href$="/clients/dev/revoke"]`)
 	b.until("location.pathname.endsWith('/clients/dev/revoke') && document.readyState === 'complete'")
 	b.click("main form .danger")
 	b.until("/Access of .* is revoked/.test(document.body.textContent)")
-	b.open(b.base + nordlysSettings)
+	b.open(b.At + pagetest.NordlysSettings)
 	b.click(`a[href$="/off"]`)
 	b.until("location.pathname.endsWith('/off') && document.readyState === 'complete'")
 	b.click("main form .danger")
@@ -338,13 +339,13 @@ func (b *tab) allWithoutScript() {
 	b.until("document.readyState === 'complete'")
 	b.click(`form[action$="/on"] button`)
 	b.until("/Turned on by Ada Lindqvist/.test(document.body.textContent)")
-	b.open(b.base + "/account")
-	for id, text := range map[string]string{"current": password, "new": newWord, "again": newWord} {
+	b.open(b.At + "/account")
+	for id, text := range map[string]string{"current": pagetest.Password, "new": pagetest.NewWord, "again": pagetest.NewWord} {
 		b.run(chromedp.SendKeys(chromedp.ID(id), text))
 	}
 	b.click("main .primary")
 	b.until("/Your password is changed/.test(document.body.textContent)")
-	b.open(b.base + "/organizations/fjell/leave")
+	b.open(b.At + "/organizations/fjell/leave")
 	b.click("main form .danger")
 	b.until("location.pathname === '/' && !/Fjell/.test(document.body.textContent)")
 }
@@ -354,20 +355,20 @@ func TestUX19PagesHoldNoSecret(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	var mu sync.Mutex
-	secrets := map[string]bool{password: true, newWord: true, verifier: true}
-	s.everyPage(func(name string, _ bool, p *shown) {
+	secrets := map[string]bool{pagetest.Password: true, pagetest.NewWord: true, pagetest.Verifier: true}
+	s.everyPage(func(name string, _ bool, p *pagetest.Shown) {
 		mu.Lock()
 		defer mu.Unlock()
-		for _, value := range p.b.cookies {
+		for _, value := range p.B.Cookies {
 			secrets[value] = true
 		}
 		for secret := range secrets {
-			if len(secret) > 8 && strings.Contains(p.body, secret) {
+			if len(secret) > 8 && strings.Contains(p.Body, secret) {
 				t.Errorf("%s: a secret is in the page", name)
 			}
 		}
 		for _, prefix := range []string{"svo_", "svr_", "svc_"} {
-			if strings.Contains(p.body, prefix) {
+			if strings.Contains(p.Body, prefix) {
 				t.Errorf("%s: %s is in the page", name, prefix)
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
 
 // ux 10: with forced colours it still shows where the focus is, what is chosen
@@ -33,7 +35,7 @@ func TestForcedColours(t *testing.T) {
 		b.eval("Object.assign(document.body.appendChild(document.createElement('i')).style, {color: 'HighlightText', backgroundColor: 'Highlight', forcedColorAdjust: 'none'})")
 		b.want("(s => s.color === one.color && s.backgroundColor === one.backgroundColor)(getComputedStyle(document.body.lastChild))")
 	}
-	b.open(c.base + nordlysApps)
+	b.open(c.At + pagetest.NordlysApps)
 	b.want("[...document.querySelectorAll('.tabs > *')].every(e => getComputedStyle(e).borderBlockEndWidth === (e.ariaCurrent ? '3px' : '0px'))")
 	check()
 }

@@ -5,21 +5,23 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
 
 // What no form of ours sends is refused as a whole, and nothing is approved.
 func TestFormsOfOthers(t *testing.T) {
 	s := newSite(t)
-	b := s.signedIn("ada")
-	page := b.get(authorize())
-	good := page.fill("/oauth/authorize")
+	b := s.SignedIn("ada")
+	page := b.Get(pagetest.Authorize())
+	good := page.Fill("/oauth/authorize")
 	good.Set("organization", "nordlys")
 	good.Set("grant", "everything")
 	good.Set("decision", "approve")
 	const form = "application/x-www-form-urlencoded"
 	send := func(body string, headers map[string][]string) *httptest.ResponseRecorder {
-		r := httptest.NewRequest("POST", base+"/oauth/authorize", strings.NewReader(body))
-		for name, value := range b.cookies {
+		r := httptest.NewRequest("POST", pagetest.Base+"/oauth/authorize", strings.NewReader(body))
+		for name, value := range b.Cookies {
 			r.AddCookie(&http.Cookie{Name: name, Value: value})
 		}
 		r.Header["Content-Type"] = []string{form}
@@ -27,7 +29,7 @@ func TestFormsOfOthers(t *testing.T) {
 			r.Header[name] = values
 		}
 		w := httptest.NewRecorder()
-		s.handler.ServeHTTP(w, r)
+		s.Answers.ServeHTTP(w, r)
 		return w
 	}
 	type header = map[string][]string
@@ -44,7 +46,7 @@ func TestFormsOfOthers(t *testing.T) {
 			t.Errorf("%s: %d, want 400", name, w.Code)
 		}
 	}
-	s.nothing("ada")
+	s.Nothing("ada")
 	for _, kind := range []string{form, "Application/X-WWW-Form-Urlencoded ; Charset=UTF-8"} {
 		if w := send(good.Encode(), header{"Content-Type": {kind}}); w.Code != 303 {
 			t.Errorf("%s: %d, want 303", kind, w.Code)

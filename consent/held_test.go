@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -30,27 +32,31 @@ func (l *late) Read(p []byte) (int, error) {
 // (decision B7): nothing is approved, and nothing else is done.
 func TestFormHeldOpen(t *testing.T) {
 	ctx := context.Background()
-	for name, end := range map[string]func(*browser) error{
-		"signed out":         func(b *browser) error { return b.s.Store.EndSession(ctx, b.cookies[b.cookieName("session")]) },
-		"password set":       func(b *browser) error { return b.s.Store.SetPassword(ctx, "tor", "$argon2id$other", store.Act{}) },
-		"person deactivated": func(b *browser) error { return b.s.Store.SetActive(ctx, "tor", false, store.Act{}) },
+	for name, end := range map[string]func(*pagetest.Browser) error{
+		"signed out": func(b *pagetest.Browser) error {
+			return b.Site.Store.EndSession(ctx, b.Cookies[b.CookieName("session")])
+		},
+		"password set": func(b *pagetest.Browser) error {
+			return b.Site.Store.SetPassword(ctx, "tor", "$argon2id$other", store.Act{})
+		},
+		"person deactivated": func(b *pagetest.Browser) error { return b.Site.Store.SetActive(ctx, "tor", false, store.Act{}) },
 	} {
 		for _, path := range []string{"/oauth/authorize", "/organizations/nordlys/leave"} {
 			s := newSite(t)
-			b := s.signedIn("tor")
+			b := s.SignedIn("tor")
 			page := path
 			if path == "/oauth/authorize" {
-				page = authorize()
+				page = pagetest.Authorize()
 			}
-			form := b.get(page).want(200).fill(path)
+			form := b.Get(page).Want(200).Fill(path)
 			for field, value := range map[string]string{"organization": "nordlys", "grant": "everything", "decision": "approve"} {
 				form.Set(field, value)
 			}
-			answer := b.send("POST", path, &late{func() error { return end(b) }, t, strings.NewReader(form.Encode())})
-			if to := answer.header.Get("Location"); answer.status != 303 || !strings.HasPrefix(to, "/signin") {
-				t.Errorf("%s: %s: %d %q", name, path, answer.status, to)
+			answer := b.Send("POST", path, &late{func() error { return end(b) }, t, strings.NewReader(form.Encode())})
+			if to := answer.Header.Get("Location"); answer.Status != 303 || !strings.HasPrefix(to, "/signin") {
+				t.Errorf("%s: %s: %d %q", name, path, answer.Status, to)
 			}
-			s.nothing("tor")
+			s.Nothing("tor")
 			if err := s.Store.SetActive(ctx, "tor", true, store.Act{}); err != nil {
 				t.Fatal(err)
 			}
@@ -63,9 +69,9 @@ func TestFormHeldOpen(t *testing.T) {
 
 // What is longer than any form, or breaks off, is refused as it was.
 func TestBodiesOfForms(t *testing.T) {
-	b := newSite(t).signedIn("tor")
-	b.send("POST", "/oauth/authorize", strings.NewReader("x="+strings.Repeat("y", 2*consentBytes))).want(413)
-	b.send("POST", "/oauth/authorize", io.MultiReader(strings.NewReader("x=1&"), &late{happens: func() error { return nil }, t: t, Reader: brokenReader{}})).want(400)
+	b := newSite(t).SignedIn("tor")
+	b.Send("POST", "/oauth/authorize", strings.NewReader("x="+strings.Repeat("y", 2*page.ChoiceBytes))).Want(413)
+	b.Send("POST", "/oauth/authorize", io.MultiReader(strings.NewReader("x=1&"), &late{happens: func() error { return nil }, t: t, Reader: brokenReader{}})).Want(400)
 }
 
 type brokenReader struct{}

@@ -6,33 +6,34 @@ import (
 	"net/url"
 
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // home is GET /: the person's organizations, each with what can be done there.
-func (s *Server) home(v *visit) error {
-	if !v.signedIn() {
-		return s.toSignIn(v, "/")
+func (s *Server) home(v *page.Visit) error {
+	if !v.SignedIn() {
+		return s.ToSignIn(v, "/")
 	}
-	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
 	if err != nil {
-		return wrap("organizations", err)
+		return page.Wrap("organizations", err)
 	}
-	view := &homePage{frame: s.frame(v, "home.title")}
+	view := &homePage{Frame: s.Frame(v, "home.title")}
 	view.Other, view.Packed = true, true
-	for _, o := range v.visible(offers) {
+	for _, o := range visible(v, offers) {
 		view.Organizations = append(view.Organizations, homeOrganization{
 			ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
-			Roles: len(o.Member.Roles()), Apps: appsPath(o.Organization.ID), Leave: leavePath(o.Organization.ID),
+			Roles: len(o.Member.Roles()), Apps: page.AppsPath(o.Organization.ID), Leave: leavePath(o.Organization.ID),
 			Integration: integrationPath(o.Organization.ID),
 		})
 	}
-	return s.show(v, http.StatusOK, homeTemplate, view)
+	return s.Show(v, http.StatusOK, homeTemplate, view)
 }
 
 // A homePage lists the person's organizations.
 type homePage struct {
-	frame
+	page.Frame
 	Organizations []homeOrganization
 }
 
@@ -48,7 +49,7 @@ type homeOrganization struct {
 
 // An everyPage leads to the Connected apps of each organization.
 type everyPage struct {
-	frame
+	page.Frame
 	In []appsIn
 }
 
@@ -60,19 +61,19 @@ type appsIn struct {
 
 // everyApp is GET /connected-apps: Connected apps for whoever comes from nowhere in
 // particular. Who is in one organization goes on to its page.
-func (s *Server) everyApp(v *visit) error {
-	if !v.signedIn() {
-		return errSignIn
+func (s *Server) everyApp(v *page.Visit) error {
+	if !v.SignedIn() {
+		return page.ErrSignIn
 	}
-	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
 	if err != nil {
-		return wrap("organizations", err)
+		return page.Wrap("organizations", err)
 	}
-	offers = v.visible(offers)
+	offers = visible(v, offers)
 	if len(offers) == 1 {
-		return v.see(appsPath(offers[0].Organization.ID))
+		return v.See(page.AppsPath(offers[0].Organization.ID))
 	}
-	view := &everyPage{frame: s.frame(v, "apps.name")}
+	view := &everyPage{Frame: s.Frame(v, "apps.name")}
 	view.Other, view.Packed = true, true
 	for _, o := range offers {
 		rows, err := s.approvals(v, o.Organization.ID, "")
@@ -85,13 +86,9 @@ func (s *Server) everyApp(v *visit) error {
 				apps[r.Client] = true
 			}
 		}
-		view.In = append(view.In, appsIn{o.Organization.Name, appsPath(o.Organization.ID), len(apps)})
+		view.In = append(view.In, appsIn{o.Organization.Name, page.AppsPath(o.Organization.ID), len(apps)})
 	}
-	return s.show(v, http.StatusOK, everyTemplate, view)
-}
-
-func appsPath(organization string) string {
-	return "/organizations/" + url.PathEscape(organization) + "/profile/api"
+	return s.Show(v, http.StatusOK, everyTemplate, view)
 }
 
 func leavePath(organization string) string {
@@ -100,7 +97,7 @@ func leavePath(organization string) string {
 
 // A leavePage asks whether the person wants to leave an organization.
 type leavePage struct {
-	frame
+	page.Frame
 	Organization string // not ours
 	Admin        bool
 	Apps         int    // connections that end
@@ -108,7 +105,7 @@ type leavePage struct {
 }
 
 // leavePage is GET /organizations/{organization}/leave.
-func (s *Server) leavePage(v *visit) error {
+func (s *Server) leavePage(v *page.Visit) error {
 	o, m, err := s.membership(v)
 	if err != nil {
 		return err
@@ -117,68 +114,50 @@ func (s *Server) leavePage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	view := &leavePage{frame: s.frame(v, "leave.title"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/"}
+	view := &leavePage{Frame: s.Frame(v, "leave.title"), Organization: o.Name, Admin: m.Admin, Here: leavePath(o.ID), Back: "/"}
 	view.Other = true
 	for _, r := range rows {
 		if !ended(r) {
 			view.Apps++
 		}
 	}
-	return s.show(v, http.StatusOK, leaveTemplate, view)
+	return s.Show(v, http.StatusOK, leaveTemplate, view)
 }
 
 // leave is POST /organizations/{organization}/leave (decision P14).
-func (s *Server) leave(v *visit) error {
-	if _, err := s.changing(v); err != nil {
+func (s *Server) leave(v *page.Visit) error {
+	if _, err := s.Changing(v); err != nil {
 		return err
 	}
 	o, _, err := s.membership(v)
 	if err != nil {
 		return err
 	}
-	if err := s.Store.RemoveMember(v.r.Context(), o.ID, v.person.ID, s.act(v)); err != nil {
-		return wrap("leave", err)
+	if err := s.Store.RemoveMember(v.R.Context(), o.ID, v.Person.ID, s.Act(v)); err != nil {
+		return page.Wrap("leave", err)
 	}
-	return v.see("/")
+	return v.See("/")
 }
-
-// errSignIn says that somebody has to sign in first.
-var errSignIn = errors.New("nobody is signed in")
 
 // membership gives the organization of the path and who the person is there.
 // To everybody else it does not exist.
-func (s *Server) membership(v *visit) (org.Organization, org.Member, error) {
-	if !v.signedIn() {
-		return org.Organization{}, org.Member{}, errSignIn
+func (s *Server) membership(v *page.Visit) (org.Organization, org.Member, error) {
+	if !v.SignedIn() {
+		return org.Organization{}, org.Member{}, page.ErrSignIn
 	}
-	ctx, id := v.r.Context(), v.r.PathValue("organization")
-	if org.CheckID(id) != nil || v.acting() && !v.actsElsewhere() && id != v.actingIn {
-		return org.Organization{}, org.Member{}, errNoPage
+	ctx, id := v.R.Context(), v.R.PathValue("organization")
+	if org.CheckID(id) != nil || v.Acting() && !v.ActsElsewhere() && id != v.ActingIn {
+		return org.Organization{}, org.Member{}, page.ErrNoPage
 	}
-	m, err := s.Store.Member(ctx, v.person.ID, id)
+	m, err := s.Store.Member(ctx, v.Person.ID, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return org.Organization{}, org.Member{}, errNoPage
+		return org.Organization{}, org.Member{}, page.ErrNoPage
 	} else if err != nil {
-		return org.Organization{}, org.Member{}, wrap("member", err)
+		return org.Organization{}, org.Member{}, page.Wrap("member", err)
 	}
 	o, err := s.Store.Organization(ctx, id)
 	if err != nil {
-		return org.Organization{}, org.Member{}, wrap("organization", err)
+		return org.Organization{}, org.Member{}, page.Wrap("organization", err)
 	}
 	return o, m, nil
-}
-
-// changing checks that a form which changes something was shown to this
-// session, and reads it.
-func (s *Server) changing(v *visit) (url.Values, error) {
-	form, err := posted(v, otherBytes, otherFields)
-	switch {
-	case err != nil:
-		return nil, err
-	case !v.signedIn():
-		return nil, errSignIn
-	case !s.ours(v, form):
-		return nil, errStale
-	}
-	return form, nil
 }

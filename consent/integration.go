@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -22,12 +23,12 @@ const connectionsShown = 100
 // An integrationPage is what the admins of an organization see of its AI
 // integration (ux 8). Every name in it is text that others wrote.
 type integrationPage struct {
-	frame
+	page.Frame
 	Organization string
 	Path         string // of this page
 	On           bool
-	By           string  // who turned it on; empty: the service
-	Since        *moment // when; nil: not known
+	By           string       // who turned it on; empty: the service
+	Since        *page.Moment // when; nil: not known
 	All          tally
 	Find, Access string // the filter as it was sent
 	Shown        tally  // what the filter leaves
@@ -42,12 +43,12 @@ type tally struct{ Connections, People int }
 
 // A connection is one approval in the table.
 type connection struct {
-	App     app
+	App     page.App
 	Person  string
 	Email   string
 	Kind    grantset.Kind
 	Access  access // of what the table shows; without the person's personal items
-	Used    *moment
+	Used    *page.Moment
 	Details string // path
 	Revoke  string // path of the confirmation
 	row     store.ApprovalRow
@@ -61,7 +62,7 @@ type revoked struct {
 }
 
 // integration is GET /organizations/{organization}/settings/ai-integration.
-func (s *Server) integration(v *visit) error {
+func (s *Server) integration(v *page.Visit) error {
 	o, err := s.administered(v)
 	if err != nil {
 		return err
@@ -70,11 +71,11 @@ func (s *Server) integration(v *visit) error {
 	if err != nil {
 		return err
 	}
-	q := v.r.URL.Query()
-	view := &integrationPage{frame: s.frame(v, "integration.title", "organization", o.Name), Organization: o.Name, Path: integrationPath(o.ID),
+	q := v.R.URL.Query()
+	view := &integrationPage{Frame: s.Frame(v, "integration.title", "organization", o.Name), Organization: o.Name, Path: integrationPath(o.ID),
 		On: o.AIIntegration, All: tallyOf(all), Find: strings.TrimSpace(q.Get("find")), Access: q.Get("access")}
 	view.Slim, view.Other, view.Packed, view.Wide = false, true, true, true
-	view.under(v, o)
+	view.Under(v, o)
 	if err := s.switchedBy(v, view, o); err != nil {
 		return err
 	}
@@ -87,21 +88,21 @@ func (s *Server) integration(v *visit) error {
 	if view.Done, err = s.doneByAdmin(v, o, q.Get("revoked")); err != nil {
 		return err
 	}
-	return s.show(v, http.StatusOK, integrationTemplate, view)
+	return s.Show(v, http.StatusOK, integrationTemplate, view)
 }
 
 // nameAccess says which roles the connections of one page of the table have, as far
 // as their people fill them now.
-func (s *Server) nameAccess(v *visit, o org.Organization, shown []connection) error {
+func (s *Server) nameAccess(v *page.Visit, o org.Organization, shown []connection) error {
 	names, err := s.allRoles(v, o)
 	if err != nil {
 		return err
 	}
 	for i := range shown {
 		c := &shown[i]
-		names.member, err = s.Store.Member(v.r.Context(), c.row.Person, o.ID)
+		names.member, err = s.Store.Member(v.R.Context(), c.row.Person, o.ID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) { // else gone since
-			return wrap("member", err)
+			return page.Wrap("member", err)
 		}
 		c.Access = names.gives(c.row.Grant)
 		c.Access.Personal = false // it is theirs alone
@@ -111,28 +112,28 @@ func (s *Server) nameAccess(v *visit, o org.Organization, shown []connection) er
 
 // administered gives the organization of the path, to its admins. To
 // everybody else the page does not exist.
-func (s *Server) administered(v *visit) (org.Organization, error) {
+func (s *Server) administered(v *page.Visit) (org.Organization, error) {
 	o, m, err := s.membership(v)
 	if err == nil && !m.Admin {
-		err = errNoPage
+		err = page.ErrNoPage
 	}
 	return o, err
 }
 
 // switchedBy says who turned AI integration on, and when.
-func (s *Server) switchedBy(v *visit, view *integrationPage, o org.Organization) error {
-	by, err := s.Store.Switched(v.r.Context(), o.ID)
+func (s *Server) switchedBy(v *page.Visit, view *integrationPage, o org.Organization) error {
+	by, err := s.Store.Switched(v.R.Context(), o.ID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !o.AIIntegration {
 		return nil
 	} else if err != nil {
-		return wrap("switched by", err)
+		return page.Wrap("switched by", err)
 	}
-	when := on(by.At, v.now)
+	when := page.On(by.At, v.Now)
 	view.Since = &when
 	if id, ok := strings.CutPrefix(by.Actor, "person:"); ok {
-		p, err := s.Store.Person(v.r.Context(), id)
+		p, err := s.Store.Person(v.R.Context(), id)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return wrap("switched by", err)
+			return page.Wrap("switched by", err)
 		}
 		view.By = p.Name
 	}
@@ -141,25 +142,20 @@ func (s *Server) switchedBy(v *visit, view *integrationPage, o org.Organization)
 
 // connections lists what lives in an organization: the widest access first,
 // then what was used last.
-func (s *Server) connections(v *visit, organization string) ([]connection, error) {
-	people, err := s.peopleOf(v.r.Context(), organization)
+func (s *Server) connections(v *page.Visit, organization string) ([]connection, error) {
+	people, err := s.peopleOf(v.R.Context(), organization)
 	if err != nil {
 		return nil, err
 	}
 	f := store.ApprovalFilter{Organization: organization, Unended: true, Limit: 1000}
+	rows, err := collect(&f.After, func() ([]store.ApprovalRow, string, error) { return s.Store.Approvals(v.R.Context(), f) })
+	if err != nil {
+		return nil, err
+	}
 	var out []connection
-	for {
-		rows, next, err := s.Store.Approvals(v.r.Context(), f)
-		if err != nil {
-			return nil, wrap("approvals", err)
-		}
-		for _, r := range rows {
-			if !ended(r) {
-				out = append(out, newConnection(v, r, people[r.Person]))
-			}
-		}
-		if f.After = next; next == "" {
-			break
+	for _, r := range rows {
+		if !ended(r) {
+			out = append(out, newConnection(v, r, people[r.Person]))
 		}
 	}
 	width := func(c connection) int { return slices.Index(widestFirst, c.Kind) }
@@ -173,25 +169,18 @@ var widestFirst = []grantset.Kind{grantset.Organization, grantset.Everything, gr
 
 // peopleOf gives the members of an organization by ID.
 func (s *Server) peopleOf(ctx context.Context, organization string) (map[string]org.Person, error) {
-	out := map[string]org.Person{}
 	f := store.PeopleFilter{Organization: organization, Limit: 1000}
-	for {
-		people, next, err := s.Store.People(ctx, f)
-		if err != nil {
-			return nil, wrap("people", err)
-		}
-		for _, p := range people {
-			out[p.ID] = p
-		}
-		if f.After = next; next == "" {
-			return out, nil
-		}
+	people, err := collect(&f.After, func() ([]org.Person, string, error) { return s.Store.People(ctx, f) })
+	out := map[string]org.Person{}
+	for _, p := range people {
+		out[p.ID] = p
 	}
+	return out, err
 }
 
-func newConnection(v *visit, r store.ApprovalRow, p org.Person) connection {
-	c := connection{App: appOf(r.ClientName, r.RedirectURI, r.Preregistered), Person: p.Name, Email: p.Email,
-		Kind: r.Grant.Kind, Used: lastUse(r, v.now), row: r,
+func newConnection(v *page.Visit, r store.ApprovalRow, p org.Person) connection {
+	c := connection{App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Person: p.Name, Email: p.Email,
+		Kind: r.Grant.Kind, Used: lastUse(r, v.Now), row: r,
 		Details: connectionPath(r.Organization, r.ID), Revoke: connectionPath(r.Organization, r.ID) + "/revoke"}
 	return c
 }
@@ -221,7 +210,7 @@ func (view *integrationPage) page(all []connection, number string) {
 	}
 	n = min(n, last)
 	at := func(n int) string {
-		return withQuery(view.Path, "find", view.Find, "access", view.Access, "page", strconv.Itoa(n))
+		return page.WithQuery(view.Path, "find", view.Find, "access", view.Access, "page", strconv.Itoa(n))
 	}
 	if n > 1 {
 		view.Earlier = at(n - 1)
@@ -235,20 +224,20 @@ func (view *integrationPage) page(all []connection, number string) {
 
 // doneByAdmin tells of a connection that has just ended, if that is true: the
 // ID stands in an address that anybody can write.
-func (s *Server) doneByAdmin(v *visit, o org.Organization, id string) (*revoked, error) {
+func (s *Server) doneByAdmin(v *page.Visit, o org.Organization, id string) (*revoked, error) {
 	parsed, err := approval.ParseID(id)
 	if err != nil {
 		return nil, nil
 	}
-	r, err := s.Store.Approval(v.r.Context(), parsed)
+	r, err := s.Store.Approval(v.R.Context(), parsed)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (r.Organization != o.ID || !ended(r)) {
 		return nil, nil
 	} else if err != nil {
-		return nil, wrap("approval", err)
+		return nil, page.Wrap("approval", err)
 	}
-	p, err := s.Store.Person(v.r.Context(), r.Person)
+	p, err := s.Store.Person(v.R.Context(), r.Person)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return nil, wrap("person", err)
+		return nil, page.Wrap("person", err)
 	}
 	return &revoked{nameOfApp(r), p.Name, r.Reason != approval.RevokedByAdmin}, nil
 }
@@ -256,148 +245,148 @@ func (s *Server) doneByAdmin(v *visit, o org.Organization, id string) (*revoked,
 // A connectionPage shows one connection to an admin, or asks whether it is to
 // end. App, Who and the names of roles are not ours.
 type connectionPage struct {
-	frame
+	page.Frame
 	Organization string
-	App          app
+	App          page.App
 	Who          string
 	Email        string
-	Connected    moment
-	Used         *moment
+	Connected    page.Moment
+	Used         *page.Moment
 	Access       access // without the person's personal items
 	Post, Back   string // paths: of the revocation, and of the table
 }
 
 // connection finds the living approval of the path, in the organization of an
 // admin. What has ended is told by the table.
-func (s *Server) connection(v *visit) (*connectionPage, store.ApprovalRow, error) {
+func (s *Server) connection(v *page.Visit) (*connectionPage, store.ApprovalRow, error) {
 	o, err := s.administered(v)
 	if err != nil {
 		return nil, store.ApprovalRow{}, err
 	}
-	id, err := approval.ParseID(v.r.PathValue("approval"))
+	id, err := approval.ParseID(v.R.PathValue("approval"))
 	if err != nil {
-		return nil, store.ApprovalRow{}, errNoPage
+		return nil, store.ApprovalRow{}, page.ErrNoPage
 	}
-	r, err := s.Store.Approval(v.r.Context(), id)
+	r, err := s.Store.Approval(v.R.Context(), id)
 	if errors.Is(err, store.ErrNotFound) || err == nil && r.Organization != o.ID {
-		return nil, store.ApprovalRow{}, errNoPage
+		return nil, store.ApprovalRow{}, page.ErrNoPage
 	} else if err != nil {
-		return nil, store.ApprovalRow{}, wrap("approval", err)
+		return nil, store.ApprovalRow{}, page.Wrap("approval", err)
 	}
-	p, err := s.Store.Person(v.r.Context(), r.Person)
+	p, err := s.Store.Person(v.R.Context(), r.Person)
 	if err != nil {
-		return nil, store.ApprovalRow{}, wrap("person", err)
+		return nil, store.ApprovalRow{}, page.Wrap("person", err)
 	}
 	c := newConnection(v, r, p)
-	view := &connectionPage{frame: s.frame(v, "integration.title", "organization", o.Name), Organization: o.Name, App: c.App, Who: p.Name,
-		Email: p.Email, Connected: on(r.CreatedAt, v.now), Used: c.Used, Post: c.Revoke, Back: integrationPath(o.ID)}
+	view := &connectionPage{Frame: s.Frame(v, "integration.title", "organization", o.Name), Organization: o.Name, App: c.App, Who: p.Name,
+		Email: p.Email, Connected: page.On(r.CreatedAt, v.Now), Used: c.Used, Post: c.Revoke, Back: integrationPath(o.ID)}
 	view.Other = true
-	view.under(v, o, crumb{Text: v.words.say("integration.name").String(), Path: view.Back})
+	view.Under(v, o, page.Crumb{Text: v.Words.Say("integration.name").String(), Path: view.Back})
 	return view, r, nil
 }
 
 // connectionPage is GET .../ai-integration/{approval}: which roles somebody
 // chose.
-func (s *Server) connectionPage(v *visit) error {
+func (s *Server) connectionPage(v *page.Visit) error {
 	view, r, err := s.connection(v)
 	switch {
 	case err != nil:
 		return err
 	case ended(r):
-		return v.see(withQuery(view.Back, "revoked", r.ID.String()))
+		return v.See(page.WithQuery(view.Back, "revoked", r.ID.String()))
 	}
 	o := org.Organization{ID: r.Organization, Name: view.Organization}
-	m, err := s.Store.Member(v.r.Context(), r.Person, r.Organization)
+	m, err := s.Store.Member(v.R.Context(), r.Person, r.Organization)
 	if err != nil && !errors.Is(err, store.ErrNotFound) { // else gone since
-		return wrap("member", err)
+		return page.Wrap("member", err)
 	}
 	names, err := s.roles(v, o, m)
 	if err != nil {
 		return err
 	}
-	view.Slim, view.Packed, view.Title = false, true, v.words.say("connection.title").String()
+	view.Slim, view.Packed, view.Title = false, true, v.Words.Say("connection.title").String()
 	view.Access = names.gives(r.Grant)
 	view.Access.Personal = false // it is theirs alone
-	return s.show(v, http.StatusOK, connectionTemplate, view)
+	return s.Show(v, http.StatusOK, connectionTemplate, view)
 }
 
 // endConnectionPage is GET .../ai-integration/{approval}/revoke.
-func (s *Server) endConnectionPage(v *visit) error {
+func (s *Server) endConnectionPage(v *page.Visit) error {
 	view, r, err := s.connection(v)
 	switch {
 	case err != nil:
 		return err
 	case ended(r): // done already, in another tab
-		return v.see(withQuery(view.Back, "revoked", r.ID.String()))
+		return v.See(page.WithQuery(view.Back, "revoked", r.ID.String()))
 	}
-	view.Title = v.words.say("revoke.title").String()
-	return s.show(v, http.StatusOK, endConnectionTemplate, view)
+	view.Title = v.Words.Say("revoke.title").String()
+	return s.Show(v, http.StatusOK, endConnectionTemplate, view)
 }
 
 // endConnection is POST .../ai-integration/{approval}/revoke (decision P8).
 // Done twice, it is no error.
-func (s *Server) endConnection(v *visit) error {
-	if _, err := s.changing(v); err != nil {
+func (s *Server) endConnection(v *page.Visit) error {
+	if _, err := s.Changing(v); err != nil {
 		return err
 	}
 	view, r, err := s.connection(v)
 	if err != nil {
 		return err
 	}
-	switch err := s.Store.EndAsAdmin(v.r.Context(), r.Organization, v.person.ID, r.ID, s.act(v)); {
+	switch err := s.Store.EndAsAdmin(v.R.Context(), r.Organization, v.Person.ID, r.ID, s.Act(v)); {
 	case errors.Is(err, store.ErrNotAllowed), errors.Is(err, store.ErrNotFound): // since it was asked
-		return errNoPage
+		return page.ErrNoPage
 	case err != nil:
-		return wrap("revoke", err)
+		return page.Wrap("revoke", err)
 	}
-	return v.see(withQuery(view.Back, "revoked", r.ID.String()))
+	return v.See(page.WithQuery(view.Back, "revoked", r.ID.String()))
 }
 
 // An offPage asks whether AI integration is to be turned off.
 type offPage struct {
-	frame
+	page.Frame
 	Organization string // not ours
 	All          tally
 	Post, Back   string // paths
 }
 
 // offPage is GET .../ai-integration/off.
-func (s *Server) offPage(v *visit) error {
+func (s *Server) offPage(v *page.Visit) error {
 	o, err := s.administered(v)
 	switch {
 	case err != nil:
 		return err
 	case !o.AIIntegration: // done already, in another tab
-		return v.see(integrationPath(o.ID))
+		return v.See(integrationPath(o.ID))
 	}
 	all, err := s.connections(v, o.ID)
 	if err != nil {
 		return err
 	}
-	view := &offPage{frame: s.frame(v, "off.title"), Organization: o.Name, All: tallyOf(all),
+	view := &offPage{Frame: s.Frame(v, "off.title"), Organization: o.Name, All: tallyOf(all),
 		Post: integrationPath(o.ID) + "/off", Back: integrationPath(o.ID)}
 	view.Other = true
-	return s.show(v, http.StatusOK, offTemplate, view)
+	return s.Show(v, http.StatusOK, offTemplate, view)
 }
 
 // turn is POST .../ai-integration/on and off (decision P7). Done twice, it is
 // no error.
-func (s *Server) turn(on bool) func(*visit) error {
-	return func(v *visit) error {
-		if _, err := s.changing(v); err != nil {
+func (s *Server) turn(on bool) func(*page.Visit) error {
+	return func(v *page.Visit) error {
+		if _, err := s.Changing(v); err != nil {
 			return err
 		}
 		o, err := s.administered(v)
 		if err != nil {
 			return err
 		}
-		switch err := s.Store.SwitchIntegration(v.r.Context(), o.ID, v.person.ID, on, s.act(v)); {
+		switch err := s.Store.SwitchIntegration(v.R.Context(), o.ID, v.Person.ID, on, s.Act(v)); {
 		case errors.Is(err, store.ErrNotAllowed): // since it was asked
-			return errNoPage
+			return page.ErrNoPage
 		case err != nil:
-			return wrap("AI integration", err)
+			return page.Wrap("AI integration", err)
 		}
-		return v.see(integrationPath(o.ID))
+		return v.See(integrationPath(o.ID))
 	}
 }
 

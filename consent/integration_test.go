@@ -16,29 +16,28 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
-
-const nordlysSettings = "/organizations/nordlys/settings/ai-integration"
 
 // ux 8.
 func TestIntegration(t *testing.T) {
 	s := newSite(t)
-	ada, tor := s.signedIn("ada"), s.signedIn("tor")
-	ada.get(nordlysSettings).want(200).says("AI integration – Nordlys Cooperative – Svalinn", "AI integration On",
+	ada, tor := s.SignedIn("ada"), s.SignedIn("tor")
+	ada.Get(pagetest.NordlysSettings).Want(200).Says("AI integration – Nordlys Cooperative – Svalinn", "AI integration On",
 		"Members can connect apps that act for them here. Each app gets only what that member chooses.",
 		"On since 21 November 2026.", "No apps act for members here yet.")
-	s.register(client.Client{ID: "board", Name: "Board Pack Generator", RedirectURIs: []string{"https://oauth.boardpack.example/cb"}})
-	ada.connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "personal", "1")
-	second := tor.connect()
+	s.Register(client.Client{ID: "board", Name: "Board Pack Generator", RedirectURIs: []string{"https://oauth.boardpack.example/cb"}})
+	ada.Connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "personal", "1")
+	second := tor.Connect()
 	s.Store.Used(second)
-	ada.connect()
-	ada.connect("grant", "organization")
-	ada.connect("organization", "fjell")
-	p := ada.get(nordlysSettings).want(200).says("4 connections of 2 people", "Everything in this organization",
+	ada.Connect()
+	ada.Connect("grant", "organization")
+	ada.Connect("organization", "fjell")
+	p := ada.Get(pagetest.NordlysSettings).Want(200).Says("4 connections of 2 people", "Everything in this organization",
 		"Everything they can access", "Only selected roles: Treasurer (change), Buddy (read)", "Today at 10:00", "Never", "Quill Assistant Not checked", "connect.quill.example")
 	var order []string
-	for _, row := range p.all(atom.Tr)[1:] {
+	for _, row := range p.All(atom.Tr)[1:] {
 		order = append(order, cells(row))
 	}
 	for i, want := range []string{"Ada Lindqvist Everything in this organization Never", "Tor Haugen Everything they can access Today at 10:00",
@@ -48,27 +47,27 @@ func TestIntegration(t *testing.T) {
 		}
 	}
 	// Which roles, as far as they are filled now; personal items are the person's alone.
-	if strings.Contains(p.text(), "personal entries") || len(p.all(atom.Tr)) != 5 {
+	if strings.Contains(p.Text(), "personal entries") || len(p.All(atom.Tr)) != 5 {
 		t.Errorf("the table says %q", order)
 	}
-	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))
-	if p := ada.get(nordlysSettings).says("Only selected roles: Treasurer (change)"); strings.Contains(p.text(), "Buddy") {
+	s.Do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))
+	if p := ada.Get(pagetest.NordlysSettings).Says("Only selected roles: Treasurer (change)"); strings.Contains(p.Text(), "Buddy") {
 		t.Error("a role that is left is said to be had")
 	}
-	s.do(s.Store.SetFiller(t.Context(), "buddy", "ada", true, store.Act{Actor: "operator"}))
+	s.Do(s.Store.SetFiller(t.Context(), "buddy", "ada", true, store.Act{Actor: "operator"}))
 	for query, want := range map[string]string{
 		"find=tor": "1 connection of 1 person", "find=QUILL.example": "4 connections of 2 people", "access=organization": "1 connection of 1 person",
 		"access=everything": "2 connections of 2 people", "access=roles&find=+ada+": "1 connection of 1 person", "access=everything&find=nordlys.example": "2 connections of 2 people",
 		"find=nobody": "No connection matches.", "access=x": "4 connections of 2 people", "page=9": "4 connections of 2 people", "page=-1": "4 connections of 2 people",
 	} {
-		ada.get(nordlysSettings + "?" + query).want(200).says(want)
+		ada.Get(pagetest.NordlysSettings + "?" + query).Want(200).Says(want)
 	}
-	shared := nordlysSettings + "?find=tor&access=everything"
-	ada.get(shared).want(200)
-	if got := signin(s.browser().get(shared).follow(), "ada@nordlys.example", password).header.Get("Location"); got != shared {
+	shared := pagetest.NordlysSettings + "?find=tor&access=everything"
+	ada.Get(shared).Want(200)
+	if got := pagetest.SignIn(s.Browser().Get(shared).Follow(), "ada@nordlys.example", pagetest.Password).Header.Get("Location"); got != shared {
 		t.Errorf("signing in leads to %q, not to what was shared", got)
 	}
-	if p := ada.get(nordlysSettings + `?find="><script>`); len(p.all(atom.Script)) != 1 || p.fill(nordlysSettings).Get("find") != `"><script>` {
+	if p := ada.Get(pagetest.NordlysSettings + `?find="><script>`); len(p.All(atom.Script)) != 1 || p.Fill(pagetest.NordlysSettings).Get("find") != `"><script>` {
 		t.Error("what was looked for is not as it was entered")
 	}
 }
@@ -90,87 +89,81 @@ func cells(row *html.Node) string {
 // The detail page shows which roles, and not what is the person's alone.
 func TestIntegrationDetails(t *testing.T) {
 	s := newSite(t)
-	s.do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
-	id := s.signedIn("ada").connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "personal", "1")
-	s.do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, store.Act{Actor: "operator"}))
-	p := s.signedIn("tor").get(nordlysSettings+"/"+id.String()).want(200).says("Ada Lindqvist (ada@nordlys.example)",
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
+	id := s.SignedIn("ada").Connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "personal", "1")
+	s.Do(s.Store.SetFiller(context.Background(), "buddy", "ada", false, store.Act{Actor: "operator"}))
+	p := s.SignedIn("tor").Get(pagetest.NordlysSettings+"/"+id.String()).Want(200).Says("Ada Lindqvist (ada@nordlys.example)",
 		"Only selected roles: Treasurer (change)", "Treasurer Nordlys (anchor circle) Change", "Buddy People & Onboarding None now: they left this role")
-	if strings.Contains(strings.ToLower(p.text()), "personal") {
-		t.Errorf("it tells of personal items: %s", p.text())
+	if strings.Contains(strings.ToLower(p.Text()), "personal") {
+		t.Errorf("it tells of personal items: %s", p.Text())
 	}
 }
 
 // Decision P8, ux 8: the event names the admin, and the member is told.
 func TestIntegrationRevoke(t *testing.T) {
 	s := newSite(t)
-	ada, tor := s.signedIn("ada"), s.signedIn("tor")
-	id, other := tor.connect(), tor.connect()
+	ada, tor := s.SignedIn("ada"), s.SignedIn("tor")
+	id, other := tor.Connect(), tor.Connect()
 	at := connectionPath("nordlys", id) + "/revoke"
-	s.hostile("ada", at, url.Values{}, func() bool { return s.lives(id) })
-	confirm := ada.get(at).want(200).says(`Revoke access of “Quill Assistant” for Tor Haugen?`,
+	s.Hostile("ada", at, url.Values{}, func() bool { return s.Lives(id) })
+	confirm := ada.Get(at).Want(200).Says(`Revoke access of “Quill Assistant” for Tor Haugen?`,
 		"In Nordlys Cooperative, it stops working at once, on every device.", "What it has already changed or read stays as it is.", "quill.example")
 	for range 2 { // twice is no error
-		confirm.press(at).follow().want(200).says(`Access of “Quill Assistant” for Tor Haugen is revoked.`, "1 connection of 1 person")
+		confirm.Press(at).Follow().Want(200).Says(`Access of “Quill Assistant” for Tor Haugen is revoked.`, "1 connection of 1 person")
 	}
-	ada.get(at).follow().want(200).says("is revoked.")
-	ada.get(connectionPath("nordlys", id)).follow().want(200).says("is revoked.")
-	if s.lives(id) || !s.lives(other) {
-		t.Errorf("lives: %v and %v, want the other alone", s.lives(id), s.lives(other))
+	ada.Get(at).Follow().Want(200).Says("is revoked.")
+	ada.Get(connectionPath("nordlys", id)).Follow().Want(200).Says("is revoked.")
+	if s.Lives(id) || !s.Lives(other) {
+		t.Errorf("lives: %v and %v, want the other alone", s.Lives(id), s.Lives(other))
 	}
-	if e := s.event("approval_ended"); e.Actor != "person:ada" || e.Person != "tor" || e.Organization != "nordlys" || e.Reason != "revoked_by_admin" || e.Approval != id.String() {
+	if e := s.Event("approval_ended"); e.Actor != "person:ada" || e.Person != "tor" || e.Organization != "nordlys" || e.Reason != "revoked_by_admin" || e.Approval != id.String() {
 		t.Errorf("event %+v", e)
 	}
-	tor.get(nordlysApps).says("Revoked by an admin of Nordlys Cooperative today at 10:00")
+	tor.Get(pagetest.NordlysApps).Says("Revoked by an admin of Nordlys Cooperative today at 10:00")
 	// The note is true or absent.
-	if p := ada.get(nordlysSettings + "?revoked=" + other.String()); strings.Contains(p.text(), "is revoked") {
+	if p := ada.Get(pagetest.NordlysSettings + "?revoked=" + other.String()); strings.Contains(p.Text(), "is revoked") {
 		t.Error("it says that what lives is revoked")
 	}
-	s.do(s.Store.EndApproval(context.Background(), other, approval.RevokedByPerson, store.Act{Actor: "person:tor"}))
-	ada.get(nordlysSettings + "?revoked=" + other.String()).says("had ended already")
-}
-
-func (s *site) lives(id approval.ID) bool {
-	s.t.Helper()
-	a, err := s.Store.Check(context.Background(), id)
-	return err == nil && a.Approval.Lost(a.Standing) == ""
+	s.Do(s.Store.EndApproval(context.Background(), other, approval.RevokedByPerson, store.Act{Actor: "person:tor"}))
+	ada.Get(pagetest.NordlysSettings + "?revoked=" + other.String()).Says("had ended already")
 }
 
 // Decision P7, ux 8.2.
 func TestIntegrationOffAndOn(t *testing.T) {
 	s := newSite(t)
-	ada := s.signedIn("ada")
-	mine, tors, elsewhere := ada.connect(), s.signedIn("tor").connect(), ada.connect("organization", "fjell")
+	ada := s.SignedIn("ada")
+	mine, tors, elsewhere := ada.Connect(), s.SignedIn("tor").Connect(), ada.Connect("organization", "fjell")
 	isOn := func() bool {
 		o, err := s.Store.Organization(context.Background(), "nordlys")
-		s.do(err)
+		s.Do(err)
 		return o.AIIntegration
 	}
-	s.hostile("ada", nordlysSettings+"/off", url.Values{}, func() bool { return isOn() && s.lives(mine) })
-	ada.get(nordlysSettings+"/off").want(200).says("Turn off AI integration in Nordlys Cooperative?",
+	s.Hostile("ada", pagetest.NordlysSettings+"/off", url.Values{}, func() bool { return isOn() && s.Lives(mine) })
+	ada.Get(pagetest.NordlysSettings+"/off").Want(200).Says("Turn off AI integration in Nordlys Cooperative?",
 		"All 2 connections of 2 people end at once. Turning it on again does not bring them back: each person approves again.")
-	s.pass(24 * time.Hour)
-	ada = s.signedIn("ada")
-	confirm := ada.get(nordlysSettings + "/off").want(200)
+	s.Pass(24 * time.Hour)
+	ada = s.SignedIn("ada")
+	confirm := ada.Get(pagetest.NordlysSettings + "/off").Want(200)
 	for range 2 {
-		p := confirm.press(nordlysSettings+"/off").follow().want(200).says("AI integration Off", "AI integration is off. Nobody can connect apps here.")
-		if strings.Contains(p.text(), "Turned on by") {
+		p := confirm.Press(pagetest.NordlysSettings+"/off").Follow().Want(200).Says("AI integration Off", "AI integration is off. Nobody can connect apps here.")
+		if strings.Contains(p.Text(), "Turned on by") {
 			t.Error("it says who turned on what is off")
 		}
 	}
-	if isOn() || s.lives(mine) || s.lives(tors) || !s.lives(elsewhere) {
-		t.Errorf("on %v, alive %v %v and elsewhere %v", isOn(), s.lives(mine), s.lives(tors), s.lives(elsewhere))
+	if isOn() || s.Lives(mine) || s.Lives(tors) || !s.Lives(elsewhere) {
+		t.Errorf("on %v, alive %v %v and elsewhere %v", isOn(), s.Lives(mine), s.Lives(tors), s.Lives(elsewhere))
 	}
-	if e := s.event("directory_changed"); e.Actor != "person:ada" || e.Organization != "nordlys" || e.Detail != "AI integration off" {
+	if e := s.Event("directory_changed"); e.Actor != "person:ada" || e.Organization != "nordlys" || e.Detail != "AI integration off" {
 		t.Errorf("event %+v", e)
 	}
-	ada.get(nordlysApps).says("AI integration was turned off today at 10:00")
-	ada.get(nordlysSettings + "/off").follow().want(200).says("AI integration Off")
-	s.hostile("ada", nordlysSettings+"/on", url.Values{}, func() bool { return !isOn() })
-	page := ada.get(nordlysSettings)
+	ada.Get(pagetest.NordlysApps).Says("AI integration was turned off today at 10:00")
+	ada.Get(pagetest.NordlysSettings + "/off").Follow().Want(200).Says("AI integration Off")
+	s.Hostile("ada", pagetest.NordlysSettings+"/on", url.Values{}, func() bool { return !isOn() })
+	page := ada.Get(pagetest.NordlysSettings)
 	for range 2 {
-		page.press(nordlysSettings+"/on").follow().want(200).says("AI integration On", "Turned on by Ada Lindqvist on 22 November 2026.")
+		page.Press(pagetest.NordlysSettings+"/on").Follow().Want(200).Says("AI integration On", "Turned on by Ada Lindqvist on 22 November 2026.")
 	}
-	if s.lives(mine) || s.lives(tors) {
+	if s.Lives(mine) || s.Lives(tors) {
 		t.Error("turning it on again has brought something back")
 	}
 }
@@ -178,49 +171,49 @@ func TestIntegrationOffAndOn(t *testing.T) {
 // To everybody but the admins the pages do not exist.
 func TestIntegrationIsForAdmins(t *testing.T) {
 	s := newSite(t)
-	id := s.signedIn("ada").connect()
-	elsewhere := s.signedIn("ada").connect("organization", "fjell")
-	paths := []string{nordlysSettings, nordlysSettings + "/off", nordlysSettings + "/" + id.String(), nordlysSettings + "/" + id.String() + "/revoke"}
-	for person, b := range map[string]*browser{"a member": s.signedIn("tor"), "an admin elsewhere": s.signedIn("ola"), "a stranger": s.signedIn("eve")} {
+	id := s.SignedIn("ada").Connect()
+	elsewhere := s.SignedIn("ada").Connect("organization", "fjell")
+	paths := []string{pagetest.NordlysSettings, pagetest.NordlysSettings + "/off", pagetest.NordlysSettings + "/" + id.String(), pagetest.NordlysSettings + "/" + id.String() + "/revoke"}
+	for person, b := range map[string]*pagetest.Browser{"a member": s.SignedIn("tor"), "an admin elsewhere": s.SignedIn("ola"), "a stranger": s.SignedIn("eve")} {
 		for _, path := range paths {
-			if p := b.get(path); p.status != 404 || strings.Contains(p.text(), "Nordlys") {
-				t.Errorf("%s, %s: %d %s", person, path, p.status, p.text())
+			if p := b.Get(path); p.Status != 404 || strings.Contains(p.Text(), "Nordlys") {
+				t.Errorf("%s, %s: %d %s", person, path, p.Status, p.Text())
 			}
 		}
-		csrf := url.Values{"csrf": {b.get("/").fill("/signout").Get("csrf")}}
-		for _, path := range []string{nordlysSettings + "/off", nordlysSettings + "/on", nordlysSettings + "/" + id.String() + "/revoke"} {
-			b.post(path, csrf).want(404)
+		csrf := url.Values{"csrf": {b.Get("/").Fill("/signout").Get("csrf")}}
+		for _, path := range []string{pagetest.NordlysSettings + "/off", pagetest.NordlysSettings + "/on", pagetest.NordlysSettings + "/" + id.String() + "/revoke"} {
+			b.Post(path, csrf).Want(404)
 		}
 	}
-	ada := s.signedIn("ada")
+	ada := s.SignedIn("ada")
 	for _, path := range []string{
 		"/organizations/fjell/settings/ai-integration", "/organizations/nowhere/settings/ai-integration", "/organizations/%00/settings/ai-integration",
-		nordlysSettings + "/" + elsewhere.String(), nordlysSettings + "/" + elsewhere.String() + "/revoke", nordlysSettings + "/x", nordlysSettings + "/x/revoke",
-		nordlysSettings + "/" + strings.Repeat("0", 32), nordlysSettings + "/" + strings.Repeat("0", 32) + "/revoke",
+		pagetest.NordlysSettings + "/" + elsewhere.String(), pagetest.NordlysSettings + "/" + elsewhere.String() + "/revoke", pagetest.NordlysSettings + "/x", pagetest.NordlysSettings + "/x/revoke",
+		pagetest.NordlysSettings + "/" + strings.Repeat("0", 32), pagetest.NordlysSettings + "/" + strings.Repeat("0", 32) + "/revoke",
 	} {
-		ada.get(path).want(404)
+		ada.Get(path).Want(404)
 	}
-	csrf := url.Values{"csrf": {ada.get("/").fill("/signout").Get("csrf")}}
-	ada.post(nordlysSettings+"/"+elsewhere.String()+"/revoke", csrf).want(404)
-	if !s.lives(id) || !s.lives(elsewhere) {
+	csrf := url.Values{"csrf": {ada.Get("/").Fill("/signout").Get("csrf")}}
+	ada.Post(pagetest.NordlysSettings+"/"+elsewhere.String()+"/revoke", csrf).Want(404)
+	if !s.Lives(id) || !s.Lives(elsewhere) {
 		t.Error("something has ended")
 	}
 	// The right is asked for again when it counts.
-	page := ada.get(nordlysSettings + "/off")
-	s.do(s.Store.SetAdmin(context.Background(), "nordlys", "ada", false, store.Act{}))
-	page.press(nordlysSettings + "/off").want(404)
-	if !s.lives(id) {
+	page := ada.Get(pagetest.NordlysSettings + "/off")
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "ada", false, store.Act{}))
+	page.Press(pagetest.NordlysSettings + "/off").Want(404)
+	if !s.Lives(id) {
 		t.Error("somebody who is an admin no more has turned it off")
 	}
-	if p := ada.get("/"); strings.Contains(p.text(), "AI integration is on AI integration") || strings.Contains(renderText(p.doc), nordlysSettings) {
+	if p := ada.Get("/"); strings.Contains(p.Text(), "AI integration is on AI integration") || strings.Contains(renderText(p.Doc), pagetest.NordlysSettings) {
 		t.Error("the page is offered to somebody who cannot see it")
 	}
-	s.browser().get(nordlysSettings).follow().want(200).says("Sign in")
+	s.Browser().Get(pagetest.NordlysSettings).Follow().Want(200).Says("Sign in")
 	// E4 leads here.
-	p := s.signedIn("ola").get(authorize()).want(403)
-	for _, a := range p.all(atom.A) {
-		if strings.HasSuffix(attr(a, "href"), "ai-integration") {
-			p.b.get(attr(a, "href")).want(200).says("AI integration Off")
+	p := s.SignedIn("ola").Get(pagetest.Authorize()).Want(403)
+	for _, a := range p.All(atom.A) {
+		if strings.HasSuffix(pagetest.Attr(a, "href"), "ai-integration") {
+			p.B.Get(pagetest.Attr(a, "href")).Want(200).Says("AI integration Off")
 			return
 		}
 	}
@@ -236,25 +229,25 @@ func TestIntegrationPages(t *testing.T) {
 		d.People = append(d.People, store.DirectoryPerson{Person: org.Person{ID: id, Email: id + "@nordlys.example", Name: "Person " + id, Active: true}})
 		d.Members = append(d.Members, store.DirectoryMember{Person: id, Organization: "nordlys"})
 	}
-	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
+	s.Do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
 	want := 2*connectionsShown + 7
 	for i := range want {
-		b := s.signedIn(fmt.Sprintf("p%d", i%3))
+		b := s.SignedIn(fmt.Sprintf("p%d", i%3))
 		s.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
-		b.get(authorize()).approve().want(303)
+		b.Get(pagetest.Authorize()).Approve().Want(303)
 	}
-	ada, seen := s.signedIn("ada"), map[string]bool{}
-	for path, pages := nordlysSettings+"?access=everything", 1; path != ""; pages++ {
-		p := ada.get(path).want(200).says(fmt.Sprintf("%d connections of 3 people", want))
+	ada, seen := s.SignedIn("ada"), map[string]bool{}
+	for path, pages := pagetest.NordlysSettings+"?access=everything", 1; path != ""; pages++ {
+		p := ada.Get(path).Want(200).Says(fmt.Sprintf("%d connections of 3 people", want))
 		path = ""
-		for _, a := range p.all(atom.A) {
-			if strings.HasSuffix(attr(a, "href"), "/revoke") {
-				seen[attr(a, "href")] = true
+		for _, a := range p.All(atom.A) {
+			if strings.HasSuffix(pagetest.Attr(a, "href"), "/revoke") {
+				seen[pagetest.Attr(a, "href")] = true
 			}
 		}
-		for _, a := range p.all(atom.A) {
+		for _, a := range p.All(atom.A) {
 			if a.FirstChild != nil && a.FirstChild.Data == "Next" {
-				path = attr(a, "href")
+				path = pagetest.Attr(a, "href")
 			}
 		}
 		if last := path == ""; last != (pages == 3) {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -29,7 +30,7 @@ var assuring = []string{
 // looksOurs reports whether a client's name could be taken for the service's
 // own (ux 2.3, warning W2): of the service, of a client that the service set
 // up, or of somebody who assures. Such a name is warned of and not refused.
-func looksOurs(c client.Client, at host, service string, known []client.Client) bool {
+func looksOurs(c client.Client, at page.Host, service string, known []client.Client) bool {
 	if c.Preregistered || c.Name == "" {
 		return false
 	}
@@ -37,7 +38,7 @@ func looksOurs(c client.Client, at host, service string, known []client.Client) 
 		return true
 	}
 	return slices.ContainsFunc(known, func(k client.Client) bool {
-		theirs := slices.ContainsFunc(k.RedirectURIs, func(uri string) bool { return hostOf(uri) == at })
+		theirs := slices.ContainsFunc(k.RedirectURIs, func(uri string) bool { return page.HostOf(uri) == at })
 		return !theirs && likens(c.Name, k.Name)
 	})
 }
@@ -75,10 +76,10 @@ func bare(s string) string {
 }
 
 // looksOurs asks with the clients that are set up here.
-func (s *Server) looksOurs(v *visit, c client.Client, at host) (bool, error) {
-	known, _, err := s.Store.Clients(v.r.Context(), store.ClientFilter{State: "preregistered", Limit: 1000})
+func (s *Server) looksOurs(v *page.Visit, c client.Client, at page.Host) (bool, error) {
+	known, _, err := s.Store.Clients(v.R.Context(), store.ClientFilter{State: "preregistered", Limit: 1000})
 	if err != nil {
-		return false, wrap("known clients", err)
+		return false, page.Wrap("known clients", err)
 	}
 	return looksOurs(c, at, s.Service, known), nil
 }

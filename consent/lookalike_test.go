@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
 
 // ux 2.3, UX-12.
@@ -24,26 +26,26 @@ func TestLooksOurs(t *testing.T) {
 		"Quill Assistant": false, "Savlinn": false, "Svalin": false, "Assistant": false, "": false, "   ": false, "…": false, "日本語": false, "مساعد": false, "😀": false,
 		"W" + strings.Repeat("W", 99): false,
 	} {
-		if got := looksOurs(client.Client{Name: name}, hostOf(callback), "Svalinn", known); got != want {
+		if got := looksOurs(client.Client{Name: name}, page.HostOf(pagetest.Callback), "Svalinn", known); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
 	}
 	same := client.Client{Name: "Assistant Connector"}
-	if looksOurs(same, hostOf("https://eu.assistant.example/other"), "Svalinn", known) {
+	if looksOurs(same, page.HostOf("https://eu.assistant.example/other"), "Svalinn", known) {
 		t.Error("a client at the known client's own host is warned of")
 	}
-	if !looksOurs(same, hostOf("https://eu.assistant.example:8443/"), "Svalinn", known) {
+	if !looksOurs(same, page.HostOf("https://eu.assistant.example:8443/"), "Svalinn", known) {
 		t.Error("a client at another port of that host is not warned of")
 	}
-	if looksOurs(client.Client{Name: "Svalinn", Preregistered: true}, hostOf(callback), "Svalinn", known) {
+	if looksOurs(client.Client{Name: "Svalinn", Preregistered: true}, page.HostOf(pagetest.Callback), "Svalinn", known) {
 		t.Error("the service's own client is warned of")
 	}
 	for service, want := range map[string]bool{"AB": false, "Table": true, "": false, "!": false, "Com": true, "Corn": true} {
-		if got := looksOurs(client.Client{Name: "TabIe corn AB"}, hostOf(callback), service, nil); got != want {
+		if got := looksOurs(client.Client{Name: "TabIe corn AB"}, page.HostOf(pagetest.Callback), service, nil); got != want {
 			t.Errorf("service %q: %v, want %v", service, got, want)
 		}
 	}
-	if !looksOurs(client.Client{Name: "a.b"}, hostOf(callback), "AB", nil) {
+	if !looksOurs(client.Client{Name: "a.b"}, page.HostOf(pagetest.Callback), "AB", nil) {
 		t.Error("a short service's whole name is not noticed")
 	}
 }
@@ -51,16 +53,16 @@ func TestLooksOurs(t *testing.T) {
 // W2 stands before W1, on the page of a client that is not ours alone.
 func TestLookAlikeIsWarnedOf(t *testing.T) {
 	s := newSite(t)
-	s.register(client.Client{ID: "fake", Name: "Svаlinn Sеcurity", RedirectURIs: []string{"https://login.xn--svalnn-q4a.example/cb"}})
-	b := s.signedIn("ada")
-	text := b.get(authorize("client_id", "fake", "redirect_uri", "https://login.xn--svalnn-q4a.example/cb")).want(200).says("Not checked by Svalinn").text()
+	s.Register(client.Client{ID: "fake", Name: "Svаlinn Sеcurity", RedirectURIs: []string{"https://login.xn--svalnn-q4a.example/cb"}})
+	b := s.SignedIn("ada")
+	text := b.Get(pagetest.Authorize("client_id", "fake", "redirect_uri", "https://login.xn--svalnn-q4a.example/cb")).Want(200).Says("Not checked by Svalinn").Text()
 	w2 := strings.Index(text, "This name looks like Svalinn's own, but the app is not ours. Svalinn never asks you to approve an app to keep your access.")
 	w1 := strings.Index(text, "Did you start this yourself, just now, at xn--svalnn-q4a.example?")
 	if w2 < 0 || w1 < w2 {
 		t.Errorf("W2 at %d, W1 at %d: %s", w2, w1, text)
 	}
-	for _, path := range []string{authorize(), authorize("client_id", "assistant", "redirect_uri", "https://assistant.example/cb")} {
-		if strings.Contains(b.get(path).text(), "looks like") {
+	for _, path := range []string{pagetest.Authorize(), pagetest.Authorize("client_id", "assistant", "redirect_uri", "https://assistant.example/cb")} {
+		if strings.Contains(b.Get(path).Text(), "looks like") {
 			t.Errorf("%s: warned of", path)
 		}
 	}

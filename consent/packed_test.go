@@ -4,23 +4,25 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
 
 // Two pages of one session have nothing of a form token in common, and both
 // of their forms are accepted.
 func TestFormTokensAreMasked(t *testing.T) {
 	s := newSite(t)
-	b := s.signedIn("ada")
-	for _, path := range []string{"/", "/account", nordlysApps, authorize()} {
+	b := s.SignedIn("ada")
+	for _, path := range []string{"/", "/account", pagetest.NordlysApps, pagetest.Authorize()} {
 		var texts []string
 		for range 2 {
-			p := b.get(path).want(200)
-			_, rest, _ := strings.Cut(p.body, `name="csrf" value="`)
+			p := b.Get(path).Want(200)
+			_, rest, _ := strings.Cut(p.Body, `name="csrf" value="`)
 			text, _, _ := strings.Cut(rest, `"`)
 			if len(text) < 40 {
 				t.Fatalf("%s: form token %q", path, text)
 			}
-			if !s.Ring.CheckFormToken(b.cookies[b.cookieName("session")], text) {
+			if !s.Ring.CheckFormToken(b.Cookies[b.CookieName("session")], text) {
 				t.Errorf("%s: form token %q is refused", path, text)
 			}
 			texts = append(texts, text)
@@ -38,11 +40,11 @@ func TestFormTokensAreMasked(t *testing.T) {
 // token to be compressed with: a right guess is as long as a wrong one.
 func TestGuessesOfFormTokens(t *testing.T) {
 	s := newSite(t)
-	b := s.signedIn("ada")
-	b.connect()
-	token := b.get(nordlysSettings).fill("/signout").Get("csrf")
-	p := b.get(nordlysSettings + "?find=" + url.QueryEscape(`name="csrf" value="`+token)).want(200)
-	if n := strings.Count(p.body, token); n != 1 { // the search field
+	b := s.SignedIn("ada")
+	b.Connect()
+	token := b.Get(pagetest.NordlysSettings).Fill("/signout").Get("csrf")
+	p := b.Get(pagetest.NordlysSettings + "?find=" + url.QueryEscape(`name="csrf" value="`+token)).Want(200)
+	if n := strings.Count(p.Body, token); n != 1 { // the search field
 		t.Errorf("the page has the guessed form token %d times, want once", n)
 	}
 }
@@ -51,15 +53,15 @@ func TestGuessesOfFormTokens(t *testing.T) {
 // when another site did or the browser does not say.
 func TestPackedOnlyFromHere(t *testing.T) {
 	s := newSite(t)
-	b := s.signedIn("ada")
-	b.header.Set("Accept-Encoding", "gzip")
-	for _, path := range []string{"/", nordlysApps, nordlysSettings + "?find=a", authorize()} {
+	b := s.SignedIn("ada")
+	b.Header.Set("Accept-Encoding", "gzip")
+	for _, path := range []string{"/", pagetest.NordlysApps, pagetest.NordlysSettings + "?find=a", pagetest.Authorize()} {
 		for site, want := range map[string]string{"same-origin": "gzip", "none": "gzip", "same-site": "", "cross-site": "", "": ""} {
-			b.header.Del("Sec-Fetch-Site")
+			b.Header.Del("Sec-Fetch-Site")
 			if site != "" {
-				b.header.Set("Sec-Fetch-Site", site)
+				b.Header.Set("Sec-Fetch-Site", site)
 			}
-			if got := b.get(path).want(200).header.Get("Content-Encoding"); got != want {
+			if got := b.Get(path).Want(200).Header.Get("Content-Encoding"); got != want {
 				t.Errorf("%s, led to by %q: Content-Encoding %q, want %q", path, site, got, want)
 			}
 		}

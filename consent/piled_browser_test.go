@@ -19,6 +19,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -47,12 +48,12 @@ func TestNamesCoverNothing(t *testing.T) {
 		"many":   strings.Repeat("g"+strings.Repeat("\u0331", 9), 10),
 	} {
 		at := "https://connect.quill.example/" + id
-		c.register(client.Client{ID: id, Name: name, RedirectURIs: []string{at}})
-		b.open(c.base + authorize("client_id", id, "redirect_uri", at))
+		c.Register(client.Client{ID: id, Name: name, RedirectURIs: []string{at}})
+		b.open(c.At + pagetest.Authorize("client_id", id, "redirect_uri", at))
 		if n := outside(b); n != 0 {
 			t.Errorf("%s: the name covers %d pixels of the consent page", id, n)
 		}
-		b.open(c.base + authorize("client_id", id, "redirect_uri", at, "scope", "x"))
+		b.open(c.At + pagetest.Authorize("client_id", id, "redirect_uri", at, "scope", "x"))
 		if n := outside(b); n != 0 {
 			t.Errorf("%s: the name covers %d pixels of the page about a fault", id, n)
 		}
@@ -64,8 +65,8 @@ func TestOurNamesCoverNothing(t *testing.T) {
 	t.Parallel()
 	c := newChrome(t)
 	piled := func(letter string) string { return letter + strings.Repeat("\u033f\u035e\u0360", 33) }
-	c.do(c.Store.AddDirectory(context.Background(), store.Directory{
-		People: []store.DirectoryPerson{{Person: org.Person{ID: "pia", Email: "pia@nordlys.example", Name: piled("P"), Active: true}, PasswordHash: passwordHash()}},
+	c.Do(c.Store.AddDirectory(context.Background(), store.Directory{
+		People: []store.DirectoryPerson{{Person: org.Person{ID: "pia", Email: "pia@nordlys.example", Name: piled("P"), Active: true}, PasswordHash: pagetest.PasswordHash}},
 		Organizations: []org.Organization{{ID: "one", Name: piled("O"), AIIntegration: true}, {ID: "two", Name: piled("T"), AIIntegration: true},
 			{ID: "off", Name: piled("F")}},
 		Circles: []org.Circle{{ID: "c", Organization: "one", Name: piled("C")}},
@@ -74,23 +75,23 @@ func TestOurNamesCoverNothing(t *testing.T) {
 		Members: []store.DirectoryMember{{Person: "pia", Organization: "one", Admin: true}, {Person: "pia", Organization: "two"}, {Person: "pia", Organization: "off"}},
 	}, store.Act{Actor: "system"}))
 	approve := func() approval.ID {
-		code := c.signedIn("pia").get(authorize()).press("/oauth/authorize", "organization", "one", "role:r1", "read", "decision", "approve").sent(callback).Get("code")
-		if v := c.exchange(code); v != approval.OK {
+		code := c.SignedIn("pia").Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "one", "role:r1", "read", "decision", "approve").Sent(pagetest.Callback).Get("code")
+		if v := c.Exchange(code); v != approval.OK {
 			t.Fatalf("exchange: %v", v)
 		}
-		return approval.ID(c.claim(code).Handle.ID())
+		return approval.ID(c.Claim(code).Handle.ID())
 	}
-	c.do(c.Store.EndApproval(context.Background(), approve(), approval.RevokedByAdmin, store.Act{Actor: "system"}))
+	c.Do(c.Store.EndApproval(context.Background(), approve(), approval.RevokedByAdmin, store.Act{Actor: "system"}))
 	id := approve().String()
 
 	b := c.tab(t)
-	b.open(c.base + "/signin")
+	b.open(c.At + "/signin")
 	b.run(chromedp.WaitVisible(chromedp.ID("email")), chromedp.SendKeys(chromedp.ID("email"), "pia@nordlys.example"),
-		chromedp.SendKeys(chromedp.ID("password"), password+kb.Enter))
+		chromedp.SendKeys(chromedp.ID("password"), pagetest.Password+kb.Enter))
 	b.until("location.pathname === '/' && document.readyState === 'complete'")
-	for _, path := range []string{authorize(), "/", "/organizations/one/profile/api", "/organizations/one/profile/api/" + id + "/edit",
+	for _, path := range []string{pagetest.Authorize(), "/", "/organizations/one/profile/api", "/organizations/one/profile/api/" + id + "/edit",
 		"/organizations/one/settings/ai-integration", "/organizations/one/settings/ai-integration/" + id, "/organizations/one/leave"} {
-		b.open(c.base + path)
+		b.open(c.At + path)
 		b.eval("document.querySelectorAll('details').forEach(d => d.open = true); document.querySelectorAll('[value=one]').forEach(e => e.checked = true)")
 		for _, width := range []int64{1280, 390} {
 			b.wide(width)

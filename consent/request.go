@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -180,43 +181,20 @@ func (p parameters) resource(base string) *fault {
 
 // path leads to the consent page of this request, by the server's own path.
 func (a authorization) path() string {
-	return withQuery("/oauth/authorize", "response_type", "code", "client_id", a.Client, "redirect_uri", a.RedirectURI,
+	return page.WithQuery("/oauth/authorize", "response_type", "code", "client_id", a.Client, "redirect_uri", a.RedirectURI,
 		"code_challenge", a.Challenge, "code_challenge_method", "S256", "state", string(a.State))
 }
 
 // redirect is where the browser goes with the answer: the registered bytes,
 // the answer's parameters, state as it came and iss (decisions A4 and A5).
 func (a authorization) redirect(params ...string) string {
-	return withQuery(a.RedirectURI, append(params, "state", string(a.State), "iss", a.Issuer)...)
+	return page.WithQuery(a.RedirectURI, append(params, "state", string(a.State), "iss", a.Issuer)...)
 }
 
-// withQuery adds names and values to a URI, never touching its own bytes. What
-// is empty is left out. A space becomes %20, which every reader of a query
-// takes for a space.
-func withQuery(uri string, params ...string) string {
-	var b strings.Builder
-	b.WriteString(uri)
-	sep := "?"
-	if strings.Contains(uri, "?") {
-		sep = "&"
-		if strings.HasSuffix(uri, "?") || strings.HasSuffix(uri, "&") {
-			sep = ""
-		}
-	}
-	for i := 0; i < len(params); i += 2 {
-		if params[i+1] == "" {
-			continue
-		}
-		b.WriteString(sep + params[i] + "=" + strings.ReplaceAll(url.QueryEscape(params[i+1]), "+", "%20"))
-		sep = "&"
-	}
-	return b.String()
-}
-
-// A page is one consent page: the request that it asks about, whom, and the
+// A question is one consent page: the request that it asks about, whom, and the
 // nonce from which the approval's handle is derived (decision A12). It travels
 // inside the page, so any number of tabs work at once.
-type page struct {
+type question struct {
 	authorization
 	Person string `json:"person"`
 	Nonce  []byte `json:"nonce"` // 16 random bytes
@@ -224,24 +202,24 @@ type page struct {
 	Key    int    `json:"key"`   // number of the key that handles are derived under: sealing it again changes nothing
 }
 
-func (s *Server) sealPage(p page) string { return s.seal(sealedPage, p) }
+func (s *Server) sealQuestion(p question) string { return s.Seal(sealedPage, p) }
 
-func (s *Server) openPage(sealed string) (p page, ok bool) {
-	if !s.open(sealedPage, sealed, &p) || len(p.Nonce) != 16 {
-		return page{}, false
+func (s *Server) openQuestion(sealed string) (p question, ok bool) {
+	if !s.Open(sealedPage, sealed, &p) || len(p.Nonce) != 16 {
+		return question{}, false
 	}
 	_, ok = s.Ring.Handle(p.Key, [16]byte(p.Nonce), 0)
 	return p, ok
 }
 
 // handleOf derives the handles of the approvals that this page leads to.
-func (s *Server) handleOf(p page) func(attempt uint32) token.Handle {
+func (s *Server) handleOf(p question) func(attempt uint32) token.Handle {
 	return func(attempt uint32) token.Handle {
 		h, _ := s.Ring.Handle(p.Key, [16]byte(p.Nonce), attempt) // openPage has seen the key
 		return h
 	}
 }
 
-func (p page) old(now time.Time) bool {
+func (p question) old(now time.Time) bool {
 	return now.Sub(time.Unix(p.Made, 0)) > pageLifetime
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
 
 // Case F-04: Location, if any, leads to sign-in here or starts with a
@@ -17,10 +18,10 @@ func FuzzAuthorize(f *testing.F) {
 		f.Add(tt.query, true)
 	}
 	for _, q := range []string{
-		"", "&&&=", "%", request().Encode(), request("client_id", "assistant", "redirect_uri", "https://assistant.example/cb", "scope", "x").Encode(),
-		request("redirect_uri", "https://evil.example/").Encode() + "&redirect_uri=" + url.QueryEscape(callback), request("redirect_uri", "https://quill.example/x?a=b", "scope", "x").Encode(),
+		"", "&&&=", "%", pagetest.Request().Encode(), pagetest.Request("client_id", "assistant", "redirect_uri", "https://assistant.example/cb", "scope", "x").Encode(),
+		pagetest.Request("redirect_uri", "https://evil.example/").Encode() + "&redirect_uri=" + url.QueryEscape(pagetest.Callback), pagetest.Request("redirect_uri", "https://quill.example/x?a=b", "scope", "x").Encode(),
 		"client_id=assistant&redirect_uri=https://assistant.example/cb", "client_id=assistant&redirect_uri=https://assistant.example/cb%0d%0aX:y&state=%0d%0a",
-		request("state", "\r\nSet-Cookie: x=y").Encode(), request("state", "&redirect_uri=https://evil.example").Encode(), strings.ReplaceAll(request().Encode(), "&", ";"),
+		pagetest.Request("state", "\r\nSet-Cookie: x=y").Encode(), pagetest.Request("state", "&redirect_uri=https://evil.example").Encode(), strings.ReplaceAll(pagetest.Request().Encode(), "&", ";"),
 		"client_id=assistant&redirect_uri=https://assistant.example/cb&state=%F0%9F%A6%89%20%2B&response_type=code&resource=%zz",
 	} {
 		f.Add(q, false)
@@ -30,15 +31,15 @@ func FuzzAuthorize(f *testing.F) {
 	clients := map[string]client.Client{}
 	for _, id := range []string{"quill", "assistant"} {
 		c, err := s.Store.Client(context.Background(), id)
-		s.do(err)
+		s.Do(err)
 		clients[id] = c
 	}
-	ada := s.signedIn("ada")
-	ada.get(authorize()).approve().want(303)
+	ada := s.SignedIn("ada")
+	ada.Get(pagetest.Authorize()).Approve().Want(303)
 	f.Fuzz(func(t *testing.T, query string, signedIn bool) {
-		s.t = t
+		s.T = t
 		s.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
-		who := s.browser()
+		who := s.Browser()
 		if signedIn {
 			who = ada
 		}
@@ -48,21 +49,21 @@ func FuzzAuthorize(f *testing.F) {
 			}
 			return r
 		}, query)
-		if _, err := url.ParseRequestURI(base + target); err != nil {
+		if _, err := url.ParseRequestURI(pagetest.Base + target); err != nil {
 			return
 		}
-		p := who.get(target)
-		location := p.header.Get("Location")
+		p := who.Get(target)
+		location := p.Header.Get("Location")
 		switch {
-		case p.status == 200 && signedIn, p.status == 400:
+		case p.Status == 200 && signedIn, p.Status == 400:
 			if location != "" {
-				t.Fatalf("%d leads to %q", p.status, location)
+				t.Fatalf("%d leads to %q", p.Status, location)
 			}
-		case p.status == 303 && strings.HasPrefix(location, "/signin?return="):
+		case p.Status == 303 && strings.HasPrefix(location, "/signin?return="):
 			if signedIn {
 				t.Fatal("somebody signed in is asked to sign in")
 			}
-		case p.status == 303 && signedIn:
+		case p.Status == 303 && signedIn:
 			q := parseParameters(strings.TrimPrefix(target, "/oauth/authorize?"))
 			id, _ := q.one("client_id")
 			uri, _ := q.one("redirect_uri")
@@ -74,11 +75,11 @@ func FuzzAuthorize(f *testing.F) {
 				t.Fatalf("leads to %q, which is not %q and parameters", location, uri)
 			}
 			back, err := url.ParseQuery(rest[1:])
-			if err != nil || back.Get("error") == "" || back.Get("iss") != base || back.Has("code") {
+			if err != nil || back.Get("error") == "" || back.Get("iss") != pagetest.Base || back.Has("code") {
 				t.Fatalf("sent %v, %v", back, err)
 			}
 		default:
-			t.Fatalf("status %d, Location %q", p.status, location)
+			t.Fatalf("status %d, Location %q", p.Status, location)
 		}
 	})
 }
@@ -86,19 +87,19 @@ func FuzzAuthorize(f *testing.F) {
 // What is sealed into a page is read back the same, and nothing else is read.
 func FuzzPage(f *testing.F) {
 	s := newSite(f)
-	good := samplePage(s, base)
+	good := sampleQuestion(s, pagetest.Base)
 	good.State = []byte("s\xff\x00")
-	f.Add(s.sealPage(good))
+	f.Add(s.sealQuestion(good))
 	f.Add(s.Ring.SealPage(sealedPage, []byte(`{"nonce":"AAAA"}`)))
 	f.Add(s.Ring.SealPage(sealedPage, []byte(`[]`)))
-	f.Add(s.Ring.SealPage(sealedReturn, []byte(`{}`)))
+	f.Add(s.SealPath(`{}`))
 	f.Add("1.")
 	f.Fuzz(func(t *testing.T, sealed string) {
-		p, ok := s.openPage(sealed)
+		p, ok := s.openQuestion(sealed)
 		if !ok {
 			return
 		}
-		again, ok := s.openPage(s.sealPage(p))
+		again, ok := s.openQuestion(s.sealQuestion(p))
 		if !ok || again.Client != p.Client || string(again.State) != string(p.State) || again.Person != p.Person || again.Made != p.Made {
 			t.Fatalf("%+v comes back as %+v", p, again)
 		}
@@ -109,9 +110,9 @@ func FuzzPage(f *testing.F) {
 // nothing breaks.
 func FuzzAnswer(f *testing.F) {
 	s := newSite(f)
-	ada := s.signedIn("ada")
-	page := ada.get(authorize())
-	fixed := page.fill("/oauth/authorize")
+	ada := s.SignedIn("ada")
+	page := ada.Get(pagetest.Authorize())
+	fixed := page.Fill("/oauth/authorize")
 	start := "request=" + url.QueryEscape(fixed.Get("request")) + "&csrf=" + url.QueryEscape(fixed.Get("csrf")) + "&"
 	for _, body := range []string{
 		"decision=approve&organization=nordlys&grant=everything", "decision=approve&organization=nordlys&grant=roles&role:treasurer=read&personal=1",
@@ -121,26 +122,26 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		s.t = t
+		s.T = t
 		s.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
-		p := ada.send("POST", "/oauth/authorize", strings.NewReader(start+body))
-		switch p.status {
+		p := ada.Send("POST", "/oauth/authorize", strings.NewReader(start+body))
+		switch p.Status {
 		case 200, 400, 409, 413, 422:
-			if p.header.Get("Location") != "" {
-				t.Fatalf("%d leads to %q", p.status, p.header.Get("Location"))
+			if p.Header.Get("Location") != "" {
+				t.Fatalf("%d leads to %q", p.Status, p.Header.Get("Location"))
 			}
 		case 303:
-			q := p.sent(callback)
+			q := p.Sent(pagetest.Callback)
 			form, err := url.ParseQuery(body)
 			decision := form.Get("decision")
 			if err != nil || q.Has("code") != (decision == "approve") || q.Has("error") != (decision == "cancel") {
 				t.Fatalf("%q sent %v", body, q)
 			}
-			if decision == "approve" && s.approvals("ada")[0].Organization != form.Get("organization") {
-				t.Fatalf("%q approved %+v", body, s.approvals("ada")[0])
+			if decision == "approve" && s.Approvals("ada")[0].Organization != form.Get("organization") {
+				t.Fatalf("%q approved %+v", body, s.Approvals("ada")[0])
 			}
 		default:
-			t.Fatalf("status %d", p.status)
+			t.Fatalf("status %d", p.Status)
 		}
 	})
 }
@@ -149,14 +150,14 @@ func FuzzAnswer(f *testing.F) {
 // the same approval, and one whose key is retired to none.
 func TestPageOutlivesRotation(t *testing.T) {
 	s := newSite(t)
-	p := samplePage(s, base)
+	p := sampleQuestion(s, pagetest.Base)
 	h := s.handleOf(p)(0)
-	opened, ok := s.openPage(s.sealPage(p))
+	opened, ok := s.openQuestion(s.sealQuestion(p))
 	if !ok || s.handleOf(opened)(0) != h || s.handleOf(opened)(1) == h {
 		t.Error("the handle changes with sealing")
 	}
 	p.Key = 2
-	if _, ok := s.openPage(s.sealPage(p)); ok {
+	if _, ok := s.openQuestion(s.sealQuestion(p)); ok {
 		t.Error("a page of a key that is gone is opened")
 	}
 }

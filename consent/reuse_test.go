@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -21,8 +22,8 @@ func TestS13ReuseIsTold(t *testing.T) {
 		{"", "Why is not known: the app may have sent it twice, or someone may have copied it.", "note warn small"},
 	} {
 		s := newSite(t)
-		ada := s.signedIn("ada")
-		id := ada.connect()
+		ada := s.SignedIn("ada")
+		id := ada.Connect()
 		row, err := s.Store.Approval(ctx, id)
 		if err != nil {
 			t.Fatal(err)
@@ -42,8 +43,8 @@ func TestS13ReuseIsTold(t *testing.T) {
 		if v := refresh(row.Generation, tt.from); v != approval.Reused {
 			t.Fatal(v)
 		}
-		p := ada.get(nordlysApps).says("Ended today at 10:00: an old key was used again", tt.says)
-		if n := strings.Count(p.body, "note bad") + strings.Count(p.body, "note warn"); n != 1 || !strings.Contains(p.body, tt.class) {
+		p := ada.Get(pagetest.NordlysApps).Says("Ended today at 10:00: an old key was used again", tt.says)
+		if n := strings.Count(p.Body, "note bad") + strings.Count(p.Body, "note warn"); n != 1 || !strings.Contains(p.Body, tt.class) {
 			t.Errorf("from %q it is not said as %q, or %d times", tt.from, tt.class, n)
 		}
 	}

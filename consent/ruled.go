@@ -6,12 +6,13 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // survey is what the rules let a choice of roles do; nil where there are none, or
 // it cannot be found out.
-func (s *Server) survey(v *visit, roles grantset.Choice) *rules.Survey {
+func (s *Server) survey(v *page.Visit, roles grantset.Choice) *rules.Survey {
 	if s.Rules == nil || len(roles.Set.Picks) == 0 && !roles.Set.Personal {
 		return nil
 	}
@@ -38,8 +39,8 @@ func (s *Server) survey(v *visit, roles grantset.Choice) *rules.Survey {
 }
 
 // findRoles reads all roles at once: many rules ask for them.
-func (s *Server) findRoles(v *visit, organization string) (rules.Roles, error) {
-	rows, err := s.Store.Roles(v.r.Context(), organization)
+func (s *Server) findRoles(v *page.Visit, organization string) (rules.Roles, error) {
+	rows, err := s.Store.Roles(v.R.Context(), organization)
 	byID, byName := map[string]org.Role{}, map[string][]org.Role{}
 	for _, r := range rows {
 		byID[r.ID], byName[r.Name] = r.Role, append(byName[r.Name], r.Role)
@@ -56,7 +57,7 @@ const rulesNamed = 5
 // ruled says what rules let the choice do, by the names of what they name.
 func (t teller) ruled() (lines []summaryLine) {
 	if !t.by.Passes {
-		lines = append(lines, t.line("lock", "", t.w.say("summary.denied")))
+		lines = append(lines, t.line("lock", "", t.w.Say("summary.denied")))
 	}
 	for _, one := range []struct {
 		icon, lead string
@@ -69,7 +70,7 @@ func (t teller) ruled() (lines []summaryLine) {
 			}
 		}
 		if len(names) > 0 {
-			lines = append(lines, t.line(one.icon, one.lead, t.w.few(names, rulesNamed)))
+			lines = append(lines, t.line(one.icon, one.lead, few(t.w, names, rulesNamed)))
 		}
 	}
 	return lines

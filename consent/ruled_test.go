@@ -5,17 +5,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // ruled holds calls against rules about the treasurer.
 func (s *site) ruled(unlisted string, more ...rules.Rule) {
-	s.t.Helper()
+	s.T.Helper()
 	r, err := rules.Compile(append([]rules.Rule{
 		{Tool: "take_order", Role: "treasurer"}, {Tool: "list_orders", Touches: "open"}, {Tool: "delete_order", Touches: "admin"},
 		{Call: "POST /orders", Role: "treasurer"},
 	}, more...), unlisted)
-	s.do(err)
+	s.Do(err)
 	s.Rules = func() *rules.Rules { return r }
 	s.Tool = func(name string) (string, rules.Known) {
 		switch name {
@@ -57,8 +58,8 @@ func TestWhatRulesLetPass(t *testing.T) {
 				s.items()
 			}
 			s.ruled(tt.unlisted, tt.more...)
-			p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "role:treasurer", tt.access, "action", "preview").want(200)
-			if got := p.allows(); !slices.Equal(got[:min(len(got), len(tt.want))], tt.want) {
+			p := s.SignedIn("ada").Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "role:treasurer", tt.access, "action", "preview").Want(200)
+			if got := allows(p); !slices.Equal(got[:min(len(got), len(tt.want))], tt.want) {
 				t.Errorf("%q", got)
 			}
 		})
@@ -70,17 +71,17 @@ func TestRulesThatLetNothingPass(t *testing.T) {
 	for unlisted, want := range map[string]bool{"": true, "deny": true, "read": false, "service": false} {
 		s := newSite(t)
 		r, err := rules.Compile([]rules.Rule{{Tool: "delete_order", Touches: "admin"}}, unlisted)
-		s.do(err)
+		s.Do(err)
 		s.items()
 		s.ruled("")
 		s.Rules = func() *rules.Rules { return r }
-		p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "role:treasurer", "change", "action", "preview").want(200)
-		if got := slices.Contains(p.allows(), "Nothing: the service lets this choice do nothing."); got != want {
-			t.Errorf("%q: %q", unlisted, p.allows())
+		p := s.SignedIn("ada").Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "role:treasurer", "change", "action", "preview").Want(200)
+		if got := slices.Contains(allows(p), "Nothing: the service lets this choice do nothing."); got != want {
+			t.Errorf("%q: %q", unlisted, allows(p))
 		}
 		changes := func(line string) bool { return strings.HasPrefix(line, "It may change") }
-		if got := slices.ContainsFunc(p.allows(), changes); got != (unlisted == "service") {
-			t.Errorf("%q: %q", unlisted, p.allows())
+		if got := slices.ContainsFunc(allows(p), changes); got != (unlisted == "service") {
+			t.Errorf("%q: %q", unlisted, allows(p))
 		}
 	}
 }

@@ -5,19 +5,21 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
 
 // Whoever comes to the browser after somebody has signed out finds nothing of
 // theirs by going back, over https and on this machine alike.
 func TestBackAfterSigningOut(t *testing.T) {
 	c := newChrome(t)
-	https := httptest.NewTLSServer(c.handler)
+	https := httptest.NewTLSServer(c.Answers)
 	t.Cleanup(https.Close)
-	for _, base := range []string{c.base, https.URL} {
-		c.base = base
+	for _, base := range []string{c.At, https.URL} {
+		c.At = base
 		b := c.tab(t)
 		check := b.quiet()
-		b.open(c.base + nordlysApps)
+		b.open(c.At + pagetest.NordlysApps)
 		b.signIn()
 		b.run(chromedp.WaitVisible(chromedp.ID("connected")))
 		b.signOut()

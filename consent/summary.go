@@ -1,7 +1,6 @@
 package consent
 
 import (
-	"bytes"
 	"net/url"
 	"slices"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -25,17 +25,17 @@ type summary struct {
 // A summaryLine is a lead and what follows it, and the titles of the first
 // entries that it counts. The service wrote the titles.
 type summaryLine struct {
-	Icon   string // pen, eye, lock, shield or clock
-	Lead   said   // nil: the text is the sentence
-	Text   said
+	Icon   string    // pen, eye, lock, shield or clock
+	Lead   page.Said // nil: the text is the sentence
+	Text   page.Said
 	Titles []string
-	More   said // what comes after these; nil for nothing
+	More   page.Said // what comes after these; nil for nothing
 }
 
 // A teller puts summaries into words: with the numbers of the service where it
 // told some, or else with what was chosen alone (decision V51).
 type teller struct {
-	w        *words
+	w        *page.Words
 	offer    grantset.Offer
 	personal bool // the service has personal entries
 	told     map[grantset.Kind]identity.Preview
@@ -43,41 +43,41 @@ type teller struct {
 }
 
 // count says how many there are; nil where that is not known.
-func (t teller) count(p *identity.PreviewPart, more bool) said {
+func (t teller) count(p *identity.PreviewPart, more bool) page.Said {
 	switch {
 	case p == nil, more && p.Count == 0:
 		return nil
 	case more:
-		return t.w.say("summary.least", "items", t.w.say("noun.count", "n", p.Count))
+		return t.w.Say("summary.least", "items", t.w.Say("noun.count", "n", p.Count))
 	}
-	return t.w.say("noun.count", "n", p.Count)
+	return t.w.Say("noun.count", "n", p.Count)
 }
 
 // part says what a choice gives of one kind: in the message unknown without a
 // number, in none when there is nothing now, or else in counted.
-func (t teller) part(p *identity.PreviewPart, more bool, unknown, none, counted string, values ...any) said {
+func (t teller) part(p *identity.PreviewPart, more bool, unknown, none, counted string, values ...any) page.Said {
 	n := t.count(p, more)
 	switch {
 	case n == nil:
-		return t.w.say(unknown, values...)
+		return t.w.Say(unknown, values...)
 	case p.Count == 0:
-		return t.w.say(none, values...)
+		return t.w.Say(none, values...)
 	}
-	return t.w.say(counted, append(values, "items", n)...)
+	return t.w.Say(counted, append(values, "items", n)...)
 }
 
 // both joins two texts, either of which may be nil.
-func (t teller) both(first, second said) said {
+func (t teller) both(first, second page.Said) page.Said {
 	if first == nil || second == nil {
 		return append(slices.Clip(first), second...)
 	}
-	return t.w.say("summary.also", "first", first, "second", second)
+	return t.w.Say("summary.also", "first", first, "second", second)
 }
 
-func (t teller) line(icon, lead string, text said) summaryLine {
+func (t teller) line(icon, lead string, text page.Said) summaryLine {
 	l := summaryLine{Icon: icon, Text: text}
 	if lead != "" {
-		l.Lead = t.w.say(lead)
+		l.Lead = t.w.Say(lead)
 	}
 	return l
 }
@@ -94,9 +94,9 @@ func (t teller) titled(l summaryLine, more bool, parts ...*identity.PreviewPart)
 	l.Titles = l.Titles[:min(len(l.Titles), identity.PreviewTitles)]
 	switch left := all - len(l.Titles); {
 	case more:
-		l.More = t.w.say("summary.and_more")
+		l.More = t.w.Say("summary.and_more")
 	case left > 0:
-		l.More = t.w.say("summary.more", "n", left)
+		l.More = t.w.Say("summary.more", "n", left)
 	}
 	return l
 }
@@ -110,7 +110,7 @@ func (t teller) roles(set grantset.Set) (lines []summaryLine) {
 		if !t.personal {
 			id = "summary.norole"
 		}
-		return []summaryLine{t.line("lock", "", t.w.say(id, "link", link("#which")))}
+		return []summaryLine{t.line("lock", "", t.w.Say(id, "link", page.Href("#which")))}
 	}
 	silent := false // of what was chosen, where rules say what that is
 	if t.by != nil {
@@ -122,10 +122,10 @@ func (t teller) roles(set grantset.Set) (lines []summaryLine) {
 			return lines
 		}
 	}
-	var acts, own said
+	var acts, own page.Said
 	var parts []*identity.PreviewPart
 	if len(change) > 0 && (!silent || t.count(p.Change, p.More) != nil) {
-		acts = t.part(p.Change, p.More, "summary.may", "summary.as_none", "summary.as", "names", t.w.few(change, namesShown))
+		acts = t.part(p.Change, p.More, "summary.may", "summary.as_none", "summary.as", "names", few(t.w, change, namesShown))
 		parts = append(parts, p.Change)
 	}
 	if set.Personal && (!silent || t.count(p.Personal, p.More) != nil) {
@@ -135,9 +135,9 @@ func (t teller) roles(set grantset.Set) (lines []summaryLine) {
 	if text := t.both(acts, own); text != nil {
 		lines = append(lines, t.titled(t.line("pen", "summary.change", text), p.More, parts...))
 	}
-	reads := t.w.say("summary.open")
+	reads := t.w.Say("summary.open")
 	if len(read) > 0 {
-		reads = t.w.say("summary.sees", "names", t.w.few(read, namesShown))
+		reads = t.w.Say("summary.sees", "names", few(t.w, read, namesShown))
 	}
 	if silent {
 		reads = nil
@@ -146,7 +146,7 @@ func (t teller) roles(set grantset.Set) (lines []summaryLine) {
 }
 
 // reads says what may be read and not changed: unknown without a number.
-func (t teller) reads(p identity.Preview, unknown said) []summaryLine {
+func (t teller) reads(p identity.Preview, unknown page.Said) []summaryLine {
 	switch n := t.count(p.Read, p.More); {
 	case n != nil && p.Read.Count > 0:
 		return []summaryLine{t.titled(t.line("eye", "summary.only", n), p.More, p.Read)}
@@ -158,7 +158,7 @@ func (t teller) reads(p identity.Preview, unknown said) []summaryLine {
 
 func (t teller) not(p identity.Preview) []summaryLine {
 	if n := t.count(p.Not, p.More); n != nil && p.Not.Count > 0 {
-		return []summaryLine{t.line("lock", "summary.not", t.w.say("summary.visible", "items", n))}
+		return []summaryLine{t.line("lock", "summary.not", t.w.Say("summary.visible", "items", n))}
 	}
 	return nil
 }
@@ -167,9 +167,9 @@ func (t teller) not(p identity.Preview) []summaryLine {
 func (t teller) everything(administers bool) (lines []summaryLine) {
 	p := t.told[grantset.Everything]
 	if t.count(p.Change, p.More) == nil {
-		lines = append(lines, t.line("pen", "summary.both", t.w.say("summary.can")))
+		lines = append(lines, t.line("pen", "summary.both", t.w.Say("summary.can")))
 	} else {
-		var own said
+		var own page.Said
 		parts := []*identity.PreviewPart{p.Change}
 		if t.personal {
 			own = t.part(p.Personal, p.More, "summary.mine", "summary.own_none", "summary.own")
@@ -180,9 +180,9 @@ func (t teller) everything(administers bool) (lines []summaryLine) {
 		lines = append(append(lines, t.reads(p, nil)...), t.not(p)...)
 	}
 	if administers {
-		lines = append(lines, t.line("shield", "", t.w.say("summary.administer")))
+		lines = append(lines, t.line("shield", "", t.w.Say("summary.administer")))
 	}
-	return append(lines, t.line("clock", "", t.w.say("summary.later")))
+	return append(lines, t.line("clock", "", t.w.Say("summary.later")))
 }
 
 // organization says what an admin's access is, without personal entries.
@@ -191,10 +191,10 @@ func (t teller) organization() []summaryLine {
 	whole := t.part(p.Change, p.More, "summary.whole_all", "summary.whole_none", "summary.whole", "organization", t.offer.Organization.Name)
 	lines := []summaryLine{
 		t.titled(t.line("pen", "summary.both", whole), p.More, p.Change),
-		t.line("shield", "", t.w.say("summary.administer")),
+		t.line("shield", "", t.w.Say("summary.administer")),
 	}
 	if t.personal {
-		lines = append(lines, t.line("lock", "summary.not", t.w.say("summary.personal")))
+		lines = append(lines, t.line("lock", "summary.not", t.w.Say("summary.personal")))
 	}
 	return lines
 }
@@ -224,12 +224,12 @@ func (t teller) named(set grantset.Set) (change, read []string) {
 }
 
 // few lists up to so many names, and says how many more there are.
-func (w *words) few(names []string, shown int) said {
+func few(w *page.Words, names []string, shown int) page.Said {
 	if len(names) <= shown {
-		return w.list(names)
+		return w.List(names)
 	}
-	more := w.say("summary.more", "n", len(names)-shown)
-	return append(append(w.list(names[:shown]), part{Kind: "text", Text: " "}), more...)
+	more := w.Say("summary.more", "n", len(names)-shown)
+	return append(append(w.List(names[:shown]), page.Part{Kind: "text", Text: " "}), more...)
 }
 
 // namesShown is how many names stand in a sentence, as operators read them too.
@@ -238,7 +238,7 @@ const namesShown = grantset.NamesShown
 // previewing begins to ask the service what can be chosen in the organization
 // of a choice: the roles of the choice, and the wider options. What it gives
 // waits for the answer, which is nil when there is none.
-func (s *Server) previewing(v *visit, roles grantset.Choice) func() map[grantset.Kind]identity.Preview {
+func (s *Server) previewing(v *page.Visit, roles grantset.Choice) func() map[grantset.Kind]identity.Preview {
 	var kinds []grantset.Kind
 	var sets []grantset.Authority
 	for _, kind := range grantset.Kinds {
@@ -256,7 +256,7 @@ func (s *Server) previewing(v *visit, roles grantset.Choice) func() map[grantset
 	answered := make(chan map[grantset.Kind]identity.Preview, 1)
 	go func() {
 		told := map[grantset.Kind]identity.Preview{}
-		if a, ok := s.Preview(v.r.Context(), v.words.Tag, sets); ok {
+		if a, ok := s.Preview(v.R.Context(), v.Words.Tag, sets); ok {
 			for i, kind := range kinds {
 				told[kind] = a.Sets[i]
 			}
@@ -269,23 +269,23 @@ func (s *Server) previewing(v *visit, roles grantset.Choice) func() map[grantset
 // summaries are the part of a page that says what its choices give.
 type summaries struct {
 	Lists []summary
-	Bar   said   // the roles chosen, in a few words
-	Why   string // why nothing can be said of the choice
-	Asked bool   // by the button
+	Bar   page.Said // the roles chosen, in a few words
+	Why   string    // why nothing can be said of the choice
+	Asked bool      // by the button
 }
 
 // summaries says what a form's choices give. Nothing picked yet is a choice
 // here. The roles are summed up even while a wider option is chosen: somebody
 // may go back to them. classes are those of the offers.
-func (s *Server) summaries(v *visit, chosen choices, offers []grantset.Offer, classes []string, roles grantset.Choice, told map[grantset.Kind]identity.Preview) summaries {
-	g, w := summaries{Asked: chosen.preview}, v.words
+func (s *Server) summaries(v *page.Visit, chosen choices, offers []grantset.Offer, classes []string, roles grantset.Choice, told map[grantset.Kind]identity.Preview) summaries {
+	g, w := summaries{Asked: chosen.preview}, v.Words
 	if _, faults := grantset.Parse(chosen.fields(), offers); len(faults) > 0 {
 		switch faults[0] {
 		case grantset.NothingPicked:
 		case grantset.NoOrganization, grantset.NoGrant:
-			g.Why = w.say("preview.choose").String()
+			g.Why = w.Say("preview.choose").String()
 		default:
-			g.Why = w.say("fault.impossible").String()
+			g.Why = w.Say("fault.impossible").String()
 		}
 	}
 	t := teller{w, roles.Offer, !s.NoPersonal, told, s.survey(v, roles)}
@@ -325,16 +325,16 @@ var previewLimit = limit.Limit{N: 60, Window: time.Minute}
 
 // preview is POST /oauth/authorize/preview: to the script of a page that was
 // made for this sign-in, the part of it that says what its form gives.
-func (s *Server) preview(v *visit) error {
-	form, err := posted(v, consentBytes, consentFields)
+func (s *Server) preview(v *page.Visit) error {
+	form, err := page.Posted(v, page.ChoiceBytes, page.ChoiceFields)
 	switch {
 	case err != nil:
 		return err
-	case !s.ours(v, form):
-		return errStale
+	case !s.Ours(v, form):
+		return page.ErrStale
 	}
-	if ok, wait := s.previews.Allow(v.session, v.now); !ok {
-		return tooMany{wait}
+	if ok, wait := s.previews.Allow(v.Session, v.Now); !ok {
+		return page.TooMany{Wait: wait}
 	}
 	offers, classes, err := s.onPage(v, form)
 	if err != nil {
@@ -343,33 +343,23 @@ func (s *Server) preview(v *visit) error {
 	chosen := readChoices(form)
 	roles := chosen.rolesOf(offers)
 	g := s.summaries(v, chosen, offers, classes, roles, s.previewing(v, roles)())
-	t, err := s.look.Load().wording.in(v.words, consentTemplate)
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	if err := t.ExecuteTemplate(&b, "summaries", g); err != nil {
-		return wrap("preview", err)
-	}
-	v.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = v.w.Write(b.Bytes())
-	return nil
+	return s.ShowPart(v, consentTemplate, "summaries", g)
 }
 
 // onPage gives the offers of the page that a form is of, and their classes.
-func (s *Server) onPage(v *visit, form url.Values) ([]grantset.Offer, []string, error) {
-	p, asks := s.openPage(one(form, "request"))
+func (s *Server) onPage(v *page.Visit, form url.Values) ([]grantset.Offer, []string, error) {
+	p, asks := s.openQuestion(page.One(form, "request"))
 	var e edit
-	edits := s.open(sealedEdit, one(form, "request"), &e)
-	if !(asks && p.Issuer == v.base && p.Person == v.person.ID) && !(edits && e.Person == v.person.ID) {
-		return nil, nil, errBadForm
+	edits := s.Open(sealedEdit, page.One(form, "request"), &e)
+	if !(asks && p.Issuer == v.Base && p.Person == v.Person.ID) && !(edits && e.Person == v.Person.ID) {
+		return nil, nil, page.ErrBadForm
 	}
-	offers, err := s.Store.Offers(v.r.Context(), v.person.ID)
+	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
 	if err != nil {
-		return nil, nil, wrap("offers", err)
+		return nil, nil, page.Wrap("offers", err)
 	}
 	if edits {
-		offers = slices.DeleteFunc(offers, func(o grantset.Offer) bool { return o.Organization.ID != one(form, "organization") })
+		offers = slices.DeleteFunc(offers, func(o grantset.Offer) bool { return o.Organization.ID != page.One(form, "organization") })
 		return offers, make([]string, len(offers)), nil
 	}
 	offers = eligible(offers)
@@ -377,14 +367,14 @@ func (s *Server) onPage(v *visit, form url.Values) ([]grantset.Offer, []string, 
 }
 
 // bar says in a few words which roles are chosen.
-func (t teller) bar(set grantset.Set) said {
+func (t teller) bar(set grantset.Set) page.Said {
 	switch name := t.offer.Organization.Name; {
 	case len(set.Picks) > 0:
-		return t.w.say("bar.roles", "n", len(t.offer.Member.Roles()), "chosen", len(set.Picks), "organization", name)
+		return t.w.Say("bar.roles", "n", len(t.offer.Member.Roles()), "chosen", len(set.Picks), "organization", name)
 	case set.Personal:
-		return t.w.say("bar.personal", "organization", name)
+		return t.w.Say("bar.personal", "organization", name)
 	}
-	return t.w.say("bar.none")
+	return t.w.Say("bar.none")
 }
 
 // rolesOf is the choice of selected roles that a form holds, whatever option it

@@ -12,6 +12,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"golang.org/x/net/html"
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
+
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 )
 
 // allows reads what the page says that its choice gives, as shown.allows does.
@@ -49,13 +53,13 @@ func TestPreviewInBrowser(t *testing.T) {
 	t.Parallel()
 	c := newChrome(t)
 	c.items()
-	ada := c.signedIn("ada")
-	id := ada.connect("grant", "roles", "role:treasurer", "read")
+	ada := c.SignedIn("ada")
+	id := ada.Connect("grant", "roles", "role:treasurer", "read")
 	edit := editPath("nordlys", id)
 
 	t.Run("sign in", func(t *testing.T) {
 		b := c.tab(t)
-		b.open(c.base + edit)
+		b.open(c.At + edit)
 		b.signIn()
 		b.run(chromedp.WaitVisible(chromedp.ID("consent")))
 	})
@@ -64,11 +68,11 @@ func TestPreviewInBrowser(t *testing.T) {
 	}
 
 	// agree compares the page with what the server says of the same choice.
-	agree := func(b *tab, what, action string, ask func() *shown, choice ...string) {
+	agree := func(b *tab, what, action string, ask func() *pagetest.Shown, choice ...string) {
 		b.t.Helper()
 		got := b.allows()
 		p := ask()
-		want := p.press(action, append(choice, "action", "preview")...).want(200).allows()
+		want := allows(p.Press(action, append(choice, "action", "preview")...).Want(200))
 		if len(want) == 0 || !slices.Equal(got, want) {
 			b.t.Errorf("%s: the script says\n%s\nthe server\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
@@ -78,7 +82,7 @@ func TestPreviewInBrowser(t *testing.T) {
 		b := c.tab(t)
 		check := b.quiet()
 		b.open(c.authorizeURL())
-		ask := func() *shown { return ada.get(authorize()) }
+		ask := func() *pagetest.Shown { return ada.Get(pagetest.Authorize()) }
 		b.want("!document.querySelector('[name=action][value=preview]').getClientRects().length > 0") // nothing to press
 		if got := b.allows(); len(got) != 0 {
 			t.Errorf("before an organization is chosen: %q", got)
@@ -139,8 +143,8 @@ func TestPreviewInBrowser(t *testing.T) {
 	t.Run("edit follows the choice", func(t *testing.T) {
 		b := c.tab(t)
 		check := b.quiet()
-		b.open(c.base + edit)
-		ask := func() *shown { return ada.get(edit) }
+		b.open(c.At + edit)
+		ask := func() *pagetest.Shown { return ada.Get(edit) }
 		agree(b, "at first", edit, ask)
 		choice := []string{}
 		for _, step := range [][]string{{"role:treasurer", "change"}, {"role:buddy", "read"}, {"personal", "1"}, {"grant", "organization"}, {"grant", "everything"}} {
@@ -172,11 +176,11 @@ func TestPreviewInBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 		preview := chromedp.CSS("[name=action][value=preview]")
-		for path, ask := range map[string]func() *shown{
-			authorize("client_id", "dev", "redirect_uri", c.callback): func() *shown { return ada.get(authorize()) },
-			edit: func() *shown { return ada.get(edit) },
+		for path, ask := range map[string]func() *pagetest.Shown{
+			pagetest.Authorize("client_id", "dev", "redirect_uri", c.callback): func() *pagetest.Shown { return ada.Get(pagetest.Authorize()) },
+			edit: func() *pagetest.Shown { return ada.Get(edit) },
 		} {
-			b.open(c.base + path)
+			b.open(c.At + path)
 			choice := []string{"role:treasurer", "read", "role:circle-rep-product", "read", "role:facilitator", "change"}
 			if path != edit {
 				b.click("[name=organization][value=nordlys]")
@@ -187,8 +191,8 @@ func TestPreviewInBrowser(t *testing.T) {
 			b.click("[name='role:facilitator'][value=change]")
 			b.run(chromedp.ScrollIntoView(preview), chromedp.Click(preview), chromedp.WaitVisible(chromedp.CSS("[role=status][autofocus] #allows")))
 			p := b.html()
-			want := ask().press(actionOf(path), append(choice, "action", "preview")...).want(200).allows()
-			if got := p.allows(); len(want) == 0 || !slices.Equal(got, want) {
+			want := allows(ask().Press(actionOf(path), append(choice, "action", "preview")...).Want(200))
+			if got := allows(p); len(want) == 0 || !slices.Equal(got, want) {
 				t.Errorf("%s: %q, want %q", path, got, want)
 			}
 		}
@@ -200,8 +204,8 @@ func TestPreviewInBrowser(t *testing.T) {
 		if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 320, Height: 800, DeviceScaleFactor: 1}); err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range []string{authorize("client_id", "dev", "redirect_uri", c.callback), edit, nordlysApps} {
-			b.open(c.base + path)
+		for _, path := range []string{pagetest.Authorize("client_id", "dev", "redirect_uri", c.callback), edit, pagetest.NordlysApps} {
+			b.open(c.At + path)
 			b.eval("document.querySelectorAll('details').forEach(d => d.open = true); document.querySelector('[name=organization]')?.click()")
 			b.eval("document.querySelectorAll('[hidden]').forEach(e => e.hidden = false)")
 			b.want("document.documentElement.scrollWidth <= 320")
@@ -219,9 +223,9 @@ func TestPreviewInBrowser(t *testing.T) {
 		b.click("[name=language][value=ar]")
 		b.until("document.documentElement.dir === 'rtl' && document.readyState === 'complete'")
 		b.want("document.querySelector('[value=nordlys]').checked && document.querySelector(\"[name='role:treasurer'][value=change]\").checked")
-		arab := c.signedIn("ada")
-		arab.header.Set("Accept-Language", "ar")
-		ask := func() *shown { return arab.get(authorize()) }
+		arab := c.SignedIn("ada")
+		arab.Header.Set("Accept-Language", "ar")
+		ask := func() *pagetest.Shown { return arab.Get(pagetest.Authorize()) }
 		choice := []string{"organization", "nordlys", "role:treasurer", "change"}
 		agree(b, "switched", "/oauth/authorize", ask, choice...)
 		for _, step := range [][]string{
@@ -234,9 +238,9 @@ func TestPreviewInBrowser(t *testing.T) {
 				agree(b, strings.Join(step, "="), "/oauth/authorize", ask, choice...)
 			}
 		}
-		forms := []string{}
+		forms, categories := []string{}, map[plural.Form]string{plural.Zero: "zero", plural.One: "one", plural.Two: "two", plural.Few: "few", plural.Many: "many", plural.Other: "other"}
 		for _, n := range []int{0, 1, 2, 3, 10, 11, 99, 100, 102, 103, 1000, 1234567} {
-			forms = append(forms, strconv.Itoa(n)+":"+category(speaking("ar").tag, n))
+			forms = append(forms, strconv.Itoa(n)+":"+categories[plural.Cardinal.MatchPlural(language.Arabic, n, 0, 0, 0, 0)])
 		}
 		b.want("[" + strings.Join(numbersOf(forms), ",") + "].map(n => n + ':' + new Intl.PluralRules('ar').select(n)).join() === '" + strings.Join(forms, ",") + "'")
 		check()
@@ -253,7 +257,7 @@ func actionOf(path string) string {
 }
 
 // html is the page as it stands in the browser.
-func (b *tab) html() *shown {
+func (b *tab) html() *pagetest.Shown {
 	b.t.Helper()
 	text, err := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("html")))
 	if err != nil {
@@ -263,7 +267,7 @@ func (b *tab) html() *shown {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return &shown{t: b.t, body: text, doc: doc}
+	return &pagetest.Shown{T: b.t, Body: text, Doc: doc}
 }
 
 func numbersOf(forms []string) (out []string) {

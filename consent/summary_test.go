@@ -19,6 +19,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -30,10 +32,10 @@ type titled struct {
 
 // put has the service keep n more items that stand alike.
 func (s *site) put(n int, title string, i org.Item) {
-	s.t.Helper()
+	s.T.Helper()
 	if i.Role != "" {
 		r, err := s.Store.Role(context.Background(), i.Organization, i.Role)
-		s.do(err)
+		s.Do(err)
 		i.Circle = r.Circle
 	}
 	for range n {
@@ -71,7 +73,7 @@ func (s *site) previews(_ context.Context, _ string, sets []grantset.Authority) 
 // items furnishes the organization nordlys: Ada, an admin there, sees all but
 // what is Tor's own.
 func (s *site) items() {
-	s.t.Helper()
+	s.T.Helper()
 	s.Preview = s.previews
 	of := func(role string, private bool) org.Item {
 		return org.Item{Organization: "nordlys", Role: role, Private: private}
@@ -91,11 +93,11 @@ func (s *site) items() {
 }
 
 // allows gives what a page says that its choice gives, line by line.
-func (p *shown) allows() (lines []string) {
-	p.t.Helper()
-	for _, ul := range p.current() {
+func allows(p *pagetest.Shown) (lines []string) {
+	p.T.Helper()
+	for _, ul := range current(p) {
 		for li := range ul.ChildNodes() {
-			if li.DataAtom == atom.Li && !has(li, "hidden") {
+			if li.DataAtom == atom.Li && !pagetest.Has(li, "hidden") {
 				lines = append(lines, textOf(li))
 			}
 		}
@@ -104,9 +106,9 @@ func (p *shown) allows() (lines []string) {
 }
 
 // current is the list of the choice that the page came with.
-func (p *shown) current() (lists []*html.Node) {
-	for _, ul := range p.all(atom.Ul) {
-		if class := " " + attr(ul, "class") + " "; strings.Contains(class, " lines ") && !strings.Contains(class, " later ") {
+func current(p *pagetest.Shown) (lists []*html.Node) {
+	for _, ul := range p.All(atom.Ul) {
+		if class := " " + pagetest.Attr(ul, "class") + " "; strings.Contains(class, " lines ") && !strings.Contains(class, " later ") {
 			lists = append(lists, ul)
 		}
 	}
@@ -122,7 +124,7 @@ func textOf(n *html.Node) string {
 			switch {
 			case d.Type == html.TextNode:
 				b.WriteString(d.Data)
-			case !has(d, "hidden") && d.DataAtom != atom.Details:
+			case !pagetest.Has(d, "hidden") && d.DataAtom != atom.Details:
 				walk(d)
 			}
 		}
@@ -187,38 +189,38 @@ func TestPreview(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := s.signedIn(tt.person).get(authorize()).press("/oauth/authorize", append(tt.choice, "action", "preview")...).want(200)
-			if got := p.allows(); !slices.Equal(got, tt.want) {
+			p := s.SignedIn(tt.person).Get(pagetest.Authorize()).Press("/oauth/authorize", append(tt.choice, "action", "preview")...).Want(200)
+			if got := allows(p); !slices.Equal(got, tt.want) {
 				t.Errorf("allows\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
-			form := p.fill("/oauth/authorize")
+			form := p.Fill("/oauth/authorize")
 			for i := 0; i < len(tt.choice); i += 2 {
 				if form.Get(tt.choice[i]) != tt.choice[i+1] {
 					t.Errorf("%s is not kept", tt.choice[i])
 				}
 			}
-			if at := p.focus(); !strings.Contains(renderText(at), `id="allows"`) || attr(at, "role") != "status" {
+			if at := focus(p); !strings.Contains(renderText(at), `id="allows"`) || pagetest.Attr(at, "role") != "status" {
 				t.Error("the preview does not take the focus")
 			}
 			// It is there with every other answer, and takes no focus.
-			again := p.press("/oauth/authorize", "action", "review").want(200)
-			if !slices.Equal(again.allows(), tt.want) || again.focus() != nil {
-				t.Errorf("after Review: %q", again.allows())
+			again := p.Press("/oauth/authorize", "action", "review").Want(200)
+			if !slices.Equal(allows(again), tt.want) || focus(again) != nil {
+				t.Errorf("after Review: %q", allows(again))
 			}
 			// And the script gets the same.
-			if got := p.script().allows(); !slices.Equal(got, tt.want) {
+			if got := allows(script(p)); !slices.Equal(got, tt.want) {
 				t.Errorf("to the script: %q", got)
 			}
 			s.Preview = nil
 			defer func() { s.Preview = s.previews }()
-			for _, p := range []*shown{p.press("/oauth/authorize", "action", "review"), p.script()} {
-				if got := p.want(200).allows(); !slices.Equal(got, tt.plain) || strings.ContainsAny(strings.Join(got, ""), "0123456789") != strings.Contains(strings.Join(tt.plain, ""), " more ") {
+			for _, p := range []*pagetest.Shown{p.Press("/oauth/authorize", "action", "review"), script(p)} {
+				if got := allows(p.Want(200)); !slices.Equal(got, tt.plain) || strings.ContainsAny(strings.Join(got, ""), "0123456789") != strings.Contains(strings.Join(tt.plain, ""), " more ") {
 					t.Errorf("without an answer: %q, want %q", got, tt.plain)
 				}
 			}
 		})
 	}
-	s.nothing("ada")
+	s.Nothing("ada")
 }
 
 // Below a line stand the first titles of what it counts, and of nothing else.
@@ -256,13 +258,13 @@ func TestTitles(t *testing.T) {
 		{"ada", []string{"grant", "roles", "role:treasurer", "change", "personal", "1"}, [][]string{append(append([]string{"budget 0"}, closed(19)...), "and 7 more"), {"minutes 26", "minutes 27", "for all 30"}}},
 		{"ada", []string{"grant", "organization"}, [][]string{append(append([]string{"budget 0"}, closed(19)...), "and 11 more")}},
 	} {
-		p := s.signedIn(tt.person).get(authorize()).press("/oauth/authorize", append(tt.choice, "organization", "nordlys", "action", "preview")...).want(200)
-		got := p.titles()
+		p := s.SignedIn(tt.person).Get(pagetest.Authorize()).Press("/oauth/authorize", append(tt.choice, "organization", "nordlys", "action", "preview")...).Want(200)
+		got := titles(p)
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s, %v: %q, want %q", tt.person, tt.choice, got, tt.want)
 		}
-		p.openedBy()
-		if tt.person == "tor" && (strings.Contains(p.body, "elsewhere") || strings.Contains(p.body, "Ada&#39;s own")) {
+		openedBy(p)
+		if tt.person == "tor" && (strings.Contains(p.Body, "elsewhere") || strings.Contains(p.Body, "Ada&#39;s own")) {
 			t.Errorf("%v: the page names what Tor does not see", tt.choice)
 		}
 	}
@@ -270,28 +272,28 @@ func TestTitles(t *testing.T) {
 
 // openedBy holds what opens titles to a name of its own for each line, which
 // begins with what is seen (WCAG 2.5.3).
-func (p *shown) openedBy() {
-	p.t.Helper()
+func openedBy(p *pagetest.Shown) {
+	p.T.Helper()
 	named := map[string]bool{}
-	for _, ul := range p.current() {
+	for _, ul := range current(p) {
 		for li := range ul.ChildNodes() {
 			for n := range li.Descendants() {
 				if n.DataAtom != atom.Summary {
 					continue
 				}
 				want := "What exactly? " + strings.TrimSuffix(textOf(li), ".")
-				if name := attr(n, "aria-label"); name != want || named[name] {
-					p.t.Errorf("titles are opened by %q, want %q, once", name, want)
+				if name := pagetest.Attr(n, "aria-label"); name != want || named[name] {
+					p.T.Errorf("titles are opened by %q, want %q, once", name, want)
 				}
-				named[attr(n, "aria-label")] = true
+				named[pagetest.Attr(n, "aria-label")] = true
 			}
 		}
 	}
 }
 
 // titles are those below each line of what the page came with.
-func (p *shown) titles() (got [][]string) {
-	for _, ul := range p.current() {
+func titles(p *pagetest.Shown) (got [][]string) {
+	for _, ul := range current(p) {
 		for n := range ul.Descendants() {
 			if n.DataAtom != atom.Details {
 				continue
@@ -309,13 +311,13 @@ func (p *shown) titles() (got [][]string) {
 }
 
 // script sends the form of a page as its script does, without the buttons.
-func (p *shown) script(changes ...string) *shown {
-	p.t.Helper()
-	form := p.fill("/oauth/authorize")
+func script(p *pagetest.Shown, changes ...string) *pagetest.Shown {
+	p.T.Helper()
+	form := p.Fill("/oauth/authorize")
 	for i := 0; i < len(changes); i += 2 {
 		form.Set(changes[i], changes[i+1])
 	}
-	return p.b.post("/oauth/authorize/preview", form)
+	return p.B.Post("/oauth/authorize/preview", form)
 }
 
 // Decision V51: what a service leaves out is not said, and counts that stopped are least ones.
@@ -349,14 +351,14 @@ func TestPreviewInPart(t *testing.T) {
 	} {
 		told = tt.told
 		for grant, want := range map[string][]string{"roles": tt.roles, "everything": tt.all} {
-			p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", "organization", "fjell", "grant", grant, "role:treasurer", "", "action", "preview",
-				"organization", "nordlys", "role:treasurer", "change", "personal", "1").want(200)
-			got := p.allows()
+			p := s.SignedIn("ada").Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "fjell", "grant", grant, "role:treasurer", "", "action", "preview",
+				"organization", "nordlys", "role:treasurer", "change", "personal", "1").Want(200)
+			got := allows(p)
 			if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 				t.Errorf("%+v, %s: %q, want %q", tt.told, grant, got, want)
 			}
-			if grant == "roles" && !reflect.DeepEqual(p.titles(), tt.titles) {
-				t.Errorf("%+v: titles %q, want %q", tt.told, p.titles(), tt.titles)
+			if grant == "roles" && !reflect.DeepEqual(titles(p), tt.titles) {
+				t.Errorf("%+v: titles %q, want %q", tt.told, titles(p), tt.titles)
 			}
 		}
 	}
@@ -366,8 +368,8 @@ func TestPreviewInPart(t *testing.T) {
 func TestPreviewOfOneOrganization(t *testing.T) {
 	s := newSite(t)
 	s.items()
-	p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "everything", "action", "preview")
-	if n := strings.Count(p.says("It may read and change all that you can.").text(), "all that you can: "); n != 1 {
+	p := s.SignedIn("ada").Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "nordlys", "grant", "everything", "action", "preview")
+	if n := strings.Count(p.Says("It may read and change all that you can.").Text(), "all that you can: "); n != 1 {
 		t.Errorf("%d lists have numbers", n)
 	}
 }
@@ -377,53 +379,53 @@ func TestNothingPersonal(t *testing.T) {
 	s := newSite(t)
 	s.items()
 	s.impersonal()
-	ada := s.signedIn("ada")
+	ada := s.SignedIn("ada")
 	for _, grant := range []string{"roles", "everything", "organization"} {
-		p := ada.get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", grant, "action", "preview").want(200)
-		if strings.Contains(renderText(p.doc), "personal entries") || strings.Contains(renderText(p.doc), "of your own") || strings.Contains(p.body, `name="personal"`) {
-			t.Errorf("%s: %q", grant, p.allows())
+		p := ada.Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "nordlys", "grant", grant, "action", "preview").Want(200)
+		if strings.Contains(renderText(p.Doc), "personal entries") || strings.Contains(renderText(p.Doc), "of your own") || strings.Contains(p.Body, `name="personal"`) {
+			t.Errorf("%s: %q", grant, allows(p))
 		}
 	}
-	ada.get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "decision", "approve").want(422).says("Choose at least one role.")
-	ada.get(authorize()).press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "role:treasurer", "read", "personal", "1", "decision", "approve").want(422).says(impossible)
+	ada.Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "decision", "approve").Want(422).Says("Choose at least one role.")
+	ada.Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", "nordlys", "grant", "roles", "role:treasurer", "read", "personal", "1", "decision", "approve").Want(422).Says(impossible)
 }
 
 // impersonal starts the site again for a service without personal entries.
 func (s *site) impersonal() {
-	s.t.Helper()
-	at := s.place
-	s.do(s.Store.Close())
+	s.T.Helper()
+	at := s.Place
+	s.Do(s.Store.Close())
 	at.Impersonal = true
-	again := openSite(s.t, at, s.clock)
+	again := openSite(s.T, at, s.Clock)
 	again.Preview, again.NoPersonal = s.Preview, true
-	s.Server, s.handler = again.Server, again.handler
+	s.Server, s.Store, s.Answers = again.Server, again.Store, again.Answers
 }
 
 // Decision P4: what was given while the service had personal entries counts no
 // more, and no page speaks of it; to save the choice takes it out.
 func TestStoredPersonalEntries(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, place func(*testing.T) store.Options) {
+	pagetest.OnBothEngines(t, func(t *testing.T, place func(*testing.T) store.Options) {
 		s := openSite(t, place(t), nil)
-		s.furnish()
-		ada := s.signedIn("ada")
-		id := ada.connect("grant", "roles", "role:treasurer", "change", "personal", "1")
-		ada.connect("grant", "organization")
+		s.Furnish()
+		ada := s.SignedIn("ada")
+		id := ada.Connect("grant", "roles", "role:treasurer", "change", "personal", "1")
+		ada.Connect("grant", "organization")
 		s.impersonal()
 		own := org.Item{Organization: "nordlys", Person: "ada"}
 		a, err := s.Store.Check(t.Context(), id)
-		if s.do(err); a.Authority.MayRead(own) || a.Authority.MayChange(own) || a.Authority.Acts("treasurer") != "change" {
+		if s.Do(err); a.Authority.MayRead(own) || a.Authority.MayChange(own) || a.Authority.Acts("treasurer") != "change" {
 			t.Errorf("%+v", a.Authority)
 		}
-		edit := ada.get(editPath("nordlys", id)).want(200)
-		for _, p := range []*shown{edit, ada.get(nordlysApps).want(200)} {
-			if strings.Contains(renderText(p.doc), "personal") || strings.Contains(p.body, `name="personal"`) {
-				t.Error(renderText(p.doc))
+		edit := ada.Get(editPath("nordlys", id)).Want(200)
+		for _, p := range []*pagetest.Shown{edit, ada.Get(pagetest.NordlysApps).Want(200)} {
+			if strings.Contains(renderText(p.Doc), "personal") || strings.Contains(p.Body, `name="personal"`) {
+				t.Error(renderText(p.Doc))
 			}
 		}
-		if lines := edit.allows(); len(lines) == 0 || !strings.Contains(lines[0], "Treasurer") {
+		if lines := allows(edit); len(lines) == 0 || !strings.Contains(lines[0], "Treasurer") {
 			t.Errorf("%q", lines)
 		}
-		edit.press(editPath("nordlys", id), "decision", "save").want(303)
+		edit.Press(editPath("nordlys", id), "decision", "save").Want(303)
 		if got := s.gives(id); got != "roles treasurer=change" {
 			t.Error(got)
 		}
@@ -435,60 +437,60 @@ func TestStoredPersonalEntries(t *testing.T) {
 func TestPreviewForTheScript(t *testing.T) {
 	s := newSite(t)
 	s.items()
-	ada, tor := s.signedIn("ada"), s.signedIn("tor")
-	page, of := ada.get(authorize()), tor.get(authorize())
-	if page.header.Get("Content-Security-Policy") != policy+"; connect-src 'self'" {
-		t.Error(page.header.Get("Content-Security-Policy"))
+	ada, tor := s.SignedIn("ada"), s.SignedIn("tor")
+	page, of := ada.Get(pagetest.Authorize()), tor.Get(pagetest.Authorize())
+	if page.Header.Get("Content-Security-Policy") != pagesPolicy+"; connect-src 'self'" {
+		t.Error(page.Header.Get("Content-Security-Policy"))
 	}
 	choice := []string{"organization", "nordlys", "role:treasurer", "change"}
 	with := func(more ...string) []string { return append(slices.Clone(choice), more...) }
-	page.script(with("csrf", "x")...).want(403)
-	page.script(with("csrf", of.fill("/oauth/authorize").Get("csrf"))...).want(403)
-	page.script(with("request", of.fill("/oauth/authorize").Get("request"))...).want(400)
-	page.script(with("request", "x")...).want(400)
-	page.script(with("request", "")...).want(400)
-	s.base = "https://other.example"
-	page.script(choice...).want(400)
-	s.base = base
-	s.nothing("ada")
+	script(page, with("csrf", "x")...).Want(403)
+	script(page, with("csrf", of.Fill("/oauth/authorize").Get("csrf"))...).Want(403)
+	script(page, with("request", of.Fill("/oauth/authorize").Get("request"))...).Want(400)
+	script(page, with("request", "x")...).Want(400)
+	script(page, with("request", "")...).Want(400)
+	s.At = "https://other.example"
+	script(page, choice...).Want(400)
+	s.At = pagetest.Base
+	s.Nothing("ada")
 	// The page that edits has a request of its own, and stays in its organization.
-	path := editPath("nordlys", ada.connect("grant", "roles", "role:treasurer", "read"))
+	path := editPath("nordlys", ada.Connect("grant", "roles", "role:treasurer", "read"))
 	for changes, want := range map[string]int{"": 1, "organization=fjell": 0} {
 		name, value, _ := strings.Cut(changes, "=")
-		form := ada.get(path).fill(path)
+		form := ada.Get(path).Fill(path)
 		form.Set("grant", "everything")
 		form.Set(name, value)
-		p := ada.post("/oauth/authorize/preview", form).want(200)
-		if n := strings.Count(strings.Join(p.allows(), " "), "68 entries"); n != want || strings.Count(p.body, "says-everything") != 1 {
-			t.Errorf("%q: %q", changes, p.body)
+		p := ada.Post("/oauth/authorize/preview", form).Want(200)
+		if n := strings.Count(strings.Join(allows(p), " "), "68 entries"); n != want || strings.Count(p.Body, "says-everything") != 1 {
+			t.Errorf("%q: %q", changes, p.Body)
 		}
 	}
-	of.script(with("request", ada.get(path).fill(path).Get("request"))...).want(400)
-	form := page.fill("/oauth/authorize")
-	s.browser().post("/oauth/authorize/preview", form).want(403)
-	ada.header.Set("Sec-Fetch-Site", "cross-site")
-	page.script(choice...).want(403)
-	ada.header.Del("Sec-Fetch-Site")
-	if got := page.script("organization", "havn").want(200).allows(); len(got) != 1 || !strings.HasPrefix(got[0], "Nothing yet") {
+	script(of, with("request", ada.Get(path).Fill(path).Get("request"))...).Want(400)
+	form := page.Fill("/oauth/authorize")
+	s.Browser().Post("/oauth/authorize/preview", form).Want(403)
+	ada.Header.Set("Sec-Fetch-Site", "cross-site")
+	script(page, choice...).Want(403)
+	ada.Header.Del("Sec-Fetch-Site")
+	if got := allows(script(page, "organization", "havn").Want(200)); len(got) != 1 || !strings.HasPrefix(got[0], "Nothing yet") {
 		t.Errorf("where AI integration is off: %q", got)
 	}
-	if got := page.script("organization", "havn", "grant", "everything").want(200).allows(); len(got) != 0 {
+	if got := allows(script(page, "organization", "havn", "grant", "everything").Want(200)); len(got) != 0 {
 		t.Errorf("everything where AI integration is off: %q", got)
 	}
-	if p := page.script(with("action", "")...).want(200); len(p.allows()) != 3 || strings.Count(p.body, "only org-1") != 1 || strings.Count(p.body, "only org-2") != 2 || strings.Contains(p.body, "<html") || strings.Contains(p.body, "autofocus") {
-		t.Errorf("%q", p.body)
+	if p := script(page, with("action", "")...).Want(200); len(allows(p)) != 3 || strings.Count(p.Body, "only org-1") != 1 || strings.Count(p.Body, "only org-2") != 2 || strings.Contains(p.Body, "<html") || strings.Contains(p.Body, "autofocus") {
+		t.Errorf("%q", p.Body)
 	}
-	s.pass(time.Minute)
+	s.Pass(time.Minute)
 	for range 60 {
-		page.script(choice...).want(200)
+		script(page, choice...).Want(200)
 	}
-	if wait := page.script(choice...).want(429).header.Get("Retry-After"); wait == "" {
+	if wait := script(page, choice...).Want(429).Header.Get("Retry-After"); wait == "" {
 		t.Error("no Retry-After")
 	}
-	of.script(choice...).want(200)
-	s.signedIn("ada").get(authorize()).script(choice...).want(200)
-	s.pass(time.Minute)
-	page.script(choice...).want(200)
+	script(of, choice...).Want(200)
+	script(s.SignedIn("ada").Get(pagetest.Authorize()), choice...).Want(200)
+	s.Pass(time.Minute)
+	script(page, choice...).Want(200)
 }
 
 // The roles are summed up while a wider option is chosen, and the bar names
@@ -506,9 +508,9 @@ func TestRolesAreKeptInMind(t *testing.T) {
 			name, value, _ := strings.Cut(c, "=")
 			choice = append(choice, name, value)
 		}
-		p := s.signedIn("ada").get(authorize()).press("/oauth/authorize", choice...).want(200)
-		for n := range p.doc.Descendants() {
-			if id := attr(n, "id"); id == "bar" && textOf(n) != tt.bar || id == "allows" && !strings.HasPrefix(textOf(n), tt.roles) {
+		p := s.SignedIn("ada").Get(pagetest.Authorize()).Press("/oauth/authorize", choice...).Want(200)
+		for n := range p.Doc.Descendants() {
+			if id := pagetest.Attr(n, "id"); id == "bar" && textOf(n) != tt.bar || id == "allows" && !strings.HasPrefix(textOf(n), tt.roles) {
 				t.Errorf("%q: #%s says %q, want %q and %q", tt.choice, id, textOf(n), tt.bar, tt.roles)
 			}
 		}
@@ -527,12 +529,12 @@ func TestSummaryOfManyOrganizations(t *testing.T) {
 	}
 	d.Organizations = append(d.Organizations, org.Organization{ID: "zz", Name: "Zz", AIIntegration: true})
 	d.Members = append(d.Members, store.DirectoryMember{Person: "tor", Organization: "zz"})
-	s.do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
+	s.Do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
 	for chosen, want := range map[string]int{"zz": 1, "o01": 0} {
-		p := s.signedIn("tor").get(authorize()).press("/oauth/authorize", "organization", chosen, "grant", "everything", "action", "preview").want(200)
+		p := s.SignedIn("tor").Get(pagetest.Authorize()).Press("/oauth/authorize", "organization", chosen, "grant", "everything", "action", "preview").Want(200)
 		n := 0
-		for _, ul := range p.all(atom.Ul) {
-			if class := strings.Fields(attr(ul, "class")); slices.Contains(class, "lines") && attr(ul, "id") == "" {
+		for _, ul := range p.All(atom.Ul) {
+			if class := strings.Fields(pagetest.Attr(ul, "class")); slices.Contains(class, "lines") && pagetest.Attr(ul, "id") == "" {
 				if fresh := slices.Contains(class, "fresh"); fresh {
 					n++
 				} else if !slices.Contains(class, "only") {
@@ -540,16 +542,16 @@ func TestSummaryOfManyOrganizations(t *testing.T) {
 				}
 			}
 		}
-		if n != want || strings.Contains(p.body, "data-live") {
+		if n != want || strings.Contains(p.Body, "data-live") {
 			t.Errorf("%s: %d lists hide when another is chosen, want %d", chosen, n, want)
 		}
 	}
 }
 
 // focus is the element that takes the focus.
-func (p *shown) focus() *html.Node {
-	for n := range p.doc.Descendants() {
-		if has(n, "autofocus") {
+func focus(p *pagetest.Shown) *html.Node {
+	for n := range p.Doc.Descendants() {
+		if pagetest.Has(n, "autofocus") {
 			return n
 		}
 	}
@@ -560,9 +562,9 @@ func (p *shown) focus() *html.Node {
 func TestPreviewOfNoChoice(t *testing.T) {
 	s := newSite(t)
 	s.items()
-	ada := s.signedIn("ada")
-	if p := ada.get(authorize()); strings.Contains(p.text(), "Choose an organization, and") {
-		t.Errorf("at first: %q", p.allows())
+	ada := s.SignedIn("ada")
+	if p := ada.Get(pagetest.Authorize()); strings.Contains(p.Text(), "Choose an organization, and") {
+		t.Errorf("at first: %q", allows(p))
 	}
 	for _, tt := range []struct {
 		choice []string
@@ -575,27 +577,27 @@ func TestPreviewOfNoChoice(t *testing.T) {
 		{[]string{"organization", "fjell", "grant", "organization"}, "That choice is no longer possible. Please choose again."},
 		{[]string{"organization", "nordlys", "role:secretary", "read"}, "That choice is no longer possible. Please choose again."},
 	} {
-		p := ada.get(authorize()).press("/oauth/authorize", append(tt.choice, "action", "preview", "decision", "approve")...).want(200).says(tt.says)
-		if n := len(p.allows()); n > 1 || !strings.Contains(renderText(p.focus()), tt.says) {
-			t.Errorf("%v: %q", tt.choice, p.allows())
+		p := ada.Get(pagetest.Authorize()).Press("/oauth/authorize", append(tt.choice, "action", "preview", "decision", "approve")...).Want(200).Says(tt.says)
+		if n := len(allows(p)); n > 1 || !strings.Contains(renderText(focus(p)), tt.says) {
+			t.Errorf("%v: %q", tt.choice, allows(p))
 		}
-		if p := p.press("/oauth/authorize", "action", "review"); strings.Contains(p.text(), tt.says) {
+		if p := p.Press("/oauth/authorize", "action", "review"); strings.Contains(p.Text(), tt.says) {
 			t.Errorf("%v: said to somebody who did not ask", tt.choice)
 		}
 	}
-	s.nothing("ada")
+	s.Nothing("ada")
 }
 
 // Every POST counts, a preview too (decision L1).
 func TestPreviewsAreCounted(t *testing.T) {
 	s := newSite(t)
-	p := s.signedIn("ada").get(authorize())
-	form := p.fill("/oauth/authorize")
+	p := s.SignedIn("ada").Get(pagetest.Authorize())
+	form := p.Fill("/oauth/authorize")
 	form.Set("action", "preview")
 	for range 149 {
-		p.b.post("/oauth/authorize", form).want(200)
+		p.B.Post("/oauth/authorize", form).Want(200)
 	}
-	p.b.post("/oauth/authorize", form).want(429)
+	p.B.Post("/oauth/authorize", form).Want(429)
 }
 
 // town is a random organization, in which anybody may be anything, and what the
@@ -666,13 +668,13 @@ func TestPreviewIsWhatIsEnforced(t *testing.T) {
 	for n := range 12 {
 		id := "town" + strconv.Itoa(n)
 		d, items := town(r, id)
-		s.do(s.Store.AddDirectory(ctx, d, store.Act{Actor: "system"}))
+		s.Do(s.Store.AddDirectory(ctx, d, store.Act{Actor: "system"}))
 		s.kept = items
 		roles, err := s.Store.Roles(ctx, id)
-		s.do(err)
+		s.Do(err)
 		for _, p := range d.People {
 			offers, err := s.Store.Offers(ctx, p.ID)
-			s.do(err)
+			s.Do(err)
 			for range 20 {
 				s.agree(fmt.Sprintf("seed %d: %s", seed, p.ID), offers[0], someSet(r, roles), items)
 			}
@@ -681,7 +683,7 @@ func TestPreviewIsWhatIsEnforced(t *testing.T) {
 }
 
 func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items []titled) {
-	s.t.Helper()
+	s.T.Helper()
 	if !offer.Allows(set.Kind) {
 		return
 	}
@@ -696,7 +698,7 @@ func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items 
 		return // nothing was picked
 	}
 	s.Preview = s.previews
-	v := &visit{r: httptest.NewRequest("GET", "/", nil), words: speaking("en")}
+	v := &page.Visit{R: httptest.NewRequest("GET", "/", nil), Words: s.words("en")}
 	told := s.previewing(v, c.rolesOf([]grantset.Offer{offer}))()[set.Kind]
 	a := choice.Set.Narrow(offer.Member)
 	var change, read, own, not int
@@ -714,7 +716,7 @@ func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items 
 		}
 	}
 	if told.Change.Count != change || told.Read.Count != read || told.Personal.Count != own || told.Not.Count != not {
-		s.t.Errorf("%s: %+v: %+v, %+v, %+v, %+v; item by item: change %d, read only %d, own %d, not %d", what, set, told.Change, told.Read, told.Personal, told.Not, change, read, own, not)
+		s.T.Errorf("%s: %+v: %+v, %+v, %+v, %+v; item by item: change %d, read only %d, own %d, not %d", what, set, told.Change, told.Read, told.Personal, told.Not, change, read, own, not)
 	}
 }
 
@@ -722,12 +724,12 @@ func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items 
 // within 50 ms in 19 of 20 cases.
 func BenchmarkConsentPage(b *testing.B) {
 	s := newSite(b)
-	s.many(300)
+	s.Many(300)
 	for i := range 3000 {
 		s.kept = append(s.kept, titled{org.Item{Organization: "storhavn", Role: "r" + strconv.Itoa(i%300), Private: i%3 == 0}, "x"})
 	}
-	mei := s.signedIn("mei")
-	form := mei.get(authorize()).fill("/oauth/authorize")
+	mei := s.SignedIn("mei")
+	form := mei.Get(pagetest.Authorize()).Fill("/oauth/authorize")
 	form.Set("organization", "storhavn")
 	form.Set("action", "preview")
 	for i := range 300 {
@@ -736,15 +738,15 @@ func BenchmarkConsentPage(b *testing.B) {
 	body := form.Encode()
 	var took []time.Duration
 	for b.Loop() {
-		s.address = fmt.Sprintf("198.51.%d.%d", len(took)/100%250, len(took)%100)
-		r := httptest.NewRequest("POST", s.base+"/oauth/authorize", strings.NewReader(body))
+		s.From = fmt.Sprintf("198.51.%d.%d", len(took)/100%250, len(took)%100)
+		r := httptest.NewRequest("POST", s.At+"/oauth/authorize", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Accept-Encoding", "gzip")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
-		r.Header.Set("Cookie", mei.cookieName("session")+"="+mei.cookies[mei.cookieName("session")])
+		r.Header.Set("Cookie", mei.CookieName("session")+"="+mei.Cookies[mei.CookieName("session")])
 		w := httptest.NewRecorder()
 		began := time.Now()
-		s.handler.ServeHTTP(w, r)
+		s.Answers.ServeHTTP(w, r)
 		took = append(took, time.Since(began))
 		if w.Code != http.StatusOK || w.Header().Get("Content-Encoding") != "gzip" {
 			b.Fatal(w.Code, w.Header())

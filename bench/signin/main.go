@@ -29,10 +29,10 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/grantkeeper/grantkeeper/consent"
-	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -130,13 +130,12 @@ func newNear(folder string, far *far) (base string, stop func(), err error) {
 	if err := db.AddDirectory(context.Background(), d, store.Act{Actor: "system"}); err != nil {
 		return "", nil, errors.Join(err, db.Close())
 	}
-	door := &consent.Server{Store: db, Ring: ring, Log: slog.New(slog.DiscardHandler), Service: "Svalinn",
-		Base:           func(*http.Request) string { return base },
-		Address:        func(*http.Request) netip.Addr { return netip.MustParseAddr("127.0.0.1") },
-		AuthorizeLimit: limit.NewAddresses(limit.Authorize, nil),
-		Ways: consent.Ways{NoPasswords: true, Providers: []*provider.Provider{provider.New(provider.Config{ID: "corp", Name: "Corp",
-			Issuer: far.server.URL, ClientID: "grantkeeper", Scopes: []string{"openid", "email"}}, db.Now)}}}
-	server := httptest.NewServer(door.Handler())
+	site := &page.Site{Store: db, Ring: ring, Log: slog.New(slog.DiscardHandler), Service: "Svalinn", NoPasswords: true,
+		Base:    func(*http.Request) string { return base },
+		Address: func(*http.Request) netip.Addr { return netip.MustParseAddr("127.0.0.1") }}
+	door := &signin.Server{Site: site, Providers: []*provider.Provider{provider.New(provider.Config{ID: "corp", Name: "Corp",
+		Issuer: far.server.URL, ClientID: "grantkeeper", Scopes: []string{"openid", "email"}}, db.Now)}}
+	server := httptest.NewServer(site.Serve(door.Pages()))
 	base = server.URL
 	return base, func() { server.Close(); db.Close() }, nil
 }

@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/page"
 )
 
 // BrandingConfig makes the pages look like the service's own.
@@ -26,9 +26,9 @@ type LinkConfig struct {
 // read.
 func (c *Checked) checkBranding() error {
 	b := c.Branding
-	c.Brand = consent.Branding{Accent: b.Accent, AccentDark: b.AccentDark, Support: b.SupportURL}
+	c.Brand = page.Branding{Accent: b.Accent, AccentDark: b.AccentDark, Support: b.SupportURL}
 	for _, l := range b.Links {
-		c.Brand.Links = append(c.Brand.Links, consent.Link{Name: l.Name, URL: l.URL})
+		c.Brand.Links = append(c.Brand.Links, page.Link{Name: l.Name, URL: l.URL})
 	}
 	if b.LogoFile != "" {
 		f, err := os.Open(b.LogoFile)
@@ -36,7 +36,7 @@ func (c *Checked) checkBranding() error {
 			return cannotOpen("correct branding.logo_file, or take it out", "branding.logo_file: %v", err)
 		}
 		defer f.Close()
-		if c.Brand.Logo, err = io.ReadAll(io.LimitReader(f, consent.MaxLogo+1)); err != nil {
+		if c.Brand.Logo, err = io.ReadAll(io.LimitReader(f, page.MaxLogo+1)); err != nil {
 			return cannotOpen("correct branding.logo_file, or take it out", "branding.logo_file: %v", err)
 		}
 		if len(c.Brand.Logo) == 0 {

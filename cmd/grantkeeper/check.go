@@ -14,12 +14,13 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
-	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -41,13 +42,13 @@ type Checked struct {
 	Preregistered []client.Client // decision R6
 	Gateways      []gateway.Key
 	Providers     []provider.Config
-	HandOff       *consent.HandOff // nil where there is none
-	Brand         consent.Branding // how pages look
-	Upstream      *url.URL         // nil without a service
-	MCPUpstream   *url.URL         // nil without a service
-	ServiceKey    []byte           // with either, or PreviewURL
-	PreviewURL    *url.URL         // nil where the service is not asked
-	Nouns         map[string]consent.Nouns
+	HandOff       *signin.HandOff // nil where there is none
+	Brand         page.Branding   // how pages look
+	Upstream      *url.URL        // nil without a service
+	MCPUpstream   *url.URL        // nil without a service
+	ServiceKey    []byte          // with either, or PreviewURL
+	PreviewURL    *url.URL        // nil where the service is not asked
+	Nouns         map[string]page.Nouns
 	Ruled         *rules.Rules // what calls to the service touch
 	TLS           *tls.Config  // nil behind a proxy
 	MailServer    *MailServer  // nil sends none
@@ -90,10 +91,10 @@ func (c *Checked) checkService() error {
 	if err := checkServiceName(c.Service.Name); err != nil {
 		return badConfig("take a plain name", "service.name: %v", err)
 	}
-	c.Nouns = map[string]consent.Nouns{}
+	c.Nouns = map[string]page.Nouns{}
 	for _, tag := range slices.Sorted(maps.Keys(c.Service.Words)) {
-		nouns := consent.Nouns(c.Service.Words[tag])
-		if err := consent.CheckNouns(tag, nouns); err != nil {
+		nouns := page.Nouns(c.Service.Words[tag])
+		if err := page.CheckNouns(tag, nouns); err != nil {
 			return badConfig("correct the table [service.words."+tag+"]", "service.words.%s: %v", tag, err)
 		}
 		c.Nouns[tag] = nouns

@@ -14,9 +14,9 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcp"
+	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -221,7 +221,7 @@ func Defaults() Config {
 		Database:      DatabaseConfig{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
 		Session:       SessionConfig{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
 		Journal:       JournalConfig{Retention: Duration(store.JournalRetention)},
-		SignIn:        SignInConfig{Passwords: true, Strong: "off", Fresh: Duration(consent.DefaultFresh)},
+		SignIn:        SignInConfig{Passwords: true, Strong: "off", Fresh: Duration(signin.DefaultFresh)},
 		API:           APIConfig{RateLimit: Rate{limit.API}},
 		MCP:           MCPConfig{Wait: Duration(mcp.DefaultWait), MaxBody: mcp.DefaultMaxBody, Streams: mcp.MaxStreams},
 		Log:           LogConfig{Level: "info", Format: "auto"},

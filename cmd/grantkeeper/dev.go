@@ -26,8 +26,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/client"
-	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -345,7 +346,7 @@ func (h *house) fillDev(ctx context.Context, o devOptions, public net.Listener) 
 		return err
 	}
 	if !o.empty && len(people) == 0 {
-		if err := h.store.AddDirectory(ctx, demoDirectory(consent.Hash(demoPassword)), act); err != nil {
+		if err := h.store.AddDirectory(ctx, demoDirectory(signin.Hash(demoPassword)), act); err != nil {
 			return fmt.Errorf("demo data: %w", err)
 		}
 	}
@@ -356,7 +357,7 @@ func (h *house) fillDev(ctx context.Context, o devOptions, public net.Listener) 
 	h.dev.items = !o.empty && !o.behind.own()
 	for _, p := range demoPeople {
 		if !o.empty {
-			h.dev.people = append(h.dev.people, consent.DemoPerson{Email: p.email, About: p.about})
+			h.dev.people = append(h.dev.people, page.DemoPerson{Email: p.email, About: p.about})
 		}
 	}
 	// Registration would refuse loopback: this one client is added by code,

@@ -20,7 +20,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/page"
 )
 
 const (
@@ -38,9 +38,9 @@ type devClient struct {
 	address string // of the public listener
 	log     *slog.Logger
 	http    *http.Client
-	pages   *consent.Server
-	people  []consent.DemoPerson // whom the sign-in page names
-	items   bool                 // those of the demo are there
+	pages   *page.Site
+	people  []page.DemoPerson // whom the sign-in page names
+	items   bool              // those of the demo are there
 
 	mu    sync.Mutex
 	flows []*flow // the oldest first
@@ -130,7 +130,7 @@ func (d *devClient) redirectURIs() []string {
 }
 
 // handler gives the page in the look of the pages that people see.
-func (d *devClient) handler(pages *consent.Server) http.Handler {
+func (d *devClient) handler(pages *page.Site) http.Handler {
 	d.pages = pages
 	crossSite := http.NewCrossOriginProtection()
 	return crossSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

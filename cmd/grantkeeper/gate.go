@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/page"
 )
 
 // Gate stands before every door of a listener. It refuses hosts that are not
@@ -403,7 +403,7 @@ func newRequestID() string {
 // misdirected refuses a host that is not ours without repeating it (decision
 // M2; RFC 9110 section 15.5.20).
 func misdirected(w http.ResponseWriter) {
-	consent.PageHeaders(w.Header())
+	page.PageHeaders(w.Header())
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(http.StatusMisdirectedRequest)
 	_, _ = w.Write([]byte("This server does not answer for the host that was asked.\n"))
@@ -421,7 +421,7 @@ func ourFault(w http.ResponseWriter, r *http.Request, id string) {
 	}
 	h.Set("Cache-Control", "no-store")
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
-		consent.PageHeaders(h)
+		page.PageHeaders(h)
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte("<!doctype html><html lang=\"en\"><title>Something went wrong here</title>" +

@@ -25,7 +25,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -94,10 +96,13 @@ func (h *house) public() http.Handler {
 	registrations := h.limits.Addresses("register", limit.Register, h.Networks)
 	networks := h.limits.Blocks("register-network", limit.Register, h.Networks)
 	h.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
-	pages := &consent.Server{
-		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Nouns: h.Nouns, Preview: h.preview(), NoPersonal: !h.Service.PersonalItems, Branding: h.Brand, Base: base, Address: h.address,
-		Rules: func() *rules.Rules { return h.present().Ruled }, Tool: h.tool,
-		AuthorizeLimit: authorize, Limits: h.limits, Count: countPages(h.metrics), Tell: tell,
+	site := &page.Site{
+		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Nouns: h.Nouns, Branding: h.Brand, Base: base, Address: h.address,
+		Limits: h.limits, Count: countPages(h.metrics), NoPasswords: !h.SignIn.Passwords,
+	}
+	h.page = &consent.Server{
+		Site: site, SignIn: h.signIn(site), Preview: h.preview(), NoPersonal: !h.Service.PersonalItems,
+		Rules: func() *rules.Rules { return h.present().Ruled }, Tool: h.tool, AuthorizeLimit: authorize, Tell: tell,
 	}
 	clients := &oauth.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
@@ -120,17 +125,16 @@ func (h *house) public() http.Handler {
 		}
 		calls.MCP = h.proxy.Handler()
 	}
-	h.page, pages.Ways, pages.Forgotten = pages, h.ways(), h.forgotten()
 	if h.dev != nil {
-		pages.Demo = &consent.Demo{Client: devClientPath, People: h.dev.people, Password: demoPassword}
+		site.Demo = &page.Demo{Client: devClientPath, People: h.dev.people, Password: demoPassword}
 	}
-	doors := dispatch{oauth: clients.Handler(), consent: pages.Handler(), api: calls.Handler()}
+	doors := dispatch{oauth: clients.Handler(), consent: h.page.Handler(), api: calls.Handler()}
 	if h.Upstream != nil {
 		behind := &gateway.Upstream{URL: h.Upstream, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log}
 		doors.upstream = calls.Guard(behind.Handler())
 	}
 	if h.dev != nil {
-		doors.dev = h.dev.handler(pages)
+		doors.dev = h.dev.handler(site)
 	}
 	h.seen = newSeenAddresses()
 	return &Gate{Next: doors, Base: h.base, Address: h.address, Seen: h.seen.request, Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request,
@@ -199,9 +203,9 @@ func (h *house) operators() http.Handler {
 	}
 	door := &operator.Server{
 		Store: h.store, Log: h.log, Password: func() string { return h.present().Password }, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
-		Draining: h.draining.Load, HashPassword: consent.Hash, SamePassword: consent.Matches, Clock: h.clock,
+		Draining: h.draining.Load, HashPassword: signin.Hash, SamePassword: signin.Matches, Clock: h.clock,
 		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen, Limits: h.limits,
-		Service: h.Service.Name, Style: consent.Stylesheet(), Icon: consent.Icon(), Hosts: h.shownHosts,
+		Service: h.Service.Name, Style: page.Stylesheet(), Icon: page.Icon(), Hosts: h.shownHosts,
 		ResetLink: h.resetLink(), MailReset: h.mailReset(),
 		Rules: func() *rules.Rules { return h.present().Ruled }, Unnamed: &h.unnamed,
 	}

@@ -23,7 +23,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -41,7 +42,7 @@ func (c *Checked) checkMail() error {
 	if c.Mail == (MailConfig{}) {
 		return nil
 	}
-	if all := consent.Languages(); c.Mail.Language != "" && !slices.Contains(all, c.Mail.Language) {
+	if all := page.Languages(); c.Mail.Language != "" && !slices.Contains(all, c.Mail.Language) {
 		return badConfig("write one of "+strings.Join(all, ", "), "mail.language: %q is not a language of the pages", c.Mail.Language)
 	}
 	const hint = `write url = "smtp://user@mail.example.com:587", from = "Svalinn <no-reply@example.com>"`
@@ -319,7 +320,7 @@ func (h *house) reuseNotice(ctx context.Context, e store.Event) (to mail.Address
 	if err != nil {
 		return to, "", "", fmt.Errorf("notice: person: %w", err)
 	}
-	l := consent.ReuseLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/organizations/"+url.PathEscape(e.Organization)+"/profile/api")
+	l := page.ReuseLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/organizations/"+url.PathEscape(e.Organization)+"/profile/api")
 	return mail.Address{Name: p.Name, Address: p.Email}, l.Subject, l.Text, nil
 }
 
@@ -329,7 +330,7 @@ func (h *house) factorsNotice(ctx context.Context, e store.Event) (to mail.Addre
 	if err != nil {
 		return to, "", "", fmt.Errorf("notice: person: %w", err)
 	}
-	l := consent.FactorsLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/account")
+	l := page.FactorsLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/account")
 	return mail.Address{Name: p.Name, Address: p.Email}, l.Subject, l.Text, nil
 }
 
@@ -355,7 +356,7 @@ func (h *house) mailReset() func(name, address, link string) bool {
 		return nil
 	}
 	return func(name, address, link string) bool {
-		l := consent.ResetLetter(h.mail.Language, h.Service.Name, link, store.ResetLifetime)
+		l := page.ResetLetter(h.mail.Language, h.Service.Name, link, store.ResetLifetime)
 		return h.mail.post(letter{kind: "reset_link", make: func(context.Context) (mail.Address, string, string, error) {
 			return mail.Address{Name: name, Address: address}, l.Subject, l.Text, nil
 		}})
@@ -368,11 +369,11 @@ var errNobody = errors.New("nobody is to get this letter")
 // forgotten mails a link to set a new password to whoever has an email; nil
 // where no mail is sent. Whether somebody has it is asked when it is the
 // letter's turn: whoever asked has had the answer by then (decision S6).
-func (h *house) forgotten() func(consent.Forgotten) bool {
+func (h *house) forgotten() func(signin.Forgotten) bool {
 	if h.mail == nil || !h.SignIn.Passwords {
 		return nil
 	}
-	return func(f consent.Forgotten) bool {
+	return func(f signin.Forgotten) bool {
 		return h.mail.post(letter{kind: "forgotten_password", make: func(ctx context.Context) (mail.Address, string, string, error) {
 			to, l, err := h.forgottenLetter(ctx, f)
 			return to, l.Subject, l.Text, err
@@ -382,7 +383,7 @@ func (h *house) forgotten() func(consent.Forgotten) bool {
 
 // forgottenLetter has a link, or says to somebody who has no password here and
 // signs in elsewhere that this is so.
-func (h *house) forgottenLetter(ctx context.Context, f consent.Forgotten) (to mail.Address, l consent.Letter, err error) {
+func (h *house) forgottenLetter(ctx context.Context, f signin.Forgotten) (to mail.Address, l page.Letter, err error) {
 	p, stored, err := h.store.Password(ctx, f.Email)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !p.Active {
 		return to, l, errNobody
@@ -391,7 +392,7 @@ func (h *house) forgottenLetter(ctx context.Context, f consent.Forgotten) (to ma
 	}
 	to = mail.Address{Name: p.Name, Address: p.Email}
 	if stored == "" && (len(h.SignIn.Providers) > 0 || h.SignIn.HandOff.URL != "") {
-		return to, consent.ElsewhereLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/signin"), nil
+		return to, page.ElsewhereLetter(h.mail.Language, h.Service.Name, h.mailBase()+"/signin"), nil
 	}
 	random := make([]byte, 32)
 	rand.Read(random)
@@ -406,5 +407,5 @@ func (h *house) forgottenLetter(ctx context.Context, f consent.Forgotten) (to ma
 	if f.Back != "" {
 		link += "?back=" + url.QueryEscape(f.Back)
 	}
-	return to, consent.ResetLetter(h.mail.Language, h.Service.Name, link, store.AskedLifetime), nil
+	return to, page.ResetLetter(h.mail.Language, h.Service.Name, link, store.AskedLifetime), nil
 }

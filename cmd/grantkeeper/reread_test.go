@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/signin"
 )
 
 // log waits for a line with the text after those that were there before.
@@ -189,7 +189,7 @@ func TestServiceKeyIsReread(t *testing.T) {
 func TestNeedRestartOfFiles(t *testing.T) {
 	was := func() *Checked {
 		return &Checked{Config: Defaults(), MailServer: &MailServer{Host: "mail.example", Password: "one"},
-			HandOff: &consent.HandOff{Keys: []identity.AssertionKey{{Secret: []byte("s")}}}, Providers: []provider.Config{{ID: "a", ClientSecret: "one"}, {ID: "b"}}}
+			HandOff: &signin.HandOff{Keys: []identity.AssertionKey{{Secret: []byte("s")}}}, Providers: []provider.Config{{ID: "a", ClientSecret: "one"}, {ID: "b"}}}
 	}
 	for key, change := range map[string]func(*Checked){
 		"":                         func(*Checked) {},

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
-	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/signin"
 )
 
 // SignInConfig says where people have their accounts.
@@ -52,7 +53,7 @@ func (c *Checked) checkSignIn() error {
 	if !c.SignIn.Passwords && len(c.SignIn.Providers) == 0 && c.SignIn.HandOff.URL == "" {
 		return badConfig("add [[signin.providers]], or take passwords = false out", "signin: there is no way to sign in")
 	}
-	if !slices.Contains([]string{"off", string(consent.StrengthFresh), string(consent.StrengthFactor)}, c.SignIn.Strong) {
+	if !slices.Contains([]string{"off", string(signin.StrengthFresh), string(signin.StrengthFactor)}, c.SignIn.Strong) {
 		return badConfig("use off, fresh or factor", "signin.strong_approvals: %q is unknown", c.SignIn.Strong)
 	}
 	if c.SignIn.Fresh < Duration(time.Minute) {
@@ -131,7 +132,7 @@ func (c *Checked) checkHandOff() error {
 	case h.Name != "" && !plainName(h.Name):
 		return badConfig("take a plain name", "signin.handoff.name: %q is too long, or has markup or control characters", h.Name)
 	}
-	c.HandOff = &consent.HandOff{Name: h.Name, URL: h.URL}
+	c.HandOff = &signin.HandOff{Name: h.Name, URL: h.URL}
 	for _, name := range h.KeyFiles {
 		key, err := readAssertionKey(name)
 		if err != nil {
@@ -160,14 +161,14 @@ func readAssertionKey(name string) (identity.AssertionKey, error) {
 	return identity.AssertionKey{Secret: []byte(secret)}, err
 }
 
-// ways is how people sign in.
-func (h *house) ways() consent.Ways {
-	w := consent.Ways{NoPasswords: !h.SignIn.Passwords, HandOff: h.HandOff, Fresh: time.Duration(h.SignIn.Fresh)}
+// signIn is how people sign in to the pages of a site.
+func (h *house) signIn(site *page.Site) *signin.Server {
+	s := &signin.Server{Site: site, HandOff: h.HandOff, Fresh: time.Duration(h.SignIn.Fresh), Forgotten: h.forgotten()}
 	if h.SignIn.Strong != "off" {
-		w.Strong = consent.Strength(h.SignIn.Strong)
+		s.Strong = signin.Strength(h.SignIn.Strong)
 	}
 	for _, c := range h.Providers {
-		w.Providers = append(w.Providers, provider.New(c, func() time.Time { return h.store.Now() }))
+		s.Providers = append(s.Providers, provider.New(c, func() time.Time { return h.store.Now() }))
 	}
-	return w
+	return s
 }

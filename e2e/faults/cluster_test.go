@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/signin"
 )
 
 // binaries are the server as it is shipped, by how far its clock is ahead.
@@ -304,7 +304,7 @@ func (c *cluster) ready(n *node) {
 // furnish brings an organization and as many people in it.
 func (c *cluster) furnish(people int) {
 	c.t.Helper()
-	hash := consent.Hash(c.password) // once: a server under the race detector takes seconds for all
+	hash := signin.Hash(c.password) // once: a server under the race detector takes seconds for all
 	var persons, members []map[string]any
 	for i := range people {
 		id := fmt.Sprintf("p%d", i)
