@@ -72,7 +72,8 @@ var mayFold = reviewed{
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
-		gateway/original.go:settle operator/answer.go:Server.orNothing
+		gateway/original.go:roots.settle operator/answer.go:Server.orNothing
+		cmd/grantkeeper/paths.go:Checked.checkPath cmd/grantkeeper/paths.go:belowFolded
 		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},
 	{"a call is held against a rule in every reading that some router has of it, and each has to be allowed; the words of a rule are its operator's (decision V26)", `
 		rules/compile.go:methodIn rules/compile.go:rule.call rules/compile.go:rule.matches rules/compile.go:rule.same
@@ -89,13 +90,14 @@ var mayFold = reviewed{
 		store/person.go:Store.AddPerson
 		sample/admin.go:newID sample/shelf.go:newItemID`},
 	{"addresses that the configuration names, or this server wrote", `
-		cmd/grantkeeper/check.go:Checked.checkDatabase cmd/grantkeeper/check.go:Checked.checkUpstream
-		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/doctoroutside.go:Checked.askUpstream cmd/grantkeeper/init.go:listenFor
+		cmd/grantkeeper/check.go:Checked.checkDatabase
+		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/doctoroutside.go:Checked.askPath
+		cmd/grantkeeper/doctoroutside.go:Checked.probes cmd/grantkeeper/init.go:listenFor
 		cmd/grantkeeper/init.go:serviceNameOf cmd/grantkeeper/mail.go:Checked.checkMail
 		cmd/grantkeeper/reference.go:withoutPassword cmd/grantkeeper/signin.go:ProviderConfig.check
 		cmd/grantkeeper/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
 		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/files.go:fileURL
-		cmd/grantkeeper/check.go:Checked.checkMCP cmd/grantkeeper/check.go:Checked.checkPreview cmd/grantkeeper/devsample.go:newDevService`},
+		cmd/grantkeeper/check.go:wholeURL cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
 		cmd/grantkeeper/main.go:runOn cmd/grantkeeper/operatorclient.go:readPasswordFlag

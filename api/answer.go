@@ -92,7 +92,7 @@ func preflight(w http.ResponseWriter, r *http.Request) bool {
 func (s *Server) unauthorized(w http.ResponseWriter, r *http.Request, legacy bool, why Result) {
 	metadata := ""
 	if !legacy {
-		metadata = metadataURL(s.Base(r), r.URL.Path)
+		metadata = s.metadataURL(s.Base(r), r.URL.Path)
 	}
 	w.Header().Set("WWW-Authenticate", challenge(s.Service, metadata, why != Missing))
 	f := &Fault{Status: 401, Code: "invalid_token"}
@@ -145,7 +145,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "2")
 	}
 	if f == ErrEnded { // as if the check had come later
-		w.Header().Set("WWW-Authenticate", challenge(s.Service, metadataURL(s.Base(r), r.URL.Path), true))
+		w.Header().Set("WWW-Authenticate", challenge(s.Service, s.metadataURL(s.Base(r), r.URL.Path), true))
 	}
 	f.Answer(w)
 }

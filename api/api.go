@@ -14,6 +14,7 @@ import (
 	"net/netip"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -29,7 +30,8 @@ type Server struct {
 	Base      func(*http.Request) string     // {base} of the host that was asked (decision M1)
 	Limit     *limit.Names                   // requests of an organization, API keys and OAuth together (decision B6)
 	LimitOf   func(organization string) int  // requests in the limit's window; 0 is the limit's own; nil is 0 for all
-	MCP       http.Handler                   // answers /api/v5/mcp behind the guard; nil is 404
+	Resources client.Resources               // that are guarded beside API v5 (decision V60)
+	MCP       map[string]http.Handler        // answer MCP endpoints behind the guard, by path; nil is 404
 	Connected bool                           // a service answers the rest of /api/v5, before this server is asked
 	Address   func(*http.Request) netip.Addr // of the client, for the journal (decision L2); nil leaves it out
 	Checked   func(result Result)            // is told how each check went; nil is nobody
@@ -42,17 +44,18 @@ type Server struct {
 	standing func(context.Context, approval.ID) (store.Access, error) // nil is Store.Check; tests make it fail
 }
 
-// Handler serves everything under /api. It routes by itself, because
+// Handler serves everything under /api, and other MCP endpoints. It routes by itself, because
 // http.ServeMux answers an unclean path with a redirect, and here is never one
 // (decision B5). It notes the route in the request's Pattern, as that does.
 func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setHeaders(w.Header(), r)
 		path := r.URL.Path
-		r.Pattern = route(r.URL)
+		r.Pattern = s.route(r.URL)
+		_, guarded := s.Resources.Of(path)
 		switch {
 		case preflight(w, r):
-		case below(path, v5Path):
+		case guarded:
 			if a, ok := s.admit(w, r, false); ok {
 				s.v5(w, r, a)
 			}
@@ -69,13 +72,13 @@ func (s *Server) Handler() http.Handler {
 // v5 answers where no service does.
 func (s *Server) v5(w http.ResponseWriter, r *http.Request, a Actor) {
 	switch {
-	case r.Pattern == mcpPath && s.MCP != nil:
-		s.MCP.ServeHTTP(w, withActor(r, a))
+	case s.MCP[r.Pattern] != nil:
+		s.MCP[r.Pattern].ServeHTTP(w, withActor(r, a))
 	case r.Pattern == mcpPath:
 		s.fail(w, r, notConnected("mcp.upstream"))
 	case r.Pattern == mePaths[0]:
 		s.me(w, r, a)
-	case s.Connected:
+	case s.Connected, !below(r.URL.Path, v5Path):
 		s.fail(w, r, errNoPath)
 	default:
 		s.fail(w, r, notConnected("api.upstream"))

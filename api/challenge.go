@@ -2,7 +2,6 @@ package api
 
 import "strings"
 
-// The paths that a challenge tells apart (spec 5.7).
 const (
 	v5Path  = "/api/v5"
 	mcpPath = "/api/v5/mcp"
@@ -28,12 +27,10 @@ func challenge(realm, metadata string, rejected bool) string {
 }
 
 // metadataURL is where the protected resource that answers is described (spec
-// 5.7): the MCP endpoint has a document of its own.
-func metadataURL(base, path string) string {
-	if below(path, mcpPath) {
-		return base + "/.well-known/oauth-protected-resource" + mcpPath
-	}
-	return base + "/.well-known/oauth-protected-resource" + v5Path
+// 5.7): each has a document of its own.
+func (s *Server) metadataURL(base, path string) string {
+	of, _ := s.Resources.Of(path)
+	return base + "/.well-known/oauth-protected-resource" + of.Path
 }
 
 // appendQuoted writes the inside of a quoted-string (RFC 9110 section 5.6.4).

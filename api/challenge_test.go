@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 func TestChallenge(t *testing.T) {
@@ -39,7 +41,7 @@ func TestMetadataURL(t *testing.T) {
 		"/api/v5": v5, "/api/v5/": v5, "/api/v5/me": v5, "/api/v5/mcpx": v5, "/api/v5/x/mcp": v5, "/elsewhere": v5,
 		"/api/v5/mcp": mcp, "/api/v5/mcp/": mcp, "/api/v5/mcp/deeper": mcp,
 	} {
-		if got := metadataURL(base, path); got != want {
+		if got := new(Server).metadataURL(base, path); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
@@ -56,7 +58,7 @@ func FuzzChallenge(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, realm, base, path string, rejected bool) {
-		metadata := metadataURL(base, path)
+		metadata := new(Server).metadataURL(base, path)
 		for _, metadata := range []string{metadata, ""} {
 			got := challenge(realm, metadata, rejected)
 			for i := range len(got) {
@@ -144,6 +146,17 @@ func parameters(t *testing.T, header string) map[string]string {
 		}
 		if rest, ok = strings.CutPrefix(rest, ", "); !ok {
 			t.Fatalf("no comma at %q of %q", rest, header)
+		}
+	}
+}
+
+// What the log and the metrics call a path is one of few, whatever is asked (decision
+// V60).
+func TestRouteOfMorePaths(t *testing.T) {
+	s := &Server{Resources: client.Resources{{Path: "/reports"}, {Path: "/tools", MCP: true}}}
+	for path, want := range map[string]string{"/tools": "/tools", "/tools/x": "/tools/", "/reports/x": "/reports/", "/api/v5/mcp": "/api/v5/mcp", "/api/v5/mcp/x": "/api/", "/api/v5/x": "/api/", "/x": "/api/"} {
+		if got := s.route(&url.URL{Path: path}); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 }

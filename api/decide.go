@@ -8,13 +8,13 @@ import (
 
 // Decide checks and counts a request that somebody else will answer, as
 // [Server.Handler] would at its path: API v3 and v4 refuse OAuth tokens, and
-// outside API v3 to v5 there is nothing. It gives what the request may do at this
+// outside API v3 to v5 and Server.Resources there is nothing. It gives what the request may do at this
 // moment, or answers it. It reads nothing of r but method, host, path and the headers with
 // credentials.
 func (s *Server) Decide(w http.ResponseWriter, r *http.Request) (Rights, bool) {
 	setHeaders(w.Header(), r)
 	legacy := below(r.URL.Path, "/api/v3") || below(r.URL.Path, "/api/v4")
-	if !legacy && !below(r.URL.Path, v5Path) {
+	if _, ok := s.Resources.Of(r.URL.Path); !legacy && !ok {
 		s.fail(w, r, errNoPath)
 		return Rights{}, false
 	}

@@ -123,7 +123,7 @@ func TestCredentials(t *testing.T) {
 // credential learns nothing about what is there.
 func TestCheckComesFirst(t *testing.T) {
 	h := newHouse(t)
-	h.server.MCP = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("MCP was asked") })
+	h.server.MCP = map[string]http.Handler{"/api/v5/mcp": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("MCP was asked") })}
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"} {
 		for _, path := range []string{"/api/v5", "/api/v5/", "/api/v5/me", "/api/v5/people/ada", "/api/v5/none", "/api/v5/mcp"} {
 			t.Run(method+path, func(t *testing.T) {

@@ -1,20 +1,59 @@
 package client
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
 
+// Resource is a protected resource of this server (RFC 9728): what stands at a path
+// or below it, but for longer paths of others.
+type Resource struct {
+	Path string // such as /api/v5, without a slash at its end
+	Name string // for people
+	MCP  bool   // an MCP endpoint, which stands at its path alone
+}
+
+// contract are the resources of every server (spec 4), and the one that answers
+// where there is no other comes first.
+var contract = []Resource{{"/api/v5", "API v5", false}, {"/api/v5/mcp", "MCP", true}}
+
+// Resources are those that a server has beside the contract's (decision V60).
+type Resources []Resource
+
+// All gives the contract's two, and the others.
+func (more Resources) All() []Resource { return append(slices.Clip(contract), more...) }
+
+// Of gives the resource whose path is the longest that holds a path, byte for byte.
+// Where none does it is API v5, and false.
+func (more Resources) Of(path string) (of Resource, ok bool) {
+	of = contract[0]
+	for _, list := range [][]Resource{contract, more} {
+		for _, one := range list {
+			if below(path, one.Path) && (!ok || len(one.Path) > len(of.Path)) {
+				of, ok = one, true
+			}
+		}
+	}
+	return of, ok
+}
+
+// below reports whether a path is the root or stands under it.
+func below(path, root string) bool {
+	return strings.HasPrefix(path, root) && (len(path) == len(root) || path[len(root)] == '/')
+}
+
 // ServedAt reports whether a resource (RFC 8707 section 2) is this server at
-// {base}, its API, the MCP endpoint or something below the API. decision A7.
+// {base}, or one of its resources or something below it. decision A7.
 // It narrows nothing, so a broad reading costs nothing.
-func ServedAt(base, resource string) bool {
-	api := base + "/api/v5"
+func (more Resources) ServedAt(base, resource string) bool {
 	r := strings.TrimSuffix(normalOrigin(resource), "/")
-	if strings.ContainsRune(r, '#') { // RFC 8707 section 2
+	path, ours := strings.CutPrefix(r, base)
+	if !ours || strings.ContainsRune(r, '#') { // RFC 8707 section 2
 		return false
 	}
-	return r == base || r == api || strings.HasPrefix(r, api+"/")
+	_, ok := more.Of(path)
+	return ok || path == ""
 }
 
 // normalOrigin lower-cases scheme and host of a URI and drops the port that is

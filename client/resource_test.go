@@ -49,7 +49,7 @@ func TestServedAt(t *testing.T) {
 		{"http://127.0.0.1", "http://127.0.0.1:443/api/v5", false},
 	}
 	for _, tt := range tests {
-		if got := ServedAt(tt.base, tt.resource); got != tt.want {
+		if got := Resources(nil).ServedAt(tt.base, tt.resource); got != tt.want {
 			t.Errorf("at %s, %s: %v, want %v", tt.base, tt.resource, got, tt.want)
 		}
 	}
@@ -61,14 +61,48 @@ func TestServedAtNothingElse(t *testing.T) {
 		base + "/API/v5", base + "//api/v5", base + "/api/v5#f", base + ":8443", base + ":80", base + "@evil.example/api/v5",
 		base + ".evil.example", base + "/?x", base + "?", "https://auth.example\\/api/v5", base + "/api/v5?x=1", base + "///",
 	} {
-		if ServedAt(base, r) {
+		if Resources(nil).ServedAt(base, r) {
 			t.Errorf("%q counts as ours", r)
 		}
 	}
-	if ServedAt("https://kin.example", "https://\u212Ain.example/api/v5") {
+	if Resources(nil).ServedAt("https://kin.example", "https://\u212Ain.example/api/v5") {
 		t.Error("a Kelvin sign is a k")
 	}
-	if !ServedAt("http://127.0.0.1:8080", "HTTP://127.0.0.1:8080/api/v5") || !ServedAt("http://localhost", "http://localhost:80") {
+	if !Resources(nil).ServedAt("http://127.0.0.1:8080", "HTTP://127.0.0.1:8080/api/v5") || !Resources(nil).ServedAt("http://localhost", "http://localhost:80") {
 		t.Error("a base over http is not ours")
+	}
+}
+
+// decision V60: what a server has more is as good a resource, and nothing beside it.
+func TestMoreResources(t *testing.T) {
+	more := Resources{{Path: "/reports", Name: "Reports"}, {Path: "/reports/mcp", MCP: true}, {Path: "/a/b"}}
+	for path, want := range map[string]string{
+		"/reports": "/reports", "/reports/": "/reports", "/reports/x": "/reports", "/reports/mcpx": "/reports", "/reports/x/mcp": "/reports",
+		"/reports/mcp": "/reports/mcp", "/reports/mcp/x": "/reports/mcp", "/a/b/c": "/a/b",
+		"/api/v5": "/api/v5", "/api/v5/reports": "/api/v5", "/api/v5/mcp": "/api/v5/mcp",
+		"/reportsx": "", "/Reports": "", "/a": "", "/a/bc": "", "//reports": "", "/reports;x": "", "/x/reports": "", "": "", "/api": "",
+	} {
+		of, ok := more.Of(path)
+		if !ok && of.Path != "/api/v5" {
+			t.Errorf("%s is nowhere: %+v", path, of)
+		}
+		if ok != (want != "") || ok && of.Path != want {
+			t.Errorf("%s: %+v, %v, want %q", path, of, ok, want)
+		}
+		for _, end := range []string{"", "/"} {
+			if got := more.ServedAt(base, base+path+end); got != (want != "" || path == "") {
+				t.Errorf("resource %s%s: %v", path, end, got)
+			}
+		}
+	}
+	if !more.ServedAt(base, "HTTPS://AUTH.example:443/reports") || more.ServedAt(base, otherBase+"/reports") || more.ServedAt(base, base+"/reports#x") || Resources(nil).ServedAt(base, base+"/reports") {
+		t.Error("another host's, or with a fragment")
+	}
+	if of, _ := more.Of("/reports/mcp"); !of.MCP {
+		t.Error("the longest is not the MCP endpoint")
+	}
+	all := more.All()
+	if len(all) != 5 || all[0].Path != "/api/v5" || all[1].Path != "/api/v5/mcp" || all[4].Path != "/a/b" || len(Resources(nil).All()) != 2 {
+		t.Errorf("all: %+v", all)
 	}
 }

@@ -30,7 +30,7 @@ func (s *Server) ask(v *page.Visit) error {
 	} else if err != nil {
 		return err
 	}
-	a, wrong := p.authorization(id, redirectURI, v.Base)
+	a, wrong := p.authorization(id, redirectURI, v.Base, s.Resources)
 	switch {
 	case wrong != nil:
 		return s.faulty(v, c, a, *wrong)

@@ -8,8 +8,10 @@ import (
 	"embed"
 	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -54,6 +56,10 @@ type Server struct {
 	*page.Site
 	SignIn *signin.Server // on the same site
 
+	// Resources are those that a client may ask for beside the contract's (decision
+	// V60).
+	Resources client.Resources
+
 	// AuthorizeLimit counts every request to /oauth/authorize (spec section 8).
 	AuthorizeLimit *limit.Addresses
 
@@ -68,9 +74,9 @@ type Server struct {
 	Preview func(ctx context.Context, language string, sets []grantset.Authority) (identity.PreviewAnswer, bool)
 
 	// Rules gives those that calls are held against now, and Tool what is known of a
-	// tool that they name. Rules is nil where none are.
+	// tool of the MCP endpoint at a path, "" the contract's. Rules is nil where none are.
 	Rules func() *rules.Rules
-	Tool  func(name string) (title string, reads rules.Known)
+	Tool  func(path, name string) (title string, reads rules.Known)
 
 	NoPersonal bool // the service has no personal entries to choose
 
@@ -89,6 +95,13 @@ func (s *Server) Handler() http.Handler {
 		all[pattern] = s.SignIn.Themselves(page)
 	}
 	return s.limited(s.Serve(all))
+}
+
+// Patterns are those of all pages, as net/http.ServeMux takes them: where people are
+// answered.
+func Patterns() []string {
+	s := new(Server)
+	return slices.Concat(page.Patterns(), signin.Patterns(), slices.Collect(maps.Keys(s.pages())), slices.Collect(maps.Keys(s.ownPages())))
 }
 
 // Paths of what belongs to an organization.

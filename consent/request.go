@@ -84,7 +84,7 @@ func (p parameters) client() (id string, ok bool) {
 
 // authorization reads what is left to check once client and redirect URI are
 // right. With a fault it still has what the answer to the client needs.
-func (p parameters) authorization(clientID, redirectURI, base string) (authorization, *fault) {
+func (p parameters) authorization(clientID, redirectURI, base string, more client.Resources) (authorization, *fault) {
 	a := authorization{Client: clientID, RedirectURI: redirectURI, Issuer: base}
 	state, wrong := p.state()
 	if a.State = state; wrong != nil {
@@ -108,7 +108,7 @@ func (p parameters) authorization(clientID, redirectURI, base string) (authoriza
 	if scope, sent := p.one("scope"); sent && scope != "api" {
 		return a, &fault{"invalid_scope", "the only scope is api"}
 	}
-	if wrong := p.resource(base); wrong != nil {
+	if wrong := p.resource(base, more); wrong != nil {
 		return a, wrong
 	}
 	return a, nil
@@ -165,14 +165,14 @@ func notBase64URL(r rune) bool {
 	return !(r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_')
 }
 
-// resource may repeat; each must name this API (RFC 8707, decision A7).
-func (p parameters) resource(base string) *fault {
+// resource may repeat; each must name what this server guards (RFC 8707, decision A7).
+func (p parameters) resource(base string, more client.Resources) *fault {
 	q := p["resource"]
 	if q.broken {
 		return &fault{"invalid_request", "resource has a broken percent escape"}
 	}
 	for _, r := range q.values {
-		if !client.ServedAt(base, r) {
+		if !more.ServedAt(base, r) {
 			return &fault{"invalid_target", "resource is not an API of this server"}
 		}
 	}

@@ -24,13 +24,13 @@ func (s *Server) survey(v *page.Visit, roles grantset.Choice) *rules.Survey {
 	if err != nil {
 		return nil
 	}
-	all := by.Survey(roles.Set.Narrow(roles.Offer.Member), find, func(tool string) rules.Known {
-		_, reads := s.Tool(tool)
+	all := by.Survey(roles.Set.Narrow(roles.Offer.Member), find, func(at, tool string) rules.Known {
+		_, reads := s.Tool(at, tool)
 		return reads
 	})
 	for _, list := range [][]rules.Named{all.Change, all.Read, all.Not} {
 		for i, n := range list {
-			if title, _ := s.Tool(n.Tool); n.Tool != "" && identity.Title(title) {
+			if title, _ := s.Tool(n.At, n.Tool); n.Tool != "" && identity.Title(title) {
 				list[i].Name = title
 			}
 		}

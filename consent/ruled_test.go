@@ -18,7 +18,7 @@ func (s *site) ruled(unlisted string, more ...rules.Rule) {
 	}, more...), unlisted)
 	s.Do(err)
 	s.Rules = func() *rules.Rules { return r }
-	s.Tool = func(name string) (string, rules.Known) {
+	s.Tool = func(_, name string) (string, rules.Known) {
 		switch name {
 		case "take_order":
 			return "Take an order", rules.No

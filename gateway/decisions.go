@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/strictjson"
 )
@@ -35,12 +37,16 @@ type question struct {
 }
 
 // call is what the rules are asked about. The body is the gateway's to keep.
-func (q question) call() rules.Call {
-	if q.Tool != "" {
-		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[q.ReadOnly]
-		return rules.Call{Tool: q.Tool, Arguments: json.RawMessage(q.Arguments), Reads: reads}
-	}
+func (q question) call(more client.Resources) rules.Call {
 	path, query, _ := strings.Cut(cmp.Or(q.Path, "/api/v5"), "?")
+	if q.Tool != "" {
+		at, _ := more.Of(path)
+		if !slices.Contains(more, at) { // the contract's
+			at.Path = ""
+		}
+		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[q.ReadOnly]
+		return rules.Call{At: at.Path, Tool: q.Tool, Arguments: json.RawMessage(q.Arguments), Reads: reads}
+	}
 	return rules.Call{Method: q.Method, Path: path, Query: query, Unread: true}
 }
 
@@ -153,10 +159,10 @@ func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) 
 	if by == nil {
 		return s.allowed(a), nil
 	}
-	if c := q.call(); !by.Empty() && c.Tool == "" && rules.Under(c.Path, mcpPath) {
+	if c := q.call(s.API.Resources); !by.Empty() && c.Tool == "" && takenForMCP(s.API.Resources.All(), c.Path) != "" {
 		return decision{Status: noTool.Status, Error: noTool.Code, Reason: "Send the tool that is called, and its arguments."}, nil
 	}
-	made, err := s.API.Ruled(r.Context(), a, q.call())
+	made, err := s.API.Ruled(r.Context(), a, q.call(s.API.Resources))
 	if err != nil {
 		s.API.Fail(fault, r, err)
 		return decision{}, fault

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -43,7 +44,7 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 	}
 	o, fault := s.request(r.Context(), original{host, target, withCredentials(r.Header)})
 	path, _, _ := strings.Cut(target, "?")
-	if by := s.API.RuledBy(); fault == nil && by != nil && !by.Empty() && rules.Under(path, mcpPath) {
+	if by := s.API.RuledBy(); fault == nil && by != nil && !by.Empty() && takenForMCP(s.API.Resources.All(), path) != "" {
 		fault = noTool
 	}
 	if fault != nil {
@@ -62,13 +63,23 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, appended st
 	}
 }
 
-// mcpPath is the MCP endpoint of API v5. Forward-auth cannot see which tool is
-// called there (decision V29).
-const mcpPath = "/api/v5/mcp"
+// takenForMCP gives the MCP endpoint that some router may take a path to be under; ""
+// is none. What is called there is in the body, where forward-auth and the service of
+// an API see no tool (decision V29).
+func takenForMCP(all []client.Resource, path string) string {
+	for _, of := range all {
+		if of.MCP && rules.Under(path, of.Path) {
+			return of.Path
+		}
+	}
+	return ""
+}
 
 var noTool = &api.Fault{Status: 404, Code: "not_found", Description: "Send MCP to Grantkeeper itself: what is called there is in the body."}
 
-var otherMCP = &api.Fault{Status: 404, Code: "not_found", Description: "MCP is at " + mcpPath + ", in these letters."}
+func otherMCP(at string) *api.Fault {
+	return &api.Fault{Status: 404, Code: "not_found", Description: "MCP is at " + at + ", in these letters."}
+}
 
 // headerDenied has the reason of a denial by the rules, for proxies that pass on
 // no body of it.

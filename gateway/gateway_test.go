@@ -606,7 +606,7 @@ func TestSettle(t *testing.T) {
 		"/api/v5//a": "/api/v5//a", "/api/v5/a;x=1": "/api/v5/a;x=1", "/api/v5/100%25": "/api/v5/100%", "/": "/", "/api/v5/ä": "/api/v5/ä",
 		"/api/v5/x?y=/../../": "/api/v5/x", "/api/v5/...": "/api/v5/...", "/api/v5/.a/b..": "/api/v5/.a/b..", "/api/v5/a%2Fb%C3%A4;x=..": "/api/v5/a/bä;x=..", "/api/v5/%2541": "/api/v5/%41",
 	} {
-		if got, ok := settle(target); !ok || got != want {
+		if got, ok := rootsOf(nil).settle(target); !ok || got != want {
 			t.Errorf("%s: %q, %v", target, got, ok)
 		}
 	}
@@ -623,7 +623,7 @@ func TestSettle(t *testing.T) {
 		"/api/v5/%c0%ae%c0%ae/v3", "/api/v5/%25c0%25ae%25c0%25ae/v3", "/api/v5/\xff", "/api/v5/%250a", "/api/v5/%2500",
 		"/api/v5/%2525252541", // nobody's
 	} {
-		if got, ok := settle(target); ok {
+		if got, ok := rootsOf(nil).settle(target); ok {
 			t.Errorf("%q was taken as %q", target, got)
 		}
 	}
@@ -670,12 +670,12 @@ func FuzzSettle(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		decoded, ok := settle(s)
-		if root := rootOf(decoded); ok && root != "" {
+		decoded, ok := rootsOf(nil).settle(s)
+		if root := rootsOf(nil).of(decoded); ok && root != "" {
 			raw, _, _ := strings.Cut(s, "?")
 			seen := map[string]bool{raw: true}
 			for now := []string{raw}; len(now) > 0 && len(seen) < 1000; now = now[1:] {
-				if rootOf(now[0]) != root {
+				if rootsOf(nil).of(now[0]) != root {
 					t.Fatalf("%q is under %q, and may be read as %q", s, root, now[0])
 				}
 				for _, read := range readers {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -21,17 +22,27 @@ type original struct {
 	header http.Header
 }
 
-// apis are the roots that a path may stand under. They differ in what
-// credentials they take (decision B1).
-var apis = []string{"/api/v5", "/api/v4", "/api/v3"}
+// roots are those that a path may stand under: what is behind them differs, and
+// so does what credentials they take (decision B1).
+type roots []string
 
-func rootOf(path string) string {
-	for _, root := range apis {
-		if rest, ok := strings.CutPrefix(path, root); ok && (rest == "" || rest[0] == '/') {
-			return root
+// rootsOf are the APIs and what is guarded beside them.
+func rootsOf(more client.Resources) roots {
+	all := roots{"/api/v5", "/api/v4", "/api/v3"}
+	for _, of := range more {
+		all = append(all, of.Path)
+	}
+	return all
+}
+
+// of gives the longest root of a path; "" is none.
+func (all roots) of(path string) (longest string) {
+	for _, root := range all {
+		if rest, ok := strings.CutPrefix(path, root); ok && (rest == "" || rest[0] == '/') && len(root) > len(longest) {
+			longest = root
 		}
 	}
-	return ""
+	return longest
 }
 
 // ambiguous describes the refusal of what settle does not take.
@@ -39,9 +50,9 @@ const ambiguous = "The path is none, or not every server reads it alike: send it
 
 // settle gives the decoded path of a request target. It refuses a path that two
 // readers might take for two: one with a dot segment, however often it is escaped,
-// written with a backslash or followed by parameters; one that is under an API for
+// written with a backslash or followed by parameters; one that is under a root for
 // some of them alone; and bytes that are not UTF-8, which some decode all the same.
-func settle(target string) (decoded string, ok bool) {
+func (all roots) settle(target string) (decoded string, ok bool) {
 	raw, _, _ := strings.Cut(target, "?")
 	if !strings.HasPrefix(raw, "/") || strings.Contains(raw, "#") {
 		return "", false
@@ -50,10 +61,10 @@ func settle(target string) (decoded string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	root := rootOf(decoded)
+	root := all.of(decoded)
 	reading := raw
 	for range 4 { // the path as it came, and after each decoding that somebody might do
-		if !rules.Plain(reading) || rootOf(cleaned(withoutParameters(reading))) != root {
+		if !rules.Plain(reading) || all.of(cleaned(withoutParameters(reading))) != root {
 			return "", false
 		}
 		next := rules.Unescaped(reading)
@@ -110,7 +121,7 @@ func (s *Server) request(ctx context.Context, o original) (*http.Request, *api.F
 	if o.target == "" {
 		o.target = "/api/v5"
 	}
-	decoded, ok := settle(o.target)
+	decoded, ok := rootsOf(s.API.Resources).settle(o.target)
 	if !ok {
 		return nil, &api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}
 	}

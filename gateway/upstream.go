@@ -23,7 +23,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
-// Upstream passes API v5 on to the service that answers it. It belongs behind
+// Upstream passes API v5, or another guarded path, on to the service that answers it. It belongs behind
 // [api.Server.Guard]. The service is told who calls by signed headers, and sees
 // no credential. Its fields do not change once it answers.
 type Upstream struct {
@@ -65,15 +65,16 @@ func (u *Upstream) Handler() http.Handler {
 
 		MaxResponseHeaderBytes: maxHead,
 	}
+	all, resources := rootsOf(u.API.Resources), u.API.Resources.All()
 	quiet := log.New(io.Discard, "", 0) // what matters comes to failed
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := sent(r.URL) // is looked at, and passed on, in the same bytes
-		if _, ok := settle(path); !ok {
+		if _, ok := all.settle(path); !ok {
 			(&api.Fault{Status: 400, Code: "invalid_request", Description: ambiguous}).Answer(w)
 			return
 		}
-		if rules.Under(path, mcpPath) { // some server takes it for the MCP endpoint, where tools are decided
-			otherMCP.Answer(w)
+		if at := takenForMCP(resources, path); at != "" {
+			otherMCP(at).Answer(w)
 			return
 		}
 		lasting := api.NewLasting(w, r, piece)
@@ -197,7 +198,7 @@ func (u *Upstream) modify(a *http.Response, base string, of *told) error {
 		return fmt.Errorf("the service answers %d", a.StatusCode)
 	}
 	if a.StatusCode == http.StatusUnauthorized { // a client would throw a good token away, and sign in again
-		return errors.New("the service answers 401, as to a call that is not signed: see that it has the key of api.upstream_key_file and the right time, and compares no body of more than 64 KiB")
+		return errors.New("the service answers 401, as to a call that is not signed: see that it has the key of service.key_file and the right time, and compares no body of more than 64 KiB")
 	}
 	onlyPassedBack(a.Header)
 	onlyPassedBack(a.Trailer) // as announced

@@ -15,7 +15,7 @@ const tagLen = 22
 type binder struct {
 	ring     *token.Ring
 	who      string // api.Actor.Credential
-	upstream string // URL
+	upstream string // URL, behind the path of an endpoint beside the contract's
 }
 
 // session gives a session ID as the client gets it.

@@ -22,7 +22,7 @@ func TestBind(t *testing.T) {
 	one, two := token.NewKey(1, [32]byte{1}), token.NewKey(2, [32]byte{2})
 	b := binder{ringOf(t, 1, one), "approval a", "http://a/mcp"}
 	others := map[string]binder{
-		"another approval": {b.ring, "approval b", b.upstream}, "nobody": {b.ring, "", b.upstream}, "another service": {b.ring, b.who, "http://b/mcp"},
+		"another approval": {b.ring, "approval b", b.upstream}, "nobody": {b.ring, "", b.upstream}, "another service": {b.ring, b.who, "http://b/mcp"}, "another path": {b.ring, b.who, "/reports/mcp" + b.upstream},
 		"parts moved": {b.ring, b.who + b.upstream, ""}, "another key": {ringOf(t, 1, token.NewKey(1, [32]byte{9})), b.who, b.upstream},
 	}
 	for _, id := range []string{"s", "0", "a.b", "a.", ".", strings.Repeat("x", 22), "ID." + strings.Repeat("y", 22)} {

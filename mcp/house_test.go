@@ -111,7 +111,7 @@ func newHouseOn(t testing.TB, database string, service http.Handler, change ...f
 	for _, set := range change {
 		set(h)
 	}
-	h.api.MCP = h.proxy.Handler()
+	h.api.MCP = map[string]http.Handler{"/api/v5/mcp": h.proxy.Handler()}
 	h.front = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Request-Id", "request-1")
 		h.api.Handler().ServeHTTP(w, r)

@@ -28,6 +28,7 @@ import (
 
 // Server is the proxy. Its fields do not change once it answers.
 type Server struct {
+	Path    string                         // of an endpoint beside the contract's (decision V60); "" is that
 	URL     *url.URL                       // of the service's MCP server, whole
 	Key     func() []byte                  // signs what it is told; at least identity.MinKey bytes
 	API     *api.Server                    // whose guard stands before
@@ -159,7 +160,7 @@ func (x *exchange) read() error {
 		return errAnswered
 	}
 	x.rights, x.asked = now, time.Now()
-	x.ids = binder{x.s.API.Ring, now.Credential(), x.s.URL.String()}
+	x.ids = binder{x.s.API.Ring, now.Credential(), x.s.Path + x.s.URL.String()}
 	return x.unbind()
 }
 

@@ -155,7 +155,7 @@ func (x *exchange) kind(a *http.Response) (string, error) {
 		// again, for nothing.
 		return "", errors.New("it answered 401: its check of the signed headers failed, or it wants a credential, which it never gets: take its own sign-in out, and see that its key is that of service.key_file")
 	case a.StatusCode < 200, a.StatusCode >= 300 && a.StatusCode < 400, a.StatusCode == 407:
-		return "", fmt.Errorf("it answered %d, Location %.200q: write the whole URL of its MCP endpoint into mcp.upstream", a.StatusCode, a.Header.Get("Location"))
+		return "", fmt.Errorf("it answered %d, Location %.200q: write the whole URL of its MCP endpoint into %s", a.StatusCode, a.Header.Get("Location"), x.s.setting())
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
 		return "", fmt.Errorf("its answer is compressed (%.40q), which was not asked for: switch compression off for its MCP endpoint", encoding)
 	}
@@ -168,7 +168,15 @@ func (x *exchange) kind(a *http.Response) (string, error) {
 	case a.StatusCode >= 400:
 		return "text/plain; charset=utf-8", nil
 	}
-	return "", fmt.Errorf("its answer is %.80q, and neither JSON nor a stream of events: see that mcp.upstream is its MCP endpoint", a.Header.Get("Content-Type"))
+	return "", fmt.Errorf("its answer is %.80q, and neither JSON nor a stream of events: see that %s is its MCP endpoint", a.Header.Get("Content-Type"), x.s.setting())
+}
+
+// setting is where the service is configured.
+func (s *Server) setting() string {
+	if s.Path == "" {
+		return "mcp.upstream"
+	}
+	return "the upstream of " + s.Path
 }
 
 // empty reports whether there is no body, where no header says so.

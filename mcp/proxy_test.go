@@ -619,3 +619,22 @@ func TestServiceIsDown(t *testing.T) {
 		t.Errorf("a key that signs nothing: %d %s", a.StatusCode, a.body)
 	}
 }
+
+// What is wrong with a service is said with the setting that names it.
+func TestSettingOfAnotherPath(t *testing.T) {
+	for _, answer := range []http.HandlerFunc{
+		func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/else", http.StatusTemporaryRedirect)
+		},
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, "<p>")
+		},
+	} {
+		h := newHouse(t, answer, func(h *house) { h.proxy.Path = "/tools" })
+		token, _ := h.live("ada", everything)
+		if a, log := h.send("POST", token, call("x")), h.log; a.StatusCode != 502 || !strings.Contains(log.String(), "the upstream of /tools") || strings.Contains(log.String(), "mcp.upstream") {
+			t.Errorf("%d, log: %s", a.StatusCode, log)
+		}
+	}
+}

@@ -9,8 +9,8 @@ import (
 )
 
 // call is a message as rules read it.
-func (m *Message) call() rules.Call {
-	c := rules.Call{Tool: m.Tool, Resource: m.Resource, Prompt: m.Prompt, Arguments: m.Arguments, Reads: m.Reads}
+func (m *Message) call(at string) rules.Call {
+	c := rules.Call{At: at, Tool: m.Tool, Resource: m.Resource, Prompt: m.Prompt, Arguments: m.Arguments, Reads: m.Reads}
 	if m.Tool == "" && m.Resource == "" && m.Prompt == "" {
 		c.RPC = m.Method
 	}
@@ -71,7 +71,7 @@ func (x *exchange) ruled(m Message) (*Denial, error) {
 	if x.s.decideAs != nil {
 		return x.s.decideAs(x.rights, m), nil
 	}
-	d, err := x.s.API.Ruled(x.r.Context(), x.rights, m.call())
+	d, err := x.s.API.Ruled(x.r.Context(), x.rights, m.call(x.s.Path))
 	if err != nil || d.Allowed {
 		return nil, err
 	}
@@ -93,6 +93,6 @@ func (x *exchange) lists() func(Tool) bool {
 	}
 	find, failed := x.s.API.Store.FindRoles(x.r.Context(), x.rights.Organization)
 	return func(t Tool) bool {
-		return by.Lists(x.rights.Authority, find, t.Name, t.Reads) || failed() != nil
+		return by.Lists(x.rights.Authority, find, rules.Call{At: x.s.Path, Tool: t.Name, Reads: t.Reads}) || failed() != nil
 	}
 }

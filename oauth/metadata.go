@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 // serverMetadata is what a client can learn of the authorization server.
@@ -34,58 +36,59 @@ type resourceMetadata struct {
 	Name          string   `json:"resource_name"`
 }
 
-// The documents that there are of each base URL.
+// The documents that there are of each base URL: that of the server, and those of
+// its resources in the order of client.Resources.All.
 const (
 	authorizationServer = iota
 	apiResource
 	mcpResource
-	documentCount
 )
 
 // documents are written once for each base URL: they are the same for
 // everybody who asks there.
-type documents [documentCount]struct {
+type documents []document
+
+type document struct {
 	body   []byte
 	length []string // Content-Length
 }
 
-func newDocuments(base, service string) *documents {
-	resource := func(path, name string) resourceMetadata {
-		return resourceMetadata{
-			Resource:      base + path,
+func newDocuments(base, service string, more client.Resources) (d documents) {
+	all := []any{serverMetadata{
+		Issuer:                base,
+		AuthorizationEndpoint: base + "/oauth/authorize",
+		TokenEndpoint:         base + "/oauth/token",
+		RegistrationEndpoint:  base + "/oauth/register",
+		RevocationEndpoint:    base + "/oauth/revoke",
+		Scopes:                []string{"api"},
+		ResponseTypes:         []string{"code"},
+		ResponseModes:         []string{"query"},
+		GrantTypes:            []string{"authorization_code", "refresh_token"},
+		TokenAuthMethods:      []string{"none"},
+		RevocationAuthMethods: []string{"none"},
+		ChallengeMethods:      []string{"S256"},
+		IssParameter:          true,
+	}}
+	for i, of := range more.All() {
+		if i < mcpResource { // the contract's
+			of.Name = service + " " + of.Name
+		}
+		all = append(all, resourceMetadata{
+			Resource:      base + of.Path,
 			Servers:       []string{base},
 			Scopes:        []string{"api"},
 			BearerMethods: []string{"header"},
-			Name:          service + " " + name,
-		}
+			Name:          of.Name,
+		})
 	}
-	var d documents
-	for i, v := range [documentCount]any{
-		authorizationServer: serverMetadata{
-			Issuer:                base,
-			AuthorizationEndpoint: base + "/oauth/authorize",
-			TokenEndpoint:         base + "/oauth/token",
-			RegistrationEndpoint:  base + "/oauth/register",
-			RevocationEndpoint:    base + "/oauth/revoke",
-			Scopes:                []string{"api"},
-			ResponseTypes:         []string{"code"},
-			ResponseModes:         []string{"query"},
-			GrantTypes:            []string{"authorization_code", "refresh_token"},
-			TokenAuthMethods:      []string{"none"},
-			RevocationAuthMethods: []string{"none"},
-			ChallengeMethods:      []string{"S256"},
-			IssParameter:          true,
-		},
-		apiResource: resource("/api/v5", "API v5"),
-		mcpResource: resource("/api/v5/mcp", "MCP"),
-	} {
+	for _, v := range all {
 		body, err := json.Marshal(v)
 		if err != nil {
 			panic(err) // strings can be written
 		}
-		d[i].body, d[i].length = body, []string{strconv.Itoa(len(body))}
+		d = append(d, document{body, []string{strconv.Itoa(len(body))}})
 	}
-	return &d
+	return d
 }
 
 // keptBases bounds, but for a few that come at once, how many base URLs'
@@ -93,11 +96,11 @@ func newDocuments(base, service string) *documents {
 // name and port is one, and those beyond the bound are written again each time.
 const keptBases = 64
 
-func (s *Server) documentsOf(base string) *documents {
+func (s *Server) documentsOf(base string) documents {
 	if d, ok := s.bases.Load(base); ok {
-		return d.(*documents)
+		return d.(documents)
 	}
-	d := newDocuments(base, s.Service)
+	d := newDocuments(base, s.Service, s.Resources)
 	if s.known.Load() < keptBases {
 		if _, was := s.bases.LoadOrStore(base, d); !was {
 			s.known.Add(1)
@@ -120,7 +123,7 @@ func (s *Server) metadata(which int) http.HandlerFunc {
 			}
 			return
 		}
-		d := &s.documentsOf(s.Base(r))[which]
+		d := s.documentsOf(s.Base(r))[which]
 		h["Content-Type"] = jsonType
 		h["Cache-Control"] = cacheable
 		h["Content-Length"] = d.length

@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/client"
 )
 
 func wantServerMetadata(base string) map[string]any {
@@ -100,5 +103,35 @@ func TestMetadataOfManyBases(t *testing.T) {
 	d.bases.Range(func(any, any) bool { kept++; return true })
 	if kept != keptBases {
 		t.Errorf("%d base URLs are kept, want %d", kept, keptBases)
+	}
+}
+
+// decision V60: each resource that an operator adds has its document beside the
+// contract's, and can be asked for; nothing beside it does.
+func TestMoreResources(t *testing.T) {
+	d := open(t)
+	d.Resources = client.Resources{{Path: "/reports", Name: "Bakery reports"}, {Path: "/reports/mcp", Name: "Tools", MCP: true}}
+	d.handler = d.Handler()
+	for path, want := range map[string]map[string]any{
+		"/reports": wantResourceMetadata("https://auth.example", "/reports", "Bakery reports"), "/reports/mcp": wantResourceMetadata("https://auth.example", "/reports/mcp", "Tools"),
+		"/api/v5": wantResourceMetadata("https://auth.example", "/api/v5", "Svalinn API v5"), "": wantResourceMetadata("https://auth.example", "/api/v5/mcp", "Svalinn MCP"),
+		"/api/v5/mcp": wantResourceMetadata("https://auth.example", "/api/v5/mcp", "Svalinn MCP"), "/reports/": nil, "/reports/x": nil, "/Reports": nil, "/reports%2Fmcp": nil, "/mcp": nil,
+	} {
+		w := d.send(request("GET", "/.well-known/oauth-protected-resource"+path, ""))
+		var got map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if (w.Code == 200) != (want != nil) || want != nil && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	for resource, status := range map[string]int{"/reports": 200, "/reports/mcp/": 200, "/reports/x": 200, "/reportsx": 400, "/Reports": 400, "/reports#x": 400, "/else": 400} {
+		id := d.registered()
+		_, code := d.approved(id)
+		w := d.post("/oauth/token", with(exchangeForm(id, code), "resource", "https://auth.example"+resource))
+		if w.Code != status || status == 400 && !strings.Contains(w.Body.String(), "invalid_target") {
+			t.Errorf("%s: %d %s", resource, w.Code, w.Body)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -32,6 +33,9 @@ type Server struct {
 	Base func(*http.Request) string
 	// Address gives the address that the request counts for (decision L2).
 	Address func(*http.Request) netip.Addr
+	// Resources are those that have a document and may be asked for beside the
+	// contract's (decision V60).
+	Resources client.Resources
 	// OwnHosts gives the hosts of the service, lower case and without port, at
 	// which no client may live (decision R2).
 	OwnHosts func() []string
@@ -58,7 +62,7 @@ type Server struct {
 	networks budget       // of registrations under pressure
 	opens    func() error // nil is Store.Opens; tests make it fail
 
-	bases sync.Map     // from base URL to *documents
+	bases sync.Map     // from base URL to documents
 	known atomic.Int32 // how many of them
 }
 
@@ -81,14 +85,15 @@ func (s *Server) Handler() http.Handler {
 	s.networks = newBudget(s.NetworkLimit, limit.NewBlocks, limit.Register)
 
 	routes := map[string]http.HandlerFunc{
-		"/.well-known/oauth-authorization-server":          s.metadata(authorizationServer),
-		"/.well-known/oauth-protected-resource":            s.metadata(mcpResource), // decision M4
-		"/.well-known/oauth-protected-resource/api/v5":     s.metadata(apiResource),
-		"/.well-known/oauth-protected-resource/api/v5/mcp": s.metadata(mcpResource),
+		"/.well-known/oauth-authorization-server": s.metadata(authorizationServer),
+		"/.well-known/oauth-protected-resource":   s.metadata(mcpResource), // decision M4
 
 		"/oauth/register": s.post(registrations, s.register),
 		"/oauth/token":    s.post(tokens, s.token),
 		"/oauth/revoke":   s.post(tokens, s.revoke),
+	}
+	for i, of := range s.Resources.All() {
+		routes["/.well-known/oauth-protected-resource"+of.Path] = s.metadata(apiResource + i)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := routes[r.URL.Path]

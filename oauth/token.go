@@ -61,7 +61,7 @@ func (s *Server) exchange(c call, f *form) (answer, error) {
 		return answer{}, err
 	}
 	for _, r := range f.resources {
-		if !client.ServedAt(base, r) {
+		if !s.Resources.ServedAt(base, r) {
 			return answer{}, refuse(http.StatusBadRequest, "invalid_target", "resource is not one of this server")
 		}
 	}

@@ -32,10 +32,10 @@ func (s *Server) explainCall(ctx context.Context, w *why, asked rules.Call) (any
 	return w.ofCall(asked, d), nil
 }
 
-// askedCall reads ?tool=NAME, perhaps with arguments and read_only, or ?call=METHOD
+// askedCall reads ?tool=NAME, perhaps with arguments, read_only and the path of an MCP endpoint, or ?call=METHOD
 // PATH, perhaps with body.
 func askedCall(values url.Values) (c rules.Call, err error) {
-	with := []string{"tool", "arguments", "read_only"}
+	with := []string{"tool", "arguments", "read_only", "path"}
 	if values.Has("call") {
 		with = []string{"call", "body"}
 	}
@@ -49,10 +49,14 @@ func askedCall(values url.Values) (c rules.Call, err error) {
 	method, target, ok := strings.Cut(values.Get("call"), " ")
 	switch {
 	case sent != len(values):
-		return c, badRequest("send tool, with arguments and read_only, or call, with body, or nothing")
+		return c, badRequest("send tool, with arguments, read_only and path, or call, with body, or nothing")
 	case values.Get("tool") != "":
 		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[values.Get("read_only")]
-		return rules.Call{Tool: values.Get("tool"), Arguments: json.RawMessage(values.Get("arguments")), Reads: reads}, nil
+		at := values.Get("path")
+		if at == "/api/v5/mcp" {
+			at = ""
+		}
+		return rules.Call{At: at, Tool: values.Get("tool"), Arguments: json.RawMessage(values.Get("arguments")), Reads: reads}, nil
 	case !ok || !strings.HasPrefix(target, "/"):
 		return c, badRequest("a call is a method and a path, such as POST /api/v5/orders")
 	}

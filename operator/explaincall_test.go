@@ -17,6 +17,7 @@ func TestExplainCall(t *testing.T) {
 	by, err := rules.Compile([]rules.Rule{
 		{Tool: "pay", RoleFrom: []string{"argument:/role"}}, {Call: "POST /api/v5/chairs", RoleFrom: []string{"body:/role"}},
 		{Call: "* /api/v5/budget/**", Role: "treasurer"}, {Tool: "clock", Touches: "nothing"},
+		{Tool: "clock", Path: "/reports/mcp", Touches: "admin"},
 	}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +39,8 @@ func TestExplainCall(t *testing.T) {
 		{id, url.Values{"tool": {"pay"}, "arguments": {`{"role":"treasurer"}`}, "read_only": {"true"}}, true, 0, "Every member of the organization can read", "Treasurer", "rules[0]", "read"},
 		{id, url.Values{"tool": {"pay"}}, false, 0, "The request has to say which role", "", "rules[0]", "change"},
 		{id, url.Values{"tool": {"clock"}}, true, 3, "The rule lets it pass.", "", "rules[3]", ""},
+		{id, url.Values{"tool": {"clock"}, "path": {"/api/v5/mcp"}}, true, 3, "The rule lets it pass.", "", "rules[3]", ""},
+		{id, url.Values{"tool": {"clock"}, "path": {"/reports/mcp"}}, false, 4, "", "", "rules[4]", "admin"},
 		{id, url.Values{"tool": {"other"}}, false, -1, "The service's owner has not listed this call", "", "No rule names the call.", "change"},
 		{id, url.Values{"call": {"GET /api/v5/budget/1?x=1"}}, true, 2, "Every member", "Treasurer", "rules[2]", "read"},
 		{id, url.Values{"call": {"POST /api/v5/chairs"}, "body": {`{"role":"host"}`}}, false, 1, "This needs change access through the role Host, which the person does not fill.", "Host", "rules[1]", "change"},
@@ -62,7 +65,7 @@ func TestExplainCall(t *testing.T) {
 	if !strings.Contains(w.Body.String(), `"allowed":false`) || !strings.Contains(w.Body.String(), "The approval ended on") {
 		t.Errorf("ended: %s", w.Body)
 	}
-	for _, query := range []string{"tool=a&tool=b", "tool=a&call=GET%20/x", "tool=a&read=budget", "tool=", "call=", "call=GET", "call=GET%20x", "call=GET%20/x&arguments=1", "tool=a&body=1"} {
+	for _, query := range []string{"tool=a&tool=b", "tool=a&call=GET%20/x", "tool=a&read=budget", "tool=", "call=", "call=GET", "call=GET%20x", "call=GET%20/x&arguments=1", "tool=a&body=1", "tool=a&path=/x&path=/y", "call=GET%20/x&path=/x"} {
 		o.want(400, "GET", "/v1/approvals/"+id+"/explain?"+query, "")
 	}
 	o.want(404, "GET", "/v1/approvals/"+strings.Repeat("0", 32)+"/explain?tool=a", "")

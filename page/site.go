@@ -89,10 +89,18 @@ func (s *Site) Serve(pages map[string]func(*Visit) error) http.Handler {
 	for pattern, page := range pages {
 		mux.Handle(pattern, s.handle(page))
 	}
-	mux.Handle("POST /language", s.handle(s.changeLanguage))
-	mux.HandleFunc("GET /assets/{file}", s.asset)
+	mux.Handle(atLanguage, s.handle(s.changeLanguage))
+	mux.HandleFunc(atAssets, s.asset)
 	return s.withPages(mux)
 }
+
+const (
+	atLanguage = "POST /language"
+	atAssets   = "GET /assets/{file}"
+)
+
+// Patterns are those that Serve adds, as net/http.ServeMux takes them.
+func Patterns() []string { return []string{atLanguage, atAssets} }
 
 // Counted tells Count.
 func (s *Site) Counted(endpoint, result string) {

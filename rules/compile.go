@@ -69,6 +69,7 @@ type rule struct {
 	name   string // or a prefix of it; of a call the method, "*" for any
 	prefix bool
 	path   pattern
+	at     string // Rule.Path
 
 	touches, role, roleName, access string
 	from                            []source
@@ -147,7 +148,7 @@ func (r Rule) compile() (made rule, wrong []Fault) {
 	fault := func(do, format string, args ...any) {
 		wrong = append(wrong, Fault{What: fmt.Sprintf(format, args...), Do: do})
 	}
-	made = rule{touches: r.Touches, role: r.Role, roleName: r.RoleName, access: r.Access, private: r.Private}
+	made = rule{at: r.Path, touches: r.Touches, role: r.Role, roleName: r.RoleName, access: r.Access, private: r.Private}
 	r.subject(&made, fault)
 	r.item(&made, fault)
 	switch r.Access {
@@ -186,6 +187,9 @@ func (r Rule) subject(made *rule, fault faulty) {
 		fault(`write one of them, such as tool = "list_orders"`, "it names %d of tool, call, resource, prompt and method", count)
 	case made.kind == byCall:
 		made.call(fault)
+		if r.Path != "" {
+			fault("take path out", "path: it is for MCP, and call has a path of its own")
+		}
 	default:
 		made.name, made.prefix = strings.CutSuffix(made.name, "*")
 		if strings.Contains(made.name, "*") {
@@ -304,7 +308,7 @@ func (r *Rules) find(c Call, at reading) (int, map[string]string) {
 
 func (r *rule) matches(c Call, at reading) (values map[string]string, ok bool) {
 	switch {
-	case r.kind != c.kind():
+	case r.kind != c.kind(), r.kind != byCall && r.at != c.At:
 		return nil, false
 	case r.kind == byCall:
 		if !methodIn(r.name, c.Method) {
@@ -327,7 +331,7 @@ func methodIn(rule, method string) bool {
 
 func (r *rule) covers(later *rule) bool {
 	switch {
-	case r.kind != later.kind:
+	case r.kind != later.kind, r.at != later.at:
 		return false
 	case r.kind == byCall:
 		return methodIn(r.name, later.name) && r.path.covers(later.path)

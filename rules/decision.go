@@ -137,7 +137,7 @@ func Suggest(c Call) string {
 	if len(value) > 100 || strings.ContainsFunc(value, unsaid) {
 		return ""
 	}
-	return toComplete(key, value)
+	return toComplete(key, value, c.At)
 }
 
 // unsaid is for what no name of a tool or path of a rule needs, and a log or a

@@ -12,19 +12,23 @@ import (
 // names.
 const maxDrafted = 200
 
-// DraftTool writes a rule for one tool, to paste and complete as that of Suggest,
-// but for any name: what is not plain in it is escaped. ok is false where no rule
-// names this tool alone.
-func DraftTool(name string) (rule string, ok bool) {
+// DraftTool writes a rule for one tool of an MCP endpoint, as Rule.Path names it, to
+// paste and complete as that of Suggest, but for any name: what is not plain in it is
+// escaped. ok is false where no rule names this tool alone.
+func DraftTool(at, name string) (rule string, ok bool) {
 	if name == "" || len(name) > maxDrafted || strings.Contains(name, "*") { // which would be a prefix
 		return "", false
 	}
-	return toComplete("tool", name), true
+	return toComplete("tool", name, at), true
 }
 
 // toComplete is a rule that allows nothing, until somebody completes it.
-func toComplete(key, value string) string {
-	return fmt.Sprintf("[[rules]]\n%s = %s\nrole = \"ROLE\" # or touches = \"open\", \"personal\", \"admin\", \"nothing\" or \"service\"\n", key, inTOML(value))
+func toComplete(key, value, at string) string {
+	value = inTOML(value)
+	if at != "" {
+		value += "\npath = " + inTOML(at)
+	}
+	return fmt.Sprintf("[[rules]]\n%s = %s\nrole = \"ROLE\" # or touches = \"open\", \"personal\", \"admin\", \"nothing\" or \"service\"\n", key, value)
 }
 
 // inTOML writes a text as TOML has it, in visible ASCII alone.
@@ -91,7 +95,7 @@ func (r *Rules) DraftCalls(all []Operation) (out []Drafted) {
 			d.Why = fmt.Sprintf("there are %d rules already: make patterns of some", MaxRules)
 		}
 		if d.Why == "" {
-			before, d.Rule = append(before, d.made), toComplete("call", d.call)
+			before, d.Rule = append(before, d.made), toComplete("call", d.call, "")
 		}
 		out = append(out, d.Drafted)
 	}

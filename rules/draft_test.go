@@ -53,11 +53,11 @@ func TestNeeded(t *testing.T) {
 		if err != nil || r.Len() != len(all) {
 			t.Fatal(err)
 		}
-		if got := r.Needed(tt.tool, tt.reads); got != tt.want {
+		if got := r.Needed(rules.Call{Tool: tt.tool, Reads: tt.reads}); got != tt.want {
 			t.Errorf("%s of %q: %+v, want %+v", tt.tool, tt.unlisted, got, tt.want)
 		}
 	}
-	if got := new(rules.Rules).Needed("x", rules.Yes); got != (rules.Needed{Rule: -1, Unlisted: "deny"}) {
+	if got := new(rules.Rules).Needed(rules.Call{Tool: "x", Reads: rules.Yes}); got != (rules.Needed{Rule: -1, Unlisted: "deny"}) {
 		t.Errorf("of no rules: %+v", got)
 	}
 }
@@ -69,7 +69,7 @@ func FuzzDraftTool(f *testing.F) {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		rule, ok := rules.DraftTool(name)
+		rule, ok := rules.DraftTool("", name)
 		if want := name != "" && len(name) <= 200 && !strings.Contains(name, "*"); ok != want || !ok && rule != "" {
 			t.Fatalf("%q: %v %q", name, ok, rule)
 		}
@@ -82,7 +82,7 @@ func FuzzDraftTool(f *testing.F) {
 			t.Fatalf("%q became %q: %v", name, text, err)
 		}
 		for other, want := range map[string]int{name: 0, name + "x": -1, "x" + name: -1} {
-			if got := r.Needed(other, rules.No).Rule; got != want {
+			if got := r.Needed(rules.Call{Tool: other, Reads: rules.No}).Rule; got != want {
 				t.Errorf("%q: %q is named by rule %d, want %d", name, other, got, want)
 			}
 		}

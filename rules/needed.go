@@ -11,10 +11,9 @@ type Needed struct {
 	Hinted   bool   // Access is what the tool's annotation says
 }
 
-// Needed says it of a tool, by what is known of it.
-func (r *Rules) Needed(tool string, reads Known) Needed {
-	c := Call{Tool: tool, Reads: reads}
-	i, _ := r.find(c, reading{name: tool})
+// Needed says it of a tool, by what is known of it: Tool, At and Reads of a call.
+func (r *Rules) Needed(c Call) Needed {
+	i, _ := r.find(c, reading{name: c.Tool})
 	if i < 0 {
 		n := Needed{Rule: none, Unlisted: r.unlisted}
 		if n.Unlisted == "" {

@@ -203,7 +203,7 @@ func TestListsWhatCouldPass(t *testing.T) {
 			set = grantset.Set{Kind: kind}
 		}
 		a, c := set.Narrow(ada(rapid.Bool().Draw(t, "admin"))), drawCall(t)
-		if c.Tool != "" && r.Decide(a, roles, c).Allowed && !r.Lists(a, roles, c.Tool, c.Reads) {
+		if c.Tool != "" && r.Decide(a, roles, c).Allowed && !r.Lists(a, roles, c) {
 			t.Fatalf("%+v is allowed and not listed", c)
 		}
 	})
@@ -218,7 +218,7 @@ func TestListsNoMore(t *testing.T) {
 	} {
 		var got []string
 		for _, tool := range []string{"move", "see", "look", "make", "other"} {
-			if r.Lists(selected(t, tt.picks), roles, tool, rules.Unknown) {
+			if r.Lists(selected(t, tt.picks), roles, rules.Call{Tool: tool}) {
 				got = append(got, tool)
 			}
 		}

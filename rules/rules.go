@@ -19,6 +19,7 @@ type Rule struct {
 	Resource string // URI of an MCP resource, as Tool
 	Prompt   string // name of an MCP prompt, as Tool
 	Method   string // MCP method of none of these, as Tool
+	Path     string // of the MCP endpoint that has the last four, beside the contract's; "" is that (decision V62)
 
 	Touches  string   // of the words below; "" with a role is Role
 	Role     string   // ID
@@ -60,6 +61,7 @@ type Call struct {
 	Tool, Resource, Prompt, RPC string          // names and URI; RPC is any other MCP method
 	Arguments                   json.RawMessage // of a tool or prompt: an object
 	Reads                       Known           // of a tool: its readOnlyHint
+	At                          string          // path of the MCP endpoint, as Rule.Path
 
 	Method, Path, Query string // of HTTP: Path and Query are raw
 	Body                []byte // the whole body, where that is JSON and held; else Unread
@@ -220,11 +222,10 @@ func reasonOf(d Decision) Reason {
 	return ReadOnly
 }
 
-// Lists reports whether Decide could allow some call of the tool. It is for
-// lists: who is shown too much is still refused.
-func (r *Rules) Lists(a grantset.Authority, roles Roles, tool string, reads Known) bool {
-	c := Call{Tool: tool, Reads: reads}
-	i, _ := r.find(c, reading{name: tool})
+// Lists reports whether Decide could allow some call of the tool, whatever its
+// arguments. It is for lists: who is shown too much is still refused.
+func (r *Rules) Lists(a grantset.Authority, roles Roles, c Call) bool {
+	i, _ := r.find(c, reading{name: c.Tool})
 	if i < 0 || a.Kind() != grantset.Roles || len(r.rules[i].from) == 0 {
 		return r.Decide(a, roles, c).Allowed
 	}

@@ -24,11 +24,12 @@ type Survey struct {
 type Named struct {
 	Tool string // of a rule for one tool
 	Name string // as it was written
+	At   string // path of the tool's MCP endpoint, as Rule.Path
 }
 
 // Survey holds a call of each rule against Decide, under selected roles. reads says
 // what is known of a tool. Tools come first, and else the order is that of the rules.
-func (r *Rules) Survey(a grantset.Authority, roles Roles, reads func(tool string) Known) (s Survey) {
+func (r *Rules) Survey(a grantset.Authority, roles Roles, reads func(at, tool string) Known) (s Survey) {
 	s.Unsaid = r.unlisted == Service || r.unlistedHTTP == Service
 	s.Changes, s.Passes = s.Unsaid, s.Unsaid || r.unlisted == Read
 	for _, tools := range []bool{true, false} {
@@ -41,7 +42,7 @@ func (r *Rules) Survey(a grantset.Authority, roles Roles, reads func(tool string
 	return s
 }
 
-func (r *Rules) survey(s *Survey, i int, a grantset.Authority, roles Roles, reads func(string) Known) {
+func (r *Rules) survey(s *Survey, i int, a grantset.Authority, roles Roles, reads func(at, tool string) Known) {
 	if covering(r.rules[:i], &r.rules[i]) >= 0 {
 		return // nothing reaches it
 	}
@@ -56,7 +57,7 @@ func (r *Rules) survey(s *Survey, i int, a grantset.Authority, roles Roles, read
 	}
 	named := Named{Name: rule.label()}
 	if rule.kind == byTool && !rule.prefix {
-		named.Tool = rule.name
+		named.Tool, named.At = rule.name, rule.at
 	}
 	never, passes, ways := true, "", rule.ways(reads)
 	for _, c := range ways {
@@ -81,7 +82,7 @@ func (r *Rules) survey(s *Survey, i int, a grantset.Authority, roles Roles, read
 
 // ways are the calls that the rule may take to read, and to change. Of a tool of
 // which nothing is known there are both.
-func (r *rule) ways(reads func(string) Known) []Call {
+func (r *rule) ways(reads func(at, tool string) Known) []Call {
 	switch {
 	case r.kind == byCall && r.name == "*":
 		return []Call{{Method: "GET"}, {Method: "POST"}}
@@ -89,8 +90,8 @@ func (r *rule) ways(reads func(string) Known) []Call {
 		return []Call{{Method: r.name}}
 	case r.kind != byTool:
 		return []Call{{}}
-	case !r.prefix && reads(r.name) != Unknown:
-		return []Call{{Reads: reads(r.name)}}
+	case !r.prefix && reads(r.at, r.name) != Unknown:
+		return []Call{{Reads: reads(r.at, r.name)}}
 	}
 	return []Call{{Reads: Yes}, {Reads: No}}
 }
@@ -116,6 +117,7 @@ func (r *rule) example(c Call, role string) Call {
 	if r.prefix {
 		name += "x"
 	}
+	c.At = r.at
 	switch r.kind {
 	case byTool:
 		c.Tool = name

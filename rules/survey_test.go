@@ -37,7 +37,7 @@ func TestSurveySaysWhatIsDecided(t *testing.T) {
 		all, r := drawRules(t, rapid.SampledFrom([]string{"deny", "read", "service"}).Draw(t, "unlisted"))
 		reads := rapid.SampledFrom([]rules.Known{rules.Yes, rules.No}).Draw(t, "reads")
 		a := drawSet(t).Narrow(ada(rapid.Bool().Draw(t, "admin")))
-		s := r.Survey(a, roles, func(string) rules.Known { return reads })
+		s := r.Survey(a, roles, func(string, string) rules.Known { return reads })
 		passed, any, changed := map[string]bool{}, false, false // by name and need
 		for _, known := range []rules.Known{rules.Yes, rules.No} {
 			for _, c := range worlds[known] {
@@ -88,13 +88,13 @@ func TestSurvey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reads := func(tool string) rules.Known { return map[string]rules.Known{"list_orders": rules.Yes}[tool] }
+	reads := func(_, tool string) rules.Known { return map[string]rules.Known{"list_orders": rules.Yes}[tool] }
 	s := r.Survey(selected(t, "r-orders=change"), roles, reads)
-	if got := fmt.Sprint(s); got != "{[{take_order take_order} { POST /orders/{role}}] [{list_orders list_orders}] [{delete_order delete_order} {mine mine}] true true false}" {
+	if got := fmt.Sprint(s); got != "{[{take_order take_order } { POST /orders/{role} }] [{list_orders list_orders }] [{delete_order delete_order } {mine mine }] true true false}" {
 		t.Error(got)
 	}
 	s = r.Survey(selected(t, "r-orders=read personal"), roles, reads)
-	if got := fmt.Sprint(s); got != "{[{mine mine}] [{list_orders list_orders}] [{delete_order delete_order} { POST /orders/{role}}] true true false}" {
+	if got := fmt.Sprint(s); got != "{[{mine mine }] [{list_orders list_orders }] [{delete_order delete_order } { POST /orders/{role} }] true true false}" {
 		t.Error(got)
 	}
 }

@@ -5,6 +5,7 @@ package signin
 
 import (
 	"embed"
+	"maps"
 	"slices"
 	"time"
 
@@ -77,7 +78,13 @@ func (s *Server) Pages() map[string]func(*page.Visit) error {
 	s.elsewhere.Addresses = s.Limits.Addresses("signin-elsewhere", signInAddress, nil)
 	s.lost = limit.NewAddresses(signInAddress, nil)
 	s.logouts.Addresses = s.Limits.Addresses("signin-logout", signInAddress, nil)
+	return s.pages()
+}
 
+// Patterns are those of all pages, as net/http.ServeMux takes them.
+func Patterns() []string { return slices.Collect(maps.Keys(new(Server).pages())) }
+
+func (s *Server) pages() map[string]func(*page.Visit) error {
 	pages := map[string]func(*page.Visit) error{
 		"GET /signin":                s.signInPage,
 		"POST /signin":               s.signIn,

@@ -46,7 +46,8 @@ type Checked struct {
 	Brand         page.Branding   // how pages look
 	Upstream      *url.URL        // nil without a service
 	MCPUpstream   *url.URL        // nil without a service
-	ServiceKey    []byte          // with either, or PreviewURL
+	Guarded       []guardedPath   // paths beside API v5
+	ServiceKey    []byte          // with any of them, or PreviewURL
 	PreviewURL    *url.URL        // nil where the service is not asked
 	Nouns         map[string]page.Nouns
 	Ruled         *rules.Rules // what calls to the service touch
@@ -67,7 +68,7 @@ func (l Loaded) Check() (Checked, error) {
 	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkRules, c.checkPreview, c.checkTLS, c.checkMail, c.checkLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkPaths, c.checkRules, c.checkPreview, c.checkTLS, c.checkMail, c.checkLog,
 	} {
 		if err := step(); err != nil {
 			wrong = append(wrong, err)
@@ -369,19 +370,40 @@ func (c *Checked) signedTo(setting string) error {
 
 // checkUpstream reads where /api/v5 goes.
 func (c *Checked) checkUpstream() error {
-	if c.API.Upstream == "" && c.API.UpstreamKeyFile != "" && c.MCP.Upstream == "" && c.Service.PreviewURL == "" {
+	if c.API.Upstream == "" && c.API.UpstreamKeyFile != "" && c.MCP.Upstream == "" && c.Service.PreviewURL == "" && len(c.Paths) == 0 {
 		return badConfig("set api.upstream, or take it out", "api.upstream_key_file: there is no api.upstream")
 	}
 	if c.API.Upstream == "" {
 		return nil
 	}
-	u, err := url.Parse(c.API.Upstream)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.Path != "" ||
-		u.RawQuery != "" || u.ForceQuery || strings.Contains(c.API.Upstream, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
-		return badConfig(`write upstream = "http://127.0.0.1:9000"`, "api.upstream: not a URL of a scheme, a host and perhaps a port, and no slash after it")
+	if c.Upstream = hostURL(c.API.Upstream); c.Upstream == nil {
+		return badConfig(`write upstream = "http://127.0.0.1:9000"`, "api.upstream: %s", noHostURL)
 	}
-	c.Upstream = u
 	return c.signedTo("api.upstream")
+}
+
+// noHostURL is why hostURL gives nil, and noWholeURL why wholeURL does.
+const (
+	noHostURL  = "not a URL of a scheme, a host and perhaps a port, and no slash after it"
+	noWholeURL = "not a whole URL of http or https, without a user and a fragment"
+)
+
+// hostURL is a wholeURL that ends with its host.
+func hostURL(text string) *url.URL {
+	if u := wholeURL(text); u != nil && u.Path == "" && u.RawQuery == "" && !u.ForceQuery {
+		return u
+	}
+	return nil
+}
+
+// wholeURL reads where a service is asked; nil is no such place.
+func wholeURL(text string) *url.URL {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		strings.Contains(text, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
+		return nil
+	}
+	return u
 }
 
 // checkMCP reads where /api/v5/mcp goes, and what it may cost.
@@ -397,12 +419,9 @@ func (c *Checked) checkMCP() error {
 	case m.Upstream == "":
 		return nil
 	}
-	u, err := url.Parse(m.Upstream)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
-		strings.Contains(m.Upstream, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
-		return badConfig(`write upstream = "http://127.0.0.1:9100/mcp"`, "mcp.upstream: not a whole URL of http or https, without a user and a fragment")
+	if c.MCPUpstream = wholeURL(m.Upstream); c.MCPUpstream == nil {
+		return badConfig(`write upstream = "http://127.0.0.1:9100/mcp"`, "mcp.upstream: %s", noWholeURL)
 	}
-	c.MCPUpstream = u
 	return c.signedTo("mcp.upstream")
 }
 
@@ -412,12 +431,9 @@ func (c *Checked) checkPreview() error {
 	if c.Service.PreviewURL == "" {
 		return nil
 	}
-	u, err := url.Parse(c.Service.PreviewURL)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
-		strings.Contains(c.Service.PreviewURL, "#") || strings.HasSuffix(u.Host, ":") || !validPort(u.Port()) {
-		return badConfig(`write preview_url = "http://127.0.0.1:9000/grantkeeper/preview"`, "service.preview_url: not a URL of http or https, without a user and a fragment")
+	if c.PreviewURL = wholeURL(c.Service.PreviewURL); c.PreviewURL == nil {
+		return badConfig(`write preview_url = "http://127.0.0.1:9000/grantkeeper/preview"`, "service.preview_url: %s", noWholeURL)
 	}
-	c.PreviewURL = u
 	return c.signedTo("service.preview_url")
 }
 

@@ -59,6 +59,7 @@ type Config struct {
 	SignIn    SignInConfig    `toml:"signin"`
 	API       APIConfig       `toml:"api"`
 	MCP       MCPConfig       `toml:"mcp"`
+	Paths     []PathConfig    `toml:"paths" doc:"paths that are guarded beside /api/v5, each for a service of its own; they go beyond the contract"`                     // decision V60
 	Rules     []RuleConfig    `toml:"rules" doc:"what each call to the service touches, the first that matches decides; of more than selected roles nothing is refused"` // decision V20
 	Clients   []ClientConfig  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
 	Log       LogConfig       `toml:"log"`
@@ -83,6 +84,14 @@ type WordsConfig struct {
 	Count map[string]string `toml:"count"` // by plural category
 }
 
+// PathConfig is one of [[paths]].
+type PathConfig struct {
+	Path     string `toml:"path" doc:"the path, such as /reports: itself and what is below it is guarded. Letters, digits, hyphens and underscores, and full stops inside"`
+	Upstream string `toml:"upstream" secret:"url" doc:"the service that answers there, such as http://127.0.0.1:9200, which gets the paths as they are; of kind mcp its whole URL"`
+	Kind     string `toml:"kind" doc:"api or mcp"`
+	Name     string `toml:"name" doc:"its name for people, such as Bakery reports"`
+}
+
 // RuleConfig is one of [[rules]]: what a call touches (decision V21).
 type RuleConfig struct {
 	Tool     string   `toml:"tool" doc:"the MCP tool that it is about; * at the end makes it a prefix. A rule has one of tool, call, resource, prompt and method"`
@@ -90,6 +99,7 @@ type RuleConfig struct {
 	Resource string   `toml:"resource" doc:"or the URI of an MCP resource, or with * at the end the beginning of it"`
 	Prompt   string   `toml:"prompt" doc:"or the MCP prompt, as with tool"`
 	Method   string   `toml:"method" doc:"or another MCP method, as with tool"`
+	Path     string   `toml:"path" doc:"the MCP endpoint of [[paths]] that has the tool, resource, prompt or method; without it /api/v5/mcp"`
 	Touches  string   `toml:"touches" doc:"role, open (what every member sees), personal, admin, nothing, or service (it decides by the signed headers); with one of the next three, role"`
 	Role     string   `toml:"role" doc:"the ID of the role"`
 	RoleName string   `toml:"role_name" doc:"or its name, in every organization"`

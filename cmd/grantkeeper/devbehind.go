@@ -55,7 +55,7 @@ func (b devBehind) check(c *Checked) (err error) {
 	}
 	c.API.Upstream, c.MCP.Upstream, c.Service.PreviewURL, c.Service.KeyFile = b.upstream, b.mcp, b.preview, b.keyFile
 	if c.Ruled == nil { // else a service over HTTP would decide what it may not know of
-		c.Ruled, err = compileRules(nil, "deny")
+		c.Ruled, err = compileRules(nil, "deny", nil)
 	}
 	for _, check := range []func() error{c.checkUpstream, c.checkMCP, c.checkPreview} {
 		if err == nil {

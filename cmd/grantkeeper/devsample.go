@@ -40,7 +40,7 @@ func newDevService(c *Checked) (*devService, error) {
 	c.MCPUpstream, c.PreviewURL = c.Upstream.JoinPath("mcp"), c.Upstream.JoinPath("grantkeeper", "preview")
 	c.ServiceKey = []byte(rand.Text() + rand.Text())
 	if c.Ruled == nil { // else --rules says
-		if c.Ruled, err = compileRules(nil, "service"); err != nil { // the sample reads the headers
+		if c.Ruled, err = compileRules(nil, "service", nil); err != nil { // the sample reads the headers
 			panic(err)
 		}
 	}

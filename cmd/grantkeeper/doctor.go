@@ -214,7 +214,7 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 		}
 	})
 	for _, base := range baseURLs {
-		one := &asked{base: strings.TrimSuffix(base, "/")}
+		one := &asked{base: strings.TrimSuffix(base, "/"), resources: d.checked.resources().All()}
 		d.bases = append(d.bases, one)
 		all.Go(func() { one.ask(ctx) })
 	}

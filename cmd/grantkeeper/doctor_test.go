@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -33,7 +34,8 @@ func healthy(t *testing.T) *doctor {
 		status: serverStatus{Version: operator.Version{Version: version}, Now: now.Unix(), Schema: store.SchemaVersion, Bytes: 1 << 20,
 			Integrity: "ok", LastBackup: now.Unix() - 3600, Seen: operator.Seen{Addresses: 3}},
 		bases: []*asked{{base: base, at: now, date: now, metadata: map[string]any{"issuer": base, "token_endpoint": base + "/oauth/token"},
-			resource: document("/api/v5"), mcp: document("/api/v5/mcp"), status: http.StatusUnauthorized,
+			resources: c.resources().All(), documents: map[string]map[string]any{"/api/v5": document("/api/v5"), "/api/v5/mcp": document("/api/v5/mcp")},
+			status: http.StatusUnauthorized,
 			header: []string{`Bearer realm="x", resource_metadata="` + base + `/.well-known/oauth-protected-resource/api/v5"`}}},
 	}
 }
@@ -105,7 +107,10 @@ func TestDoctorFindings(t *testing.T) {
 		{"base-url", "fail", "says that it is http://app.example", "base_urls", func(d *doctor) { d.bases[0].metadata["issuer"] = "http://app.example" }},
 		{"base-url", "fail", "token_endpoint leads elsewhere: https://inner/oauth/token", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://inner/oauth/token" }},
 		{"base-url", "fail", "leads elsewhere", "Host", func(d *doctor) { d.bases[0].metadata["token_endpoint"] = "https://app.example.evil/oauth/token" }},
-		{"resources", "fail", "oauth-protected-resource/api/v5/mcp is not its document", "well-known", func(d *doctor) { d.bases[0].mcp = nil }},
+		{"resources", "fail", "oauth-protected-resource/reports is not its document", "well-known", func(d *doctor) {
+			d.bases[0].resources = append(d.bases[0].resources, client.Resource{Path: "/reports"})
+		}},
+		{"resources", "fail", "oauth-protected-resource/api/v5/mcp is not its document", "well-known", func(d *doctor) { delete(d.bases[0].documents, "/api/v5/mcp") }},
 		{"challenge", "fail", "does not ask for a credential", "WWW-Authenticate", func(d *doctor) { d.bases[0].header = nil }},
 		{"challenge", "fail", "does not ask for a credential", "WWW-Authenticate", func(d *doctor) { d.bases[0].status = 200 }},
 		{"challenge", "fail", "does not lead to https://app.example/", "Host", func(d *doctor) { d.bases[0].header[0] = `Bearer resource_metadata="https://inner/"` }},

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -35,6 +36,7 @@ var checks = []check{
 	{"client-address", served((*doctor).checkClientAddress)},
 	{"upstream", (*doctor).checkUpstream},
 	{"mcp-upstream", probed("mcp-upstream")},
+	{"paths", probed("paths")},
 	{"preview", probed("preview")},
 	{"rules", (*doctor).checkRules},
 	{"provider", probed("provider")},
@@ -426,16 +428,16 @@ func (d *doctor) checkVersion() finding {
 
 // asked is what a base URL answers, as a client sees it.
 type asked struct {
-	base     string
-	err      error
-	at       time.Time
-	date     time.Time // of the answer
-	metadata map[string]any
-	resource map[string]any // of API v5
-	mcp      map[string]any
-	header   []string // of the challenge
-	status   int      // of the challenge
-	operator bool     // the operators' paths are answered here
+	base      string
+	err       error
+	at        time.Time
+	date      time.Time // of the answer
+	metadata  map[string]any
+	resources []client.Resource
+	documents map[string]map[string]any // of each, by its path
+	header    []string                  // of the challenge
+	status    int                       // of the challenge
+	operator  bool                      // the operators' paths are answered here
 }
 
 func (a *asked) ask(ctx context.Context) {
@@ -470,8 +472,12 @@ func (a *asked) ask(ctx context.Context) {
 		a.at = time.Now()
 		a.date, _ = http.ParseTime(answer.Header.Get("Date"))
 	}
-	get("/.well-known/oauth-protected-resource/api/v5", &a.resource)
-	get("/.well-known/oauth-protected-resource/api/v5/mcp", &a.mcp)
+	a.documents = map[string]map[string]any{}
+	for _, of := range a.resources {
+		var document map[string]any
+		get("/.well-known/oauth-protected-resource"+of.Path, &document)
+		a.documents[of.Path] = document
+	}
 	if answer := get("/api/v5/me", nil); answer != nil {
 		a.status, a.header = answer.StatusCode, answer.Header.Values("WWW-Authenticate")
 	}
@@ -514,12 +520,16 @@ func (a *asked) checkMetadata() finding {
 }
 
 func (a *asked) checkResources() finding {
-	for path, document := range map[string]map[string]any{"/api/v5": a.resource, "/api/v5/mcp": a.mcp} {
-		if document["resource"] != a.base+path {
-			return failed("the proxy must pass /.well-known/ on", "%s/.well-known/oauth-protected-resource%s is not its document", a.base, path)
+	text := "%s, the documents of API v5 and MCP"
+	for i, of := range a.resources {
+		if a.documents[of.Path]["resource"] != a.base+of.Path {
+			return failed("the proxy must pass /.well-known/ on", "%s/.well-known/oauth-protected-resource%s is not its document", a.base, of.Path)
+		}
+		if i > 1 {
+			text += ", " + of.Path
 		}
 	}
-	return found("%s, the documents of API v5 and MCP", a.base)
+	return found(text, a.base)
 }
 
 var resourceMetadata = regexp.MustCompile(`resource_metadata="([^"]*)"`)

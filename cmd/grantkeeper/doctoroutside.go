@@ -31,10 +31,15 @@ type probe struct {
 // probes are what a configuration needs of others.
 func (c *Checked) probes() (all []*probe) {
 	if c.Upstream != nil {
-		all = append(all, &probe{check: "upstream", ask: c.askUpstream})
+		all = append(all, &probe{check: "upstream", ask: func(ctx context.Context) finding {
+			return c.askAPI(ctx, c.Upstream.JoinPath(upstreamPath), "api.upstream")
+		}})
 	}
 	if c.MCPUpstream != nil {
-		all = append(all, &probe{check: "mcp-upstream", ask: c.askMCP})
+		all = append(all, &probe{check: "mcp-upstream", ask: func(ctx context.Context) finding { return c.askMCP(ctx, c.ownMCP()) }})
+	}
+	for _, one := range c.Guarded {
+		all = append(all, &probe{check: "paths", ask: func(ctx context.Context) finding { return c.askPath(ctx, one) }})
 	}
 	if c.PreviewURL != nil {
 		all = append(all, &probe{check: "preview", ask: c.askPreview})
@@ -74,13 +79,28 @@ func probed(name string) func(*doctor) []finding {
 	}
 }
 
-// askUpstream asks as a call does, for nobody.
-func (c *Checked) askUpstream(ctx context.Context) finding {
-	r, err := c.signedFor(ctx, http.MethodGet, c.Upstream.JoinPath("/api/v5"), nil)
+// askAPI asks as a call does, for nobody, the service that a setting names.
+func (c *Checked) askAPI(ctx context.Context, at *url.URL, setting string) finding {
+	r, err := c.signedFor(ctx, http.MethodGet, at, nil)
 	if err != nil {
-		return failed("correct api.upstream", "%v", err)
+		return failed("correct "+setting, "%v", err)
 	}
-	return c.behind(r, "see that the service of api.upstream runs there", nil)
+	return c.behind(r, "see that the service of "+setting+" runs there", nil)
+}
+
+// askPath asks one of [[paths]] as its kind is, and says that the contract has no
+// such path (spec 9).
+func (c *Checked) askPath(ctx context.Context, one guardedPath) (f finding) {
+	if one.MCP {
+		f = c.askMCP(ctx, one)
+	} else {
+		f = c.askAPI(ctx, one.URL.JoinPath(one.Path), one.setting())
+	}
+	f.Name = "paths:" + one.Path
+	if f.Result == "ok" {
+		f.Text += "; guarded beside API v5, which goes beyond the contract"
+	}
+	return f
 }
 
 // firstMessage is what an MCP client says first, in a revision that every server of
@@ -89,12 +109,12 @@ const firstMessage = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"p
 	`"clientInfo":{"name":"grantkeeper doctor","version":"1"}}}`
 
 // askMCP looks at what the MCP server says, and at what it leaves out that rules go by.
-func (c *Checked) askMCP(ctx context.Context) finding {
-	f, said := c.greetMCP(ctx)
+func (c *Checked) askMCP(ctx context.Context, one guardedPath) finding {
+	f, said := c.greetMCP(ctx, one)
 	if f.Result == "ok" && said.Cut != "" {
 		return warned("see that it lists its tools to whoever is signed for", "%s; its tools are not all known: %s", f.Text, said.Cut)
 	}
-	if silent := c.silent(said.Tools); f.Result == "ok" && len(silent) > 0 {
+	if silent := c.silent(one.at(), said.Tools); f.Result == "ok" && len(silent) > 0 {
 		return warned("set readOnlyHint in their annotations, or access in their rules; see: grantkeeper service tools",
 			"%s; without readOnlyHint, and so taken to change something: %s", f.Text, several(silent))
 	}
@@ -103,18 +123,18 @@ func (c *Checked) askMCP(ctx context.Context) finding {
 
 // greetMCP begins as an MCP client does, for nobody, reads what the server has, and
 // ends the session that it gets.
-func (c *Checked) greetMCP(ctx context.Context) (f finding, said listed) {
-	const fix = "see that the MCP server of mcp.upstream runs there, and that this is its whole URL"
-	r, err := c.signedFor(ctx, http.MethodPost, c.MCPUpstream, []byte(firstMessage))
+func (c *Checked) greetMCP(ctx context.Context, one guardedPath) (f finding, said listed) {
+	fix := "see that the MCP server of " + one.setting() + " runs there, and that this is its whole URL"
+	r, err := c.signedFor(ctx, http.MethodPost, one.URL, []byte(firstMessage))
 	if err != nil {
-		return failed("correct mcp.upstream", "%v", err), said
+		return failed("correct "+one.setting(), "%v", err), said
 	}
 	f = c.behind(r, fix, func(client *http.Client, a *http.Response) *finding {
 		kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
 		var wrong finding
 		switch {
 		case a.StatusCode >= 300 && a.StatusCode < 400:
-			wrong = failed("write mcp.upstream as the server answers it", "%s redirects, which no client is told", r.URL)
+			wrong = failed("write "+one.setting()+" as the server answers it", "%s redirects, which no client is told", r.URL)
 		case a.StatusCode >= 400:
 			wrong = failed(fix, "%s answers %d to initialize", r.URL, a.StatusCode)
 		case a.Header.Get("Content-Encoding") != "":
@@ -195,7 +215,7 @@ func (c *Checked) behind(r *http.Request, fix string, more func(*http.Client, *h
 func (d *doctor) checkUpstream() []finding {
 	all := probed("upstream")(d)
 	c := &d.checked
-	if d.configErr == nil && c.Upstream == nil && c.MCPUpstream == nil && c.Gateway.Listen == "off" {
+	if d.configErr == nil && c.Upstream == nil && c.MCPUpstream == nil && len(c.Guarded) == 0 && c.Gateway.Listen == "off" {
 		all = append(all, warned("set api.upstream and mcp.upstream", "no service stands behind API v5 and MCP: they answer 404"))
 	}
 	return all

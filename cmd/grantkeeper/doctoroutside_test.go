@@ -17,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
@@ -44,6 +45,8 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 	handle("/", "")
 	handle("/mcp", `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}`)
 	handle("/preview", `{"sets":[{},{"personal":{"count":0},"change":{"count":2,"titles":["40 rolls"]}}]}`)
+	handle("/reports", "")
+	handle("/tools", `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}`)
 	at, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +67,8 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 		}
 	}()
 	host, port, _ := net.SplitHostPort(listener.Addr().String())
-	d := &doctor{checked: Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), PreviewURL: at.JoinPath("preview"), ServiceKey: []byte(gatewayKey), HandOff: &signin.HandOff{URL: s.URL + "/handoff?key=hush"},
+	d := &doctor{checked: Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), PreviewURL: at.JoinPath("preview"), ServiceKey: []byte(gatewayKey),
+		Guarded: []guardedPath{{client.Resource{Path: "/reports"}, at}, {client.Resource{Path: "/tools", MCP: true}, at.JoinPath("tools")}}, HandOff: &signin.HandOff{URL: s.URL + "/handoff?key=hush"},
 		Providers:  []provider.Config{{ID: "corp", Issuer: s.URL, ClientID: "us", ClientSecret: "hush"}},
 		MailServer: &MailServer{Host: host, Port: port, User: "us", Password: "hush", From: mail.Address{Address: "a@b.example"}}}}
 	return d, answer
@@ -157,6 +161,9 @@ func TestDoctorLooksOutside(t *testing.T) {
 		{"preview", "count: 0 to 1000000000", says("application/json", "", `{"sets":[{},{"read":{"count":-1}}]}`)},
 		{"preview", "sets: 2 were asked, not 1", says("application/json", "", `{"sets":[{}]}`)},
 		{"preview", "it answers more than 65536 bytes", says("application/json", "", strings.Repeat(" ", 65537))},
+		{"paths:/reports", "answers 502", func(_ *doctor, a map[string]http.HandlerFunc) { a["/reports"] = status(502) }},
+		{"paths:/reports", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/reports"] = status(401) }},
+		{"paths:/tools", "answers 404 to initialize", func(_ *doctor, a map[string]http.HandlerFunc) { a["/tools"] = status(404) }},
 		{"handoff", "answers 500", func(_ *doctor, a map[string]http.HandlerFunc) { a["/handoff"] = status(500) }},
 		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = status(503) }},
 		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = away }},
@@ -170,12 +177,14 @@ func TestDoctorLooksOutside(t *testing.T) {
 		tt.spoil(d, answer)
 		d.outside = d.checked.probes()
 		d.askOutside(t.Context())
-		all := d.findings([]string{"upstream", "mcp-upstream", "preview", "provider", "handoff", "mail"})
-		if len(all) != 6 {
+		all := d.findings([]string{"upstream", "mcp-upstream", "paths", "preview", "provider", "handoff", "mail"})
+		if len(all) != 8 {
 			t.Fatalf("%d findings: %+v", len(all), all)
 		}
 		for _, f := range all {
 			switch {
+			case strings.HasPrefix(f.Name, "paths:") && f.Result == "ok" && !strings.Contains(f.Text, "beyond the contract"):
+				t.Errorf("not said to leave the contract: %+v", f)
 			case strings.Contains(f.Text+f.Fix, "hush"):
 				t.Errorf("a secret is told: %+v", f)
 			case f.Name != tt.fault && f.Result != "ok":

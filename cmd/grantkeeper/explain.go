@@ -14,7 +14,7 @@ import (
 )
 
 func explainCommand(g *global) *cobra.Command {
-	var id, tool, args, call, body string
+	var id, tool, args, path, call, body string
 	var at *operatorOptions
 	c := &cobra.Command{
 		Use:   "explain APPROVAL",
@@ -50,11 +50,14 @@ The exit code is 0 for yes and for no, 5 when there is no such approval.`,
 					query.Set(name, value)
 				}
 			}
-			if len(query) > 1 || args != "" && tool == "" || body != "" && call == "" {
-				return wrongUse("grantkeeper explain APPROVAL --tool NAME", "ask one of --tool (with --args) and --call (with --body)")
+			if len(query) > 1 || args+path != "" && tool == "" || body != "" && call == "" {
+				return wrongUse("grantkeeper explain APPROVAL --tool NAME", "ask one of --tool (with --args and --path) and --call (with --body)")
 			}
 			if args != "" {
 				query.Set("arguments", args)
+			}
+			if path != "" {
+				query.Set("path", path)
 			}
 			if body != "" {
 				query.Set("body", body)
@@ -69,6 +72,7 @@ The exit code is 0 for yes and for no, 5 when there is no such approval.`,
 	c.Flags().StringVar(&id, "approval", "", "the `APPROVAL`, in place of the argument")
 	c.Flags().StringVar(&tool, "tool", "", "the `NAME` of an MCP tool to call")
 	c.Flags().StringVar(&args, "args", "", "its arguments, as `JSON`")
+	c.Flags().StringVar(&path, "path", "", "the `PATH` of its MCP endpoint (default /api/v5/mcp)")
 	c.Flags().StringVar(&call, "call", "", "the HTTP `CALL` to make, such as 'POST /api/v5/orders'")
 	c.Flags().StringVar(&body, "body", "", "its body, as `JSON`")
 	at = operatorFlags(g, c)

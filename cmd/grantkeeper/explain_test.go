@@ -109,7 +109,7 @@ func TestExplainExitCodes(t *testing.T) {
 		{[]string{id, "--operator", dev.Server}, 4, "answers, but not as an operator API\n"},
 		{[]string{id, "--operator", "127.0.0.1:8081"}, 2, "--operator: "},
 		{[]string{id, "-c", filepath.Join(dir, "none.toml")}, 3, "configuration: "},
-		{[]string{id, "--tool", "a", "--call", "GET /x", "--operator", dev.Operator}, 2, "ask one of --tool (with --args) and --call (with --body)"},
+		{[]string{id, "--tool", "a", "--call", "GET /x", "--operator", dev.Operator}, 2, "ask one of --tool (with --args and --path) and --call (with --body)"},
 		{[]string{"--tool", "a", "--operator", dev.Operator}, 2, "name one approval"},
 		{[]string{id, id}, 2, "name one approval"},
 		{[]string{id, "--read", "x"}, 2, "unknown flag: --read"},

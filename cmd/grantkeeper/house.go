@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -57,12 +60,12 @@ type house struct {
 	traces   *traces // nil without a collector
 	mail     *mailer // nil sends none
 	draining atomic.Bool
-	page     *consent.Server // for pages in its look
-	calls    *api.Server     // whose guard gateways ask
-	proxy    *mcp.Server     // nil without a service
-	seen     *seenAddresses  // of requests to public
-	unnamed  rules.Tally     // calls that no rule names
-	unsure   sync.Once       // that a trusted proxy writes Forwarded was logged
+	page     *consent.Server        // for pages in its look
+	calls    *api.Server            // whose guard gateways ask
+	proxies  map[string]*mcp.Server // of MCP endpoints, by their path
+	seen     *seenAddresses         // of requests to public
+	unnamed  rules.Tally            // calls that no rule names
+	unsure   sync.Once              // that a trusted proxy writes Forwarded was logged
 
 	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
 	networked []*limit.Addresses      // the contract's limits, whose networks can change
@@ -102,12 +105,12 @@ func (h *house) public() http.Handler {
 	}
 	h.page = &consent.Server{
 		Site: site, SignIn: h.signIn(site), Preview: h.preview(), NoPersonal: !h.Service.PersonalItems,
-		Rules: func() *rules.Rules { return h.present().Ruled }, Tool: h.tool, AuthorizeLimit: authorize, Tell: tell,
+		Rules: func() *rules.Rules { return h.present().Ruled }, Tool: h.tool, Resources: h.resources(), AuthorizeLimit: authorize, Tell: tell,
 	}
 	clients := &oauth.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
 		OwnHosts: func() []string { return h.present().Hosts.Names() }, TokenLimit: tokens,
-		RegisterLimit: registrations, NetworkLimit: networks, Count: h.metrics.OAuth, Tell: tell,
+		Resources: h.resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: h.metrics.OAuth, Tell: tell,
 	}
 	calls := &api.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
@@ -117,28 +120,43 @@ func (h *house) public() http.Handler {
 		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") }, Tell: tell,
 	}
 	h.calls = calls
-	calls.Connected = h.Upstream != nil
-	if h.MCPUpstream != nil {
-		h.proxy = &mcp.Server{
-			URL: h.MCPUpstream, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
-			Wait: time.Duration(h.MCP.Wait), MaxBody: int64(h.MCP.MaxBody), Streams: h.MCP.Streams,
-		}
-		calls.MCP = h.proxy.Handler()
-	}
+	calls.Connected, calls.Resources = h.Upstream != nil, h.resources()
 	if h.dev != nil {
 		site.Demo = &page.Demo{Client: devClientPath, People: h.dev.people, Password: demoPassword}
 	}
-	doors := dispatch{oauth: clients.Handler(), consent: h.page.Handler(), api: calls.Handler()}
-	if h.Upstream != nil {
-		behind := &gateway.Upstream{URL: h.Upstream, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log}
-		doors.upstream = calls.Guard(behind.Handler())
-	}
+	doors := dispatch{oauth: clients.Handler(), consent: h.page.Handler(), api: calls.Handler(), more: calls.Resources, upstreams: h.behind(calls, base)}
 	if h.dev != nil {
 		doors.dev = h.dev.handler(site)
 	}
 	h.seen = newSeenAddresses()
 	return &Gate{Next: doors, Base: h.base, Address: h.address, Seen: h.seen.request, Log: h.log, Level: h.level, JSON: h.requests, Draining: &h.draining, Count: h.metrics.Request,
 		Traces: h.traces, Trusts: func(r *http.Request) bool { return h.present().Proxies.Trusts(r) }}
+}
+
+// behind connects the services: MCP servers to the door of calls, and gives the
+// others by their path.
+func (h *house) behind(calls *api.Server, base func(*http.Request) string) map[string]http.Handler {
+	h.proxies, calls.MCP = map[string]*mcp.Server{}, map[string]http.Handler{}
+	upstreams, all := map[string]http.Handler{}, h.Guarded
+	if h.Upstream != nil {
+		all = append(slices.Clip(all), guardedPath{client.Resource{Path: upstreamPath}, h.Upstream})
+	}
+	if h.MCPUpstream != nil {
+		all = append(slices.Clip(all), h.ownMCP())
+	}
+	for _, one := range all {
+		if !one.MCP {
+			to := &gateway.Upstream{URL: one.URL, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log}
+			upstreams[one.Path] = calls.Guard(to.Handler())
+			continue
+		}
+		h.proxies[one.Path] = &mcp.Server{
+			Path: one.at(), URL: one.URL, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
+			Wait: time.Duration(h.MCP.Wait), MaxBody: int64(h.MCP.MaxBody), Streams: h.MCP.Streams,
+		}
+		calls.MCP[one.Path] = h.proxies[one.Path].Handler()
+	}
+	return upstreams
 }
 
 // preview asks the service what choices would give; nil where it does not say.
@@ -149,19 +167,21 @@ func (h *house) preview() func(context.Context, string, []grantset.Authority) (i
 	return (&gateway.Previews{URL: h.PreviewURL, Key: h.serviceKey, Now: h.store.Now, Log: h.log}).Ask
 }
 
-// tool is what is known of a tool of the service.
-func (h *house) tool(name string) (title string, reads rules.Known) {
-	if h.proxy == nil {
+// tool is what is known of a tool of the MCP endpoint at a path, "" the contract's.
+func (h *house) tool(at, name string) (title string, reads rules.Known) {
+	proxy := h.proxies[cmp.Or(at, mcpPath)]
+	if proxy == nil {
 		return "", rules.Unknown
 	}
-	return h.proxy.Tool(name)
+	return proxy.Tool(name)
 }
 
 // dispatch sends each path to its door.
 type dispatch struct {
 	oauth, consent, api http.Handler
-	upstream            http.Handler // the service's API v5; nil without one
-	dev                 http.Handler // /dev/client, under dev alone
+	more                client.Resources
+	upstreams           map[string]http.Handler // services, by the path of their resource
+	dev                 http.Handler            // /dev/client, under dev alone
 }
 
 // upstreamPath is what an upstream answers, but for the MCP endpoint in it, and
@@ -176,15 +196,16 @@ func below(path, root string) bool { return path == root || strings.HasPrefix(pa
 
 func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
+	of, guarded := d.more.Of(path)
 	switch {
 	case path == "/oauth/authorize", path == "/oauth/authorize/preview":
 		d.consent.ServeHTTP(w, r)
-	case strings.HasPrefix(path, "/oauth/"), strings.HasPrefix(path, "/.well-known/"):
+	case strings.HasPrefix(path, oauthRoot+"/"), strings.HasPrefix(path, wellKnownRoot+"/"):
 		d.oauth.ServeHTTP(w, r)
-	case d.upstream != nil && below(path, upstreamPath) && !below(path, mcpPath) && path != mePath:
-		r.Pattern = upstreamPath + "/"
-		d.upstream.ServeHTTP(w, r)
-	case strings.HasPrefix(path, "/api/"), path == "/api":
+	case guarded && d.upstreams[of.Path] != nil && path != mePath:
+		r.Pattern = of.Path + "/"
+		d.upstreams[of.Path].ServeHTTP(w, r)
+	case guarded, below(path, apiRoot):
 		r.Pattern = "/api/" // until the door says more
 		d.api.ServeHTTP(w, r)
 	case d.dev != nil && path == devClientPath:
@@ -314,8 +335,8 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 	var servers []*http.Server
 	listen := func(l net.Listener, handler http.Handler) {
 		server := h.server(handler)
-		if h.proxy != nil {
-			server.RegisterOnShutdown(h.proxy.Drain)
+		for _, proxy := range h.proxies {
+			server.RegisterOnShutdown(proxy.Drain)
 		}
 		servers = append(servers, server)
 		go func() { failed <- server.Serve(l) }()

@@ -194,6 +194,7 @@ func TestNeedRestartOfFiles(t *testing.T) {
 	for key, change := range map[string]func(*Checked){
 		"":                         func(*Checked) {},
 		"mcp.upstream":             func(c *Checked) { c.MCP.Upstream, c.ServiceKey = "http://127.0.0.1:9100/mcp", []byte("other") },
+		"paths":                    func(c *Checked) { c.Paths = []PathConfig{reports} },
 		"mail.password_file":       func(c *Checked) { c.MailServer.Password = "two" },
 		"mail.from":                func(c *Checked) { c.Mail.From, c.MailServer.From.Address = "x@mail.example", "x@mail.example" },
 		"signin.handoff.key_files": func(c *Checked) { c.HandOff.Keys = append(c.HandOff.Keys, identity.AssertionKey{Secret: []byte("t")}) },

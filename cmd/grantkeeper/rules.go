@@ -17,25 +17,30 @@ import (
 
 // checkRules gives all mistakes in the rules at once.
 func (c *Checked) checkRules() (err error) {
-	c.Ruled, err = compileRules(c.Rules, c.Service.Unlisted)
+	c.Ruled, err = compileRules(c.Rules, c.Service.Unlisted, c.Guarded)
 	return err
 }
 
-func compileRules(all []RuleConfig, unlisted string) (*rules.Rules, error) {
+func compileRules(all []RuleConfig, unlisted string, paths []guardedPath) (*rules.Rules, error) {
 	plain := make([]rules.Rule, len(all))
+	var wrong []error
 	for i, one := range all {
-		plain[i] = rules.Rule(one)
+		at, ok := endpoint(one.Path, paths)
+		if plain[i] = rules.Rule(one); !ok {
+			wrong = append(wrong, badConfig("name one of kind mcp, or take path out", "rules[%d]: path: [[paths]] has no MCP endpoint %q", i, one.Path))
+		}
+		plain[i].Path = at
 	}
 	r, err := rules.Compile(plain, unlisted)
 	var faults rules.Faults
-	if !errors.As(err, &faults) {
-		return r, err
-	}
-	var wrong []error
+	_ = errors.As(err, &faults)
 	for _, f := range faults {
 		wrong = append(wrong, badConfig(f.Do, "%v", f))
 	}
-	return nil, together(wrong)
+	if len(wrong) > 0 {
+		return nil, together(wrong)
+	}
+	return r, nil
 }
 
 // rulesFile is a file of rules alone.
@@ -55,7 +60,7 @@ func readRules(name, unlisted string) (*rules.Rules, error) {
 	if err := d.Decode(&file); err != nil {
 		return nil, tomlError(name, err)
 	}
-	return compileRules(file.Rules, unlisted)
+	return compileRules(file.Rules, unlisted, nil)
 }
 
 // trusting is said while a service alone decides what selected roles allow
@@ -75,13 +80,13 @@ func (c *Checked) warnings() (all []string) {
 
 // ruleWarnings are those of the warnings that are about rules.
 func (c *Checked) ruleWarnings() (all []string) {
-	asked := c.Upstream != nil || c.Gateway.Listen != "off" && slices.ContainsFunc(c.Gateways, func(k gateway.Key) bool {
+	asked := c.Upstream != nil || slices.ContainsFunc(c.Guarded, func(g guardedPath) bool { return !g.MCP }) || c.Gateway.Listen != "off" && slices.ContainsFunc(c.Gateways, func(k gateway.Key) bool {
 		return slices.Contains(k.Scopes, gateway.Decisions) || slices.Contains(k.Scopes, gateway.ForwardAuth)
 	})
 	if asked && c.Ruled.Empty() && c.Service.Unlisted == "" {
 		all = append(all, trusting)
 	}
-	if c.MCPUpstream != nil && c.Ruled.Empty() && c.Service.Unlisted == "" {
+	if (c.MCPUpstream != nil || slices.ContainsFunc(c.Guarded, func(g guardedPath) bool { return g.MCP })) && c.Ruled.Empty() && c.Service.Unlisted == "" {
 		all = append(all, untold)
 	}
 	for _, f := range c.Ruled.Unreachable() {

@@ -140,7 +140,7 @@ func TestUnnamedIsTold(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	d.status.Unnamed = h.unnamed.All()[:2]
-	d.checked.Ruled, _ = compileRules([]RuleConfig{{Tool: "a", Touches: "open"}}, "")
+	d.checked.Ruled, _ = compileRules([]RuleConfig{{Tool: "a", Touches: "open"}}, "", nil)
 	got := d.findings([]string{"rules"})
 	if len(got) != 2 || got[0].Result != "warn" || got[0].Text != "2 calls denied because no rule names them" || !strings.Contains(got[0].Fix, `tool = "pay"; role = "ROLE"`) {
 		t.Errorf("%+v", got)
@@ -162,7 +162,7 @@ func TestRulesExample(t *testing.T) {
 	if err := l.decode(name, text); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := compileRules(l.Rules, l.Service.Unlisted); err != nil || len(l.Rules) != 5 || len(r.Unreachable()) > 0 {
+	if r, err := compileRules(l.Rules, l.Service.Unlisted, nil); err != nil || len(l.Rules) != 5 || len(r.Unreachable()) > 0 {
 		t.Errorf("%d rules, %v", len(l.Rules), err)
 	}
 }

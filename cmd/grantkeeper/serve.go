@@ -195,6 +195,9 @@ func (h *house) announce(file string, on listeners) {
 	if h.MCPUpstream == nil {
 		h.log.Warn("no service answers at the MCP endpoint", "setting", "mcp.upstream")
 	}
+	for _, one := range h.Guarded {
+		h.log.Info("a path is guarded beside API v5, which goes beyond the contract", "path", one.Path, "upstream", one.URL.Scheme+"://"+one.URL.Host, "mcp", one.MCP)
+	}
 	for _, n := range h.Networks {
 		h.log.Warn("a network has more than the contract's rate limits", "cidr", n.CIDR.String(), "multiple", n.Multiple)
 	}

@@ -94,7 +94,7 @@ func (c *Checked) connected(ctx context.Context) (said listed, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	f, said := c.greetMCP(ctx)
+	f, said := c.greetMCP(ctx, c.ownMCP())
 	if f.Result != "ok" {
 		return said, cannotOpen(printable(f.Fix), "%s", printable(f.Text))
 	}
@@ -106,7 +106,7 @@ func (c *Checked) connected(ctx context.Context) (said listed, err error) {
 
 // needs says of a tool what its calls need, as --json has it.
 func (c *Checked) needs(t mcp.Tool) map[string]any {
-	n := c.Ruled.Needed(t.Name, t.Reads)
+	n := c.Ruled.Needed(rules.Call{Tool: t.Name, Reads: t.Reads})
 	o := map[string]any{"tool": t.Name, "title": t.Title, "needs": n.Access, "by_annotation": n.Hinted, "through": "", "read_only_hint": nil, "rule": nil}
 	if t.Hinted {
 		o["read_only_hint"] = t.Reads == mcp.Reads
@@ -167,9 +167,9 @@ func (c *Checked) through(n rules.Needed) (needs, through string) {
 
 // silent are the tools that say nothing of whether they read, though the rules go by
 // that.
-func (c *Checked) silent(all []mcp.Tool) (names []string) {
+func (c *Checked) silent(at string, all []mcp.Tool) (names []string) {
 	for _, t := range all {
-		if !t.Hinted && c.Ruled.Needed(t.Name, t.Reads).Hinted {
+		if !t.Hinted && c.Ruled.Needed(rules.Call{At: at, Tool: t.Name, Reads: t.Reads}).Hinted {
 			names = append(names, shownName(t.Name))
 		}
 	}
@@ -228,14 +228,14 @@ func (g *global) listTools(c *cobra.Command, by *Checked, said listed) error {
 func (g *global) draftTools(c *cobra.Command, by *rules.Rules, said listed) error {
 	d := draft{room: rules.MaxRules - by.Len()}
 	for _, t := range said.Tools {
-		if by.Needed(t.Name, t.Reads).Rule >= 0 {
+		if by.Needed(rules.Call{Tool: t.Name, Reads: t.Reads}).Rule >= 0 {
 			continue
 		}
 		claim := "says nothing, so it counts as one that changes"
 		if t.Hinted {
 			claim = map[bool]string{true: "claims that it only reads", false: "says that it changes"}[t.Reads == mcp.Reads]
 		}
-		rule, ok := rules.DraftTool(t.Name)
+		rule, ok := rules.DraftTool("", t.Name)
 		why := ""
 		if !ok {
 			why = "no rule names it alone: its name has a *, or is too long"

@@ -233,7 +233,7 @@ func TestDraftsOfHostileTools(t *testing.T) {
 			want = -1
 		}
 		for other, want := range map[string]int{name: want, name + "x": -1} {
-			if got := made.Needed(other, rules.Yes); got.Rule != want || want >= 0 && got.Touches != "role" {
+			if got := made.Needed(rules.Call{Tool: other, Reads: rules.Yes}); got.Rule != want || want >= 0 && got.Touches != "role" {
 				t.Errorf("%q: %+v, want rule %d", other, got, want)
 			}
 		}
@@ -307,7 +307,7 @@ func TestDoctorLooksAtTools(t *testing.T) {
 		if err := errors.Join(c.checkServiceKey(), c.checkMCP(), c.checkRules()); err != nil {
 			t.Fatal(err)
 		}
-		if f := c.askMCP(t.Context()); f.Result != tt.result || !strings.HasSuffix(f.Text, tt.text) || (f.Fix == "") != (tt.result == "ok") || s.ended != 1 {
+		if f := c.askMCP(t.Context(), c.ownMCP()); f.Result != tt.result || !strings.HasSuffix(f.Text, tt.text) || (f.Fix == "") != (tt.result == "ok") || s.ended != 1 {
 			t.Errorf("%s: %+v", tt.list, f)
 		}
 	}
@@ -395,7 +395,7 @@ func FuzzOpenAPI(f *testing.F) {
 		if err := toml.NewDecoder(strings.NewReader(d.text.String())).DisallowUnknownFields().Decode(&file); err != nil {
 			t.Fatalf("%q: %v\n%s", text, err, &d.text)
 		}
-		if made, err := compileRules(file.Rules, ""); err != nil || made.Len() != d.rules || len(made.Unreachable()) > 0 {
+		if made, err := compileRules(file.Rules, "", nil); err != nil || made.Len() != d.rules || len(made.Unreachable()) > 0 {
 			t.Fatalf("%q: %v\n%s", text, err, &d.text)
 		}
 	})
