@@ -114,7 +114,7 @@ func (c *Checked) askMCP(ctx context.Context, one guardedPath) finding {
 	if f.Result == "ok" && said.Cut != "" {
 		return warned("see that it lists its tools to whoever is signed for", "%s; its tools are not all known: %s", f.Text, said.Cut)
 	}
-	if silent := c.silent(one.at(), said.Tools); f.Result == "ok" && len(silent) > 0 {
+	if silent := c.silent(ruledAt(one.Path), said.Tools); f.Result == "ok" && len(silent) > 0 {
 		return warned("set readOnlyHint in their annotations, or access in their rules; see: grantkeeper service tools",
 			"%s; without readOnlyHint, and so taken to change something: %s", f.Text, several(silent))
 	}

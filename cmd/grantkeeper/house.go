@@ -151,7 +151,7 @@ func (h *house) behind(calls *api.Server, base func(*http.Request) string) map[s
 			continue
 		}
 		h.proxies[one.Path] = &mcp.Server{
-			Path: one.at(), URL: one.URL, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
+			Path: ruledAt(one.Path), URL: one.URL, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
 			Wait: time.Duration(h.MCP.Wait), MaxBody: int64(h.MCP.MaxBody), Streams: h.MCP.Streams,
 		}
 		calls.MCP[one.Path] = h.proxies[one.Path].Handler()

@@ -22,6 +22,7 @@ const (
 
 // listed is what an MCP server says of itself.
 type listed struct {
+	Path  string // of its endpoint here
 	Name  string // may be empty
 	Tools []mcp.Tool
 	Cut   string // why these are not all of its tools; "" where they are

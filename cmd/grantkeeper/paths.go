@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // maxPaths bounds [[paths]]: each request is held against them in turn.
@@ -23,12 +24,25 @@ func (c *Checked) ownMCP() guardedPath {
 	return guardedPath{client.Resource{Path: mcpPath, MCP: true}, c.MCPUpstream}
 }
 
-// at gives an MCP endpoint as rules name it: "" is the contract's.
-func (g guardedPath) at() string {
-	if g.Path == mcpPath {
+// mcpServers are the MCP endpoints that have a service, the contract's first.
+func (c *Checked) mcpServers() (all []guardedPath) {
+	if c.MCPUpstream != nil {
+		all = append(all, c.ownMCP())
+	}
+	for _, one := range c.Guarded {
+		if one.MCP {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// ruledAt gives the path of an MCP endpoint as rules name it: "" is the contract's.
+func ruledAt(path string) string {
+	if path == mcpPath {
 		return ""
 	}
-	return g.Path
+	return path
 }
 
 // setting says where its service is named.
@@ -37,6 +51,12 @@ func (g guardedPath) setting() string {
 		return "mcp.upstream"
 	}
 	return `the upstream of "` + g.Path + `"`
+}
+
+// hides reports whether some router may take an API for what is at an MCP endpoint: no
+// call of it would reach its service.
+func (g guardedPath) hides(other guardedPath) bool {
+	return g.MCP && !other.MCP && rules.Under(other.Path, g.Path)
 }
 
 // ownRoots are below what the doors of clients and of calls answer; every other
@@ -95,6 +115,11 @@ func (c *Checked) checkPaths() error {
 				return fault(`write upstream = "http://127.0.0.1:9200"`, "upstream: %s", noHostURL)
 			}
 		}
+		for _, other := range c.Guarded {
+			if g.hides(other) || other.hides(g) {
+				return fault("put the API elsewhere", "some server takes one for the other: %s, and an MCP endpoint holds no API", other.Path)
+			}
+		}
 		c.Guarded = append(c.Guarded, g)
 	}
 	if len(c.Paths) > 0 {
@@ -139,7 +164,7 @@ func belowFolded(path, root string) bool { return below(strings.ToLower(path), s
 // endpoint gives the path of a rule as rules know it: "" is the contract's MCP
 // endpoint. It is not ok where there is no such endpoint.
 func endpoint(path string, all []guardedPath) (at string, ok bool) {
-	if path == "" || path == mcpPath {
+	if ruledAt(path) == "" {
 		return "", true
 	}
 	for _, one := range all {

@@ -62,6 +62,14 @@ func TestCheckPaths(t *testing.T) {
 	for _, alike := range [][]string{{"/reports", "/Reports/mcp"}, {"/Reports/mcp", "/reports"}} {
 		refuse("in another case", at(alike[0]), at(alike[1]))
 	}
+	tools := func(path string) PathConfig { return PathConfig{path, "http://127.0.0.1:9200/mcp", "mcp", "Tools"} }
+	for mcp, api := range map[string]string{"/tools": "/tools/rest", "/reports/v1": "/reports/v1.json", "/a/b": "/a/b/c/d"} {
+		refuse("an MCP endpoint holds no API", tools(mcp), at(api))
+		refuse("an MCP endpoint holds no API", at(api), tools(mcp))
+		if _, err := withPaths(t, tools(mcp), tools(api), at("/other")).Check(); err != nil {
+			t.Errorf("two MCP endpoints: %v", err)
+		}
+	}
 	refuse("kind", spoilt(func(c *PathConfig) { c.Kind = "" }))
 	refuse("kind", spoilt(func(c *PathConfig) { c.Kind = "MCP" }))
 	refuse("name", spoilt(func(c *PathConfig) { c.Name = "" }))

@@ -86,7 +86,7 @@ func (c *Checked) ruleWarnings() (all []string) {
 	if asked && c.Ruled.Empty() && c.Service.Unlisted == "" {
 		all = append(all, trusting)
 	}
-	if (c.MCPUpstream != nil || slices.ContainsFunc(c.Guarded, func(g guardedPath) bool { return g.MCP })) && c.Ruled.Empty() && c.Service.Unlisted == "" {
+	if len(c.mcpServers()) > 0 && c.Ruled.Empty() && c.Service.Unlisted == "" {
 		all = append(all, untold)
 	}
 	for _, f := range c.Ruled.Unreachable() {

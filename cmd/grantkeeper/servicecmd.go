@@ -33,14 +33,14 @@ func serviceTools(g *global) *cobra.Command {
 	var openAPI string
 	c := &cobra.Command{
 		Use:   "tools",
-		Short: "List the tools of mcp.upstream, what each needs by the rules of today, and why",
+		Short: "List the tools of the MCP servers behind, what each needs by the rules of today, and why",
 		Example: `  grantkeeper service tools
   grantkeeper service tools --write > more.toml          # rules for the tools that none names
   grantkeeper service tools --openapi openapi.json       # rules for an API: nobody is asked`,
-		Long: `It reads the configuration, signs in to the MCP server as every call is signed, but for
-nobody, and reads its list of tools: a server that lists by person may have more. What
-it says is about "Only selected roles": of more than that little is refused. A server's
-readOnlyHint is its own claim, and is not checked.
+		Long: `It reads the configuration, signs in to each MCP server of mcp.upstream and [[paths]] as
+every call is signed, but for nobody, and reads its list of tools: a server that lists by
+person may have more. What it says is about "Only selected roles": of more than that
+little is refused. A server's readOnlyHint is its own claim, and is not checked.
 
 --write and --openapi draft [[rules]] for what no rule names, on standard output, and
 change no file. As they are they allow nothing: complete each, and add them to the
@@ -54,8 +54,10 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 				return err
 			}
 			checked := Checked{Config: l.Config}
-			if err := checked.checkRules(); err != nil {
-				return err
+			for _, check := range []func() error{checked.checkPaths, checked.checkRules} {
+				if err := check(); err != nil {
+					return err
+				}
 			}
 			switch {
 			case openAPI != "" && write:
@@ -63,17 +65,19 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			case openAPI != "":
 				return g.draftCalls(c, checked.Ruled, openAPI)
 			}
-			said, err := checked.connected(c.Context())
+			all, err := checked.connected(c.Context())
 			if err != nil {
 				return err
 			}
-			if said.Cut != "" {
-				g.say(c, "these are not all of its tools: "+printable(said.Cut))
+			for _, said := range all {
+				if said.Cut != "" {
+					g.say(c, "these are not all of the tools at "+said.Path+": "+printable(said.Cut))
+				}
 			}
 			if write {
-				return g.draftTools(c, checked.Ruled, said)
+				return g.draftTools(c, checked.Ruled, all)
 			}
-			return g.listTools(c, &checked, said)
+			return g.listTools(c, &checked, all)
 		},
 	}
 	c.Flags().BoolVar(&write, "write", false, "draft rules for the tools that none names, and change no file")
@@ -82,19 +86,31 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 	return c
 }
 
-// connected asks the MCP server of the configuration, which needs no more than that.
-func (c *Checked) connected(ctx context.Context) (said listed, err error) {
+// connected asks the MCP servers of the configuration, which needs no more than that.
+func (c *Checked) connected(ctx context.Context) (all []listed, err error) {
 	for _, check := range []func() error{c.checkServiceKey, c.checkMCP} {
 		if err := check(); err != nil {
-			return said, err
+			return nil, err
 		}
 	}
-	if c.MCPUpstream == nil {
-		return said, badConfig("set mcp.upstream; for an API: --openapi FILE", "mcp.upstream: no MCP server is connected")
+	for _, one := range c.mcpServers() {
+		said, err := c.toolsOf(ctx, one)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, said)
 	}
+	if len(all) == 0 {
+		return nil, badConfig("set mcp.upstream; for an API: --openapi FILE", "mcp.upstream: no MCP server is connected")
+	}
+	return all, nil
+}
+
+func (c *Checked) toolsOf(ctx context.Context, one guardedPath) (said listed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	f, said := c.greetMCP(ctx, c.ownMCP())
+	f, said := c.greetMCP(ctx, one)
+	said.Path = one.Path
 	if f.Result != "ok" {
 		return said, cannotOpen(printable(f.Fix), "%s", printable(f.Text))
 	}
@@ -104,10 +120,10 @@ func (c *Checked) connected(ctx context.Context) (said listed, err error) {
 	return said, nil
 }
 
-// needs says of a tool what its calls need, as --json has it.
-func (c *Checked) needs(t mcp.Tool) map[string]any {
-	n := c.Ruled.Needed(rules.Call{Tool: t.Name, Reads: t.Reads})
-	o := map[string]any{"tool": t.Name, "title": t.Title, "needs": n.Access, "by_annotation": n.Hinted, "through": "", "read_only_hint": nil, "rule": nil}
+// needs says of a tool at a path what its calls need, as --json has it.
+func (c *Checked) needs(path string, t mcp.Tool) map[string]any {
+	n := c.Ruled.Needed(rules.Call{At: ruledAt(path), Tool: t.Name, Reads: t.Reads})
+	o := map[string]any{"path": path, "tool": t.Name, "title": t.Title, "needs": n.Access, "by_annotation": n.Hinted, "through": "", "read_only_hint": nil, "rule": nil}
 	if t.Hinted {
 		o["read_only_hint"] = t.Reads == mcp.Reads
 	}
@@ -212,37 +228,51 @@ var toolColumns = []column{
 	}},
 }
 
-func (g *global) listTools(c *cobra.Command, by *Checked, said listed) error {
-	items := make([]any, 0, len(said.Tools))
-	for _, t := range said.Tools {
-		items = append(items, by.needs(t))
+func (g *global) listTools(c *cobra.Command, by *Checked, all []listed) error {
+	items, servers, complete, columns := []any{}, []any{}, true, toolColumns
+	for _, said := range all {
+		for _, t := range said.Tools {
+			items = append(items, by.needs(said.Path, t))
+		}
+		servers = append(servers, map[string]any{"path": said.Path, "server": said.Name, "complete": said.Cut == ""})
+		complete = complete && said.Cut == ""
+		if said.Path != mcpPath {
+			columns = append([]column{wordOf("path", "path")}, toolColumns...)
+		}
 	}
 	if g.json {
-		return writeDocument(c.OutOrStdout(), map[string]any{"server": said.Name, "items": items, "complete": said.Cut == ""})
+		return writeDocument(c.OutOrStdout(), map[string]any{"server": all[0].Name, "servers": servers, "items": items, "complete": complete})
 	}
-	g.table(c, items, toolColumns)
+	g.table(c, items, columns)
 	return nil
 }
 
 // draftTools writes rules for the tools that none names.
-func (g *global) draftTools(c *cobra.Command, by *rules.Rules, said listed) error {
+func (g *global) draftTools(c *cobra.Command, by *rules.Rules, all []listed) error {
 	d := draft{room: rules.MaxRules - by.Len()}
-	for _, t := range said.Tools {
-		if by.Needed(rules.Call{Tool: t.Name, Reads: t.Reads}).Rule >= 0 {
-			continue
+	for _, said := range all {
+		for _, t := range said.Tools {
+			d.tool(by, ruledAt(said.Path), t)
 		}
-		claim := "says nothing, so it counts as one that changes"
-		if t.Hinted {
-			claim = map[bool]string{true: "claims that it only reads", false: "says that it changes"}[t.Reads == mcp.Reads]
-		}
-		rule, ok := rules.DraftTool("", t.Name)
-		why := ""
-		if !ok {
-			why = "no rule names it alone: its name has a *, or is too long"
-		}
-		d.add(titled(t.Title, shownName(t.Name))+": its annotation "+claim, rule, why)
 	}
 	return g.tellDraft(c, &d)
+}
+
+// tool drafts a rule for a tool that none names at its endpoint.
+func (d *draft) tool(by *rules.Rules, at string, t mcp.Tool) {
+	if by.Needed(rules.Call{At: at, Tool: t.Name, Reads: t.Reads}).Rule >= 0 {
+		return
+	}
+	claim := "says nothing, so it counts as one that changes"
+	if t.Hinted {
+		claim = map[bool]string{true: "claims that it only reads", false: "says that it changes"}[t.Reads == mcp.Reads]
+	}
+	rule, ok := rules.DraftTool(at, t.Name)
+	why := ""
+	if !ok {
+		why = "no rule names it alone: its name has a *, or is too long"
+	}
+	d.add(titled(t.Title, shownName(t.Name))+": its annotation "+claim, rule, why)
 }
 
 // draftCalls writes rules for the calls of an API.

@@ -197,6 +197,82 @@ func TestServiceToolsAsJSON(t *testing.T) {
 	}
 }
 
+// The tools of each MCP server are its own: by its rules, and drafted with its path
+// (decision V62).
+func TestServiceToolsOfPaths(t *testing.T) {
+	one := &toolServer{T: t, list: func(string) string { return `{"tools":[{"name":"list"},{"name":"add"}]}` }}
+	two := &toolServer{T: t, list: func(string) string { return `{"tools":[{"name":"list"},{"name":"add"},{"name":"drop"}]}` }}
+	_, url := two.before("")
+	paths := fmt.Sprintf(`
+[[paths]]
+path = "/reports"
+upstream = %q
+kind = "api"
+name = "Reports"
+[[paths]]
+path = "/tools"
+upstream = "%s/mcp"
+kind = "mcp"
+name = "Tools"
+[[rules]]
+tool = "drop"
+path = "/tools"
+touches = "admin"
+[[rules]]
+tool = "list"
+touches = "open"
+[[rules]]
+tool = "add"
+path = "/tools"
+role = "r-tools"
+`, url, url)
+	config, _ := one.before(paths)
+	out, told, code := typed("service", "tools", "--wide", "-c", config)
+	want := `path         tool  needs   through          why                                           annotation
+/api/v5/mcp  list  denied  no role changes what all see  rules[1] list touches open, by annotation  none
+/api/v5/mcp  add   denied  none             no rule, service.unlisted is deny             none
+/tools       list  denied  none             no rule, service.unlisted is deny             none
+/tools       add   change  role r-tools     rules[2] add touches role, by annotation      none
+/tools       drop  denied  admins alone     rules[0] drop touches admin                   none
+`
+	if !slices.Equal(strings.Fields(out), strings.Fields(want)) || told != "" || code != 0 {
+		t.Errorf("%d %s\n%s\nwant\n%s", code, told, out, want)
+	}
+	var got struct {
+		Server  string
+		Servers []struct{ Path, Server string }
+		Items   []struct{ Path, Tool string }
+	}
+	if out, _, _ = typed("service", "tools", "--json", "-c", config); json.Unmarshal([]byte(out), &got) != nil || got.Server == "" || len(got.Servers) != 2 || got.Servers[1].Path != "/tools" || got.Servers[1].Server == "" || len(got.Items) != 5 || got.Items[0].Path != "/api/v5/mcp" || got.Items[4].Path != "/tools" {
+		t.Errorf("as JSON: %s", out)
+	}
+	out, _, code = typed("service", "tools", "--write", "-c", config)
+	if code != 0 || strings.Count(out, "[[rules]]") != 2 || !strings.Contains(out, "tool = \"add\"\nrole") || !strings.Contains(out, "tool = \"list\"\npath = \"/tools\"\nrole") {
+		t.Errorf("drafted: %s", out)
+	}
+	if one.began != 3 || one.ended != 3 || two.began != 3 || two.ended != 3 {
+		t.Errorf("sessions: %d, %d, %d, %d", one.began, one.ended, two.began, two.ended)
+	}
+	l, err := Load(config, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Checked{Config: l.Config}
+	if err := errors.Join(c.checkServiceKey(), c.checkMCP(), c.checkPaths(), c.checkRules()); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range c.mcpServers() {
+		silent := map[string]string{"/api/v5/mcp": ": list", "/tools": ": add"}[at.Path]
+		if f := c.askMCP(t.Context(), at); f.Result != "warn" || !strings.HasSuffix(f.Text, silent) {
+			t.Errorf("%s: %+v", at.Path, f)
+		}
+	}
+	two.list = func(string) string { return `null,"error":{"code":1}` }
+	if out, told, code := typed("service", "tools", "-c", config); code != exitReach || out != "" || !strings.Contains(told, url) {
+		t.Errorf("one of them has no list: %d %s\n%s", code, told, out)
+	}
+}
+
 // hostileNames are names of tools that would be something else where they are
 // written carelessly. The last two are names that no rule has.
 var hostileNames = []string{
