@@ -217,6 +217,57 @@ func TestLimitOfMorePaths(t *testing.T) {
 	}
 }
 
+// A token says its own organization at every path, whoever the person is elsewhere:
+// its limit, sessions and roles are not those of another one's.
+func TestOrganizationsOfMorePaths(t *testing.T) {
+	t.Parallel()
+	h, service := guarding(t, `rate_limit = "8/1h"
+[[rules]]
+tool = "add"
+path = "/tools"
+role = "nordlys-treasurer"
+[[rules]]
+call = "GET /reports/{role}"
+role_from = ["path:role"]
+private = true
+`)
+	h.change("/v1/directory", `{"reason":"test","organizations":[{"id":"fjell","name":"Fjell","ai_integration":true}],"members":[{"person":"ada","organization":"fjell"}],
+		"circles":[{"id":"grants","organization":"fjell","name":"Grants"}],"roles":[{"id":"fjell-reviewer","organization":"fjell","circle":"grants","name":"Reviewer","fillers":["ada"]}]}`)
+	client, ping := h.flow("").client, `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	_, nordlys := h.connected(client, treasurer...)
+	_, fjell := h.connected(client, "organization", "fjell", "grant", "roles", "role:fjell-reviewer", "change")
+	c, session := h.caller(), ""
+	for path, want := range map[string][2]int{"/reports/nordlys-treasurer": {200, 403}, "/reports/fjell-reviewer": {403, 200}} {
+		for i, access := range []string{nordlys.access, fjell.access} {
+			a := c.get(path, header{"Authorization", "Bearer " + access})
+			if got := service.got(); a.status != want[i] || (got != nil) != (want[i] == 200) || got != nil && got.Header.Get("X-Grantkeeper-Organization") != []string{"nordlys", "fjell"}[i] {
+				t.Errorf("%s: %s, the service got %v", path, a, got)
+			}
+		}
+	}
+	for i, access := range []string{nordlys.access, fjell.access} {
+		a := c.postJSON("/tools", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{}}}`, header{"Authorization", "Bearer " + access})
+		if denied := strings.Contains(a.body, "grantkeeper/denied"); a.status != 200 || denied != (i == 1) {
+			t.Errorf("a tool of nordlys' role: %s", a)
+		}
+		if i == 0 {
+			session = a.header.Get("Mcp-Session-Id")
+		}
+	}
+	service.got()
+	if a := c.postJSON("/tools", ping, header{"Authorization", "Bearer " + fjell.access}, header{"Mcp-Session-Id", session}); a.status != 404 || service.got() != nil {
+		t.Errorf("nordlys' session in fjell: %s", a)
+	}
+	for range 5 {
+		c.get("/reports/x", header{"Authorization", "Bearer " + nordlys.access})
+	}
+	for access, want := range map[string]int{nordlys.access: 429, fjell.access: 200} {
+		if a := c.get("/reports/fjell-reviewer", header{"Authorization", "Bearer " + access}); a.status != want {
+			t.Errorf("one organization is at its limit: %s, want %d", a, want)
+		}
+	}
+}
+
 // Under selected roles each path and tool needs its own rule, also after SIGHUP; the
 // paths themselves stay until a restart (decisions V61 and V62).
 func TestRulesOfMorePaths(t *testing.T) {
