@@ -100,6 +100,7 @@ func TestDraftCalls(t *testing.T) {
 		"GET /orders/{id}", "GET /orders/mine", "HEAD /orders/{other}", "POST /orders/{id}", "GET /wages/{id}", "GET /", "GET /orders/{id}/lines/{id}",
 		"GET /orders/{id}.json", "GET /days/{from}-{to}/", "GET /a%20b", "GET /a%2fb", "GET /**", "GET /x/{rest*}", "GET /x/{+rest}", "GET /x/{id", "GET /x/}", "GET /x/{}",
 		"GET orders", "get /orders", "M-SEARCH /x", "GET /../x", "GET /x?y=1", "GET /%zz", "GET /" + strings.Repeat("x", 200), "GET /Orders/Mine",
+		"GET /days/now/z", "GET /days/{from}/a",
 	} {
 		method, path, _ := strings.Cut(call, " ")
 		all = append(all, rules.Operation{Method: method, Path: path})
@@ -112,7 +113,7 @@ func TestDraftCalls(t *testing.T) {
 			got = append(got, written(t, d.Rule, "call"))
 		}
 	}
-	if want := []string{"GET /", "GET /a b", "GET /days/{from}", "GET /Orders/Mine", "GET /orders/{id}", "POST /orders/{id}", "GET /orders/{id}/lines/{id2}", "GET /x/{id}"}; !slices.Equal(got, want) {
+	if want := []string{"GET /", "GET /a b", "GET /days/now/z", "GET /days/{from}", "GET /days/{from}/a", "GET /Orders/Mine", "GET /orders/{id}", "POST /orders/{id}", "GET /orders/{id}/lines/{id2}", "GET /x/{id}"}; !slices.Equal(got, want) {
 		t.Errorf("drafted %q,\nwant %q", got, want)
 	}
 	for call, why := range map[string]string{
