@@ -36,7 +36,7 @@ var mayBeLax = reviewed{
 		cmd/grantkeeper/mcplist.go:Checked.list cmd/grantkeeper/mcplist.go:serverName cmd/grantkeeper/openapi.go:openAPI.item
 		cmd/grantkeeper/openapi.go:openAPI.operations cmd/grantkeeper/openapi.go:readOpenAPI
 		mcp/ask.go:Tools mcp/tools.go:narrow mcp/tools.go:readAnswers
-		mcp/tools.go:readTool mcp/tools.go:responds mcp/tools.go:rewrite`},
+		mcp/tools.go:readTool mcp/tools.go:holds mcp/tools.go:rewrite`},
 	{"the sample, a service of its own: behind the proxies, by a walk of its own over all names, or what this server answers it", `
 		sample/body.go:field.set sample/body.go:membersOf sample/directory.go:readDirectory sample/directory.go:source.tell
 		sample/document.go:describe sample/message.go:message.call sample/message.go:returns sample/message.go:split

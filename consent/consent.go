@@ -73,10 +73,11 @@ type Server struct {
 	// is no answer, and comes soon: a page waits for it.
 	Preview func(ctx context.Context, language string, sets []grantset.Authority) (identity.PreviewAnswer, bool)
 
-	// Rules gives those that calls are held against now, and Tool what is known of a
-	// tool of the MCP endpoint at a path, "" the contract's. Rules is nil where none are.
+	// Rules gives those that calls are held against now, and Tool what an organization
+	// was told of a tool that they name, of the MCP endpoint at a path, "" the
+	// contract's. Rules is nil where none are.
 	Rules func() *rules.Rules
-	Tool  func(path, name string) (title string, reads rules.Known)
+	Tool  func(organization, path, name string) (title string, reads rules.Known)
 
 	NoPersonal bool // the service has no personal entries to choose
 

@@ -20,17 +20,18 @@ func (s *Server) survey(v *page.Visit, roles grantset.Choice) *rules.Survey {
 	if by == nil || by.Empty() {
 		return nil
 	}
-	find, err := s.findRoles(v, roles.Offer.Organization.ID)
+	organization := roles.Offer.Organization.ID
+	find, err := s.findRoles(v, organization)
 	if err != nil {
 		return nil
 	}
 	all := by.Survey(roles.Set.Narrow(roles.Offer.Member), find, func(at, tool string) rules.Known {
-		_, reads := s.Tool(at, tool)
+		_, reads := s.Tool(organization, at, tool)
 		return reads
 	})
 	for _, list := range [][]rules.Named{all.Change, all.Read, all.Not} {
 		for i, n := range list {
-			if title, _ := s.Tool(n.At, n.Tool); n.Tool != "" && identity.Title(title) {
+			if title, _ := s.Tool(organization, n.At, n.Tool); n.Tool != "" && identity.Title(title) {
 				list[i].Name = title
 			}
 		}

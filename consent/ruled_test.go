@@ -18,7 +18,10 @@ func (s *site) ruled(unlisted string, more ...rules.Rule) {
 	}, more...), unlisted)
 	s.Do(err)
 	s.Rules = func() *rules.Rules { return r }
-	s.Tool = func(_, name string) (string, rules.Known) {
+	s.Tool = func(organization, _, name string) (string, rules.Known) {
+		if organization != "nordlys" {
+			return "of " + organization, rules.Unknown
+		}
 		switch name {
 		case "take_order":
 			return "Take an order", rules.No

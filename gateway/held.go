@@ -42,9 +42,10 @@ func (t *told) stands() error { return t.still(true) }
 
 // answers is stands for the answer. What has changed something is not undone by
 // hiding that, and may have changed the right itself: it has to stand alone.
-func (t *told) answers() error {
-	m := t.request.Method
-	return t.still(m == http.MethodGet || m == http.MethodHead)
+func (t *told) answers() error { return t.still(t.reads()) }
+
+func (t *told) reads() bool {
+	return t.request.Method == http.MethodGet || t.request.Method == http.MethodHead
 }
 
 func (t *told) still(same bool) error {

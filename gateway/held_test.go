@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -172,6 +173,89 @@ func TestUpstreamAnswersWhileTheRightStands(t *testing.T) {
 				t.Errorf("went on: %q, %v", rest, err)
 			}
 		})
+	}
+}
+
+// An answer that is silent is broken off when the right to it ends, and the service
+// hears that it is over; nobody else's is. What may have changed something goes on for as
+// long as some right stands (decision V15).
+func TestSilentAnswersEndWithTheRight(t *testing.T) {
+	for _, c := range ends {
+		t.Run(c.name, func(t *testing.T) {
+			gone, next := make(chan string, 3), make(chan bool)
+			b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintln(w, "one")
+				http.NewResponseController(w).Flush()
+				select {
+				case <-r.Context().Done():
+					gone <- r.Method + r.URL.Path
+				case <-next:
+					fmt.Fprintln(w, "two")
+				}
+			}, func(u *Upstream, _ *httptest.Server) { u.streams.Every = 10 * time.Millisecond })
+			open := func(method, path string) *bufio.Reader {
+				lines := bufio.NewReader(b.call(method, path, nil).Body)
+				if line, err := lines.ReadString('\n'); line != "one\n" || err != nil {
+					t.Fatal(line, err)
+				}
+				return lines
+			}
+			get, post := open("GET", "/api/v5/events"), open("POST", "/api/v5/notes")
+			b.access = b.live("tor", everything).access
+			other := open("GET", "/api/v5/else")
+			if err := c.end(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			cut, stay := []*bufio.Reader{get, post}, []*bufio.Reader{other}
+			if c.status == 503 {
+				cut, stay = cut[:1], append(stay, post)
+			}
+			for _, lines := range cut {
+				if rest, err := io.ReadAll(lines); len(rest) != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Errorf("went on: %q, %v", rest, err)
+				}
+				<-gone
+			}
+			if c.status == 401 && (c.name == "AI integration off" || c.name == "client disabled") {
+				return // which ends Tor's too
+			}
+			close(next)
+			for _, lines := range stay {
+				if rest, err := io.ReadAll(lines); string(rest) != "two\n" || err != nil {
+					t.Errorf("another's: %q, %v", rest, err)
+				}
+			}
+		})
+	}
+}
+
+// Who reads nothing of an answer keeps none of it under way: neither the write that
+// waits, nor the question for the right (decision V15).
+func TestAnswersThatNobodyReads(t *testing.T) {
+	gone := make(chan bool)
+	var upstream *Upstream
+	var sent atomic.Int64
+	b := newBehind(t, func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		for piece := make([]byte, 1<<16); r.Context().Err() == nil; sent.Add(1) {
+			if _, err := w.Write(piece); err != nil {
+				return
+			}
+		}
+	}, func(u *Upstream, _ *httptest.Server) { u.streams.Every, upstream = 10*time.Millisecond, u })
+	a := b.call("GET", "/api/v5/events", nil)
+	for last := int64(-1); sent.Load() == 0 || last != sent.Load(); time.Sleep(50 * time.Millisecond) {
+		last = sent.Load()
+	}
+	if err := ends[0].end(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	<-gone
+	if n, err := io.Copy(io.Discard, a.Body); n >= sent.Load()<<16 && err == nil {
+		t.Error("what was on its way came all the same")
+	}
+	for upstream.streams.Watched() {
+		time.Sleep(time.Millisecond)
 	}
 }
 

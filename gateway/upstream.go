@@ -34,6 +34,8 @@ type Upstream struct {
 	Address func(*http.Request) netip.Addr // of the client (decision L2)
 	Log     *slog.Logger                   // nil discards
 
+	streams api.Streams
+
 	wait, piece, each time.Duration // 0 are waitForAnswer, pieceTimeout and askedAgain; tests make them short
 }
 
@@ -53,6 +55,7 @@ const short = 2 << 10
 
 // Handler serves requests that carry an actor.
 func (u *Upstream) Handler() http.Handler {
+	u.streams.API = u.API
 	wait, piece := cmp.Or(u.wait, waitForAnswer), cmp.Or(u.piece, pieceTimeout)
 	transport := &http.Transport{ // no proxy from the environment: the service is named
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -90,14 +93,22 @@ func (u *Upstream) Handler() http.Handler {
 			return
 		}
 		id, base := w.Header().Get("X-Request-Id"), u.Base(r)
+		ctx, cut := context.WithCancelCause(r.Context())
+		defer cut(nil)
+		open := &api.Stream{Told: of.rights, Same: of.reads(), Cut: func(why error) { cut(why); lasting.Cut() }}
+		defer u.streams.End(open)
 		proxy := &httputil.ReverseProxy{
-			Transport: finals{transport, r.Context()}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
+			Transport: finals{transport, ctx}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
 			Rewrite:      func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
 			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { u.failed(w, r, err) },
 		}
 		proxy.ModifyResponse = func(a *http.Response) (err error) {
-			if err = u.modify(a, base, of); err == nil && a.ContentLength >= 0 && a.ContentLength <= short {
+			switch err = u.modify(a, base, of); {
+			case err != nil:
+			case a.ContentLength >= 0 && a.ContentLength <= short:
 				proxy.FlushInterval, err = 0, readWhole(a)
+			default:
+				err = u.streams.Begin(open)
 			}
 			return err
 		}
@@ -203,9 +214,11 @@ func (u *Upstream) modify(a *http.Response, base string, of *told) error {
 	onlyPassedBack(a.Header)
 	onlyPassedBack(a.Trailer) // as announced
 	// The service's own address is nobody's business.
-	if to, err := url.Parse(a.Header.Get("Location")); err == nil && strings.EqualFold(to.Host, u.URL.Host) {
-		to.Scheme, to.Host, _ = strings.Cut(base, "://")
-		a.Header.Set("Location", to.String())
+	for _, name := range []string{"Location", "Content-Location"} {
+		if to, err := url.Parse(a.Header.Get(name)); err == nil && strings.EqualFold(to.Host, u.URL.Host) {
+			to.Scheme, to.Host, _ = strings.Cut(base, "://")
+			a.Header.Set(name, to.String())
+		}
 	}
 	return nil
 }

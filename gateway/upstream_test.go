@@ -229,16 +229,19 @@ func TestUpstreamAnswers(t *testing.T) {
 		switch r.URL.Path {
 		case "/api/v5/own":
 			h.Set("Location", "http://"+r.Host+"//evil.example/x?y#z")
+			h.Set("Content-Location", "http://"+r.Host+"/x")
 		case "/api/v5/else":
 			h.Set("Location", "https://else.example/x")
+			h.Set("Content-Location", "https://else.example/y")
 		case "/api/v5/relative":
 			h.Set("Location", "/api/v5/x")
 		}
 		w.WriteHeader(418)
 		io.WriteString(w, big)
 	}, nil)
-	for path, location := range map[string]string{
-		"/api/v5/own": base + "//evil.example/x?y#z", "/api/v5/else": "https://else.example/x", "/api/v5/relative": "/api/v5/x", "/api/v5/none": "",
+	for path, location := range map[string][2]string{
+		"/api/v5/own": {base + "//evil.example/x?y#z", base + "/x"}, "/api/v5/else": {"https://else.example/x", "https://else.example/y"},
+		"/api/v5/relative": {"/api/v5/x"}, "/api/v5/none": {},
 	} {
 		a := b.call("POST", path, strings.NewReader(big))
 		if a.StatusCode != 418 || text(t, a) != big {
@@ -247,7 +250,7 @@ func TestUpstreamAnswers(t *testing.T) {
 		for name, want := range map[string]string{
 			"Content-Type": "text/x", "Etag": `"1"`, "Retry-After": "7", "Www-Authenticate": "", "Cache-Control": "no-store", "Access-Control-Allow-Origin": "*", "X-Request-Id": "request-1",
 			"Expires": "", "Set-Cookie": "", "Access-Control-Allow-Credentials": "", "Strict-Transport-Security": "", "Clear-Site-Data": "", "X-Grantkeeper-Person": "", "Alt-Svc": "",
-			"Location": location,
+			"Location": location[0], "Content-Location": location[1],
 		} {
 			if got := strings.Join(a.Header[name], "|"); got != want {
 				t.Errorf("%s: %s: %q, want %q", path, name, got, want)

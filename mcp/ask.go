@@ -67,7 +67,7 @@ func (x *exchange) askPage(ctx context.Context, m *Message, cursor string) (next
 	}
 	all, next := Tools(list)
 	for _, t := range all {
-		x.s.tools.note(t, time.Now())
+		x.s.tools.note(x.rights.Organization, t, time.Now())
 	}
 	return next, nil
 }

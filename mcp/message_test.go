@@ -92,9 +92,9 @@ func TestWhatPasses(t *testing.T) {
 	id := json.RawMessage("7")
 	for method, want := range map[string]bool{
 		"initialize": true, "ping": true, "server/discover": true, "tools/list": true, "resources/list": true, "resources/templates/list": true, "prompts/list": true,
-		"logging/setLevel": true, "resources/unsubscribe": true, "tasks/get": true, "tasks/cancel": true, "subscriptions/listen": true, "": true,
+		"logging/setLevel": true, "resources/unsubscribe": true, "tasks/get": true, "tasks/list": true, "tasks/result": true, "tasks/update": true, "tasks/cancel": true, "subscriptions/listen": true, "": true,
 		"tools/call": false, "resources/read": false, "resources/subscribe": false, "prompts/get": false, "completion/complete": false,
-		"Tools/call": false, "tools/call ": false, "notifications/x": false, "tasks": false, "sampling/createMessage": false, "x": false,
+		"Tools/call": false, "tools/call ": false, "notifications/x": false, "tasks": false, "tasks/": false, "tasks/purge": false, "tasks/get/x": false, "sampling/createMessage": false, "x": false,
 	} {
 		if m := (Message{ID: id, Method: method}); m.passes() != want {
 			t.Errorf("%q passes: %t", method, !want)

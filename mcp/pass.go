@@ -84,15 +84,15 @@ func (x *exchange) pass() {
 	if !x.listens() {
 		x.rights.Actor = x.rights.Longer(outlastsToken)
 	}
-	at := &stream{who: x.ids.who, told: x.rights, listen: x.listens(), cut: func(why error) { cut(why); x.w.Cut() }}
-	if err := x.s.streams.begin(at); err != nil {
-		if errors.Is(err, errManyOfOne) {
+	at := &api.Stream{Told: x.rights, Same: x.listens(), Endless: x.listens(), Cut: func(why error) { cut(why); x.w.Cut() }}
+	if err := x.s.streams.Begin(at); err != nil {
+		if errors.Is(err, api.ErrManyOfOne) {
 			x.w.Header().Set("Retry-After", "1")
 		}
 		x.fail(err)
 		return
 	}
-	defer x.s.streams.end(at)
+	defer x.s.streams.End(at)
 	out, err := x.request(ctx, x.body)
 	if err != nil {
 		x.fail(fmt.Errorf("mcp: %w", err))
@@ -219,7 +219,7 @@ func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) err
 func (x *exchange) narrowed(data []byte) []byte {
 	lists := x.lists()
 	return rewrite(data, func(t Tool) bool {
-		x.s.tools.note(t, time.Now())
+		x.s.tools.note(x.rights.Organization, t, time.Now())
 		return lists(t)
 	})
 }
@@ -251,7 +251,7 @@ func (x *exchange) stream(ctx context.Context, a *http.Response) error {
 // after it came; others when it was asked less than a second before.
 func (x *exchange) event(ctx context.Context, to *living, v event) error {
 	data := v.data()
-	responds := responds(data)
+	responds, updates := holds(data)
 	if responds || time.Since(x.asked) >= time.Second {
 		err := x.stands(ctx)
 		if responds && !x.listens() && errors.Is(err, api.ErrChanged) {
@@ -263,7 +263,20 @@ func (x *exchange) event(ctx context.Context, to *living, v event) error {
 			return err
 		}
 	}
-	return to.write(v.append(nil, x.narrowed(data), x.bind))
+	var other []byte // nil is as it came
+	if updates {
+		less, gone, err := x.notices(data)
+		if err != nil || gone {
+			return err
+		}
+		if other = less; less != nil {
+			data = less
+		}
+	}
+	if less := x.narrowed(data); less != nil {
+		other = less
+	}
+	return to.write(v.append(nil, other, x.bind))
 }
 
 func (x *exchange) bind(id string) string { return x.ids.event(x.in, id) }

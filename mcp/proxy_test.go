@@ -599,7 +599,7 @@ func TestManyTools(t *testing.T) {
 	if a.StatusCode != 200 || strings.Count(a.body, `"name":`) != 5_000 || !json.Valid([]byte(a.body)) {
 		t.Errorf("%d, %d tools", a.StatusCode, strings.Count(a.body, `"name":`))
 	}
-	if got := h.proxy.tools.of("tool-9999", time.Now()); got != Changes {
+	if got := h.proxy.tools.of("nordlys", "tool-9999", time.Now()); got != Changes {
 		t.Errorf("the last tool is %d", got)
 	}
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
@@ -26,14 +27,14 @@ func (x *exchange) learn() (err error) {
 		if m.Tool == "" {
 			continue
 		}
-		if m.Reads = x.s.tools.of(m.Tool, time.Now()); m.Reads != Unknown || !x.hangsOnAnnotations(m) {
+		if m.Reads = x.s.tools.of(x.rights.Organization, m.Tool, time.Now()); m.Reads != Unknown || !x.hangsOnAnnotations(m) {
 			continue
 		}
 		if !asked {
 			asked = true
 			x.ask(m)
 		}
-		if m.Reads = x.s.tools.of(m.Tool, time.Now()); m.Reads == Unknown {
+		if m.Reads = x.s.tools.of(x.rights.Organization, m.Tool, time.Now()); m.Reads == Unknown {
 			m.Reads = Changes
 		}
 	}
@@ -60,24 +61,56 @@ func (x *exchange) decide(m *Message) (*Denial, error) {
 		return nil, nil
 	}
 	for _, part := range m.parts() {
-		if d, err := x.ruled(part); d != nil || err != nil {
+		if d, err := x.ruled(x.rights, part); d != nil || err != nil {
 			return d, err
 		}
 	}
 	return nil, nil
 }
 
-func (x *exchange) ruled(m Message) (*Denial, error) {
+// ruled asks them about a part of a message by what a client may do.
+func (x *exchange) ruled(rights api.Rights, m Message) (*Denial, error) {
 	if x.s.decideAs != nil {
-		return x.s.decideAs(x.rights, m), nil
+		return x.s.decideAs(rights, m), nil
 	}
-	d, err := x.s.API.Ruled(x.r.Context(), x.rights, m.call(x.s.Path))
+	d, err := x.s.API.Ruled(x.r.Context(), rights, m.call(x.s.Path))
 	if err != nil || d.Allowed {
 		return nil, err
 	}
-	told := api.Denied(x.rights, d, x.s.Base(x.r))
+	told := api.Denied(rights, d, x.s.Base(x.r))
 	return &Denial{Text: told.Description, Tool: m.Tool, Role: told.Role, RoleName: told.RoleName, Needs: told.Needs, Has: told.Has,
 		Edit: told.Edit, Reason: string(told.Reason), Rule: told.Rule}, nil
+}
+
+// notices gives a message of the service, or a batch, without the notices of resources
+// that this client may not read now: whoever subscribed may have been allowed to then.
+// It gives nil where nothing changes, and gone where nothing is left.
+func (x *exchange) notices(data []byte) (less []byte, gone bool, err error) {
+	if x.s.decideAs == nil && x.s.API.RuledBy() == nil {
+		return nil, false, nil
+	}
+	now, err := x.s.API.Now(x.r.Context(), x.rights.Actor)
+	if err != nil {
+		return nil, false, err
+	}
+	all, parts := readAnswers(data)
+	var kept []json.RawMessage
+	for i := range all {
+		if all[i].Method == updated {
+			d, err := x.ruled(now, Message{Method: "resources/subscribe", Resource: all[i].Params.URI}) // without a URI, a method that no rule names
+			if err != nil {
+				return nil, false, err
+			}
+			if d != nil {
+				continue
+			}
+		}
+		kept = append(kept, parts[i])
+	}
+	if len(kept) == len(parts) {
+		return nil, false, nil
+	}
+	return encode(kept), kept == nil, nil
 }
 
 // lists gives whether a tool stands in a list for this client: whether the rules

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -74,6 +75,8 @@ func TestRulesOfTheOperator(t *testing.T) {
 		{changing, message("resources/read", `{"uri":"open:a"}`), passes},
 		{changing, message("resources/read", `{"uri":"closed:a"}`), `"code":-32000`},
 		{changing, message("x/y", `{}`), `"code":-32601`},
+		{changing, message("tasks/purge", `{}`), `"code":-32601`},
+		{changing, message("tasks/get", `{}`), passes},
 		{changing, message("orders/count", `{}`), passes},
 		{all, message("tools/call", `{"name":"other"}`), passes},
 		{all, message("x/y", `{}`), passes},
@@ -154,6 +157,43 @@ func TestRightsWhileTheProxyAsks(t *testing.T) {
 				t.Errorf("%d %s, the service heard %q", a.StatusCode, a.body, heard.String())
 			}
 		})
+	}
+}
+
+// A resource that the rules no longer let a client read is spoken of in no stream, also
+// where the right to it went while the stream was open (decision V9).
+func TestNoticesOfResources(t *testing.T) {
+	by, err := rules.Compile([]rules.Rule{{Resource: "open:*", Touches: "open"}, {Resource: "money:*", Role: "treasurer", Access: "change"}, {Tool: "put", Touches: "nothing"}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := newWaiting("text/event-stream")
+	h := newHouse(t, service, func(h *house) { h.api.Rules = func() *rules.Rules { return by } })
+	token, id := h.live("ada", grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: true}}})
+	a := h.open(t.Context(), "POST", token, strings.NewReader(call("put"))) // goes on, whatever the right becomes
+	from := bufio.NewReader(a.Body)
+	notice := func(uri string) string {
+		return `{"method":"notifications\/resources\/updated","params":{"uri":"` + uri + `"}}`
+	}
+	const mark = `{"method":"notifications/message"}`
+	for n, c := range []struct{ data, want string }{
+		{notice("money:1"), notice("money:1")}, {notice("money:1"), ""}, {notice("other:1"), ""}, {`{"method":"notifications/resources/updated","params":{"uri":7}}`, ""},
+		{`{"method":"notifications/resources/updated"}`, ""}, {`{"method":"notifications/resources/list_changed"}`, `{"method":"notifications/resources/list_changed"}`},
+		{"[" + notice("open:1") + ", " + notice("other:1") + "," + mark + "]", "[" + notice("open:1") + "," + mark + "]"},
+		{"[" + notice("other:1") + "]", ""}, {"[" + notice("open:1") + ", " + mark + "]", "[" + notice("open:1") + ", " + mark + "]"},
+	} {
+		if n == 1 {
+			less(h, id)
+		}
+		service.say <- "data: " + c.data + "\n\ndata: " + mark + "\n\n"
+		if c.want != "" {
+			if got := readLine(t, from) + readLine(t, from); got != "data: "+c.want {
+				t.Errorf("%s: %s", c.data, got)
+			}
+		}
+		if got := readLine(t, from) + readLine(t, from); got != "data: "+mark {
+			t.Errorf("%s: %s", c.data, got)
+		}
 	}
 }
 

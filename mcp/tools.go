@@ -26,11 +26,14 @@ const (
 	maxToolName     = 1024 // bytes; of a longer one nothing is remembered
 )
 
-// annotations are what lists of tools said lately, by name (decision V8).
+// annotations are what lists of tools said lately (decision V8).
 type annotations struct {
 	mu    sync.Mutex
-	tools map[string]annotation
+	tools map[toolKey]annotation
 }
+
+// toolKey: a service may list other tools for each organization, or title them so.
+type toolKey struct{ organization, name string }
 
 type annotation struct {
 	reads Known
@@ -40,7 +43,7 @@ type annotation struct {
 
 // note remembers a tool as a list has it. Where two lists differ the stricter
 // holds, for as long as it would have.
-func (a *annotations) note(t Tool, now time.Time) {
+func (a *annotations) note(organization string, t Tool, now time.Time) {
 	if len(t.Name) > maxToolName {
 		return
 	}
@@ -49,31 +52,32 @@ func (a *annotations) note(t Tool, now time.Time) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	was, ok := a.tools[t.Name]
+	at := toolKey{organization, strings.Clone(t.Name)}
+	was, ok := a.tools[at]
 	switch {
 	case ok && was.until.After(now) && was.reads == Changes && t.Reads == Reads:
 		return
 	case !ok && len(a.tools) >= maxTools, a.tools == nil:
-		a.tools = map[string]annotation{}
+		a.tools = map[toolKey]annotation{}
 	}
-	a.tools[strings.Clone(t.Name)] = annotation{t.Reads, t.Title, now.Add(annotationsLast)}
+	a.tools[at] = annotation{t.Reads, t.Title, now.Add(annotationsLast)}
 }
 
-func (a *annotations) of(tool string, now time.Time) Known {
+func (a *annotations) of(organization, tool string, now time.Time) Known {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if at, ok := a.tools[tool]; ok && at.until.After(now) {
+	if at, ok := a.tools[toolKey{organization, tool}]; ok && at.until.After(now) {
 		return at.reads
 	}
 	return Unknown
 }
 
-// Tool is what the service last said of a tool, however long ago: to speak of it,
-// not to decide. One of which it said nothing lately is Unknown.
-func (s *Server) Tool(name string) (title string, reads Known) {
+// Tool is what the service last said of a tool to clients of an organization, however
+// long ago: to speak of it, not to decide. One of which it said nothing is Unknown.
+func (s *Server) Tool(organization, name string) (title string, reads Known) {
 	s.tools.mu.Lock()
 	defer s.tools.mu.Unlock()
-	at := s.tools.tools[name]
+	at := s.tools.tools[toolKey{organization, name}]
 	return at.title, at.reads
 }
 
@@ -105,8 +109,11 @@ func readTool(text json.RawMessage) Tool {
 
 // answer is what is known of a message that the service sends.
 type answer struct {
-	ID     json.RawMessage            `json:"id"`
-	Method string                     `json:"method"`
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		URI string `json:"uri"` // of a notice
+	} `json:"params"`
 	Result map[string]json.RawMessage `json:"result"`
 	Error  json.RawMessage            `json:"error"`
 }
@@ -114,16 +121,21 @@ type answer struct {
 // responds reports whether it answers a call.
 func (a *answer) responds() bool { return a.Method == "" && len(a.ID) > 0 }
 
-// responds reports whether a message of the service answers a call. A batch may.
-func responds(data []byte) bool {
+// updated is the notice that a resource has changed.
+const updated = "notifications/resources/updated"
+
+// holds reports whether a message of the service answers a call, and whether it is a
+// notice that a resource has changed. A batch may be both.
+func holds(data []byte) (answer, notice bool) {
 	var m struct { // copies nothing long
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
 	if json.Unmarshal(data, &m) != nil {
-		return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
+		batch := bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("["))
+		return batch, batch
 	}
-	return m.Method == "" && len(m.ID) > 0
+	return m.Method == "" && len(m.ID) > 0, m.Method == updated
 }
 
 // readAnswers reads one message of the service or, in a batch, several. What is

@@ -82,12 +82,14 @@ func TestResult(t *testing.T) {
 // To speak of a tool, what was said of it counts however old it is.
 func TestToolSpokenOf(t *testing.T) {
 	s := &Server{}
-	s.tools.note(Tool{Name: "x", Title: "An X", Reads: Reads}, time.Unix(0, 0)) // long ago
-	if title, reads := s.Tool("x"); title != "An X" || reads != Reads {
+	s.tools.note("o", Tool{Name: "x", Title: "An X", Reads: Reads}, time.Unix(0, 0)) // long ago
+	if title, reads := s.Tool("o", "x"); title != "An X" || reads != Reads {
 		t.Error(title, reads)
 	}
-	if title, reads := s.Tool("y"); title != "" || reads != Unknown {
-		t.Error(title, reads)
+	for _, other := range []toolKey{{"o", "y"}, {"p", "x"}, {"", "x"}} { // no organization sees what another was told
+		if title, reads := s.Tool(other.organization, other.name); title != "" || reads != Unknown || s.tools.of(other.organization, other.name, time.Unix(0, 0)) != Unknown {
+			t.Error(other, title, reads)
+		}
 	}
 }
 
@@ -97,33 +99,33 @@ func TestAnnotations(t *testing.T) {
 	at := func(minutes int) time.Time { return time.Unix(1_000_000, 0).Add(time.Duration(minutes) * time.Minute) }
 	check := func(tool string, minutes int, want Known) {
 		t.Helper()
-		if got := a.of(tool, at(minutes)); got != want {
+		if got := a.of("o", tool, at(minutes)); got != want {
 			t.Errorf("%s after %d minutes: %d, want %d", tool, minutes, got, want)
 		}
 	}
 	check("x", 0, Unknown)
-	a.note(Tool{Name: "x", Reads: Reads}, at(0))
+	a.note("o", Tool{Name: "x", Reads: Reads}, at(0))
 	check("x", 9, Reads)
 	check("x", 10, Unknown)
-	a.note(Tool{Name: "x", Reads: Changes}, at(5))
+	a.note("o", Tool{Name: "x", Reads: Changes}, at(5))
 	check("x", 5, Changes)
-	a.note(Tool{Name: "x", Reads: Reads}, at(6)) // in another list
+	a.note("o", Tool{Name: "x", Reads: Reads}, at(6)) // in another list
 	check("x", 14, Changes)
 	check("x", 15, Unknown)
-	a.note(Tool{Name: "x", Reads: Reads}, at(15)) // what was stricter is over
+	a.note("o", Tool{Name: "x", Reads: Reads}, at(15)) // what was stricter is over
 	check("x", 16, Reads)
 	check("X", 16, Unknown)
 	for n := range maxTools + 10 {
-		a.note(Tool{Name: fmt.Sprint("t", n), Reads: Reads}, at(16))
+		a.note("o", Tool{Name: fmt.Sprint("t", n), Reads: Reads}, at(16))
 	}
 	if len(a.tools) > maxTools {
 		t.Errorf("%d tools are remembered", len(a.tools))
 	}
-	a.note(Tool{Name: strings.Repeat("n", maxToolName+1), Reads: Reads}, at(16))
+	a.note("o", Tool{Name: strings.Repeat("n", maxToolName+1), Reads: Reads}, at(16))
 	check(strings.Repeat("n", maxToolName+1), 16, Unknown)
-	a.note(Tool{Name: strings.Repeat("n", maxToolName), Title: strings.Repeat("T", 1<<20), Reads: Reads}, at(16))
+	a.note("o", Tool{Name: strings.Repeat("n", maxToolName), Title: strings.Repeat("T", 1<<20), Reads: Reads}, at(16))
 	check(strings.Repeat("n", maxToolName), 16, Reads)
-	if got := a.tools[strings.Repeat("n", maxToolName)].title; got != "" {
+	if got := a.tools[toolKey{"o", strings.Repeat("n", maxToolName)}].title; got != "" {
 		t.Errorf("a title of %d bytes is remembered", len(got))
 	}
 }

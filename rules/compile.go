@@ -79,15 +79,16 @@ type rule struct {
 // completion asks for what fits into a prompt or the URI of a resource.
 const completion = "completion/complete"
 
-// passes reports whether an MCP method touches nothing of the service's
+// Passes reports whether an MCP method touches nothing of the service's
 // (decision V28).
-func passes(method string) bool {
+func Passes(method string) bool {
 	switch method {
 	case "initialize", "ping", "server/discover", "logging/setLevel", "subscriptions/listen",
-		"tools/list", "resources/list", "resources/templates/list", "prompts/list":
+		"tools/list", "resources/list", "resources/templates/list", "prompts/list",
+		"tasks/get", "tasks/list", "tasks/result", "tasks/update", "tasks/cancel": // of 2025-11-25, and of the extension since 2026-07-28
 		return true
 	}
-	return strings.HasPrefix(method, "notifications/") || strings.HasPrefix(method, "tasks/")
+	return strings.HasPrefix(method, "notifications/")
 }
 
 // named are MCP methods that a rule names by what they ask for.
@@ -271,7 +272,7 @@ func (r Rule) item(made *rule, fault faulty) {
 func (r *Rules) Unreachable() (all []Fault) {
 	for j := range r.rules {
 		later := &r.rules[j]
-		if later.kind == byMethod && passes(later.name) {
+		if later.kind == byMethod && Passes(later.name) {
 			all = append(all, Fault{j, later.label(), "it is never asked: this method always passes", "take it out"})
 			continue
 		}

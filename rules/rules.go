@@ -94,7 +94,7 @@ func (r *Rules) Decide(a grantset.Authority, roles Roles, c Call) Decision {
 		return Decision{Rule: none, Reason: NoAuthority}
 	case a.Kind() == grantset.Everything:
 		return Decision{Allowed: true, Rule: none, Reason: Whole}
-	case c.RPC != "" && passes(c.RPC):
+	case c.RPC != "" && Passes(c.RPC):
 		return Decision{Allowed: true, Rule: none, Reason: Always}
 	case len(r.rules) == 0:
 		return r.unnamed(a, c)

@@ -193,6 +193,7 @@ func TestDecisions(t *testing.T) {
 		{"a method that touches nothing", orders, change, rules.Call{RPC: "tools/list"}, rules.Always},
 		{"a notification", orders, change, rules.Call{RPC: "notifications/cancelled"}, rules.Always},
 		{"a task", orders, change, rules.Call{RPC: "tasks/result"}, rules.Always},
+		{"what is no method of tasks", orders, change, rules.Call{RPC: "tasks/purge"}, rules.UnknownMethod},
 		{"completion", orders, change, rules.Call{RPC: "completion/complete"}, rules.Unlisted},
 		{"completion that a rule names", rules.Rule{Method: "completion/complete", Touches: "open"}, change, rules.Call{RPC: "completion/complete"}, rules.Listed},
 		{"another method", orders, change, rules.Call{RPC: "orders/purge"}, rules.UnknownMethod},

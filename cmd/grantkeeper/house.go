@@ -167,13 +167,14 @@ func (h *house) preview() func(context.Context, string, []grantset.Authority) (i
 	return (&gateway.Previews{URL: h.PreviewURL, Key: h.serviceKey, Now: h.store.Now, Log: h.log}).Ask
 }
 
-// tool is what is known of a tool of the MCP endpoint at a path, "" the contract's.
-func (h *house) tool(at, name string) (title string, reads rules.Known) {
+// tool is what an organization was told of a tool of the MCP endpoint at a path, ""
+// the contract's.
+func (h *house) tool(organization, at, name string) (title string, reads rules.Known) {
 	proxy := h.proxies[cmp.Or(at, mcpPath)]
 	if proxy == nil {
 		return "", rules.Unknown
 	}
-	return proxy.Tool(name)
+	return proxy.Tool(organization, name)
 }
 
 // dispatch sends each path to its door.
