@@ -496,7 +496,7 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 			}
 			var lines []string
 			for n := range p.Doc.Descendants() {
-				if pagetest.Within(n, "lang") != tag {
+				if within(n, "lang") != tag {
 					continue
 				}
 				for _, a := range []string{"aria-label", "placeholder", "data-label", "title", "alt"} {
@@ -577,4 +577,14 @@ func messagesIn(t *testing.T, tag string) map[string]string {
 
 func wordsOf(text string) string {
 	return strings.Trim(strings.TrimSuffix(strings.Join(strings.Fields(text), " "), " – Svalinn"), "0123456789 ·")
+}
+
+// within gives an attribute of the nearest element around a node, or of itself.
+func within(n *html.Node, name string) string {
+	for ; n != nil; n = n.Parent {
+		if value := pagetest.Attr(n, name); value != "" {
+			return value
+		}
+	}
+	return ""
 }

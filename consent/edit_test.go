@@ -608,7 +608,7 @@ func TestEditedNote(t *testing.T) {
 // As many roles as the consent page takes.
 func TestEditManyRoles(t *testing.T) {
 	s := newSite(t)
-	s.Many(1200)
+	s.many(1200)
 	mei := s.SignedIn("mei")
 	form := mei.Get(pagetest.Authorize("organization", "storhavn")).Fill("/oauth/authorize")
 	form.Set("organization", "storhavn") // the address only shows its roles

@@ -724,7 +724,7 @@ func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items 
 // within 50 ms in 19 of 20 cases.
 func BenchmarkConsentPage(b *testing.B) {
 	s := newSite(b)
-	s.Many(300)
+	s.many(300)
 	for i := range 3000 {
 		s.kept = append(s.kept, titled{org.Item{Organization: "storhavn", Role: "r" + strconv.Itoa(i%300), Private: i%3 == 0}, "x"})
 	}

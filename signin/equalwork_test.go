@@ -82,7 +82,7 @@ func TestEqualWork(t *testing.T) {
 				t.Errorf("%q %s: work %v, want %v", email, word, work, want)
 			}
 			shown := strings.ReplaceAll(got.Body, html.EscapeString(email), "")
-			shown = pagetest.Varies.ReplaceAllString(shown, "")
+			shown = Varies.ReplaceAllString(shown, "")
 			got.Header.Del("Date")
 			got.Header.Del("Content-Length")
 			if body == "" {

@@ -4,6 +4,7 @@ import (
 	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -23,7 +25,7 @@ import (
 // once; the key of the codes is stored sealed (decision S5).
 func TestSecondFactor(t *testing.T) {
 	s := newSite(t)
-	app, recovery := pagetest.WithApp(t, s.SignedIn("ada"))
+	app, recovery := signin.WithApp(t, s.SignedIn("ada"))
 	s.Pass(time.Minute)
 	first := func() (*pagetest.Browser, *pagetest.Shown) {
 		b := s.Browser()
@@ -91,7 +93,7 @@ func TestSecondFactor(t *testing.T) {
 // S5).
 func TestSecondFactorLimits(t *testing.T) {
 	s := newSite(t)
-	app, _ := pagetest.WithApp(t, s.SignedIn("ada"))
+	app, _ := signin.WithApp(t, s.SignedIn("ada"))
 	s.Pass(time.Minute)
 	p := pagetest.SignIn(s.Browser().Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow()
 	for range signin.SignInPair.N {
@@ -107,7 +109,7 @@ func TestSecondFactorLimits(t *testing.T) {
 // other (decision S5).
 func TestSecondFactorsAtOnce(t *testing.T) {
 	s := newSite(t)
-	pagetest.WithApp(t, s.SignedIn("ada"))
+	signin.WithApp(t, s.SignedIn("ada"))
 	s.Pass(time.Minute)
 	p := pagetest.SignIn(s.Browser().Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow().Want(200)
 	form := p.Fill("/signin/second")
@@ -139,7 +141,7 @@ func TestSecondFactorsAtOnce(t *testing.T) {
 func TestSecondFactorsGuessedForLong(t *testing.T) {
 	s := newSite(t)
 	ada := s.SignedIn("ada")
-	app, recovery := pagetest.WithApp(t, ada)
+	app, recovery := signin.WithApp(t, ada)
 	s.Pass(time.Minute)
 	if p := ada.Get("/account").Want(200); strings.Contains(p.Text(), "wrong code") {
 		t.Errorf("nobody was wrong: %s", p.Text())
@@ -155,7 +157,7 @@ func TestSecondFactorsGuessedForLong(t *testing.T) {
 			p.Press("/signin/second", "code", "000000").Want(422).Says("The code is not right.")
 		}
 		p.Press("/signin/second", "code", app.Code()).Want(429)
-		if n := s.Failed("ada"); n != (hour+1)*signin.SecondAccount.N {
+		if n := signin.Failed(s.Site, "ada"); n != (hour+1)*signin.SecondAccount.N {
 			t.Fatalf("%d events in hour %d", n, hour)
 		}
 		s.Pass(time.Hour)
@@ -185,7 +187,7 @@ func TestSecondFactorsGuessedForLong(t *testing.T) {
 // recovery code lets its person in (docs/operations.md).
 func TestSecondFactorAfterAClockThatWasAhead(t *testing.T) {
 	s := newSite(t)
-	app, recovery := pagetest.WithApp(t, s.SignedIn("ada"))
+	app, recovery := signin.WithApp(t, s.SignedIn("ada"))
 	s.Pass(24 * time.Hour)
 	s.Store.Now()
 	s.Pass(-24*time.Hour + time.Minute)
@@ -197,14 +199,14 @@ func TestSecondFactorAfterAClockThatWasAhead(t *testing.T) {
 // Wrong passkeys are limited and journaled as wrong codes are.
 func TestWrongPasskeys(t *testing.T) {
 	s := newSite(t)
-	pagetest.WithApp(t, s.SignedIn("ada"))
+	signin.WithApp(t, s.SignedIn("ada"))
 	s.Pass(time.Minute)
 	p := pagetest.SignIn(s.Browser().Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow().Want(200)
 	for range signin.SignInPair.N {
 		p.Press("/signin/second", "passkey", "{}", "ask", "x").Want(422)
 	}
 	p.Press("/signin/second", "passkey", "{}", "ask", "x").Want(429)
-	if n := s.Failed("ada"); n != signin.SignInPair.N {
+	if n := signin.Failed(s.Site, "ada"); n != signin.SignInPair.N {
 		t.Errorf("%d events", n)
 	}
 }
@@ -213,7 +215,7 @@ func TestWrongPasskeys(t *testing.T) {
 func TestManagingFactors(t *testing.T) {
 	s := newSite(t)
 	b := s.SignedIn("ada")
-	app, old := pagetest.WithApp(t, b)
+	app, old := signin.WithApp(t, b)
 	p := b.Get("/account/sign-in").Want(200).Says("10 recovery codes are left.")
 	renewed := p.Press("/account/sign-in/recovery").Want(200).Says("Your recovery codes")
 	if strings.Contains(renewed.Body, old[0]) {
@@ -268,7 +270,7 @@ func TestManagingFactors(t *testing.T) {
 func TestResetSignIn(t *testing.T) {
 	s := newSite(t)
 	b := s.SignedIn("ada")
-	pagetest.WithApp(t, b)
+	signin.WithApp(t, b)
 	if _, err := s.Store.ResetSignIn(t.Context(), "ada@nordlys.example", store.Act{Actor: "operator"}); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +308,7 @@ func TestStrongApprovals(t *testing.T) {
 		s.SignIn.Strong = signin.StrengthFactor
 		lacks := everything(b.Get(pagetest.Authorize()), grant).Want(403).Says("your account has none yet")
 		b.Get(lacks.Link("Add an authenticator app")).Want(200).Says("Continue")
-		app, _ := pagetest.WithApp(t, b)
+		app, _ := signin.WithApp(t, b)
 		s.Pass(time.Minute)
 		again = everything(b.Get(pagetest.Authorize()), grant).Follow().Want(200)
 		everything(again.Press("/signin/again", "password", pagetest.Password, "code", app.Code()).Follow().Want(200), grant).Sent(pagetest.Callback)
@@ -372,4 +374,25 @@ func TestStrongApprovalsByHandOff(t *testing.T) {
 	q = b.Get(again.Link("Continue with Svalinn")).Sent(pagetest.HandOffURL)
 	b.Get(s.Asserts(q, "ada", func(a *identity.Assertion) { a.AuthTime = s.Store.Now() })).Follow().Want(200).
 		Press("/oauth/authorize", "organization", "nordlys", "grant", "everything", "decision", "approve").Sent(pagetest.Callback)
+}
+
+// The metrics are told how each sign-in went, a wrong second factor like a
+// wrong password, and which requests were over the limit.
+func TestCounts(t *testing.T) {
+	s := newSite(t)
+	app, _ := signin.WithApp(t, s.SignedIn("ada"))
+	s.Pass(time.Minute)
+	counts := map[string]int{}
+	s.Count = func(endpoint, result string) { counts[endpoint+" "+result]++ }
+	pagetest.SignIn(s.Browser().Get("/signin"), "ada@nordlys.example", "wrong").Want(422)
+	p := pagetest.SignIn(s.Browser().Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow()
+	p.Press("/signin/second", "code", "000000").Want(422)
+	p.Press("/signin/second", "code", app.Code()).Want(303)
+	pagetest.SignIn(s.Browser().Get("/signin"), "tor@nordlys.example", pagetest.Password).Want(303)
+	s.AuthorizeLimit = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
+	s.Browser().Get(pagetest.Authorize())
+	s.Browser().Get(pagetest.Authorize()).Want(429)
+	if got, want := fmt.Sprint(counts), "map[authorize limited:1 signin failed:2 signin ok:2]"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }

@@ -64,7 +64,7 @@ func asks(nodes []*site, cookies map[string]string, ask func(b *pagetest.Browser
 func TestSecondFactorsAtOnceAtTwoNodes(t *testing.T) {
 	for _, common := range []bool{false, true} {
 		a, b, _ := twoNodes(t, common)
-		pagetest.WithApp(t, a.SignedIn("ada"))
+		WithApp(t, a.SignedIn("ada"))
 		a.Pass(time.Minute)
 		p := pagetest.SignIn(a.Browser().Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow().Want(200)
 		form := p.Fill("/signin/second")
@@ -88,7 +88,7 @@ func TestSecondFactorsAtOnceAtTwoNodes(t *testing.T) {
 // what was left, is told to wait as a wrong one is.
 func TestSecondFactorThatOthersOvertake(t *testing.T) {
 	a, b, url := twoNodes(t, true)
-	app, _ := pagetest.WithApp(t, a.SignedIn("ada"))
+	app, _ := WithApp(t, a.SignedIn("ada"))
 	a.Pass(time.Minute)
 	p := pagetest.SignIn(a.Browser().Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow().Want(200)
 	p.Press("/signin/second", "code", "000000").Want(422)
@@ -114,7 +114,7 @@ func TestSecondFactorThatOthersOvertake(t *testing.T) {
 	}
 	a.Do(held.Rollback(t.Context()))
 	(<-answered).Want(429)
-	for a.Failed("ada") < 2 { // one for each attempt, which nobody waits for to be written
+	for Failed(a.Site, "ada") < 2 { // one for each attempt, which nobody waits for to be written
 		time.Sleep(time.Millisecond)
 	}
 }
@@ -164,7 +164,7 @@ func TestFailuresOfAnAccountAtOnce(t *testing.T) {
 // provider is not asked more often.
 func TestElsewhereAtOnce(t *testing.T) {
 	s := newSite(t)
-	f := pagetest.NewFar(t, s.Store.Now)
+	f := NewFar(t, s.Store.Now)
 	s.SignIn.Providers = []*provider.Provider{f.Provider("corp")}
 	b := s.Browser()
 	asked := f.Asks(b.Get(b.Get("/signin").Want(200).Link("Continue with Corporate login")))

@@ -30,10 +30,10 @@ import (
 )
 
 // newOutside is a site where people sign in at a provider alone.
-func newOutside(t *testing.T) (*site, *pagetest.Far) {
+func newOutside(t *testing.T) (*site, *signin.Far) {
 	t.Helper()
 	s := newSite(t)
-	f := pagetest.NewFar(t, s.Store.Now)
+	f := signin.NewFar(t, s.Store.Now)
 	s.NoPasswords, s.SignIn.Providers = true, []*provider.Provider{f.Provider("corp")}
 	return s, f
 }
@@ -143,18 +143,18 @@ func TestFaultsOfAProvider(t *testing.T) {
 			w.Write([]byte(body))
 		}
 	}
-	claim := func(name string, value any) func(*site, *pagetest.Far) {
-		return func(_ *site, f *pagetest.Far) { f.Claims[name] = value }
+	claim := func(name string, value any) func(*site, *signin.Far) {
+		return func(_ *site, f *signin.Far) { f.Claims[name] = value }
 	}
-	user := func(name string, value any) func(*site, *pagetest.Far) {
-		return func(_ *site, f *pagetest.Far) {
+	user := func(name string, value any) func(*site, *signin.Far) {
+		return func(_ *site, f *signin.Far) {
 			if f.UserInfo[name] = value; value == nil {
 				delete(f.UserInfo, name)
 			}
 		}
 	}
-	likeSomebody := func(here, said string) func(*site, *pagetest.Far) {
-		return func(s *site, f *pagetest.Far) {
+	likeSomebody := func(here, said string) func(*site, *signin.Far) {
+		return func(s *site, f *signin.Far) {
 			_, err := s.Store.AddPerson(context.Background(), org.Person{ID: "somebody", Email: here, Name: "Somebody", Active: true}, "", store.Act{Actor: "operator"})
 			s.Do(err)
 			f.UserInfo["email"] = said
@@ -163,7 +163,7 @@ func TestFaultsOfAProvider(t *testing.T) {
 	const untrusted = "The answer of Corporate login cannot be accepted."
 	tests := []struct {
 		name    string
-		fault   func(*site, *pagetest.Far)
+		fault   func(*site, *signin.Far)
 		changes []string // of what the browser comes back with
 		status  int
 		says    string
@@ -183,29 +183,29 @@ func TestFaultsOfAProvider(t *testing.T) {
 		{"a subject too long", claim("sub", strings.Repeat("x", 256)), nil, 400, untrusted},
 		{"the hash of another access token", claim("at_hash", "AAAAAAAAAAAAAAAAAAAAAA"), nil, 400, untrusted},
 		{"a logout token", claim("events", map[string]any{"x": map[string]any{}}), nil, 400, untrusted},
-		{"algorithm none", func(_ *site, f *pagetest.Far) {
+		{"algorithm none", func(_ *site, f *signin.Far) {
 			f.Sign = func(p []byte) string { return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString(p) + "." }
 		}, nil, 400, untrusted},
-		{"algorithm HS256 under the client's secret", func(_ *site, f *pagetest.Far) {
+		{"algorithm HS256 under the client's secret", func(_ *site, f *signin.Far) {
 			f.Sign = func(p []byte) string { return hs256(`{"alg":"HS256"}`, p, []byte("a secret")) }
 		}, nil, 400, untrusted},
-		{"algorithm HS256 under a key that it publishes", func(_ *site, f *pagetest.Far) {
+		{"algorithm HS256 under a key that it publishes", func(_ *site, f *signin.Far) {
 			f.Broken["/keys"] = says(`{"keys":[{"kty":"oct","kid":"k1","k":"YS1wdWJsaXNoZWQtc2VjcmV0LW9mLTMyLWJ5dGVzLW9yLW1vcmU"}]}`)
 			f.Sign = func(p []byte) string {
 				return hs256(`{"alg":"HS256","kid":"k1"}`, p, []byte("a-published-secret-of-32-bytes-or-more"))
 			}
 		}, nil, 400, untrusted},
-		{"an unknown key under a known name", func(_ *site, f *pagetest.Far) {
+		{"an unknown key under a known name", func(_ *site, f *signin.Far) {
 			f.Sign = func(p []byte) string {
-				return pagetest.SignWith(t, jose.ES256, jose.JSONWebKey{Key: other, KeyID: "k1"}, p)
+				return signin.SignWith(t, jose.ES256, jose.JSONWebKey{Key: other, KeyID: "k1"}, p)
 			}
 		}, nil, 400, untrusted},
-		{"an unknown key", func(_ *site, f *pagetest.Far) {
+		{"an unknown key", func(_ *site, f *signin.Far) {
 			f.Sign = func(p []byte) string {
-				return pagetest.SignWith(t, jose.ES256, jose.JSONWebKey{Key: other, KeyID: "k9"}, p)
+				return signin.SignWith(t, jose.ES256, jose.JSONWebKey{Key: other, KeyID: "k9"}, p)
 			}
 		}, nil, 400, untrusted},
-		{"a key in the token itself", func(_ *site, f *pagetest.Far) {
+		{"a key in the token itself", func(_ *site, f *signin.Far) {
 			f.Sign = func(p []byte) string {
 				signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: other}, &jose.SignerOptions{EmbedJWK: true})
 				if err != nil {
@@ -216,7 +216,7 @@ func TestFaultsOfAProvider(t *testing.T) {
 				return s
 			}
 		}, nil, 400, untrusted},
-		{"no token", func(_ *site, f *pagetest.Far) { f.Sign = func([]byte) string { return "" } }, nil, 400, untrusted},
+		{"no token", func(_ *site, f *signin.Far) { f.Sign = func([]byte) string { return "" } }, nil, 400, untrusted},
 		{"no code like this", nil, []string{"code", "stolen"}, 400, untrusted},
 		{"iss of another provider", nil, []string{"iss", "https://evil.example"}, 400, untrusted},
 		{"no iss, although it says that it sends one", nil, []string{"iss", ""}, 400, untrusted},
@@ -224,15 +224,15 @@ func TestFaultsOfAProvider(t *testing.T) {
 		{"an error with markup", nil, []string{"code", "", "error", "<b>x</b>", "error_description", "<script>"}, 400, "Corporate login did not sign you in."},
 		{"neither code nor error", nil, []string{"code", ""}, 400, "Corporate login did not sign you in."},
 		{"UserInfo of somebody else", user("sub", "another"), nil, 400, untrusted},
-		{"keys cannot be had", func(_ *site, f *pagetest.Far) { f.Broken["/keys"] = status(500) }, nil, 503, "Corporate login does not answer."},
-		{"no keys", func(_ *site, f *pagetest.Far) { f.Broken["/keys"] = says(`{"keys":[]}`) }, nil, 400, untrusted},
-		{"the token endpoint is broken", func(_ *site, f *pagetest.Far) { f.Broken["/token"] = status(500) }, nil, 503, "Corporate login does not answer."},
-		{"the token endpoint leads elsewhere", func(_ *site, f *pagetest.Far) {
+		{"keys cannot be had", func(_ *site, f *signin.Far) { f.Broken["/keys"] = status(500) }, nil, 503, "Corporate login does not answer."},
+		{"no keys", func(_ *site, f *signin.Far) { f.Broken["/keys"] = says(`{"keys":[]}`) }, nil, 400, untrusted},
+		{"the token endpoint is broken", func(_ *site, f *signin.Far) { f.Broken["/token"] = status(500) }, nil, 503, "Corporate login does not answer."},
+		{"the token endpoint leads elsewhere", func(_ *site, f *signin.Far) {
 			f.Broken["/token"] = func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "/token2", http.StatusTemporaryRedirect)
 			}
 		}, nil, 400, untrusted},
-		{"the token answer is endless", func(_ *site, f *pagetest.Far) {
+		{"the token answer is endless", func(_ *site, f *signin.Far) {
 			f.Broken["/token"] = func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.Write([]byte(`{"access_token":"`))
@@ -242,9 +242,9 @@ func TestFaultsOfAProvider(t *testing.T) {
 				w.Write([]byte(`"}`))
 			}
 		}, nil, 400, untrusted},
-		{"the token answer is no JSON", func(_ *site, f *pagetest.Far) { f.Broken["/token"] = says("hello") }, nil, 400, untrusted},
-		{"UserInfo is broken", func(_ *site, f *pagetest.Far) { f.Broken["/me"] = status(500) }, nil, 503, "Corporate login does not answer."},
-		{"UserInfo refuses", func(_ *site, f *pagetest.Far) { f.Broken["/me"] = status(403) }, nil, 400, untrusted},
+		{"the token answer is no JSON", func(_ *site, f *signin.Far) { f.Broken["/token"] = says("hello") }, nil, 400, untrusted},
+		{"UserInfo is broken", func(_ *site, f *signin.Far) { f.Broken["/me"] = status(500) }, nil, 503, "Corporate login does not answer."},
+		{"UserInfo refuses", func(_ *site, f *signin.Far) { f.Broken["/me"] = status(403) }, nil, 400, untrusted},
 		{"an email that is not verified", user("email_verified", false), nil, 403, "Corporate login has not verified your email."},
 		{"an email that nobody says is verified", user("email_verified", nil), nil, 403, "Corporate login has not verified your email."},
 		{"verified as a number", user("email_verified", 1), nil, 400, untrusted},
@@ -254,7 +254,7 @@ func TestFaultsOfAProvider(t *testing.T) {
 		{"an email that Unicode lowers to somebody's", likeSomebody("kim@firm.example", "\u212aim@f\u0130rm.example"), nil, 403, "Svalinn does not know you."},
 		{"an email beyond ASCII in another case", likeSomebody("zo\u00eb@firm.example", "Zo\u00eb@firm.example"), nil, 403, "Svalinn does not know you."},
 		{"an ID where an email should be", user("email", "ada"), nil, 403, "Svalinn does not know you."},
-		{"somebody who is deactivated", func(s *site, _ *pagetest.Far) {
+		{"somebody who is deactivated", func(s *site, _ *signin.Far) {
 			s.Do(s.Store.SetActive(context.Background(), "ada", false, store.Act{Actor: "operator"}))
 		}, nil, 403, "Your account is deactivated."},
 	}
@@ -299,13 +299,13 @@ func hs256(header string, payload, secret []byte) string {
 // another.
 func TestAProviderThatCannotBeAsked(t *testing.T) {
 	for name, tt := range map[string]struct {
-		fault  func(*pagetest.Far)
+		fault  func(*signin.Far)
 		status int
 		says   string
 	}{
-		"down":              {func(f *pagetest.Far) { f.Server.Close() }, 503, "Corporate login does not answer."},
-		"no metadata":       {func(f *pagetest.Far) { f.Broken["/.well-known/openid-configuration"] = http.NotFound }, 503, "Corporate login does not answer."},
-		"of another issuer": {func(f *pagetest.Far) { f.Metadata = map[string]any{"issuer": "https://evil.example"} }, 400, "The answer of Corporate login cannot be accepted."},
+		"down":              {func(f *signin.Far) { f.Server.Close() }, 503, "Corporate login does not answer."},
+		"no metadata":       {func(f *signin.Far) { f.Broken["/.well-known/openid-configuration"] = http.NotFound }, 503, "Corporate login does not answer."},
+		"of another issuer": {func(f *signin.Far) { f.Metadata = map[string]any{"issuer": "https://evil.example"} }, 400, "The answer of Corporate login cannot be accepted."},
 	} {
 		s, f := newOutside(t)
 		tt.fault(f)

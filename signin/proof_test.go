@@ -25,15 +25,15 @@ func whatEachWayProves(t *testing.T, place func(*testing.T) store.Options) {
 	const old = time.Hour
 	type way struct {
 		name   string
-		enter  func(t *testing.T, s *site, f *pagetest.Far) *pagetest.Browser
+		enter  func(t *testing.T, s *site, f *signin.Far) *pagetest.Browser
 		proved time.Duration // ago; negative: never
 		factor time.Duration
 		may    string // of: password, factors, fresh, factor; what asks for nothing more
 		barred bool   // there is no session, or one that changes and approves nothing
 	}
 	never := time.Duration(-1)
-	second := func(t *testing.T, s *site, with func(app pagetest.CodeApp, recovery []string) string) *pagetest.Browser {
-		app, recovery := pagetest.WithApp(t, s.SignedIn("ada"))
+	second := func(t *testing.T, s *site, with func(app signin.CodeApp, recovery []string) string) *pagetest.Browser {
+		app, recovery := signin.WithApp(t, s.SignedIn("ada"))
 		s.Pass(time.Minute)
 		b := s.Browser()
 		pagetest.SignIn(b.Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow().Press("/signin/second", "code", with(app, recovery)).Want(303)
@@ -43,8 +43,8 @@ func whatEachWayProves(t *testing.T, place func(*testing.T) store.Options) {
 		b.Get("/account").Press("/account/password", passwords(pagetest.Password, pagetest.NewWord, pagetest.NewWord)...).Want(303)
 		return b
 	}
-	at := func(claims map[string]any) func(*testing.T, *site, *pagetest.Far) *pagetest.Browser {
-		return func(_ *testing.T, s *site, f *pagetest.Far) *pagetest.Browser {
+	at := func(claims map[string]any) func(*testing.T, *site, *signin.Far) *pagetest.Browser {
+		return func(_ *testing.T, s *site, f *signin.Far) *pagetest.Browser {
 			for name, value := range claims {
 				if ago, ok := value.(time.Duration); ok {
 					value = s.Store.Now().Add(-ago).Unix()
@@ -58,93 +58,93 @@ func whatEachWayProves(t *testing.T, place func(*testing.T) store.Options) {
 		}
 	}
 	for _, w := range []way{
-		{"a password", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a password", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.Browser()
 			pagetest.SignIn(b.Get("/signin"), "ada@nordlys.example", pagetest.Password).Want(303)
 			return b
 		}, 0, never, "password factors fresh", false},
-		{"a password, a while ago", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a password, a while ago", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("ada")
 			s.Pass(old)
 			return b
 		}, old, never, "password", false}, // the form of a new password has the old one
-		{"a password and a code", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
-			return second(t, s, func(app pagetest.CodeApp, _ []string) string { return app.Code() })
+		{"a password and a code", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
+			return second(t, s, func(app signin.CodeApp, _ []string) string { return app.Code() })
 		}, 0, 0, "password factors fresh factor", false},
-		{"a password and a recovery code", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
-			return second(t, s, func(_ pagetest.CodeApp, recovery []string) string { return recovery[0] })
+		{"a password and a recovery code", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
+			return second(t, s, func(_ signin.CodeApp, recovery []string) string { return recovery[0] })
 		}, 0, 0, "password factors fresh factor", false},
-		{"both, a while ago", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
-			b := second(t, s, func(app pagetest.CodeApp, _ []string) string { return app.Code() })
+		{"both, a while ago", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
+			b := second(t, s, func(app signin.CodeApp, _ []string) string { return app.Code() })
 			s.Pass(old)
 			return b
 		}, old, old, "", false},
-		{"a password and a passkey", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a password and a passkey", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			device, b := withPasskey(t, s, "ada"), s.Browser()
 			p := pagetest.SignIn(b.Get("/signin"), "ada@nordlys.example", pagetest.Password).Follow()
 			p.Press("/signin/second", "passkey", device.answer(p)).Want(303)
 			return b
 		}, 0, 0, "password factors fresh factor", false},
-		{"a password, before a factor was added elsewhere", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a password, before a factor was added elsewhere", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("ada")
-			pagetest.WithApp(t, s.SignedIn("ada"))
+			signin.WithApp(t, s.SignedIn("ada"))
 			return b
 		}, never, never, "", false},
-		{"a change of the password", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a change of the password", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("ada")
 			s.Pass(old)
 			return changed(b)
 		}, old, never, "password", false},
-		{"a change of the password, with a factor", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
-			b := second(t, s, func(app pagetest.CodeApp, _ []string) string { return app.Code() })
+		{"a change of the password, with a factor", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
+			b := second(t, s, func(app signin.CodeApp, _ []string) string { return app.Code() })
 			s.Pass(time.Minute)
 			return changed(b)
 		}, time.Minute, time.Minute, "password factors fresh factor", false},
-		{"signing in again", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"signing in again", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("ada")
 			s.Pass(old)
 			b.Get("/signin/again").Press("/signin/again", "password", pagetest.Password).Want(303)
 			return b
 		}, 0, never, "password factors fresh", false},
-		{"signing in again, with a factor", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"signing in again, with a factor", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("ada")
-			app, _ := pagetest.WithApp(t, b)
+			app, _ := signin.WithApp(t, b)
 			s.Pass(old)
 			b.Get("/signin/again").Press("/signin/again", "password", pagetest.Password, "code", app.Code()).Want(303)
 			return b
 		}, 0, 0, "password factors fresh factor", false},
-		{"signing in again, with a passkey", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"signing in again, with a passkey", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b, device := s.SignedIn("ada"), withPasskey(t, s, "ada")
 			s.Pass(old)
 			p := b.Get("/signin/again")
 			p.Press("/signin/again", "password", pagetest.Password, "passkey", device.answer(p)).Want(303)
 			return b
 		}, 0, 0, "password factors fresh factor", false},
-		{"a reset link", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a reset link", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("ada")
 			at := s.ResetLink("ada")
 			b.Get(at).Press(at, "new", pagetest.NewWord, "again", pagetest.NewWord).Want(200)
 			return b
 		}, never, never, "", true},
-		{"a reset link, and the new password", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a reset link, and the new password", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b, at := s.Browser(), s.ResetLink("ada")
 			b.Get(at).Press(at, "new", pagetest.NewWord, "again", pagetest.NewWord).Want(200)
 			pagetest.SignIn(b.Get("/signin"), "ada@nordlys.example", pagetest.NewWord).Want(303)
 			return b
 		}, 0, never, "password factors fresh", false},
-		{"a reset link, with a factor, and the new password", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
-			pagetest.WithApp(t, s.SignedIn("ada"))
+		{"a reset link, with a factor, and the new password", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
+			signin.WithApp(t, s.SignedIn("ada"))
 			b, at := s.Browser(), s.ResetLink("ada")
 			b.Get(at).Press(at, "new", pagetest.NewWord, "again", pagetest.NewWord).Want(200)
 			pagetest.SignIn(b.Get("/signin"), "ada@nordlys.example", pagetest.NewWord).Follow().Want(200).Says("Second step")
 			return b
 		}, never, never, "", true},
-		{"an impersonation", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"an impersonation", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("siri")
 			b.Get(pagetest.AsAda).Press(pagetest.AsAda, "reason", "ticket 17").Want(303)
 			return b
 		}, 0, never, "", true},
-		{"an impersonation that was stopped", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"an impersonation that was stopped", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("siri")
 			s.Pass(old / 2)
 			b.Get(pagetest.AsAda).Press(pagetest.AsAda, "reason", "ticket 17").Want(303)
@@ -152,13 +152,13 @@ func whatEachWayProves(t *testing.T, place func(*testing.T) store.Options) {
 			b.Get("/").Press("/support/stop").Want(303)
 			return b
 		}, old, never, "password", false},
-		{"a session of before a restore", func(t *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a session of before a restore", func(t *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.SignedIn("ada")
 			_, err := s.Store.SettleRestored(t.Context(), store.Act{Actor: "operator"})
 			s.Do(err)
 			return b
 		}, never, never, "", true},
-		{"a session of a release that wrote no proof", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"a session of a release that wrote no proof", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b, value := s.Browser(), page.NewCookie()
 			s.Do(s.Store.Enter(t.Context(), store.Entry{Value: value, Person: "ada"}, store.Act{}))
 			b.Cookies["__Host-session"] = value
@@ -168,7 +168,7 @@ func whatEachWayProves(t *testing.T, place func(*testing.T) store.Options) {
 		{"a provider, a while ago", at(map[string]any{"auth_time": old}), old, never, "password", false},
 		{"a provider that does not say when", at(map[string]any{"auth_time": nil}), never, never, "password", false},
 		{"a provider with a second factor", at(map[string]any{"amr": []string{"pwd", "mfa"}}), time.Minute, time.Minute, "password factors fresh factor", false},
-		{"the hand-off, a while ago", func(_ *testing.T, s *site, _ *pagetest.Far) *pagetest.Browser {
+		{"the hand-off, a while ago", func(_ *testing.T, s *site, _ *signin.Far) *pagetest.Browser {
 			b := s.Browser()
 			page := b.Get(pagetest.Authorize()).Follow()
 			q := b.Get(page.Link("Continue with Svalinn")).Sent(pagetest.HandOffURL)
@@ -188,7 +188,7 @@ func whatEachWayProves(t *testing.T, place func(*testing.T) store.Options) {
 				s.Do(s.Store.AddDirectory(t.Context(), store.Directory{Fillers: []store.Filler{{Role: "treasurer", Person: "siri"}}}, store.Act{Actor: "system"}))
 				s.Do(s.Store.SetAdmin(t.Context(), "nordlys", "siri", true, store.Act{Actor: "system"}))
 				s.Do(s.Store.SetPassword(t.Context(), "siri", pagetest.PasswordHash, store.Act{Actor: "operator"}))
-				f := pagetest.NewFar(t, s.Store.Now)
+				f := signin.NewFar(t, s.Store.Now)
 				s.SignIn.Providers, s.SignIn.HandOff = []*provider.Provider{f.Provider("corp")}, &signin.HandOff{URL: pagetest.HandOffURL, Keys: []identity.AssertionKey{{Secret: []byte(pagetest.HandOffSecret)}}}
 				b := w.enter(t, s, f)
 				if does == "password" { // once is enough

@@ -17,7 +17,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -393,16 +392,6 @@ func Attr(n *html.Node, name string) string {
 	return ""
 }
 
-// Within gives an attribute of the nearest element around a node, or of itself.
-func Within(n *html.Node, name string) string {
-	for ; n != nil; n = n.Parent {
-		if value := Attr(n, name); value != "" {
-			return value
-		}
-	}
-	return ""
-}
-
 // Has reports whether a node has an attribute.
 func Has(n *html.Node, name string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
@@ -518,24 +507,4 @@ func (s *Site) Event(kind string) store.Event {
 		s.T.Fatalf("no event %s", kind)
 	}
 	return events[0]
-}
-
-// Many gives a person 300 roles in 25 circles of one organization.
-func (s *Site) Many(roles int) {
-	s.T.Helper()
-	d := store.Directory{
-		People:        []store.DirectoryPerson{{Person: org.Person{ID: "mei", Email: "mei@storhavn.example", Name: "Mei Sato", Active: true}}},
-		Organizations: []org.Organization{{ID: "storhavn", Name: "Storhavn Group", AIIntegration: true}},
-		Members:       []store.DirectoryMember{{Person: "mei", Organization: "storhavn"}, {Person: "mei", Organization: "nordlys"}},
-	}
-	for i := range roles {
-		circle := "c" + strconv.Itoa(i/12)
-		if i%12 == 0 {
-			d.Circles = append(d.Circles, org.Circle{ID: circle, Organization: "storhavn", Name: "Circle " + strconv.Itoa(i/12)})
-		}
-		id := "r" + strconv.Itoa(i)
-		d.Roles = append(d.Roles, org.Role{ID: id, Organization: "storhavn", Circle: circle, Name: "Role " + strconv.Itoa(i)})
-		d.Fillers = append(d.Fillers, store.Filler{Role: id, Person: "mei"})
-	}
-	s.Do(s.Store.AddDirectory(context.Background(), d, store.Act{Actor: "system"}))
 }

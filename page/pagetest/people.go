@@ -2,12 +2,9 @@ package pagetest
 
 import (
 	"context"
-	"encoding/base32"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"golang.org/x/net/html"
@@ -102,42 +99,6 @@ func (s *Site) Asserts(q url.Values, person string, change func(*identity.Assert
 	return "/signin/callback/handoff?assertion=" + signed
 }
 
-// A CodeApp shows the codes of a person, as the phone in their hand does.
-type CodeApp struct {
-	s      *Site
-	Secret []byte
-}
-
-// Code is what it shows now.
-func (a CodeApp) Code() string {
-	return identity.OneTimeCode(a.Secret, a.s.Store.Now().Unix()/30)
-}
-
-// WithApp turns two-step sign-in on for a person who has just signed in, and
-// gives their app and recovery codes.
-func WithApp(t *testing.T, b *Browser) (a CodeApp, recovery []string) {
-	t.Helper()
-	p := b.Get("/account/sign-in").Want(200).Press("/account/sign-in/app").Want(200).Says("Scan this code with your authenticator app, or enter the key below it.")
-	key := strings.ReplaceAll(p.All(atom.Code)[0].FirstChild.Data, " ", "")
-	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(key)
-	if err != nil || len(secret) != 20 {
-		t.Fatalf("key %q: %v", key, err)
-	}
-	if link := p.Link("Open it in an app on this device"); !strings.HasPrefix(link, "otpauth://totp/Svalinn:") || !strings.Contains(link, "secret="+key+"&issuer=Svalinn") {
-		t.Errorf("link %q", link)
-	}
-	a = CodeApp{b.Site, secret}
-	p = p.Press("/account/sign-in/confirm", "code", "000000").Want(422).Says("The code is not right.")
-	p = p.Press("/account/sign-in/confirm", "code", a.Code()[:3]+" "+a.Code()[3:]).Want(200).Says("Your recovery codes", "10 recovery codes are left.", "Authenticator app")
-	for _, n := range p.All(atom.Code) {
-		recovery = append(recovery, n.FirstChild.Data)
-	}
-	if len(recovery) != 10 {
-		t.Fatalf("%d recovery codes: %s", len(recovery), p.Text())
-	}
-	return a, recovery
-}
-
 // Many is a form with n more fields.
 func Many(form url.Values, n int) url.Values {
 	out := url.Values{}
@@ -148,18 +109,6 @@ func Many(form url.Values, n int) url.Values {
 		out.Set("x"+strconv.Itoa(i), "1")
 	}
 	return out
-}
-
-// Leads gives the link that begins so, in whatever language it is said.
-func (p *Shown) Leads(to string) string {
-	p.T.Helper()
-	for _, n := range p.All(atom.A) {
-		if href := Attr(n, "href"); strings.HasPrefix(href, to) {
-			return href
-		}
-	}
-	p.T.Fatalf("nothing leads to %s: %s", to, p.Text())
-	return ""
 }
 
 // Link gives where a link with this text leads.
@@ -173,18 +122,6 @@ func (p *Shown) Link(text string) string {
 	p.T.Fatalf("no link %q: %s", text, p.Text())
 	return ""
 }
-
-// Failed counts the sign-ins of a person that failed, by the journal.
-func (s *Site) Failed(person string) int {
-	s.T.Helper()
-	s.Do(s.Store.Ready(s.T.Context())) // written after what was queued
-	events, _, err := s.Store.Events(s.T.Context(), store.EventFilter{Kind: "signin_failed", Person: person, Limit: 1000})
-	s.Do(err)
-	return len(events)
-}
-
-// Varies is what of a page differs each time.
-var Varies = regexp.MustCompile(`(name="csrf" value|name="return" value|name="same" value)="[^"]*"`)
 
 // Input gives the field of a name.
 func Input(p *Shown, name string) *html.Node {

@@ -1,4 +1,4 @@
-package pagetest
+package signin
 
 import (
 	"crypto/ecdsa"
@@ -19,6 +19,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/provider"
 )
 
@@ -178,7 +179,7 @@ func SignWith(t testing.TB, alg jose.SignatureAlgorithm, key any, payload []byte
 }
 
 // Asks gives what the browser was sent there with.
-func (f *Far) Asks(p *Shown) url.Values {
+func (f *Far) Asks(p *pagetest.Shown) url.Values {
 	f.t.Helper()
 	return p.Sent(f.Server.URL + "/authorize")
 }
@@ -198,7 +199,7 @@ func (f *Far) Answers(asked url.Values, changes ...string) string {
 			q.Del(changes[i])
 		}
 	}
-	to, ok := strings.CutPrefix(asked.Get("redirect_uri"), Base)
+	to, ok := strings.CutPrefix(asked.Get("redirect_uri"), pagetest.Base)
 	if !ok {
 		f.t.Fatalf("redirect URI %q", asked.Get("redirect_uri"))
 	}
@@ -206,8 +207,8 @@ func (f *Far) Answers(asked url.Values, changes ...string) string {
 }
 
 // Out goes the way of a person who was asked by an app, up to the provider.
-func (f *Far) Out(b *Browser) url.Values {
+func (f *Far) Out(b *pagetest.Browser) url.Values {
 	f.t.Helper()
-	page := b.Get(Authorize("state", "mine")).Follow().Want(200)
+	page := b.Get(pagetest.Authorize("state", "mine")).Follow().Want(200)
 	return f.Asks(b.Get(page.Link("Continue with Corporate login")))
 }
