@@ -124,7 +124,7 @@ func (s *Store) UsedBy(ctx context.Context, clientID string, organizations []str
 		var n int
 		err := s.reader.QueryRowContext(ctx, `
 			SELECT COUNT(DISTINCT person) FROM approval
-			 WHERE client = $1 AND organization = $2 AND phase = 2`, clientID, o).Scan(&n)
+			 WHERE client = $1 AND organization = $2 AND phase = `+sqlLive, clientID, o).Scan(&n)
 		if err != nil {
 			return nil, unavailable("approvals", err)
 		}

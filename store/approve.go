@@ -110,7 +110,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 
 // granted marks the client approved and journals the approval.
 func (tx *Tx) granted(a approval.Approval, act Act) error {
-	n, err := tx.exec(`UPDATE client SET approved = 1 WHERE id = $1 AND approved = 0`, a.Client)
+	n, err := tx.exec(`UPDATE client SET approved = `+sqlTrue+` WHERE id = $1 AND approved = `+sqlFalse, a.Client)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (tx *Tx) replaced(a Answer) (string, error) {
 	}
 	ids, err := approvalIDs(tx.query(`
 		SELECT id FROM approval
-		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = 2`,
+		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = `+sqlLive,
 		a.Person, a.Organization, a.Client))
 	var texts []string
 	for _, id := range ids {
@@ -176,7 +176,7 @@ func (tx *Tx) putApproval(a approval.Approval, replaces string) error {
 		       replaces = excluded.replaces, membership_epoch = excluded.membership_epoch,
 		       person_epoch = excluded.person_epoch, organization_epoch = excluded.organization_epoch,
 		       client_epoch = excluded.client_epoch
-		 WHERE approval.phase = 1 AND approval.generation = 0`,
+		 WHERE approval.phase = `+sqlCodeIssued+` AND approval.generation = 0`,
 		a.ID[:], a.Client, a.Person, a.Organization, string(a.Grant.Kind), a.Grant.EncodePicks(), flag(a.Grant.Personal),
 		a.RedirectURI, a.Issuer, a.Challenge, a.IssuedAt, a.CreatedAt, replaces,
 		a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client)

@@ -93,7 +93,7 @@ func (s *Store) clientState(id string) ClientState {
 func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
 	defer s.timed("client", time.Now())
 	var c client.Client
-	err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> 3`, id), &c)
+	err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> `+sqlDeleted, id), &c)
 	if err == nil && !c.Known(s.Now()) {
 		err = sql.ErrNoRows
 	}
@@ -147,18 +147,18 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 
 func (s *Store) clientQuery(f ClientFilter) (query, error) {
 	q := query{text: selectClient}
-	q.where("disabled <> 3 AND (approved = 1 OR preregistered <> 0 OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
+	q.where("disabled <> "+sqlDeleted+" AND (approved = "+sqlTrue+" OR preregistered <> "+sqlFalse+" OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
 	q.conditions[0] += ")"
 	switch f.State {
 	case "":
 	case "disabled":
-		q.conditions = append(q.conditions, "disabled <> 0")
+		q.conditions = append(q.conditions, "disabled <> "+sqlEnabled)
 	case "preregistered":
-		q.conditions = append(q.conditions, "disabled = 0 AND preregistered <> 0")
+		q.conditions = append(q.conditions, "disabled = "+sqlEnabled+" AND preregistered <> "+sqlFalse)
 	case "approved":
-		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 0 AND approved = 1")
+		q.conditions = append(q.conditions, "disabled = "+sqlEnabled+" AND preregistered = "+sqlFalse+" AND approved = "+sqlTrue)
 	case "registered":
-		q.conditions = append(q.conditions, "disabled = 0 AND preregistered = 0 AND approved = 0")
+		q.conditions = append(q.conditions, "disabled = "+sqlEnabled+" AND preregistered = "+sqlFalse+" AND approved = "+sqlFalse)
 	default:
 		return query{}, fmt.Errorf("client state %q: %w", f.State, ErrNotFound)
 	}

@@ -77,8 +77,8 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 			return fmt.Errorf("client: %w", ErrNotFound)
 		}
 		n, err := tx.exec(`
-			UPDATE client SET disabled = 3, approved = 1, epoch = $1
-			 WHERE id = $2 AND (preregistered <> 1 OR disabled = 2)`, at.Epoch+1, id)
+			UPDATE client SET disabled = `+sqlDeleted+`, approved = `+sqlTrue+`, epoch = $1
+			 WHERE id = $2 AND (preregistered <> `+sqlTrue+` OR disabled = `+sqlNotConfigured+`)`, at.Epoch+1, id)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 func (tx *Tx) sweepDeleted(time.Time) (int, error) {
 	ids, err := column[string](tx.query(`
 		SELECT id FROM client
-		 WHERE disabled = 3 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)
+		 WHERE disabled = ` + sqlDeleted + ` AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)
 		 ORDER BY id LIMIT 500`))
 	if err != nil {
 		return 0, err
@@ -110,7 +110,7 @@ func (tx *Tx) sweepDeleted(time.Time) (int, error) {
 func (tx *Tx) sweepClients(now time.Time) (int, error) {
 	ids, err := column[string](tx.query(`
 		SELECT id FROM client
-		 WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1
+		 WHERE approved = `+sqlFalse+` AND preregistered = `+sqlFalse+` AND issued_at <= $1
 		 ORDER BY issued_at LIMIT 500`, now.Add(-client.UnapprovedRetention).Unix()))
 	if err != nil {
 		return 0, err

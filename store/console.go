@@ -44,7 +44,7 @@ func (s *Store) clientUses(ctx context.Context) (map[string]ClientUse, error) {
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT a.client, COUNT(*), MAX(a.used_at)
 		  FROM approval a
-		 WHERE a.phase = 2
+		 WHERE a.phase = `+sqlLive+`
 		 GROUP BY a.client`)
 	out := map[string]ClientUse{}
 	err = eachRow(rows, err, func(r scanner) error {
@@ -97,7 +97,7 @@ type OrganizationReach struct {
 func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err error) {
 	defer s.timed("client_reach", time.Now())
 	err = s.reader.QueryRowContext(ctx, `
-		SELECT COUNT(*), COUNT(DISTINCT person) FROM approval WHERE client = $1 AND phase < 3`, client).Scan(&r.Approvals, &r.People)
+		SELECT COUNT(*), COUNT(DISTINCT person) FROM approval WHERE client = $1 AND phase < `+sqlEnded, client).Scan(&r.Approvals, &r.People)
 	if err != nil {
 		return Reach{}, unavailable("reach", err)
 	}
@@ -105,7 +105,7 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 		SELECT a.organization, o.name, COUNT(*), COUNT(DISTINCT a.person)
 		  FROM approval a
 		  JOIN organization o ON o.id = a.organization
-		 WHERE a.client = $1 AND a.phase < 3
+		 WHERE a.client = $1 AND a.phase < `+sqlEnded+`
 		 GROUP BY a.organization, o.name
 		 ORDER BY COUNT(*) DESC, a.organization`, client)
 	r.Organizations, err = listOf(rows, err, func(r scanner, o *OrganizationReach) error {

@@ -20,7 +20,8 @@
 //     opens the other; moved.go sees that SQLite's file is still where it was
 //   - tx.go: a transaction, of either engine, and what it gathers for after its commit
 //   - approval.go: a move is read, made, saved and journaled
-//   - writer.go: the queue and the group commit; statement.go runs statements
+//   - writer.go: the queue and the group commit; statement.go runs
+//     statements, literals.go names the values in their text
 //   - memory.go, where package facts lies beside hot.go, the approvals, and change.go,
 //     what a transaction does to both; load.go fills them at the start
 //   - check.go: what a bearer check is answered

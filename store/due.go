@@ -21,7 +21,7 @@ func (s *Store) Due(ctx context.Context) (Swept, error) {
 	var tombstones int
 	if err := s.reader.QueryRowContext(ctx, `
 		SELECT COUNT(*) FROM client
-		 WHERE disabled = 3 AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`).Scan(&tombstones); err != nil {
+		 WHERE disabled = `+sqlDeleted+` AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`).Scan(&tombstones); err != nil {
 		return Swept{}, unavailable("due", err)
 	}
 	out.Ended, out.Clients = len(due), out.Clients+tombstones
@@ -38,7 +38,7 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 		text string
 		args []any
 	}{
-		{&out.Clients, `SELECT COUNT(*) FROM client WHERE approved = 0 AND preregistered = 0 AND issued_at <= $1`,
+		{&out.Clients, `SELECT COUNT(*) FROM client WHERE approved = ` + sqlFalse + ` AND preregistered = ` + sqlFalse + ` AND issued_at <= $1`,
 			[]any{at.Add(-client.UnapprovedRetention).Unix()}},
 		{&out.Approvals, `SELECT COUNT(*) FROM approval WHERE ended_at > 0 AND ended_at <= $1`, []any{at.Add(-EndedRetention).Unix()}},
 		{&out.Sessions, `

@@ -41,7 +41,7 @@ func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.R
 }
 
 func (tx *Tx) unended(f ApprovalFilter) ([]approval.ID, error) {
-	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < 3"}}
+	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < " + sqlEnded}}
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)

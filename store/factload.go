@@ -239,7 +239,7 @@ func (l *factLoad) apiKeys() error {
 }
 
 func (l *factLoad) clients() error {
-	return l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CAST(CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END AS BIGINT) FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
+	return l.rows("client", query{text: `SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CAST(CASE WHEN approved = ` + sqlFalse + ` AND preregistered = ` + sqlFalse + ` THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END AS BIGINT) FROM client`, conditions: []string{`id = ANY($1)`}}, func(c *columns) string {
 		o := facts.ClientChange{Client: client.Client{ID: c.text(), IssuedAt: c.number(), Preregistered: c.number() != 0, Approved: c.number() == 1}}
 		disabled := c.number()
 		o.Epoch, o.Disabled, o.Deleted = c.number(), disabled != enabled, disabled == deleted

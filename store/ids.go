@@ -57,7 +57,7 @@ func (s *Store) idsLike(ctx context.Context, kind, like, after string, limit int
 	q := query{text: `SELECT id FROM organization`}
 	switch kind {
 	case "client":
-		q = query{text: `SELECT id FROM client`, conditions: []string{"disabled <> 3"}} // deleted
+		q = query{text: `SELECT id FROM client`, conditions: []string{"disabled <> " + sqlDeleted}}
 	case "person":
 		q = query{text: `SELECT id FROM person`}
 	}
@@ -100,7 +100,7 @@ func (s *Store) approvalsBeginning(ctx context.Context, _, prefix, after string,
 // have not ended.
 func (s *Store) Unended(ctx context.Context, f ApprovalFilter) (n int, err error) {
 	defer s.timed("approvals", time.Now())
-	q := query{text: `SELECT COUNT(*) FROM approval`, conditions: []string{"phase < 3"}}
+	q := query{text: `SELECT COUNT(*) FROM approval`, conditions: []string{"phase < " + sqlEnded}}
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)

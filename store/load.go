@@ -119,7 +119,7 @@ func (l loader) apiKeys() error {
 }
 
 func (l loader) clients() error {
-	return l.facts(`SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CASE WHEN approved = 0 AND preregistered = 0 THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END FROM client`, func(st *sqlite3.Stmt) facts.Change {
+	return l.facts(`SELECT id, issued_at, preregistered, approved, disabled, epoch, network, CASE WHEN approved = `+sqlFalse+` AND preregistered = `+sqlFalse+` THEN 4 * LENGTH(name) + LENGTH(redirect_uris) ELSE 0 END FROM client`, func(st *sqlite3.Stmt) facts.Change {
 		return facts.ClientChange{
 			Client: client.Client{
 				ID: st.ColumnText(0), IssuedAt: st.ColumnInt64(1), Preregistered: st.ColumnInt(2) != 0,
@@ -145,7 +145,7 @@ func (l loader) approvals() error {
 		       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
 		       a.phase, a.generation, a.key_number, a.network, a.created_at, a.used_at
 		  FROM approval a
-		 WHERE a.phase < 3`, l.approval)
+		 WHERE a.phase < `+sqlEnded, l.approval)
 }
 
 // approval takes one row. What is looked up by its texts is asked for with the

@@ -111,25 +111,25 @@ func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() erro
 // can ask for any more.
 const dueRows = `
 	SELECT a.id FROM fact_change f JOIN approval a ON a.person = f.key JOIN person p ON p.id = f.key
-	 WHERE f.what = 'person' AND f.version > $1 AND a.phase < 3 AND a.person_epoch <> p.epoch
+	 WHERE f.what = 'person' AND f.version > $1 AND a.phase < ` + sqlEnded + ` AND a.person_epoch <> p.epoch
 	UNION
 	SELECT a.id FROM fact_change f
 	  JOIN membership m ON m.person = split_part(f.key, ' ', 1) AND m.organization = split_part(f.key, ' ', 2)
 	  JOIN approval a ON a.person = m.person AND a.organization = m.organization
-	 WHERE f.what = 'membership' AND f.version > $1 AND a.phase < 3 AND a.membership_epoch <> m.epoch
+	 WHERE f.what = 'membership' AND f.version > $1 AND a.phase < ` + sqlEnded + ` AND a.membership_epoch <> m.epoch
 	UNION
 	SELECT a.id FROM fact_change f JOIN approval a ON a.organization = f.key JOIN organization o ON o.id = f.key
-	 WHERE f.what = 'organization' AND f.version > $1 AND a.phase < 3 AND a.organization_epoch <> o.epoch
+	 WHERE f.what = 'organization' AND f.version > $1 AND a.phase < ` + sqlEnded + ` AND a.organization_epoch <> o.epoch
 	UNION
 	SELECT a.id FROM fact_change f JOIN approval a ON a.client = f.key JOIN client c ON c.id = f.key
-	 WHERE f.what = 'client' AND f.version > $1 AND a.phase < 3 AND a.client_epoch <> c.epoch
+	 WHERE f.what = 'client' AND f.version > $1 AND a.phase < ` + sqlEnded + ` AND a.client_epoch <> c.epoch
 	UNION
-	SELECT id FROM approval WHERE phase = 1 AND created_at > $2 AND created_at <= $3 AND issued_at <= $3
+	SELECT id FROM approval WHERE phase = ` + sqlCodeIssued + ` AND created_at > $2 AND created_at <= $3 AND issued_at <= $3
 	UNION
 	SELECT a.id FROM approval a
 	  JOIN person p ON p.id = a.person JOIN organization o ON o.id = a.organization JOIN client c ON c.id = a.client
 	  JOIN membership m ON m.person = a.person AND m.organization = a.organization
-	 WHERE $4 AND a.phase < 3 AND (a.person_epoch <> p.epoch OR a.organization_epoch <> o.epoch
+	 WHERE $4 AND a.phase < ` + sqlEnded + ` AND (a.person_epoch <> p.epoch OR a.organization_epoch <> o.epoch
 	       OR a.client_epoch <> c.epoch OR a.membership_epoch <> m.epoch)`
 
 // due is the store's due, out of the rows.

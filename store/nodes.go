@@ -217,7 +217,7 @@ func (p *shared) live(ctx context.Context) (int, error) {
 		  JOIN organization o ON o.id = a.organization AND o.epoch = a.organization_epoch
 		  JOIN client c ON c.id = a.client AND c.epoch = a.client_epoch
 		  JOIN membership m ON m.person = a.person AND m.organization = a.organization AND m.epoch = a.membership_epoch
-		 WHERE a.phase = 2`).Scan(&p.living); err != nil {
+		 WHERE a.phase = `+sqlLive).Scan(&p.living); err != nil {
 		return 0, unavailable("figures", err)
 	}
 	p.countedAt = time.Now()

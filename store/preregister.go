@@ -52,7 +52,7 @@ func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 		VALUES ($1, $2, $3, $4, $5, 0, 0, $6)
 		ON CONFLICT (id) DO UPDATE
 		   SET name = excluded.name, redirect_uris = excluded.redirect_uris, issued_at = excluded.issued_at,
-		       preregistered = excluded.preregistered, approved = 0, disabled = 0`,
+		       preregistered = excluded.preregistered, approved = `+sqlFalse+`, disabled = `+sqlEnabled,
 		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, by, epoch)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 
 // configured lists the enabled clients that came with a configuration.
 func (s *Store) configured(ctx context.Context) ([]client.Client, error) {
-	rows, err := s.reader.QueryContext(ctx, selectClient+` WHERE preregistered = 1 AND disabled = 0 ORDER BY id`)
+	rows, err := s.reader.QueryContext(ctx, selectClient+` WHERE preregistered = `+sqlTrue+` AND disabled = `+sqlEnabled+` ORDER BY id`)
 	out, err := listOf(rows, err, scanClient)
 	return out, unavailable("clients", err)
 }
@@ -121,7 +121,7 @@ func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) 
 		if disabled == notConfigured {
 			disabled = enabled
 		}
-		if _, err := tx.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = 1 WHERE id = $4`,
+		if _, err := tx.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = `+sqlTrue+` WHERE id = $4`,
 			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
 			return err
 		}

@@ -158,7 +158,7 @@ const saveExpected = `
 	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $9::bigint[])
 	       AS u (id, client, generation, key_number, network, next)
 	 WHERE (SELECT COUNT(*) FROM locked) > 0
-	   AND a.id = u.id AND a.phase = 2 AND a.client = u.client AND a.generation = u.generation
+	   AND a.id = u.id AND a.phase = ` + sqlLive + ` AND a.client = u.client AND a.generation = u.generation
 	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint
 	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint
 	RETURNING a.id, a.person, a.organization,

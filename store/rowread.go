@@ -300,14 +300,14 @@ const selectWholes = `
 // selectChecks reads of those that have not ended what a check needs.
 const selectChecks = `
 	SELECT ` + checkColumns + `
-	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase < 3
+	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase < ` + sqlEnded + `
 	 WHERE f.one = 1`
 
 // selectStates reads what changes of an approval that lives. All the rest of it
 // is known by then, and never changes again.
 const selectStates = `
 	SELECT f.version, a.id, a.generation, a.key_number, a.grant_kind, a.picks, a.personal, a.used_at
-	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase = 2
+	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase = ` + sqlLive + `
 	 WHERE f.one = 1`
 
 // reads are the statements, by what of an approval is read.

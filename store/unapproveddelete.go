@@ -63,7 +63,7 @@ func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
 func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []string, most []NetworkClients, err error) {
 	q := query{
 		text:       `SELECT id, network FROM client`,
-		conditions: []string{"approved = 0", "preregistered = 0", "disabled = 0"},
+		conditions: []string{"approved = " + sqlFalse, "preregistered = " + sqlFalse, "disabled = " + sqlEnabled},
 	}
 	q.where("issued_at >= ", f.Since)
 	if f.Until > 0 {

@@ -68,7 +68,7 @@ func (tx *Tx) lastUse(id approval.ID) (int64, error) {
 }
 
 const selectLastUse = `
-	SELECT issued_at, used_at FROM approval WHERE id = $1 AND phase = 2`
+	SELECT issued_at, used_at FROM approval WHERE id = $1 AND phase = ` + sqlLive
 
 func scanLastUse(row *sql.Row) (int64, error) {
 	var issued, used int64
