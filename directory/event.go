@@ -5,10 +5,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// A Telling is one event of a service's own directory: one object as it is
-// now, or that it is gone. Of the fields one is set, or Gone with the object's
-// IDs.
-type Telling struct {
+// An Event is one change that a service's own directory reports: one object as
+// it is now, or that it is gone, of which only its IDs are set.
+type Event struct {
 	ID      string // of the event
 	Digest  string // of all that it says
 	Version int64  // of the object; it grows with each change of it
@@ -30,115 +29,115 @@ type Telling struct {
 }
 
 // Object names what the event is about, and what that stands on.
-func (t Telling) Object() (name string, on []string) {
+func (e Event) Object() (name string, on []string) {
 	switch {
-	case t.Person != nil:
-		return "person:" + t.Person.ID, nil
-	case t.Organization != nil:
-		return "organization:" + t.Organization.ID, nil
-	case t.Member != nil:
-		return "membership:" + t.Member.Organization + "/" + t.Member.Person,
-			[]string{"person:" + t.Member.Person, "organization:" + t.Member.Organization}
-	case t.Circle != nil:
-		return "circle:" + t.Circle.ID, []string{"organization:" + t.Circle.Organization}
-	case t.Role != nil:
-		return "role:" + t.Role.ID, []string{"organization:" + t.Role.Organization, "circle:" + t.Role.Circle}
-	case t.Filler != nil:
-		return "filler:" + t.Filler.Role + "/" + t.Filler.Person, []string{"role:" + t.Filler.Role, "person:" + t.Filler.Person}
+	case e.Person != nil:
+		return "person:" + e.Person.ID, nil
+	case e.Organization != nil:
+		return "organization:" + e.Organization.ID, nil
+	case e.Member != nil:
+		return "membership:" + e.Member.Organization + "/" + e.Member.Person,
+			[]string{"person:" + e.Member.Person, "organization:" + e.Member.Organization}
+	case e.Circle != nil:
+		return "circle:" + e.Circle.ID, []string{"organization:" + e.Circle.Organization}
+	case e.Role != nil:
+		return "role:" + e.Role.ID, []string{"organization:" + e.Role.Organization, "circle:" + e.Role.Circle}
+	case e.Filler != nil:
+		return "filler:" + e.Filler.Role + "/" + e.Filler.Person, []string{"role:" + e.Filler.Role, "person:" + e.Filler.Person}
 	}
 	return "", nil
 }
 
-func (t Telling) PersonID() string {
+func (e Event) PersonID() string {
 	switch {
-	case t.Person != nil:
-		return t.Person.ID
-	case t.Member != nil:
-		return t.Member.Person
-	case t.Filler != nil:
-		return t.Filler.Person
+	case e.Person != nil:
+		return e.Person.ID
+	case e.Member != nil:
+		return e.Member.Person
+	case e.Filler != nil:
+		return e.Filler.Person
 	}
 	return ""
 }
 
-func (t Telling) OrganizationID() string {
+func (e Event) OrganizationID() string {
 	switch {
-	case t.Organization != nil:
-		return t.Organization.ID
-	case t.Member != nil:
-		return t.Member.Organization
-	case t.Circle != nil:
-		return t.Circle.Organization
-	case t.Role != nil:
-		return t.Role.Organization
+	case e.Organization != nil:
+		return e.Organization.ID
+	case e.Member != nil:
+		return e.Member.Organization
+	case e.Circle != nil:
+		return e.Circle.Organization
+	case e.Role != nil:
+		return e.Role.Organization
 	}
 	return ""
 }
 
 // PlanEvent plans what one event changes.
-func PlanEvent(t Telling, m *facts.Facts, s Source) (*Plan, error) {
-	name, _ := t.Object()
-	told := &ending{t.PersonID(), t.OrganizationID(), name}
-	if t.Gone {
+func PlanEvent(e Event, m *facts.Facts, s Source) (*Plan, error) {
+	name, _ := e.Object()
+	about := &ending{e.PersonID(), e.OrganizationID(), name}
+	if e.Gone {
 		p, err := PlanImport(Import{}, m, s)
 		if err != nil {
 			return nil, err
 		}
-		p.Told = told
-		return p, p.removeTold(t)
+		p.About = about
+		return p, p.removeObject(e)
 	}
 	var d Directory
 	switch {
-	case t.Person != nil:
-		d.People = []Person{*t.Person}
-		d.Unsaid.Active, d.Unsaid.Support = map[string]bool{t.Person.ID: t.Unsaid}, map[string]bool{t.Person.ID: true}
-	case t.Organization != nil:
-		d.Organizations = []org.Organization{*t.Organization}
-		d.Unsaid.AIIntegration = map[string]bool{t.Organization.ID: t.Unsaid}
-	case t.Member != nil:
-		d.Members = []Member{*t.Member}
-		d.Unsaid.Admin = map[MembershipID]bool{{t.Member.Person, t.Member.Organization}: t.Unsaid}
-	case t.Circle != nil:
-		d.Circles = []org.Circle{*t.Circle}
-	case t.Role != nil:
-		d.Roles = []org.Role{*t.Role}
-	case t.Filler != nil:
-		d.Fillers = []Filler{*t.Filler}
+	case e.Person != nil:
+		d.People = []Person{*e.Person}
+		d.Unsaid.Active, d.Unsaid.Support = map[string]bool{e.Person.ID: e.Unsaid}, map[string]bool{e.Person.ID: true}
+	case e.Organization != nil:
+		d.Organizations = []org.Organization{*e.Organization}
+		d.Unsaid.AIIntegration = map[string]bool{e.Organization.ID: e.Unsaid}
+	case e.Member != nil:
+		d.Members = []Member{*e.Member}
+		d.Unsaid.Admin = map[MembershipID]bool{{e.Member.Person, e.Member.Organization}: e.Unsaid}
+	case e.Circle != nil:
+		d.Circles = []org.Circle{*e.Circle}
+	case e.Role != nil:
+		d.Roles = []org.Role{*e.Role}
+	case e.Filler != nil:
+		d.Fillers = []Filler{*e.Filler}
 	}
 	p, err := PlanImport(Import{Directory: d}, m, s)
 	if err != nil {
 		return nil, err
 	}
-	p.Told = told
+	p.About = about
 	return p, nil
 }
 
-// removeTold plans the removal of one object. One that is not there is gone
+// removeObject plans the removal of one object. One that is not there is gone
 // already.
-func (p *Plan) removeTold(t Telling) error {
+func (p *Plan) removeObject(e Event) error {
 	switch {
-	case t.Person != nil:
-		if at := p.m.People.Get(t.Person.ID); at != nil && !at.Removed() {
+	case e.Person != nil:
+		if at := p.m.People.Get(e.Person.ID); at != nil && !at.Removed() {
 			p.removePerson(at)
 		}
-	case t.Organization != nil:
-		if at := p.m.Orgs[t.Organization.ID]; at != nil && !at.Empty() {
+	case e.Organization != nil:
+		if at := p.m.Orgs[e.Organization.ID]; at != nil && !at.Empty() {
 			p.removeOrganization(at)
 		}
-	case t.Member != nil:
-		if at := p.m.Members.Get(facts.MemberKey{Person: t.Member.Person, Organization: t.Member.Organization}); at != nil && at.Present {
+	case e.Member != nil:
+		if at := p.m.Members.Get(facts.MemberKey{Person: e.Member.Person, Organization: e.Member.Organization}); at != nil && at.Present {
 			p.removeMember(at)
 		}
-	case t.Circle != nil:
-		return p.removeEmptyCircle(t.Circle.ID)
-	case t.Role != nil:
-		if at := p.m.Roles.Get(t.Role.ID); at != nil {
+	case e.Circle != nil:
+		return p.removeEmptyCircle(e.Circle.ID)
+	case e.Role != nil:
+		if at := p.m.Roles.Get(e.Role.ID); at != nil {
 			p.removeRole(at)
 		}
-	case t.Filler != nil:
-		if p.fills(*t.Filler) {
-			p.Removed.Fillers = append(p.Removed.Fillers, *t.Filler)
-			p.Out.add("removed", ListFillers, t.Filler.Role+"/"+t.Filler.Person)
+	case e.Filler != nil:
+		if p.fills(*e.Filler) {
+			p.Removed.Fillers = append(p.Removed.Fillers, *e.Filler)
+			p.Out.add("removed", ListFillers, e.Filler.Role+"/"+e.Filler.Person)
 		}
 	}
 	return nil
@@ -160,18 +159,18 @@ func (p *Plan) removeEmptyCircle(id string) error {
 
 // In names the organization whose facts an event is about; "" is none, or
 // one that nobody knows.
-func (t Telling) In(m *facts.Facts) string {
+func (e Event) In(m *facts.Facts) string {
 	role := ""
 	switch {
-	case t.OrganizationID() != "":
-		return t.OrganizationID()
-	case t.Role != nil:
-		role = t.Role.ID
-	case t.Filler != nil:
-		role = t.Filler.Role
-	case t.Circle != nil:
+	case e.OrganizationID() != "":
+		return e.OrganizationID()
+	case e.Role != nil:
+		role = e.Role.ID
+	case e.Filler != nil:
+		role = e.Filler.Role
+	case e.Circle != nil:
 		for id, o := range m.Orgs {
-			if _, ok := o.Circles[t.Circle.ID]; ok {
+			if _, ok := o.Circles[e.Circle.ID]; ok {
 				return id
 			}
 		}

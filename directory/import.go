@@ -80,8 +80,8 @@ type Import struct {
 	// Dry changes nothing, and says what would be changed.
 	Dry bool
 	// AsOf is the version of the service's own directory that this one is a
-	// picture of; 0 is not said. What a later event has told stays, and an
-	// earlier event has nothing to tell any more.
+	// picture of; 0 is not said. What a later event has reported stays, and an
+	// earlier event is ignored from then on.
 	AsOf int64
 }
 

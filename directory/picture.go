@@ -9,7 +9,7 @@ import (
 )
 
 // A Picture is what a service has to know of an organization to decide by what it
-// is told of a call: all of one state of the facts, each list by ID.
+// is sent with a call: all of one state of the facts, each list by ID.
 type Picture struct {
 	Organization org.Organization
 	Members      []MemberRow

@@ -16,7 +16,7 @@ type Plan struct {
 	Import
 	m     *facts.Facts
 	named named           // what the directory names
-	newer map[string]bool // objects that an event has told later than AsOf
+	newer map[string]bool // objects with an event later than AsOf
 
 	People        []Person
 	Organizations []org.Organization
@@ -29,7 +29,7 @@ type Plan struct {
 
 	Version int64
 	Ends    []ending
-	Told    *ending // what one event is about; nil is an import
+	About   *ending // what one event is about; nil is an import
 	Out     Imported
 }
 
@@ -235,7 +235,7 @@ func (p *Plan) compareKeys() {
 type Source interface {
 	// AsOf is the version of the last directory that was taken; 0 is none.
 	AsOf() (int64, error)
-	// Newer lists the objects that events have told of later than a version.
+	// Newer lists the objects with an event later than a version.
 	Newer(than int64) ([]string, error)
 	// Keys lists all API keys.
 	Keys() ([]KeyRow, error)
@@ -265,7 +265,7 @@ func PlanImport(i Import, m *facts.Facts, s Source) (*Plan, error) {
 }
 
 // readAsOf refuses a picture that is older than the last one, and finds what
-// events have told since this one was taken.
+// events have reported since this one was taken.
 func (p *Plan) readAsOf(s Source) error {
 	if p.AsOf == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // planRemoval finds what the complete lists of an import do not name, and what
-// goes with it. What an event has told since the picture was taken stays.
+// goes with it. What an event has reported since the picture was taken stays.
 func (p *Plan) planRemoval(s Source) error {
 	r := &p.Removed
 	r.isPerson, r.isOrganization, r.isCircle, r.isRole = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}

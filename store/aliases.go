@@ -16,7 +16,8 @@ type (
 	Counts          = directory.Counts
 	Change          = directory.Change
 	Misplaced       = directory.Misplaced
-	Telling         = directory.Telling
+	DirectoryEvent  = directory.Event
+	Telling         = directory.Event
 	Picture         = directory.Picture
 	MemberRow       = directory.MemberRow
 	RoleRow         = directory.RoleRow

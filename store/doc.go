@@ -46,7 +46,7 @@
 //   - the directory: directory.go reads; person.go, member.go, organization.go,
 //     integration.go and apikey.go change; import.go, with
 //     pruning.go and dryrun.go, takes all of it as package directory plans it;
-//     exporting.go gives it; told.go takes one event
+//     exporting.go gives it; directoryevent.go takes one event
 //   - clients: client.go, clientend.go, preregister.go
 //   - who is signed in: session.go, acting.go, identity.go, factor.go, reset.go
 //   - lists: query.go, approvalrow.go; listing.go, with listingways.go,

@@ -101,12 +101,12 @@ func (tx *Tx) tellImport(p *directory.Plan, act Act) error {
 	switch {
 	case text == "":
 		return nil
-	case p.Told == nil:
+	case p.About == nil:
 		return tx.changed("", "", text, act)
 	case len(p.Ends) > 0:
 		return nil
 	}
-	return tx.changed(p.Told.Person, p.Told.Organization, p.Told.What+": "+text, act)
+	return tx.changed(p.About.Person, p.About.Organization, p.About.What+": "+text, act)
 }
 
 func each[T any](list []T, put func(T) error) error {

@@ -23,15 +23,15 @@ func (s *Store) Picture(ctx context.Context, organization string) (directory.Pic
 
 // unlike refuses an event whose sender decided by another picture than the one
 // that it would change (decision V42).
-func (tx *Tx) unlike(t directory.Telling) error {
-	if t.Like == nil {
+func (tx *Tx) unlike(e directory.Event) error {
+	if e.Like == nil {
 		return nil
 	}
 	var p directory.Picture
-	if o := tx.memory.Orgs[t.In(&tx.memory.Facts)]; o != nil {
+	if o := tx.memory.Orgs[e.In(&tx.memory.Facts)]; o != nil {
 		p = directory.PictureOf(o)
 	}
-	if !t.Like(p) {
+	if !e.Like(p) {
 		return ErrChanged
 	}
 	return nil

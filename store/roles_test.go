@@ -18,9 +18,9 @@ func TestRowsOfItems(t *testing.T) {
 	h.sql(t, `INSERT INTO item (id, kind, organization, role, person, private, title, body, status, version, created_at, changed_at) VALUES
 		('budget', 'note', 'nordlys', 'treasurer', '', 1, 'Budget', '', 'open', 1, 1, 1),
 		('own', 'note', 'nordlys', '', 'ada', 0, 'Own', '', 'open', 1, 1, 1)`)
-	err := errors.Join(h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}),
-		h.tells(directory.Telling{Organization: &org.Organization{ID: "nordlys"}, Gone: true}),
-		h.tells(directory.Telling{Person: &directory.Person{Person: org.Person{ID: "ada"}}, Gone: true}))
+	err := errors.Join(h.tells(directory.Event{Role: &org.Role{ID: "treasurer"}, Gone: true}),
+		h.tells(directory.Event{Organization: &org.Organization{ID: "nordlys"}, Gone: true}),
+		h.tells(directory.Event{Person: &directory.Person{Person: org.Person{ID: "ada"}}, Gone: true}))
 	_, pruned := h.ImportDirectory(ctx, directory.Import{Prune: map[string]bool{directory.ListPeople: true, directory.ListOrganizations: true, directory.ListRoles: true, directory.ListCircles: true}}, Act{})
 	if err := errors.Join(err, pruned); err != nil {
 		t.Fatal(err)
@@ -53,16 +53,16 @@ func TestCirclesAndRoles(t *testing.T) {
 		{"a role", role("nordlys", "steward", "product"), nil},
 		{"a circle of another organization", role("nordlys", "steward", "grants"), ErrNotFound},
 		{"another organization's role", role("nordlys", "reviewer", "anchor"), ErrConflict},
-		{"a circle with roles and a circle", h.tells(directory.Telling{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
-		{"an empty circle", h.tells(directory.Telling{Circle: &org.Circle{ID: "platform"}, Gone: true}), nil},
-		{"a circle with roles", h.tells(directory.Telling{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
+		{"a circle with roles and a circle", h.tells(directory.Event{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
+		{"an empty circle", h.tells(directory.Event{Circle: &org.Circle{ID: "platform"}, Gone: true}), nil},
+		{"a circle with roles", h.tells(directory.Event{Circle: &org.Circle{ID: "product"}, Gone: true}), ErrConflict},
 	} {
 		if !errors.Is(tt.err, tt.want) {
 			t.Errorf("%s: got %v, want %v", tt.name, tt.err, tt.want)
 		}
 	}
 	id := h.live(t, h.answer(1))
-	if err := h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
+	if err := h.tells(directory.Event{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // in memory, and after a restart

@@ -271,13 +271,13 @@ func (w *wanderer) step() (string, error) {
 		return "EditGrant", err
 	case 21:
 		o := w.org()
-		return "role told", w.tells(directory.Telling{Role: &org.Role{ID: w.role(), Organization: o, Circle: w.one("anchor", "grants", "top-"+o), Name: w.one("R", "S")}})
+		return "role told", w.tells(directory.Event{Role: &org.Role{ID: w.role(), Organization: o, Circle: w.one("anchor", "grants", "top-"+o), Name: w.one("R", "S")}})
 	case 22:
-		return "role told gone", w.tells(directory.Telling{Role: &org.Role{ID: w.role()}, Gone: true})
+		return "role told gone", w.tells(directory.Event{Role: &org.Role{ID: w.role()}, Gone: true})
 	}
 	o := w.org()
 	c := org.Circle{ID: w.one("a", "b", "anchor", "top-"+o), Organization: o, Name: "C", Parent: w.one("", "a", "b", "top-"+o)}
-	return "circle told", w.tells(directory.Telling{Circle: &c, Gone: w.IntN(4) == 0})
+	return "circle told", w.tells(directory.Event{Circle: &c, Gone: w.IntN(4) == 0})
 }
 
 // Whatever is done, and whichever statement or commit fails meanwhile, memory
@@ -439,22 +439,22 @@ func TestEveryStatementCanFail(t *testing.T) {
 			return h.EditGrant(ctx, id, "ada", h.answer(0).Grant, grantset.Set{Kind: grantset.Roles, Personal: true}, act)
 		}},
 		{"role told", untold, func() error {
-			return h.tells(directory.Telling{Role: &org.Role{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: fmt.Sprint(n)}})
+			return h.tells(directory.Event{Role: &org.Role{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: fmt.Sprint(n)}})
 		}},
 		{"circle told", untold, func() error {
-			return h.tells(directory.Telling{Circle: &org.Circle{ID: "anchor", Organization: "nordlys", Name: fmt.Sprint(n)}})
+			return h.tells(directory.Event{Circle: &org.Circle{ID: "anchor", Organization: "nordlys", Name: fmt.Sprint(n)}})
 		}},
 		{"role told gone", func() {
 			untold()
 			must(h.AddDirectory(ctx, directory.Directory{Roles: []org.Role{{ID: "short", Organization: "nordlys", Circle: "anchor", Name: "S"}}, Fillers: []directory.Filler{{Role: "short", Person: "ada"}}}, act))
 		}, func() error {
-			return h.tells(directory.Telling{Role: &org.Role{ID: "short"}, Gone: true})
+			return h.tells(directory.Event{Role: &org.Role{ID: "short"}, Gone: true})
 		}},
 		{"circle told gone", func() {
 			untold()
 			must(h.AddDirectory(ctx, directory.Directory{Circles: []org.Circle{{ID: "short", Organization: "nordlys", Parent: "anchor", Name: "S"}}}, act))
 		}, func() error {
-			return h.tells(directory.Telling{Circle: &org.Circle{ID: "short"}, Gone: true})
+			return h.tells(directory.Event{Circle: &org.Circle{ID: "short"}, Gone: true})
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -491,7 +491,7 @@ func TestEveryStatementCanFail(t *testing.T) {
 func TestPickOfADeletedRole(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
-	if err := h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
+	if err := h.tells(directory.Event{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
 		t.Fatal(err)
 	}
 	check := func(when string, fills bool) {

@@ -238,7 +238,7 @@ func TestBackWithoutRoles(t *testing.T) {
 			return errors.Join(h.RemoveMember(ctx, "nordlys", "ada", Act{}), h.SetMember(ctx, "nordlys", "ada", true, Act{}))
 		},
 		"role": func(h house) error {
-			if err := h.tells(directory.Telling{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
+			if err := h.tells(directory.Event{Role: &org.Role{ID: "treasurer"}, Gone: true}); err != nil {
 				return err
 			}
 			back := org.Role{ID: "treasurer", Organization: "nordlys", Circle: "anchor", Name: "Treasurer"}

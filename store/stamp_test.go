@@ -45,10 +45,10 @@ func changesOfFacts(h house) []struct {
 		{"role given", func(ctx context.Context) error { return h.SetFiller(ctx, "cook", "tor", true, Act{}) }},
 		{"role taken", func(ctx context.Context) error { return h.SetFiller(ctx, "cook", "tor", false, Act{}) }},
 		{"role deleted", func(context.Context) error {
-			return h.tells(directory.Telling{Role: &org.Role{ID: "cook"}, Gone: true})
+			return h.tells(directory.Event{Role: &org.Role{ID: "cook"}, Gone: true})
 		}},
 		{"circle deleted", func(context.Context) error {
-			return h.tells(directory.Telling{Circle: &org.Circle{ID: "sea"}, Gone: true})
+			return h.tells(directory.Event{Circle: &org.Circle{ID: "sea"}, Gone: true})
 		}},
 		{"admin right given", func(ctx context.Context) error { return h.SetAdmin(ctx, "nordlys", "tor", true, Act{}) }},
 		{"person renamed", imported(directory.Directory{People: []directory.Person{{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Thor", Active: true}}}})},

@@ -62,7 +62,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&out.Sessions, (*Tx).sweepSessions},
 		{&out.Resets, (*Tx).sweepResets},
 		{&uncounted, (*Tx).sweepSpent},
-		{&uncounted, (*Tx).sweepTold},
+		{&uncounted, (*Tx).sweepDirectoryEvents},
 		{&uncounted, (*Tx).sweepCosts},
 		{&out.Events, (*Tx).sweepJournal},
 	} {

@@ -20,7 +20,7 @@ type teller struct {
 	house
 }
 
-func (s teller) tell(id string, version int64, t directory.Telling) (string, error) {
+func (s teller) tell(id string, version int64, t directory.Event) (string, error) {
 	s.Helper()
 	t.ID, t.Version, t.Digest = id, version, id
 	got, err := s.TellDirectory(context.Background(), t, Act{Actor: "gateway:hr", Reason: "event " + id})
@@ -28,14 +28,14 @@ func (s teller) tell(id string, version int64, t directory.Telling) (string, err
 	return got, err
 }
 
-func (s teller) wants(want, id string, version int64, t directory.Telling) {
+func (s teller) wants(want, id string, version int64, t directory.Event) {
 	s.Helper()
 	if got, err := s.tell(id, version, t); got != want || err != nil {
 		s.Fatalf("%s: %q, %v, want %q", id, got, err, want)
 	}
 }
 
-func (s teller) refuses(want error, id string, version int64, t directory.Telling) {
+func (s teller) refuses(want error, id string, version int64, t directory.Event) {
 	s.Helper()
 	if got, err := s.tell(id, version, t); !errors.Is(err, want) {
 		s.Fatalf("%s: %q, %v, want %v", id, got, err, want)
@@ -45,7 +45,7 @@ func (s teller) refuses(want error, id string, version int64, t directory.Tellin
 var tellings atomic.Int64
 
 // tells takes one event of the house's own: each has another ID, and a later version.
-func (h house) tells(t directory.Telling) error {
+func (h house) tells(t directory.Event) error {
 	t.Version = tellings.Add(1)
 	t.ID = fmt.Sprint("telling-", t.Version)
 	t.Digest = t.ID
@@ -53,36 +53,36 @@ func (h house) tells(t directory.Telling) error {
 	return err
 }
 
-func personTold(id, email string) directory.Telling {
-	return directory.Telling{Person: &directory.Person{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}, Unsaid: true}
+func personTold(id, email string) directory.Event {
+	return directory.Event{Person: &directory.Person{Person: org.Person{ID: id, Email: email, Name: strings.ToUpper(id), Active: true}}, Unsaid: true}
 }
 
-func memberTold(person, organization string, gone bool) directory.Telling {
-	return directory.Telling{Member: &directory.Member{Person: person, Organization: organization}, Unsaid: true, Gone: gone}
+func memberTold(person, organization string, gone bool) directory.Event {
+	return directory.Event{Member: &directory.Member{Person: person, Organization: organization}, Unsaid: true, Gone: gone}
 }
 
 // Every kind of object comes and goes by events.
-func TestTellings(t *testing.T) {
+func TestDirectoryEvents(t *testing.T) {
 	ctx, s := context.Background(), teller{t, furnished(t)}
 	s.wants(ToldApplied, "e1", 1, personTold("eva", "eva@nordlys.example"))
-	s.wants(ToldApplied, "e2", 2, directory.Telling{Organization: &org.Organization{ID: "verksted", Name: "Verksted", AIIntegration: true}})
+	s.wants(ToldApplied, "e2", 2, directory.Event{Organization: &org.Organization{ID: "verksted", Name: "Verksted", AIIntegration: true}})
 	s.wants(ToldApplied, "e3", 3, memberTold("eva", "verksted", false))
-	s.wants(ToldApplied, "e4", 4, directory.Telling{Circle: &org.Circle{ID: "all", Organization: "verksted", Name: "All"}})
-	s.wants(ToldApplied, "e5", 5, directory.Telling{Role: &org.Role{ID: "keys", Organization: "verksted", Circle: "all", Name: "Keys"}})
-	s.wants(ToldApplied, "e6", 6, directory.Telling{Filler: &directory.Filler{Role: "keys", Person: "eva"}})
+	s.wants(ToldApplied, "e4", 4, directory.Event{Circle: &org.Circle{ID: "all", Organization: "verksted", Name: "All"}})
+	s.wants(ToldApplied, "e5", 5, directory.Event{Role: &org.Role{ID: "keys", Organization: "verksted", Circle: "all", Name: "Keys"}})
+	s.wants(ToldApplied, "e6", 6, directory.Event{Filler: &directory.Filler{Role: "keys", Person: "eva"}})
 	if m, err := s.Member(ctx, "eva", "verksted"); err != nil || !m.Fills("keys") {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	s.wants(ToldUnchanged, "e7", 7, memberTold("eva", "verksted", false))
-	s.refuses(ErrConflict, "e8", 8, directory.Telling{Circle: &org.Circle{ID: "all"}, Gone: true})
-	s.wants(ToldApplied, "e9", 9, directory.Telling{Filler: &directory.Filler{Role: "keys", Person: "eva"}, Gone: true})
-	s.wants(ToldUnchanged, "e10", 10, directory.Telling{Filler: &directory.Filler{Role: "keys", Person: "eva"}, Gone: true})
-	s.wants(ToldApplied, "e11", 11, directory.Telling{Role: &org.Role{ID: "keys"}, Gone: true})
-	s.wants(ToldApplied, "e12", 12, directory.Telling{Circle: &org.Circle{ID: "all"}, Gone: true})
+	s.refuses(ErrConflict, "e8", 8, directory.Event{Circle: &org.Circle{ID: "all"}, Gone: true})
+	s.wants(ToldApplied, "e9", 9, directory.Event{Filler: &directory.Filler{Role: "keys", Person: "eva"}, Gone: true})
+	s.wants(ToldUnchanged, "e10", 10, directory.Event{Filler: &directory.Filler{Role: "keys", Person: "eva"}, Gone: true})
+	s.wants(ToldApplied, "e11", 11, directory.Event{Role: &org.Role{ID: "keys"}, Gone: true})
+	s.wants(ToldApplied, "e12", 12, directory.Event{Circle: &org.Circle{ID: "all"}, Gone: true})
 	s.wants(ToldApplied, "e13", 13, memberTold("eva", "verksted", true))
-	s.wants(ToldApplied, "e14", 14, directory.Telling{Organization: &org.Organization{ID: "verksted"}, Gone: true})
-	s.wants(ToldApplied, "e15", 15, directory.Telling{Person: &directory.Person{Person: org.Person{ID: "eva"}}, Gone: true})
-	for i, gone := range []directory.Telling{
+	s.wants(ToldApplied, "e14", 14, directory.Event{Organization: &org.Organization{ID: "verksted"}, Gone: true})
+	s.wants(ToldApplied, "e15", 15, directory.Event{Person: &directory.Person{Person: org.Person{ID: "eva"}}, Gone: true})
+	for i, gone := range []directory.Event{
 		{Person: &directory.Person{Person: org.Person{ID: "nobody"}}}, {Organization: &org.Organization{ID: "nowhere"}}, {Member: &directory.Member{Person: "a", Organization: "b"}},
 		{Circle: &org.Circle{ID: "none"}}, {Role: &org.Role{ID: "none"}}, {Filler: &directory.Filler{Role: "none", Person: "nobody"}},
 	} {
@@ -94,7 +94,7 @@ func TestTellings(t *testing.T) {
 
 // A removal by an event ends what a removal by an operator ends, and says who
 // told it.
-func TestTellingEnds(t *testing.T) {
+func TestDirectoryEventEnds(t *testing.T) {
 	ctx, s := context.Background(), teller{t, furnished(t)}
 	id := s.live(t, s.answer(1))
 	s.wants(ToldApplied, "left", 7, memberTold("ada", "nordlys", true))
@@ -117,7 +117,7 @@ func TestTellingEnds(t *testing.T) {
 
 // A late event revives nothing: not the object itself, not what stands on one
 // that was removed, and not after a picture of all was taken.
-func TestLateTellings(t *testing.T) {
+func TestLateDirectoryEvents(t *testing.T) {
 	ctx, s := context.Background(), teller{t, furnished(t)}
 	s.wants(ToldApplied, "e9", 9, memberTold("tor", "nordlys", true))
 	s.wants(ToldOld, "e8", 8, memberTold("tor", "nordlys", false))
@@ -126,13 +126,13 @@ func TestLateTellings(t *testing.T) {
 	if err != nil || len(events) != 1 || events[0].Reason != "old_version" || events[0].Person != "tor" || events[0].Actor != "gateway:hr" || events[0].Detail == "" {
 		t.Errorf("journal %+v, %v", events, err)
 	}
-	s.wants(ToldApplied, "e20", 20, directory.Telling{Person: &directory.Person{Person: org.Person{ID: "tor"}}, Gone: true})
+	s.wants(ToldApplied, "e20", 20, directory.Event{Person: &directory.Person{Person: org.Person{ID: "tor"}}, Gone: true})
 	s.wants(ToldApplied, "e30", 30, personTold("tor", "tor@nordlys.example"))
 	s.wants(ToldOld, "e15", 15, memberTold("tor", "nordlys", false)) // told before the removal that took it too
 	s.wants(ToldOld, "e16", 16, memberTold("tor", "fjell", false))
 	s.wants(ToldApplied, "e25", 25, memberTold("tor", "nordlys", false)) // late, and after the removal
-	s.wants(ToldOld, "e10", 10, directory.Telling{Filler: &directory.Filler{Role: "treasurer", Person: "tor"}})
-	s.wants(ToldApplied, "e26", 26, directory.Telling{Filler: &directory.Filler{Role: "treasurer", Person: "tor"}})
+	s.wants(ToldOld, "e10", 10, directory.Event{Filler: &directory.Filler{Role: "treasurer", Person: "tor"}})
+	s.wants(ToldApplied, "e26", 26, directory.Event{Filler: &directory.Filler{Role: "treasurer", Person: "tor"}})
 	if _, err := s.ImportDirectory(ctx, directory.Import{AsOf: 100}, Act{}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestLateTellings(t *testing.T) {
 
 // An event that comes twice counts once; another one under its ID is refused. What
 // was refused is not remembered: in another order it may come again.
-func TestTellingTwice(t *testing.T) {
+func TestDirectoryEventTwice(t *testing.T) {
 	ctx, s := context.Background(), teller{t, furnished(t)}
 	for range 3 {
 		s.wants(ToldApplied, "e1", 1, personTold("eva", "eva@nordlys.example"))
@@ -153,7 +153,7 @@ func TestTellingTwice(t *testing.T) {
 		t.Errorf("another one under its ID: %v", err)
 	}
 	s.refuses(ErrNotFound, "e3", 3, memberTold("uma", "nordlys", false))
-	s.refuses(ErrNotFound, "e4", 4, directory.Telling{Filler: &directory.Filler{Role: "treasurer", Person: "eva"}})
+	s.refuses(ErrNotFound, "e4", 4, directory.Event{Filler: &directory.Filler{Role: "treasurer", Person: "eva"}})
 	s.refuses(ErrConflict, "e5", 5, personTold("uma", "EVA@nordlys.example"))
 	s.wants(ToldApplied, "e6", 6, personTold("uma", "uma@nordlys.example"))
 	s.wants(ToldApplied, "e3", 3, memberTold("uma", "nordlys", false))
@@ -166,7 +166,7 @@ func TestTellingTwice(t *testing.T) {
 
 // Decision V42: an event by another picture changes nothing, and is not
 // remembered; by the same one it is the next of its object.
-func TestTellingByAPicture(t *testing.T) {
+func TestDirectoryEventByAPicture(t *testing.T) {
 	ctx, s := context.Background(), teller{t, furnished(t)}
 	was, err := s.Picture(ctx, "nordlys")
 	if err != nil {
@@ -177,8 +177,8 @@ func TestTellingByAPicture(t *testing.T) {
 			return p.Organization.Name == name && len(p.Members) == len(was.Members)
 		}
 	}
-	renamed := func(name string, version int64, by string) directory.Telling {
-		return directory.Telling{Organization: &org.Organization{ID: "nordlys", Name: name}, Unsaid: true, Version: version, Like: like(by)}
+	renamed := func(name string, version int64, by string) directory.Event {
+		return directory.Event{Organization: &org.Organization{ID: "nordlys", Name: name}, Unsaid: true, Version: version, Like: like(by)}
 	}
 	s.wants(ToldApplied, "e1", 7, renamed("First", 7, "Nordlys"))
 	s.refuses(ErrChanged, "e2", 0, renamed("Second", 0, "Nordlys"))

@@ -18,7 +18,7 @@ const ToldRetention = 7 * 24 * time.Hour
 const (
 	ToldApplied   = "applied"
 	ToldUnchanged = "unchanged" // it was so already
-	ToldOld       = "old"       // a later one has told of the object: nothing is changed
+	ToldOld       = "old"       // a later one is known of the object: nothing is changed
 )
 
 // gonePrefix marks the version at which an object was removed: what is older
@@ -30,17 +30,17 @@ const gonePrefix = "gone:"
 // contradicts what is there, or its ID was another event's; ErrChanged: the
 // sender decided by another picture. None is remembered: the event may come
 // again.
-func (s *Store) TellDirectory(ctx context.Context, t directory.Telling, act Act) (result string, err error) {
+func (s *Store) TellDirectory(ctx context.Context, e directory.Event, act Act) (result string, err error) {
 	err = s.writer.changeFacts(func(tx *Tx) error {
-		result, err = tx.toldBefore(t)
+		result, err = tx.earlierResult(e)
 		if result != "" || err != nil {
 			return err
 		}
-		if result, err = tx.tell(t, act); err != nil {
+		if result, err = tx.applyEvent(e, act); err != nil {
 			return err
 		}
 		_, err = tx.exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
-			t.ID, tx.store.Now().Unix(), t.Digest, result)
+			e.ID, tx.store.Now().Unix(), e.Digest, result)
 		return err
 	})
 	if err != nil {
@@ -52,38 +52,39 @@ func (s *Store) TellDirectory(ctx context.Context, t directory.Telling, act Act)
 	return result, nil
 }
 
-// toldBefore gives what an event came to that was told already, or "".
-func (tx *Tx) toldBefore(t directory.Telling) (string, error) {
+// earlierResult gives the result of an event that was taken before, or "".
+func (tx *Tx) earlierResult(e directory.Event) (string, error) {
 	var digest, result string
-	err := tx.queryRow(`SELECT digest, result FROM directory_event WHERE id = $1`, t.ID).Scan(&digest, &result)
+	err := tx.queryRow(`SELECT digest, result FROM directory_event WHERE id = $1`, e.ID).Scan(&digest, &result)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", nil
 	case err != nil:
 		return "", err
-	case digest != t.Digest:
-		return "", fmt.Errorf("event %s: another one had this ID: %w", t.ID, ErrConflict)
+	case digest != e.Digest:
+		return "", fmt.Errorf("event %s: another one had this ID: %w", e.ID, ErrConflict)
 	}
 	return result, nil
 }
 
-func (tx *Tx) tell(t directory.Telling, act Act) (string, error) {
-	name, on := t.Object()
-	last, err := tx.toldVersion(name, on)
+// applyEvent changes what an event reports, unless something later is known.
+func (tx *Tx) applyEvent(e directory.Event, act Act) (string, error) {
+	name, on := e.Object()
+	last, err := tx.newestVersion(name, on)
 	if err != nil {
 		return "", err
 	}
-	if err := tx.unlike(t); err != nil {
+	if err := tx.unlike(e); err != nil {
 		return "", err
 	}
-	if t.Version == 0 && t.Like != nil {
-		t.Version = last + 1
+	if e.Version == 0 && e.Like != nil {
+		e.Version = last + 1
 	}
-	if t.Version <= last {
-		return ToldOld, tx.journal(Event{Kind: "directory_refused", Detail: name + ", version " + fmt.Sprint(t.Version) + " after " + fmt.Sprint(last),
-			Reason: "old_version", Person: t.PersonID(), Organization: t.OrganizationID()}.by(act))
+	if e.Version <= last {
+		return ToldOld, tx.journal(Event{Kind: "directory_refused", Detail: name + ", version " + fmt.Sprint(e.Version) + " after " + fmt.Sprint(last),
+			Reason: "old_version", Person: e.PersonID(), Organization: e.OrganizationID()}.by(act))
 	}
-	p, err := directory.PlanEvent(t, &tx.memory.Facts, tx)
+	p, err := directory.PlanEvent(e, &tx.memory.Facts, tx)
 	if err != nil {
 		return "", err
 	}
@@ -91,13 +92,13 @@ func (tx *Tx) tell(t directory.Telling, act Act) (string, error) {
 		return "", err
 	}
 	names := []string{name}
-	if t.Gone {
+	if e.Gone {
 		names = append(names, gonePrefix+name)
 	}
 	for _, name := range names {
 		if _, err := tx.exec(`
 			INSERT INTO directory_version (object, version) VALUES ($1, $2)
-			ON CONFLICT (object) DO UPDATE SET version = excluded.version`, name, t.Version); err != nil {
+			ON CONFLICT (object) DO UPDATE SET version = excluded.version`, name, e.Version); err != nil {
 			return "", err
 		}
 	}
@@ -107,10 +108,9 @@ func (tx *Tx) tell(t directory.Telling, act Act) (string, error) {
 	return ToldApplied, nil
 }
 
-// toldVersion is the version from which on an event about the object is not
-// old: that of its last event, of the removal of what it stands on, or of the
+// newestVersion is the version that an event about the object has to exceed: that of its last event, of the removal of what it stands on, or of the
 // last picture of all.
-func (tx *Tx) toldVersion(name string, on []string) (int64, error) {
+func (tx *Tx) newestVersion(name string, on []string) (int64, error) {
 	last, err := tx.AsOf()
 	if err != nil {
 		return 0, err
@@ -130,8 +130,8 @@ func (tx *Tx) toldVersion(name string, on []string) (int64, error) {
 	return last, nil
 }
 
-// sweepTold forgets the events of a service's directory that cannot come again.
-func (tx *Tx) sweepTold(now time.Time) (int, error) {
+// sweepDirectoryEvents forgets the events of a service's directory that cannot come again.
+func (tx *Tx) sweepDirectoryEvents(now time.Time) (int, error) {
 	n, err := tx.exec(`
 		DELETE FROM directory_event WHERE id IN (
 			SELECT id FROM directory_event WHERE at <= $1 ORDER BY at LIMIT 500)`, now.Add(-ToldRetention).Unix())
