@@ -112,7 +112,7 @@ func events(a approval.Approval, before approval.State, act Act) []Event {
 func (tx *Tx) read(id approval.ID, live bool) (approval.Approval, string, error) {
 	if live {
 		if h := tx.memory.approvals.at(id); h != nil && h.phase == approval.Live {
-			return tx.memory.cool(id, h), "", nil
+			return tx.memory.uncached(id, h), "", nil
 		}
 	}
 	rows, err := tx.query(selectApproval+` WHERE id = $1`+tx.engine.lock(), id[:])

@@ -101,7 +101,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 			return h, 0, err
 		}
 	}
-	if _, err := tx.memory.heat(row); err != nil {
+	if _, err := tx.memory.cached(row); err != nil {
 		return h, 0, err
 	}
 	tx.later(approvalMade{row})
@@ -234,7 +234,7 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 			return err
 		}
 		a.Grant = to
-		if _, err := tx.memory.heat(a); err != nil {
+		if _, err := tx.memory.cached(a); err != nil {
 			return err
 		}
 		tx.later(grantEdited{a})

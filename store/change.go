@@ -11,7 +11,7 @@ type effect func()
 
 func (e effect) apply(*memory) { e() }
 
-// approvalMade keeps the hot part of an approval, made when it is applied: the
+// approvalMade caches an approval, made when it is applied: the
 // roles that it picks get their places then.
 type approvalMade struct{ approval.Approval }
 
@@ -20,7 +20,7 @@ func (c approvalMade) apply(m *memory) {
 		return
 	}
 	m.Remember(c.Grant.Picks)
-	if h, err := m.heat(c.Approval); err == nil { // it was asked before: facts are never forgotten
+	if h, err := m.cached(c.Approval); err == nil { // it was asked before: facts are never forgotten
 		m.approvals.put(c.ID, h)
 	}
 }
@@ -56,7 +56,7 @@ func (c grantEdited) apply(m *memory) {
 		return
 	}
 	m.Remember(c.Grant.Picks)
-	if next, err := m.heat(c.Approval); err == nil {
+	if next, err := m.cached(c.Approval); err == nil {
 		h.picks, h.kind = next.picks, next.kind
 	}
 }

@@ -89,7 +89,7 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 	if h == nil {
 		return Access{}, ErrNotFound
 	}
-	a := s.memory.cool(id, h)
+	a := s.memory.uncached(id, h)
 	a.Grant = s.memory.grantSet(h)
 	return Access{
 		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.AsMember()),

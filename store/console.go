@@ -25,7 +25,7 @@ func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
 		return s.clientUses(ctx)
 	}
 	by := map[*facts.Client]ClientUse{}
-	s.memory.eachHot(func(_ approval.ID, h *hot) {
+	s.memory.eachCached(func(_ approval.ID, h *cachedApproval) {
 		if h.phase == approval.Live && !h.lost() {
 			of := by[h.client]
 			by[h.client] = ClientUse{of.Live + 1, max(of.LastUsed, int64(atomic.LoadUint32(&h.used)))}

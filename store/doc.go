@@ -22,7 +22,7 @@
 //   - approval.go: a move is read, made, saved and journaled
 //   - writer.go: the queue and the group commit; statement.go runs
 //     statements, literals.go names the values in their text
-//   - memory.go, where package facts lies beside hot.go, the approvals, and change.go,
+//   - memory.go, where package facts lies beside approvalcache.go, the approvals, and change.go,
 //     what a transaction does to both; load.go fills them at the start
 //   - check.go: what a bearer check is answered
 //   - approve.go, ending.go, many.go and mark.go: how approvals begin and end

@@ -26,7 +26,7 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 		}
 	}
 	m, now := s.memory, s.Now()
-	m.eachHot(func(_ approval.ID, h *hot) {
+	m.eachCached(func(_ approval.ID, h *cachedApproval) {
 		if h.phase == approval.Live && !h.lost() {
 			f.Live++
 		}

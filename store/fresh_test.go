@@ -14,7 +14,7 @@ import (
 // whether they are those of now: their callers have, or they answer what the
 // writer asks once more.
 var notAsked = []string{
-	"Check", "Under", "Used", "clientState", "Pressed", "stands", "newestInMemory", "unsaidPlaces", "mark", "eachHot", "Figures",
+	"Check", "Under", "Used", "clientState", "Pressed", "stands", "newestInMemory", "unsaidPlaces", "mark", "eachCached", "Figures",
 	"access", "move", "version", "names", "Stamp", "settle", "apiKey",
 }
 

@@ -42,7 +42,7 @@ func idsAt(places []place) []approval.ID {
 
 // livesAs reports whether an approval may be what the filter asks for; what is
 // due to be said ended is left to p.is.
-func (p *approvalsPage) livesAs(h *hot) bool {
+func (p *approvalsPage) livesAs(h *cachedApproval) bool {
 	switch {
 	case p.f.State == "code_issued":
 		return h.phase == approval.CodeIssued
@@ -55,11 +55,11 @@ func (p *approvalsPage) livesAs(h *hot) bool {
 // newestInMemory gives the places of the newest approvals in memory behind one
 // place that match the filter's client, person, organization and grant set,
 // newest first and so many at most.
-func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*hot) bool) []place {
+func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*cachedApproval) bool) []place {
 	m := s.memory
 	m.mu.RLock()
 	chunk := len(m.approvals.chunks)
-	of, ok := m.hotFilter(f)
+	of, ok := m.cacheFilter(f)
 	m.mu.RUnlock()
 	var found []place
 	for ; chunk > 0 && ok; chunk-- { // those that were made last lie last, by and large
@@ -73,7 +73,7 @@ func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*
 }
 
 // newestOf adds those of a chunk.
-func (t *approvals) newestOf(chunk int, of hotFilter, from place, found []place, most int, is func(*hot) bool) []place {
+func (t *approvalCache) newestOf(chunk int, of cacheFilter, from place, found []place, most int, is func(*cachedApproval) bool) []place {
 	var more []place
 	for i := range t.chunks[chunk] {
 		h := &t.chunks[chunk][i]
@@ -93,21 +93,21 @@ func (t *approvals) newestOf(chunk int, of hotFilter, from place, found []place,
 	return found[:min(len(found), most)]
 }
 
-// hotFilter is a filter of what memory has of an approval.
-type hotFilter struct {
+// cacheFilter is a filter of what memory has of an approval.
+type cacheFilter struct {
 	client *facts.Client
 	person *facts.Person
 	org    *facts.Organization
 	kind   grantset.Kind
 }
 
-// hotFilter is false where nothing can match.
-func (m *memory) hotFilter(f ApprovalFilter) (of hotFilter, ok bool) {
-	of = hotFilter{m.Clients[f.Client], m.People.Get(f.Person), m.Orgs[f.Organization], f.Grant}
+// cacheFilter is false where nothing can match.
+func (m *memory) cacheFilter(f ApprovalFilter) (of cacheFilter, ok bool) {
+	of = cacheFilter{m.Clients[f.Client], m.People.Get(f.Person), m.Orgs[f.Organization], f.Grant}
 	return of, (f.Client == "") == (of.client == nil) && (f.Person == "") == (of.person == nil) && (f.Organization == "") == (of.org == nil)
 }
 
-func (of *hotFilter) matches(h *hot) bool {
+func (of *cacheFilter) matches(h *cachedApproval) bool {
 	return (of.client == nil || of.client == h.client) && (of.kind == "" || of.kind == h.grantKind()) &&
 		(of.person == nil || of.person == h.member.Person) && (of.org == nil || of.org == h.member.Org)
 }

@@ -48,7 +48,7 @@ func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, 
 	p.memory.mu.RLock()
 	lost := p.memory.Ended != p.memory.marked
 	p.memory.mu.RUnlock()
-	return p.newestInMemory(p.f, from, p.limit+1, func(h *hot) bool {
+	return p.newestInMemory(p.f, from, p.limit+1, func(h *cachedApproval) bool {
 		switch h.phase {
 		case approval.CodeIssued:
 			if int64(h.issuedAt) <= expired.Unix() {

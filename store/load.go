@@ -171,7 +171,7 @@ func (l loader) approval(st *sqlite3.Stmt) error {
 		return fmt.Errorf("approval %s: %w", a.ID, err)
 	}
 	l.m.Remember(a.Grant.Picks)
-	h, err := l.m.heatOn(member, client, a)
+	h, err := l.m.cachedOn(member, client, a)
 	if err != nil {
 		return err
 	}

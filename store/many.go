@@ -47,7 +47,7 @@ func (tx *Tx) readMany(ids []approval.ID) ([]approval.Approval, error) {
 	var rest []any
 	for _, id := range ids {
 		if h := tx.memory.approvals.at(id); h != nil && h.phase == approval.Live {
-			out = append(out, tx.memory.cool(id, h))
+			out = append(out, tx.memory.uncached(id, h))
 			continue
 		}
 		rest = append(rest, id[:])

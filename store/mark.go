@@ -98,7 +98,7 @@ func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() erro
 		return s.shared.due(ctx)
 	}
 	answered := s.Now().Add(-pageLife).Unix()
-	s.memory.eachHot(func(id approval.ID, h *hot) {
+	s.memory.eachCached(func(id approval.ID, h *cachedApproval) {
 		if h.lost() || h.phase == approval.CodeIssued && int64(h.issuedAt) <= answered {
 			out = append(out, id)
 		}

@@ -17,7 +17,7 @@ type memory struct {
 	settling  sync.RWMutex // held, before mu, from the commit of a change of facts until they are here
 	version   int64        // of the facts, on PostgreSQL
 	changes   int64        // how often facts may have changed here, on PostgreSQL
-	approvals approvals
+	approvals approvalCache
 	arriving  facts.Crowd // clients that are being registered now
 
 	// marked is what ended was when the last mark began that left nothing unmarked.
@@ -27,7 +27,7 @@ type memory struct {
 }
 
 func newMemory(impersonal bool) *memory {
-	return &memory{Facts: facts.New(impersonal, 0, 0, 0), approvals: approvals{index: map[approval.ID]uint32{}}}
+	return &memory{Facts: facts.New(impersonal, 0, 0, 0), approvals: approvalCache{index: map[approval.ID]uint32{}}}
 }
 
 // A change is what a transaction does to memory once it is durable. Both engines

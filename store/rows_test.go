@@ -68,7 +68,7 @@ func tell(m *memory) string {
 	}
 	for id := range m.approvals.index {
 		h := m.approvals.at(id)
-		add("approval %s %+v grant %+v used %d", id, m.cool(id, h), m.grantSet(h), h.used)
+		add("approval %s %+v grant %+v used %d", id, m.uncached(id, h), m.grantSet(h), h.used)
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")

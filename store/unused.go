@@ -88,7 +88,7 @@ func (m *memory) lastUse(id approval.ID) int64 {
 	return 0
 }
 
-func (h *hot) lastUse() int64 { return int64(max(atomic.LoadUint32(&h.used), h.issuedAt)) }
+func (h *cachedApproval) lastUse() int64 { return int64(max(atomic.LoadUint32(&h.used), h.issuedAt)) }
 
 // standsAs is the state of a row as it must be shown now.
 func (s *Store) standsAs(r ApprovalRow, standing approval.Standing, now time.Time) approval.State {

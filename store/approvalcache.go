@@ -11,10 +11,10 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
 
-// hot is what memory keeps of an approval that has not ended: about 120 bytes
+// cachedApproval is what memory keeps of an approval that has not ended: about 120 bytes
 // with its share of the index. Epochs of 32 bits are enough: a fact that ends
 // once a second lasts 136 years.
-type hot struct {
+type cachedApproval struct {
 	generation int64
 	member     *facts.Member
 	client     *facts.Client
@@ -33,17 +33,17 @@ type hot struct {
 const personalToo = 1 << 7
 
 // createdAt is in Unix seconds.
-func (h *hot) createdAt() int64 { return int64(h.issuedAt) - int64(h.age) }
+func (h *cachedApproval) createdAt() int64 { return int64(h.issuedAt) - int64(h.age) }
 
-func (h *hot) grantKind() grantset.Kind { return grantset.Kinds[h.kind&^personalToo] }
+func (h *cachedApproval) grantKind() grantset.Kind { return grantset.Kinds[h.kind&^personalToo] }
 
-func (h *hot) epochs() approval.Epochs {
+func (h *cachedApproval) epochs() approval.Epochs {
 	return approval.Epochs{
 		Membership: int64(h.born[0]), Person: int64(h.born[1]), Organization: int64(h.born[2]), Client: int64(h.born[3]),
 	}
 }
 
-func (h *hot) standing() approval.Standing {
+func (h *cachedApproval) standing() approval.Standing {
 	return approval.Standing{
 		Membership: h.member.Epoch, Person: h.member.Person.Epoch,
 		Organization: h.member.Org.Epoch, Client: h.client.Epoch,
@@ -52,19 +52,19 @@ func (h *hot) standing() approval.Standing {
 
 const chunkLen = 1024
 
-// approvals is a table of hot rows in chunks, which keeps a million of them
+// approvalCache is a table of approvals in chunks, which keeps a million of them
 // cheap for the garbage collector.
-type approvals struct {
+type approvalCache struct {
 	elsewhere bool // on PostgreSQL the rows alone have them: nothing is kept here
 	index     map[approval.ID]uint32
-	chunks    []*[chunkLen]hot
+	chunks    []*[chunkLen]cachedApproval
 	ids       []*[chunkLen]approval.ID
 	newest    []int64 // of each chunk, or newer: when an approval in it was made
 	free      []uint32
 	next      uint32
 }
 
-func (t *approvals) at(id approval.ID) *hot {
+func (t *approvalCache) at(id approval.ID) *cachedApproval {
 	i, ok := t.index[id]
 	if !ok {
 		return nil
@@ -72,7 +72,7 @@ func (t *approvals) at(id approval.ID) *hot {
 	return &t.chunks[i/chunkLen][i%chunkLen]
 }
 
-func (t *approvals) put(id approval.ID, h hot) {
+func (t *approvalCache) put(id approval.ID, h cachedApproval) {
 	if t.elsewhere {
 		return
 	}
@@ -84,7 +84,7 @@ func (t *approvals) put(id approval.ID, h hot) {
 			i = t.next
 			t.next++
 			if int(i/chunkLen) == len(t.chunks) {
-				t.chunks = append(t.chunks, new([chunkLen]hot))
+				t.chunks = append(t.chunks, new([chunkLen]cachedApproval))
 				t.ids = append(t.ids, new([chunkLen]approval.ID))
 				t.newest = append(t.newest, 0)
 			}
@@ -96,9 +96,9 @@ func (t *approvals) put(id approval.ID, h hot) {
 	t.newest[i/chunkLen] = max(t.newest[i/chunkLen], h.createdAt())
 }
 
-// eachHot shows every approval in memory, those of a chunk together under the
+// eachCached shows every approval in memory, those of a chunk together under the
 // lock: with a million of them nobody waits for all.
-func (m *memory) eachHot(see func(approval.ID, *hot)) {
+func (m *memory) eachCached(see func(approval.ID, *cachedApproval)) {
 	for chunk := 0; ; chunk++ {
 		m.mu.RLock()
 		if chunk >= len(m.approvals.chunks) {
@@ -115,29 +115,29 @@ func (m *memory) eachHot(see func(approval.ID, *hot)) {
 }
 
 // lost reports whether a fact under the approval has ended.
-func (h *hot) lost() bool { return approval.Standing(h.epochs()) != h.standing() }
+func (h *cachedApproval) lost() bool { return approval.Standing(h.epochs()) != h.standing() }
 
-func (t *approvals) drop(id approval.ID) {
+func (t *approvalCache) drop(id approval.ID) {
 	if i, ok := t.index[id]; ok {
-		t.chunks[i/chunkLen][i%chunkLen] = hot{}
+		t.chunks[i/chunkLen][i%chunkLen] = cachedApproval{}
 		t.ids[i/chunkLen][i%chunkLen] = approval.ID{}
 		delete(t.index, id)
 		t.free = append(t.free, i)
 	}
 }
 
-// heat makes the hot part of an approval; nil facts are unknown ones, and the
+// cached gives what memory keeps of an approval; nil facts are unknown ones, and the
 // approval is left to its row.
-func (m *memory) heat(a approval.Approval) (hot, error) {
-	return m.heatOn(m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization}), m.Clients[a.Client], a)
+func (m *memory) cached(a approval.Approval) (cachedApproval, error) {
+	return m.cachedOn(m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization}), m.Clients[a.Client], a)
 }
 
-// heatOn is heat on facts that were found.
-func (m *memory) heatOn(mem *facts.Member, c *facts.Client, a approval.Approval) (hot, error) {
+// cachedOn is cached on facts that were found.
+func (m *memory) cachedOn(mem *facts.Member, c *facts.Client, a approval.Approval) (cachedApproval, error) {
 	if mem == nil || c == nil {
-		return hot{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
+		return cachedApproval{}, fmt.Errorf("approval %s stands on facts that are not there", a.ID)
 	}
-	h := hot{
+	h := cachedApproval{
 		generation: a.Generation, member: mem, client: c, phase: a.Phase, key: uint16(a.Key), network: a.Network,
 		born:     [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
 		issuedAt: uint32(a.IssuedAt), age: uint16(min(max(a.IssuedAt-a.CreatedAt, 0), math.MaxUint16)),
@@ -171,8 +171,8 @@ func (m *memory) heatOn(mem *facts.Member, c *facts.Client, a approval.Approval)
 	return h, nil
 }
 
-// cool gives the approval behind a hot row, without the code's fields.
-func (m *memory) cool(id approval.ID, h *hot) approval.Approval {
+// uncached gives the approval behind an entry, without the code's fields.
+func (m *memory) uncached(id approval.ID, h *cachedApproval) approval.Approval {
 	return approval.Approval{
 		ID: id, Client: h.client.ID, Person: h.member.Person.ID, Organization: h.member.Org.ID,
 		IssuedAt: int64(h.issuedAt), Born: h.epochs(),
@@ -182,7 +182,7 @@ func (m *memory) cool(id approval.ID, h *hot) approval.Approval {
 
 // grantSet rebuilds the grant set; picks are in order of role ID, as they were
 // put there.
-func (m *memory) grantSet(h *hot) grantset.Set {
+func (m *memory) grantSet(h *cachedApproval) grantset.Set {
 	s := grantset.Set{Kind: h.grantKind(), Personal: h.kind&personalToo != 0}
 	if n := len(h.picks) / 4; n > 0 {
 		s.Picks = make([]grantset.Pick, n)
