@@ -32,7 +32,7 @@
 // Where the embedded engine has that writer and its memory, PostgreSQL has
 //
 //   - shared.go: who works there, and how facts change, by holding their version;
-//     transact.go opens a transaction, line.go is where callers wait
+//     transact.go opens a transaction, queue.go is where callers wait
 //   - rowread.go, which reads approvals together, and rowcache.go and columns.go
 //   - refreshing.go, which saves refreshes by what their tokens say, and moves.go and
 //     saving.go, which make all other moves together; register.go saves clients

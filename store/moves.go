@@ -8,62 +8,62 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// moveLine is where moves wait. Of one approval at most one is under way; the
+// moveQueue is the queue of moves. Of one approval at most one is under way; the
 // next is computed from the row as that one leaves it.
-type moveLine struct {
-	line[*operation]
+type moveQueue struct {
+	queue[*operation]
 	underWay map[approval.ID][]*operation // with those that wait for it
 }
 
-func (l *moveLine) init() {
-	l.line.init()
-	l.underWay = map[approval.ID][]*operation{}
+func (q *moveQueue) init() {
+	q.queue.init()
+	q.underWay = map[approval.ID][]*operation{}
 }
 
-func (l *moveLine) join(o *operation) {
+func (q *moveQueue) join(o *operation) {
 	o.since = time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	behind, busy := l.underWay[o.id]
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	behind, busy := q.underWay[o.id]
 	if busy {
-		l.underWay[o.id] = append(behind, o)
+		q.underWay[o.id] = append(behind, o)
 		return
 	}
-	l.underWay[o.id] = nil
-	l.add(o)
+	q.underWay[o.id] = nil
+	q.add(o)
 }
 
-// add puts a move in the line that is under way, for those who hold the lock.
-func (l *moveLine) add(o *operation) {
-	l.waits = append(l.waits, o)
-	l.wake.Signal()
+// add enqueues a move that is under way; the caller holds the lock.
+func (q *moveQueue) add(o *operation) {
+	q.items = append(q.items, o)
+	q.wake.Signal()
 }
 
 // again lets a move be made once more.
-func (l *moveLine) again(o *operation) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.add(o)
+func (q *moveQueue) again(o *operation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.add(o)
 }
 
 // finish answers the caller, and lets the next move of the approval go.
-func (l *moveLine) finish(o *operation) {
-	l.mu.Lock()
-	if behind := l.underWay[o.id]; len(behind) > 0 {
-		l.underWay[o.id] = behind[1:]
-		l.add(behind[0])
+func (q *moveQueue) finish(o *operation) {
+	q.mu.Lock()
+	if behind := q.underWay[o.id]; len(behind) > 0 {
+		q.underWay[o.id] = behind[1:]
+		q.add(behind[0])
 	} else {
-		delete(l.underWay, o.id)
+		delete(q.underWay, o.id)
 	}
-	l.mu.Unlock()
+	q.mu.Unlock()
 	o.done <- struct{}{}
 }
 
-// makers bounds the groups of moves that are made at once: while one reads, the other
+// moveWorkers bounds the groups of moves that are made at once: while one reads, the other
 // saves.
-const makers = 2
+const moveWorkers = 2
 
-// makeMoves makes the moves that wait, together, until the line is closed.
+// makeMoves makes the moves that wait, together, until the queue is closed.
 func (p *shared) makeMoves() {
 	var group []*operation
 	for {

@@ -35,7 +35,7 @@ const (
 	// ownConns are the readers', those of who makes moves and saves refreshes, and one
 	// each for those who register, load facts and tell that the node lives. Five at
 	// least are for all else.
-	ownConns   = maxReaders + makers + refreshers + 3
+	ownConns   = maxReaders + moveWorkers + refreshWorkers + 3
 	leastConns = ownConns + 5
 )
 

@@ -130,10 +130,10 @@ func TestQuickGroupsTakeOneConnection(t *testing.T) {
 	}
 	h, id, answered, lift := oneHeld(t, neverLate)
 	behind := h.checks(id, 20)
-	until(t, "all the others in line", func() bool {
-		h.shared.asked.mu.Lock()
-		defer h.shared.asked.mu.Unlock()
-		return len(h.shared.asked.waits) == 20
+	until(t, "all the others in the queue", func() bool {
+		h.shared.reads.mu.Lock()
+		defer h.shared.reads.mu.Unlock()
+		return len(h.shared.reads.items) == 20
 	})
 	if n := h.held(t); n != 1 {
 		t.Errorf("%d connections read, want 1", n)
@@ -194,7 +194,7 @@ func TestClosingWaitsForReaders(t *testing.T) {
 
 // While reads are slow a group is a share of what waits.
 func TestShares(t *testing.T) {
-	var l line[int]
+	var l queue[int]
 	l.init()
 	for n := range 20 {
 		l.join(n, 0)

@@ -79,18 +79,18 @@ func (p *shared) refresh(expected approval.Approval, m approval.Move, network ui
 	return saved, err
 }
 
-// refreshers bounds the groups of refreshes that are saved at once. The second one's
-// turn comes only while the first takes long: two would save smaller groups.
-const refreshers = 2
+// refreshWorkers bounds the groups of refreshes that are saved at once. The second
+// worker gets the slot only while the first takes long: two would save smaller groups.
+const refreshWorkers = 2
 
-// saveRefreshes saves what waits, together, until the line is closed.
+// saveRefreshes saves what waits, together, until the queue is closed.
 func (p *shared) saveRefreshes() {
 	var batch []*refresh
 	of := map[approval.ID]*refresh{}
-	pass := func() { p.refreshTurn <- struct{}{} }
+	pass := func() { p.refreshSlot <- struct{}{} }
 	late := time.AfterFunc(time.Hour, pass)
 	late.Stop()
-	<-p.refreshTurn
+	<-p.refreshSlot
 	for {
 		clear(batch)
 		if batch = p.refreshes.take(batch[:0], maxBatch, 1); len(batch) == 0 {
@@ -102,8 +102,8 @@ func (p *shared) saveRefreshes() {
 		for _, r := range batch {
 			r.done <- struct{}{}
 		}
-		if !late.Stop() { // the other has the turn
-			<-p.refreshTurn
+		if !late.Stop() { // the other worker has the slot
+			<-p.refreshSlot
 		}
 	}
 }

@@ -407,7 +407,7 @@ func TestClosingWhileRefreshing(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	h, closes := all[0], all[1]
-	closes.shared.slowRead = 100 * time.Microsecond // the turn goes to and fro
+	closes.shared.slowRead = 100 * time.Microsecond // the slot goes to and fro
 	var wg sync.WaitGroup
 	var saved atomic.Int64
 	for n := range 30 {

@@ -40,7 +40,7 @@ func (p *shared) begin(q *question) error {
 	if err := p.tooOld(); err != nil {
 		return err
 	}
-	if !p.asked.join(q, 0) {
+	if !p.reads.join(q, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
 	}
 	return nil
@@ -148,22 +148,22 @@ const (
 	quickRead = time.Millisecond
 )
 
-// answerAsked is a reader: it reads what is asked for, together, when it has the
-// turn. As long as reads are quick, one reader keeps the turn, because two would
+// answerReads is a reader: it reads what is queued, together, when it holds the
+// slot. As long as reads are quick, one reader keeps the slot, because two would
 // read smaller groups. PostgreSQL reads the pages of a statement one after the
-// other: while that is slow, a reader takes no more than a share of what waits,
-// and gives the turn on before it reads.
-func (p *shared) answerAsked() {
+// other: while that is slow, a reader takes no more than a share of the queue,
+// and passes the slot on before it reads.
+func (p *shared) answerReads() {
 	var batch []*question
 	var read reading
-	pass := func() { p.readTurn <- struct{}{} }
+	pass := func() { p.readSlot <- struct{}{} }
 	late := time.AfterFunc(time.Hour, pass)
 	late.Stop()
-	<-p.readTurn
+	<-p.readSlot
 	for {
 		shares := p.pace.shares()
 		clear(batch)
-		if batch = p.asked.take(batch[:0], maxQuestions, shares); len(batch) == 0 {
+		if batch = p.reads.take(batch[:0], maxQuestions, shares); len(batch) == 0 {
 			pass()
 			return
 		}
@@ -179,8 +179,8 @@ func (p *shared) answerAsked() {
 			q.err = err
 			q.done <- struct{}{}
 		}
-		if !late.Stop() { // another reader has the turn
-			<-p.readTurn
+		if !late.Stop() { // another reader has the slot
+			<-p.readSlot
 		}
 	}
 }

@@ -23,16 +23,16 @@ type shared struct {
 	pool  *pgxpool.Pool
 	db    *sql.DB // the same pool, for the statements that both engines share
 
-	turn        chan struct{} // one transaction of this node at a time
-	readTurn    chan struct{} // its holder takes the next questions
-	refreshTurn chan struct{} // its holder takes the next refreshes
+	changeSlot  chan struct{} // one transaction of this node at a time
+	readSlot    chan struct{} // its holder takes the next reads
+	refreshSlot chan struct{} // its holder takes the next refreshes
 	catching    sync.Mutex    // one loads changed facts
 
-	asked     line[*question]
-	moves     moveLine
-	refreshes line[*refresh]
-	clients   line[*registration]
-	notes     line[note]
+	reads     queue[*question]
+	moves     moveQueue
+	refreshes queue[*refresh]
+	clients   queue[*registration]
+	notes     queue[note]
 	uses      uses
 	rows      rowCache
 	pace      pace
@@ -59,13 +59,13 @@ type shared struct {
 
 func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	p := &shared{
-		store: s, pool: pool, turn: make(chan struct{}, 1), readTurn: make(chan struct{}, 1), refreshTurn: make(chan struct{}, 1), stopped: make(chan struct{}),
+		store: s, pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), stopped: make(chan struct{}),
 		node: s.ids.next(time.Now()),
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.db.SetMaxIdleConns(0) // the pool keeps them
 	p.rows.most, p.patience, p.slowRead, p.stalled = maxCached, askTimeout, slowRead, stalled
-	p.asked.init()
+	p.reads.init()
 	p.moves.init()
 	p.refreshes.init()
 	p.clients.init()
@@ -75,16 +75,16 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 
 func (p *shared) start(stopped *sync.WaitGroup) {
 	for range maxReaders {
-		stopped.Go(p.answerAsked)
+		stopped.Go(p.answerReads)
 	}
-	p.readTurn <- struct{}{}
-	for range makers {
+	p.readSlot <- struct{}{}
+	for range moveWorkers {
 		stopped.Go(p.makeMoves)
 	}
-	for range refreshers {
+	for range refreshWorkers {
 		stopped.Go(p.saveRefreshes)
 	}
-	p.refreshTurn <- struct{}{}
+	p.refreshSlot <- struct{}{}
 	// One of each: two would save smaller groups.
 	stopped.Go(p.registerClients)
 	stopped.Go(p.writeNotes)
@@ -99,7 +99,7 @@ func (p *shared) close() {
 	p.moves.close()
 	p.clients.close()
 	p.notes.close()
-	p.asked.close()
+	p.reads.close()
 }
 
 // do runs an operation that is not the embedded engine's.
@@ -136,8 +136,8 @@ func (p *shared) change(run func(*Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 	defer cancel()
 	select {
-	case p.turn <- struct{}{}:
-		defer func() { <-p.turn }()
+	case p.changeSlot <- struct{}{}:
+		defer func() { <-p.changeSlot }()
 	case <-ctx.Done():
 		return fmt.Errorf("waiting for the changes before: %w", ErrUnavailable)
 	}
