@@ -44,7 +44,7 @@ func (s *Store) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
 	if s.shared != nil {
 		return s.shared.checkNow(ctx, id)
 	}
-	s.settle()
+	s.awaitCommit()
 	return s.Check(ctx, id)
 }
 
@@ -67,7 +67,7 @@ func (s *Store) CheckAllNow(ctx context.Context, all []Asked) {
 		s.shared.checkAllNow(ctx, all)
 		return
 	}
-	s.settle()
+	s.awaitCommit()
 	for i := range all {
 		if a := &all[i]; a.ByKey {
 			a.Access, a.Err = s.apiKey(a.Key)

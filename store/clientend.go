@@ -41,7 +41,7 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 		return tx.switchClient(c, on, disabledByOperator, act)
 	})
 	if err == nil && !on {
-		s.markSoon(ctx)
+		s.writeEndsSoon(ctx)
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 		return tx.journal(Event{Kind: "client_disabled", Client: id, Detail: "deleted"}.by(act))
 	})
 	if err == nil {
-		s.markSoon(ctx)
+		s.writeEndsSoon(ctx)
 	}
 	return err
 }

@@ -47,7 +47,7 @@ func (s *Store) TellDirectory(ctx context.Context, e directory.Event, act Act) (
 		return "", err
 	}
 	if result == ToldApplied {
-		s.markSoon(ctx)
+		s.writeEndsSoon(ctx)
 	}
 	return result, nil
 }

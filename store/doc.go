@@ -17,7 +17,7 @@
 // schema/0001.postgres.sql. What happens to an approval is in
 //
 //   - store.go, which opens SQLite (connector.go) and closes either; postgres.go
-//     opens the other; moved.go sees that SQLite's file is still where it was
+//     opens the other; fileinplace.go sees that SQLite's file is still where it was
 //   - tx.go: a transaction, of either engine, and what it gathers for after its commit
 //   - approval.go: a move is read, made, saved and journaled
 //   - writer.go: the queue and the group commit; statement.go runs
@@ -25,7 +25,8 @@
 //   - memory.go, where package facts lies beside approvalcache.go, the approvals, and change.go,
 //     what a transaction does to both; load.go fills them at the start
 //   - check.go: what a bearer check is answered
-//   - approve.go, ending.go, many.go and mark.go: how approvals begin and end
+//   - approve.go, ending.go, many.go and pendingends.go: how approvals begin
+//     and end
 //   - journal.go, which writes what people ask about later; events.go lists it,
 //     kinds.go names all there is, reuse.go words what looks like theft
 //
@@ -38,20 +39,20 @@
 //     saving.go, which make all other moves together; register.go saves clients
 //   - replica.go, which brings memory to the version of the facts, by factload.go
 //   - notes.go: what nobody waits for, and uses.go, which notes last uses
-//   - nodes.go, refused.go and wentback.go: what is known of other nodes, and of what
+//   - nodes.go, refused.go and rewound.go: what is known of other nodes, and of what
 //     is the matter with the database
 //
 // All else is a subject a file, to be looked up:
 //
 //   - the directory: directory.go reads; person.go, member.go, organization.go,
-//     integration.go and apikey.go change; import.go, with
-//     pruning.go and dryrun.go, takes all of it as package directory plans it;
-//     exporting.go gives it; directoryevent.go takes one event
+//     integration.go and apikey.go change; import.go, with pruning.go
+//     and dryrun.go, takes all of it, as package directory plans; exporting.go
+//     gives it; directoryevent.go takes one event
 //   - clients: client.go, clientend.go, preregister.go
 //   - who is signed in: session.go, acting.go, identity.go, factor.go, reset.go
 //   - lists: query.go, approvalrow.go; listing.go, with listingways.go,
-//     listingmemory.go and listingunsaid.go; console.go, figures.go
+//     listingmemory.go and listingpending.go; console.go, figures.go
 //   - time: clock.go, sweep.go, due.go, unused.go
-//   - the operator's: keys.go, ring.go, migrate.go, migrateshared.go,
+//   - the operator's: keys.go, keyrows.go, migrate.go, migrateshared.go,
 //     preflight.go, files.go, backup.go, restore.go, inspect.go, repeated.go
 package store

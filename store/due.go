@@ -10,7 +10,7 @@ import (
 
 // Due counts what a sweep would do now, and does nothing.
 func (s *Store) Due(ctx context.Context) (Swept, error) {
-	due, _, err := s.due(ctx)
+	due, _, err := s.pendingEnds(ctx)
 	if err != nil {
 		return Swept{}, err
 	}

@@ -14,8 +14,8 @@ import (
 // whether they are those of now: their callers have, or they answer what the
 // writer asks once more.
 var notAsked = []string{
-	"Check", "Under", "Used", "clientState", "Pressed", "stands", "newestInMemory", "unsaidPlaces", "mark", "eachCached", "Figures",
-	"access", "move", "version", "names", "Stamp", "settle", "apiKey",
+	"Check", "Under", "Used", "clientState", "Pressed", "stands", "newestInMemory", "pendingPlaces", "writeEnds", "eachCached", "Figures",
+	"access", "move", "version", "names", "Stamp", "awaitCommit", "apiKey",
 }
 
 // On PostgreSQL memory is a replica: whoever answers out of it calls fresh

@@ -29,7 +29,7 @@ func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act
 		if p, err = tx.plan(i); err != nil || i.Dry {
 			return err
 		}
-		if err := tx.engine.roomy(len(p.Removed.Members) > markBatch); err != nil {
+		if err := tx.engine.roomy(len(p.Removed.Members) > endsBatch); err != nil {
 			return err
 		}
 		return errors.Join(tx.carryOut(p, act), tx.engine.roomy(false))
@@ -41,7 +41,7 @@ func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act
 		out.Ended, err = s.wouldEnd(ctx, p)
 		return out, err
 	}
-	if out.Ended, err = s.mark(ctx); err != nil {
+	if out.Ended, err = s.writeEnds(ctx); err != nil {
 		s.log.Warn("rows are not marked ended yet", "err", err)
 	}
 	return out, nil

@@ -84,7 +84,7 @@ func (s *Store) switchIntegration(ctx context.Context, organizationID string, on
 		return tx.changed("", o.ID, detail, act)
 	})
 	if err == nil && !on {
-		s.markSoon(ctx)
+		s.writeEndsSoon(ctx)
 	}
 	return err
 }

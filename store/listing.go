@@ -48,7 +48,7 @@ func (s *Store) approvalPage(ctx context.Context, f ApprovalFilter, is func(Appr
 	}
 	p := &approvalsPage{Store: s, f: f, is: is, limit: limit}
 	// What ends meanwhile goes from here to there, so here is asked first.
-	if err := p.unsaid(ctx); err != nil {
+	if err := p.addPendingEnds(ctx); err != nil {
 		return nil, "", err
 	}
 	if err := p.walk(ctx); err != nil {

@@ -41,7 +41,7 @@ func idsAt(places []place) []approval.ID {
 }
 
 // livesAs reports whether an approval may be what the filter asks for; what is
-// due to be said ended is left to p.is.
+// ended and not written yet is left to p.is.
 func (p *approvalsPage) livesAs(h *cachedApproval) bool {
 	switch {
 	case p.f.State == "code_issued":

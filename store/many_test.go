@@ -16,9 +16,9 @@ import (
 
 func lowerMarkBatch(t testing.TB, to int) {
 	t.Helper()
-	was := markBatch
-	markBatch = to
-	t.Cleanup(func() { markBatch = was })
+	was := endsBatch
+	endsBatch = to
+	t.Cleanup(func() { endsBatch = was })
 }
 
 // treasurers are so many people with one role.

@@ -38,7 +38,7 @@ func (s *Store) RemoveMember(ctx context.Context, organizationID, personID strin
 		return memberState{detail: "member removed"}, nil
 	}, act)
 	if err == nil {
-		s.markSoon(ctx)
+		s.writeEndsSoon(ctx)
 	}
 	return err
 }

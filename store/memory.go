@@ -20,10 +20,10 @@ type memory struct {
 	approvals approvalCache
 	arriving  facts.Crowd // clients that are being registered now
 
-	// marked is what ended was when the last mark began that left nothing unmarked.
+	// endsWritten is what Ended was when the last writeEnds began that left nothing pending.
 	// While they differ, there may be approvals that have ended by a fact without
 	// their row saying so.
-	marked int
+	endsWritten int
 }
 
 func newMemory(impersonal bool) *memory {

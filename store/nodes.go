@@ -121,7 +121,7 @@ func (p *shared) tick() {
 // rotated or retired keys (decision T11).
 func (p *shared) followKeys(ctx context.Context) error {
 	began := moment(time.Now())
-	err := p.transact(ctx, func(tx *Tx) error { return tx.settleRing(p.store.options.Ring) })
+	err := p.transact(ctx, func(tx *Tx) error { return tx.matchKeyRows(p.store.options.Ring) })
 	if err == nil {
 		p.keysAt.Store(began)
 	}

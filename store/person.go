@@ -82,7 +82,7 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 		return tx.changed(p.ID, "", detail, act)
 	})
 	if err == nil && !on {
-		s.markSoon(ctx)
+		s.writeEndsSoon(ctx)
 	}
 	return err
 }

@@ -109,7 +109,7 @@ func (p *shared) examineKeys(tx *Tx) error {
 	if p.store.options.Ring == nil {
 		return nil
 	}
-	if err := tx.settleRing(p.store.options.Ring); err != nil {
+	if err := tx.matchKeyRows(p.store.options.Ring); err != nil {
 		return err
 	}
 	known, err := tx.keysKnown()

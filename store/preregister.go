@@ -92,7 +92,7 @@ func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Clien
 			return err
 		}
 	}
-	s.markSoon(ctx)
+	s.writeEndsSoon(ctx)
 	return nil
 }
 

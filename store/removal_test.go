@@ -20,7 +20,7 @@ import (
 func TestManyRemovedBesideTheirClients(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	lowerMarkBatch(t, 250)
-	many := markBatch + 30
+	many := endsBatch + 30
 	d := treasurers(many)
 	if err := h.AddDirectory(ctx, d, Act{}); err != nil {
 		t.Fatal(err)

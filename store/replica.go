@@ -106,7 +106,7 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 		return fmt.Errorf("facts: %w", err)
 	}
 	if l.back {
-		p.wentBack(from, l.to)
+		p.rewound(from, l.to)
 	}
 	m := p.store.memory
 	m.mu.Lock()

@@ -115,7 +115,7 @@ var revivable = []string{
 	`DELETE FROM session`,
 	`DELETE FROM reset`,
 	`DELETE FROM factor WHERE kind = '` + FactorRecovery + `'`,
-	forgetWentBack,
+	forgetRewound,
 }
 
 // reviveNothing deletes what is revivable, and gives the number of API keys among it.
@@ -214,7 +214,7 @@ func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, err
 	}
 	defer tx.Rollback()
 	out := Restored{Info: info}
-	if out.Ended, out.APIKeys, err = o.settle(ctx, tx, info); err == nil {
+	if out.Ended, out.APIKeys, err = o.endRestored(ctx, tx, info); err == nil {
 		err = tx.Commit()
 	}
 	if err != nil {
@@ -264,8 +264,8 @@ func (o RestoreOptions) retireMissing(ctx context.Context, tx *sql.Tx, info Info
 	return nil
 }
 
-// settle ends what must not live again, and journals the restore.
-func (o RestoreOptions) settle(ctx context.Context, tx *sql.Tx, info Info) (ended, keys int, err error) {
+// endRestored ends what must not live again, and journals the restore.
+func (o RestoreOptions) endRestored(ctx context.Context, tx *sql.Tx, info Info) (ended, keys int, err error) {
 	now := o.Now
 	if now.Before(info.At) { // decision T12
 		now = info.At

@@ -121,8 +121,8 @@ func (p *shared) tell(entries []Event) {
 		p.refusals.wrote()
 	}
 	for _, e := range entries {
-		if e.provesIt() {
-			p.note((*Tx).noteWentBack)
+		if e.provesRewound() {
+			p.note((*Tx).noteRewound)
 		}
 		if told := p.store.options.Journaled; told != nil {
 			told(e)

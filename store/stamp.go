@@ -24,9 +24,9 @@ func (s *Store) Stamp(organization string) Stamp {
 	return 0
 }
 
-// settle waits, on the embedded engine, for the commit that is under way: its
+// awaitCommit waits, on the embedded engine, for the commit that is under way: its
 // rows can be seen before its facts can.
-func (s *Store) settle() {
+func (s *Store) awaitCommit() {
 	s.memory.settling.RLock()
 	defer s.memory.settling.RUnlock()
 }
@@ -83,7 +83,7 @@ func (s *Store) apiKey(id APIKeyID) (Access, error) {
 // freshNow is fresh of now, whatever a check found before.
 func (s *Store) freshNow(ctx context.Context) error {
 	if s.shared == nil {
-		s.settle()
+		s.awaitCommit()
 		return nil
 	}
 	return s.shared.fresh(ctx)

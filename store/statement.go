@@ -116,8 +116,8 @@ func eventPlaces(n int) string {
 
 func (w *writer) journal(tx *Tx, entries []Event) error {
 	for _, e := range entries {
-		if e.provesIt() {
-			if err := tx.noteWentBack(); err != nil {
+		if e.provesRewound() {
+			if err := tx.noteRewound(); err != nil {
 				return err
 			}
 			break

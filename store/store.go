@@ -98,11 +98,11 @@ type Store struct {
 	unusedSwept atomic.Int64 // Unix seconds
 	unnoted     atomic.Int64 // Unix seconds until which no use is noted
 
-	marking sync.Mutex // one marker of ended rows at a time
-	copying sync.Mutex // one backup at a time
-	closing sync.Once
-	stop    chan struct{}
-	stopped sync.WaitGroup
+	writingEnds sync.Mutex // held by writeEnds: one at a time
+	copying     sync.Mutex // one backup at a time
+	closing     sync.Once
+	stop        chan struct{}
+	stopped     sync.WaitGroup
 }
 
 var memoryNames atomic.Int64
@@ -185,7 +185,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.prepareSchema(ctx); err != nil {
 		return err
 	}
-	if err := s.writer.atStart(ctx, func(tx *Tx) error { return tx.settleRing(s.options.Ring) }); err != nil {
+	if err := s.writer.atStart(ctx, func(tx *Tx) error { return tx.matchKeyRows(s.options.Ring) }); err != nil {
 		return fmt.Errorf("database: keys: %w", err)
 	}
 	if err := s.writer.atStart(ctx, s.checkKeys); err != nil {

@@ -9,7 +9,7 @@ import (
 // Swept counts what a sweep has done.
 type Swept struct {
 	Clients   int // gone: 14 days without an approval (spec 3), or deleted and nothing left under them
-	Ended     int // rows marked ended whose facts were lost or whose code expired
+	Ended     int // rows whose end was written, since their facts were lost or whose code expired
 	Approvals int // ended ones deleted after 90 days
 	Sessions  int
 	Resets    int // links to set a password that were not used
@@ -37,8 +37,8 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 			return out, err
 		}
 	}
-	if out.Ended, err = s.mark(ctx); err != nil {
-		return out, fmt.Errorf("mark: %w", err)
+	if out.Ended, err = s.writeEnds(ctx); err != nil {
+		return out, fmt.Errorf("pending ends: %w", err)
 	}
 	unused, err := s.endUnused(ctx)
 	if out.Ended += unused; err != nil {

@@ -64,8 +64,8 @@ func idle(used, now uint32) bool { return now-used >= uint32(useGrain/time.Secon
 
 // uses are the approvals of which a call is to be noted.
 type uses struct {
-	mu  sync.Mutex
-	due map[approval.ID]uint32 // Unix seconds
+	mu      sync.Mutex
+	pending map[approval.ID]uint32 // Unix seconds
 }
 
 const maxUses = 500_000
@@ -78,26 +78,26 @@ func (u *uses) see(id approval.ID, at uint32) {
 
 // add forgets what there is no room for: the next call says it again.
 func (u *uses) add(id approval.ID, at uint32) {
-	if u.due == nil {
-		u.due = map[approval.ID]uint32{}
+	if u.pending == nil {
+		u.pending = map[approval.ID]uint32{}
 	}
-	if len(u.due) < maxUses {
-		u.due[id] = max(u.due[id], at)
+	if len(u.pending) < maxUses {
+		u.pending[id] = max(u.pending[id], at)
 	}
 }
 
 func (u *uses) take() map[approval.ID]uint32 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	out := u.due
-	u.due = nil
+	out := u.pending
+	u.pending = nil
 	return out
 }
 
 func (u *uses) none() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return len(u.due) == 0
+	return len(u.pending) == 0
 }
 
 // giveBack takes what could not be written.

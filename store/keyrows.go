@@ -96,9 +96,9 @@ func (s *Store) compareKeys(tx *Tx, known map[string]string) error {
 	return s.checkKeys(tx) // another node may have been first, with another key
 }
 
-// settleRing lets the ring be as the database has it: the key seals that was
+// matchKeyRows lets the ring be as the database has it: the key seals that was
 // rotated to, and what is retired is not used, though the file has it still.
-func (tx *Tx) settleRing(ring *token.Ring) error {
+func (tx *Tx) matchKeyRows(ring *token.Ring) error {
 	if ring == nil {
 		return nil
 	}

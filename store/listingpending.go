@@ -8,9 +8,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// unsaid finds approvals that have ended without a row saying so, where the
-// list would have them.
-func (p *approvalsPage) unsaid(ctx context.Context) error {
+// addPendingEnds finds approvals that have ended and whose rows do not say so yet,
+// where the list would have them.
+func (p *approvalsPage) addPendingEnds(ctx context.Context) error {
 	if p.f.State != "ended" {
 		return nil
 	}
@@ -18,7 +18,7 @@ func (p *approvalsPage) unsaid(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := p.unsaidPlaces(ctx, from)
+	found, err := p.pendingPlaces(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -37,16 +37,16 @@ func (p *approvalsPage) unsaid(ctx context.Context) error {
 	return nil
 }
 
-// unsaidPlaces gives those of them that come next behind a place, one more
+// pendingPlaces gives those of them that come next behind a place, one more
 // than the page has at most.
-func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, error) {
+func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place, error) {
 	now := p.Now()
 	expired := now.Add(-approval.CodeLifetime)
 	if p.shared != nil {
-		return p.unsaidInRows(ctx, from, expired)
+		return p.pendingInRows(ctx, from, expired)
 	}
 	p.memory.mu.RLock()
-	lost := p.memory.Ended != p.memory.marked
+	lost := p.memory.Ended != p.memory.endsWritten
 	p.memory.mu.RUnlock()
 	return p.newestInMemory(p.f, from, p.limit+1, func(h *cachedApproval) bool {
 		switch h.phase {
@@ -63,9 +63,9 @@ func (p *approvalsPage) unsaidPlaces(ctx context.Context, from place) ([]place, 
 	}), nil
 }
 
-// unsaidInRows is unsaidPlaces where memory has no approvals.
-func (p *approvalsPage) unsaidInRows(ctx context.Context, from place, expired time.Time) ([]place, error) {
-	ids, _, err := p.shared.dueAt(ctx, expired)
+// pendingInRows is pendingPlaces where memory has no approvals.
+func (p *approvalsPage) pendingInRows(ctx context.Context, from place, expired time.Time) ([]place, error) {
+	ids, _, err := p.shared.pendingEndsAt(ctx, expired)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *approvalsPage) unsaidInRows(ctx context.Context, from place, expired ti
 		f.After = begins.cursor()
 	}
 	// Where so many live that this looks at some of them alone, the others are
-	// listed once the sweep has marked them: within the hour.
+	// listed once the sweep has written their ends: within the hour.
 	unused, next, err := p.approvalPage(ctx, f, func(r ApprovalRow) bool { return r.StateName() == "ended" })
 	if err != nil {
 		return nil, err

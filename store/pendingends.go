@@ -7,17 +7,17 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
-// markBatch is how many approvals end in one commit. They lie together by age
+// endsBatch is how many approvals end in one commit. They lie together by age
 // in one place and all over by ID in others: the more at once, the fewer pages
 // each changes. A test has a lower one.
-var markBatch = 1000
+var endsBatch = 1000
 
 const (
 	sweepBatch = 500 // rows in one commit, so that nobody waits for long
 
-	// markPause bounds how long others are left alone between two batches: on a
+	// endsPause bounds how long the writer is left to others between two batches: on a
 	// machine that is busy a batch seems to take longer than it does.
-	markPause = 90 * time.Millisecond
+	endsPause = 90 * time.Millisecond
 
 	// EndedRetention is how long an ended approval stays listed.
 	EndedRetention = 90 * 24 * time.Hour
@@ -29,60 +29,62 @@ const (
 	pageLife = 35 * time.Minute
 )
 
-// markSoon marks the rows that a lost fact has ended. From the fact's commit
+// writeEndsSoon writes the end into rows that a lost fact has ended. From the fact's commit
 // on they are dead anyway, so an error waits for the next sweep.
-func (s *Store) markSoon(ctx context.Context) {
-	if _, err := s.mark(ctx); err != nil {
+func (s *Store) writeEndsSoon(ctx context.Context) {
+	if _, err := s.writeEnds(ctx); err != nil {
 		s.log.Warn("rows are not marked ended yet", "err", err)
 	}
 }
 
-// mark writes the end into rows that have ended by a lost fact, or by a code
-// that nobody can ask for again. It yields to others between batches.
-func (s *Store) mark(ctx context.Context) (marked int, err error) {
-	s.marking.Lock()
-	defer s.marking.Unlock()
+// writeEnds writes the end into rows that have ended by a lost fact, or by a code
+// that nobody can ask for again, and gives how many. It yields to others between
+// batches.
+func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
+	s.writingEnds.Lock()
+	defer s.writingEnds.Unlock()
 	s.memory.mu.RLock()
 	endedBefore := s.memory.Ended
 	s.memory.mu.RUnlock()
-	due, settled, err := s.due(ctx)
+	pending, done, err := s.pendingEnds(ctx)
 	if err != nil {
 		return 0, err
 	}
-	for len(due) > 0 {
-		batch, ends := due[:min(markBatch, len(due))], 0
-		due = due[len(batch):]
+	for len(pending) > 0 {
+		batch, ends := pending[:min(endsBatch, len(pending))], 0
+		pending = pending[len(batch):]
 		var begun time.Time
 		// It has a commit to itself: beside others it would need a savepoint,
 		// within which all that it changes is copied first.
 		err := s.writer.changeFacts(func(tx *Tx) (err error) {
 			begun = time.Now()
-			if err := tx.engine.roomy(len(due) > 0); err != nil {
+			if err := tx.engine.roomy(len(pending) > 0); err != nil {
 				return err
 			}
-			ends, err = tx.moveRows(batch, settle(tx.store.Now()), Act{Actor: "system"})
+			ends, err = tx.moveRows(batch, writeEnd(tx.store.Now()), Act{Actor: "system"})
 			return err
 		})
 		if err != nil {
-			return marked, err
+			return written, err
 		}
-		marked += ends
+		written += ends
 		if ctx != nil && ctx.Err() != nil {
-			return marked, ctx.Err()
+			return written, ctx.Err()
 		}
-		if len(due) > 0 {
-			time.Sleep(min(time.Since(begun)*3/2, markPause)) // most of the writer's time is others'
+		if len(pending) > 0 {
+			time.Sleep(min(time.Since(begun)*3/2, endsPause)) // most of the writer's time is others'
 		}
 	}
 	s.memory.mu.Lock()
-	s.memory.marked = endedBefore
+	s.memory.endsWritten = endedBefore
 	s.memory.mu.Unlock()
-	return marked, settled()
+	return written, done()
 }
 
-// settle writes down an end that has come by itself, and nothing else. A code
+// writeEnd is the move that writes an end which has come by itself, and nothing
+// else. A code
 // that has expired is left until its page cannot be answered any more.
-func settle(now time.Time) approval.Move {
+func writeEnd(now time.Time) approval.Move {
 	return func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
 		if a.Lost(s) == "" && a.IssuedAt > now.Add(-pageLife).Unix() {
 			return a.State, approval.OK
@@ -91,11 +93,11 @@ func settle(now time.Time) approval.Move {
 	}
 }
 
-// due lists the approvals that have ended without a row saying so. settled is
-// to be called when all of them are marked.
-func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() error, err error) {
+// pendingEnds lists the approvals that have ended and whose rows do not say so yet.
+// The caller calls done when all of them are written.
+func (s *Store) pendingEnds(ctx context.Context) (out []approval.ID, done func() error, err error) {
 	if s.shared != nil {
-		return s.shared.due(ctx)
+		return s.shared.pendingEnds(ctx)
 	}
 	answered := s.Now().Add(-pageLife).Unix()
 	s.memory.eachCached(func(id approval.ID, h *cachedApproval) {
@@ -106,10 +108,10 @@ func (s *Store) due(ctx context.Context) (out []approval.ID, settled func() erro
 	return out, func() error { return nil }, nil
 }
 
-// dueRows finds approvals that stand on facts which have ended since the rows
-// were last marked, by the facts' names and so by index, and codes that nobody
+// pendingEndRows finds approvals that stand on facts which have ended since the rows
+// were last written, by the facts' names and so by index, and codes that nobody
 // can ask for any more.
-const dueRows = `
+const pendingEndRows = `
 	SELECT a.id FROM fact_change f JOIN approval a ON a.person = f.key JOIN person p ON p.id = f.key
 	 WHERE f.what = 'person' AND f.version > $1 AND a.phase < ` + sqlEnded + ` AND a.person_epoch <> p.epoch
 	UNION
@@ -132,32 +134,32 @@ const dueRows = `
 	 WHERE $4 AND a.phase < ` + sqlEnded + ` AND (a.person_epoch <> p.epoch OR a.organization_epoch <> o.epoch
 	       OR a.client_epoch <> c.epoch OR a.membership_epoch <> m.epoch)`
 
-// due is the store's due, out of the rows.
-func (p *shared) due(ctx context.Context) (out []approval.ID, settled func() error, err error) {
-	return p.dueAt(ctx, p.store.Now().Add(-pageLife))
+// pendingEnds is that of the store, out of the rows.
+func (p *shared) pendingEnds(ctx context.Context) (out []approval.ID, done func() error, err error) {
+	return p.pendingEndsAt(ctx, p.store.Now().Add(-pageLife))
 }
 
-// dueAt counts codes as expired that were issued by then.
-func (p *shared) dueAt(ctx context.Context, issued time.Time) (out []approval.ID, settled func() error, err error) {
+// pendingEndsAt counts codes as expired that were issued by then.
+func (p *shared) pendingEndsAt(ctx context.Context, issued time.Time) (out []approval.ID, done func() error, err error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	ctx = context.WithoutCancel(ctx)
-	var version, marked, at int64
+	var version, written, at int64
 	if err := p.db.QueryRowContext(ctx, `
 		SELECT f.version, l.version, l.at FROM facts f CROSS JOIN lease l WHERE f.one = 1 AND l.name = 'sweep'`).
-		Scan(&version, &marked, &at); err != nil {
-		return nil, nil, unavailable("due", err)
+		Scan(&version, &written, &at); err != nil {
+		return nil, nil, unavailable("pending ends", err)
 	}
 	var all bool
 	if err := p.db.QueryRowContext(ctx, `
-		SELECT COUNT(*) > 0 FROM fact_change WHERE what = '*' AND version > $1`, marked).Scan(&all); err != nil {
-		return nil, nil, unavailable("due", err)
+		SELECT COUNT(*) > 0 FROM fact_change WHERE what = '*' AND version > $1`, written).Scan(&all); err != nil {
+		return nil, nil, unavailable("pending ends", err)
 	}
 	expired := issued.Unix()
-	ids, err := column[[]byte](p.db.QueryContext(ctx, dueRows, marked, at-2*int64(pageLife/time.Second), expired, all))
+	ids, err := column[[]byte](p.db.QueryContext(ctx, pendingEndRows, written, at-2*int64(pageLife/time.Second), expired, all))
 	if err != nil {
-		return nil, nil, unavailable("due", err)
+		return nil, nil, unavailable("pending ends", err)
 	}
 	for _, id := range ids {
 		out = append(out, approval.ID(id))
@@ -167,7 +169,7 @@ func (p *shared) dueAt(ctx context.Context, issued time.Time) (out []approval.ID
 			UPDATE lease SET version = GREATEST(version, $1), at = GREATEST(at, $2)
 			 WHERE name = 'sweep' AND (version < $1 OR at < $2)`, version, expired)
 		if err != nil {
-			return unavailable("due", err)
+			return unavailable("pending ends", err)
 		}
 		return nil
 	}, nil

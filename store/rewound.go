@@ -13,16 +13,16 @@ import (
 
 // metaWentBack is the row of meta with the time when it was last seen that the
 // database had gone back in time, Unix seconds (decision T13).
-const metaWentBack = "went_back"
+const metaRewound = "went_back"
 
-const forgetWentBack = `DELETE FROM meta WHERE name = 'went_back'`
+const forgetRewound = `DELETE FROM meta WHERE name = 'went_back'`
 
 // WentBack is when it was last seen that the database had gone back in time, by a
 // token or by a node from after the moment that it was set back to: what was
 // revoked since that moment may live. It is zero when nobody has seen that since
 // all approvals were ended for it (SettleRestored, Restore).
 func (s *Store) WentBack(ctx context.Context) (time.Time, error) {
-	return s.metaTime(ctx, metaWentBack)
+	return s.metaTime(ctx, metaRewound)
 }
 
 // metaTime reads a row of meta with a time; zero when it is not there.
@@ -41,21 +41,21 @@ func (s *Store) metaTime(ctx context.Context, name string) (time.Time, error) {
 	return time.Unix(seconds, 0), nil
 }
 
-// noteWentBack keeps that the database went back in time.
-func (tx *Tx) noteWentBack() error {
-	return tx.putMeta(metaWentBack, strconv.FormatInt(tx.store.Now().Unix(), 10))
+// noteRewound keeps that the database went back in time.
+func (tx *Tx) noteRewound() error {
+	return tx.putMeta(metaRewound, strconv.FormatInt(tx.store.Now().Unix(), 10))
 }
 
-// provesIt reports whether an entry of the journal is of a token from the future.
-func (e Event) provesIt() bool {
+// provesRewound reports whether an entry of the journal is of a token from the future.
+func (e Event) provesRewound() bool {
 	return e.Kind == "approval_ended" && e.Reason == string(approval.StateLost)
 }
 
-// wentBack says that the database did: it was set back to an earlier copy, or has
+// rewound says that the database went back in time: it was set back to an earlier copy, or has
 // lost what it had acknowledged. What is remembered of approvals is of later.
-func (p *shared) wentBack(from, to int64) {
+func (p *shared) rewound(from, to int64) {
 	p.store.log.Error("the database went back in time: what was revoked since its copy may live again, until all approvals are ended",
 		"run", "grantkeeper backup restore", "version", from, "found", to)
 	p.rows.clear()
-	p.note((*Tx).noteWentBack)
+	p.note((*Tx).noteRewound)
 }
