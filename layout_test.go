@@ -32,7 +32,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts", "directory"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts", "directory", "journal"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	pages     = append([]string{"page"}, below...)                           // below the doors for people
 	doors     = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator"}
@@ -51,6 +51,7 @@ var rooms = map[string]room{
 	"rules":            {pure: true, may: []string{"grantset", "org", "strictjson"}},
 	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org"}},
 	"directory":        {pure: true, may: []string{"facts", "org"}},
+	"journal":          {pure: true},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"store":            {may: pureRooms},
@@ -65,7 +66,7 @@ var rooms = map[string]room{
 	"mcp":              {may: append([]string{"api"}, below...)},
 	"gateway":          {may: append([]string{"api"}, below...)},
 	"operator":         {may: append([]string{"metrics"}, below...)},
-	"metrics":          {},
+	"metrics":          {may: []string{"approval", "journal"}},
 
 	// For services: whoever uses it links nothing else of the server.
 	"identity/httpidentity": {may: []string{"identity"}},

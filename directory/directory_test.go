@@ -250,28 +250,28 @@ func TestPlanEvent(t *testing.T) {
 	d := town()
 	eve := account("eve", "e@a.example")
 	for name, tt := range map[string]struct {
-		t      Telling
+		t      Event
 		object string
 		in     string
 		want   string
 	}{
-		"a person":              {Telling{Person: &eve}, "person:eve", "", "added people eve; [] []"},
-		"a person goes":         {Telling{Person: &d.People[1], Gone: true}, "person:tor", "", "removed people tor; removed members nord/tor; ends tor: person removed; ends tor nord: member removed; [tor] []"},
-		"nobody goes":           {Telling{Person: &eve, Gone: true}, "person:eve", "", "[] []"},
-		"an organization":       {Telling{Organization: &org.Organization{ID: "sund", Name: "S"}}, "organization:sund", "sund", "changed organizations sund; [] []"},
-		"an organization goes":  {Telling{Organization: &d.Organizations[1], Gone: true}, "organization:sund", "sund", "removed organizations sund; removed members sund/ada; ends sund: organization removed; ends ada sund: member removed; [] [sund]"},
-		"a member":              {Telling{Member: &Member{Person: "tor", Organization: "sund"}}, "membership:sund/tor", "sund", "added members sund/tor; [] []"},
-		"a member goes":         {Telling{Member: &d.Members[1], Gone: true}, "membership:nord/tor", "nord", "removed members nord/tor; ends tor nord: member removed; [] []"},
-		"no member goes":        {Telling{Member: &Member{Person: "tor", Organization: "sund"}, Gone: true}, "membership:sund/tor", "sund", "[] []"},
-		"a circle":              {Telling{Circle: &org.Circle{ID: "c", Organization: "sund", Name: "C"}}, "circle:c", "sund", "added circles c; [] []"},
-		"a circle that is not":  {Telling{Circle: &org.Circle{ID: "c"}, Gone: true}, "circle:c", "", "[] []"},
-		"a circle with a role":  {Telling{Circle: &org.Circle{ID: "sub"}, Gone: true}, "circle:sub", "nord", "refused"},
-		"a role":                {Telling{Role: &org.Role{ID: "desk", Organization: "nord", Circle: "sub", Name: "D"}}, "role:desk", "nord", "changed roles desk; [] []"},
-		"a role goes":           {Telling{Role: &org.Role{ID: "desk"}, Gone: true}, "role:desk", "nord", "removed roles desk; [] []"},
-		"a filler":              {Telling{Filler: &Filler{"desk", "tor"}}, "filler:desk/tor", "nord", "added fillers desk/tor; [] []"},
-		"a filler goes":         {Telling{Filler: &Filler{"cash", "tor"}, Gone: true}, "filler:cash/tor", "nord", "removed fillers cash/tor; [] []"},
-		"one who was none goes": {Telling{Filler: &Filler{"desk", "tor"}, Gone: true}, "filler:desk/tor", "nord", "[] []"},
-		"of no role":            {Telling{Filler: &Filler{"none", "tor"}}, "filler:none/tor", "", "refused"},
+		"a person":              {Event{Person: &eve}, "person:eve", "", "added people eve; [] []"},
+		"a person goes":         {Event{Person: &d.People[1], Gone: true}, "person:tor", "", "removed people tor; removed members nord/tor; ends tor: person removed; ends tor nord: member removed; [tor] []"},
+		"nobody goes":           {Event{Person: &eve, Gone: true}, "person:eve", "", "[] []"},
+		"an organization":       {Event{Organization: &org.Organization{ID: "sund", Name: "S"}}, "organization:sund", "sund", "changed organizations sund; [] []"},
+		"an organization goes":  {Event{Organization: &d.Organizations[1], Gone: true}, "organization:sund", "sund", "removed organizations sund; removed members sund/ada; ends sund: organization removed; ends ada sund: member removed; [] [sund]"},
+		"a member":              {Event{Member: &Member{Person: "tor", Organization: "sund"}}, "membership:sund/tor", "sund", "added members sund/tor; [] []"},
+		"a member goes":         {Event{Member: &d.Members[1], Gone: true}, "membership:nord/tor", "nord", "removed members nord/tor; ends tor nord: member removed; [] []"},
+		"no member goes":        {Event{Member: &Member{Person: "tor", Organization: "sund"}, Gone: true}, "membership:sund/tor", "sund", "[] []"},
+		"a circle":              {Event{Circle: &org.Circle{ID: "c", Organization: "sund", Name: "C"}}, "circle:c", "sund", "added circles c; [] []"},
+		"a circle that is not":  {Event{Circle: &org.Circle{ID: "c"}, Gone: true}, "circle:c", "", "[] []"},
+		"a circle with a role":  {Event{Circle: &org.Circle{ID: "sub"}, Gone: true}, "circle:sub", "nord", "refused"},
+		"a role":                {Event{Role: &org.Role{ID: "desk", Organization: "nord", Circle: "sub", Name: "D"}}, "role:desk", "nord", "changed roles desk; [] []"},
+		"a role goes":           {Event{Role: &org.Role{ID: "desk"}, Gone: true}, "role:desk", "nord", "removed roles desk; [] []"},
+		"a filler":              {Event{Filler: &Filler{"desk", "tor"}}, "filler:desk/tor", "nord", "added fillers desk/tor; [] []"},
+		"a filler goes":         {Event{Filler: &Filler{"cash", "tor"}, Gone: true}, "filler:cash/tor", "nord", "removed fillers cash/tor; [] []"},
+		"one who was none goes": {Event{Filler: &Filler{"desk", "tor"}, Gone: true}, "filler:desk/tor", "nord", "[] []"},
+		"of no role":            {Event{Filler: &Filler{"none", "tor"}}, "filler:none/tor", "", "refused"},
 	} {
 		f := known()
 		got := "refused"
@@ -284,16 +284,16 @@ func TestPlanEvent(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct {
-		t                    Telling
+		t                    Event
 		person, organization string
 		on                   string
 	}{
-		{Telling{Person: &eve}, "eve", "", ""},
-		{Telling{Member: &d.Members[1]}, "tor", "nord", "person:tor organization:nord"},
-		{Telling{Circle: &d.Circles[0]}, "", "nord", "organization:nord"},
-		{Telling{Role: &d.Roles[0]}, "", "nord", "organization:nord circle:root"},
-		{Telling{Filler: &d.Fillers[0]}, "ada", "", "role:cash person:ada"},
-		{Telling{}, "", "", ""},
+		{Event{Person: &eve}, "eve", "", ""},
+		{Event{Member: &d.Members[1]}, "tor", "nord", "person:tor organization:nord"},
+		{Event{Circle: &d.Circles[0]}, "", "nord", "organization:nord"},
+		{Event{Role: &d.Roles[0]}, "", "nord", "organization:nord circle:root"},
+		{Event{Filler: &d.Fillers[0]}, "ada", "", "role:cash person:ada"},
+		{Event{}, "", "", ""},
 	} {
 		_, on := tt.t.Object()
 		if got := strings.Join(on, " "); got != tt.on || tt.t.PersonID() != tt.person || tt.t.OrganizationID() != tt.organization {

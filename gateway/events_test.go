@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -42,7 +43,7 @@ func (h *house) told(body string) eventAnswer {
 }
 
 // journal gives the entries of a kind, newest first, once all are written.
-func (h *house) journal(kind string) []store.Event {
+func (h *house) journal(kind journal.Kind) []store.Event {
 	h.t.Helper()
 	if err := h.store.Ready(context.Background()); err != nil { // notes before it are written
 		h.t.Fatal(err)

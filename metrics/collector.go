@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // gaugesWithin bounds how long a scrape waits for what is read.
@@ -113,7 +115,7 @@ func (c collector) collectCounters(to chan<- prometheus.Metric) {
 			to <- counter(of.desc, n, labels...)
 		})
 	}
-	to <- counter(reuseDesc, c.ended.of("refresh_reused", ""))
+	to <- counter(reuseDesc, c.ended.of(string(approval.RefreshReused), ""))
 	for i, result := range checkResults {
 		to <- counter(checksDesc, c.checks[i].Load(), result)
 	}

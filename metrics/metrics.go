@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // Metrics is safe for concurrent use. Make one with New.
@@ -205,25 +208,25 @@ func (m *Metrics) Deleted(kind string, n int) { m.deleted.add(kind, "", uint64(n
 
 // endReasons gives the reasons of decision J2, and that of a drill, in the words
 // of the metric.
-var endReasons = map[string]string{
-	"revoked_by_person": "person", "revoked_by_admin": "admin", "revoked_by_operator": "operator", "revoked_by_client": "client",
-	"left_organization": "membership", "person_deactivated": "account", "client_disabled": "client_disabled",
-	"refresh_reused": "refresh_reused", "code_reused": "code_reused", "integration_off": "integration_off",
-	"replaced": "replaced", "never_connected": "never_connected", "unused": "unused", "key_retired": "key_retired",
-	"restored": "restored", "state_lost": "state_lost", "drill": "drill",
+var endReasons = map[approval.Reason]string{
+	approval.RevokedByPerson: "person", approval.RevokedByAdmin: "admin", approval.RevokedByOperator: "operator", approval.RevokedByClient: "client",
+	approval.LeftOrganization: "membership", approval.PersonDeactivated: "account", approval.ClientDisabled: "client_disabled",
+	approval.RefreshReused: "refresh_reused", approval.CodeReused: "code_reused", approval.IntegrationOff: "integration_off",
+	approval.Replaced: "replaced", approval.NeverConnected: "never_connected", approval.Unused: "unused", approval.KeyRetired: "key_retired",
+	approval.Restored: "restored", approval.StateLost: "state_lost", "drill": "drill",
 }
 
 // Journaled counts what an entry of the journal tells, once it is durable.
-func (m *Metrics) Journaled(kind, reason, detail string) {
+func (m *Metrics) Journaled(kind journal.Kind, reason, detail string) {
 	switch kind {
-	case "approval_granted":
+	case journal.ApprovalGranted:
 		m.approvals.add("approved", detail, 1)
-	case "approval_cancelled":
+	case journal.ApprovalCancelled:
 		m.approvals.add("cancelled", "none", 1)
-	case "approval_refused":
+	case journal.ApprovalRefused:
 		m.approvals.add("refused", "none", 1)
-	case "approval_ended":
-		if known := endReasons[reason]; known != "" {
+	case journal.ApprovalEnded:
+		if known := endReasons[approval.Reason(reason)]; known != "" {
 			reason = known
 		}
 		m.ended.add(reason, "", 1)

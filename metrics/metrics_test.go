@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // scrape gives what Prometheus reads, by name and labels.
@@ -124,7 +126,7 @@ func TestOutcomes(t *testing.T) {
 		{"refresh_reused", "", ""}, {"approval_ended", "refresh_reused", ""}, {"approval_ended", "left_organization", ""},
 		{"approval_ended", "something_new", ""}, {"client_registered", "", ""},
 	} {
-		m.Journaled(e[0], e[1], e[2])
+		m.Journaled(journal.Kind(e[0]), e[1], e[2])
 	}
 	m.SignIn("failed")
 	m.Limited("api")

@@ -20,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -247,7 +248,7 @@ func (d *door) wantState(h token.Handle, phase approval.Phase, generation int64,
 }
 
 // events gives the kinds in the journal that came since the mark, oldest first.
-func (d *door) events(kind string) []store.Event {
+func (d *door) events(kind journal.Kind) []store.Event {
 	d.t.Helper()
 	if err := d.Store.Ready(context.Background()); err != nil { // what was queued before is written
 		d.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -70,7 +71,7 @@ func TestOneNetworkDoesNotFillRegistration(t *testing.T) {
 			t.Errorf("%s: %v, want %d times 201", c.name, statuses, want)
 		}
 	}
-	events, _, err := d.Store.Events(context.Background(), store.EventFilter{Kinds: []string{"rate_limited"}, Limit: 1000})
+	events, _, err := d.Store.Events(context.Background(), store.EventFilter{Kinds: []journal.Kind{journal.RateLimited}, Limit: 1000})
 	if err != nil || len(events) != 4 {
 		text, _ := json.Marshal(events)
 		t.Errorf("%d entries say that a network was limited, want one for each, %v: %.500s", len(events), err, text)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -224,7 +225,7 @@ func (s *Server) spend(c call, b budget) error {
 	}
 	if first, _ := b.events.Allow(c.address, now); first {
 		s.Store.Record(store.Event{
-			Kind: "rate_limited", Address: c.address.String(), Detail: c.Pattern, Reference: c.reference,
+			Kind: journal.RateLimited, Address: c.address.String(), Detail: c.Pattern, Reference: c.reference,
 		})
 	}
 	return &Error{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -24,7 +25,7 @@ func (s *Server) register(c call) (answer, error) {
 	m, refused := s.readMetadata(c)
 	if refused != nil {
 		s.Store.Record(store.Event{
-			Kind: "registration_refused", Address: c.address.String(), Reference: c.reference,
+			Kind: journal.RegistrationRefused, Address: c.address.String(), Reference: c.reference,
 			Reason: refused.Code, Detail: refused.Description,
 		})
 		return answer{}, refuse(http.StatusBadRequest, refused.Code, refused.Description)

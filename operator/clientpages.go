@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -166,7 +167,7 @@ func (s *console) clientPage(v *visit) error {
 		return err
 	}
 	p.Client = rows[0]
-	registered, _, err := s.Store.Events(v.Context(), store.EventFilter{Kind: "client_registered", Client: c.ID, Limit: 1})
+	registered, _, err := s.Store.Events(v.Context(), store.EventFilter{Kind: journal.ClientRegistered, Client: c.ID, Limit: 1})
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package operator
 
 import (
-	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -498,27 +496,5 @@ func TestSpansAndBars(t *testing.T) {
 		if got := number(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
-	}
-}
-
-// Each kind of decision J1 that is written somewhere has words, and each that
-// is told as notable exists.
-func TestKindsHaveWords(t *testing.T) {
-	known := map[string]bool{}
-	for _, k := range kindWords {
-		known[k.Kind] = true
-	}
-	for _, kind := range slices.Sorted(maps.Keys(notable)) {
-		if !known[kind] {
-			t.Errorf("%s has no words", kind)
-		}
-	}
-	for _, kind := range store.Kinds {
-		if !known[kind] {
-			t.Errorf("%s has no words", kind)
-		}
-	}
-	if len(known) != len(store.Kinds) {
-		t.Errorf("%d kinds: %v", len(known), fmt.Sprint(slices.Sorted(maps.Keys(known))))
 	}
 }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -9,13 +10,15 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // An eventRow is an entry of the journal. All names are others' words.
 type eventRow struct {
-	Kind, Words  string
-	Tone         string // bad, warn or ""
+	Kind         journal.Kind
+	Words        string
+	Tone         journal.Tone
 	At           moment
 	Clock        string // the hour and minute alone
 	Client       string
@@ -29,22 +32,10 @@ type eventRow struct {
 	Reference    string
 }
 
-// kindWords are the kinds of decision J1 as pages say them.
-var kindWords = []struct{ Kind, Words string }{
-	{"client_registered", "Client registered"}, {"registration_refused", "Registration refused"},
-	{"client_disabled", "Client disabled"}, {"client_enabled", "Client enabled"}, {"client_expired", "Client expired"},
-	{"approval_granted", "Approved"}, {"approval_cancelled", "Cancelled"}, {"approval_refused", "Approval refused"},
-	{"approval_edited", "Approval changed"}, {"code_exchanged", "Connected"}, {"code_reused", "Code used again"},
-	{"refresh_reused", "Refresh token used again"}, {"approval_ended", "Approval ended"}, {"rate_limited", "Rate limit"},
-	{"signin_succeeded", "Signed in"}, {"signed_out", "Signed out"}, {"signin_failed", "Sign-in failed"}, {"signin_throttled", "Sign-in held back"},
-	{"impersonation_started", "Impersonation started"}, {"impersonation_stopped", "Impersonation stopped"},
-	{"impersonation_refused", "Impersonation refused"}, {"directory_changed", "Directory changed"}, {"directory_refused", "Directory event refused"},
-	{"operator_changed", "Changed by an operator"}, {"key_changed", "Secret key changed"}, {"restored", "Restored from a backup"},
-}
-
 func (n *names) event(e store.Event) eventRow {
+	means := journal.Of(e.Kind)
 	row := eventRow{
-		Kind: e.Kind, Words: inWords(e.Kind), Tone: notable[e.Kind], At: exactly(e.At), Clock: time.Unix(e.At, 0).UTC().Format("15:04"),
+		Kind: e.Kind, Words: cmp.Or(means.Words, inWords(string(e.Kind))), Tone: means.Tone, At: exactly(e.At), Clock: time.Unix(e.At, 0).UTC().Format("15:04"),
 		Client: n.client(e.Client), Person: n.person(e.Person), Organization: n.organization(e.Organization),
 		Actor: n.actor(e), Address: e.Address, Reason: inWords(e.Reason), Detail: e.Detail, Reference: e.Reference,
 	}
@@ -54,11 +45,6 @@ func (n *names) event(e store.Event) eventRow {
 		row.ClientPath = "/events?client=" + url.QueryEscape(e.Client)
 	default:
 		row.ClientPath = "/clients/" + url.PathEscape(e.Client)
-	}
-	for _, k := range kindWords {
-		if k.Kind == e.Kind {
-			row.Words = k.Words
-		}
 	}
 	if client.Drill(e.Client) {
 		row.Words, row.Tone = row.Words+" in a drill", ""
@@ -81,7 +67,7 @@ func (n *names) actor(e store.Event) string {
 // An eventsPage lists the journal.
 type eventsPage struct {
 	frame
-	Kinds                        []struct{ Kind, Words string }
+	Kinds                        []journal.Meaning
 	Spans                        []span
 	Kind, Range                  string // as they were asked for
 	Client, Person, Organization string
@@ -99,7 +85,7 @@ func (s *console) eventFilter(v *visit) (filter, store.EventFilter, error) {
 	if err != nil {
 		return f, store.EventFilter{}, err
 	}
-	of := store.EventFilter{Kind: f.get("kind"), Client: f.get("client"), Organization: f.get("organization"), Approval: f.get("approval"), Reference: f.get("reference"), After: f.after, Limit: f.limit}
+	of := store.EventFilter{Kind: journal.Kind(f.get("kind")), Client: f.get("client"), Organization: f.get("organization"), Approval: f.get("approval"), Reference: f.get("reference"), After: f.after, Limit: f.limit}
 	if name := f.get("range"); name != "" {
 		over, err := spanNamed(name)
 		if err != nil {
@@ -119,7 +105,7 @@ func (s *console) eventFilter(v *visit) (filter, store.EventFilter, error) {
 func (s *console) eventsPage(v *visit) error {
 	f, of, err := s.eventFilter(v)
 	p := eventsPage{
-		Kinds: kindWords, Spans: spans, Kind: f.get("kind"), Range: f.get("range"),
+		Kinds: journal.Meanings, Spans: spans, Kind: f.get("kind"), Range: f.get("range"),
 		Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"), Reference: f.get("reference"), NoDrills: of.NoDrills, More: f.after != "",
 	}
 	var rows []store.Event

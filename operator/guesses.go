@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -56,9 +57,9 @@ func (s *Server) knows(c call) (ok bool, wait time.Duration) {
 	}
 	switch {
 	case wait > 0:
-		s.noteGuess(s.guesses.throttled, "signin_throttled", c, now)
+		s.noteGuess(s.guesses.throttled, journal.SignInThrottled, c, now)
 	case right != 1:
-		s.noteGuess(s.guesses.failed, "signin_failed", c, now)
+		s.noteGuess(s.guesses.failed, journal.SignInFailed, c, now)
 	}
 	return right == 1 && wait == 0, wait
 }
@@ -73,7 +74,7 @@ func (g *guesses) add(from netip.Addr, now time.Time) (wait time.Duration) {
 }
 
 // noteGuess writes to the journal, but not more often than of lets it.
-func (s *Server) noteGuess(of *limit.Addresses, kind string, c call, now time.Time) {
+func (s *Server) noteGuess(of *limit.Addresses, kind journal.Kind, c call, now time.Time) {
 	if first, _ := of.Allow(c.address, now); first {
 		s.Store.Record(store.Event{Kind: kind, Actor: User, Address: c.address.String(), Reference: c.reference})
 	}

@@ -113,7 +113,7 @@ type eventObject struct {
 }
 
 func newEvent(e store.Event) eventObject {
-	return eventObject{e.ID, e.At, e.Kind, e.Client, e.Person, e.Organization, e.Approval,
+	return eventObject{e.ID, e.At, string(e.Kind), e.Client, e.Person, e.Organization, e.Approval,
 		e.Actor, e.Address, e.Reason, e.Detail, e.Reference}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -30,13 +31,6 @@ type overviewPage struct {
 
 // mostUsed is how many clients the overview has, and recent how many events.
 const mostUsed, recent = 5, 6
-
-// notable are the kinds of events that the overview tells, by their tone.
-var notable = map[string]string{
-	"refresh_reused": "bad", "code_reused": "bad",
-	"rate_limited": "warn", "approval_refused": "warn", "client_disabled": "warn", "signin_throttled": "warn",
-	"impersonation_refused": "warn", "key_changed": "warn", "restored": "warn",
-}
 
 func (s *console) overview(v *visit) error {
 	f, err := v.filter("range")
@@ -61,7 +55,7 @@ func (s *console) overview(v *visit) error {
 	p.InUse = len(uses) > 0
 	names := s.names(v)
 	events, _, err := s.Store.Events(v.Context(), store.EventFilter{
-		Kinds: slices.Sorted(maps.Keys(notable)), Since: over.begin(v.now), NoDrills: true, Limit: recent,
+		Kinds: journal.Notable(), Since: over.begin(v.now), NoDrills: true, Limit: recent,
 	})
 	if err != nil {
 		return err
@@ -77,7 +71,7 @@ func (s *console) overview(v *visit) error {
 func (s *console) tiles(v *visit, p *overviewPage) error {
 	ctx, over := v.Context(), p.Span
 	begin := over.begin(v.now)
-	counts, err := s.Store.CountEvents(ctx, []string{"approval_granted", "approval_cancelled", "refresh_reused"},
+	counts, err := s.Store.CountEvents(ctx, []journal.Kind{journal.ApprovalGranted, journal.ApprovalCancelled, journal.RefreshReused},
 		begin, int64(over.bar/time.Second), over.bars)
 	if err != nil {
 		return err
@@ -93,10 +87,10 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 	for _, n := range figures.Clients {
 		p.All += n
 	}
-	p.Reused = int(total(counts["refresh_reused"]))
+	p.Reused = int(total(counts[journal.RefreshReused]))
 	p.Tiles = append(p.Tiles, over.draw(tile{
-		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), number(total(counts["approval_cancelled"]))),
-	}, begin, counts["approval_granted"]))
+		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), number(total(counts[journal.ApprovalCancelled]))),
+	}, begin, counts[journal.ApprovalGranted]))
 	if s.Metrics == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -160,7 +161,7 @@ func (s *Server) events(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, err := f.oneOf("kind", store.Kinds...)
+	kind, err := f.oneOf("kind", journal.Names()...)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (s *Server) events(c call) (any, error) {
 	}
 	of := store.EventFilter{
 		NoDrills: drills != "",
-		Kind:     kind, OldestFirst: order == "oldest", Client: f.get("client"), Person: person,
+		Kind:     journal.Kind(kind), OldestFirst: order == "oldest", Client: f.get("client"), Person: person,
 		Organization: f.get("organization"), Approval: f.get("approval"), Reference: f.get("reference"), After: f.after, Limit: f.limit,
 	}
 	now := s.Store.Now()

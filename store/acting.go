@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // ActingLifetime is how long support staff may act as somebody (decision P9).
@@ -47,7 +48,7 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 			 WHERE hash = $6`, next[:], a.Person, as.Person.Epoch, a.Organization, now, old[:]); err != nil {
 			return err
 		}
-		return tx.journal(Event{Kind: "impersonation_started", Person: a.Person, Organization: a.Organization}.by(act))
+		return tx.journal(Event{Kind: journal.ImpersonationStarted, Person: a.Person, Organization: a.Organization}.by(act))
 	})
 }
 
@@ -76,7 +77,7 @@ func (s *Store) StopActing(_ context.Context, value, next string, act Act) error
 // stopped is the end of an impersonation. Its actor is who acted, unless an
 // act says so itself.
 func (r sessionRow) stopped(why string) Event {
-	return Event{Kind: "impersonation_stopped", Person: r.actingAs, Organization: r.actingIn,
+	return Event{Kind: journal.ImpersonationStopped, Person: r.actingAs, Organization: r.actingIn,
 		Actor: "person:" + r.person, Detail: why}
 }
 

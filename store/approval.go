@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // maxTries is how often a move is made again when its row was changed between
@@ -88,22 +89,22 @@ func (tx *Tx) putMoved(a approval.Approval) {
 func events(a approval.Approval, before approval.State, act Act) []Event {
 	e := Event{Client: a.Client, Person: a.Person, Organization: a.Organization, Approval: a.ID.String()}
 	var out []Event
-	add := func(kind string, reason approval.Reason) {
+	add := func(kind journal.Kind, reason approval.Reason) {
 		e.Kind, e.Reason = kind, string(reason)
 		out = append(out, e.by(act))
 	}
 	switch {
 	case before.Phase == approval.CodeIssued && a.Phase == approval.Live:
-		add("code_exchanged", "")
+		add(journal.CodeExchanged, "")
 	case before.Phase != approval.Ended && a.Phase == approval.Ended:
 		if a.Reason == approval.RefreshReused {
 			e.Detail = act.reuse(before)
-			add("refresh_reused", approval.Reason(act.looksLike(before)))
+			add(journal.RefreshReused, approval.Reason(act.looksLike(before)))
 			e.Detail = ""
 		} else if a.Reason == approval.CodeReused {
-			add("code_reused", "")
+			add(journal.CodeReused, "")
 		}
-		add("approval_ended", a.Reason)
+		add(journal.ApprovalEnded, a.Reason)
 	}
 	return out
 }

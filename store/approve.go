@@ -11,6 +11,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -118,7 +119,7 @@ func (tx *Tx) granted(a approval.Approval, act Act) error {
 		tx.Put(facts.ClientApproved(a.Client))
 	}
 	return tx.journal(Event{
-		Kind: "approval_granted", Client: a.Client, Person: a.Person, Organization: a.Organization,
+		Kind: journal.ApprovalGranted, Client: a.Client, Person: a.Person, Organization: a.Organization,
 		Approval: a.ID.String(), Detail: string(a.Grant.Kind),
 	}.by(act))
 }
@@ -205,7 +206,7 @@ func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
 				return err
 			}
 		}
-		return tx.journal(Event{Kind: "approval_cancelled", Client: c.Client, Person: c.Person}.by(act))
+		return tx.journal(Event{Kind: journal.ApprovalCancelled, Client: c.Client, Person: c.Person}.by(act))
 	})
 }
 
@@ -238,7 +239,7 @@ func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, fr
 			return err
 		}
 		tx.later(grantEdited{a})
-		return tx.journal(Event{Kind: "approval_edited", Client: a.Client, Person: a.Person, Organization: a.Organization,
+		return tx.journal(Event{Kind: journal.ApprovalEdited, Client: a.Client, Person: a.Person, Organization: a.Organization,
 			Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
 	})
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // ErrBusy refuses a second one of what there can be only one at a time.
@@ -150,7 +152,7 @@ func (s *Store) RecordBackup(_ context.Context, at time.Time, act Act) error {
 		if err := tx.putMeta(metaBackup, strconv.FormatInt(at.Unix(), 10)); err != nil {
 			return err
 		}
-		return tx.journal(Event{Kind: "operator_changed", Detail: "backup of " + at.UTC().Format(time.RFC3339)}.by(act))
+		return tx.journal(Event{Kind: journal.OperatorChanged, Detail: "backup of " + at.UTC().Format(time.RFC3339)}.by(act))
 	})
 }
 

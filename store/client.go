@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -34,7 +35,7 @@ func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act
 		if err := tx.insertClient(c, from); err != nil {
 			return err
 		}
-		if err := tx.journal(Event{Kind: "client_registered", Client: c.ID}.by(act)); err != nil {
+		if err := tx.journal(Event{Kind: journal.ClientRegistered, Client: c.ID}.by(act)); err != nil {
 			return err
 		}
 		tx.Put(facts.ClientChange{Client: c, Weight: at.Weight})

@@ -8,6 +8,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // How a client's row says that it is disabled.
@@ -47,11 +48,11 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 }
 
 func (tx *Tx) switchClient(c client.Client, on bool, how int64, act Act) error {
-	epoch, kind := tx.memory.Clients[c.ID].Epoch, "client_enabled"
+	epoch, kind := tx.memory.Clients[c.ID].Epoch, journal.ClientEnabled
 	if on {
 		how = enabled
 	} else {
-		epoch, kind = epoch+1, "client_disabled"
+		epoch, kind = epoch+1, journal.ClientDisabled
 	}
 	if _, err := tx.exec(`UPDATE client SET disabled = $1, epoch = $2 WHERE id = $3`, how, epoch, c.ID); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 			return fmt.Errorf("client %s is in the configuration: %w", id, ErrNotAllowed)
 		}
 		tx.Put(facts.ClientDeleted{ID: id, Epoch: at.Epoch + 1})
-		return tx.journal(Event{Kind: "client_disabled", Client: id, Detail: "deleted"}.by(act))
+		return tx.journal(Event{Kind: journal.ClientDisabled, Client: id, Detail: "deleted"}.by(act))
 	})
 	if err == nil {
 		s.writeEndsSoon(ctx)
@@ -116,7 +117,7 @@ func (tx *Tx) sweepClients(now time.Time) (int, error) {
 		return 0, err
 	}
 	for _, id := range ids {
-		if err := tx.journal(Event{Kind: "client_expired", Client: id, Actor: "system"}); err != nil {
+		if err := tx.journal(Event{Kind: journal.ClientExpired, Client: id, Actor: "system"}); err != nil {
 			return 0, err
 		}
 	}

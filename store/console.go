@@ -8,6 +8,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // These are the questions of the operators' console. Each is asked when a page
@@ -116,19 +117,19 @@ func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err er
 
 // CountEvents counts the entries of some kinds in each of n spans from since
 // on, oldest first, those of drills left out; since and span are seconds.
-func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int64, n int) (map[string][]uint64, error) {
+func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, span int64, n int) (map[journal.Kind][]uint64, error) {
 	defer s.timed("event_counts", time.Now())
 	q := query{text: `SELECT kind, (at - $1) / $2, COUNT(*) FROM journal`, args: []any{since, span}, end: ` GROUP BY 1, 2`}
 	q.where("id >= ", idAt(since))
-	q.in("kind", anys(kinds))
+	q.in("kind", idsOf(kinds, kindArg))
 	q.noDrills()
 	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
-	out := map[string][]uint64{}
+	out := map[journal.Kind][]uint64{}
 	for _, k := range kinds {
 		out[k] = make([]uint64, n)
 	}
 	err = eachRow(rows, err, func(r scanner) error {
-		var kind string
+		var kind journal.Kind
 		var at int64
 		var count uint64
 		if err := r.Scan(&kind, &at, &count); err != nil {
@@ -147,7 +148,7 @@ func (s *Store) CountEvents(ctx context.Context, kinds []string, since, span int
 func (s *Store) LimitedAddresses(ctx context.Context, since int64) (n int, one string, err error) {
 	err = s.reader.QueryRowContext(ctx, `
 		SELECT COUNT(DISTINCT address), COALESCE(MIN(address), '') FROM journal
-		 WHERE id >= $1 AND kind = 'rate_limited'`, idAt(since)).Scan(&n, &one)
+		 WHERE id >= $1 AND kind = `+sqlRateLimited, idAt(since)).Scan(&n, &one)
 	if err != nil {
 		return 0, "", unavailable("events", err)
 	}

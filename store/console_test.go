@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 func TestClientUses(t *testing.T) {
@@ -64,7 +65,7 @@ func TestCountEvents(t *testing.T) {
 	h := furnished(t)
 	begin := h.Now().Unix()/3600*3600 + 3600
 	h.clock.add(time.Duration(begin-h.Now().Unix()) * time.Second)
-	note := func(kind, address string) {
+	note := func(kind journal.Kind, address string) {
 		t.Helper()
 		h.Record(Event{Kind: kind, Address: address})
 		h.Record(Event{Kind: kind, Address: address, Client: "drill.a"}) // which nobody is told of
@@ -79,7 +80,7 @@ func TestCountEvents(t *testing.T) {
 	h.clock.add(time.Minute)
 	note("rate_limited", "192.0.2.1")
 	note("refresh_reused", "")
-	got, err := h.CountEvents(t.Context(), []string{"rate_limited", "refresh_reused"}, begin, 3600, 3)
+	got, err := h.CountEvents(t.Context(), []journal.Kind{"rate_limited", "refresh_reused"}, begin, 3600, 3)
 	if err != nil || len(got) != 2 || !slices.Equal(got["rate_limited"], []uint64{2, 1, 0}) || !slices.Equal(got["refresh_reused"], []uint64{0, 1, 0}) {
 		t.Errorf("by the hour: %v %v", got, err)
 	}
@@ -96,11 +97,11 @@ func TestCountEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range events {
-			kinds = append(kinds, e.Kind)
+			kinds = append(kinds, string(e.Kind))
 		}
 		return kinds
 	}
-	if got := list(EventFilter{Kinds: []string{"refresh_reused", "signin_failed"}}); !slices.Equal(got, []string{"refresh_reused", "signin_failed"}) {
+	if got := list(EventFilter{Kinds: []journal.Kind{"refresh_reused", "signin_failed"}}); !slices.Equal(got, []string{"refresh_reused", "signin_failed"}) {
 		t.Errorf("of two kinds: %v", got)
 	}
 	if got := list(EventFilter{Since: begin + 3600}); !slices.Equal(got, []string{"refresh_reused", "rate_limited"}) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // ToldRetention is how long an event of a service's directory is known by its
@@ -81,8 +82,8 @@ func (tx *Tx) applyEvent(e directory.Event, act Act) (string, error) {
 		e.Version = last + 1
 	}
 	if e.Version <= last {
-		return ToldOld, tx.journal(Event{Kind: "directory_refused", Detail: name + ", version " + fmt.Sprint(e.Version) + " after " + fmt.Sprint(last),
-			Reason: "old_version", Person: e.PersonID(), Organization: e.OrganizationID()}.by(act))
+		return ToldOld, tx.journal(Event{Kind: journal.DirectoryRefused, Detail: name + ", version " + fmt.Sprint(e.Version) + " after " + fmt.Sprint(last),
+			Reason: journal.OldVersion, Person: e.PersonID(), Organization: e.OrganizationID()}.by(act))
 	}
 	p, err := directory.PlanEvent(e, &tx.memory.Facts, tx)
 	if err != nil {

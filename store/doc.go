@@ -28,7 +28,7 @@
 //   - approve.go, ending.go, many.go and pendingends.go: how approvals begin
 //     and end
 //   - journal.go, which writes what people ask about later; events.go lists it,
-//     kinds.go names all there is, reuse.go words what looks like theft
+//     package journal names the kinds, reuse.go words what looks like theft
 //
 // Where the embedded engine has that writer and its memory, PostgreSQL has
 //

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // EndApproval ends one approval. One that has ended already is left as it is;
@@ -92,7 +93,7 @@ func (s *Store) EndMatching(ctx context.Context, f ApprovalFilter, why approval.
 		}
 	}
 	return ended, s.writer.change(func(tx *Tx) error {
-		return tx.journal(Event{Kind: "operator_changed", Client: f.Client, Person: f.Person, Organization: f.Organization,
+		return tx.journal(Event{Kind: journal.OperatorChanged, Client: f.Client, Person: f.Person, Organization: f.Organization,
 			Detail: fmt.Sprintf("%d approvals revoked", ended)}.by(act))
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // Every combination of filters gives the entries that match, in both orders
@@ -13,7 +15,7 @@ import (
 func TestEventFilters(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	for i := range 24 {
-		e := Event{Kind: []string{"signin_failed", "rate_limited"}[i%2], Reference: fmt.Sprint("r", i%5)}
+		e := Event{Kind: []journal.Kind{"signin_failed", "rate_limited"}[i%2], Reference: fmt.Sprint("r", i%5)}
 		if i%3 > 0 {
 			e.Person, e.Client = []string{"", "ada", "tor"}[i%3], []string{"quill", "scribe"}[i/2%2]
 		}
@@ -56,7 +58,7 @@ func (h house) eventPages(f EventFilter) func(after string, limit int) (ids []st
 }
 
 func eventFilters(since, until int64) (all []EventFilter) {
-	for _, kind := range []string{"", "signin_failed"} {
+	for _, kind := range []journal.Kind{"", "signin_failed"} {
 		for _, client := range []string{"", "quill"} {
 			for _, person := range []string{"", "ada", "tor"} {
 				for _, approval := range []string{"", "0badcafe"} {
@@ -66,7 +68,7 @@ func eventFilters(since, until int64) (all []EventFilter) {
 							all = append(all, f)
 							f.Since, f.Until = since, until
 							if kind == "" {
-								f.Kinds = []string{"rate_limited", "client_registered"}
+								f.Kinds = []journal.Kind{"rate_limited", "client_registered"}
 							}
 							all = append(all, f)
 						}

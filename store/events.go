@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // EventFilter narrows Events; empty fields match all. Since and Until are Unix
 // seconds, Until not included; Limit is at most 1000, 0 is 50.
 type EventFilter struct {
-	Kind, Client, Person, Organization, Approval string
-	Reference                                    string
-	Kinds                                        []string // any of them
-	Since, Until                                 int64
-	OldestFirst                                  bool
-	NoDrills                                     bool // leaves out what is of a client.Drill
-	After                                        string
-	Limit                                        int
+	Kind                                   journal.Kind
+	Client, Person, Organization, Approval string
+	Reference                              string
+	Kinds                                  []journal.Kind // any of them
+	Since, Until                           int64
+	OldestFirst                            bool
+	NoDrills                               bool // leaves out what is of a client.Drill
+	After                                  string
+	Limit                                  int
 }
 
 // maxEventWalk bounds how many entries a page looks at, a quarter where they
@@ -116,9 +118,9 @@ func (f EventFilter) way() (q query, err error) {
 // there are any.
 func (f EventFilter) narrow(q *query) bool {
 	before := len(q.conditions)
-	q.equal("kind", f.Kind)
+	q.equal("kind", string(f.Kind))
 	if len(f.Kinds) > 0 {
-		q.in("kind", anys(f.Kinds))
+		q.in("kind", idsOf(f.Kinds, kindArg))
 	}
 	q.equal("client", f.Client)
 	if f.Approval != "" { // else it is the way
@@ -174,3 +176,5 @@ func scanEvent(row scanner, e *Event) error {
 	return row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
 		&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference)
 }
+
+func kindArg(k journal.Kind) any { return string(k) }

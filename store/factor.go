@@ -156,7 +156,7 @@ func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last in
 		  FROM wrong_factor w
 		  JOIN journal j ON j.person = w.person
 		 WHERE w.person = $1
-		   AND j.person = $1 AND j.person <> '' AND j.kind = 'signin_failed' AND j.reason IN ('second_factor', 'second_factor_repeated')
+		   AND j.person = $1 AND j.person <> '' AND j.kind = `+sqlSignInFailed+` AND j.reason IN `+sqlSecondFactors+`
 		 ORDER BY j.id DESC LIMIT 1`, person).Scan(&n, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil

@@ -27,7 +27,7 @@ type told struct {
 func (l *told) journaled(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.kinds = append(l.kinds, e.Kind)
+	l.kinds = append(l.kinds, string(e.Kind))
 }
 
 func (l *told) timed(query string, d time.Duration) {

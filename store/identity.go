@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -54,9 +55,9 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 				return err
 			}
 		}
-		kind := "signin_succeeded"
+		kind := journal.SignInSucceeded
 		if e.By != "" {
-			kind = "impersonation_started"
+			kind = journal.ImpersonationStarted
 		}
 		return tx.journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.by(act))
 	})
@@ -179,7 +180,7 @@ func (s *Store) EndSessionsAt(_ context.Context, f Farewell, act Act) (ended int
 		if err := tx.endSessions(found, "signed out where they signed in"); err != nil {
 			return err
 		}
-		return tx.journal(Event{Kind: "signed_out", Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.by(act))
+		return tx.journal(Event{Kind: journal.SignedOut, Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.by(act))
 	})
 	return ended, err
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // Act says who makes a change, from where and why. It becomes part of the
@@ -25,7 +27,7 @@ type Act struct {
 type Event struct {
 	ID   string
 	At   int64 // Unix seconds
-	Kind string
+	Kind journal.Kind
 
 	Client, Person, Organization, Approval string // IDs
 	Actor, Address, Reason, Detail         string
@@ -69,16 +71,16 @@ var mostRecorded = 10_000
 type recorded struct {
 	mu    sync.Mutex
 	hour  int64
-	kinds map[string]int
+	kinds map[journal.Kind]int
 }
 
 // take reports whether the hour takes one more; last is told once in an hour, of
 // the last one of its kind.
-func (r *recorded) take(kind string, now time.Time) (ok, last bool) {
+func (r *recorded) take(kind journal.Kind, now time.Time) (ok, last bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if hour := now.Unix() / 3600; r.kinds == nil || hour != r.hour {
-		r.hour, r.kinds = hour, map[string]int{}
+		r.hour, r.kinds = hour, map[journal.Kind]int{}
 	}
 	r.kinds[kind]++
 	return r.kinds[kind] <= mostRecorded, r.kinds[kind] == mostRecorded
@@ -90,15 +92,15 @@ func (r *recorded) take(kind string, now time.Time) (ok, last bool) {
 func (s *Store) Record(e Event) {
 	ok, last := s.recorded.take(e.Kind, s.Now())
 	if last {
-		s.log.Warn("more of a kind than the journal takes: the rest of the hour's entries are left out", "kind", e.Kind, "entries", mostRecorded)
+		s.log.Warn("more of a kind than the journal takes: the rest of the hour's entries are left out", "kind", string(e.Kind), "entries", mostRecorded)
 	}
 	if !ok {
 		return
 	}
-	lost := func() { s.log.Warn("an entry of the journal could not be written and is lost", "kind", e.Kind) }
+	lost := func() { s.log.Warn("an entry of the journal could not be written and is lost", "kind", string(e.Kind)) }
 	ok = s.writer.note(func(tx *Tx) error { return tx.journal(e) }, lost)
 	if !ok {
-		s.log.Warn("the journal's queue is full; an entry is lost", "kind", e.Kind)
+		s.log.Warn("the journal's queue is full; an entry is lost", "kind", string(e.Kind))
 	}
 }
 
@@ -108,7 +110,7 @@ const journalColumns = `id, at, kind, client, person, organization, approval, ac
 // texts are the columns that are no number.
 func (e Event) texts() [11]string {
 	return [...]string{
-		e.ID, e.Kind, e.Client, e.Person, e.Organization, e.Approval, e.Actor, e.Address, e.Reason, e.Detail, e.Reference,
+		e.ID, string(e.Kind), e.Client, e.Person, e.Organization, e.Approval, e.Actor, e.Address, e.Reason, e.Detail, e.Reference,
 	}
 }
 
@@ -185,5 +187,5 @@ func (tx *Tx) changed(person, organization, detail string, act Act) error {
 }
 
 func directoryChanged(person, organization, detail string, act Act) Event {
-	return Event{Kind: "directory_changed", Person: person, Organization: organization, Detail: detail}.by(act)
+	return Event{Kind: journal.DirectoryChanged, Person: person, Organization: organization, Detail: detail}.by(act)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -89,7 +90,7 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 			if err := tx.putMeta(metaKey+strconv.Itoa(k.Number), k.Fingerprint()); err != nil {
 				return err
 			}
-			if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d added", k.Number)}.by(act)); err != nil {
+			if err := tx.journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d added", k.Number)}.by(act)); err != nil {
 				return err
 			}
 		}
@@ -138,7 +139,7 @@ func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 		if err := tx.putMeta(metaSealing, strconv.Itoa(newest)); err != nil {
 			return err
 		}
-		if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d seals", newest)}.by(act)); err != nil {
+		if err := tx.journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d seals", newest)}.by(act)); err != nil {
 			return err
 		}
 		tx.later(effect(func() {
@@ -181,7 +182,7 @@ func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, 
 		if _, err := tx.exec(`DELETE FROM meta WHERE name = $1`, metaKey+strconv.Itoa(number)); err != nil {
 			return err
 		}
-		if err := tx.journal(Event{Kind: "key_changed", Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.by(act)); err != nil {
+		if err := tx.journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.by(act)); err != nil {
 			return err
 		}
 		tx.later(effect(func() {

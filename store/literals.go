@@ -1,5 +1,7 @@
 package store
 
+import "github.com/grantkeeper/grantkeeper/journal"
+
 // The values that statements name in their own text, since an index over a part
 // of the rows is used for constants, and never for parameters.
 const (
@@ -13,4 +15,8 @@ const (
 
 	sqlFalse = "0"
 	sqlTrue  = "1"
+
+	sqlRateLimited   = "'" + string(journal.RateLimited) + "'"
+	sqlSignInFailed  = "'" + string(journal.SignInFailed) + "'"
+	sqlSecondFactors = "('" + journal.SecondFactor + "', '" + journal.SecondFactorRepeated + "')"
 )

@@ -9,6 +9,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // How a client's row says by whom it is preregistered.
@@ -58,7 +59,7 @@ func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 		return err
 	}
 	tx.Put(facts.ClientChange{Client: c, Epoch: epoch})
-	return tx.journal(Event{Kind: "client_registered", Client: c.ID, Detail: "preregistered"}.by(act))
+	return tx.journal(Event{Kind: journal.ClientRegistered, Client: c.ID, Detail: "preregistered"}.by(act))
 }
 
 // configured lists the enabled clients that came with a configuration.

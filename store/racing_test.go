@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // A page of the journal ends where it was found to end, even when entries came
 // or went since.
 func TestEventPagesWhileEntriesComeAndGo(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	write := func(kind string, n int) {
+	write := func(kind journal.Kind, n int) {
 		t.Helper()
 		for i := range n {
 			e := Event{Kind: kind, Reference: fmt.Sprint("r", i%3), Person: "ada"}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // registration is a client that waits to be added.
@@ -130,7 +131,7 @@ func (p *shared) registered(batch []*registration, from, version int64, added ma
 			continue
 		}
 		delete(added, r.client.ID)
-		p.tell([]Event{Event{Kind: "client_registered", Client: r.client.ID}.by(r.act)})
+		p.tell([]Event{Event{Kind: journal.ClientRegistered, Client: r.client.ID}.by(r.act)})
 		if next {
 			facts.ClientChange{Client: r.client, Weight: r.at.Weight}.Apply(&m.Facts)
 			m.leave(r.at)
@@ -160,7 +161,7 @@ func (p *shared) clientColumns(batch []*registration) []any {
 		words[0][i], words[1][i], words[2][i] = storable(c.ID), storable(c.Name), storable(strings.Join(c.RedirectURIs, "\n"))
 		words[3][i] = r.from.network()
 		numbers[0][i], numbers[1][i], numbers[2][i], numbers[3][i] = c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled)
-		e := Event{Kind: "client_registered", Client: c.ID}.by(r.act)
+		e := Event{Kind: journal.ClientRegistered, Client: c.ID}.by(r.act)
 		e.ID, e.At = p.store.ids.next(now), now.Unix()
 		entries[i] = e
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -302,7 +303,7 @@ func execOn(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, e
 }
 
 func restoredEvent(of string, ended, keys int) Event {
-	return Event{Kind: "restored", Detail: fmt.Sprintf("%sapprovals ended: %d, API keys: %d", of, ended, keys)}
+	return Event{Kind: journal.Restored, Detail: fmt.Sprintf("%sapprovals ended: %d, API keys: %d", of, ended, keys)}
 }
 
 // syncFolder makes a rename in it durable.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // What a used refresh token that comes back looks like: the Reason of the
@@ -83,7 +84,7 @@ func (s *Store) Reuse(ctx context.Context, id approval.ID) (string, error) {
 		return "", err
 	}
 	events, _, err := s.Events(ctx, EventFilter{
-		Kind: "refresh_reused", Approval: id.String(), Since: row.EndedAt - 1, Until: row.EndedAt + 2, Limit: 1,
+		Kind: journal.RefreshReused, Approval: id.String(), Since: row.EndedAt - 1, Until: row.EndedAt + 2, Limit: 1,
 	})
 	if err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // metaWentBack is the row of meta with the time when it was last seen that the
@@ -48,7 +49,7 @@ func (tx *Tx) noteRewound() error {
 
 // provesRewound reports whether an entry of the journal is of a token from the future.
 func (e Event) provesRewound() bool {
-	return e.Kind == "approval_ended" && e.Reason == string(approval.StateLost)
+	return e.Kind == journal.ApprovalEnded && e.Reason == string(approval.StateLost)
 }
 
 // rewound says that the database went back in time: it was set back to an earlier copy, or has

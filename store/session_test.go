@@ -11,6 +11,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -64,7 +65,7 @@ func (h house) is(t testing.TB, value, person, actor string) {
 	}
 }
 
-func (h house) events(t testing.TB, kind string) []Event {
+func (h house) events(t testing.TB, kind journal.Kind) []Event {
 	t.Helper()
 	all, _, err := h.Events(ctx, EventFilter{Kind: kind})
 	if err != nil {

@@ -183,7 +183,7 @@ func (h house) kinds(t testing.TB) string {
 	}
 	var out []string
 	for i := len(events) - 1; i >= 0; i-- {
-		out = append(out, strings.TrimSuffix(events[i].Kind+" "+events[i].Reason, " "))
+		out = append(out, strings.TrimSuffix(string(events[i].Kind)+" "+events[i].Reason, " "))
 	}
 	return strings.Join(out, ", ")
 }

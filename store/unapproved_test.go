@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 func from(network string) Origin { return Origin{Network: netip.MustParsePrefix(network)} }
@@ -272,7 +273,7 @@ func TestDeleteUnapproved(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %v", id, got, err, want)
 		}
 	}
-	entries, _, err := h.Events(ctx, EventFilter{Kinds: []string{"operator_changed"}})
+	entries, _, err := h.Events(ctx, EventFilter{Kinds: []journal.Kind{"operator_changed"}})
 	if err != nil || len(entries) != 1 || entries[0].Reason != "a flood" ||
 		!strings.HasPrefix(entries[0].Detail, fmt.Sprintf("%d clients deleted that nobody had approved: of 2001:db8:2::/48, until ", n)) {
 		t.Errorf("journal: %+v, %v", entries, err)

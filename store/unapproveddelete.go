@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/journal"
 )
 
 // UnapprovedFilter says which clients, of those that nobody has approved. Zero
@@ -43,7 +45,7 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 		}
 	}
 	return deleted, most, s.writer.change(func(tx *Tx) error {
-		return tx.journal(Event{Kind: "operator_changed", Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
+		return tx.journal(Event{Kind: journal.OperatorChanged, Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
 	})
 }
 

@@ -306,7 +306,7 @@ func (h *house) noticing() func(store.Event) {
 	}
 	return func(e store.Event) {
 		if e.Kind == "refresh_reused" || e.Kind == "code_reused" {
-			h.mail.post(letter{kind: e.Kind, make: func(ctx context.Context) (mail.Address, string, string, error) { return h.reuseNotice(ctx, e) }})
+			h.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return h.reuseNotice(ctx, e) }})
 		}
 		if e.Kind == "signin_failed" && e.Reason == "second_factor_repeated" {
 			h.mail.post(letter{kind: e.Reason, make: func(ctx context.Context) (mail.Address, string, string, error) { return h.factorsNotice(ctx, e) }})

@@ -28,6 +28,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -498,7 +499,7 @@ func (s *Site) Nothing(person string) {
 }
 
 // Event waits for an entry of the journal: they are written behind the answer.
-func (s *Site) Event(kind string) store.Event {
+func (s *Site) Event(kind journal.Kind) store.Event {
 	s.T.Helper()
 	s.Do(s.Store.Ready(context.Background())) // written after what was queued
 	events, _, err := s.Store.Events(context.Background(), store.EventFilter{Kind: kind})
