@@ -59,7 +59,7 @@ func doors(t *testing.T, s *stock, path string, ruled bool) (address string, end
 		}
 		guard.Rules = func() *rules.Rules { return compiled }
 	}
-	guard.MCP = map[string]http.Handler{"/api/v5/mcp": (&mcp.Server{URL: to.JoinPath("/api/v5/mcp"), Path: "/api/v5/mcp", Key: key, API: guard, Base: base, Address: proxies.ClientAddr}).Handler()}
+	guard.MCP = map[string]http.Handler{"/api/v5/mcp": (&mcp.Server{URL: to.JoinPath("/api/v5/mcp"), Key: key, API: guard, Base: base, Address: proxies.ClientAddr}).Handler()}
 	behind := guard.Guard((&gateway.Upstream{URL: to, Key: key, API: guard, Base: base, Address: proxies.ClientAddr}).Handler())
 	calls := guard.Handler()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,6 +14,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -162,7 +163,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 			v := s.Visit(w, r)
 			s.Counted("authorize", "limited")
 			if first, _ := s.journaled.Allow(address, now); first {
-				s.Record(v, store.Event{Kind: "rate_limited", Detail: "/oauth/authorize"})
+				s.Record(v, store.Event{Kind: journal.RateLimited, Detail: "/oauth/authorize"})
 			}
 			s.Fail(v, page.TooMany{Wait: wait})
 			return
@@ -173,7 +174,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 
 // refused records that an approval was refused, and why.
 func (s *Server) refused(v *page.Visit, client, why string) {
-	s.Record(v, store.Event{Kind: "approval_refused", Client: client, Person: v.Person.ID, Actor: v.By(), Reason: why})
+	s.Record(v, store.Event{Kind: journal.ApprovalRefused, Client: client, Person: v.Person.ID, Actor: v.By(), Reason: why})
 }
 
 // refusedFor is refused for what a form asked for and nobody could have shown

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/strictjson"
@@ -158,7 +159,7 @@ func (s *Server) journalUnsigned(r *http.Request, act store.Act, err error) {
 
 func (s *Server) journalRefused(act store.Act, reason, detail string) {
 	s.API.Store.Record(store.Event{
-		Kind: "directory_refused", Actor: act.Actor, Address: act.Address, Reference: act.Reference, Reason: reason,
+		Kind: journal.DirectoryRefused, Actor: act.Actor, Address: act.Address, Reference: act.Reference, Reason: reason,
 		Detail: strings.TrimSpace(strings.TrimPrefix(act.Reason+" ", " ") + detail),
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -39,7 +40,7 @@ func (s *Server) actingRefused(v *page.Visit, person, organization, why string) 
 	if org.CheckID(person) != nil || org.CheckID(organization) != nil { // of a path that names nobody
 		person, organization = "", ""
 	}
-	s.Record(v, store.Event{Kind: "impersonation_refused", Person: person, Organization: organization,
+	s.Record(v, store.Event{Kind: journal.ImpersonationRefused, Person: person, Organization: organization,
 		Actor: v.By(), Reason: why, Detail: v.R.Pattern})
 }
 
@@ -82,7 +83,7 @@ func (s *Server) endElsewhere(v *page.Visit) error {
 	if err := s.Store.EndSession(v.R.Context(), v.Session); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return page.Wrap("end session", err)
 	}
-	s.Record(v, store.Event{Kind: "impersonation_stopped", Person: v.Person.ID, Actor: v.By()})
+	s.Record(v, store.Event{Kind: journal.ImpersonationStopped, Person: v.Person.ID, Actor: v.By()})
 	v.Session, v.Person, v.Actor = "", org.Person{}, org.Person{}
 	page.SetCookie(v, "session", "")
 	return nil

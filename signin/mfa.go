@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -183,11 +184,11 @@ func (s *Server) checkFactor(v *page.Visit, p org.Person, form url.Values, e *st
 	switch {
 	case errors.Is(err, errWrong):
 		s.Counted("signin", "failed")
-		reason := "second_factor"
+		reason := journal.SecondFactor
 		if inARow == wrongFactorsTold {
-			reason = "second_factor_repeated" // which the person is told of
+			reason = journal.SecondFactorRepeated // which the person is told of
 		}
-		s.Record(v, store.Event{Kind: "signin_failed", Person: p.ID, Reason: reason})
+		s.Record(v, store.Event{Kind: journal.SignInFailed, Person: p.ID, Reason: reason})
 		if wait := s.wrongFactors.add(p.ID, address, v.Now); wait > 0 {
 			return s.throttled(v, address, wait)
 		}

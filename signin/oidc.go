@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -79,7 +80,7 @@ func (s *Server) showOutside(v *page.Visit, e notSignedIn) error {
 	s.Log.Info("sign-in elsewhere refused", "way", e.way, "verdict", e.why, "why", e.detail, "request_id", v.Reference())
 	address := s.Address(v.R)
 	if told, _ := s.lost.Allow(address, v.Now); told {
-		s.Record(v, store.Event{Kind: "signin_failed", Reason: e.why, Detail: e.way})
+		s.Record(v, store.Event{Kind: journal.SignInFailed, Reason: e.why, Detail: e.way})
 	}
 	sealed := s.SealPath(e.path)
 	view := &outsidePage{Frame: s.Frame(v, "outside.title"), App: s.askedAbout(v, sealed), Why: e.why,

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -197,7 +198,7 @@ func (s *Server) authenticate(v *page.Visit, email, password string) (p org.Pers
 	}
 	if errors.Is(err, errWrong) {
 		s.Counted("signin", "failed")
-		s.Record(v, store.Event{Kind: "signin_failed", Person: p.ID})
+		s.Record(v, store.Event{Kind: journal.SignInFailed, Person: p.ID})
 		if wait := s.failures.add(email, address, v.Now); wait > 0 {
 			return org.Person{}, "", s.throttled(v, address, wait)
 		}
@@ -261,7 +262,7 @@ func (s *Server) strengthenHash(ctx context.Context, in store.SignIn, hash phc, 
 func (s *Server) throttled(v *page.Visit, address netip.Addr, wait time.Duration) error {
 	s.Counted("signin", "throttled")
 	if first, _ := s.failures.journaled.Allow(address, v.Now); first {
-		s.Record(v, store.Event{Kind: "signin_throttled"})
+		s.Record(v, store.Event{Kind: journal.SignInThrottled})
 	}
 	return page.TooMany{Wait: wait}
 }

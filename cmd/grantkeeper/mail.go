@@ -23,6 +23,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -305,10 +306,10 @@ func (h *house) noticing() func(store.Event) {
 		return nil
 	}
 	return func(e store.Event) {
-		if e.Kind == "refresh_reused" || e.Kind == "code_reused" {
+		if e.Kind == journal.RefreshReused || e.Kind == journal.CodeReused {
 			h.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return h.reuseNotice(ctx, e) }})
 		}
-		if e.Kind == "signin_failed" && e.Reason == "second_factor_repeated" {
+		if e.Kind == journal.SignInFailed && e.Reason == journal.SecondFactorRepeated {
 			h.mail.post(letter{kind: e.Reason, make: func(ctx context.Context) (mail.Address, string, string, error) { return h.factorsNotice(ctx, e) }})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -24,7 +25,7 @@ func newMetrics(now func() time.Time) *metrics.Metrics {
 func journaled(m *metrics.Metrics, others ...func(store.Event)) func(store.Event) {
 	return func(e store.Event) {
 		reason := e.Reason
-		if e.Kind == "approval_ended" && client.Drill(e.Client) {
+		if e.Kind == journal.ApprovalEnded && client.Drill(e.Client) {
 			reason = "drill"
 		}
 		m.Journaled(e.Kind, reason, e.Detail)
