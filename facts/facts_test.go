@@ -266,7 +266,13 @@ func TestRememberAndAdopt(t *testing.T) {
 	if f.Adopt(town()); f.Ended != 9 || f.Orgs["nord"].Stamp <= stamp || f.Orgs["nord"].Stamp == f.Orgs["sund"].Stamp {
 		t.Errorf("ended %d, stamps %v after %v", f.Ended, f.Orgs["nord"].Stamp, stamp)
 	}
-	if o := f.Orgs["sund"]; o.Empty() || o.Inside("x") != "" || f.Orgs["nord"].Inside("root") == "" {
+	anew := town()
+	RoleChange{org.Role{ID: "till", Organization: "nord", Circle: "root", Name: "Till"}}.Apply(&anew)
+	CircleChange{org.Circle{ID: "sub", Organization: "sund", Parent: "top"}}.Apply(&anew)
+	if f.Adopt(anew); f.Roles.Get("till") == nil {
+		t.Error("what was loaded anew is not there")
+	}
+	if o := f.Orgs["sund"]; o.Empty() || o.Inside("sub") != "" || o.Inside("top") == "" || f.Orgs["nord"].Inside("root") == "" {
 		t.Error("what is in an organization")
 	}
 }
