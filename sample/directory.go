@@ -73,7 +73,11 @@ type source struct {
 }
 
 func newSource(base, key string, now func() time.Time) source {
-	return source{base, key, now, &http.Client{Timeout: 10 * time.Second}, new(sync.Map)}
+	// Connections of its own: two that are kept, as the default has, are few for each
+	// request asking, and whoever closes the default's idle ones breaks a call off.
+	own := http.DefaultTransport.(*http.Transport).Clone()
+	own.MaxIdleConnsPerHost = 32
+	return source{base, key, now, &http.Client{Timeout: 10 * time.Second, Transport: own}, new(sync.Map)}
 }
 
 // read gives an organization as it is now: one conditional request, so that a
