@@ -60,3 +60,28 @@ func TestListsOfTheThreatModel(t *testing.T) {
 		}
 	}
 }
+
+// walked is a file of a walk, with the function to begin with where one is named.
+var walked = regexp.MustCompile("`([a-z/]+\\.go)`(?:\\s+\\(`(\\w+)`(?:, then `(\\w+)`)?)?")
+
+// The walks of docs/architecture.md go through files and functions that are there.
+func TestWalksGoThroughWhatIsThere(t *testing.T) {
+	_, walks, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Five requests")
+	walks, _, _ = strings.Cut(walks, "\n## ")
+	found := walked.FindAllStringSubmatch(walks, -1)
+	if len(found) < 50 {
+		t.Fatalf("%d files named", len(found))
+	}
+	for _, m := range found {
+		text, err := os.ReadFile(m[1])
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, name := range m[2:] {
+			if name != "" && !regexp.MustCompile(`(?m)^(func (\([^)]*\) )?|type )`+name+`\b`).Match(text) {
+				t.Errorf("%s has no %s", m[1], name)
+			}
+		}
+	}
+}
