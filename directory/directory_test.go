@@ -87,6 +87,24 @@ func says(p *Plan) string {
 	return strings.Join(append(out, strings.TrimSpace(fmt.Sprint(p.EndedPeople(), p.SwitchedOff()))), "; ")
 }
 
+// consistent checks that each change that a plan counts is one that it holds.
+func consistent(t *testing.T, name string, p *Plan) {
+	t.Helper()
+	r := p.Removed
+	for list, n := range map[string][2]int{
+		ListPeople: {len(p.People), len(r.People)}, ListOrganizations: {len(p.Organizations), len(r.Organizations)},
+		ListMembers: {len(p.Members), len(r.Members)}, ListCircles: {len(p.Circles), len(r.Circles)},
+		ListRoles: {len(p.Roles), len(r.Roles)}, ListFillers: {len(p.Fillers), len(r.Fillers)},
+	} {
+		if c := p.Out.Lists[list]; c.Added+c.Changed != n[0] || c.Removed != n[1] {
+			t.Errorf("%s: %s: %+v, and the plan has %v", name, list, c, n)
+		}
+	}
+	if p.Out.Lists[ListAPIKeys].Removed != len(r.Keys) || p.Out.Lists[ListAPIKeys].Added > len(p.Keys) {
+		t.Errorf("%s: keys: %+v", name, p.Out.Lists[ListAPIKeys])
+	}
+}
+
 var all = map[string]bool{ListPeople: true, ListOrganizations: true, ListMembers: true, ListCircles: true, ListRoles: true, ListAPIKeys: true}
 
 // A plan names what is not there as it came, and with complete lists what they leave
@@ -163,6 +181,7 @@ func TestPlan(t *testing.T) {
 		if got := says(p); got != tt.want {
 			t.Errorf("%s: %s\nwant: %s", name, got, tt.want)
 		}
+		consistent(t, name, p)
 	}
 	if p, err := PlanImport(Import{Directory: town(), AsOf: 7}, known(), rows{asOf: 5, keys: []KeyRow{keyOf}}); err != nil || p.Version != 7 {
 		t.Errorf("version %d, %v", p.Version, err)
@@ -181,13 +200,16 @@ func TestPlanRefuses(t *testing.T) {
 		index  int
 		kind   error
 	}{
-		"a person twice":    {func(i *Import) { i.People = append(i.People, i.People[0]) }, ListPeople, 2, ErrConflict},
-		"an organization":   {func(i *Import) { i.Organizations = append(i.Organizations, i.Organizations[0]) }, ListOrganizations, 2, ErrConflict},
-		"a member":          {func(i *Import) { i.Members = append(i.Members, i.Members[0]) }, ListMembers, 3, ErrConflict},
-		"a circle":          {func(i *Import) { i.Circles = append(i.Circles, i.Circles[0]) }, ListCircles, 2, ErrConflict},
-		"a role":            {func(i *Import) { i.Roles = append(i.Roles, i.Roles[1]) }, ListRoles, 2, ErrConflict},
-		"a filler":          {func(i *Import) { i.Fillers = append(i.Fillers, i.Fillers[0]) }, ListRoles, 0, ErrConflict},
-		"another's email":   {func(i *Import) { i.People = append(i.People, account("eve", "ADA@a.example")) }, ListPeople, 2, ErrConflict},
+		"a person twice":  {func(i *Import) { i.People = append(i.People, i.People[0]) }, ListPeople, 2, ErrConflict},
+		"an organization": {func(i *Import) { i.Organizations = append(i.Organizations, i.Organizations[0]) }, ListOrganizations, 2, ErrConflict},
+		"a member":        {func(i *Import) { i.Members = append(i.Members, i.Members[0]) }, ListMembers, 3, ErrConflict},
+		"a circle":        {func(i *Import) { i.Circles = append(i.Circles, i.Circles[0]) }, ListCircles, 2, ErrConflict},
+		"a role":          {func(i *Import) { i.Roles = append(i.Roles, i.Roles[1]) }, ListRoles, 2, ErrConflict},
+		"a filler":        {func(i *Import) { i.Fillers = append(i.Fillers, i.Fillers[0]) }, ListRoles, 0, ErrConflict},
+		"another's email": {func(i *Import) { i.People = append(i.People, account("eve", "ADA@a.example")) }, ListPeople, 2, ErrConflict},
+		"one email of two": {func(i *Import) {
+			i.People = append(i.People, account("eve", "e@a.example"), account("eva", "e@a.example"))
+		}, ListPeople, 3, ErrConflict},
 		"one that is there": {func(i *Import) { i.People = []Person{account("eve", "tor@a.example")} }, ListPeople, 0, ErrConflict},
 		"a member of none":  {func(i *Import) { i.Members = append(i.Members, Member{Person: "ada", Organization: "west"}) }, ListMembers, 3, ErrNotFound},
 		"no person":         {func(i *Import) { i.Members = append(i.Members, Member{Person: "gil", Organization: "nord"}) }, ListMembers, 3, ErrNotFound},
@@ -278,6 +300,7 @@ func TestPlanEvent(t *testing.T) {
 		p, err := PlanEvent(tt.t, f, rows{})
 		if err == nil {
 			got = says(p)
+			consistent(t, name, p)
 		}
 		if object, _ := tt.t.Object(); got != tt.want || object != tt.object || tt.t.In(f) != tt.in {
 			t.Errorf("%s: %q in %q: %s, %v\nwant: %s", name, object, tt.t.In(f), got, err, tt.want)
