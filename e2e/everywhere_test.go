@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/consent"
 )
 
 // A declaredRoute is one that a door declares in its source.
@@ -16,36 +18,38 @@ type declaredRoute struct {
 	door, method, path string
 }
 
-// declaredRoutes reads them out of the sources, so that those that are added
-// later are among them.
+// declaredRoutes has those of people's pages from the tables that are served, and reads
+// the operators' out of the sources, so that those that are added later are among them.
 func declaredRoutes(t testing.TB) (routes []declaredRoute) {
 	t.Helper()
 	declared := regexp.MustCompile(`(?m)(?:\bHandle(?:Func)?\(|^\s*)"([A-Z]+) (/[^"]*)?"(?: \+ (at\w+)(?: \+ "([^"]*)")?)?\s*[:,]`)
 	named := regexp.MustCompile(`(?m)^\s*(at\w+)\s*= (?:(at\w+) \+ )?"([^"]*)"$`)
 	begins := map[string]string{"": ""}
-	for _, door := range []string{"consent", "operator"} {
-		files, err := filepath.Glob("../" + door + "/*.go")
+	for _, pattern := range slices.Sorted(slices.Values(consent.Patterns())) {
+		method, path, _ := strings.Cut(pattern, " ")
+		routes = append(routes, declaredRoute{"consent", method, strings.TrimSuffix(path, "{$}")})
+	}
+	files, err := filepath.Glob("../operator/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
+		for _, m := range named.FindAllStringSubmatch(string(source), -1) {
+			begins[m[1]] = begins[m[2]] + m[3]
+		}
+		for _, m := range declared.FindAllStringSubmatch(string(source), -1) {
+			path := m[2] + begins[m[3]] + m[4]
+			if !strings.HasPrefix(path, "/") {
+				t.Errorf("%s: %s: no path", name, m[0])
 			}
-			source, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, m := range named.FindAllStringSubmatch(string(source), -1) {
-				begins[m[1]] = begins[m[2]] + m[3]
-			}
-			for _, m := range declared.FindAllStringSubmatch(string(source), -1) {
-				path := m[2] + begins[m[3]] + m[4]
-				if !strings.HasPrefix(path, "/") {
-					t.Errorf("%s: %s: no path", name, m[0])
-				}
-				routes = append(routes, declaredRoute{door, m[1], strings.TrimSuffix(path, "{$}")})
-			}
+			routes = append(routes, declaredRoute{"operator", m[1], strings.TrimSuffix(path, "{$}")})
 		}
 	}
 	return routes
