@@ -37,6 +37,18 @@ func TestCheckPaths(t *testing.T) {
 	if err != nil || len(c.Guarded) != 5 || !c.Guarded[1].MCP || c.Guarded[1].URL.RawQuery != "x=1" || c.Guarded[0].MCP || c.Guarded[0].Name != "Bakery reports" || c.resources()[2].Path != "/a-b/c_d/v1.2/E" {
 		t.Fatalf("%+v, %v", c.Guarded, err)
 	}
+	shown, err := os.ReadFile("../../docs/examples/paths.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l = withPaths(t)
+	l.Origins = map[string]Origin{}
+	if err := l.decode("paths.toml", shown); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := l.Check(); err != nil || len(c.Guarded) != 2 || c.Guarded[1].Path != "/reports/mcp" || c.Ruled.Len() != 1 {
+		t.Errorf("what the page shows: %+v, %v", c.Guarded, err)
+	}
 	spoilt := func(change func(*PathConfig)) PathConfig {
 		one := reports
 		change(&one)
