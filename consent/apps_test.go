@@ -169,7 +169,7 @@ func TestPicksThatCountForNothing(t *testing.T) {
 	ada := s.SignedIn("ada")
 	ada.Connect("grant", "roles", "role:treasurer", "change", "role:buddy", "read", "role:facilitator", "read")
 	s.Do(s.Store.SetFiller(t.Context(), "buddy", "ada", false, store.Act{Actor: "operator"}))
-	_, err := s.Store.TellDirectory(t.Context(), store.Telling{ID: "gone", Version: 1, Role: &org.Role{ID: "treasurer"}, Gone: true}, store.Act{Actor: "operator"})
+	_, err := s.Store.TellDirectory(t.Context(), store.DirectoryEvent{ID: "gone", Version: 1, Role: &org.Role{ID: "treasurer"}, Gone: true}, store.Act{Actor: "operator"})
 	s.Do(err)
 	ada.Get(pagetest.NordlysApps).Says("Only selected roles: Facilitator (read)", "Facilitator Nordlys (anchor circle) Read",
 		"Buddy People & Onboarding None now: you left this role on 21 November 2026", "treasurer None now: this role no longer exists")

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 
 	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

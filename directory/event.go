@@ -77,7 +77,7 @@ func (e Event) OrganizationID() string {
 // PlanEvent plans what one event changes.
 func PlanEvent(e Event, m *facts.Facts, s Source) (*Plan, error) {
 	name, _ := e.Object()
-	about := &ending{e.PersonID(), e.OrganizationID(), name}
+	about := &Ending{e.PersonID(), e.OrganizationID(), name}
 	if e.Gone {
 		p, err := PlanImport(Import{}, m, s)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -28,8 +27,8 @@ type Plan struct {
 	Removed       Removed
 
 	Version int64
-	Ends    []ending
-	About   *ending // what one event is about; nil is an import
+	Ends    []Ending
+	About   *Ending // what one event is about; nil is an import
 	Out     Imported
 }
 
@@ -54,9 +53,10 @@ type Removed struct {
 	IsMember                                   map[facts.MemberKey]bool
 }
 
-// ending is a fact that an import ends, for the journal.
-type ending struct{ Person, Organization, What string }
+// An Ending is a fact that an import ends, for the journal.
+type Ending struct{ Person, Organization, What string }
 
+// KeyRow is an API key as it is stored, by its hash.
 type KeyRow struct {
 	Hash [32]byte
 	Of   facts.MemberKey
@@ -305,7 +305,7 @@ func (p *Plan) compare(s Source) error {
 		p.People = append(p.People, one)
 		p.Out.add(addedIf(at == nil || at.Removed()), ListPeople, one.ID)
 		if at != nil && at.Active && !one.Active {
-			p.Ends = append(p.Ends, ending{one.ID, "", "person deactivated"})
+			p.Ends = append(p.Ends, Ending{one.ID, "", "person deactivated"})
 		}
 	}
 	for _, one := range p.Directory.Organizations {
@@ -316,7 +316,7 @@ func (p *Plan) compare(s Source) error {
 		p.Organizations = append(p.Organizations, one)
 		p.Out.add(addedIf(at == nil), ListOrganizations, one.ID)
 		if at != nil && at.AIIntegration && !one.AIIntegration {
-			p.Ends = append(p.Ends, ending{"", one.ID, "AI integration off"})
+			p.Ends = append(p.Ends, Ending{"", one.ID, "AI integration off"})
 		}
 	}
 	for _, one := range p.Directory.Members {

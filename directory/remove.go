@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -53,7 +52,7 @@ func (p *Plan) planRemoval(s Source) error {
 func (p *Plan) removePerson(at *facts.Person) {
 	p.Removed.People, p.Removed.isPerson[at.ID] = append(p.Removed.People, at), true
 	p.Out.add("removed", ListPeople, at.ID)
-	p.Ends = append(p.Ends, ending{at.ID, "", "person removed"})
+	p.Ends = append(p.Ends, Ending{at.ID, "", "person removed"})
 	for _, m := range at.Members {
 		if m.Present {
 			p.removeMember(m)
@@ -64,7 +63,7 @@ func (p *Plan) removePerson(at *facts.Person) {
 func (p *Plan) removeOrganization(at *facts.Organization) {
 	p.Removed.Organizations, p.Removed.isOrganization[at.ID] = append(p.Removed.Organizations, at), true
 	p.Out.add("removed", ListOrganizations, at.ID)
-	p.Ends = append(p.Ends, ending{"", at.ID, "organization removed"})
+	p.Ends = append(p.Ends, Ending{"", at.ID, "organization removed"})
 	for _, m := range at.ByPerson() {
 		p.removeMember(m)
 	}
@@ -80,7 +79,7 @@ func (p *Plan) removeMember(at *facts.Member) {
 	if k := at.Key(); !p.Removed.IsMember[k] {
 		p.Removed.Members, p.Removed.IsMember[k] = append(p.Removed.Members, k), true
 		p.Out.add("removed", ListMembers, k.Organization+"/"+k.Person)
-		p.Ends = append(p.Ends, ending{k.Person, k.Organization, "member removed"})
+		p.Ends = append(p.Ends, Ending{k.Person, k.Organization, "member removed"})
 	}
 }
 
@@ -158,7 +157,7 @@ func (p *Plan) keepKeys(all []KeyRow) error {
 		if p.Prune[ListAPIKeys] && !kept[k.Hash] && stands && !p.Removed.IsMember[k.Of] {
 			p.Removed.Keys = append(p.Removed.Keys, k)
 			p.Out.add("removed", ListAPIKeys, k.Of.Organization+"/"+k.Of.Person)
-			p.Ends = append(p.Ends, ending{k.Of.Person, k.Of.Organization, "API key removed"})
+			p.Ends = append(p.Ends, Ending{k.Of.Person, k.Of.Organization, "API key removed"})
 		}
 	}
 	return nil

@@ -165,7 +165,7 @@ func (s *Server) journalRefused(act store.Act, reason, detail string) {
 }
 
 // readEvent reads the body of an event.
-func readEvent(r *http.Request, body []byte) (t store.Telling, reason string, err error) {
+func readEvent(r *http.Request, body []byte) (t store.DirectoryEvent, reason string, err error) {
 	if !api.HasType(r.Header, "application/json") {
 		return t, "", errors.New("it needs Content-Type: application/json")
 	}

@@ -21,7 +21,7 @@ var kinds = []string{
 
 // readTold reads the object of an event. One that is gone is told by what
 // names it alone.
-func readTold(t *store.Telling, kind string, text []byte) error {
+func readTold(t *store.DirectoryEvent, kind string, text []byte) error {
 	if !slices.Contains(kinds, kind) {
 		return errors.New("kind: one of " + strings.Join(kinds, ", "))
 	}

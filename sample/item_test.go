@@ -327,7 +327,7 @@ func TestRolesComeAndGo(t *testing.T) {
 	want("role taken", treasure, 404, 404)
 	must(h.store.SetFiller(t.Context(), "treasurer", "ada", true, store.Act{}))
 	want("role given again", treasure, 200, 200)
-	_, err := h.store.TellDirectory(t.Context(), store.Telling{ID: "gone", Version: 1, Role: &org.Role{ID: "treasurer"}, Gone: true}, store.Act{})
+	_, err := h.store.TellDirectory(t.Context(), store.DirectoryEvent{ID: "gone", Version: 1, Role: &org.Role{ID: "treasurer"}, Gone: true}, store.Act{})
 	must(err)
 	want("role removed", treasure, 404, 404)
 	must(h.store.SetFiller(t.Context(), "host", "ada", true, store.Act{}))

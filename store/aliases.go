@@ -17,7 +17,6 @@ type (
 	Change          = directory.Change
 	Misplaced       = directory.Misplaced
 	DirectoryEvent  = directory.Event
-	Telling         = directory.Event
 	Picture         = directory.Picture
 	MemberRow       = directory.MemberRow
 	RoleRow         = directory.RoleRow

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

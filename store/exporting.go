@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/facts"
 )
 

@@ -6,11 +6,10 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -231,11 +230,16 @@ func (l *factLoad) apiKeys() error {
 		}
 		l.put(facts.APIKeyChange{Hash: [32]byte(hash), APIKey: k})
 		return hex.EncodeToString(hash)
-	}, func(key string) facts.Change {
-		var hash facts.APIKeyGone
-		hex.Decode(hash[:], []byte(key))
-		return hash
-	})
+	}, apiKeyGone)
+}
+
+// apiKeyGone forgets the API key that a change names: none, where that is no hash.
+func apiKeyGone(key string) facts.Change {
+	hash, err := hex.DecodeString(key)
+	if err != nil || len(hash) != len(facts.APIKeyGone{}) {
+		return facts.APIKeyGone{}
+	}
+	return facts.APIKeyGone(hash)
 }
 
 func (l *factLoad) clients() error {

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )

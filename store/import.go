@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/facts"
 )
 

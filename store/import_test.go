@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

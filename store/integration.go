@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
 

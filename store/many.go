@@ -22,6 +22,9 @@ func (tx *Tx) moveRows(ids []approval.ID, m approval.Move, act Act) (ended int, 
 			over, ends = append(over, a), append(ends, tx.store.transition(a, before))
 		}
 	}
+	if len(ends) == 0 {
+		return 0, nil
+	}
 	saved, err := tx.engine.save(tx, ends)
 	if err != nil {
 		return 0, err

@@ -3,9 +3,8 @@ package store
 import (
 	"sync"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
 )
 
 // memory is what is kept of the rows: all facts, and on the embedded engine the

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
 )
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
 )

@@ -7,11 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
 )
 
 // Refresh is ApplyLive for approval.Refresh, and gives the generation that the

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
 )
 

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/jackc/pgx/v5"
 
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 

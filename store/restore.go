@@ -17,9 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/token"
 )

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/directory"
-
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 )

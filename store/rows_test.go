@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/directory"
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/jackc/pgx/v5"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/token"

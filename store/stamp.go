@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/grantset"
 )
 

@@ -60,7 +60,8 @@ func (w *writer) query(_ *Tx, text string, args ...any) (*sql.Rows, error) {
 func (w *writer) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
 	saved := make(map[approval.ID]bool, len(all))
 	for _, t := range all {
-		n, err := int64(0), error(nil)
+		var n int64
+		var err error
 		if t.after.Phase == approval.Ended {
 			n, err = tx.exec(`
 				UPDATE approval

@@ -4,9 +4,8 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
 )
 
 // Tx is one transaction that changes rows, on either engine. The changes of

@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/grantkeeper/grantkeeper/facts"
-
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/facts"
 )
 
 // What strangers can store in clients that nobody has approved. Bytes are those

@@ -301,11 +301,13 @@ func (w *writer) runBatch(tx *Tx, batch []*operation) error {
 	return nil
 }
 
-// makeMove makes the operation's move. What concerns it alone is left in it.
+// makeMove makes the operation's move. What concerns it alone is left in it; what
+// comes after its row was saved undoes the batch, since no savepoint could.
 func (o *operation) makeMove(tx *Tx) error {
+	var moved bool
 	var err error
-	o.result, o.verdict, _, err = tx.move(o.id, o.move, o.live, o.act)
-	if errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnavailable) {
+	o.result, o.verdict, moved, err = tx.move(o.id, o.move, o.live, o.act)
+	if !moved && (errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnavailable)) {
 		o.err, err = err, nil
 	}
 	return err
