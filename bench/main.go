@@ -103,6 +103,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
 	f.StringVar(&o.buffers, "buffers", "4GB", "PostgreSQL's own memory, shared_buffers, for -scale")
+	f.StringVar(&o.binary, "server", "", "measure this binary instead of the one that is built here: two of them in turn compare two releases")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {
@@ -178,9 +179,11 @@ func (o options) run(ctx context.Context, stdout io.Writer) (err error) {
 	if o.bench.folder, err = os.MkdirTemp(o.folder, "grantkeeper-bench-"); err != nil {
 		return err
 	}
-	o.progress("build the server")
-	if o.binary, err = build(ctx, o.bench.folder); err != nil {
-		return errors.Join(err, os.RemoveAll(o.bench.folder))
+	if o.binary == "" {
+		o.progress("build the server")
+		if o.binary, err = build(ctx, o.bench.folder); err != nil {
+			return errors.Join(err, os.RemoveAll(o.bench.folder))
+		}
 	}
 	r := o.newResult(ctx)
 	wrong, err := o.measure(ctx, &r)
