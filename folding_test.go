@@ -63,7 +63,7 @@ var mayFold = reviewed{
 	// The forms of HTTP.
 	{"schemes, media types, charsets, codings and parameters are alike in any case, with spaces around them (RFC 9110 sections 5.6, 8.3, 11.1)", `
 		api/body.go:HasType api/guard.go:bearerToken page/assets.go:acceptsGzip
-		page/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:call.readBody
+		page/visit.go:isForm limit/proxies.go:forwardedFor limit/proxies.go:forwardedPair oauth/form.go:isMedia oauth/form.go:readBody operator/body.go:Call.readBody
 		gateway/directory.go:matches mcp/ask.go:Result mcp/mcp.go:exchange.readBody mcp/pass.go:exchange.kind 
 		sample/body.go:hasType sample/condition.go:readTags sample/directory.go:source.read sample/message.go:never sample/message.go:readsJSON`},
 	{"the form of a text is asked, and the text is used as it came", `
@@ -72,7 +72,7 @@ var mayFold = reviewed{
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
-		gateway/original.go:roots.settle operator/answer.go:Server.orNothing
+		gateway/original.go:roots.settle operator/answer.go:Server.WithNotFound
 		cmd/grantkeeper/paths.go:Checked.checkPath cmd/grantkeeper/paths.go:belowFolded
 		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},
 	{"a call is held against a rule in every reading that some router has of it, and each has to be allowed; the words of a rule are its operator's (decision V26)", `
@@ -130,7 +130,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/reference.go:writeReference page/dates.go:Words.alone page/host.go:AppOf
 		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
 		operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
-		operator/console.go:console.refusePage operator/explain.go:why.standing
+		operator/console.go:console.refusePage operator/explain.go:explainer.standingLinks
 		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},

@@ -17,7 +17,7 @@ var mayBeLax = reviewed{
 	{"behind a walk of its own over all names, which allows small letters once, in UTF-8, eight levels and nothing behind", `
 		operator/body.go:checkMembers operator/body.go:strict`},
 	{"looks in what was refused, or taken, for the line of a fault", `
-		operator/importing.go:entries operator/importing.go:misread operator/importing.go:unknownList`},
+		operator/importing.go:decodeFault operator/importing.go:eachEntry operator/importing.go:unknownList`},
 	{"what this server wrote itself: sealed, stored, embedded, or answered a moment ago", `
 		signin/passkey.go:Server.holder
 		page/sealed.go:Site.Open gateway/decisions.go:Server.judge`},

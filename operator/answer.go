@@ -20,11 +20,11 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Code + ": " + e.Description }
 
-func badRequest(description string) *Error {
+func BadRequest(description string) *Error {
 	return &Error{http.StatusBadRequest, "invalid_request", description}
 }
 
-func unknown(what string) *Error {
+func NotFound(what string) *Error {
 	return &Error{http.StatusNotFound, "not_found", "there is no such " + what}
 }
 
@@ -51,21 +51,21 @@ type errorBody struct {
 	Reference   string `json:"reference"`
 }
 
-func (s *Server) refuse(w http.ResponseWriter, c call, err error) {
-	e := s.outward(c, err)
+func (s *Server) refuse(w http.ResponseWriter, c Call, err error) {
+	e := s.Refusal(c, err)
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
-	writeJSON(w, e.Status, errorBody{e.Code, e.Description, c.reference})
+	writeJSON(w, e.Status, errorBody{e.Code, e.Description, c.Reference})
 }
 
-func (s *Server) outward(c call, err error) *Error {
+func (s *Server) Refusal(c Call, err error) *Error {
 	var e *Error
 	switch {
 	case errors.As(err, &e):
 		return e
 	case errors.Is(err, store.ErrNotFound):
-		return unknown(objectOf(c.Pattern))
+		return NotFound(objectOf(c.Pattern))
 	case errors.Is(err, store.ErrConflict):
 		return &Error{http.StatusConflict, "conflict", "it exists already, or was changed meanwhile"}
 	case errors.Is(err, store.ErrNotAllowed):
@@ -80,12 +80,12 @@ func (s *Server) outward(c call, err error) *Error {
 		}
 		return &Error{http.StatusServiceUnavailable, "temporarily_unavailable", text}
 	}
-	s.Log.ErrorContext(c.Context(), "request failed", "request_id", c.reference, "route", c.Pattern, "err", err)
+	s.Log.ErrorContext(c.Context(), "request failed", "request_id", c.Reference, "route", c.Pattern, "err", err)
 	return &Error{http.StatusInternalServerError, "server_error", "something went wrong here"}
 }
 
-// answerAs is a body with another status than 200.
-type answerAs struct {
+// withStatus is a body with another status than 200.
+type withStatus struct {
 	status int
 	body   any
 }
@@ -101,29 +101,29 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(text, '\n')) // the operator may have gone
 }
 
-// orNothing lets nothing answer what no pattern matches, which ServeMux does in
+// WithNotFound lets nothing answer what no pattern matches, which ServeMux does in
 // plain text; allow is for a path that takes other methods. No path is
 // corrected: the redirect would be in HTML.
-func (s *Server) orNothing(mux *http.ServeMux, nothing func(w http.ResponseWriter, c call, allow string)) http.Handler {
+func (s *Server) WithNotFound(mux *http.ServeMux, nothing func(w http.ResponseWriter, c Call, allow string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refusal, pattern := mux.Handler(r)
 		if at := r.URL.EscapedPath(); pattern != "" && path.Clean(at) == at {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		p := probe{header: http.Header{}}
+		p := headerRecorder{header: http.Header{}}
 		refusal.ServeHTTP(&p, r)
 		allow := ""
 		if p.status == http.StatusMethodNotAllowed {
 			allow = p.header.Get("Allow")
 			w.Header().Set("Allow", allow)
 		}
-		nothing(w, s.call(w, r), allow)
+		nothing(w, s.NewCall(w, r), allow)
 	})
 }
 
-// nothing answers in JSON.
-func (s *Server) nothing(w http.ResponseWriter, c call, allow string) {
+// notFound answers in JSON.
+func (s *Server) notFound(w http.ResponseWriter, c Call, allow string) {
 	e := &Error{http.StatusNotFound, "not_found", "there is nothing at this path"}
 	if allow != "" {
 		e = &Error{http.StatusMethodNotAllowed, "method_not_allowed", "this path takes only " + allow}
@@ -131,12 +131,12 @@ func (s *Server) nothing(w http.ResponseWriter, c call, allow string) {
 	s.refuse(w, c, e)
 }
 
-// probe takes an answer for its status and header alone.
-type probe struct {
+// headerRecorder takes an answer for its status and header alone.
+type headerRecorder struct {
 	header http.Header
 	status int
 }
 
-func (p *probe) Header() http.Header         { return p.header }
-func (p *probe) WriteHeader(status int)      { p.status = status }
-func (p *probe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *headerRecorder) Header() http.Header         { return p.header }
+func (p *headerRecorder) WriteHeader(status int)      { p.status = status }
+func (p *headerRecorder) Write(b []byte) (int, error) { return len(b), nil }

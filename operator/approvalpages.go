@@ -37,24 +37,20 @@ type approvalsPage struct {
 }
 
 func (s *console) approvalsPage(v *visit) error {
-	f, err := v.filter("client", "person", "organization", "state", "grant", "done")
+	f, err := v.Filter("client", "person", "organization", "state", "grant", "done")
 	if err != nil {
 		return err
 	}
 	p := approvalsPage{
-		frame: s.frame(v, "approvals", "Approvals"), Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"),
-		State: f.get("state"), Grant: f.get("grant"), More: f.after != "", Done: f.get("done") != "",
+		frame: s.frame(v, "approvals", "Approvals"), Client: f.Get("client"), Person: f.Get("person"), Organization: f.Get("organization"),
+		State: f.Get("state"), Grant: f.Get("grant"), More: f.After != "", Done: f.Get("done") != "",
 	}
-	of, err := s.approvalFilter(v.call, f)
+	rows, next, err := s.FindApprovals(v.Call, f)
 	if errors.Is(err, store.ErrNotFound) {
 		p.Nobody = "No person, or no organization, has this name. Search for a person by email or ID, and for an organization by its ID."
 		return s.show(v.w, 200, approvalsTemplate, &p)
 	} else if err != nil {
 		return err
-	}
-	rows, next, err := s.Store.Approvals(v.Context(), of)
-	if err != nil {
-		return f.fault(err)
 	}
 	names := s.names(v)
 	for _, r := range rows {
@@ -68,7 +64,7 @@ func (n *names) approval(r store.ApprovalRow) approvalRow {
 	row := approvalRow{
 		ID: r.ID.String(), Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, n.v.now),
 		Person: n.person(r.Person), PersonID: r.Person, Organization: n.organization(r.Organization), OrganizationID: r.Organization,
-		Access: r.Grant.InWords(func(id string) string { return n.role(r.Organization, id) }), Widest: r.Grant.Kind == grantset.Organization, Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
+		Access: r.Grant.InWords(n.s.roleNames(n.v.Context(), r.Organization)), Widest: r.Grant.Kind == grantset.Organization, Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
 		State: r.StateName(), Living: r.Phase != approval.Ended, RevokePath: "/approvals/" + r.ID.String() + "/revoke",
 	}
 	if !row.Living {
@@ -86,7 +82,7 @@ func (r approvalRow) StateWord() string {
 func inWords(word string) string { return strings.ReplaceAll(word, "_", " ") }
 
 func (s *console) approvalOf(v *visit) (store.ApprovalRow, error) {
-	id, err := v.approvalID()
+	id, err := v.ApprovalID()
 	if err != nil {
 		return store.ApprovalRow{}, err
 	}
@@ -124,7 +120,7 @@ func (s *console) revokePage(v *visit) error {
 	if fault != "" {
 		return s.askRevoke(v, row, http.StatusUnprocessableEntity, reason, fault)
 	}
-	if err := s.Store.EndApproval(v.Context(), row.ID, approval.RevokedByOperator, v.act(reason)); err != nil {
+	if err := s.Revoke(v.Call, row.ID, reason); err != nil {
 		return orNotFound(err, "approval")
 	}
 	return v.see("/approvals?done=1&client=" + row.Client)

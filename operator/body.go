@@ -15,7 +15,7 @@ import (
 // The most bytes of a body (decision L5), and of a directory, which comes
 // whole so that it is taken whole or not at all.
 const (
-	maxBody      = 64 << 10
+	MaxBody      = 64 << 10
 	maxDirectory = 128 << 20
 )
 
@@ -25,41 +25,41 @@ const maxReason = 1000
 // maxDepth bounds how deep arrays and objects may stand in each other.
 const maxDepth = 8
 
-// reasoned is the part of every change's body that says why, and the whole of
+// reasonBody is the part of every change's body that says why, and the whole of
 // one that needs nothing else.
-type reasoned struct {
+type reasonBody struct {
 	Reason string `json:"reason"`
 }
 
-func (r reasoned) why() string { return r.Reason }
+func (r reasonBody) reason() string { return r.Reason }
 
 // decode reads the body of a change into v: one JSON object in UTF-8 with
 // members that v has, each once. An empty body is an empty object.
-func decode[T interface{ why() string }](c call, v *T) error {
-	text, err := c.readBody(maxBody)
+func decode[T interface{ reason() string }](c Call, v *T) error {
+	text, err := c.readBody(MaxBody)
 	if err != nil || text == nil {
 		return err
 	}
 	if err := strict(text, v); err != nil {
-		return badRequest(err.Error())
+		return BadRequest(err.Error())
 	}
-	return checkText("reason", (*v).why(), maxReason)
+	return CheckReason((*v).reason())
 }
 
 // readBody gives a body of JSON; nil is an empty one.
-func (c call) readBody(most int64) ([]byte, error) {
+func (c Call) readBody(most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(c.Body, most+1))
 	if err != nil {
-		return nil, badRequest("the body could not be read")
+		return nil, BadRequest("the body could not be read")
 	}
 	if int64(len(text)) > most {
-		return nil, badRequest(fmt.Sprintf("the body has more than %d bytes", most))
+		return nil, BadRequest(fmt.Sprintf("the body has more than %d bytes", most))
 	}
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil
 	}
 	if media, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return nil, badRequest("the body needs Content-Type: application/json")
+		return nil, BadRequest("the body needs Content-Type: application/json")
 	}
 	return text, nil
 }
@@ -80,7 +80,7 @@ func strict(text []byte, v any) error {
 	switch {
 	case errors.As(err, &wrong):
 		// encoding/json names the struct that a member is embedded by as well.
-		member := strings.TrimPrefix(wrong.Field, "reasoned.")
+		member := strings.TrimPrefix(wrong.Field, "reasonBody.")
 		return &faultAt{wrong.Offset, fmt.Errorf("%s: it must be of type %s", member, kindOf(wrong))}
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
 		return errors.New("unknown member " + strings.TrimPrefix(err.Error(), "json: unknown field "))
@@ -196,14 +196,17 @@ func checkName(name string, before map[string]bool) error {
 	return nil
 }
 
+// CheckReason refuses a reason that is too long or does not fit on one line.
+func CheckReason(text string) error { return checkText("reason", text, maxReason) }
+
 // checkText refuses what cannot be shown on one line.
 func checkText(member, s string, most int) error {
 	if utf8.RuneCountInString(s) > most {
-		return badRequest(fmt.Sprintf("%s: it has more than %d characters", member, most))
+		return BadRequest(fmt.Sprintf("%s: it has more than %d characters", member, most))
 	}
 	for _, r := range s {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
-			return badRequest(member + ": it has a control character")
+			return BadRequest(member + ": it has a control character")
 		}
 	}
 	return nil

@@ -16,7 +16,7 @@ func FuzzBody(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var got switched
+		var got switchBody
 		if strict(text, &got) != nil {
 			return
 		}
@@ -51,7 +51,7 @@ func FuzzDirectory(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var d wholeDirectory
+		var d directoryBody
 		if strict(text, &d) != nil || d.check() != nil {
 			return
 		}

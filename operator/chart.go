@@ -38,9 +38,9 @@ func (s span) draw(t tile, begin int64, counts []uint64) tile {
 		}
 	}
 	label := func(i int) string { return s.label(begin + int64(i)*int64(s.bar.Seconds())) }
-	t.Total, t.Width = number(total), barWide*len(counts)
+	t.Total, t.Width = Number(total), barWide*len(counts)
 	for i, n := range counts {
-		t.Rows = append(t.Rows, tileRow{label(i), number(n)})
+		t.Rows = append(t.Rows, tileRow{label(i), Number(n)})
 		if n == 0 {
 			continue
 		}
@@ -50,8 +50,8 @@ func (s span) draw(t tile, begin int64, counts []uint64) tile {
 	t.First, t.Last = label(0), label(len(counts)-1)
 	t.Summary = fmt.Sprintf("%s in %s: none.", t.Title, s.Words)
 	if total > 0 {
-		t.Peak = fmt.Sprintf("peak %s/%s", number(peak), s.unit())
-		t.Summary = fmt.Sprintf("%s in %s: %s, at most %s per %s, at %s.", t.Title, s.Words, t.Total, number(peak), s.unit(), label(highest))
+		t.Peak = fmt.Sprintf("peak %s/%s", Number(peak), s.unit())
+		t.Summary = fmt.Sprintf("%s in %s: %s, at most %s per %s, at %s.", t.Title, s.Words, t.Total, Number(peak), s.unit(), label(highest))
 	}
 	return t
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -111,23 +110,19 @@ type clientsPage struct {
 }
 
 func (s *console) clientsPage(v *visit) error {
-	f, err := v.filter("q", "state")
+	f, err := v.Filter("q", "state")
 	if err != nil {
 		return err
 	}
-	state, err := f.oneOf("state", "registered", "approved", "disabled", "preregistered")
+	found, next, err := s.FindClients(v.Call, f, strings.TrimSpace(f.Get("q")))
 	if err != nil {
 		return err
-	}
-	found, next, err := s.Store.Clients(v.Context(), store.ClientFilter{State: state, Query: strings.TrimSpace(f.get("q")), After: f.after, Limit: f.limit})
-	if err != nil {
-		return f.fault(err)
 	}
 	uses, err := s.Store.ClientUses(v.Context())
 	if err != nil {
 		return err
 	}
-	p := clientsPage{frame: s.frame(v, "clients", "Clients"), Find: findClient{f.get("q"), state}, Next: f.next("/clients", next), More: f.after != ""}
+	p := clientsPage{frame: s.frame(v, "clients", "Clients"), Find: findClient{f.Get("q"), f.Get("state")}, Next: f.next("/clients", next), More: f.After != ""}
 	if p.Rows, err = s.clientRows(v, found, uses); err != nil {
 		return err
 	}
@@ -146,7 +141,7 @@ type clientPage struct {
 }
 
 func (s *console) clientPage(v *visit) error {
-	f, err := v.filter("done")
+	f, err := v.Filter("done")
 	if err != nil {
 		return err
 	}
@@ -154,7 +149,7 @@ func (s *console) clientPage(v *visit) error {
 	if err != nil {
 		return orNotFound(err, "client")
 	}
-	p := clientPage{frame: s.frame(v, "clients", "Client "+c.ID), RedirectURIs: c.RedirectURIs, Done: f.get("done")}
+	p := clientPage{frame: s.frame(v, "clients", "Client "+c.ID), RedirectURIs: c.RedirectURIs, Done: f.Get("done")}
 	if p.Reach, err = s.Store.ClientReach(v.Context(), c.ID); err != nil {
 		return err
 	}
@@ -250,8 +245,7 @@ func readReason(form url.Values) (reason, fault string) {
 	if reason == "" {
 		return "", "Say why. It is kept in the event."
 	}
-	var e *Error
-	if errors.As(checkText("reason", reason, maxReason), &e) {
+	if CheckReason(reason) != nil {
 		return reason, "The reason is too long, or has control characters."
 	}
 	return reason, ""
@@ -270,7 +264,7 @@ func (s *console) changeClient(v *visit) error {
 	if fault != "" {
 		return s.askClient(v, on, c, http.StatusUnprocessableEntity, reason, fault)
 	}
-	if err := s.Store.SetClientEnabled(v.Context(), c.ID, on, v.act(reason)); err != nil {
+	if err := s.Store.SetClientEnabled(v.Context(), c.ID, on, v.Act(reason)); err != nil {
 		return orNotFound(err, "client")
 	}
 	done := "disabled"

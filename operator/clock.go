@@ -27,10 +27,10 @@ type ClockState struct {
 const MaxAhead = 100 * 365 * 24 * time.Hour
 
 // ErrAhead refuses a move that leads beyond MaxAhead.
-var ErrAhead = badRequest("advance_seconds: a hundred years at most, in all")
+var ErrAhead = BadRequest("advance_seconds: a hundred years at most, in all")
 
 type clockBody struct {
-	reasoned
+	reasonBody
 	Seconds *int64 `json:"advance_seconds"`
 	Stopped *bool  `json:"stopped"`
 }
@@ -43,12 +43,12 @@ type clockObject struct {
 }
 
 // readClock tells the time under dev.
-func (s *Server) readClock(c call) (any, error) { return s.clock(c.Context(), ClockMove{}) }
+func (s *Server) readClock(c Call) (any, error) { return s.clock(c.Context(), ClockMove{}) }
 
 // moveClock moves dev's clock, stops it or lets it go.
-func (s *Server) moveClock(c call, body clockBody) (any, error) {
+func (s *Server) moveClock(c Call, body clockBody) (any, error) {
 	if body.Seconds == nil && body.Stopped == nil {
-		return nil, badRequest("advance_seconds or stopped: both are missing")
+		return nil, BadRequest("advance_seconds or stopped: both are missing")
 	}
 	m := ClockMove{Stop: body.Stopped}
 	if body.Seconds != nil {

@@ -71,10 +71,10 @@ func (s *console) handler() http.Handler {
 	mux.Handle("POST /approvals/{id}/revoke", s.page(s.revokePage))
 	mux.Handle("GET /events", s.page(s.eventsPage))
 	mux.Handle("GET /events.jsonl", s.page(s.eventLines))
-	return s.guard(s.orNothing(mux, s.noPage), s.refusePage)
+	return s.Guard(s.WithNotFound(mux, s.noPage), s.refusePage)
 }
 
-func (s *console) noPage(w http.ResponseWriter, c call, allow string) {
+func (s *console) noPage(w http.ResponseWriter, c Call, allow string) {
 	e := &Error{http.StatusNotFound, "not_found", "There is no such page."}
 	if allow != "" {
 		e = &Error{http.StatusMethodNotAllowed, "method_not_allowed", "This page cannot be used that way."}
@@ -84,7 +84,7 @@ func (s *console) noPage(w http.ResponseWriter, c call, allow string) {
 
 // A visit is one request for a page.
 type visit struct {
-	call
+	Call
 	w   http.ResponseWriter
 	now time.Time
 }
@@ -92,9 +92,9 @@ type visit struct {
 // page makes a handler of a function that answers, or returns why it did not.
 func (s *console) page(f func(*visit) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{call: s.call(w, r), w: w, now: s.Store.Now().UTC()}
+		v := &visit{Call: s.NewCall(w, r), w: w, now: s.Store.Now().UTC()}
 		if err := f(v); err != nil {
-			s.refusePage(w, v.call, err)
+			s.refusePage(w, v.Call, err)
 		}
 	})
 }
@@ -122,10 +122,10 @@ type frame struct {
 // frame asks the database for a write, as /readyz does, and says how long that
 // took.
 func (s *console) frame(v *visit, tab, title string) frame {
-	f := s.bare(v.call, title)
+	f := s.bare(v.Call, title)
 	f.Tab, f.Signed = tab, true
 	start := time.Now()
-	missing := s.missing(v.call)
+	missing := s.Missing(v.Call)
 	f.Database = "under 1 ms"
 	if took := time.Since(start); took >= time.Millisecond {
 		f.Database = fmt.Sprintf("%d ms", took.Milliseconds())
@@ -135,8 +135,8 @@ func (s *console) frame(v *visit, tab, title string) frame {
 }
 
 // bare is a frame that asks nothing.
-func (s *console) bare(c call, title string) frame {
-	f := frame{Title: title, Service: s.Service, Stylesheet: s.stylePath, Icon: s.iconPath, Version: s.Version.Version, Reference: c.reference}
+func (s *console) bare(c Call, title string) frame {
+	f := frame{Title: title, Service: s.Service, Stylesheet: s.stylePath, Icon: s.iconPath, Version: s.Version.Version, Reference: c.Reference}
 	if hosts := s.hosts(); len(hosts) > 0 {
 		_, f.Host, _ = strings.Cut(hosts[0], "://")
 		if more := len(hosts) - 1; more > 0 {
@@ -164,7 +164,7 @@ var (
 )
 
 func parsePage(files ...string) *template.Template {
-	t := template.New("frame.html").Funcs(template.FuncMap{"number": number[int], "count": count})
+	t := template.New("frame.html").Funcs(template.FuncMap{"number": Number[int], "count": Count})
 	for _, file := range append([]string{"frame.html"}, files...) {
 		template.Must(t.ParseFS(templateFiles, "templates/"+file))
 	}
@@ -203,8 +203,8 @@ type refusedPage struct {
 	Status int
 }
 
-func (s *console) refusePage(w http.ResponseWriter, c call, err error) {
-	e := s.outward(c, err)
+func (s *console) refusePage(w http.ResponseWriter, c Call, err error) {
+	e := s.Refusal(c, err)
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
@@ -212,7 +212,7 @@ func (s *console) refusePage(w http.ResponseWriter, c call, err error) {
 	text[0] = unicode.ToUpper(text[0])
 	p := refusedPage{s.bare(c, "Not possible"), strings.TrimSuffix(string(text), ".") + ".", e.Status}
 	if err := s.show(w, e.Status, refusedTemplate, &p); err != nil {
-		s.Log.ErrorContext(c.Context(), "page failed", "request_id", c.reference, "err", err)
+		s.Log.ErrorContext(c.Context(), "page failed", "request_id", c.Reference, "err", err)
 	}
 }
 
@@ -225,7 +225,7 @@ func (s *console) asset(w http.ResponseWriter, r *http.Request) {
 	case s.iconPath:
 		kind, content = "image/svg+xml", s.Icon
 	default:
-		s.refusePage(w, s.call(w, r), &Error{http.StatusNotFound, "not_found", "There is no such page."})
+		s.refusePage(w, s.NewCall(w, r), &Error{http.StatusNotFound, "not_found", "There is no such page."})
 		return
 	}
 	w.Header().Set("Content-Type", kind)
@@ -246,9 +246,9 @@ var errOldForm = &Error{http.StatusForbidden, "old_form", "This form was made be
 
 // form reads the form of a change.
 func (s *console) form(v *visit) (url.Values, error) {
-	v.Body = http.MaxBytesReader(v.w, v.Body, maxBody)
+	v.Body = http.MaxBytesReader(v.w, v.Body, MaxBody)
 	if err := v.ParseForm(); err != nil || v.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
-		return nil, badRequest("the form cannot be read")
+		return nil, BadRequest("the form cannot be read")
 	}
 	if !token.Masks(s.formTag(v.URL.Path), v.PostForm.Get("csrf")) {
 		return nil, errOldForm
@@ -259,13 +259,13 @@ func (s *console) form(v *visit) (url.Values, error) {
 // orNotFound makes the store's answer to an unknown ID one for people.
 func orNotFound(err error, what string) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return unknown(what)
+		return NotFound(what)
 	}
 	return err
 }
 
-// number writes thousands apart: 12,432.
-func number[N int | int64 | uint64](n N) string {
+// Number writes thousands apart: 12,432.
+func Number[N int | int64 | uint64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -273,10 +273,10 @@ func number[N int | int64 | uint64](n N) string {
 	return s
 }
 
-// count gives the form of a message that goes with a number.
-func count(n int, one, many string) string {
+// Count gives the form of a message that goes with a number.
+func Count(n int, one, many string) string {
 	if n == 1 {
 		return one
 	}
-	return fmt.Sprintf(many, number(n))
+	return fmt.Sprintf(many, Number(n))
 }

@@ -493,7 +493,7 @@ func TestSpansAndBars(t *testing.T) {
 		}
 	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := number(n); got != want {
+		if got := Number(n); got != want {
 			t.Errorf("%d: %s", n, got)
 		}
 	}

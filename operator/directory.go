@@ -15,8 +15,8 @@ import (
 // updated; what its lists leave out is removed only under prune. It is taken
 // whole or not at all. Everything refers by ID, to what is in the same body or
 // stored already.
-type wholeDirectory struct {
-	reasoned
+type directoryBody struct {
+	reasonBody
 	ID            string                  `json:"id"`    // directory, as GET gives it, or ""
 	AsOf          *int64                  `json:"as_of"` // version of the service's directory that this is a picture of
 	People        []directoryPerson       `json:"people"`
@@ -83,7 +83,7 @@ const (
 
 // check finds what no directory may hold. What is wrong is named by its list,
 // its place there and the member.
-func (d wholeDirectory) check() error {
+func (d directoryBody) check() error {
 	return cmp.Or(
 		checkAll("people", d.People, directoryPerson.check),
 		checkAll("organizations", d.Organizations, directoryOrganization.check),
@@ -104,32 +104,32 @@ func checkAll[T any](list string, entries []T, check func(one T, at string) erro
 }
 
 func (o directoryOrganization) check(at string) error {
-	return checkTexts(at, needed("id", o.ID), name(o.Name))
+	return checkTexts(at, required("id", o.ID), nameMember(o.Name))
 }
 
 func (m directoryMember) check(at string) error {
-	return checkTexts(at, needed("organization", m.Organization), needed("person", m.Person))
+	return checkTexts(at, required("organization", m.Organization), required("person", m.Person))
 }
 
 func (c directoryCircle) check(at string) error {
-	return checkTexts(at, needed("id", c.ID), needed("organization", c.Organization), optional("parent", c.Parent), name(c.Name))
+	return checkTexts(at, required("id", c.ID), required("organization", c.Organization), optional("parent", c.Parent), nameMember(c.Name))
 }
 
 func (r directoryRole) check(at string) error {
-	members := []textMember{needed("id", r.ID), needed("organization", r.Organization), optional("circle", r.Circle), name(r.Name)}
+	members := []textMember{required("id", r.ID), required("organization", r.Organization), optional("circle", r.Circle), nameMember(r.Name)}
 	for i, f := range r.Fillers {
-		members = append(members, needed(fmt.Sprintf("fillers[%d]", i), f))
+		members = append(members, required(fmt.Sprintf("fillers[%d]", i), f))
 	}
 	return checkTexts(at, members...)
 }
 
 func (k directoryAPIKey) check(at string) error {
-	if err := checkTexts(at, needed("organization", k.Organization), needed("person", k.Person), name(k.Name)); err != nil {
+	if err := checkTexts(at, required("organization", k.Organization), required("person", k.Person), nameMember(k.Name)); err != nil {
 		return err
 	}
 	unseen := func(r rune) bool { return r < '!' || r > '~' } // it travels in a header
 	if k.Key != "" && len(k.Key) < 16 || len(k.Key) > 200 || strings.ContainsFunc(k.Key, unseen) {
-		return badRequest(at + ".key: 16 to 200 visible ASCII characters")
+		return BadRequest(at + ".key: 16 to 200 visible ASCII characters")
 	}
 	return nil
 }
@@ -141,19 +141,19 @@ type textMember struct {
 	check       func(string) error // nil asks nothing
 }
 
-func needed(name, id string) textMember   { return textMember{name, id, false, org.CheckID} }
+func required(name, id string) textMember { return textMember{name, id, false, org.CheckID} }
 func optional(name, id string) textMember { return textMember{name, id, true, org.CheckID} }
-func name(value string) textMember        { return textMember{"name", value, false, org.CheckName} }
+func nameMember(value string) textMember  { return textMember{"name", value, false, org.CheckName} }
 
 func checkTexts(at string, members ...textMember) error {
 	for _, m := range members {
 		switch {
 		case m.value == "" && m.optional:
 		case m.value == "":
-			return badRequest(at + ": " + m.name + " is missing")
+			return BadRequest(at + ": " + m.name + " is missing")
 		case m.check != nil:
 			if err := m.check(m.value); err != nil {
-				return badRequest(at + "." + m.name + ": " + err.Error())
+				return BadRequest(at + "." + m.name + ": " + err.Error())
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func checkPasswordHash(hash string) error {
 }
 
 func (p directoryPerson) check(at string) error {
-	err := checkTexts(at, needed("id", p.ID), textMember{"email", p.Email, false, org.CheckEmail}, name(p.Name))
+	err := checkTexts(at, required("id", p.ID), textMember{"email", p.Email, false, org.CheckEmail}, nameMember(p.Name))
 	if err == nil {
 		err = p.checkPassword(at)
 	}
@@ -184,19 +184,19 @@ func (p directoryPerson) check(at string) error {
 func (p directoryPerson) checkPassword(at string) error {
 	switch {
 	case p.Password != "" && p.PasswordHash != "":
-		return badRequest(at + ".password: there is a password_hash too")
+		return BadRequest(at + ".password: there is a password_hash too")
 	case p.Password != "" && (len(p.Password) < minPassword || len(p.Password) > maxPassword):
-		return badRequest(fmt.Sprintf("%s.password: %d to %d bytes", at, minPassword, maxPassword))
+		return BadRequest(fmt.Sprintf("%s.password: %d to %d bytes", at, minPassword, maxPassword))
 	case p.PasswordHash != "":
 		if err := checkPasswordHash(p.PasswordHash); err != nil {
-			return badRequest(at + "." + err.Error())
+			return BadRequest(at + "." + err.Error())
 		}
 	}
 	return nil
 }
 
-// asStored hashes, and notes what was not sent: that is left as it is stored.
-func (s *Server) asStored(c call, body wholeDirectory) (store.Directory, error) {
+// toStore hashes, and notes what was not sent: that is left as it is stored.
+func (s *Server) toStore(c Call, body directoryBody) (store.Directory, error) {
 	d := store.Directory{Unsaid: store.Unsaid{
 		Active: map[string]bool{}, Support: map[string]bool{}, AIIntegration: map[string]bool{}, Admin: map[store.MembershipID]bool{},
 	}}
@@ -204,11 +204,11 @@ func (s *Server) asStored(c call, body wholeDirectory) (store.Directory, error) 
 	for _, p := range body.People {
 		one := store.DirectoryPerson{PasswordHash: p.PasswordHash, Person: org.Person{ID: p.ID, Email: p.Email, Name: p.Name, Active: true}}
 		d.Unsaid.Active[p.ID], d.Unsaid.Support[p.ID] = p.Active == nil, p.Support == nil
-		set(&one.Active, p.Active)
-		set(&one.Support, p.Support)
+		setIfSent(&one.Active, p.Active)
+		setIfSent(&one.Support, p.Support)
 		if p.Password != "" {
 			if passwords++; passwords > maxPasswords || s.HashPassword == nil {
-				return d, badRequest(fmt.Sprintf("people: more than %d passwords; send password_hash, or several requests", maxPasswords))
+				return d, BadRequest(fmt.Sprintf("people: more than %d passwords; send password_hash, or several requests", maxPasswords))
 			}
 			one.PasswordHash = s.hash(c, p)
 		}
@@ -217,21 +217,21 @@ func (s *Server) asStored(c call, body wholeDirectory) (store.Directory, error) 
 	for _, o := range body.Organizations {
 		one := org.Organization{ID: o.ID, Name: o.Name}
 		d.Unsaid.AIIntegration[o.ID] = o.AIIntegration == nil
-		set(&one.AIIntegration, o.AIIntegration)
+		setIfSent(&one.AIIntegration, o.AIIntegration)
 		d.Organizations = append(d.Organizations, one)
 	}
 	for _, m := range body.Members {
 		one := store.DirectoryMember{Person: m.Person, Organization: m.Organization}
 		d.Unsaid.Admin[store.MembershipID{Person: m.Person, Organization: m.Organization}] = m.Admin == nil
-		set(&one.Admin, m.Admin)
+		setIfSent(&one.Admin, m.Admin)
 		d.Members = append(d.Members, one)
 	}
-	body.rest(&d)
+	body.copyRest(&d)
 	return d, nil
 }
 
-// rest is what is stored as it was sent.
-func (d wholeDirectory) rest(into *store.Directory) {
+// copyRest is what is stored as it was sent.
+func (d directoryBody) copyRest(into *store.Directory) {
 	for _, o := range d.Circles {
 		into.Circles = append(into.Circles, org.Circle{ID: o.ID, Organization: o.Organization, Parent: o.Parent, Name: o.Name})
 	}
@@ -248,7 +248,7 @@ func (d wholeDirectory) rest(into *store.Directory) {
 
 // hash gives the PHC string of a person's password: the one that is stored, if
 // it is of that password, because another would end their sessions.
-func (s *Server) hash(c call, p directoryPerson) string {
+func (s *Server) hash(c Call, p directoryPerson) string {
 	if s.SamePassword != nil {
 		at, stored, err := s.Store.Password(c.Context(), p.Email)
 		if err == nil && at.ID == p.ID && stored != "" && s.SamePassword(stored, p.Password) {
@@ -258,7 +258,7 @@ func (s *Server) hash(c call, p directoryPerson) string {
 	return s.HashPassword(p.Password)
 }
 
-func set(value *bool, sent *bool) {
+func setIfSent(value *bool, sent *bool) {
 	if sent != nil {
 		*value = *sent
 	}

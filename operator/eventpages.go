@@ -80,33 +80,33 @@ type eventsPage struct {
 }
 
 // eventFilter reads the filter of the page, or of the lines.
-func (s *console) eventFilter(v *visit) (filter, store.EventFilter, error) {
-	f, err := v.filter("kind", "range", "client", "person", "organization", "approval", "reference", "drills")
+func (s *console) eventFilter(v *visit) (Filter, store.EventFilter, error) {
+	f, err := v.Filter("kind", "range", "client", "person", "organization", "approval", "reference", "drills")
 	if err != nil {
 		return f, store.EventFilter{}, err
 	}
-	of := store.EventFilter{Kind: journal.Kind(f.get("kind")), Client: f.get("client"), Organization: f.get("organization"), Approval: f.get("approval"), Reference: f.get("reference"), After: f.after, Limit: f.limit}
-	if name := f.get("range"); name != "" {
+	var since int64
+	if name := f.Get("range"); name != "" {
 		over, err := spanNamed(name)
 		if err != nil {
-			return f, of, err
+			return f, store.EventFilter{}, err
 		}
-		of.Since = max(v.now.Add(-over.length()).Unix(), 1)
+		since = max(v.now.Add(-over.length()).Unix(), 1)
 	}
-	drills, err := f.oneOf("drills", "no")
+	drills, err := f.OneOf("drills", "no")
 	if err != nil {
-		return f, of, err
+		return f, store.EventFilter{}, err
 	}
-	of.NoDrills = drills != ""
-	of.Person, err = s.knownPerson(v.call, f.get("person"))
+	of, err := s.EventFilter(v.Call, f)
+	of.Since, of.NoDrills = since, drills != ""
 	return f, of, err
 }
 
 func (s *console) eventsPage(v *visit) error {
 	f, of, err := s.eventFilter(v)
 	p := eventsPage{
-		Kinds: journal.Meanings, Spans: spans, Kind: f.get("kind"), Range: f.get("range"),
-		Client: f.get("client"), Person: f.get("person"), Organization: f.get("organization"), Reference: f.get("reference"), NoDrills: of.NoDrills, More: f.after != "",
+		Kinds: journal.Meanings, Spans: spans, Kind: f.Get("kind"), Range: f.Get("range"),
+		Client: f.Get("client"), Person: f.Get("person"), Organization: f.Get("organization"), Reference: f.Get("reference"), NoDrills: of.NoDrills, More: f.After != "",
 	}
 	var rows []store.Event
 	next := ""
@@ -117,7 +117,7 @@ func (s *console) eventsPage(v *visit) error {
 		return err
 	default:
 		if rows, next, err = s.Store.Events(v.Context(), of); err != nil {
-			return f.fault(err)
+			return f.CursorError(err)
 		}
 	}
 	names := s.names(v)
@@ -137,14 +137,14 @@ func (s *console) eventLines(v *visit) error {
 	if err != nil {
 		return orNotFound(err, "person")
 	}
-	of.Limit = maxItems
+	of.Limit = MaxItems
 	begun := false
 	for {
 		rows, next, err := s.Store.Events(v.Context(), of)
 		if err != nil && begun {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		} else if err != nil {
-			return f.fault(err)
+			return f.CursorError(err)
 		}
 		if !begun {
 			v.w.Header().Set("Content-Type", "application/jsonl")
@@ -153,7 +153,7 @@ func (s *console) eventLines(v *visit) error {
 		}
 		enc := json.NewEncoder(v.w)
 		for _, e := range rows {
-			if enc.Encode(newEvent(e)) != nil {
+			if enc.Encode(NewEvent(e)) != nil {
 				return nil // the operator has gone
 			}
 		}

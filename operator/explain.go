@@ -49,41 +49,41 @@ type chainLink struct {
 	Why   string `json:"why"`
 }
 
-func (s *Server) explain(c call) (any, error) {
+func (s *Server) explain(c Call) (any, error) {
 	values, err := url.ParseQuery(c.URL.RawQuery)
 	if err != nil {
-		return nil, badRequest("the query is malformed")
+		return nil, BadRequest("the query is malformed")
 	}
 	var asked rules.Call
 	if len(values) > 0 {
-		if asked, err = askedCall(values); err != nil {
+		if asked, err = readCall(values); err != nil {
 			return nil, err
 		}
 	}
-	id, err := c.approvalID()
+	id, err := c.ApprovalID()
 	if err != nil {
 		return nil, err
 	}
 	row, err := s.Store.Approval(c.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, unknown("approval")
+		return nil, NotFound("approval")
 	} else if err != nil {
 		return nil, err
 	}
-	w := why{row: row, access: s.Store.Under(row)}
+	w := explainer{row: row, access: s.Store.Under(row)}
 	w.now = w.access.Approval.At(w.access.Standing, s.Store.Now())
 	w.approved = row.Grant.InWords(s.roleNames(c.Context(), row.Organization))
 	if len(values) > 0 {
 		return s.explainCall(c.Context(), &w, asked)
 	}
-	if err := w.name(c.Context(), s.Store); err != nil {
+	if err := w.loadNames(c.Context(), s.Store); err != nil {
 		return nil, err
 	}
 	return w.explanation(), nil
 }
 
-// why is everything that an answer stands on.
-type why struct {
+// explainer is everything that an answer stands on.
+type explainer struct {
 	row    store.ApprovalRow
 	access store.Access
 	now    approval.State // as it stands, whatever the row says
@@ -93,8 +93,8 @@ type why struct {
 	approved                                   string // in words
 }
 
-// name finds the names. What has been deleted is called by its ID.
-func (w *why) name(ctx context.Context, s *store.Store) error {
+// loadNames finds the names. What has been deleted is called by its ID.
+func (w *explainer) loadNames(ctx context.Context, s *store.Store) error {
 	w.person, w.organization, w.client = w.row.Person, w.row.Organization, w.row.ClientName
 	w.role, w.circle = w.item.Role, w.item.Circle
 	p, err := s.Person(ctx, w.person)
@@ -130,9 +130,9 @@ func found(err error, at *string, name string) error {
 }
 
 // explanation is the chain with what a call adds to it, of which the last decides.
-func (w *why) explanation(call ...chainLink) explanation {
-	standing := w.standing()
-	e := explanation{ID: w.row.ID.String(), Approval: w.row.ID.String(), Chain: slices.Concat(standing, w.granted(), call)}
+func (w *explainer) explanation(call ...chainLink) explanation {
+	standing := w.standingLinks()
+	e := explanation{ID: w.row.ID.String(), Approval: w.row.ID.String(), Chain: slices.Concat(standing, w.grantLinks(), call)}
 	decisive := standing
 	e.Allowed, e.Reason = true, standing[0].Why
 	if len(call) > 0 {
@@ -151,8 +151,8 @@ func (w *why) explanation(call ...chainLink) explanation {
 
 func day(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.DateOnly) }
 
-// standing is the approval's phase and the facts under it (decision P12).
-func (w *why) standing() []chainLink {
+// standingLinks is the approval's phase and the facts under it (decision P12).
+func (w *explainer) standingLinks() []chainLink {
 	phase := fmt.Sprintf("The approval of %s is live.", day(w.row.CreatedAt))
 	switch w.now.Phase {
 	case approval.CodeIssued:
@@ -177,15 +177,15 @@ func (w *why) standing() []chainLink {
 	}
 }
 
-// granted is the grant set, and what the person has to give.
-func (w *why) granted() []chainLink {
+// grantLinks is the grant set, and what the person has to give.
+func (w *explainer) grantLinks() []chainLink {
 	set := map[grantset.Kind]string{
 		grantset.Everything:   "Everything that the person can access was approved.",
 		grantset.Organization: "Everything in this organization was approved, without anybody's personal items.",
 		grantset.Roles:        w.approved + ".",
 	}[w.row.Grant.Kind]
 	filled := w.access.Member().Roles()
-	roles := fmt.Sprintf("%s fills %s in %s", w.person, count(len(filled), "1 role", "%s roles"), w.organization)
+	roles := fmt.Sprintf("%s fills %s in %s", w.person, Count(len(filled), "1 role", "%s roles"), w.organization)
 	if len(filled) == 0 {
 		roles = fmt.Sprintf("%s fills no role in %s", w.person, w.organization)
 	} else if w.row.Grant.Kind == grantset.Roles {

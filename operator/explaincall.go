@@ -12,7 +12,7 @@ import (
 
 // explainCall says whether the rules let an approval's client make a call to the
 // service, by the decision that calls are held to (decision V20).
-func (s *Server) explainCall(ctx context.Context, w *why, asked rules.Call) (any, error) {
+func (s *Server) explainCall(ctx context.Context, w *explainer, asked rules.Call) (any, error) {
 	var by *rules.Rules
 	if s.Rules != nil {
 		by = s.Rules()
@@ -26,15 +26,15 @@ func (s *Server) explainCall(ctx context.Context, w *why, asked rules.Call) (any
 		return nil, err
 	}
 	w.item = d.Item
-	if err := w.name(ctx, s.Store); err != nil {
+	if err := w.loadNames(ctx, s.Store); err != nil {
 		return nil, err
 	}
-	return w.ofCall(asked, d), nil
+	return w.callExplanation(asked, d), nil
 }
 
-// askedCall reads ?tool=NAME, perhaps with arguments, read_only and the path of an MCP endpoint, or ?call=METHOD
+// readCall reads ?tool=NAME, perhaps with arguments, read_only and the path of an MCP endpoint, or ?call=METHOD
 // PATH, perhaps with body.
-func askedCall(values url.Values) (c rules.Call, err error) {
+func readCall(values url.Values) (c rules.Call, err error) {
 	with := []string{"tool", "arguments", "read_only", "path"}
 	if values.Has("call") {
 		with = []string{"call", "body"}
@@ -42,14 +42,14 @@ func askedCall(values url.Values) (c rules.Call, err error) {
 	sent := 0
 	for _, name := range with {
 		if len(values[name]) > 1 {
-			return c, badRequest("send each parameter once")
+			return c, BadRequest("send each parameter once")
 		}
 		sent += len(values[name])
 	}
 	method, target, ok := strings.Cut(values.Get("call"), " ")
 	switch {
 	case sent != len(values):
-		return c, badRequest("send tool, with arguments, read_only and path, or call, with body, or nothing")
+		return c, BadRequest("send tool, with arguments, read_only and path, or call, with body, or nothing")
 	case values.Get("tool") != "":
 		reads := map[string]rules.Known{"true": rules.Yes, "false": rules.No}[values.Get("read_only")]
 		at := values.Get("path")
@@ -58,15 +58,15 @@ func askedCall(values url.Values) (c rules.Call, err error) {
 		}
 		return rules.Call{At: at, Tool: values.Get("tool"), Arguments: json.RawMessage(values.Get("arguments")), Reads: reads}, nil
 	case !ok || !strings.HasPrefix(target, "/"):
-		return c, badRequest("a call is a method and a path, such as POST /api/v5/orders")
+		return c, BadRequest("a call is a method and a path, such as POST /api/v5/orders")
 	}
 	c.Method, c.Body = method, []byte(values.Get("body"))
 	c.Path, c.Query, _ = strings.Cut(target, "?")
 	return c, nil
 }
 
-// ofCall is the explanation of a call.
-func (w *why) ofCall(asked rules.Call, d rules.Decision) explanation {
+// callExplanation is the explanation of a call.
+func (w *explainer) callExplanation(asked rules.Call, d rules.Decision) explanation {
 	i := w.item
 	what := asked.Tool
 	if what == "" {
@@ -81,7 +81,7 @@ func (w *why) ofCall(asked rules.Call, d rules.Decision) explanation {
 	case d.Reason == rules.Always:
 		rule.Why = "The method touches nothing."
 	}
-	e := w.explanation(rule, chainLink{"decision", d.Allowed, w.saysCall(d)})
+	e := w.explanation(rule, chainLink{"decision", d.Allowed, w.callReason(d)})
 	e.ID, e.Action = strings.Join([]string{e.Approval, "call", what}, "/"), d.Needs
 	e.Item = &itemObject{w.row.Organization, i.Role, w.role, i.Circle, w.circle, i.Private, i.Person}
 	if d.Rule >= 0 {
@@ -90,8 +90,8 @@ func (w *why) ofCall(asked rules.Call, d rules.Decision) explanation {
 	return e
 }
 
-// saysCall is the reason, and of a denial what would allow the call.
-func (w *why) saysCall(d rules.Decision) string {
+// callReason is the reason, and of a denial what would allow the call.
+func (w *explainer) callReason(d rules.Decision) string {
 	if !d.Allowed {
 		return d.Says("")
 	}

@@ -40,7 +40,7 @@ type apiKeyEntry struct {
 
 // exportDirectory gives the whole directory, without passwords and without
 // the text of API keys.
-func (s *Server) exportDirectory(c call) (any, error) {
+func (s *Server) exportDirectory(c Call) (any, error) {
 	d, err := s.Store.ExportDirectory(c.Context())
 	if err != nil {
 		return nil, err

@@ -15,73 +15,73 @@ import (
 // A list gives defaultItems at a time, and maxItems at most.
 const (
 	defaultItems = 50
-	maxItems     = 1000
+	MaxItems     = 1000
 )
 
-// filter is the query of a list, read strictly: a misspelt filter must not
+// Filter is the query of a list, read strictly: a misspelt filter must not
 // give the whole list.
-type filter struct {
+type Filter struct {
 	values url.Values
-	after  string
-	limit  int
+	After  string
+	Limit  int
 }
 
-func (c call) filter(names ...string) (filter, error) {
+func (c Call) Filter(names ...string) (Filter, error) {
 	values, err := url.ParseQuery(c.URL.RawQuery)
 	if err != nil {
-		return filter{}, badRequest("the query is malformed")
+		return Filter{}, BadRequest("the query is malformed")
 	}
 	names = append(names, "limit", "after")
 	for name, v := range values {
 		if !slices.Contains(names, name) {
-			return filter{}, badRequest("unknown filter; known are " + strings.Join(names, ", "))
+			return Filter{}, BadRequest("unknown filter; known are " + strings.Join(names, ", "))
 		}
 		if len(v) != 1 {
-			return filter{}, badRequest(name + ": it comes twice")
+			return Filter{}, BadRequest(name + ": it comes twice")
 		}
 		// Nothing that is stored has one, and a part of a text that begins with
 		// NUL would be a part of every text.
 		if err := checkText(name, v[0], len(v[0])); err != nil {
-			return filter{}, err
+			return Filter{}, err
 		}
 	}
-	f := filter{values: values, after: values.Get("after"), limit: defaultItems}
+	f := Filter{values: values, After: values.Get("after"), Limit: defaultItems}
 	if v := values.Get("limit"); v != "" {
-		f.limit, err = strconv.Atoi(v)
-		if err != nil || f.limit < 1 || f.limit > maxItems {
-			return filter{}, badRequest(fmt.Sprintf("limit: a number from 1 to %d", maxItems))
+		f.Limit, err = strconv.Atoi(v)
+		if err != nil || f.Limit < 1 || f.Limit > MaxItems {
+			return Filter{}, BadRequest(fmt.Sprintf("limit: a number from 1 to %d", MaxItems))
 		}
 	}
 	return f, nil
 }
 
-// fault is for the store's answer to a cursor that it did not make.
-func (f filter) fault(err error) error {
-	if f.after != "" && errors.Is(err, store.ErrNotFound) {
-		return badRequest("after: not the next of this list")
+// CursorError is for the store's answer to a cursor that it did not make.
+func (f Filter) CursorError(err error) error {
+	if f.After != "" && errors.Is(err, store.ErrNotFound) {
+		return BadRequest("after: not the next of this list")
 	}
 	return err
 }
 
-func (f filter) get(name string) string { return f.values.Get(name) }
+func (f Filter) Get(name string) string { return f.values.Get(name) }
 
-// oneOf gives a value that is one of few, or "".
-func (f filter) oneOf(name string, known ...string) (string, error) {
-	v := f.get(name)
+// OneOf gives a value that is one of few, or "".
+func (f Filter) OneOf(name string, known ...string) (string, error) {
+	v := f.Get(name)
 	if v != "" && !slices.Contains(known, v) {
-		return "", badRequest(name + ": one of " + strings.Join(known, ", "))
+		return "", BadRequest(name + ": one of " + strings.Join(known, ", "))
 	}
 	return v, nil
 }
 
-// moment gives a time in Unix seconds, which is written so, as RFC 3339, or as
+// time gives a time in Unix seconds, which is written so, as RFC 3339, or as
 // how long ago: 24h, 7d. 0 is not sent.
-func (f filter) moment(name string, now time.Time) (int64, error) {
-	return readMoment(name, f.get(name), now)
+func (f Filter) time(name string, now time.Time) (int64, error) {
+	return readTime(name, f.Get(name), now)
 }
 
-// readMoment reads Unix seconds, RFC 3339 or how long ago; "" is 0.
-func readMoment(name, v string, now time.Time) (int64, error) {
+// readTime reads Unix seconds, RFC 3339 or how long ago; "" is 0.
+func readTime(name, v string, now time.Time) (int64, error) {
 	if v == "" {
 		return 0, nil
 	}
@@ -93,7 +93,7 @@ func readMoment(name, v string, now time.Time) (int64, error) {
 	}
 	ago, ok := duration(v)
 	if !ok {
-		return 0, badRequest(name + ": Unix seconds, a time such as 2026-11-21T09:00:00Z, or how long ago, such as 24h or 7d")
+		return 0, BadRequest(name + ": Unix seconds, a time such as 2026-11-21T09:00:00Z, or how long ago, such as 24h or 7d")
 	}
 	return max(now.Add(-ago).Unix(), 1), nil
 }
@@ -109,7 +109,7 @@ func duration(s string) (time.Duration, bool) {
 }
 
 // next is the address of the page after this one, "" at the end.
-func (f filter) next(path, after string) string {
+func (f Filter) next(path, after string) string {
 	if after == "" {
 		return ""
 	}
@@ -119,7 +119,7 @@ func (f filter) next(path, after string) string {
 }
 
 // without gives what was asked for but some.
-func (f filter) without(names ...string) url.Values {
+func (f Filter) without(names ...string) url.Values {
 	values := url.Values{}
 	for name, v := range f.values {
 		if v[0] != "" {

@@ -15,9 +15,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// directoryTaken says what an import named, and what it changed. Members are
+// importResult says what an import named, and what it changed. Members are
 // added, never renamed.
-type directoryTaken struct {
+type importResult struct {
 	ID            string `json:"id"` // always "directory"
 	People        int    `json:"people"`
 	Organizations int    `json:"organizations"`
@@ -52,14 +52,14 @@ type importOptions struct {
 	reason     string
 }
 
-func (c call) importOptions() (o importOptions, err error) {
+func (c Call) importOptions() (o importOptions, err error) {
 	values, err := url.ParseQuery(c.URL.RawQuery)
 	if err != nil {
-		return o, badRequest("the query is malformed")
+		return o, BadRequest("the query is malformed")
 	}
 	for name, v := range values {
 		if len(v) != 1 {
-			return o, badRequest(name + ": it comes twice")
+			return o, BadRequest(name + ": it comes twice")
 		}
 		switch name {
 		case "dry_run":
@@ -68,21 +68,21 @@ func (c call) importOptions() (o importOptions, err error) {
 			o.prune, err = strconv.ParseBool(v[0])
 		case "reason":
 			o.reason = v[0]
-			if err := checkText(name, v[0], maxReason); err != nil {
+			if err := CheckReason(v[0]); err != nil {
 				return o, err
 			}
 		default:
-			return o, badRequest("unknown option; known are dry_run, prune, reason")
+			return o, BadRequest("unknown option; known are dry_run, prune, reason")
 		}
 		if err != nil {
-			return o, badRequest(name + ": true or false")
+			return o, BadRequest(name + ": true or false")
 		}
 	}
 	return o, nil
 }
 
 // importDirectory takes a directory, whole or not at all.
-func (s *Server) importDirectory(c call) (any, error) {
+func (s *Server) importDirectory(c Call) (any, error) {
 	o, err := c.importOptions()
 	if err != nil {
 		return nil, err
@@ -91,25 +91,25 @@ func (s *Server) importDirectory(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body wholeDirectory
+	var body directoryBody
 	if text != nil {
 		if err := strict(text, &body); err != nil {
-			return nil, misread(text, err)
+			return nil, decodeFault(text, err)
 		}
 	}
 	if o.reason == "" {
 		o.reason = body.Reason
 	}
 	if body.ID != "" && body.ID != "directory" {
-		return nil, badRequest("id: it is directory, or not sent")
+		return nil, BadRequest("id: it is directory, or not sent")
 	}
-	if err := checkText("reason", o.reason, maxReason); err != nil {
+	if err := CheckReason(o.reason); err != nil {
 		return nil, err
 	}
 	if err := body.check(); err != nil {
-		return nil, placed(text, err)
+		return nil, withLine(text, err)
 	}
-	d, err := s.asStored(c, body)
+	d, err := s.toStore(c, body)
 	if err != nil {
 		return nil, err
 	}
@@ -118,25 +118,25 @@ func (s *Server) importDirectory(c call) (any, error) {
 		i.AsOf = *body.AsOf
 	}
 	if o.prune {
-		i.Prune = body.lists()
+		i.Prune = body.sentLists()
 	}
-	out, err := s.Store.ImportDirectory(c.Context(), i, c.act(o.reason))
+	out, err := s.Store.ImportDirectory(c.Context(), i, c.Act(o.reason))
 	if err != nil {
-		return nil, refusedImport(text, err)
+		return nil, importFault(text, err)
 	}
-	return taken(d, out, o.dry), nil
+	return newImportResult(d, out, o.dry), nil
 }
 
-// lists are those that the body has, also empty ones.
-func (d wholeDirectory) lists() map[string]bool {
+// sentLists are those that the body has, also empty ones.
+func (d directoryBody) sentLists() map[string]bool {
 	return map[string]bool{
 		directory.ListPeople: d.People != nil, directory.ListOrganizations: d.Organizations != nil, directory.ListMembers: d.Members != nil,
 		directory.ListCircles: d.Circles != nil, directory.ListRoles: d.Roles != nil, directory.ListAPIKeys: d.APIKeys != nil,
 	}
 }
 
-func taken(d store.Directory, out store.Imported, dry bool) directoryTaken {
-	t := directoryTaken{ID: "directory", People: len(d.People), Organizations: len(d.Organizations), Members: len(d.Members),
+func newImportResult(d store.Directory, out store.Imported, dry bool) importResult {
+	t := importResult{ID: "directory", People: len(d.People), Organizations: len(d.Organizations), Members: len(d.Members),
 		Circles: len(d.Circles), Roles: len(d.Roles), Fillers: len(d.Fillers), APIKeys: len(d.APIKeys),
 		DryRun: dry, Counts: map[string]counts{}, Changes: []directoryChange{}, Ended: out.Ended}
 	for list, n := range out.Lists {
@@ -148,8 +148,8 @@ func taken(d store.Directory, out store.Imported, dry bool) directoryTaken {
 	return t
 }
 
-// refusedImport says what the store found, and in which line.
-func refusedImport(text []byte, err error) error {
+// importFault says what the store found, and in which line.
+func importFault(text []byte, err error) error {
 	var at *store.Misplaced
 	switch {
 	case errors.As(err, &at):
@@ -163,17 +163,17 @@ func refusedImport(text []byte, err error) error {
 		what = fmt.Sprintf("line %d: %s", lineOf(text, at.List, at.Index), what)
 	}
 	if errors.Is(err, store.ErrNotFound) { // of what the body names, so the body is at fault
-		return badRequest(what)
+		return BadRequest(what)
 	}
 	return &Error{http.StatusConflict, "conflict", what}
 }
 
-// misread says in which line a fault of JSON is. An unknown member is looked
+// decodeFault says in which line a fault of JSON is. An unknown member is looked
 // for in one entry after the other.
-func misread(text []byte, err error) error {
+func decodeFault(text []byte, err error) error {
 	var at *faultAt
 	if errors.As(err, &at) {
-		return badRequest(fmt.Sprintf("line %d: %v", lineAt(text, at.offset), err))
+		return BadRequest(fmt.Sprintf("line %d: %v", lineAt(text, at.offset), err))
 	}
 	for _, list := range []struct {
 		name string
@@ -184,7 +184,7 @@ func misread(text []byte, err error) error {
 		{directory.ListRoles, func() any { return new(directoryRole) }}, {directory.ListAPIKeys, func() any { return new(directoryAPIKey) }},
 	} {
 		line := 0
-		entries(text, list.name, func(_ int, start int64, entry json.RawMessage) bool {
+		eachEntry(text, list.name, func(_ int, start int64, entry json.RawMessage) bool {
 			dec := json.NewDecoder(bytes.NewReader(entry))
 			dec.DisallowUnknownFields()
 			if dec.Decode(list.one()) == nil {
@@ -194,15 +194,15 @@ func misread(text []byte, err error) error {
 			return false
 		})
 		if line > 0 {
-			return badRequest(fmt.Sprintf("line %d: %v", line, err))
+			return BadRequest(fmt.Sprintf("line %d: %v", line, err))
 		}
 	}
 	if name, line := unknownList(text); name == "items" {
-		return badRequest(fmt.Sprintf("line %d: items: they belong to the service now, and not to its directory: leave the member out", line))
+		return BadRequest(fmt.Sprintf("line %d: items: they belong to the service now, and not to its directory: leave the member out", line))
 	} else if line > 0 {
-		return badRequest(fmt.Sprintf("line %d: %v", line, err))
+		return BadRequest(fmt.Sprintf("line %d: %v", line, err))
 	}
-	return badRequest(err.Error())
+	return BadRequest(err.Error())
 }
 
 // unknownList is the first member beside the lists that no directory has, and its
@@ -224,7 +224,7 @@ func unknownList(text []byte) (string, int) {
 		}
 		alone := json.NewDecoder(strings.NewReader(fmt.Sprintf("{%q: null}", name)))
 		alone.DisallowUnknownFields()
-		if alone.Decode(new(wholeDirectory)) != nil {
+		if alone.Decode(new(directoryBody)) != nil {
 			return fmt.Sprint(name), line
 		}
 	}
@@ -232,24 +232,24 @@ func unknownList(text []byte) (string, int) {
 }
 
 // place is how a fault names the entry of a list that it is in.
-var place = regexp.MustCompile(`^([a-z_]+)\[(\d+)\]`)
+var entryPath = regexp.MustCompile(`^([a-z_]+)\[(\d+)\]`)
 
-// placed adds the line to a fault that names its entry.
-func placed(text []byte, err error) error {
+// withLine adds the line to a fault that names its entry.
+func withLine(text []byte, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	if m := place.FindStringSubmatch(e.Description); m != nil {
+	if m := entryPath.FindStringSubmatch(e.Description); m != nil {
 		index, _ := strconv.Atoi(m[2]) // digits
-		return badRequest(fmt.Sprintf("line %d: %s", lineOf(text, m[1], index), e.Description))
+		return BadRequest(fmt.Sprintf("line %d: %s", lineOf(text, m[1], index), e.Description))
 	}
 	return err
 }
 
 // lineOf is the line in which an entry of a list begins.
 func lineOf(text []byte, list string, index int) (line int) {
-	entries(text, list, func(i int, start int64, _ json.RawMessage) bool {
+	eachEntry(text, list, func(i int, start int64, _ json.RawMessage) bool {
 		if i == index {
 			line = lineAt(text, start)
 		}
@@ -264,9 +264,9 @@ func lineAt(text []byte, offset int64) int {
 	return 1 + bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n"))
 }
 
-// entries goes through one list of a directory until it is told to stop. The
+// eachEntry goes through one list of a directory until it is told to stop. The
 // text is one that strict has taken, or at least whole JSON.
-func entries(text []byte, list string, each func(index int, start int64, entry json.RawMessage) bool) {
+func eachEntry(text []byte, list string, each func(index int, start int64, entry json.RawMessage) bool) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if _, err := dec.Token(); err != nil {
 		return

@@ -19,18 +19,18 @@ const TakenAt = "Grantkeeper-Taken-At"
 // installation are the paths that keep an installation healthy.
 func (s *Server) installation(mux *http.ServeMux) {
 	mux.Handle("GET /v1/status", s.answer(s.status))
-	mux.Handle("POST /v1/gc", change(s, s.collect))
-	mux.Handle("GET /v1/backup", patient(http.HandlerFunc(s.backup)))
+	mux.Handle("POST /v1/gc", change(s, s.sweep))
+	mux.Handle("GET /v1/backup", withoutWriteDeadline(http.HandlerFunc(s.backup)))
 	mux.Handle("POST /v1/backup", change(s, s.recordBackup))
-	mux.Handle("POST /v1/restored", patient(change(s, s.restored)))
+	mux.Handle("POST /v1/restored", withoutWriteDeadline(change(s, s.restored)))
 	mux.Handle("GET /v1/keys", s.answer(s.keys))
 	mux.Handle("POST /v1/keys/reload", change(s, s.reloadKeys))
 	mux.Handle("POST /v1/keys/rotate", change(s, s.rotateKeys))
-	mux.Handle("POST /v1/keys/{id}/retire", patient(change(s, s.retireKey)))
+	mux.Handle("POST /v1/keys/{id}/retire", withoutWriteDeadline(change(s, s.retireKey)))
 }
 
-// patient lets an answer take longer than one may otherwise.
-func patient(next http.Handler) http.Handler {
+// withoutWriteDeadline lets an answer take longer than one may otherwise.
+func withoutWriteDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		next.ServeHTTP(w, r)
@@ -40,7 +40,7 @@ func patient(next http.Handler) http.Handler {
 // backup sends a copy of the database as it stands at one moment, made beside
 // it first, so that a reader who is slow holds up nothing.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
-	c := s.call(w, r)
+	c := s.NewCall(w, r)
 	f, at, err := s.copyDatabase(c.Context())
 	if err != nil {
 		s.refuse(w, c, err)
@@ -56,7 +56,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	w.Header().Set(TakenAt, strconv.FormatInt(at.Unix(), 10))
 	if _, err := io.Copy(w, f); err != nil { // the length tells the reader
-		s.Log.WarnContext(c.Context(), "a backup was not read to its end", "request_id", c.reference, "err", err)
+		s.Log.WarnContext(c.Context(), "a backup was not read to its end", "request_id", c.Reference, "err", err)
 	}
 }
 
@@ -78,9 +78,9 @@ func (s *Server) copyDatabase(ctx context.Context) (*os.File, time.Time, error) 
 	return f, at, errors.Join(err, os.Remove(name))
 }
 
-// kept is the body that tells of a backup that is safe.
-type kept struct {
-	reasoned
+// backupBody is the body that tells of a backup that is safe.
+type backupBody struct {
+	reasonBody
 	TakenAt int64 `json:"taken_at"`
 }
 
@@ -90,15 +90,15 @@ type backupObject struct {
 }
 
 // recordBackup notes when the last backup was taken, once it is safe.
-func (s *Server) recordBackup(c call, body kept) (any, error) {
+func (s *Server) recordBackup(c Call, body backupBody) (any, error) {
 	at, now := time.Unix(body.TakenAt, 0), s.Store.Now()
 	if body.TakenAt == 0 {
 		at = now
 	}
 	if body.TakenAt < 0 || at.After(now.Add(time.Minute)) {
-		return nil, badRequest("taken_at: not a time that has been, in Unix seconds")
+		return nil, BadRequest("taken_at: not a time that has been, in Unix seconds")
 	}
-	if err := s.Store.RecordBackup(c.Context(), at, c.act(body.Reason)); err != nil {
+	if err := s.Store.RecordBackup(c.Context(), at, c.Act(body.Reason)); err != nil {
 		return nil, err
 	}
 	return backupObject{"backup", at.Unix()}, nil
@@ -147,7 +147,7 @@ const (
 	overdueAfter = 10 * time.Minute
 )
 
-func (s *Server) status(c call) (any, error) {
+func (s *Server) status(c Call) (any, error) {
 	out := statusObject{ID: "status", Version: s.Version, Now: s.Store.Now().Unix(), Bytes: s.Store.Size(), Integrity: "ok"}
 	schema, err := s.Store.Schema(c.Context())
 	if err != nil && !errors.Is(err, store.ErrSchema) {
@@ -207,12 +207,12 @@ func (s *Server) limits() string {
 	return "shared"
 }
 
-type collecting struct {
-	reasoned
+type sweepBody struct {
+	reasonBody
 	DryRun bool `json:"dry_run"`
 }
 
-type collectedObject struct {
+type sweptObject struct {
 	ID        string `json:"id"` // always "gc"
 	DryRun    bool   `json:"dry_run"`
 	Clients   int    `json:"clients"`   // deleted: 14 days without an approval, or deleted before
@@ -223,10 +223,10 @@ type collectedObject struct {
 	Events    int    `json:"events"`
 }
 
-// collect deletes what has expired, or counts it.
-func (s *Server) collect(c call, body collecting) (any, error) {
-	swept, err := s.collected(c.Context(), body.DryRun)
-	return collectedObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
+// sweep deletes what has expired, or counts it.
+func (s *Server) sweep(c Call, body sweepBody) (any, error) {
+	swept, err := s.sweepOrCount(c.Context(), body.DryRun)
+	return sweptObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
 }
 
 type restoredObject struct {
@@ -236,12 +236,12 @@ type restoredObject struct {
 
 // restored ends what a database must not let live again that was restored by
 // its own means, however long that takes.
-func (s *Server) restored(c call, body reasoned) (any, error) {
-	ended, err := s.Store.SettleRestored(c.Context(), c.act(body.Reason))
+func (s *Server) restored(c Call, body reasonBody) (any, error) {
+	ended, err := s.Store.SettleRestored(c.Context(), c.Act(body.Reason))
 	return restoredObject{"restored", ended}, err
 }
 
-func (s *Server) collected(ctx context.Context, dry bool) (store.Swept, error) {
+func (s *Server) sweepOrCount(ctx context.Context, dry bool) (store.Swept, error) {
 	if !dry {
 		return s.Store.Sweep(ctx)
 	}

@@ -37,9 +37,9 @@ func (s *Server) listKeys(ctx context.Context) ([]keyObject, error) {
 	return out, nil
 }
 
-func (s *Server) keys(c call) (any, error) {
+func (s *Server) keys(c Call) (any, error) {
 	keys, err := s.listKeys(c.Context())
-	return page[keyObject]{keys, ""}, err
+	return listPage[keyObject]{keys, ""}, err
 }
 
 func (s *Server) oneKey(ctx context.Context, number int) (keyObject, error) {
@@ -49,7 +49,7 @@ func (s *Server) oneKey(ctx context.Context, number int) (keyObject, error) {
 	}
 	at := slices.IndexFunc(keys, func(k keyObject) bool { return k.Number == number })
 	if at < 0 {
-		return keyObject{}, unknown("key")
+		return keyObject{}, NotFound("key")
 	}
 	return keys[at], nil
 }
@@ -60,7 +60,7 @@ type keysAdded struct {
 }
 
 // reloadKeys takes what the key file has more than this process.
-func (s *Server) reloadKeys(c call, body reasoned) (any, error) {
+func (s *Server) reloadKeys(c Call, body reasonBody) (any, error) {
 	var keys []*token.Key
 	if s.ReadKeys != nil {
 		var err error
@@ -68,7 +68,7 @@ func (s *Server) reloadKeys(c call, body reasoned) (any, error) {
 			return nil, &Error{http.StatusConflict, "key_file", err.Error()}
 		}
 	}
-	added, err := s.Store.AddKeys(c.Context(), keys, c.act(body.Reason))
+	added, err := s.Store.AddKeys(c.Context(), keys, c.Act(body.Reason))
 	if errors.Is(err, store.ErrKeys) {
 		return nil, &Error{http.StatusConflict, "key_file", "the key file has another key under a number that the database knows: " + err.Error()}
 	}
@@ -76,8 +76,8 @@ func (s *Server) reloadKeys(c call, body reasoned) (any, error) {
 }
 
 // rotateKeys lets the newest key seal.
-func (s *Server) rotateKeys(c call, body reasoned) (any, error) {
-	newest, err := s.Store.RotateKeys(c.Context(), c.act(body.Reason))
+func (s *Server) rotateKeys(c Call, body reasonBody) (any, error) {
+	newest, err := s.Store.RotateKeys(c.Context(), c.Act(body.Reason))
 	if errors.Is(err, store.ErrNotAllowed) {
 		return nil, &Error{http.StatusConflict, "key_missing", err.Error() + "; copy the key file there and send SIGHUP"}
 	} else if err != nil {
@@ -92,12 +92,12 @@ type keyRetired struct {
 }
 
 // retireKey ends what a key has sealed last, however long that takes.
-func (s *Server) retireKey(c call, body reasoned) (any, error) {
+func (s *Server) retireKey(c Call, body reasonBody) (any, error) {
 	number, err := strconv.Atoi(c.PathValue("id"))
 	if err != nil {
-		return nil, unknown("key")
+		return nil, NotFound("key")
 	}
-	ended, err := s.Store.RetireKey(c.Context(), number, c.act(body.Reason))
+	ended, err := s.Store.RetireKey(c.Context(), number, c.Act(body.Reason))
 	if errors.Is(err, store.ErrNotAllowed) {
 		return nil, &Error{http.StatusConflict, "key_seals", "this key seals: rotate to another one first"}
 	} else if err != nil {

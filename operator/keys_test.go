@@ -70,10 +70,10 @@ func TestPatient(t *testing.T) {
 
 // Only a cursor can be one that this list did not make.
 func TestCursorFault(t *testing.T) {
-	if err := (filter{after: "x"}).fault(store.ErrNotFound); errors.Is(err, store.ErrNotFound) {
+	if err := (Filter{After: "x"}).CursorError(store.ErrNotFound); errors.Is(err, store.ErrNotFound) {
 		t.Errorf("with a cursor: %v", err)
 	}
-	if err := (filter{}).fault(store.ErrNotFound); !errors.Is(err, store.ErrNotFound) {
+	if err := (Filter{}).CursorError(store.ErrNotFound); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("without one: %v", err)
 	}
 }

@@ -41,9 +41,9 @@ func used(unix int64, now time.Time) moment {
 	case since < time.Hour:
 		return newMoment("in this hour", t)
 	case since < 48*time.Hour:
-		return newMoment(count(int(since/time.Hour), "1 hour ago", "%s hours ago"), t)
+		return newMoment(Count(int(since/time.Hour), "1 hour ago", "%s hours ago"), t)
 	}
-	return newMoment(count(int(since/(24*time.Hour)), "1 day ago", "%s days ago"), t)
+	return newMoment(Count(int(since/(24*time.Hour)), "1 day ago", "%s days ago"), t)
 }
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.UTC().Format(time.DateOnly) }
@@ -73,7 +73,7 @@ func spanNamed(name string) (span, error) {
 			return s, nil
 		}
 	}
-	return span{}, badRequest("range: one of 1h, 24h, 7d, 30d")
+	return span{}, BadRequest("range: one of 1h, 24h, 7d, 30d")
 }
 
 // Short is the link's text: 24 h.

@@ -2,13 +2,13 @@ package operator
 
 // names finds what IDs are called, once for each page.
 type names struct {
-	s                                     *console
-	v                                     *visit
-	people, organizations, clients, roles map[string]string
+	s                              *console
+	v                              *visit
+	people, organizations, clients map[string]string
 }
 
 func (s *console) names(v *visit) *names {
-	return &names{s, v, map[string]string{}, map[string]string{}, map[string]string{}, map[string]string{}}
+	return &names{s, v, map[string]string{}, map[string]string{}, map[string]string{}}
 }
 
 // find gives the name that goes with an ID, and the ID of what has none or has
@@ -41,13 +41,6 @@ func (n *names) organization(id string) string {
 	return find(n.organizations, id, func() (string, error) {
 		o, err := n.s.Store.Organization(n.v.Context(), id)
 		return o.Name, err
-	})
-}
-
-func (n *names) role(organization, id string) string {
-	return find(n.roles, id, func() (string, error) {
-		r, err := n.s.Store.Role(n.v.Context(), organization, id)
-		return r.Name, err
 	})
 }
 

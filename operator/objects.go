@@ -54,7 +54,7 @@ type approvalObject struct {
 	Organization string       `json:"organization"` // ID
 	Grant        string       `json:"grant"`        // roles, everything or organization
 	Access       string       `json:"access"`       // the same in words, with the roles' names
-	Roles        []rolePicked `json:"roles"`        // under roles
+	Roles        []pickObject `json:"roles"`        // under roles
 	Personal     bool         `json:"personal"`     // under roles
 	State        string       `json:"state"`        // code_issued, live or ended
 	Reason       string       `json:"reason"`       // of the end; "" before
@@ -63,7 +63,7 @@ type approvalObject struct {
 	EndedAt      int64        `json:"ended_at"`  // 0 is not
 }
 
-type rolePicked struct {
+type pickObject struct {
 	Role   string `json:"role"`   // ID
 	Access string `json:"access"` // read or change
 }
@@ -72,12 +72,12 @@ func (s *Server) approvalObject(ctx context.Context, r store.ApprovalRow) approv
 	o := approvalObject{
 		ID: r.ID.String(), ClientID: r.Client, ClientName: r.ClientName,
 		Person: r.Person, Organization: r.Organization,
-		Grant: string(r.Grant.Kind), Access: r.Grant.InWords(s.roleNames(ctx, r.Organization)), Roles: []rolePicked{}, Personal: r.Grant.Personal,
+		Grant: string(r.Grant.Kind), Access: r.Grant.InWords(s.roleNames(ctx, r.Organization)), Roles: []pickObject{}, Personal: r.Grant.Personal,
 		State: r.StateName(), Reason: string(r.Reason),
 		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt,
 	}
 	for _, p := range r.Grant.Picks {
-		o.Roles = append(o.Roles, rolePicked{p.Role, r.Grant.Access(p.Role)})
+		o.Roles = append(o.Roles, pickObject{p.Role, r.Grant.Access(p.Role)})
 	}
 	return o
 }
@@ -97,7 +97,7 @@ type approvalsEnded struct {
 	Ended int `json:"approvals_ended"` // those that had not ended before
 }
 
-type eventObject struct {
+type EventObject struct {
 	ID           string `json:"id"`
 	At           int64  `json:"at"`
 	Kind         string `json:"kind"`
@@ -112,8 +112,8 @@ type eventObject struct {
 	Reference    string `json:"reference"`
 }
 
-func newEvent(e store.Event) eventObject {
-	return eventObject{e.ID, e.At, string(e.Kind), e.Client, e.Person, e.Organization, e.Approval,
+func NewEvent(e store.Event) EventObject {
+	return EventObject{e.ID, e.At, string(e.Kind), e.Client, e.Person, e.Organization, e.Approval,
 		e.Actor, e.Address, e.Reason, e.Detail, e.Reference}
 }
 
@@ -134,14 +134,14 @@ type fillerObject struct {
 	Fills  bool   `json:"fills"`
 }
 
-// A page is one part of a list.
-type page[T any] struct {
+// A listPage is one part of a list.
+type listPage[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next"` // for after; "" at the end
 }
 
-func newPage[R, T any](rows []R, next string, object func(R) T) page[T] {
-	p := page[T]{Items: make([]T, 0, len(rows)), Next: next}
+func newListPage[R, T any](rows []R, next string, object func(R) T) listPage[T] {
+	p := listPage[T]{Items: make([]T, 0, len(rows)), Next: next}
 	for _, r := range rows {
 		p.Items = append(p.Items, object(r))
 	}

@@ -83,7 +83,7 @@ type Server struct {
 	// there under dev alone; nil is 404.
 	Clock func(context.Context, ClockMove) (ClockState, error)
 
-	guesses guesses
+	passwords passwordLimits
 }
 
 // metricsPattern is the one path here that does not answer in JSON.
@@ -106,7 +106,7 @@ func (s *Server) Handler() http.Handler {
 	if s.Address == nil {
 		s.Address = limit.Proxies{}.ClientAddr
 	}
-	s.guesses.begin(s.Limits)
+	s.passwords.start(s.Limits)
 
 	open := http.NewServeMux()
 	open.Handle("GET /livez", s.answer(s.live))
@@ -121,8 +121,8 @@ func (s *Server) Handler() http.Handler {
 	s.reading(v1)
 	s.changing(v1)
 	s.installation(v1)
-	closed := s.guard(s.orNothing(v1, s.nothing), s.refuse)
-	public := s.orNothing(open, s.nothing)
+	closed := s.Guard(s.WithNotFound(v1, s.notFound), s.refuse)
+	public := s.WithNotFound(open, s.notFound)
 	console := newConsole(s)
 	pages := console.handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -168,7 +168,7 @@ func (s *Server) reading(mux *http.ServeMux) {
 func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/people", change(s, s.addPerson))
 	mux.Handle("POST /v1/people/{id}/password", change(s, s.setPassword))
-	mux.Handle("POST /v1/people/{id}/reset-link", change(s, s.addReset))
+	mux.Handle("POST /v1/people/{id}/reset-link", change(s, s.createResetLink))
 	mux.Handle("POST /v1/people/{id}/reset-signin", change(s, s.resetSignIn))
 	mux.Handle("POST /v1/people/{id}/deactivate", change(s, s.setActive(false)))
 	mux.Handle("POST /v1/people/{id}/reactivate", change(s, s.setActive(true)))
@@ -190,16 +190,16 @@ func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/dev/clock", change(s, s.moveClock))
 }
 
-// call is one request.
-type call struct {
+// Call is one request.
+type Call struct {
 	*http.Request
-	address   netip.Addr
-	reference string // request ID
-	actor     string // operator, or operator:NAME
+	Address   netip.Addr
+	Reference string // request ID
+	Actor     string // operator, or operator:NAME
 }
 
-func (s *Server) call(w http.ResponseWriter, r *http.Request) call {
-	return call{r, s.Address(r), w.Header().Get("X-Request-Id"), actor(r)}
+func (s *Server) NewCall(w http.ResponseWriter, r *http.Request) Call {
+	return Call{r, s.Address(r), w.Header().Get("X-Request-Id"), actor(r)}
 }
 
 // UserHeader names the person at the keyboard: the operating-system user of the
@@ -219,22 +219,22 @@ func actor(r *http.Request) string {
 	return User + ":" + name
 }
 
-// act says who makes a change, for the journal.
-func (c call) act(reason string) store.Act {
-	return store.Act{Actor: c.actor, Address: c.address.String(), Reference: c.reference, Reason: reason}
+// Act says who makes a change, for the journal.
+func (c Call) Act(reason string) store.Act {
+	return store.Act{Actor: c.Actor, Address: c.Address.String(), Reference: c.Reference, Reason: reason}
 }
 
 // answer turns what a handler returns into JSON. What comes with an error is
 // not looked at.
-func (s *Server) answer(f func(call) (any, error)) http.Handler {
+func (s *Server) answer(f func(Call) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := s.call(w, r)
+		c := s.NewCall(w, r)
 		body, err := f(c)
 		if err != nil {
 			s.refuse(w, c, err)
 			return
 		}
-		if as, ok := body.(answerAs); ok {
+		if as, ok := body.(withStatus); ok {
 			writeJSON(w, as.status, as.body)
 			return
 		}
@@ -243,8 +243,8 @@ func (s *Server) answer(f func(call) (any, error)) http.Handler {
 }
 
 // change answers a request whose body is a T.
-func change[T interface{ why() string }](s *Server, f func(call, T) (any, error)) http.Handler {
-	return s.answer(func(c call) (any, error) {
+func change[T interface{ reason() string }](s *Server, f func(Call, T) (any, error)) http.Handler {
+	return s.answer(func(c Call) (any, error) {
 		var body T
 		if err := decode(c, &body); err != nil {
 			return nil, err
@@ -253,13 +253,13 @@ func change[T interface{ why() string }](s *Server, f func(call, T) (any, error)
 	})
 }
 
-// guard lets in who knows the password, and no page of another site: browsers
+// Guard lets in who knows the password, and no page of another site: browsers
 // send a password that they once learned by themselves.
-func (s *Server) guard(next http.Handler, refuse func(http.ResponseWriter, call, error)) http.Handler {
+func (s *Server) Guard(next http.Handler, refuse func(http.ResponseWriter, Call, error)) http.Handler {
 	crossSite := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := s.call(w, r)
-		known, wait := s.knows(c)
+		c := s.NewCall(w, r)
+		known, wait := s.checkPassword(c)
 		switch {
 		case s.Password() == "":
 			refuse(w, c, &Error{Status: http.StatusNotFound, Code: "api_off",

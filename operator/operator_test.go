@@ -580,7 +580,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("%s: %s, want %s", body, got, want)
 		}
 	}
-	o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", `{"on":false}`+strings.Repeat(" ", maxBody))
+	o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", `{"on":false}`+strings.Repeat(" ", MaxBody))
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"} {
 		o.want(400, "POST", "/v1/organizations/nordlys/ai-integration", `{"on":false}`, func(r *http.Request) { r.Header.Set("Content-Type", kind) })
 	}
@@ -733,7 +733,7 @@ func TestFaultsOfOurs(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		w.Header().Set("X-Request-Id", "reference-of-test")
-		o.answer(func(call) (any, error) { return nil, tt.err }).ServeHTTP(w, httptest.NewRequest("GET", "/v1/people", nil))
+		o.answer(func(Call) (any, error) { return nil, tt.err }).ServeHTTP(w, httptest.NewRequest("GET", "/v1/people", nil))
 		if w.Code != tt.want || strings.Contains(w.Body.String(), "secret_things") || !strings.Contains(w.Body.String(), "reference-of-test") {
 			t.Errorf("%v: %d %s", tt.err, w.Code, w.Body)
 		}

@@ -33,11 +33,11 @@ type overviewPage struct {
 const mostUsed, recent = 5, 6
 
 func (s *console) overview(v *visit) error {
-	f, err := v.filter("range")
+	f, err := v.Filter("range")
 	if err != nil {
 		return err
 	}
-	over, err := spanNamed(f.get("range"))
+	over, err := spanNamed(f.Get("range"))
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 	}
 	p.Reused = int(total(counts[journal.RefreshReused]))
 	p.Tiles = append(p.Tiles, over.draw(tile{
-		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), number(total(counts[journal.ApprovalCancelled]))),
+		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), Number(total(counts[journal.ApprovalCancelled]))),
 	}, begin, counts[journal.ApprovalGranted]))
 	if s.Metrics == nil {
 		return nil
@@ -99,7 +99,7 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 	case addresses == 1:
 		from = "1 address: " + one
 	case addresses > 1:
-		from = number(addresses) + " addresses"
+		from = Number(addresses) + " addresses"
 	}
 	s.counted(v, p, begin, figures.Live, from)
 	return nil
@@ -117,10 +117,10 @@ func (s *console) counted(v *visit, p *overviewPage, begin int64, live int, limi
 		t.Under = strings.TrimSuffix(over.Short()+" · "+t.Under, " · ")
 		p.Tiles = append(p.Tiles, over.draw(t, begin, s.Metrics.History(series, over.bar, over.bars)))
 	}
-	add(tile{ID: "refreshes", Title: "Refreshes", Under: count(live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
+	add(tile{ID: "refreshes", Title: "Refreshes", Under: Count(live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
 	mostly := ""
 	if code, n := s.Metrics.MostRefused(over.length()); n > 0 {
-		mostly = fmt.Sprintf("mostly %s (%s)", code, number(n))
+		mostly = fmt.Sprintf("mostly %s (%s)", code, Number(n))
 	}
 	add(tile{ID: "refusals", Title: "Refusals", Tone: "bad", Under: mostly}, metrics.Refusals)
 	add(tile{ID: "limits", Title: "Rate-limit hits", Tone: "care", Under: limited}, metrics.Limited)

@@ -8,9 +8,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// resetting is the body of POST /v1/people/{id}/reset-link.
-type resetting struct {
-	reasoned
+// resetLinkBody is the body of POST /v1/people/{id}/reset-link.
+type resetLinkBody struct {
+	reasonBody
 	Mail *bool `json:"mail"` // not sent: where mail is sent
 }
 
@@ -23,9 +23,9 @@ type resetLink struct {
 	ExpiresAt int64  `json:"expires_at"`
 }
 
-// addReset makes a reset link. It changes no password: that goes on opening
+// createResetLink makes a reset link. It changes no password: that goes on opening
 // the account until another is set.
-func (s *Server) addReset(c call, body resetting) (any, error) {
+func (s *Server) createResetLink(c Call, body resetLinkBody) (any, error) {
 	if s.ResetLink == nil {
 		return nil, &Error{Status: http.StatusNotFound, Code: "not_found", Description: "there are no reset links here"}
 	}
@@ -42,7 +42,7 @@ func (s *Server) addReset(c call, body resetting) (any, error) {
 	random := make([]byte, 32)
 	rand.Read(random)
 	secret := base64.RawURLEncoding.EncodeToString(random)
-	ends, err := s.Store.AddReset(c.Context(), secret, p.ID, store.ResetLifetime, c.act(body.Reason))
+	ends, err := s.Store.AddReset(c.Context(), secret, p.ID, store.ResetLifetime, c.Act(body.Reason))
 	if err != nil {
 		return nil, err
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// manyApprovals is the body of POST /v1/approvals/revoke: which ones.
-type manyApprovals struct {
-	reasoned
+// revokeManyBody is the body of POST /v1/approvals/revoke: which ones.
+type revokeManyBody struct {
+	reasonBody
 	Client       string `json:"client"`
 	Person       string `json:"person"` // ID or email
 	Organization string `json:"organization"`
@@ -17,15 +17,15 @@ type manyApprovals struct {
 	DryRun       bool   `json:"dry_run"`
 }
 
-// manyEnded says how many approvals a change has ended, or would.
-type manyEnded struct {
+// approvalsRevoked says how many approvals a change has ended, or would.
+type approvalsRevoked struct {
 	ID     string `json:"id"` // always "approvals"
 	DryRun bool   `json:"dry_run"`
 	Ended  int    `json:"ended"`
 }
 
 // revokeMany ends every approval that matches.
-func (s *Server) revokeMany(c call, body manyApprovals) (any, error) {
+func (s *Server) revokeMany(c Call, body revokeManyBody) (any, error) {
 	f := store.ApprovalFilter{Client: body.Client, Organization: body.Organization}
 	var err error
 	if f.Person, err = s.knownPerson(c, body.Person); err != nil {
@@ -45,10 +45,10 @@ func (s *Server) revokeMany(c call, body manyApprovals) (any, error) {
 		}
 	}
 	if f == (store.ApprovalFilter{}) {
-		return nil, badRequest("say which: client, person, organization or unused_for")
+		return nil, BadRequest("say which: client, person, organization or unused_for")
 	}
-	n, err := s.Store.EndMatching(c.Context(), f, approval.RevokedByOperator, body.DryRun, c.act(body.Reason))
-	return manyEnded{"approvals", body.DryRun, n}, err
+	n, err := s.Store.EndMatching(c.Context(), f, approval.RevokedByOperator, body.DryRun, c.Act(body.Reason))
+	return approvalsRevoked{"approvals", body.DryRun, n}, err
 }
 
 // unusedSince gives the time, in Unix seconds, that so long a time without use
@@ -56,7 +56,7 @@ func (s *Server) revokeMany(c call, body manyApprovals) (any, error) {
 func (s *Server) unusedSince(name, value string) (int64, error) {
 	unused, ok := duration(value)
 	if !ok || unused < time.Second && value != "0s" {
-		return 0, badRequest(name + ": how long, such as 2160h or 90d")
+		return 0, BadRequest(name + ": how long, such as 2160h or 90d")
 	}
 	return max(s.Store.Now().Add(-unused).Unix(), 1), nil
 }

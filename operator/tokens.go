@@ -9,9 +9,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// presented is the body of POST /v1/tokens/inspect. It is nowhere repeated.
-type presented struct {
-	reasoned
+// tokenBody is the body of POST /v1/tokens/inspect. It is nowhere repeated.
+type tokenBody struct {
+	reasonBody
 	Token string `json:"token"`
 }
 
@@ -35,9 +35,9 @@ type tokenObject struct {
 
 // inspect says what has become of a token, for whoever asks why a client is
 // refused.
-func (s *Server) inspect(c call, body presented) (any, error) {
+func (s *Server) inspect(c Call, body tokenBody) (any, error) {
 	if body.Token == "" {
-		return nil, badRequest("token: it is missing")
+		return nil, BadRequest("token: it is missing")
 	}
 	claim, kind, ok := s.claim(body.Token)
 	if !ok {
@@ -53,7 +53,7 @@ func (s *Server) inspect(c call, body presented) (any, error) {
 	}
 	o.ClientID, o.ClientName, o.Person, o.Organization = row.Client, row.ClientName, row.Person, row.Organization
 	o.Reason, o.EndedAt, o.Current = string(row.Reason), row.EndedAt, row.Generation
-	o.judge(claim, row, s.Store.Now())
+	o.setState(claim, row, s.Store.Now())
 	return o, nil
 }
 
@@ -70,8 +70,8 @@ func (s *Server) claim(text string) (token.Claim, string, bool) {
 	return token.Claim{}, "", false
 }
 
-// judge says whether the token works now, as its endpoint would.
-func (o *tokenObject) judge(claim token.Claim, row store.ApprovalRow, now time.Time) {
+// setState says whether the token works now, as its endpoint would.
+func (o *tokenObject) setState(claim token.Claim, row store.ApprovalRow, now time.Time) {
 	code := claim.Kind == token.Code
 	switch {
 	case code:
@@ -96,7 +96,7 @@ func (o *tokenObject) judge(claim token.Claim, row store.ApprovalRow, now time.T
 }
 
 // inspectKey is inspect for what is not a token.
-func (s *Server) inspectKey(c call, text string) (any, error) {
+func (s *Server) inspectKey(c Call, text string) (any, error) {
 	m, err := s.Store.APIKey(c.Context(), text)
 	switch {
 	case errors.Is(err, store.ErrNotFound):

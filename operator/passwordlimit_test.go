@@ -58,11 +58,11 @@ func TestWrongPasswordsAtOnce(t *testing.T) {
 		var tried atomic.Int64
 		var group sync.WaitGroup
 		begin := make(chan struct{})
-		c := call{Request: guess, address: netip.AddrFrom4([4]byte{10, 0, byte(round), 0})}
+		c := Call{Request: guess, Address: netip.AddrFrom4([4]byte{10, 0, byte(round), 0})}
 		for range 32 {
 			group.Go(func() {
 				<-begin
-				if _, wait := o.knows(c); wait == 0 {
+				if _, wait := o.checkPassword(c); wait == 0 {
 					tried.Add(1)
 				}
 			})
@@ -79,18 +79,18 @@ func TestWrongPasswordsAtOnce(t *testing.T) {
 // between is told to nobody.
 func TestWrongPasswordsAtTwoNodes(t *testing.T) {
 	nodes := []*office{newOffice(t), newOffice(t)}
-	nodes[1].guesses.wrong, nodes[1].guesses.network = nodes[0].guesses.wrong, nodes[0].guesses.network
+	nodes[1].passwords.addresses, nodes[1].passwords.networks = nodes[0].passwords.addresses, nodes[0].passwords.networks
 	guess := httptest.NewRequest("GET", "/v1/people", nil)
 	guess.SetBasicAuth(User, "guess")
 	for round := range 100 {
 		var told atomic.Int64
 		var group sync.WaitGroup
 		begin := make(chan struct{})
-		c := call{Request: guess, address: netip.AddrFrom4([4]byte{10, 1, byte(round), byte(round >> 8)})}
+		c := Call{Request: guess, Address: netip.AddrFrom4([4]byte{10, 1, byte(round), byte(round >> 8)})}
 		for i := range 32 {
 			group.Go(func() {
 				<-begin
-				if _, wait := nodes[i%2].knows(c); wait == 0 {
+				if _, wait := nodes[i%2].checkPassword(c); wait == 0 {
 					told.Add(1)
 				}
 			})
@@ -110,7 +110,7 @@ func TestWrongPasswordsOfOneNetwork(t *testing.T) {
 	guess.SetBasicAuth(User, "guess")
 	tried := func(format string) (n int) {
 		for i := range 300 {
-			if _, wait := o.knows(call{Request: guess, address: netip.MustParseAddr(fmt.Sprintf(format, i%250))}); wait == 0 {
+			if _, wait := o.checkPassword(Call{Request: guess, Address: netip.MustParseAddr(fmt.Sprintf(format, i%250))}); wait == 0 {
 				n++
 			}
 		}

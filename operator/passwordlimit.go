@@ -1,0 +1,81 @@
+package operator
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// wrongPasswords is how often one address may be wrong. Then the right password
+// does not open either, else it could be guessed on (decision L4).
+var wrongPasswords = limit.Limit{N: 20, Window: 10 * time.Minute}
+
+// wrongInNetwork is how often a whole /24 or /48 may be: one /48 has 65,536 of
+// what counts as one address.
+var wrongInNetwork = limit.Limit{N: 100, Window: 10 * time.Minute}
+
+// passwordLimits counts wrong passwords of each address, and bounds what the journal
+// has of them.
+type passwordLimits struct {
+	mu              sync.Mutex // one at a time: no two guesses are both the last one
+	addresses       *limit.Addresses
+	networks        *limit.Addresses
+	failedEvents    *limit.Addresses
+	throttledEvents *limit.Addresses
+}
+
+func (g *passwordLimits) start(s *limit.Valkey) {
+	g.addresses = s.Addresses("operator-password", wrongPasswords, nil)
+	g.networks = s.Blocks("operator-password-network", wrongInNetwork, nil)
+	g.failedEvents = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
+	g.throttledEvents = limit.NewAddresses(limit.Limit{N: 1, Window: wrongPasswords.Window}, nil)
+}
+
+// checkPassword compares name and password in constant time, whatever their lengths, or
+// says how long this address has to wait until it may try.
+func (s *Server) checkPassword(c Call) (ok bool, wait time.Duration) {
+	name, password, sent := c.BasicAuth()
+	known := s.Password()
+	if !sent || known == "" {
+		return false, 0
+	}
+	got, want := sha256.Sum256([]byte(password)), sha256.Sum256([]byte(known))
+	right := subtle.ConstantTimeCompare(got[:], want[:]) & subtle.ConstantTimeCompare([]byte(name), []byte(User))
+
+	s.passwords.mu.Lock()
+	defer s.passwords.mu.Unlock()
+	now := s.Store.Now()
+	wait = max(s.passwords.addresses.Wait(c.Address, now), s.passwords.networks.Wait(c.Address, now))
+	if right != 1 { // counted in the same step, as other nodes may count too
+		wait = s.passwords.count(c.Address, now)
+	}
+	switch {
+	case wait > 0:
+		s.recordWrong(s.passwords.throttledEvents, journal.SignInThrottled, c, now)
+	case right != 1:
+		s.recordWrong(s.passwords.failedEvents, journal.SignInFailed, c, now)
+	}
+	return right == 1 && wait == 0, wait
+}
+
+// count counts a wrong password, or says how long to wait, and counts nothing
+// of an address that has used up its own.
+func (g *passwordLimits) count(from netip.Addr, now time.Time) (wait time.Duration) {
+	if _, wait = g.addresses.Allow(from, now); wait == 0 {
+		_, wait = g.networks.Allow(from, now)
+	}
+	return wait
+}
+
+// recordWrong writes to the journal, but not more often than of lets it.
+func (s *Server) recordWrong(of *limit.Addresses, kind journal.Kind, c Call, now time.Time) {
+	if first, _ := of.Allow(c.Address, now); first {
+		s.Store.Record(store.Event{Kind: kind, Actor: User, Address: c.Address.String(), Reference: c.Reference})
+	}
+}
