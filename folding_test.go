@@ -45,7 +45,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/devclient.go:devClient.handler cmd/grantkeeper/hosts.go:Hosts.Base
 		cmd/grantkeeper/hosts.go:Hosts.devBase cmd/grantkeeper/hosts.go:parseBase
 		cmd/grantkeeper/operatorhosts.go:parseOperatorHosts cmd/grantkeeper/signin.go:elsewhere
-		page/host.go:HostOf gateway/upstream.go:Upstream.modify operator/clientpages.go:hostOf`},
+		page/host.go:HostOf gateway/upstream.go:Upstream.modify`},
 	{"an address is one in each of its spellings (decision L2)", `
 		cmd/grantkeeper/hosts.go:loopback cmd/grantkeeper/operatorhosts.go:operatorHost limit/addresses.go:plain
 		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/reuse.go:networkOf`},
@@ -119,8 +119,8 @@ var mayFold = reviewed{
 	{"lists in the order of the alphabet", `consent/apps.go:access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
 		consent/integration.go:Server.integration signin/support.go:Server.actAs
-		signin/support.go:Server.supportPage operator/clientpages.go:console.clientsPage
-		operator/clientpages.go:readReason`},
+		signin/support.go:Server.supportPage operator/console/clients.go:Server.clientsPage
+		operator/console/form.go:readReason`},
 	{"words of a page, a document or a log line", `
 		cmd/grantkeeper/backup.go:verifyBackup
 		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/table.go:cutTo cmd/grantkeeper/table.go:table.write cmd/grantkeeper/logs.go:serverLog.Write
@@ -129,8 +129,8 @@ var mayFold = reviewed{
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
 		cmd/grantkeeper/reference.go:writeReference page/dates.go:Words.alone page/host.go:AppOf
 		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
-		operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
-		operator/console.go:console.refusePage operator/explain.go:explainer.standingLinks
+		operator/console/approvals.go:withSpaces operator/console/clients.go:clientRow.Word
+		operator/console/frame.go:Server.refuse operator/explain.go:explainer.standingLinks
 		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},

@@ -72,7 +72,7 @@ func (s *Server) explain(c Call) (any, error) {
 	}
 	w := explainer{row: row, access: s.Store.Under(row)}
 	w.now = w.access.Approval.At(w.access.Standing, s.Store.Now())
-	w.approved = row.Grant.InWords(s.roleNames(c.Context(), row.Organization))
+	w.approved = row.Grant.InWords(s.RoleNames(c.Context(), row.Organization))
 	if len(values) > 0 {
 		return s.explainCall(c.Context(), &w, asked)
 	}

@@ -107,27 +107,3 @@ func duration(s string) (time.Duration, bool) {
 	d, err := time.ParseDuration(s)
 	return d, err == nil && d >= 0
 }
-
-// next is the address of the page after this one, "" at the end.
-func (f Filter) next(path, after string) string {
-	if after == "" {
-		return ""
-	}
-	values := f.without()
-	values.Set("after", after)
-	return path + "?" + values.Encode()
-}
-
-// without gives what was asked for but some.
-func (f Filter) without(names ...string) url.Values {
-	values := url.Values{}
-	for name, v := range f.values {
-		if v[0] != "" {
-			values[name] = v
-		}
-	}
-	for _, name := range names {
-		values.Del(name)
-	}
-	return values
-}

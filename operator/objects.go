@@ -72,7 +72,7 @@ func (s *Server) approvalObject(ctx context.Context, r store.ApprovalRow) approv
 	o := approvalObject{
 		ID: r.ID.String(), ClientID: r.Client, ClientName: r.ClientName,
 		Person: r.Person, Organization: r.Organization,
-		Grant: string(r.Grant.Kind), Access: r.Grant.InWords(s.roleNames(ctx, r.Organization)), Roles: []pickObject{}, Personal: r.Grant.Personal,
+		Grant: string(r.Grant.Kind), Access: r.Grant.InWords(s.RoleNames(ctx, r.Organization)), Roles: []pickObject{}, Personal: r.Grant.Personal,
 		State: r.StateName(), Reason: string(r.Reason),
 		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt,
 	}
@@ -82,8 +82,8 @@ func (s *Server) approvalObject(ctx context.Context, r store.ApprovalRow) approv
 	return o
 }
 
-// roleNames gives what roles are called; one that has gone is called by its ID.
-func (s *Server) roleNames(ctx context.Context, organization string) func(string) string {
+// RoleNames gives what roles are called; one that has gone is called by its ID.
+func (s *Server) RoleNames(ctx context.Context, organization string) func(string) string {
 	return func(id string) string {
 		if r, err := s.Store.Role(ctx, organization, id); err == nil {
 			return r.Name

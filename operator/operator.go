@@ -40,12 +40,9 @@ type Server struct {
 	// 404, and fewer numbers.
 	Metrics *metrics.Metrics
 
-	// For the console: the protected service's name, the base URLs, and the
-	// style and the icon, as SVG, that the pages for people have.
-	Service string
-	Hosts   func() []string
-	Style   []byte
-	Icon    []byte
+	// Console gives what answers a path of the console, and nil for a path that
+	// is not one; nil has no console.
+	Console func(path string) http.Handler
 
 	// Limits are counted for all nodes together; nil is each in its memory.
 	Limits *limit.Valkey
@@ -123,8 +120,6 @@ func (s *Server) Handler() http.Handler {
 	s.installation(v1)
 	closed := s.Guard(s.WithNotFound(v1, s.notFound), s.refuse)
 	public := s.WithNotFound(open, s.notFound)
-	console := newConsole(s)
-	pages := console.handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -132,15 +127,13 @@ func (s *Server) Handler() http.Handler {
 			closed.ServeHTTP(w, r)
 			return
 		}
-		switch {
-		case isConsole(r.URL.Path):
-			pages.ServeHTTP(w, r)
-		case strings.HasPrefix(r.URL.Path, "/assets/"):
-			r.Pattern = "/assets/"
-			console.asset(w, r)
-		default:
-			public.ServeHTTP(w, r)
+		if s.Console != nil {
+			if page := s.Console(r.URL.Path); page != nil {
+				page.ServeHTTP(w, r)
+				return
+			}
 		}
+		public.ServeHTTP(w, r)
 	})
 }
 

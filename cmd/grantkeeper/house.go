@@ -28,6 +28,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/metrics"
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/operator/console"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/signin"
@@ -227,10 +228,10 @@ func (h *house) operators() http.Handler {
 		Store: h.store, Log: h.log, Password: func() string { return h.present().Password }, Version: running, OwnHosts: h.Hosts.Names(), Ring: h.Ring,
 		Draining: h.draining.Load, HashPassword: signin.Hash, SamePassword: signin.Matches, Clock: h.clock,
 		Metrics: h.metrics, ReadKeys: h.readKeys, Seen: h.seen.seen, Limits: h.limits,
-		Service: h.Service.Name, Style: page.Stylesheet(), Icon: page.Icon(), Hosts: h.shownHosts,
 		ResetLink: h.resetLink(), MailReset: h.mailReset(),
 		Rules: func() *rules.Rules { return h.present().Ruled }, Unnamed: &h.unnamed,
 	}
+	door.Console = (&console.Server{API: door, Service: h.Service.Name, Hosts: h.shownHosts}).Router()
 	h.metrics.Gauges = h.gauges
 	// No proxy is believed here: the peer is the operator.
 	return &Gate{Next: h.onlyOperatorHosts(door.Handler()), Address: limit.Proxies{}.ClientAddr, Log: h.log, Level: h.level, JSON: h.requests,

@@ -1,6 +1,10 @@
-package operator
+package console
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/grantkeeper/grantkeeper/operator"
+)
 
 // A tile is one number with its bars.
 type tile struct {
@@ -26,9 +30,9 @@ type tileRow struct{ When, N string }
 
 const barsHigh, barWide = 60, 10
 
-// draw makes the bars of a series, what they say in words, and a table of the
+// chart makes the bars of a series, what they say in words, and a table of the
 // same.
-func (s span) draw(t tile, begin int64, counts []uint64) tile {
+func (s span) chart(t tile, begin int64, counts []uint64) tile {
 	var total, peak uint64
 	highest := 0
 	for i, n := range counts {
@@ -38,9 +42,9 @@ func (s span) draw(t tile, begin int64, counts []uint64) tile {
 		}
 	}
 	label := func(i int) string { return s.label(begin + int64(i)*int64(s.bar.Seconds())) }
-	t.Total, t.Width = Number(total), barWide*len(counts)
+	t.Total, t.Width = operator.Number(total), barWide*len(counts)
 	for i, n := range counts {
-		t.Rows = append(t.Rows, tileRow{label(i), Number(n)})
+		t.Rows = append(t.Rows, tileRow{label(i), operator.Number(n)})
 		if n == 0 {
 			continue
 		}
@@ -50,8 +54,8 @@ func (s span) draw(t tile, begin int64, counts []uint64) tile {
 	t.First, t.Last = label(0), label(len(counts)-1)
 	t.Summary = fmt.Sprintf("%s in %s: none.", t.Title, s.Words)
 	if total > 0 {
-		t.Peak = fmt.Sprintf("peak %s/%s", Number(peak), s.unit())
-		t.Summary = fmt.Sprintf("%s in %s: %s, at most %s per %s, at %s.", t.Title, s.Words, t.Total, Number(peak), s.unit(), label(highest))
+		t.Peak = fmt.Sprintf("peak %s/%s", operator.Number(peak), s.unit())
+		t.Summary = fmt.Sprintf("%s in %s: %s, at most %s per %s, at %s.", t.Title, s.Words, t.Total, operator.Number(peak), s.unit(), label(highest))
 	}
 	return t
 }

@@ -1,4 +1,4 @@
-package operator
+package console
 
 import (
 	"errors"
@@ -18,7 +18,7 @@ type approvalRow struct {
 	Person, PersonID             string
 	Organization, OrganizationID string
 	Access                       string // in words
-	Widest                       bool   // everything in the organization
+	WholeOrganization            bool   // everything in the organization
 	State, Reason                string
 	Created, LastUsed, Ended     moment
 	Living                       bool
@@ -32,11 +32,11 @@ type approvalsPage struct {
 	Rows                                       []approvalRow
 	Next                                       string
 	More                                       bool
-	Nobody                                     string // what was asked for and is not there
+	Unknown                                    string // what was asked for and is not there
 	Done                                       bool
 }
 
-func (s *console) approvalsPage(v *visit) error {
+func (s *Server) approvalsPage(v *visit) error {
 	f, err := v.Filter("client", "person", "organization", "state", "grant", "done")
 	if err != nil {
 		return err
@@ -45,30 +45,30 @@ func (s *console) approvalsPage(v *visit) error {
 		frame: s.frame(v, "approvals", "Approvals"), Client: f.Get("client"), Person: f.Get("person"), Organization: f.Get("organization"),
 		State: f.Get("state"), Grant: f.Get("grant"), More: f.After != "", Done: f.Get("done") != "",
 	}
-	rows, next, err := s.FindApprovals(v.Call, f)
+	rows, next, err := s.API.FindApprovals(v.Call, f)
 	if errors.Is(err, store.ErrNotFound) {
-		p.Nobody = "No person, or no organization, has this name. Search for a person by email or ID, and for an organization by its ID."
-		return s.show(v.w, 200, approvalsTemplate, &p)
+		p.Unknown = "No person, or no organization, has this name. Search for a person by email or ID, and for an organization by its ID."
+		return s.render(v.w, 200, approvalsTemplate, &p)
 	} else if err != nil {
 		return err
 	}
-	names := s.names(v)
+	names := s.newNameCache(v)
 	for _, r := range rows {
 		p.Rows = append(p.Rows, names.approval(r))
 	}
-	p.Next = f.next("/approvals", next)
-	return s.show(v.w, 200, approvalsTemplate, &p)
+	p.Next = v.link("/approvals", next)
+	return s.render(v.w, 200, approvalsTemplate, &p)
 }
 
-func (n *names) approval(r store.ApprovalRow) approvalRow {
+func (n *nameCache) approval(r store.ApprovalRow) approvalRow {
 	row := approvalRow{
 		ID: r.ID.String(), Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, n.v.now),
 		Person: n.person(r.Person), PersonID: r.Person, Organization: n.organization(r.Organization), OrganizationID: r.Organization,
-		Access: r.Grant.InWords(n.s.roleNames(n.v.Context(), r.Organization)), Widest: r.Grant.Kind == grantset.Organization, Created: at(r.CreatedAt, n.v.now), LastUsed: used(r.LastUsed, n.v.now),
+		Access: r.Grant.InWords(n.s.API.RoleNames(n.v.Context(), r.Organization)), WholeOrganization: r.Grant.Kind == grantset.Organization, Created: onDay(r.CreatedAt, n.v.now), LastUsed: lastUsed(r.LastUsed, n.v.now),
 		State: r.StateName(), Living: r.Phase != approval.Ended, RevokePath: "/approvals/" + r.ID.String() + "/revoke",
 	}
 	if !row.Living {
-		row.Reason, row.Ended = inWords(string(r.Reason)), at(r.EndedAt, n.v.now)
+		row.Reason, row.Ended = withSpaces(string(r.Reason)), onDay(r.EndedAt, n.v.now)
 	}
 	return row
 }
@@ -78,36 +78,36 @@ func (r approvalRow) StateWord() string {
 	return map[string]string{"code_issued": "Connecting", "live": "Live", "ended": "Ended"}[r.State]
 }
 
-// inWords makes a word of the journal one of a sentence.
-func inWords(word string) string { return strings.ReplaceAll(word, "_", " ") }
+// withSpaces makes a word of the journal one of a sentence.
+func withSpaces(word string) string { return strings.ReplaceAll(word, "_", " ") }
 
-func (s *console) approvalOf(v *visit) (store.ApprovalRow, error) {
+func (s *Server) approvalOf(v *visit) (store.ApprovalRow, error) {
 	id, err := v.ApprovalID()
 	if err != nil {
 		return store.ApprovalRow{}, err
 	}
-	row, err := s.Store.Approval(v.Context(), id)
+	row, err := s.API.Store.Approval(v.Context(), id)
 	return row, orNotFound(err, "approval")
 }
 
-func (s *console) confirmRevoke(v *visit) error {
+func (s *Server) confirmRevoke(v *visit) error {
 	row, err := s.approvalOf(v)
 	if err != nil {
 		return err
 	}
-	return s.askRevoke(v, row, http.StatusOK, "", "")
+	return s.showRevoke(v, row, http.StatusOK, "", "")
 }
 
-func (s *console) askRevoke(v *visit, row store.ApprovalRow, status int, reason, fault string) error {
-	shown := s.names(v).approval(row)
+func (s *Server) showRevoke(v *visit, row store.ApprovalRow, status int, reason, fault string) error {
+	shown := s.newNameCache(v).approval(row)
 	p := confirmPage{
 		What: "revoke", Client: shown.Client, Person: shown.Person, Organization: shown.Organization,
 		Reason: reason, Fault: fault, Path: v.URL.Path, Back: "/approvals?client=" + shown.Client.ID,
 	}
-	return s.ask(v, p, "approvals", "Revoke an approval?", status)
+	return s.confirm(v, p, "approvals", "Revoke an approval?", status)
 }
 
-func (s *console) revokePage(v *visit) error {
+func (s *Server) revokePage(v *visit) error {
 	row, err := s.approvalOf(v)
 	if err != nil {
 		return err
@@ -118,10 +118,10 @@ func (s *console) revokePage(v *visit) error {
 	}
 	reason, fault := readReason(form)
 	if fault != "" {
-		return s.askRevoke(v, row, http.StatusUnprocessableEntity, reason, fault)
+		return s.showRevoke(v, row, http.StatusUnprocessableEntity, reason, fault)
 	}
-	if err := s.Revoke(v.Call, row.ID, reason); err != nil {
+	if err := s.API.Revoke(v.Call, row.ID, reason); err != nil {
 		return orNotFound(err, "approval")
 	}
-	return v.see("/approvals?done=1&client=" + row.Client)
+	return v.redirect("/approvals?done=1&client=" + row.Client)
 }

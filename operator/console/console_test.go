@@ -1,6 +1,7 @@
-package operator
+package console
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,25 +16,89 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/metrics"
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
+
+const password = "a password of tests"
+
+// An office is the operators' listener over a real store.
+type office struct {
+	*testing.T
+	*pagetest.Site
+	api     *operator.Server
+	handler http.Handler
+}
 
 // withConsole is an office whose console has all that it can have, a client
 // with a living approval of each of two people, and one that nobody approved.
 func withConsole(t *testing.T) (o *office, live string) {
 	t.Helper()
-	o = workshop(t)
-	o.Server.Metrics = metrics.New(metrics.Build{}, o.Store.Now)
-	o.Server.Service, o.Server.Style, o.Server.Icon = "Svalinn", []byte(".top{}"), []byte("<svg/>")
-	o.Server.Hosts = func() []string { return []string{"https://app.svalinn.example", "https://eu.svalinn.example"} }
-	o.handler = o.Server.Handler()
+	o = &office{T: t, Site: pagetest.Open(t, pagetest.NewPlace(t), nil)}
+	o.Do(o.Store.AddDirectory(t.Context(), store.Directory{
+		People: []store.DirectoryPerson{
+			{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}},
+			{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}},
+		},
+		Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys", AIIntegration: true}},
+		Members:       []store.DirectoryMember{{Person: "ada", Organization: "nordlys", Admin: true}, {Person: "tor", Organization: "nordlys"}},
+		Circles:       []org.Circle{{ID: "circle", Organization: "nordlys", Name: "Circle"}},
+		Roles:         []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "circle", Name: "Treasurer"}},
+	}, store.Act{Actor: "system"}))
+	o.api = &operator.Server{
+		Store: o.Store, Password: func() string { return password }, Version: operator.Version{Version: "9.9.9"},
+		Metrics: metrics.New(metrics.Build{}, o.Store.Now),
+	}
+	hosts := func() []string { return []string{"https://app.svalinn.example", "https://eu.svalinn.example"} }
+	o.api.Console = (&Server{API: o.api, Service: "Svalinn", Hosts: hosts}).Router()
+	o.handler = o.api.Handler()
+	for _, id := range []string{"quill", "idle"} {
+		c := client.Client{ID: id, Name: "Name of quill", RedirectURIs: []string{"https://a.example/cb"}, IssuedAt: o.Store.Now().Unix()}
+		if id == "idle" {
+			c.Name, c.RedirectURIs = "", []string{"https://one.example/cb", "https://two.example:8443/cb"}
+		}
+		o.Do(o.Store.AddClient(t.Context(), c, store.Origin{}, store.Act{Address: "192.0.2.44"}))
+	}
 	live = o.live("quill", "ada", grantset.Set{Kind: grantset.Organization})
 	o.live("quill", "tor", grantset.Set{Kind: grantset.Everything})
-	idle := client.Client{ID: "idle", RedirectURIs: []string{"https://one.example/cb", "https://two.example:8443/cb"}, IssuedAt: o.Store.Now().Unix()}
-	if err := o.Store.AddClient(t.Context(), idle, store.Origin{}, store.Act{Address: "192.0.2.44"}); err != nil {
-		t.Fatal(err)
-	}
 	return o, live
+}
+
+// live gives an exchanged approval of a person, and its ID.
+func (o *office) live(clientID, person string, set grantset.Set) string {
+	o.Helper()
+	var seed token.Handle
+	copy(seed[:], clientID+person+string(set.Kind))
+	h, issued, err := o.Store.Approve(o.Context(), store.Answer{
+		Handle: func(uint32) token.Handle { return seed },
+		Client: clientID, Person: person, Organization: "nordlys", Grant: set,
+		RedirectURI: "https://a.example/cb", Issuer: "https://svalinn.example", Challenge: pagetest.Challenge(),
+	}, store.Act{Actor: "person:" + person})
+	o.Do(err)
+	move := approval.Exchange(clientID, "https://svalinn.example", "https://a.example/cb", pagetest.Verifier, issued, 1, o.Store.Now())
+	_, verdict, err := o.Store.Apply(o.Context(), h.ID(), move, store.Act{})
+	if o.Do(err); verdict != approval.OK {
+		o.Fatalf("exchange: %v", verdict)
+	}
+	return approval.ID(h.ID()).String()
+}
+
+// asked gives what the API answers.
+func (o *office) asked(method, path, body string) (members map[string]any) {
+	o.Helper()
+	r := httptest.NewRequest(method, "http://127.0.0.1:8081"+path, strings.NewReader(body))
+	r.SetBasicAuth(operator.User, password)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	o.handler.ServeHTTP(w, r)
+	if err := json.Unmarshal(w.Body.Bytes(), &members); err != nil || w.Code != 200 {
+		o.Fatalf("%s: %d %v: %s", path, w.Code, err, w.Body)
+	}
+	return members
 }
 
 // A seen is a page that came.
@@ -54,7 +119,7 @@ func (o *office) page(path string, change ...func(*http.Request)) *seen {
 func (o *office) visit(method, path string, form url.Values, change ...func(*http.Request)) *seen {
 	o.Helper()
 	r := httptest.NewRequest(method, "http://127.0.0.1:8081"+path, strings.NewReader(form.Encode()))
-	r.SetBasicAuth(User, password)
+	r.SetBasicAuth(operator.User, password)
 	if method == "POST" {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
@@ -187,11 +252,11 @@ func TestConsolePages(t *testing.T) {
 	links := o.page("/").all("link")
 	icon, css := httptest.NewRecorder(), httptest.NewRecorder()
 	o.handler.ServeHTTP(icon, httptest.NewRequest("GET", attribute(links[0], "href"), nil))
-	if icon.Code != 200 || icon.Header().Get("Content-Type") != "image/svg+xml" || icon.Body.String() != "<svg/>" {
+	if icon.Code != 200 || icon.Header().Get("Content-Type") != "image/svg+xml" || icon.Body.String() != string(page.Icon()) {
 		t.Errorf("icon: %d %v", icon.Code, icon.Header())
 	}
 	o.handler.ServeHTTP(css, httptest.NewRequest("GET", attribute(links[1], "href"), nil))
-	if css.Code != 200 || css.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || !strings.HasPrefix(css.Body.String(), ".top{}") || !strings.Contains(css.Body.String(), ".tile") {
+	if css.Code != 200 || css.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || !strings.HasPrefix(css.Body.String(), string(page.Stylesheet())) || !strings.Contains(css.Body.String(), ".tile") {
 		t.Errorf("style: %d %v", css.Code, css.Header())
 	}
 	if w := o.page("/assets/console.css"); w.code != 404 {
@@ -203,7 +268,7 @@ func TestConsolePages(t *testing.T) {
 // posts to it from another site.
 func TestConsoleIsClosed(t *testing.T) {
 	o, live := withConsole(t)
-	wrong := func(r *http.Request) { r.SetBasicAuth(User, "wrong") }
+	wrong := func(r *http.Request) { r.SetBasicAuth(operator.User, "wrong") }
 	for _, path := range []string{"/", "/clients", "/clients/quill", "/clients/quill/disable", "/approvals", "/events", "/events.jsonl", "/clients/x/y/z"} {
 		p := o.page(path, wrong).want(401).says("Sign in as operator").saysNot("quill", "Ada")
 		if !strings.HasPrefix(p.head.Get("WWW-Authenticate"), "Basic ") {
@@ -234,10 +299,10 @@ func TestConsoleIsClosed(t *testing.T) {
 		o.page(path).want(404)
 	}
 	o.visit("POST", "/clients", good).want(405)
-	if got := o.want(200, "GET", "/v1/clients/quill", "")["state"]; got != "approved" {
+	if got := o.asked("GET", "/v1/clients/quill", "")["state"]; got != "approved" {
 		t.Errorf("the client is %v", got)
 	}
-	o.Server.Password = func() string { return "" }
+	o.api.Password = func() string { return "" }
 	o.page("/").want(404).says("operator.password_file")
 }
 
@@ -247,14 +312,14 @@ func TestConsoleDisablesAndEnables(t *testing.T) {
 		says("Disable Name of quill ?", "2 approvals of 2 people in 1 organization end at once. They do not come back when you enable it again.", "Kept in the event.", "Keep it")
 	ask.press("/clients/quill/disable").want(422).says("Say why. It is kept in the event.")
 	ask.press("/clients/quill/disable", "reason", " \n ").want(422)
-	ask.press("/clients/quill/disable", "reason", strings.Repeat("x", maxReason+1)).want(422).says("too long")
+	ask.press("/clients/quill/disable", "reason", strings.Repeat("x", 1001)).want(422).says("too long")
 	done := ask.press("/clients/quill/disable", "reason", "imitates\r\nus").want(303)
 	o.page(done.head.Get("Location")).want(200).says("Name of quill is disabled. Its approvals have ended.", "Disabled", "imitates us", "by an operator", "None that lives.")
-	if got := o.want(200, "GET", "/v1/approvals/"+live, "")["reason"]; got != "client_disabled" {
+	if got := o.asked("GET", "/v1/approvals/"+live, "")["reason"]; got != "client_disabled" {
 		t.Errorf("the approval ended as %v", got)
 	}
-	events := o.want(200, "GET", "/v1/events?kind=client_disabled", "")["items"].([]any)
-	if e := events[0].(map[string]any); len(events) != 1 || e["actor"] != User || e["reason"] != "imitates us" || e["reference"] != "reference-of-test" {
+	events := o.asked("GET", "/v1/events?kind=client_disabled", "")["items"].([]any)
+	if e := events[0].(map[string]any); len(events) != 1 || e["actor"] != operator.User || e["reason"] != "imitates us" || e["reference"] != "reference-of-test" {
 		t.Errorf("events %v", events)
 	}
 	again := o.page("/clients/quill/enable").want(200).says("New approvals become possible. Ended ones stay ended.").press("/clients/quill/enable", "reason", "a mistake").want(303)
@@ -273,7 +338,7 @@ func TestConsoleRevokes(t *testing.T) {
 	done := ask.press(at, "reason", "lost device").want(303)
 	o.page(done.head.Get("Location")).want(200).says("The approval is revoked.", "revoked by operator", "Everything in this organization")
 	o.page("/clients?q=quill").says("Name of quill a.example Approved 1")
-	tor := o.want(200, "GET", "/v1/approvals?person=tor", "")["items"].([]any)[0].(map[string]any)["id"].(string)
+	tor := o.asked("GET", "/v1/approvals?person=tor", "")["items"].([]any)[0].(map[string]any)["id"].(string)
 	id, err := approval.ParseID(tor)
 	if err != nil {
 		t.Fatal(err)
@@ -282,20 +347,20 @@ func TestConsoleRevokes(t *testing.T) {
 	if err := o.Store.Ready(t.Context()); err != nil { // written behind that
 		t.Fatal(err)
 	}
-	o.want(200, "POST", "/v1/approvals/"+tor+"/revoke", `{"reason":"x"}`)
+	o.asked("POST", "/v1/approvals/"+tor+"/revoke", `{"reason":"x"}`)
 	// What nobody's approval gives any more was used all the same.
 	for _, path := range []string{"/", "/clients"} {
 		o.page(path).says("Name of quill a.example Approved before 0").says("in this hour")
 	}
 	o.page("/clients/quill").says("Approved before", "Last used in this hour")
-	if got := o.want(200, "GET", "/v1/approvals/"+live, ""); got["reason"] != "revoked_by_operator" {
+	if got := o.asked("GET", "/v1/approvals/"+live, ""); got["reason"] != "revoked_by_operator" {
 		t.Errorf("%v", got)
 	}
 	ask.press(at, "reason", "twice").want(303) // it has ended: nothing to do
 	for _, id := range []string{"x", strings.Repeat("0", 32), strings.ToUpper(live)} {
 		o.page("/approvals/" + id + "/revoke").want(404)
 	}
-	o.later.Store(int64(91 * 24 * time.Hour))
+	o.Pass(91 * 24 * time.Hour)
 	if _, err := o.Store.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -318,7 +383,7 @@ func TestConsoleLists(t *testing.T) {
 	o.page("/approvals?organization=nowhere").want(200).says("No person, or no organization, has this name.")
 	o.page("/approvals?state=x").want(400)
 	o.page("/events?kind=client_registered").says("Client registered", "192.0.2.44").saysNot("Approved Ada")
-	o.Store.Record(store.Event{Kind: "restored", Actor: User, Address: "192.0.2.45", Reason: "yearly"})
+	o.Store.Record(store.Event{Kind: "restored", Actor: operator.User, Address: "192.0.2.45", Reason: "yearly"})
 	if err := o.Store.Ready(t.Context()); err != nil { // written behind what was recorded
 		t.Fatal(err)
 	}
@@ -344,7 +409,7 @@ func TestConsoleLists(t *testing.T) {
 			t.Fatalf("next is %s", path)
 		}
 	}
-	all := o.want(200, "GET", "/v1/events?organization=nordlys", "")["items"].([]any)
+	all := o.asked("GET", "/v1/events?organization=nordlys", "")["items"].([]any)
 	if seen != len(all) || seen < 4 {
 		t.Errorf("%d events on pages, %d in the list", seen, len(all))
 	}
@@ -354,14 +419,14 @@ func TestConsoleLists(t *testing.T) {
 	}
 	o.page("/events.jsonl?range=x").want(400)
 	o.page("/events.jsonl?person=nobody").want(404)
-	o.close()
+	o.Do(o.Store.Close())
 	o.page("/").want(503)
 	o.page("/clients").want(503)
 }
 
 func TestConsoleOverview(t *testing.T) {
 	o, live := withConsole(t)
-	m := o.Server.Metrics
+	m := o.api.Metrics
 	p := o.page("/").want(200).says("app.svalinn.example and 1 more", "v9.9.9", "Healthy", "Approvals 2 24 h · 0 cancelled", "Refreshes 0 24 h · 2 active approvals",
 		"Refusals 0 24 h", "Rate-limit hits 0 24 h", "Counted since today", "Clients Most used, of 2", "Name of quill", "None in the last 24 hours.", "Times are in UTC.")
 	p.saysNot("because an old refresh token came back")
@@ -395,7 +460,7 @@ func TestConsoleOverview(t *testing.T) {
 	}
 	o.page("/events?drills=x").want(400)
 	for path, want := range map[string]int{"/v1/events?kind=refresh_reused": 2, "/v1/events?kind=refresh_reused&drills=no": 1} {
-		if got := o.want(200, "GET", path, "")["items"].([]any); len(got) != want {
+		if got := o.asked("GET", path, "")["items"].([]any); len(got) != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
@@ -415,15 +480,15 @@ func TestConsoleOverview(t *testing.T) {
 	o.page("/?range=1y").want(400)
 	// A day later it is not of today any more, and what is counted since the
 	// start is counted for the whole range.
-	o.later.Store(int64(49 * time.Hour))
+	o.Pass(49 * time.Hour)
 	o.page("/").says("Approvals 0 24 h", "None in the last 24 hours.").saysNot("came back", "Counted since")
 	o.page("/?range=7d").says("Approvals 2 7 d", "Counted since")
-	o.Server.Draining = func() bool { return true }
+	o.api.Draining = func() bool { return true }
 	o.page("/").want(200).says("Degraded: the server is draining").saysNot("Healthy")
-	o.Server.Draining = nil
+	o.api.Draining = nil
 	// Without metrics there is one number fewer than four.
-	o.Server.Metrics = nil
-	o.handler = o.Server.Handler()
+	o.api.Metrics = nil
+	o.handler = o.api.Handler()
 	o.page("/").want(200).saysNot("Refreshes")
 }
 
@@ -459,21 +524,21 @@ func TestConsoleEscapes(t *testing.T) {
 func TestSpansAndBars(t *testing.T) {
 	now := time.Date(2026, 11, 21, 14, 31, 0, 0, time.UTC)
 	for _, s := range spans {
-		if s.length() < time.Hour || len(s.draw(tile{}, s.begin(now), make([]uint64, s.bars)).Rows) != s.bars {
+		if s.length() < time.Hour || len(s.chart(tile{}, s.begin(now), make([]uint64, s.bars)).Rows) != s.bars {
 			t.Errorf("%+v", s)
 		}
 	}
 	day, _ := spanNamed("")
 	counts := make([]uint64, 24)
 	counts[0], counts[23], counts[10] = 1, 250, 1000
-	got := day.draw(tile{Title: "Things"}, day.begin(now), counts)
+	got := day.chart(tile{Title: "Things"}, day.begin(now), counts)
 	if got.Total != "1,251" || got.Peak != "peak 1,000/h" || got.First != "15:00" || got.Last != "14:00" || got.Rows[10] != (tileRow{"01:00", "1,000"}) ||
 		got.Summary != "Things in 24 hours: 1,251, at most 1,000 per h, at 01:00." ||
 		!slices.Equal(got.Bars, []bar{{1, 59, 8, 1}, {101, 0, 8, 60}, {231, 45, 8, 15}}) {
 		t.Errorf("%+v", got)
 	}
 	week, _ := spanNamed("7d")
-	if got := week.draw(tile{Title: "Things"}, week.begin(now), make([]uint64, 28)); got.Summary != "Things in 7 days: none." || got.Peak != "" || got.First != "14 Nov 18:00" || got.Last != "21 Nov 12:00" || len(got.Bars) != 0 {
+	if got := week.chart(tile{Title: "Things"}, week.begin(now), make([]uint64, 28)); got.Summary != "Things in 7 days: none." || got.Peak != "" || got.First != "14 Nov 18:00" || got.Last != "21 Nov 12:00" || len(got.Bars) != 0 {
 		t.Errorf("%+v", got)
 	}
 	units := map[string]string{"1h": "3 min", "24h": "h", "7d": "6 h", "30d": "day"}
@@ -483,18 +548,13 @@ func TestSpansAndBars(t *testing.T) {
 		}
 	}
 	for ago, want := range map[time.Duration]string{0: "in this hour", 90 * time.Minute: "1 hour ago", 47 * time.Hour: "47 hours ago", 96 * 24 * time.Hour: "96 days ago"} {
-		if got := used(now.Add(-ago).Unix(), now).Text; got != want {
+		if got := lastUsed(now.Add(-ago).Unix(), now).Text; got != want {
 			t.Errorf("used %s ago: %s", ago, got)
 		}
 	}
 	for ago, want := range map[time.Duration]string{0: "today 14:31", 15 * time.Hour: "yesterday 23:31", 72 * time.Hour: "18 Nov 2026"} {
-		if got := at(now.Add(-ago).Unix(), now).Text; got != want {
+		if got := onDay(now.Add(-ago).Unix(), now).Text; got != want {
 			t.Errorf("%s ago: %s", ago, got)
-		}
-	}
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := Number(n); got != want {
-			t.Errorf("%d: %s", n, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package operator
+package console
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -32,12 +33,12 @@ type eventRow struct {
 	Reference    string
 }
 
-func (n *names) event(e store.Event) eventRow {
+func (n *nameCache) event(e store.Event) eventRow {
 	means := journal.Of(e.Kind)
 	row := eventRow{
-		Kind: e.Kind, Words: cmp.Or(means.Words, inWords(string(e.Kind))), Tone: means.Tone, At: exactly(e.At), Clock: time.Unix(e.At, 0).UTC().Format("15:04"),
+		Kind: e.Kind, Words: cmp.Or(means.Words, withSpaces(string(e.Kind))), Tone: means.Tone, At: atSecond(e.At), Clock: time.Unix(e.At, 0).UTC().Format("15:04"),
 		Client: n.client(e.Client), Person: n.person(e.Person), Organization: n.organization(e.Organization),
-		Actor: n.actor(e), Address: e.Address, Reason: inWords(e.Reason), Detail: e.Detail, Reference: e.Reference,
+		Actor: n.actor(e), Address: e.Address, Reason: withSpaces(e.Reason), Detail: e.Detail, Reference: e.Reference,
 	}
 	switch {
 	case e.Client == "":
@@ -53,12 +54,12 @@ func (n *names) event(e store.Event) eventRow {
 }
 
 // actor says who did it, where that is not the person or client of the entry.
-func (n *names) actor(e store.Event) string {
+func (n *nameCache) actor(e store.Event) string {
 	kind, id, _ := strings.Cut(e.Actor, ":")
 	switch {
 	case kind == "person" && id != "" && id != e.Person:
 		return n.person(id)
-	case kind == User:
+	case kind == operator.User:
 		return "an operator"
 	}
 	return ""
@@ -74,13 +75,13 @@ type eventsPage struct {
 	Reference                    string
 	NoDrills                     bool
 	Rows                         []eventRow
-	Next, Lines                  string
+	Next, Download               string
 	More                         bool
-	Nobody                       string
+	Unknown                      string
 }
 
 // eventFilter reads the filter of the page, or of the lines.
-func (s *console) eventFilter(v *visit) (Filter, store.EventFilter, error) {
+func (s *Server) eventFilter(v *visit) (operator.Filter, store.EventFilter, error) {
 	f, err := v.Filter("kind", "range", "client", "person", "organization", "approval", "reference", "drills")
 	if err != nil {
 		return f, store.EventFilter{}, err
@@ -97,12 +98,12 @@ func (s *console) eventFilter(v *visit) (Filter, store.EventFilter, error) {
 	if err != nil {
 		return f, store.EventFilter{}, err
 	}
-	of, err := s.EventFilter(v.Call, f)
+	of, err := s.API.EventFilter(v.Call, f)
 	of.Since, of.NoDrills = since, drills != ""
 	return f, of, err
 }
 
-func (s *console) eventsPage(v *visit) error {
+func (s *Server) eventsPage(v *visit) error {
 	f, of, err := s.eventFilter(v)
 	p := eventsPage{
 		Kinds: journal.Meanings, Spans: spans, Kind: f.Get("kind"), Range: f.Get("range"),
@@ -112,35 +113,35 @@ func (s *console) eventsPage(v *visit) error {
 	next := ""
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		p.Nobody = "No person has this email or ID."
+		p.Unknown = "No person has this email or ID."
 	case err != nil:
 		return err
 	default:
-		if rows, next, err = s.Store.Events(v.Context(), of); err != nil {
+		if rows, next, err = s.API.Store.Events(v.Context(), of); err != nil {
 			return f.CursorError(err)
 		}
 	}
-	names := s.names(v)
+	names := s.newNameCache(v)
 	for _, e := range rows {
 		p.Rows = append(p.Rows, names.event(e))
 	}
 	p.frame = s.frame(v, "events", "Events")
-	p.Next = f.next("/events", next)
-	p.Lines = strings.TrimSuffix("/events.jsonl?"+f.without("after", "limit").Encode(), "?")
-	return s.show(v.w, 200, eventsTemplate, &p)
+	p.Next = v.link("/events", next)
+	p.Download = strings.TrimSuffix("/events.jsonl?"+v.query("after", "limit").Encode(), "?")
+	return s.render(v.w, 200, eventsTemplate, &p)
 }
 
 // eventLines gives all entries that match as JSON Lines, newest first, in the
 // form of GET /v1/events.
-func (s *console) eventLines(v *visit) error {
+func (s *Server) eventLines(v *visit) error {
 	f, of, err := s.eventFilter(v)
 	if err != nil {
 		return orNotFound(err, "person")
 	}
-	of.Limit = MaxItems
+	of.Limit = operator.MaxItems
 	begun := false
 	for {
-		rows, next, err := s.Store.Events(v.Context(), of)
+		rows, next, err := s.API.Store.Events(v.Context(), of)
 		if err != nil && begun {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		} else if err != nil {
@@ -153,7 +154,7 @@ func (s *console) eventLines(v *visit) error {
 		}
 		enc := json.NewEncoder(v.w)
 		for _, e := range rows {
-			if enc.Encode(NewEvent(e)) != nil {
+			if enc.Encode(operator.NewEvent(e)) != nil {
 				return nil // the operator has gone
 			}
 		}

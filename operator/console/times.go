@@ -1,8 +1,10 @@
-package operator
+package console
 
 import (
 	"fmt"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/operator"
 )
 
 // A moment is a time as pages show it, in UTC. Machine is for <time datetime>.
@@ -12,8 +14,8 @@ func newMoment(text string, t time.Time) moment {
 	return moment{text, t.UTC().Format(time.RFC3339)}
 }
 
-// at gives a day in words when it is near, and a time.
-func at(unix int64, now time.Time) moment {
+// onDay gives a day in words when it is near, and a time.
+func onDay(unix int64, now time.Time) moment {
 	t := time.Unix(unix, 0).UTC()
 	switch {
 	case sameDay(t, now):
@@ -24,14 +26,14 @@ func at(unix int64, now time.Time) moment {
 	return newMoment(t.Format("2 Jan 2006"), t)
 }
 
-// exactly is for lists of events in order.
-func exactly(unix int64) moment {
+// atSecond is for lists of events in order.
+func atSecond(unix int64) moment {
 	t := time.Unix(unix, 0).UTC()
 	return newMoment(t.Format("2 Jan 2006 15:04:05"), t)
 }
 
-// used gives a last use, which is true to the hour; never is 0.
-func used(unix int64, now time.Time) moment {
+// lastUsed gives a last use, which is true to the hour; never is 0.
+func lastUsed(unix int64, now time.Time) moment {
 	if unix == 0 {
 		return moment{Text: "never"}
 	}
@@ -41,9 +43,9 @@ func used(unix int64, now time.Time) moment {
 	case since < time.Hour:
 		return newMoment("in this hour", t)
 	case since < 48*time.Hour:
-		return newMoment(Count(int(since/time.Hour), "1 hour ago", "%s hours ago"), t)
+		return newMoment(operator.Count(int(since/time.Hour), "1 hour ago", "%s hours ago"), t)
 	}
-	return newMoment(Count(int(since/(24*time.Hour)), "1 day ago", "%s days ago"), t)
+	return newMoment(operator.Count(int(since/(24*time.Hour)), "1 day ago", "%s days ago"), t)
 }
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.UTC().Format(time.DateOnly) }
@@ -73,7 +75,7 @@ func spanNamed(name string) (span, error) {
 			return s, nil
 		}
 	}
-	return span{}, BadRequest("range: one of 1h, 24h, 7d, 30d")
+	return span{}, operator.BadRequest("range: one of 1h, 24h, 7d, 30d")
 }
 
 // Short is the link's text: 24 h.

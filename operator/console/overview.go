@@ -1,4 +1,4 @@
-package operator
+package console
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/metrics"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -22,7 +23,7 @@ type overviewPage struct {
 	Span    span
 	Reused  int
 	Tiles   []tile
-	Find    findClient
+	Search  clientSearch
 	Clients []clientRow
 	InUse   bool // some have a living approval
 	All     int  // clients
@@ -30,9 +31,9 @@ type overviewPage struct {
 }
 
 // mostUsed is how many clients the overview has, and recent how many events.
-const mostUsed, recent = 5, 6
+const clientsShown, eventsShown = 5, 6
 
-func (s *console) overview(v *visit) error {
+func (s *Server) overview(v *visit) error {
 	f, err := v.Filter("range")
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (s *console) overview(v *visit) error {
 	if err := s.tiles(v, &p); err != nil {
 		return err
 	}
-	uses, err := s.Store.ClientUses(v.Context())
+	uses, err := s.API.Store.ClientUses(v.Context())
 	if err != nil {
 		return err
 	}
@@ -53,9 +54,9 @@ func (s *console) overview(v *visit) error {
 		return err
 	}
 	p.InUse = len(uses) > 0
-	names := s.names(v)
-	events, _, err := s.Store.Events(v.Context(), store.EventFilter{
-		Kinds: journal.Notable(), Since: over.begin(v.now), NoDrills: true, Limit: recent,
+	names := s.newNameCache(v)
+	events, _, err := s.API.Store.Events(v.Context(), store.EventFilter{
+		Kinds: journal.Notable(), Since: over.begin(v.now), NoDrills: true, Limit: eventsShown,
 	})
 	if err != nil {
 		return err
@@ -63,24 +64,24 @@ func (s *console) overview(v *visit) error {
 	for _, e := range events {
 		p.Events = append(p.Events, names.event(e))
 	}
-	return s.show(v.w, 200, overviewTemplate, &p)
+	return s.render(v.w, 200, overviewTemplate, &p)
 }
 
 // tiles fills the numbers of the range. Those in the journal outlive a restart;
 // the others are counted by this process, and say since when.
-func (s *console) tiles(v *visit, p *overviewPage) error {
+func (s *Server) tiles(v *visit, p *overviewPage) error {
 	ctx, over := v.Context(), p.Span
 	begin := over.begin(v.now)
-	counts, err := s.Store.CountEvents(ctx, []journal.Kind{journal.ApprovalGranted, journal.ApprovalCancelled, journal.RefreshReused},
+	counts, err := s.API.Store.CountEvents(ctx, []journal.Kind{journal.ApprovalGranted, journal.ApprovalCancelled, journal.RefreshReused},
 		begin, int64(over.bar/time.Second), over.bars)
 	if err != nil {
 		return err
 	}
-	figures, err := s.Store.Figures(ctx)
+	figures, err := s.API.Store.Figures(ctx)
 	if err != nil {
 		return err
 	}
-	addresses, one, err := s.Store.LimitedAddresses(ctx, begin)
+	addresses, one, err := s.API.Store.LimitedAddresses(ctx, begin)
 	if err != nil {
 		return err
 	}
@@ -88,10 +89,10 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 		p.All += n
 	}
 	p.Reused = int(total(counts[journal.RefreshReused]))
-	p.Tiles = append(p.Tiles, over.draw(tile{
-		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), Number(total(counts[journal.ApprovalCancelled]))),
+	p.Tiles = append(p.Tiles, over.chart(tile{
+		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), operator.Number(total(counts[journal.ApprovalCancelled]))),
 	}, begin, counts[journal.ApprovalGranted]))
-	if s.Metrics == nil {
+	if s.API.Metrics == nil {
 		return nil
 	}
 	from := ""
@@ -99,7 +100,7 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 	case addresses == 1:
 		from = "1 address: " + one
 	case addresses > 1:
-		from = Number(addresses) + " addresses"
+		from = operator.Number(addresses) + " addresses"
 	}
 	s.counted(v, p, begin, figures.Live, from)
 	return nil
@@ -107,20 +108,20 @@ func (s *console) tiles(v *visit, p *overviewPage) error {
 
 // counted adds the tiles of what this process has counted. limited says which
 // addresses have met a rate limit.
-func (s *console) counted(v *visit, p *overviewPage, begin int64, live int, limited string) {
+func (s *Server) counted(v *visit, p *overviewPage, begin int64, live int, limited string) {
 	over, since := p.Span, ""
-	if from := s.Metrics.Since(); from.Unix() > begin {
-		since = "Counted since " + at(from.Unix(), v.now).Text + ", when this server started."
+	if from := s.API.Metrics.Since(); from.Unix() > begin {
+		since = "Counted since " + onDay(from.Unix(), v.now).Text + ", when this server started."
 	}
 	add := func(t tile, series metrics.Series) {
 		t.Since = since
 		t.Under = strings.TrimSuffix(over.Short()+" · "+t.Under, " · ")
-		p.Tiles = append(p.Tiles, over.draw(t, begin, s.Metrics.History(series, over.bar, over.bars)))
+		p.Tiles = append(p.Tiles, over.chart(t, begin, s.API.Metrics.History(series, over.bar, over.bars)))
 	}
-	add(tile{ID: "refreshes", Title: "Refreshes", Under: Count(live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
+	add(tile{ID: "refreshes", Title: "Refreshes", Under: operator.Count(live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
 	mostly := ""
-	if code, n := s.Metrics.MostRefused(over.length()); n > 0 {
-		mostly = fmt.Sprintf("mostly %s (%s)", code, Number(n))
+	if code, n := s.API.Metrics.MostRefused(over.length()); n > 0 {
+		mostly = fmt.Sprintf("mostly %s (%s)", code, operator.Number(n))
 	}
 	add(tile{ID: "refusals", Title: "Refusals", Tone: "bad", Under: mostly}, metrics.Refusals)
 	add(tile{ID: "limits", Title: "Rate-limit hits", Tone: "care", Under: limited}, metrics.Limited)
@@ -135,13 +136,13 @@ func total(counts []uint64) (n uint64) {
 
 // mostUsed gives the clients with the most living approvals, and then the
 // newest.
-func (s *console) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientRow, error) {
+func (s *Server) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientRow, error) {
 	ids := slices.SortedFunc(maps.Keys(uses), func(a, b string) int {
 		return cmp.Or(cmp.Compare(uses[b].Live, uses[a].Live), cmp.Compare(uses[b].LastUsed, uses[a].LastUsed), strings.Compare(a, b))
 	})
 	var found []client.Client
-	for _, id := range ids[:min(mostUsed, len(ids))] {
-		c, err := s.Store.Client(v.Context(), id)
+	for _, id := range ids[:min(clientsShown, len(ids))] {
+		c, err := s.API.Store.Client(v.Context(), id)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // it has just gone
 		} else if err != nil {
@@ -149,12 +150,12 @@ func (s *console) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientR
 		}
 		found = append(found, c)
 	}
-	newest, _, err := s.Store.Clients(v.Context(), store.ClientFilter{Limit: mostUsed})
+	newest, _, err := s.API.Store.Clients(v.Context(), store.ClientFilter{Limit: clientsShown})
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range newest {
-		if len(found) < mostUsed && !slices.ContainsFunc(found, func(f client.Client) bool { return f.ID == c.ID }) {
+		if len(found) < clientsShown && !slices.ContainsFunc(found, func(f client.Client) bool { return f.ID == c.ID }) {
 			found = append(found, c)
 		}
 	}

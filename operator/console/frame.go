@@ -1,0 +1,120 @@
+package console
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/page"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+var (
+	overviewTemplate  = parsePage("overview.html", "parts.html")
+	clientsTemplate   = parsePage("clients.html", "parts.html")
+	clientTemplate    = parsePage("client.html", "parts.html")
+	confirmTemplate   = parsePage("confirm.html")
+	approvalsTemplate = parsePage("approvals.html")
+	eventsTemplate    = parsePage("events.html", "parts.html")
+	refusedTemplate   = parsePage("refused.html")
+)
+
+func parsePage(files ...string) *template.Template {
+	t := template.New("frame.html").Funcs(template.FuncMap{"number": operator.Number[int], "count": operator.Count})
+	for _, file := range append([]string{"frame.html"}, files...) {
+		template.Must(t.ParseFS(templateFiles, "templates/"+file))
+	}
+	return t
+}
+
+// A frame is what every page has around its main part.
+type frame struct {
+	Title, Tab string
+	Service    string
+	Host       string // of the installation, and how many more there are
+	Stylesheet string
+	Icon       string
+	Version    string
+	Database   string // how long it took to answer a write
+	Degraded   string // why; "" is healthy
+	Reference  string
+	SignedIn   bool // the password was right
+}
+
+// frame is the frame of a page behind the password. It asks the database for a
+// write, as /readyz does, and says how long that took.
+func (s *Server) frame(v *visit, tab, title string) frame {
+	f := s.bareFrame(v.Call, title)
+	f.Tab, f.SignedIn = tab, true
+	start := time.Now()
+	missing := s.API.Missing(v.Call)
+	f.Database = "under 1 ms"
+	if took := time.Since(start); took >= time.Millisecond {
+		f.Database = fmt.Sprintf("%d ms", took.Milliseconds())
+	}
+	f.Degraded = strings.Join(missing, ", ")
+	return f
+}
+
+// bareFrame is a frame without tabs, of a refusal. It reads no database.
+func (s *Server) bareFrame(c operator.Call, title string) frame {
+	f := frame{Title: title, Service: s.Service, Stylesheet: s.assets.stylePath, Icon: s.assets.iconPath, Version: s.API.Version.Version, Reference: c.Reference}
+	if s.Hosts == nil {
+		return f
+	}
+	if hosts := s.Hosts(); len(hosts) > 0 {
+		_, f.Host, _ = strings.Cut(hosts[0], "://")
+		if more := len(hosts) - 1; more > 0 {
+			f.Host += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	return f
+}
+
+// render answers with a page and the headers of one (ux 2.1).
+func (s *Server) render(w http.ResponseWriter, status int, t *template.Template, p any) error {
+	var b bytes.Buffer
+	if err := t.ExecuteTemplate(&b, "frame.html", p); err != nil {
+		return fmt.Errorf("page: %w", err)
+	}
+	h := w.Header()
+	page.PageHeaders(h)
+	// No form here leads to another site, and no other site has these pages open.
+	h.Set("Content-Security-Policy", h.Get("Content-Security-Policy")+"; form-action 'self'")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the operator may have gone
+	return nil
+}
+
+// A refusedPage says why there is nothing else.
+type refusedPage struct {
+	frame
+	Text   string
+	Status int
+}
+
+// refuse answers with the page of a refusal.
+func (s *Server) refuse(w http.ResponseWriter, c operator.Call, err error) {
+	e := s.API.Refusal(c, err)
+	if e.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	text := []rune(e.Description)
+	text[0] = unicode.ToUpper(text[0])
+	p := refusedPage{s.bareFrame(c, "Not possible"), strings.TrimSuffix(string(text), ".") + ".", e.Status}
+	if err := s.render(w, e.Status, refusedTemplate, &p); err != nil {
+		s.API.Log.ErrorContext(c.Context(), "page failed", "request_id", c.Reference, "err", err)
+	}
+}
