@@ -10,8 +10,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// Error is what an operator is told. Every other error is ours: it is logged,
-// and told as a reference alone.
+// Error is a refusal as the operator sees it. Any other error is internal: it is
+// logged, and the answer has only its reference.
 type Error struct {
 	Status      int
 	Code        string
@@ -28,7 +28,7 @@ func NotFound(what string) *Error {
 	return &Error{http.StatusNotFound, "not_found", "there is no such " + what}
 }
 
-// objectOf names the object that a route is about, where it names one alone.
+// objectOf names the object of a route, for a route whose path names only one.
 func objectOf(pattern string) string {
 	_, route, _ := strings.Cut(pattern, "/v1/")
 	kind, rest, _ := strings.Cut(route, "/{id}")
@@ -44,7 +44,7 @@ func objectOf(pattern string) string {
 	return "object"
 }
 
-// errorBody is the JSON of every refusal. The reference is in the log too.
+// errorBody is the JSON of every refusal. The log has the same reference.
 type errorBody struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
@@ -75,7 +75,7 @@ func (s *Server) Refusal(c Call, err error) *Error {
 		if why := s.Store.WhyNot(err); why != "" {
 			text += " (" + why + ")"
 		}
-		if c.Method != http.MethodGet { // its connection may have broken at the commit
+		if c.Method != http.MethodGet { // the connection may have broken at the commit
 			text += ": repeat it, it counts once"
 		}
 		return &Error{http.StatusServiceUnavailable, "temporarily_unavailable", text}
@@ -84,27 +84,28 @@ func (s *Server) Refusal(c Call, err error) *Error {
 	return &Error{http.StatusInternalServerError, "server_error", "something went wrong here"}
 }
 
-// withStatus is a body with another status than 200.
+// withStatus is a body with a status other than 200.
 type withStatus struct {
 	status int
 	body   any
 }
 
-// writeJSON writes an answer that nobody may keep.
+// writeJSON writes an answer.
 func writeJSON(w http.ResponseWriter, status int, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		panic(err) // only our own structs come here
+		panic(err) // body is always a struct of this package
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(text, '\n')) // the operator may have gone
+	_, _ = w.Write(append(text, '\n')) // the client may have closed the connection
 }
 
-// WithNotFound lets nothing answer what no pattern matches, which ServeMux does in
-// plain text; allow is for a path that takes other methods. No path is
-// corrected: the redirect would be in HTML.
-func (s *Server) WithNotFound(mux *http.ServeMux, nothing func(w http.ResponseWriter, c Call, allow string)) http.Handler {
+// WithNotFound calls notFound for a request that no pattern of mux matches, which
+// ServeMux itself answers in plain text. allow lists the methods that the path
+// takes, and is "" where the path is unknown. A path that ServeMux would clean and
+// redirect is unknown too: the redirect would be in HTML.
+func (s *Server) WithNotFound(mux *http.ServeMux, notFound func(w http.ResponseWriter, c Call, allow string)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		refusal, pattern := mux.Handler(r)
 		if at := r.URL.EscapedPath(); pattern != "" && path.Clean(at) == at {
@@ -118,11 +119,11 @@ func (s *Server) WithNotFound(mux *http.ServeMux, nothing func(w http.ResponseWr
 			allow = p.header.Get("Allow")
 			w.Header().Set("Allow", allow)
 		}
-		nothing(w, s.NewCall(w, r), allow)
+		notFound(w, s.NewCall(w, r), allow)
 	})
 }
 
-// notFound answers in JSON.
+// notFound refuses an unknown path or method, in JSON.
 func (s *Server) notFound(w http.ResponseWriter, c Call, allow string) {
 	e := &Error{http.StatusNotFound, "not_found", "there is nothing at this path"}
 	if allow != "" {
@@ -131,7 +132,7 @@ func (s *Server) notFound(w http.ResponseWriter, c Call, allow string) {
 	s.refuse(w, c, e)
 }
 
-// headerRecorder takes an answer for its status and header alone.
+// headerRecorder keeps the status and the header of an answer, and drops the body.
 type headerRecorder struct {
 	header http.Header
 	status int

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// The most bytes of a body (decision L5), and of a directory, which comes
-// whole so that it is taken whole or not at all.
+// The most bytes of a body (decision L5), and of a directory, which is one body
+// so that the whole of it is imported or nothing.
 const (
 	MaxBody      = 64 << 10
 	maxDirectory = 128 << 20
@@ -22,19 +22,19 @@ const (
 // maxReason bounds the text of a reason, in characters.
 const maxReason = 1000
 
-// maxDepth bounds how deep arrays and objects may stand in each other.
+// maxDepth bounds how deep arrays and objects are nested.
 const maxDepth = 8
 
-// reasonBody is the part of every change's body that says why, and the whole of
-// one that needs nothing else.
+// reasonBody is the member that every change's body has, and the whole body of a
+// change that needs no other.
 type reasonBody struct {
 	Reason string `json:"reason"`
 }
 
 func (r reasonBody) reason() string { return r.Reason }
 
-// decode reads the body of a change into v: one JSON object in UTF-8 with
-// members that v has, each once. An empty body is an empty object.
+// decode reads the body of a change into v: one JSON object in UTF-8 whose members
+// v has, each at most once. An empty body is an empty object.
 func decode[T interface{ reason() string }](c Call, v *T) error {
 	text, err := c.readBody(MaxBody)
 	if err != nil || text == nil {
@@ -46,7 +46,7 @@ func decode[T interface{ reason() string }](c Call, v *T) error {
 	return CheckReason((*v).reason())
 }
 
-// readBody gives a body of JSON; nil is an empty one.
+// readBody returns a body of JSON of at most most bytes, and nil for an empty body.
 func (c Call) readBody(most int64) ([]byte, error) {
 	text, err := io.ReadAll(io.LimitReader(c.Body, most+1))
 	if err != nil {
@@ -64,8 +64,8 @@ func (c Call) readBody(most int64) ([]byte, error) {
 	return text, nil
 }
 
-// strict is json.Unmarshal without its latitude: no unknown, doubled or
-// differently spelled member, no broken UTF-8, nothing after the object.
+// strict is json.Unmarshal that refuses an unknown, repeated or differently
+// spelled member, broken UTF-8, and anything after the object.
 func strict(text []byte, v any) error {
 	if !utf8.Valid(text) {
 		return &faultAt{brokenAt(text), errors.New("the body is not valid UTF-8")}
@@ -79,7 +79,7 @@ func strict(text []byte, v any) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong):
-		// encoding/json names the struct that a member is embedded by as well.
+		// encoding/json puts the name of an embedded struct before the member.
 		member := strings.TrimPrefix(wrong.Field, "reasonBody.")
 		return &faultAt{wrong.Offset, fmt.Errorf("%s: it must be of type %s", member, kindOf(wrong))}
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
@@ -90,7 +90,7 @@ func strict(text []byte, v any) error {
 	return nil
 }
 
-// brokenAt is where the first line begins that is not UTF-8.
+// brokenAt is the offset of the first line that is not UTF-8.
 func brokenAt(text []byte) (offset int64) {
 	for line := range bytes.Lines(text) {
 		if !utf8.Valid(line) {
@@ -113,9 +113,9 @@ func kindOf(e *json.UnmarshalTypeError) string {
 	return "number"
 }
 
-// checkMembers walks the JSON and refuses what two readers could read
-// differently: a member twice in one object, one that is spelled other than
-// in small letters, anything before or after the object (RFC 8259 section 4).
+// checkMembers walks the JSON and refuses what two parsers could read
+// differently: a member twice in one object, a member in other than lower-case
+// letters, anything before or after the object (RFC 8259 section 4).
 func checkMembers(text []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -144,7 +144,7 @@ func checkMembers(text []byte) error {
 	return nil
 }
 
-// nesting are the objects and arrays that are open, the innermost last.
+// nesting is the stack of open objects and arrays, the innermost last.
 type nesting []level
 
 type level struct {
@@ -160,7 +160,7 @@ func (open *nesting) take(t json.Token) error {
 		in.atName = false
 		return checkName(name, in.names)
 	}
-	in.atName = in.names != nil // after this value, or within it after its end
+	in.atName = in.names != nil // the next token of this object is a name
 	switch t {
 	case json.Delim('{'):
 		*open = append(*open, object())
@@ -175,7 +175,7 @@ func (open *nesting) take(t json.Token) error {
 	return nil
 }
 
-// faultAt is a fault of JSON, and after how many bytes it was found.
+// faultAt is a fault of JSON and the offset at which the parser found it.
 type faultAt struct {
 	offset int64
 	err    error
@@ -183,8 +183,8 @@ type faultAt struct {
 
 func (f *faultAt) Error() string { return f.err.Error() }
 
-// checkName refuses a name that came before, and one that json.Unmarshal
-// would take for another in other letters.
+// checkName refuses a name that the object has already, and a name that
+// json.Unmarshal would match to a member by folding its case.
 func checkName(name string, before map[string]bool) error {
 	if before[name] {
 		return fmt.Errorf("member %q comes twice", name)
@@ -199,7 +199,8 @@ func checkName(name string, before map[string]bool) error {
 // CheckReason refuses a reason that is too long or does not fit on one line.
 func CheckReason(text string) error { return checkText("reason", text, maxReason) }
 
-// checkText refuses what cannot be shown on one line.
+// checkText refuses a text of more than most characters, or that does not fit on
+// one line.
 func checkText(member, s string, most int) error {
 	if utf8.RuneCountInString(s) > most {
 		return BadRequest(fmt.Sprintf("%s: it has more than %d characters", member, most))

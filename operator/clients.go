@@ -10,6 +10,31 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
+func (s *Server) clients(c Call) (any, error) {
+	f, err := c.Filter("state", "query")
+	if err != nil {
+		return nil, err
+	}
+	rows, next, err := s.FindClients(c, f, f.Get("query"))
+	return newListPage(rows, next, newClient), err
+}
+
+// FindClients gives clients, newest first, and the cursor of the next ones: those
+// in the filter's state, with the query in their name, host or ID.
+func (s *Server) FindClients(c Call, f Filter, query string) ([]client.Client, string, error) {
+	state, err := f.OneOf("state", "registered", "approved", "disabled", "preregistered")
+	if err != nil {
+		return nil, "", err
+	}
+	rows, next, err := s.Store.Clients(c.Context(), store.ClientFilter{State: state, Query: query, After: f.After, Limit: f.Limit})
+	return rows, next, f.CursorError(err)
+}
+
+func (s *Server) client(c Call) (any, error) {
+	found, err := s.Store.Client(c.Context(), c.PathValue("id"))
+	return newClient(found), err
+}
+
 // clientBody is the body of POST /v1/clients.
 type clientBody struct {
 	reasonBody
@@ -18,8 +43,8 @@ type clientBody struct {
 	RedirectURIs []string `json:"redirect_uris"`
 }
 
-// addClient preregisters a client, under the rules of those of the
-// configuration (decision R6). One that exists exactly so stays as it is.
+// addClient preregisters a client, under the rules for clients of the
+// configuration (decision R6). Adding the same client again changes nothing.
 func (s *Server) addClient(c Call, body clientBody) (any, error) {
 	added, err := client.Preregistered(body.ClientID, body.ClientName, body.RedirectURIs, s.OwnHosts)
 	if err != nil {
@@ -35,7 +60,25 @@ func (s *Server) addClient(c Call, body clientBody) (any, error) {
 	return newClient(found), err
 }
 
-// clientDeleted is a client that was deleted.
+func (s *Server) setEnabled(on bool) func(Call, reasonBody) (any, error) {
+	return func(c Call, body reasonBody) (any, error) {
+		id := c.PathValue("id")
+		ended, err := s.countEnding(c, store.ApprovalFilter{Client: id}, on)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Store.SetClientEnabled(c.Context(), id, on, c.Act(body.Reason)); err != nil {
+			return nil, err
+		}
+		found, err := s.Store.Client(c.Context(), id)
+		return struct {
+			clientObject
+			*approvalsEnded
+		}{newClient(found), ended}, err
+	}
+}
+
+// clientDeleted is the answer to deleting a client.
 type clientDeleted struct {
 	ID       string `json:"id"`
 	ClientID string `json:"client_id"`
@@ -63,8 +106,8 @@ func (s *Server) deleteClient(c Call, body reasonBody) (any, error) {
 	return clientDeleted{id, id, "deleted", ended}, nil
 }
 
-// deleteClientsBody is the body of POST /v1/clients/delete: which of those that nobody
-// has approved. Times are Unix seconds, RFC 3339 or how long ago.
+// deleteClientsBody is the body of POST /v1/clients/delete: which of the clients
+// without an approval to delete. Times are Unix seconds, RFC 3339 or how long ago.
 type deleteClientsBody struct {
 	reasonBody
 	Network string `json:"network"`
@@ -73,21 +116,22 @@ type deleteClientsBody struct {
 	DryRun  bool   `json:"dry_run"`
 }
 
-// clientsDeleted says how many clients a change has deleted, or would, and which
-// networks had most of them.
+// clientsDeleted says how many clients a change has deleted, or would delete in a
+// dry run, and which networks had most of them.
 type clientsDeleted struct {
 	ID       string           `json:"id"` // always "clients"
 	DryRun   bool             `json:"dry_run"`
 	Deleted  int              `json:"deleted"`
-	Networks []networkClients `json:"networks"` // ten at most
+	Networks []networkClients `json:"networks"` // at most ten, those with the most clients
 }
 
 type networkClients struct {
-	Network string `json:"network"` // "" where it is not known
+	Network string `json:"network"` // "" is unknown
 	Clients int    `json:"clients"`
 }
 
-// deleteUnapproved deletes every client that matches and that nobody approved.
+// deleteUnapproved deletes every client that matches the body and that no person
+// has approved.
 func (s *Server) deleteUnapproved(c Call, body deleteClientsBody) (any, error) {
 	f, err := s.unapprovedFilter(body)
 	if err != nil {

@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// A ClockMove is what dev's clock is told, so that a test need not wait for
-// what takes time.
+// A ClockMove changes dev's clock, so that tests need no sleep.
 type ClockMove struct {
-	// By may be negative: the machine's clock is then set back, which the
-	// server's time does not follow (decision T12).
+	// By is added to the machine's clock. It may be negative: that sets the clock
+	// back, and the server's time does not follow (decision T12).
 	By time.Duration
-	// Stop lets the clock stand still, or go again from where it stood; nil
-	// leaves it as it is.
+	// Stop stops the clock, or starts it again at the time of the stop; nil
+	// changes nothing.
 	Stop *bool
 }
 
-// ClockState is where dev's clock stands.
+// ClockState is the state of dev's clock.
 type ClockState struct {
-	Ahead   time.Duration // of the machine's clock, in all
+	Ahead   time.Duration // of the machine's clock: the sum of all moves
 	Stopped bool
 }
 
-// MaxAhead bounds one move of dev's clock, and all of them together.
+// MaxAhead bounds one move of dev's clock, and their sum.
 const MaxAhead = 100 * 365 * 24 * time.Hour
 
-// ErrAhead refuses a move that leads beyond MaxAhead.
+// ErrAhead refuses a move beyond MaxAhead.
 var ErrAhead = BadRequest("advance_seconds: a hundred years at most, in all")
 
 type clockBody struct {
@@ -38,14 +37,14 @@ type clockBody struct {
 type clockObject struct {
 	ID      string `json:"id"`              // always "clock"
 	Now     int64  `json:"now"`             // the time of every decision, Unix seconds; it never goes back (decision T12)
-	Advance int64  `json:"advance_seconds"` // how far the machine's clock has been moved, in all
+	Advance int64  `json:"advance_seconds"` // the sum of all moves of the machine's clock
 	Stopped bool   `json:"stopped"`
 }
 
-// readClock tells the time under dev.
+// readClock returns the state of dev's clock.
 func (s *Server) readClock(c Call) (any, error) { return s.clock(c.Context(), ClockMove{}) }
 
-// moveClock moves dev's clock, stops it or lets it go.
+// moveClock moves, stops or starts dev's clock.
 func (s *Server) moveClock(c Call, body clockBody) (any, error) {
 	if body.Seconds == nil && body.Stopped == nil {
 		return nil, BadRequest("advance_seconds or stopped: both are missing")

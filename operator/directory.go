@@ -10,15 +10,14 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// A directory is the body of POST /v1/directory, and of GET: people,
-// organizations and all that is between them. What it names is added, or
-// updated; what its lists leave out is removed only under prune. It is taken
-// whole or not at all. Everything refers by ID, to what is in the same body or
-// stored already.
+// directoryBody is the body of POST /v1/directory, in the form that GET returns:
+// people, organizations and how they are connected. The import adds or updates
+// each entry; it removes entries that a list lacks only with prune. It imports the
+// whole body or nothing. References are IDs of entries in the body or in the store.
 type directoryBody struct {
 	reasonBody
-	ID            string                  `json:"id"`    // directory, as GET gives it, or ""
-	AsOf          *int64                  `json:"as_of"` // version of the service's directory that this is a picture of
+	ID            string                  `json:"id"`    // "directory", as GET returns it, or ""
+	AsOf          *int64                  `json:"as_of"` // version of the service's directory that the body shows
 	People        []directoryPerson       `json:"people"`
 	Organizations []directoryOrganization `json:"organizations"`
 	Members       []directoryMember       `json:"members"`
@@ -28,13 +27,13 @@ type directoryBody struct {
 }
 
 // A directoryPerson has a password, or the PHC string of one (argon2id), or
-// neither: then a password that is stored already stays.
+// neither, which keeps a stored password.
 type directoryPerson struct {
 	ID           string `json:"id"`
 	Email        string `json:"email"`
 	Name         string `json:"name"`
-	Active       *bool  `json:"active"`  // not sent: as it is; true for a new person
-	Support      *bool  `json:"support"` // not sent: as it is; false for a new person
+	Active       *bool  `json:"active"`  // nil keeps what is stored; true for a new person
+	Support      *bool  `json:"support"` // nil keeps what is stored; false for a new person
 	Password     string `json:"password"`
 	PasswordHash string `json:"password_hash"`
 }
@@ -42,13 +41,13 @@ type directoryPerson struct {
 type directoryOrganization struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
-	AIIntegration *bool  `json:"ai_integration"` // not sent: as it is; false for a new organization
+	AIIntegration *bool  `json:"ai_integration"` // nil keeps what is stored; false for a new organization
 }
 
 type directoryMember struct {
 	Organization string `json:"organization"`
 	Person       string `json:"person"`
-	Admin        *bool  `json:"admin"` // not sent: as it is; false for a new member
+	Admin        *bool  `json:"admin"` // nil keeps what is stored; false for a new member
 }
 
 type directoryCircle struct {
@@ -61,28 +60,28 @@ type directoryCircle struct {
 type directoryRole struct {
 	ID           string   `json:"id"`
 	Organization string   `json:"organization"`
-	Circle       string   `json:"circle"` // not sent: as it is; the organization's root circle for a new role
+	Circle       string   `json:"circle"` // "" keeps what is stored; the organization's root circle for a new role
 	Name         string   `json:"name"`
-	Fillers      []string `json:"fillers"` // IDs of members; they are added
+	Fillers      []string `json:"fillers"` // IDs of members to add
 }
 
 type directoryAPIKey struct {
-	Key          string `json:"key"` // 16 to 200 visible ASCII characters; "" is one that is there under its name
+	Key          string `json:"key"` // 16 to 200 visible ASCII characters; "" names a key that is stored
 	Organization string `json:"organization"`
 	Person       string `json:"person"`
 	Name         string `json:"name"`
 }
 
-// The bounds of the passwords of a directory, and of how many one request may have
-// hashed: each takes some 30 ms.
+// maxPasswords bounds the passwords that one import may have hashed: each takes
+// some 30 ms. The others bound the length of a password.
 const (
 	maxPasswords = 200
 	minPassword  = 8 // bytes, as is maxPassword
 	maxPassword  = 1000
 )
 
-// check finds what no directory may hold. What is wrong is named by its list,
-// its place there and the member.
+// check refuses an entry that no directory may have. The error names the list, the
+// index and the member.
 func (d directoryBody) check() error {
 	return cmp.Or(
 		checkAll("people", d.People, directoryPerson.check),
@@ -127,18 +126,18 @@ func (k directoryAPIKey) check(at string) error {
 	if err := checkTexts(at, required("organization", k.Organization), required("person", k.Person), nameMember(k.Name)); err != nil {
 		return err
 	}
-	unseen := func(r rune) bool { return r < '!' || r > '~' } // it travels in a header
+	unseen := func(r rune) bool { return r < '!' || r > '~' } // the key is sent in a header
 	if k.Key != "" && len(k.Key) < 16 || len(k.Key) > 200 || strings.ContainsFunc(k.Key, unseen) {
 		return BadRequest(at + ".key: 16 to 200 visible ASCII characters")
 	}
 	return nil
 }
 
-// A textMember is a member of an entry, and what is asked of it where it is sent.
+// A textMember is a member of an entry and the check of its value.
 type textMember struct {
 	name, value string
 	optional    bool
-	check       func(string) error // nil asks nothing
+	check       func(string) error // nil accepts every value
 }
 
 func required(name, id string) textMember { return textMember{name, id, false, org.CheckID} }
@@ -160,8 +159,9 @@ func checkTexts(at string, members ...textMember) error {
 	return nil
 }
 
-// checkPasswordHash refuses what no sign-in could compare with, and costs that
-// would be too weak, or too high for everybody's sign-in (decision L4).
+// checkPasswordHash refuses a PHC string that sign-in cannot compare with, and
+// costs that are too low, or so high that they slow down every sign-in (decision
+// L4).
 func checkPasswordHash(hash string) error {
 	h, err := identity.ReadPasswordHash(hash)
 	if err == nil {
@@ -195,7 +195,8 @@ func (p directoryPerson) checkPassword(at string) error {
 	return nil
 }
 
-// toStore hashes, and notes what was not sent: that is left as it is stored.
+// toStore hashes the passwords, and notes which members were not sent: the import
+// keeps their stored values.
 func (s *Server) toStore(c Call, body directoryBody) (store.Directory, error) {
 	d := store.Directory{Unsaid: store.Unsaid{
 		Active: map[string]bool{}, Support: map[string]bool{}, AIIntegration: map[string]bool{}, Admin: map[store.MembershipID]bool{},
@@ -230,7 +231,7 @@ func (s *Server) toStore(c Call, body directoryBody) (store.Directory, error) {
 	return d, nil
 }
 
-// copyRest is what is stored as it was sent.
+// copyRest copies the lists that the store takes as they were sent.
 func (d directoryBody) copyRest(into *store.Directory) {
 	for _, o := range d.Circles {
 		into.Circles = append(into.Circles, org.Circle{ID: o.ID, Organization: o.Organization, Parent: o.Parent, Name: o.Name})
@@ -246,8 +247,8 @@ func (d directoryBody) copyRest(into *store.Directory) {
 	}
 }
 
-// hash gives the PHC string of a person's password: the one that is stored, if
-// it is of that password, because another would end their sessions.
+// hash returns the PHC string of a person's password. It is the stored string where
+// that is of the same password, because a new string ends the person's sessions.
 func (s *Server) hash(c Call, p directoryPerson) string {
 	if s.SamePassword != nil {
 		at, stored, err := s.Store.Password(c.Context(), p.Email)

@@ -16,33 +16,35 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// An explanation is what an approval stands on and gives, in words; and of a call
-// to the service behind, whether its client may make it now, and why. The decision
-// is the one that calls are held to (decisions P6 and V20).
+// An explanation says in words which facts an approval depends on and what it
+// grants; for a call to the service behind, whether the client may make the call
+// now, and why. The decision is the one that the gateway makes (decisions P6 and
+// V20).
 type explanation struct {
 	ID       string      `json:"id"` // approval, or approval/call/the call
 	Approval string      `json:"approval"`
-	Action   string      `json:"action"`         // that the call needs; "" without one
+	Action   string      `json:"action"`         // that the call needs; "" without a call
 	Item     *itemObject `json:"item,omitempty"` // whose role or person the call touches
-	Allowed  bool        `json:"allowed"`        // without a call: it is live
-	Reason   string      `json:"reason"`         // the sentence of the chain that decided
+	Allowed  bool        `json:"allowed"`        // without a call: the approval is live
+	Reason   string      `json:"reason"`         // the sentence of the link that decided
 	Chain    []chainLink `json:"chain"`
 
-	Rule *int `json:"rule,omitempty"` // of a call: as configured, from 0; none where no rule names it
+	Rule *int `json:"rule,omitempty"` // index of the rule that names the call; nil where none does
 }
 
 type itemObject struct {
 	Organization string `json:"organization"`
-	Role         string `json:"role"` // ID; "" where none decided
+	Role         string `json:"role"` // ID; "" where no role decided
 	RoleName     string `json:"role_name"`
 	Circle       string `json:"circle"` // ID; of the role
 	CircleName   string `json:"circle_name"`
 	Private      bool   `json:"private"` // to the circle
-	Person       string `json:"person"`  // ID, of what is a person's own
+	Person       string `json:"person"`  // ID of the owner of a personal item
 }
 
-// A chainLink is one fact on the way to the answer. Not every one that does
-// not hold forbids something: who fills the role need not be an admin.
+// A chainLink is one fact of the explanation. A fact that does not hold need not
+// forbid the call: a person who fills the role may change it without being an
+// admin.
 type chainLink struct {
 	Fact  string `json:"fact"`
 	Holds bool   `json:"holds"`
@@ -82,18 +84,18 @@ func (s *Server) explain(c Call) (any, error) {
 	return w.explanation(), nil
 }
 
-// explainer is everything that an answer stands on.
+// explainer is what an explanation is made of.
 type explainer struct {
 	row    store.ApprovalRow
 	access store.Access
-	now    approval.State // as it stands, whatever the row says
+	now    approval.State // derived from the facts, whatever the row says
 	item   org.Item       // that a call touches
 
 	person, organization, client, role, circle string // names
 	approved                                   string // in words
 }
 
-// loadNames finds the names. What has been deleted is called by its ID.
+// loadNames reads the names. The name of a deleted object is its ID.
 func (w *explainer) loadNames(ctx context.Context, s *store.Store) error {
 	w.person, w.organization, w.client = w.row.Person, w.row.Organization, w.row.ClientName
 	w.role, w.circle = w.item.Role, w.item.Circle
@@ -129,7 +131,8 @@ func found(err error, at *string, name string) error {
 	return err
 }
 
-// explanation is the chain with what a call adds to it, of which the last decides.
+// explanation makes the chain, followed by the links of a call, of which the last
+// decides.
 func (w *explainer) explanation(call ...chainLink) explanation {
 	standing := w.standingLinks()
 	e := explanation{ID: w.row.ID.String(), Approval: w.row.ID.String(), Chain: slices.Concat(standing, w.grantLinks(), call)}
@@ -139,7 +142,7 @@ func (w *explainer) explanation(call ...chainLink) explanation {
 		last := call[len(call)-1]
 		decisive, e.Reason = append(decisive, last), last.Why
 	}
-	// A token of what is not live is refused before anybody asks for more.
+	// A token of an approval that is not live is refused before any other check.
 	for _, link := range decisive {
 		if !link.Holds {
 			e.Allowed, e.Reason = false, link.Why
@@ -151,7 +154,8 @@ func (w *explainer) explanation(call ...chainLink) explanation {
 
 func day(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.DateOnly) }
 
-// standingLinks is the approval's phase and the facts under it (decision P12).
+// standingLinks are the approval's phase and the facts that it depends on (decision
+// P12).
 func (w *explainer) standingLinks() []chainLink {
 	phase := fmt.Sprintf("The approval of %s is live.", day(w.row.CreatedAt))
 	switch w.now.Phase {
@@ -177,7 +181,7 @@ func (w *explainer) standingLinks() []chainLink {
 	}
 }
 
-// grantLinks is the grant set, and what the person has to give.
+// grantLinks are the grant set and the rights of the person.
 func (w *explainer) grantLinks() []chainLink {
 	set := map[grantset.Kind]string{
 		grantset.Everything:   "Everything that the person can access was approved.",

@@ -11,7 +11,7 @@ import (
 )
 
 // explainCall says whether the rules let an approval's client make a call to the
-// service, by the decision that calls are held to (decision V20).
+// service, by the decision that the gateway makes (decision V20).
 func (s *Server) explainCall(ctx context.Context, w *explainer, asked rules.Call) (any, error) {
 	var by *rules.Rules
 	if s.Rules != nil {
@@ -32,8 +32,8 @@ func (s *Server) explainCall(ctx context.Context, w *explainer, asked rules.Call
 	return w.callExplanation(asked, d), nil
 }
 
-// readCall reads ?tool=NAME, perhaps with arguments, read_only and the path of an MCP endpoint, or ?call=METHOD
-// PATH, perhaps with body.
+// readCall reads ?tool=NAME with the optional arguments, read_only and path of an
+// MCP endpoint, or ?call=METHOD PATH with the optional body.
 func readCall(values url.Values) (c rules.Call, err error) {
 	with := []string{"tool", "arguments", "read_only", "path"}
 	if values.Has("call") {
@@ -90,7 +90,8 @@ func (w *explainer) callExplanation(asked rules.Call, d rules.Decision) explanat
 	return e
 }
 
-// callReason is the reason, and of a denial what would allow the call.
+// callReason is the reason of a decision, and for a denial what would allow the
+// call.
 func (w *explainer) callReason(d rules.Decision) string {
 	if !d.Allowed {
 		return d.Says("")

@@ -1,6 +1,6 @@
 package operator
 
-// exportedDirectory is what GET /v1/directory gives and POST takes.
+// exportedDirectory is the answer to GET /v1/directory, which POST accepts.
 type exportedDirectory struct {
 	ID            string               `json:"id"` // always "directory"
 	Organizations []organizationObject `json:"organizations"`
@@ -38,8 +38,8 @@ type apiKeyEntry struct {
 	Name         string `json:"name"`
 }
 
-// exportDirectory gives the whole directory, without passwords and without
-// the text of API keys.
+// exportDirectory returns the whole directory, without passwords and without the
+// text of API keys.
 func (s *Server) exportDirectory(c Call) (any, error) {
 	d, err := s.Store.ExportDirectory(c.Context())
 	if err != nil {

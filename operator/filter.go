@@ -12,14 +12,14 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// A list gives defaultItems at a time, and maxItems at most.
+// A page of a list has defaultItems, unless the filter asks for up to MaxItems.
 const (
 	defaultItems = 50
 	MaxItems     = 1000
 )
 
-// Filter is the query of a list, read strictly: a misspelt filter must not
-// give the whole list.
+// Filter is the query of a list. An unknown parameter is an error, so that a
+// misspelt filter does not return the whole list.
 type Filter struct {
 	values url.Values
 	After  string
@@ -39,8 +39,8 @@ func (c Call) Filter(names ...string) (Filter, error) {
 		if len(v) != 1 {
 			return Filter{}, BadRequest(name + ": it comes twice")
 		}
-		// Nothing that is stored has one, and a part of a text that begins with
-		// NUL would be a part of every text.
+		// No stored text has a control character, and a search for a text that
+		// begins with NUL would match every text.
 		if err := checkText(name, v[0], len(v[0])); err != nil {
 			return Filter{}, err
 		}
@@ -55,7 +55,7 @@ func (c Call) Filter(names ...string) (Filter, error) {
 	return f, nil
 }
 
-// CursorError is for the store's answer to a cursor that it did not make.
+// CursorError replaces the store's error for a cursor that it did not make.
 func (f Filter) CursorError(err error) error {
 	if f.After != "" && errors.Is(err, store.ErrNotFound) {
 		return BadRequest("after: not the next of this list")
@@ -65,7 +65,7 @@ func (f Filter) CursorError(err error) error {
 
 func (f Filter) Get(name string) string { return f.values.Get(name) }
 
-// OneOf gives a value that is one of few, or "".
+// OneOf returns a parameter that has to be one of the known values, or "".
 func (f Filter) OneOf(name string, known ...string) (string, error) {
 	v := f.Get(name)
 	if v != "" && !slices.Contains(known, v) {
@@ -74,13 +74,14 @@ func (f Filter) OneOf(name string, known ...string) (string, error) {
 	return v, nil
 }
 
-// time gives a time in Unix seconds, which is written so, as RFC 3339, or as
-// how long ago: 24h, 7d. 0 is not sent.
+// time returns a parameter in Unix seconds, 0 where it was not sent. Its form is
+// that of readTime.
 func (f Filter) time(name string, now time.Time) (int64, error) {
 	return readTime(name, f.Get(name), now)
 }
 
-// readTime reads Unix seconds, RFC 3339 or how long ago; "" is 0.
+// readTime reads Unix seconds, RFC 3339 or how long ago, such as 24h or 7d, and
+// returns Unix seconds; "" is 0.
 func readTime(name, v string, now time.Time) (int64, error) {
 	if v == "" {
 		return 0, nil
@@ -98,7 +99,7 @@ func readTime(name, v string, now time.Time) (int64, error) {
 	return max(now.Add(-ago).Unix(), 1), nil
 }
 
-// duration reads 90m, 24h and 7d.
+// duration reads a duration of time.ParseDuration that is not negative, or days: 7d.
 func duration(s string) (time.Duration, bool) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 15)

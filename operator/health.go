@@ -9,17 +9,17 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// readyWithin bounds how long the database may take to answer /readyz.
+// readyWithin bounds how long /readyz waits for the database.
 const readyWithin = 3 * time.Second
 
 type healthObject struct {
 	Status string `json:"status"`
 }
 
-// live says that the process answers.
+// live answers /livez: the process is there.
 func (s *Server) live(Call) (any, error) { return healthObject{"ok"}, nil }
 
-// notReady is the 503 of /readyz: what is missing, in words.
+// notReady is the body of the 503 of /readyz: what is missing, in words.
 type notReady struct {
 	Status  string   `json:"status"`
 	Missing []string `json:"missing"`
@@ -27,8 +27,8 @@ type notReady struct {
 	Reference string `json:"reference"`
 }
 
-// ready says whether requests can be sent here: the database answers a write
-// and has the schema of this release, and the process is not about to end.
+// ready answers /readyz: the database takes a write and has the schema of this
+// release, and the process is not draining.
 func (s *Server) ready(c Call) (any, error) {
 	if missing := s.Missing(c); len(missing) > 0 {
 		return withStatus{http.StatusServiceUnavailable, notReady{"not ready", missing, c.Reference}}, nil
@@ -36,7 +36,8 @@ func (s *Server) ready(c Call) (any, error) {
 	return healthObject{"ok"}, nil
 }
 
-// Missing says what there is not for being ready, in words.
+// Missing says in words what keeps the process from being ready; empty is ready. It
+// makes the database write.
 func (s *Server) Missing(c Call) []string {
 	missing := []string{}
 	if s.Draining != nil && s.Draining() {

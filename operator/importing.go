@@ -15,8 +15,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// importResult says what an import named, and what it changed. Members are
-// added, never renamed.
+// importResult says how many entries an import had and what it changed. Later
+// releases add members and rename none.
 type importResult struct {
 	ID            string `json:"id"` // always "directory"
 	People        int    `json:"people"`
@@ -28,7 +28,7 @@ type importResult struct {
 	APIKeys       int    `json:"api_keys"`
 
 	DryRun  bool              `json:"dry_run"`
-	Counts  map[string]counts `json:"counts"`  // by list; those without a change are left out
+	Counts  map[string]counts `json:"counts"`  // by list; a list without a change is left out
 	Changes []directoryChange `json:"changes"` // the first 1000
 	Ended   int               `json:"approvals_ended"`
 }
@@ -45,8 +45,8 @@ type directoryChange struct {
 	ID     string `json:"id"` // of members organization/person, of fillers role/person
 }
 
-// importOptions are the query of POST /v1/directory: they are no part of the
-// directory, which may be a file of the service's own.
+// importOptions are the query of POST /v1/directory. They are not in the body,
+// which may be a file that the service wrote.
 type importOptions struct {
 	dry, prune bool
 	reason     string
@@ -81,7 +81,7 @@ func (c Call) importOptions() (o importOptions, err error) {
 	return o, nil
 }
 
-// importDirectory takes a directory, whole or not at all.
+// importDirectory imports the whole body or nothing.
 func (s *Server) importDirectory(c Call) (any, error) {
 	o, err := c.importOptions()
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Server) importDirectory(c Call) (any, error) {
 	return newImportResult(d, out, o.dry), nil
 }
 
-// sentLists are those that the body has, also empty ones.
+// sentLists are the lists that the body has, empty ones too.
 func (d directoryBody) sentLists() map[string]bool {
 	return map[string]bool{
 		directory.ListPeople: d.People != nil, directory.ListOrganizations: d.Organizations != nil, directory.ListMembers: d.Members != nil,
@@ -148,7 +148,7 @@ func newImportResult(d store.Directory, out store.Imported, dry bool) importResu
 	return t
 }
 
-// importFault says what the store found, and in which line.
+// importFault adds the line to the store's refusal.
 func importFault(text []byte, err error) error {
 	var at *store.Misplaced
 	switch {
@@ -162,14 +162,14 @@ func importFault(text []byte, err error) error {
 	if at.Index >= 0 {
 		what = fmt.Sprintf("line %d: %s", lineOf(text, at.List, at.Index), what)
 	}
-	if errors.Is(err, store.ErrNotFound) { // of what the body names, so the body is at fault
+	if errors.Is(err, store.ErrNotFound) { // the body refers to what does not exist
 		return BadRequest(what)
 	}
 	return &Error{http.StatusConflict, "conflict", what}
 }
 
-// decodeFault says in which line a fault of JSON is. An unknown member is looked
-// for in one entry after the other.
+// decodeFault adds the line to a fault of JSON. To find an unknown member it
+// decodes the entries one by one.
 func decodeFault(text []byte, err error) error {
 	var at *faultAt
 	if errors.As(err, &at) {
@@ -205,8 +205,8 @@ func decodeFault(text []byte, err error) error {
 	return BadRequest(err.Error())
 }
 
-// unknownList is the first member beside the lists that no directory has, and its
-// line; 0 is none.
+// unknownList is the first member of the body that is no list or known member, and
+// its line; 0 is none.
 func unknownList(text []byte) (string, int) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if _, err := dec.Token(); err != nil {
@@ -231,17 +231,17 @@ func unknownList(text []byte) (string, int) {
 	return "", 0
 }
 
-// place is how a fault names the entry of a list that it is in.
+// entryPath matches the name of an entry at the beginning of a fault.
 var entryPath = regexp.MustCompile(`^([a-z_]+)\[(\d+)\]`)
 
-// withLine adds the line to a fault that names its entry.
+// withLine adds the line to a fault that names an entry.
 func withLine(text []byte, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	if m := entryPath.FindStringSubmatch(e.Description); m != nil {
-		index, _ := strconv.Atoi(m[2]) // digits
+		index, _ := strconv.Atoi(m[2]) // digits, by the pattern
 		return BadRequest(fmt.Sprintf("line %d: %s", lineOf(text, m[1], index), e.Description))
 	}
 	return err
@@ -258,14 +258,13 @@ func lineOf(text []byte, list string, index int) (line int) {
 	return max(line, 1)
 }
 
-// lineAt is the line of what stands behind so many bytes, or of the last that
-// is no space before them.
+// lineAt is the line of the byte at an offset, from 1.
 func lineAt(text []byte, offset int64) int {
 	return 1 + bytes.Count(text[:min(offset, int64(len(text)))], []byte("\n"))
 }
 
-// eachEntry goes through one list of a directory until it is told to stop. The
-// text is one that strict has taken, or at least whole JSON.
+// eachEntry calls each for the entries of one list until it returns false. start is
+// the offset of the entry. text is valid JSON; strict may have refused its members.
 func eachEntry(text []byte, list string, each func(index int, start int64, entry json.RawMessage) bool) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	if _, err := dec.Token(); err != nil {

@@ -13,11 +13,12 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// TakenAt is the header of a backup with the time that it is of, Unix seconds.
+// TakenAt is the header of a backup that says when it was taken, in Unix seconds.
 const TakenAt = "Grantkeeper-Taken-At"
 
-// installation are the paths that keep an installation healthy.
-func (s *Server) installation(mux *http.ServeMux) {
+// installationRoutes are the paths for running an installation: status, sweep,
+// backups and keys.
+func (s *Server) installationRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/status", s.answer(s.status))
 	mux.Handle("POST /v1/gc", change(s, s.sweep))
 	mux.Handle("GET /v1/backup", withoutWriteDeadline(http.HandlerFunc(s.backup)))
@@ -29,7 +30,8 @@ func (s *Server) installation(mux *http.ServeMux) {
 	mux.Handle("POST /v1/keys/{id}/retire", withoutWriteDeadline(change(s, s.retireKey)))
 }
 
-// withoutWriteDeadline lets an answer take longer than one may otherwise.
+// withoutWriteDeadline lifts the write timeout of the listener for an answer that
+// takes long.
 func withoutWriteDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
@@ -37,8 +39,8 @@ func withoutWriteDeadline(next http.Handler) http.Handler {
 	})
 }
 
-// backup sends a copy of the database as it stands at one moment, made beside
-// it first, so that a reader who is slow holds up nothing.
+// backup sends a copy of the database as of one moment. The copy is a file beside
+// the database, so that a slow reader holds no lock.
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	c := s.NewCall(w, r)
 	f, at, err := s.copyDatabase(c.Context())
@@ -55,12 +57,13 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/vnd.sqlite3")
 	w.Header().Set("Content-Length", strconv.FormatInt(info.Size(), 10))
 	w.Header().Set(TakenAt, strconv.FormatInt(at.Unix(), 10))
-	if _, err := io.Copy(w, f); err != nil { // the length tells the reader
+	if _, err := io.Copy(w, f); err != nil { // the reader sees that the length is short
 		s.Log.WarnContext(c.Context(), "a backup was not read to its end", "request_id", c.Reference, "err", err)
 	}
 }
 
-// copyDatabase gives the copy, open and already without a name.
+// copyDatabase returns the copy as an open file, which is removed from its folder
+// already, and when it was taken.
 func (s *Server) copyDatabase(ctx context.Context) (*os.File, time.Time, error) {
 	name := s.Store.BackupFile()
 	at, err := s.Store.Backup(ctx, name)
@@ -78,7 +81,7 @@ func (s *Server) copyDatabase(ctx context.Context) (*os.File, time.Time, error) 
 	return f, at, errors.Join(err, os.Remove(name))
 }
 
-// backupBody is the body that tells of a backup that is safe.
+// backupBody is the body of POST /v1/backup.
 type backupBody struct {
 	reasonBody
 	TakenAt int64 `json:"taken_at"`
@@ -86,10 +89,10 @@ type backupBody struct {
 
 type backupObject struct {
 	ID      string `json:"id"`       // always "backup"
-	TakenAt int64  `json:"taken_at"` // of the last backup that was kept, Unix seconds
+	TakenAt int64  `json:"taken_at"` // of the last recorded backup, Unix seconds
 }
 
-// recordBackup notes when the last backup was taken, once it is safe.
+// recordBackup records when a backup was taken that has been stored safely.
 func (s *Server) recordBackup(c Call, body backupBody) (any, error) {
 	at, now := time.Unix(body.TakenAt, 0), s.Store.Now()
 	if body.TakenAt == 0 {
@@ -104,46 +107,46 @@ func (s *Server) recordBackup(c Call, body backupBody) (any, error) {
 	return backupObject{"backup", at.Unix()}, nil
 }
 
-// Seen says from where requests came to the public listener of late.
+// Seen says from which addresses the public listener had requests lately.
 type Seen struct {
-	Addresses  int    `json:"addresses"`            // different ones, as far as they are told apart
-	Only       string `json:"only,omitempty"`       // the address, when there is one alone
-	Unbelieved string `json:"unbelieved,omitempty"` // a peer that forwards for others, and is no trusted proxy
+	Addresses  int    `json:"addresses"`            // about how many different ones; at most 64
+	Only       string `json:"only,omitempty"`       // the address, where there is only one
+	Unbelieved string `json:"unbelieved,omitempty"` // a peer that sends forwarding headers and is no trusted proxy
 }
 
-// statusObject is how an installation stands, for grantkeeper doctor.
+// statusObject is the state of an installation, for grantkeeper doctor.
 type statusObject struct {
 	ID         string  `json:"id"` // always "status"
 	Version    Version `json:"version"`
 	Now        int64   `json:"now"`           // the time of every decision, Unix seconds
-	Schema     int     `json:"schema"`        // that the database has
-	Oldest     int     `json:"schema_oldest"` // whose releases work on it
+	Schema     int     `json:"schema"`        // version in the database
+	Oldest     int     `json:"schema_oldest"` // oldest version whose releases work on it
 	Bytes      int64   `json:"bytes"`         // of the database; 0 in memory
 	Integrity  string  `json:"integrity"`
 	LastBackup int64   `json:"last_backup"` // Unix seconds; 0 is never
 	Overdue    int     `json:"overdue"`     // rows that should have been deleted ten minutes ago
 	Seen       Seen    `json:"seen"`
-	Nodes      int     `json:"nodes"`  // that work on the database now
-	Limits     string  `json:"limits"` // where they are counted: memory, shared, forgetful (shared, but the server drops counters), or away
+	Nodes      int     `json:"nodes"`  // how many work on the database now
+	Limits     string  `json:"limits"` // where they are counted: memory, shared, forgetful (shared, but the server drops counters) or away
 
-	Refused  *RefusedObject `json:"refused,omitempty"`   // what the database did not do, of late
-	WentBack int64          `json:"went_back,omitempty"` // when it was seen that the database had gone back in time, Unix seconds
+	Refused  *RefusedObject `json:"refused,omitempty"`   // the last refusal of the database, if it was lately
+	WentBack int64          `json:"went_back,omitempty"` // when the server noticed that the database had gone back in time, Unix seconds
 
-	Unnamed []rules.Unnamed `json:"unnamed,omitempty"` // calls to the service that were denied here since the start because no rule names them
+	Unnamed []rules.Unnamed `json:"unnamed,omitempty"` // calls to the service that this process denied because no rule names them
 }
 
-// RefusedObject says what is the matter with the database, or was a moment ago.
+// RefusedObject says why the database refused a write.
 type RefusedObject struct {
 	Cause string `json:"cause"` // such as "its disk is full"
 	Ago   int64  `json:"ago"`   // seconds since it refused something
-	Over  bool   `json:"over"`  // it takes writes again
+	Over  bool   `json:"over"`  // it accepts writes again
 }
 
 const (
-	// integrityWithin bounds how long the database is read through.
+	// integrityWithin bounds how long the integrity check reads the database.
 	integrityWithin = time.Second
-	// overdueAfter is how long what has expired may still be there: a sweep
-	// comes every minute.
+	// overdueAfter is how long an expired row may stay: the sweep runs every
+	// minute.
 	overdueAfter = 10 * time.Minute
 )
 
@@ -194,7 +197,7 @@ func (s *Server) status(c Call) (any, error) {
 	return out, nil
 }
 
-// limits says where this node counts rate limits at the moment.
+// limits says where this node counts rate limits now.
 func (s *Server) limits() string {
 	switch {
 	case s.Limits == nil:
@@ -215,7 +218,7 @@ type sweepBody struct {
 type sweptObject struct {
 	ID        string `json:"id"` // always "gc"
 	DryRun    bool   `json:"dry_run"`
-	Clients   int    `json:"clients"`   // deleted: 14 days without an approval, or deleted before
+	Clients   int    `json:"clients"`   // deleted: 14 days without an approval, or marked deleted and nothing left under them
 	Ended     int    `json:"ended"`     // approvals marked ended whose facts were lost or whose code expired
 	Approvals int    `json:"approvals"` // deleted: ended 90 days ago
 	Sessions  int    `json:"sessions"`
@@ -223,7 +226,7 @@ type sweptObject struct {
 	Events    int    `json:"events"`
 }
 
-// sweep deletes what has expired, or counts it.
+// sweep deletes expired rows, or counts them in a dry run.
 func (s *Server) sweep(c Call, body sweepBody) (any, error) {
 	swept, err := s.sweepOrCount(c.Context(), body.DryRun)
 	return sweptObject{"gc", body.DryRun, swept.Clients, swept.Ended, swept.Approvals, swept.Sessions, swept.Resets, swept.Events}, err
@@ -234,8 +237,8 @@ type restoredObject struct {
 	Ended int    `json:"ended"` // approvals
 }
 
-// restored ends what a database must not let live again that was restored by
-// its own means, however long that takes.
+// restored ends the approvals that must not live on after the database was restored
+// by its own means. It has no time limit.
 func (s *Server) restored(c Call, body reasonBody) (any, error) {
 	ended, err := s.Store.SettleRestored(c.Context(), c.Act(body.Reason))
 	return restoredObject{"restored", ended}, err

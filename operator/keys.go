@@ -56,10 +56,10 @@ func (s *Server) oneKey(ctx context.Context, number int) (keyObject, error) {
 
 type keysAdded struct {
 	ID    string `json:"id"`    // always "keys"
-	Added []int  `json:"added"` // numbers of keys that open from now on
+	Added []int  `json:"added"` // numbers of the added keys, which open from now on
 }
 
-// reloadKeys takes what the key file has more than this process.
+// reloadKeys adds the keys of the key file that this process does not have.
 func (s *Server) reloadKeys(c Call, body reasonBody) (any, error) {
 	var keys []*token.Key
 	if s.ReadKeys != nil {
@@ -75,7 +75,7 @@ func (s *Server) reloadKeys(c Call, body reasonBody) (any, error) {
 	return keysAdded{"keys", append([]int{}, added...)}, err
 }
 
-// rotateKeys lets the newest key seal.
+// rotateKeys makes the newest key the one that seals.
 func (s *Server) rotateKeys(c Call, body reasonBody) (any, error) {
 	newest, err := s.Store.RotateKeys(c.Context(), c.Act(body.Reason))
 	if errors.Is(err, store.ErrNotAllowed) {
@@ -91,7 +91,8 @@ type keyRetired struct {
 	Ended int `json:"ended"` // approvals
 }
 
-// retireKey ends what a key has sealed last, however long that takes.
+// retireKey ends the approvals whose current refresh token a key sealed. It
+// has no time limit.
 func (s *Server) retireKey(c Call, body reasonBody) (any, error) {
 	number, err := strconv.Atoi(c.PathValue("id"))
 	if err != nil {

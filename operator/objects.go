@@ -8,8 +8,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// The objects of decision O2. Members are added, never renamed; nothing is
-// null. All times are Unix seconds.
+// The objects of decision O2. Later releases add members and rename none; no member
+// is null. All times are Unix seconds.
 
 type personObject struct {
 	ID      string `json:"id"`
@@ -34,7 +34,7 @@ func newOrganization(o org.Organization) organizationObject {
 }
 
 type clientObject struct {
-	ID           string   `json:"id"` // the client ID too
+	ID           string   `json:"id"` // the client ID
 	ClientID     string   `json:"client_id"`
 	ClientName   string   `json:"client_name"` // as the client reported it; "" when it reported none
 	State        string   `json:"state"`
@@ -57,10 +57,10 @@ type approvalObject struct {
 	Roles        []pickObject `json:"roles"`        // under roles
 	Personal     bool         `json:"personal"`     // under roles
 	State        string       `json:"state"`        // code_issued, live or ended
-	Reason       string       `json:"reason"`       // of the end; "" before
+	Reason       string       `json:"reason"`       // of the end; "" has not ended
 	CreatedAt    int64        `json:"created_at"`
 	LastUsed     int64        `json:"last_used"` // true to the hour; 0 is never
-	EndedAt      int64        `json:"ended_at"`  // 0 is not
+	EndedAt      int64        `json:"ended_at"`  // 0 has not ended
 }
 
 type pickObject struct {
@@ -82,7 +82,7 @@ func (s *Server) approvalObject(ctx context.Context, r store.ApprovalRow) approv
 	return o
 }
 
-// RoleNames gives what roles are called; one that has gone is called by its ID.
+// RoleNames gives a role's name by its ID. The name of a deleted role is its ID.
 func (s *Server) RoleNames(ctx context.Context, organization string) func(string) string {
 	return func(id string) string {
 		if r, err := s.Store.Role(ctx, organization, id); err == nil {
@@ -92,9 +92,10 @@ func (s *Server) RoleNames(ctx context.Context, organization string) func(string
 	}
 }
 
-// approvalsEnded is beside the object in the answer of what ends approvals.
+// approvalsEnded is added to the object in the answer to a change that ends
+// approvals.
 type approvalsEnded struct {
-	Ended int `json:"approvals_ended"` // those that had not ended before
+	Ended int `json:"approvals_ended"` // approvals that had not ended before
 }
 
 type EventObject struct {
@@ -134,10 +135,10 @@ type fillerObject struct {
 	Fills  bool   `json:"fills"`
 }
 
-// A listPage is one part of a list.
+// A listPage is one page of a list.
 type listPage[T any] struct {
 	Items []T    `json:"items"`
-	Next  string `json:"next"` // for after; "" at the end
+	Next  string `json:"next"` // cursor for the parameter after; "" at the end
 }
 
 func newListPage[R, T any](rows []R, next string, object func(R) T) listPage[T] {

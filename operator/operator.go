@@ -1,6 +1,7 @@
-// Package operator is the door for operators, on its own listener: an API in
-// JSON to look at people, organizations, clients, approvals and the journal
-// and to change them, and the health of the process (decisions O1 to O3).
+// Package operator is the door for operators, on its own listener: an API in JSON
+// that lists and changes people, organizations, clients and approvals and reads the
+// journal, the metrics, and the health of the process (decisions O1 to O3). Its
+// console is the package below it.
 package operator
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// User is the only name that signs in here (decision O1).
+// User is the only user name of HTTP Basic here (decision O1).
 const User = "operator"
 
 // Server answers operators. Set the fields and call Handler once.
@@ -26,76 +27,78 @@ type Server struct {
 	Store *store.Store
 	Log   *slog.Logger // nil discards
 
-	// Address is the client address, for the journal; nil is the TCP peer.
+	// Address returns the client address, for the journal and the limit on wrong
+	// passwords; nil is the TCP peer.
 	Address func(*http.Request) netip.Addr
-	// Password opens /v1, as it is now. While it is "", /v1 is off: 404.
+	// Password returns the password of /v1 as it is now. While it is "", /v1 and
+	// the console are off: 404.
 	Password func() string
-	// Version is what /version tells.
+	// Version is the answer to /version.
 	Version Version
-	// Draining reports that the process is about to end, so that /readyz
-	// sends nobody here any more; nil is never.
+	// Draining reports that the process is about to end, which makes /readyz
+	// answer 503; nil is never.
 	Draining func() bool
 
-	// Metrics answers GET /metrics, and gives the console its numbers; nil is
-	// 404, and fewer numbers.
+	// Metrics answers GET /metrics and counts for the console; nil is 404, and a
+	// console with fewer numbers.
 	Metrics *metrics.Metrics
 
-	// Console gives what answers a path of the console, and nil for a path that
-	// is not one; nil has no console.
+	// Console returns the handler of a path of the console, and nil for any other
+	// path; nil has no console.
 	Console func(path string) http.Handler
 
-	// Limits are counted for all nodes together; nil is each in its memory.
+	// Limits counts wrong passwords for all nodes together; nil counts in memory.
 	Limits *limit.Valkey
-	// Seen says from where requests came of late; nil does not know.
+	// Seen says from which addresses the public listener had requests; nil says
+	// nothing.
 	Seen func() Seen
-	// ReadKeys gives the keys of the key file as it is now; nil where there is
-	// no file.
+	// ReadKeys reads the key file as it is now; nil where there is none.
 	ReadKeys func() ([]*token.Key, error)
 
-	// Rules are those of the service behind; nil is none, and Unnamed counts the
-	// calls that they deny because they do not name them; nil knows of none.
+	// Rules returns the rules of the service behind, nil without rules. Unnamed
+	// counts the calls that were denied because no rule names them. Both may be nil.
 	Rules   func() *rules.Rules
 	Unnamed *rules.Tally
 
-	// HashPassword gives the PHC string of a password, for people who are
-	// added with one; nil refuses them.
+	// HashPassword returns the PHC string of a password; nil refuses requests that
+	// set a password.
 	HashPassword func(password string) string
-	// SamePassword reports whether a PHC string is of a password; nil is never.
+	// SamePassword reports whether a PHC string is of a password; nil reports
+	// false.
 	SamePassword func(hash, password string) bool
 
-	// ResetLink is the address at which the secret of a reset link is taken;
-	// nil makes no links.
+	// ResetLink returns the URL of a reset link with a secret; nil makes no links.
 	ResetLink func(secret string) string
-	// MailReset mails a reset link to a person, and reports whether it will;
-	// nil where no mail is sent.
+	// MailReset queues the mail of a reset link, and reports whether the queue took
+	// it; nil where no mail is sent.
 	MailReset func(name, address, link string) bool
 
-	// OwnHosts are the names of this server, which no client's redirect URI
-	// may have (decision R2).
+	// OwnHosts are the host names of this server, which no redirect URI may have
+	// (decision R2).
 	OwnHosts []string
-	// Ring opens tokens that somebody asks about; nil opens none.
+	// Ring opens the tokens of POST /v1/tokens/inspect; nil opens none.
 	Ring *token.Ring
 
-	// Clock moves the server's clock and says where it stands then. It is
-	// there under dev alone; nil is 404.
+	// Clock moves the server's clock and returns its state after that. Only dev
+	// has one; nil is 404.
 	Clock func(context.Context, ClockMove) (ClockState, error)
 
 	passwords passwordLimits
 }
 
-// metricsPattern is the one path here that does not answer in JSON.
+// metricsPattern is the only path of the API that does not answer in JSON.
 const metricsPattern = "GET /metrics"
 
-// Version says what runs. Its members are fixed, others may be added.
+// Version says what runs. Later releases add members and rename none.
 type Version struct {
 	Version string `json:"version"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
 	Schema  int    `json:"schema"`
-	Mode    string `json:"mode,omitempty"` // dev or serve, of a server
+	Mode    string `json:"mode,omitempty"` // dev or serve; "" for a command
 }
 
-// Handler gives every path of this listener.
+// Handler answers every path of this listener.
 func (s *Server) Handler() http.Handler {
 	if s.Log == nil {
 		s.Log = slog.New(slog.DiscardHandler)
@@ -115,9 +118,9 @@ func (s *Server) Handler() http.Handler {
 	}
 
 	v1 := http.NewServeMux()
-	s.reading(v1)
-	s.changing(v1)
-	s.installation(v1)
+	s.readRoutes(v1)
+	s.changeRoutes(v1)
+	s.installationRoutes(v1)
 	closed := s.Guard(s.WithNotFound(v1, s.notFound), s.refuse)
 	public := s.WithNotFound(open, s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,9 +140,8 @@ func (s *Server) Handler() http.Handler {
 	})
 }
 
-// reading are the paths of decision O2, and the question why an approval does
-// or does not let its client do something.
-func (s *Server) reading(mux *http.ServeMux) {
+// readRoutes are the paths of decision O2, and the explanation of an approval.
+func (s *Server) readRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/people", s.answer(s.people))
 	mux.Handle("GET /v1/people/{id}", s.answer(s.person))
 	mux.Handle("GET /v1/organizations", s.answer(s.organizations))
@@ -156,9 +158,9 @@ func (s *Server) reading(mux *http.ServeMux) {
 	mux.Handle("GET /v1/dev/clock", s.answer(s.readClock))
 }
 
-// changing are the paths of decision O3, the import of a directory, and the
-// clock of dev.
-func (s *Server) changing(mux *http.ServeMux) {
+// changeRoutes are the paths of decision O3, the import of a directory, and dev's
+// clock.
+func (s *Server) changeRoutes(mux *http.ServeMux) {
 	mux.Handle("POST /v1/people", change(s, s.addPerson))
 	mux.Handle("POST /v1/people/{id}/password", change(s, s.setPassword))
 	mux.Handle("POST /v1/people/{id}/reset-link", change(s, s.createResetLink))
@@ -183,24 +185,26 @@ func (s *Server) changing(mux *http.ServeMux) {
 	mux.Handle("POST /v1/dev/clock", change(s, s.moveClock))
 }
 
-// Call is one request.
+// Call is one request to the API or the console.
 type Call struct {
 	*http.Request
 	Address   netip.Addr
-	Reference string // request ID
-	Actor     string // operator, or operator:NAME
+	Reference string // the request ID, which the log has too
+	Actor     string // for the journal: operator, or operator:NAME
 }
 
+// NewCall reads who sent a request, and from where.
 func (s *Server) NewCall(w http.ResponseWriter, r *http.Request) Call {
 	return Call{r, s.Address(r), w.Header().Get("X-Request-Id"), actor(r)}
 }
 
-// UserHeader names the person at the keyboard: the operating-system user of the
-// command. Whoever has the password may write anything there, so it says who
-// and proves nothing.
+// UserHeader is the header in which the command sends the name of its
+// operating-system user. A caller with the password may send any name, so it proves
+// nothing.
 const UserHeader = "X-Operator-User"
 
-// actor is who the journal names. What is no plain name is left out.
+// actor is the actor that the journal names. A header that is no plain name is left
+// out.
 func actor(r *http.Request) string {
 	name := r.Header.Get(UserHeader)
 	plain := func(c rune) bool {
@@ -212,13 +216,13 @@ func actor(r *http.Request) string {
 	return User + ":" + name
 }
 
-// Act says who makes a change, for the journal.
+// Act is what the journal says of a change by this request.
 func (c Call) Act(reason string) store.Act {
 	return store.Act{Actor: c.Actor, Address: c.Address.String(), Reference: c.Reference, Reason: reason}
 }
 
-// answer turns what a handler returns into JSON. What comes with an error is
-// not looked at.
+// answer writes what a handler returns as JSON. It ignores the body that comes with
+// an error.
 func (s *Server) answer(f func(Call) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := s.NewCall(w, r)
@@ -235,7 +239,7 @@ func (s *Server) answer(f func(Call) (any, error)) http.Handler {
 	})
 }
 
-// change answers a request whose body is a T.
+// change decodes the body of a request as a T before it calls the handler.
 func change[T interface{ reason() string }](s *Server, f func(Call, T) (any, error)) http.Handler {
 	return s.answer(func(c Call) (any, error) {
 		var body T
@@ -246,8 +250,9 @@ func change[T interface{ reason() string }](s *Server, f func(Call, T) (any, err
 	})
 }
 
-// Guard lets in who knows the password, and no page of another site: browsers
-// send a password that they once learned by themselves.
+// Guard requires the operators' password, and refuses a request that a page of
+// another site sent: a browser that knows the password adds it by itself. refuse
+// writes the refusal.
 func (s *Server) Guard(next http.Handler, refuse func(http.ResponseWriter, Call, error)) http.Handler {
 	crossSite := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

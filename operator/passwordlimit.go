@@ -12,18 +12,19 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// wrongPasswords is how often one address may be wrong. Then the right password
-// does not open either, else it could be guessed on (decision L4).
+// wrongPasswords is how many wrong passwords one address may send. After that the
+// right password is refused as well, so that guessing on shows nothing (decision
+// L4).
 var wrongPasswords = limit.Limit{N: 20, Window: 10 * time.Minute}
 
-// wrongInNetwork is how often a whole /24 or /48 may be: one /48 has 65,536 of
-// what counts as one address.
+// wrongInNetwork is how many a whole /24 or /48 may send: a /48 has 65,536 networks
+// of the size that counts as one address.
 var wrongInNetwork = limit.Limit{N: 100, Window: 10 * time.Minute}
 
-// passwordLimits counts wrong passwords of each address, and bounds what the journal
-// has of them.
+// passwordLimits count the wrong passwords of each address and network, and bound
+// the journal's entries about them.
 type passwordLimits struct {
-	mu              sync.Mutex // one at a time: no two guesses are both the last one
+	mu              sync.Mutex // held from asking to counting, so that no two requests are both the last allowed
 	addresses       *limit.Addresses
 	networks        *limit.Addresses
 	failedEvents    *limit.Addresses
@@ -37,8 +38,9 @@ func (g *passwordLimits) start(s *limit.Valkey) {
 	g.throttledEvents = limit.NewAddresses(limit.Limit{N: 1, Window: wrongPasswords.Window}, nil)
 }
 
-// checkPassword compares name and password in constant time, whatever their lengths, or
-// says how long this address has to wait until it may try.
+// checkPassword reports whether name and password are right, compared in constant
+// time whatever their lengths. wait is how long the address has to wait before it
+// may try; 0 is not at all.
 func (s *Server) checkPassword(c Call) (ok bool, wait time.Duration) {
 	name, password, sent := c.BasicAuth()
 	known := s.Password()
@@ -52,7 +54,7 @@ func (s *Server) checkPassword(c Call) (ok bool, wait time.Duration) {
 	defer s.passwords.mu.Unlock()
 	now := s.Store.Now()
 	wait = max(s.passwords.addresses.Wait(c.Address, now), s.passwords.networks.Wait(c.Address, now))
-	if right != 1 { // counted in the same step, as other nodes may count too
+	if right != 1 { // asks and counts in one step, because other nodes may count too
 		wait = s.passwords.count(c.Address, now)
 	}
 	switch {
@@ -64,8 +66,8 @@ func (s *Server) checkPassword(c Call) (ok bool, wait time.Duration) {
 	return right == 1 && wait == 0, wait
 }
 
-// count counts a wrong password, or says how long to wait, and counts nothing
-// of an address that has used up its own.
+// count counts a wrong password, or returns how long to wait. It does not count one
+// of an address that has reached its limit.
 func (g *passwordLimits) count(from netip.Addr, now time.Time) (wait time.Duration) {
 	if _, wait = g.addresses.Allow(from, now); wait == 0 {
 		_, wait = g.networks.Allow(from, now)
@@ -73,7 +75,7 @@ func (g *passwordLimits) count(from netip.Addr, now time.Time) (wait time.Durati
 	return wait
 }
 
-// recordWrong writes to the journal, but not more often than of lets it.
+// recordWrong adds an entry to the journal, at most as often as of allows.
 func (s *Server) recordWrong(of *limit.Addresses, kind journal.Kind, c Call, now time.Time) {
 	if first, _ := of.Allow(c.Address, now); first {
 		s.Store.Record(store.Event{Kind: kind, Actor: User, Address: c.Address.String(), Reference: c.Reference})

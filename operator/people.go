@@ -4,25 +4,50 @@ import (
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store"
 )
+
+func (s *Server) people(c Call) (any, error) {
+	f, err := c.Filter("organization", "query")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.knownOrganization(c, f.Get("organization")); err != nil {
+		return nil, err
+	}
+	rows, next, err := s.Store.People(c.Context(), store.PeopleFilter{
+		Organization: f.Get("organization"), Query: f.Get("query"), After: f.After, Limit: f.Limit,
+	})
+	return newListPage(rows, next, newPerson), f.CursorError(err)
+}
+
+func (s *Server) person(c Call) (any, error) {
+	p, err := s.Store.Person(c.Context(), c.PathValue("id"))
+	return newPerson(p), err
+}
+
+// knownPerson returns the ID of a person by ID or email, and "" for "". An unknown
+// person is store.ErrNotFound in a filter too: an empty list for a misspelt email
+// would mislead.
+func (s *Server) knownPerson(c Call, idOrEmail string) (string, error) {
+	if idOrEmail == "" {
+		return "", nil
+	}
+	p, err := s.Store.Person(c.Context(), idOrEmail)
+	return p.ID, err
+}
 
 // personBody is the body of POST /v1/people.
 type personBody struct {
 	reasonBody
-	ID       string `json:"id"` // "": a random one
+	ID       string `json:"id"` // "" is a random one
 	Email    string `json:"email"`
 	Name     string `json:"name"`
-	Password string `json:"password"` // "": cannot sign in with one
+	Password string `json:"password"` // "" has none
 }
 
-// passwordBody is the body of POST /v1/people/{id}/password.
-type passwordBody struct {
-	reasonBody
-	Password string `json:"password"`
-}
-
-// addPerson adds a person. One who exists exactly so, by ID too where it is said,
-// stays as they are.
+// addPerson adds a person. Adding the same person again, with the same ID where one
+// is sent, changes nothing.
 func (s *Server) addPerson(c Call, body personBody) (any, error) {
 	err := checkTexts("person", optional("id", body.ID), textMember{"email", body.Email, false, org.CheckEmail}, nameMember(body.Name))
 	if err == nil {
@@ -42,8 +67,14 @@ func (s *Server) addPerson(c Call, body personBody) (any, error) {
 	return newPerson(p), err
 }
 
-// setPassword sets a person's password, and ends their sessions that began
-// with another one.
+// passwordBody is the body of POST /v1/people/{id}/password.
+type passwordBody struct {
+	reasonBody
+	Password string `json:"password"`
+}
+
+// setPassword sets a person's password, and ends the sessions that began with
+// another password.
 func (s *Server) setPassword(c Call, body passwordBody) (any, error) {
 	if s.HashPassword == nil {
 		return nil, BadRequest("password: nobody signs in with one here")
@@ -61,9 +92,30 @@ func (s *Server) setPassword(c Call, body passwordBody) (any, error) {
 	return newPerson(p), nil
 }
 
-// resetSignIn lets a person in again who has lost what they sign in with:
-// second factors and accounts at providers are forgotten, sessions end.
+// resetSignIn deletes a person's second factors and links to accounts at providers
+// and ends their sessions, for a person who has lost what they sign in with.
 func (s *Server) resetSignIn(c Call, body reasonBody) (any, error) {
 	p, err := s.Store.ResetSignIn(c.Context(), c.PathValue("id"), c.Act(body.Reason))
 	return newPerson(p), err
+}
+
+func (s *Server) setActive(on bool) func(Call, reasonBody) (any, error) {
+	return func(c Call, body reasonBody) (any, error) {
+		p, err := s.Store.Person(c.Context(), c.PathValue("id"))
+		if err != nil {
+			return nil, err
+		}
+		ended, err := s.countEnding(c, store.ApprovalFilter{Person: p.ID}, on)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Store.SetActive(c.Context(), p.ID, on, c.Act(body.Reason)); err != nil {
+			return nil, err
+		}
+		p.Active = on
+		return struct {
+			personObject
+			*approvalsEnded
+		}{newPerson(p), ended}, nil
+	}
 }

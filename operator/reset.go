@@ -11,20 +11,20 @@ import (
 // resetLinkBody is the body of POST /v1/people/{id}/reset-link.
 type resetLinkBody struct {
 	reasonBody
-	Mail *bool `json:"mail"` // not sent: where mail is sent
+	Mail *bool `json:"mail"` // nil is true where mail is sent
 }
 
-// resetLink is a link by which a person sets a new password, once. Whoever has
-// it can, so it is told only where it is not mailed.
+// resetLink is a link by which a person sets a new password, once. Anybody who has
+// the URL can, so the answer has it only where it is not mailed.
 type resetLink struct {
 	ID        string `json:"id"` // of the person
 	Mailed    bool   `json:"mailed"`
-	URL       string `json:"url,omitempty"` // where it is not mailed
+	URL       string `json:"url,omitempty"` // "" where it is mailed
 	ExpiresAt int64  `json:"expires_at"`
 }
 
-// createResetLink makes a reset link. It changes no password: that goes on opening
-// the account until another is set.
+// createResetLink makes a reset link. The old password stays valid until the person
+// sets a new one.
 func (s *Server) createResetLink(c Call, body resetLinkBody) (any, error) {
 	if s.ResetLink == nil {
 		return nil, &Error{Status: http.StatusNotFound, Code: "not_found", Description: "there are no reset links here"}

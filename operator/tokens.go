@@ -9,7 +9,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// tokenBody is the body of POST /v1/tokens/inspect. It is nowhere repeated.
+// tokenBody is the body of POST /v1/tokens/inspect. No answer, log or event repeats
+// the token.
 type tokenBody struct {
 	reasonBody
 	Token string `json:"token"`
@@ -33,7 +34,7 @@ type tokenObject struct {
 	Current      int64  `json:"current"`      // generation of the current refresh token
 }
 
-// inspect says what has become of a token, for whoever asks why a client is
+// inspect says what a token is and whether it works, to find out why a client is
 // refused.
 func (s *Server) inspect(c Call, body tokenBody) (any, error) {
 	if body.Token == "" {
@@ -57,7 +58,7 @@ func (s *Server) inspect(c Call, body tokenBody) (any, error) {
 	return o, nil
 }
 
-// claim opens a token of any kind.
+// claim opens a token of any kind, and names the kind.
 func (s *Server) claim(text string) (token.Claim, string, bool) {
 	if s.Ring == nil {
 		return token.Claim{}, "", false
@@ -70,7 +71,7 @@ func (s *Server) claim(text string) (token.Claim, string, bool) {
 	return token.Claim{}, "", false
 }
 
-// setState says whether the token works now, as its endpoint would.
+// setState says whether the token works now, as its endpoint would decide.
 func (o *tokenObject) setState(claim token.Claim, row store.ApprovalRow, now time.Time) {
 	code := claim.Kind == token.Code
 	switch {
@@ -95,7 +96,7 @@ func (o *tokenObject) setState(claim token.Claim, row store.ApprovalRow, now tim
 	}
 }
 
-// inspectKey is inspect for what is not a token.
+// inspectKey is inspect for an API key, or for a text that is neither.
 func (s *Server) inspectKey(c Call, text string) (any, error) {
 	m, err := s.Store.APIKey(c.Context(), text)
 	switch {

@@ -1,59 +1,38 @@
 package operator
 
 import (
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
+func (s *Server) organizations(c Call) (any, error) {
+	f, err := c.Filter()
+	if err != nil {
+		return nil, err
+	}
+	rows, next, err := s.Store.Organizations(c.Context(), f.After, f.Limit)
+	return newListPage(rows, next, newOrganization), f.CursorError(err)
+}
+
+func (s *Server) organization(c Call) (any, error) {
+	o, err := s.Store.Organization(c.Context(), c.PathValue("id"))
+	return newOrganization(o), err
+}
+
+// knownOrganization reports store.ErrNotFound for an organization that does not
+// exist; "" is fine.
+func (s *Server) knownOrganization(c Call, id string) error {
+	if id == "" {
+		return nil
+	}
+	_, err := s.Store.Organization(c.Context(), id)
+	return err
+}
+
 // switchBody is the body of a change that switches something on or off. On has no
-// default: a forgotten one must not switch anything.
+// default: a request without it changes nothing.
 type switchBody struct {
 	reasonBody
 	On *bool `json:"on"`
-}
-
-// memberBody is the body of a change that names a person, by ID or email.
-type memberBody struct {
-	reasonBody
-	Person string `json:"person"`
-	Admin  bool   `json:"admin"`
-}
-
-// fillerBody is about without a right.
-type fillerBody struct {
-	reasonBody
-	Person string `json:"person"`
-}
-
-// countEnding counts the approvals that a change is about to end; nil is of one that
-// ends none.
-func (s *Server) countEnding(c Call, f store.ApprovalFilter, on bool) (*approvalsEnded, error) {
-	if on {
-		return nil, nil
-	}
-	n, err := s.Store.Unended(c.Context(), f)
-	return &approvalsEnded{n}, err
-}
-
-func (s *Server) setActive(on bool) func(Call, reasonBody) (any, error) {
-	return func(c Call, body reasonBody) (any, error) {
-		p, err := s.Store.Person(c.Context(), c.PathValue("id"))
-		if err != nil {
-			return nil, err
-		}
-		ended, err := s.countEnding(c, store.ApprovalFilter{Person: p.ID}, on)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.Store.SetActive(c.Context(), p.ID, on, c.Act(body.Reason)); err != nil {
-			return nil, err
-		}
-		p.Active = on
-		return struct {
-			personObject
-			*approvalsEnded
-		}{newPerson(p), ended}, nil
-	}
 }
 
 func (s *Server) setIntegration(c Call, body switchBody) (any, error) {
@@ -73,6 +52,14 @@ func (s *Server) setIntegration(c Call, body switchBody) (any, error) {
 		organizationObject
 		*approvalsEnded
 	}{newOrganization(o), ended}, err
+}
+
+// memberBody is the body of POST /v1/organizations/{id}/members. Person is an ID or
+// an email.
+type memberBody struct {
+	reasonBody
+	Person string `json:"person"`
+	Admin  bool   `json:"admin"`
 }
 
 func (s *Server) setMember(c Call, body memberBody) (any, error) {
@@ -121,6 +108,13 @@ func (s *Server) setAdmin(c Call, body switchBody) (any, error) {
 	return newMember(organization, person, true, *body.On), nil
 }
 
+// fillerBody is the body of a change of a role's fillers. Person is an ID or an
+// email.
+type fillerBody struct {
+	reasonBody
+	Person string `json:"person"`
+}
+
 func (s *Server) setFiller(on bool) func(Call, fillerBody) (any, error) {
 	return func(c Call, body fillerBody) (any, error) {
 		if body.Person == "" {
@@ -136,38 +130,4 @@ func (s *Server) setFiller(on bool) func(Call, fillerBody) (any, error) {
 		}
 		return fillerObject{role + "/" + person, role, person, on}, nil
 	}
-}
-
-func (s *Server) setEnabled(on bool) func(Call, reasonBody) (any, error) {
-	return func(c Call, body reasonBody) (any, error) {
-		id := c.PathValue("id")
-		ended, err := s.countEnding(c, store.ApprovalFilter{Client: id}, on)
-		if err != nil {
-			return nil, err
-		}
-		if err := s.Store.SetClientEnabled(c.Context(), id, on, c.Act(body.Reason)); err != nil {
-			return nil, err
-		}
-		found, err := s.Store.Client(c.Context(), id)
-		return struct {
-			clientObject
-			*approvalsEnded
-		}{newClient(found), ended}, err
-	}
-}
-
-func (s *Server) revoke(c Call, body reasonBody) (any, error) {
-	id, err := c.ApprovalID()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Revoke(c, id, body.Reason); err != nil {
-		return nil, err
-	}
-	return s.approval(c)
-}
-
-// Revoke ends an approval. One that has ended stays as it is.
-func (s *Server) Revoke(c Call, id approval.ID, reason string) error {
-	return s.Store.EndApproval(c.Context(), id, approval.RevokedByOperator, c.Act(reason))
 }
