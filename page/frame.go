@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"text/template/parse"
 	"unicode/utf8"
 
 	"github.com/grantkeeper/grantkeeper/org"
@@ -99,7 +100,7 @@ func (f *Frame) Host() string {
 }
 
 var (
-	frameTemplate = template.Must(template.New("frame.html").Funcs((*Words)(nil).functions()).ParseFS(templates, "templates/frame.html"))
+	frameTemplate = template.Must(template.New("frame.html").Funcs((*Words)(nil).functions()).ParseFS(templates, "templates/frame.html", "templates/mark.html"))
 
 	refusedTemplate = Parse(templates, "refused.html")
 	guestTemplate   = Parse(templates, "page.html")
@@ -113,6 +114,10 @@ func Parse(from embed.FS, files ...string) *template.Template {
 	}
 	return t
 }
+
+// Mark is the template of the drawing before the service's name, for the frame of
+// the operators' pages.
+func Mark() *parse.Tree { return frameTemplate.Lookup("mark").Tree.Copy() }
 
 // Page answers with a page of others in the look of these. content is executed with
 // data as the main part; it brings its own heading.

@@ -11,28 +11,26 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// An approvalRow is an approval in the list. All names are others' words.
+// An approvalRow is an approval in the list. Others wrote all names.
 type approvalRow struct {
-	ID                           string
-	Client                       clientRow
-	Person, PersonID             string
-	Organization, OrganizationID string
-	Access                       string // in words
-	WholeOrganization            bool   // everything in the organization
-	State, Reason                string
-	Created, LastUsed, Ended     moment
-	Living                       bool
-	RevokePath                   string
+	Client                   clientRow
+	Person, Organization     string
+	Access                   string // in words
+	WholeOrganization        bool   // the widest grant set
+	State, Reason            string
+	Created, LastUsed, Ended moment
+	Living                   bool
+	RevokePath               string
 }
 
 // An approvalsPage lists approvals.
 type approvalsPage struct {
 	frame
-	Client, Person, Organization, State, Grant string // as they were asked for
+	Client, Person, Organization, State, Grant string // of the filter, as sent
 	Rows                                       []approvalRow
 	Next                                       string
 	More                                       bool
-	Unknown                                    string // what was asked for and is not there
+	Unknown                                    string // why nothing is listed: a person or organization of the filter does not exist
 	Done                                       bool
 }
 
@@ -62,8 +60,8 @@ func (s *Server) approvalsPage(v *visit) error {
 
 func (n *nameCache) approval(r store.ApprovalRow) approvalRow {
 	row := approvalRow{
-		ID: r.ID.String(), Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, n.v.now),
-		Person: n.person(r.Person), PersonID: r.Person, Organization: n.organization(r.Organization), OrganizationID: r.Organization,
+		Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, n.v.now),
+		Person: n.person(r.Person), Organization: n.organization(r.Organization),
 		Access: r.Grant.InWords(n.s.API.RoleNames(n.v.Context(), r.Organization)), WholeOrganization: r.Grant.Kind == grantset.Organization, Created: onDay(r.CreatedAt, n.v.now), LastUsed: lastUsed(r.LastUsed, n.v.now),
 		State: r.StateName(), Living: r.Phase != approval.Ended, RevokePath: "/approvals/" + r.ID.String() + "/revoke",
 	}
@@ -73,14 +71,15 @@ func (n *nameCache) approval(r store.ApprovalRow) approvalRow {
 	return row
 }
 
-// StateWord is the state as pages say it.
+// StateWord is the state in the words of the page.
 func (r approvalRow) StateWord() string {
 	return map[string]string{"code_issued": "Connecting", "live": "Live", "ended": "Ended"}[r.State]
 }
 
-// withSpaces makes a word of the journal one of a sentence.
+// withSpaces makes text of a name that the journal writes with underscores.
 func withSpaces(word string) string { return strings.ReplaceAll(word, "_", " ") }
 
+// approvalOf is the approval of the path.
 func (s *Server) approvalOf(v *visit) (store.ApprovalRow, error) {
 	id, err := v.ApprovalID()
 	if err != nil {
@@ -98,6 +97,8 @@ func (s *Server) confirmRevoke(v *visit) error {
 	return s.showRevoke(v, row, http.StatusOK, "", "")
 }
 
+// showRevoke asks before an approval is revoked. fault is what is wrong with the
+// reason that was sent; "" is nothing.
 func (s *Server) showRevoke(v *visit, row store.ApprovalRow, status int, reason, fault string) error {
 	shown := s.newNameCache(v).approval(row)
 	p := confirmPage{

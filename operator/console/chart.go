@@ -11,13 +11,13 @@ type tile struct {
 	ID    string // of its heading
 	Title string
 	Total string
-	Under string // what else there is to say in a line
+	Under string // a line below the number
 	Tone  string // of the bars: "", bad or care
-	Since string // since when it was counted, where that is not the whole range
+	Since string // since when it was counted, in a sentence; "" is the whole range
 
-	Width   int // of the drawing; its height is barsHigh
+	Width   int // of the chart; its height is chartHeight
 	Bars    []bar
-	Summary string // the drawing in words
+	Summary string // the chart in words
 	First   string
 	Last    string
 	Peak    string
@@ -28,10 +28,11 @@ type bar struct{ X, Y, W, H int }
 
 type tileRow struct{ When, N string }
 
-const barsHigh, barWide = 60, 10
+// In units of the drawing.
+const chartHeight, barWidth = 60, 10
 
-// chart makes the bars of a series, what they say in words, and a table of the
-// same.
+// chart adds to a tile the bars of a series, a summary in words, and a table of the
+// same counts.
 func (s span) chart(t tile, begin int64, counts []uint64) tile {
 	var total, peak uint64
 	highest := 0
@@ -42,14 +43,14 @@ func (s span) chart(t tile, begin int64, counts []uint64) tile {
 		}
 	}
 	label := func(i int) string { return s.label(begin + int64(i)*int64(s.bar.Seconds())) }
-	t.Total, t.Width = operator.Number(total), barWide*len(counts)
+	t.Total, t.Width = operator.Number(total), barWidth*len(counts)
 	for i, n := range counts {
 		t.Rows = append(t.Rows, tileRow{label(i), operator.Number(n)})
 		if n == 0 {
 			continue
 		}
-		high := max(1, int(n*barsHigh/peak))
-		t.Bars = append(t.Bars, bar{i*barWide + 1, barsHigh - high, barWide - 2, high})
+		high := max(1, int(n*chartHeight/peak))
+		t.Bars = append(t.Bars, bar{i*barWidth + 1, chartHeight - high, barWidth - 2, high})
 	}
 	t.First, t.Last = label(0), label(len(counts)-1)
 	t.Summary = fmt.Sprintf("%s in %s: none.", t.Title, s.Words)

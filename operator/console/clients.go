@@ -12,7 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// A clientRow is a client in a list. Name and host are the client's own claim.
+// A clientRow is a client in a list. The client itself wrote name and host.
 type clientRow struct {
 	ID, Name, Host string
 	State          string // as the API has it
@@ -36,8 +36,8 @@ func newClientRow(c client.Client, now time.Time) clientRow {
 	return r
 }
 
-// clientRows says of clients how much each is in use, or when the approvals were
-// last used that it had.
+// clientRows adds to clients how much each is used. For a client whose approvals
+// have all ended that is their last use.
 func (s *Server) clientRows(v *visit, found []client.Client, uses map[string]store.ClientUse) ([]clientRow, error) {
 	var before []string
 	for _, c := range found {
@@ -61,7 +61,7 @@ func (s *Server) clientRows(v *visit, found []client.Client, uses map[string]sto
 	return rows, nil
 }
 
-// Tone is the colour of the state, which is never told by it alone.
+// Tone is the colour of the state, beside its word.
 func (r clientRow) Tone() string {
 	if r.approvedBefore() {
 		return ""
@@ -69,10 +69,11 @@ func (r clientRow) Tone() string {
 	return map[string]string{"approved": "good", "preregistered": "good", "disabled": "bad"}[r.State]
 }
 
-// approvedBefore reports whether people approved it, and all of that has ended.
+// approvedBefore reports whether people approved the client and no approval of it
+// is left.
 func (r clientRow) approvedBefore() bool { return r.State == "approved" && r.Live == 0 }
 
-// Word is the state as pages say it.
+// Word is the state in the words of the page.
 func (r clientRow) Word() string {
 	if r.approvedBefore() {
 		return "Approved before"
@@ -80,7 +81,7 @@ func (r clientRow) Word() string {
 	return strings.ToUpper(r.State[:1]) + r.State[1:]
 }
 
-// Label names the client where its name stands alone.
+// Label names the client in a text that does not show its host.
 func (r clientRow) Label() string {
 	if r.Name == "" {
 		return "(no name) at " + r.Host
@@ -88,7 +89,7 @@ func (r clientRow) Label() string {
 	return r.Name
 }
 
-// clientSearch is the search in front of a list.
+// clientSearch is the search form above a list of clients.
 type clientSearch struct{ Query, State string }
 
 // A clientsPage lists clients.
@@ -97,7 +98,7 @@ type clientsPage struct {
 	Search clientSearch
 	Rows   []clientRow
 	Next   string
-	More   bool // this is not the first page
+	More   bool // the first page is another one
 }
 
 func (s *Server) clientsPage(v *visit) error {
@@ -125,7 +126,7 @@ type clientPage struct {
 	frame
 	Client       clientRow
 	RedirectURIs []string
-	From         string // the address that it was registered from
+	From         string // the address of its registration
 	Reach        store.Reach
 	Events       []eventRow
 	Done         string
@@ -168,13 +169,13 @@ func (s *Server) clientPage(v *visit) error {
 	for _, e := range events {
 		p.Events = append(p.Events, names.event(e))
 	}
-	if (p.Done == "disabled") != (p.Client.State == "disabled") { // an address from before
+	if (p.Done == "disabled") != (p.Client.State == "disabled") { // the address is older than the state
 		p.Done = ""
 	}
 	return s.render(v.w, 200, clientTemplate, &p)
 }
 
-// actionOf checks the action of the address, and finds its client.
+// actionOf reads the action and the client of the path. on is enable.
 func (s *Server) actionOf(v *visit) (on bool, c client.Client, err error) {
 	action := v.PathValue("action")
 	if action != "disable" && action != "enable" {
@@ -192,6 +193,8 @@ func (s *Server) confirmClient(v *visit) error {
 	return s.showClientChange(v, on, c, http.StatusOK, "", "")
 }
 
+// showClientChange asks before a client is disabled or enabled. fault is what is
+// wrong with the reason that was sent; "" is nothing.
 func (s *Server) showClientChange(v *visit, on bool, c client.Client, status int, reason, fault string) error {
 	p := confirmPage{What: "disable", Client: newClientRow(c, v.now), Reason: reason, Fault: fault, Path: v.URL.Path}
 	title := "Disable a client?"

@@ -65,7 +65,7 @@ func (s *Server) pages() http.Handler {
 	return s.API.Guard(s.API.WithNotFound(mux, s.notFound), s.refuse)
 }
 
-// errNoPage refuses a path that has no page.
+// errNoPage is the refusal of a path without a page.
 var errNoPage = &operator.Error{Status: http.StatusNotFound, Code: "not_found", Description: "There is no such page."}
 
 // notFound refuses a path without a page, or a method that the page of the path

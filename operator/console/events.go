@@ -15,13 +15,14 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// An eventRow is an entry of the journal. All names are others' words.
+// An eventRow is an entry of the journal. Others wrote all names, the detail and
+// the reason.
 type eventRow struct {
 	Kind         journal.Kind
 	Words        string
 	Tone         journal.Tone
 	At           moment
-	Clock        string // the hour and minute alone
+	Clock        string // hour and minute
 	Client       string
 	ClientPath   string
 	Person       string
@@ -42,7 +43,7 @@ func (n *nameCache) event(e store.Event) eventRow {
 	}
 	switch {
 	case e.Client == "":
-	case row.Client == e.Client: // gone, and its events are left
+	case row.Client == e.Client: // the client is deleted
 		row.ClientPath = "/events?client=" + url.QueryEscape(e.Client)
 	default:
 		row.ClientPath = "/clients/" + url.PathEscape(e.Client)
@@ -53,7 +54,7 @@ func (n *nameCache) event(e store.Event) eventRow {
 	return row
 }
 
-// actor says who did it, where that is not the person or client of the entry.
+// actor names who did it, unless that is the person or client of the entry.
 func (n *nameCache) actor(e store.Event) string {
 	kind, id, _ := strings.Cut(e.Actor, ":")
 	switch {
@@ -70,7 +71,7 @@ type eventsPage struct {
 	frame
 	Kinds                        []journal.Meaning
 	Spans                        []span
-	Kind, Range                  string // as they were asked for
+	Kind, Range                  string // of the filter, as sent
 	Client, Person, Organization string
 	Reference                    string
 	NoDrills                     bool
@@ -80,7 +81,8 @@ type eventsPage struct {
 	Unknown                      string
 }
 
-// eventFilter reads the filter of the page, or of the lines.
+// eventFilter reads the filter of the page and of the JSON Lines. With
+// store.ErrNotFound, for an unknown person, both filters are valid.
 func (s *Server) eventFilter(v *visit) (operator.Filter, store.EventFilter, error) {
 	f, err := v.Filter("kind", "range", "client", "person", "organization", "approval", "reference", "drills")
 	if err != nil {
@@ -131,8 +133,8 @@ func (s *Server) eventsPage(v *visit) error {
 	return s.render(v.w, 200, eventsTemplate, &p)
 }
 
-// eventLines gives all entries that match as JSON Lines, newest first, in the
-// form of GET /v1/events.
+// eventLines answers with all entries that match as JSON Lines, newest first, in
+// the form of GET /v1/events.
 func (s *Server) eventLines(v *visit) error {
 	f, of, err := s.eventFilter(v)
 	if err != nil {
@@ -143,7 +145,7 @@ func (s *Server) eventLines(v *visit) error {
 	for {
 		rows, next, err := s.API.Store.Events(v.Context(), of)
 		if err != nil && begun {
-			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+			panic(http.ErrAbortHandler) // the client must not take half of the lines for all of them
 		} else if err != nil {
 			return f.CursorError(err)
 		}
@@ -155,7 +157,7 @@ func (s *Server) eventLines(v *visit) error {
 		enc := json.NewEncoder(v.w)
 		for _, e := range rows {
 			if enc.Encode(operator.NewEvent(e)) != nil {
-				return nil // the operator has gone
+				return nil // the client has closed the connection
 			}
 		}
 		if next == "" {

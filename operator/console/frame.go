@@ -30,6 +30,7 @@ var (
 
 func parsePage(files ...string) *template.Template {
 	t := template.New("frame.html").Funcs(template.FuncMap{"number": operator.Number[int], "count": operator.Count})
+	template.Must(t.AddParseTree("mark", page.Mark()))
 	for _, file := range append([]string{"frame.html"}, files...) {
 		template.Must(t.ParseFS(templateFiles, "templates/"+file))
 	}
@@ -40,12 +41,12 @@ func parsePage(files ...string) *template.Template {
 type frame struct {
 	Title, Tab string
 	Service    string
-	Host       string // of the installation, and how many more there are
+	Host       string // the first of the installation, and how many more it has
 	Stylesheet string
 	Icon       string
 	Version    string
-	Database   string // how long it took to answer a write
-	Degraded   string // why; "" is healthy
+	Database   string // how long it took to answer a write, in words
+	Degraded   string // what is missing; "" is healthy
 	Reference  string
 	SignedIn   bool // the password was right
 }
@@ -94,11 +95,11 @@ func (s *Server) render(w http.ResponseWriter, status int, t *template.Template,
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the operator may have gone
+	_, _ = w.Write(b.Bytes()) // the client may have closed the connection
 	return nil
 }
 
-// A refusedPage says why there is nothing else.
+// A refusedPage says why a request was refused.
 type refusedPage struct {
 	frame
 	Text   string

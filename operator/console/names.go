@@ -1,6 +1,6 @@
 package console
 
-// nameCache finds what IDs are called, once for each page.
+// A nameCache finds the names of IDs, each once for a page.
 type nameCache struct {
 	s                              *Server
 	v                              *visit
@@ -11,8 +11,8 @@ func (s *Server) newNameCache(v *visit) *nameCache {
 	return &nameCache{s, v, map[string]string{}, map[string]string{}, map[string]string{}}
 }
 
-// cachedName gives the name that goes with an ID, and the ID of what has none or has
-// gone.
+// cachedName returns the name of an ID, and the ID itself where the object has no
+// name or is deleted.
 func cachedName(known map[string]string, id string, ask func() (string, error)) string {
 	if id == "" {
 		return ""

@@ -25,12 +25,12 @@ type overviewPage struct {
 	Tiles   []tile
 	Search  clientSearch
 	Clients []clientRow
-	InUse   bool // some have a living approval
+	InUse   bool // some client has a living approval
 	All     int  // clients
 	Events  []eventRow
 }
 
-// mostUsed is how many clients the overview has, and recent how many events.
+// clientsShown and eventsShown are how many rows the overview has.
 const clientsShown, eventsShown = 5, 6
 
 func (s *Server) overview(v *visit) error {
@@ -67,8 +67,8 @@ func (s *Server) overview(v *visit) error {
 	return s.render(v.w, 200, overviewTemplate, &p)
 }
 
-// tiles fills the numbers of the range. Those in the journal outlive a restart;
-// the others are counted by this process, and say since when.
+// tiles makes the tiles of the range. The numbers of the journal outlive a restart;
+// this process counts the others, and their tiles say since when.
 func (s *Server) tiles(v *visit, p *overviewPage) error {
 	ctx, over := v.Context(), p.Span
 	begin := over.begin(v.now)
@@ -106,8 +106,8 @@ func (s *Server) tiles(v *visit, p *overviewPage) error {
 	return nil
 }
 
-// counted adds the tiles of what this process has counted. limited says which
-// addresses have met a rate limit.
+// counted adds the tiles of what this process has counted. limited names the
+// addresses that reached a rate limit.
 func (s *Server) counted(v *visit, p *overviewPage, begin int64, live int, limited string) {
 	over, since := p.Span, ""
 	if from := s.API.Metrics.Since(); from.Unix() > begin {
@@ -134,7 +134,7 @@ func total(counts []uint64) (n uint64) {
 	return n
 }
 
-// mostUsed gives the clients with the most living approvals, and then the
+// mostUsed returns the clients with the most living approvals, followed by the
 // newest.
 func (s *Server) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientRow, error) {
 	ids := slices.SortedFunc(maps.Keys(uses), func(a, b string) int {
@@ -144,7 +144,7 @@ func (s *Server) mostUsed(v *visit, uses map[string]store.ClientUse) ([]clientRo
 	for _, id := range ids[:min(clientsShown, len(ids))] {
 		c, err := s.API.Store.Client(v.Context(), id)
 		if errors.Is(err, store.ErrNotFound) {
-			continue // it has just gone
+			continue // deleted since
 		} else if err != nil {
 			return nil, err
 		}

@@ -14,7 +14,7 @@ func newMoment(text string, t time.Time) moment {
 	return moment{text, t.UTC().Format(time.RFC3339)}
 }
 
-// onDay gives a day in words when it is near, and a time.
+// onDay is a time of today or yesterday, and the date of an earlier day.
 func onDay(unix int64, now time.Time) moment {
 	t := time.Unix(unix, 0).UTC()
 	switch {
@@ -26,13 +26,13 @@ func onDay(unix int64, now time.Time) moment {
 	return newMoment(t.Format("2 Jan 2006"), t)
 }
 
-// atSecond is for lists of events in order.
+// atSecond is a time to the second.
 func atSecond(unix int64) moment {
 	t := time.Unix(unix, 0).UTC()
 	return newMoment(t.Format("2 Jan 2006 15:04:05"), t)
 }
 
-// lastUsed gives a last use, which is true to the hour; never is 0.
+// lastUsed is a last use, which the store keeps to the hour; 0 is never.
 func lastUsed(unix int64, now time.Time) moment {
 	if unix == 0 {
 		return moment{Text: "never"}
@@ -50,9 +50,9 @@ func lastUsed(unix int64, now time.Time) moment {
 
 func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.UTC().Format(time.DateOnly) }
 
-// A span is a range that an operator can look at.
+// A span is a range of time that the overview and the events can show.
 type span struct {
-	Name  string // in the address, and as the link's text without a space
+	Name  string // in the address
 	Words string
 	bar   time.Duration
 	bars  int
@@ -65,7 +65,7 @@ var spans = []span{
 	{"30d", "30 days", 24 * time.Hour, 30},
 }
 
-// spanNamed gives a span, by default the day.
+// spanNamed returns the span of the parameter range, by default the day.
 func spanNamed(name string) (span, error) {
 	if name == "" {
 		name = "24h"
@@ -78,7 +78,7 @@ func spanNamed(name string) (span, error) {
 	return span{}, operator.BadRequest("range: one of 1h, 24h, 7d, 30d")
 }
 
-// Short is the link's text: 24 h.
+// Short is the text of the link: 24 h.
 func (s span) Short() string {
 	n := len(s.Name) - 1
 	return s.Name[:n] + " " + s.Name[n:]
@@ -86,14 +86,14 @@ func (s span) Short() string {
 
 func (s span) length() time.Duration { return s.bar * time.Duration(s.bars) }
 
-// begin is where the first bar begins, in Unix seconds: bars begin at multiples
-// of their length, and the last one is under way.
+// begin is where the first bar begins, in Unix seconds: each bar begins at a
+// multiple of its length, and the last bar is not over yet.
 func (s span) begin(now time.Time) int64 {
 	length := int64(s.bar / time.Second)
 	return (now.Unix()/length - int64(s.bars) + 1) * length
 }
 
-// label names a bar's beginning.
+// label is the text for the beginning of a bar.
 func (s span) label(unix int64) string {
 	t := time.Unix(unix, 0).UTC()
 	if s.bar >= 24*time.Hour {
@@ -105,7 +105,7 @@ func (s span) label(unix int64) string {
 	return t.Format("15:04")
 }
 
-// unit is what a bar's number is per.
+// unit is the length of a bar.
 func (s span) unit() string {
 	switch s.bar {
 	case time.Hour:
