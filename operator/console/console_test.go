@@ -259,6 +259,10 @@ func TestConsolePages(t *testing.T) {
 	if css.Code != 200 || css.Header().Get("Cache-Control") != "public, max-age=31536000, immutable" || !strings.HasPrefix(css.Body.String(), string(page.Stylesheet())) || !strings.Contains(css.Body.String(), ".tile") {
 		t.Errorf("style: %d %v", css.Code, css.Header())
 	}
+	asset := httptest.NewRequest("GET", "/assets/console.css", nil) // whose log line has the pattern alone
+	if o.handler.ServeHTTP(httptest.NewRecorder(), asset); asset.Pattern != "/assets/" {
+		t.Errorf("pattern %q", asset.Pattern)
+	}
 	if w := o.page("/assets/console.css"); w.code != 404 {
 		t.Errorf("another name: %d", w.code)
 	}
@@ -295,6 +299,12 @@ func TestConsoleIsClosed(t *testing.T) {
 			t.Errorf("%s: %d", name, p.code)
 		}
 	}
+	good.Set("reason", strings.Repeat("x", 64<<10))
+	o.visit("POST", "/clients/quill/disable", good).want(400)
+	good.Set("reason", "x")
+	o.visit("POST", "/clients/quill/disable", good, func(r *http.Request) {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	}).want(400)
 	for _, path := range []string{"/clients/quill/delete", "/clients/quill/disable/x", "/clients/quill/"} {
 		o.page(path).want(404)
 	}
@@ -556,5 +566,35 @@ func TestSpansAndBars(t *testing.T) {
 		if got := onDay(now.Add(-ago).Unix(), now).Text; got != want {
 			t.Errorf("%s ago: %s", ago, got)
 		}
+	}
+}
+
+// Links to more of a list keep its filter, and nothing that was left empty.
+func TestLinks(t *testing.T) {
+	v := &visit{Call: operator.Call{Request: httptest.NewRequest("GET", "/events?kind=&limit=3&after=old&organization=nordlys", nil)}}
+	if got := v.link("/events", "next"); got != "/events?after=next&limit=3&organization=nordlys" {
+		t.Errorf("next page: %s", got)
+	}
+	if got := v.link("/events", ""); got != "" {
+		t.Errorf("at the end: %s", got)
+	}
+	if got := v.query("after", "limit").Encode(); got != "organization=nordlys" {
+		t.Errorf("all of it: %s", got)
+	}
+}
+
+// Paths that are not the console's are left to the API, which answers in JSON.
+func TestRouter(t *testing.T) {
+	o, _ := withConsole(t)
+	for path, want := range map[string]bool{
+		"/": true, "/clients": true, "/clients/x/y": true, "/approvals": true, "/events": true, "/events.jsonl": true, "/assets/": true, "/assets/x.css": true,
+		"/assets": false, "//": false, "/client": false, "/metrics": false, "/readyz": false, "/favicon.ico": false,
+	} {
+		if got := o.api.Console(path) != nil; got != want {
+			t.Errorf("%s: %t", path, got)
+		}
+	}
+	if p := o.page("/favicon.ico").want(404); p.head.Get("Content-Type") != "application/json" {
+		t.Errorf("%v", p.head)
 	}
 }
