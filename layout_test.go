@@ -32,7 +32,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts", "directory", "journal"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts", "directory", "journal", "fault"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	pages     = append([]string{"page"}, below...)                           // below the doors for people
 	doors     = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator", "operator/console"}
@@ -52,6 +52,7 @@ var rooms = map[string]room{
 	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org"}},
 	"directory":        {pure: true, may: []string{"facts", "org"}},
 	"journal":          {pure: true},
+	"fault":            {pure: true},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"store":            {may: pureRooms},

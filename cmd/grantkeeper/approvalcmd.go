@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 var approvalColumns = []column{
@@ -92,7 +94,7 @@ func approvalRevoke(g *global) *cobra.Command {
 			filtered := len(w.body()) > 1
 			switch {
 			case filtered == (len(ids) > 0):
-				return wrongUse("see: grantkeeper approval revoke --help", "name approvals, or say which with --client, --person, --organization or --unused-for")
+				return fault.WrongUse("see: grantkeeper approval revoke --help", "name approvals, or say which with --client, --person, --organization or --unused-for")
 			case filtered:
 				return g.revokeMany(c, o, w)
 			}

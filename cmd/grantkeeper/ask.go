@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // changeOptions are the flags of every command that changes something.
@@ -31,7 +33,7 @@ func (o changeOptions) confirm(c *cobra.Command, question string) error {
 	if o.yes {
 		return nil
 	}
-	nobody := wrongUse("add --yes", "%s Nobody is there to answer.", question)
+	nobody := fault.WrongUse("add --yes", "%s Nobody is there to answer.", question)
 	in, isFile := c.InOrStdin().(*os.File)
 	if !isFile || !isTerminal(in) {
 		return nobody
@@ -42,7 +44,7 @@ func (o changeOptions) confirm(c *cobra.Command, question string) error {
 		return nobody
 	}
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return &exitError{exitFailed, "not confirmed, nothing was changed", ""}
+		return &fault.Error{Code: fault.Failed, What: "not confirmed, nothing was changed", Hint: ""}
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -38,7 +39,7 @@ func backupCommand(g *global) *cobra.Command {
 // oneFile is for commands that take one file.
 func oneFile(c *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return wrongUse(c.CommandPath()+" FILE", "name one file")
+		return fault.WrongUse(c.CommandPath()+" FILE", "name one file")
 	}
 	return nil
 }
@@ -124,23 +125,23 @@ func (c *operatorClient) backup(ctx context.Context, name string, packed bool, r
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		return backupResult{}, cannotOpen("choose a folder that this user may write in", "%s: %v", name, err)
+		return backupResult{}, fault.CannotOpen("choose a folder that this user may write in", "%s: %v", name, err)
 	}
 	defer os.Remove(part.Name())
 	at, err := c.readBackup(ctx, part, packed)
 	if err = errors.Join(err, part.Close()); err != nil {
-		var known *exitError
+		var known *fault.Error
 		if errors.As(err, &known) {
 			return backupResult{}, known
 		}
-		return backupResult{}, cannotOpen("", "%s: %v", name, err)
+		return backupResult{}, fault.CannotOpen("", "%s: %v", name, err)
 	}
 	info, err := os.Stat(part.Name())
 	if err == nil {
 		err = os.Link(part.Name(), name) // fails where the file has come to be meanwhile
 	}
 	if err != nil {
-		return backupResult{}, cannotOpen("", "%s: %v", name, err)
+		return backupResult{}, fault.CannotOpen("", "%s: %v", name, err)
 	}
 	body := map[string]any{"taken_at": at, "reason": reason}
 	if err := c.do(ctx, http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {
@@ -175,7 +176,7 @@ func (c *operatorClient) readBackup(ctx context.Context, to *os.File, packed boo
 		err = io.ErrUnexpectedEOF
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, cannotOpen("", "%s broke off its answer", c.base)
+		return 0, fault.CannotOpen("", "%s broke off its answer", c.base)
 	}
 	return at, errors.Join(err, done(), to.Sync())
 }
@@ -184,7 +185,7 @@ func (c *operatorClient) readBackup(ctx context.Context, to *os.File, packed boo
 func (c *operatorClient) open(ctx context.Context, path string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
 	if err != nil {
-		return nil, wrongUse("", "%s: %v", c.base, err)
+		return nil, fault.WrongUse("", "%s: %v", c.base, err)
 	}
 	r.SetBasicAuth(operator.User, c.password)
 	as(r)
@@ -192,7 +193,7 @@ func (c *operatorClient) open(ctx context.Context, path string) (*http.Response,
 	patient.Timeout = 0
 	answer, err := patient.Do(r)
 	if err != nil {
-		return nil, cannotOpen("start one: grantkeeper serve; or name it: --operator URL", "%s does not answer", c.base)
+		return nil, fault.CannotOpen("start one: grantkeeper serve; or name it: --operator URL", "%s does not answer", c.base)
 	}
 	if answer.StatusCode != http.StatusOK {
 		defer answer.Body.Close()
@@ -280,30 +281,30 @@ func noRoom(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is
 // with the backup.
 func temporaryError(name string, err error) error {
 	if noRoom(err) {
-		return cannotOpen("make room there, or set TMPDIR to a folder that has it", "%s cannot be unpacked: there is no room in the folder for temporary files, %s", name, os.TempDir())
+		return fault.CannotOpen("make room there, or set TMPDIR to a folder that has it", "%s cannot be unpacked: there is no room in the folder for temporary files, %s", name, os.TempDir())
 	}
-	return cannotOpen("set TMPDIR to a folder that this user may write in", "%s cannot be unpacked: %v", name, err)
+	return fault.CannotOpen("set TMPDIR to a folder that this user may write in", "%s cannot be unpacked: %v", name, err)
 }
 
 // restoreError says what to do about what store refuses.
 func restoreError(what string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrForeign), errors.Is(err, store.ErrDamaged):
-		return &exitError{exitFailed, what, "take another backup: this one cannot be restored"}
+		return &fault.Error{Code: fault.Failed, What: what, Hint: "take another backup: this one cannot be restored"}
 	case errors.Is(err, store.ErrSchema):
-		return &exitError{exitState, what, "restore it with the release that made it, or a later one"}
+		return &fault.Error{Code: fault.State, What: what, Hint: "restore it with the release that made it, or a later one"}
 	case errors.Is(err, store.ErrInUse):
-		return &exitError{exitState, what, "stop the server, and move its database away"}
+		return &fault.Error{Code: fault.State, What: what, Hint: "stop the server, and move its database away"}
 	case errors.Is(err, store.ErrNotEmpty):
-		return &exitError{exitState, what, "move it away: a restore never writes over a database"}
+		return &fault.Error{Code: fault.State, What: what, Hint: "move it away: a restore never writes over a database"}
 	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(what, "database: "):
 		return denied(err)
 	case errors.Is(err, store.ErrKeys):
-		return badConfig("use the key file of the installation that made the backup", "secret key: %s", what)
+		return fault.BadConfig("use the key file of the installation that made the backup", "secret key: %s", what)
 	case noRoom(err):
-		return cannotOpen("make room there", "%s", what)
+		return fault.CannotOpen("make room there", "%s", what)
 	}
-	return cannotOpen("see that the file is there and that this user may read and write", "%s", what)
+	return fault.CannotOpen("see that the file is there and that this user may read and write", "%s", what)
 }
 
 func backupRestoreCommand(g *global) *cobra.Command {
@@ -357,10 +358,10 @@ with the server running, this command without a FILE ends all its approvals.`,
 func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptions, change changeOptions, keep bool) error {
 	switch {
 	case len(args) > 0:
-		return &exitError{exitState, "the database is PostgreSQL, and a backup of SQLite cannot be restored into it",
-			"restore it by PostgreSQL's own means, start the server, then: grantkeeper backup restore --yes"}
+		return &fault.Error{Code: fault.State, What: "the database is PostgreSQL, and a backup of SQLite cannot be restored into it",
+			Hint: "restore it by PostgreSQL's own means, start the server, then: grantkeeper backup restore --yes"}
 	case keep:
-		return wrongUse("nothing is left to do", "PostgreSQL is restored by its own means, and its approvals live on")
+		return fault.WrongUse("nothing is left to do", "PostgreSQL is restored by its own means, and its approvals live on")
 	}
 	if err := change.confirm(c, "End all approvals of the PostgreSQL database that was restored?"); err != nil {
 		return err

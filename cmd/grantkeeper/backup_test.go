@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // A backup that was made while a client refreshes is restored elsewhere with
@@ -101,8 +103,8 @@ func TestNoRoomToUnpack(t *testing.T) {
 		restoreError(full.Error(), full):    {"backup: x.gz: write /scratch/1/backup.db: no space left on device", "make room there"},
 		temporaryError("x", syscall.EDQUOT): {"x cannot be unpacked: there is no room in the folder for temporary files, /scratch", "make room there"},
 	} {
-		var e *exitError
-		if !errors.As(err, &e) || e.code != 4 || e.what != want[0] || !strings.HasPrefix(e.hint, want[1]) {
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Code != 4 || e.What != want[0] || !strings.HasPrefix(e.Hint, want[1]) {
 			t.Errorf("%+v, want %q", err, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/page"
 )
 
@@ -33,18 +34,18 @@ func (c *Checked) checkBranding() error {
 	if b.LogoFile != "" {
 		f, err := os.Open(b.LogoFile)
 		if err != nil {
-			return cannotOpen("correct branding.logo_file, or take it out", "branding.logo_file: %v", err)
+			return fault.CannotOpen("correct branding.logo_file, or take it out", "branding.logo_file: %v", err)
 		}
 		defer f.Close()
 		if c.Brand.Logo, err = io.ReadAll(io.LimitReader(f, page.MaxLogo+1)); err != nil {
-			return cannotOpen("correct branding.logo_file, or take it out", "branding.logo_file: %v", err)
+			return fault.CannotOpen("correct branding.logo_file, or take it out", "branding.logo_file: %v", err)
 		}
 		if len(c.Brand.Logo) == 0 {
-			return badConfig("correct branding.logo_file, or take it out", "branding.logo_file: %s is empty", b.LogoFile)
+			return fault.BadConfig("correct branding.logo_file, or take it out", "branding.logo_file: %s is empty", b.LogoFile)
 		}
 	}
 	if err := c.Brand.Check(); err != nil {
-		return badConfig("see [branding] in docs/configuration.md", "branding.%v", err)
+		return fault.BadConfig("see [branding] in docs/configuration.md", "branding.%v", err)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 )
 
@@ -33,11 +34,11 @@ func named(use string, n int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		for _, a := range args {
 			if a == "" {
-				return wrongUse("see: "+c.CommandPath()+" --help", "an argument is empty")
+				return fault.WrongUse("see: "+c.CommandPath()+" --help", "an argument is empty")
 			}
 		}
 		if len(args) != n {
-			return wrongUse("see: "+c.CommandPath()+" --help", "write: %s %s", c.CommandPath(), use)
+			return fault.WrongUse("see: "+c.CommandPath()+" --help", "write: %s %s", c.CommandPath(), use)
 		}
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -57,12 +58,12 @@ type Checked struct {
 }
 
 // Check does all of that, short of opening the database and listening. Every
-// error is an exitError with code 3, or 4 for a file that cannot be read, and
+// error is a fault.Error with code 3, or 4 for a file that cannot be read, and
 // has one mistake of each group of settings that has any.
 func (l Loaded) Check() (Checked, error) {
 	c := Checked{Config: l.Config}
 	if l.File == "" && len(l.BaseURLs) == 0 {
-		return Checked{}, badConfig("run: grantkeeper init",
+		return Checked{}, fault.BadConfig("run: grantkeeper init",
 			"configuration: there is none in %s, and base_urls is not set", DefaultConfigFile)
 	}
 	var wrong []error
@@ -75,7 +76,7 @@ func (l Loaded) Check() (Checked, error) {
 		}
 	}
 	if len(wrong) > 0 {
-		return Checked{}, together(wrong)
+		return Checked{}, fault.Join(wrong)
 	}
 	return c, nil
 }
@@ -83,20 +84,20 @@ func (l Loaded) Check() (Checked, error) {
 func (c *Checked) checkHosts() (err error) {
 	c.Hosts, err = ParseHosts(c.BaseURLs)
 	if err != nil {
-		return badConfig(`write base_urls = ["https://app.example.com"]`, "base_urls: %v", err)
+		return fault.BadConfig(`write base_urls = ["https://app.example.com"]`, "base_urls: %v", err)
 	}
 	return nil
 }
 
 func (c *Checked) checkService() error {
 	if err := checkServiceName(c.Service.Name); err != nil {
-		return badConfig("take a plain name", "service.name: %v", err)
+		return fault.BadConfig("take a plain name", "service.name: %v", err)
 	}
 	c.Nouns = map[string]page.Nouns{}
 	for _, tag := range slices.Sorted(maps.Keys(c.Service.Words)) {
 		nouns := page.Nouns(c.Service.Words[tag])
 		if err := page.CheckNouns(tag, nouns); err != nil {
-			return badConfig("correct the table [service.words."+tag+"]", "service.words.%s: %v", tag, err)
+			return fault.BadConfig("correct the table [service.words."+tag+"]", "service.words.%s: %v", tag, err)
 		}
 		c.Nouns[tag] = nouns
 	}
@@ -119,7 +120,7 @@ func (c *Checked) checkKey() error {
 	}
 	c.Ring, err = token.NewRing(c.Service.TokenPrefix, keys[0].Number, keys...)
 	if err != nil {
-		return badConfig("correct service.token_prefix, or the key file", "secret key: %v", err)
+		return fault.BadConfig("correct service.token_prefix, or the key file", "secret key: %v", err)
 	}
 	return nil
 }
@@ -142,10 +143,10 @@ func (c *Checked) checkDatabase() (err error) {
 	case strings.HasPrefix(c.Database.URL, "postgres://"), strings.HasPrefix(c.Database.URL, "postgresql://"):
 		return c.checkPostgres()
 	case c.Database.MaxStaleness != 0:
-		return badConfig("take it out", "database.max_staleness: SQLite always answers exactly")
+		return fault.BadConfig("take it out", "database.max_staleness: SQLite always answers exactly")
 	case err != nil, u.Scheme != "sqlite", u.Host != "", u.User != nil, u.RawQuery != "", u.Fragment != "",
 		u.Opaque == "" && !strings.HasPrefix(u.Path, "/"), u.Opaque == "" && u.Path == "/":
-		return badConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db or postgres://user@host:5432/database", "%s: not sqlite:///path/to/file, nor postgres://", c.databaseKey())
+		return fault.BadConfig("write sqlite:///var/lib/grantkeeper/grantkeeper.db or postgres://user@host:5432/database", "%s: not sqlite:///path/to/file, nor postgres://", c.databaseKey())
 	}
 	c.Path = u.Path + u.Opaque
 	return nil
@@ -166,10 +167,10 @@ const maxStaleness = time.Minute
 // checkPostgres never repeats the address: it may hold a password.
 func (c *Checked) checkPostgres() error {
 	if err := store.CheckURL(c.Database.URL); err != nil {
-		return badConfig("write postgres://user@host:5432/database", "%s: %v", c.databaseKey(), err)
+		return fault.BadConfig("write postgres://user@host:5432/database", "%s: %v", c.databaseKey(), err)
 	}
 	if time.Duration(c.Database.MaxStaleness) > maxStaleness {
-		return badConfig("choose 0s to "+maxStaleness.String(), "database.max_staleness: %s is too long", c.Database.MaxStaleness)
+		return fault.BadConfig("choose 0s to "+maxStaleness.String(), "database.max_staleness: %s is too long", c.Database.MaxStaleness)
 	}
 	c.Postgres = c.Database.URL
 	return nil
@@ -185,7 +186,7 @@ func (c *Checked) checkAddresses() (err error) {
 		}
 	}
 	if c.OperatorHosts, err = parseOperatorHosts(c.Operator.Hosts); err != nil {
-		return badConfig(`write hosts = ["operators.example.com"]`, "operator.hosts: %v", err)
+		return fault.BadConfig(`write hosts = ["operators.example.com"]`, "operator.hosts: %v", err)
 	}
 	if c.Gateway.Listen != "off" {
 		if err := checkListen("gateway.listen", c.Gateway.Listen); err != nil {
@@ -193,10 +194,10 @@ func (c *Checked) checkAddresses() (err error) {
 		}
 	}
 	if h := c.HTTP.ForwardedHeader; h != "" && !slices.Contains(limit.ForwardedHeaders, h) {
-		return badConfig(`write forwarded_header = "Forwarded", or leave it out`, "http.forwarded_header: %q is neither X-Forwarded-For nor Forwarded", h)
+		return fault.BadConfig(`write forwarded_header = "Forwarded", or leave it out`, "http.forwarded_header: %q is neither X-Forwarded-For nor Forwarded", h)
 	}
 	if c.Proxies, err = limit.ParseProxies(c.HTTP.TrustedProxies); err != nil {
-		return badConfig(`write trusted_proxies = ["10.0.0.0/8"]`, "http.trusted_proxies: %v", err)
+		return fault.BadConfig(`write trusted_proxies = ["10.0.0.0/8"]`, "http.trusted_proxies: %v", err)
 	}
 	c.Proxies = c.Proxies.Writing(c.HTTP.ForwardedHeader)
 	return nil
@@ -213,7 +214,7 @@ func checkListen(key, address string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return badConfig("write 127.0.0.1:8080, or :8080 for every address", "%s: %q is not an address and a port", key, address)
+		return fault.BadConfig("write 127.0.0.1:8080, or :8080 for every address", "%s: %q is not an address and a port", key, address)
 	}
 	return nil
 }
@@ -221,13 +222,13 @@ func checkListen(key, address string) error {
 func (c *Checked) checkNetworks() (err error) {
 	if c.Limiter.URL != "" {
 		if c.Counters, err = limit.ParseServer(c.Limiter.URL); err != nil {
-			return badConfig("write redis://127.0.0.1:6379/0", "limiter.url: %v", err)
+			return fault.BadConfig("write redis://127.0.0.1:6379/0", "limiter.url: %v", err)
 		}
 	}
 	for _, n := range c.Limiter.Networks {
 		one, err := limit.ParseNetwork(n.CIDR, n.Multiple)
 		if err != nil {
-			return badConfig(`write {cidr = "192.0.2.0/24", multiple = 10}`, "limiter.networks: %v", err)
+			return fault.BadConfig(`write {cidr = "192.0.2.0/24", multiple = 10}`, "limiter.networks: %v", err)
 		}
 		c.Networks = append(c.Networks, one)
 	}
@@ -242,13 +243,13 @@ func (c *Checked) checkAPILimits() error {
 		what := fmt.Sprintf("api.limits[%d] %q", i, one.Organization)
 		switch _, twice := c.APILimits[one.Organization]; {
 		case org.CheckID(one.Organization) != nil:
-			return badConfig(`write organization = "nordlys"`, "%s: not the ID of an organization", what)
+			return fault.BadConfig(`write organization = "nordlys"`, "%s: not the ID of an organization", what)
 		case twice:
-			return badConfig("take one of them out", "%s: it is given twice", what)
+			return fault.BadConfig("take one of them out", "%s: it is given twice", what)
 		case one.Rate.N == 0:
-			return badConfig(`write rate = "6000/10m"`, "%s: it has no rate", what)
+			return fault.BadConfig(`write rate = "6000/10m"`, "%s: it has no rate", what)
 		case one.Rate.Window != c.API.RateLimit.Window:
-			return badConfig("write both with one time", "%s: rate is %s, and the window of api.rate_limit is %s", what, one.Rate, c.API.RateLimit)
+			return fault.BadConfig("write both with one time", "%s: rate is %s, and the window of api.rate_limit is %s", what, one.Rate, c.API.RateLimit)
 		}
 		c.APILimits[one.Organization] = one.Rate.N
 	}
@@ -261,7 +262,7 @@ const leastSession = Duration(time.Minute)
 
 func (c *Checked) checkSessions() error {
 	if c.Session.Idle < leastSession || c.Session.Max < c.Session.Idle {
-		return badConfig(`write idle = "12h", max = "720h"`, "session: idle must be at least %s, and max not below it", leastSession)
+		return fault.BadConfig(`write idle = "12h", max = "720h"`, "session: idle must be at least %s, and max not below it", leastSession)
 	}
 	return nil
 }
@@ -272,10 +273,10 @@ const leastKept = Duration(24 * time.Hour)
 
 func (c *Checked) checkRetention() error {
 	if after := c.Approvals.EndUnusedAfter; after != 0 && Duration(after) < leastKept {
-		return badConfig(`write end_unused_after = "90d", or "off"`, "approvals.end_unused_after: %s is less than a day", after)
+		return fault.BadConfig(`write end_unused_after = "90d", or "off"`, "approvals.end_unused_after: %s is less than a day", after)
 	}
 	if c.Journal.Retention < leastKept {
-		return badConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)
+		return fault.BadConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)
 	}
 	return nil
 }
@@ -290,7 +291,7 @@ func (c *Checked) checkClients() error {
 			err = errors.New("its id is given twice")
 		}
 		if err != nil {
-			return badConfig("correct the entry [[clients]]", "clients[%d] %q: %v", i, one.ID, err)
+			return fault.BadConfig("correct the entry [[clients]]", "clients[%d] %q: %v", i, one.ID, err)
 		}
 		seen[one.ID] = true
 		c.Preregistered = append(c.Preregistered, made)
@@ -301,25 +302,25 @@ func (c *Checked) checkClients() error {
 // checkGateways reads the gateways' keys, also while their listener is off.
 func (c *Checked) checkGateways() error {
 	if c.Gateway.Listen != "off" && len(c.Gateway.Keys) == 0 {
-		return badConfig("add [[gateway.keys]], or take gateway.listen out", "gateway: it listens, and there is no key for it")
+		return fault.BadConfig("add [[gateway.keys]], or take gateway.listen out", "gateway: it listens, and there is no key for it")
 	}
 	names, secrets := map[string]bool{}, map[string]string{c.Password: "operator.password_file"}
 	for i, one := range c.Gateway.Keys {
 		what := fmt.Sprintf("gateway.keys[%d] %q", i, one.Name)
 		if org.CheckID(one.Name) != nil || names[one.Name] {
-			return badConfig("give each key a name of its own, in letters and digits", "%s: the name is not plain, or given twice", what)
+			return fault.BadConfig("give each key a name of its own, in letters and digits", "%s: the name is not plain, or given twice", what)
 		}
 		names[one.Name] = true
 		scopes, err := readScopes(one.Scopes)
 		if err != nil {
-			return badConfig(`write scopes = ["forward-auth"]`, "%s: %v", what, err)
+			return fault.BadConfig(`write scopes = ["forward-auth"]`, "%s: %v", what, err)
 		}
 		secret, err := readGatewayKey(what+" key_file", one.KeyFile)
 		if err != nil {
 			return err
 		}
 		if other, ok := secrets[secret]; ok {
-			return badConfig("run: openssl rand -hex 32", "%s: %s has the same secret", what, other)
+			return fault.BadConfig("run: openssl rand -hex 32", "%s: %s has the same secret", what, other)
 		}
 		secrets[secret] = what
 		c.Gateways = append(c.Gateways, gateway.Key{Name: one.Name, Secret: secret, Scopes: scopes})
@@ -352,7 +353,7 @@ func (c *Checked) checkServiceKey() error {
 			return err
 		}
 		if c.ServiceKey != nil && string(c.ServiceKey) != key {
-			return badConfig("take api.upstream_key_file out: it is the old name", "service.key_file and api.upstream_key_file hold two keys")
+			return fault.BadConfig("take api.upstream_key_file out: it is the old name", "service.key_file and api.upstream_key_file hold two keys")
 		}
 		c.ServiceKey = []byte(key)
 	}
@@ -363,7 +364,7 @@ func (c *Checked) checkServiceKey() error {
 // only the signature to believe.
 func (c *Checked) signedTo(setting string) error {
 	if c.Service.KeyFile == "" && c.API.UpstreamKeyFile == "" {
-		return badConfig("run: openssl rand -hex 32 > FILE, and chmod 600 FILE, and set service.key_file", "%s: there is no service.key_file", setting)
+		return fault.BadConfig("run: openssl rand -hex 32 > FILE, and chmod 600 FILE, and set service.key_file", "%s: there is no service.key_file", setting)
 	}
 	return nil
 }
@@ -371,13 +372,13 @@ func (c *Checked) signedTo(setting string) error {
 // checkUpstream reads where /api/v5 goes.
 func (c *Checked) checkUpstream() error {
 	if c.API.Upstream == "" && c.API.UpstreamKeyFile != "" && c.MCP.Upstream == "" && c.Service.PreviewURL == "" && len(c.Paths) == 0 {
-		return badConfig("set api.upstream, or take it out", "api.upstream_key_file: there is no api.upstream")
+		return fault.BadConfig("set api.upstream, or take it out", "api.upstream_key_file: there is no api.upstream")
 	}
 	if c.API.Upstream == "" {
 		return nil
 	}
 	if c.Upstream = hostURL(c.API.Upstream); c.Upstream == nil {
-		return badConfig(`write upstream = "http://127.0.0.1:9000"`, "api.upstream: %s", noHostURL)
+		return fault.BadConfig(`write upstream = "http://127.0.0.1:9000"`, "api.upstream: %s", noHostURL)
 	}
 	return c.signedTo("api.upstream")
 }
@@ -411,16 +412,16 @@ func (c *Checked) checkMCP() error {
 	m := c.MCP
 	switch wait := time.Duration(m.Wait); {
 	case wait < time.Second || wait > time.Hour:
-		return badConfig(`write wait = "5m"`, "mcp.wait: not from 1s to 1h")
+		return fault.BadConfig(`write wait = "5m"`, "mcp.wait: not from 1s to 1h")
 	case m.MaxBody < 64<<10 || m.MaxBody > 64<<20:
-		return badConfig("write max_body = 4194304", "mcp.max_body: not from 65536 to 67108864")
+		return fault.BadConfig("write max_body = 4194304", "mcp.max_body: not from 65536 to 67108864")
 	case m.Streams < 1 || m.Streams > 1_000_000:
-		return badConfig("write streams = 10000", "mcp.streams: not from 1 to 1000000")
+		return fault.BadConfig("write streams = 10000", "mcp.streams: not from 1 to 1000000")
 	case m.Upstream == "":
 		return nil
 	}
 	if c.MCPUpstream = wholeURL(m.Upstream); c.MCPUpstream == nil {
-		return badConfig(`write upstream = "http://127.0.0.1:9100/mcp"`, "mcp.upstream: %s", noWholeURL)
+		return fault.BadConfig(`write upstream = "http://127.0.0.1:9100/mcp"`, "mcp.upstream: %s", noWholeURL)
 	}
 	return c.signedTo("mcp.upstream")
 }
@@ -432,7 +433,7 @@ func (c *Checked) checkPreview() error {
 		return nil
 	}
 	if c.PreviewURL = wholeURL(c.Service.PreviewURL); c.PreviewURL == nil {
-		return badConfig(`write preview_url = "http://127.0.0.1:9000/grantkeeper/preview"`, "service.preview_url: %s", noWholeURL)
+		return fault.BadConfig(`write preview_url = "http://127.0.0.1:9000/grantkeeper/preview"`, "service.preview_url: %s", noWholeURL)
 	}
 	return c.signedTo("service.preview_url")
 }
@@ -443,11 +444,11 @@ func (c *Checked) checkTLS() error {
 		return nil
 	}
 	if cert == "" || key == "" {
-		return badConfig("set both, or neither", "http: tls_cert_file and tls_key_file belong together")
+		return fault.BadConfig("set both, or neither", "http: tls_cert_file and tls_key_file belong together")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return badConfig("see http.tls_cert_file and http.tls_key_file", "http: certificate: %v", err)
+		return fault.BadConfig("see http.tls_cert_file and http.tls_key_file", "http: certificate: %v", err)
 	}
 	c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	return nil
@@ -455,13 +456,13 @@ func (c *Checked) checkTLS() error {
 
 func (c *Checked) checkLog() error {
 	if err := c.Level.UnmarshalText([]byte(c.Log.Level)); err != nil || !plainLevel(c.Log.Level) {
-		return badConfig("use debug, info, warn or error", "log.level: %q is unknown", c.Log.Level)
+		return fault.BadConfig("use debug, info, warn or error", "log.level: %q is unknown", c.Log.Level)
 	}
 	switch c.Log.Format {
 	case "auto", "text", "json":
 		return nil
 	}
-	return badConfig("use auto, text or json", "log.format: %q is unknown", c.Log.Format)
+	return fault.BadConfig("use auto, text or json", "log.format: %q is unknown", c.Log.Format)
 }
 
 // plainLevel leaves out what slog would read as well, such as INFO+2.

@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 var clientColumns = []column{
@@ -58,7 +60,7 @@ It says which networks most of them came from.`,
 		Annotations: map[string]string{"next": "grantkeeper client list --state registered"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if u.network+u.since+u.until == "" && !u.dry {
-				return wrongUse("see: grantkeeper client delete-unapproved --help", "say which with --network, --since or --until; --dry-run alone counts all of them")
+				return fault.WrongUse("see: grantkeeper client delete-unapproved --help", "say which with --network, --since or --until; --dry-run alone counts all of them")
 			}
 			return g.deleteUnapproved(c, o, u)
 		},
@@ -136,7 +138,7 @@ configuration, and stays when that changes.`,
 		Annotations: map[string]string{"next": "grantkeeper client show ID"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if id == "" || len(uris) == 0 {
-				return wrongUse("see: grantkeeper client add --help", "--id and --redirect-uri are missing")
+				return fault.WrongUse("see: grantkeeper client add --help", "--id and --redirect-uri are missing")
 			}
 			return g.post(c, o, "/v1/clients", map[string]any{"client_id": id, "client_name": name, "redirect_uris": uris}, rows(clientColumns...))
 		},

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/signin"
@@ -334,7 +335,7 @@ type Loaded struct {
 // Load puts the configuration together: a flag wins over the environment, the
 // environment over the file, the file over the default. file is the flag's
 // value or "". environ is os.Environ's; flags has values by the file's keys.
-// Every error is an exitError with code 3.
+// Every error is a fault.Error with code 3.
 func Load(file string, environ []string, flags map[string]string) (Loaded, error) {
 	env, err := readEnvironment(environ)
 	if err != nil {
@@ -349,7 +350,7 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 		value, name, sent, err := s.fromEnvironment(env)
 		if err == nil && sent {
 			if err = s.set(&l.Config, value); err != nil {
-				err = badConfig("see the settings: "+s.key+" = "+s.meaning, "%s: %v", name, err)
+				err = fault.BadConfig("see the settings: "+s.key+" = "+s.meaning, "%s: %v", name, err)
 			}
 		}
 		if err != nil {
@@ -359,13 +360,13 @@ func Load(file string, environ []string, flags map[string]string) (Loaded, error
 		}
 		if value, sent := flags[s.key]; sent {
 			if err := s.set(&l.Config, value); err != nil {
-				return Loaded{}, wrongUse("grantkeeper serve --help", "--%s: %v", s.flag, err)
+				return Loaded{}, fault.WrongUse("grantkeeper serve --help", "--%s: %v", s.flag, err)
 			}
 			l.Origins[s.key] = "flag"
 		}
 	}
 	if len(wrong) > 0 {
-		return Loaded{}, together(wrong)
+		return Loaded{}, fault.Join(wrong)
 	}
 	l.oneDatabase()
 	return l, nil
@@ -398,7 +399,7 @@ func (l *Loaded) readFile(flag, env string) error {
 		return nil
 	}
 	if err != nil {
-		return badConfig(ifDenied(err, "run: grantkeeper init"), "configuration: %v", err)
+		return fault.BadConfig(ifDenied(err, "run: grantkeeper init"), "configuration: %v", err)
 	}
 	l.File = name
 	return l.decode(name, text)
@@ -421,7 +422,7 @@ func (l *Loaded) decode(name string, text []byte) error {
 		}
 	}
 	if l.Origins["database.url"] == "file" && l.Database.URL != "" && l.Database.URLFile != "" {
-		return badConfig("take one of them out", "%s: both database.url and database.url_file are set", name)
+		return fault.BadConfig("take one of them out", "%s: both database.url and database.url_file are set", name)
 	}
 	return nil
 }
@@ -461,7 +462,7 @@ func checkKinds(name string, text []byte) error {
 			what = s.wanted()
 		}
 	}
-	return badConfig("correct that line", "%s:%d: %s: %s", name, line, key, what)
+	return fault.BadConfig("correct that line", "%s:%d: %s: %s", name, line, key, what)
 }
 
 func within(tree map[string]any, path []string) bool {
@@ -485,9 +486,9 @@ func tomlError(name string, err error) error {
 		for _, unknown := range missing.Errors {
 			line, _ := unknown.Position()
 			key := strings.Join(unknown.Key(), ".")
-			all = append(all, badConfig(didYouMean(key, fileKeys()), "%s:%d: unknown setting %s", name, line, key))
+			all = append(all, fault.BadConfig(didYouMean(key, fileKeys()), "%s:%d: unknown setting %s", name, line, key))
 		}
-		return together(all)
+		return fault.Join(all)
 	}
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {
@@ -496,7 +497,7 @@ func tomlError(name string, err error) error {
 		if key := strings.Join(bad.Key(), "."); key != "" {
 			what = key + ": " + what
 		}
-		return badConfig("correct that line", "%s:%d: %s", name, line, what)
+		return fault.BadConfig("correct that line", "%s:%d: %s", name, line, what)
 	}
-	return badConfig("correct the file", "%s: %v", name, err)
+	return fault.BadConfig("correct the file", "%s: %v", name, err)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -23,32 +24,18 @@ import (
 // refused gives the error of a command as it is printed, and its exit code.
 func refused(t *testing.T, err error) (text string, code int) {
 	t.Helper()
-	var e *exitError
+	var e *fault.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("not refused with an exit code: %v", err)
 	}
-	return e.what + "\n" + e.hint, e.code
+	return e.What + "\n" + e.Hint, e.Code
 }
 
-// Several mistakes are one error that names all, with the code and the hint of
-// the first; one is itself, none is none.
-func TestTogether(t *testing.T) {
-	a, b, c := badConfig("do a", "a is wrong"), cannotOpen("do b", "b is wrong"), wrongUse("do c", "c is wrong")
-	if err := together(nil); err != nil {
-		t.Errorf("of none: %v", err)
-	}
-	if err := together([]error{b}); err != b {
-		t.Errorf("of one: %v", err)
-	}
-	err := together([]error{a, together([]error{b, c})})
-	if text, code := refused(t, err); err.Error() != "a is wrong; b is wrong; c is wrong" || text != "a is wrong\ndo a" || code != exitConfig {
-		t.Errorf("of three: %v, %q, %d", err, text, code)
-	}
-	if f := failedBy(err); f.Text != err.Error() || f.Fix != "run: grantkeeper config check" {
+// doctor says of several mistakes what config check would.
+func TestDoctorSaysSeveralMistakes(t *testing.T) {
+	err := fault.Join([]error{fault.BadConfig("do a", "a is wrong"), fault.CannotOpen("do b", "b is wrong")})
+	if f := failedBy(err); f.Text != "a is wrong; b is wrong" || f.Fix != "run: grantkeeper config check" {
 		t.Errorf("doctor says %+v", f)
-	}
-	if other := errors.New("other"); together([]error{a, other}) != other {
-		t.Error("an error without a code is lost")
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -35,7 +36,7 @@ changed.`,
 			if err == nil {
 				checked, err = l.whole(c.Context())
 			}
-			if several, ok := errors.AsType[mistakes](err); ok {
+			if several, ok := errors.AsType[fault.Several](err); ok {
 				return everyMistake{several}
 			}
 			if err != nil {
@@ -92,7 +93,7 @@ func (l Loaded) summary() string {
 }
 
 // checkedDatabase says of the configured database what serve would find: an
-// exitError where it would not start.
+// fault.Error where it would not start.
 func checkedDatabase(ctx context.Context, c Checked) (string, error) {
 	if c.Postgres != "" {
 		text, _, err := store.InspectURL(ctx, c.Postgres, c.Ring)
@@ -123,9 +124,9 @@ func checkedDatabase(ctx context.Context, c Checked) (string, error) {
 func (c Checked) newDatabase() (string, error) {
 	dir := filepath.Dir(c.Path)
 	if info, err := os.Stat(dir); err != nil {
-		return "", cannotOpen("mkdir "+dir+", for the user who runs serve", "database: %v", err)
+		return "", fault.CannotOpen("mkdir "+dir+", for the user who runs serve", "database: %v", err)
 	} else if !info.IsDir() {
-		return "", cannotOpen("choose another database.url", "database: %s is not a folder", dir)
+		return "", fault.CannotOpen("choose another database.url", "database: %s is not a folder", dir)
 	}
 	if err := syscall.Access(dir, 2); err != nil {
 		return "", denied(&fs.PathError{Op: "open", Path: c.Path, Err: err})
@@ -146,26 +147,26 @@ func openError(err error) error {
 	var schema *store.SchemaError
 	switch {
 	case errors.As(err, &schema) && schema.Older():
-		return &exitError{exitState, err.Error(), "run: grantkeeper migrate up"}
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "run: grantkeeper migrate up"}
 	case errors.Is(err, store.ErrInUse):
-		return &exitError{exitState, err.Error(), "stop the other one, or use another database"}
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "stop the other one, or use another database"}
 	case errors.Is(err, store.ErrSchema):
-		return &exitError{exitState, err.Error(), laterRelease(schema)}
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: laterRelease(schema)}
 	case errors.Is(err, store.ErrNodes):
-		return &exitError{exitState, err.Error(), "stop them first, or give them the release before this one"}
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "stop them first, or give them the release before this one"}
 	case errors.Is(err, store.ErrKeys):
-		return badConfig("use the key file that this database was made with", "secret key: %v", err)
+		return fault.BadConfig("use the key file that this database was made with", "secret key: %v", err)
 	case errors.Is(err, store.ErrDatabase):
 		what, hint, _ := strings.Cut(err.Error(), "; ")
-		return cannotOpen(hint, "%s", what)
+		return fault.CannotOpen(hint, "%s", what)
 	case errors.Is(err, fs.ErrPermission):
 		return denied(err)
 	case errors.Is(err, store.ErrParted):
-		return &exitError{exitState, err.Error(), "put the database back beside its log, or move the log away: it holds what was written last"}
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "put the database back beside its log, or move the log away: it holds what was written last"}
 	case errors.Is(err, store.ErrDamaged):
-		return cannotOpen("restore a backup: grantkeeper backup restore FILE", "%v", err)
+		return fault.CannotOpen("restore a backup: grantkeeper backup restore FILE", "%v", err)
 	case errors.Is(err, store.ErrForeign):
-		return cannotOpen("name another file, or move it away: an empty database is made where there is none", "%v", err)
+		return fault.CannotOpen("name another file, or move it away: an empty database is made where there is none", "%v", err)
 	}
-	return cannotOpen("see that the folder exists, that this user may write in it, and that its disk has room and is not read-only", "%v", err)
+	return fault.CannotOpen("see that the folder exists, that this user may write in it, and that its disk has room and is not read-only", "%v", err)
 }

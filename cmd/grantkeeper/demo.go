@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // demoRedirect is where the demo's client wants the browser to go. Nobody goes
@@ -187,9 +188,9 @@ func (d *demo) walk(ctx context.Context, last int, tell func(toldStep)) error {
 		case err != nil && i == 0 && errors.As(err, &unreachable):
 			return d.noAnswer(unreachable)
 		case errors.Is(err, errNothingBehind):
-			return &exitError{exitFailed, fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), "connect a service: docs/quickstart.md; or stop before: --steps 1-6"}
+			return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), Hint: "connect a service: docs/quickstart.md; or stop before: --steps 1-6"}
 		case err != nil:
-			return &exitError{exitFailed, fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), d.whose("--password-file")}
+			return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), Hint: d.whose("--password-file")}
 		}
 	}
 	return nil
@@ -200,9 +201,9 @@ func (d *demo) walk(ctx context.Context, last int, tell func(toldStep)) error {
 func (d *demo) noAnswer(why error) error {
 	at, err := url.Parse(d.base)
 	if err == nil && loopback(at.Hostname()) {
-		return cannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
+		return fault.CannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
 	}
-	return cannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.base, why)
+	return fault.CannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.base, why)
 }
 
 // whose leads to the flags where nobody has the password of dev.
@@ -222,7 +223,7 @@ func lastStep(s string) (int, error) {
 	}
 	n, err := strconv.Atoi(last)
 	if err != nil || first != "1" || n < 1 || n > len(demoSteps) {
-		return 0, wrongUse("grantkeeper demo --steps 1-2", "--steps: each step stands on those before it: write 1-1 to 1-%d", len(demoSteps))
+		return 0, fault.WrongUse("grantkeeper demo --steps 1-2", "--steps: each step stands on those before it: write 1-1 to 1-%d", len(demoSteps))
 	}
 	return n, nil
 }
@@ -230,18 +231,18 @@ func lastStep(s string) (int, error) {
 func newDemo(o demoOptions, last int) (*demo, error) {
 	base, _, name, err := parseBaseAnywhere(o.baseURL)
 	if err != nil {
-		return nil, wrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
+		return nil, fault.WrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
 	}
 	d := &demo{base: base, email: o.email, password: demoPassword, server: o.server, state: secret(), verifier: secret(), behindAPI: o.behindAPI, behindMCP: o.behindMCP}
 	switch {
 	case o.passwordFile != "":
 		b, err := os.ReadFile(o.passwordFile)
 		if err != nil {
-			return nil, cannotOpen("", "--password-file: %v", err)
+			return nil, fault.CannotOpen("", "--password-file: %v", err)
 		}
 		d.password = strings.TrimRight(string(b), "\r\n")
 	case last > 3 && !loopback(name):
-		return nil, wrongUse("or go no further: --steps 1-2", "the password of the demo data is for dev: name yours with --email and --password-file")
+		return nil, fault.WrongUse("or go no further: --steps 1-2", "the password of the demo data is for dev: name yours with --email and --password-file")
 	}
 	if d.email == "" {
 		d.email = demoPeople[0].email

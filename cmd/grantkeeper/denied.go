@@ -10,13 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // denied says of a database that this user may not open whose it is.
 func denied(err error) error {
 	var at *fs.PathError
 	if !errors.As(err, &at) {
-		return cannotOpen("run as the user who owns it", "%v", err)
+		return fault.CannotOpen("run as the user who owns it", "%v", err)
 	}
 	name := at.Path
 	for _, beside := range []string{".lock", "-wal", "-shm", "-journal"} {
@@ -24,10 +26,10 @@ func denied(err error) error {
 	}
 	dir := filepath.Dir(name)
 	if _, err := os.Lstat(at.Path); err == nil && ownerOf(at.Path) != ownerOf(dir) { // as after a restore as root
-		return cannotOpen(fmt.Sprintf("As root: chown -R %s %s", ownerOf(dir), dir),
+		return fault.CannotOpen(fmt.Sprintf("As root: chown -R %s %s", ownerOf(dir), dir),
 			"database: cannot open %s: permission denied: it belongs to '%s', its folder to '%s'", at.Path, ownerOf(at.Path), ownerOf(dir))
 	}
-	return cannotOpen(fmt.Sprintf("Run as the user '%s', or: chown -R %s %s", ownerOf(dir), systemUser(), dir),
+	return fault.CannotOpen(fmt.Sprintf("Run as the user '%s', or: chown -R %s %s", ownerOf(dir), systemUser(), dir),
 		"database: cannot open %s: permission denied", name)
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/signin"
@@ -197,10 +198,10 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 func (o devOptions) checkListen() error {
 	for _, address := range []string{o.listen, o.operatorListen} {
 		if _, _, err := net.SplitHostPort(address); err != nil {
-			return wrongUse("write 127.0.0.1:9000, or 127.0.0.1:0 for any free port", "%q is not an address and a port", address)
+			return fault.WrongUse("write 127.0.0.1:9000, or 127.0.0.1:0 for any free port", "%q is not an address and a port", address)
 		}
 		if !loopbackListen(address) {
-			return wrongUse("", "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.")
+			return fault.WrongUse("", "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.")
 		}
 	}
 	return nil
@@ -217,9 +218,9 @@ func (o devOptions) plant(ctx context.Context, t devReady) error {
 	}
 	server := &operatorClient{base: t.Operator, password: t.OperatorPassword, http: &http.Client{Timeout: importTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 	err = server.do(ctx, http.MethodPost, "/v1/directory", url.Values{"reason": {"grantkeeper dev --seed"}}, text, new(json.RawMessage))
-	var e *exitError
+	var e *fault.Error
 	if errors.As(err, &e) {
-		e.what = o.seed + ": " + e.what
+		e.What = o.seed + ": " + e.What
 	}
 	return err
 }
@@ -230,7 +231,7 @@ func (o devOptions) forget() error {
 		return nil
 	}
 	if err := os.Remove(o.readyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cannotOpen("", "ready file: %v", err)
+		return fault.CannotOpen("", "ready file: %v", err)
 	}
 	return nil
 }
@@ -253,7 +254,7 @@ func devChecked(o devOptions) (Checked, error) {
 	}
 	if o.name != "" {
 		if err := checkServiceName(o.name); err != nil {
-			return Checked{}, wrongUse(`grantkeeper dev --name "Verksted"`, "--name: %v", err)
+			return Checked{}, fault.WrongUse(`grantkeeper dev --name "Verksted"`, "--name: %v", err)
 		}
 		c.Service.Name = o.name
 	}
@@ -266,7 +267,7 @@ func devChecked(o devOptions) (Checked, error) {
 		return Checked{}, err
 	}
 	if c.Ring, err = token.NewRing(c.Service.TokenPrefix, key[0].Number, key...); err != nil {
-		return Checked{}, badConfig("", "secret key: %v", err)
+		return Checked{}, fault.BadConfig("", "secret key: %v", err)
 	}
 	return c, nil
 }
@@ -280,17 +281,17 @@ func devKey(data string) ([]*token.Key, error) {
 		return []*token.Key{token.NewKey(1, secret)}, nil
 	}
 	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, cannotOpen("", "%v", err)
+		return nil, fault.CannotOpen("", "%v", err)
 	}
 	name := filepath.Join(data, "secret.key")
 	text := base64.StdEncoding.EncodeToString(secret[:]) + "\n"
 	if err := writeNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, cannotOpen("", "secret key: %v", err)
+		return nil, fault.CannotOpen("", "secret key: %v", err)
 	}
 	keys, err := readKeys(name)
-	var e *exitError
-	if errors.As(err, &e) && e.hint == badKeyFile { // dev makes its own
-		return nil, &exitError{e.code, e.what, "move it and the database away, dev makes new ones; or choose another --data"}
+	var e *fault.Error
+	if errors.As(err, &e) && e.Hint == badKeyFile { // dev makes its own
+		return nil, &fault.Error{Code: e.Code, What: e.What, Hint: "move it and the database away, dev makes new ones; or choose another --data"}
 	}
 	return keys, err
 }
@@ -393,7 +394,7 @@ func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) err
 	for _, url := range []string{t.Server + "/.well-known/oauth-authorization-server", t.Operator + "/readyz"} {
 		r, err := probe.Get(url)
 		if err != nil {
-			return cannotOpen("", "the server does not answer itself: %v", err)
+			return fault.CannotOpen("", "the server does not answer itself: %v", err)
 		}
 		r.Body.Close()
 		if r.StatusCode != http.StatusOK {
@@ -424,7 +425,7 @@ func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) err
 func writeRenamed(name string, content []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
-		return cannotOpen("", "ready file: %v", err)
+		return fault.CannotOpen("", "ready file: %v", err)
 	}
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -432,7 +433,7 @@ func writeRenamed(name string, content []byte) error {
 	}
 	if err != nil {
 		os.Remove(f.Name())
-		return cannotOpen("", "ready file: %v", err)
+		return fault.CannotOpen("", "ready file: %v", err)
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // devBehind is what stands behind dev in place of the sample: somebody's own
@@ -41,9 +43,9 @@ func (o devOptions) serviceOf(c *Checked) (*devService, error) {
 func (b devBehind) check(c *Checked) (err error) {
 	switch {
 	case b.own() && b.keyFile == "":
-		return wrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
+		return fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
 	case !b.own() && b.keyFile+b.preview != "":
-		return wrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --preview are for a service of your own, and none is named")
+		return fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --preview are for a service of your own, and none is named")
 	}
 	if b.rules != "" {
 		if c.Ruled, err = readRules(b.rules, ""); err != nil {
@@ -73,12 +75,12 @@ func (b devBehind) check(c *Checked) (err error) {
 
 // byFlag says a setting's fault by the flag that it came from.
 func byFlag(err error) error {
-	var e *exitError
+	var e *fault.Error
 	if !errors.As(err, &e) {
 		return err
 	}
 	names := strings.NewReplacer("api.upstream", "--upstream", "mcp.upstream", "--mcp", "service.preview_url", "--preview", "service.key_file", "--key-file")
-	return wrongUse(names.Replace(e.hint), "%s", names.Replace(e.what))
+	return fault.WrongUse(names.Replace(e.Hint), "%s", names.Replace(e.What))
 }
 
 // serviceText are the parts of a configuration that name a service.
@@ -90,12 +92,12 @@ func (b *devBehind) settings() (w serviceText, err error) {
 	case !b.own() && b.keyFile+b.rules == "":
 		return w, nil
 	case !b.own():
-		return w, wrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --rules are for a service, and none is named")
+		return w, fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --rules are for a service, and none is named")
 	case b.keyFile == "":
-		return w, wrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
+		return w, fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
 	}
 	if b.keyFile, err = filepath.Abs(b.keyFile); err != nil {
-		return w, cannotOpen("", "%v", err)
+		return w, fault.CannotOpen("", "%v", err)
 	}
 	c := Checked{Config: Defaults()}
 	c.API.Upstream, c.MCP.Upstream, c.Service.KeyFile = b.upstream, b.mcp, b.keyFile
@@ -116,7 +118,7 @@ func (b *devBehind) settings() (w serviceText, err error) {
 	}
 	text, err := os.ReadFile(b.rules)
 	if err != nil {
-		return w, cannotOpen("", "--rules: %v", err)
+		return w, fault.CannotOpen("", "--rules: %v", err)
 	}
 	w.rules = "\n" + string(text)
 	return w, nil
@@ -127,7 +129,7 @@ func makeKey(name string) error {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	if err := writeNew(name, 0o600, []byte(hex.EncodeToString(secret)+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
-		return cannotOpen("", "--key-file: %v", err)
+		return fault.CannotOpen("", "--key-file: %v", err)
 	}
 	return nil
 }

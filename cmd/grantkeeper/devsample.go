@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/sample"
@@ -27,11 +28,11 @@ func newDevService(c *Checked) (*devService, error) {
 	s := &devService{key: rand.Text() + rand.Text()}
 	var err error
 	if s.calls, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		return nil, cannotOpen("", "cannot listen on loopback: %v", err)
+		return nil, fault.CannotOpen("", "cannot listen on loopback: %v", err)
 	}
 	if s.gateways, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		s.calls.Close()
-		return nil, cannotOpen("", "cannot listen on loopback: %v", err)
+		return nil, fault.CannotOpen("", "cannot listen on loopback: %v", err)
 	}
 	at := "http://" + s.calls.Addr().String()
 	if c.Upstream, err = url.Parse(at); err != nil {
@@ -58,7 +59,7 @@ func (s *devService) start(h *house, o devOptions) (err error) {
 		Service: h.Service.Name, Version: version, Folder: o.data, Now: h.store.Now, Log: h.log,
 	})
 	if err != nil {
-		return cannotOpen("", "items of the sample: %v", err)
+		return fault.CannotOpen("", "items of the sample: %v", err)
 	}
 	if !o.empty && s.sample.Fresh() {
 		if err := s.sample.Plant(sampleItems()); err != nil {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 func directoryCommand(g *global) *cobra.Command {
@@ -70,7 +72,7 @@ func readImport(stdin io.Reader, name string) (rawJSON, error) {
 	if name != "-" || stdin == nil {
 		f, err := os.Open(name)
 		if err != nil {
-			return nil, cannotOpen("", "%v", err)
+			return nil, fault.CannotOpen("", "%v", err)
 		}
 		defer f.Close()
 		in = f
@@ -78,11 +80,11 @@ func readImport(stdin io.Reader, name string) (rawJSON, error) {
 	text, err := io.ReadAll(io.LimitReader(in, maxImport+1))
 	switch {
 	case err != nil:
-		return nil, cannotOpen("", "%s: %v", name, err)
+		return nil, fault.CannotOpen("", "%s: %v", name, err)
 	case len(text) > maxImport:
-		return nil, wrongUse("divide it, and leave out --prune", "%s has more than %d MiB", name, maxImport>>20)
+		return nil, fault.WrongUse("divide it, and leave out --prune", "%s has more than %d MiB", name, maxImport>>20)
 	case len(bytes.TrimSpace(text)) == 0:
-		return nil, wrongUse("see: grantkeeper directory import --help", "%s is empty", name)
+		return nil, fault.WrongUse("see: grantkeeper directory import --help", "%s is empty", name)
 	}
 	return text, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -42,11 +43,11 @@ func failed(fix, format string, args ...any) finding {
 // failedBy is the finding of a command's error.
 func failedBy(err error) finding {
 	f := finding{Result: "fail", Text: err.Error()}
-	var e *exitError
+	var e *fault.Error
 	if errors.As(err, &e) {
-		f.Fix = e.hint
+		f.Fix = e.Hint
 	}
-	if _, several := errors.AsType[mistakes](err); several {
+	if _, several := errors.AsType[fault.Several](err); several {
 		f.Fix = "run: grantkeeper config check"
 	}
 	return f
@@ -81,7 +82,7 @@ The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, name := range o.only {
 				if !slices.ContainsFunc(checks, func(k check) bool { return k.is(name) }) {
-					return wrongUse("known are: "+strings.Join(checkNames(), ", "), "--only: there is no check %q", name)
+					return fault.WrongUse("known are: "+strings.Join(checkNames(), ", "), "--only: there is no check %q", name)
 				}
 			}
 			d := g.examine(c, *at, o.baseURLs)
@@ -118,7 +119,7 @@ func (o doctorOptions) tell(w io.Writer, all []finding, asJSON, colored bool) er
 		}
 	}
 	if count["fail"] > 0 || o.strict && count["warn"] > 0 {
-		return &exitError{exitFailed, fmt.Sprintf("not healthy: %s, %s", plural(count["fail"], "fault"), plural(count["warn"], "warning")), ""}
+		return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("not healthy: %s, %s", plural(count["fail"], "fault"), plural(count["warn"], "warning")), Hint: ""}
 	}
 	return nil
 }

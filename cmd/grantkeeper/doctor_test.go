@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -160,7 +161,7 @@ func TestDoctorFindings(t *testing.T) {
 		{"database", "fail", "schema 0", "migrate up", func(d *doctor) { d.status.Schema = 0 }},
 		{"database", "warn", "works on it too", "docs/upgrade.md", func(d *doctor) { d.status.Schema, d.status.Oldest = store.SchemaVersion+1, store.SchemaVersion }},
 		{"version", "warn", "the server is 0.0.9", "restart", func(d *doctor) { d.status.Version.Version = "0.0.9" }},
-		{"configuration", "fail", "unknown setting x", "did you mean", func(d *doctor) { d.configErr = badConfig("did you mean y?", "unknown setting x") }},
+		{"configuration", "fail", "unknown setting x", "did you mean", func(d *doctor) { d.configErr = fault.BadConfig("did you mean y?", "unknown setting x") }},
 		{"server", "fail", "gone", "grantkeeper serve", func(d *doctor) { d.statusErr = fmt.Errorf("gone") }},
 	} {
 		d := healthy(t)
@@ -215,7 +216,7 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 	} {
 		d := healthy(t)
 		if d.operator, d.checked.Operator.Listen = tt.operator, ":8081"; tt.broken {
-			d.checked, d.configErr = Checked{}, badConfig("", "broken")
+			d.checked, d.configErr = Checked{}, fault.BadConfig("", "broken")
 		}
 		var f finding
 		if all := d.findings([]string{"operator-listener"}); len(all) > 0 {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 type drillOptions struct {
@@ -123,10 +125,10 @@ func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdou
 		ctx = context.Background()
 	}
 	if o.rounds < 1 || o.rounds > 30 {
-		return wrongUse("", "--rounds: 1 to 30, so that the rate limits let it through")
+		return fault.WrongUse("", "--rounds: 1 to 30, so that the rate limits let it through")
 	}
 	if _, _, name, err := parseBaseAnywhere(o.baseURLs[0]); err == nil && o.personPasswordFile == "" && !loopback(name) {
-		return wrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
+		return fault.WrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
 	}
 	d, err := newDemo(demoOptions{baseURL: o.baseURLs[0], email: o.email, passwordFile: o.personPasswordFile, server: server}, len(demoSteps))
 	if err != nil {
@@ -137,7 +139,7 @@ func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdou
 		return err
 	}
 	if _, err := d.discover(ctx); err != nil {
-		return cannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.base, err)
+		return fault.CannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.base, err)
 	}
 	if err := d.beginDrill(ctx); err != nil {
 		return err
@@ -169,7 +171,7 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 	add := func(flag, address, host string) error {
 		base, _, _, err := parseBaseAnywhere(address)
 		if err != nil {
-			return wrongUse("", "--%s: %v", flag, err)
+			return fault.WrongUse("", "--%s: %v", flag, err)
 		}
 		n := drilled{url: base, host: host, http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}}
 		if host != "" {
@@ -197,14 +199,14 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 // round makes an approval, revokes it, and follows what the nodes do.
 func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, server *operatorClient) (round drillRound, err error) {
 	if err := d.approveAnew(ctx); err != nil {
-		return round, &exitError{exitFailed, fmt.Sprintf("%s: the test approval: %v", d.base, err),
-			cmp.Or(d.whose("--person-password-file"), "see that it is a node of this installation, with this person")}
+		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: the test approval: %v", d.base, err),
+			Hint: cmp.Or(d.whose("--person-password-file"), "see that it is a node of this installation, with this person")}
 	}
 	for _, n := range nodes {
 		if status, err := n.call(ctx, d.access); err != nil {
-			return round, cannotOpen("", "%s does not answer: %v", n.url, err)
+			return round, fault.CannotOpen("", "%s does not answer: %v", n.url, err)
 		} else if status != http.StatusOK {
-			return round, &exitError{exitFailed, fmt.Sprintf("%s answers a good access token with %d", n.url, status), "see that it is a node of this installation: one database, one key file"}
+			return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s answers a good access token with %d", n.url, status), Hint: "see that it is a node of this installation: one database, one key file"}
 		}
 	}
 	var listed struct {
@@ -217,8 +219,8 @@ func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, serve
 		return round, err
 	}
 	if len(listed.Items) != 1 {
-		return round, &exitError{exitFailed, fmt.Sprintf("%s has %d live approvals of the test client, want 1", server.base, len(listed.Items)),
-			"see that it is a node of this installation"}
+		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s has %d live approvals of the test client, want 1", server.base, len(listed.Items)),
+			Hint: "see that it is a node of this installation"}
 	}
 	begun := time.Now()
 	err = server.do(ctx, http.MethodPost, "/v1/approvals/"+url.PathEscape(listed.Items[0].ID)+"/revoke", nil, map[string]string{"reason": "drill"}, new(json.RawMessage))
@@ -372,7 +374,7 @@ func (r drillReport) tell(w io.Writer, asJSON bool) error {
 		}
 	}
 	if !r.OK {
-		return &exitError{exitFailed, "a node accepted what was revoked", ""}
+		return &fault.Error{Code: fault.Failed, What: "a node accepted what was revoked", Hint: ""}
 	}
 	if !asJSON {
 		fmt.Fprintf(w, "Every node refuses, at most %.1f ms after the revocation was acknowledged.\n", r.Slowest)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 var eventColumns = []column{
@@ -97,7 +99,7 @@ func eventsTail(g *global) *cobra.Command {
 		Annotations: map[string]string{"next": "grantkeeper events list --since 24h"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if lastN < 0 || lastN > 1000 {
-				return wrongUse("see: grantkeeper events tail --help", "--last: 0 to 1000")
+				return fault.WrongUse("see: grantkeeper events tail --help", "--last: 0 to 1000")
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -144,7 +146,7 @@ func (g *global) tail(ctx context.Context, out io.Writer, server *operatorClient
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err != nil && codeOf(err) != exitReach {
+		if err != nil && fault.CodeOf(err) != fault.Reach {
 			return err
 		}
 		for _, entry := range page.Items {
@@ -265,7 +267,7 @@ func export(ctx context.Context, out io.Writer, server *operatorClient, query ur
 		}
 		for _, entry := range page.Items {
 			if _, err := fmt.Fprintf(out, "%s\n", entry); err != nil {
-				return n, cannotOpen("", "%v", err)
+				return n, fault.CannotOpen("", "%v", err)
 			}
 		}
 		if n += len(page.Items); page.Next == "" {
@@ -283,7 +285,7 @@ func exportFile(ctx context.Context, name string, server *operatorClient, query 
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {
-		return 0, cannotOpen("", "%v", err)
+		return 0, fault.CannotOpen("", "%v", err)
 	}
 	defer os.Remove(f.Name()) // it is under its own name by then, or nothing
 	w := bufio.NewWriter(f)
@@ -295,7 +297,7 @@ func exportFile(ctx context.Context, name string, server *operatorClient, query 
 	for _, step := range []func() error{w.Flush, f.Sync, f.Close, func() error { return os.Link(f.Name(), name) }} {
 		if err := step(); err != nil {
 			f.Close()
-			return 0, cannotOpen("", "%v", err)
+			return 0, fault.CannotOpen("", "%v", err)
 		}
 	}
 	return n, nil

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // An installation to type commands at, and what they have told of it.
@@ -196,9 +198,9 @@ func TestDenied(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"x.db", "x.db.lock", "x.db-wal"} {
 		err := openError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: syscall.EACCES}))
-		var e *exitError
-		if !errors.As(err, &e) || e.code != 4 || e.what != "database: cannot open "+dir+"/x.db: permission denied" ||
-			e.hint != "Run as the user '"+systemUser()+"', or: chown -R "+systemUser()+" "+dir {
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Code != 4 || e.What != "database: cannot open "+dir+"/x.db: permission denied" ||
+			e.Hint != "Run as the user '"+systemUser()+"', or: chown -R "+systemUser()+" "+dir {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -218,9 +220,9 @@ func TestDeniedByOneFile(t *testing.T) {
 		}
 	}
 	err := openError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: lock, Err: syscall.EACCES}))
-	var e *exitError
-	if !errors.As(err, &e) || e.code != 4 || e.hint != "As root: chown -R "+ownerOf(dir)+" "+dir ||
-		e.what != "database: cannot open "+lock+": permission denied: it belongs to 'root', its folder to '"+ownerOf(dir)+"'" {
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != 4 || e.Hint != "As root: chown -R "+ownerOf(dir)+" "+dir ||
+		e.What != "database: cannot open "+lock+": permission denied: it belongs to 'root', its folder to '"+ownerOf(dir)+"'" {
 		t.Errorf("%+v", e)
 	}
 }

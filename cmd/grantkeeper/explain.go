@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 func explainCommand(g *global) *cobra.Command {
@@ -37,7 +39,7 @@ The exit code is 0 for yes and for no, 5 when there is no such approval.`,
 				args = append(args, id)
 			}
 			if len(args) != 1 || args[0] == "" {
-				return wrongUse("grantkeeper explain APPROVAL", "name one approval")
+				return fault.WrongUse("grantkeeper explain APPROVAL", "name one approval")
 			}
 			id = args[0]
 			return nil
@@ -51,7 +53,7 @@ The exit code is 0 for yes and for no, 5 when there is no such approval.`,
 				}
 			}
 			if len(query) > 1 || args+path != "" && tool == "" || body != "" && call == "" {
-				return wrongUse("grantkeeper explain APPROVAL --tool NAME", "ask one of --tool (with --args and --path) and --call (with --body)")
+				return fault.WrongUse("grantkeeper explain APPROVAL --tool NAME", "ask one of --tool (with --args and --path) and --call (with --body)")
 			}
 			if args != "" {
 				query.Set("arguments", args)

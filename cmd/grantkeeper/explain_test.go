@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // connected is a client that somebody has approved, as demo is after its
@@ -204,8 +206,8 @@ func TestOperatorRefusals(t *testing.T) {
 		status, body = tt.status, tt.body
 		var into map[string]any
 		err := c.do(t.Context(), "GET", "/v1/x", nil, nil, &into)
-		if codeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%d %s: %d %v, want %d", tt.status, tt.body, codeOf(err), err, tt.code)
+		if fault.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%d %s: %d %v, want %d", tt.status, tt.body, fault.CodeOf(err), err, tt.code)
 		}
 	}
 }
@@ -231,7 +233,7 @@ func TestOperatorClientSends(t *testing.T) {
 		t.Fatal(err)
 	}
 	var into any
-	if err := c.do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); codeOf(err) != 4 {
+	if err := c.do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); fault.CodeOf(err) != 4 {
 		t.Errorf("a redirect: %v", err)
 	}
 	if want := []string{"POST /v1/x?a=b+c application/json lost a long password"}; !slices.Equal(got, want) {
@@ -245,7 +247,7 @@ func TestListenerURL(t *testing.T) {
 		"[::]:8081": "http://[::1]:8081", "[::1]:8081": "http://[::1]:8081", "localhost:8081": "http://localhost:8081", "192.0.2.7:81": "http://192.0.2.7:81",
 		"off": "", "8081": "",
 	} {
-		if got, _, err := listenerURL(listen); got != want || (err != nil) != (want == "") || err != nil && codeOf(err) != exitConfig {
+		if got, _, err := listenerURL(listen); got != want || (err != nil) != (want == "") || err != nil && fault.CodeOf(err) != fault.Config {
 			t.Errorf("%s: %q, %v; want %q", listen, got, err, want)
 		}
 	}

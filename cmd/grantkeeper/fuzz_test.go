@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -18,8 +19,8 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		l := Loaded{Config: Defaults(), Origins: map[string]Origin{}}
 		err := l.decode("x.toml", []byte(text))
-		var e *exitError
-		if err != nil && (!errors.As(err, &e) || e.code != exitConfig || !strings.HasPrefix(e.what, "x.toml") || e.hint == "") {
+		var e *fault.Error
+		if err != nil && (!errors.As(err, &e) || e.Code != fault.Config || !strings.HasPrefix(e.What, "x.toml") || e.Hint == "") {
 			t.Fatalf("%q: %v", text, err)
 		}
 	})

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // global has the values of the flags that every command takes. Where one has
@@ -40,13 +42,13 @@ func (g *global) addFlags(root *cobra.Command) {
 // check refuses values that no command can take.
 func (g *global) check() error {
 	if !plainLevel(g.logLevel) {
-		return wrongUse("use debug, info, warn or error", "--log-level: %q is unknown", g.logLevel)
+		return fault.WrongUse("use debug, info, warn or error", "--log-level: %q is unknown", g.logLevel)
 	}
 	if g.logFormat != "auto" && g.logFormat != "text" && g.logFormat != "json" {
-		return wrongUse("use auto, text or json", "--log-format: %q is unknown", g.logFormat)
+		return fault.WrongUse("use auto, text or json", "--log-format: %q is unknown", g.logFormat)
 	}
 	if g.color != "auto" && g.color != "always" && g.color != "never" {
-		return wrongUse("use auto, always or never", "--color: %q is unknown", g.color)
+		return fault.WrongUse("use auto, always or never", "--color: %q is unknown", g.color)
 	}
 	return nil
 }
@@ -130,7 +132,7 @@ func (g *global) settings(c *cobra.Command) (map[string]string, error) {
 func dataURL(dir string) (string, error) {
 	at, err := filepath.Abs(dir)
 	if err != nil {
-		return "", cannotOpen("", "--data: %v", err)
+		return "", fault.CannotOpen("", "--data: %v", err)
 	}
 	return (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(filepath.Join(at, "grantkeeper.db"))}).String(), nil
 }
@@ -154,7 +156,7 @@ func completionCommand() *cobra.Command {
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return wrongUse("see: grantkeeper completion --help", "write: grantkeeper completion bash|zsh|fish")
+				return fault.WrongUse("see: grantkeeper completion --help", "write: grantkeeper completion bash|zsh|fish")
 			}
 			return nil
 		},
@@ -168,7 +170,7 @@ func completionCommand() *cobra.Command {
 			case "fish":
 				return c.Root().GenFishCompletion(out, true)
 			}
-			return wrongUse("write bash, zsh or fish", "there is no completion for %q", args[0])
+			return fault.WrongUse("write bash, zsh or fish", "there is no completion for %q", args[0])
 		},
 	}
 }

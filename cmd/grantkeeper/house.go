@@ -20,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -273,9 +274,9 @@ func listen(address string, watched bool, g *connLimit, hint string) (net.Listen
 	l, err := net.Listen("tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, cannotOpen("", "%s is in use. Choose another: %s", address, hint)
+		return nil, fault.CannotOpen("", "%s is in use. Choose another: %s", address, hint)
 	case err != nil:
-		return nil, cannotOpen(hint, "cannot listen on %s: %v", address, err)
+		return nil, fault.CannotOpen(hint, "cannot listen on %s: %v", address, err)
 	}
 	return quietListener{l, watched, g, newTurns()}, nil
 }
@@ -369,7 +370,7 @@ func (h *house) serve(ctx context.Context, on listeners, s serving) error {
 		select {
 		case err := <-failed:
 			closeAll(servers)
-			return cannotOpen("", "the listener failed: %v", err)
+			return fault.CannotOpen("", "the listener failed: %v", err)
 		case <-s.again:
 			s.reread()
 			continue
@@ -427,7 +428,7 @@ func closeAll(servers []*http.Server) {
 // interrupted is the end by a signal, before ready or by a second one.
 func interrupted(by os.Signal) error {
 	if by == syscall.SIGTERM {
-		return &exitError{code: exitTerminate, what: "terminated"}
+		return &fault.Error{Code: fault.Terminate, What: "terminated"}
 	}
-	return &exitError{code: exitInterrupt, what: "interrupted"}
+	return &fault.Error{Code: fault.Interrupt, What: "interrupted"}
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // initOptions are the flags of init.
@@ -99,15 +101,15 @@ password_file = %q
 
 func runInit(o initOptions, stdout io.Writer) error {
 	if o.baseURL == "" {
-		return wrongUse("grantkeeper init --base-url https://app.example.com", "--base-url is missing")
+		return fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url is missing")
 	}
 	hosts, err := ParseHosts([]string{o.baseURL})
 	if err != nil {
-		return wrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
+		return fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
 	}
 	name := cmp.Or(o.name, serviceNameOf(hosts.List()[0]))
 	if err := checkServiceName(name); err != nil {
-		return wrongUse("grantkeeper init --name Example", "--name: %v", err)
+		return fault.WrongUse("grantkeeper init --name Example", "--name: %v", err)
 	}
 	dir, config, err := o.settle()
 	if err != nil {
@@ -120,13 +122,13 @@ func runInit(o initOptions, stdout io.Writer) error {
 	databaseKey, database := o.databaseSetting()
 	key, password := filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
+		return fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
 	}
 	_, err = os.Lstat(key)
 	keep := o.force && err == nil
 	for _, name := range []string{config, key, password} {
 		if _, err := os.Lstat(name); !o.force && !errors.Is(err, fs.ErrNotExist) {
-			return &exitError{exitState, name + " is there already, nothing was written", "move it away, or choose --dir"}
+			return &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "move it away, or choose --dir"}
 		}
 	}
 	for _, f := range []struct {
@@ -145,7 +147,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 			os.Remove(f.name) // what cannot be removed cannot be written
 		}
 		if err := writeNew(f.name, f.mode, []byte(f.text)); err != nil {
-			return cannotOpen("run it as a user who may, or choose --dir", "%v", err)
+			return fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
 		}
 	}
 	if behind.service != "" {
@@ -165,7 +167,7 @@ func (o *initOptions) oneDatabase(data string) error {
 		}
 	}
 	if len(said) > 1 {
-		return wrongUse("name one of them", "both %s say where the database is", strings.Join(said, " and "))
+		return fault.WrongUse("name one of them", "both %s say where the database is", strings.Join(said, " and "))
 	}
 	return nil
 }
@@ -209,14 +211,14 @@ func listenFor(base string) string {
 // settle says where things go, the database too if that was left open.
 func (o *initOptions) settle() (dir, config string, err error) {
 	if dir, err = filepath.Abs(o.dir); err != nil {
-		return "", "", cannotOpen("", "%v", err)
+		return "", "", fault.CannotOpen("", "%v", err)
 	}
 	checked, flag := Checked{}, "--database"
 	switch {
 	case o.databaseURLFile != "":
 		flag = "--database-url-file"
 		if o.databaseURLFile, err = filepath.Abs(o.databaseURLFile); err != nil {
-			return "", "", cannotOpen("", "%v", err)
+			return "", "", fault.CannotOpen("", "%v", err)
 		}
 		checked.Database.URLFile = o.databaseURLFile
 	case o.database == "":
@@ -228,20 +230,20 @@ func (o *initOptions) settle() (dir, config string, err error) {
 	if o.databaseURLFile == "" {
 		checked.Database.URL = o.database
 	}
-	var bad *exitError
+	var bad *fault.Error
 	if errors.As(checked.checkDatabase(), &bad) {
-		what := strings.TrimPrefix(strings.TrimPrefix(bad.what, "database.url: "), "database.url_file: ")
-		return "", "", wrongUse(bad.hint, "%s: %s", flag, what)
+		what := strings.TrimPrefix(strings.TrimPrefix(bad.What, "database.url: "), "database.url_file: ")
+		return "", "", fault.WrongUse(bad.Hint, "%s: %s", flag, what)
 	}
 	if o.databaseURLFile == "" && withoutPassword(o.database) != o.database {
-		return "", "", wrongUse("write the URL into a file that its owner alone may read, and name it: --database-url-file", "--database: it has a password, which others would see")
+		return "", "", fault.WrongUse("write the URL into a file that its owner alone may read, and name it: --database-url-file", "--database: it has a password, which others would see")
 	}
 	o.database = withoutPassword(checked.Database.URL) // to be shown
 	if o.config == "" {
 		return dir, filepath.Join(dir, "grantkeeper.toml"), nil
 	}
 	if config, err = filepath.Abs(o.config); err != nil {
-		return "", "", cannotOpen("", "%v", err)
+		return "", "", fault.CannotOpen("", "%v", err)
 	}
 	return dir, config, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -106,7 +107,7 @@ Without a running server the key is taken at the next start.`,
 				return err
 			}
 			server, err := at.connect(c.Context(), g.config, os.Environ())
-			if codeOf(err) == exitReach {
+			if fault.CodeOf(err) == fault.Reach {
 				server, err = nil, nil
 			} else if err != nil {
 				return err
@@ -153,7 +154,7 @@ func addKey(ctx context.Context, c Checked, server *operatorClient, reason strin
 		return 0, err
 	}
 	if !slices.Contains(taken.Added, newest) {
-		return 0, &exitError{exitState, fmt.Sprintf("the server at %s does not read %s", server.base, c.SecretKeyFile), "name its configuration: -c FILE"}
+		return 0, &fault.Error{Code: fault.State, What: fmt.Sprintf("the server at %s does not read %s", server.base, c.SecretKeyFile), Hint: "name its configuration: -c FILE"}
 	}
 	return newest, nil
 }
@@ -168,7 +169,7 @@ func newestKey(ctx context.Context, c Checked, server *operatorClient) (newest i
 		return newest, err
 	}
 	if c.Path == "" {
-		return 0, cannotOpen("start one: grantkeeper serve", "no server runs that knows the numbers of retired keys")
+		return 0, fault.CannotOpen("start one: grantkeeper serve", "no server runs that knows the numbers of retired keys")
 	}
 	info, err := store.Inspect(ctx, c.Path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -193,7 +194,7 @@ func editKeys(name string, edit func([]numbered) []numbered) error {
 	}
 	keys, err := parseSecrets(b)
 	if err != nil {
-		return badConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
+		return fault.BadConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
 	}
 	var text strings.Builder
 	text.WriteString("# Secret keys by number. They seal tokens: keep them, and apart from backups of the database.\n")
@@ -201,7 +202,7 @@ func editKeys(name string, edit func([]numbered) []numbered) error {
 		fmt.Fprintf(&text, "%d:%s\n", k.number, base64.StdEncoding.EncodeToString(k.secret[:]))
 	}
 	if err := replaceFile(name, []byte(text.String())); err != nil {
-		return cannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
+		return fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
 	}
 	return nil
 }
@@ -278,10 +279,10 @@ are not recognised any more. The key is taken out of secret_key_file here; on ot
 nodes it is not used either, and can be taken out.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return wrongUse("grantkeeper keys retire N", "name one key by its number")
+				return fault.WrongUse("grantkeeper keys retire N", "name one key by its number")
 			}
 			if n, err := strconv.Atoi(args[0]); err != nil || n < 1 {
-				return wrongUse("grantkeeper keys list", "%q is not the number of a key", args[0])
+				return fault.WrongUse("grantkeeper keys list", "%q is not the number of a key", args[0])
 			}
 			return nil
 		},
@@ -327,10 +328,10 @@ func (c *operatorClient) retireKey(g *global, command *cobra.Command, number str
 	}
 	at := slices.IndexFunc(keys, func(k listedKey) bool { return k.ID == number })
 	if at < 0 {
-		return listedKey{}, &exitError{exitUnknown, "there is no key " + number, "see: grantkeeper keys list"}
+		return listedKey{}, &fault.Error{Code: fault.Unknown, What: "there is no key " + number, Hint: "see: grantkeeper keys list"}
 	}
 	if keys[at].State == "seals" {
-		return listedKey{}, &exitError{exitState, "key " + number + " seals, so it cannot retire", "run: grantkeeper keys add, then keys rotate"}
+		return listedKey{}, &fault.Error{Code: fault.State, What: "key " + number + " seals, so it cannot retire", Hint: "run: grantkeeper keys add, then keys rotate"}
 	}
 	if keys[at].State != "retired" && !change.yes {
 		g.say(command, keepCopy(keys, keys[at].Number))

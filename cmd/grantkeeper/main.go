@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -35,30 +36,38 @@ func runOn(stdin io.Reader, args []string, stdout, stderr io.Writer) int {
 		if errors.As(out.err, &at) {
 			out.err = at.Err
 		}
-		err = cannotOpen("see where it leads", "standard output: %v", out.err)
+		err = fault.CannotOpen("see where it leads", "standard output: %v", out.err)
 	}
 	if err == nil {
 		return 0
 	}
-	var e *exitError
+	var e *fault.Error
 	if !errors.As(err, &e) { // cobra's own: a command or argument that there is not
 		what, proposal, _ := strings.Cut(err.Error(), "\n\nDid you mean this?")
-		e = &exitError{exitUse, what, "see: grantkeeper --help"}
+		e = &fault.Error{Code: fault.Use, What: what, Hint: "see: grantkeeper --help"}
 		if names := strings.Fields(proposal); len(names) > 0 {
-			e.hint = "did you mean: grantkeeper " + names[0]
+			e.Hint = "did you mean: grantkeeper " + names[0]
 		}
 	}
 	told, all := errors.AsType[everyMistake](err)
 	if !all {
-		told.mistakes = mistakes{e}
+		told.Several = fault.Several{e}
 	}
-	for _, e := range told.mistakes {
-		fmt.Fprintln(stderr, e.what)
-		if e.hint != "" {
-			fmt.Fprintln(stderr, e.hint)
+	for _, e := range told.Several {
+		fmt.Fprintln(stderr, e.What)
+		if e.Hint != "" {
+			fmt.Fprintln(stderr, e.Hint)
 		}
 	}
-	return e.code
+	return e.Code
+}
+
+// everyMistake has all of them printed: by the command that is asked for them.
+type everyMistake struct{ fault.Several }
+
+// alreadyThere refuses to write over a file.
+func alreadyThere(name string) error {
+	return &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "choose another name"}
 }
 
 func rootCommand(stderr io.Writer) *cobra.Command {
@@ -78,7 +87,7 @@ func rootCommand(stderr io.Writer) *cobra.Command {
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpTemplate(usageTemplate)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return wrongUse("see: "+c.CommandPath()+" --help", "%v", err)
+		return fault.WrongUse("see: "+c.CommandPath()+" --help", "%v", err)
 	})
 	for _, c := range []*cobra.Command{
 		devCommand(g), demoCommand(g), serveCommand(g), initCommand(g), configCommand(g),
@@ -105,7 +114,7 @@ func group(c *cobra.Command, of ...*cobra.Command) *cobra.Command {
 		if names := c.SuggestionsFor(args[0]); len(names) > 0 {
 			hint = "did you mean: " + c.CommandPath() + " " + names[0]
 		}
-		return wrongUse(hint, "unknown command %q for %q", args[0], c.CommandPath())
+		return fault.WrongUse(hint, "unknown command %q for %q", args[0], c.CommandPath())
 	}
 	return c
 }
@@ -126,11 +135,11 @@ func (g *global) finish(c *cobra.Command) {
 		if err == nil {
 			err = run(c, args)
 		}
-		var e *exitError
+		var e *fault.Error
 		if err == nil || errors.As(err, &e) {
 			return err
 		}
-		return &exitError{code: exitFailed, what: err.Error()}
+		return &fault.Error{Code: fault.Failed, What: err.Error()}
 	}
 }
 
@@ -172,7 +181,7 @@ func signals() (ch chan os.Signal, ready func()) {
 	none := make(chan struct{})
 	go func() {
 		if got, ok := <-early; ok {
-			os.Exit(codeOf(interrupted(got)))
+			os.Exit(fault.CodeOf(interrupted(got)))
 		}
 		close(none)
 	}()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -154,13 +155,13 @@ func (s schemaStatus) from() int {
 func (s schemaStatus) checkTo(to int) error {
 	switch {
 	case s.Current > s.Newest && !s.Works:
-		return &exitError{exitState, s.String(), laterRelease(&store.SchemaError{Release: s.Release})}
+		return &fault.Error{Code: fault.State, What: s.String(), Hint: laterRelease(&store.SchemaError{Release: s.Release})}
 	case s.Current > s.Newest && to == 0:
 		return nil // an old node's turn in a rolling upgrade: nothing is pending
 	case to > 0 && to < s.Current:
-		return &exitError{exitState, fmt.Sprintf("schema %d is past %d: migrations go forward only", s.Current, to), "the release before runs on it too: go back to its binary"}
+		return &fault.Error{Code: fault.State, What: fmt.Sprintf("schema %d is past %d: migrations go forward only", s.Current, to), Hint: "the release before runs on it too: go back to its binary"}
 	case to < 0 || to > s.Newest:
-		return wrongUse("see: grantkeeper migrate status", "--to: there is no schema %d in this release", to)
+		return fault.WrongUse("see: grantkeeper migrate status", "--to: there is no schema %d in this release", to)
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (g *global) migrateUp(c *cobra.Command, all []store.Migration, to int, back
 		return err
 	}
 	if backup != "" && checked.Postgres != "" {
-		return wrongUse(`before it: pg_dump --format=custom --file=`+backup+` "$DATABASE_URL"`, "--backup is for SQLite: PostgreSQL is backed up by its own means")
+		return fault.WrongUse(`before it: pg_dump --format=custom --file=`+backup+` "$DATABASE_URL"`, "--backup is for SQLite: PostgreSQL is backed up by its own means")
 	}
 	pending := store.Pending(all, s.from(), to)
 	if len(pending) == 0 {
@@ -247,11 +248,11 @@ func (g *global) migrated(c *cobra.Command, s schemaStatus, from, to int, rekeye
 func migrateError(err error, reached int) error {
 	switch {
 	case errors.Is(err, store.ErrInUse):
-		return &exitError{exitState, err.Error(), "stop the server, and run it again; or: grantkeeper serve --migrate"}
+		return &fault.Error{Code: fault.State, What: err.Error(), Hint: "stop the server, and run it again; or: grantkeeper serve --migrate"}
 	case errors.Is(err, fs.ErrExist):
-		return &exitError{exitState, err.Error() + ", nothing was changed", "choose another --backup FILE"}
+		return &fault.Error{Code: fault.State, What: err.Error() + ", nothing was changed", Hint: "choose another --backup FILE"}
 	case errors.Is(err, store.ErrSchema), errors.Is(err, store.ErrNodes), errors.Is(err, store.ErrKeys), errors.Is(err, store.ErrDatabase):
 		return openError(err)
 	}
-	return &exitError{exitFailed, err.Error(), fmt.Sprintf("the schema is %d, and the release of it goes on to run; report the fault", reached)}
+	return &fault.Error{Code: fault.Failed, What: err.Error(), Hint: fmt.Sprintf("the schema is %d, and the release of it goes on to run; report the fault", reached)}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -54,7 +55,7 @@ func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stde
 		if err != nil {
 			stderr.WriteString(err.Error())
 		}
-		return stdout.String(), stderr.String(), codeOf(err)
+		return stdout.String(), stderr.String(), fault.CodeOf(err)
 	}
 }
 
@@ -105,7 +106,7 @@ func TestMigrateCommands(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr)
 		}
 	}
-	if got := openError(&store.SchemaError{Has: 1, Knows: 2}); codeOf(got) != 6 || got.(*exitError).hint != "run: grantkeeper migrate up" {
+	if got := openError(&store.SchemaError{Has: 1, Knows: 2}); fault.CodeOf(got) != 6 || got.(*fault.Error).Hint != "run: grantkeeper migrate up" {
 		t.Errorf("%+v", got)
 	}
 }

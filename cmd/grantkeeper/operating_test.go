@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 func TestInitRefusesDatabases(t *testing.T) {
@@ -20,7 +22,7 @@ func TestInitRefusesDatabases(t *testing.T) {
 	} {
 		dir := filepath.Join(t.TempDir(), "new")
 		stdout, stderr, code := ran(t, "init", "--dir", dir, "--base-url", "https://app.example", "--database", tt.database)
-		if _, err := os.Stat(dir); code != exitUse || !strings.Contains(stderr, tt.says) || strings.Contains(stderr, "hidden") || stdout != "" || err == nil {
+		if _, err := os.Stat(dir); code != fault.Use || !strings.Contains(stderr, tt.says) || strings.Contains(stderr, "hidden") || stdout != "" || err == nil {
 			t.Errorf("%s: %d %s%s, %v", tt.database, code, stdout, stderr, err)
 		}
 	}
@@ -36,7 +38,7 @@ func TestNobodyIsAsked(t *testing.T) {
 	c := command(t, "client", "disable", devClientID, "--operator", dev.Operator) // its standard input is /dev/null
 	stderr := &safeBuffer{}
 	c.Stderr = stderr
-	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != exitUse || strings.Contains(stderr.String(), "[y/N]") || !strings.HasSuffix(stderr.String(), "Nobody is there to answer.\nadd --yes\n") {
+	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != fault.Use || strings.Contains(stderr.String(), "[y/N]") || !strings.HasSuffix(stderr.String(), "Nobody is there to answer.\nadd --yes\n") {
 		t.Errorf("%v %s", err, stderr)
 	}
 }

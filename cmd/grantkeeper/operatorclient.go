@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 )
 
@@ -75,7 +76,7 @@ func (o operatorOptions) listener(load func() (Loaded, error)) (base, name strin
 		return listenerURL(configured.Operator.Listen)
 	}
 	if base, _, name, err = parseBaseAnywhere(o.url); err != nil {
-		return "", "", wrongUse("write --operator http://"+devOperatorListen, "--operator: %v", err)
+		return "", "", fault.WrongUse("write --operator http://"+devOperatorListen, "--operator: %v", err)
 	}
 	return base, name, nil
 }
@@ -99,7 +100,7 @@ func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here boo
 	}
 	own, _, _ := listenerURL(configured.Operator.Listen)
 	if configured.Operator.PasswordFile == "" || c.base != own && !here {
-		return "", wrongUse("name it: "+o.named()+" FILE", "the operators' password for %s is not known", c.base)
+		return "", fault.WrongUse("name it: "+o.named()+" FILE", "the operators' password for %s is not known", c.base)
 	}
 	return readPassword(configured.Operator.PasswordFile)
 }
@@ -108,11 +109,11 @@ func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here boo
 // the name of its host.
 func listenerURL(listen string) (base, name string, err error) {
 	if listen == "off" {
-		return "", "", badConfig("set it, or name another server: --operator URL", "operator.listen is off")
+		return "", "", fault.BadConfig("set it, or name another server: --operator URL", "operator.listen is off")
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return "", "", badConfig("write 127.0.0.1:8081", "operator.listen: %q is not an address and a port", listen)
+		return "", "", fault.BadConfig("write 127.0.0.1:8081", "operator.listen: %q is not an address and a port", listen)
 	}
 	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
 		host = "127.0.0.1"
@@ -128,11 +129,11 @@ func (o operatorOptions) named() string { return cmp.Or(o.flag, "--password-file
 func readPasswordFlag(flag, name string) (string, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return "", cannotOpen("", "%s: %v", flag, err)
+		return "", fault.CannotOpen("", "%s: %v", flag, err)
 	}
 	password := strings.TrimRight(string(b), "\r\n")
 	if password == "" || strings.ContainsAny(password, "\r\n") {
-		return "", wrongUse("write one line into it", "%s: %s has not one line", flag, name)
+		return "", fault.WrongUse("write one line into it", "%s: %s has not one line", flag, name)
 	}
 	return password, nil
 }
@@ -173,7 +174,7 @@ func (c *operatorClient) missing(ctx context.Context) []string {
 type rawJSON []byte
 
 // do sends one request, with a body in JSON unless it is nil, and reads the
-// answer's JSON into a value. Every error is an exitError: 2 for what the
+// answer's JSON into a value. Every error is a fault.Error: 2 for what the
 // server does not take, 4 for one that does not answer or let in, 5 for what
 // is not there, 6 for what its state refuses.
 func (c *operatorClient) do(ctx context.Context, method, path string, query url.Values, body, into any) error {
@@ -190,7 +191,7 @@ func (c *operatorClient) do(ctx context.Context, method, path string, query url.
 	}
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(content))
 	if err != nil {
-		return wrongUse("", "%s: %v", c.base, err)
+		return fault.WrongUse("", "%s: %v", c.base, err)
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
@@ -201,14 +202,14 @@ func (c *operatorClient) do(ctx context.Context, method, path string, query url.
 	as(r)
 	answer, err := c.http.Do(r)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return cannotOpen("see its log, and on PostgreSQL in pg_stat_activity whether somebody holds a table", "%s does not answer in time", c.base)
+		return fault.CannotOpen("see its log, and on PostgreSQL in pg_stat_activity whether somebody holds a table", "%s does not answer in time", c.base)
 	} else if err != nil {
-		return cannotOpen("start it: grantkeeper serve, or dev to try it; or name another: --operator URL", "%s does not answer", c.base)
+		return fault.CannotOpen("start it: grantkeeper serve, or dev to try it; or name another: --operator URL", "%s does not answer", c.base)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 64<<20))
 	if err != nil {
-		return cannotOpen("", "%s broke off its answer", c.base)
+		return fault.CannotOpen("", "%s broke off its answer", c.base)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return c.refusal(answer.StatusCode, text)
@@ -227,7 +228,7 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 		Reference   string `json:"reference"`
 	}
 	if status == http.StatusMisdirectedRequest {
-		return cannotOpen("set operator.hosts there, or ask through a tunnel", "%s does not answer for that name", c.base)
+		return fault.CannotOpen("set operator.hosts there, or ask through a tunnel", "%s does not answer for that name", c.base)
 	}
 	if json.Unmarshal(text, &said) != nil || said.Code == "" {
 		return c.stranger()
@@ -235,21 +236,21 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 	what := printable(said.Description)
 	switch {
 	case status == http.StatusUnauthorized:
-		return cannotOpen("name the file with the right one: --password-file FILE", "%s does not take the operators' password", c.base)
+		return fault.CannotOpen("name the file with the right one: --password-file FILE", "%s does not take the operators' password", c.base)
 	case status == http.StatusTooManyRequests:
-		return cannotOpen("wait, and see that no script asks with an old password", "%s: %s", c.base, what)
+		return fault.CannotOpen("wait, and see that no script asks with an old password", "%s: %s", c.base, what)
 	case status == http.StatusServiceUnavailable:
-		return cannotOpen("see its log, and: grantkeeper doctor", "%s: %s", c.base, what)
+		return fault.CannotOpen("see its log, and: grantkeeper doctor", "%s: %s", c.base, what)
 	case said.Code == "api_off":
-		return cannotOpen("", "%s: %s", c.base, what)
+		return fault.CannotOpen("", "%s: %s", c.base, what)
 	case status == http.StatusNotFound:
-		return &exitError{exitUnknown, what, whereListed(what)}
+		return &fault.Error{Code: fault.Unknown, What: what, Hint: whereListed(what)}
 	case status == http.StatusBadRequest:
-		return wrongUse("", "%s", what)
+		return fault.WrongUse("", "%s", what)
 	case status == http.StatusConflict:
-		return &exitError{exitState, what, ""}
+		return &fault.Error{Code: fault.State, What: what, Hint: ""}
 	}
-	return &exitError{exitFailed, fmt.Sprintf("%s: %s (reference %s)", c.base, what, printable(said.Reference)), ""}
+	return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: %s (reference %s)", c.base, what, printable(said.Reference)), Hint: ""}
 }
 
 // whereListed leads to the objects that there are.
@@ -264,7 +265,7 @@ func whereListed(what string) string {
 
 // stranger is the error of an answer that no operator API gives.
 func (c *operatorClient) stranger() error {
-	return cannotOpen("name the operators' listener: --operator URL", "%s answers, but not as an operator API", c.base)
+	return fault.CannotOpen("name the operators' listener: --operator URL", "%s answers, but not as an operator API", c.base)
 }
 
 // printable keeps what others wrote on its line of a terminal.

@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+)
 
 var organizationColumns = []column{
 	idOf("organization", "id"), member("name", "name"), member("AI integration", "ai_integration"),
@@ -47,7 +51,7 @@ func organizationIntegration(g *global) *cobra.Command {
 			on, question := args[1] == "on", ""
 			switch {
 			case !on && args[1] != "off":
-				return wrongUse("write: grantkeeper organization ai-integration ID on|off", "%q is neither on nor off", args[1])
+				return fault.WrongUse("write: grantkeeper organization ai-integration ID on|off", "%q is neither on nor off", args[1])
 			case !on:
 				question = "This ends all approvals in %s, for good: %s."
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -91,33 +92,33 @@ func (c *Checked) resources() (all client.Resources) {
 // checkPaths reads [[paths]].
 func (c *Checked) checkPaths() error {
 	if len(c.Paths) > maxPaths {
-		return badConfig("join some below one path", "paths: there are %d, and at most %d", len(c.Paths), maxPaths)
+		return fault.BadConfig("join some below one path", "paths: there are %d, and at most %d", len(c.Paths), maxPaths)
 	}
 	for i, one := range c.Paths {
-		fault := func(do, format string, args ...any) error {
-			return badConfig(do, "paths[%d] %q: %s", i, one.Path, fmt.Sprintf(format, args...))
+		bad := func(do, format string, args ...any) error {
+			return fault.BadConfig(do, "paths[%d] %q: %s", i, one.Path, fmt.Sprintf(format, args...))
 		}
 		if what, do := c.checkPath(one.Path); what != "" {
-			return fault(do, "%s", what)
+			return bad(do, "%s", what)
 		}
 		g := guardedPath{Resource: client.Resource{Path: one.Path, Name: one.Name, MCP: one.Kind == "mcp"}}
 		switch {
 		case one.Kind != "api" && one.Kind != "mcp":
-			return fault(`write kind = "api" or "mcp"`, "kind: %q is neither api nor mcp", one.Kind)
+			return bad(`write kind = "api" or "mcp"`, "kind: %q is neither api nor mcp", one.Kind)
 		case checkServiceName(one.Name) != nil:
-			return fault(`write name = "Bakery reports"`, "name: %v", checkServiceName(one.Name))
+			return bad(`write name = "Bakery reports"`, "name: %v", checkServiceName(one.Name))
 		case g.MCP:
 			if g.URL = wholeURL(one.Upstream); g.URL == nil {
-				return fault(`write upstream = "http://127.0.0.1:9200/mcp"`, "upstream: %s", noWholeURL)
+				return bad(`write upstream = "http://127.0.0.1:9200/mcp"`, "upstream: %s", noWholeURL)
 			}
 		default:
 			if g.URL = hostURL(one.Upstream); g.URL == nil {
-				return fault(`write upstream = "http://127.0.0.1:9200"`, "upstream: %s", noHostURL)
+				return bad(`write upstream = "http://127.0.0.1:9200"`, "upstream: %s", noHostURL)
 			}
 		}
 		for _, other := range c.Guarded {
 			if g.hides(other) || other.hides(g) {
-				return fault("put the API elsewhere", "some server takes one for the other: %s, and an MCP endpoint holds no API", other.Path)
+				return bad("put the API elsewhere", "some server takes one for the other: %s, and an MCP endpoint holds no API", other.Path)
 			}
 		}
 		c.Guarded = append(c.Guarded, g)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 var personColumns = []column{
@@ -57,7 +59,7 @@ func personAdd(g *global) *cobra.Command {
 		Annotations: map[string]string{"next": "grantkeeper person set-password EMAIL"},
 		RunE: func(c *cobra.Command, args []string) error {
 			if name == "" {
-				return wrongUse(`grantkeeper person add EMAIL --name "Eva Eng"`, "--name is missing")
+				return fault.WrongUse(`grantkeeper person add EMAIL --name "Eva Eng"`, "--name is missing")
 			}
 			return g.post(c, o, "/v1/people", map[string]any{"id": id, "email": args[0], "name": name}, rows(personColumns...))
 		},
@@ -128,13 +130,13 @@ func secretFromInput(c *cobra.Command, prompt string) (string, error) {
 		b, err := term.ReadPassword(int(in.Fd()))
 		_, _ = io.WriteString(c.ErrOrStderr(), "\n")
 		if err != nil {
-			return "", cannotOpen("", "the terminal cannot be read: %v", err)
+			return "", fault.CannotOpen("", "the terminal cannot be read: %v", err)
 		}
 		return oneLine(string(b))
 	}
 	b, err := io.ReadAll(io.LimitReader(c.InOrStdin(), maxSecret+1))
 	if err != nil {
-		return "", cannotOpen("", "standard input: %v", err)
+		return "", fault.CannotOpen("", "standard input: %v", err)
 	}
 	return oneLine(string(b))
 }
@@ -142,7 +144,7 @@ func secretFromInput(c *cobra.Command, prompt string) (string, error) {
 func oneLine(s string) (string, error) {
 	s = strings.TrimSuffix(strings.TrimSuffix(s, "\n"), "\r")
 	if s == "" || len(s) > maxSecret || strings.ContainsAny(s, "\r\n") {
-		return "", wrongUse("send one line on standard input", "%v", errors.New("standard input has not one line"))
+		return "", fault.WrongUse("send one line on standard input", "%v", errors.New("standard input has not one line"))
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 )
 
@@ -32,9 +33,9 @@ func (c *operatorClient) whole(ctx context.Context, kind, text string) (string, 
 		Next  string
 	}
 	err := c.do(ctx, http.MethodGet, "/v1/ids", url.Values{"kind": {kind}, "prefix": {text}, "limit": {"1000"}}, nil, &page)
-	var e *exitError
+	var e *fault.Error
 	switch {
-	case errors.As(err, &e) && e.code == exitUnknown: // a server of an earlier release
+	case errors.As(err, &e) && e.Code == fault.Unknown: // a server of an earlier release
 		return text, nil
 	case err != nil:
 		return "", err
@@ -47,7 +48,7 @@ func (c *operatorClient) whole(ctx context.Context, kind, text string) (string, 
 	if page.Next != "" {
 		n = "more than " + n
 	}
-	return "", wrongUse("write more of it; all of each: grantkeeper "+kind+" list --wide", "the IDs of %s %ss begin with %s", n, kind, printable(text))
+	return "", fault.WrongUse("write more of it; all of each: grantkeeper "+kind+" list --wide", "the IDs of %s %ss begin with %s", n, kind, printable(text))
 }
 
 // wholeOf is whole for each of the filters of a list that is an ID.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -83,9 +84,9 @@ func (h *house) rereadWith(ctx context.Context, read func() (Checked, string, er
 	}
 	if err != nil {
 		attributes := []any{"err", err.Error()}
-		var e *exitError
-		if errors.As(err, &e) && e.hint != "" {
-			attributes = append(attributes, "hint", e.hint)
+		var e *fault.Error
+		if errors.As(err, &e) && e.Hint != "" {
+			attributes = append(attributes, "hint", e.Hint)
 		}
 		h.log.Error("the configuration was not reread: what was in force stays so", attributes...)
 		return
@@ -99,15 +100,15 @@ func (h *house) rereadWith(ctx context.Context, read func() (Checked, string, er
 // take puts a valid configuration in force. What can be refused comes first.
 func (h *house) take(ctx context.Context, c Checked) error {
 	if (c.TLS == nil) != (h.TLS == nil) {
-		return badConfig("restart it", "http: TLS of one's own cannot be switched on or off while it runs")
+		return fault.BadConfig("restart it", "http: TLS of one's own cannot be switched on or off while it runs")
 	}
 	act := store.Act{Actor: "system", Reason: "configuration"}
 	if _, err := h.store.AddKeys(ctx, c.Ring.Keys(), act); err != nil {
-		return badConfig("use the key file that this database was made with", "secret key: %v", err)
+		return fault.BadConfig("use the key file that this database was made with", "secret key: %v", err)
 	}
 	if err := h.store.SyncPreregistered(ctx, c.Preregistered, act); err != nil {
 		back := h.store.SyncPreregistered(ctx, h.present().Preregistered, act) // as it may have changed some
-		return badConfig("take another id", "clients: %v", errors.Join(err, back))
+		return fault.BadConfig("take another id", "clients: %v", errors.Join(err, back))
 	}
 	for _, l := range h.networked {
 		l.SetNetworks(c.Networks)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -27,7 +28,7 @@ func compileRules(all []RuleConfig, unlisted string, paths []guardedPath) (*rule
 	for i, one := range all {
 		at, ok := endpoint(one.Path, paths)
 		if plain[i] = rules.Rule(one); !ok {
-			wrong = append(wrong, badConfig("name one of kind mcp, or take path out", "rules[%d]: path: [[paths]] has no MCP endpoint %q", i, one.Path))
+			wrong = append(wrong, fault.BadConfig("name one of kind mcp, or take path out", "rules[%d]: path: [[paths]] has no MCP endpoint %q", i, one.Path))
 		}
 		plain[i].Path = at
 	}
@@ -35,10 +36,10 @@ func compileRules(all []RuleConfig, unlisted string, paths []guardedPath) (*rule
 	var faults rules.Faults
 	_ = errors.As(err, &faults)
 	for _, f := range faults {
-		wrong = append(wrong, badConfig(f.Do, "%v", f))
+		wrong = append(wrong, fault.BadConfig(f.Do, "%v", f))
 	}
 	if len(wrong) > 0 {
-		return nil, together(wrong)
+		return nil, fault.Join(wrong)
 	}
 	return r, nil
 }
@@ -49,11 +50,11 @@ type rulesFile struct {
 }
 
 // readRules reads a file with [[rules]] and nothing else. Every error is an
-// exitError with code 3, or several.
+// fault.Error with code 3, or several.
 func readRules(name, unlisted string) (*rules.Rules, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, badConfig(ifDenied(err, "correct the path"), "rules: %v", err)
+		return nil, fault.BadConfig(ifDenied(err, "correct the path"), "rules: %v", err)
 	}
 	var file rulesFile
 	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -30,12 +31,12 @@ func TestCheckRules(t *testing.T) {
 	l.Rules = []RuleConfig{{Tool: "a", Touches: "open"}, {Tool: "b"}, {Call: "GET", Touches: "open"}}
 	l.Service.Unlisted = "all"
 	_, err := l.Check()
-	all, ok := err.(mistakes)
+	all, ok := err.(fault.Several)
 	if !ok || len(all) != 3 {
 		t.Fatalf("%v", err)
 	}
 	for i, want := range []string{`service.unlisted: "all" is none of`, `rules[1] "b": it does not say`, `rules[2] "GET": call: its path`} {
-		if !strings.Contains(all[i].what, want) || all[i].hint == "" || all[i].code != exitConfig {
+		if !strings.Contains(all[i].What, want) || all[i].Hint == "" || all[i].Code != fault.Config {
 			t.Errorf("%v, want %s", all[i], want)
 		}
 	}

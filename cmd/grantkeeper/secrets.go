@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -24,17 +25,17 @@ func readSecret(what, name, hint string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, badConfig(hint, "%s: there is no file %s", what, name)
+		return nil, fault.BadConfig(hint, "%s: there is no file %s", what, name)
 	case err != nil:
-		return nil, badConfig(ifDenied(err, hint), "%s: %v", what, err)
+		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
 	case !info.Mode().IsRegular() || info.Size() > 64<<10:
-		return nil, badConfig(hint, "%s: %s is not a small file", what, name)
+		return nil, fault.BadConfig(hint, "%s: %s is not a small file", what, name)
 	case info.Mode().Perm()&0o077 != 0:
-		return nil, badConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
+		return nil, fault.BadConfig("chmod 600 "+name, "%s: others than its owner may read %s (mode %04o)", what, name, info.Mode().Perm())
 	}
 	b, err := os.ReadFile(name)
 	if err != nil {
-		return nil, badConfig(ifDenied(err, hint), "%s: %v", what, err)
+		return nil, fault.BadConfig(ifDenied(err, hint), "%s: %v", what, err)
 	}
 	return b, nil
 }
@@ -55,7 +56,7 @@ func readPassword(name string) (string, error) {
 	}
 	password := strings.TrimRight(string(b), "\r\n")
 	if utf8.RuneCountInString(password) < MinPassword || strings.ContainsAny(password, "\r\n") {
-		return "", badConfig("write one line into it", "operator.password_file: %s has not one line of at least %d characters", name, MinPassword)
+		return "", fault.BadConfig("write one line into it", "operator.password_file: %s has not one line of at least %d characters", name, MinPassword)
 	}
 	return password, nil
 }
@@ -69,7 +70,7 @@ func readDatabaseURL(what, name string) (string, error) {
 	}
 	address := strings.TrimSpace(string(b))
 	if address == "" || strings.ContainsAny(address, "\r\n") {
-		return "", badConfig(hint, "%s: %s has not one line", what, name)
+		return "", fault.BadConfig(hint, "%s: %s has not one line", what, name)
 	}
 	return address, nil
 }
@@ -78,7 +79,7 @@ func readDatabaseURL(what, name string) (string, error) {
 func readGatewayKey(what, name string) (string, error) {
 	const hint = "run: openssl rand -hex 32 > FILE, and chmod 600 FILE"
 	if name == "" {
-		return "", badConfig(hint, "%s: there is none", what)
+		return "", fault.BadConfig(hint, "%s: there is none", what)
 	}
 	b, err := readSecret(what, name, hint)
 	if err != nil {
@@ -86,7 +87,7 @@ func readGatewayKey(what, name string) (string, error) {
 	}
 	secret := strings.TrimRight(string(b), "\r\n")
 	if err := gateway.CheckSecret(secret); err != nil {
-		return "", badConfig(hint, "%s: %s: %v", what, name, err)
+		return "", fault.BadConfig(hint, "%s: %s: %v", what, name, err)
 	}
 	return secret, nil
 }
@@ -102,7 +103,7 @@ func readKeys(name string) ([]*token.Key, error) {
 	}
 	keys, err := parseKeys(b)
 	if err != nil {
-		return nil, badConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
+		return nil, fault.BadConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
 	}
 	return keys, nil
 }

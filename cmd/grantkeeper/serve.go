@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -133,9 +134,9 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 		if why := h.store.WhyNot(err); why != "" {
 			hint = mendDatabase(why)
 		}
-		return cannotOpen(hint, "clients: %v", err)
+		return fault.CannotOpen(hint, "clients: %v", err)
 	} else if err != nil {
-		return badConfig("take another id", "clients: %v", err)
+		return fault.BadConfig("take another id", "clients: %v", err)
 	}
 	o.ready() // before anybody is answered: a signal that comes then shall drain
 	return h.serve(ctx, on, serving{linger: lingering, drain: o.drain, signals: o.signals, ready: func() {

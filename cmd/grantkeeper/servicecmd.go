@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -61,7 +62,7 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			}
 			switch {
 			case openAPI != "" && write:
-				return wrongUse("run it twice", "--write is for tools and --openapi for an API: one at a time")
+				return fault.WrongUse("run it twice", "--write is for tools and --openapi for an API: one at a time")
 			case openAPI != "":
 				return g.draftCalls(c, checked.Ruled, openAPI)
 			}
@@ -101,7 +102,7 @@ func (c *Checked) connected(ctx context.Context) (all []listed, err error) {
 		all = append(all, said)
 	}
 	if len(all) == 0 {
-		return nil, badConfig("set mcp.upstream; for an API: --openapi FILE", "mcp.upstream: no MCP server is connected")
+		return nil, fault.BadConfig("set mcp.upstream; for an API: --openapi FILE", "mcp.upstream: no MCP server is connected")
 	}
 	return all, nil
 }
@@ -112,10 +113,10 @@ func (c *Checked) toolsOf(ctx context.Context, one guardedPath) (said listed, er
 	f, said := c.greetMCP(ctx, one)
 	said.Path = one.Path
 	if f.Result != "ok" {
-		return said, cannotOpen(printable(f.Fix), "%s", printable(f.Text))
+		return said, fault.CannotOpen(printable(f.Fix), "%s", printable(f.Text))
 	}
 	if said.Cut != "" && len(said.Tools) == 0 {
-		return said, cannotOpen("see its log, and that it lists its tools to whoever is signed for", "%s, and lists no tools: %s", f.Text, printable(said.Cut))
+		return said, fault.CannotOpen("see its log, and that it lists its tools to whoever is signed for", "%s, and lists no tools: %s", f.Text, printable(said.Cut))
 	}
 	return said, nil
 }
@@ -279,16 +280,16 @@ func (d *draft) tool(by *rules.Rules, at string, t mcp.Tool) {
 func (g *global) draftCalls(c *cobra.Command, by *rules.Rules, name string) error {
 	in, err := os.Open(name)
 	if err != nil {
-		return cannotOpen("", "--openapi: %v", err)
+		return fault.CannotOpen("", "--openapi: %v", err)
 	}
 	defer in.Close()
 	text, err := io.ReadAll(io.LimitReader(in, mostListed+1))
 	if err != nil {
-		return cannotOpen("", "--openapi: %v", err)
+		return fault.CannotOpen("", "--openapi: %v", err)
 	}
 	d, err := draftAPI(by, text)
 	if err != nil {
-		return wrongUse("name a file of OpenAPI 3 in JSON", "--openapi: %s: %v", name, err)
+		return fault.WrongUse("name a file of OpenAPI 3 in JSON", "--openapi: %s: %v", name, err)
 	}
 	return g.tellDraft(c, d)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -268,7 +269,7 @@ role = "r-tools"
 		}
 	}
 	two.list = func(string) string { return `null,"error":{"code":1}` }
-	if out, told, code := typed("service", "tools", "-c", config); code != exitReach || out != "" || !strings.Contains(told, url) {
+	if out, told, code := typed("service", "tools", "-c", config); code != fault.Reach || out != "" || !strings.Contains(told, url) {
 		t.Errorf("one of them has no list: %d %s\n%s", code, told, out)
 	}
 }
@@ -350,7 +351,7 @@ func TestServiceToolsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d %s", said, code, told)
 		}
 		if n == 0 || strings.HasPrefix(said, "tools/list") {
-			if code != exitReach || out != "" || !strings.Contains(told, url) {
+			if code != fault.Reach || out != "" || !strings.Contains(told, url) {
 				t.Errorf("%s: %d %s %s", said, code, told, out)
 			}
 			continue
@@ -402,17 +403,17 @@ func TestServiceToolsThatFail(t *testing.T) {
 		code int
 		says string
 	}{
-		{"-c " + none, exitConfig, "mcp.upstream: no MCP server is connected\n"},
-		{"-c " + write(t, "c.toml", "[mcp]\nupstream = \"http://127.0.0.1:1/\"\n", 0o600), exitConfig, "there is no service.key_file\n"},
-		{"-c " + write(t, "d.toml", "[[rules]]\ntool = \"a\"\n", 0o600), exitConfig, "it does not say what it touches\n"},
-		{"-c " + answers(401), exitReach, "does not take what service.key_file signs\n"},
-		{"-c " + answers(500), exitReach, "answers 500\n"},
-		{"-c " + answers(307), exitReach, "redirects"},
-		{"--write --openapi x.json -c " + none, exitUse, "one at a time\n"},
-		{"--openapi " + none + "no -c " + none, exitReach, "no such file"},
-		{"--openapi " + none + " -c " + none, exitUse, "it is no JSON"},
-		{"--openapi " + write(t, "old.json", `{"swagger":"2.0"}`, 0o600) + " -c " + none, exitUse, `openapi is "", not 3`},
-		{"extra -c " + none, exitUse, "write: grantkeeper service tools"},
+		{"-c " + none, fault.Config, "mcp.upstream: no MCP server is connected\n"},
+		{"-c " + write(t, "c.toml", "[mcp]\nupstream = \"http://127.0.0.1:1/\"\n", 0o600), fault.Config, "there is no service.key_file\n"},
+		{"-c " + write(t, "d.toml", "[[rules]]\ntool = \"a\"\n", 0o600), fault.Config, "it does not say what it touches\n"},
+		{"-c " + answers(401), fault.Reach, "does not take what service.key_file signs\n"},
+		{"-c " + answers(500), fault.Reach, "answers 500\n"},
+		{"-c " + answers(307), fault.Reach, "redirects"},
+		{"--write --openapi x.json -c " + none, fault.Use, "one at a time\n"},
+		{"--openapi " + none + "no -c " + none, fault.Reach, "no such file"},
+		{"--openapi " + none + " -c " + none, fault.Use, "it is no JSON"},
+		{"--openapi " + write(t, "old.json", `{"swagger":"2.0"}`, 0o600) + " -c " + none, fault.Use, `openapi is "", not 3`},
+		{"extra -c " + none, fault.Use, "write: grantkeeper service tools"},
 	} {
 		out, told, code := typed(append([]string{"service", "tools"}, strings.Fields(tt.args)...)...)
 		if code != tt.code || out != "" || !strings.Contains(told, tt.says) || strings.Count(told, "\n") > 2 {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // A setting is one value of Config, as its field's tags describe it.
@@ -134,12 +136,12 @@ func readEnvironment(environ []string) (map[string]string, error) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			wrong = append(wrong, badConfig(didYouMean(name, known), "environment: unknown variable %s", name))
+			wrong = append(wrong, fault.BadConfig(didYouMean(name, known), "environment: unknown variable %s", name))
 			continue
 		}
 		env[name] = value
 	}
-	return env, together(wrong)
+	return env, fault.Join(wrong)
 }
 
 // fromEnvironment gives the value of the setting's variable, or of the file
@@ -154,11 +156,11 @@ func (s setting) fromEnvironment(env map[string]string) (value, name string, sen
 	case !s.file || !sentFile:
 		return value, s.env, sent, nil
 	case sent:
-		return "", "", false, badConfig("unset one of them", "environment: both %s and %s_FILE are set", s.env, s.env)
+		return "", "", false, fault.BadConfig("unset one of them", "environment: both %s and %s_FILE are set", s.env, s.env)
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", false, badConfig("correct the path", "%s_FILE: %v", s.env, err)
+		return "", "", false, fault.BadConfig("correct the path", "%s_FILE: %v", s.env, err)
 	}
 	return strings.TrimSpace(string(b)), s.env + "_FILE", true, nil
 }

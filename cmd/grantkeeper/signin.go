@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -51,19 +52,19 @@ type ProviderConfig struct {
 // checkSignIn reads how people sign in.
 func (c *Checked) checkSignIn() error {
 	if !c.SignIn.Passwords && len(c.SignIn.Providers) == 0 && c.SignIn.HandOff.URL == "" {
-		return badConfig("add [[signin.providers]], or take passwords = false out", "signin: there is no way to sign in")
+		return fault.BadConfig("add [[signin.providers]], or take passwords = false out", "signin: there is no way to sign in")
 	}
 	if !slices.Contains([]string{"off", string(signin.StrengthFresh), string(signin.StrengthFactor)}, c.SignIn.Strong) {
-		return badConfig("use off, fresh or factor", "signin.strong_approvals: %q is unknown", c.SignIn.Strong)
+		return fault.BadConfig("use off, fresh or factor", "signin.strong_approvals: %q is unknown", c.SignIn.Strong)
 	}
 	if c.SignIn.Fresh < Duration(time.Minute) {
-		return badConfig(`write fresh = "10m"`, "signin.fresh: less than a minute is too short to approve in")
+		return fault.BadConfig(`write fresh = "10m"`, "signin.fresh: less than a minute is too short to approve in")
 	}
 	seen := map[string]bool{}
 	for i, one := range c.SignIn.Providers {
 		what := fmt.Sprintf("signin.providers[%d] %q", i, one.ID)
 		if org.CheckID(one.ID) != nil || one.ID == "handoff" || seen[one.ID] {
-			return badConfig("give each provider an id of its own, in letters and digits", "%s: the id is not plain, or given twice", what)
+			return fault.BadConfig("give each provider an id of its own, in letters and digits", "%s: the id is not plain, or given twice", what)
 		}
 		seen[one.ID] = true
 		p, err := one.check(what)
@@ -86,13 +87,13 @@ func (one ProviderConfig) check(what string) (provider.Config, error) {
 	}
 	switch {
 	case !plainName(p.Name):
-		return p, badConfig("take a plain name", "%s: name %q is too long, or has markup or control characters", what, p.Name)
+		return p, fault.BadConfig("take a plain name", "%s: name %q is too long, or has markup or control characters", what, p.Name)
 	case !elsewhere(one.Issuer) || strings.Contains(one.Issuer, "?"):
-		return p, badConfig(`write issuer = "https://login.example.com"`, "%s: issuer is not an https URL without a query", what)
+		return p, fault.BadConfig(`write issuer = "https://login.example.com"`, "%s: issuer is not an https URL without a query", what)
 	case one.ClientID == "":
-		return p, badConfig("write the client ID that the provider has for this server", "%s: client_id is missing", what)
+		return p, fault.BadConfig("write the client ID that the provider has for this server", "%s: client_id is missing", what)
 	case !slices.Contains(p.Scopes, "openid"):
-		return p, badConfig(`add "openid"`, "%s: scopes do not have openid", what)
+		return p, fault.BadConfig(`add "openid"`, "%s: scopes do not have openid", what)
 	}
 	if one.ClientSecretFile == "" {
 		return p, nil
@@ -103,7 +104,7 @@ func (one ProviderConfig) check(what string) (provider.Config, error) {
 	}
 	p.ClientSecret = strings.TrimRight(string(b), "\r\n")
 	if p.ClientSecret == "" || strings.ContainsAny(p.ClientSecret, "\r\n") {
-		return p, badConfig("write one line into it", "%s: %s has not one line", what, one.ClientSecretFile)
+		return p, fault.BadConfig("write one line into it", "%s: %s has not one line", what, one.ClientSecretFile)
 	}
 	return p, nil
 }
@@ -126,11 +127,11 @@ func (c *Checked) checkHandOff() error {
 	case h.URL == "" && len(h.KeyFiles) == 0 && h.Name == "":
 		return nil
 	case h.URL == "" || len(h.KeyFiles) == 0:
-		return badConfig("set both, or neither", "signin.handoff: url and key_files belong together")
+		return fault.BadConfig("set both, or neither", "signin.handoff: url and key_files belong together")
 	case !elsewhere(h.URL):
-		return badConfig(`write url = "https://app.example.com/grantkeeper"`, "signin.handoff.url: not an https URL")
+		return fault.BadConfig(`write url = "https://app.example.com/grantkeeper"`, "signin.handoff.url: not an https URL")
 	case h.Name != "" && !plainName(h.Name):
-		return badConfig("take a plain name", "signin.handoff.name: %q is too long, or has markup or control characters", h.Name)
+		return fault.BadConfig("take a plain name", "signin.handoff.name: %q is too long, or has markup or control characters", h.Name)
 	}
 	c.HandOff = &signin.HandOff{Name: h.Name, URL: h.URL}
 	for _, name := range h.KeyFiles {
@@ -155,7 +156,7 @@ func readAssertionKey(name string) (identity.AssertionKey, error) {
 				}
 			}
 		}
-		return identity.AssertionKey{}, badConfig("run: openssl pkey -in KEY -pubout", "%s: %s is not an Ed25519 public key in PEM", what, name)
+		return identity.AssertionKey{}, fault.BadConfig("run: openssl pkey -in KEY -pubout", "%s: %s is not an Ed25519 public key in PEM", what, name)
 	}
 	secret, err := readGatewayKey(what, name)
 	return identity.AssertionKey{Secret: []byte(secret)}, err

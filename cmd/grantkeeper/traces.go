@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // tracesOn reports whether the environment names a collector for traces. All
@@ -61,15 +62,15 @@ func tracesTo(ctx context.Context) (*otlp, *resource.Resource, error) {
 	}
 	collector, err := newOTLP(os.Getenv)
 	if err != nil {
-		return nil, nil, badConfig("see the variables OTEL_EXPORTER_OTLP_*", "traces: %v", err)
+		return nil, nil, fault.BadConfig("see the variables OTEL_EXPORTER_OTLP_*", "traces: %v", err)
 	}
 	if err := checkSampler(os.Getenv); err != nil {
-		return nil, nil, badConfig("write OTEL_TRACES_SAMPLER=parentbased_traceidratio, OTEL_TRACES_SAMPLER_ARG=0.01", "traces: %v", err)
+		return nil, nil, fault.BadConfig("write OTEL_TRACES_SAMPLER=parentbased_traceidratio, OTEL_TRACES_SAMPLER_ARG=0.01", "traces: %v", err)
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
 		attr.String("service.name", "grantkeeper"), attr.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
-		return nil, nil, badConfig("see the variables OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME", "traces: %v", err)
+		return nil, nil, fault.BadConfig("see the variables OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME", "traces: %v", err)
 	}
 	return collector, about, nil
 }

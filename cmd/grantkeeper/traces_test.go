@@ -12,6 +12,8 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // aSpan is what a collector was sent of a request.
@@ -198,13 +200,13 @@ func TestTracesAreChecked(t *testing.T) {
 				}
 				return
 			}
-			if code != exitConfig || !strings.Contains(stderr, tt.says) {
+			if code != fault.Config || !strings.Contains(stderr, tt.says) {
 				t.Errorf("config check: %d %s", code, stderr)
 			}
 			if !strings.HasPrefix(stdout, "fail ") || !strings.Contains(stdout, tt.says) {
 				t.Errorf("doctor: %s", stdout)
 			}
-			if _, stderr, code := ran(t, "serve", "-c", config, "--listen", freePort(t), "--operator-listen", "off"); code != exitConfig || !strings.Contains(stderr, tt.says) {
+			if _, stderr, code := ran(t, "serve", "-c", config, "--listen", freePort(t), "--operator-listen", "off"); code != fault.Config || !strings.Contains(stderr, tt.says) {
 				t.Errorf("serve: %d %s", code, stderr)
 			}
 		})
