@@ -37,17 +37,17 @@ var mayFold = reviewed{
 		store/directory.go:Store.Person store/identity.go:Store.Vouched facts/facts.go:EmailKey
 		store/password.go:Store.SignIn store/rekeyed.go:Migration.rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
-		cmd/grantkeeper/check.go:checkServiceName cmd/grantkeeper/signin.go:plainName
+		config/check.go:CheckServiceName config/signin.go:plainName
 		page/branding.go:Branding.Check org/text.go:CheckName
 		page/nouns.go:checkNoun sample/body.go:checkLine`},
 	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
 		client/redirect.go:checkHost client/resource.go:normalOrigin cmd/grantkeeper/dev.go:loopbackListen
-		cmd/grantkeeper/devclient.go:devClient.handler cmd/grantkeeper/hosts.go:Hosts.Base
-		cmd/grantkeeper/hosts.go:Hosts.devBase cmd/grantkeeper/hosts.go:parseBase
-		cmd/grantkeeper/operatorhosts.go:parseOperatorHosts cmd/grantkeeper/signin.go:elsewhere
+		config/hosts.go:Hosts.Base
+		config/hosts.go:Hosts.devBase config/hosts.go:ParseBase
+		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere
 		page/host.go:HostOf gateway/upstream.go:Upstream.modify`},
 	{"an address is one in each of its spellings (decision L2)", `
-		cmd/grantkeeper/hosts.go:loopback cmd/grantkeeper/operatorhosts.go:operatorHost limit/addresses.go:plain
+		config/hosts.go:Loopback cmd/grantkeeper/operatorhosts.go:operatorHost limit/addresses.go:plain
 		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/reuse.go:networkOf`},
 	{"a redirect URI is read to be refused: what is kept and compared is as it was sent (decision R2)", `
 		client/alabel.go:inULabel client/redirect.go:checkAddress client/redirect.go:checkLabels
@@ -67,13 +67,13 @@ var mayFold = reviewed{
 		gateway/directory.go:matches mcp/ask.go:Result mcp/mcp.go:exchange.readBody mcp/pass.go:exchange.kind 
 		sample/body.go:hasType sample/condition.go:readTags sample/directory.go:source.read sample/message.go:never sample/message.go:readsJSON`},
 	{"the form of a text is asked, and the text is used as it came", `
-		api/guard.go:isB64Token cmd/grantkeeper/hosts.go:askedAs cmd/grantkeeper/hosts.go:hostName
+		api/guard.go:isB64Token config/hosts.go:askedAs config/hosts.go:hostName
 		signin/oidc.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
-		gateway/original.go:roots.settle operator/answer.go:Server.WithNotFound
-		cmd/grantkeeper/paths.go:Checked.checkPath cmd/grantkeeper/paths.go:belowFolded
+		gateway/original.go:roots.settle operator/answer.go:Server.orNothing
+		config/paths.go:Checked.checkPath config/paths.go:belowFolded
 		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},
 	{"a call is held against a rule in every reading that some router has of it, and each has to be allowed; the words of a rule are its operator's (decision V26)", `
 		rules/compile.go:methodIn rules/compile.go:rule.call rules/compile.go:rule.matches rules/compile.go:rule.same
@@ -90,21 +90,21 @@ var mayFold = reviewed{
 		store/person.go:Store.AddPerson
 		sample/admin.go:newID sample/shelf.go:newItemID`},
 	{"addresses that the configuration names, or this server wrote", `
-		cmd/grantkeeper/check.go:Checked.checkDatabase
-		cmd/grantkeeper/doctoroutside.go:Checked.askHandOff cmd/grantkeeper/doctoroutside.go:Checked.askPath
-		cmd/grantkeeper/doctoroutside.go:Checked.probes cmd/grantkeeper/init.go:listenFor
-		cmd/grantkeeper/init.go:serviceNameOf cmd/grantkeeper/mail.go:Checked.checkMail
-		cmd/grantkeeper/reference.go:withoutPassword cmd/grantkeeper/signin.go:ProviderConfig.check
+		config/check.go:Checked.CheckDatabase
+		cmd/grantkeeper/doctoroutside.go:outside.askHandOff cmd/grantkeeper/doctoroutside.go:outside.askPath
+		cmd/grantkeeper/doctoroutside.go:outside.probes cmd/grantkeeper/init.go:listenFor
+		cmd/grantkeeper/init.go:serviceNameOf config/mail.go:Checked.checkMail
+		config/reference.go:WithoutPassword config/signin.go:Provider.check
 		cmd/grantkeeper/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
 		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/files.go:fileURL
-		cmd/grantkeeper/check.go:wholeURL cmd/grantkeeper/devsample.go:newDevService`},
+		config/check.go:wholeURL cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
 		cmd/grantkeeper/main.go:runOn cmd/grantkeeper/operatorclient.go:readPasswordFlag
-		cmd/grantkeeper/otlp.go:newOTLP cmd/grantkeeper/otlp.go:tracesHeader cmd/grantkeeper/secrets.go:decodeKey
-		cmd/grantkeeper/secrets.go:parseSecrets cmd/grantkeeper/secrets.go:readDatabaseURL
-		cmd/grantkeeper/secrets.go:readGatewayKey cmd/grantkeeper/secrets.go:readPassword
-		cmd/grantkeeper/settings.go:list cmd/grantkeeper/settings.go:setting.fromEnvironment
+		cmd/grantkeeper/otlp.go:newOTLP cmd/grantkeeper/otlp.go:tracesHeader config/secrets.go:decodeKey
+		config/secrets.go:parseSecrets config/secrets.go:readDatabaseURL
+		config/secrets.go:readGatewayKey config/secrets.go:ReadPassword
+		config/settings.go:list config/settings.go:setting.fromEnvironment
 		cmd/grantkeeper/traces.go:checkSampler cmd/grantkeeper/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
@@ -127,11 +127,11 @@ var mayFold = reviewed{
 		cmd/grantkeeper/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
 		cmd/grantkeeper/openapi.go:openAPIMethods cmd/grantkeeper/servicecmd.go:shownName cmd/grantkeeper/servicecmd.go:titled
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
-		cmd/grantkeeper/reference.go:writeReference page/dates.go:Words.alone page/host.go:AppOf
+		config/reference.go:WriteReference page/dates.go:Words.alone page/host.go:AppOf
 		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
-		operator/console/approvals.go:withSpaces operator/console/clients.go:clientRow.Word
-		operator/console/frame.go:Server.refuse operator/explain.go:explainer.standingLinks
-		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/rules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
+		operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
+		operator/console.go:console.refusePage operator/explain.go:why.standing
+		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/doctorrules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},
 	{"what is drafted to be read and completed by an operator, in an order", `

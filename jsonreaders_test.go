@@ -33,7 +33,7 @@ var mayBeLax = reviewed{
 		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool cmd/grantkeeper/doctorchecks.go:asked.ask
 		cmd/grantkeeper/drill.go:drilled.refresh`},
 	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called; rules that are drafted of it are completed by hand", `
-		cmd/grantkeeper/mcplist.go:Checked.list cmd/grantkeeper/mcplist.go:serverName cmd/grantkeeper/openapi.go:openAPI.item
+		cmd/grantkeeper/mcplist.go:outside.list cmd/grantkeeper/mcplist.go:serverName cmd/grantkeeper/openapi.go:openAPI.item
 		cmd/grantkeeper/openapi.go:openAPI.operations cmd/grantkeeper/openapi.go:readOpenAPI
 		mcp/ask.go:Tools mcp/tools.go:narrow mcp/tools.go:readAnswers
 		mcp/tools.go:readTool mcp/tools.go:holds mcp/tools.go:rewrite`},

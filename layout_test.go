@@ -77,7 +77,9 @@ var rooms = map[string]room{
 		may: []string{"identity"}, libraries: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
 		tests: append([]string{"api", "gateway"}, below...),
 	},
-	"cmd/grantkeeper": {may: append(append(slices.Clone(doors), "page", "metrics", "sample"), below...)},
+	"config":            {may: append([]string{"consent", "gateway", "mcp", "page", "signin"}, below...)},
+	"config/configtest": {may: []string{"fault"}},
+	"cmd/grantkeeper":   {may: append(append(slices.Clone(doors), "page", "metrics", "sample", "config"), below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room
@@ -86,7 +88,7 @@ var tools = []string{".", "bench", "docs", "e2e", "scripts"}
 
 // forTests are rooms that tests of every room may import, and nothing else may
 // but the tools.
-var forTests = []string{"store/pgtest", "page/pagetest", "consent/chromium", "docs/openapi"}
+var forTests = []string{"store/pgtest", "page/pagetest", "consent/chromium", "config/configtest", "docs/openapi"}
 
 // notPure are the packages (and all below them) that a pure room may not
 // import: each of them reads or writes something, or stands for a request.
@@ -337,6 +339,7 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"operator on its console", "operator/a.go", imports("operator", ours("operator/console")...), "operator may not import operator/console"},
 		{"operator on api", "operator/a.go", imports("operator", ours("api")...), "operator may not import api"},
 		{"a door on the command", "api/a.go", imports("api", ours("cmd/grantkeeper")...), "api may not import cmd/grantkeeper"},
+		{"a door on the settings", "gateway/a.go", imports("gateway", ours("config")...), "gateway may not import config"},
 		{"the command on tests", "cmd/grantkeeper/a.go", imports("main", ours("e2e")...), "cmd/grantkeeper may not import e2e"},
 		{"a door on a room's folder", "oauth/a.go", imports("oauth", ours("store/rows")...), "oauth may not import store/rows"},
 		{"a door on the root", "oauth/a.go", imports("oauth", module), "may not import the root"},

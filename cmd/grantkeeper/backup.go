@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -382,10 +383,10 @@ func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptio
 }
 
 // loadChecked is the configuration as serve would have it.
-func (g *global) loadChecked(c *cobra.Command) (Checked, error) {
+func (g *global) loadChecked(c *cobra.Command) (config.Checked, error) {
 	l, err := g.load(c)
 	if err != nil {
-		return Checked{}, err
+		return config.Checked{}, err
 	}
 	return l.Check()
 }
@@ -396,7 +397,7 @@ back: people deactivated, members removed, roles lost, AI integration off, clien
 passwords and second factors. Import the directory with --prune before anybody signs in, and
 repeat the rest: docs/operations.md.`
 
-func runRestore(g *global, c *cobra.Command, file string, checked Checked, keep bool, change changeOptions) error {
+func runRestore(g *global, c *cobra.Command, file string, checked config.Checked, keep bool, change changeOptions) error {
 	fate := "end all its approvals"
 	if keep {
 		fate = "let all its approvals live on"

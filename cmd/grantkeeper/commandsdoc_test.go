@@ -72,3 +72,14 @@ func TestCommandsDocument(t *testing.T) {
 		t.Errorf("docs/commands.md is not what the binary says; write it: go generate ./cmd/grantkeeper (%v)", err)
 	}
 }
+
+// Decision N1: what the product is called wherever that stands.
+func TestNamesOfTheProduct(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil || !strings.HasPrefix(string(mod), "module github.com/grantkeeper/grantkeeper\n") {
+		t.Errorf("the module is another: %.60q, %v", mod, err)
+	}
+	if name := rootCommand(io.Discard).Name(); name != "grantkeeper" {
+		t.Errorf("the binary calls itself %s", name)
+	}
+}

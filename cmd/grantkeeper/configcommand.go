@@ -2,12 +2,14 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
+
+//go:generate sh -c "go run . config reference > ../../docs/configuration.md"
 
 func configCommand(g *global) *cobra.Command {
 	return group(&cobra.Command{
@@ -38,68 +40,13 @@ file over the default. Secrets are not shown.`,
 				return err
 			}
 			if g.json {
-				return l.showJSON(c.OutOrStdout())
+				return writeDocument(c.OutOrStdout(), l.Shown())
 			}
-			return l.show(c.OutOrStdout(), origin)
+			return l.Show(c.OutOrStdout(), origin)
 		},
 	}
 	c.Flags().BoolVar(&origin, "origin", origin, "say where each value comes from")
 	return c
-}
-
-// origin says where a setting's value comes from.
-func (l Loaded) origin(s setting) Origin {
-	if o, ok := l.Origins[s.key]; ok {
-		return o
-	}
-	return "default"
-}
-
-// show writes a file of the configuration that holds.
-func (l Loaded) show(w io.Writer, origin bool) error {
-	var b strings.Builder
-	for _, s := range settings {
-		if s.list != "" {
-			continue
-		}
-		line := s.key + " = " + s.written(l.Config)
-		if origin {
-			line = fmt.Sprintf("%-60s # %s", line, l.from(s))
-		}
-		fmt.Fprintln(&b, line)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// from names the origin: the file, the variable, or the default.
-func (l Loaded) from(s setting) string {
-	switch o := l.origin(s); o {
-	case "file":
-		return "file " + l.File
-	case "environment":
-		return "environment " + s.env
-	default:
-		return string(o)
-	}
-}
-
-func (l Loaded) showJSON(w io.Writer) error {
-	type shown struct {
-		Key    string `json:"key"`
-		Value  any    `json:"value"` // null when it is empty
-		Origin Origin `json:"origin"`
-	}
-	out := struct {
-		File     string  `json:"file,omitempty"`
-		Settings []shown `json:"settings"`
-	}{File: l.File}
-	for _, s := range settings {
-		if s.list == "" {
-			out.Settings = append(out.Settings, shown{s.key, s.value(l.Config), l.origin(s)})
-		}
-	}
-	return writeDocument(w, out)
 }
 
 func configReferenceCommand(g *global) *cobra.Command {
@@ -112,15 +59,9 @@ func configReferenceCommand(g *global) *cobra.Command {
 		Annotations: map[string]string{"next": "grantkeeper config show"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !g.json {
-				return writeReference(c.OutOrStdout())
+				return config.WriteReference(c.OutOrStdout())
 			}
-			var out struct {
-				Settings []described `json:"settings"`
-			}
-			for _, s := range settings {
-				out.Settings = append(out.Settings, s.described())
-			}
-			return writeDocument(c.OutOrStdout(), out)
+			return writeDocument(c.OutOrStdout(), config.Reference())
 		},
 	}
 	return c

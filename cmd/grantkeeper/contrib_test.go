@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // Everything in contrib that names a command, a flag or a variable of ours
@@ -19,10 +21,7 @@ import (
 func TestContribNamesWhatThereIs(t *testing.T) {
 	command := regexp.MustCompile(`(?:^|[/ "'(])grantkeeper ((?:[a-z-]+ )*[a-z-]+)((?: [^\n"'&|]*)?)`)
 	variable := regexp.MustCompile(`\bGRANTKEEPER_[A-Z_]+`)
-	known := []string{environmentPrefix + "CONFIG"}
-	for _, s := range settings {
-		known = append(known, s.env, s.env+"_FILE")
-	}
+	known := config.Variables()
 	commands := 0
 	tree := os.DirFS("../../contrib")
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {

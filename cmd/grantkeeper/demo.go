@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -200,7 +201,7 @@ func (d *demo) walk(ctx context.Context, last int, tell func(toldStep)) error {
 // started here; of another one it says what went wrong on the way to it.
 func (d *demo) noAnswer(why error) error {
 	at, err := url.Parse(d.base)
-	if err == nil && loopback(at.Hostname()) {
+	if err == nil && config.Loopback(at.Hostname()) {
 		return fault.CannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
 	}
 	return fault.CannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.base, why)
@@ -241,7 +242,7 @@ func newDemo(o demoOptions, last int) (*demo, error) {
 			return nil, fault.CannotOpen("", "--password-file: %v", err)
 		}
 		d.password = strings.TrimRight(string(b), "\r\n")
-	case last > 3 && !loopback(name):
+	case last > 3 && !config.Loopback(name):
 		return nil, fault.WrongUse("or go no further: --steps 1-2", "the password of the demo data is for dev: name yours with --email and --password-file")
 	}
 	if d.email == "" {
@@ -260,7 +261,7 @@ func newDemo(o demoOptions, last int) (*demo, error) {
 // who serves. A slash at the end is forgiven.
 func parseBaseAnywhere(s string) (base, host, name string, err error) {
 	s = strings.TrimSuffix(s, "/")
-	base, host, name, err = parseBase(strings.Replace(s, "http://", "https://", 1))
+	base, host, name, err = config.ParseBase(strings.Replace(s, "http://", "https://", 1))
 	if err == nil && strings.HasPrefix(s, "http://") {
 		base = "http" + strings.TrimPrefix(base, "https")
 		host = strings.TrimSuffix(host, ":80")

@@ -26,6 +26,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -99,7 +100,7 @@ Its operator API has a clock that tests can move, and stop:
 	f.StringVar(&g.data, "data", "", "folder `DIR` to keep the database and the key in (default: in memory)")
 	f.BoolVar(&o.empty, "empty", false, "no demo data")
 	f.StringVar(&o.seed, "seed", "", "`FILE` of people and organizations to import at the start, as directory import takes it")
-	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: "+Defaults().Service.Name+")")
+	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: "+config.Defaults().Service.Name+")")
 	f.StringVar(&o.behind.upstream, "upstream", "", "`URL` of your service, scheme and host, which answers API v5 in place of the sample")
 	f.StringVar(&o.behind.mcp, "mcp", "", "whole `URL` of your MCP server, which answers /api/v5/mcp")
 	f.StringVar(&o.behind.preview, "preview", "", "`URL` where your service says how much a choice gives, as service.preview_url")
@@ -113,7 +114,7 @@ Its operator API has a clock that tests can move, and stop:
 // ofGrantkeeper are the names of the variables that serve reads, or refuses.
 func ofGrantkeeper(environ []string) (names []string) {
 	for _, e := range environ {
-		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, environmentPrefix) {
+		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, config.EnvironmentPrefix) {
 			names = append(names, printable(name))
 		}
 	}
@@ -159,7 +160,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 	defer operators.Close()
 
 	h := &house{Checked: checked}
-	h.logTo(log, stderr)
+	h.logTo(log, stderr, true)
 	service, err := o.serviceOf(&h.Checked)
 	if err != nil {
 		return err
@@ -240,21 +241,21 @@ func (o devOptions) forget() error {
 // alone.
 func loopbackListen(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	return err == nil && loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
+	return err == nil && config.Loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
 }
 
 // devChecked is the configuration of dev. Every loopback name and address is
 // believed, on any port (decision M2).
-func devChecked(o devOptions) (Checked, error) {
-	c := Checked{Config: Defaults(), Password: demoPassword}
-	c.Hosts = Hosts{dev: true, seen: new(seenHosts), names: []string{"localhost", "127.0.0.1"}}
-	c.Log = LogConfig{Level: o.logLevel, Format: o.logFormat}
-	if err := c.checkLog(); err != nil {
-		return Checked{}, err
+func devChecked(o devOptions) (config.Checked, error) {
+	c := config.Checked{Config: config.Defaults(), Password: demoPassword}
+	c.Hosts = config.LoopbackHosts()
+	c.Log = config.Log{Level: o.logLevel, Format: o.logFormat}
+	if err := c.CheckLog(); err != nil {
+		return config.Checked{}, err
 	}
 	if o.name != "" {
-		if err := checkServiceName(o.name); err != nil {
-			return Checked{}, fault.WrongUse(`grantkeeper dev --name "Verksted"`, "--name: %v", err)
+		if err := config.CheckServiceName(o.name); err != nil {
+			return config.Checked{}, fault.WrongUse(`grantkeeper dev --name "Verksted"`, "--name: %v", err)
 		}
 		c.Service.Name = o.name
 	}
@@ -264,10 +265,10 @@ func devChecked(o devOptions) (Checked, error) {
 	}
 	key, err := devKey(o.data)
 	if err != nil {
-		return Checked{}, err
+		return config.Checked{}, err
 	}
 	if c.Ring, err = token.NewRing(c.Service.TokenPrefix, key[0].Number, key...); err != nil {
-		return Checked{}, fault.BadConfig("", "secret key: %v", err)
+		return config.Checked{}, fault.BadConfig("", "secret key: %v", err)
 	}
 	return c, nil
 }
@@ -288,9 +289,9 @@ func devKey(data string) ([]*token.Key, error) {
 	if err := writeNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fault.CannotOpen("", "secret key: %v", err)
 	}
-	keys, err := readKeys(name)
+	keys, err := config.ReadKeys(name)
 	var e *fault.Error
-	if errors.As(err, &e) && e.Hint == badKeyFile { // dev makes its own
+	if errors.As(err, &e) && e.Hint == config.BadKeyFile { // dev makes its own
 		return nil, &fault.Error{Code: e.Code, What: e.What, Hint: "move it and the database away, dev makes new ones; or choose another --data"}
 	}
 	return keys, err

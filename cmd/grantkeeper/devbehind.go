@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -29,7 +30,7 @@ func (b devBehind) own() bool { return b.upstream != "" || b.mcp != "" }
 
 // serviceOf puts a service behind dev: the sample, or nil for one of one's own,
 // which runs by itself.
-func (o devOptions) serviceOf(c *Checked) (*devService, error) {
+func (o devOptions) serviceOf(c *config.Checked) (*devService, error) {
 	if err := o.behind.check(c); err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func (o devOptions) serviceOf(c *Checked) (*devService, error) {
 }
 
 // check reads the flags as serve reads its settings.
-func (b devBehind) check(c *Checked) (err error) {
+func (b devBehind) check(c *config.Checked) (err error) {
 	switch {
 	case b.own() && b.keyFile == "":
 		return fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
@@ -48,7 +49,7 @@ func (b devBehind) check(c *Checked) (err error) {
 		return fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --preview are for a service of your own, and none is named")
 	}
 	if b.rules != "" {
-		if c.Ruled, err = readRules(b.rules, ""); err != nil {
+		if c.Ruled, err = config.ReadRules(b.rules, ""); err != nil {
 			return err
 		}
 	}
@@ -57,9 +58,9 @@ func (b devBehind) check(c *Checked) (err error) {
 	}
 	c.API.Upstream, c.MCP.Upstream, c.Service.PreviewURL, c.Service.KeyFile = b.upstream, b.mcp, b.preview, b.keyFile
 	if c.Ruled == nil { // else a service over HTTP would decide what it may not know of
-		c.Ruled, err = compileRules(nil, "deny", nil)
+		c.Ruled, err = config.CompileRules(nil, "deny", nil)
 	}
-	for _, check := range []func() error{c.checkUpstream, c.checkMCP, c.checkPreview} {
+	for _, check := range []func() error{c.CheckUpstream, c.CheckMCP, c.CheckPreview} {
 		if err == nil {
 			err = byFlag(check())
 		}
@@ -68,7 +69,7 @@ func (b devBehind) check(c *Checked) (err error) {
 		err = makeKey(b.keyFile)
 	}
 	if err == nil {
-		err = byFlag(c.checkServiceKey())
+		err = byFlag(c.CheckServiceKey())
 	}
 	return err
 }
@@ -99,9 +100,9 @@ func (b *devBehind) settings() (w serviceText, err error) {
 	if b.keyFile, err = filepath.Abs(b.keyFile); err != nil {
 		return w, fault.CannotOpen("", "%v", err)
 	}
-	c := Checked{Config: Defaults()}
+	c := config.Checked{Config: config.Defaults()}
 	c.API.Upstream, c.MCP.Upstream, c.Service.KeyFile = b.upstream, b.mcp, b.keyFile
-	if err := cmp.Or(byFlag(c.checkUpstream()), byFlag(c.checkMCP())); err != nil {
+	if err := cmp.Or(byFlag(c.CheckUpstream()), byFlag(c.CheckMCP())); err != nil {
 		return w, err
 	}
 	w.service = fmt.Sprintf("key_file = %q # signs what the service is told; the service has it too\n", b.keyFile)
@@ -113,7 +114,7 @@ func (b *devBehind) settings() (w serviceText, err error) {
 	if b.rules == "" {
 		return w, nil
 	}
-	if _, err := readRules(b.rules, ""); err != nil {
+	if _, err := config.ReadRules(b.rules, ""); err != nil {
 		return w, err
 	}
 	text, err := os.ReadFile(b.rules)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -83,7 +84,7 @@ func TestDevBeforeNothing(t *testing.T) {
 		{devBehind{upstream: "http://127.0.0.1:9000", keyFile: key, rules: filepath.Join(dir, "none.toml")}, "rules"},
 		{devBehind{upstream: "http://127.0.0.1:9000", keyFile: key, rules: bad}, "rules"},
 	} {
-		c := Checked{Config: Defaults()}
+		c := config.Checked{Config: config.Defaults()}
 		if got, code := refused(t, tt.behind.check(&c)); code != 2 && code != 3 || !strings.Contains(got, tt.want) {
 			t.Errorf("%+v: code %d, %q", tt.behind, code, got)
 		}

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/page"
 )
 
@@ -115,10 +116,13 @@ func newDevClient(address string, log *slog.Logger) *devClient {
 	return d
 }
 
+// anyLoopback are the hosts that dev answers for.
+var anyLoopback = config.LoopbackHosts()
+
 // bases are where the page can be used: the client is registered for them.
 func (d *devClient) bases() []string {
 	_, port, _ := net.SplitHostPort(d.address)
-	return []string{devBase(d.address), devBase("localhost:" + port)}
+	return []string{anyLoopback.Base(d.address), anyLoopback.Base("localhost:" + port)}
 }
 
 func (d *devClient) redirectURIs() []string {
@@ -136,7 +140,7 @@ func (d *devClient) handler(pages *page.Site) http.Handler {
 	return crossSite.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("Referrer-Policy", "same-origin")
-		base := devBase(strings.ToLower(r.Host))
+		base := anyLoopback.Base(r.Host)
 		if !slices.Contains(d.bases(), base) { // a name that the client is not registered for
 			http.Redirect(w, r, d.bases()[0]+devClientPath, http.StatusSeeOther)
 			return

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -24,7 +25,7 @@ type devService struct {
 }
 
 // newDevService opens the listeners, and has the house pass calls on to them.
-func newDevService(c *Checked) (*devService, error) {
+func newDevService(c *config.Checked) (*devService, error) {
 	s := &devService{key: rand.Text() + rand.Text()}
 	var err error
 	if s.calls, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -41,7 +42,7 @@ func newDevService(c *Checked) (*devService, error) {
 	c.MCPUpstream, c.PreviewURL = c.Upstream.JoinPath("mcp"), c.Upstream.JoinPath("grantkeeper", "preview")
 	c.ServiceKey = []byte(rand.Text() + rand.Text())
 	if c.Ruled == nil { // else --rules says
-		if c.Ruled, err = compileRules(nil, "service", nil); err != nil { // the sample reads the headers
+		if c.Ruled, err = config.CompileRules(nil, "service", nil); err != nil { // the sample reads the headers
 			panic(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -147,8 +148,8 @@ func (f finding) line(colored bool) string {
 
 // doctor is what was learned, before it is judged.
 type doctor struct {
-	loaded    Loaded
-	checked   Checked
+	loaded    config.Loaded
+	checked   config.Checked
 	configErr error
 	dev       bool // there is no configuration, and the server that answers needs none
 	now       time.Time
@@ -192,7 +193,7 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 	d := &doctor{operator: at.url}
 	none := false
 	if d.loaded, d.configErr = g.load(c); d.configErr == nil {
-		d.checked, d.configErr = d.loaded.whole(c.Context())
+		d.checked, d.configErr = whole(c.Context(), d.loaded)
 		none = d.loaded.File == "" && len(d.loaded.BaseURLs) == 0
 	}
 	if len(baseURLs) == 0 && d.configErr == nil {
@@ -200,7 +201,7 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 	}
 	var all sync.WaitGroup
 	if d.configErr == nil {
-		d.outside = d.checked.probes()
+		d.outside = outside{&d.checked}.probes()
 		all.Go(func() { d.askOutside(c.Context()) })
 	}
 	ctx, cancel := context.WithTimeout(c.Context(), doctorWithin)
@@ -215,7 +216,7 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 		}
 	})
 	for _, base := range baseURLs {
-		one := &asked{base: strings.TrimSuffix(base, "/"), resources: d.checked.resources().All()}
+		one := &asked{base: strings.TrimSuffix(base, "/"), resources: d.checked.Resources().All()}
 		d.bases = append(d.bases, one)
 		all.Go(func() { one.ask(ctx) })
 	}

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -35,7 +37,7 @@ func healthy(t *testing.T) *doctor {
 		status: serverStatus{Version: operator.Version{Version: version}, Now: now.Unix(), Schema: store.SchemaVersion, Bytes: 1 << 20,
 			Integrity: "ok", LastBackup: now.Unix() - 3600, Seen: operator.Seen{Addresses: 3}},
 		bases: []*asked{{base: base, at: now, date: now, metadata: map[string]any{"issuer": base, "token_endpoint": base + "/oauth/token"},
-			resources: c.resources().All(), documents: map[string]map[string]any{"/api/v5": document("/api/v5"), "/api/v5/mcp": document("/api/v5/mcp")},
+			resources: c.Resources().All(), documents: map[string]map[string]any{"/api/v5": document("/api/v5"), "/api/v5/mcp": document("/api/v5/mcp")},
 			status: http.StatusUnauthorized,
 			header: []string{`Bearer realm="x", resource_metadata="` + base + `/.well-known/oauth-protected-resource/api/v5"`}}},
 	}
@@ -45,13 +47,13 @@ func healthy(t *testing.T) *doctor {
 // where something does.
 func TestDoctorOnRefreshTokens(t *testing.T) {
 	for _, tt := range []struct {
-		after  OptionalDuration
+		after  config.OptionalDuration
 		strict bool
 		want   string
 	}{
 		{0, false, "ok never end by themselves, since approvals.end_unused_after is off"},
 		{0, true, "warn never end by themselves, since approvals.end_unused_after is off"},
-		{OptionalDuration(90 * 24 * time.Hour), true, "ok end with an approval that nobody used for 90d"},
+		{config.OptionalDuration(90 * 24 * time.Hour), true, "ok end with an approval that nobody used for 90d"},
 	} {
 		d := healthy(t)
 		d.strict, d.checked.Approvals.EndUnusedAfter = tt.strict, tt.after
@@ -216,7 +218,7 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 	} {
 		d := healthy(t)
 		if d.operator, d.checked.Operator.Listen = tt.operator, ":8081"; tt.broken {
-			d.checked, d.configErr = Checked{}, fault.BadConfig("", "broken")
+			d.checked, d.configErr = config.Checked{}, fault.BadConfig("", "broken")
 		}
 		var f finding
 		if all := d.findings([]string{"operator-listener"}); len(all) > 0 {
@@ -297,5 +299,35 @@ func TestDoctorOnRoom(t *testing.T) {
 	}
 	if d.checked.Path = ""; d.checkData().Text != "the database is elsewhere" {
 		t.Errorf("without a file: %+v", d.checkData())
+	}
+}
+
+// doctor says of several mistakes what config check would.
+func TestDoctorSaysSeveralMistakes(t *testing.T) {
+	err := fault.Join([]error{fault.BadConfig("do a", "a is wrong"), fault.CannotOpen("do b", "b is wrong")})
+	if f := failedBy(err); f.Text != "a is wrong; b is wrong" || f.Fix != "run: grantkeeper config check" {
+		t.Errorf("doctor says %+v", f)
+	}
+}
+
+// doctor says who decides, and knows of all calls that no rule names (decision V30).
+func TestDoctorOnRules(t *testing.T) {
+	d := healthy(t)
+	if got := d.findings([]string{"rules"}); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	d.checked.Service.Unlisted = ""
+	if got := d.findings([]string{"rules"}); len(got) != 1 || got[0].Result != "warn" || got[0].Text != config.Trusting {
+		t.Errorf("%+v", got)
+	}
+	d.status.Unnamed = []rules.Unnamed{{Count: 2, Rule: "[[rules]]\ntool = \"pay\"\nrole = \"ROLE\"\n"}, {Count: 1, Rule: "[[rules]]\ntool = \"t0\"\n"}}
+	d.checked.Ruled, _ = config.CompileRules([]config.Rule{{Tool: "a", Touches: "open"}}, "", nil)
+	got := d.findings([]string{"rules"})
+	if len(got) != 2 || got[0].Result != "warn" || got[0].Text != "2 calls denied because no rule names them" || !strings.Contains(got[0].Fix, `tool = "pay"; role = "ROLE"`) {
+		t.Errorf("%+v", got)
+	}
+	d.status.Unnamed, d.checked.Rules = nil, make([]config.Rule, 1)
+	if got := d.findings([]string{"rules"}); len(got) != 1 || got[0].Result != "ok" || got[0].Text != "1 rule" {
+		t.Errorf("%+v", got)
 	}
 }

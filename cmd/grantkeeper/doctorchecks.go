@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -102,7 +103,7 @@ func (d *doctor) checkConfiguration() finding {
 	case d.configErr != nil:
 		return failedBy(d.configErr)
 	}
-	return found("%s", d.loaded.summary())
+	return found("%s", d.loaded.Summary())
 }
 
 func (d *doctor) checkSecretKey() finding {
@@ -331,7 +332,7 @@ func (d *doctor) checkOperatorListener() []finding {
 // judgeWay judges how an operators' listener elsewhere is asked.
 func (d *doctor) judgeWay(base, name string) finding {
 	switch {
-	case loopback(name):
+	case config.Loopback(name):
 		return d.notPassedOn(found("%s, over loopback", base))
 	case strings.HasPrefix(base, "https:"):
 		return d.notPassedOn(found("%s, over TLS", base))

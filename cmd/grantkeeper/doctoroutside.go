@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
 )
@@ -28,15 +29,18 @@ type probe struct {
 	found finding
 }
 
-// probes are what a configuration needs of others.
-func (c *Checked) probes() (all []*probe) {
+// outside is a configuration, as to what it needs of others.
+type outside struct{ *config.Checked }
+
+// probes are all that it needs.
+func (c outside) probes() (all []*probe) {
 	if c.Upstream != nil {
 		all = append(all, &probe{check: "upstream", ask: func(ctx context.Context) finding {
-			return c.askAPI(ctx, c.Upstream.JoinPath(upstreamPath), "api.upstream")
+			return c.askAPI(ctx, c.Upstream.JoinPath(config.UpstreamPath), "api.upstream")
 		}})
 	}
 	if c.MCPUpstream != nil {
-		all = append(all, &probe{check: "mcp-upstream", ask: func(ctx context.Context) finding { return c.askMCP(ctx, c.ownMCP()) }})
+		all = append(all, &probe{check: "mcp-upstream", ask: func(ctx context.Context) finding { return c.askMCP(ctx, c.OwnMCP()) }})
 	}
 	for _, one := range c.Guarded {
 		all = append(all, &probe{check: "paths", ask: func(ctx context.Context) finding { return c.askPath(ctx, one) }})
@@ -80,7 +84,7 @@ func probed(name string) func(*doctor) []finding {
 }
 
 // askAPI asks as a call does, for nobody, the service that a setting names.
-func (c *Checked) askAPI(ctx context.Context, at *url.URL, setting string) finding {
+func (c outside) askAPI(ctx context.Context, at *url.URL, setting string) finding {
 	r, err := c.signedFor(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return failed("correct "+setting, "%v", err)
@@ -90,11 +94,11 @@ func (c *Checked) askAPI(ctx context.Context, at *url.URL, setting string) findi
 
 // askPath asks one of [[paths]] as its kind is, and says that the contract has no
 // such path (spec 9).
-func (c *Checked) askPath(ctx context.Context, one guardedPath) (f finding) {
+func (c outside) askPath(ctx context.Context, one config.GuardedPath) (f finding) {
 	if one.MCP {
 		f = c.askMCP(ctx, one)
 	} else {
-		f = c.askAPI(ctx, one.URL.JoinPath(one.Path), one.setting())
+		f = c.askAPI(ctx, one.URL.JoinPath(one.Path), one.Setting())
 	}
 	f.Name = "paths:" + one.Path
 	if f.Result == "ok" {
@@ -109,12 +113,12 @@ const firstMessage = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"p
 	`"clientInfo":{"name":"grantkeeper doctor","version":"1"}}}`
 
 // askMCP looks at what the MCP server says, and at what it leaves out that rules go by.
-func (c *Checked) askMCP(ctx context.Context, one guardedPath) finding {
+func (c outside) askMCP(ctx context.Context, one config.GuardedPath) finding {
 	f, said := c.greetMCP(ctx, one)
 	if f.Result == "ok" && said.Cut != "" {
 		return warned("see that it lists its tools to whoever is signed for", "%s; its tools are not all known: %s", f.Text, said.Cut)
 	}
-	if silent := c.silent(ruledAt(one.Path), said.Tools); f.Result == "ok" && len(silent) > 0 {
+	if silent := c.silent(config.RuledAt(one.Path), said.Tools); f.Result == "ok" && len(silent) > 0 {
 		return warned("set readOnlyHint in their annotations, or access in their rules; see: grantkeeper service tools",
 			"%s; without readOnlyHint, and so taken to change something: %s", f.Text, several(silent))
 	}
@@ -123,18 +127,18 @@ func (c *Checked) askMCP(ctx context.Context, one guardedPath) finding {
 
 // greetMCP begins as an MCP client does, for nobody, reads what the server has, and
 // ends the session that it gets.
-func (c *Checked) greetMCP(ctx context.Context, one guardedPath) (f finding, said listed) {
-	fix := "see that the MCP server of " + one.setting() + " runs there, and that this is its whole URL"
+func (c outside) greetMCP(ctx context.Context, one config.GuardedPath) (f finding, said listed) {
+	fix := "see that the MCP server of " + one.Setting() + " runs there, and that this is its whole URL"
 	r, err := c.signedFor(ctx, http.MethodPost, one.URL, []byte(firstMessage))
 	if err != nil {
-		return failed("correct "+one.setting(), "%v", err), said
+		return failed("correct "+one.Setting(), "%v", err), said
 	}
 	f = c.behind(r, fix, func(client *http.Client, a *http.Response) *finding {
 		kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
 		var wrong finding
 		switch {
 		case a.StatusCode >= 300 && a.StatusCode < 400:
-			wrong = failed("write "+one.setting()+" as the server answers it", "%s redirects, which no client is told", r.URL)
+			wrong = failed("write "+one.Setting()+" as the server answers it", "%s redirects, which no client is told", r.URL)
 		case a.StatusCode >= 400:
 			wrong = failed(fix, "%s answers %d to initialize", r.URL, a.StatusCode)
 		case a.Header.Get("Content-Encoding") != "":
@@ -153,7 +157,7 @@ func (c *Checked) greetMCP(ctx context.Context, one guardedPath) (f finding, sai
 }
 
 // signedFor is a call that is for nobody, signed as every call to the service.
-func (c *Checked) signedFor(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
+func (c outside) signedFor(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -175,7 +179,7 @@ func (c *Checked) signedFor(ctx context.Context, method string, to *url.URL, bod
 
 // behind asks the service. It must answer, take the signature, and have no fault of
 // its own; more, unless nil, says what else is wrong.
-func (c *Checked) behind(r *http.Request, fix string, more func(*http.Client, *http.Response) *finding) finding {
+func (c outside) behind(r *http.Request, fix string, more func(*http.Client, *http.Response) *finding) finding {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil // as the gateway asks it
 	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -221,7 +225,7 @@ func (d *doctor) checkUpstream() []finding {
 	return all
 }
 
-func (c *Checked) askHandOff(ctx context.Context) finding {
+func (c outside) askHandOff(ctx context.Context) finding {
 	u, err := url.Parse(c.HandOff.URL)
 	if err != nil {
 		return failed("correct signin.handoff.url", "not a URL")
@@ -274,7 +278,7 @@ func askProvider(ctx context.Context, c provider.Config) finding {
 
 // askMail greets the mail server as for a mail, and sends none. It does not
 // sign in: that would show the password to whoever answers there wrongly.
-func (c *Checked) askMail(ctx context.Context) finding {
+func (c outside) askMail(ctx context.Context) finding {
 	return (&mailer{MailServer: *c.MailServer}).greeted(ctx)
 }
 

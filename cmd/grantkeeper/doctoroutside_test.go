@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
@@ -67,10 +68,10 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 		}
 	}()
 	host, port, _ := net.SplitHostPort(listener.Addr().String())
-	d := &doctor{checked: Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), PreviewURL: at.JoinPath("preview"), ServiceKey: []byte(gatewayKey),
-		Guarded: []guardedPath{{client.Resource{Path: "/reports"}, at}, {client.Resource{Path: "/tools", MCP: true}, at.JoinPath("tools")}}, HandOff: &signin.HandOff{URL: s.URL + "/handoff?key=hush"},
+	d := &doctor{checked: config.Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), PreviewURL: at.JoinPath("preview"), ServiceKey: []byte(gatewayKey),
+		Guarded: []config.GuardedPath{{Resource: client.Resource{Path: "/reports"}, URL: at}, {Resource: client.Resource{Path: "/tools", MCP: true}, URL: at.JoinPath("tools")}}, HandOff: &signin.HandOff{URL: s.URL + "/handoff?key=hush"},
 		Providers:  []provider.Config{{ID: "corp", Issuer: s.URL, ClientID: "us", ClientSecret: "hush"}},
-		MailServer: &MailServer{Host: host, Port: port, User: "us", Password: "hush", From: mail.Address{Address: "a@b.example"}}}}
+		MailServer: &config.MailServer{Host: host, Port: port, User: "us", Password: "hush", From: mail.Address{Address: "a@b.example"}}}}
 	return d, answer
 }
 
@@ -175,7 +176,7 @@ func TestDoctorLooksOutside(t *testing.T) {
 	} {
 		d, answer := others(t)
 		tt.spoil(d, answer)
-		d.outside = d.checked.probes()
+		d.outside = outside{&d.checked}.probes()
 		d.askOutside(t.Context())
 		all := d.findings([]string{"upstream", "mcp-upstream", "paths", "preview", "provider", "handoff", "mail"})
 		if len(all) != 8 {
@@ -219,7 +220,7 @@ func TestDoctorAsksThePreview(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			answer(w, r)
 		}
-		if f := d.checked.askPreview(t.Context()); f.Result != "warn" || !strings.Contains(f.Text, text) || f.Fix == "" {
+		if f := (outside{&d.checked}).askPreview(t.Context()); f.Result != "warn" || !strings.Contains(f.Text, text) || f.Fix == "" {
 			t.Errorf("%+v, want %q", f, text)
 		}
 		if slow := strings.Contains(text, "300ms"); slow && asked != previewTries || !slow && asked != 1 {

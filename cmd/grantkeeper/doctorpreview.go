@@ -13,7 +13,7 @@ import (
 const previewTries = 3
 
 // askPreview asks as a consent page does, but about nobody.
-func (c *Checked) askPreview(ctx context.Context) finding {
+func (c outside) askPreview(ctx context.Context) finding {
 	p := &gateway.Previews{URL: c.PreviewURL, Key: func() []byte { return c.ServiceKey }, Now: time.Now}
 	at := c.PreviewURL.Scheme + "://" + c.PreviewURL.Host // a path or query may be a secret
 	took, err := p.Check(ctx)
@@ -33,7 +33,7 @@ func (c *Checked) askPreview(ctx context.Context) finding {
 }
 
 // noPreview says why pages have no numbers, and what mends that.
-func (c *Checked) noPreview(at string, err error) finding {
+func (c outside) noPreview(at string, err error) finding {
 	status := gateway.PreviewStatus(0)
 	if !errors.As(err, &status) {
 		fix := "see that the service of service.preview_url runs there, and answers as docs/integrating.md, Preview, says"

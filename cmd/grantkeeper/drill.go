@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -127,7 +128,7 @@ func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdou
 	if o.rounds < 1 || o.rounds > 30 {
 		return fault.WrongUse("", "--rounds: 1 to 30, so that the rate limits let it through")
 	}
-	if _, _, name, err := parseBaseAnywhere(o.baseURLs[0]); err == nil && o.personPasswordFile == "" && !loopback(name) {
+	if _, _, name, err := parseBaseAnywhere(o.baseURLs[0]); err == nil && o.personPasswordFile == "" && !config.Loopback(name) {
 		return fault.WrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
 	}
 	d, err := newDemo(demoOptions{baseURL: o.baseURLs[0], email: o.email, passwordFile: o.personPasswordFile, server: server}, len(demoSteps))

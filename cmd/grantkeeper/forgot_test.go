@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 var formToken = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
@@ -23,9 +25,9 @@ func TestForgottenPasswordIsMailed(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t)
 	operator := freePort(t)
-	base, stderr, stop := startServe(t, "http", func(c *Config) {
-		c.Mail = MailConfig{"smtp://127.0.0.1:" + o.server.Port, "Svalinn <no-reply@svalinn.example>", "", ""}
-		c.SignIn.HandOff = HandOffConfig{URL: "https://svalinn.example/handoff", KeyFiles: []string{write(t, "handoff.key", "7Jq2vX9tLw4RbN8sYc1ZpF6hKd3MgT5u", 0o600)}}
+	base, stderr, stop := startServe(t, "http", func(c *config.Config) {
+		c.Mail = config.Mail{URL: "smtp://127.0.0.1:" + o.server.Port, From: "Svalinn <no-reply@svalinn.example>", PasswordFile: "", Language: ""}
+		c.SignIn.HandOff = config.HandOff{URL: "https://svalinn.example/handoff", KeyFiles: []string{write(t, "handoff.key", "7Jq2vX9tLw4RbN8sYc1ZpF6hKd3MgT5u", 0o600)}}
 		c.Operator.Listen = operator
 	})
 	p := &process{T: t, public: base, operator: "http://" + operator, password: "long enough"}

@@ -20,13 +20,14 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/limit"
 )
 
 // A gate over a handler, and what it logs.
 func newGate(t *testing.T, next http.HandlerFunc) (*Gate, func() []map[string]any) {
 	t.Helper()
-	hosts, err := ParseHosts([]string{"https://app.example", "http://127.0.0.1:8080"})
+	hosts, err := config.ParseHosts([]string{"https://app.example", "http://127.0.0.1:8080"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -373,7 +374,7 @@ func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }
 
 // What the gate costs a request, logging to a buffer included.
 func BenchmarkGate(b *testing.B) {
-	hosts, err := ParseHosts([]string{"https://app.example"})
+	hosts, err := config.ParseHosts([]string{"https://app.example"})
 	if err != nil {
 		b.Fatal(err)
 	}

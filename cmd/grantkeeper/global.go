@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -29,7 +30,7 @@ type global struct {
 
 func (g *global) addFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVarP(&g.config, "config", "c", "", "configuration `FILE` (default "+DefaultConfigFile+" if there is one)")
+	f.StringVarP(&g.config, "config", "c", "", "configuration `FILE` (default "+config.DefaultFile+" if there is one)")
 	f.StringVar(&g.data, "data", "", "folder `DIR` with the embedded database, instead of what database.url says")
 	f.StringVar(&g.logLevel, "log-level", "info", "`LEVEL` of the log of dev and serve: debug, info, warn or error")
 	f.StringVar(&g.logFormat, "log-format", "auto", "`FORMAT` of the log: text, json, or auto: text on a terminal, else json")
@@ -41,7 +42,7 @@ func (g *global) addFlags(root *cobra.Command) {
 
 // check refuses values that no command can take.
 func (g *global) check() error {
-	if !plainLevel(g.logLevel) {
+	if !config.PlainLevel(g.logLevel) {
 		return fault.WrongUse("use debug, info, warn or error", "--log-level: %q is unknown", g.logLevel)
 	}
 	if g.logFormat != "auto" && g.logFormat != "text" && g.logFormat != "json" {
@@ -106,9 +107,9 @@ func (g *global) logging(c *cobra.Command) (level, format string) {
 func (g *global) settings(c *cobra.Command) (map[string]string, error) {
 	flags := map[string]string{}
 	if c.Name() == "serve" {
-		for _, s := range settings {
-			if f := c.LocalFlags().Lookup(s.flag); s.flag != "" && f != nil && f.Changed {
-				flags[s.key] = f.Value.String()
+		for flag, key := range config.Flags() {
+			if f := c.LocalFlags().Lookup(flag); f != nil && f.Changed {
+				flags[key] = f.Value.String()
 			}
 		}
 	}
@@ -138,12 +139,12 @@ func dataURL(dir string) (string, error) {
 }
 
 // load is the configuration as serve would have it with the same global flags.
-func (g *global) load(c *cobra.Command) (Loaded, error) {
+func (g *global) load(c *cobra.Command) (config.Loaded, error) {
 	flags, err := g.settings(c)
 	if err != nil {
-		return Loaded{}, err
+		return config.Loaded{}, err
 	}
-	return Load(g.config, os.Environ(), flags)
+	return config.Load(g.config, os.Environ(), flags)
 }
 
 func completionCommand() *cobra.Command {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
@@ -52,7 +53,7 @@ const sweepEvery = time.Minute
 
 // A house is all doors, wired, before and behind its listeners.
 type house struct {
-	Checked
+	config.Checked
 	store    *store.Store
 	limits   *limit.Valkey // nil counts in memory
 	log      *slog.Logger
@@ -69,8 +70,8 @@ type house struct {
 	unnamed  rules.Tally            // calls that no rule names
 	unsure   sync.Once              // that a trusted proxy writes Forwarded was logged
 
-	reread    atomic.Pointer[Checked] // the configuration since SIGHUP; nil before
-	networked []*limit.Addresses      // the contract's limits, whose networks can change
+	reread    atomic.Pointer[config.Checked] // the configuration since SIGHUP; nil before
+	networked []*limit.Addresses             // the contract's limits, whose networks can change
 
 	// Under dev alone.
 	dev      *devClient
@@ -79,7 +80,7 @@ type house struct {
 }
 
 // openStore opens the database of a house.
-func openStore(ctx context.Context, c Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics, told ...func(store.Event)) (*store.Store, error) {
+func openStore(ctx context.Context, c config.Checked, path string, now func() time.Time, log *slog.Logger, m *metrics.Metrics, told ...func(store.Event)) (*store.Store, error) {
 	s, err := store.Open(ctx, store.Options{
 		Path: path, URL: c.Postgres, Migrate: c.Database.AutoMigrate, Release: version, MaxStaleness: time.Duration(c.Database.MaxStaleness),
 		Ring: c.Ring, Now: now, Log: log,
@@ -107,12 +108,12 @@ func (h *house) public() http.Handler {
 	}
 	h.page = &consent.Server{
 		Site: site, SignIn: h.signIn(site), Preview: h.preview(), NoPersonal: !h.Service.PersonalItems,
-		Rules: func() *rules.Rules { return h.present().Ruled }, Tool: h.tool, Resources: h.resources(), AuthorizeLimit: authorize, Tell: tell,
+		Rules: func() *rules.Rules { return h.present().Ruled }, Tool: h.tool, Resources: h.Resources(), AuthorizeLimit: authorize, Tell: tell,
 	}
 	clients := &oauth.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
 		OwnHosts: func() []string { return h.present().Hosts.Names() }, TokenLimit: tokens,
-		Resources: h.resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: h.metrics.OAuth, Tell: tell,
+		Resources: h.Resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: h.metrics.OAuth, Tell: tell,
 	}
 	calls := &api.Server{
 		Store: h.store, Ring: h.Ring, Log: h.log, Service: h.Service.Name, Base: base, Address: h.address,
@@ -122,7 +123,7 @@ func (h *house) public() http.Handler {
 		Checked: checked(h.metrics), Limited: func() { h.metrics.Limited("api") }, Tell: tell,
 	}
 	h.calls = calls
-	calls.Connected, calls.Resources = h.Upstream != nil, h.resources()
+	calls.Connected, calls.Resources = h.Upstream != nil, h.Resources()
 	if h.dev != nil {
 		site.Demo = &page.Demo{Client: devClientPath, People: h.dev.people, Password: demoPassword}
 	}
@@ -141,10 +142,10 @@ func (h *house) behind(calls *api.Server, base func(*http.Request) string) map[s
 	h.proxies, calls.MCP = map[string]*mcp.Server{}, map[string]http.Handler{}
 	upstreams, all := map[string]http.Handler{}, h.Guarded
 	if h.Upstream != nil {
-		all = append(slices.Clip(all), guardedPath{client.Resource{Path: upstreamPath}, h.Upstream})
+		all = append(slices.Clip(all), config.GuardedPath{Resource: client.Resource{Path: config.UpstreamPath}, URL: h.Upstream})
 	}
 	if h.MCPUpstream != nil {
-		all = append(slices.Clip(all), h.ownMCP())
+		all = append(slices.Clip(all), h.OwnMCP())
 	}
 	for _, one := range all {
 		if !one.MCP {
@@ -153,7 +154,7 @@ func (h *house) behind(calls *api.Server, base func(*http.Request) string) map[s
 			continue
 		}
 		h.proxies[one.Path] = &mcp.Server{
-			Path: ruledAt(one.Path), URL: one.URL, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
+			Path: config.RuledAt(one.Path), URL: one.URL, Key: h.serviceKey, API: calls, Base: base, Address: h.address, Log: h.log,
 			Wait: time.Duration(h.MCP.Wait), MaxBody: int64(h.MCP.MaxBody), Streams: h.MCP.Streams,
 		}
 		calls.MCP[one.Path] = h.proxies[one.Path].Handler()
@@ -172,7 +173,7 @@ func (h *house) preview() func(context.Context, string, []grantset.Authority) (i
 // tool is what an organization was told of a tool of the MCP endpoint at a path, ""
 // the contract's.
 func (h *house) tool(organization, at, name string) (title string, reads rules.Known) {
-	proxy := h.proxies[cmp.Or(at, mcpPath)]
+	proxy := h.proxies[cmp.Or(at, config.MCPPath)]
 	if proxy == nil {
 		return "", rules.Unknown
 	}
@@ -187,28 +188,18 @@ type dispatch struct {
 	dev                 http.Handler            // /dev/client, under dev alone
 }
 
-// upstreamPath is what an upstream answers, but for the MCP endpoint in it, and
-// for who calls, which this server says (decision V45).
-const (
-	upstreamPath = "/api/v5"
-	mcpPath      = upstreamPath + "/mcp"
-	mePath       = upstreamPath + "/me"
-)
-
-func below(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
-
 func (d dispatch) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.Path
 	of, guarded := d.more.Of(path)
 	switch {
 	case path == "/oauth/authorize", path == "/oauth/authorize/preview":
 		d.consent.ServeHTTP(w, r)
-	case strings.HasPrefix(path, oauthRoot+"/"), strings.HasPrefix(path, wellKnownRoot+"/"):
+	case strings.HasPrefix(path, config.OAuthRoot+"/"), strings.HasPrefix(path, config.WellKnownRoot+"/"):
 		d.oauth.ServeHTTP(w, r)
-	case guarded && d.upstreams[of.Path] != nil && path != mePath:
+	case guarded && d.upstreams[of.Path] != nil && path != config.MePath:
 		r.Pattern = of.Path + "/"
 		d.upstreams[of.Path].ServeHTTP(w, r)
-	case guarded, below(path, apiRoot):
+	case guarded, config.Below(path, config.APIRoot):
 		r.Pattern = "/api/" // until the door says more
 		d.api.ServeHTTP(w, r)
 	case d.dev != nil && path == devClientPath:

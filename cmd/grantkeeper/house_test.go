@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -42,9 +43,9 @@ func TestServiceWithoutPersonalItems(t *testing.T) {
 // What is configured reaches the rooms that it is for.
 func TestHouseIsWiredAsConfigured(t *testing.T) {
 	l := good(t)
-	l.API.RateLimit = Rate{limit.Limit{N: 2, Window: time.Minute}}
-	l.API.Limits = []APILimitConfig{{"fjell", Rate{limit.Limit{N: 3, Window: time.Minute}}}}
-	l.Session = SessionConfig{Idle: Duration(2 * time.Minute), Max: Duration(150 * time.Second)}
+	l.API.RateLimit = config.Rate{Limit: limit.Limit{N: 2, Window: time.Minute}}
+	l.API.Limits = []config.APILimit{{Organization: "fjell", Rate: config.Rate{Limit: limit.Limit{N: 3, Window: time.Minute}}}}
+	l.Session = config.Session{Idle: config.Duration(2 * time.Minute), Max: config.Duration(150 * time.Second)}
 	checked, err := l.Check()
 	if err != nil {
 		t.Fatal(err)

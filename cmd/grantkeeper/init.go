@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -59,7 +60,7 @@ written anew, and a secret key that is there stays: it seals what is in the data
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.dir, "dir", filepath.Dir(DefaultConfigFile), "folder to write into")
+	f.StringVar(&o.dir, "dir", filepath.Dir(config.DefaultFile), "folder to write into")
 	f.StringVar(&o.baseURL, "base-url", "", "the host that is served, as a URL (required)")
 	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: made of the host)")
 	f.StringVar(&o.database, "database", "", "sqlite:///path or postgres://user@host/database (default: a file in /var/lib/grantkeeper; with --dir, in that folder)")
@@ -103,15 +104,15 @@ func runInit(o initOptions, stdout io.Writer) error {
 	if o.baseURL == "" {
 		return fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url is missing")
 	}
-	hosts, err := ParseHosts([]string{o.baseURL})
+	hosts, err := config.ParseHosts([]string{o.baseURL})
 	if err != nil {
 		return fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
 	}
 	name := cmp.Or(o.name, serviceNameOf(hosts.List()[0]))
-	if err := checkServiceName(name); err != nil {
+	if err := config.CheckServiceName(name); err != nil {
 		return fault.WrongUse("grantkeeper init --name Example", "--name: %v", err)
 	}
-	dir, config, err := o.settle()
+	dir, file, err := o.settle()
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	}
 	_, err = os.Lstat(key)
 	keep := o.force && err == nil
-	for _, name := range []string{config, key, password} {
+	for _, name := range []string{file, key, password} {
 		if _, err := os.Lstat(name); !o.force && !errors.Is(err, fs.ErrNotExist) {
 			return &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "move it away, or choose --dir"}
 		}
@@ -138,7 +139,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	}{
 		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
 		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
-		{config, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, behind.service, listenFor(hosts.List()[0]), password, databaseKey, database, behind.upstreams, behind.rules)},
+		{file, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, behind.service, listenFor(hosts.List()[0]), password, databaseKey, database, behind.upstreams, behind.rules)},
 	} {
 		if f.name == key && keep {
 			continue
@@ -155,7 +156,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 			return err
 		}
 	}
-	return o.tell(stdout, config, key, password, keep)
+	return o.tell(stdout, file, key, password, keep)
 }
 
 // oneDatabase refuses two flags that say where the database is.
@@ -209,11 +210,11 @@ func listenFor(base string) string {
 }
 
 // settle says where things go, the database too if that was left open.
-func (o *initOptions) settle() (dir, config string, err error) {
+func (o *initOptions) settle() (dir, file string, err error) {
 	if dir, err = filepath.Abs(o.dir); err != nil {
 		return "", "", fault.CannotOpen("", "%v", err)
 	}
-	checked, flag := Checked{}, "--database"
+	checked, flag := config.Checked{}, "--database"
 	switch {
 	case o.databaseURLFile != "":
 		flag = "--database-url-file"
@@ -222,8 +223,8 @@ func (o *initOptions) settle() (dir, config string, err error) {
 		}
 		checked.Database.URLFile = o.databaseURLFile
 	case o.database == "":
-		o.database = Defaults().Database.URL
-		if o.dir != filepath.Dir(DefaultConfigFile) {
+		o.database = config.Defaults().Database.URL
+		if o.dir != filepath.Dir(config.DefaultFile) {
 			o.database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
 		}
 	}
@@ -231,42 +232,42 @@ func (o *initOptions) settle() (dir, config string, err error) {
 		checked.Database.URL = o.database
 	}
 	var bad *fault.Error
-	if errors.As(checked.checkDatabase(), &bad) {
+	if errors.As(checked.CheckDatabase(), &bad) {
 		what := strings.TrimPrefix(strings.TrimPrefix(bad.What, "database.url: "), "database.url_file: ")
 		return "", "", fault.WrongUse(bad.Hint, "%s: %s", flag, what)
 	}
-	if o.databaseURLFile == "" && withoutPassword(o.database) != o.database {
+	if o.databaseURLFile == "" && config.WithoutPassword(o.database) != o.database {
 		return "", "", fault.WrongUse("write the URL into a file that its owner alone may read, and name it: --database-url-file", "--database: it has a password, which others would see")
 	}
-	o.database = withoutPassword(checked.Database.URL) // to be shown
+	o.database = config.WithoutPassword(checked.Database.URL) // to be shown
 	if o.config == "" {
 		return dir, filepath.Join(dir, "grantkeeper.toml"), nil
 	}
-	if config, err = filepath.Abs(o.config); err != nil {
+	if file, err = filepath.Abs(o.config); err != nil {
 		return "", "", fault.CannotOpen("", "%v", err)
 	}
-	return dir, config, nil
+	return dir, file, nil
 }
 
 // tell says what is where, and the commands to go on with as they are typed.
-func (o initOptions) tell(w io.Writer, config, key, password string, kept bool) error {
+func (o initOptions) tell(w io.Writer, file, key, password string, kept bool) error {
 	if o.json {
-		return writeDocument(w, map[string]any{"config": config, "secret_key_file": key, "password_file": password, "database": o.database, "key_kept": kept})
+		return writeDocument(w, map[string]any{"config": file, "secret_key_file": key, "password_file": password, "database": o.database, "key_kept": kept})
 	}
-	with := " -c " + config
-	if config == DefaultConfigFile {
+	with := " -c " + file
+	if file == config.DefaultFile {
 		with = ""
 	}
 	was := ""
 	if kept {
 		was = " (it was there)"
 	}
-	widest := max(len(config), len(key), len(password))
+	widest := max(len(file), len(key), len(password))
 	made := "The database " + strings.TrimPrefix(o.database, "sqlite://") + " is made at the first start."
 	if !strings.HasPrefix(o.database, "sqlite:") {
 		made = "The tables in " + o.database + " are made at the first start; the database has to be there."
 	}
-	_, err := fmt.Fprintf(w, initText, widest, config, widest, key, was, widest, password, made, with, with, with, with)
+	_, err := fmt.Fprintf(w, initText, widest, file, widest, key, was, widest, password, made, with, with, with, with)
 	return err
 }
 

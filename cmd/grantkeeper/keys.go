@@ -2,31 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
-	"github.com/grantkeeper/grantkeeper/token"
 )
-
-// readKeys gives the key file of this process as it is now.
-func (h *house) readKeys() ([]*token.Key, error) {
-	if h.SecretKeyFile == "" {
-		return nil, nil // dev in memory has none
-	}
-	return readKeys(h.SecretKeyFile)
-}
 
 func keysCommand(g *global) *cobra.Command {
 	return group(&cobra.Command{
@@ -134,17 +122,17 @@ Without a running server the key is taken at the next start.`,
 
 // addKey writes a key with a number that none has had, and has the server, if
 // there is one, take it.
-func addKey(ctx context.Context, c Checked, server *operatorClient, reason string) (int, error) {
+func addKey(ctx context.Context, c config.Checked, server *operatorClient, reason string) (int, error) {
 	newest, err := newestKey(ctx, c, server)
 	if err != nil {
 		return 0, err
 	}
-	err = editKeys(c.SecretKeyFile, func(keys []numbered) []numbered {
+	err = config.EditKeys(c.SecretKeyFile, func(keys []config.NumberedKey) []config.NumberedKey {
 		for _, k := range keys {
-			newest = max(newest, k.number)
+			newest = max(newest, k.Number)
 		}
 		newest++
-		return append(keys, numbered{newest, [32]byte(random(32))})
+		return append(keys, config.NumberedKey{Number: newest, Secret: [32]byte(random(32))})
 	})
 	if err != nil || server == nil {
 		return newest, err
@@ -160,7 +148,7 @@ func addKey(ctx context.Context, c Checked, server *operatorClient, reason strin
 }
 
 // newestKey is the highest number that any key has had, retired ones included.
-func newestKey(ctx context.Context, c Checked, server *operatorClient) (newest int, err error) {
+func newestKey(ctx context.Context, c config.Checked, server *operatorClient) (newest int, err error) {
 	if server != nil {
 		keys, err := server.keys(ctx)
 		for _, k := range keys {
@@ -184,52 +172,6 @@ func newestKey(ctx context.Context, c Checked, server *operatorClient) (newest i
 		newest = max(newest, n)
 	}
 	return newest, nil
-}
-
-// editKeys changes a key file, which is there whole before and after.
-func editKeys(name string, edit func([]numbered) []numbered) error {
-	b, err := readSecret("secret_key_file", name, "run: grantkeeper init")
-	if err != nil {
-		return err
-	}
-	keys, err := parseSecrets(b)
-	if err != nil {
-		return fault.BadConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
-	}
-	var text strings.Builder
-	text.WriteString("# Secret keys by number. They seal tokens: keep them, and apart from backups of the database.\n")
-	for _, k := range edit(keys) {
-		fmt.Fprintf(&text, "%d:%s\n", k.number, base64.StdEncoding.EncodeToString(k.secret[:]))
-	}
-	if err := replaceFile(name, []byte(text.String())); err != nil {
-		return fault.CannotOpen(ifDenied(err, "see that there is room for it, and that its folder can be written"), "secret_key_file: %v", err)
-	}
-	return nil
-}
-
-// replaceFile puts content in a file's place, with its mode and owner.
-func replaceFile(name string, content []byte) error {
-	if target, err := filepath.EvalSymlinks(name); err == nil {
-		name = target
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(content)
-	err = errors.Join(err, f.Chmod(info.Mode().Perm()))
-	if of, ok := info.Sys().(*syscall.Stat_t); ok && (int(of.Uid) != os.Geteuid() || int(of.Gid) != os.Getegid()) {
-		err = errors.Join(err, f.Chown(int(of.Uid), int(of.Gid)))
-	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
 }
 
 func keysRotateCommand(g *global) *cobra.Command {
@@ -366,7 +308,7 @@ func (g *global) takeOut(c *cobra.Command, number int) error {
 	if err != nil {
 		return err
 	}
-	return editKeys(l.SecretKeyFile, func(keys []numbered) []numbered {
-		return slices.DeleteFunc(keys, func(k numbered) bool { return k.number == number })
+	return config.EditKeys(l.SecretKeyFile, func(keys []config.NumberedKey) []config.NumberedKey {
+		return slices.DeleteFunc(keys, func(k config.NumberedKey) bool { return k.Number == number })
 	})
 }

@@ -10,15 +10,17 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // withKeyFile starts a server whose key file is known.
-func withKeyFile(t *testing.T) (running, *operatorClient, Checked) {
+func withKeyFile(t *testing.T) (running, *operatorClient, config.Checked) {
 	t.Helper()
 	data := t.TempDir()
 	dev := startDev(t, devOptions{data: data})
 	return dev, &operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient},
-		Checked{Config: Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
+		config.Checked{Config: config.Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
 }
 
 // Keys are added, rotated and retired on a running server while clients
@@ -122,14 +124,16 @@ func TestRetireSaysToKeepACopy(t *testing.T) {
 
 func TestEditKeysKeepsModeAndSecrets(t *testing.T) {
 	name := write(t, "secret.key", "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=\n", 0o400)
-	before, err := readKeys(name)
+	before, err := config.ReadKeys(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := editKeys(name, func(k []numbered) []numbered { return append(k, numbered{2, [32]byte{1, 2}}) }); err != nil {
+	if err := config.EditKeys(name, func(k []config.NumberedKey) []config.NumberedKey {
+		return append(k, config.NumberedKey{Number: 2, Secret: [32]byte{1, 2}})
+	}); err != nil {
 		t.Fatal(err)
 	}
-	after, err := readKeys(name)
+	after, err := config.ReadKeys(name)
 	if err != nil || len(after) != 2 || after[0].Fingerprint() != before[0].Fingerprint() || after[1].Number != 2 {
 		t.Errorf("%v %v", after, err)
 	}

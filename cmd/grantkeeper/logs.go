@@ -168,13 +168,14 @@ func (l *lines) Close() {
 	}
 }
 
-// logTo lets the house log to w, whose lines end up in stderr.
-func (h *house) logTo(w, stderr io.Writer) {
+// logTo lets the house log to w, whose lines end up in stderr: on a terminal short
+// ones, if so.
+func (h *house) logTo(w, stderr io.Writer, short bool) {
 	f, isFile := stderr.(*os.File)
 	h.level = levelVar(h.Level)
 	terminal := isFile && isTerminal(f)
 	h.log, h.requests = newLogger(w, h.level, h.Log.Format, terminal)
-	if h.Hosts.dev && h.Log.Format == "auto" && terminal {
+	if short && h.Log.Format == "auto" && terminal {
 		h.log = slog.New(newShortLog(w, h.level))
 	}
 	log.SetFlags(0)

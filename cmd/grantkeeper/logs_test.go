@@ -28,7 +28,7 @@ func TestNobodyReadsTheLog(t *testing.T) {
 		out := &pipe{stopped: make(chan struct{})}
 		l := newLines(out)
 		h := &house{}
-		h.logTo(l, out)
+		h.logTo(l, out, false)
 		l.Start()
 		line := strings.Repeat("x", 1<<10) + "\n"
 		const sent = 20 << 10 // 20 MiB

@@ -21,12 +21,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // A post office is an SMTP server that keeps what it takes.
 type postOffice struct {
 	t      *testing.T
-	server MailServer
+	server config.MailServer
 	tls    *tls.Config   // offers STARTTLS with it
 	refuse func() string // answers RCPT; "" takes it
 
@@ -51,7 +53,7 @@ func newPostOffice(t *testing.T) *postOffice {
 	t.Cleanup(func() { l.Close() })
 	host, port, _ := net.SplitHostPort(l.Addr().String())
 	o := &postOffice{t: t, took: make(chan taken, 100), refuse: func() string { return "" },
-		server: MailServer{Host: host, Port: port, From: mail.Address{Name: "Svalinn", Address: "no-reply@svalinn.example"}}}
+		server: config.MailServer{Host: host, Port: port, From: mail.Address{Name: "Svalinn", Address: "no-reply@svalinn.example"}}}
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -270,49 +272,6 @@ func TestMailQueue(t *testing.T) {
 	}
 }
 
-func TestMailSettings(t *testing.T) {
-	secret := write(t, "mail.password", "the password of mail\n", 0o600)
-	for name, c := range map[string]struct {
-		mail MailConfig
-		want string // of the error; "" is none
-	}{
-		"none":               {MailConfig{}, ""},
-		"with a user":        {MailConfig{"smtp://svalinn@mail.example:25", "Svalinn <no-reply@svalinn.example>", secret, ""}, ""},
-		"without a user":     {MailConfig{"smtps://mail.example", "no-reply@svalinn.example", "", ""}, ""},
-		"in a language":      {MailConfig{"smtps://mail.example", "no-reply@svalinn.example", "", "ar"}, ""},
-		"in none of ours":    {MailConfig{"smtps://mail.example", "no-reply@svalinn.example", "", "tlh"}, "mail.language"},
-		"no url":             {MailConfig{"", "no-reply@svalinn.example", "", ""}, "mail.url"},
-		"another scheme":     {MailConfig{"http://mail.example", "no-reply@svalinn.example", "", ""}, "mail.url"},
-		"a path":             {MailConfig{"smtp://mail.example/x", "no-reply@svalinn.example", "", ""}, "mail.url"},
-		"a password in it":   {MailConfig{"smtp://svalinn:hunter2@mail.example", "no-reply@svalinn.example", secret, ""}, "mail.url: there is a password"},
-		"no sender":          {MailConfig{"smtp://mail.example", "", "", ""}, "mail.from"},
-		"a broken sender":    {MailConfig{"smtp://mail.example", "no-reply", "", ""}, "mail.from"},
-		"a user alone":       {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", "", ""}, "go together"},
-		"a password alone":   {MailConfig{"smtp://mail.example", "no-reply@svalinn.example", secret, ""}, "go together"},
-		"no such file":       {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", "/nowhere", ""}, "mail.password_file"},
-		"everybody's file":   {MailConfig{"smtp://svalinn@mail.example", "no-reply@svalinn.example", write(t, "open", "x", 0o644), ""}, "others than its owner"},
-		"a sender with CRLF": {MailConfig{"smtp://mail.example", "x@y.example\r\nBcc: z@evil.example", "", ""}, "mail.from"},
-	} {
-		l := good(t)
-		l.Config.Mail = c.mail
-		checked, err := l.Check()
-		if c.want == "" {
-			if err != nil || (checked.MailServer == nil) != (c.mail.URL == "") {
-				t.Errorf("%s: %v %+v", name, err, checked.MailServer)
-			}
-			continue
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: %v, want %s", name, err, c.want)
-		}
-	}
-	l := good(t)
-	l.Config.Mail = MailConfig{"smtp://svalinn@mail.example", "Svalinn <no-reply@svalinn.example>", secret, ""}
-	if c, err := l.Check(); err != nil || *c.MailServer != (MailServer{"mail.example", "587", false, "svalinn", "the password of mail", mail.Address{Name: "Svalinn", Address: "no-reply@svalinn.example"}, ""}) {
-		t.Errorf("%v %+v", err, c.MailServer)
-	}
-}
-
 func subjectOf(t *testing.T, got taken) string {
 	t.Helper()
 	subject, err := new(mime.WordDecoder).DecodeHeader(got.Header.Get("Subject"))
@@ -328,8 +287,8 @@ func TestS13PeopleAreMailed(t *testing.T) {
 	t.Parallel()
 	o := newPostOffice(t)
 	operator := freePort(t)
-	base, stderr, stop := startServe(t, "http", func(c *Config) {
-		c.Mail = MailConfig{"smtp://127.0.0.1:" + o.server.Port, "Svalinn <no-reply@svalinn.example>", "", "de"}
+	base, stderr, stop := startServe(t, "http", func(c *config.Config) {
+		c.Mail = config.Mail{URL: "smtp://127.0.0.1:" + o.server.Port, From: "Svalinn <no-reply@svalinn.example>", PasswordFile: "", Language: "de"}
 		c.Operator.Listen = operator
 	})
 	p := &process{T: t, public: base, operator: "http://" + operator, password: "long enough"}

@@ -30,7 +30,7 @@ type listed struct {
 
 // listing reads it, for nobody, in the session that the server began.
 type listing struct {
-	*Checked
+	outside
 	http              *http.Client
 	at                *url.URL
 	session, revision string
@@ -39,7 +39,7 @@ type listing struct {
 
 // list reads an answer to firstMessage, and then all pages of tools where the server
 // has some. The error is an answer that is none.
-func (c *Checked) list(ctx context.Context, client *http.Client, at *url.URL, a *http.Response) (said listed, err error) {
+func (c outside) list(ctx context.Context, client *http.Client, at *url.URL, a *http.Response) (said listed, err error) {
 	l := &listing{c, client, at, a.Header.Get("Mcp-Session-Id"), "", mostListed}
 	result, err := l.read(a, 1)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // resident is how much of the program's own file is in memory, in KiB, of what
@@ -43,7 +45,7 @@ func TestForgetStart(t *testing.T) {
 	if after := resident(t); after > before/2 {
 		t.Errorf("%d KiB of files before, %d after", before, after)
 	}
-	if Defaults().Service.Name == "" { // the program goes on
+	if config.Defaults().Service.Name == "" { // the program goes on
 		t.Error("no defaults")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -40,11 +41,11 @@ type schemaStatus struct {
 }
 
 // migration finds the configured database. There is none yet with current 0.
-func (g *global) migration(c *cobra.Command, all []store.Migration) (schemaStatus, Checked, error) {
+func (g *global) migration(c *cobra.Command, all []store.Migration) (schemaStatus, config.Checked, error) {
 	ctx := c.Context()
 	checked, err := g.loadChecked(c)
 	if err != nil {
-		return schemaStatus{}, Checked{}, err
+		return schemaStatus{}, config.Checked{}, err
 	}
 	s := schemaStatus{Database: checked.Path, Newest: all[len(all)-1].Version, Pending: []int{}, Works: true, postgres: checked.Postgres != ""}
 	var schema store.Schema

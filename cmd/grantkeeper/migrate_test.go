@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -21,8 +22,8 @@ func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stde
 	if err := runInit(initOptions{dir: dir, baseURL: "http://127.0.0.1:1"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	config := filepath.Join(dir, "grantkeeper.toml")
-	l, err := Load(config, nil, nil)
+	configFile := filepath.Join(dir, "grantkeeper.toml")
+	l, err := config.Load(configFile, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stde
 		command := migrateCommand(g, all)
 		g.addFlags(command)
 		command.SilenceErrors, command.SilenceUsage = true, true
-		command.SetArgs(append(args, "-c", config))
+		command.SetArgs(append(args, "-c", configFile))
 		command.SetOut(&stdout)
 		command.SetErr(&stderr)
 		command.SetIn(strings.NewReader(""))

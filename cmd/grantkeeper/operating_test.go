@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -53,15 +52,6 @@ func TestNoSuchObject(t *testing.T) {
 	s.refuses(5, "there is no such organization\nsee: grantkeeper organization list\n", "", "organization", "show", "nowhere")
 	s.refuses(5, "there is no such organization\n", "", "organization", "ai-integration", "nowhere", "on")
 	s.refuses(5, "see: grantkeeper approval list\n", "", "approval", "show", strings.Repeat("0", 32))
-}
-
-func TestDeniedFiles(t *testing.T) {
-	if got := ifDenied(&fs.PathError{Op: "open", Path: "x", Err: fs.ErrPermission}, "run: grantkeeper init"); got != "run grantkeeper as the user who owns it" {
-		t.Error(got)
-	}
-	if got := ifDenied(fs.ErrNotExist, "run: grantkeeper init"); got != "run: grantkeeper init" {
-		t.Error(got)
-	}
 }
 
 // doctor hears of a server that answers and is not ready.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 )
@@ -52,7 +53,7 @@ type operatorClient struct {
 // nowhere else; where dev answers on this machine, it is dev's own, which
 // everybody knows.
 func (o operatorOptions) connect(ctx context.Context, configFile string, environ []string) (*operatorClient, error) {
-	load := sync.OnceValues(func() (Loaded, error) { return Load(configFile, environ, nil) })
+	load := sync.OnceValues(func() (config.Loaded, error) { return config.Load(configFile, environ, nil) })
 	base, name, err := o.listener(load)
 	if err != nil {
 		return nil, err
@@ -62,12 +63,12 @@ func (o operatorOptions) connect(ctx context.Context, configFile string, environ
 		Transport:     &http.Transport{DisableKeepAlives: true}, // and no proxy: the password is for the listener alone
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
-	c.password, err = o.secret(ctx, c, loopback(name), load)
+	c.password, err = o.secret(ctx, c, config.Loopback(name), load)
 	return c, err
 }
 
 // listener gives the URL, and the name of its host.
-func (o operatorOptions) listener(load func() (Loaded, error)) (base, name string, err error) {
+func (o operatorOptions) listener(load func() (config.Loaded, error)) (base, name string, err error) {
 	if o.url == "" {
 		configured, err := load()
 		if err != nil {
@@ -81,7 +82,7 @@ func (o operatorOptions) listener(load func() (Loaded, error)) (base, name strin
 	return base, name, nil
 }
 
-func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here bool, load func() (Loaded, error)) (string, error) {
+func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here bool, load func() (config.Loaded, error)) (string, error) {
 	if o.passwordFile != "" {
 		return readPasswordFlag(o.named(), o.passwordFile)
 	}
@@ -102,7 +103,7 @@ func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here boo
 	if configured.Operator.PasswordFile == "" || c.base != own && !here {
 		return "", fault.WrongUse("name it: "+o.named()+" FILE", "the operators' password for %s is not known", c.base)
 	}
-	return readPassword(configured.Operator.PasswordFile)
+	return config.ReadPassword(configured.Operator.PasswordFile)
 }
 
 // listenerURL is where a configured listener is reached from this machine, and

@@ -1,29 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"slices"
-	"strings"
-)
 
-// parseOperatorHosts reads operator.hosts: names and addresses, each without a
-// port, as browsers write them.
-func parseOperatorHosts(list []string) (names []string, err error) {
-	for _, one := range list {
-		name := strings.ToLower(one)
-		if !hostName(name) {
-			return nil, fmt.Errorf("%q is not a host name in ASCII, nor an address, without a port", one)
-		}
-		if err := askedAs(name); err != nil {
-			return nil, fmt.Errorf("%q: %w", one, err)
-		}
-		names = append(names, name)
-	}
-	return names, nil
-}
+	"github.com/grantkeeper/grantkeeper/config"
+)
 
 // operatorHost reports whether the operators' listener answers for a Host
 // (decision O1): a loopback name or address, the address at which the request
@@ -34,11 +18,11 @@ func operatorHost(host string, local net.Addr, names []string) bool {
 	if host == "" {
 		return true
 	}
-	_, _, name, err := parseBase("https://" + host)
+	_, _, name, err := config.ParseBase("https://" + host)
 	if err != nil {
 		return false
 	}
-	if loopback(name) || slices.Contains(names, name) {
+	if config.Loopback(name) || slices.Contains(names, name) {
 		return true
 	}
 	asked, err := netip.ParseAddr(name)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/limit"
 )
 
@@ -21,10 +22,10 @@ import (
 // 200 stand where the contract asks for members that are not known to be ignored.
 func TestJSONThatTwoReadersReadDifferently(t *testing.T) {
 	operatorAt, gatewayAt := freePort(t), freePort(t)
-	base, _, _ := startServe(t, "http", func(c *Config) {
+	base, _, _ := startServe(t, "http", func(c *config.Config) {
 		c.Operator.Listen, c.Gateway.Listen = operatorAt, gatewayAt
 		c.HTTP.TrustedProxies = nil
-		c.API.RateLimit = Rate{limit.Limit{N: 1000, Window: c.API.RateLimit.Window}}
+		c.API.RateLimit = config.Rate{Limit: limit.Limit{N: 1000, Window: c.API.RateLimit.Window}}
 	})
 	operator := func(r *http.Request, _ string) { r.SetBasicAuth("operator", "long enough") }
 	key := strings.ToUpper(gatewayKey)

@@ -8,22 +8,13 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
-	"reflect"
-	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/store"
 )
-
-// rereadSettings are those that SIGHUP changes; a setting of a list goes with
-// its list. The others need a restart.
-var rereadSettings = []string{
-	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level", "rules", "service.unlisted",
-	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
-	"operator.hosts", "operator.password_file", "gateway.keys", "service.key_file", "api.upstream_key_file",
-}
 
 // hangUp gives the signal that asks to reread the configuration.
 func hangUp() <-chan os.Signal {
@@ -39,7 +30,7 @@ func levelVar(l slog.Level) *slog.LevelVar {
 }
 
 // present is the configuration as it was read last.
-func (h *house) present() *Checked {
+func (h *house) present() *config.Checked {
 	if c := h.reread.Load(); c != nil {
 		return c
 	}
@@ -77,7 +68,7 @@ func (h *house) address(r *http.Request) netip.Addr {
 
 // rereadWith takes what read gives, or stays with what there is when that is
 // not valid, and says which.
-func (h *house) rereadWith(ctx context.Context, read func() (Checked, string, error)) {
+func (h *house) rereadWith(ctx context.Context, read func() (config.Checked, string, error)) {
 	c, file, err := read()
 	if err == nil {
 		err = h.take(ctx, c)
@@ -92,13 +83,13 @@ func (h *house) rereadWith(ctx context.Context, read func() (Checked, string, er
 		return
 	}
 	h.log.Info("the configuration was reread", "config", file, "base_urls", c.Hosts.List(), "level", c.Log.Level)
-	if waiting := needRestart(&h.Checked, &c); len(waiting) > 0 {
+	if waiting := config.NeedRestart(&h.Checked, &c); len(waiting) > 0 {
 		h.log.Warn("some settings count only after a restart", "settings", strings.Join(waiting, ", "))
 	}
 }
 
 // take puts a valid configuration in force. What can be refused comes first.
-func (h *house) take(ctx context.Context, c Checked) error {
+func (h *house) take(ctx context.Context, c config.Checked) error {
 	if (c.TLS == nil) != (h.TLS == nil) {
 		return fault.BadConfig("restart it", "http: TLS of one's own cannot be switched on or off while it runs")
 	}
@@ -117,38 +108,4 @@ func (h *house) take(ctx context.Context, c Checked) error {
 	h.level.Set(c.Level)
 	h.reread.Store(&c)
 	return nil
-}
-
-// needRestart lists the settings that differ and are not among those that are
-// reread. One that names a file differs when what was read from it does.
-func needRestart(running, now *Checked) (keys []string) {
-	had, has := running.fromFiles(), now.fromFiles()
-	for _, s := range settings {
-		if s.list != "" || slices.Contains(rereadSettings, s.key) {
-			continue
-		}
-		was, is := reflect.ValueOf(running.Config).FieldByIndex(s.index), reflect.ValueOf(now.Config).FieldByIndex(s.index)
-		if !reflect.DeepEqual(was.Interface(), is.Interface()) || !reflect.DeepEqual(had[s.key], has[s.key]) {
-			keys = append(keys, s.key)
-		}
-	}
-	return keys
-}
-
-// fromFiles is what the files of settings held that need a restart, by the
-// setting's key.
-func (c *Checked) fromFiles() map[string]any {
-	held := map[string]any{}
-	if c.MailServer != nil {
-		held["mail.password_file"] = c.MailServer.Password
-	}
-	if c.HandOff != nil {
-		held["signin.handoff.key_files"] = c.HandOff.Keys
-	}
-	var secrets []string
-	for _, p := range c.Providers {
-		secrets = append(secrets, p.ClientSecret)
-	}
-	held["signin.providers"] = secrets
-	return held
 }

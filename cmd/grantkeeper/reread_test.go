@@ -17,9 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/identity"
-	"github.com/grantkeeper/grantkeeper/provider"
-	"github.com/grantkeeper/grantkeeper/signin"
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // log waits for a line with the text after those that were there before.
@@ -147,80 +145,16 @@ idle = "1h"
 	before("as it was")
 }
 
-func TestNeedRestart(t *testing.T) {
-	a, b := Checked{Config: Defaults()}, Checked{Config: Defaults()}
-	b.BaseURLs, b.Log.Level, b.Clients = []string{"https://x.example"}, "debug", []ClientConfig{{ID: "x"}}
-	b.HTTP.TrustedProxies, b.Limiter.Networks, b.HTTP.TLSCertFile, b.HTTP.TLSKeyFile = []string{"10.0.0.0/8"}, []NetworkConfig{{}}, "c", "k"
-	if got := needRestart(&a, &b); len(got) != 0 {
-		t.Errorf("what is reread needs a restart: %v", got)
-	}
-	b.Gateway.Keys, b.Operator.PasswordFile, b.Branding = []GatewayKeyConfig{{Name: "x"}}, "p", BrandingConfig{"f", "a", "d", "s", []LinkConfig{{}}}
-	b.API.Limits, b.Password = []APILimitConfig{{Organization: "x"}}, "another"
-	if got := needRestart(&a, &b); len(got) != 0 {
-		t.Errorf("what is reread needs a restart: %v", got)
-	}
-	b.HTTP.Listen, b.Gateway.Listen, b.Log.Format = ":1", ":2", "text"
-	if got := needRestart(&a, &b); !slices.Equal(got, []string{"http.listen", "gateway.listen", "log.format"}) {
-		t.Errorf("need a restart: %v", got)
-	}
-	for _, key := range rereadSettings {
-		if !slices.ContainsFunc(settings, func(s setting) bool { return s.key == key }) {
-			t.Errorf("there is no setting %s", key)
-		}
-	}
-}
-
 // What the service is told is signed with the key that was read last (decision V16).
 func TestServiceKeyIsReread(t *testing.T) {
-	h := &house{Checked: Checked{ServiceKey: []byte("first")}}
+	h := &house{Checked: config.Checked{ServiceKey: []byte("first")}}
 	for _, c := range []struct {
-		read *Checked
+		read *config.Checked
 		want string
-	}{{nil, "first"}, {&Checked{ServiceKey: []byte("second")}, "second"}, {&Checked{}, "first"}} {
+	}{{nil, "first"}, {&config.Checked{ServiceKey: []byte("second")}, "second"}, {&config.Checked{}, "first"}} {
 		h.reread.Store(c.read)
 		if got := string(h.serviceKey()); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
-		}
-	}
-}
-
-// A file under the same name that says something else is a change too, and
-// nothing beside it is.
-func TestNeedRestartOfFiles(t *testing.T) {
-	was := func() *Checked {
-		return &Checked{Config: Defaults(), MailServer: &MailServer{Host: "mail.example", Password: "one"},
-			HandOff: &signin.HandOff{Keys: []identity.AssertionKey{{Secret: []byte("s")}}}, Providers: []provider.Config{{ID: "a", ClientSecret: "one"}, {ID: "b"}}}
-	}
-	for key, change := range map[string]func(*Checked){
-		"":                         func(*Checked) {},
-		"mcp.upstream":             func(c *Checked) { c.MCP.Upstream, c.ServiceKey = "http://127.0.0.1:9100/mcp", []byte("other") },
-		"paths":                    func(c *Checked) { c.Paths = []PathConfig{reports} },
-		"mail.password_file":       func(c *Checked) { c.MailServer.Password = "two" },
-		"mail.from":                func(c *Checked) { c.Mail.From, c.MailServer.From.Address = "x@mail.example", "x@mail.example" },
-		"signin.handoff.key_files": func(c *Checked) { c.HandOff.Keys = append(c.HandOff.Keys, identity.AssertionKey{Secret: []byte("t")}) },
-		"signin.providers":         func(c *Checked) { c.Providers[1].ClientSecret = "two" },
-	} {
-		now := was()
-		change(now)
-		if got := strings.Join(needRestart(was(), now), " "); got != key {
-			t.Errorf("%q changed, and %q need a restart", key, got)
-		}
-	}
-}
-
-// The documents name every setting that SIGHUP applies, and a secret key that
-// is new.
-func TestRereadSettingsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, signals, _ := strings.Cut(string(text), "\n## Signals\n")
-	signals, _, _ = strings.Cut(signals, "\n## ")
-	for _, key := range append([]string{"secret_key_file"}, rereadSettings...) {
-		table, _, _ := strings.Cut(key, ".")
-		if !strings.Contains(signals, "`"+key+"`") && !strings.Contains(signals, "`"+table+".*`") {
-			t.Errorf("docs/monitoring.md does not say that SIGHUP applies %s", key)
 		}
 	}
 }

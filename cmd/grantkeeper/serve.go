@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -62,10 +63,10 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 	if c.Flag("base-url").Changed {
 		flags["base_urls"] = strings.Join(baseURLs, ",")
 	}
-	read := func() (Checked, string, error) {
-		loaded, err := Load(g.config, os.Environ(), flags)
+	read := func() (config.Checked, string, error) {
+		loaded, err := config.Load(g.config, os.Environ(), flags)
 		if err != nil {
-			return Checked{}, "", err
+			return config.Checked{}, "", err
 		}
 		checked, err := loaded.Check()
 		return checked, loaded.File, err
@@ -88,14 +89,14 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 
 // serveOptions are what the command line of serve came to.
 type serveOptions struct {
-	checked Checked
+	checked config.Checked
 	file    string
 	drain   time.Duration
 	signals <-chan os.Signal
 	ready   func()
 
 	again <-chan os.Signal // to reread the configuration, with read
-	read  func() (Checked, string, error)
+	read  func() (config.Checked, string, error)
 }
 
 func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
@@ -106,7 +107,7 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	out := newLines(stderr)
 	defer out.Close()
 	h := &house{Checked: checked, metrics: newMetrics(time.Now)}
-	h.logTo(out, stderr)
+	h.logTo(out, stderr, false)
 
 	var err error
 	if h.traces, err = newTraces(ctx, h.log); err != nil {
@@ -205,7 +206,7 @@ func (h *house) announce(file string, on listeners) {
 	if h.TLS == nil && len(h.HTTP.TrustedProxies) == 0 && strings.HasPrefix(h.Hosts.List()[0], "https:") {
 		h.log.Warn("no proxy is trusted: everybody behind one shares its rate limits", "setting", "http.trusted_proxies")
 	}
-	for _, warning := range h.ruleWarnings() {
+	for _, warning := range h.RuleWarnings() {
 		h.log.Warn(warning)
 	}
 	if on.operators != nil && !loopbackListen(addressOf(on.operators)) {

@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/identity"
 )
 
@@ -51,7 +52,7 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 
 // startServe runs serve in this process until it is stopped, or the test ends.
 // change may change the configuration; the base URL is that of the listener.
-func startServe(t *testing.T, scheme string, change func(*Config)) (base string, stderr *safeBuffer, stop func()) {
+func startServe(t *testing.T, scheme string, change func(*config.Config)) (base string, stderr *safeBuffer, stop func()) {
 	t.Helper()
 	l := good(t)
 	address := freePort(t)
@@ -87,7 +88,7 @@ func startServe(t *testing.T, scheme string, change func(*Config)) (base string,
 func TestServeWithItsOwnTLS(t *testing.T) {
 	t.Parallel()
 	var pool *x509.CertPool
-	base, _, _ := startServe(t, "https", func(c *Config) { c.HTTP.TLSCertFile, c.HTTP.TLSKeyFile, pool = certificate(t) })
+	base, _, _ := startServe(t, "https", func(c *config.Config) { c.HTTP.TLSCertFile, c.HTTP.TLSKeyFile, pool = certificate(t) })
 	for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: version == "HTTP/2.0"}
 		a, err := (&http.Client{Transport: transport}).Get(base + "/.well-known/oauth-authorization-server")
@@ -118,7 +119,7 @@ func TestServeWithItsOwnTLS(t *testing.T) {
 // Request line and headers have 32 KiB at most (decision L5).
 func TestServeBoundsHeaders(t *testing.T) {
 	t.Parallel()
-	base, _, _ := startServe(t, "http", func(*Config) {})
+	base, _, _ := startServe(t, "http", func(*config.Config) {})
 	for size, want := range map[int]int{31 << 10: 200, 33 << 10: 431} {
 		r, err := http.NewRequest("GET", base+"/.well-known/oauth-authorization-server", nil)
 		if err != nil {
@@ -142,9 +143,9 @@ func TestServeBoundsHeaders(t *testing.T) {
 // hour is refused, from everywhere else.
 func TestServeBehindAProxy(t *testing.T) {
 	t.Parallel()
-	base, stderr, stop := startServe(t, "http", func(c *Config) {
+	base, stderr, stop := startServe(t, "http", func(c *config.Config) {
 		c.HTTP.TrustedProxies = []string{"127.0.0.1"}
-		c.Limiter.Networks = []NetworkConfig{{"192.0.2.0/24", 2}}
+		c.Limiter.Networks = []config.Network{{CIDR: "192.0.2.0/24", Multiple: 2}}
 	})
 	register := func(forwarded string) int {
 		r, err := http.NewRequest("POST", base+"/oauth/register", strings.NewReader(`{"redirect_uris":["https://a.example/cb"]}`))
@@ -183,10 +184,10 @@ func TestServePreregistersClients(t *testing.T) {
 	data := "sqlite://" + filepath.Join(t.TempDir(), "test.db")
 	key := write(t, "secret.key", strings.Repeat("0f1e2d3c", 8), 0o600)
 	start := func(ids ...string) (string, func()) {
-		base, _, stop := startServe(t, "http", func(c *Config) {
+		base, _, stop := startServe(t, "http", func(c *config.Config) {
 			c.Database.URL, c.SecretKeyFile, c.Clients = data, key, nil
 			for _, id := range ids {
-				c.Clients = append(c.Clients, ClientConfig{id, "Name", []string{"https://assistant.example/cb"}})
+				c.Clients = append(c.Clients, config.Client{ID: id, Name: "Name", RedirectURIs: []string{"https://assistant.example/cb"}})
 			}
 		})
 		return base, stop
@@ -220,19 +221,19 @@ func TestServeWarns(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		scheme string
-		change func(*Config)
+		change func(*config.Config)
 		want   string // "" for nothing
 	}{
-		{"http", func(*Config) {}, ""},
-		{"https", func(c *Config) { c.HTTP.TrustedProxies = []string{"127.0.0.1"} }, ""},
-		{"https", func(c *Config) { c.HTTP.TrustedProxies = nil }, "no proxy is trusted"},
-		{"http", func(c *Config) { c.Operator.Listen = ":0" }, "can be reached from other machines"},
-		{"http", func(c *Config) { c.Operator.Listen = "127.0.0.1:0" }, ""},
-		{"http", func(c *Config) { c.API.Upstream = "" }, "no service answers API v5"}, // decision V46
-		{"http", func(c *Config) { c.MCP.Upstream = "" }, "no service answers at the MCP endpoint"},
-		{"http", func(c *Config) { c.Service.Unlisted = "" }, "no tool of mcp.upstream can be called"}, // decision V24
+		{"http", func(*config.Config) {}, ""},
+		{"https", func(c *config.Config) { c.HTTP.TrustedProxies = []string{"127.0.0.1"} }, ""},
+		{"https", func(c *config.Config) { c.HTTP.TrustedProxies = nil }, "no proxy is trusted"},
+		{"http", func(c *config.Config) { c.Operator.Listen = ":0" }, "can be reached from other machines"},
+		{"http", func(c *config.Config) { c.Operator.Listen = "127.0.0.1:0" }, ""},
+		{"http", func(c *config.Config) { c.API.Upstream = "" }, "no service answers API v5"}, // decision V46
+		{"http", func(c *config.Config) { c.MCP.Upstream = "" }, "no service answers at the MCP endpoint"},
+		{"http", func(c *config.Config) { c.Service.Unlisted = "" }, "no tool of mcp.upstream can be called"}, // decision V24
 	} {
-		_, stderr, stop := startServe(t, tt.scheme, func(c *Config) {
+		_, stderr, stop := startServe(t, tt.scheme, func(c *config.Config) {
 			c.Limiter.Networks = nil
 			c.API.Upstream, c.MCP.Upstream = "http://127.0.0.1:1", "http://127.0.0.1:1/mcp"
 			c.Service.KeyFile, c.Service.Unlisted = write(t, "service.key", "service-"+gatewayKey, 0o600), "service"
@@ -265,7 +266,7 @@ func TestServeStandsBeforeAnMCPServer(t *testing.T) {
 	}))
 	defer service.Close()
 	operators := freePort(t)
-	base, stderr, stop := startServe(t, "http", func(c *Config) {
+	base, stderr, stop := startServe(t, "http", func(c *config.Config) {
 		c.Operator.Listen, c.MCP.Upstream, c.Service.KeyFile = operators, service.URL+"/mcp?of=nordlys", key
 	})
 	const adaKey = "a-key-of-ada-for-scripts"
@@ -323,7 +324,7 @@ func TestServeStandsBeforeAService(t *testing.T) {
 	}))
 	defer service.Close()
 	operators, gateways := freePort(t), freePort(t)
-	base, stderr, stop := startServe(t, "http", func(c *Config) {
+	base, stderr, stop := startServe(t, "http", func(c *config.Config) {
 		c.Operator.Listen, c.Gateway.Listen = operators, gateways
 		c.API.Upstream, c.API.UpstreamKeyFile = service.URL, write(t, "upstream.key", "upstream-"+gatewayKey, 0o600)
 	})
@@ -406,7 +407,7 @@ func TestServeStandsBeforeAService(t *testing.T) {
 // What dev says to whoever tries it, serve never says, not even on loopback.
 func TestServeNamesNoDemoPeople(t *testing.T) {
 	t.Parallel()
-	base, _, _ := startServe(t, "http", func(c *Config) {})
+	base, _, _ := startServe(t, "http", func(c *config.Config) {})
 	a, err := http.Get(base + "/")
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -54,8 +55,8 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			if err != nil {
 				return err
 			}
-			checked := Checked{Config: l.Config}
-			for _, check := range []func() error{checked.checkPaths, checked.checkRules} {
+			checked := config.Checked{Config: l.Config}
+			for _, check := range []func() error{checked.CheckPaths, checked.CheckRules} {
 				if err := check(); err != nil {
 					return err
 				}
@@ -66,7 +67,7 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			case openAPI != "":
 				return g.draftCalls(c, checked.Ruled, openAPI)
 			}
-			all, err := checked.connected(c.Context())
+			all, err := outside{&checked}.connected(c.Context())
 			if err != nil {
 				return err
 			}
@@ -78,7 +79,7 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			if write {
 				return g.draftTools(c, checked.Ruled, all)
 			}
-			return g.listTools(c, &checked, all)
+			return g.listTools(c, outside{&checked}, all)
 		},
 	}
 	c.Flags().BoolVar(&write, "write", false, "draft rules for the tools that none names, and change no file")
@@ -88,13 +89,13 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 }
 
 // connected asks the MCP servers of the configuration, which needs no more than that.
-func (c *Checked) connected(ctx context.Context) (all []listed, err error) {
-	for _, check := range []func() error{c.checkServiceKey, c.checkMCP} {
+func (c outside) connected(ctx context.Context) (all []listed, err error) {
+	for _, check := range []func() error{c.CheckServiceKey, c.CheckMCP} {
 		if err := check(); err != nil {
 			return nil, err
 		}
 	}
-	for _, one := range c.mcpServers() {
+	for _, one := range c.McpServers() {
 		said, err := c.toolsOf(ctx, one)
 		if err != nil {
 			return nil, err
@@ -107,7 +108,7 @@ func (c *Checked) connected(ctx context.Context) (all []listed, err error) {
 	return all, nil
 }
 
-func (c *Checked) toolsOf(ctx context.Context, one guardedPath) (said listed, err error) {
+func (c outside) toolsOf(ctx context.Context, one config.GuardedPath) (said listed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
 	f, said := c.greetMCP(ctx, one)
@@ -122,8 +123,8 @@ func (c *Checked) toolsOf(ctx context.Context, one guardedPath) (said listed, er
 }
 
 // needs says of a tool at a path what its calls need, as --json has it.
-func (c *Checked) needs(path string, t mcp.Tool) map[string]any {
-	n := c.Ruled.Needed(rules.Call{At: ruledAt(path), Tool: t.Name, Reads: t.Reads})
+func (c outside) needs(path string, t mcp.Tool) map[string]any {
+	n := c.Ruled.Needed(rules.Call{At: config.RuledAt(path), Tool: t.Name, Reads: t.Reads})
 	o := map[string]any{"path": path, "tool": t.Name, "title": t.Title, "needs": n.Access, "by_annotation": n.Hinted, "through": "", "read_only_hint": nil, "rule": nil}
 	if t.Hinted {
 		o["read_only_hint"] = t.Reads == mcp.Reads
@@ -152,7 +153,7 @@ func (c *Checked) needs(path string, t mcp.Tool) map[string]any {
 }
 
 // through says whom a tool asks for by its rule.
-func (c *Checked) through(n rules.Needed) (needs, through string) {
+func (c outside) through(n rules.Needed) (needs, through string) {
 	rule := c.Rules[n.Rule]
 	switch n.Touches {
 	case rules.TouchesOpen:
@@ -184,7 +185,7 @@ func (c *Checked) through(n rules.Needed) (needs, through string) {
 
 // silent are the tools that say nothing of whether they read, though the rules go by
 // that.
-func (c *Checked) silent(at string, all []mcp.Tool) (names []string) {
+func (c outside) silent(at string, all []mcp.Tool) (names []string) {
 	for _, t := range all {
 		if !t.Hinted && c.Ruled.Needed(rules.Call{At: at, Tool: t.Name, Reads: t.Reads}).Hinted {
 			names = append(names, shownName(t.Name))
@@ -229,7 +230,7 @@ var toolColumns = []column{
 	}},
 }
 
-func (g *global) listTools(c *cobra.Command, by *Checked, all []listed) error {
+func (g *global) listTools(c *cobra.Command, by outside, all []listed) error {
 	items, servers, complete, columns := []any{}, []any{}, true, toolColumns
 	for _, said := range all {
 		for _, t := range said.Tools {
@@ -237,7 +238,7 @@ func (g *global) listTools(c *cobra.Command, by *Checked, all []listed) error {
 		}
 		servers = append(servers, map[string]any{"path": said.Path, "server": said.Name, "complete": said.Cut == ""})
 		complete = complete && said.Cut == ""
-		if said.Path != mcpPath {
+		if said.Path != config.MCPPath {
 			columns = append([]column{wordOf("path", "path")}, toolColumns...)
 		}
 	}
@@ -253,7 +254,7 @@ func (g *global) draftTools(c *cobra.Command, by *rules.Rules, all []listed) err
 	d := draft{room: rules.MaxRules - by.Len()}
 	for _, said := range all {
 		for _, t := range said.Tools {
-			d.tool(by, ruledAt(said.Path), t)
+			d.tool(by, config.RuledAt(said.Path), t)
 		}
 	}
 	return g.tellDraft(c, &d)

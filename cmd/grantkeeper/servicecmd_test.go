@@ -17,6 +17,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -227,8 +228,8 @@ tool = "add"
 path = "/tools"
 role = "r-tools"
 `, url, url)
-	config, _ := one.before(paths)
-	out, told, code := typed("service", "tools", "--wide", "-c", config)
+	configFile, _ := one.before(paths)
+	out, told, code := typed("service", "tools", "--wide", "-c", configFile)
 	want := `path         tool  needs   through          why                                           annotation
 /api/v5/mcp  list  denied  no role changes what all see  rules[1] list touches open, by annotation  none
 /api/v5/mcp  add   denied  none             no rule, service.unlisted is deny             none
@@ -244,32 +245,32 @@ role = "r-tools"
 		Servers []struct{ Path, Server string }
 		Items   []struct{ Path, Tool string }
 	}
-	if out, _, _ = typed("service", "tools", "--json", "-c", config); json.Unmarshal([]byte(out), &got) != nil || got.Server == "" || len(got.Servers) != 2 || got.Servers[1].Path != "/tools" || got.Servers[1].Server == "" || len(got.Items) != 5 || got.Items[0].Path != "/api/v5/mcp" || got.Items[4].Path != "/tools" {
+	if out, _, _ = typed("service", "tools", "--json", "-c", configFile); json.Unmarshal([]byte(out), &got) != nil || got.Server == "" || len(got.Servers) != 2 || got.Servers[1].Path != "/tools" || got.Servers[1].Server == "" || len(got.Items) != 5 || got.Items[0].Path != "/api/v5/mcp" || got.Items[4].Path != "/tools" {
 		t.Errorf("as JSON: %s", out)
 	}
-	out, _, code = typed("service", "tools", "--write", "-c", config)
+	out, _, code = typed("service", "tools", "--write", "-c", configFile)
 	if code != 0 || strings.Count(out, "[[rules]]") != 2 || !strings.Contains(out, "tool = \"add\"\nrole") || !strings.Contains(out, "tool = \"list\"\npath = \"/tools\"\nrole") {
 		t.Errorf("drafted: %s", out)
 	}
 	if one.began != 3 || one.ended != 3 || two.began != 3 || two.ended != 3 {
 		t.Errorf("sessions: %d, %d, %d, %d", one.began, one.ended, two.began, two.ended)
 	}
-	l, err := Load(config, nil, nil)
+	l, err := config.Load(configFile, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Checked{Config: l.Config}
-	if err := errors.Join(c.checkServiceKey(), c.checkMCP(), c.checkPaths(), c.checkRules()); err != nil {
+	c := config.Checked{Config: l.Config}
+	if err := errors.Join(c.CheckServiceKey(), c.CheckMCP(), c.CheckPaths(), c.CheckRules()); err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range c.mcpServers() {
+	for _, at := range c.McpServers() {
 		silent := map[string]string{"/api/v5/mcp": ": list", "/tools": ": add"}[at.Path]
-		if f := c.askMCP(t.Context(), at); f.Result != "warn" || !strings.HasSuffix(f.Text, silent) {
+		if f := (outside{&c}).askMCP(t.Context(), at); f.Result != "warn" || !strings.HasSuffix(f.Text, silent) {
 			t.Errorf("%s: %+v", at.Path, f)
 		}
 	}
 	two.list = func(string) string { return `null,"error":{"code":1}` }
-	if out, told, code := typed("service", "tools", "-c", config); code != fault.Reach || out != "" || !strings.Contains(told, url) {
+	if out, told, code := typed("service", "tools", "-c", configFile); code != fault.Reach || out != "" || !strings.Contains(told, url) {
 		t.Errorf("one of them has no list: %d %s\n%s", code, told, out)
 	}
 }
@@ -295,12 +296,12 @@ func TestDraftsOfHostileTools(t *testing.T) {
 		}
 		return string(text)
 	}}
-	config, _ := s.before("")
-	out, told, code := typed("service", "tools", "--write", "-c", config)
+	configFile, _ := s.before("")
+	out, told, code := typed("service", "tools", "--write", "-c", configFile)
 	if code != 0 || !strings.HasPrefix(told, "13 rules to complete, ") || strings.Count(out, "claims that it only reads\n") != len(hostileNames) || strings.Count(out, "has no rule here") != 2 {
 		t.Fatalf("%d %s\n%s", code, told, out)
 	}
-	made, err := readRules(write(t, "rules.toml", out, 0o600), "")
+	made, err := config.ReadRules(write(t, "rules.toml", out, 0o600), "")
 	if err != nil || made.Len() != len(hostileNames)-2 || len(made.Unreachable()) > 0 {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -315,10 +316,10 @@ func TestDraftsOfHostileTools(t *testing.T) {
 			}
 		}
 	}
-	if text, err := os.ReadFile(config); err != nil || strings.Contains(string(text), "[[rules]]") {
+	if text, err := os.ReadFile(configFile); err != nil || strings.Contains(string(text), "[[rules]]") {
 		t.Errorf("the configuration is %s, %v", text, err)
 	}
-	table, _, code := typed("service", "tools", "--wide", "-c", config)
+	table, _, code := typed("service", "tools", "--wide", "-c", configFile)
 	if lines := strings.Count(table, "\n"); code != 0 || lines != len(hostileNames)+1 || strings.ContainsAny(table, "\x1b\x00\x7f\u202eі") {
 		t.Errorf("%d, %d lines\n%q", code, lines, table)
 	}
@@ -345,8 +346,8 @@ func TestServiceToolsAreBounded(t *testing.T) {
 		"tools/list: it answered with an error": func(string) string { return `null,"error":{"code":1}` },
 	} {
 		s := &toolServer{T: t, list: list}
-		config, url := s.before(pageRules)
-		out, told, code := typed("service", "tools", "--write", "-c", config)
+		configFile, url := s.before(pageRules)
+		out, told, code := typed("service", "tools", "--write", "-c", configFile)
 		if !strings.Contains(told, said) || strings.Contains(told+out, "hush") || s.ended != 1 {
 			t.Errorf("%s: %d %s", said, code, told)
 		}
@@ -356,7 +357,7 @@ func TestServiceToolsAreBounded(t *testing.T) {
 			}
 			continue
 		}
-		if made, err := readRules(write(t, "rules.toml", out+pageRules, 0o600), ""); code != 0 || err != nil || made.Len() != rules.MaxRules || !strings.Contains(out, "at most 1000 rules") {
+		if made, err := config.ReadRules(write(t, "rules.toml", out+pageRules, 0o600), ""); code != 0 || err != nil || made.Len() != rules.MaxRules || !strings.Contains(out, "at most 1000 rules") {
 			t.Errorf("%s: %d %v", said, code, err)
 		}
 	}
@@ -375,16 +376,16 @@ func TestDoctorLooksAtTools(t *testing.T) {
 		{`null,"error":{}`, pageRules, "warn", "its tools are not all known: tools/list: it answered with an error"},
 	} {
 		s := &toolServer{T: t, list: func(string) string { return tt.list }}
-		config, _ := s.before(tt.rules)
-		l, err := Load(config, nil, nil)
+		configFile, _ := s.before(tt.rules)
+		l, err := config.Load(configFile, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := Checked{Config: l.Config}
-		if err := errors.Join(c.checkServiceKey(), c.checkMCP(), c.checkRules()); err != nil {
+		c := config.Checked{Config: l.Config}
+		if err := errors.Join(c.CheckServiceKey(), c.CheckMCP(), c.CheckRules()); err != nil {
 			t.Fatal(err)
 		}
-		if f := c.askMCP(t.Context(), c.ownMCP()); f.Result != tt.result || !strings.HasSuffix(f.Text, tt.text) || (f.Fix == "") != (tt.result == "ok") || s.ended != 1 {
+		if f := (outside{&c}).askMCP(t.Context(), c.OwnMCP()); f.Result != tt.result || !strings.HasSuffix(f.Text, tt.text) || (f.Fix == "") != (tt.result == "ok") || s.ended != 1 {
 			t.Errorf("%s: %+v", tt.list, f)
 		}
 	}
@@ -431,9 +432,9 @@ const bakeryAPI = `{"openapi":"3.1.0","servers":[{"url":"https://api.example/{ba
 
 // An OpenAPI document becomes rules without a server, for what no rule names.
 func TestDraftsOfAnAPI(t *testing.T) {
-	config := write(t, "grantkeeper.toml", "[[rules]]\ncall = \"* /api/v5/wages/**\"\ntouches = \"admin\"\n", 0o600)
+	configFile := write(t, "grantkeeper.toml", "[[rules]]\ncall = \"* /api/v5/wages/**\"\ntouches = \"admin\"\n", 0o600)
 	file := write(t, "openapi.json", bakeryAPI, 0o600)
-	out, told, code := typed("service", "tools", "--openapi", file, "-c", config)
+	out, told, code := typed("service", "tools", "--openapi", file, "-c", configFile)
 	var calls []string
 	for line := range strings.Lines(out) {
 		if call, ok := strings.CutPrefix(line, `call = "`); ok {
@@ -450,10 +451,10 @@ func TestDraftsOfAnAPI(t *testing.T) {
 			t.Errorf("without %q:\n%s", one, out)
 		}
 	}
-	if made, err := readRules(write(t, "rules.toml", out, 0o600), ""); err != nil || made.Len() != len(want) || len(made.Unreachable()) > 0 {
+	if made, err := config.ReadRules(write(t, "rules.toml", out, 0o600), ""); err != nil || made.Len() != len(want) || len(made.Unreachable()) > 0 {
 		t.Errorf("%v", err)
 	}
-	_, told, _ = typed("service", "tools", "--openapi", write(t, "none.json", `{"openapi":"3.0.3","paths":{}}`, 0o600), "-c", config)
+	_, told, _ = typed("service", "tools", "--openapi", write(t, "none.json", `{"openapi":"3.0.3","paths":{}}`, 0o600), "-c", configFile)
 	if told != "rules name all of it already\n" {
 		t.Errorf("%q", told)
 	}
@@ -468,11 +469,13 @@ func FuzzOpenAPI(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var file rulesFile
+		var file struct {
+			Rules []config.Rule `toml:"rules"`
+		}
 		if err := toml.NewDecoder(strings.NewReader(d.text.String())).DisallowUnknownFields().Decode(&file); err != nil {
 			t.Fatalf("%q: %v\n%s", text, err, &d.text)
 		}
-		if made, err := compileRules(file.Rules, "", nil); err != nil || made.Len() != d.rules || len(made.Unreachable()) > 0 {
+		if made, err := config.CompileRules(file.Rules, "", nil); err != nil || made.Len() != d.rules || len(made.Unreachable()) > 0 {
 			t.Fatalf("%q: %v\n%s", text, err, &d.text)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -96,7 +97,7 @@ func TestTraces(t *testing.T) {
 	defer service.Close()
 	for _, trusted := range []bool{true, false} {
 		operators := freePort(t)
-		base, stderr, stop := startServe(t, "http", func(config *Config) {
+		base, stderr, stop := startServe(t, "http", func(config *config.Config) {
 			if config.HTTP.TrustedProxies = nil; trusted {
 				config.HTTP.TrustedProxies = []string{"127.0.0.1"}
 			}
@@ -160,7 +161,7 @@ func TestTraces(t *testing.T) {
 func TestTracesWithoutCollector(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://"+freePort(t)+"/v1/traces")
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "200")
-	base, stderr, stop := startServe(t, "http", func(*Config) {})
+	base, stderr, stop := startServe(t, "http", func(*config.Config) {})
 	for range 20 {
 		a, err := http.Get(base + "/.well-known/oauth-authorization-server")
 		if err != nil || a.StatusCode != 200 {

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -14,21 +14,21 @@ import (
 // maxPaths bounds [[paths]]: each request is held against them in turn.
 const maxPaths = 50
 
-// guardedPath is one of [[paths]] (decision V60).
-type guardedPath struct {
+// GuardedPath is one of [[paths]] (decision V60).
+type GuardedPath struct {
 	client.Resource
 	URL *url.URL // of the service behind: of an MCP endpoint the whole, else scheme and host
 }
 
-// ownMCP is the MCP endpoint of the contract, as if it were one of [[paths]].
-func (c *Checked) ownMCP() guardedPath {
-	return guardedPath{client.Resource{Path: mcpPath, MCP: true}, c.MCPUpstream}
+// OwnMCP is the MCP endpoint of the contract, as if it were one of [[paths]].
+func (c *Checked) OwnMCP() GuardedPath {
+	return GuardedPath{client.Resource{Path: MCPPath, MCP: true}, c.MCPUpstream}
 }
 
-// mcpServers are the MCP endpoints that have a service, the contract's first.
-func (c *Checked) mcpServers() (all []guardedPath) {
+// McpServers are the MCP endpoints that have a service, the contract's first.
+func (c *Checked) McpServers() (all []GuardedPath) {
 	if c.MCPUpstream != nil {
-		all = append(all, c.ownMCP())
+		all = append(all, c.OwnMCP())
 	}
 	for _, one := range c.Guarded {
 		if one.MCP {
@@ -38,17 +38,17 @@ func (c *Checked) mcpServers() (all []guardedPath) {
 	return all
 }
 
-// ruledAt gives the path of an MCP endpoint as rules name it: "" is the contract's.
-func ruledAt(path string) string {
-	if path == mcpPath {
+// RuledAt gives the path of an MCP endpoint as rules name it: "" is the contract's.
+func RuledAt(path string) string {
+	if path == MCPPath {
 		return ""
 	}
 	return path
 }
 
-// setting says where its service is named.
-func (g guardedPath) setting() string {
-	if g.Path == mcpPath {
+// Setting says where its service is named.
+func (g GuardedPath) Setting() string {
+	if g.Path == MCPPath {
 		return "mcp.upstream"
 	}
 	return `the upstream of "` + g.Path + `"`
@@ -56,21 +56,32 @@ func (g guardedPath) setting() string {
 
 // hides reports whether some router may take an API for what is at an MCP endpoint: no
 // call of it would reach its service.
-func (g guardedPath) hides(other guardedPath) bool {
+func (g GuardedPath) hides(other GuardedPath) bool {
 	return g.MCP && !other.MCP && rules.Under(other.Path, g.Path)
 }
 
-// ownRoots are below what the doors of clients and of calls answer; every other
-// path is one of pages.
+// UpstreamPath is what an upstream answers, but for the MCP endpoint in it, and
+// for who calls, which this server says (decision V45).
 const (
-	oauthRoot     = "/oauth"
-	wellKnownRoot = "/.well-known"
-	apiRoot       = "/api"
+	UpstreamPath = "/api/v5"
+	MCPPath      = UpstreamPath + "/mcp"
+	MePath       = UpstreamPath + "/me"
+)
+
+// Below reports whether a path is a root, or lies under it.
+func Below(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+// OAuthRoot and the next two are what the doors of clients and of calls answer
+// below; every other path is one of pages.
+const (
+	OAuthRoot     = "/oauth"
+	WellKnownRoot = "/.well-known"
+	APIRoot       = "/api"
 )
 
 // ownPaths are where this server's own routes begin.
 func ownPaths() []string {
-	all := []string{oauthRoot, wellKnownRoot, apiRoot}
+	all := []string{OAuthRoot, WellKnownRoot, APIRoot}
 	for _, pattern := range consent.Patterns() {
 		_, path, _ := strings.Cut(pattern, " ")
 		path, _, _ = strings.Cut(path, "/{")
@@ -81,16 +92,16 @@ func ownPaths() []string {
 	return all
 }
 
-// resources are those that the contract does not have.
-func (c *Checked) resources() (all client.Resources) {
+// Resources are those that the contract does not have.
+func (c *Checked) Resources() (all client.Resources) {
 	for _, one := range c.Guarded {
 		all = append(all, one.Resource)
 	}
 	return all
 }
 
-// checkPaths reads [[paths]].
-func (c *Checked) checkPaths() error {
+// CheckPaths reads [[paths]].
+func (c *Checked) CheckPaths() error {
 	if len(c.Paths) > maxPaths {
 		return fault.BadConfig("join some below one path", "paths: there are %d, and at most %d", len(c.Paths), maxPaths)
 	}
@@ -101,12 +112,12 @@ func (c *Checked) checkPaths() error {
 		if what, do := c.checkPath(one.Path); what != "" {
 			return bad(do, "%s", what)
 		}
-		g := guardedPath{Resource: client.Resource{Path: one.Path, Name: one.Name, MCP: one.Kind == "mcp"}}
+		g := GuardedPath{Resource: client.Resource{Path: one.Path, Name: one.Name, MCP: one.Kind == "mcp"}}
 		switch {
 		case one.Kind != "api" && one.Kind != "mcp":
 			return bad(`write kind = "api" or "mcp"`, "kind: %q is neither api nor mcp", one.Kind)
-		case checkServiceName(one.Name) != nil:
-			return bad(`write name = "Bakery reports"`, "name: %v", checkServiceName(one.Name))
+		case CheckServiceName(one.Name) != nil:
+			return bad(`write name = "Bakery reports"`, "name: %v", CheckServiceName(one.Name))
 		case g.MCP:
 			if g.URL = wholeURL(one.Upstream); g.URL == nil {
 				return bad(`write upstream = "http://127.0.0.1:9200/mcp"`, "upstream: %s", noWholeURL)
@@ -152,7 +163,7 @@ func (c *Checked) checkPath(path string) (what, do string) {
 		switch {
 		case strings.EqualFold(path, other.Path):
 			return "it is guarded already", "take one of the two out"
-		case belowFolded(path, other.Path) && !below(path, other.Path), belowFolded(other.Path, path) && !below(other.Path, path):
+		case belowFolded(path, other.Path) && !Below(path, other.Path), belowFolded(other.Path, path) && !Below(other.Path, path):
 			return "it lies under " + other.Path + ", or holds it, in another case", "write both alike"
 		}
 	}
@@ -160,12 +171,12 @@ func (c *Checked) checkPath(path string) (what, do string) {
 }
 
 // belowFolded is below without case, of ASCII.
-func belowFolded(path, root string) bool { return below(strings.ToLower(path), strings.ToLower(root)) }
+func belowFolded(path, root string) bool { return Below(strings.ToLower(path), strings.ToLower(root)) }
 
 // endpoint gives the path of a rule as rules know it: "" is the contract's MCP
 // endpoint. It is not ok where there is no such endpoint.
-func endpoint(path string, all []guardedPath) (at string, ok bool) {
-	if ruledAt(path) == "" {
+func endpoint(path string, all []GuardedPath) (at string, ok bool) {
+	if RuledAt(path) == "" {
 		return "", true
 	}
 	for _, one := range all {

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding"
@@ -11,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 )
-
-//go:generate sh -c "go run . config reference > ../../docs/configuration.md"
 
 // A described setting is what config reference says of one, as JSON.
 type described struct {
@@ -38,6 +36,17 @@ func (s setting) described() described {
 		d.Default = s.value(Defaults())
 	}
 	return d
+}
+
+// Reference gives all settings as config reference has them in JSON.
+func Reference() any {
+	var out struct {
+		Settings []described `json:"settings"`
+	}
+	for _, s := range settings {
+		out.Settings = append(out.Settings, s.described())
+	}
+	return out
 }
 
 // kind says in words how the value is written in the file.
@@ -91,7 +100,7 @@ func (s setting) wanted() string {
 func (s setting) value(c Config) any {
 	v := plain(reflect.ValueOf(c).FieldByIndex(s.index))
 	if text, ok := v.(string); ok && s.secret == "url" {
-		return withoutPassword(text)
+		return WithoutPassword(text)
 	}
 	return v
 }
@@ -100,7 +109,7 @@ func (s setting) value(c Config) any {
 func (s setting) written(c Config) string {
 	v := reflect.ValueOf(c).FieldByIndex(s.index)
 	if s.secret == "url" {
-		v = reflect.ValueOf(withoutPassword(v.String()))
+		v = reflect.ValueOf(WithoutPassword(v.String()))
 	}
 	return inTOML(v)
 }
@@ -108,9 +117,9 @@ func (s setting) written(c Config) string {
 // hidden stands for what config show does not show.
 const hidden = "(set)"
 
-// withoutPassword gives a URL without the password in it; all of it is hidden
+// WithoutPassword gives a URL without the password in it; all of it is hidden
 // where it cannot be found.
-func withoutPassword(s string) string {
+func WithoutPassword(s string) string {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || s != "" && u.Scheme == "":
@@ -216,8 +225,8 @@ const referenceIntro = `# Configuration
 
 <!-- Written by: grantkeeper config reference. Do not edit: go generate ./cmd/grantkeeper -->
 
-Grantkeeper reads ` + "`" + DefaultConfigFile + "`" + ` if it is there, or the file that
-` + "`--config`" + ` or ` + "`" + environmentPrefix + "CONFIG`" + ` names. A flag wins over the environment, the environment
+Grantkeeper reads ` + "`" + DefaultFile + "`" + ` if it is there, or the file that
+` + "`--config`" + ` or ` + "`" + EnvironmentPrefix + "CONFIG`" + ` names. A flag wins over the environment, the environment
 over the file, the file over the default. An unknown key or variable is an error, and
 an empty variable counts as not set.
 
@@ -234,8 +243,8 @@ The lifetimes of codes and tokens and the three rate limits of the OAuth endpoin
 no settings: every installation keeps the contract.
 `
 
-// writeReference writes docs/configuration.md: every setting, by its table.
-func writeReference(w io.Writer) error {
+// WriteReference writes docs/configuration.md: every setting, by its table.
+func WriteReference(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(referenceIntro)
 	heading := "-"

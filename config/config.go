@@ -1,4 +1,7 @@
-package main
+// Package config has the settings: what they are, how they are read from the file,
+// the environment and flags, and the check that they are held to. What it cannot
+// take is a fault.Error, with what to do.
+package config
 
 import (
 	"bytes"
@@ -21,8 +24,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// DefaultConfigFile is read when no other file is named and this one exists.
-const DefaultConfigFile = "/etc/grantkeeper/grantkeeper.toml"
+// DefaultFile is read when no other file is named and this one exists.
+const DefaultFile = "/etc/grantkeeper/grantkeeper.toml"
 
 // Config is everything that serve can be told. The contract's lifetimes and
 // rate limits are not here, so that every installation keeps them (decision
@@ -46,28 +49,28 @@ type Config struct {
 	BaseURLs      []string `toml:"base_urls" env:"BASE_URLS" flag:"base-url" doc:"the hosts that are served, as URLs (required); metadata is built from the one that was asked, any other is answered 421"`
 	SecretKeyFile string   `toml:"secret_key_file" env:"SECRET_KEY_FILE" doc:"the file with the keys that seal tokens, cookies and pages; nobody but its owner may read it"`
 
-	Service   ServiceConfig   `toml:"service"`
-	Branding  BrandingConfig  `toml:"branding"`
-	HTTP      HTTPConfig      `toml:"http"`
-	Operator  OperatorConfig  `toml:"operator"`
-	Gateway   GatewayConfig   `toml:"gateway"`
-	Database  DatabaseConfig  `toml:"database"`
-	Limiter   LimiterConfig   `toml:"limiter"`
-	Session   SessionConfig   `toml:"session"`
-	Approvals ApprovalsConfig `toml:"approvals"`
-	Journal   JournalConfig   `toml:"journal"`
-	Mail      MailConfig      `toml:"mail"`
-	SignIn    SignInConfig    `toml:"signin"`
-	API       APIConfig       `toml:"api"`
-	MCP       MCPConfig       `toml:"mcp"`
-	Paths     []PathConfig    `toml:"paths" doc:"paths that are guarded beside /api/v5, each for a service of its own; they go beyond the contract"`                     // decision V60
-	Rules     []RuleConfig    `toml:"rules" doc:"what each call to the service touches, the first that matches decides; of more than selected roles nothing is refused"` // decision V20
-	Clients   []ClientConfig  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
-	Log       LogConfig       `toml:"log"`
+	Service   Service   `toml:"service"`
+	Branding  Branding  `toml:"branding"`
+	HTTP      HTTP      `toml:"http"`
+	Operator  Operator  `toml:"operator"`
+	Gateway   Gateway   `toml:"gateway"`
+	Database  Database  `toml:"database"`
+	Limiter   Limiter   `toml:"limiter"`
+	Session   Session   `toml:"session"`
+	Approvals Approvals `toml:"approvals"`
+	Journal   Journal   `toml:"journal"`
+	Mail      Mail      `toml:"mail"`
+	SignIn    SignIn    `toml:"signin"`
+	API       API       `toml:"api"`
+	MCP       MCP       `toml:"mcp"`
+	Paths     []Path    `toml:"paths" doc:"paths that are guarded beside /api/v5, each for a service of its own; they go beyond the contract"`                     // decision V60
+	Rules     []Rule    `toml:"rules" doc:"what each call to the service touches, the first that matches decides; of more than selected roles nothing is refused"` // decision V20
+	Clients   []Client  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
+	Log       Log       `toml:"log"`
 }
 
-// ServiceConfig names the protected service (decision N1).
-type ServiceConfig struct {
+// Service names the protected service (decision N1).
+type Service struct {
 	Name        string `toml:"name" env:"SERVICE_NAME" doc:"the protected service's name: shown on pages, and the realm of challenges"`
 	TokenPrefix string `toml:"token_prefix" doc:"two letters that every token begins with, as in svo_, svr_ and svc_"`
 	KeyFile     string `toml:"key_file" env:"SERVICE_KEY_FILE" doc:"the file with the key that signs what the service is told; nobody but its owner may read it"`
@@ -76,25 +79,25 @@ type ServiceConfig struct {
 	Unlisted      string `toml:"unlisted" env:"SERVICE_UNLISTED" doc:"what becomes, under selected roles, of calls that no rule names: deny, read (reads pass) or service (it decides by the signed headers); without it deny, but where there is no rule either, service for calls over HTTP"` // decision V24
 	PersonalItems bool   `toml:"personal_items" env:"SERVICE_PERSONAL_ITEMS" doc:"whether the service has items that are a person's own"`
 
-	Words map[string]WordsConfig `toml:"words" doc:"what the service calls its entries, by language, such as {en = {items = \"orders\", count = {one = \"{n} order\", other = \"{n} orders\"}}}; a language without them says entries in its own"`
+	Words map[string]Words `toml:"words" doc:"what the service calls its entries, by language, such as {en = {items = \"orders\", count = {one = \"{n} order\", other = \"{n} orders\"}}}; a language without them says entries in its own"`
 }
 
-// WordsConfig is what the service calls its entries in one language.
-type WordsConfig struct {
+// Words is what the service calls its entries in one language.
+type Words struct {
 	Items string            `toml:"items"` // without a number
 	Count map[string]string `toml:"count"` // by plural category
 }
 
-// PathConfig is one of [[paths]].
-type PathConfig struct {
+// Path is one of [[paths]].
+type Path struct {
 	Path     string `toml:"path" doc:"the path, such as /reports: itself and what is below it is guarded. Letters, digits, hyphens and underscores, and full stops inside"`
 	Upstream string `toml:"upstream" secret:"url" doc:"the service that answers there, such as http://127.0.0.1:9200, which gets the paths as they are; of kind mcp its whole URL"`
 	Kind     string `toml:"kind" doc:"api or mcp"`
 	Name     string `toml:"name" doc:"its name for people, such as Bakery reports"`
 }
 
-// RuleConfig is one of [[rules]]: what a call touches (decision V21).
-type RuleConfig struct {
+// Rule is one of [[rules]]: what a call touches (decision V21).
+type Rule struct {
 	Tool     string   `toml:"tool" doc:"the MCP tool that it is about; * at the end makes it a prefix. A rule has one of tool, call, resource, prompt and method"`
 	Call     string   `toml:"call" doc:"or the HTTP call, such as POST /api/v5/roles/{role}/orders/**: a method, or * for any (GET is HEAD too), and a path, with {name} for one segment and ** for the rest"`
 	Resource string   `toml:"resource" doc:"or the URI of an MCP resource, or with * at the end the beginning of it"`
@@ -109,8 +112,8 @@ type RuleConfig struct {
 	Private  bool     `toml:"private" doc:"reading needs a role of the role's circle; else every member may read"`
 }
 
-// HTTPConfig is the public listener.
-type HTTPConfig struct {
+// HTTP is the public listener.
+type HTTP struct {
 	Listen          string   `toml:"listen" env:"LISTEN" flag:"listen" doc:"the address of the public listener"`
 	TLSCertFile     string   `toml:"tls_cert_file" env:"TLS_CERT_FILE" doc:"certificate chain, PEM, for TLS of its own; without one a proxy has to do TLS"`
 	TLSKeyFile      string   `toml:"tls_key_file" env:"TLS_KEY_FILE" doc:"the certificate's key, PEM"`
@@ -118,104 +121,104 @@ type HTTPConfig struct {
 	ForwardedHeader string   `toml:"forwarded_header" env:"FORWARDED_HEADER" doc:"the header in which they do, X-Forwarded-For or Forwarded; the other counts for nothing. Empty: X-Forwarded-For, or Forwarded where that is missing"`
 }
 
-// OperatorConfig is the operators' own listener (decision O1).
-type OperatorConfig struct {
+// Operator is the operators' own listener (decision O1).
+type Operator struct {
 	Listen       string   `toml:"listen" env:"OPERATOR_LISTEN" flag:"operator-listen" doc:"the address of the operators' listener, or off"`
 	Hosts        []string `toml:"hosts" env:"OPERATOR_HOSTS" doc:"names, beside loopback and its own address, by which the operators' listener may be asked, without port; any other is answered 421"`
 	PasswordFile string   `toml:"password_file" env:"OPERATOR_PASSWORD_FILE" doc:"the file with the operators' password; without one their API is off"`
 }
 
-// GatewayConfig is the gateways' own listener (decision O4).
-type GatewayConfig struct {
-	Listen string             `toml:"listen" env:"GATEWAY_LISTEN" doc:"the address of the gateways' listener, or off"`
-	Keys   []GatewayKeyConfig `toml:"keys" doc:"what each gateway proves itself with"`
+// Gateway is the gateways' own listener (decision O4).
+type Gateway struct {
+	Listen string       `toml:"listen" env:"GATEWAY_LISTEN" doc:"the address of the gateways' listener, or off"`
+	Keys   []GatewayKey `toml:"keys" doc:"what each gateway proves itself with"`
 }
 
-// GatewayKeyConfig is what one gateway proves itself with.
-type GatewayKeyConfig struct {
+// GatewayKey is what one gateway proves itself with.
+type GatewayKey struct {
 	Name    string   `toml:"name" doc:"its name in the log"`
 	KeyFile string   `toml:"key_file" doc:"the file with its key: one line of text, that nobody but its owner may read"`
 	Scopes  []string `toml:"scopes" doc:"what it may do: decisions, forward-auth, directory, directory-read"`
 }
 
-// DatabaseConfig says where the rows are.
-type DatabaseConfig struct {
+// Database says where the rows are.
+type Database struct {
 	URL          string   `toml:"url" env:"DATABASE_URL,file" flag:"data" secret:"url" doc:"where the rows are: sqlite:///path/to/file, or postgres://user@host:5432/database for any number of nodes"`
 	URLFile      string   `toml:"url_file" doc:"the file with that URL, where a password is in it; instead of url, and nobody but its owner may read it; the environment's URL and --data win over both"`
 	MaxStaleness Duration `toml:"max_staleness" env:"DATABASE_MAX_STALENESS" doc:"for how long a node may still accept a token or API key that another has ended, on PostgreSQL; 0s is not at all"`
 	AutoMigrate  bool     `toml:"auto_migrate" env:"AUTO_MIGRATE" flag:"migrate" doc:"take an older schema forward at the start, instead of refusing it"`
 }
 
-// LimiterConfig is where rate limits are counted, and the exceptions from the
+// Limiter is where rate limits are counted, and the exceptions from the
 // contract's.
-type LimiterConfig struct {
-	URL      string          `toml:"url" env:"LIMITER_URL,file" secret:"url" doc:"Valkey or Redis where all nodes count rate limits together, such as redis://127.0.0.1:6379/0; without one each counts in its own memory"`
-	Networks []NetworkConfig `toml:"networks" doc:"networks with a multiple of the contract's rate limits, such as the addresses that a hosted assistant shares"`
+type Limiter struct {
+	URL      string    `toml:"url" env:"LIMITER_URL,file" secret:"url" doc:"Valkey or Redis where all nodes count rate limits together, such as redis://127.0.0.1:6379/0; without one each counts in its own memory"`
+	Networks []Network `toml:"networks" doc:"networks with a multiple of the contract's rate limits, such as the addresses that a hosted assistant shares"`
 }
 
-// NetworkConfig gives one network a multiple of the rate limits (decision L3).
-type NetworkConfig struct {
+// Network gives one network a multiple of the rate limits (decision L3).
+type Network struct {
 	CIDR     string `toml:"cidr" doc:"its addresses, such as 192.0.2.0/24"`
 	Multiple int    `toml:"multiple" doc:"how many times the limits, 1 to 1000"`
 }
 
-// SessionConfig bounds a sign-in session (decision S2).
-type SessionConfig struct {
+// Session bounds a sign-in session (decision S2).
+type Session struct {
 	Idle Duration `toml:"idle" env:"SESSION_IDLE" doc:"how long a sign-in lasts unused; at least 1m"`
 	Max  Duration `toml:"max" env:"SESSION_MAX" doc:"how long a sign-in lasts at most; not below session.idle"`
 }
 
-// ApprovalsConfig bounds approvals, which have no lifetime of their own
+// Approvals bounds approvals, which have no lifetime of their own
 // (decision P11).
-type ApprovalsConfig struct {
+type Approvals struct {
 	EndUnusedAfter OptionalDuration `toml:"end_unused_after" doc:"ends approvals that nobody has used for so long, true to the hour, such as 90d; at least 1d, or off"`
 }
 
-// JournalConfig bounds the journal.
-type JournalConfig struct {
+// Journal bounds the journal.
+type Journal struct {
 	Retention Duration `toml:"retention" doc:"how long the journal keeps its entries; at least 1d"`
 }
 
-// MailConfig says how mail is sent to people.
-type MailConfig struct {
+// Mail says how mail is sent to people.
+type Mail struct {
 	URL          string `toml:"url" env:"MAIL_URL" secret:"url" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; with one, people who forgot a password can ask for a link; without one nothing is mailed"`
 	From         string `toml:"from" env:"MAIL_FROM" doc:"who it is from, such as Svalinn <no-reply@example.com>"`
 	PasswordFile string `toml:"password_file" env:"MAIL_PASSWORD_FILE" doc:"the file with the password of the user in mail.url"`
 	Language     string `toml:"language" env:"MAIL_LANGUAGE" doc:"what mail is written in: en, de, fr, es, nl or ar; without one English"`
 }
 
-// APIConfig is the protected API.
-type APIConfig struct {
-	RateLimit       Rate             `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
-	Limits          []APILimitConfig `toml:"limits" doc:"organizations with a limit of their own"`
-	Upstream        string           `toml:"upstream" env:"API_UPSTREAM" secret:"url" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one nothing but /api/v5/me is there"`
-	UpstreamKeyFile string           `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the old name of service.key_file, for one more release"`
+// API is the protected API.
+type API struct {
+	RateLimit       Rate       `toml:"rate_limit" env:"API_RATE_LIMIT" doc:"requests of one organization in any window of this length"` // decision B6
+	Limits          []APILimit `toml:"limits" doc:"organizations with a limit of their own"`
+	Upstream        string     `toml:"upstream" env:"API_UPSTREAM" secret:"url" doc:"the service that answers /api/v5, such as http://127.0.0.1:9000; without one nothing but /api/v5/me is there"`
+	UpstreamKeyFile string     `toml:"upstream_key_file" env:"API_UPSTREAM_KEY_FILE" doc:"the old name of service.key_file, for one more release"`
 }
 
-// MCPConfig is the service's own MCP server (decision V1).
-type MCPConfig struct {
+// MCP is the service's own MCP server (decision V1).
+type MCP struct {
 	Upstream string   `toml:"upstream" env:"MCP_UPSTREAM" secret:"url" doc:"the MCP server that answers /api/v5/mcp, by its whole URL, such as http://127.0.0.1:9100/mcp; without one the endpoint is not there"`
 	Wait     Duration `toml:"wait" doc:"how long it may take to begin an answer, 1s to 1h; a stream that has begun has no bound"`
 	MaxBody  int      `toml:"max_body" doc:"the greatest message, in bytes, 65536 to 67108864"`
 	Streams  int      `toml:"streams" doc:"requests and streams under way on one node, 1 to 1000000"`
 }
 
-// APILimitConfig is the limit of one organization instead of the others'
+// APILimit is the limit of one organization instead of the others'
 // (decision B6).
-type APILimitConfig struct {
+type APILimit struct {
 	Organization string `toml:"organization" doc:"its ID"`
 	Rate         Rate   `toml:"rate" doc:"its requests in any window; the window is that of api.rate_limit"`
 }
 
-// ClientConfig is one preregistered client (decision R6).
-type ClientConfig struct {
+// Client is one preregistered client (decision R6).
+type Client struct {
 	ID           string   `toml:"id" doc:"its client ID"`
 	Name         string   `toml:"name" doc:"its name on pages"`
 	RedirectURIs []string `toml:"redirect_uris" doc:"1 to 5 https URIs, held to the rules of registration"`
 }
 
-// LogConfig says what is logged on stderr, and how.
-type LogConfig struct {
+// Log says what is logged on stderr, and how.
+type Log struct {
 	Level  string `toml:"level" env:"LOG_LEVEL" flag:"log-level" doc:"debug, info, warn or error"`
 	Format string `toml:"format" env:"LOG_FORMAT" flag:"log-format" doc:"text, json, or auto: text on a terminal, else json"`
 }
@@ -225,17 +228,17 @@ type LogConfig struct {
 func Defaults() Config {
 	return Config{
 		SecretKeyFile: "/etc/grantkeeper/secret.key",
-		Service:       ServiceConfig{Name: "Svalinn", TokenPrefix: "sv", PersonalItems: true},
-		HTTP:          HTTPConfig{Listen: ":8080"},
-		Operator:      OperatorConfig{Listen: "127.0.0.1:8081"},
-		Gateway:       GatewayConfig{Listen: "off"},
-		Database:      DatabaseConfig{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
-		Session:       SessionConfig{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
-		Journal:       JournalConfig{Retention: Duration(store.JournalRetention)},
-		SignIn:        SignInConfig{Passwords: true, Strong: "off", Fresh: Duration(signin.DefaultFresh)},
-		API:           APIConfig{RateLimit: Rate{limit.API}},
-		MCP:           MCPConfig{Wait: Duration(mcp.DefaultWait), MaxBody: mcp.DefaultMaxBody, Streams: mcp.MaxStreams},
-		Log:           LogConfig{Level: "info", Format: "auto"},
+		Service:       Service{Name: "Svalinn", TokenPrefix: "sv", PersonalItems: true},
+		HTTP:          HTTP{Listen: ":8080"},
+		Operator:      Operator{Listen: "127.0.0.1:8081"},
+		Gateway:       Gateway{Listen: "off"},
+		Database:      Database{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
+		Session:       Session{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
+		Journal:       Journal{Retention: Duration(store.JournalRetention)},
+		SignIn:        SignIn{Passwords: true, Strong: "off", Fresh: Duration(signin.DefaultFresh)},
+		API:           API{RateLimit: Rate{limit.API}},
+		MCP:           MCP{Wait: Duration(mcp.DefaultWait), MaxBody: mcp.DefaultMaxBody, Streams: mcp.MaxStreams},
+		Log:           Log{Level: "info", Format: "auto"},
 	}
 }
 
@@ -388,7 +391,7 @@ func (l *Loaded) oneDatabase() {
 
 // readFile reads the named file, or the default one if there is any.
 func (l *Loaded) readFile(flag, env string) error {
-	name, must := DefaultConfigFile, false
+	name, must := DefaultFile, false
 	for _, n := range []string{env, flag} {
 		if n != "" {
 			name, must = n, true

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"crypto/ed25519"
@@ -15,29 +15,28 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
-	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/signin"
 )
 
-// SignInConfig says where people have their accounts.
-type SignInConfig struct {
-	Strong    string           `toml:"strong_approvals" env:"SIGNIN_STRONG_APPROVALS" doc:"what an approval of everything a person can access, or of everything in an organization, asks for: off, fresh (a sign-in of a moment ago, or a second factor), factor (a second factor)"`
-	Fresh     Duration         `toml:"fresh" env:"SIGNIN_FRESH" doc:"how long ago a moment ago may be; at least 1m"`
-	Passwords bool             `toml:"passwords" env:"SIGNIN_PASSWORDS" doc:"whether people may sign in with a password of their own here"`
-	HandOff   HandOffConfig    `toml:"handoff"`
-	Providers []ProviderConfig `toml:"providers" doc:"OpenID providers that people sign in at"`
+// SignIn says where people have their accounts.
+type SignIn struct {
+	Strong    string     `toml:"strong_approvals" env:"SIGNIN_STRONG_APPROVALS" doc:"what an approval of everything a person can access, or of everything in an organization, asks for: off, fresh (a sign-in of a moment ago, or a second factor), factor (a second factor)"`
+	Fresh     Duration   `toml:"fresh" env:"SIGNIN_FRESH" doc:"how long ago a moment ago may be; at least 1m"`
+	Passwords bool       `toml:"passwords" env:"SIGNIN_PASSWORDS" doc:"whether people may sign in with a password of their own here"`
+	HandOff   HandOff    `toml:"handoff"`
+	Providers []Provider `toml:"providers" doc:"OpenID providers that people sign in at"`
 }
 
-// HandOffConfig is signing in at the service itself.
-type HandOffConfig struct {
+// HandOff is signing in at the service itself.
+type HandOff struct {
 	URL      string   `toml:"url" env:"SIGNIN_HANDOFF_URL" secret:"url" doc:"where the service says who is signed in there, as an https URL; without one there is no hand-off"`
 	Name     string   `toml:"name" doc:"its name on the sign-in page; without one the service's name"`
 	KeyFiles []string `toml:"key_files" env:"SIGNIN_HANDOFF_KEY_FILES" doc:"files with the keys that it signs with: an Ed25519 public key in PEM, or a secret of one line; several while they change"`
 }
 
-// ProviderConfig is one OpenID provider.
-type ProviderConfig struct {
+// Provider is one OpenID provider.
+type Provider struct {
 	ID               string   `toml:"id" doc:"its name in paths and in the journal: the redirect URI there is {base}/signin/callback/{id}, for a back-channel logout {base}/signin/logout/{id}"`
 	Name             string   `toml:"name" doc:"its name on pages"`
 	Issuer           string   `toml:"issuer" doc:"its issuer, byte for byte"`
@@ -76,7 +75,7 @@ func (c *Checked) checkSignIn() error {
 	return c.checkHandOff()
 }
 
-func (one ProviderConfig) check(what string) (provider.Config, error) {
+func (one Provider) check(what string) (provider.Config, error) {
 	p := provider.Config{ID: one.ID, Name: one.Name, Issuer: one.Issuer, ClientID: one.ClientID, Scopes: one.Scopes,
 		PersonClaim: one.PersonClaim, ActorClaim: one.ActorClaim, Provision: one.Provision}
 	if p.Name == "" {
@@ -118,7 +117,7 @@ func plainName(name string) bool {
 func elsewhere(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Hostname() != "" && u.User == nil && !strings.Contains(s, "#") && u.Opaque == "" &&
-		(u.Scheme == "https" || u.Scheme == "http" && loopback(strings.ToLower(u.Hostname())))
+		(u.Scheme == "https" || u.Scheme == "http" && Loopback(strings.ToLower(u.Hostname())))
 }
 
 func (c *Checked) checkHandOff() error {
@@ -160,16 +159,4 @@ func readAssertionKey(name string) (identity.AssertionKey, error) {
 	}
 	secret, err := readGatewayKey(what, name)
 	return identity.AssertionKey{Secret: []byte(secret)}, err
-}
-
-// signIn is how people sign in to the pages of a site.
-func (h *house) signIn(site *page.Site) *signin.Server {
-	s := &signin.Server{Site: site, HandOff: h.HandOff, Fresh: time.Duration(h.SignIn.Fresh), Forgotten: h.forgotten()}
-	if h.SignIn.Strong != "off" {
-		s.Strong = signin.Strength(h.SignIn.Strong)
-	}
-	for _, c := range h.Providers {
-		s.Providers = append(s.Providers, provider.New(c, func() time.Time { return h.store.Now() }))
-	}
-	return s
 }

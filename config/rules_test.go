@@ -1,16 +1,13 @@
-package main
+package config
 
 import (
-	"log/slog"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
-	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 const someRules = `
@@ -28,7 +25,7 @@ private = true
 // Mistakes in rules are named all at once, each with its rule.
 func TestCheckRules(t *testing.T) {
 	l := good(t)
-	l.Rules = []RuleConfig{{Tool: "a", Touches: "open"}, {Tool: "b"}, {Call: "GET", Touches: "open"}}
+	l.Rules = []Rule{{Tool: "a", Touches: "open"}, {Tool: "b"}, {Call: "GET", Touches: "open"}}
 	l.Service.Unlisted = "all"
 	_, err := l.Check()
 	all, ok := err.(fault.Several)
@@ -48,24 +45,24 @@ func TestCheckRules(t *testing.T) {
 
 // A file of rules has [[rules]] alone.
 func TestReadRules(t *testing.T) {
-	r, err := readRules(write(t, "rules.toml", someRules, 0o644), "")
+	r, err := ReadRules(write(t, "rules.toml", someRules, 0o644), "")
 	if err != nil || r.Empty() || len(r.Unreachable()) != 0 {
 		t.Errorf("%v, %v", r, err)
 	}
 	for text, want := range map[string]string{
 		someRules + "roles = 1\n":                  "roles",
 		"[service]\nunlisted = \"read\"\n":         "service",
-		"[[rules]]\ntool = 1\n":                    "rules",
+		"[[rules]]\ntool = 1\n":                    ":2: rules.tool: a text is wanted",
 		"[[rules]]\ntool = \"a\"\n":                `rules[0] "a": it does not say`,
 		"rules = [\n":                              ":",
 		someRules + "[[rules]]\nTouches = \"x\"\n": `rules[2] "": `,
 	} {
-		_, err := readRules(write(t, "rules.toml", text, 0o644), "")
+		_, err := ReadRules(write(t, "rules.toml", text, 0o644), "")
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
-	if _, err := readRules("/nowhere/rules.toml", ""); err == nil {
+	if _, err := ReadRules("/nowhere/rules.toml", ""); err == nil {
 		t.Error("a file that is not there")
 	}
 }
@@ -82,14 +79,14 @@ func TestRuleWarnings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return c.warnings()
+		return c.Warnings()
 	}
-	if got := warnings(func(*Loaded) {}); !slices.Equal(got, []string{trusting}) {
+	if got := warnings(func(*Loaded) {}); !slices.Equal(got, []string{Trusting}) {
 		t.Errorf("%q", got)
 	}
 	for _, change := range []func(*Loaded){
 		func(l *Loaded) { l.Service.Unlisted = "service" },
-		func(l *Loaded) { l.Rules = []RuleConfig{{Tool: "a", Touches: "open"}} },
+		func(l *Loaded) { l.Rules = []Rule{{Tool: "a", Touches: "open"}} },
 		func(l *Loaded) {
 			for i := range l.Gateway.Keys {
 				l.Gateway.Keys[i].Scopes = []string{string(gateway.Directory)}
@@ -101,60 +98,16 @@ func TestRuleWarnings(t *testing.T) {
 		}
 	}
 	got := warnings(func(l *Loaded) {
-		l.Rules = []RuleConfig{{Tool: "a*", Touches: "open"}, {Tool: "ab", Touches: "admin"}}
+		l.Rules = []Rule{{Tool: "a*", Touches: "open"}, {Tool: "ab", Touches: "admin"}}
 	})
 	if len(got) != 1 || !strings.HasPrefix(got[0], `rules[1] "ab": it is never reached: rules[0] "a*"`) {
 		t.Errorf("%q", got)
 	}
 }
 
-// What no rule names is told once, with the rule to paste (decision V30), and doctor
-// knows of all.
-func TestUnnamedIsTold(t *testing.T) {
-	var out strings.Builder
-	h := &house{log: slog.New(slog.NewJSONHandler(&out, nil))}
-	note := func(tool string) {
-		h.unnamed.Note(rules.Call{Tool: tool}, rules.Decision{Reason: rules.Unlisted})
-	}
-	h.tellUnnamed()
-	note("pay")
-	note("pay")
-	h.tellUnnamed()
-	h.tellUnnamed()
-	if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, `"count":2,"rule":"[[rules]]\ntool = \"pay\"\nrole = \"ROLE\"`) {
-		t.Errorf("%s", text)
-	}
-	for i := range mostTold + 5 {
-		note("t" + strconv.Itoa(i))
-	}
-	out.Reset()
-	h.tellUnnamed()
-	if text := out.String(); strings.Count(text, "\n") != mostTold+1 || !strings.Contains(text, `"kinds":5`) {
-		t.Errorf("%s", text)
-	}
-	d := healthy(t)
-	if got := d.findings([]string{"rules"}); len(got) != 0 {
-		t.Errorf("%+v", got)
-	}
-	d.checked.Service.Unlisted = ""
-	if got := d.findings([]string{"rules"}); len(got) != 1 || got[0].Result != "warn" || got[0].Text != trusting {
-		t.Errorf("%+v", got)
-	}
-	d.status.Unnamed = h.unnamed.All()[:2]
-	d.checked.Ruled, _ = compileRules([]RuleConfig{{Tool: "a", Touches: "open"}}, "", nil)
-	got := d.findings([]string{"rules"})
-	if len(got) != 2 || got[0].Result != "warn" || got[0].Text != "2 calls denied because no rule names them" || !strings.Contains(got[0].Fix, `tool = "pay"; role = "ROLE"`) {
-		t.Errorf("%+v", got)
-	}
-	d.status.Unnamed, d.checked.Rules = nil, make([]RuleConfig, 1)
-	if got := d.findings([]string{"rules"}); len(got) != 1 || got[0].Result != "ok" || got[0].Text != "1 rule" {
-		t.Errorf("%+v", got)
-	}
-}
-
 // The rules that docs/integrating.md shows are good, and all are reached.
 func TestRulesExample(t *testing.T) {
-	const name = "../../docs/examples/rules.toml"
+	const name = "../docs/examples/rules.toml"
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +116,7 @@ func TestRulesExample(t *testing.T) {
 	if err := l.decode(name, text); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := compileRules(l.Rules, l.Service.Unlisted, nil); err != nil || len(l.Rules) != 5 || len(r.Unreachable()) > 0 {
+	if r, err := CompileRules(l.Rules, l.Service.Unlisted, nil); err != nil || len(l.Rules) != 5 || len(r.Unreachable()) > 0 {
 		t.Errorf("%d rules, %v", len(l.Rules), err)
 	}
 }

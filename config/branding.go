@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"io"
@@ -8,17 +8,17 @@ import (
 	"github.com/grantkeeper/grantkeeper/page"
 )
 
-// BrandingConfig makes the pages look like the service's own.
-type BrandingConfig struct {
-	LogoFile   string       `toml:"logo_file" env:"BRANDING_LOGO_FILE" doc:"the file with the service's logo, an SVG or PNG of at most 10 KiB; without one a shield"`
-	Accent     string       `toml:"accent" env:"BRANDING_ACCENT" doc:"the colour of links and buttons on light pages, such as #0a6557; text in it must be easy to read"`
-	AccentDark string       `toml:"accent_dark" env:"BRANDING_ACCENT_DARK" doc:"the same on dark pages, such as #5cc9b5; both or none"`
-	SupportURL string       `toml:"support_url" env:"BRANDING_SUPPORT_URL" doc:"where people get help, an https or mailto URL: a link at the foot of every page, and where a password was forgotten if no mail is sent"`
-	Links      []LinkConfig `toml:"links" doc:"links at the foot of every page, such as to an imprint and a privacy notice"`
+// Branding makes the pages look like the service's own.
+type Branding struct {
+	LogoFile   string `toml:"logo_file" env:"BRANDING_LOGO_FILE" doc:"the file with the service's logo, an SVG or PNG of at most 10 KiB; without one a shield"`
+	Accent     string `toml:"accent" env:"BRANDING_ACCENT" doc:"the colour of links and buttons on light pages, such as #0a6557; text in it must be easy to read"`
+	AccentDark string `toml:"accent_dark" env:"BRANDING_ACCENT_DARK" doc:"the same on dark pages, such as #5cc9b5; both or none"`
+	SupportURL string `toml:"support_url" env:"BRANDING_SUPPORT_URL" doc:"where people get help, an https or mailto URL: a link at the foot of every page, and where a password was forgotten if no mail is sent"`
+	Links      []Link `toml:"links" doc:"links at the foot of every page, such as to an imprint and a privacy notice"`
 }
 
-// LinkConfig is one link at the foot of every page.
-type LinkConfig struct {
+// Link is one link at the foot of every page.
+type Link struct {
 	Name string `toml:"name" doc:"what it is called, the same in every language"`
 	URL  string `toml:"url" doc:"where it leads, an https URL"`
 }

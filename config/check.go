@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"crypto/tls"
@@ -47,7 +47,7 @@ type Checked struct {
 	Brand         page.Branding   // how pages look
 	Upstream      *url.URL        // nil without a service
 	MCPUpstream   *url.URL        // nil without a service
-	Guarded       []guardedPath   // paths beside API v5
+	Guarded       []GuardedPath   // paths beside API v5
 	ServiceKey    []byte          // with any of them, or PreviewURL
 	PreviewURL    *url.URL        // nil where the service is not asked
 	Nouns         map[string]page.Nouns
@@ -64,12 +64,12 @@ func (l Loaded) Check() (Checked, error) {
 	c := Checked{Config: l.Config}
 	if l.File == "" && len(l.BaseURLs) == 0 {
 		return Checked{}, fault.BadConfig("run: grantkeeper init",
-			"configuration: there is none in %s, and base_urls is not set", DefaultConfigFile)
+			"configuration: there is none in %s, and base_urls is not set", DefaultFile)
 	}
 	var wrong []error
 	for _, step := range []func() error{
-		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.checkDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.checkServiceKey, c.checkUpstream, c.checkMCP, c.checkPaths, c.checkRules, c.checkPreview, c.checkTLS, c.checkMail, c.checkLog,
+		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.CheckDatabase,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.CheckServiceKey, c.CheckUpstream, c.CheckMCP, c.CheckPaths, c.CheckRules, c.CheckPreview, c.checkTLS, c.checkMail, c.CheckLog,
 	} {
 		if err := step(); err != nil {
 			wrong = append(wrong, err)
@@ -90,7 +90,7 @@ func (c *Checked) checkHosts() (err error) {
 }
 
 func (c *Checked) checkService() error {
-	if err := checkServiceName(c.Service.Name); err != nil {
+	if err := CheckServiceName(c.Service.Name); err != nil {
 		return fault.BadConfig("take a plain name", "service.name: %v", err)
 	}
 	c.Nouns = map[string]page.Nouns{}
@@ -104,9 +104,9 @@ func (c *Checked) checkService() error {
 	return nil
 }
 
-// checkServiceName refuses what cannot stand on pages and in the quoted string of
+// CheckServiceName refuses what cannot stand on pages and in the quoted string of
 // a challenge (RFC 6750 section 3).
-func checkServiceName(name string) error {
+func CheckServiceName(name string) error {
 	if strings.TrimSpace(name) == "" || len(name) > 100 || client.CheckName(name) != nil || strings.ContainsAny(name, `"\`) {
 		return fmt.Errorf("%q is empty, too long, or has markup, quotation marks or control characters", name)
 	}
@@ -114,7 +114,7 @@ func checkServiceName(name string) error {
 }
 
 func (c *Checked) checkKey() error {
-	keys, err := readKeys(c.SecretKeyFile)
+	keys, err := ReadKeys(c.SecretKeyFile)
 	if err != nil {
 		return err
 	}
@@ -127,12 +127,12 @@ func (c *Checked) checkKey() error {
 
 func (c *Checked) checkPassword() (err error) {
 	if c.Operator.PasswordFile != "" {
-		c.Password, err = readPassword(c.Operator.PasswordFile)
+		c.Password, err = ReadPassword(c.Operator.PasswordFile)
 	}
 	return err
 }
 
-func (c *Checked) checkDatabase() (err error) {
+func (c *Checked) CheckDatabase() (err error) {
 	if name := c.Database.URLFile; name != "" {
 		if c.Database.URL, err = readDatabaseURL("database.url_file", name); err != nil {
 			return err
@@ -341,9 +341,9 @@ func readScopes(names []string) (scopes []gateway.Scope, err error) {
 	return scopes, nil
 }
 
-// checkServiceKey reads what signs all that the service is told, under its name or
+// CheckServiceKey reads what signs all that the service is told, under its name or
 // its old one.
-func (c *Checked) checkServiceKey() error {
+func (c *Checked) CheckServiceKey() error {
 	for _, at := range []struct{ setting, file string }{{"service.key_file", c.Service.KeyFile}, {"api.upstream_key_file", c.API.UpstreamKeyFile}} {
 		if at.file == "" {
 			continue
@@ -369,8 +369,8 @@ func (c *Checked) signedTo(setting string) error {
 	return nil
 }
 
-// checkUpstream reads where /api/v5 goes.
-func (c *Checked) checkUpstream() error {
+// CheckUpstream reads where /api/v5 goes.
+func (c *Checked) CheckUpstream() error {
 	if c.API.Upstream == "" && c.API.UpstreamKeyFile != "" && c.MCP.Upstream == "" && c.Service.PreviewURL == "" && len(c.Paths) == 0 {
 		return fault.BadConfig("set api.upstream, or take it out", "api.upstream_key_file: there is no api.upstream")
 	}
@@ -407,8 +407,8 @@ func wholeURL(text string) *url.URL {
 	return u
 }
 
-// checkMCP reads where /api/v5/mcp goes, and what it may cost.
-func (c *Checked) checkMCP() error {
+// CheckMCP reads where /api/v5/mcp goes, and what it may cost.
+func (c *Checked) CheckMCP() error {
 	m := c.MCP
 	switch wait := time.Duration(m.Wait); {
 	case wait < time.Second || wait > time.Hour:
@@ -426,9 +426,9 @@ func (c *Checked) checkMCP() error {
 	return c.signedTo("mcp.upstream")
 }
 
-// checkPreview reads where the service is asked for previews. It believes the
+// CheckPreview reads where the service is asked for previews. It believes the
 // signature alone, as for calls.
-func (c *Checked) checkPreview() error {
+func (c *Checked) CheckPreview() error {
 	if c.Service.PreviewURL == "" {
 		return nil
 	}
@@ -454,8 +454,8 @@ func (c *Checked) checkTLS() error {
 	return nil
 }
 
-func (c *Checked) checkLog() error {
-	if err := c.Level.UnmarshalText([]byte(c.Log.Level)); err != nil || !plainLevel(c.Log.Level) {
+func (c *Checked) CheckLog() error {
+	if err := c.Level.UnmarshalText([]byte(c.Log.Level)); err != nil || !PlainLevel(c.Log.Level) {
 		return fault.BadConfig("use debug, info, warn or error", "log.level: %q is unknown", c.Log.Level)
 	}
 	switch c.Log.Format {
@@ -465,7 +465,7 @@ func (c *Checked) checkLog() error {
 	return fault.BadConfig("use auto, text or json", "log.format: %q is unknown", c.Log.Format)
 }
 
-// plainLevel leaves out what slog would read as well, such as INFO+2.
-func plainLevel(s string) bool {
+// PlainLevel leaves out what slog would read as well, such as INFO+2.
+func PlainLevel(s string) bool {
 	return s == "debug" || s == "info" || s == "warn" || s == "error"
 }

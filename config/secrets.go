@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func ifDenied(err error, hint string) string {
 	return hint
 }
 
-func readPassword(name string) (string, error) {
+func ReadPassword(name string) (string, error) {
 	b, err := readSecret("operator.password_file", name, "make one: (umask 077; openssl rand -base64 18 > "+name+")")
 	if err != nil {
 		return "", err
@@ -92,18 +92,18 @@ func readGatewayKey(what, name string) (string, error) {
 	return secret, nil
 }
 
-// badKeyFile says how to mend a key file that cannot be read: a new key would
+// BadKeyFile says how to mend a key file that cannot be read: a new key would
 // open nothing of what there is.
-const badKeyFile = "correct it, or bring back the one that the database was made with"
+const BadKeyFile = "correct it, or bring back the one that the database was made with"
 
-func readKeys(name string) ([]*token.Key, error) {
+func ReadKeys(name string) ([]*token.Key, error) {
 	b, err := readSecret("secret_key_file", name, "bring back the one that the database was made with; for a new installation: grantkeeper init")
 	if err != nil {
 		return nil, err
 	}
 	keys, err := parseKeys(b)
 	if err != nil {
-		return nil, fault.BadConfig(badKeyFile, "secret_key_file: %s: %v", name, err)
+		return nil, fault.BadConfig(BadKeyFile, "secret_key_file: %s: %v", name, err)
 	}
 	return keys, nil
 }
@@ -119,27 +119,27 @@ func parseKeys(b []byte) ([]*token.Key, error) {
 	}
 	var keys []*token.Key
 	for _, s := range all {
-		keys = append(keys, token.NewKey(s.number, s.secret))
+		keys = append(keys, token.NewKey(s.Number, s.Secret))
 	}
 	return keys, nil
 }
 
-// numbered is one key of a key file.
-type numbered struct {
-	number int
-	secret [32]byte
+// NumberedKey is one key of a key file.
+type NumberedKey struct {
+	Number int
+	Secret [32]byte
 }
 
-func parseSecrets(b []byte) ([]numbered, error) {
+func parseSecrets(b []byte) ([]NumberedKey, error) {
 	if len(b) == 32 {
 		// Of 32 random bytes some are no text, so 32 letters are a mistake.
 		if !bytes.ContainsFunc(b, func(r rune) bool { return r < ' ' || r > '~' }) {
 			return nil, errors.New("32 characters of text are not 32 random bytes")
 		}
 		one, err := oneKey(1, b)
-		return []numbered{one}, err
+		return []NumberedKey{one}, err
 	}
-	var keys []numbered
+	var keys []NumberedKey
 	single := false // a key without a number stands alone
 	for line := range strings.Lines(string(b)) {
 		line = strings.TrimSpace(line)
@@ -175,11 +175,11 @@ func parseSecrets(b []byte) ([]numbered, error) {
 	return keys, nil
 }
 
-func oneKey(number int, raw []byte) (numbered, error) {
+func oneKey(number int, raw []byte) (NumberedKey, error) {
 	if bytes.Count(raw, raw[:1]) == len(raw) {
-		return numbered{}, fmt.Errorf("key %d is one byte repeated, not random", number)
+		return NumberedKey{}, fmt.Errorf("key %d is one byte repeated, not random", number)
 	}
-	return numbered{number, [32]byte(raw)}, nil
+	return NumberedKey{number, [32]byte(raw)}, nil
 }
 
 func decodeKey(s string) ([]byte, bool) {
@@ -193,21 +193,4 @@ func decodeKey(s string) ([]byte, bool) {
 		}
 	}
 	return nil, false
-}
-
-// writeNew writes a file that must not exist yet.
-func writeNew(name string, mode os.FileMode, content []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	if err := f.Chmod(mode); err != nil { // whatever the umask is
-		f.Close()
-		return err
-	}
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

@@ -1,56 +1,22 @@
-package main
+package config
 
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
-	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/token"
 )
-
-// refused gives the error of a command as it is printed, and its exit code.
-func refused(t *testing.T, err error) (text string, code int) {
-	t.Helper()
-	var e *fault.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("not refused with an exit code: %v", err)
-	}
-	return e.What + "\n" + e.Hint, e.Code
-}
-
-// doctor says of several mistakes what config check would.
-func TestDoctorSaysSeveralMistakes(t *testing.T) {
-	err := fault.Join([]error{fault.BadConfig("do a", "a is wrong"), fault.CannotOpen("do b", "b is wrong")})
-	if f := failedBy(err); f.Text != "a is wrong; b is wrong" || f.Fix != "run: grantkeeper config check" {
-		t.Errorf("doctor says %+v", f)
-	}
-}
-
-// write writes a file of a test and gives its name.
-func write(t *testing.T, name, text string, mode os.FileMode) string {
-	t.Helper()
-	at := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(at, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(at, mode); err != nil {
-		t.Fatal(err)
-	}
-	return at
-}
 
 func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 	for _, tt := range []struct{ name, text, want, hint string }{
@@ -134,7 +100,7 @@ func TestDatabaseURLFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Checked{Config: l.Config}
-	if err := c.checkDatabase(); err != nil || c.Postgres != "postgres://gk:hush@db.example/gk" {
+	if err := c.CheckDatabase(); err != nil || c.Postgres != "postgres://gk:hush@db.example/gk" {
 		t.Errorf("the file's: %q, %v", c.Postgres, err)
 	}
 	other := write(t, "other.url", "sqlite:///b.db", 0o600)
@@ -146,7 +112,7 @@ func TestDatabaseURLFile(t *testing.T) {
 		l, err := won()
 		c := Checked{Config: l.Config}
 		if err == nil {
-			err = c.checkDatabase()
+			err = c.CheckDatabase()
 		}
 		if err != nil || c.Path != "/b.db" || c.Postgres != "" {
 			t.Errorf("%s: %q, %q, %v", name, c.Path, c.Postgres, err)
@@ -165,8 +131,8 @@ func TestDatabaseURLFile(t *testing.T) {
 		"no URL":         {write(t, "no.url", "postgres://gk:hush@[h/d", 0o600), "database.url_file: "},
 		"a folder":       {t.TempDir(), "not a small file"},
 	} {
-		c := Checked{Config: Config{Database: DatabaseConfig{URLFile: bad.file}}}
-		text, code := refused(t, c.checkDatabase())
+		c := Checked{Config: Config{Database: Database{URLFile: bad.file}}}
+		text, code := refused(t, c.CheckDatabase())
 		if code != 3 || !strings.Contains(text, bad.says) || !strings.Contains(text, "database.url_file") || strings.Contains(text, "hush") {
 			t.Errorf("%s: code %d, %q", name, code, text)
 		}
@@ -256,16 +222,9 @@ func TestSettingsAreComplete(t *testing.T) {
 	}
 }
 
-// Decision N1: what the product is called wherever that stands, and what the
-// service that it protects and its tokens are called, unless told otherwise.
-func TestNamesOfProductAndService(t *testing.T) {
-	mod, err := os.ReadFile("../../go.mod")
-	if err != nil || !strings.HasPrefix(string(mod), "module github.com/grantkeeper/grantkeeper\n") {
-		t.Errorf("the module is another: %.60q, %v", mod, err)
-	}
-	if name := rootCommand(io.Discard).Name(); name != "grantkeeper" {
-		t.Errorf("the binary calls itself %s", name)
-	}
+// Decision N1: what the service that it protects and its tokens are called, unless
+// told otherwise.
+func TestNamesOfTheService(t *testing.T) {
 	for _, s := range settings {
 		if s.env != "" && !strings.HasPrefix(s.env, "GRANTKEEPER_") {
 			t.Errorf("the environment has %s as %s", s.key, s.env)
@@ -291,10 +250,10 @@ func TestNamesOfProductAndService(t *testing.T) {
 // docs/configuration.md is what config reference writes.
 func TestConfigurationDocument(t *testing.T) {
 	var out strings.Builder
-	if err := writeReference(&out); err != nil {
+	if err := WriteReference(&out); err != nil {
 		t.Fatal(err)
 	}
-	b, err := os.ReadFile("../../docs/configuration.md")
+	b, err := os.ReadFile("../docs/configuration.md")
 	if err != nil || string(b) != out.String() {
 		t.Errorf("docs/configuration.md is not what the binary says; write it: go generate ./cmd/grantkeeper (%v)", err)
 	}
@@ -309,9 +268,9 @@ func TestConfigurationDocument(t *testing.T) {
 func TestConfigShowIsAFile(t *testing.T) {
 	l := good(t)
 	l.Service.Name = "Tab\there, \"quotes\" & <signs>"
-	l.Service.Words = map[string]WordsConfig{"en": orders, "de": {"Aufträge", map[string]string{"one": "{n} Auftrag"}}}
+	l.Service.Words = map[string]Words{"en": orders, "de": {"Aufträge", map[string]string{"one": "{n} Auftrag"}}}
 	var out strings.Builder
-	if err := l.show(&out, false); err != nil {
+	if err := l.Show(&out, false); err != nil {
 		t.Fatal(err)
 	}
 	again, err := Load(write(t, "flat.toml", out.String(), 0o644), nil, nil)
@@ -319,25 +278,24 @@ func TestConfigShowIsAFile(t *testing.T) {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	var second strings.Builder
-	if err := again.show(&second, false); err != nil || second.String() != out.String() || !reflect.DeepEqual(again.Service, l.Service) || len(again.Gateway.Keys) != 2 {
+	if err := again.Show(&second, false); err != nil || second.String() != out.String() || !reflect.DeepEqual(again.Service, l.Service) || len(again.Gateway.Keys) != 2 {
 		t.Errorf("%v\n%s\nthen\n%s", err, &out, &second)
 	}
 }
 
-var orders = WordsConfig{Items: "orders", Count: map[string]string{"one": "{n} order", "other": "{n} orders"}}
+var orders = Words{Items: "orders", Count: map[string]string{"one": "{n} order", "other": "{n} orders"}}
 
 func TestWordsOfTheService(t *testing.T) {
 	l := Loaded{Config: Defaults(), Origins: map[string]Origin{}}
-	text, err := os.ReadFile("../../docs/examples/preview.toml")
+	text, err := os.ReadFile("../docs/examples/preview.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.decode("preview.toml", text); err != nil || !reflect.DeepEqual(l.Service.Words["en"], orders) {
 		t.Errorf("%+v, %v", l.Service.Words, err)
 	}
-	var document strings.Builder
-	if err := l.showJSON(&document); err != nil || !strings.Contains(document.String(), `"one": "{n} order"`) {
-		t.Errorf("%s, %v", &document, err)
+	if document := inJSON(t, l.Shown()); !strings.Contains(document, `"one": "{n} order"`) {
+		t.Errorf("%s", document)
 	}
 	for text, want := range map[string]string{
 		"[service.words.en]\nitems = 3":  ":2: service.words.en.items: a table of texts is wanted",
@@ -349,9 +307,9 @@ func TestWordsOfTheService(t *testing.T) {
 			t.Errorf("%s: code %d, %q", text, code, got)
 		}
 	}
-	for tag, words := range map[string]WordsConfig{"xx": orders, "de": {Items: "Aufträge"}, "en": {Items: "or\nders", Count: orders.Count}} {
+	for tag, words := range map[string]Words{"xx": orders, "de": {Items: "Aufträge"}, "en": {Items: "or\nders", Count: orders.Count}} {
 		l := good(t)
-		l.Service.Words = map[string]WordsConfig{tag: words}
+		l.Service.Words = map[string]Words{tag: words}
 		_, err := l.Check()
 		if got, code := refused(t, err); code != 3 || !strings.Contains(got, "service.words."+tag) {
 			t.Errorf("%s: code %d, %q", tag, code, got)
@@ -361,25 +319,25 @@ func TestWordsOfTheService(t *testing.T) {
 
 // A preview is asked for at a URL, and believed as signed.
 func TestCheckPreview(t *testing.T) {
-	api := APIConfig{Upstream: "http://127.0.0.1:9000", UpstreamKeyFile: "x"}
+	api := API{Upstream: "http://127.0.0.1:9000", UpstreamKeyFile: "x"}
 	for _, good := range []string{"http://127.0.0.1:9000/preview", "https://bakery.example", "http://bakery:80/a/b?c=d"} {
-		c := Checked{Config: Config{API: api, Service: ServiceConfig{PreviewURL: good}}}
-		if err := c.checkPreview(); err != nil || c.PreviewURL.String() != good {
+		c := Checked{Config: Config{API: api, Service: Service{PreviewURL: good}}}
+		if err := c.CheckPreview(); err != nil || c.PreviewURL.String() != good {
 			t.Errorf("%s: %v, %v", good, c.PreviewURL, err)
 		}
 	}
 	for _, bad := range []string{"bakery/preview", "ftp://bakery", "http://u:hidden@bakery/", "http://bakery#", "http://:9000/", "http://bakery:", "http://bakery:99999", "http:bakery"} {
-		c := Checked{Config: Config{API: api, Service: ServiceConfig{PreviewURL: bad}}}
-		if got, code := refused(t, c.checkPreview()); code != 3 || !strings.Contains(got, "service.preview_url") || strings.Contains(got, "hidden") {
+		c := Checked{Config: Config{API: api, Service: Service{PreviewURL: bad}}}
+		if got, code := refused(t, c.CheckPreview()); code != 3 || !strings.Contains(got, "service.preview_url") || strings.Contains(got, "hidden") {
 			t.Errorf("%q: code %d, %q", bad, code, got)
 		}
 	}
-	alone := Checked{Config: Config{API: APIConfig{UpstreamKeyFile: write(t, "key", gatewayKey, 0o600)}, Service: ServiceConfig{PreviewURL: "https://bakery.example"}}}
-	if err := errors.Join(alone.checkServiceKey(), alone.checkUpstream(), alone.checkPreview()); err != nil || alone.Upstream != nil || string(alone.ServiceKey) != gatewayKey {
+	alone := Checked{Config: Config{API: API{UpstreamKeyFile: write(t, "key", gatewayKey, 0o600)}, Service: Service{PreviewURL: "https://bakery.example"}}}
+	if err := errors.Join(alone.CheckServiceKey(), alone.CheckUpstream(), alone.CheckPreview()); err != nil || alone.Upstream != nil || string(alone.ServiceKey) != gatewayKey {
 		t.Errorf("behind a proxy: %v, %q", err, alone.ServiceKey)
 	}
-	c := Checked{Config: Config{Service: ServiceConfig{PreviewURL: "https://bakery.example"}}}
-	if got, _ := refused(t, c.checkPreview()); !strings.Contains(got, "there is no service.key_file") {
+	c := Checked{Config: Config{Service: Service{PreviewURL: "https://bakery.example"}}}
+	if got, _ := refused(t, c.CheckPreview()); !strings.Contains(got, "there is no service.key_file") {
 		t.Errorf("without a key: %q", got)
 	}
 }
@@ -414,6 +372,19 @@ func TestConfigShowHidesPasswords(t *testing.T) {
 	}
 }
 
+// inJSON is what a command writes of a value with --json.
+func inJSON(t *testing.T, v any) string {
+	t.Helper()
+	var out strings.Builder
+	e := json.NewEncoder(&out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 // showsAs wants the value of a setting shown as such, as text and as JSON.
 func showsAs(t *testing.T, key, value, want string) {
 	t.Helper()
@@ -422,11 +393,11 @@ func showsAs(t *testing.T, key, value, want string) {
 	if err := s.set(&l.Config, value); err != nil {
 		t.Fatal(err)
 	}
-	var text, document strings.Builder
-	if err := errors.Join(l.show(&text, true), l.showJSON(&document)); err != nil {
+	var text strings.Builder
+	if err := l.Show(&text, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, out := range []string{text.String(), document.String()} {
+	for _, out := range []string{text.String(), inJSON(t, l.Shown())} {
 		if strings.Contains(out, "hush") || !strings.Contains(out, `"`+want+`"`) {
 			t.Errorf("%s = %s: want %s in\n%s", key, value, want, out)
 		}
@@ -434,26 +405,6 @@ func showsAs(t *testing.T, key, value, want string) {
 	if !strings.Contains(text.String(), "# environment "+s.env+"\n") {
 		t.Errorf("no origin in\n%s", &text)
 	}
-}
-
-const gatewayKey = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
-
-// good is a configuration that passes, in a folder of the test.
-func good(t *testing.T) Loaded {
-	t.Helper()
-	c := Defaults()
-	c.BaseURLs = []string{"https://app.example"}
-	c.SecretKeyFile = write(t, "secret.key", strings.Repeat("0f1e2d3c", 8)+"\n", 0o600)
-	c.Operator.PasswordFile = write(t, "password", "long enough\n", 0o600)
-	c.Clients = []ClientConfig{{ID: "connector", Name: "Connector", RedirectURIs: []string{"https://assistant.example/cb"}}}
-	c.Limiter.Networks = []NetworkConfig{{"192.0.2.0/24", 10}}
-	c.API.Limits = []APILimitConfig{{"nordlys", Rate{limit.Limit{N: 6000, Window: 10 * time.Minute}}}}
-	c.HTTP.TrustedProxies = []string{"10.0.0.0/8"}
-	c.Gateway = GatewayConfig{Listen: "127.0.0.1:8082", Keys: []GatewayKeyConfig{
-		{"nginx", write(t, "nginx.key", gatewayKey+"\n", 0o600), []string{"forward-auth"}},
-		{"billing", write(t, "billing.key", strings.ToUpper(gatewayKey), 0o400), []string{"decisions", "forward-auth", "directory"}},
-	}}
-	return Loaded{Config: c, File: "test.toml"}
 }
 
 func TestCheck(t *testing.T) {
@@ -560,8 +511,8 @@ func TestCheck(t *testing.T) {
 func TestCheckUpstream(t *testing.T) {
 	key := write(t, "upstream.key", gatewayKey+"\n", 0o600)
 	for _, good := range []string{"http://127.0.0.1:9000", "https://notes.example", "http://[::1]:9000", "http://notes:80"} {
-		c := Checked{Config: Config{API: APIConfig{Upstream: good, UpstreamKeyFile: key}}}
-		if err := errors.Join(c.checkServiceKey(), c.checkUpstream()); err != nil || c.Upstream.String() != good || string(c.ServiceKey) != gatewayKey {
+		c := Checked{Config: Config{API: API{Upstream: good, UpstreamKeyFile: key}}}
+		if err := errors.Join(c.CheckServiceKey(), c.CheckUpstream()); err != nil || c.Upstream.String() != good || string(c.ServiceKey) != gatewayKey {
 			t.Errorf("%s: %v, %v", good, c.Upstream, err)
 		}
 	}
@@ -719,7 +670,7 @@ func TestSecretFilesAreTheirOwnersAlone(t *testing.T) {
 	key := strings.Repeat("0f1e2d3c", 8)
 	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o640: false, 0o604: false, 0o644: false, 0o620: false, 0o660: false, 0o601: false} {
 		file := write(t, "secret.key", key, mode)
-		_, err := readKeys(file)
+		_, err := ReadKeys(file)
 		if ok != (err == nil) {
 			t.Errorf("mode %04o: %v", mode, err)
 		}
@@ -728,16 +679,16 @@ func TestSecretFilesAreTheirOwnersAlone(t *testing.T) {
 				t.Errorf("mode %04o: code %d, %q", mode, code, text)
 			}
 		}
-		if _, err := readPassword(file); ok != (err == nil) {
+		if _, err := ReadPassword(file); ok != (err == nil) {
 			t.Errorf("password of mode %04o: %v", mode, err)
 		}
 	}
 	for _, bad := range []string{"", "\n", "short", "two lines\nof text\n"} {
-		if _, err := readPassword(write(t, "password", bad, 0o600)); err == nil {
+		if _, err := ReadPassword(write(t, "password", bad, 0o600)); err == nil {
 			t.Errorf("password %q was taken", bad)
 		}
 	}
-	if _, err := readKeys(t.TempDir()); err == nil {
+	if _, err := ReadKeys(t.TempDir()); err == nil {
 		t.Error("a folder was taken for a key")
 	}
 }
@@ -821,8 +772,20 @@ func FuzzHosts(f *testing.F) {
 		if _, err := ParseHosts([]string{s, base}); err == nil {
 			t.Fatalf("%q and %q were taken together", s, base)
 		}
-		if strings.HasPrefix(base, "http:") && !loopback(h.Names()[0]) {
+		if strings.HasPrefix(base, "http:") && !Loopback(h.Names()[0]) {
 			t.Fatalf("%q is plain http beyond loopback", s)
 		}
 	})
+}
+
+// operator.hosts are names and addresses as browsers write them, without a port.
+func TestOperatorHosts(t *testing.T) {
+	if names, err := parseOperatorHosts([]string{"Ops.Example", "2001:db8::99"}); err != nil || !slices.Equal(names, []string{"ops.example", "2001:db8::99"}) {
+		t.Errorf("%q, %v", names, err)
+	}
+	for _, bad := range []string{"", "ops.example:8081", "ops.example.", "*", "*.example", "https://ops.example", "ops.example/", "a@ops.example", "[::1]", "::1%lo", "2001:DB8:0::99", "127.1", "ümlaut.example"} {
+		if names, err := parseOperatorHosts([]string{bad}); err == nil {
+			t.Errorf("operator.hosts takes %q as %q", bad, names)
+		}
+	}
 }

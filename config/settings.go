@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding"
@@ -40,7 +40,7 @@ func settingsOf(of reflect.Type, prefix, list string, index []int) (all []settin
 		}
 		env, file := strings.CutSuffix(f.Tag.Get("env"), ",file")
 		if env != "" {
-			env = environmentPrefix + env
+			env = EnvironmentPrefix + env
 		}
 		all = append(all, setting{key: key, list: list, env: env, file: file, flag: f.Tag.Get("flag"),
 			secret: f.Tag.Get("secret"), meaning: f.Tag.Get("doc"), field: f, index: at})
@@ -51,8 +51,19 @@ func settingsOf(of reflect.Type, prefix, list string, index []int) (all []settin
 	return all
 }
 
-// environmentPrefix begins the name of every variable that is read.
-const environmentPrefix = "GRANTKEEPER_"
+// Flags gives the flags of serve that a setting has, each with the setting's key.
+func Flags() map[string]string {
+	flags := map[string]string{}
+	for _, s := range settings {
+		if s.flag != "" {
+			flags[s.flag] = s.key
+		}
+	}
+	return flags
+}
+
+// EnvironmentPrefix begins the name of every variable that is read.
+const EnvironmentPrefix = "GRANTKEEPER_"
 
 func isTable(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
@@ -116,11 +127,9 @@ func fileKeys() []string {
 	return keys
 }
 
-// readEnvironment gives our variables and refuses one that nothing reads: a
-// misspelt setting must not be a silent default. An empty one counts as not
-// set.
-func readEnvironment(environ []string) (map[string]string, error) {
-	known := []string{environmentPrefix + "CONFIG"}
+// Variables are all that are read.
+func Variables() []string {
+	known := []string{EnvironmentPrefix + "CONFIG"}
 	for _, s := range settings {
 		if s.env != "" {
 			known = append(known, s.env)
@@ -129,10 +138,18 @@ func readEnvironment(environ []string) (map[string]string, error) {
 			known = append(known, s.env+"_FILE")
 		}
 	}
+	return known
+}
+
+// readEnvironment gives our variables and refuses one that nothing reads: a
+// misspelt setting must not be a silent default. An empty one counts as not
+// set.
+func readEnvironment(environ []string) (map[string]string, error) {
+	known := Variables()
 	env, wrong := map[string]string{}, []error{}
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, environmentPrefix) || value == "" {
+		if !strings.HasPrefix(name, EnvironmentPrefix) || value == "" {
 			continue
 		}
 		if !slices.Contains(known, name) {

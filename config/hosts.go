@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -37,7 +37,7 @@ func ParseHosts(urls []string) (Hosts, error) {
 		return Hosts{}, errors.New("there is none")
 	}
 	for _, s := range urls {
-		base, host, name, err := parseBase(s)
+		base, host, name, err := ParseBase(s)
 		if err != nil {
 			return Hosts{}, fmt.Errorf("%q: %w", s, err)
 		}
@@ -65,8 +65,13 @@ func ParseHosts(urls []string) (Hosts, error) {
 	return h, nil
 }
 
-// parseBase gives {base}, its host as it is asked for, and the host's name.
-func parseBase(s string) (base, host, name string, err error) {
+// LoopbackHosts believe every loopback name and address, on any port, as dev does.
+func LoopbackHosts() Hosts {
+	return Hosts{dev: true, seen: new(seenHosts), names: []string{"localhost", "127.0.0.1"}}
+}
+
+// ParseBase gives {base}, its host as it is asked for, and the host's name.
+func ParseBase(s string) (base, host, name string, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return "", "", "", errors.New("not an https URL")
@@ -78,7 +83,7 @@ func parseBase(s string) (base, host, name string, err error) {
 	if !hostName(name) {
 		return "", "", "", errors.New("not a host name in ASCII, nor an address")
 	}
-	if u.Scheme == "http" && !loopback(name) {
+	if u.Scheme == "http" && !Loopback(name) {
 		return "", "", "", errors.New("plain http is for loopback hosts only")
 	}
 	host = strings.ToLower(u.Host)
@@ -144,9 +149,9 @@ func hostName(name string) bool {
 	return true
 }
 
-// loopback says whether a host name, lower case and without port, can only
+// Loopback says whether a host name, lower case and without port, can only
 // mean this machine (RFC 6761 section 6.3).
-func loopback(name string) bool {
+func Loopback(name string) bool {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return a.Unmap().IsLoopback() && a.Zone() == ""
 	}
@@ -182,7 +187,7 @@ func (h Hosts) devBase(host string) string {
 // devBase believes every loopback name and address, on any port: those are the
 // hosts that plain http is for.
 func devBase(host string) string {
-	base, _, _, err := parseBase("http://" + host)
+	base, _, _, err := ParseBase("http://" + host)
 	if err != nil {
 		return ""
 	}
@@ -194,3 +199,19 @@ func (h Hosts) Names() []string { return h.names }
 
 // List gives every {base}, in the order of the configuration.
 func (h Hosts) List() []string { return h.in }
+
+// parseOperatorHosts reads operator.hosts: names and addresses, each without a
+// port, as browsers write them.
+func parseOperatorHosts(list []string) (names []string, err error) {
+	for _, one := range list {
+		name := strings.ToLower(one)
+		if !hostName(name) {
+			return nil, fmt.Errorf("%q is not a host name in ASCII, nor an address, without a port", one)
+		}
+		if err := askedAs(name); err != nil {
+			return nil, fmt.Errorf("%q: %w", one, err)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+)
+
+// rereadSettings are those that SIGHUP changes; a setting of a list goes with
+// its list. The others need a restart.
+var rereadSettings = []string{
+	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level", "rules", "service.unlisted",
+	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
+	"operator.hosts", "operator.password_file", "gateway.keys", "service.key_file", "api.upstream_key_file",
+}
+
+// NeedRestart lists the settings that differ and are not among those that are
+// reread. One that names a file differs when what was read from it does.
+func NeedRestart(running, now *Checked) (keys []string) {
+	had, has := running.fromFiles(), now.fromFiles()
+	for _, s := range settings {
+		if s.list != "" || slices.Contains(rereadSettings, s.key) {
+			continue
+		}
+		was, is := reflect.ValueOf(running.Config).FieldByIndex(s.index), reflect.ValueOf(now.Config).FieldByIndex(s.index)
+		if !reflect.DeepEqual(was.Interface(), is.Interface()) || !reflect.DeepEqual(had[s.key], has[s.key]) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+// fromFiles is what the files of settings held that need a restart, by the
+// setting's key.
+func (c *Checked) fromFiles() map[string]any {
+	held := map[string]any{}
+	if c.MailServer != nil {
+		held["mail.password_file"] = c.MailServer.Password
+	}
+	if c.HandOff != nil {
+		held["signin.handoff.key_files"] = c.HandOff.Keys
+	}
+	var secrets []string
+	for _, p := range c.Providers {
+		secrets = append(secrets, p.ClientSecret)
+	}
+	held["signin.providers"] = secrets
+	return held
+}

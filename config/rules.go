@@ -1,0 +1,100 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/gateway"
+	"github.com/grantkeeper/grantkeeper/rules"
+)
+
+// CheckRules gives all mistakes in the rules at once.
+func (c *Checked) CheckRules() (err error) {
+	c.Ruled, err = CompileRules(c.Rules, c.Service.Unlisted, c.Guarded)
+	return err
+}
+
+func CompileRules(all []Rule, unlisted string, paths []GuardedPath) (*rules.Rules, error) {
+	plain := make([]rules.Rule, len(all))
+	var wrong []error
+	for i, one := range all {
+		at, ok := endpoint(one.Path, paths)
+		if plain[i] = rules.Rule(one); !ok {
+			wrong = append(wrong, fault.BadConfig("name one of kind mcp, or take path out", "rules[%d]: path: [[paths]] has no MCP endpoint %q", i, one.Path))
+		}
+		plain[i].Path = at
+	}
+	r, err := rules.Compile(plain, unlisted)
+	var faults rules.Faults
+	_ = errors.As(err, &faults)
+	for _, f := range faults {
+		wrong = append(wrong, fault.BadConfig(f.Do, "%v", f))
+	}
+	if len(wrong) > 0 {
+		return nil, fault.Join(wrong)
+	}
+	return r, nil
+}
+
+// rulesFile is a file of rules alone.
+type rulesFile struct {
+	Rules []Rule `toml:"rules"`
+}
+
+// ReadRules reads a file with [[rules]] and nothing else. Every error is an
+// fault.Error with code 3, or several.
+func ReadRules(name, unlisted string) (*rules.Rules, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fault.BadConfig(ifDenied(err, "correct the path"), "rules: %v", err)
+	}
+	if err := toml.Unmarshal(text, new(map[string]any)); err != nil {
+		return nil, tomlError(name, err)
+	}
+	if err := checkKinds(name, text); err != nil {
+		return nil, err
+	}
+	var file rulesFile
+	d := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields()
+	if err := d.Decode(&file); err != nil {
+		return nil, tomlError(name, err)
+	}
+	return CompileRules(file.Rules, unlisted, nil)
+}
+
+// Trusting is said while a service alone decides what selected roles allow
+// (decision V24).
+const Trusting = `there are no [[rules]]: under selected roles the service alone decides, by the signed headers; add rules, or write unlisted = "service" under [service] to say that it does`
+
+// untold is said while rules name nothing of an MCP server (decision V24).
+const untold = `there are no [[rules]]: under selected roles no tool of mcp.upstream can be called; add rules, or write unlisted = "service" under [service] where it decides by the signed headers`
+
+// Warnings are what config check and serve say of a configuration that is good.
+func (c *Checked) Warnings() (all []string) {
+	if c.Service.Name == Defaults().Service.Name {
+		all = append(all, "service.name is the default: people read \""+c.Service.Name+"\" on every page")
+	}
+	return append(all, c.RuleWarnings()...)
+}
+
+// RuleWarnings are those of the warnings that are about rules.
+func (c *Checked) RuleWarnings() (all []string) {
+	asked := c.Upstream != nil || slices.ContainsFunc(c.Guarded, func(g GuardedPath) bool { return !g.MCP }) || c.Gateway.Listen != "off" && slices.ContainsFunc(c.Gateways, func(k gateway.Key) bool {
+		return slices.Contains(k.Scopes, gateway.Decisions) || slices.Contains(k.Scopes, gateway.ForwardAuth)
+	})
+	if asked && c.Ruled.Empty() && c.Service.Unlisted == "" {
+		all = append(all, Trusting)
+	}
+	if len(c.McpServers()) > 0 && c.Ruled.Empty() && c.Service.Unlisted == "" {
+		all = append(all, untold)
+	}
+	for _, f := range c.Ruled.Unreachable() {
+		all = append(all, f.Error()+"; "+f.Do)
+	}
+	return all
+}
