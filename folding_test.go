@@ -41,13 +41,13 @@ var mayFold = reviewed{
 		page/branding.go:Branding.Check org/text.go:CheckName
 		page/nouns.go:checkNoun sample/body.go:checkLine`},
 	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
-		client/redirect.go:checkHost client/resource.go:normalOrigin cmd/grantkeeper/dev.go:loopbackListen
+		client/redirect.go:checkHost client/resource.go:normalOrigin config/hosts.go:LoopbackListen
 		config/hosts.go:Hosts.Base
 		config/hosts.go:Hosts.devBase config/hosts.go:ParseBase
 		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere
 		page/host.go:HostOf gateway/upstream.go:Upstream.modify`},
 	{"an address is one in each of its spellings (decision L2)", `
-		config/hosts.go:Loopback cmd/grantkeeper/operatorhosts.go:operatorHost limit/addresses.go:plain
+		config/hosts.go:Loopback server/operatorhosts.go:operatorHost limit/addresses.go:plain
 		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/reuse.go:networkOf`},
 	{"a redirect URI is read to be refused: what is kept and compared is as it was sent (decision R2)", `
 		client/alabel.go:inULabel client/redirect.go:checkAddress client/redirect.go:checkLabels
@@ -72,7 +72,7 @@ var mayFold = reviewed{
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
 		page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
-		gateway/original.go:roots.settle operator/answer.go:Server.orNothing
+		gateway/original.go:roots.settle operator/answer.go:Server.WithNotFound
 		config/paths.go:Checked.checkPath config/paths.go:belowFolded
 		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},
 	{"a call is held against a rule in every reading that some router has of it, and each has to be allowed; the words of a rule are its operator's (decision V26)", `
@@ -95,17 +95,17 @@ var mayFold = reviewed{
 		cmd/grantkeeper/doctoroutside.go:outside.probes cmd/grantkeeper/init.go:listenFor
 		cmd/grantkeeper/init.go:serviceNameOf config/mail.go:Checked.checkMail
 		config/reference.go:WithoutPassword config/signin.go:Provider.check
-		cmd/grantkeeper/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
+		server/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
 		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/files.go:fileURL
 		config/check.go:wholeURL cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
 		cmd/grantkeeper/main.go:runOn cmd/grantkeeper/operatorclient.go:readPasswordFlag
-		cmd/grantkeeper/otlp.go:newOTLP cmd/grantkeeper/otlp.go:tracesHeader config/secrets.go:decodeKey
+		server/otlp.go:newOTLP server/otlp.go:tracesHeader config/secrets.go:decodeKey
 		config/secrets.go:parseSecrets config/secrets.go:readDatabaseURL
 		config/secrets.go:readGatewayKey config/secrets.go:ReadPassword
 		config/settings.go:list config/settings.go:setting.fromEnvironment
-		cmd/grantkeeper/traces.go:checkSampler cmd/grantkeeper/traces.go:tracesOn`},
+		server/traces.go:checkSampler server/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
 		store/approval.go:Tx.moved store/journal.go:insertArrays store/statement.go:insertEvents
@@ -123,14 +123,14 @@ var mayFold = reviewed{
 		operator/console/form.go:readReason`},
 	{"words of a page, a document or a log line", `
 		cmd/grantkeeper/backup.go:verifyBackup
-		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/table.go:cutTo cmd/grantkeeper/table.go:table.write cmd/grantkeeper/logs.go:serverLog.Write
-		cmd/grantkeeper/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
+		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/table.go:cutTo cmd/grantkeeper/table.go:table.write server/logs.go:serverLog.Write
+		server/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
 		cmd/grantkeeper/openapi.go:openAPIMethods cmd/grantkeeper/servicecmd.go:shownName cmd/grantkeeper/servicecmd.go:titled
 		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
 		config/reference.go:WriteReference page/dates.go:Words.alone page/host.go:AppOf
 		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
-		operator/approvalpages.go:inWords operator/clientpages.go:clientRow.Word
-		operator/console.go:console.refusePage operator/explain.go:why.standing
+		operator/console/approvals.go:withSpaces operator/console/clients.go:clientRow.Word
+		operator/console/frame.go:Server.refuse operator/explain.go:explainer.standingLinks
 		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/doctorrules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},

@@ -79,7 +79,9 @@ var rooms = map[string]room{
 	},
 	"config":            {may: append([]string{"consent", "gateway", "mcp", "page", "signin"}, below...)},
 	"config/configtest": {may: []string{"fault"}},
-	"cmd/grantkeeper":   {may: append(append(slices.Clone(doors), "page", "metrics", "sample", "config"), below...)},
+	"server":            {may: append(append(slices.Clone(doors), "page", "metrics", "config"), below...)},
+	"server/servertest": {may: []string{"config", "config/configtest"}},
+	"cmd/grantkeeper":   {may: append([]string{"gateway", "mcp", "operator", "page", "signin", "sample", "config", "server"}, below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room
@@ -88,7 +90,7 @@ var tools = []string{".", "bench", "docs", "e2e", "scripts"}
 
 // forTests are rooms that tests of every room may import, and nothing else may
 // but the tools.
-var forTests = []string{"store/pgtest", "page/pagetest", "consent/chromium", "config/configtest", "docs/openapi"}
+var forTests = []string{"store/pgtest", "page/pagetest", "consent/chromium", "config/configtest", "server/servertest", "docs/openapi"}
 
 // notPure are the packages (and all below them) that a pure room may not
 // import: each of them reads or writes something, or stands for a request.
@@ -292,7 +294,7 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"a test of the store on what is for it", "store/a_test.go", imports("store", ours("store/pgtest")...), ""},
 		{"the middleware on what it wraps", "identity/httpidentity/a.go", imports("httpidentity", append(ours("identity"), "net/http")...), ""},
 		{"an example in the documents", "docs/examples/notes/main.go", imports("main", ours("identity")...), ""},
-		{"the command on everything", "cmd/grantkeeper/main.go", imports("main", ours("oauth", "mcp", "store", "org")...), ""},
+		{"the server on everything", "server/doors.go", imports("server", ours("oauth", "mcp", "store", "org")...), ""},
 		{"end-to-end tests on everything", "e2e/browser/a_test.go", imports("browser_test", ours("consent", "oauth")...), ""},
 		{"a test of its own room", "client/a_test.go", imports("client_test", ours("client")...), ""},
 		{"a test of a pure room reads files", "client/a_test.go", imports("client", "os", "pgregory.net/rapid"), ""},
@@ -339,6 +341,11 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"operator on its console", "operator/a.go", imports("operator", ours("operator/console")...), "operator may not import operator/console"},
 		{"operator on api", "operator/a.go", imports("operator", ours("api")...), "operator may not import api"},
 		{"a door on the command", "api/a.go", imports("api", ours("cmd/grantkeeper")...), "api may not import cmd/grantkeeper"},
+		{"a door on the server", "oauth/a.go", imports("oauth", ours("server")...), "oauth may not import server"},
+		{"the settings on the server", "config/a.go", imports("config", ours("server")...), "config may not import server"},
+		{"the server on the command", "server/a.go", imports("server", ours("cmd/grantkeeper")...), "server may not import cmd/grantkeeper"},
+		{"the server on the sample", "server/a.go", imports("server", ours("sample")...), "server may not import sample"},
+		{"the command on a door that it only starts", "cmd/grantkeeper/a.go", imports("main", ours("oauth")...), "cmd/grantkeeper may not import oauth"},
 		{"a door on the settings", "gateway/a.go", imports("gateway", ours("config")...), "gateway may not import config"},
 		{"the command on tests", "cmd/grantkeeper/a.go", imports("main", ours("e2e")...), "cmd/grantkeeper may not import e2e"},
 		{"a door on a room's folder", "oauth/a.go", imports("oauth", ours("store/rows")...), "oauth may not import store/rows"},

@@ -61,11 +61,16 @@ type Checked struct {
 // error is a fault.Error with code 3, or 4 for a file that cannot be read, and
 // has one mistake of each group of settings that has any.
 func (l Loaded) Check() (Checked, error) {
-	c := Checked{Config: l.Config}
 	if l.File == "" && len(l.BaseURLs) == 0 {
 		return Checked{}, fault.BadConfig("run: grantkeeper init",
 			"configuration: there is none in %s, and base_urls is not set", DefaultFile)
 	}
+	return l.Config.Check()
+}
+
+// Check is that of a configuration which a program has put together.
+func (one Config) Check() (Checked, error) {
+	c := Checked{Config: one}
 	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.CheckDatabase,

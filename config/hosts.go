@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -214,4 +215,11 @@ func parseOperatorHosts(list []string) (names []string, err error) {
 		names = append(names, name)
 	}
 	return names, nil
+}
+
+// LoopbackListen reports whether an address to listen on is this machine's
+// alone.
+func LoopbackListen(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && Loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/user"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,13 +46,4 @@ func (o changeOptions) confirm(c *cobra.Command, question string) error {
 		return &fault.Error{Code: fault.Failed, What: "not confirmed, nothing was changed", Hint: ""}
 	}
 	return nil
-}
-
-// systemUser is who runs the command, by the machine's name for them.
-func systemUser() string {
-	u, err := user.Current()
-	if err != nil {
-		return fmt.Sprintf("uid %d", os.Getuid())
-	}
-	return u.Username
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -299,7 +300,7 @@ func restoreError(what string, err error) error {
 	case errors.Is(err, store.ErrNotEmpty):
 		return &fault.Error{Code: fault.State, What: what, Hint: "move it away: a restore never writes over a database"}
 	case errors.Is(err, fs.ErrPermission) && strings.HasPrefix(what, "database: "):
-		return denied(err)
+		return server.Denied(err)
 	case errors.Is(err, store.ErrKeys):
 		return fault.BadConfig("use the key file of the installation that made the backup", "secret key: %s", what)
 	case noRoom(err):
@@ -407,7 +408,7 @@ func runRestore(g *global, c *cobra.Command, file string, checked config.Checked
 	}
 	done, err := store.Restore(c.Context(), store.RestoreOptions{
 		From: file, To: checked.Path, Ring: checked.Ring, KeepApprovals: keep, Now: time.Now(),
-		Act: store.Act{Actor: operator.User + ":" + systemUser(), Reason: change.reason},
+		Act: store.Act{Actor: operator.User + ":" + server.SystemUser(), Reason: change.reason},
 	})
 	if err != nil {
 		return restoreError(err.Error(), err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -233,27 +232,6 @@ type process struct {
 	public, operator string // URLs
 	password         string
 	ended            chan struct{}
-}
-
-var given sync.Map // addresses that freePort gave
-
-// freePort gives an address that nobody listens on, each one once, because
-// tests run side by side. It is none that the kernel gives to connections.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+mathrand.IntN(12000))
-		l, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		l.Close()
-		if _, before := given.LoadOrStore(address, true); !before {
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // installed makes an installation with init, and gives its folder and the

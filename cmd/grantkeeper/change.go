@@ -16,6 +16,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 // serverChange are the flags of every command that changes something on a
@@ -241,5 +242,5 @@ func filterFlags(c *cobra.Command, meanings map[string]string) func() url.Values
 
 // as tells the server who asks.
 func as(r *http.Request) {
-	r.Header.Set(operator.UserHeader, systemUser())
+	r.Header.Set(operator.UserHeader, server.SystemUser())
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 // A shell types commands against a dev.
@@ -86,7 +88,7 @@ func TestClientCommands(t *testing.T) {
 			t.Errorf("%s: %v", tt[0], got)
 		}
 	}
-	if got := s.actorOfLast("client_disabled"); got != "operator:"+systemUser() {
+	if got := s.actorOfLast("client_disabled"); got != "operator:"+server.SystemUser() {
 		t.Errorf("actor %q", got)
 	}
 	s.refuses(5, "no such", "", "client", "show", "assistant")
@@ -202,7 +204,7 @@ func TestApprovalCommands(t *testing.T) {
 		t.Errorf("tor's: %v", got)
 	}
 	events := s.does("", "events", "list", "--approval", two, "--kind", "approval_ended")["items"].([]any)
-	if e := events[0].(map[string]any); len(events) != 1 || e["detail"] != "lost device" || e["actor"] != "operator:"+systemUser() {
+	if e := events[0].(map[string]any); len(events) != 1 || e["detail"] != "lost device" || e["actor"] != "operator:"+server.SystemUser() {
 		t.Errorf("events %v", events)
 	}
 	if items := s.does("", "approval", "list", "--unused-for", "90d")["items"].([]any); len(items) != 0 {
@@ -245,7 +247,7 @@ func TestPersonAndOrganizationCommands(t *testing.T) {
 	if got := s.does("", "person", "reset-signin", "eva@nordlys.example", "--yes", "--reason", "lost the phone"); got["id"] != "eva" {
 		t.Errorf("reset sign-in: %v", got)
 	}
-	if got := s.actorOfLast("directory_changed"); got != "operator:"+systemUser() {
+	if got := s.actorOfLast("directory_changed"); got != "operator:"+server.SystemUser() {
 		t.Errorf("actor of the reset: %q", got)
 	}
 	s.refuses(2, "8 to 1000 bytes", "short\n", "person", "set-password", "eva@nordlys.example")
@@ -337,7 +339,7 @@ func TestEventsTail(t *testing.T) {
 	s := shell{t, startDev(t, devOptions{})}
 	c := command(t, "events", "tail", "--json", "--kind", "directory_changed", "--last", "1", "--operator", s.dev.Operator)
 	out := &safeBuffer{}
-	c.Stdout, c.Stderr = writerTo{out}, writerTo{out}
+	c.Stdout, c.Stderr = out, out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -371,14 +373,6 @@ func TestEventsTail(t *testing.T) {
 	if len(details) != 3 || details[1] != "person deactivated" || details[2] != "person reactivated" {
 		t.Errorf("got %q", details)
 	}
-}
-
-type writerTo struct{ b *safeBuffer }
-
-func (w writerTo) Write(p []byte) (int, error) {
-	w.b.mu.Lock()
-	defer w.b.mu.Unlock()
-	return w.b.b.Write(p)
 }
 
 // Nothing answers: exit code 4, whatever is asked.

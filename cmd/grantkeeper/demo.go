@@ -22,6 +22,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 // demoRedirect is where the demo's client wants the browser to go. Nobody goes
@@ -55,7 +56,7 @@ That last step is theft to the server, and to its alerts. With --operator it goe
 on as a client of its own from the consent, which operators add for drills, and
 deletes it at the end: it raises no alarm.`,
 		Args:        cobra.NoArgs,
-		Annotations: map[string]string{"next": "open " + devClientPath + " of grantkeeper dev in a browser"},
+		Annotations: map[string]string{"next": "open " + server.DevPath + " of grantkeeper dev in a browser"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.json = g.json
 			if g.config != "" && !c.Flag("base-url").Changed {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -30,6 +31,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -143,7 +145,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 	if err := o.checkListen(); err != nil {
 		return err
 	}
-	log := newLines(stderr)
+	log := server.NewLines(stderr)
 	defer log.Close()
 	checked, err := devChecked(o)
 	if err != nil {
@@ -152,48 +154,51 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 	if err := o.forget(); err != nil { // of an earlier one that was killed
 		return err
 	}
-	public, operators, err := devListeners(o)
-	if err != nil {
-		return err
-	}
-	defer public.Close()
-	defer operators.Close()
-
-	h := &house{Checked: checked}
-	h.logTo(log, stderr, true)
-	service, err := o.serviceOf(&h.Checked)
+	service, err := o.serviceOf(&checked)
 	if err != nil {
 		return err
 	}
 	defer service.Close()
-	if err := h.openDev(ctx, o, public); err != nil {
-		return err
-	}
-	defer h.store.Close()
-	if err := service.start(h, o); err != nil {
-		return err
-	}
-	told := newDevReady(o, public, operators, h.demoKeys)
-	var failed error
+	clock, d := newDevClock(), &dev{options: o, checked: checked, service: service}
+	options := server.Options{Version: version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second,
+		Dev: &server.Dev{Fill: d.fill, Pages: d.pages, Clock: clock.move, Gateways: service.listener()}}
+	logTo(&options, log, checked, stderr, true)
+	d.clock, d.log = clock, options.Log
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
-	err = h.serve(stop, listeners{public: public, operators: operators, gateways: service.listener()}, serving{drain: 5 * time.Second, signals: o.signals, ready: func() {
-		if failed = o.plant(ctx, told); failed == nil {
-			failed = o.tellReady(told, stderr, start)
-		}
-		if failed != nil {
-			cancel()
-			return
-		}
+	s, err := server.Start(ctx, checked, options)
+	if err != nil {
+		return err
+	}
+	told := newDevReady(o, s, d.keys)
+	failed := o.plant(ctx, told)
+	if failed == nil {
+		failed = o.tellReady(told, stderr, start)
+	}
+	if failed != nil {
+		cancel()
+	} else {
 		log.Start()
 		if o.behind.own() {
-			go h.suggestRules(stop, stderr)
+			go suggestRules(stop, s.Unnamed(), stderr)
 		}
 		if said != nil {
 			said(told)
 		}
-	}})
+	}
+	err = until(stop, s, options, ending{signals: o.signals})
 	return errors.Join(failed, err, o.forget())
+}
+
+// dev is what a server under dev has beside the rest.
+type dev struct {
+	options devOptions
+	checked config.Checked
+	service *devService
+	clock   *devClock
+	log     *slog.Logger
+	client  *devClient
+	keys    []store.DirectoryAPIKey // of this start
 }
 
 func (o devOptions) checkListen() error {
@@ -201,7 +206,7 @@ func (o devOptions) checkListen() error {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return fault.WrongUse("write 127.0.0.1:9000, or 127.0.0.1:0 for any free port", "%q is not an address and a port", address)
 		}
-		if !loopbackListen(address) {
+		if !config.LoopbackListen(address) {
 			return fault.WrongUse("", "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.")
 		}
 	}
@@ -237,13 +242,6 @@ func (o devOptions) forget() error {
 	return nil
 }
 
-// loopbackListen reports whether an address to listen on is this machine's
-// alone.
-func loopbackListen(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	return err == nil && config.Loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
-}
-
 // devChecked is the configuration of dev. Every loopback name and address is
 // believed, on any port (decision M2).
 func devChecked(o devOptions) (config.Checked, error) {
@@ -259,8 +257,10 @@ func devChecked(o devOptions) (config.Checked, error) {
 		}
 		c.Service.Name = o.name
 	}
+	c.HTTP.Listen, c.Operator.Listen = o.listen, o.operatorListen
 	c.SecretKeyFile = ""
 	if o.data != "" {
+		c.Path = filepath.Join(o.data, "grantkeeper.db")
 		c.SecretKeyFile = filepath.Join(o.data, "secret.key")
 	}
 	key, err := devKey(o.data)
@@ -297,80 +297,52 @@ func devKey(data string) ([]*token.Key, error) {
 	return keys, err
 }
 
-func devListeners(o devOptions) (public, operators net.Listener, err error) {
-	if public, err = listen(o.listen, true, nil, "grantkeeper dev --listen 127.0.0.1:9000"); err != nil {
-		return nil, nil, err
-	}
-	if operators, err = listen(o.operatorListen, true, nil, "grantkeeper dev --operator-listen 127.0.0.1:9001"); err != nil {
-		public.Close()
-		return nil, nil, err
-	}
-	return public, operators, nil
-}
-
-// openDev opens dev's database, fills an empty one, and adds dev's own client.
-func (h *house) openDev(ctx context.Context, o devOptions, public net.Listener) (err error) {
-	path := ""
-	if o.data != "" {
-		path = filepath.Join(o.data, "grantkeeper.db")
-	}
-	clock := newDevClock()
-	h.metrics = newMetrics(clock.now)
-	if h.store, err = openStore(ctx, h.Checked, path, clock.now, h.log, h.metrics); err != nil {
-		return err
-	}
+// fill fills an empty database, adds dev's own client, and starts the sample.
+func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 	// A database that was moved to the future goes on from there: time would
 	// stand still otherwise (decision T12).
-	if ahead := time.Until(h.store.Now()); ahead > time.Second {
-		clock.move(operator.ClockMove{By: ahead})
+	if ahead := time.Until(s.Now()); ahead > time.Second {
+		d.clock.move(operator.ClockMove{By: ahead})
 	}
-	h.clock = func(ctx context.Context, m operator.ClockMove) (operator.ClockState, error) {
-		state, ok := clock.move(m)
-		if !ok {
-			return state, operator.ErrAhead
-		}
-		if m.By != 0 {
-			h.sweep(ctx) // what the new time has ended goes at once
-		}
-		return state, nil
-	}
-	if err := h.fillDev(ctx, o, public); err != nil {
-		h.store.Close()
-		return err
-	}
-	return nil
-}
-
-func (h *house) fillDev(ctx context.Context, o devOptions, public net.Listener) error {
 	act := store.Act{Actor: "system", Reason: "grantkeeper dev"}
-	people, _, err := h.store.People(ctx, store.PeopleFilter{Limit: 1})
+	people, _, err := s.People(ctx, store.PeopleFilter{Limit: 1})
 	if err != nil {
 		return err
 	}
-	if !o.empty && len(people) == 0 {
-		if err := h.store.AddDirectory(ctx, demoDirectory(signin.Hash(demoPassword)), act); err != nil {
+	if !d.options.empty && len(people) == 0 {
+		if err := s.AddDirectory(ctx, demoDirectory(signin.Hash(demoPassword)), act); err != nil {
 			return fmt.Errorf("demo data: %w", err)
 		}
 	}
-	if h.demoKeys, err = h.store.ReplaceAPIKeys(ctx, demoKeys(), act); err != nil {
+	if d.keys, err = s.ReplaceAPIKeys(ctx, demoKeys(), act); err != nil {
 		return fmt.Errorf("demo keys: %w", err)
 	}
-	h.dev = newDevClient(public.Addr().String(), h.log)
-	h.dev.items = !o.empty && !o.behind.own()
-	for _, p := range demoPeople {
-		if !o.empty {
-			h.dev.people = append(h.dev.people, page.DemoPerson{Email: p.email, About: p.about})
-		}
-	}
+	d.client = newDevClient(public.String(), d.log)
+	d.client.items = !d.options.empty && !d.options.behind.own()
 	// Registration would refuse loopback: this one client is added by code,
 	// here and nowhere else (decision R6).
-	own := client.Client{ID: devClientID, Name: "Grantkeeper's own client", RedirectURIs: h.dev.redirectURIs(), Preregistered: true}
-	return h.store.SyncPreregistered(ctx, []client.Client{own}, act)
+	own := client.Client{ID: devClientID, Name: "Grantkeeper's own client", RedirectURIs: d.client.redirectURIs(), Preregistered: true}
+	if err := s.SyncPreregistered(ctx, []client.Client{own}, act); err != nil {
+		return err
+	}
+	return d.service.start(d, s.Now)
 }
 
-func newDevReady(o devOptions, public, operators net.Listener, keys []store.DirectoryAPIKey) devReady {
+// pages names the demo's people on the sign-in page, and gives the client's.
+func (d *dev) pages(site *page.Site) http.Handler {
+	var people []page.DemoPerson
+	for _, p := range demoPeople {
+		if !d.options.empty {
+			people = append(people, page.DemoPerson{Email: p.email, About: p.about})
+		}
+	}
+	site.Demo = &page.Demo{Client: server.DevPath, People: people, Password: demoPassword}
+	return d.client.handler(site)
+}
+
+func newDevReady(o devOptions, s *server.Server, keys []store.DirectoryAPIKey) devReady {
 	t := devReady{
-		Server: "http://" + public.Addr().String(), Operator: "http://" + operators.Addr().String(),
+		Server: "http://" + s.PublicAddr().String(), Operator: "http://" + s.OperatorAddr().String(),
 		OperatorUser: operator.User, OperatorPassword: demoPassword,
 		People: []string{}, Password: demoPassword, APIKeys: map[string]string{},
 	}
@@ -410,7 +382,7 @@ func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) err
 		o.banner(stderr, t, time.Since(start))
 	}
 	if o.open {
-		openBrowser(t.Server + devClientPath)
+		openBrowser(t.Server + server.DevPath)
 	}
 	if o.readyFile == "" {
 		return nil
@@ -480,7 +452,7 @@ func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "  Try it\n    in a browser    %s%s\n    in a terminal   %s\n", t.Server, devClientPath, demo)
+	fmt.Fprintf(&b, "  Try it\n    in a browser    %s%s\n    in a terminal   %s\n", t.Server, server.DevPath, demo)
 	fmt.Fprintf(&b, "    by hand         curl -s %s/.well-known/oauth-authorization-server\n\n", t.Server)
 	fmt.Fprintf(&b, "Ready in %d ms. Stop with Ctrl-C.\n", took.Milliseconds())
 	_, _ = io.WriteString(w, b.String())

@@ -17,6 +17,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/rules"
 )
 
 // devBehind is what stands behind dev in place of the sample: somebody's own
@@ -151,11 +152,11 @@ func (b devBehind) banner(w io.Writer) {
 		fmt.Fprintf(w, "  %-12s %s\n", one.name, one.at)
 	}
 	fmt.Fprintf(w, "  Key          %s\n", b.keyFile)
-	rules := b.rules
-	if rules == "" {
-		rules = "none: selected roles give nothing; --rules"
+	file := b.rules
+	if file == "" {
+		file = "none: selected roles give nothing; --rules"
 	}
-	fmt.Fprintf(w, "  Rules        %s\n", rules)
+	fmt.Fprintf(w, "  Rules        %s\n", file)
 }
 
 // listens reports whether somebody takes connections at a URL.
@@ -177,7 +178,7 @@ const suggestEvery = time.Second
 
 // suggestRules writes, until ctx ends, a rule to paste for each kind of call that
 // was denied because no rule names it, once.
-func (h *house) suggestRules(ctx context.Context, w io.Writer) {
+func suggestRules(ctx context.Context, unnamed *rules.Tally, w io.Writer) {
 	t := time.NewTicker(suggestEvery)
 	defer t.Stop()
 	said := map[string]bool{}
@@ -187,7 +188,7 @@ func (h *house) suggestRules(ctx context.Context, w io.Writer) {
 		case <-ctx.Done():
 			return
 		}
-		for _, one := range h.unnamed.All() {
+		for _, one := range unnamed.All() {
 			if one.Rule != "" && !said[one.Rule] {
 				said[one.Rule] = true
 				fmt.Fprintf(w, "no rule names this call, so selected roles do not give it. Complete, and put into the file of --rules:\n%s", one.Rule)

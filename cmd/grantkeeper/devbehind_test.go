@@ -97,12 +97,12 @@ func TestDevBeforeNothing(t *testing.T) {
 // A call that no rule names is said once, as a rule to complete.
 func TestSuggestRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, said := &house{}, &safeBuffer{}
+		unnamed, said := new(rules.Tally), &safeBuffer{}
 		ctx, cancel := context.WithCancel(t.Context())
-		go h.suggestRules(ctx, said)
+		go suggestRules(ctx, unnamed, said)
 		denied := rules.Decision{Reason: rules.Unlisted}
 		for range 2 {
-			h.unnamed.Note(rules.Call{Tool: "create_order"}, denied)
+			unnamed.Note(rules.Call{Tool: "create_order"}, denied)
 			time.Sleep(2 * suggestEvery)
 		}
 		cancel()

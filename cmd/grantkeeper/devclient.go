@@ -22,11 +22,11 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 const (
-	devClientID   = "dev-client"
-	devClientPath = "/dev/client"
+	devClientID = "dev-client"
 
 	// maxFlows bounds what dev's client remembers; the oldest goes first.
 	maxFlows = 200
@@ -40,8 +40,7 @@ type devClient struct {
 	log     *slog.Logger
 	http    *http.Client
 	pages   *page.Site
-	people  []page.DemoPerson // whom the sign-in page names
-	items   bool              // those of the demo are there
+	items   bool // those of the demo are there
 
 	mu    sync.Mutex
 	flows []*flow // the oldest first
@@ -128,7 +127,7 @@ func (d *devClient) bases() []string {
 func (d *devClient) redirectURIs() []string {
 	var all []string
 	for _, base := range d.bases() {
-		all = append(all, base+devClientPath)
+		all = append(all, base+server.DevPath)
 	}
 	return all
 }
@@ -142,7 +141,7 @@ func (d *devClient) handler(pages *page.Site) http.Handler {
 		w.Header().Set("Referrer-Policy", "same-origin")
 		base := anyLoopback.Base(r.Host)
 		if !slices.Contains(d.bases(), base) { // a name that the client is not registered for
-			http.Redirect(w, r, d.bases()[0]+devClientPath, http.StatusSeeOther)
+			http.Redirect(w, r, d.bases()[0]+server.DevPath, http.StatusSeeOther)
 			return
 		}
 		switch r.Method {
@@ -205,7 +204,7 @@ func (d *devClient) show(w http.ResponseWriter, r *http.Request, p devPage) {
 		err = d.pages.Page(w, r, status, "A client's view", content, p)
 	}
 	if err != nil {
-		d.log.Error("page", "route", devClientPath, "err", err)
+		d.log.Error("page", "route", server.DevPath, "err", err)
 		http.Error(w, "something went wrong here", http.StatusInternalServerError)
 	}
 }
@@ -252,7 +251,7 @@ func (d *devClient) post(w http.ResponseWriter, r *http.Request, base string) {
 	case do == "revoke" && can[do]:
 		d.revoke(r.Context(), f)
 	}
-	http.Redirect(w, r, devClientPath+"?flow="+url.QueryEscape(f.ID)+"#latest", http.StatusSeeOther)
+	http.Redirect(w, r, server.DevPath+"?flow="+url.QueryEscape(f.ID)+"#latest", http.StatusSeeOther)
 }
 
 func (d *devClient) begin(base string) *flow {
@@ -288,7 +287,7 @@ func (d *devClient) discover(ctx context.Context, f *flow) {
 	f.Params = []param{
 		{"response_type", "code", "the only value"},
 		{"client_id", devClientID, "from registration"},
-		{"redirect_uri", f.base + devClientPath, "this page; exactly as registered"},
+		{"redirect_uri", f.base + server.DevPath, "this page; exactly as registered"},
 		{"code_challenge", challengeOf(f.verifier), "the hash of a secret that stays with the client (PKCE)"},
 		{"code_challenge_method", "S256", "the only value"},
 		{"state", f.state, "unguessable; checked when the browser comes back"},
@@ -298,7 +297,7 @@ func (d *devClient) discover(ctx context.Context, f *flow) {
 		q.Set(p.Name, p.Value)
 		f.Params[i].Value = shorten(p.Value)
 	}
-	f.Params[2].Value = f.base + devClientPath
+	f.Params[2].Value = f.base + server.DevPath
 	f.Authorize = authorize + "?" + q.Encode()
 }
 
@@ -316,7 +315,7 @@ func (d *devClient) callback(w http.ResponseWriter, r *http.Request, q url.Value
 		f.Authorize, f.Params = "", nil
 		d.cameBack(r.Context(), f, q)
 	}
-	http.Redirect(w, r, devClientPath+"?flow="+url.QueryEscape(f.ID)+"#latest", http.StatusSeeOther)
+	http.Redirect(w, r, server.DevPath+"?flow="+url.QueryEscape(f.ID)+"#latest", http.StatusSeeOther)
 }
 
 func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
@@ -343,7 +342,7 @@ func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
 	d.token(ctx, f, exchange{Title: "Exchange the code",
 		Says: "The verifier proves that this client began the walk. The code works once, for 5 minutes."},
 		url.Values{"grant_type": {"authorization_code"}, "client_id": {devClientID}, "code": {q.Get("code")},
-			"redirect_uri": {f.base + devClientPath}, "code_verifier": {f.verifier}})
+			"redirect_uri": {f.base + server.DevPath}, "code_verifier": {f.verifier}})
 }
 
 // token sends a request to the token endpoint and keeps what it gives.

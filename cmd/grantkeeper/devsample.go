@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -11,7 +10,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
-	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/sample"
 )
 
@@ -51,23 +49,23 @@ func newDevService(c *config.Checked) (*devService, error) {
 }
 
 // start opens the sample, and plants the demo's items in a new one.
-func (s *devService) start(h *house, o devOptions) (err error) {
+func (s *devService) start(d *dev, now func() time.Time) (err error) {
 	if s == nil {
 		return nil
 	}
 	s.sample, err = sample.New(sample.Options{
-		Key: h.ServiceKey, Gateways: "http://" + s.gateways.Addr().String(), GatewayKey: s.key,
-		Service: h.Service.Name, Version: version, Folder: o.data, Now: h.store.Now, Log: h.log,
+		Key: d.checked.ServiceKey, Gateways: "http://" + s.gateways.Addr().String(), GatewayKey: s.key,
+		Service: d.checked.Service.Name, Version: version, Folder: d.options.data, Now: now, Log: d.log,
 	})
 	if err != nil {
 		return fault.CannotOpen("", "items of the sample: %v", err)
 	}
-	if !o.empty && s.sample.Fresh() {
+	if !d.options.empty && s.sample.Fresh() {
 		if err := s.sample.Plant(sampleItems()); err != nil {
 			return err
 		}
 	}
-	s.http = &http.Server{Handler: s.sample, ReadHeaderTimeout: readTimeout, MaxHeaderBytes: maxHeader}
+	s.http = &http.Server{Handler: s.sample, ReadHeaderTimeout: 20 * time.Second, MaxHeaderBytes: 28 << 10}
 	go func() { _ = s.http.Serve(s.calls) }()
 	return nil
 }
@@ -93,12 +91,4 @@ func (s *devService) Close() {
 	}
 	s.calls.Close()
 	s.gateways.Close()
-}
-
-// forSample is what dev's listener for the sample answers with, after public. A
-// call would stand in the log twice and thrice: what the sample asks does not.
-func (h *house) forSample() http.Handler {
-	door := &gateway.Server{API: h.calls, Keys: func() []gateway.Key { return h.Gateways }, Base: h.base, Host: "127.0.0.1", Log: h.log}
-	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: h.log, JSON: io.Discard,
-		Count: func(string, string, int, time.Duration) {}, Trusts: func(*http.Request) bool { return true }}
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 // An export goes back in and changes nothing; a file that leaves somebody out
@@ -56,7 +58,7 @@ func TestDirectoryCommands(t *testing.T) {
 	if got := s.does("", "approval", "list", "--person", "tor")["items"].([]any)[0].(map[string]any); got["state"] != "ended" || got["reason"] != "person_deactivated" {
 		t.Errorf("tor's: %v", got)
 	}
-	if got := s.actorOfLast("directory_changed"); got != "operator:"+systemUser() {
+	if got := s.actorOfLast("directory_changed"); got != "operator:"+server.SystemUser() {
 		t.Errorf("actor %q", got)
 	}
 	write(strings.Replace(without, `"name":"Nordlys"`, `"nme":"Nordlys"`, 1))

@@ -20,6 +20,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -200,9 +201,9 @@ func (d *doctor) judgeDatabase() finding {
 		return failed(fix, "%s; it went back in time, as was seen on %s: what was revoked since its copy may live again", text, utc(d.status.WentBack))
 	}
 	if r := d.status.Refused; r != nil && r.Over {
-		return warned(mendDatabase(r.Cause), "%s; it refused something %s ago, as %s, and takes writes again", text, plural(int(r.Ago), "second"), r.Cause)
+		return warned(server.MendDatabase(r.Cause), "%s; it refused something %s ago, as %s, and takes writes again", text, plural(int(r.Ago), "second"), r.Cause)
 	} else if r != nil {
-		return failed(mendDatabase(r.Cause), "%s; %s: it refused something %s ago", text, r.Cause, plural(int(r.Ago), "second"))
+		return failed(server.MendDatabase(r.Cause), "%s; %s: it refused something %s ago", text, r.Cause, plural(int(r.Ago), "second"))
 	}
 	switch has := d.status.Schema; {
 	case has < store.SchemaVersion:
@@ -213,26 +214,6 @@ func (d *doctor) judgeDatabase() finding {
 		return warned("go on with the upgrade: docs/upgrade.md", "%s, of a later release; this one, which has %d, works on it too", text, store.SchemaVersion)
 	}
 	return found("%s", text)
-}
-
-// mendDatabase says what to do about what is the matter with PostgreSQL. The
-// server goes on by itself then.
-func mendDatabase(cause string) string {
-	switch cause {
-	case store.FullDisk:
-		return "make room for PostgreSQL's tables and its log"
-	case store.NoConnection:
-		return "raise max_connections: each node opens up to 20, or pool_max_conns in database.url if that is more"
-	case store.ReadOnly:
-		return "see default_transaction_read_only, or name the primary in database.url"
-	case store.NoRight:
-		return "GRANT SELECT, INSERT, UPDATE, DELETE on all tables to the user of database.url"
-	case store.NoTable:
-		return "restore the database, or name the right one in database.url"
-	case store.Slow:
-		return "see pg_stat_activity: somebody may hold a table or a row, or the network may be slow"
-	}
-	return "see PostgreSQL's log"
 }
 
 // mostSkew is how far two clocks may be apart: codes live 5 minutes.
@@ -322,7 +303,7 @@ func (d *doctor) checkOperatorListener() []finding {
 		return []finding{found("off")}
 	case d.checked.Password == "":
 		return []finding{warned("set operator.password_file", "%s, and its API is off", at)}
-	case !loopbackListen(at):
+	case !config.LoopbackListen(at):
 		return []finding{warned(`set operator.listen = "127.0.0.1:8081", or let a firewall keep others out`, "%s can be reached from other machines, in clear", at)}
 	default:
 		return []finding{d.notPassedOn(found("%s, loopback only", at))}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -15,6 +16,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 // outsideWithin bounds all that is asked of others, at once: they may be far
@@ -276,18 +278,12 @@ func askProvider(ctx context.Context, c provider.Config) finding {
 	return f
 }
 
-// askMail greets the mail server as for a mail, and sends none. It does not
-// sign in: that would show the password to whoever answers there wrongly.
-func (c outside) askMail(ctx context.Context) finding {
-	return (&mailer{MailServer: *c.MailServer}).greeted(ctx)
-}
+func (c outside) askMail(ctx context.Context) finding { return greeted(ctx, *c.MailServer, nil) }
 
-func (m *mailer) greeted(ctx context.Context) finding {
+func greeted(ctx context.Context, m config.MailServer, roots *x509.CertPool) finding {
 	at := net.JoinHostPort(m.Host, m.Port)
-	client, err := m.greet(ctx)
-	if err != nil {
+	if err := server.GreetMail(ctx, m, roots); err != nil {
 		return failed("see that the server of mail.url runs, and offers TLS that this machine trusts", "%s: %v", at, causeOf(err))
 	}
-	_ = client.Quit()
 	return found("%s answers, nothing was sent", at)
 }

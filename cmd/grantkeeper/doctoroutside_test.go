@@ -22,6 +22,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 	"github.com/grantkeeper/grantkeeper/signin"
 )
 
@@ -268,27 +269,25 @@ func TestDoctorBoundsWhatItAsks(t *testing.T) {
 // A mail server that offers STARTTLS is spoken to over it, and believed by its
 // certificate alone; nothing is sent, and nobody signs in.
 func TestDoctorGreetsOverTLS(t *testing.T) {
-	o := newPostOffice(t)
-	o.server.User, o.server.Password = "svalinn", "hush"
+	o := servertest.NewPostOffice(t)
+	o.Server.User, o.Server.Password = "svalinn", "hush"
 	certFile, keyFile, pool := certificate(t)
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	shaken := make(chan struct{}, 9)
-	o.tls = &tls.Config{Certificates: []tls.Certificate{pair}, VerifyConnection: func(tls.ConnectionState) error {
+	o.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, VerifyConnection: func(tls.ConnectionState) error {
 		shaken <- struct{}{}
 		return nil
 	}}
-	m := &mailer{MailServer: o.server}
-	if f := m.greeted(t.Context()); f.Result != "fail" || !strings.Contains(f.Text, "STARTTLS: ") || !strings.Contains(f.Text, "certificate") || f.Fix == "" {
+	if f := greeted(t.Context(), o.Server, nil); f.Result != "fail" || !strings.Contains(f.Text, "STARTTLS: ") || !strings.Contains(f.Text, "certificate") || f.Fix == "" {
 		t.Errorf("a certificate that nobody knows: %+v", f)
 	}
 	for len(shaken) > 0 { // a server may be done before the client refuses
 		<-shaken
 	}
-	m.roots = &tls.Config{RootCAs: pool}
-	if f := m.greeted(t.Context()); f.Result != "ok" || !strings.Contains(f.Text, "nothing was sent") {
+	if f := greeted(t.Context(), o.Server, pool); f.Result != "ok" || !strings.Contains(f.Text, "nothing was sent") {
 		t.Errorf("one that is known: %+v", f)
 	}
 	select {
@@ -296,9 +295,7 @@ func TestDoctorGreetsOverTLS(t *testing.T) {
 	default:
 		t.Error("it was spoken to in clear")
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.auths) > 0 || len(o.took) > 0 {
-		t.Errorf("signed in by %v, %d mails", o.auths, len(o.took))
+	if len(o.Auths()) > 0 || len(o.Took) > 0 {
+		t.Errorf("signed in by %v, %d mails", o.Auths(), len(o.Took))
 	}
 }

@@ -2,6 +2,9 @@ package main
 
 import "strings"
 
+// mostUnnamed bounds how many kinds of denied calls are named.
+const mostUnnamed = 20
+
 // checkRules is doctor's: who decides, and what was denied for want of a rule.
 func (d *doctor) checkRules() (all []finding) {
 	if d.configErr == nil {
@@ -13,7 +16,7 @@ func (d *doctor) checkRules() (all []finding) {
 		return all
 	}
 	unnamed := d.status.Unnamed
-	for _, one := range unnamed[:min(len(unnamed), mostTold)] {
+	for _, one := range unnamed[:min(len(unnamed), mostUnnamed)] {
 		if one.Rule == "" {
 			all = append(all, warned("name what clients call, in [[rules]]", "%s that no rule names", plural(one.Count, "other call")))
 			continue

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
 
 var formToken = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
@@ -23,10 +25,10 @@ var formToken = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 // a link, and no Host steers where it leads.
 func TestForgottenPasswordIsMailed(t *testing.T) {
 	t.Parallel()
-	o := newPostOffice(t)
+	o := servertest.NewPostOffice(t)
 	operator := freePort(t)
 	base, stderr, stop := startServe(t, "http", func(c *config.Config) {
-		c.Mail = config.Mail{URL: "smtp://127.0.0.1:" + o.server.Port, From: "Svalinn <no-reply@svalinn.example>", PasswordFile: "", Language: ""}
+		c.Mail = config.Mail{URL: "smtp://127.0.0.1:" + o.Server.Port, From: "Svalinn <no-reply@svalinn.example>", PasswordFile: "", Language: ""}
 		c.SignIn.HandOff = config.HandOff{URL: "https://svalinn.example/handoff", KeyFiles: []string{write(t, "handoff.key", "7Jq2vX9tLw4RbN8sYc1ZpF6hKd3MgT5u", 0o600)}}
 		c.Operator.Listen = operator
 	})
@@ -85,13 +87,13 @@ func TestForgottenPasswordIsMailed(t *testing.T) {
 		}
 	}
 	// Letters come in the order in which they were asked for.
-	if got := <-o.took; got.to != "ida@verksted.example" || !strings.Contains(got.text, base+"/signin\n") || strings.Contains(got.text, "/reset/") {
-		t.Fatalf("mailed to %s: %s", got.to, got.text)
+	if got := <-o.Took; got.To != "ida@verksted.example" || !strings.Contains(got.Text, base+"/signin\n") || strings.Contains(got.Text, "/reset/") {
+		t.Fatalf("mailed to %s: %s", got.To, got.Text)
 	}
-	got := <-o.took
-	link := regexp.MustCompile(regexp.QuoteMeta(base) + `/reset/([A-Za-z0-9_-]{43})\n`).FindStringSubmatch(got.text)
-	if got.to != "eva@verksted.example" || link == nil || subjectOf(t, got) != "Svalinn: set a new password" || !strings.Contains(strings.ReplaceAll(got.text, "\n", " "), "for 1 hour") {
-		t.Fatalf("mailed to %s: %v %s", got.to, got.Header, got.text)
+	got := <-o.Took
+	link := regexp.MustCompile(regexp.QuoteMeta(base) + `/reset/([A-Za-z0-9_-]{43})\n`).FindStringSubmatch(got.Text)
+	if got.To != "eva@verksted.example" || link == nil || servertest.Subject(t, got) != "Svalinn: set a new password" || !strings.Contains(strings.ReplaceAll(got.Text, "\n", " "), "for 1 hour") {
+		t.Fatalf("mailed to %s: %v %s", got.To, got.Header, got.Text)
 	}
 	at := strings.TrimSpace(link[0])
 	words := url.Values{"new": {"another password of Eva"}, "again": {"another password of Eva"}}
@@ -117,7 +119,70 @@ func TestForgottenPasswordIsMailed(t *testing.T) {
 			t.Errorf("the %s has the link's secret, or an address", name)
 		}
 	}
-	if n := len(o.took); n != 0 {
-		t.Errorf("%d mails more: %s", n, mail.Address{Address: (<-o.took).to})
+	if n := len(o.Took); n != 0 {
+		t.Errorf("%d mails more: %s", n, mail.Address{Address: (<-o.Took).To})
+	}
+}
+
+// Case S-13: who loses a connection to a second use of an old key is told by
+// mail, in the language of the settings; and an operator's reset link is mailed, works once, and is in no log.
+func TestS13PeopleAreMailed(t *testing.T) {
+	t.Parallel()
+	o := servertest.NewPostOffice(t)
+	operator := freePort(t)
+	base, stderr, stop := startServe(t, "http", func(c *config.Config) {
+		c.Mail = config.Mail{URL: "smtp://127.0.0.1:" + o.Server.Port, From: "Svalinn <no-reply@svalinn.example>", PasswordFile: "", Language: "de"}
+		c.Operator.Listen = operator
+	})
+	p := &process{T: t, public: base, operator: "http://" + operator, password: "long enough"}
+	p.post("/v1/directory", `{"organizations":[{"id":"verksted","name":"Verksted","ai_integration":true}],
+		"people":[{"id":"eva","email":"eva@verksted.example","name":"Eva","password":"the password of Eva"}],
+		"members":[{"organization":"verksted","person":"eva"}],
+		"circles":[{"id":"all","organization":"verksted","name":"All"}],
+		"roles":[{"id":"keys","organization":"verksted","circle":"all","name":"Keeper of Keys","fillers":["eva"]}]}`)
+	d, err := newDemo(demoOptions{baseURL: base, email: "eva@verksted.example", passwordFile: write(t, "password", "the password of Eva\n", 0o600)}, len(demoSteps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range demoSteps {
+		if _, err := step.run(d, t.Context()); err != nil && !errors.Is(err, errNothingBehind) {
+			t.Fatal(err)
+		}
+	}
+	got := <-o.Took
+	for _, want := range []string{"Ein alter Schlüssel dieser\nVerbindung wurde ein zweites Mal benutzt;", "\n" + base + "/organizations/verksted/profile/api\n"} {
+		if !strings.Contains(got.Text, want) || got.To != "eva@verksted.example" || servertest.Subject(t, got) != "Svalinn: Der Zugriff einer App wurde beendet" || got.Header.Get("Content-Language") != "de" {
+			t.Errorf("to %s: %v %s", got.To, got.Header, got.Text)
+		}
+	}
+	if n := len(o.Took); n != 0 {
+		t.Errorf("%d mails more", n)
+	}
+
+	var answer struct {
+		ID, URL string
+		Mailed  bool
+	}
+	c := operatorClient{base: p.operator, password: p.password, http: http.DefaultClient}
+	if err := c.do(t.Context(), "POST", "/v1/people/eva/reset-link", nil, json.RawMessage(`{"reason":"forgot it"}`), &answer); err != nil || !answer.Mailed || answer.URL != "" || answer.ID != "eva" {
+		t.Fatalf("%v %+v", err, answer)
+	}
+	got = <-o.Took
+	link := regexp.MustCompile(regexp.QuoteMeta(base) + `/reset/([A-Za-z0-9_-]{43})\n`).FindStringSubmatch(got.Text)
+	if link == nil || servertest.Subject(t, got) != "Svalinn: ein neues Passwort setzen" {
+		t.Fatalf("mailed %v %s", got.Header, got.Text)
+	}
+	a, err := http.Get(strings.TrimSpace(link[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := io.ReadAll(a.Body)
+	a.Body.Close()
+	if a.StatusCode != 200 || !bytes.Contains(page, []byte("eva@verksted.example")) {
+		t.Errorf("the link leads to %s: %s", a.Status, page)
+	}
+	stop()
+	if strings.Contains(stderr.String(), link[1]) || strings.Contains(stderr.String(), "eva@") {
+		t.Error("the log has the link's secret, or an address")
 	}
 }

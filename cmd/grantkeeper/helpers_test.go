@@ -5,12 +5,17 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/config/configtest"
+	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
 
 var (
-	write   = configtest.Write
-	refused = configtest.Refused
+	write       = configtest.Write
+	refused     = configtest.Refused
+	freePort    = servertest.FreePort
+	certificate = servertest.Certificate
 )
+
+type safeBuffer = servertest.Buffer
 
 const gatewayKey = configtest.GatewayKey
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -148,9 +149,9 @@ func addKey(ctx context.Context, c config.Checked, server *operatorClient, reaso
 }
 
 // newestKey is the highest number that any key has had, retired ones included.
-func newestKey(ctx context.Context, c config.Checked, server *operatorClient) (newest int, err error) {
-	if server != nil {
-		keys, err := server.keys(ctx)
+func newestKey(ctx context.Context, c config.Checked, running *operatorClient) (newest int, err error) {
+	if running != nil {
+		keys, err := running.keys(ctx)
 		for _, k := range keys {
 			newest = max(newest, k.Number)
 		}
@@ -163,7 +164,7 @@ func newestKey(ctx context.Context, c config.Checked, server *operatorClient) (n
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	} else if err != nil {
-		return 0, openError(err)
+		return 0, server.OpenError(err)
 	}
 	for n := range info.Keys {
 		newest = max(newest, n)

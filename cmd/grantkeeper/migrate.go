@@ -11,6 +11,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -63,7 +64,7 @@ func (g *global) migration(c *cobra.Command, all []store.Migration) (schemaStatu
 		}
 	}
 	if err != nil && !errors.Is(err, store.ErrSchema) {
-		return s, checked, openError(err)
+		return s, checked, server.OpenError(err)
 	}
 	s.Current, s.Oldest, s.Release = schema.Version, schema.Oldest, schema.Release
 	if s.Current > 0 {
@@ -156,7 +157,7 @@ func (s schemaStatus) from() int {
 func (s schemaStatus) checkTo(to int) error {
 	switch {
 	case s.Current > s.Newest && !s.Works:
-		return &fault.Error{Code: fault.State, What: s.String(), Hint: laterRelease(&store.SchemaError{Release: s.Release})}
+		return &fault.Error{Code: fault.State, What: s.String(), Hint: server.LaterRelease(&store.SchemaError{Release: s.Release})}
 	case s.Current > s.Newest && to == 0:
 		return nil // an old node's turn in a rolling upgrade: nothing is pending
 	case to > 0 && to < s.Current:
@@ -253,7 +254,7 @@ func migrateError(err error, reached int) error {
 	case errors.Is(err, fs.ErrExist):
 		return &fault.Error{Code: fault.State, What: err.Error() + ", nothing was changed", Hint: "choose another --backup FILE"}
 	case errors.Is(err, store.ErrSchema), errors.Is(err, store.ErrNodes), errors.Is(err, store.ErrKeys), errors.Is(err, store.ErrDatabase):
-		return openError(err)
+		return server.OpenError(err)
 	}
 	return &fault.Error{Code: fault.Failed, What: err.Error(), Hint: fmt.Sprintf("the schema is %d, and the release of it goes on to run; report the fault", reached)}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -107,7 +108,7 @@ func TestMigrateCommands(t *testing.T) {
 			t.Errorf("%q: exit code %d, %s", args, code, stderr)
 		}
 	}
-	if got := openError(&store.SchemaError{Has: 1, Knows: 2}); fault.CodeOf(got) != 6 || got.(*fault.Error).Hint != "run: grantkeeper migrate up" {
+	if got := server.OpenError(&store.SchemaError{Has: 1, Knows: 2}); fault.CodeOf(got) != 6 || got.(*fault.Error).Hint != "run: grantkeeper migrate up" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"io"
-	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -16,8 +13,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
-	"github.com/grantkeeper/grantkeeper/limit"
-	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 // lingering is how long the listener stays open after SIGTERM, while /readyz
@@ -100,128 +96,79 @@ type serveOptions struct {
 }
 
 func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
-	checked := o.checked
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	out := newLines(stderr)
+	out := server.NewLines(stderr)
 	defer out.Close()
-	h := &house{Checked: checked, metrics: newMetrics(time.Now)}
-	h.logTo(out, stderr, false)
-
-	var err error
-	if h.traces, err = newTraces(ctx, h.log); err != nil {
-		return err
-	}
-	defer h.traces.close()
-	on, err := h.listen()
+	options := server.Options{Version: version, File: o.file, Now: machineClock(), Linger: lingering, Drain: o.drain,
+		Ready: o.ready} // before anybody is answered: a signal that comes then shall drain
+	logTo(&options, out, o.checked, stderr, false)
+	s, err := server.Start(ctx, o.checked, options)
 	if err != nil {
 		return err
 	}
-	defer on.Close()
-	h.mail = newMailer(checked.MailServer, h.log)
-	if h.store, err = openStore(ctx, checked, checked.Path, machineClock(), h.log, h.metrics, h.noticing()); err != nil {
-		return err
-	}
-	defer h.store.Close()
-	defer h.mail.Close() // before the store, which letters are made from
-	if checked.Counters != nil {
-		h.limits = limit.Connect(checked.Counters, limit.ValkeyOptions{Log: h.log, Nodes: h.store.LiveNodes})
-		defer h.limits.Close()
-	}
-	act := store.Act{Actor: "system", Reason: "configuration"}
-	if err := h.store.SyncPreregistered(ctx, checked.Preregistered, act); errors.Is(err, store.ErrUnavailable) {
-		hint := "see that there is room for the database"
-		if why := h.store.WhyNot(err); why != "" {
-			hint = mendDatabase(why)
-		}
-		return fault.CannotOpen(hint, "clients: %v", err)
-	} else if err != nil {
-		return fault.BadConfig("take another id", "clients: %v", err)
-	}
-	o.ready() // before anybody is answered: a signal that comes then shall drain
-	return h.serve(ctx, on, serving{linger: lingering, drain: o.drain, signals: o.signals, ready: func() {
-		h.announce(o.file, on)
-		out.Start()
-		forgetStart()
-	}, again: o.again, reread: func() { h.rereadWith(ctx, o.read) }})
+	out.Start()
+	forgetStart()
+	return until(ctx, s, options, ending{o.signals, o.again, func() { s.Reread(ctx, o.read) }})
 }
 
-// listen opens what is configured, or nothing.
-func (h *house) listen() (on listeners, err error) {
-	defer func() {
-		if err != nil {
-			on.Close()
-		}
-	}()
-	if on.public, err = listen(h.HTTP.Listen, h.Upstream != nil || h.MCPUpstream != nil, newConnLimit(h.log), "grantkeeper serve --listen 127.0.0.1:9000"); err != nil {
-		return on, err
-	}
-	if h.TLS != nil {
-		// The certificate is asked for at each handshake: it can be reread.
-		on.public = tls.NewListener(on.public, &tls.Config{
-			MinVersion: h.TLS.MinVersion, NextProtos: []string{"h2", "http/1.1"},
-			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &h.present().TLS.Certificates[0], nil },
-		})
-	}
-	if h.Operator.Listen != "off" {
-		if on.operators, err = listen(h.Operator.Listen, true, nil, "grantkeeper serve --operator-listen 127.0.0.1:9001"); err != nil {
-			return on, err
-		}
-	}
-	if h.Gateway.Listen != "off" {
-		if on.gateways, err = listen(h.Gateway.Listen, false, nil, "GRANTKEEPER_GATEWAY_LISTEN=127.0.0.1:9002 grantkeeper serve"); err != nil {
-			return on, err
-		}
-	}
-	return on, nil
+// ending says what ends a server, or has it reread its configuration; nil is never.
+type ending struct {
+	signals, again <-chan os.Signal
+	reread         func()
 }
 
-// announce writes the start line. It warns of settings that leave the contract, and
-// of those that are seldom meant.
-func (h *house) announce(file string, on listeners) {
-	v := thisVersion()
-	upstream, mcp := "none", "none"
-	if h.Upstream != nil {
-		upstream = h.Upstream.String()
-	}
-	if h.MCPUpstream != nil {
-		mcp = h.MCPUpstream.Scheme + "://" + h.MCPUpstream.Host + h.MCPUpstream.Path // a query may be a secret
-	}
-	h.log.Info("started", "version", v.Version, "commit", v.Commit, "go", v.Go, "schema", v.Schema,
-		"listen", addressOf(on.public), "tls", h.TLS != nil, "operator", addressOf(on.operators), "operator_api", h.Password != "",
-		"gateway", addressOf(on.gateways), "upstream", upstream, "mcp_upstream", mcp, "base_urls", h.Hosts.List(), "config", file)
-	if h.Upstream == nil {
-		h.log.Warn("no service answers API v5 but for /api/v5/me", "setting", "api.upstream")
-	}
-	if h.MCPUpstream == nil {
-		h.log.Warn("no service answers at the MCP endpoint", "setting", "mcp.upstream")
-	}
-	for _, one := range h.Guarded {
-		h.log.Info("a path is guarded beside API v5, which goes beyond the contract", "path", one.Path, "upstream", one.URL.Scheme+"://"+one.URL.Host, "mcp", one.MCP)
-	}
-	for _, n := range h.Networks {
-		h.log.Warn("a network has more than the contract's rate limits", "cidr", n.CIDR.String(), "multiple", n.Multiple)
-	}
-	if h.TLS == nil && len(h.HTTP.TrustedProxies) == 0 && strings.HasPrefix(h.Hosts.List()[0], "https:") {
-		h.log.Warn("no proxy is trusted: everybody behind one shares its rate limits", "setting", "http.trusted_proxies")
-	}
-	for _, warning := range h.RuleWarnings() {
-		h.log.Warn(warning)
-	}
-	if on.operators != nil && !loopbackListen(addressOf(on.operators)) {
-		h.log.Warn("the operators' listener can be reached from other machines, in clear", "setting", "operator.listen")
-	}
-	if on.gateways != nil && !loopbackListen(addressOf(on.gateways)) {
-		h.log.Warn("the gateways' listener can be reached from other machines, in clear", "setting", "gateway.listen")
+// until waits until a signal comes or ctx ends, and then closes the server. A second
+// signal ends it at once. The error then says how it ended.
+func until(ctx context.Context, s *server.Server, o server.Options, e ending) error {
+	failed := make(chan error, 1)
+	go func() { failed <- s.Wait() }()
+	end, atOnce := context.WithCancel(context.Background())
+	defer atOnce()
+	for {
+		select {
+		case err := <-failed:
+			atOnce()
+			_ = s.Close(end)
+			return err
+		case <-e.again:
+			e.reread()
+			continue
+		case got := <-e.signals:
+			o.Log.Info("stopping", "signal", got.String(), "drain", o.Drain.String())
+		case <-ctx.Done():
+			o.Log.Info("stopping", "drain", o.Drain.String())
+		}
+		closed := make(chan struct{})
+		go func() {
+			_ = s.Close(end) // what was cut off is logged
+			close(closed)
+		}()
+		select {
+		case <-closed:
+			return nil
+		case got := <-e.signals:
+			atOnce()
+			<-closed
+			return interrupted(got)
+		}
 	}
 }
 
-func addressOf(l net.Listener) string {
-	if l == nil {
-		return "off"
+// interrupted is the end by a signal, before ready or by a second one.
+func interrupted(by os.Signal) error {
+	if by == syscall.SIGTERM {
+		return &fault.Error{Code: fault.Terminate, What: "terminated"}
 	}
-	return l.Addr().String()
+	return &fault.Error{Code: fault.Interrupt, What: "interrupted"}
+}
+
+// hangUp gives the signal that asks to reread the configuration.
+func hangUp() <-chan os.Signal {
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGHUP)
+	return ch
 }
 
 // clockAhead is how far the clock is ahead in a binary that tests link

@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,32 +18,8 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/server"
 )
-
-// certificate writes a certificate for 127.0.0.1 and its key.
-func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool = x509.NewCertPool()
-	cert := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	pool.AppendCertsFromPEM([]byte(cert))
-	return write(t, "cert.pem", cert, 0o644), write(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})), 0o600), pool
-}
 
 // startServe runs serve in this process until it is stopped, or the test ends.
 // change may change the configuration; the base URL is that of the listener.
@@ -417,7 +388,7 @@ func TestServeNamesNoDemoPeople(t *testing.T) {
 	if err != nil || a.StatusCode != 200 || !strings.Contains(string(text), `name="password"`) {
 		t.Fatalf("%s %v: %s", a.Status, err, text)
 	}
-	for _, never := range []string{demoPeople[0].email, demoPassword, devClientPath, "Development mode"} {
+	for _, never := range []string{demoPeople[0].email, demoPassword, server.DevPath, "Development mode"} {
 		if strings.Contains(string(text), never) {
 			t.Errorf("serve says %q", never)
 		}

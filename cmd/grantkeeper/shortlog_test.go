@@ -3,31 +3,23 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/limit"
 )
 
 // dev's line of a request on a terminal is short, and leads to the fault of one
 // that failed; other lines have all that they say, each on its line.
 func TestShortLog(t *testing.T) {
 	var b strings.Builder
-	level := levelVar(slog.LevelInfo)
+	level := new(slog.LevelVar)
 	log := slog.New(newShortLog(&b, level))
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /oauth/authorize", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(303) })
-	mux.HandleFunc("GET /fails", func(w http.ResponseWriter, _ *http.Request) {
-		tell(w, "quill7890123", approval.ID{1, 2, 3, 4, 5}, "invalid_grant")
-		w.WriteHeader(400)
-	})
-	g := &Gate{Next: mux, Address: limit.Proxies{}.ClientAddr, Log: log, Level: level}
-	get(g, "/oauth/authorize?state=hush")
-	get(g, "/fails")
-	get(g, "/nothing/here")
+	request := func(method, route string, status int, more ...any) {
+		log.Info("request", append([]any{"request_id", "0123456789abcdef", "method", method, "route", route, "status", status, "duration_ms", 1.25, "bytes", 1, "client_addr", "127.0.0.1"}, more...)...)
+	}
+	request("GET", "/oauth/authorize", 303)
+	request("GET", "/fails", 400, "client_id", "quill7890123", "approval_id", "01020304050000000000000000000000", "error", "invalid_grant")
+	request("GET", "none", 404, "path", "/nothing/here")
 	log.Warn("a mail\nis lost", "err", errors.New("no \x1b[31m room"), "kind", "reset")
 	log.With("part", "mail").WithGroup("x").Info("on")
 	log.Debug("hidden")
@@ -42,7 +34,7 @@ $`)
 	}
 	level.Set(slog.LevelError)
 	b.Reset()
-	get(g, "/fails")
+	request("GET", "/fails", 400)
 	if b.Len() > 0 {
 		t.Errorf("at level error: %s", b.String())
 	}

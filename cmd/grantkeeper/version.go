@@ -3,39 +3,17 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/operator"
-	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 // version is the release; a release build sets it with -ldflags.
 var version = "0.1.0"
 
-func thisVersion() operator.Version {
-	return operator.Version{Version: version, Commit: commit(), Go: runtime.Version(), Schema: store.SchemaVersion}
-}
-
-// commit is what the binary was built from, or "unknown".
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	revision, changed := "unknown", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision" && len(s.Value) >= 12:
-			revision = s.Value[:12]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = "+changes"
-		}
-	}
-	return revision + changed
-}
+func thisVersion() operator.Version { return server.Build(version) }
 
 func versionCommand(g *global) *cobra.Command {
 	c := &cobra.Command{

@@ -1,0 +1,140 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Strangers who open connections and say nothing, or begin to, make room for
+// whoever comes; who is being answered stays.
+func TestConnLimitMakesRoom(t *testing.T) {
+	const most = 8
+	var out safeBuffer
+	g := &connLimit{most: most, log: slog.New(slog.NewTextHandler(&out, nil))}
+	l, err := listen("127.0.0.1:0", false, g, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, release := make(chan bool), make(chan bool)
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/long" {
+			begun <- true
+			<-release
+		}
+		fmt.Fprint(w, "answered")
+	})}
+	go s.Serve(l)
+	t.Cleanup(func() { s.Close() })
+	dial := func(say string) net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(c, say)
+		return c
+	}
+	answered := func(c net.Conn) error {
+		a, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return err
+		}
+		b, err := io.ReadAll(a.Body)
+		if string(b) != "answered" {
+			err = errors.Join(err, fmt.Errorf("got %q", b))
+		}
+		return err
+	}
+	long := dial("GET /long HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-begun
+	for i, says := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\nHalf: ", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		for range 5 * most {
+			dial(says)
+		}
+		for end := time.Now().Add(20 * time.Second); ; { // those that nobody reads yet wait for nothing
+			if err := answered(dial("GET / HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+				t.Fatalf("after strangers who say %q: %v", says, err)
+			}
+			g.mu.Lock()
+			n := len(g.all)
+			g.mu.Unlock()
+			if n <= most {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%d: %d connections, want %d at most", i, n, most)
+			}
+		}
+		g.mu.Lock()
+		for at, c := range g.all {
+			if c.place != at {
+				t.Errorf("the one in place %d believes that it is in %d", at, c.place)
+			}
+		}
+		g.mu.Unlock()
+	}
+	close(release)
+	if err := answered(long); err != nil {
+		t.Errorf("who was being answered: %v", err)
+	}
+	if told := strings.Count(out.String(), "level=WARN"); told != 1 {
+		t.Errorf("%d lines in the log, want one a minute: %s", told, out.String())
+	}
+	s.Close()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		g.mu.Lock()
+		n := len(g.all)
+		g.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d are left after the end", n)
+		}
+	}
+}
+
+func TestMostOf(t *testing.T) {
+	for files, want := range map[uint64]int{0: 0, 40: 10, 64: 16, 256: 208, 1024: 896, 65_536: 57_344, ^uint64(0): 7 << 21} {
+		if got := mostOf(files); got != want {
+			t.Errorf("of %d: %d, want %d", files, got, want)
+		}
+	}
+	if g := newConnLimit(nil); g == nil || g.most < 10 {
+		t.Errorf("of this process: %+v", g)
+	}
+}
+
+// What strangers do to their connections is not worth a line; that none can be
+// accepted any more is, but not each time.
+func TestServerLog(t *testing.T) {
+	var out safeBuffer
+	l := log.New(&serverLog{log: slog.New(slog.NewTextHandler(&out, nil))}, "", 0)
+	l.Printf("http: TLS handshake error from 192.0.2.1:1: EOF")
+	if out.String() != "" {
+		t.Errorf("of a stranger: %s", out.String())
+	}
+	var all safeBuffer
+	debug := log.New(&serverLog{log: slog.New(slog.NewTextHandler(&all, &slog.HandlerOptions{Level: slog.LevelDebug}))}, "", 0)
+	debug.Printf("Unsolicited response received on idle HTTP channel starting with %q; err=%v", "HTTP/1.1 200 OK\r\n\r\nof-another-person", nil)
+	if got := all.String(); !strings.Contains(got, "Unsolicited") || strings.Contains(got, "of-another-person") {
+		t.Errorf("of a service: %s", got)
+	}
+	for range 100 {
+		l.Printf("http: Accept error: %v; retrying in %v", errors.New("accept4: too many open files"), time.Second)
+	}
+	if got := out.String(); strings.Count(got, "level=ERROR") != 1 || !strings.Contains(got, `err="accept4: too many open files"`) {
+		t.Errorf("got %s", got)
+	}
+}

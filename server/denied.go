@@ -1,0 +1,60 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+)
+
+// Denied says of a database that this user may not open whose it is.
+func Denied(err error) error {
+	var at *fs.PathError
+	if !errors.As(err, &at) {
+		return fault.CannotOpen("run as the user who owns it", "%v", err)
+	}
+	name := at.Path
+	for _, beside := range []string{".lock", "-wal", "-shm", "-journal"} {
+		name = strings.TrimSuffix(name, beside)
+	}
+	dir := filepath.Dir(name)
+	if _, err := os.Lstat(at.Path); err == nil && ownerOf(at.Path) != ownerOf(dir) { // as after a restore as root
+		return fault.CannotOpen(fmt.Sprintf("As root: chown -R %s %s", ownerOf(dir), dir),
+			"database: cannot open %s: permission denied: it belongs to '%s', its folder to '%s'", at.Path, ownerOf(at.Path), ownerOf(dir))
+	}
+	return fault.CannotOpen(fmt.Sprintf("Run as the user '%s', or: chown -R %s %s", ownerOf(dir), SystemUser(), dir),
+		"database: cannot open %s: permission denied", name)
+}
+
+// ownerOf is whose a file or folder is, by the machine's name for them.
+func ownerOf(name string) string {
+	info, err := os.Stat(name)
+	if err != nil {
+		return "root"
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "root"
+	}
+	id := strconv.Itoa(int(stat.Uid))
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+// SystemUser is who runs the command, by the machine's name for them.
+func SystemUser() string {
+	u, err := user.Current()
+	if err != nil {
+		return fmt.Sprintf("uid %d", os.Getuid())
+	}
+	return u.Username
+}

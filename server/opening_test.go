@@ -1,0 +1,47 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+)
+
+// Whose a database is that this user may not open.
+func TestDenied(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"x.db", "x.db.lock", "x.db-wal"} {
+		err := OpenError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: filepath.Join(dir, name), Err: syscall.EACCES}))
+		var e *fault.Error
+		if !errors.As(err, &e) || e.Code != 4 || e.What != "database: cannot open "+dir+"/x.db: permission denied" ||
+			e.Hint != "Run as the user '"+SystemUser()+"', or: chown -R "+SystemUser()+" "+dir {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+// A file beside the database that is another's than their folder is what the
+// user who runs serve must be given: to run as the folder's owner mends nothing.
+func TestDeniedByOneFile(t *testing.T) {
+	dir := t.TempDir()
+	lock := filepath.Join(dir, "x.db.lock")
+	if err := os.Symlink("/etc/passwd", lock); err != nil { // root's
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(dir, 54321, -1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := OpenError(fmt.Errorf("database: %w", &fs.PathError{Op: "open", Path: lock, Err: syscall.EACCES}))
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Code != 4 || e.Hint != "As root: chown -R "+ownerOf(dir)+" "+dir ||
+		e.What != "database: cannot open "+lock+": permission denied: it belongs to 'root', its folder to '"+ownerOf(dir)+"'" {
+		t.Errorf("%+v", e)
+	}
+}
