@@ -91,8 +91,8 @@ var mayFold = reviewed{
 		sample/admin.go:newID sample/shelf.go:newItemID`},
 	{"addresses that the configuration names, or this server wrote", `
 		config/check.go:Checked.CheckDatabase
-		cmd/grantkeeper/doctoroutside.go:outside.askHandOff cmd/grantkeeper/doctoroutside.go:outside.askPath
-		cmd/grantkeeper/doctoroutside.go:outside.probes cmd/grantkeeper/init.go:listenFor
+		doctor/outside.go:Outside.askHandOff doctor/outside.go:Outside.askPath
+		doctor/outside.go:Outside.probes cmd/grantkeeper/init.go:listenFor
 		cmd/grantkeeper/init.go:serviceNameOf config/mail.go:Checked.checkMail
 		config/reference.go:WithoutPassword config/signin.go:Provider.check
 		server/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
@@ -123,15 +123,15 @@ var mayFold = reviewed{
 		operator/console/form.go:readReason`},
 	{"words of a page, a document or a log line", `
 		cmd/grantkeeper/backup.go:verifyBackup
-		cmd/grantkeeper/doctor.go:check.is cmd/grantkeeper/table.go:cutTo cmd/grantkeeper/table.go:table.write server/logs.go:serverLog.Write
+		doctor/doctor.go:check.is terminal/terminal.go:CutTo cmd/grantkeeper/table.go:table.write server/logs.go:serverLog.Write
 		server/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
-		cmd/grantkeeper/openapi.go:openAPIMethods cmd/grantkeeper/servicecmd.go:shownName cmd/grantkeeper/servicecmd.go:titled
-		cmd/grantkeeper/migrate.go:migratePlanCommand cmd/grantkeeper/operatorclient.go:printable
+		cmd/grantkeeper/openapi.go:openAPIMethods terminal/terminal.go:ShownName cmd/grantkeeper/servicecmd.go:titled
+		cmd/grantkeeper/migrate.go:migratePlanCommand terminal/terminal.go:Printable
 		config/reference.go:WriteReference page/dates.go:Words.alone page/host.go:AppOf
 		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
 		operator/console/approvals.go:withSpaces operator/console/clients.go:clientRow.Word
 		operator/console/frame.go:Server.refuse operator/explain.go:explainer.standingLinks
-		cmd/grantkeeper/devbehind.go:byFlag cmd/grantkeeper/doctorrules.go:doctor.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
+		cmd/grantkeeper/devbehind.go:byFlag doctor/rules.go:Examination.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},
 	{"what is drafted to be read and completed by an operator, in an order", `

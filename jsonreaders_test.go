@@ -30,10 +30,10 @@ var mayBeLax = reviewed{
 		cmd/grantkeeper/operatorclient.go:operatorClient.refusal`},
 	{"doctor, demo, drill and dev's client, which are clients and look at what they are answered", `
 		cmd/grantkeeper/demo.go:answered.member cmd/grantkeeper/demo.go:answered.want
-		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool cmd/grantkeeper/doctorchecks.go:asked.ask
+		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool doctor/checks.go:asked.ask
 		cmd/grantkeeper/drill.go:drilled.refresh`},
 	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called; rules that are drafted of it are completed by hand", `
-		cmd/grantkeeper/mcplist.go:outside.list cmd/grantkeeper/mcplist.go:serverName cmd/grantkeeper/openapi.go:openAPI.item
+		doctor/mcplist.go:Outside.list doctor/mcplist.go:ServerName cmd/grantkeeper/openapi.go:openAPI.item
 		cmd/grantkeeper/openapi.go:openAPI.operations cmd/grantkeeper/openapi.go:readOpenAPI
 		mcp/ask.go:Tools mcp/tools.go:narrow mcp/tools.go:readAnswers
 		mcp/tools.go:readTool mcp/tools.go:holds mcp/tools.go:rewrite`},

@@ -81,7 +81,9 @@ var rooms = map[string]room{
 	"config/configtest": {may: []string{"fault"}},
 	"server":            {may: append(append(slices.Clone(doors), "page", "metrics", "config"), below...)},
 	"server/servertest": {may: []string{"config", "config/configtest"}},
-	"cmd/grantkeeper":   {may: append([]string{"gateway", "mcp", "operator", "page", "signin", "sample", "config", "server"}, below...)},
+	"terminal":          {pure: true},
+	"doctor":            {may: append([]string{"gateway", "mcp", "operator", "config", "server", "terminal"}, below...), tests: []string{"signin"}},
+	"cmd/grantkeeper":   {may: append([]string{"gateway", "mcp", "operator", "page", "signin", "sample", "config", "server", "doctor", "terminal"}, below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/grantkeeper/grantkeeper/fault"
 )
 
 // Hosts are the hosts that are believed, each with its {base} (decision M1).
@@ -222,4 +224,36 @@ func parseOperatorHosts(list []string) (names []string, err error) {
 func LoopbackListen(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && Loopback(strings.ToLower(host)) && !strings.HasSuffix(host, ".localhost")
+}
+
+// ListenerURL is where a configured listener is reached from this machine, and
+// the name of its host.
+func ListenerURL(listen string) (base, name string, err error) {
+	if listen == "off" {
+		return "", "", fault.BadConfig("set it, or name another server: --operator URL", "operator.listen is off")
+	}
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", "", fault.BadConfig("write 127.0.0.1:8081", "operator.listen: %q is not an address and a port", listen)
+	}
+	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
+		host = "127.0.0.1"
+		if a.Is6() {
+			host = "::1"
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port), host, nil
+}
+
+// ParseBaseAnywhere is parseBase, and plain http everywhere: who asks is not
+// who serves. A slash at the end is forgiven.
+func ParseBaseAnywhere(s string) (base, host, name string, err error) {
+	s = strings.TrimSuffix(s, "/")
+	base, host, name, err = ParseBase(strings.Replace(s, "http://", "https://", 1))
+	if err == nil && strings.HasPrefix(s, "http://") {
+		base = "http" + strings.TrimPrefix(base, "https")
+		host = strings.TrimSuffix(host, ":80")
+		base = strings.TrimSuffix(base, ":80")
+	}
+	return base, host, name, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 var approvalColumns = []column{
@@ -120,7 +121,7 @@ func (c *operatorClient) wouldEnd(ctx context.Context, w which) (string, error) 
 	if would.Ended == 0 {
 		return "no approval", err
 	}
-	return plural(would.Ended, "approval"), err
+	return terminal.Plural(would.Ended, "approval"), err
 }
 
 func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
@@ -164,7 +165,7 @@ func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry
 			items = append(items, object)
 		}
 		if !dry {
-			if err := o.confirm(c, "This ends "+plural(len(ids), "approval")+", for good."); err != nil {
+			if err := o.confirm(c, "This ends "+terminal.Plural(len(ids), "approval")+", for good."); err != nil {
 				return err
 			}
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func backupCommand(g *global) *cobra.Command {
@@ -89,26 +90,13 @@ it is its owner's alone. The secret keys are not in it: keep them apart from it.
 			if g.json {
 				return writeDocument(c.OutOrStdout(), made)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s  %s, of %s\n", made.File, size(made.Bytes), utc(made.TakenAt))
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s  %s, of %s\n", made.File, terminal.Size(made.Bytes), terminal.UTC(made.TakenAt))
 			return err
 		},
 	}
 	c.Flags().BoolVar(&packed, "gzip", false, "compress it")
 	at, change = operatorFlags(g, c), changeFlags(c, false)
 	return c
-}
-
-func utc(seconds int64) string { return time.Unix(seconds, 0).UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// size writes bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GB", n>>30)
-	case n >= 1<<20:
-		return fmt.Sprintf("%d MB", (n+1<<19)>>20)
-	}
-	return fmt.Sprintf("%d kB", (n+1023)>>10)
 }
 
 // partPattern names what a backup is written to first. The job in contrib
@@ -228,7 +216,7 @@ damaged or no backup, 6 when it is of a later release.`,
 				return writeDocument(c.OutOrStdout(), out)
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "ok    %s  %s, of %s\n      schema %d, %d clients, %d approvals that have not ended, needs secret keys: %s\n",
-				out.File, size(out.Bytes), utc(out.TakenAt), out.Schema, *out.Clients, *out.Approvals, numbers(out.Keys))
+				out.File, terminal.Size(out.Bytes), terminal.UTC(out.TakenAt), out.Schema, *out.Clients, *out.Approvals, terminal.Numbers(out.Keys))
 			return err
 		},
 	}
@@ -242,14 +230,6 @@ func newBackupResult(file string, i store.Info) backupResult {
 		out.Bytes = info.Size()
 	}
 	return out
-}
-
-func numbers(of []int) string {
-	var all []string
-	for _, n := range of {
-		all = append(all, strconv.Itoa(n))
-	}
-	return strings.Join(all, ", ")
 }
 
 // verifyBackup checks a copy: what is checked is what would be restored.
@@ -379,7 +359,7 @@ func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptio
 	if g.json {
 		return writeDocument(c.OutOrStdout(), map[string]int{"ended": done.Ended})
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "%s ended, people approve again.\n%s\n", plural(done.Ended, "approval"), pastState)
+	_, err = fmt.Fprintf(c.OutOrStdout(), "%s ended, people approve again.\n%s\n", terminal.Plural(done.Ended, "approval"), pastState)
 	return err
 }
 
@@ -419,10 +399,10 @@ func runRestore(g *global, c *cobra.Command, file string, checked config.Checked
 		return writeDocument(c.OutOrStdout(), out)
 	}
 	if keep {
-		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s, living on: %s.\n", checked.Path, plural(done.Approvals, "approval"))
+		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s, living on: %s.\n", checked.Path, terminal.Plural(done.Approvals, "approval"))
 	} else {
 		_, err = fmt.Fprintf(c.OutOrStdout(), "Restored to %s: %s ended, people approve again.\nAPI keys ended: %d. %s\n",
-			checked.Path, plural(done.Ended, "approval"), done.APIKeys, pastState)
+			checked.Path, terminal.Plural(done.Ended, "approval"), done.APIKeys, pastState)
 	}
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/server"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // serverChange are the flags of every command that changes something on a
@@ -117,7 +118,7 @@ func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what 
 			columns = slices.Concat(columns, []column{member("approvals ended", "approvals_ended")})
 		}
 		if question != "" && !o.yes {
-			values := []any{printable(id)}
+			values := []any{terminal.Printable(id)}
 			if ends {
 				n, err := server.wouldEnd(ctx, whichOf(kindOf(path), id))
 				if err != nil {
@@ -198,7 +199,7 @@ func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.V
 			items, _ := page["items"].([]any)
 			g.table(c, items, columns)
 			if next, _ := page["next"].(string); next != "" {
-				g.say(c, "there are more: --after "+printable(next))
+				g.say(c, "there are more: --after "+terminal.Printable(next))
 			}
 		})
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 var clientColumns = []column{
@@ -84,7 +85,7 @@ func (g *global) deleteUnapproved(c *cobra.Command, o *serverChange, u unapprove
 			if err := server.do(ctx, http.MethodPost, path, nil, count.body(), &would); err != nil {
 				return err
 			}
-			if err := o.confirm(c, "This deletes "+plural(would.Deleted, "client")+" that nobody has approved."); err != nil {
+			if err := o.confirm(c, "This deletes "+terminal.Plural(would.Deleted, "client")+" that nobody has approved."); err != nil {
 				return err
 			}
 		}

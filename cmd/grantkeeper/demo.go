@@ -231,7 +231,7 @@ func lastStep(s string) (int, error) {
 }
 
 func newDemo(o demoOptions, last int) (*demo, error) {
-	base, _, name, err := parseBaseAnywhere(o.baseURL)
+	base, _, name, err := config.ParseBaseAnywhere(o.baseURL)
 	if err != nil {
 		return nil, fault.WrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
 	}
@@ -256,19 +256,6 @@ func newDemo(o demoOptions, last int) (*demo, error) {
 	d.http = &http.Client{Jar: jar, Timeout: 30 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return d, nil
-}
-
-// parseBaseAnywhere is parseBase, and plain http everywhere: who asks is not
-// who serves. A slash at the end is forgiven.
-func parseBaseAnywhere(s string) (base, host, name string, err error) {
-	s = strings.TrimSuffix(s, "/")
-	base, host, name, err = config.ParseBase(strings.Replace(s, "http://", "https://", 1))
-	if err == nil && strings.HasPrefix(s, "http://") {
-		base = "http" + strings.TrimPrefix(base, "https")
-		host = strings.TrimSuffix(host, ":80")
-		base = strings.TrimSuffix(base, ":80")
-	}
-	return base, host, name, err
 }
 
 // toldDemo is the demo as JSON.

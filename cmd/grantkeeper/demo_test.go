@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/config"
 )
 
 // alarms gives what is counted of approvals that ended by a used refresh token,
@@ -320,7 +322,7 @@ func TestDemoOptions(t *testing.T) {
 	for in, want := range map[string]string{
 		"http://App.example:80/": "http://app.example", "https://app.example:443": "https://app.example", "http://app.example:8080": "http://app.example:8080",
 	} {
-		if base, _, _, err := parseBaseAnywhere(in); err != nil || base != want {
+		if base, _, _, err := config.ParseBaseAnywhere(in); err != nil || base != want {
 			t.Errorf("%s: %q, %v", in, base, err)
 		}
 	}

@@ -12,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/mcp"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func (d *demo) discover(ctx context.Context) (outcome, error) {
@@ -308,7 +310,7 @@ func (d *demo) call(ctx context.Context) (outcome, error) {
 	if err := a.want(http.StatusOK); err != nil {
 		return o, err
 	}
-	o.note = "MCP: " + shownName(a.serverName()) + hostAt(d.behindMCP)
+	o.note = "MCP: " + terminal.ShownName(a.serverName()) + hostAt(d.behindMCP)
 	rest, err := d.send(ctx, http.MethodGet, d.base+"/api/v5", nil, map[string]string{"Authorization": "Bearer " + d.access})
 	switch {
 	case err != nil:
@@ -328,7 +330,7 @@ func hostAt(host string) string {
 	if host == "" {
 		return ""
 	}
-	return " at " + printable(host)
+	return " at " + terminal.Printable(host)
 }
 
 // nothingBehind reports whether no service is connected there.
@@ -342,7 +344,7 @@ func (a answered) serverName() string {
 	if err != nil {
 		return ""
 	}
-	return serverName(result)
+	return doctor.ServerName(result)
 }
 
 func (d *demo) refresh(ctx context.Context) (outcome, error) {

@@ -34,6 +34,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/terminal"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -117,7 +118,7 @@ Its operator API has a clock that tests can move, and stop:
 func ofGrantkeeper(environ []string) (names []string) {
 	for _, e := range environ {
 		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, config.EnvironmentPrefix) {
-			names = append(names, printable(name))
+			names = append(names, terminal.Printable(name))
 		}
 	}
 	slices.Sort(names)

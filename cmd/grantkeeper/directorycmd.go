@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func directoryCommand(g *global) *cobra.Command {
@@ -141,13 +142,13 @@ func (a importAnswer) question() string {
 	for _, n := range a.Counts {
 		added, changed, removed = added+n.Added, changed+n.Changed, removed+n.Removed
 	}
-	return fmt.Sprintf("This adds %d, changes %d and removes %d, and ends %s for good.", added, changed, removed, plural(a.Ended, "approval"))
+	return fmt.Sprintf("This adds %d, changes %d and removes %d, and ends %s for good.", added, changed, removed, terminal.Plural(a.Ended, "approval"))
 }
 
 func (a importAnswer) String() string {
 	var b strings.Builder
 	for _, one := range a.Changes {
-		fmt.Fprintf(&b, "%-8s %-14s %s\n", printable(one.Change), printable(one.List), printable(one.ID))
+		fmt.Fprintf(&b, "%-8s %-14s %s\n", terminal.Printable(one.Change), terminal.Printable(one.List), terminal.Printable(one.ID))
 	}
 	total := 0
 	for _, n := range a.Counts {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 type drillOptions struct {
@@ -128,7 +129,7 @@ func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdou
 	if o.rounds < 1 || o.rounds > 30 {
 		return fault.WrongUse("", "--rounds: 1 to 30, so that the rate limits let it through")
 	}
-	if _, _, name, err := parseBaseAnywhere(o.baseURLs[0]); err == nil && o.personPasswordFile == "" && !config.Loopback(name) {
+	if _, _, name, err := config.ParseBaseAnywhere(o.baseURLs[0]); err == nil && o.personPasswordFile == "" && !config.Loopback(name) {
 		return fault.WrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
 	}
 	d, err := newDemo(demoOptions{baseURL: o.baseURLs[0], email: o.email, passwordFile: o.personPasswordFile, server: server}, len(demoSteps))
@@ -170,7 +171,7 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 		return nil, err
 	}
 	add := func(flag, address, host string) error {
-		base, _, _, err := parseBaseAnywhere(address)
+		base, _, _, err := config.ParseBaseAnywhere(address)
 		if err != nil {
 			return fault.WrongUse("", "--%s: %v", flag, err)
 		}
@@ -319,7 +320,7 @@ func (n drilled) refresh(ctx context.Context, d *demo) string {
 	if json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&said) != nil || said.Error == "" {
 		return answer.Status
 	}
-	return printable(said.Error)
+	return terminal.Printable(said.Error)
 }
 
 func (n drilled) send(ctx context.Context, method, path string, form url.Values, authorization string) (*http.Response, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 var eventColumns = []column{
@@ -214,7 +215,7 @@ func (g *global) writeEvent(out io.Writer, entry json.RawMessage) error {
 	line := timeOf(object["at"]) + "  " + inWords(object["kind"])
 	for _, name := range []string{"client", "person", "organization", "approval", "actor", "address", "reason", "detail", "reference"} {
 		if v, _ := object[name].(string); v != "" {
-			line += "  " + name + "=" + printable(v)
+			line += "  " + name + "=" + terminal.Printable(v)
 		}
 	}
 	_, err := fmt.Fprintln(out, line)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func explainCommand(g *global) *cobra.Command {
@@ -122,9 +123,9 @@ func (e explained) String() string {
 		return "no"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\n", word(e.Allowed), printable(e.Reason))
+	fmt.Fprintf(&b, "%s: %s\n\n", word(e.Allowed), terminal.Printable(e.Reason))
 	for _, link := range e.Chain {
-		fmt.Fprintf(&b, "  %-3s  %-12s  %s\n", word(link.Holds), printable(link.Fact), printable(link.Why))
+		fmt.Fprintf(&b, "  %-3s  %-12s  %s\n", word(link.Holds), terminal.Printable(link.Fact), terminal.Printable(link.Why))
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -247,7 +248,7 @@ func TestListenerURL(t *testing.T) {
 		"[::]:8081": "http://[::1]:8081", "[::1]:8081": "http://[::1]:8081", "localhost:8081": "http://localhost:8081", "192.0.2.7:81": "http://192.0.2.7:81",
 		"off": "", "8081": "",
 	} {
-		if got, _, err := listenerURL(listen); got != want || (err != nil) != (want == "") || err != nil && fault.CodeOf(err) != fault.Config {
+		if got, _, err := config.ListenerURL(listen); got != want || (err != nil) != (want == "") || err != nil && fault.CodeOf(err) != fault.Config {
 			t.Errorf("%s: %q, %v; want %q", listen, got, err, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func keysCommand(g *global) *cobra.Command {
@@ -257,7 +258,7 @@ func runRetire(g *global, c *cobra.Command, number string, at operatorOptions, c
 	if g.json {
 		return writeDocument(c.OutOrStdout(), k)
 	}
-	_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, plural(*k.Ended, "approval"))
+	_, err = fmt.Fprintf(c.OutOrStdout(), "key %d retired, %s ended\n", k.Number, terminal.Plural(*k.Ended, "approval"))
 	return err
 }
 
@@ -279,7 +280,7 @@ func (c *operatorClient) retireKey(g *global, command *cobra.Command, number str
 	if keys[at].State != "retired" && !change.yes {
 		g.say(command, keepCopy(keys, keys[at].Number))
 	}
-	if err := change.confirm(command, "Retire key "+number+" and end "+plural(keys[at].Approvals, "approval")+"?"); err != nil {
+	if err := change.confirm(command, "Retire key "+number+" and end "+terminal.Plural(keys[at].Approvals, "approval")+"?"); err != nil {
 		return listedKey{}, err
 	}
 	var done listedKey

@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // migrateCommand is given the migrations that there are, in order.
@@ -87,7 +88,7 @@ func (s schemaStatus) String() string {
 	case len(s.Pending) == 0:
 		return fmt.Sprintf("%s: schema %d, the newest", s.Database, s.Current)
 	}
-	return fmt.Sprintf("%s: schema %d, newest %d, pending: %s", s.Database, s.Current, s.Newest, numbers(s.Pending))
+	return fmt.Sprintf("%s: schema %d, newest %d, pending: %s", s.Database, s.Current, s.Newest, terminal.Numbers(s.Pending))
 }
 
 func migrateStatusCommand(g *global, all []store.Migration) *cobra.Command {

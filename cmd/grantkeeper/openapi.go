@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // openAPI is what rules need of a document of OpenAPI 3.
@@ -33,8 +35,8 @@ var openAPIMethods = strings.Fields("get put post delete options head patch trac
 func readOpenAPI(text []byte) (all []rules.Operation, left []string, err error) {
 	var doc openAPI
 	switch {
-	case len(text) > mostListed:
-		return nil, nil, fmt.Errorf("it has more than %d MiB", mostListed>>20)
+	case len(text) > doctor.MostListed:
+		return nil, nil, fmt.Errorf("it has more than %d MiB", doctor.MostListed>>20)
 	case json.Unmarshal(text, &doc) != nil:
 		return nil, nil, errors.New("it is no JSON, or its members are of other types")
 	case !strings.HasPrefix(doc.Version, "3."):
@@ -46,7 +48,7 @@ func readOpenAPI(text []byte) (all []rules.Operation, left []string, err error) 
 		}
 		item, ok := doc.item(doc.Paths[path])
 		if !ok {
-			left = append(left, shownName(path))
+			left = append(left, terminal.ShownName(path))
 			continue
 		}
 		all = append(all, doc.operations(path, item)...)

@@ -8,21 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // operatorOptions are the flags of every command that speaks to the operator
@@ -74,9 +73,9 @@ func (o operatorOptions) listener(load func() (config.Loaded, error)) (base, nam
 		if err != nil {
 			return "", "", err
 		}
-		return listenerURL(configured.Operator.Listen)
+		return config.ListenerURL(configured.Operator.Listen)
 	}
-	if base, _, name, err = parseBaseAnywhere(o.url); err != nil {
+	if base, _, name, err = config.ParseBaseAnywhere(o.url); err != nil {
 		return "", "", fault.WrongUse("write --operator http://"+devOperatorListen, "--operator: %v", err)
 	}
 	return base, name, nil
@@ -99,30 +98,11 @@ func (o operatorOptions) secret(ctx context.Context, c *operatorClient, here boo
 	if err != nil {
 		return "", err
 	}
-	own, _, _ := listenerURL(configured.Operator.Listen)
+	own, _, _ := config.ListenerURL(configured.Operator.Listen)
 	if configured.Operator.PasswordFile == "" || c.base != own && !here {
 		return "", fault.WrongUse("name it: "+o.named()+" FILE", "the operators' password for %s is not known", c.base)
 	}
 	return config.ReadPassword(configured.Operator.PasswordFile)
-}
-
-// listenerURL is where a configured listener is reached from this machine, and
-// the name of its host.
-func listenerURL(listen string) (base, name string, err error) {
-	if listen == "off" {
-		return "", "", fault.BadConfig("set it, or name another server: --operator URL", "operator.listen is off")
-	}
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", "", fault.BadConfig("write 127.0.0.1:8081", "operator.listen: %q is not an address and a port", listen)
-	}
-	if a, err := netip.ParseAddr(host); host == "" || err == nil && a.IsUnspecified() {
-		host = "127.0.0.1"
-		if a.Is6() {
-			host = "::1"
-		}
-	}
-	return "http://" + net.JoinHostPort(host, port), host, nil
 }
 
 func (o operatorOptions) named() string { return cmp.Or(o.flag, "--password-file") }
@@ -146,12 +126,10 @@ func (c *operatorClient) version(ctx context.Context) (operator.Version, error) 
 	return v, err
 }
 
-const unanswered = "/readyz did not answer in time"
-
 // missing asks what the server lacks for being ready; nothing when it is. It
 // needs no password.
 func (c *operatorClient) missing(ctx context.Context) []string {
-	silent := []string{unanswered}
+	silent := []string{doctor.Unanswered}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/readyz", nil)
 	if err != nil {
 		return silent
@@ -234,7 +212,7 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 	if json.Unmarshal(text, &said) != nil || said.Code == "" {
 		return c.stranger()
 	}
-	what := printable(said.Description)
+	what := terminal.Printable(said.Description)
 	switch {
 	case status == http.StatusUnauthorized:
 		return fault.CannotOpen("name the file with the right one: --password-file FILE", "%s does not take the operators' password", c.base)
@@ -251,7 +229,7 @@ func (c *operatorClient) refusal(status int, text []byte) error {
 	case status == http.StatusConflict:
 		return &fault.Error{Code: fault.State, What: what, Hint: ""}
 	}
-	return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: %s (reference %s)", c.base, what, printable(said.Reference)), Hint: ""}
+	return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: %s (reference %s)", c.base, what, terminal.Printable(said.Reference)), Hint: ""}
 }
 
 // whereListed leads to the objects that there are.
@@ -267,14 +245,4 @@ func whereListed(what string) string {
 // stranger is the error of an answer that no operator API gives.
 func (c *operatorClient) stranger() error {
 	return fault.CannotOpen("name the operators' listener: --operator URL", "%s answers, but not as an operator API", c.base)
-}
-
-// printable keeps what others wrote on its line of a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s)
 }

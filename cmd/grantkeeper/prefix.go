@@ -10,6 +10,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // kinds are what IDs name, by where the operator API has them.
@@ -48,7 +49,7 @@ func (c *operatorClient) whole(ctx context.Context, kind, text string) (string, 
 	if page.Next != "" {
 		n = "more than " + n
 	}
-	return "", fault.WrongUse("write more of it; all of each: grantkeeper "+kind+" list --wide", "the IDs of %s %ss begin with %s", n, kind, printable(text))
+	return "", fault.WrongUse("write more of it; all of each: grantkeeper "+kind+" list --wide", "the IDs of %s %ss begin with %s", n, kind, terminal.Printable(text))
 }
 
 // wholeOf is whole for each of the filters of a list that is an ID.

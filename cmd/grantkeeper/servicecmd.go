@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func serviceCommand(g *global) *cobra.Command {
@@ -67,19 +68,19 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 			case openAPI != "":
 				return g.draftCalls(c, checked.Ruled, openAPI)
 			}
-			all, err := outside{&checked}.connected(c.Context())
+			all, err := behind{doctor.Outside{Checked: &checked}}.connected(c.Context())
 			if err != nil {
 				return err
 			}
 			for _, said := range all {
 				if said.Cut != "" {
-					g.say(c, "these are not all of the tools at "+said.Path+": "+printable(said.Cut))
+					g.say(c, "these are not all of the tools at "+said.Path+": "+terminal.Printable(said.Cut))
 				}
 			}
 			if write {
 				return g.draftTools(c, checked.Ruled, all)
 			}
-			return g.listTools(c, outside{&checked}, all)
+			return g.listTools(c, behind{doctor.Outside{Checked: &checked}}, all)
 		},
 	}
 	c.Flags().BoolVar(&write, "write", false, "draft rules for the tools that none names, and change no file")
@@ -88,8 +89,11 @@ begin with the path of its first server; GET and HEAD read, and all else changes
 	return c
 }
 
+// behind are the services behind, as to what their tools need.
+type behind struct{ doctor.Outside }
+
 // connected asks the MCP servers of the configuration, which needs no more than that.
-func (c outside) connected(ctx context.Context) (all []listed, err error) {
+func (c behind) connected(ctx context.Context) (all []doctor.Listed, err error) {
 	for _, check := range []func() error{c.CheckServiceKey, c.CheckMCP} {
 		if err := check(); err != nil {
 			return nil, err
@@ -108,22 +112,22 @@ func (c outside) connected(ctx context.Context) (all []listed, err error) {
 	return all, nil
 }
 
-func (c outside) toolsOf(ctx context.Context, one config.GuardedPath) (said listed, err error) {
+func (c behind) toolsOf(ctx context.Context, one config.GuardedPath) (said doctor.Listed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listWithin)
 	defer cancel()
-	f, said := c.greetMCP(ctx, one)
+	f, said := c.GreetMCP(ctx, one)
 	said.Path = one.Path
 	if f.Result != "ok" {
-		return said, fault.CannotOpen(printable(f.Fix), "%s", printable(f.Text))
+		return said, fault.CannotOpen(terminal.Printable(f.Fix), "%s", terminal.Printable(f.Text))
 	}
 	if said.Cut != "" && len(said.Tools) == 0 {
-		return said, fault.CannotOpen("see its log, and that it lists its tools to whoever is signed for", "%s, and lists no tools: %s", f.Text, printable(said.Cut))
+		return said, fault.CannotOpen("see its log, and that it lists its tools to whoever is signed for", "%s, and lists no tools: %s", f.Text, terminal.Printable(said.Cut))
 	}
 	return said, nil
 }
 
 // needs says of a tool at a path what its calls need, as --json has it.
-func (c outside) needs(path string, t mcp.Tool) map[string]any {
+func (c behind) needs(path string, t mcp.Tool) map[string]any {
 	n := c.Ruled.Needed(rules.Call{At: config.RuledAt(path), Tool: t.Name, Reads: t.Reads})
 	o := map[string]any{"path": path, "tool": t.Name, "title": t.Title, "needs": n.Access, "by_annotation": n.Hinted, "through": "", "read_only_hint": nil, "rule": nil}
 	if t.Hinted {
@@ -133,7 +137,7 @@ func (c outside) needs(path string, t mcp.Tool) map[string]any {
 	if n.Rule >= 0 {
 		o["rule"], o["touches"] = n.Rule, n.Touches
 		o["needs"], o["through"] = c.through(n)
-		why = fmt.Sprintf("rules[%d] %s touches %s", n.Rule, shownName(n.Name), n.Touches)
+		why = fmt.Sprintf("rules[%d] %s touches %s", n.Rule, terminal.ShownName(n.Name), n.Touches)
 	} else {
 		o["unlisted"] = n.Unlisted
 		switch {
@@ -153,7 +157,7 @@ func (c outside) needs(path string, t mcp.Tool) map[string]any {
 }
 
 // through says whom a tool asks for by its rule.
-func (c outside) through(n rules.Needed) (needs, through string) {
+func (c behind) through(n rules.Needed) (needs, through string) {
 	rule := c.Rules[n.Rule]
 	switch n.Touches {
 	case rules.TouchesOpen:
@@ -183,41 +187,8 @@ func (c outside) through(n rules.Needed) (needs, through string) {
 	return n.Access, through
 }
 
-// silent are the tools that say nothing of whether they read, though the rules go by
-// that.
-func (c outside) silent(at string, all []mcp.Tool) (names []string) {
-	for _, t := range all {
-		if !t.Hinted && c.Ruled.Needed(rules.Call{At: at, Tool: t.Name, Reads: t.Reads}).Hinted {
-			names = append(names, shownName(t.Name))
-		}
-	}
-	return names
-}
-
-// several are a few of them.
-func several(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
-}
-
-// mostShown bounds how much of a name is shown, in characters.
-const mostShown = 100
-
-// shownName is a name that somebody else gave. One that is not plain is quoted, and
-// what is not ASCII in it is escaped: two that look alike do not.
-func shownName(name string) string {
-	shown := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/*{}") == ""
-	if name = cutTo(name, mostShown); shown && name != "" {
-		return name
-	}
-	return strconv.QuoteToASCII(name)
-}
-
 var toolColumns = []column{
-	{title: "tool", of: func(o map[string]any) string { name, _ := o["tool"].(string); return shownName(name) }},
+	{title: "tool", of: func(o map[string]any) string { name, _ := o["tool"].(string); return terminal.ShownName(name) }},
 	wordOf("needs", "needs"), member("through", "through"), member("why", "why").sparing(1),
 	{title: "annotation", as: word, spare: 2, of: func(o map[string]any) string {
 		switch o["read_only_hint"] {
@@ -230,7 +201,7 @@ var toolColumns = []column{
 	}},
 }
 
-func (g *global) listTools(c *cobra.Command, by outside, all []listed) error {
+func (g *global) listTools(c *cobra.Command, by behind, all []doctor.Listed) error {
 	items, servers, complete, columns := []any{}, []any{}, true, toolColumns
 	for _, said := range all {
 		for _, t := range said.Tools {
@@ -250,7 +221,7 @@ func (g *global) listTools(c *cobra.Command, by outside, all []listed) error {
 }
 
 // draftTools writes rules for the tools that none names.
-func (g *global) draftTools(c *cobra.Command, by *rules.Rules, all []listed) error {
+func (g *global) draftTools(c *cobra.Command, by *rules.Rules, all []doctor.Listed) error {
 	d := draft{room: rules.MaxRules - by.Len()}
 	for _, said := range all {
 		for _, t := range said.Tools {
@@ -274,7 +245,7 @@ func (d *draft) tool(by *rules.Rules, at string, t mcp.Tool) {
 	if !ok {
 		why = "no rule names it alone: its name has a *, or is too long"
 	}
-	d.add(titled(t.Title, shownName(t.Name))+": its annotation "+claim, rule, why)
+	d.add(titled(t.Title, terminal.ShownName(t.Name))+": its annotation "+claim, rule, why)
 }
 
 // draftCalls writes rules for the calls of an API.
@@ -284,7 +255,7 @@ func (g *global) draftCalls(c *cobra.Command, by *rules.Rules, name string) erro
 		return fault.CannotOpen("", "--openapi: %v", err)
 	}
 	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, mostListed+1))
+	text, err := io.ReadAll(io.LimitReader(in, doctor.MostListed+1))
 	if err != nil {
 		return fault.CannotOpen("", "--openapi: %v", err)
 	}
@@ -306,7 +277,7 @@ func draftAPI(by *rules.Rules, text []byte) (*draft, error) {
 		if one.Method == "GET" || one.Method == "HEAD" {
 			does = "reads"
 		}
-		d.add(titled(one.Title, shownName(one.Method)+" "+shownName(one.Path))+": "+does, one.Rule, one.Why)
+		d.add(titled(one.Title, terminal.ShownName(one.Method)+" "+terminal.ShownName(one.Path))+": "+does, one.Rule, one.Why)
 	}
 	for _, one := range left {
 		d.add(one, "", "it is described elsewhere")
@@ -316,7 +287,7 @@ func draftAPI(by *rules.Rules, text []byte) (*draft, error) {
 
 // titled begins a comment: by a title for people, or else by the name.
 func titled(title, name string) string {
-	if title = cutTo(strings.TrimSpace(printable(title)), mostShown); title != "" {
+	if title = terminal.CutTo(strings.TrimSpace(terminal.Printable(title)), terminal.MostShown); title != "" {
 		return title + " (" + name + ")"
 	}
 	return name
@@ -336,18 +307,18 @@ func (d *draft) add(about, rule, why string) {
 	}
 	if rule == "" {
 		d.left++
-		fmt.Fprintf(&d.text, "# %s\n# has no rule here: %s\n\n", printable(about), printable(why))
+		fmt.Fprintf(&d.text, "# %s\n# has no rule here: %s\n\n", terminal.Printable(about), terminal.Printable(why))
 		return
 	}
 	d.rules++
-	fmt.Fprintf(&d.text, "# %s\n%s\n", printable(about), rule)
+	fmt.Fprintf(&d.text, "# %s\n%s\n", terminal.Printable(about), rule)
 }
 
 func (g *global) tellDraft(c *cobra.Command, d *draft) error {
 	if g.json {
 		return writeDocument(c.OutOrStdout(), map[string]any{"rules": d.text.String(), "drafted": d.rules, "left": d.left})
 	}
-	told := plural(d.rules, "rule") + " to complete, each of which allows nothing yet; no file was changed"
+	told := terminal.Plural(d.rules, "rule") + " to complete, each of which allows nothing yet; no file was changed"
 	if d.rules+d.left == 0 {
 		told = "rules name all of it already"
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -265,7 +266,7 @@ role = "r-tools"
 	}
 	for _, at := range c.McpServers() {
 		silent := map[string]string{"/api/v5/mcp": ": list", "/tools": ": add"}[at.Path]
-		if f := (outside{&c}).askMCP(t.Context(), at); f.Result != "warn" || !strings.HasSuffix(f.Text, silent) {
+		if f := (doctor.Outside{Checked: &c}).AskMCP(t.Context(), at); f.Result != "warn" || !strings.HasSuffix(f.Text, silent) {
 			t.Errorf("%s: %+v", at.Path, f)
 		}
 	}
@@ -339,9 +340,11 @@ func TestServiceToolsAreBounded(t *testing.T) {
 		return fmt.Sprintf(`{"tools":[%s],"nextCursor":"more"}`, strings.Join(tools, ","))
 	}
 	for said, list := range map[string]func(string) string{
-		"its list has more than 100 pages":      func(string) string { return page(11) },
-		"it has more than 10000 tools":          func(string) string { return page(mostTools + 1) },
-		"tools/list: it answers more than":      func(string) string { return `{"tools":[{"name":"a"}],"x":"` + strings.Repeat("x", mostListed) + `"}` },
+		"its list has more than 100 pages": func(string) string { return page(11) },
+		"it has more than 10000 tools":     func(string) string { return page(doctor.MostTools + 1) },
+		"tools/list: it answers more than": func(string) string {
+			return `{"tools":[{"name":"a"}],"x":"` + strings.Repeat("x", doctor.MostListed) + `"}`
+		},
 		"tools/list: it did not answer the":     func(string) string { return `{}},{"` },
 		"tools/list: it answered with an error": func(string) string { return `null,"error":{"code":1}` },
 	} {
@@ -385,7 +388,7 @@ func TestDoctorLooksAtTools(t *testing.T) {
 		if err := errors.Join(c.CheckServiceKey(), c.CheckMCP(), c.CheckRules()); err != nil {
 			t.Fatal(err)
 		}
-		if f := (outside{&c}).askMCP(t.Context(), c.OwnMCP()); f.Result != tt.result || !strings.HasSuffix(f.Text, tt.text) || (f.Fix == "") != (tt.result == "ok") || s.ended != 1 {
+		if f := (doctor.Outside{Checked: &c}).AskMCP(t.Context(), c.OwnMCP()); f.Result != tt.result || !strings.HasSuffix(f.Text, tt.text) || (f.Fix == "") != (tt.result == "ok") || s.ended != 1 {
 			t.Errorf("%s: %+v", tt.list, f)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // shortLog is dev's log on a terminal: a line that can be read at a glance, for
@@ -48,7 +50,7 @@ func (s *shortLog) Handle(_ context.Context, r slog.Record) error {
 		if r.Level != slog.LevelInfo {
 			line += r.Level.String() + " "
 		}
-		line += printable(r.Message)
+		line += terminal.Printable(r.Message)
 		r.Attrs(func(a slog.Attr) bool {
 			line += inShort(a)
 			return true
@@ -69,7 +71,7 @@ func shortRequest(r slog.Record) string {
 		case "method", "route", "status", "duration_ms", "request_id":
 			said[a.Key] = a.Value
 		case "client_id", "approval_id": // as commands take them
-			rest += " " + strings.TrimSuffix(a.Key, "_id") + "=" + cutTo(printable(a.Value.String()), leastID+1)
+			rest += " " + strings.TrimSuffix(a.Key, "_id") + "=" + terminal.CutTo(terminal.Printable(a.Value.String()), leastID+1)
 		case "error", "path":
 			rest += inShort(a)
 		}

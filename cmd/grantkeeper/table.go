@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 const (
@@ -152,7 +154,7 @@ func (t *table) fit(width int) (out []string) {
 	for i, c := range t.columns {
 		for n, cell := range t.cells[i] {
 			if c.as == text && n > 0 {
-				t.cells[i][n] = cutTo(cell, max(most, longest(t.cells[i][:1])))
+				t.cells[i][n] = terminal.CutTo(cell, max(most, longest(t.cells[i][:1])))
 			}
 		}
 	}
@@ -184,14 +186,6 @@ func longest(cells []string) (width int) {
 	return width
 }
 
-// cutTo leaves so many characters of a text, the last of which says that there are more.
-func cutTo(s string, most int) string {
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return strings.TrimRight(string([]rune(s)[:most-1]), " ") + "…"
-}
-
 // shortenIDs leaves as much of them as tells each from the others, leastID or more.
 func shortenIDs(ids []string) {
 	n := leastID
@@ -203,7 +197,7 @@ func shortenIDs(ids []string) {
 		}
 	}
 	for i, id := range ids {
-		ids[i] = cutTo(id, n+1)
+		ids[i] = terminal.CutTo(id, n+1)
 	}
 }
 
@@ -253,7 +247,7 @@ func inWords(v any) string {
 	switch v := v.(type) {
 	case nil, string:
 		if v, _ := v.(string); v != "" {
-			return printable(v)
+			return terminal.Printable(v)
 		}
 		return nothing
 	case bool:

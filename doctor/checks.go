@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -22,62 +22,63 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // checks are what doctor judges, in the order of its lines.
 var checks = []check{
-	{"configuration", one((*doctor).checkConfiguration)},
-	{"secret-key", configured((*doctor).checkSecretKey)},
-	{"data-directory", configured((*doctor).checkData)},
-	{"server", one((*doctor).checkServer)},
-	{"database", (*doctor).checkDatabase},
-	{"clock", (*doctor).checkClock},
+	{"configuration", one((*Examination).checkConfiguration)},
+	{"secret-key", configured((*Examination).checkSecretKey)},
+	{"data-directory", configured((*Examination).checkData)},
+	{"server", one((*Examination).checkServer)},
+	{"database", (*Examination).checkDatabase},
+	{"clock", (*Examination).checkClock},
 	{"base-url", eachBase((*asked).checkMetadata)},
 	{"resources", ifAnswered((*asked).checkResources)},
 	{"challenge", ifAnswered((*asked).checkChallenge)},
-	{"client-address", served((*doctor).checkClientAddress)},
-	{"upstream", (*doctor).checkUpstream},
+	{"client-address", served((*Examination).checkClientAddress)},
+	{"upstream", (*Examination).checkUpstream},
 	{"mcp-upstream", probed("mcp-upstream")},
 	{"paths", probed("paths")},
 	{"preview", probed("preview")},
-	{"rules", (*doctor).checkRules},
+	{"rules", (*Examination).checkRules},
 	{"provider", probed("provider")},
 	{"handoff", probed("handoff")},
 	{"mail", probed("mail")},
-	{"operator-listener", (*doctor).checkOperatorListener},
-	{"limits", configured((*doctor).checkLimits)},
-	{"refresh-tokens", configured((*doctor).checkRefreshTokens)},
-	{"expired-rows", served((*doctor).checkExpired)},
-	{"backup", served((*doctor).checkBackup)},
-	{"version", one((*doctor).checkVersion)},
+	{"operator-listener", (*Examination).checkOperatorListener},
+	{"limits", configured((*Examination).checkLimits)},
+	{"refresh-tokens", configured((*Examination).checkRefreshTokens)},
+	{"expired-rows", served((*Examination).checkExpired)},
+	{"backup", served((*Examination).checkBackup)},
+	{"version", one((*Examination).checkVersion)},
 }
 
-func one(f func(*doctor) finding) func(*doctor) []finding {
-	return func(d *doctor) []finding { return []finding{f(d)} }
+func one(f func(*Examination) Finding) func(*Examination) []Finding {
+	return func(d *Examination) []Finding { return []Finding{f(d)} }
 }
 
 // configured is for what needs a valid configuration.
-func configured(f func(*doctor) finding) func(*doctor) []finding {
-	return func(d *doctor) []finding {
-		if d.configErr != nil {
+func configured(f func(*Examination) Finding) func(*Examination) []Finding {
+	return func(d *Examination) []Finding {
+		if d.ConfigErr != nil {
 			return nil
 		}
-		return []finding{f(d)}
+		return []Finding{f(d)}
 	}
 }
 
 // served is for what only the server can tell.
-func served(f func(*doctor) finding) func(*doctor) []finding {
-	return func(d *doctor) []finding {
-		if d.statusErr != nil {
+func served(f func(*Examination) Finding) func(*Examination) []Finding {
+	return func(d *Examination) []Finding {
+		if d.StatusErr != nil {
 			return nil
 		}
-		return []finding{f(d)}
+		return []Finding{f(d)}
 	}
 }
 
-func eachBase(f func(*asked) finding) func(*doctor) []finding {
-	return func(d *doctor) (all []finding) {
+func eachBase(f func(*asked) Finding) func(*Examination) []Finding {
+	return func(d *Examination) (all []Finding) {
 		for _, a := range d.bases {
 			all = append(all, f(a))
 		}
@@ -86,8 +87,8 @@ func eachBase(f func(*asked) finding) func(*doctor) []finding {
 }
 
 // ifAnswered is for what needs an answer; that there is none is said once.
-func ifAnswered(f func(*asked) finding) func(*doctor) []finding {
-	return func(d *doctor) (all []finding) {
+func ifAnswered(f func(*asked) Finding) func(*Examination) []Finding {
+	return func(d *Examination) (all []Finding) {
 		for _, a := range d.bases {
 			if a.err == nil {
 				all = append(all, f(a))
@@ -97,22 +98,22 @@ func ifAnswered(f func(*asked) finding) func(*doctor) []finding {
 	}
 }
 
-func (d *doctor) checkConfiguration() finding {
+func (d *Examination) checkConfiguration() Finding {
 	switch {
-	case d.dev:
+	case d.Dev:
 		return found("none: grantkeeper dev needs none")
-	case d.configErr != nil:
-		return failedBy(d.configErr)
+	case d.ConfigErr != nil:
+		return failedBy(d.ConfigErr)
 	}
-	return found("%s", d.loaded.Summary())
+	return found("%s", d.Loaded.Summary())
 }
 
-func (d *doctor) checkSecretKey() finding {
-	info, err := os.Stat(d.checked.SecretKeyFile)
+func (d *Examination) checkSecretKey() Finding {
+	info, err := os.Stat(d.Checked.SecretKeyFile)
 	if err != nil {
 		return failedBy(err)
 	}
-	return found("%s, %s of 32 bytes, mode %04o", d.checked.SecretKeyFile, plural(len(d.checked.Ring.Keys()), "key"), info.Mode().Perm())
+	return found("%s, %s of 32 bytes, mode %04o", d.Checked.SecretKeyFile, terminal.Plural(len(d.Checked.Ring.Keys()), "key"), info.Mode().Perm())
 }
 
 // leastSpace is how much room the database needs to go on for a while.
@@ -121,11 +122,11 @@ const leastSpace = 512 << 20 // bytes
 // noSpace is less room than the database's log takes.
 const noSpace = 16 << 20 // bytes
 
-func (d *doctor) checkData() finding {
-	if d.checked.Path == "" {
+func (d *Examination) checkData() Finding {
+	if d.Checked.Path == "" {
 		return found("the database is elsewhere")
 	}
-	dir := filepath.Dir(d.checked.Path)
+	dir := filepath.Dir(d.Checked.Path)
 	if err := syscall.Access(dir, 2); err != nil {
 		return warned("run doctor as the user who runs serve, or: chown the folder", "%s: this user cannot write in it: %v", dir, err)
 	}
@@ -136,19 +137,19 @@ func (d *doctor) checkData() finding {
 	return judgeSpace(dir, free)
 }
 
-func judgeSpace(dir string, free int64) finding {
+func judgeSpace(dir string, free int64) Finding {
 	if free < noSpace {
-		return failed("make room at once: without it nothing more can be written", "%s: only %s free", dir, size(free))
+		return failed("make room at once: without it nothing more can be written", "%s: only %s free", dir, terminal.Size(free))
 	}
 	if free < leastSpace {
-		return warned("make room: the database, its log and a backup's copy need it", "%s: only %s free", dir, size(free))
+		return warned("make room: the database, its log and a backup's copy need it", "%s: only %s free", dir, terminal.Size(free))
 	}
-	return found("%s, writable, %s free", dir, size(free))
+	return found("%s, writable, %s free", dir, terminal.Size(free))
 }
 
-func (d *doctor) checkServer() finding {
-	if d.statusErr != nil && (len(d.missing) == 0 || d.missing[0] == unanswered) {
-		f := failedBy(d.statusErr)
+func (d *Examination) checkServer() Finding {
+	if d.StatusErr != nil && (len(d.Missing) == 0 || d.Missing[0] == Unanswered) {
+		f := failedBy(d.StatusErr)
 		switch {
 		case f.Fix == "":
 			f.Fix = "start it: grantkeeper serve"
@@ -157,58 +158,58 @@ func (d *doctor) checkServer() finding {
 		}
 		return f
 	}
-	if len(d.missing) > 0 {
-		return failed("see its log, and that there is room for the database", "%s is not ready: %s", d.server.base, strings.Join(d.missing, ", "))
+	if len(d.Missing) > 0 {
+		return failed("see its log, and that there is room for the database", "%s is not ready: %s", d.Server, strings.Join(d.Missing, ", "))
 	}
-	return found("%s answers, version %s", d.server.base, d.status.Version.Version)
+	return found("%s answers, version %s", d.Server, d.Status.Version.Version)
 }
 
-func (d *doctor) checkDatabase() []finding {
-	if d.statusErr == nil {
-		return []finding{d.judgeDatabase()}
+func (d *Examination) checkDatabase() []Finding {
+	if d.StatusErr == nil {
+		return []Finding{d.judgeDatabase()}
 	}
-	if d.configErr != nil {
+	if d.ConfigErr != nil {
 		return nil
 	}
-	text, err := checkedDatabase(context.Background(), d.checked)
+	text, err := Database(context.Background(), d.Checked)
 	if err != nil {
-		return []finding{failedBy(err)}
+		return []Finding{failedBy(err)}
 	}
-	return []finding{found("%s", text)}
+	return []Finding{found("%s", text)}
 }
 
-func (d *doctor) judgeDatabase() finding {
+func (d *Examination) judgeDatabase() Finding {
 	where := "in memory"
 	switch {
-	case d.configErr != nil || d.status.Bytes == 0:
-	case d.checked.Postgres != "":
+	case d.ConfigErr != nil || d.Status.Bytes == 0:
+	case d.Checked.Postgres != "":
 		where = "postgres"
 	default:
-		where = "sqlite " + d.checked.Path
+		where = "sqlite " + d.Checked.Path
 	}
 	if where == "postgres" { // pg_amcheck looks at its integrity
-		d.status.Integrity = "left to pg_amcheck"
+		d.Status.Integrity = "left to pg_amcheck"
 	}
-	text := fmt.Sprintf("%s, schema %d, %s, integrity %s", where, d.status.Schema, size(d.status.Bytes), d.status.Integrity)
-	if strings.Contains(d.status.Integrity, "damaged") {
+	text := fmt.Sprintf("%s, schema %d, %s, integrity %s", where, d.Status.Schema, terminal.Size(d.Status.Bytes), d.Status.Integrity)
+	if strings.Contains(d.Status.Integrity, "damaged") {
 		return failed("stop it, keep the file, and restore: grantkeeper backup restore FILE", "%s", text)
 	}
-	if d.status.WentBack > 0 {
+	if d.Status.WentBack > 0 {
 		fix := "end all approvals: grantkeeper backup restore"
 		if where != "postgres" {
 			fix = "stop the server, and end all approvals: grantkeeper backup restore FILE, of the copy that it was set back to"
 		}
-		return failed(fix, "%s; it went back in time, as was seen on %s: what was revoked since its copy may live again", text, utc(d.status.WentBack))
+		return failed(fix, "%s; it went back in time, as was seen on %s: what was revoked since its copy may live again", text, terminal.UTC(d.Status.WentBack))
 	}
-	if r := d.status.Refused; r != nil && r.Over {
-		return warned(server.MendDatabase(r.Cause), "%s; it refused something %s ago, as %s, and takes writes again", text, plural(int(r.Ago), "second"), r.Cause)
+	if r := d.Status.Refused; r != nil && r.Over {
+		return warned(server.MendDatabase(r.Cause), "%s; it refused something %s ago, as %s, and takes writes again", text, terminal.Plural(int(r.Ago), "second"), r.Cause)
 	} else if r != nil {
-		return failed(server.MendDatabase(r.Cause), "%s; %s: it refused something %s ago", text, r.Cause, plural(int(r.Ago), "second"))
+		return failed(server.MendDatabase(r.Cause), "%s; %s: it refused something %s ago", text, r.Cause, terminal.Plural(int(r.Ago), "second"))
 	}
-	switch has := d.status.Schema; {
+	switch has := d.Status.Schema; {
 	case has < store.SchemaVersion:
 		return failed("grantkeeper migrate up", "%s; this binary has %d", text, store.SchemaVersion)
-	case has > store.SchemaVersion && (d.status.Oldest == 0 || d.status.Oldest > store.SchemaVersion):
+	case has > store.SchemaVersion && (d.Status.Oldest == 0 || d.Status.Oldest > store.SchemaVersion):
 		return failed("grantkeeper migrate status", "%s; this binary has %d, and cannot work on it", text, store.SchemaVersion)
 	case has > store.SchemaVersion:
 		return warned("go on with the upgrade: docs/upgrade.md", "%s, of a later release; this one, which has %d, works on it too", text, store.SchemaVersion)
@@ -219,9 +220,9 @@ func (d *doctor) judgeDatabase() finding {
 // mostSkew is how far two clocks may be apart: codes live 5 minutes.
 const mostSkew = 30 * time.Second
 
-func (d *doctor) checkClock() (all []finding) {
-	if d.statusErr == nil {
-		all = append(all, judgeClock("the server's clock", time.Unix(d.status.Now, 0), d.now))
+func (d *Examination) checkClock() (all []Finding) {
+	if d.StatusErr == nil {
+		all = append(all, judgeClock("the server's clock", time.Unix(d.Status.Now, 0), d.Now))
 	}
 	for _, a := range d.bases {
 		if !a.date.IsZero() {
@@ -231,7 +232,7 @@ func (d *doctor) checkClock() (all []finding) {
 	return all
 }
 
-func judgeClock(whose string, there, here time.Time) finding {
+func judgeClock(whose string, there, here time.Time) Finding {
 	apart := there.Sub(here).Abs().Round(time.Second)
 	if apart > mostSkew {
 		return warned("run an NTP client on both machines", "%s is %s off this machine's: codes live 5 minutes", whose, apart)
@@ -239,10 +240,10 @@ func judgeClock(whose string, there, here time.Time) finding {
 	return found("%s is within %s of this machine's", whose, max(apart, time.Second))
 }
 
-func (d *doctor) checkClientAddress() finding {
-	seen := d.status.Seen
+func (d *Examination) checkClientAddress() Finding {
+	seen := d.Status.Seen
 	behind := seen.Unbelieved != ""
-	if d.configErr == nil && d.checked.TLS == nil && len(d.checked.HTTP.TrustedProxies) == 0 && strings.HasPrefix(d.checked.Hosts.List()[0], "https:") {
+	if d.ConfigErr == nil && d.Checked.TLS == nil && len(d.Checked.HTTP.TrustedProxies) == 0 && strings.HasPrefix(d.Checked.Hosts.List()[0], "https:") {
 		behind = true
 	}
 	switch {
@@ -264,9 +265,9 @@ func (d *doctor) checkClientAddress() finding {
 }
 
 // trusts reports whether an address is in http.trusted_proxies.
-func (d *doctor) trusts(address string) bool {
+func (d *Examination) trusts(address string) bool {
 	a, err := netip.ParseAddr(address)
-	return err == nil && d.configErr == nil && slices.ContainsFunc(d.checked.HTTP.TrustedProxies, func(one string) bool {
+	return err == nil && d.ConfigErr == nil && slices.ContainsFunc(d.Checked.HTTP.TrustedProxies, func(one string) bool {
 		n, err := netip.ParsePrefix(one)
 		return err == nil && n.Contains(a) || one == a.String()
 	})
@@ -289,29 +290,29 @@ func oneAddress(a string) string {
 
 // checkOperatorListener judges the listener of the configuration, or of what
 // --operator named instead the way there: more of it is not known here.
-func (d *doctor) checkOperatorListener() []finding {
-	own, _, _ := listenerURL(d.checked.Operator.Listen)
-	base, _, name, err := parseBaseAnywhere(d.operator)
-	switch at := d.checked.Operator.Listen; {
-	case d.operator != "" && err != nil:
+func (d *Examination) checkOperatorListener() []Finding {
+	own, _, _ := config.ListenerURL(d.Checked.Operator.Listen)
+	base, _, name, err := config.ParseBaseAnywhere(d.Operator)
+	switch at := d.Checked.Operator.Listen; {
+	case d.Operator != "" && err != nil:
 		return nil // the server's line says it
-	case d.operator != "" && base != own:
-		return []finding{d.judgeWay(base, name)}
-	case d.configErr != nil:
+	case d.Operator != "" && base != own:
+		return []Finding{d.judgeWay(base, name)}
+	case d.ConfigErr != nil:
 		return nil
 	case at == "off":
-		return []finding{found("off")}
-	case d.checked.Password == "":
-		return []finding{warned("set operator.password_file", "%s, and its API is off", at)}
+		return []Finding{found("off")}
+	case d.Checked.Password == "":
+		return []Finding{warned("set operator.password_file", "%s, and its API is off", at)}
 	case !config.LoopbackListen(at):
-		return []finding{warned(`set operator.listen = "127.0.0.1:8081", or let a firewall keep others out`, "%s can be reached from other machines, in clear", at)}
+		return []Finding{warned(`set operator.listen = "127.0.0.1:8081", or let a firewall keep others out`, "%s can be reached from other machines, in clear", at)}
 	default:
-		return []finding{d.notPassedOn(found("%s, loopback only", at))}
+		return []Finding{d.notPassedOn(found("%s, loopback only", at))}
 	}
 }
 
 // judgeWay judges how an operators' listener elsewhere is asked.
-func (d *doctor) judgeWay(base, name string) finding {
+func (d *Examination) judgeWay(base, name string) Finding {
 	switch {
 	case config.Loopback(name):
 		return d.notPassedOn(found("%s, over loopback", base))
@@ -323,7 +324,7 @@ func (d *doctor) judgeWay(base, name string) finding {
 
 // notPassedOn gives the finding, unless a base URL answers with the operators'
 // paths.
-func (d *doctor) notPassedOn(f finding) finding {
+func (d *Examination) notPassedOn(f Finding) Finding {
 	for _, a := range d.bases {
 		if a.operator {
 			return failed("let the proxy pass on the public listener alone", "%s/readyz is answered to everybody", a.base)
@@ -332,20 +333,20 @@ func (d *doctor) notPassedOn(f finding) finding {
 	return f
 }
 
-func (d *doctor) checkLimits() finding {
+func (d *Examination) checkLimits() Finding {
 	switch {
-	case d.status.Nodes > 1 && d.status.Limits == "memory":
+	case d.Status.Nodes > 1 && d.Status.Limits == "memory":
 		return failed(`set limiter.url = "redis://127.0.0.1:6379/0" on every node`,
-			"%d nodes count rate limits each for itself: clients get up to %d times the contract's", d.status.Nodes, d.status.Nodes)
-	case d.status.Limits == "away":
+			"%d nodes count rate limits each for itself: clients get up to %d times the contract's", d.Status.Nodes, d.Status.Nodes)
+	case d.Status.Limits == "away":
 		return warned("see that the server of limiter.url runs, and in the log what it says: a wrong password, read-only, full", "the shared counter does not answer: each node counts its share by itself")
 	}
-	if d.status.Limits == "forgetful" {
+	if d.Status.Limits == "forgetful" {
 		return warned("CONFIG SET maxmemory-policy noeviction, on the server of limiter.url", "the shared counter drops counters when its memory is full: strangers get more than the contract's")
 	}
-	if n := len(d.checked.Networks); n > 0 {
+	if n := len(d.Checked.Networks); n > 0 {
 		var all []string
-		for _, one := range d.checked.Networks {
+		for _, one := range d.Checked.Networks {
 			all = append(all, fmt.Sprintf("%s times %d", one.CIDR, one.Multiple))
 		}
 		return warned("", "the contract's rate limits are left for %s", strings.Join(all, ", "))
@@ -355,20 +356,20 @@ func (d *doctor) checkLimits() finding {
 
 // checkRefreshTokens says that nothing ends them, where that is so: a warning
 // with --strict alone, because the contract has it so (decision P11).
-func (d *doctor) checkRefreshTokens() finding {
-	if after := d.checked.Approvals.EndUnusedAfter; after != 0 {
+func (d *Examination) checkRefreshTokens() Finding {
+	if after := d.Checked.Approvals.EndUnusedAfter; after != 0 {
 		return found("end with an approval that nobody used for %s", after)
 	}
 	const never = "never end by themselves, since approvals.end_unused_after is off"
-	if d.strict {
+	if d.Strict {
 		return warned(`set approvals.end_unused_after = "90d" (RFC 9700 section 4.14.2)`, never)
 	}
 	return found(never)
 }
 
-func (d *doctor) checkExpired() finding {
-	if d.status.Overdue > 0 {
-		return warned("see the server's log for: expired rows cannot be deleted", "%d rows should have been deleted", d.status.Overdue)
+func (d *Examination) checkExpired() Finding {
+	if d.Status.Overdue > 0 {
+		return warned("see the server's log for: expired rows cannot be deleted", "%d rows should have been deleted", d.Status.Overdue)
 	}
 	return found("none is overdue")
 }
@@ -376,34 +377,34 @@ func (d *doctor) checkExpired() finding {
 // mostBackupAge is how old the last backup may be.
 const mostBackupAge = 48 * time.Hour
 
-func (d *doctor) checkBackup() finding {
+func (d *Examination) checkBackup() Finding {
 	fix := "grantkeeper backup create FILE, every night"
-	if d.configErr == nil && d.checked.Postgres != "" {
+	if d.ConfigErr == nil && d.Checked.Postgres != "" {
 		fix = "pg_dump, every night, and then tell the server: POST /v1/backup"
 	}
-	if d.status.LastBackup == 0 {
+	if d.Status.LastBackup == 0 {
 		return warned(fix, "there has been none")
 	}
-	age := time.Unix(d.status.Now, 0).Sub(time.Unix(d.status.LastBackup, 0)).Round(time.Minute)
+	age := time.Unix(d.Status.Now, 0).Sub(time.Unix(d.Status.LastBackup, 0)).Round(time.Minute)
 	if age > mostBackupAge {
-		return warned(fix, "the last one is of %s, %d hours ago", utc(d.status.LastBackup), int(age.Hours()))
+		return warned(fix, "the last one is of %s, %d hours ago", terminal.UTC(d.Status.LastBackup), int(age.Hours()))
 	}
-	return found("the last one is of %s", utc(d.status.LastBackup))
+	return found("the last one is of %s", terminal.UTC(d.Status.LastBackup))
 }
 
 // vulnerable are releases that should not run any more, and why.
 var vulnerable = map[string]string{}
 
-func (d *doctor) checkVersion() finding {
-	v := version
-	if d.statusErr == nil {
-		v = d.status.Version.Version
+func (d *Examination) checkVersion() Finding {
+	v := d.Version
+	if d.StatusErr == nil {
+		v = d.Status.Version.Version
 	}
 	if why, bad := vulnerable[v]; bad {
 		return failed("upgrade: docs/upgrade.md", "%s: %s", v, why)
 	}
-	if v != version {
-		return warned("restart the server with this binary", "the server is %s, this binary %s", v, version)
+	if v != d.Version {
+		return warned("restart the server with this binary", "the server is %s, this binary %s", v, d.Version)
 	}
 	return found("%s, nothing known against it when it was built", v)
 }
@@ -469,7 +470,7 @@ func (a *asked) ask(ctx context.Context) {
 	}
 }
 
-func (a *asked) unreached() finding {
+func (a *asked) unreached() Finding {
 	hint := "see that the name leads here, and that the proxy passes requests on"
 	var certificate *tls.CertificateVerificationError
 	switch {
@@ -481,7 +482,7 @@ func (a *asked) unreached() finding {
 	return failed(hint, "%s does not answer: %v", a.base, a.err)
 }
 
-func (a *asked) checkMetadata() finding {
+func (a *asked) checkMetadata() Finding {
 	switch {
 	case a.err != nil:
 		return a.unreached()
@@ -501,7 +502,7 @@ func (a *asked) checkMetadata() finding {
 	return found("%s, every URL is built from it", a.base)
 }
 
-func (a *asked) checkResources() finding {
+func (a *asked) checkResources() Finding {
 	text := "%s, the documents of API v5 and MCP"
 	for i, of := range a.resources {
 		if a.documents[of.Path]["resource"] != a.base+of.Path {
@@ -516,7 +517,7 @@ func (a *asked) checkResources() finding {
 
 var resourceMetadata = regexp.MustCompile(`resource_metadata="([^"]*)"`)
 
-func (a *asked) checkChallenge() finding {
+func (a *asked) checkChallenge() Finding {
 	if a.status != http.StatusUnauthorized || len(a.header) == 0 {
 		return failed("the proxy must pass /api/v5 on, and WWW-Authenticate back", "%s/api/v5 does not ask for a credential", a.base)
 	}
@@ -526,3 +527,5 @@ func (a *asked) checkChallenge() finding {
 	}
 	return found("%s/api/v5, 401 leads to its document", a.base)
 }
+
+const Unanswered = "/readyz did not answer in time"

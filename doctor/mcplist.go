@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 
 // Bounds of what is read of an MCP server that is asked what it has.
 const (
-	mostTools  = 10_000
+	MostTools  = 10_000
 	mostPages  = 100
-	mostListed = 16 << 20 // bytes of all answers
+	MostListed = 16 << 20 // bytes of all answers
 )
 
-// listed is what an MCP server says of itself.
-type listed struct {
+// Listed is what an MCP server says of itself.
+type Listed struct {
 	Path  string // of its endpoint here
 	Name  string // may be empty
 	Tools []mcp.Tool
@@ -30,7 +30,7 @@ type listed struct {
 
 // listing reads it, for nobody, in the session that the server began.
 type listing struct {
-	outside
+	Outside
 	http              *http.Client
 	at                *url.URL
 	session, revision string
@@ -39,15 +39,15 @@ type listing struct {
 
 // list reads an answer to firstMessage, and then all pages of tools where the server
 // has some. The error is an answer that is none.
-func (c outside) list(ctx context.Context, client *http.Client, at *url.URL, a *http.Response) (said listed, err error) {
-	l := &listing{c, client, at, a.Header.Get("Mcp-Session-Id"), "", mostListed}
+func (c Outside) list(ctx context.Context, client *http.Client, at *url.URL, a *http.Response) (said Listed, err error) {
+	l := &listing{c, client, at, a.Header.Get("Mcp-Session-Id"), "", MostListed}
 	result, err := l.read(a, 1)
 	if err != nil {
 		return said, err
 	}
 	var has struct{ Tools *struct{} }
 	_ = json.Unmarshal(result["capabilities"], &has)
-	said.Name = serverName(result)
+	said.Name = ServerName(result)
 	if json.Unmarshal(result["protocolVersion"], &l.revision) != nil || l.revision == "" {
 		return said, errors.New("it says no revision")
 	}
@@ -63,8 +63,8 @@ func (c outside) list(ctx context.Context, client *http.Client, at *url.URL, a *
 	return said, nil
 }
 
-// serverName is what a result of initialize says that the server is called.
-func serverName(result map[string]json.RawMessage) string {
+// ServerName is what a result of initialize says that the server is called.
+func ServerName(result map[string]json.RawMessage) string {
 	var info struct{ Name string }
 	_ = json.Unmarshal(result["serverInfo"], &info)
 	return info.Name
@@ -72,7 +72,7 @@ func serverName(result map[string]json.RawMessage) string {
 
 // pages reads the list of tools to its end, or to where it is too long. A tool that
 // is listed twice, and differs, counts as the stricter says.
-func (l *listing) pages(ctx context.Context, said *listed) error {
+func (l *listing) pages(ctx context.Context, said *Listed) error {
 	at := map[string]int{}
 	params := map[string]any{}
 	for n := range mostPages {
@@ -93,8 +93,8 @@ func (l *listing) pages(ctx context.Context, said *listed) error {
 			case twice && said.Tools[i].Reads == mcp.Reads:
 				said.Tools[i] = t
 			case twice:
-			case len(said.Tools) == mostTools:
-				return fmt.Errorf("it has more than %d tools", mostTools)
+			case len(said.Tools) == MostTools:
+				return fmt.Errorf("it has more than %d tools", MostTools)
 			default:
 				at[t.Name], said.Tools = len(said.Tools), append(said.Tools, t)
 			}
@@ -134,7 +134,7 @@ func (l *listing) read(a *http.Response, id int) (map[string]json.RawMessage, er
 	from := &io.LimitedReader{R: a.Body, N: l.left}
 	result, err := mcp.Result(a.Header.Get("Content-Type"), from, []byte(strconv.Itoa(id)))
 	if l.left = from.N; l.left <= 0 {
-		return nil, fmt.Errorf("it answers more than %d bytes", mostListed)
+		return nil, fmt.Errorf("it answers more than %d bytes", MostListed)
 	}
 	return result, err
 }

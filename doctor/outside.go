@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"bytes"
@@ -15,8 +15,11 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/provider"
+	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/server"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // outsideWithin bounds all that is asked of others, at once: they may be far
@@ -27,31 +30,31 @@ const outsideWithin = 5 * time.Second
 // there. Its finding has its own name: one of several says which.
 type probe struct {
 	check string // the name of its check
-	ask   func(context.Context) finding
-	found finding
+	ask   func(context.Context) Finding
+	found Finding
 }
 
-// outside is a configuration, as to what it needs of others.
-type outside struct{ *config.Checked }
+// Outside is a configuration, as to what it needs of others.
+type Outside struct{ *config.Checked }
 
 // probes are all that it needs.
-func (c outside) probes() (all []*probe) {
+func (c Outside) probes() (all []*probe) {
 	if c.Upstream != nil {
-		all = append(all, &probe{check: "upstream", ask: func(ctx context.Context) finding {
+		all = append(all, &probe{check: "upstream", ask: func(ctx context.Context) Finding {
 			return c.askAPI(ctx, c.Upstream.JoinPath(config.UpstreamPath), "api.upstream")
 		}})
 	}
 	if c.MCPUpstream != nil {
-		all = append(all, &probe{check: "mcp-upstream", ask: func(ctx context.Context) finding { return c.askMCP(ctx, c.OwnMCP()) }})
+		all = append(all, &probe{check: "mcp-upstream", ask: func(ctx context.Context) Finding { return c.AskMCP(ctx, c.OwnMCP()) }})
 	}
 	for _, one := range c.Guarded {
-		all = append(all, &probe{check: "paths", ask: func(ctx context.Context) finding { return c.askPath(ctx, one) }})
+		all = append(all, &probe{check: "paths", ask: func(ctx context.Context) Finding { return c.askPath(ctx, one) }})
 	}
 	if c.PreviewURL != nil {
 		all = append(all, &probe{check: "preview", ask: c.askPreview})
 	}
 	for _, one := range c.Providers {
-		all = append(all, &probe{check: "provider", ask: func(ctx context.Context) finding { return askProvider(ctx, one) }})
+		all = append(all, &probe{check: "provider", ask: func(ctx context.Context) Finding { return askProvider(ctx, one) }})
 	}
 	if c.HandOff != nil {
 		all = append(all, &probe{check: "handoff", ask: c.askHandOff})
@@ -63,7 +66,7 @@ func (c outside) probes() (all []*probe) {
 }
 
 // askOutside asks them all at once.
-func (d *doctor) askOutside(ctx context.Context) {
+func (d *Examination) askOutside(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, outsideWithin)
 	defer cancel()
 	var all sync.WaitGroup
@@ -74,8 +77,8 @@ func (d *doctor) askOutside(ctx context.Context) {
 }
 
 // probed gives what was found of the others of one kind.
-func probed(name string) func(*doctor) []finding {
-	return func(d *doctor) (all []finding) {
+func probed(name string) func(*Examination) []Finding {
+	return func(d *Examination) (all []Finding) {
 		for _, p := range d.outside {
 			if p.check == name {
 				all = append(all, p.found)
@@ -86,7 +89,7 @@ func probed(name string) func(*doctor) []finding {
 }
 
 // askAPI asks as a call does, for nobody, the service that a setting names.
-func (c outside) askAPI(ctx context.Context, at *url.URL, setting string) finding {
+func (c Outside) askAPI(ctx context.Context, at *url.URL, setting string) Finding {
 	r, err := c.signedFor(ctx, http.MethodGet, at, nil)
 	if err != nil {
 		return failed("correct "+setting, "%v", err)
@@ -96,9 +99,9 @@ func (c outside) askAPI(ctx context.Context, at *url.URL, setting string) findin
 
 // askPath asks one of [[paths]] as its kind is, and says that the contract has no
 // such path (spec 9).
-func (c outside) askPath(ctx context.Context, one config.GuardedPath) (f finding) {
+func (c Outside) askPath(ctx context.Context, one config.GuardedPath) (f Finding) {
 	if one.MCP {
-		f = c.askMCP(ctx, one)
+		f = c.AskMCP(ctx, one)
 	} else {
 		f = c.askAPI(ctx, one.URL.JoinPath(one.Path), one.Setting())
 	}
@@ -114,30 +117,30 @@ func (c outside) askPath(ctx context.Context, one config.GuardedPath) (f finding
 const firstMessage = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
 	`"clientInfo":{"name":"grantkeeper doctor","version":"1"}}}`
 
-// askMCP looks at what the MCP server says, and at what it leaves out that rules go by.
-func (c outside) askMCP(ctx context.Context, one config.GuardedPath) finding {
-	f, said := c.greetMCP(ctx, one)
+// AskMCP looks at what the MCP server says, and at what it leaves out that rules go by.
+func (c Outside) AskMCP(ctx context.Context, one config.GuardedPath) Finding {
+	f, said := c.GreetMCP(ctx, one)
 	if f.Result == "ok" && said.Cut != "" {
 		return warned("see that it lists its tools to whoever is signed for", "%s; its tools are not all known: %s", f.Text, said.Cut)
 	}
 	if silent := c.silent(config.RuledAt(one.Path), said.Tools); f.Result == "ok" && len(silent) > 0 {
 		return warned("set readOnlyHint in their annotations, or access in their rules; see: grantkeeper service tools",
-			"%s; without readOnlyHint, and so taken to change something: %s", f.Text, several(silent))
+			"%s; without readOnlyHint, and so taken to change something: %s", f.Text, terminal.Several(silent))
 	}
 	return f
 }
 
-// greetMCP begins as an MCP client does, for nobody, reads what the server has, and
+// GreetMCP begins as an MCP client does, for nobody, reads what the server has, and
 // ends the session that it gets.
-func (c outside) greetMCP(ctx context.Context, one config.GuardedPath) (f finding, said listed) {
+func (c Outside) GreetMCP(ctx context.Context, one config.GuardedPath) (f Finding, said Listed) {
 	fix := "see that the MCP server of " + one.Setting() + " runs there, and that this is its whole URL"
 	r, err := c.signedFor(ctx, http.MethodPost, one.URL, []byte(firstMessage))
 	if err != nil {
 		return failed("correct "+one.Setting(), "%v", err), said
 	}
-	f = c.behind(r, fix, func(client *http.Client, a *http.Response) *finding {
+	f = c.behind(r, fix, func(client *http.Client, a *http.Response) *Finding {
 		kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
-		var wrong finding
+		var wrong Finding
 		switch {
 		case a.StatusCode >= 300 && a.StatusCode < 400:
 			wrong = failed("write "+one.Setting()+" as the server answers it", "%s redirects, which no client is told", r.URL)
@@ -159,7 +162,7 @@ func (c outside) greetMCP(ctx context.Context, one config.GuardedPath) (f findin
 }
 
 // signedFor is a call that is for nobody, signed as every call to the service.
-func (c outside) signedFor(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
+func (c Outside) signedFor(ctx context.Context, method string, to *url.URL, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, to.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -181,7 +184,7 @@ func (c outside) signedFor(ctx context.Context, method string, to *url.URL, body
 
 // behind asks the service. It must answer, take the signature, and have no fault of
 // its own; more, unless nil, says what else is wrong.
-func (c outside) behind(r *http.Request, fix string, more func(*http.Client, *http.Response) *finding) finding {
+func (c Outside) behind(r *http.Request, fix string, more func(*http.Client, *http.Response) *Finding) Finding {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil // as the gateway asks it
 	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -198,7 +201,7 @@ func (c outside) behind(r *http.Request, fix string, more func(*http.Client, *ht
 	case a.StatusCode >= http.StatusInternalServerError:
 		return failed(fix+", and at its log", "%s answers %d", at, a.StatusCode)
 	}
-	wrong := (*finding)(nil)
+	wrong := (*Finding)(nil)
 	if more != nil {
 		wrong = more(client, a)
 	}
@@ -218,16 +221,16 @@ func (c outside) behind(r *http.Request, fix string, more func(*http.Client, *ht
 
 // checkUpstream gives what was found of the service of API v5, or that nothing
 // stands behind at all. Behind a proxy that asks, calls need no upstream.
-func (d *doctor) checkUpstream() []finding {
+func (d *Examination) checkUpstream() []Finding {
 	all := probed("upstream")(d)
-	c := &d.checked
-	if d.configErr == nil && c.Upstream == nil && c.MCPUpstream == nil && len(c.Guarded) == 0 && c.Gateway.Listen == "off" {
+	c := &d.Checked
+	if d.ConfigErr == nil && c.Upstream == nil && c.MCPUpstream == nil && len(c.Guarded) == 0 && c.Gateway.Listen == "off" {
 		all = append(all, warned("set api.upstream and mcp.upstream", "no service stands behind API v5 and MCP: they answer 404"))
 	}
 	return all
 }
 
-func (c outside) askHandOff(ctx context.Context) finding {
+func (c Outside) askHandOff(ctx context.Context) Finding {
 	u, err := url.Parse(c.HandOff.URL)
 	if err != nil {
 		return failed("correct signin.handoff.url", "not a URL")
@@ -239,7 +242,7 @@ func (c outside) askHandOff(ctx context.Context) finding {
 
 // replies asks without a credential. Any answer but a server's fault will do,
 // and nothing leads elsewhere.
-func replies(ctx context.Context, t *http.Transport, base, path, fix string) finding {
+func replies(ctx context.Context, t *http.Transport, base, path, fix string) Finding {
 	client := &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
@@ -268,7 +271,7 @@ func causeOf(err error) error {
 	return err
 }
 
-func askProvider(ctx context.Context, c provider.Config) finding {
+func askProvider(ctx context.Context, c provider.Config) Finding {
 	f := found("%s, its metadata and keys", c.Issuer)
 	if err := provider.New(c, time.Now).Reach(ctx); err != nil {
 		f = failed("see that the provider runs, that this machine reaches it, and that signin.providers has its issuer byte for byte",
@@ -278,12 +281,23 @@ func askProvider(ctx context.Context, c provider.Config) finding {
 	return f
 }
 
-func (c outside) askMail(ctx context.Context) finding { return greeted(ctx, *c.MailServer, nil) }
+func (c Outside) askMail(ctx context.Context) Finding { return greeted(ctx, *c.MailServer, nil) }
 
-func greeted(ctx context.Context, m config.MailServer, roots *x509.CertPool) finding {
+func greeted(ctx context.Context, m config.MailServer, roots *x509.CertPool) Finding {
 	at := net.JoinHostPort(m.Host, m.Port)
 	if err := server.GreetMail(ctx, m, roots); err != nil {
 		return failed("see that the server of mail.url runs, and offers TLS that this machine trusts", "%s: %v", at, causeOf(err))
 	}
 	return found("%s answers, nothing was sent", at)
+}
+
+// silent are the tools that say nothing of whether they read, though the rules go by
+// that.
+func (c Outside) silent(at string, all []mcp.Tool) (names []string) {
+	for _, t := range all {
+		if !t.Hinted && c.Ruled.Needed(rules.Call{At: at, Tool: t.Name, Reads: t.Reads}).Hinted {
+			names = append(names, terminal.ShownName(t.Name))
+		}
+	}
+	return names
 }

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 const previewTries = 3
 
 // askPreview asks as a consent page does, but about nobody.
-func (c outside) askPreview(ctx context.Context) finding {
+func (c Outside) askPreview(ctx context.Context) Finding {
 	p := &gateway.Previews{URL: c.PreviewURL, Key: func() []byte { return c.ServiceKey }, Now: time.Now}
 	at := c.PreviewURL.Scheme + "://" + c.PreviewURL.Host // a path or query may be a secret
 	took, err := p.Check(ctx)
@@ -33,7 +33,7 @@ func (c outside) askPreview(ctx context.Context) finding {
 }
 
 // noPreview says why pages have no numbers, and what mends that.
-func (c outside) noPreview(at string, err error) finding {
+func (c Outside) noPreview(at string, err error) Finding {
 	status := gateway.PreviewStatus(0)
 	if !errors.As(err, &status) {
 		fix := "see that the service of service.preview_url runs there, and answers as docs/integrating.md, Preview, says"

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -27,7 +27,7 @@ import (
 )
 
 // others are the far ends of a configuration, each of which can be spoiled.
-func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
+func others(t *testing.T) (*Examination, map[string]http.HandlerFunc) {
 	t.Helper()
 	answer := map[string]http.HandlerFunc{}
 	mux := http.NewServeMux()
@@ -69,7 +69,7 @@ func others(t *testing.T) (*doctor, map[string]http.HandlerFunc) {
 		}
 	}()
 	host, port, _ := net.SplitHostPort(listener.Addr().String())
-	d := &doctor{checked: config.Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), PreviewURL: at.JoinPath("preview"), ServiceKey: []byte(gatewayKey),
+	d := &Examination{Checked: config.Checked{Upstream: at, MCPUpstream: at.JoinPath("mcp"), PreviewURL: at.JoinPath("preview"), ServiceKey: []byte(gatewayKey),
 		Guarded: []config.GuardedPath{{Resource: client.Resource{Path: "/reports"}, URL: at}, {Resource: client.Resource{Path: "/tools", MCP: true}, URL: at.JoinPath("tools")}}, HandOff: &signin.HandOff{URL: s.URL + "/handoff?key=hush"},
 		Providers:  []provider.Config{{ID: "corp", Issuer: s.URL, ClientID: "us", ClientSecret: "hush"}},
 		MailServer: &config.MailServer{Host: host, Port: port, User: "us", Password: "hush", From: mail.Address{Address: "a@b.example"}}}}
@@ -84,8 +84,8 @@ func TestDoctorLooksOutside(t *testing.T) {
 	}
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") }))
 	defer elsewhere.Close()
-	says := func(kind, encoding, text string) func(*doctor, map[string]http.HandlerFunc) {
-		return func(_ *doctor, a map[string]http.HandlerFunc) {
+	says := func(kind, encoding, text string) func(*Examination, map[string]http.HandlerFunc) {
+		return func(_ *Examination, a map[string]http.HandlerFunc) {
 			a["/preview"] = func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", kind)
 				if encoding != "" {
@@ -98,24 +98,24 @@ func TestDoctorLooksOutside(t *testing.T) {
 	away := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) }
 	for _, tt := range []struct {
 		fault, text string
-		spoil       func(*doctor, map[string]http.HandlerFunc)
+		spoil       func(*Examination, map[string]http.HandlerFunc)
 	}{
-		{"", "", func(*doctor, map[string]http.HandlerFunc) {}},
-		{"", "", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"], a["/handoff"] = away, away }},
-		{"upstream", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(401) }},
-		{"mcp-upstream", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(401) }},
-		{"mcp-upstream", "redirects", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = away }},
-		{"mcp-upstream", "answers 404 to initialize", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(404) }},
-		{"mcp-upstream", "answers 503", func(_ *doctor, a map[string]http.HandlerFunc) { a["/mcp"] = status(503) }},
-		{"mcp-upstream", `"text/html"`, func(_ *doctor, a map[string]http.HandlerFunc) {
+		{"", "", func(*Examination, map[string]http.HandlerFunc) {}},
+		{"", "", func(_ *Examination, a map[string]http.HandlerFunc) { a["/"], a["/handoff"] = away, away }},
+		{"upstream", "does not take what service.key_file signs", func(_ *Examination, a map[string]http.HandlerFunc) { a["/"] = status(401) }},
+		{"mcp-upstream", "does not take what service.key_file signs", func(_ *Examination, a map[string]http.HandlerFunc) { a["/mcp"] = status(401) }},
+		{"mcp-upstream", "redirects", func(_ *Examination, a map[string]http.HandlerFunc) { a["/mcp"] = away }},
+		{"mcp-upstream", "answers 404 to initialize", func(_ *Examination, a map[string]http.HandlerFunc) { a["/mcp"] = status(404) }},
+		{"mcp-upstream", "answers 503", func(_ *Examination, a map[string]http.HandlerFunc) { a["/mcp"] = status(503) }},
+		{"mcp-upstream", `"text/html"`, func(_ *Examination, a map[string]http.HandlerFunc) {
 			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			}
 		}},
-		{"mcp-upstream", "compresses", func(_ *doctor, a map[string]http.HandlerFunc) {
+		{"mcp-upstream", "compresses", func(_ *Examination, a map[string]http.HandlerFunc) {
 			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Encoding", "gzip") }
 		}},
-		{"", "", func(_ *doctor, a map[string]http.HandlerFunc) { // and the session that was begun is ended
+		{"", "", func(_ *Examination, a map[string]http.HandlerFunc) { // and the session that was begun is ended
 			a["/mcp"] = func(w http.ResponseWriter, r *http.Request) {
 				switch session := r.Header.Get("Mcp-Session-Id"); {
 				case r.Method == http.MethodDelete && session == "s1":
@@ -128,33 +128,33 @@ func TestDoctorLooksOutside(t *testing.T) {
 				}
 			}
 		}},
-		{"mcp-upstream", "does not answer initialize as MCP does", func(_ *doctor, a map[string]http.HandlerFunc) {
+		{"mcp-upstream", "does not answer initialize as MCP does", func(_ *Examination, a map[string]http.HandlerFunc) {
 			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"hush"}}`)
 			}
 		}},
-		{"mcp-upstream", "does not answer initialize as MCP does", func(_ *doctor, a map[string]http.HandlerFunc) {
+		{"mcp-upstream", "does not answer initialize as MCP does", func(_ *Examination, a map[string]http.HandlerFunc) {
 			a["/mcp"] = func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				fmt.Fprint(w, ": nothing comes\n\n")
 			}
 		}},
-		{"mcp-upstream", "does not answer: ", func(d *doctor, _ map[string]http.HandlerFunc) {
-			d.checked.MCPUpstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/mcp"}
+		{"mcp-upstream", "does not answer: ", func(d *Examination, _ map[string]http.HandlerFunc) {
+			d.Checked.MCPUpstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/mcp"}
 		}},
-		{"upstream", "answers 502", func(_ *doctor, a map[string]http.HandlerFunc) { a["/"] = status(502) }},
-		{"upstream", "does not answer", func(d *doctor, _ map[string]http.HandlerFunc) {
-			d.checked.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
+		{"upstream", "answers 502", func(_ *Examination, a map[string]http.HandlerFunc) { a["/"] = status(502) }},
+		{"upstream", "does not answer", func(d *Examination, _ map[string]http.HandlerFunc) {
+			d.Checked.Upstream = &url.URL{Scheme: "http", Host: "127.0.0.1:1"}
 		}},
-		{"preview", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/preview"] = status(401) }},
-		{"preview", "it answers 302, which is not followed", func(_ *doctor, a map[string]http.HandlerFunc) { a["/preview"] = away }},
-		{"preview", "pages say no numbers: it answers 204", func(_ *doctor, a map[string]http.HandlerFunc) {
+		{"preview", "does not take what service.key_file signs", func(_ *Examination, a map[string]http.HandlerFunc) { a["/preview"] = status(401) }},
+		{"preview", "it answers 302, which is not followed", func(_ *Examination, a map[string]http.HandlerFunc) { a["/preview"] = away }},
+		{"preview", "pages say no numbers: it answers 204", func(_ *Examination, a map[string]http.HandlerFunc) {
 			a["/preview"] = func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }
 		}},
-		{"preview", "it answers 500", func(_ *doctor, a map[string]http.HandlerFunc) { a["/preview"] = status(500) }},
-		{"preview", "connection refused", func(d *doctor, _ map[string]http.HandlerFunc) {
-			d.checked.PreviewURL = &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/hush"}
+		{"preview", "it answers 500", func(_ *Examination, a map[string]http.HandlerFunc) { a["/preview"] = status(500) }},
+		{"preview", "connection refused", func(d *Examination, _ map[string]http.HandlerFunc) {
+			d.Checked.PreviewURL = &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/hush"}
 		}},
 		{"preview", "it compresses its answer", says("application/json", "gzip", "{}")},
 		{"preview", `it answers "text/html" and not application/json`, says("text/html", "", "{}")},
@@ -163,23 +163,25 @@ func TestDoctorLooksOutside(t *testing.T) {
 		{"preview", "count: 0 to 1000000000", says("application/json", "", `{"sets":[{},{"read":{"count":-1}}]}`)},
 		{"preview", "sets: 2 were asked, not 1", says("application/json", "", `{"sets":[{}]}`)},
 		{"preview", "it answers more than 65536 bytes", says("application/json", "", strings.Repeat(" ", 65537))},
-		{"paths:/reports", "answers 502", func(_ *doctor, a map[string]http.HandlerFunc) { a["/reports"] = status(502) }},
-		{"paths:/reports", "does not take what service.key_file signs", func(_ *doctor, a map[string]http.HandlerFunc) { a["/reports"] = status(401) }},
-		{"paths:/tools", "answers 404 to initialize", func(_ *doctor, a map[string]http.HandlerFunc) { a["/tools"] = status(404) }},
-		{"handoff", "answers 500", func(_ *doctor, a map[string]http.HandlerFunc) { a["/handoff"] = status(500) }},
-		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = status(503) }},
-		{"provider:corp", "metadata", func(_ *doctor, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = away }},
-		{"provider:corp", "issuer", func(d *doctor, _ map[string]http.HandlerFunc) { d.checked.Providers[0].Issuer += "/" }},
-		{"provider:corp", "keys", func(_ *doctor, a map[string]http.HandlerFunc) { a["/keys"] = status(500) }},
-		{"provider:corp", "keys", func(_ *doctor, a map[string]http.HandlerFunc) { a["/keys"] = away }},
-		{"mail", "refused", func(d *doctor, _ map[string]http.HandlerFunc) { d.checked.MailServer.Port = "1" }},
-		{"mail", "mail server", func(d *doctor, _ map[string]http.HandlerFunc) { d.checked.MailServer.TLS = true }},
+		{"paths:/reports", "answers 502", func(_ *Examination, a map[string]http.HandlerFunc) { a["/reports"] = status(502) }},
+		{"paths:/reports", "does not take what service.key_file signs", func(_ *Examination, a map[string]http.HandlerFunc) { a["/reports"] = status(401) }},
+		{"paths:/tools", "answers 404 to initialize", func(_ *Examination, a map[string]http.HandlerFunc) { a["/tools"] = status(404) }},
+		{"handoff", "answers 500", func(_ *Examination, a map[string]http.HandlerFunc) { a["/handoff"] = status(500) }},
+		{"provider:corp", "metadata", func(_ *Examination, a map[string]http.HandlerFunc) {
+			a["/.well-known/openid-configuration"] = status(503)
+		}},
+		{"provider:corp", "metadata", func(_ *Examination, a map[string]http.HandlerFunc) { a["/.well-known/openid-configuration"] = away }},
+		{"provider:corp", "issuer", func(d *Examination, _ map[string]http.HandlerFunc) { d.Checked.Providers[0].Issuer += "/" }},
+		{"provider:corp", "keys", func(_ *Examination, a map[string]http.HandlerFunc) { a["/keys"] = status(500) }},
+		{"provider:corp", "keys", func(_ *Examination, a map[string]http.HandlerFunc) { a["/keys"] = away }},
+		{"mail", "refused", func(d *Examination, _ map[string]http.HandlerFunc) { d.Checked.MailServer.Port = "1" }},
+		{"mail", "mail server", func(d *Examination, _ map[string]http.HandlerFunc) { d.Checked.MailServer.TLS = true }},
 	} {
 		d, answer := others(t)
 		tt.spoil(d, answer)
-		d.outside = outside{&d.checked}.probes()
+		d.outside = Outside{&d.Checked}.probes()
 		d.askOutside(t.Context())
-		all := d.findings([]string{"upstream", "mcp-upstream", "paths", "preview", "provider", "handoff", "mail"})
+		all := d.Findings([]string{"upstream", "mcp-upstream", "paths", "preview", "provider", "handoff", "mail"})
 		if len(all) != 8 {
 			t.Fatalf("%d findings: %+v", len(all), all)
 		}
@@ -221,7 +223,7 @@ func TestDoctorAsksThePreview(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			answer(w, r)
 		}
-		if f := (outside{&d.checked}).askPreview(t.Context()); f.Result != "warn" || !strings.Contains(f.Text, text) || f.Fix == "" {
+		if f := (Outside{&d.Checked}).askPreview(t.Context()); f.Result != "warn" || !strings.Contains(f.Text, text) || f.Fix == "" {
 			t.Errorf("%+v, want %q", f, text)
 		}
 		if slow := strings.Contains(text, "300ms"); slow && asked != previewTries || !slow && asked != 1 {
@@ -238,7 +240,7 @@ func TestDoctorBoundsWhatItAsks(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var asked sync.WaitGroup
-			never := func(ctx context.Context) finding {
+			never := func(ctx context.Context) Finding {
 				asked.Done()
 				asked.Wait() // for the others: who asks one after the other stands here for ever
 				if at, bounded := ctx.Deadline(); !bounded || !at.Equal(time.Now().Add(outsideWithin)) {
@@ -250,7 +252,7 @@ func TestDoctorBoundsWhatItAsks(t *testing.T) {
 				<-ctx.Done()
 				return failed("", "%v", causeOf(ctx.Err()))
 			}
-			d := &doctor{outside: []*probe{{check: "upstream", ask: never}, {check: "mail", ask: never}, {check: "mail", ask: never}}}
+			d := &Examination{outside: []*probe{{check: "upstream", ask: never}, {check: "mail", ask: never}, {check: "mail", ask: never}}}
 			asked.Add(len(d.outside))
 			d.askOutside(ctx)
 			want := "not within 5s"

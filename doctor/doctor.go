@@ -1,0 +1,167 @@
+// Package doctor judges an installation: its configuration, what its running server
+// says, what a client sees, and the services that the configuration names. Each
+// finding says what is so, and what mends it.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/terminal"
+)
+
+// A Finding is one line of doctor.
+type Finding struct {
+	Name   string `json:"name"`
+	Result string `json:"result"` // ok, warn or fail
+	Text   string `json:"text"`
+	Fix    string `json:"fix,omitempty"` // what mends it
+}
+
+func found(format string, args ...any) Finding {
+	return Finding{Result: "ok", Text: fmt.Sprintf(format, args...)}
+}
+
+func warned(fix, format string, args ...any) Finding {
+	return Finding{Result: "warn", Text: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+func failed(fix, format string, args ...any) Finding {
+	return Finding{Result: "fail", Text: fmt.Sprintf(format, args...), Fix: fix}
+}
+
+// failedBy is the finding of a command's error.
+func failedBy(err error) Finding {
+	f := Finding{Result: "fail", Text: err.Error()}
+	var e *fault.Error
+	if errors.As(err, &e) {
+		f.Fix = e.Hint
+	}
+	if _, several := errors.AsType[fault.Several](err); several {
+		f.Fix = "run: grantkeeper config check"
+	}
+	return f
+}
+
+var colors = map[string]string{"ok": "\x1b[32m", "warn": "\x1b[33m", "fail": "\x1b[31m"}
+
+func (f Finding) Line(colored bool) string {
+	word := fmt.Sprintf("%-6s", f.Result)
+	if colored {
+		word = colors[f.Result] + word + "\x1b[0m"
+	}
+	line := fmt.Sprintf("%s%-18s %s\n", word, f.Name, terminal.Printable(f.Text))
+	if f.Fix != "" {
+		line += fmt.Sprintf("%25sfix: %s\n", "", terminal.Printable(f.Fix))
+	}
+	return line
+}
+
+// Examination is what was learned of an installation, before it is judged.
+type Examination struct {
+	Loaded    config.Loaded
+	Checked   config.Checked
+	ConfigErr error
+	Dev       bool // there is no configuration, and the server that answers needs none
+	Now       time.Time
+	Strict    bool
+
+	Operator  string // URL that --operator gave; "" is that of the configuration
+	Server    string // URL of the one that answers
+	Version   string // of this binary
+	Status    Status
+	StatusErr error
+	Missing   []string // for being ready
+
+	bases   []*asked
+	outside []*probe
+}
+
+// Status is the answer of GET /v1/status, as far as it is judged.
+type Status struct {
+	Version    operator.Version `json:"version"`
+	Now        int64            `json:"now"`
+	Schema     int              `json:"schema"`
+	Oldest     int              `json:"schema_oldest"`
+	Bytes      int64            `json:"bytes"`
+	Integrity  string           `json:"integrity"`
+	LastBackup int64            `json:"last_backup"`
+	Overdue    int              `json:"overdue"`
+	Seen       operator.Seen    `json:"seen"`
+	Nodes      int              `json:"nodes"`
+	Limits     string           `json:"limits"`
+
+	Refused  *operator.RefusedObject `json:"refused"`
+	WentBack int64                   `json:"went_back"`
+	Unnamed  []rules.Unnamed         `json:"unnamed"`
+}
+
+// A check is one thing to judge. It gives no finding where it cannot be.
+type check struct {
+	name string
+	run  func(*Examination) []Finding
+}
+
+// is reports whether the check is meant: its name may have spaces.
+func (k check) is(name string) bool {
+	return strings.ReplaceAll(strings.TrimSpace(name), " ", "-") == k.name
+}
+
+// Known reports whether there is a check of this name, which may have spaces.
+func Known(name string) bool {
+	return slices.ContainsFunc(checks, func(k check) bool { return k.is(name) })
+}
+
+// Names are the names of all checks, in their order.
+func Names() (all []string) {
+	for _, k := range checks {
+		all = append(all, k.name)
+	}
+	return all
+}
+
+func (d *Examination) Findings(only []string) (all []Finding) {
+	for _, k := range checks {
+		if len(only) > 0 && !slices.ContainsFunc(only, k.is) {
+			continue
+		}
+		for _, f := range k.run(d) {
+			if f.Name == "" {
+				f.Name = k.name
+			}
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// within bounds each question to this installation; outsideWithin those to others.
+const within = 1500 * time.Millisecond
+
+// Ask asks at once the others that the configuration names, every base URL, and by
+// server the running server.
+func (d *Examination) Ask(ctx context.Context, bases []string, server func(context.Context)) {
+	var all sync.WaitGroup
+	if d.ConfigErr == nil {
+		d.outside = Outside{&d.Checked}.probes()
+		all.Go(func() { d.askOutside(ctx) })
+	}
+	soon, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	all.Go(func() { server(soon) })
+	for _, base := range bases {
+		one := &asked{base: strings.TrimSuffix(base, "/"), resources: d.Checked.Resources().All()}
+		d.bases = append(d.bases, one)
+		all.Go(func() { one.ask(soon) })
+	}
+	all.Wait()
+}
