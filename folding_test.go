@@ -45,7 +45,7 @@ var mayFold = reviewed{
 		config/hosts.go:Hosts.Base
 		config/hosts.go:Hosts.devBase config/hosts.go:ParseBase
 		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere
-		page/host.go:HostOf gateway/upstream.go:Upstream.modify`},
+		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf`},
 	{"an address is one in each of its spellings (decision L2)", `
 		config/hosts.go:Loopback server/operatorhosts.go:operatorHost limit/addresses.go:plain
 		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/reuse.go:networkOf`},
@@ -58,6 +58,7 @@ var mayFold = reviewed{
 	{"two names look alike, and a warning is shown", `
 		consent/lookalike.go:bare consent/lookalike.go:foldFirst consent/lookalike.go:foldLast
 		consent/lookalike.go:lower`},
+	{"two names at one host are one app to an organization's rules, which a client evades by another name in any case", `client/host.go:NameKey client/host.go:foldCase`},
 	{"members of JSON that encoding/json takes for one are refused by it", `operator/body.go:checkName strictjson/strictjson.go:fold`},
 
 	// The forms of HTTP.

@@ -32,7 +32,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "facts", "directory", "journal", "fault"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "policy", "facts", "directory", "journal", "fault"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	pages     = append([]string{"page"}, below...)                           // below the doors for people
 	doors     = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator", "operator/console"}
@@ -49,7 +49,8 @@ var rooms = map[string]room{
 	"client":           {pure: true, may: []string{"strictjson"}},
 	"identity":         {pure: true, may: []string{"strictjson"}},
 	"rules":            {pure: true, may: []string{"grantset", "org", "strictjson"}},
-	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org"}},
+	"policy":           {pure: true, may: []string{"client", "grantset", "org", "strictjson"}},
+	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org", "policy"}},
 	"directory":        {pure: true, may: []string{"facts", "org"}},
 	"journal":          {pure: true},
 	"fault":            {pure: true},

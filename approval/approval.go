@@ -76,6 +76,8 @@ const (
 	KeyRetired        Reason = "key_retired"
 	Restored          Reason = "restored"
 	StateLost         Reason = "state_lost"
+	EndedOnDate       Reason = "ended_on_date"
+	AppBlocked        Reason = "app_blocked"
 )
 
 // Reasons lists every reason, in the order of decision J2.
@@ -83,7 +85,7 @@ var Reasons = []Reason{
 	RevokedByPerson, RevokedByAdmin, RevokedByOperator, RevokedByClient,
 	Replaced, RefreshReused, CodeReused, LeftOrganization, PersonDeactivated,
 	ClientDisabled, IntegrationOff, NeverConnected, Unused, KeyRetired,
-	Restored, StateLost,
+	Restored, StateLost, EndedOnDate, AppBlocked,
 }
 
 // State is the part of an approval that moves. Phase and Generation never
@@ -127,6 +129,7 @@ type Approval struct {
 	Challenge   string // PKCE, S256
 	IssuedAt    int64  // of the code, Unix seconds
 	CreatedAt   int64  // Unix seconds
+	EndsAt      int64  // Unix seconds; the first at which it has ended, 0 for none (decision P17)
 	Replace     bool   // ends earlier approvals when exchanged (decision P1)
 	Born        Epochs
 
@@ -149,16 +152,17 @@ func (a Approval) Lost(s Standing) Reason {
 	return ""
 }
 
-// At is the state as it must be shown at a moment: what has ended by a lost
-// fact or by an expired code counts as ended before any row says so.
+// At is the state as it must be shown at a moment: what has ended by its date, by a
+// lost fact or by an expired code counts as ended before any row says so.
 func (a Approval) At(s Standing, now time.Time) State {
-	if a.Phase == Ended {
+	switch {
+	case a.Phase == Ended:
 		return a.State
-	}
-	if r := a.Lost(s); r != "" {
-		return a.end(r, now)
-	}
-	if a.codeExpired(now) {
+	case a.pastDate(now):
+		return a.endedOnDate()
+	case a.Lost(s) != "":
+		return a.end(a.Lost(s), now)
+	case a.codeExpired(now):
 		return a.neverConnected()
 	}
 	return a.State
@@ -167,7 +171,7 @@ func (a Approval) At(s Standing, now time.Time) State {
 // Accepts answers whether an access token of this generation and expiry works
 // now. It is a question, not a move: nothing is saved.
 func (a Approval) Accepts(s Standing, generation, expires int64, now time.Time) bool {
-	return a.Phase == Live && a.Lost(s) == "" &&
+	return a.Phase == Live && a.Lost(s) == "" && !a.pastDate(now) &&
 		generation >= 1 && generation <= a.Generation &&
 		now.Unix() < expires
 }
@@ -180,6 +184,16 @@ func (a Approval) codeExpires() int64 { return a.IssuedAt + int64(CodeLifetime/t
 func (a Approval) codeExpired(now time.Time) bool {
 	return a.Phase == CodeIssued && now.Unix() >= a.codeExpires()
 }
+
+// pastDate reports whether the end date has come, while the code could still be
+// exchanged: a code that expires first is never connected.
+func (a Approval) pastDate(now time.Time) bool {
+	return a.EndsAt != 0 && now.Unix() >= a.EndsAt && (a.Phase != CodeIssued || a.EndsAt < a.codeExpires())
+}
+
+// endedOnDate ends the approval at its end date, whenever that is noticed, and
+// whatever has happened since: the row then says what At has shown before.
+func (a Approval) endedOnDate() State { return a.end(EndedOnDate, time.Unix(a.EndsAt, 0)) }
 
 // neverConnected ends the approval at the moment its code expired, whenever
 // that is noticed: the row then says what At has shown before.

@@ -39,7 +39,7 @@ func FuzzParseID(f *testing.F) {
 func TestReasons(t *testing.T) {
 	want := strings.Fields(`revoked_by_person revoked_by_admin revoked_by_operator revoked_by_client replaced
 		refresh_reused code_reused left_organization person_deactivated client_disabled integration_off
-		never_connected unused key_retired restored state_lost`)
+		never_connected unused key_retired restored state_lost ended_on_date app_blocked`)
 	var got []string
 	for _, r := range Reasons {
 		got = append(got, string(r))

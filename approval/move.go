@@ -52,6 +52,8 @@ func Exchange(client, issuer, redirectURI, verifier string, issued int64, key in
 			return a.State, WrongVerifier
 		case a.Phase == Ended:
 			return a.State, Over
+		case a.pastDate(now):
+			return a.endedOnDate(), Over
 		case a.Lost(s) != "":
 			return a.end(a.Lost(s), now), Over
 		case issued > a.IssuedAt:
@@ -71,9 +73,9 @@ func Exchange(client, issuer, redirectURI, verifier string, issued int64, key in
 // the presented token's. Any older one is theft: the approval ends, without a
 // grace period (decision T6).
 //
-// It asks of an approval what its token tells (Expected) and which facts stand,
-// and nothing else: the store may save what it gives for an expected approval
-// before it reads the row, and only where the row is that one.
+// It asks of an approval what its token tells (Expected), which facts stand, and its
+// end date, and nothing else: the store may save what it gives for an expected
+// approval before it reads the row, and only where the row is that one and ends later.
 func Refresh(client string, generation int64, key int, now time.Time) Move {
 	return func(a Approval, s Standing) (State, Verdict) {
 		switch {
@@ -81,6 +83,8 @@ func Refresh(client string, generation int64, key int, now time.Time) Move {
 			return a.State, WrongClient
 		case a.Phase == Ended:
 			return a.State, Over
+		case a.pastDate(now):
+			return a.endedOnDate(), Over
 		case a.Lost(s) != "":
 			return a.end(a.Lost(s), now), Over
 		case generation > a.Generation:
@@ -125,12 +129,14 @@ func Revoke(client string, now time.Time) Move {
 }
 
 // End ends the approval for a reason; one that has ended stays as it ended.
-// A fact that was lost before is the truer reason.
+// An end date that has come, and a fact that was lost before, are truer reasons.
 func End(why Reason, now time.Time) Move {
 	return func(a Approval, s Standing) (State, Verdict) {
 		switch {
 		case a.Phase == Ended:
 			return a.State, Over
+		case a.pastDate(now):
+			return a.endedOnDate(), Over
 		case a.Lost(s) != "":
 			return a.end(a.Lost(s), now), Over
 		case a.codeExpired(now):

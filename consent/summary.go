@@ -247,7 +247,7 @@ func (s *Server) previewing(v *page.Visit, roles grantset.Choice) func() map[gra
 			set = roles.Set
 		}
 		if roles.Offer.Allows(kind) && (kind != grantset.Roles || len(set.Picks) > 0 || set.Personal) {
-			kinds, sets = append(kinds, kind), append(sets, set.Narrow(roles.Offer.Member))
+			kinds, sets = append(kinds, kind), append(sets, set.Narrow(roles.Offer.Member, nil))
 		}
 	}
 	if s.Preview == nil || len(sets) == 0 {
@@ -312,7 +312,7 @@ func (s *Server) summaries(v *page.Visit, chosen choices, offers []grantset.Offe
 			if kind == grantset.Organization {
 				one.Lines = t.organization()
 			} else {
-				one.Lines = t.everything(grantset.Set{Kind: kind}.Narrow(o.Member).MayAdminister())
+				one.Lines = t.everything(grantset.Set{Kind: kind}.Narrow(o.Member, nil).MayAdminister())
 			}
 			g.Lists = append(g.Lists, one)
 		}

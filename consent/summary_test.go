@@ -700,7 +700,7 @@ func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items 
 	s.Preview = s.previews
 	v := &page.Visit{R: httptest.NewRequest("GET", "/", nil), Words: s.words("en")}
 	told := s.previewing(v, c.rolesOf([]grantset.Offer{offer}))()[set.Kind]
-	a := choice.Set.Narrow(offer.Member)
+	a := choice.Set.Narrow(offer.Member, nil)
 	var change, read, own, not int
 	for _, i := range items {
 		switch may := a.MayChange(i.Item); {

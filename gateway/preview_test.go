@@ -51,7 +51,7 @@ func bakery(person string) []grantset.Authority {
 	m := org.NewMember(person, "ovn", false, []org.Role{
 		{ID: "r-deliveries", Organization: "ovn", Circle: "shop", Name: "Deliveries"}, {ID: "r-orders", Organization: "ovn", Circle: "shop", Name: "Orders"}})
 	picked := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "r-deliveries"}, {Role: "r-orders", Change: true}}}
-	return []grantset.Authority{picked.Narrow(m), grantset.Set{Kind: grantset.Everything}.Narrow(m)}
+	return []grantset.Authority{picked.Narrow(m, nil), grantset.Set{Kind: grantset.Everything}.Narrow(m, nil)}
 }
 
 const bakeryAnswer = `{"sets":[{"change":{"count":14,"titles":["40 rolls"]},"read":{"count":37}},{"change":{"count":51}}]}`

@@ -97,7 +97,7 @@ func atMost(t *rapid.T, why string, less, more Authority) {
 func TestNeverMoreThanThePerson(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, s := someMember().Draw(t, "member"), someSet().Draw(t, "set")
-		a := s.Narrow(m)
+		a := s.Narrow(m, nil)
 		for _, i := range everyItem {
 			if a.MayRead(i) && !m.MayRead(i) || a.MayChange(i) && !m.MayChange(i) {
 				t.Fatalf("%+v", i)
@@ -120,21 +120,21 @@ func TestNeverMoreThanThePerson(t *testing.T) {
 func TestNarrowingIsMonotone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, s := someMember().Draw(t, "member"), someSet().Draw(t, "set")
-		a := s.Narrow(m)
-		atMost(t, "against everything", a, Set{Kind: Everything}.Narrow(m))
+		a := s.Narrow(m, nil)
+		atMost(t, "against everything", a, Set{Kind: Everything}.Narrow(m, nil))
 		if s.Kind != Roles {
 			return
 		}
 		fewer := s
 		fewer.Personal = false
-		atMost(t, "without personal items", fewer.Narrow(m), a)
+		atMost(t, "without personal items", fewer.Narrow(m, nil), a)
 		for i, p := range s.Picks {
 			fewer = s
 			fewer.Picks = slices.Delete(slices.Clone(s.Picks), i, i+1)
-			atMost(t, "without "+p.Role, fewer.Narrow(m), a)
+			atMost(t, "without "+p.Role, fewer.Narrow(m, nil), a)
 			fewer.Picks = slices.Clone(s.Picks)
 			fewer.Picks[i].Change = false
-			atMost(t, "only read as "+p.Role, fewer.Narrow(m), a)
+			atMost(t, "only read as "+p.Role, fewer.Narrow(m, nil), a)
 		}
 	})
 }
@@ -145,11 +145,11 @@ func TestLosingNeverAllowsMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles, admin, s := someRoles().Draw(t, "filled"), rapid.Bool().Draw(t, "admin"), someSet().Draw(t, "set")
 		with := func(admin bool, roles []org.Role) Authority {
-			return s.Narrow(org.NewMember("ann", "acme", admin, slices.Clone(roles)))
+			return s.Narrow(org.NewMember("ann", "acme", admin, slices.Clone(roles)), nil)
 		}
 		before := with(admin, roles)
 		atMost(t, "no longer admin", with(false, roles), before)
-		atMost(t, "no longer a member", s.Narrow(org.Member{}), before)
+		atMost(t, "no longer a member", s.Narrow(org.Member{}, nil), before)
 		for i, r := range roles {
 			atMost(t, "without "+r.ID, with(admin, slices.Delete(slices.Clone(roles), i, i+1)), before)
 		}
@@ -163,7 +163,7 @@ func TestLosingNeverAllowsMore(t *testing.T) {
 func TestOptions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, s := someMember().Draw(t, "member"), someSet().Draw(t, "set")
-		a := s.Narrow(m)
+		a := s.Narrow(m, nil)
 		for _, i := range everyItem {
 			read, change := a.MayRead(i), a.MayChange(i)
 			visible := m.Exists() && i.Organization == "acme" && !i.Private && !i.Personal()
@@ -229,7 +229,7 @@ func TestExplainIsEmptyWhenAllowed(t *testing.T) {
 		if rapid.IntRange(0, 7).Draw(t, "zero set") == 0 {
 			s = Set{}
 		}
-		a := s.Narrow(someMember().Draw(t, "member"))
+		a := s.Narrow(someMember().Draw(t, "member"), nil)
 		for _, i := range everyItem {
 			if (a.ExplainRead(i, "Role") == "") != a.MayRead(i) || (a.ExplainChange(i, "Role") == "") != a.MayChange(i) {
 				t.Fatalf("reading %+v: %q, changing: %q", i, a.ExplainRead(i, "Role"), a.ExplainChange(i, "Role"))
@@ -253,7 +253,7 @@ func TestExplainIsEmptyWhenAllowed(t *testing.T) {
 func TestZeroAllowsNothing(t *testing.T) {
 	admin := org.NewMember("ann", "acme", true, slices.Clone(world))
 	for name, a := range map[string]Authority{
-		"zero authority": {}, "zero set": Set{}.Narrow(admin), "unknown kind": Set{Kind: "all", Personal: true, Picks: []Pick{{"r1", true}}}.Narrow(admin),
+		"zero authority": {}, "zero set": Set{}.Narrow(admin, nil), "unknown kind": Set{Kind: "all", Personal: true, Picks: []Pick{{"r1", true}}}.Narrow(admin, nil),
 	} {
 		for _, i := range everyItem {
 			if a.MayRead(i) || a.MayChange(i) {
@@ -264,7 +264,7 @@ func TestZeroAllowsNothing(t *testing.T) {
 			t.Errorf("%s: administers, reads the organization or acts", name)
 		}
 	}
-	if got, want := (Set{}).Narrow(admin).ExplainRead(org.Item{Organization: "acme"}, ""), "This approval gives nothing."; got != want {
+	if got, want := (Set{}).Narrow(admin, nil).ExplainRead(org.Item{Organization: "acme"}, ""), "This approval gives nothing."; got != want {
 		t.Errorf("zero set: %q, want %q", got, want)
 	}
 }
@@ -275,7 +275,7 @@ func TestNarrowChangesNothing(t *testing.T) {
 	m := org.NewMember("ann", "acme", false, slices.Clone(world))
 	before := s
 	before.Picks = slices.Clone(s.Picks)
-	s.Narrow(m)
+	s.Narrow(m, nil)
 	if !s.Equal(before) || !slices.Equal(m.Roles(), world) {
 		t.Errorf("set %+v, roles %+v", s, m.Roles())
 	}

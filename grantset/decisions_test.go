@@ -127,7 +127,7 @@ func decisions() string {
 		ways := []Authority{}
 		for _, s := range decisionSets {
 			head = append(head, s.column)
-			ways = append(ways, s.set.Narrow(p.member))
+			ways = append(ways, s.set.Narrow(p.member, nil))
 		}
 		fmt.Fprintln(&table)
 		line(head...)

@@ -133,10 +133,20 @@ type Authority struct {
 	personal bool
 	picks    []Pick   // of roles filled now, sorted by role
 	circles  []string // of those roles, sorted
+
+	limits
 }
 
-// Narrow gives the authority that the grant set leaves of the member.
-func (s Set) Narrow(m org.Member) Authority {
+// Narrow gives the authority that the grant set leaves of the member, under the
+// ceiling of the organization; nil is none.
+func (s Set) Narrow(m org.Member, c *Ceiling) Authority {
+	if c != nil {
+		return s.under(m, c)
+	}
+	return s.narrow(m)
+}
+
+func (s Set) narrow(m org.Member) Authority {
 	a := Authority{member: m, kind: s.Kind, personal: s.Personal}
 	if s.Kind != Roles {
 		return a
@@ -162,9 +172,14 @@ func (s Set) Narrow(m org.Member) Authority {
 }
 
 // Member is the person behind the authority.
-func (a Authority) Member() org.Member { return a.member }
+func (a Authority) Member() org.Member {
+	m := a.member
+	m.Admin = m.Admin || a.demoted
+	return m
+}
 
-// Kind is the option behind the authority.
+// Kind is the option behind the authority. Under a ceiling it is Roles where the
+// person's choice has become one of selected roles.
 func (a Authority) Kind() Kind { return a.kind }
 
 // MayRead reports whether the item may be read.
@@ -174,9 +189,9 @@ func (a Authority) MayRead(i org.Item) bool {
 	}
 	switch a.kind {
 	case Everything:
-		return true
+		return !a.hides(i)
 	case Organization:
-		return !i.Personal()
+		return !i.Personal() && !a.hides(i)
 	case Roles:
 		if i.Personal() {
 			return a.personal
@@ -188,14 +203,14 @@ func (a Authority) MayRead(i org.Item) bool {
 
 // MayChange reports whether the item may be changed, created or deleted.
 func (a Authority) MayChange(i org.Item) bool {
-	if !a.member.MayChange(i) {
+	if a.readOnly || !a.member.MayChange(i) {
 		return false
 	}
 	switch a.kind {
 	case Everything:
-		return true
+		return !has(a.never, i.Role)
 	case Organization:
-		return !i.Personal()
+		return !i.Personal() && !has(a.never, i.Role)
 	case Roles:
 		if i.Personal() {
 			return a.personal
@@ -208,7 +223,7 @@ func (a Authority) MayChange(i org.Item) bool {
 // MayAdminister reports whether the organization's circles, roles, fillers and
 // members may be changed. Selected roles never give admin rights.
 func (a Authority) MayAdminister() bool {
-	return (a.kind == Everything || a.kind == Organization) && a.member.MayAdminister()
+	return !a.readOnly && (a.kind == Everything || a.kind == Organization) && a.member.MayAdminister()
 }
 
 // MayReadOrganization reports whether what every member sees may be read: the
@@ -224,7 +239,7 @@ func (a Authority) Acts(role string) string {
 	case !a.member.Fills(role):
 		return "none"
 	case a.kind == Everything, a.kind == Organization:
-		return "change"
+		return a.whole(role)
 	}
 	return access(a.picks, role)
 }
@@ -238,7 +253,7 @@ func (a Authority) Filled(yield func(r *org.Role, access string) bool) {
 		access := "none"
 		switch {
 		case a.kind == Everything, a.kind == Organization:
-			access = "change"
+			access = a.whole(roles[i].ID)
 		default:
 			for len(left) > 0 && left[0].Role < roles[i].ID {
 				left = left[1:]

@@ -170,7 +170,7 @@ func manyRoles() (org.Member, Set) {
 // million times at start: the first costs no memory, the second one slice.
 func TestAllocations(t *testing.T) {
 	m, s := manyRoles()
-	a := s.Narrow(m)
+	a := s.Narrow(m, nil)
 	item := org.Item{Organization: "acme", Role: "role-120", Circle: "circle-20", Private: true}
 	if n := testing.AllocsPerRun(100, func() { _ = a.MayRead(item) && a.MayChange(item) && a.MayAdminister() }); n != 0 {
 		t.Errorf("a decision takes %v allocations, want 0", n)
@@ -179,14 +179,14 @@ func TestAllocations(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { Decode("roles", picks, true) }); n > 1 {
 		t.Errorf("Decode takes %v allocations, want at most 1", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { s.Narrow(m) }); n > 3 {
+	if n := testing.AllocsPerRun(100, func() { s.Narrow(m, nil) }); n > 3 {
 		t.Errorf("Narrow takes %v allocations, want at most 3", n)
 	}
 }
 
 func BenchmarkDecision(b *testing.B) {
 	m, s := manyRoles()
-	a := s.Narrow(m)
+	a := s.Narrow(m, nil)
 	item := org.Item{Organization: "acme", Role: "role-120", Circle: "circle-20", Private: true}
 	b.ReportAllocs()
 	for b.Loop() {
@@ -200,7 +200,7 @@ func BenchmarkNarrow(b *testing.B) {
 	m, s := manyRoles()
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Narrow(m)
+		s.Narrow(m, nil)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // Whatever may be done has grounds and no refusal, and the other way round.
 func TestGroundsOrRefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := someSet().Draw(t, "set").Narrow(someMember().Draw(t, "member"))
+		a := someSet().Draw(t, "set").Narrow(someMember().Draw(t, "member"), nil)
 		for _, i := range everyItem {
 			read, change := a.ReadGrounds(i), a.ChangeGrounds(i, "Role")
 			if (read != "") != a.MayRead(i) || (read == "") == (a.ExplainRead(i, "Role") == "") {
@@ -74,7 +74,7 @@ func TestGrounds(t *testing.T) {
 		{"one's own, whole organization", Set{Kind: Organization}, admin, own, "", ""},
 		{"nothing", some, org.Member{}, item, "", ""},
 	} {
-		a := tt.set.Narrow(tt.member)
+		a := tt.set.Narrow(tt.member, nil)
 		if got := a.ReadGrounds(tt.item); got != tt.read {
 			t.Errorf("%s: reading\n got %q\nwant %q", tt.name, got, tt.read)
 		}

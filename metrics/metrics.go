@@ -213,7 +213,8 @@ var endReasons = map[approval.Reason]string{
 	approval.LeftOrganization: "membership", approval.PersonDeactivated: "account", approval.ClientDisabled: "client_disabled",
 	approval.RefreshReused: "refresh_reused", approval.CodeReused: "code_reused", approval.IntegrationOff: "integration_off",
 	approval.Replaced: "replaced", approval.NeverConnected: "never_connected", approval.Unused: "unused", approval.KeyRetired: "key_retired",
-	approval.Restored: "restored", approval.StateLost: "state_lost", "drill": "drill",
+	approval.Restored: "restored", approval.StateLost: "state_lost",
+	approval.EndedOnDate: "ended_on_date", approval.AppBlocked: "app_blocked", "drill": "drill",
 }
 
 // Journaled counts what an entry of the journal tells, once it is durable.

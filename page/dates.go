@@ -40,6 +40,9 @@ func Ago(unix int64, now time.Time) Moment { return momentOf(unix, now, since) }
 // Used gives the time of an app's last use.
 func Used(unix int64, now time.Time) Moment { return momentOf(unix, now, use) }
 
+// Day gives the moment's day.
+func (m Moment) Day() Moment { return Moment{m.time, m.now, day} }
+
 func momentOf(unix int64, now time.Time, how style) Moment {
 	return Moment{time.Unix(unix, 0).In(now.Location()), now, how}
 }

@@ -105,7 +105,7 @@ func drawSet(t *rapid.T) grantset.Set {
 func TestGrantSetDecides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, r := drawRules(t, "deny")
-		a := drawSet(t).Narrow(ada(rapid.Bool().Draw(t, "admin")))
+		a := drawSet(t).Narrow(ada(rapid.Bool().Draw(t, "admin")), nil)
 		d := r.Decide(a, roles, drawCall(t))
 		if d.Item == (org.Item{}) {
 			if d.Allowed && d.Touches != "nothing" && d.Touches != "service" {
@@ -135,10 +135,10 @@ func TestStricterGrant(t *testing.T) {
 			}
 		}
 		m := ada(rapid.Bool().Draw(t, "admin"))
-		if d := r.Decide(strict.Narrow(m), roles, c); d.Allowed && !r.Decide(wide.Narrow(m), roles, c).Allowed {
+		if d := r.Decide(strict.Narrow(m, nil), roles, c); d.Allowed && !r.Decide(wide.Narrow(m, nil), roles, c).Allowed {
 			t.Fatalf("%+v allows more than %+v: %+v", strict, wide, d)
 		}
-		if r.Decide(wide.Narrow(m), roles, c).Allowed && !r.Decide(grantset.Set{Kind: grantset.Everything}.Narrow(m), roles, c).Allowed {
+		if r.Decide(wide.Narrow(m, nil), roles, c).Allowed && !r.Decide(grantset.Set{Kind: grantset.Everything}.Narrow(m, nil), roles, c).Allowed {
 			t.Fatal("everything allows less")
 		}
 	})
@@ -148,7 +148,7 @@ func TestStricterGrant(t *testing.T) {
 func TestUnnamedIsDenied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, r := drawRules(t, "deny")
-		d := r.Decide(drawSet(t).Narrow(ada(true)), roles, drawCall(t))
+		d := r.Decide(drawSet(t).Narrow(ada(true), nil), roles, drawCall(t))
 		if d.Rule < 0 && (d.Allowed || d.Reason != rules.Unlisted) {
 			t.Fatalf("%+v", d)
 		}
@@ -159,7 +159,7 @@ func TestUnnamedIsDenied(t *testing.T) {
 func TestFirstRuleDecides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, r := drawRules(t, "deny")
-		a, c := drawSet(t).Narrow(ada(true)), drawCall(t)
+		a, c := drawSet(t).Narrow(ada(true), nil), drawCall(t)
 		d := r.Decide(a, roles, c)
 		if d.Rule < 0 {
 			return
@@ -185,7 +185,7 @@ func TestFirstRuleDecides(t *testing.T) {
 func TestUnreachableNeverDecides(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, r := drawRules(t, "deny")
-		d := r.Decide(drawSet(t).Narrow(ada(true)), roles, drawCall(t))
+		d := r.Decide(drawSet(t).Narrow(ada(true), nil), roles, drawCall(t))
 		for _, f := range r.Unreachable() {
 			if f.Rule == d.Rule {
 				t.Fatalf("%v decides: %+v", f, d)
@@ -202,7 +202,7 @@ func TestListsWhatCouldPass(t *testing.T) {
 		if kind := rapid.SampledFrom(grantset.Kinds).Draw(t, "kind"); kind != grantset.Roles {
 			set = grantset.Set{Kind: kind}
 		}
-		a, c := set.Narrow(ada(rapid.Bool().Draw(t, "admin"))), drawCall(t)
+		a, c := set.Narrow(ada(rapid.Bool().Draw(t, "admin")), nil), drawCall(t)
 		if c.Tool != "" && r.Decide(a, roles, c).Allowed && !r.Lists(a, roles, c) {
 			t.Fatalf("%+v is allowed and not listed", c)
 		}
@@ -250,7 +250,7 @@ func TestSpellings(t *testing.T) {
 			between = rapid.SampledFrom([]string{"/", "//", "%2F", "%2f", "\\", "%5C", "/%2F/", "%252F"}).Draw(t, "between")
 		}
 		path = "/" + path + rapid.SampledFrom([]string{"", "/", "//", ".json", ".json/", "%2Ejson"}).Draw(t, "end")
-		if d := r.Decide(drawSet(t).Narrow(ada(true)), roles, http("GET", path)); d.Allowed {
+		if d := r.Decide(drawSet(t).Narrow(ada(true), nil), roles, http("GET", path)); d.Allowed {
 			t.Fatalf("%s: %+v", path, d)
 		}
 	})

@@ -56,7 +56,7 @@ func selected(t testing.TB, picks string) grantset.Authority {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set.Narrow(ada(true)) // an admin: selected roles never make use of that
+	return set.Narrow(ada(true), nil) // an admin: selected roles never make use of that
 }
 
 func compiled(t testing.TB, unlisted string, all ...rules.Rule) *rules.Rules {
@@ -274,15 +274,15 @@ func TestOtherGrants(t *testing.T) {
 		{grantset.Set{}, rules.Call{Tool: "other"}, rules.NoAuthority},
 		{grantset.Set{}, rules.Call{RPC: "ping"}, rules.NoAuthority},
 	} {
-		if d := r.Decide(tt.set.Narrow(ada(false)), roles, tt.call); d.Reason != tt.want || d.Allowed != (tt.want == rules.Whole) {
+		if d := r.Decide(tt.set.Narrow(ada(false), nil), roles, tt.call); d.Reason != tt.want || d.Allowed != (tt.want == rules.Whole) {
 			t.Errorf("%s, %+v: %+v, want %s", tt.set.Kind, tt.call, d, tt.want)
 		}
 	}
-	if d := r.Decide(everything.Narrow(org.Member{}), roles, rules.Call{Tool: "other"}); d.Allowed {
+	if d := r.Decide(everything.Narrow(org.Member{}, nil), roles, rules.Call{Tool: "other"}); d.Allowed {
 		t.Errorf("nobody is allowed %+v", d)
 	}
 	plain := compiled(t, "deny", rules.Rule{Tool: "board", Role: "r-board"})
-	if d := plain.Decide(whole.Narrow(ada(true)), roles, http("GET", "/api/v5/../x")); d.Reason != rules.Whole || !d.Allowed {
+	if d := plain.Decide(whole.Narrow(ada(true), nil), roles, http("GET", "/api/v5/../x")); d.Reason != rules.Whole || !d.Allowed {
 		t.Errorf("without a rule about personal items: %+v", d)
 	}
 }

@@ -36,7 +36,7 @@ func TestSurveySaysWhatIsDecided(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, r := drawRules(t, rapid.SampledFrom([]string{"deny", "read", "service"}).Draw(t, "unlisted"))
 		reads := rapid.SampledFrom([]rules.Known{rules.Yes, rules.No}).Draw(t, "reads")
-		a := drawSet(t).Narrow(ada(rapid.Bool().Draw(t, "admin")))
+		a := drawSet(t).Narrow(ada(rapid.Bool().Draw(t, "admin")), nil)
 		s := r.Survey(a, roles, func(string, string) rules.Known { return reads })
 		passed, any, changed := map[string]bool{}, false, false // by name and need
 		for _, known := range []rules.Known{rules.Yes, rules.No} {

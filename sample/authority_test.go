@@ -77,7 +77,7 @@ func (h *house) authority(c choice) grantset.Authority {
 	if m.Admin != c.admin {
 		h.t.Fatalf("admin %t, want %t", m.Admin, c.admin)
 	}
-	return c.grant.Narrow(m)
+	return c.grant.Narrow(m, nil)
 }
 
 var allRoles = []string{"auditor", "host", "planner", "secretary", "treasurer"}

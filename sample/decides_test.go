@@ -82,7 +82,7 @@ func TestDecidesAsTheGrantSet(t *testing.T) {
 	key, now := []byte(serviceKey), time.Unix(1_800_000_000, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		w := someWorld().Draw(t, "world")
-		a := w.set.Narrow(w.member)
+		a := w.set.Narrow(w.member, nil)
 		headers, err := saidOf(a, "ann", "acme").Sign(key, now)
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestDecidesAsTheGrantSet(t *testing.T) {
 func TestDecidesNothingForFormerAdmins(t *testing.T) {
 	w := someWorld().Example(1)
 	w.set, w.member = grantset.Set{Kind: grantset.Everything}, org.NewMember("ann", "acme", false, nil)
-	who := saidOf(w.set.Narrow(w.member), "ann", "acme")
+	who := saidOf(w.set.Narrow(w.member, nil), "ann", "acme")
 	who.Admin = true
 	d, err := sample.Decide(who, w.directory())
 	if err != nil || d.WhyNotAdminister() == "" || d.MayChange(sample.Item{Role: "r0"}) || d.MayRead(sample.Item{Role: "r0", Private: true}) {
@@ -140,7 +140,7 @@ func TestDecidesNothingForFormerAdmins(t *testing.T) {
 // Who is no member any more when the directory is read may do nothing of it.
 func TestDecidesNothingForStrangers(t *testing.T) {
 	w := world{member: org.NewMember("ann", "acme", false, nil), set: grantset.Set{Kind: grantset.Everything}}
-	who := saidOf(w.set.Narrow(w.member), "eve", "acme")
+	who := saidOf(w.set.Narrow(w.member, nil), "eve", "acme")
 	who.Personal = true
 	d, err := sample.Decide(who, w.directory())
 	if err != nil || d.MayReadAnything() || d.MayRead(sample.Item{Person: "eve"}) || d.MayChange(sample.Item{Person: "eve"}) || d.Why(sample.Item{Person: "eve"}) == "" {

@@ -227,7 +227,7 @@ func TestToolsAreTheRules(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			a, kind := c.grant.Narrow(m), sample.Kinds[n%4]
+			a, kind := c.grant.Narrow(m, nil), sample.Kinds[n%4]
 			var items []item
 			var readable []string
 			for _, role := range []string{"treasurer", "secretary", "host", "auditor"} {

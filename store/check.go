@@ -91,7 +91,7 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 	a := s.memory.uncached(id, h)
 	a.Grant = s.memory.grantSet(h)
 	return Access{
-		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.AsMember()),
+		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.AsMember(), nil),
 		PersonName: h.member.Person.Name, OrganizationName: h.member.Org.Name,
 		Stamp: h.member.Org.Stamp, used: atomic.LoadUint32(&h.used),
 	}, nil
@@ -117,7 +117,7 @@ type under struct {
 // under gathers what stands under an approval.
 func (m *memory) under(a *approval.Approval) *under {
 	at := m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
-	u := &under{changes: m.changes, standing: m.StandingOn(at, a), authority: a.Grant.Narrow(at.AsMember())}
+	u := &under{changes: m.changes, standing: m.StandingOn(at, a), authority: a.Grant.Narrow(at.AsMember(), nil)}
 	if at != nil {
 		u.person, u.organization, u.stamp = at.Person.Name, at.Org.Name, at.Org.Stamp
 	}

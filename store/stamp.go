@@ -75,7 +75,7 @@ func (s *Store) apiKey(id APIKeyID) (Access, error) {
 	a := Access{PersonName: at.Person.Name, OrganizationName: at.Org.Name, Stamp: at.Org.Stamp}
 	a.Approval.Person, a.Approval.Organization = k.Person, k.Organization
 	a.Approval.Grant = grantset.Set{Kind: grantset.Everything}
-	a.Authority = a.Approval.Grant.Narrow(m)
+	a.Authority = a.Approval.Grant.Narrow(m, nil)
 	return a, nil
 }
 

@@ -1,0 +1,57 @@
+package client
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"strings"
+	"unicode"
+)
+
+// HostOf is the host of a redirect URI, as an organization's rules name it: in
+// lower case, without its port, an IPv6 address in brackets and in the one form
+// that netip writes. It is "" of what is no URI with a host.
+func HostOf(redirectURI string) string {
+	u, err := url.Parse(redirectURI)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(u.Hostname())
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Is6() {
+		return "[" + addr.String() + "]"
+	}
+	return host
+}
+
+// CheckRuleHost says why a rule cannot name a host: it is not one that a redirect
+// URI may have, or not in the form of HostOf, in which all of them are compared.
+func CheckRuleHost(host string) error {
+	if err := checkHost(host, nil); err != nil {
+		return err
+	}
+	if HostOf("https://"+host+"/") != host {
+		return errors.New("the host is not in lower case, or an address in its longer form")
+	}
+	return nil
+}
+
+// NameKey is what makes one name of two in an organization's rules: its letters,
+// marks, digits and symbols, in any case. A client chooses its name, so this is
+// never asked without the host. It is "" of a name that has none of them.
+func NameKey(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !visible(r) && !unicode.IsMark(r) || unicode.Is(unicode.Variation_Selector, r) || !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.S) {
+			return -1
+		}
+		return foldCase(r)
+	}, name)
+}
+
+// foldCase gives one code point for all that differ in case alone.
+func foldCase(r rune) rune {
+	least := r
+	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+		least = min(least, next)
+	}
+	return least
+}

@@ -1,0 +1,116 @@
+// Package policy holds the rules that an organization's admins set for apps: which
+// may be connected, by whom, and how much any of them gets. On pages they are
+// rules, and clients are apps.
+package policy
+
+import (
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+)
+
+// Rule is what becomes of a person who wants to connect an app.
+type Rule string
+
+// The rules, from the most open to the strictest.
+const (
+	Allow Rule = "allow"
+	Ask   Rule = "ask" // an admin allows it first
+	Block Rule = "block"
+)
+
+// Rules lists the rules, from the most open to the strictest.
+var Rules = []Rule{Allow, Ask, Block}
+
+// Bounds of a policy.
+const (
+	MaxApps   = 1000
+	MaxNever  = 500
+	MaxDays   = 3650
+	MaxReason = 200 // code points
+)
+
+// App is a rule for one app. A client chooses its name, so Block is for the host
+// and all below it, whatever the name, and for everybody; the others are for this
+// host alone, under this name.
+type App struct {
+	Host   string // in the form of client.HostOf
+	Name   string // as shown; compared by client.NameKey
+	Person string // ID; "" is everybody
+	Rule   Rule
+	By     string // who decided it, as in the journal
+	At     int64  // Unix seconds
+	Reason string
+}
+
+// Policy is the rules of one organization: a value that is shared by pointer and
+// never changed. The zero Policy, and none, are no rules.
+type Policy struct {
+	Unknown Rule // of apps that no rule names; "" is Allow
+	Known   Rule // of those among them that the service's operator set up
+	Apps    []App
+
+	Ceiling    grantset.Ceiling
+	MaxDays    int // that access lasts at most; 0 is no bound
+	ReviewDays int // after which connections are to be reviewed: 0 (never), 90 or 365
+
+	ChangedBy string // as in the journal
+	ChangedAt int64  // Unix seconds
+	Version   int64
+}
+
+// Limit is the policy's ceiling, nil for none: no policy, or one that limits
+// nothing.
+func (p *Policy) Limit() *grantset.Ceiling {
+	if p == nil || p.Ceiling.Zero() {
+		return nil
+	}
+	return &p.Ceiling
+}
+
+// Decide gives the rule for an app that a person wants to connect, and the entry
+// that says so, nil where it is the default. host is client.HostOf its redirect
+// URI and name is what it reported. The ID of a client decides nothing: it gets
+// another one by registering again.
+func (p *Policy) Decide(host, name, person string, preregistered bool) (Rule, *App) {
+	if p == nil {
+		return Allow, nil
+	}
+	var own, all *App
+	key := client.NameKey(name)
+	for i := range p.Apps {
+		switch a := &p.Apps[i]; {
+		case a.Rule == Block:
+			if below(host, a.Host) {
+				return Block, a
+			}
+		case a.Host != host || client.NameKey(a.Name) != key:
+		case a.Person == "":
+			all = a
+		case a.Person == person:
+			own = a
+		}
+	}
+	switch {
+	case own != nil:
+		return own.Rule, own
+	case all != nil:
+		return all.Rule, all
+	case preregistered:
+		return orAllow(p.Known), nil
+	}
+	return orAllow(p.Unknown), nil
+}
+
+func orAllow(r Rule) Rule {
+	if r == "" {
+		return Allow
+	}
+	return r
+}
+
+// below reports whether a host is another one, or a name below it.
+func below(host, top string) bool {
+	return host == top || strings.HasSuffix(host, "."+top)
+}
