@@ -56,6 +56,21 @@ func someSet() *rapid.Generator[Set] {
 	})
 }
 
+// someCeiling is none half of the time.
+func someCeiling() *rapid.Generator[*Ceiling] {
+	return rapid.Custom(func(t *rapid.T) *Ceiling {
+		if rapid.Bool().Draw(t, "no ceiling") {
+			return nil
+		}
+		c := &Ceiling{ReadOnly: rapid.Bool().Draw(t, "read only"), NoPersonal: rapid.Bool().Draw(t, "no personal items")}
+		c.Widest = rapid.SampledFrom(append([]Kind{""}, Kinds...)).Draw(t, "widest")
+		for _, r := range someRoles().Draw(t, "never") {
+			c.Never = append(c.Never, r.ID)
+		}
+		return c
+	})
+}
+
 // everyItem is one item of each sort in the world.
 var everyItem = func() (items []org.Item) {
 	for _, o := range []string{"acme", "other", ""} {
@@ -229,7 +244,7 @@ func TestExplainIsEmptyWhenAllowed(t *testing.T) {
 		if rapid.IntRange(0, 7).Draw(t, "zero set") == 0 {
 			s = Set{}
 		}
-		a := s.Narrow(someMember().Draw(t, "member"), nil)
+		a := s.Narrow(someMember().Draw(t, "member"), someCeiling().Draw(t, "ceiling"))
 		for _, i := range everyItem {
 			if (a.ExplainRead(i, "Role") == "") != a.MayRead(i) || (a.ExplainChange(i, "Role") == "") != a.MayChange(i) {
 				t.Fatalf("reading %+v: %q, changing: %q", i, a.ExplainRead(i, "Role"), a.ExplainChange(i, "Role"))

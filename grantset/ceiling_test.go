@@ -1,8 +1,11 @@
 package grantset
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/org"
 	"pgregory.net/rapid"
 )
 
@@ -28,5 +31,267 @@ func TestZeroCeiling(t *testing.T) {
 	}
 	if !(*Ceiling)(nil).Zero() {
 		t.Error("none limits something")
+	}
+}
+
+// A scene is what one authority comes of.
+type scene struct {
+	person  org.Member
+	chosen  Set
+	ceiling Ceiling
+}
+
+// A ground is why somebody may do something: everybody sees it, a role is filled,
+// the item is their own, or they are an admin. What a person has, has chosen and is
+// left by the ceiling are grounds; the model of an authority is those that are in all three.
+type ground struct {
+	sort string // open, role, own or admin
+	role string
+}
+
+var grounds = func() []ground {
+	all := []ground{{sort: "open"}, {sort: "own"}, {sort: "admin"}}
+	for _, r := range world {
+		all = append(all, ground{"role", r.ID})
+	}
+	return all
+}()
+
+var circleOf = func() map[string]string {
+	of := map[string]string{}
+	for _, r := range world {
+		of[r.ID] = r.Circle
+	}
+	return of
+}()
+
+// about reports whether the ground is one for reading, or changing, the item in ann's
+// acme.
+func (g ground) about(i org.Item, change bool) bool {
+	own := i.Person == "ann"
+	switch {
+	case i.Organization != "acme":
+		return false
+	case g.sort == "open":
+		return !change && !i.Private && i.Person == ""
+	case g.sort == "own":
+		return own
+	case i.Person != "":
+		return false
+	case g.sort == "admin":
+		return true
+	case change:
+		return i.Role == g.role
+	}
+	return i.Circle == circleOf[g.role]
+}
+
+// has reports whether the person has the ground.
+func (x scene) has(g ground) bool {
+	switch g.sort {
+	case "own":
+		return x.person.Person != "" && !x.person.Impersonal
+	case "admin":
+		return x.person.Person != "" && x.person.Admin
+	case "role":
+		return slices.ContainsFunc(x.person.Roles(), func(r org.Role) bool { return r.ID == g.role })
+	}
+	return x.person.Person != ""
+}
+
+// chose reports whether the person gave the ground, to read or to change.
+func (x scene) chose(g ground, change bool) bool {
+	switch x.chosen.Kind {
+	case Everything:
+		return true
+	case Organization:
+		return g.sort != "own"
+	}
+	switch g.sort {
+	case "role":
+		return slices.ContainsFunc(x.chosen.Picks, func(p Pick) bool { return p.Role == g.role && (p.Change || !change) })
+	case "own":
+		return x.chosen.Personal
+	}
+	return g.sort == "open"
+}
+
+// leaves reports whether the ceiling lets a client use the ground for an item, or for
+// its role alone.
+func (x scene) leaves(g ground, role string, change bool) bool {
+	c := x.ceiling
+	switch {
+	case change && c.ReadOnly,
+		g.sort == "own" && c.NoPersonal,
+		g.sort == "admin" && (c.Widest == Roles || c.Widest == Everything),
+		g.sort == "admin" && slices.Contains(c.Never, role),
+		g.sort == "role" && slices.Contains(c.Never, g.role):
+		return false
+	}
+	return g.sort == "open" || c.Widest != Roles || x.chosen.Kind == Roles
+}
+
+// parts are the three that an authority is within, each alone, and all of them.
+var parts = map[string]func(x scene, g ground, role string, change bool) bool{
+	"the person":  func(x scene, g ground, _ string, _ bool) bool { return x.has(g) },
+	"the choice":  func(x scene, g ground, _ string, change bool) bool { return x.chose(g, change) },
+	"the ceiling": scene.leaves,
+	"all three": func(x scene, g ground, role string, change bool) bool {
+		return x.has(g) && x.chose(g, change) && x.leaves(g, role, change)
+	},
+}
+
+// says answers every question that an authority is asked, by the model.
+func (x scene) says(may func(x scene, g ground, role string, change bool) bool) []bool {
+	var out []bool
+	for n, change := range []bool{false, true} {
+		for i, of := range groundsOf[n] {
+			out = append(out, slices.ContainsFunc(of, func(g ground) bool { return may(x, g, ceilingItems[i].Role, change) }))
+		}
+		for _, r := range world {
+			out = append(out, may(x, ground{"role", r.ID}, r.ID, change))
+		}
+	}
+	return append(out, may(x, ground{sort: "admin"}, "", true), may(x, ground{sort: "open"}, "", false))
+}
+
+// answers are the same of an authority.
+func answers(a Authority) []bool {
+	var out []bool
+	for _, i := range ceilingItems {
+		out = append(out, a.MayRead(i))
+	}
+	for _, r := range world {
+		out = append(out, a.Acts(r.ID) != "none")
+	}
+	for _, i := range ceilingItems {
+		out = append(out, a.MayChange(i))
+	}
+	for _, r := range world {
+		out = append(out, a.Acts(r.ID) == "change")
+	}
+	return append(out, a.MayAdminister(), a.MayReadOrganization())
+}
+
+// ceilingItems are one of each sort, and one that is private to a circle and of no role.
+var ceilingItems = append(slices.Clone(everyItem), org.Item{Organization: "acme", Circle: "c0", Private: true})
+
+// groundsOf are those for reading, and for changing, each of them.
+var groundsOf = func() (all [2][][]ground) {
+	for n := range all {
+		for _, i := range ceilingItems {
+			all[n] = append(all[n], slices.DeleteFunc(slices.Clone(grounds), func(g ground) bool { return !g.about(i, n == 1) }))
+		}
+	}
+	return all
+}()
+
+func within(less, more []bool) bool {
+	for n := range less {
+		if less[n] && !more[n] {
+			return false
+		}
+	}
+	return true
+}
+
+func randomScene(r *rand.Rand) scene {
+	some := func(odds int) (roles []org.Role) {
+		for _, one := range world {
+			if r.IntN(odds) == 0 {
+				roles = append(roles, one)
+			}
+		}
+		return roles
+	}
+	x := scene{person: org.NewMember("ann", "acme", r.IntN(2) == 0, some(2))}
+	x.person.Impersonal = r.IntN(8) == 0
+	if r.IntN(20) == 0 {
+		x.person = org.Member{}
+	}
+	if x.chosen.Kind = Kinds[r.IntN(3)]; x.chosen.Kind == Roles {
+		for _, one := range some(2) {
+			x.chosen.Picks = append(x.chosen.Picks, Pick{one.ID, r.IntN(2) == 0})
+		}
+		x.chosen.Personal = r.IntN(2) == 0
+	}
+	x.ceiling = Ceiling{Widest: []Kind{"", "", Organization, Everything, Roles}[r.IntN(5)], ReadOnly: r.IntN(3) == 0, NoPersonal: r.IntN(3) == 0}
+	for _, one := range some(1 + r.IntN(6)) {
+		x.ceiling.Never = append(x.ceiling.Never, one.ID)
+	}
+	return x
+}
+
+// less gives the scene with a bit less of one of the three.
+func (x scene) less(r *rand.Rand) (scene, string) {
+	roles, admin := slices.Clone(x.person.Roles()), x.person.Admin
+	switch n := r.IntN(8); {
+	case n == 0 && admin:
+		admin = false
+	case n == 1 && len(roles) > 0:
+		at := r.IntN(len(roles))
+		roles = slices.Delete(roles, at, at+1)
+	case n == 2 && x.chosen.Kind == Everything:
+		x.chosen.Kind = Organization
+		return x, "organization, not everything"
+	case n == 2 && len(x.chosen.Picks) > 0:
+		x.chosen.Picks = slices.Clone(x.chosen.Picks[1:])
+		return x, "fewer picks"
+	case n == 3 && len(x.chosen.Picks) > 0:
+		x.chosen.Picks = slices.Clone(x.chosen.Picks)
+		x.chosen.Picks[0].Change = false
+		return x, "a pick to read"
+	case n == 3:
+		x.chosen.Personal = false
+		return x, "no personal items"
+	case n == 4:
+		x.ceiling.ReadOnly = true
+		return x, "read only"
+	case n == 5:
+		x.ceiling.NoPersonal = true
+		return x, "no personal items of anybody"
+	case n == 6:
+		x.ceiling.Never = append(slices.Clone(x.ceiling.Never), world[r.IntN(8)].ID)
+		slices.Sort(x.ceiling.Never)
+		x.ceiling.Never = slices.Compact(x.ceiling.Never)
+		return x, "one more role is never given"
+	default:
+		tighter := map[Kind]Kind{"": Everything, Organization: Everything, Everything: Roles, Roles: Roles}
+		x.ceiling.Widest = tighter[x.ceiling.Widest]
+		return x, "a narrower widest option"
+	}
+	impersonal := x.person.Impersonal
+	if x.person = org.NewMember(x.person.Person, x.person.Organization, admin, roles); impersonal {
+		x.person.Impersonal = true
+	}
+	return x, "less of the person"
+}
+
+// An authority is exactly what the person has, has chosen and is left by the ceiling:
+// what it may read, change and administer and whom it acts as, item by item. So it is
+// never more than any of the three alone, a bit less of any of them never gives more,
+// and without limits it is what it was without ceilings. What was picked counts for
+// less than everything but where nothing counts but picks (decision P16).
+func TestAuthorityIsTheIntersection(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 1))
+	for n := range 100_000 {
+		x := randomScene(r)
+		got := answers(x.chosen.Narrow(x.person, &x.ceiling))
+		for name, part := range parts {
+			want := x.says(part)
+			if !within(got, want) || name == "all three" && !slices.Equal(got, want) {
+				t.Fatalf("scene %d, %+v: against %s:\n got %v\nwant %v", n, x, name, got, want)
+			}
+		}
+		if y, what := x.less(r); !within(answers(y.chosen.Narrow(y.person, &y.ceiling)), got) {
+			t.Fatalf("scene %d, %+v: more by %s", n, x, what)
+		}
+		free := answers(x.chosen.Narrow(x.person, nil))
+		if !within(got, free) || x.ceiling.Zero() && !slices.Equal(got, free) {
+			t.Fatalf("scene %d, %+v: without the ceiling it is not the same, or less", n, x)
+		}
+		if y := (scene{x.person, Set{Kind: Everything}, x.ceiling}); x.ceiling.Widest != Roles && !within(got, answers(y.chosen.Narrow(y.person, &y.ceiling))) {
+			t.Fatalf("scene %d, %+v: more than everything", n, x)
+		}
 	}
 }

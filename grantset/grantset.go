@@ -203,14 +203,14 @@ func (a Authority) MayRead(i org.Item) bool {
 
 // MayChange reports whether the item may be changed, created or deleted.
 func (a Authority) MayChange(i org.Item) bool {
-	if a.readOnly || !a.member.MayChange(i) {
+	if a.ReadOnly() || !a.member.MayChange(i) {
 		return false
 	}
 	switch a.kind {
 	case Everything:
-		return !has(a.never, i.Role)
+		return !has(a.Never(), i.Role)
 	case Organization:
-		return !i.Personal() && !has(a.never, i.Role)
+		return !i.Personal() && !has(a.Never(), i.Role)
 	case Roles:
 		if i.Personal() {
 			return a.personal
@@ -223,7 +223,7 @@ func (a Authority) MayChange(i org.Item) bool {
 // MayAdminister reports whether the organization's circles, roles, fillers and
 // members may be changed. Selected roles never give admin rights.
 func (a Authority) MayAdminister() bool {
-	return !a.readOnly && (a.kind == Everything || a.kind == Organization) && a.member.MayAdminister()
+	return !a.ReadOnly() && (a.kind == Everything || a.kind == Organization) && a.member.MayAdminister()
 }
 
 // MayReadOrganization reports whether what every member sees may be read: the
@@ -239,7 +239,7 @@ func (a Authority) Acts(role string) string {
 	case !a.member.Fills(role):
 		return "none"
 	case a.kind == Everything, a.kind == Organization:
-		return a.whole(role)
+		return a.acts(role)
 	}
 	return access(a.picks, role)
 }
@@ -253,7 +253,7 @@ func (a Authority) Filled(yield func(r *org.Role, access string) bool) {
 		access := "none"
 		switch {
 		case a.kind == Everything, a.kind == Organization:
-			access = a.whole(roles[i].ID)
+			access = a.acts(roles[i].ID)
 		default:
 			for len(left) > 0 && left[0].Role < roles[i].ID {
 				left = left[1:]

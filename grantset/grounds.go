@@ -18,7 +18,7 @@ func (a Authority) ReadGrounds(i org.Item) string {
 		return "Every member of the organization can read the item, and so can every approval of a member."
 	case a.kind == Roles:
 		return fmt.Sprintf("%s, a role of the item's circle, is part of this approval.", a.roleOf(i.Circle))
-	case a.member.InCircle(i.Circle):
+	case a.acting(i.Circle):
 		return fmt.Sprintf("The person fills a role of the item's circle, and this approval gives %s.", a.gives())
 	}
 	return fmt.Sprintf("The person is an admin, and this approval gives %s.", a.gives())
@@ -64,4 +64,13 @@ func (a Authority) roleOf(circle string) string {
 		}
 	}
 	return ""
+}
+
+// acting reports whether a role that is filled in the circle counts, where nothing
+// was picked.
+func (a Authority) acting(circle string) bool {
+	if len(a.Never()) > 0 {
+		return has(a.circles, circle)
+	}
+	return a.member.InCircle(circle)
 }

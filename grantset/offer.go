@@ -14,6 +14,7 @@ type Offer struct {
 	Organization org.Organization
 	Member       org.Member
 	Groups       []Group
+	Ceiling      *Ceiling // of the organization: says what it withholds of all this, and why
 }
 
 // Group is a circle with the person's roles in it, by name.
@@ -94,9 +95,9 @@ func (o Offer) Eligible() bool { return o.Organization.AIIntegration && o.Member
 func (o Offer) Allows(k Kind) bool {
 	switch k {
 	case Roles, Everything:
-		return o.Eligible()
+		return o.Eligible() && o.Ceiling.WithholdsKind(k) == ""
 	case Organization:
-		return o.Eligible() && o.Member.Admin
+		return o.Eligible() && o.Member.Admin && o.Ceiling.WithholdsKind(k) == ""
 	}
 	return false
 }
@@ -189,13 +190,14 @@ func parsePicks(fields map[string][]string, offer Offer, offers []Offer) (Set, F
 			return Set{}, NotAllowed
 		case values[0] == "none":
 			continue
-		case values[0] != "read" && values[0] != "change" || !offer.Member.Fills(role) || org.CheckID(role) != nil:
+		case values[0] != "read" && values[0] != "change" || !offer.Member.Fills(role) || org.CheckID(role) != nil,
+			offer.Ceiling.WithholdsPick(Pick{role, values[0] == "change"}) != "":
 			return Set{}, NotAllowed
 		}
 		s.Picks = append(s.Picks, Pick{role, values[0] == "change"})
 	}
 	switch p := fields["personal"]; {
-	case len(p) > 1 || len(p) == 1 && (p[0] != "1" || offer.Member.Impersonal):
+	case len(p) > 1 || len(p) == 1 && (p[0] != "1" || offer.Member.Impersonal || offer.Ceiling.WithholdsPersonal() != ""):
 		return Set{}, NotAllowed
 	case len(p) == 1:
 		s.Personal = true
