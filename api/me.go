@@ -28,7 +28,8 @@ type Role struct {
 	Access string `json:"access" jsonschema:"what may be done through this role: none, read or change"`
 }
 
-// Grant is what the person chose to give (spec 2.4), as it stands now.
+// Grant is what the person chose to give (spec 2.4), as it stands now, under what the
+// organization lets any app have (decision P16).
 type Grant struct {
 	Kind          string `json:"kind" jsonschema:"roles, everything or organization"`
 	Words         string `json:"words" jsonschema:"the choice in words"`
@@ -114,7 +115,7 @@ func (r Rights) me(roles []Role) (Me, error) {
 		Organization: Named{r.Organization, r.organizationName},
 		Client:       r.Client,
 		Grant: Grant{
-			Kind: string(r.Grant.Kind), Words: r.words(roles),
+			Kind: string(r.Kind()), Words: r.words(roles),
 			PersonalItems: r.MayRead(org.Item{Organization: r.Organization, Person: r.Person}),
 			Administers:   r.MayAdminister(),
 		},
@@ -130,10 +131,21 @@ func (r Rights) mayRead() error {
 	return Forbidden("This approval gives nothing in the organization.")
 }
 
-// words says the grant set as the person reads it on the consent page. roles
-// are those that the person fills.
+// words says the grant set as the person reads it on the consent page, and where the
+// organization leaves less of it. roles are those that the person fills.
 func (r Rights) words(roles []Role) string {
-	switch r.Grant.Kind {
+	switch said := r.chosen(roles); {
+	case r.ReadOnly():
+		return said + "; the organization lets apps read only"
+	case len(r.Never()) > 0:
+		return said + "; not through roles that the organization keeps from apps"
+	default:
+		return said
+	}
+}
+
+func (r Rights) chosen(roles []Role) string {
+	switch r.Kind() {
 	case grantset.Everything:
 		return "Everything I can access"
 	case grantset.Organization:

@@ -17,10 +17,20 @@ func (s *Server) RuledBy() *rules.Rules {
 	return s.Rules()
 }
 
+// RulesFor are the rules that hold now for calls by a right; nil is none. Where the
+// organization lets apps read only, there are rules that say so (decision V65).
+func (s *Server) RulesFor(a Rights) *rules.Rules {
+	by := s.RuledBy()
+	if by == nil && a.ReadOnly() {
+		return rules.ServiceDecides
+	}
+	return by
+}
+
 // Ruled decides by the rules whether a call may go to the service behind, and
 // counts it where no rule names it. Without rules it may.
 func (s *Server) Ruled(ctx context.Context, a Rights, c rules.Call) (rules.Decision, error) {
-	by := s.RuledBy()
+	by := s.RulesFor(a)
 	if by == nil {
 		return rules.Decision{Allowed: true, Rule: -1, Reason: rules.Unlisted}, nil
 	}
@@ -55,6 +65,7 @@ func Denied(a Rights, d rules.Decision, base string) Denial {
 	if a.Client != "" {
 		of = a.Approval.String()
 	}
+	d.Organization = a.organizationName
 	edit := d.Edit(base, a.Organization, of)
 	told := Denial{Code: "forbidden", Description: d.Says(edit), Reason: d.Reason, Role: d.Role, RoleName: d.RoleName, Needs: d.Needs, Has: d.Has, Edit: edit}
 	if d.Rule >= 0 {

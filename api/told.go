@@ -13,7 +13,7 @@ import (
 // Identity says who an actor is to a service behind.
 func (r Rights) Identity() identity.Identity {
 	i := IdentityOf(r.Authority)
-	i.Person, i.Organization, i.Grant = r.Person, r.Organization, string(r.Grant.Kind)
+	i.Person, i.Organization = r.Person, r.Organization
 	if r.Client != "" {
 		i.Client, i.Approval = r.Client, r.Approval.String()
 	}
@@ -25,10 +25,21 @@ func (r Rights) Identity() identity.Identity {
 // them.
 func IdentityOf(a grantset.Authority) identity.Identity {
 	m := a.Member()
+	own := org.Item{Organization: m.Organization, Person: m.Person}
 	i := identity.Identity{
 		Person: m.Person, Organization: m.Organization, Grant: string(a.Kind()),
 		Admin:    a.MayAdminister(),
-		Personal: a.MayChange(org.Item{Organization: m.Organization, Person: m.Person}),
+		Personal: a.MayChange(own),
+	}
+	if a.Kind() != grantset.Roles && m.Admin {
+		i.Never = a.Never()
+		i.ReadOnly = a.ReadOnly()
+	}
+	if a.ReadOnly() && a.MayRead(own) {
+		i.ReadOnly, i.PersonalReads = true, true // else it is said by the roles
+	}
+	if i.ReadOnly || len(i.Never) > 0 {
+		i.Admin, i.AdminWithin = false, a.ActsAsAdmin()
 	}
 	if a.Kind() == grantset.Roles {
 		for r, access := range a.Filled {

@@ -91,6 +91,12 @@ type actor struct {
 	Admin        bool   `json:"admin"`              // circles, roles, fillers and members may be changed
 	Personal     bool   `json:"personal"`           // the person's own items may be read and changed
 	Roles        []role `json:"roles"`              // filled by the person now, and acted through
+
+	// What the organization lets any app have at most (decision V64).
+	ReadOnly      bool     `json:"read_only,omitempty"`
+	Never         []string `json:"never,omitempty"`          // IDs of roles
+	AdminWithin   bool     `json:"admin_within,omitempty"`   // as admin, but for items of those, and under read_only to read
+	PersonalReads bool     `json:"personal_reads,omitempty"` // the person's own items may be read, and not changed
 }
 
 type role struct {
@@ -155,7 +161,7 @@ func (s *Server) judge(requestID string, r *http.Request, q question) (decision,
 
 // held holds a call that the guard lets pass against the rules.
 func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) (decision, *answer) {
-	by := s.API.RuledBy()
+	by := s.API.RulesFor(a)
 	if by == nil {
 		return s.allowed(a), nil
 	}
@@ -192,6 +198,7 @@ func (s *Server) allowed(a api.Rights) decision {
 	told := &actor{
 		Person: i.Person, Organization: i.Organization, Approval: i.Approval, Client: i.Client, Grant: i.Grant,
 		Admin: i.Admin, Personal: i.Personal, Roles: []role{},
+		ReadOnly: i.ReadOnly, Never: i.Never, AdminWithin: i.AdminWithin, PersonalReads: i.PersonalReads,
 	}
 	for _, r := range a.Member().Roles() {
 		if access := a.Acts(r.ID); access != "none" {

@@ -130,6 +130,10 @@ func (a Authority) Never() []string {
 	return a.ceiling.Never
 }
 
+// ActsAsAdmin reports whether the person is an admin, and a client may what admins may, as
+// far as ReadOnly and Never go.
+func (a Authority) ActsAsAdmin() bool { return a.kind != Roles && a.member.MayAdminister() }
+
 // hides reports whether an admin's authority cannot read an item because clients
 // never act through its role, and no role that is left is in its circle.
 func (a Authority) hides(i org.Item) bool {

@@ -11,7 +11,7 @@ import (
 // Whatever may be done has grounds and no refusal, and the other way round.
 func TestGroundsOrRefusal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a := someSet().Draw(t, "set").Narrow(someMember().Draw(t, "member"), nil)
+		a := someSet().Draw(t, "set").Narrow(someMember().Draw(t, "member"), someCeiling().Draw(t, "ceiling"))
 		for _, i := range everyItem {
 			read, change := a.ReadGrounds(i), a.ChangeGrounds(i, "Role")
 			if (read != "") != a.MayRead(i) || (read == "") == (a.ExplainRead(i, "Role") == "") {

@@ -20,6 +20,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,13 +56,20 @@ type Identity struct {
 	Organization string // ID: the only one that the call may touch
 	Approval     string // ID; empty when an API key was sent
 	Client       string // client ID; empty when an API key was sent
-	Grant        string // what the person chose (spec 2.4): roles, everything or organization
+	Grant        string // what the person chose (spec 2.4) and the organization lets stand: roles, everything or organization
 
 	// What that leaves of the person's rights at this moment (decision P6).
 	// What every member of the organization sees may be read in any case.
 	Admin    bool   // circles, roles, fillers and members may be changed
 	Personal bool   // the person's own items may be read and changed
 	Roles    []Role // under the grant roles alone: through these, by ID
+
+	// Limits that the organization sets for all apps (decision V64). Under them Admin
+	// and Personal are false where the limit would be passed over by who asks no more.
+	ReadOnly      bool     // nothing may be changed
+	Never         []string // IDs, under the other grants: not through these roles
+	AdminWithin   bool     // as Admin, but for items of the roles in Never, and under ReadOnly to read
+	PersonalReads bool     // the person's own items may be read, and not changed
 }
 
 // Role is one that may be acted through.
@@ -74,15 +82,22 @@ type Role struct {
 // the person fills. Under the grants everything and organization that is all
 // that the person may do; whether they fill it, the service knows.
 func (i Identity) Acts(role string) string {
-	for _, r := range i.Roles {
+	acts := "none"
+	if i.Grant == "everything" || i.Grant == "organization" {
+		acts = "change"
+	}
+	for _, r := range slices.Backward(i.Roles) { // the first counts
 		if r.ID == role {
-			return r.access()
+			acts = r.access()
 		}
 	}
-	if i.Grant == "everything" || i.Grant == "organization" {
-		return "change"
+	switch {
+	case slices.Contains(i.Never, role):
+		return "none"
+	case i.ReadOnly && acts == "change":
+		return "read"
 	}
-	return "none"
+	return acts
 }
 
 func (r Role) access() string {
@@ -93,18 +108,24 @@ func (r Role) access() string {
 }
 
 // authority writes what the header of that name says: words with commas
-// between them, admin, personal, and role=read or role=change. Neither sign
-// can stand in the ID of a role.
+// between them, readonly, admin, personal, and role=read, role=change or role=none.
+// Neither sign can stand in the ID of a role. Readers that do not know readonly and
+// role=none refuse them.
 func (i Identity) authority() string {
 	var words []string
-	if i.Admin {
-		words = append(words, "admin")
-	}
-	if i.Personal {
-		words = append(words, "personal")
+	for _, w := range []struct {
+		said bool
+		word string
+	}{{i.ReadOnly, "readonly"}, {i.Admin || i.AdminWithin, "admin"}, {i.Personal || i.PersonalReads, "personal"}} {
+		if w.said {
+			words = append(words, w.word)
+		}
 	}
 	for _, r := range i.Roles {
 		words = append(words, r.ID+"="+r.access())
+	}
+	for _, role := range i.Never {
+		words = append(words, role+"=none")
 	}
 	return strings.Join(words, ",")
 }
@@ -114,15 +135,25 @@ func (i *Identity) readAuthority(s string) error {
 		role, access, _ := strings.Cut(word, "=")
 		switch {
 		case s == "":
+		case word == "readonly":
+			i.ReadOnly = true
 		case word == "admin":
 			i.Admin = true
 		case word == "personal":
 			i.Personal = true
 		case role != "" && (access == "read" || access == "change"):
 			i.Roles = append(i.Roles, Role{role, access == "change"})
+		case role != "" && access == "none":
+			i.Never = append(i.Never, role)
 		default:
 			return fmt.Errorf("%s: unknown word %q", HeaderAuthority, word)
 		}
+	}
+	if i.Admin && (i.ReadOnly || i.Never != nil) {
+		i.Admin, i.AdminWithin = false, true
+	}
+	if i.Personal && i.ReadOnly {
+		i.Personal, i.PersonalReads = false, true
 	}
 	return nil
 }

@@ -25,6 +25,8 @@ type vector struct {
 		Person, Organization, Approval, Client, Grant string
 		Admin, Personal                               bool
 		Roles                                         []struct{ Role, Access string }
+		ReadOnly, AdminWithin, PersonalReads          bool
+		Never                                         []string
 	}
 	Acts map[string]string
 }
@@ -77,7 +79,8 @@ func (v vector) call() Call {
 
 func (v vector) want() (i Identity) {
 	of := v.Identity
-	i = Identity{Person: of.Person, Organization: of.Organization, Approval: of.Approval, Client: of.Client, Grant: of.Grant, Admin: of.Admin, Personal: of.Personal}
+	i = Identity{Person: of.Person, Organization: of.Organization, Approval: of.Approval, Client: of.Client, Grant: of.Grant, Admin: of.Admin, Personal: of.Personal,
+		ReadOnly: of.ReadOnly, Never: of.Never, AdminWithin: of.AdminWithin, PersonalReads: of.PersonalReads}
 	for _, r := range of.Roles {
 		i.Roles = append(i.Roles, Role{r.Role, r.Access == "change"})
 	}

@@ -48,16 +48,16 @@ func (x *exchange) learn() (err error) {
 // hangsOnAnnotations reports whether what a tool says of itself could decide about a
 // call of it.
 func (x *exchange) hangsOnAnnotations(m *Message) bool {
-	if x.rights.Kind() != grantset.Roles {
-		return false
+	if x.s.decideAs != nil {
+		return x.rights.Kind() == grantset.Roles
 	}
-	by := x.s.API.RuledBy()
-	return x.s.decideAs != nil || by != nil && by.HangsOnAnnotations(m.Tool)
+	by := x.s.API.RulesFor(x.rights)
+	return by != nil && by.HangsOnAnnotations(x.rights.Authority, m.Tool)
 }
 
 // decide asks the rules about a message; nil where they let it pass.
 func (x *exchange) decide(m *Message) (*Denial, error) {
-	if m.passes() || x.s.decideAs == nil && x.s.API.RuledBy() == nil {
+	if m.passes() || x.s.decideAs == nil && x.s.API.RulesFor(x.rights) == nil {
 		return nil, nil
 	}
 	for _, part := range m.parts() {
@@ -120,7 +120,7 @@ func (x *exchange) lists() func(Tool) bool {
 	if x.s.listsAs != nil {
 		return func(t Tool) bool { return x.s.listsAs(x.rights, t) }
 	}
-	by := x.s.API.RuledBy()
+	by := x.s.API.RulesFor(x.rights)
 	if by == nil {
 		return func(Tool) bool { return true }
 	}

@@ -30,6 +30,12 @@ const (
 	Personal      Reason = "personal_not_given" // personal items are not part of the approval
 	Admin         Reason = "admin_not_given"    // selected roles carry no admin rights
 	NoAuthority   Reason = "no_authority"       // not a member, or an approval that gives nothing
+
+	// Of what the organization lets no app do, whatever was approved.
+	ReadsOnly    Reason = "organization_read_only"
+	KeepRole     Reason = "organization_keeps_role"
+	KeepPersonal Reason = "organization_keeps_personal"
+	KeepAdmin    Reason = "organization_keeps_admin"
 )
 
 // none is the index of no rule.
@@ -49,6 +55,8 @@ type Decision struct {
 
 	RoleName string
 	Fills    bool // the person fills the role
+
+	Organization string // name, for whoever has it: a denial says it
 }
 
 // Helps reports whether the person can allow the call by a change of the approval's
@@ -107,10 +115,29 @@ func (d Decision) why() string {
 		return "This method is unknown here, and an approval of selected roles cannot use it."
 	case NoAuthority:
 		return "This approval gives nothing here."
+	case ReadsOnly, KeepRole, KeepPersonal, KeepAdmin:
+		return d.kept()
 	case NoRole:
 		return "The service's owner has not said through which role this is changed, so an approval of selected roles cannot do it. The person cannot allow it."
 	}
-	return "The service's owner has not listed this call, so an approval of selected roles cannot make it. The person cannot allow it."
+	return "The service's owner has not listed this call, so an approval of selected roles, or one that the organization limits, cannot make it. The person cannot allow it."
+}
+
+// kept says what the organization lets no app do.
+func (d Decision) kept() string {
+	who := d.Organization
+	if who == "" {
+		who = "The organization"
+	}
+	switch d.Reason {
+	case KeepRole:
+		return fmt.Sprintf("%s lets no app act through the role %s. The person cannot allow it.", who, d.RoleName)
+	case KeepPersonal:
+		return who + " keeps personal items from apps. The person cannot allow it."
+	case KeepAdmin:
+		return who + " lets no app act as an admin. The person cannot allow it."
+	}
+	return who + " lets apps read only. The person cannot allow more."
 }
 
 // Suggest is a rule for a call that no rule names, to paste and complete: as it

@@ -6,6 +6,7 @@ package rules
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -84,21 +85,26 @@ type Rules struct {
 	personal     bool // some rule is about personal items
 }
 
+// ServiceDecides are no rules: they leave all to the service, but what an
+// organization lets no app do, whatever the service knows (decision V65).
+var ServiceDecides = &Rules{unlisted: Service, unlistedHTTP: Service}
+
 // Decide applies the first rule that matches. Rules refuse under selected roles
 // alone, and personal items to a client that acts for the organization (decision
-// V22). Where servers read a path differently, each reading has to be allowed
+// V22); and whatever was approved, what the organization lets no app do (decision
+// V65). Where servers read a path differently, each reading has to be allowed
 // (decision V26).
 func (r *Rules) Decide(a grantset.Authority, roles Roles, c Call) Decision {
 	switch {
 	case !a.MayReadOrganization():
 		return Decision{Rule: none, Reason: NoAuthority}
-	case a.Kind() == grantset.Everything:
+	case a.Kind() == grantset.Everything && a.Whole() && !a.ReadOnly():
 		return Decision{Allowed: true, Rule: none, Reason: Whole}
 	case c.RPC != "" && Passes(c.RPC):
 		return Decision{Allowed: true, Rule: none, Reason: Always}
 	case len(r.rules) == 0:
 		return r.unnamed(a, c)
-	case a.Kind() == grantset.Organization && !r.personal:
+	case a.Whole() && !a.ReadOnly() && !r.personal:
 		return Decision{Allowed: true, Rule: none, Reason: Whole}
 	}
 	all, ok := c.readings()
@@ -128,7 +134,12 @@ func (r *Rules) decide(a grantset.Authority, roles Roles, c Call, at reading) De
 	}
 	rule := &r.rules[i]
 	d := Decision{Rule: i, Touches: rule.touches, Needs: rule.accessOf(c)}
-	if a.Kind() == grantset.Organization && rule.touches != TouchesPersonal {
+	switch {
+	case rule.touches == TouchesNothing:
+	case a.ReadOnly() && (d.Needs != "read" || rule.touches == TouchesAdmin):
+		d.Reason = ReadsOnly
+		return d
+	case a.Whole() && rule.touches != TouchesPersonal:
 		d.Allowed, d.Reason = true, Whole
 		return d
 	}
@@ -145,6 +156,12 @@ func (r *rule) decide(d Decision, a grantset.Authority, roles Roles, c Call, val
 		return d
 	case TouchesAdmin:
 		d.Needs, d.Allowed, d.Reason = "admin", a.MayAdminister(), Admin
+		switch {
+		case d.Allowed:
+			d.Reason = Listed
+		case a.KeepsAdmin():
+			d.Reason = KeepAdmin
+		}
 		return d
 	case TouchesPersonal:
 		d.Item.Person = a.Member().Person
@@ -161,7 +178,9 @@ func (r *Rules) unnamed(a grantset.Authority, c Call) Decision {
 		unlisted = r.unlistedHTTP
 	}
 	switch {
-	case a.Kind() == grantset.Organization:
+	case a.ReadOnly() && d.Needs != "read" && (c.kind() != byCall || c.Method != "OPTIONS"):
+		d.Reason = ReadsOnly
+	case a.Whole():
 		d.Allowed, d.Reason = true, Whole
 	case c.RPC != "" && c.RPC != completion:
 		d.Reason = UnknownMethod
@@ -200,7 +219,11 @@ func (d Decision) ask(a grantset.Authority, role org.Role) Decision {
 	switch {
 	case role.ID != "":
 		d.Has, d.Fills = a.Acts(role.ID), a.Member().Fills(role.ID)
-		d.Reason = reasonOf(d)
+		if d.Reason = reasonOf(d); a.Keeps(role.ID) {
+			d.Reason = KeepRole
+		}
+	case d.Item.Personal() && a.KeepsPersonal():
+		d.Reason = KeepPersonal
 	case d.Item.Personal():
 		d.Reason = Personal
 	default:
@@ -226,20 +249,24 @@ func reasonOf(d Decision) Reason {
 // arguments. It is for lists: who is shown too much is still refused.
 func (r *Rules) Lists(a grantset.Authority, roles Roles, c Call) bool {
 	i, _ := r.find(c, reading{name: c.Tool})
-	if i < 0 || a.Kind() != grantset.Roles || len(r.rules[i].from) == 0 {
+	if i < 0 || a.Whole() || len(r.rules[i].from) == 0 {
 		return r.Decide(a, roles, c).Allowed
 	}
 	return r.rules[i].could(a, roles, c)
 }
 
 // HangsOnAnnotations reports whether Decide could go by what a tool says of itself.
-func (r *Rules) HangsOnAnnotations(tool string) bool {
+func (r *Rules) HangsOnAnnotations(a grantset.Authority, tool string) bool {
 	i, _ := r.find(Call{Tool: tool}, reading{name: tool})
-	if i < 0 {
-		return r.unlisted == Read
+	switch {
+	case a.Whole() && !a.ReadOnly():
+		return false
+	case i < 0:
+		return a.ReadOnly() || r.unlisted == Read
 	}
 	rule := &r.rules[i]
-	return rule.access == "" && (rule.touches == TouchesRole || rule.touches == TouchesOpen || rule.touches == TouchesPersonal)
+	asks := rule.touches == TouchesRole || rule.touches == TouchesOpen || rule.touches == TouchesPersonal
+	return rule.access == "" && (asks || a.ReadOnly() && rule.touches == TouchesService)
 }
 
 // could reports whether the authority has what the rule needs for such a call: for
@@ -253,7 +280,8 @@ func (r *rule) could(a grantset.Authority, roles Roles, c Call) bool {
 		return a.MayReadOrganization()
 	}
 	// Who may act through a role that is not filled may through one that is.
-	for _, role := range a.Member().Roles() {
+	// An admin may where no role is filled.
+	for _, role := range append(slices.Clone(a.Member().Roles()), org.Role{Organization: a.Member().Organization}) {
 		d.Item = org.Item{Organization: role.Organization, Role: role.ID, Circle: role.Circle, Private: r.private}
 		if d.ask(a, role).Allowed {
 			return true

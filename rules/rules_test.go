@@ -361,7 +361,7 @@ func TestHangsOnAnnotations(t *testing.T) {
 			t.Fatal(err)
 		}
 		for tool, want := range map[string]bool{"role": true, "open": true, "personal": true, "argument-1": true, "said": false, "admin": false, "nothing": false, "service": false, "other": other} {
-			if got := by.HangsOnAnnotations(tool); got != want {
+			if got := by.HangsOnAnnotations(selected(t, "r-orders=change"), tool); got != want {
 				t.Errorf("%s, %s: %v", unlisted, tool, got)
 			}
 		}

@@ -23,6 +23,10 @@ import { readFileSync } from "node:fs";
  * @property {boolean} admin circles, roles, fillers and members may be changed
  * @property {boolean} personal the person's own items may be read and changed
  * @property {{role: string, access: "read"|"change"}[]} roles under the grant "roles" alone: by ID
+ * @property {boolean} readOnly the organization lets apps read only
+ * @property {string[]} never under the other grants: not through these roles
+ * @property {boolean} adminWithin as admin, but for items of the roles in never, and under readOnly to read
+ * @property {boolean} personalReads the person's own items may be read, and not changed
  * @property {(role: string) => "none"|"read"|"change"} acts what may be done
  *   through a role that the person fills; whether they do, the service knows
  */
@@ -68,10 +72,13 @@ export function verify(headers, { keys, call, now = Math.floor(Date.now() / 1000
 	if (!(Math.abs(now - Number(time)) <= tolerance)) refuse("signed at another time than now");
 	if (call) verifyCall(one(headers, "call-signature"), signature, call, keys);
 	const [person, organization, approval, client, grant, authority] = values;
-	const { admin, personal, roles } = readAuthority(authority);
+	const words = readAuthority(authority);
 	const all = grant === "everything" || grant === "organization" ? "change" : "none";
-	const acts = (/** @type {string} */ id) => roles.find(({ role }) => role === id)?.access ?? all;
-	return { person, organization, approval, client, grant, admin, personal, roles, acts };
+	const acts = (/** @type {string} */ id) => {
+		const access = words.never.includes(id) ? "none" : words.roles.find(({ role }) => role === id)?.access ?? all;
+		return words.readOnly && access === "change" ? "read" : access;
+	};
+	return { person, organization, approval, client, grant, ...words, acts };
 }
 
 function verifyCall(said, signature, { method, target, body }, keys) {
@@ -99,14 +106,19 @@ function one(headers, name) {
 }
 
 function readAuthority(text) {
-	const out = { admin: false, personal: false, roles: [] };
+	const roles = [], never = [], said = { admin: false, personal: false, readonly: false };
 	for (const word of text === "" ? [] : text.split(",")) {
-		const [, role, access] = /^([^=]+)=(read|change)$/.exec(word) ?? [];
-		if (word === "admin" || word === "personal") out[word] = true;
-		else if (access) out.roles.push({ role, access });
+		const [, role, access] = /^([^=]+)=(read|change|none)$/.exec(word) ?? [];
+		if (Object.hasOwn(said, word)) said[word] = true;
+		else if (access === "none") never.push(role);
+		else if (access) roles.push({ role, access });
 		else refuse("x-grantkeeper-authority: unknown word");
 	}
-	return out;
+	const { admin, personal, readonly: readOnly } = said, limited = readOnly || never.length > 0;
+	return {
+		admin: admin && !limited, personal: personal && !readOnly, roles,
+		readOnly, never, adminWithin: admin && limited, personalReads: personal && readOnly,
+	};
 }
 
 function refuse(why) {

@@ -40,14 +40,20 @@ class Identity:
     admin: bool = False  # circles, roles, fillers and members may be changed
     personal: bool = False  # the person's own items may be read and changed
     roles: tuple = ()  # under the grant "roles" alone: pairs of ID and "read" or "change"
+    read_only: bool = False  # the organization lets apps read only
+    never: tuple = ()  # under the other grants: not through these roles
+    admin_within: bool = False  # as admin, but for items of the roles in never, and under read_only to read
+    personal_reads: bool = False  # the person's own items may be read, and not changed
 
     def acts(self, role: str) -> str:
         """Gives "none", "read" or "change": what may be done through a role that
         the person fills. Whether they do, the service knows."""
-        for name, access in self.roles:
-            if name == role:
-                return access
-        return "change" if self.grant in ("everything", "organization") else "none"
+        if role in self.never:
+            return "none"
+        access = "change" if self.grant in ("everything", "organization") else "none"
+        for name, given in reversed(self.roles):  # the first counts
+            access = given if name == role else access
+        return "read" if self.read_only and access == "change" else access
 
 
 class Call(typing.NamedTuple):
@@ -125,17 +131,24 @@ def _text(value):
 
 
 def _authority(text):
-    out = {"admin": False, "personal": False}
-    roles = []
+    said = {"admin": False, "personal": False, "readonly": False}
+    roles, never = [], []
     for word in text.split(",") if text else []:
-        role = re.fullmatch(r"([^=]+)=(read|change)", word)
-        if word in out:
-            out[word] = True
+        role = re.fullmatch(r"([^=]+)=(read|change|none)", word)
+        if word in said:
+            said[word] = True
+        elif role and role[2] == "none":
+            never.append(role[1])
         elif role:
             roles.append((role[1], role[2]))
         else:
             raise Refused("x-grantkeeper-authority: unknown word")
-    return {**out, "roles": tuple(roles)}
+    admin, personal, read_only = said.values()
+    limited = read_only or bool(never)
+    return {
+        "admin": admin and not limited, "personal": personal and not read_only, "roles": tuple(roles),
+        "read_only": read_only, "never": tuple(never), "admin_within": admin and limited, "personal_reads": personal and read_only,
+    }
 
 
 class WSGI:

@@ -98,6 +98,7 @@ for (const v of vectors) {
 	if (headers && !v.headers.some(([, value]) => value !== value.trim())) got.Headers = through(headers, v);
 	for (const [way, one] of Object.entries(got)) {
 		const { acts, ...who } = one ?? {};
+		for (const name of ["readOnly", "never", "adminWithin", "personalReads"]) if (!who[name]?.length && who[name] !== true) delete who[name];
 		if (!!one !== v.accepted) faults.push(`${way}: ${v.name}: ${one ? "accepted" : "refused"}`);
 		else if (one && JSON.stringify(who) !== JSON.stringify(v.identity)) faults.push(`${way}: ${v.name}: ${JSON.stringify(who)}`);
 		for (const [role, want] of Object.entries(one ? v.acts : {})) {

@@ -13,6 +13,16 @@ faults = []
 SIGNED = next(v for v in vectors if v["name"] == "the call that was signed")["call"]["body"].encode()
 
 
+def identity(got, roles):
+    """Gives what a vector says of an identity: the limits where there are any."""
+    out = {**vars(got), "roles": roles, "never": list(got.never)}
+    for name, said in [("read_only", "readOnly"), ("never", "never"), ("admin_within", "adminWithin"), ("personal_reads", "personalReads")]:
+        value = out.pop(name)
+        if value:
+            out[said] = value
+    return out
+
+
 def call_of(v):
     if "call" not in v:
         return None
@@ -102,7 +112,7 @@ for v in vectors:
         roles = [] if got is None else [{"role": role, "access": access} for role, access in got.roles]
         if (got is not None) != v["accepted"]:
             faults.append(f"{way}: {v['name']}: {got}")
-        elif got and {**vars(got), "roles": roles} != v["identity"]:
+        elif got and identity(got, roles) != v["identity"]:
             faults.append(f"{way}: {v['name']}: {got}")
         for role, want in v["acts"].items() if got else ():
             if got.acts(role) != want:
