@@ -12,7 +12,7 @@ var mayBeLax = reviewed{
 	{"one value of what strictjson has taken apart: no names are read", `
 		client/metadata.go:parseString client/metadata.go:parseStrings gateway/told.go:take
 		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text
-		identity/preview.go:previewMembers mcp/ask.go:withoutProgress mcp/message.go:Message.readListen
+		identity/preview.go:previewMembers policy/json.go:members mcp/ask.go:withoutProgress mcp/message.go:Message.readListen
 		mcp/message.go:readMessages mcp/message.go:str rules/source.go:inJSON`},
 	{"behind a walk of its own over all names, which allows small letters once, in UTF-8, eight levels and nothing behind", `
 		operator/body.go:checkMembers operator/body.go:strict`},

@@ -191,6 +191,12 @@ func (a Approval) pastDate(now time.Time) bool {
 	return a.EndsAt != 0 && now.Unix() >= a.EndsAt && (a.Phase != CodeIssued || a.EndsAt < a.codeExpires())
 }
 
+// MayEndAt reports whether the approval may be given this end date: its own, or one that
+// is nearer and has not come. 0 is none.
+func (a Approval) MayEndAt(date int64, now time.Time) bool {
+	return date == a.EndsAt || date > now.Unix() && (a.EndsAt == 0 || date < a.EndsAt)
+}
+
 // endedOnDate ends the approval at its end date, whenever that is noticed, and
 // whatever has happened since: the row then says what At has shown before.
 func (a Approval) endedOnDate() State { return a.end(EndedOnDate, time.Unix(a.EndsAt, 0)) }

@@ -55,3 +55,45 @@ func TestEndDate(t *testing.T) {
 		t.Errorf("ended before: %+v", got)
 	}
 }
+
+// A code whose approval ends before it expires is refused from then on, and one that
+// expires first was never connected.
+func TestEndDateOfACode(t *testing.T) {
+	const issued = 1_800_000_000
+	expires := int64(issued + CodeLifetime/time.Second)
+	for _, tt := range []struct {
+		ends, now int64
+		want      Reason
+		at        int64
+	}{
+		{issued + 60, issued + 59, "", 0}, {issued + 60, issued + 60, EndedOnDate, issued + 60}, {issued + 60, expires + 9, EndedOnDate, issued + 60},
+		{expires, expires, NeverConnected, expires}, {expires + 1, expires + 9, NeverConnected, expires}, {0, expires, NeverConnected, expires},
+	} {
+		a := Approval{Client: "c1", IssuedAt: issued, EndsAt: tt.ends, Challenge: challenge, State: State{Phase: CodeIssued}}
+		now := time.Unix(tt.now, 0)
+		if got := a.At(Standing{}, now); got.Reason != tt.want || got.EndedAt != tt.at {
+			t.Errorf("%+v: %+v", tt, got)
+		}
+		next, v := Exchange("c1", "", "", verifier, issued, 1, now)(a, Standing{})
+		switch {
+		case tt.want == EndedOnDate && (v != Over || next.Reason != EndedOnDate || next.EndedAt != tt.at),
+			tt.want == NeverConnected && v != Expired, tt.want == "" && v != OK:
+			t.Errorf("%+v: exchanged: %v %+v", tt, v, next)
+		}
+	}
+}
+
+func TestMayEndAt(t *testing.T) {
+	now := time.Unix(100, 0)
+	for _, tt := range []struct {
+		has, date int64
+		want      bool
+	}{
+		{0, 0, true}, {200, 200, true}, {50, 50, true}, {0, 101, true}, {200, 101, true}, {200, 199, true},
+		{0, 100, false}, {200, 100, false}, {200, 201, false}, {200, 0, false}, {0, -1, false},
+	} {
+		if got := (Approval{EndsAt: tt.has}).MayEndAt(tt.date, now); got != tt.want {
+			t.Errorf("from %d to %d: %v", tt.has, tt.date, got)
+		}
+	}
+}

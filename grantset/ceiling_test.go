@@ -286,6 +286,11 @@ func TestAuthorityIsTheIntersection(t *testing.T) {
 		if y, what := x.less(r); !within(answers(y.chosen.Narrow(y.person, &y.ceiling)), got) {
 			t.Fatalf("scene %d, %+v: more by %s", n, x, what)
 		}
+		other := randomScene(r)
+		a, b := x.chosen.Narrow(x.person, &x.ceiling), other.chosen.Narrow(x.person, &other.ceiling)
+		if want := within(got, answers(b)); a.Within(b) && !want || want && !a.Within(b) && len(b.Never()) == 0 {
+			t.Fatalf("scene %d, %+v within %+v: %v", n, x, other, !want)
+		}
 		free := answers(x.chosen.Narrow(x.person, nil))
 		if !within(got, free) || x.ceiling.Zero() && !slices.Equal(got, free) {
 			t.Fatalf("scene %d, %+v: without the ceiling it is not the same, or less", n, x)

@@ -69,6 +69,29 @@ func (p *Policy) Limit() *grantset.Ceiling {
 	return &p.Ceiling
 }
 
+// Latest gives the last end date that access can have which begins now, in Unix
+// seconds; 0 is no bound.
+func (p *Policy) Latest(now int64) int64 {
+	if p == nil || p.MaxDays == 0 {
+		return 0
+	}
+	return now + int64(p.MaxDays)*24*60*60
+}
+
+// blocks reports whether a host is blocked by name, and gives the host that the rule
+// names. A default that blocks is for whoever connects next.
+func (p *Policy) blocks(host string) (top string, blocked bool) {
+	if p == nil {
+		return "", false
+	}
+	for i := range p.Apps {
+		if a := &p.Apps[i]; a.Rule == Block && below(host, a.Host) {
+			return a.Host, true
+		}
+	}
+	return "", false
+}
+
 // Decide gives the rule for an app that a person wants to connect, and the entry
 // that says so, nil where it is the default. host is client.HostOf its redirect
 // URI and name is what it reported. The ID of a client decides nothing: it gets

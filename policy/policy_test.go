@@ -1,0 +1,183 @@
+package policy
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// A block is for a host and all below it, whatever the name and whoever asks; the other
+// rules for one host and name, first for the person, then for everybody; else the
+// default. Without rules everything is allowed (decision P18).
+func TestDecide(t *testing.T) {
+	p := &Policy{Unknown: Ask, Known: Block, Apps: []App{
+		{Host: "bad.example", Rule: Block},
+		{Host: "notes.example", Name: "Notes", Rule: Ask},
+		{Host: "notes.example", Name: "Notes", Person: "ann", Rule: Allow},
+		{Host: "notes.example", Name: "Tasks", Rule: Allow},
+		{Host: "ann.example", Name: "Ann's", Person: "ann", Rule: Allow},
+	}}
+	for _, tt := range []struct {
+		host, name, person string
+		known              bool
+		want               Rule
+		by                 int // of the rules for apps, -1 is the default
+	}{
+		{"bad.example", "Notes", "ann", false, Block, 0},
+		{"bad.example", "", "bob", true, Block, 0},
+		{"a.b.bad.example", "Anything", "ann", false, Block, 0},
+		{"notbad.example", "Bad", "ann", false, Ask, -1},
+		{"example", "Bad", "ann", false, Ask, -1},
+		{"notes.example", "Notes", "bob", false, Ask, 1},
+		{"notes.example", "NOTES!", "bob", true, Ask, 1},
+		{"notes.example", "Notes", "ann", false, Allow, 2},
+		{"notes.example", "Tasks", "bob", false, Allow, 3},
+		{"notes.example", "Other", "bob", false, Ask, -1},
+		{"notes.example", "Other", "bob", true, Block, -1},
+		{"a.notes.example", "Notes", "bob", false, Ask, -1},
+		{"ann.example", "Ann's", "bob", false, Ask, -1},
+		{"ann.example", "Ann's", "ann", false, Allow, 4},
+		{"ann.example", "Ann's", "", false, Ask, -1},
+	} {
+		got, by := p.Decide(tt.host, tt.name, tt.person, tt.known)
+		var want *App
+		if tt.by >= 0 {
+			want = &p.Apps[tt.by]
+		}
+		if got != tt.want || by != want {
+			t.Errorf("%s %q for %s: %s by %+v", tt.host, tt.name, tt.person, got, by)
+		}
+	}
+	for _, none := range []*Policy{nil, {}} {
+		if got, by := none.Decide("bad.example", "Notes", "ann", true); got != Allow || by != nil || none.Limit() != nil || none.Latest(5) != 0 {
+			t.Errorf("no rules: %s %+v", got, by)
+		}
+	}
+	if c := (&Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}).Limit(); c == nil || !c.ReadOnly {
+		t.Errorf("%+v", c)
+	}
+	if got := (&Policy{MaxDays: 2}).Latest(5); got != 5+2*86400 {
+		t.Errorf("%d", got)
+	}
+}
+
+// What contradicts itself, is out of bounds or cannot be meant is refused, and says why.
+func TestCheck(t *testing.T) {
+	block := App{Host: "bad.example", Rule: Block}
+	named := func(host, name string, r Rule) App { return App{Host: host, Name: name, Rule: r} }
+	many := slices.Repeat([]App{block}, MaxApps+1)
+	for want, p := range map[string]Policy{
+		"":                           {Unknown: Ask, Known: Allow, Apps: []App{block, named("good.example", "X", Ask), {Host: "good.example", Name: "X", Person: "ann", Rule: Allow}}, MaxDays: MaxDays, ReviewDays: 365, Ceiling: grantset.Ceiling{Never: []string{"r1", "r2"}}},
+		"allow, ask or block":        {Unknown: "deny"},
+		"a rule is allow":            {Known: "Allow"},
+		"1 to 3650 days":             {MaxDays: MaxDays + 1},
+		"at most 1":                  {MaxDays: -1},
+		"90 or 365":                  {ReviewDays: 91},
+		"more than 1000":             {Apps: many},
+		"widest access":              {Ceiling: grantset.Ceiling{Widest: "all"}},
+		"in order":                   {Ceiling: grantset.Ceiling{Never: []string{"r2", "r1"}}},
+		"each once":                  {Ceiling: grantset.Ceiling{Never: []string{"r1", "r1"}}},
+		"no role \"r9\"":             {Ceiling: grantset.Ceiling{Never: []string{"r9"}}},
+		"never given to apps: an ID": {Ceiling: grantset.Ceiling{Never: []string{""}}},
+		"More than 500":              {Ceiling: grantset.Ceiling{Never: slices.Repeat([]string{"r1"}, MaxNever+1)}},
+		"lower case":                 {Apps: []App{{Host: "Bad.example", Rule: Block}}},
+		"cannot be an app's":         {Apps: []App{{Host: "localhost", Rule: Block}}},
+		"a port":                     {Apps: []App{{Host: "bad.example:8443", Rule: Block}}},
+		"neither allow":              {Apps: []App{{Host: "bad.example"}}},
+		"markup":                     {Apps: []App{named("good.example", "<b>", Ask)}},
+		"blocked for one person":     {Apps: []App{{Host: "bad.example", Person: "ann", Rule: Block}}},
+		"at most 200":                {Apps: []App{{Host: "bad.example", Rule: Block, Reason: strings.Repeat("x", 201)}}},
+		"control characters":         {Apps: []App{{Host: "bad.example", Rule: Block, Reason: "a\nb"}}},
+		"no control":                 {Apps: []App{{Host: "bad.example", Rule: Block, Reason: "a\xff"}}},
+		"two rules":                  {Apps: []App{named("good.example", "X", Ask), named("good.example", " x", Allow)}},
+		"never holds":                {Apps: []App{named("bad.example", "X", Allow), block}},
+		"bad.example is blocked":     {Apps: []App{block, named("a.bad.example", "X", Ask)}},
+	} {
+		err := p.Check(func(id string) bool { return id == "r1" || id == "r2" })
+		switch {
+		case want == "" && err != nil:
+			t.Error(err)
+		case want == "a port" && err == nil, want != "" && want != "a port" && (err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want))):
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if err := (&Policy{Ceiling: grantset.Ceiling{Never: []string{"r9"}}}).Check(nil); err != nil {
+		t.Errorf("roles are not asked for: %v", err)
+	}
+}
+
+func TestEffects(t *testing.T) {
+	role := org.Role{ID: "r1", Organization: "o", Circle: "c"}
+	admin, member := org.NewMember("ann", "o", true, []org.Role{role}), org.NewMember("bob", "o", false, []org.Role{role})
+	everything, whole := grantset.Set{Kind: grantset.Everything}, grantset.Set{Kind: grantset.Organization}
+	picked := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "r1"}}}
+	all := []Connection{
+		{"a.bad.example", member, everything, 0}, {"x.example", member, everything, 0}, {"x.example", admin, whole, 500},
+		{"y.example", member, picked, 90_000}, {"y.example", org.Member{}, everything, 86_600},
+	}
+	for name, tt := range map[string]struct {
+		before, after *Policy
+		want          []Effect
+	}{
+		"nothing":            {nil, nil, nil},
+		"the same":           {&Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, &Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, nil},
+		"lifted":             {&Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, nil, nil},
+		"a block":            {nil, &Policy{Apps: []App{{Host: "bad.example", Rule: Block}}}, []Effect{{Host: "bad.example", Connections: 1}}},
+		"a block by default": {nil, &Policy{Unknown: Block, Known: Block}, nil},
+		"no admin":           {nil, &Policy{Ceiling: grantset.Ceiling{Widest: grantset.Everything}}, []Effect{{Ceiling: grantset.NoAdmin, Connections: 1}}},
+		"roles only":         {nil, &Policy{Ceiling: grantset.Ceiling{Widest: grantset.Roles}}, []Effect{{Ceiling: grantset.RolesOnly, Connections: 3}}},
+		"one more": {&Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, &Policy{Ceiling: grantset.Ceiling{ReadOnly: true, NoPersonal: true, Never: []string{"r1"}}},
+			[]Effect{{Ceiling: grantset.KeepPersonal, Connections: 2}, {Ceiling: grantset.NeverGiven, Connections: 4}}},
+		"to read": {nil, &Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, []Effect{{Ceiling: grantset.ReadsOnly, Connections: 3}}},
+		"days":    {nil, &Policy{MaxDays: 1}, []Effect{{EndsAt: 86_600, Connections: 3}}},
+		"a block, and days": {nil, &Policy{MaxDays: 1, Apps: []App{{Host: "x.example", Rule: Block}, {Host: "bad.example", Rule: Block}}},
+			[]Effect{{Host: "bad.example", Connections: 1}, {Host: "x.example", Connections: 2}, {EndsAt: 86_600, Connections: 1}}},
+	} {
+		if got := Effects(tt.before, tt.after, 200, slices.Values(all)); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	p := Policy{Unknown: Ask, Apps: []App{{Host: "b.example", Name: "B", Person: "ann", Rule: Allow, By: "admin:tor", At: 7, Reason: "why"}, {Host: "a.example", Rule: Block}},
+		Ceiling: grantset.Ceiling{Widest: grantset.Everything, ReadOnly: true, NoPersonal: true, Never: []string{"r2", "r1", "r2"}}, MaxDays: 30, ReviewDays: 90, ChangedBy: "admin:tor", ChangedAt: 9, Version: 3}
+	const want = `{"unknown":"ask","known":"allow","apps":[{"host":"a.example","name":"","rule":"block"},{"host":"b.example","name":"B","person":"ann","rule":"allow","by":"admin:tor","at":7,"reason":"why"}],` +
+		`"widest":"everything","read_only":true,"no_personal":true,"never":["r1","r2"],"max_days":30,"review_days":90,"changed_by":"admin:tor","changed_at":9,"version":3}`
+	if got := string(p.JSON()); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if got, err := Read([]byte(want)); err != nil || !reflect.DeepEqual(got, p.Tidy()) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := Read(Policy{}.JSON()); err != nil || !reflect.DeepEqual(got, Policy{}) {
+		t.Errorf("no rules are read as %+v, %v", got, err)
+	}
+	for _, text := range []string{``, `[]`, `null`, `{"Unknown":"ask"}`, `{"unknown":"ask","unknown":"ask"}`, `{"unknown":1}`, `{"unknown":null}`, `{"max_days":1.5}`, `{"max_days":"1"}`,
+		`{"apps":[{"host":"a.example","client":"x"}]}`, `{"apps":[1]}`, `{"apps":{}}`, `{"never":["a",1]}`, `{"read_only":"true"}`, `{} {}`} {
+		if got, err := Read([]byte(text)); err == nil || !reflect.DeepEqual(got, Policy{}) {
+			t.Errorf("%s is read as %+v", text, got)
+		}
+	}
+}
+
+// What is read is written in one form, which is read as the same.
+func FuzzRead(f *testing.F) {
+	f.Add(Policy{}.JSON())
+	f.Add([]byte(`{"apps":[{"host":"b","name":"B"},{"host":"b","name":"b"}],"never":["b","a"]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, err := Read(text)
+		if err != nil {
+			return
+		}
+		once := p.JSON()
+		again, err := Read(once)
+		if err != nil || !reflect.DeepEqual(again, p) || string(again.JSON()) != string(once) {
+			t.Fatalf("%s: %s, %v", text, once, err)
+		}
+	})
+}
