@@ -45,7 +45,7 @@ func (w *walk) run() {
 	for len(w.bytes) > 0 {
 		w.step()
 		// A move returns State and nothing else, but could reach into a slice.
-		whole.State, whole.IssuedAt = w.a.State, w.a.IssuedAt
+		whole.State, whole.IssuedAt, whole.EndsAt = w.a.State, w.a.IssuedAt, w.a.EndsAt
 		if !reflect.DeepEqual(w.a, whole) {
 			w.t.Fatalf("more than the state has changed: %+v", w.a)
 		}
@@ -86,7 +86,11 @@ func (w *walk) step() {
 		}
 	case 7:
 		w.now = w.now.Add(time.Duration(w.byte()) * 3 * time.Second)
-		if b := w.byte(); w.a.Phase == CodeIssued && b%4 == 0 { // the page is answered again (decision A12)
+		b := w.byte()
+		if date := w.now.Unix() + int64(b); b%8 == 5 && w.a.MayEndAt(date, w.now) { // the end date is brought nearer (decision P17)
+			w.a.EndsAt = date
+		}
+		if w.a.Phase == CodeIssued && b%4 == 0 { // the page is answered again (decision A12)
 			w.a.IssuedAt = max(w.a.IssuedAt, w.now.Unix())
 		}
 	}
@@ -102,6 +106,9 @@ func (w *walk) lose() {
 		}
 	}
 }
+
+// past reports whether the end date has come.
+func (w *walk) past() bool { return w.a.EndsAt != 0 && w.a.EndsAt <= w.now.Unix() }
 
 // take makes the move and checks what holds of every move.
 func (w *walk) take(move Move) Verdict {
@@ -124,6 +131,8 @@ func (w *walk) take(move Move) Verdict {
 		w.t.Fatalf("changed under the same version: %+v to %+v", before.State, state)
 	case v == OK && !changed:
 		w.t.Fatal("ok, and nothing moved")
+	case w.past() && v == OK:
+		w.t.Fatal("something is given after the end date")
 	case w.lost && v == OK:
 		w.t.Fatal("something is given although a fact was lost")
 	case (v == Reused || v == Lost) && (state.Phase != Ended || !changed):
@@ -153,7 +162,7 @@ func (w *walk) exchangeTold(before Approval, right bool, issued int64, v Verdict
 		w.t.Fatalf("exchanged again, or too late, or another code: %+v", before.State)
 	case right && before.Phase == Live && issued == before.IssuedAt && w.a.Phase != Ended:
 		w.t.Fatalf("a used code does not end: %s, %+v", v, w.a.State)
-	case right && !w.lost && before.Phase == CodeIssued && issued == before.IssuedAt && !expired && v != OK:
+	case right && !w.lost && !w.past() && before.Phase == CodeIssued && issued == before.IssuedAt && !expired && v != OK:
 		w.t.Fatalf("a right exchange gets %s", v)
 	}
 	w.exchanged = w.exchanged || v == OK
@@ -167,7 +176,7 @@ func (w *walk) refreshTold(before Approval, right bool, generation int64, v Verd
 		w.t.Fatalf("generation %d refreshed twice, or before the exchange", generation)
 	case right && before.Phase == Live && generation != before.Generation && w.a.Phase != Ended:
 		w.t.Fatalf("generation %d at %d does not end: %s, %+v", generation, before.Generation, v, w.a.State)
-	case right && !w.lost && before.Phase == Live && generation == before.Generation && v != OK:
+	case right && !w.lost && !w.past() && before.Phase == Live && generation == before.Generation && v != OK:
 		w.t.Fatalf("a right refresh gets %s", v)
 	}
 	w.refreshed[generation] = w.refreshed[generation] || v == OK
@@ -194,6 +203,8 @@ func (w *walk) holds() {
 	switch {
 	case w.a.Phase == Ended && shown != w.a.State:
 		w.t.Fatalf("ended as %+v and shown as %+v", w.a.State, shown)
+	case w.past() && shown.Phase != Ended:
+		w.t.Fatalf("shown as %+v after the end date", shown)
 	case w.lost && shown.Phase != Ended:
 		w.t.Fatalf("shown as %+v although a fact was lost", shown)
 	case w.a.Phase != Ended:
