@@ -30,7 +30,7 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 		if err != nil {
 			return err
 		}
-		m, now := tx.memory, tx.store.Now().Unix()
+		m, now := tx.memory, tx.env.Now().Unix()
 		actor, as := m.People.Get(r.person), m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
 		switch {
 		case actor == nil || !actor.Active || actor.Epoch != r.epoch:
@@ -86,7 +86,7 @@ func (tx *Tx) sweepActing(now time.Time) (int, error) {
 	found, err := tx.sessionList(`
 		SELECT hash, person, acting_as, acting_in FROM session
 		 WHERE acting_as <> '' AND (acting_since <= $1 OR seen_at <= $2 OR created_at <= $3) LIMIT 500`,
-		now.Add(-ActingLifetime).Unix(), now.Add(-tx.store.options.SessionIdle).Unix(), now.Add(-tx.store.options.SessionMax).Unix())
+		now.Add(-ActingLifetime).Unix(), now.Add(-tx.env.options.SessionIdle).Unix(), now.Add(-tx.env.options.SessionMax).Unix())
 	if err != nil {
 		return 0, err
 	}

@@ -35,7 +35,7 @@ func (tx *Tx) putAPIKey(k directory.APIKey) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
 		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
-		hash[:], k.Person, k.Organization, k.Name, tx.store.Now().Unix(), key.MembershipEpoch, key.PersonEpoch)
+		hash[:], k.Person, k.Organization, k.Name, tx.env.Now().Unix(), key.MembershipEpoch, key.PersonEpoch)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
 	}

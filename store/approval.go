@@ -46,7 +46,7 @@ func (tx *Tx) move(id approval.ID, m approval.Move, live bool, act Act) (a appro
 		if a.State, v = m(a, tx.memory.Standing(a)); a.State == before {
 			return a, v, false, nil
 		}
-		saved, err := tx.engine.save(tx, []transition{tx.store.transition(a, before)})
+		saved, err := tx.engine.save(tx, []transition{tx.env.transition(a, before)})
 		if err != nil {
 			return a, v, false, err
 		}
@@ -82,7 +82,7 @@ func (tx *Tx) moved(a approval.Approval, before approval.State, replaces string,
 
 // putMoved is for a state that was saved.
 func (tx *Tx) putMoved(a approval.Approval) {
-	tx.later(approvalMoved{a.ID, a.State, uint32(tx.store.Now().Unix())})
+	tx.later(approvalMoved{a.ID, a.State, uint32(tx.env.Now().Unix())})
 }
 
 // events says what a move means to those who read the journal.
@@ -168,17 +168,9 @@ type transition struct {
 	used          uint32 // Unix seconds, when the move is a use; else 0
 }
 
-func (s *Store) transition(a approval.Approval, before approval.State) transition {
-	t := transition{id: a.ID, before: before, after: a.State}
-	if a.State.Refreshes(before) {
-		t.used = uint32(s.Now().Unix())
-	}
-	return t
-}
-
 // end ends one approval as part of a larger change; one that has ended stays as it
 // ended.
 func (tx *Tx) end(id approval.ID, why approval.Reason, act Act) (ended bool, err error) {
-	_, _, ended, err = tx.move(id, approval.End(why, tx.store.Now()), true, act)
+	_, _, ended, err = tx.move(id, approval.End(why, tx.env.Now()), true, act)
 	return ended, err
 }

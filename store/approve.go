@@ -51,7 +51,7 @@ func (s *Store) Approve(_ context.Context, a Answer, act Act) (h token.Handle, i
 // between the page and the button.
 func (tx *Tx) mayApprove(a Answer) error {
 	m := tx.memory
-	if c := m.Clients[a.Client]; c == nil || c.Disabled || !c.Known(tx.store.Now()) {
+	if c := m.Clients[a.Client]; c == nil || c.Disabled || !c.Known(tx.env.Now()) {
 		return fmt.Errorf("client: %w", ErrNotFound)
 	}
 	at := m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
@@ -75,7 +75,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 	if err != nil {
 		return h, 0, err
 	}
-	now := tx.store.Now().Unix()
+	now := tx.env.Now().Unix()
 	made := now
 	again := found && row.Organization == a.Organization && row.Grant.Equal(a.Grant)
 	if found {

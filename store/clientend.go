@@ -73,7 +73,7 @@ func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
 		if at != nil && at.Deleted {
 			return nil
 		}
-		if at == nil || !at.Known(tx.store.Now()) {
+		if at == nil || !at.Known(tx.env.Now()) {
 			return fmt.Errorf("client: %w", ErrNotFound)
 		}
 		n, err := tx.exec(`

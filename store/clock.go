@@ -66,18 +66,13 @@ func (c *clock) goOn() int64 {
 	return max(t, h)
 }
 
-// warnBehind says that the machine's clock is not what time is taken from.
-func (s *Store) warnBehind() {
-	if behind := s.Now().Sub(s.clock.machine()); behind > clockBehind {
-		s.log.Warn("the clock is behind the highest time that was seen: time goes on from there, and never back", "behind", behind.Round(time.Second).String())
-	}
-}
-
 // Now is the time of every decision. It never goes back (decision T12).
-func (s *Store) Now() time.Time { return s.clock.now() }
+func (s *Store) Now() time.Time { return s.env.Now() }
+
+func (s *Store) timed(query string, start time.Time) { s.env.timed(query, start) }
 
 func (s *Store) loadClock(ctx context.Context) error {
-	v, err := newTx(ctx, s, s.writer.conn, s.writer).meta(metaTime)
+	v, err := newTx(ctx, s.env, s.writer.conn, s.writer).meta(metaTime)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // an empty database has seen nothing
 	} else if err != nil {
@@ -87,8 +82,8 @@ func (s *Store) loadClock(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("database: time: %w", err)
 	}
-	s.clock.highest.Store(seconds * int64(time.Second))
-	s.clock.saved.Store(seconds)
+	s.env.clock.highest.Store(seconds * int64(time.Second))
+	s.env.clock.saved.Store(seconds)
 	return nil
 }
 
@@ -103,7 +98,7 @@ func (s *Store) tick() {
 		case <-s.stop:
 			return
 		case <-t.C:
-			s.warnBehind()
+			s.env.warnBehind()
 			if err := s.Ready(context.Background()); err != nil {
 				s.log.Warn("the time cannot be saved", "err", err)
 			}

@@ -41,7 +41,7 @@ func (s *Store) TellDirectory(ctx context.Context, e directory.Event, act Act) (
 			return err
 		}
 		_, err = tx.exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
-			e.ID, tx.store.Now().Unix(), e.Digest, result)
+			e.ID, tx.env.Now().Unix(), e.Digest, result)
 		return err
 	})
 	if err != nil {

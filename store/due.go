@@ -46,7 +46,7 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 			 WHERE seen_at <= $1 OR created_at <= $2 OR acting_as <> '' AND acting_since <= $3`,
 			[]any{idle, most, at.Add(-ActingLifetime).Unix()}},
 		{&out.Resets, `SELECT COUNT(*) FROM reset WHERE ends_at <= $1`, []any{at.Unix()}},
-		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{s.journalBefore(at)}},
+		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{s.options.journalBefore(at)}},
 	} {
 		if err := s.reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into); err != nil {
 			return Swept{}, unavailable("expired", err)
@@ -75,8 +75,8 @@ func (s *Store) Unused(ctx context.Context) (int, error) {
 }
 
 // journalBefore is the ID that every entry lies below whose time is over.
-func (s *Store) journalBefore(at time.Time) string {
-	return fmt.Sprintf("%016x", at.Add(-s.options.JournalRetention).UnixMilli()<<16)
+func (o *Options) journalBefore(at time.Time) string {
+	return fmt.Sprintf("%016x", at.Add(-o.JournalRetention).UnixMilli()<<16)
 }
 
 // Sum is how many rows that is in all.

@@ -61,7 +61,7 @@ func (s *Store) AddFactors(_ context.Context, person, session string, factors []
 			if _, err := tx.exec(`
 				INSERT INTO factor (id, person, kind, name, secret, counter, created_at, used_at)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
-				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, tx.store.Now().Unix()); err != nil {
+				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, tx.env.Now().Unix()); err != nil {
 				return err
 			}
 		}
@@ -185,7 +185,7 @@ func (tx *Tx) use(f FactorUse) error {
 		n, err = tx.exec(`
 			UPDATE factor SET counter = $1, secret = $2, used_at = $3
 			 WHERE id = $4 AND person = $5 AND counter = $6`,
-			f.Counter, f.Secret, tx.store.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
+			f.Counter, f.Secret, tx.env.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
 	}
 	if err == nil && n == 0 {
 		return fmt.Errorf("factor: %w", ErrAnswered)

@@ -208,7 +208,7 @@ func TestT23NoRoomForTables(t *testing.T) {
 func TestRefused(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	p := &shared{}
-	s := &Store{shared: p, options: Options{Now: func() time.Time { return now }}}
+	s := &Store{shared: p, options: &Options{Now: func() time.Time { return now }}}
 	at := func(sqlstate string) error {
 		return fmt.Errorf("move: %w", &pgconn.PgError{Severity: "PANIC", Code: sqlstate})
 	}

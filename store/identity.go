@@ -90,7 +90,7 @@ func (tx *Tx) bind(e Entry) error {
 	}
 	n, err := tx.exec(`
 		INSERT INTO subject (issuer, subject, person, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (issuer, subject) DO NOTHING`, e.Proof.Issuer, e.Proof.Subject, e.Person, tx.store.Now().Unix())
+		ON CONFLICT (issuer, subject) DO NOTHING`, e.Proof.Issuer, e.Proof.Subject, e.Person, tx.env.Now().Unix())
 	if err != nil || n == 1 {
 		return err
 	}

@@ -31,7 +31,7 @@ func (tx *Tx) switched(o org.Organization, act Act) error {
 	_, err := tx.exec(`
 		INSERT INTO integration (organization, actor, switched_at) VALUES ($1, $2, $3)
 		ON CONFLICT (organization) DO UPDATE SET actor = excluded.actor, switched_at = excluded.switched_at`,
-		o.ID, act.Actor, tx.store.Now().Unix())
+		o.ID, act.Actor, tx.env.Now().Unix())
 	return err
 }
 

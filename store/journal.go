@@ -129,9 +129,9 @@ const insertEvent = `
 
 // journal writes entries in the transaction under way.
 func (tx *Tx) journal(entries ...Event) error {
-	now, from := tx.store.Now(), len(tx.events)
+	now, from := tx.env.Now(), len(tx.events)
 	for _, e := range entries {
-		e.ID, e.At = tx.store.ids.next(now), now.Unix()
+		e.ID, e.At = tx.env.ids.next(now), now.Unix()
 		tx.events = append(tx.events, e)
 	}
 	return tx.engine.journal(tx, tx.events[from:])

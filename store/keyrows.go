@@ -30,15 +30,15 @@ func newestKey(ring *token.Ring) (newest int) {
 
 // checkKeys compares the ring with the check values of the keys that this
 // database has been used with, and stores those that are new (decision T11).
-func (s *Store) checkKeys(tx *Tx) error {
-	if s.options.Ring == nil {
+func (tx *Tx) checkKeys() error {
+	if tx.env.options.Ring == nil {
 		return nil
 	}
 	known, err := tx.keysKnown()
 	if err != nil {
 		return err
 	}
-	return s.compareKeys(tx, known)
+	return tx.compareKeys(known)
 }
 
 // keysKnown gives the check values of the keys, by their names in meta.
@@ -58,9 +58,9 @@ func (tx *Tx) keysKnown() (map[string]string, error) {
 
 // newKeys gives the check values of those keys of the ring that the database
 // has none of yet, and refuses a ring that is not the database's.
-func (s *Store) newKeys(known map[string]string) (map[string]string, error) {
+func newKeys(ring *token.Ring, known map[string]string) (map[string]string, error) {
 	added := map[string]string{}
-	for _, k := range s.options.Ring.Keys() {
+	for _, k := range ring.Keys() {
 		name := "key." + strconv.Itoa(k.Number)
 		switch known[name] {
 		case k.Fingerprint():
@@ -79,8 +79,8 @@ func (s *Store) newKeys(known map[string]string) (map[string]string, error) {
 
 // compareKeys stores nothing of a ring that is refused: the right one would be
 // refused from then on.
-func (s *Store) compareKeys(tx *Tx, known map[string]string) error {
-	added, err := s.newKeys(known)
+func (tx *Tx) compareKeys(known map[string]string) error {
+	added, err := newKeys(tx.env.options.Ring, known)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *Store) compareKeys(tx *Tx, known map[string]string) error {
 			return fmt.Errorf("database: keys: %w", err)
 		}
 	}
-	return s.checkKeys(tx) // another node may have been first, with another key
+	return tx.checkKeys() // another node may have been first, with another key
 }
 
 // matchKeyRows lets the ring be as the database has it: the key seals that was
@@ -121,7 +121,7 @@ func (tx *Tx) matchKeyRows(ring *token.Ring) error {
 		return errors.Join(err, bad)
 	}
 	for _, n := range gone {
-		tx.store.log.Warn("a retired key is in the file still, and is not used", "key", n)
+		tx.env.log.Warn("a retired key is in the file still, and is not used", "key", n)
 		if err := ring.Drop(n); err != nil {
 			return fmt.Errorf("key %d is retired: %w", n, ErrKeys)
 		}

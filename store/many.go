@@ -19,7 +19,7 @@ func (tx *Tx) moveRows(ids []approval.ID, m approval.Move, act Act) (ended int, 
 	for _, a := range all {
 		before := a.State
 		if a.State, _ = m(a, tx.memory.Standing(a)); a.State != before && a.Phase == approval.Ended {
-			over, ends = append(over, a), append(ends, tx.store.transition(a, before))
+			over, ends = append(over, a), append(ends, tx.env.transition(a, before))
 		}
 	}
 	if len(ends) == 0 {

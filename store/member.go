@@ -140,7 +140,7 @@ func (tx *Tx) left(roleID, personID string) error {
 		INSERT INTO filler_left (role, person, left_at)
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler WHERE role = $2 AND person = $3
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		tx.store.Now().Unix(), roleID, personID)
+		tx.env.Now().Unix(), roleID, personID)
 	return err
 }
 
@@ -151,7 +151,7 @@ func (tx *Tx) leftAll(key facts.MemberKey) error {
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler
 		 WHERE person = $2 AND role IN (SELECT id FROM role WHERE organization = $3)
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		tx.store.Now().Unix(), key.Person, key.Organization)
+		tx.env.Now().Unix(), key.Person, key.Organization)
 	return err
 }
 

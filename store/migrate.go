@@ -71,6 +71,14 @@ const (
 	metaRelease = "schema_release"
 )
 
+// text is what an engine runs.
+func (m Migration) text(postgres bool) string {
+	if postgres {
+		return m.SQL + m.Postgres
+	}
+	return m.SQL
+}
+
 // saying gives the rows of meta that a migration leaves.
 func (m Migration) saying(release string) map[string]string {
 	return map[string]string{metaSchema: strconv.Itoa(m.Version), metaOldest: strconv.Itoa(max(m.Oldest, 1)), metaRelease: release}
@@ -248,7 +256,7 @@ func (s *Store) migrateAtStart(ctx context.Context) error {
 	if err != nil || info.Schema >= SchemaVersion {
 		return nil
 	}
-	from, to, err := Migrate(ctx, MigrateOptions{Path: s.options.Path, Ring: s.options.Ring, Release: s.options.Release, Rekeyed: s.logRekeyed})
+	from, to, err := Migrate(ctx, MigrateOptions{Path: s.options.Path, Ring: s.options.Ring, Release: s.options.Release, Rekeyed: s.env.logRekeyed})
 	if err != nil {
 		return err
 	}
@@ -291,16 +299,12 @@ func migrateOnce(ctx context.Context, db *sql.DB, m Migration, o MigrateOptions)
 }
 
 // makeSchema runs all migrations in an empty database.
-func (tx *Tx) makeSchema() error {
+func (tx *Tx) makeSchema(postgres bool) error {
 	for _, m := range Migrations() {
-		text := m.SQL
-		if tx.store.shared != nil {
-			text += m.Postgres
-		}
-		if _, err := tx.conn.ExecContext(tx.ctx, text); err != nil {
+		if _, err := tx.conn.ExecContext(tx.ctx, m.text(postgres)); err != nil {
 			return fmt.Errorf("database: schema %d: %w", m.Version, err)
 		}
-		for name, value := range m.saying(tx.store.options.Release) {
+		for name, value := range m.saying(tx.env.options.Release) {
 			if err := tx.putMeta(name, value); err != nil {
 				return err
 			}

@@ -72,7 +72,7 @@ func (p *shared) migrateOnce(ctx context.Context, m Migration, o MigrateOptions)
 		})
 		switch {
 		case err == nil:
-			p.store.log.Info("the schema was migrated", "to", m.Version)
+			p.log.Info("the schema was migrated", "to", m.Version)
 			o.tell(rekeyed)
 			return nil
 		case try == lockTries || code(err) != "55P03" && !retryable(err): // lock not available
@@ -118,7 +118,7 @@ func (p *shared) migrateIn(tx *Tx, m Migration, release string) (rekeyed []Rekey
 	if rekeyed, err = m.rekeyed(ctx, tx.conn); err != nil {
 		return nil, err
 	}
-	if _, err := tx.conn.ExecContext(ctx, m.SQL+m.Postgres); err != nil {
+	if _, err := tx.conn.ExecContext(ctx, m.text(true)); err != nil {
 		return nil, err
 	}
 	for name, value := range m.saying(release) {

@@ -40,18 +40,18 @@ type measure struct{ database, machine time.Time }
 
 // now is the database's time, as far as this node knows it (decision T12).
 func (p *shared) now() time.Time {
-	if p.store.options.databaseTime != nil {
-		return p.store.options.databaseTime()
+	if p.options.databaseTime != nil {
+		return p.options.databaseTime()
 	}
 	m := p.measured.Load()
-	return m.database.Add(p.store.options.Now().Sub(m.machine))
+	return m.database.Add(p.options.Now().Sub(m.machine))
 }
 
 // beat shows that this node lives, and measures how far its clock is from the
 // database's.
 func (p *shared) beat(ctx context.Context) error {
 	var micros, started, alive, oldest int64
-	before := p.store.options.Now()
+	before := p.options.Now()
 	err := p.pool.QueryRow(ctx, `
 		INSERT INTO node (id, started_at, seen_at, key_number, version, schema)
 		VALUES ($1, `+databaseSeconds+`, `+databaseSeconds+`, $2, $3, $5)
@@ -59,18 +59,18 @@ func (p *shared) beat(ctx context.Context) error {
 		RETURNING CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), started_at,
 		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > `+databaseSeconds+` - $4),
 		          (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'schema_oldest')`,
-		p.node, int64(newestKey(p.store.options.Ring)), p.version(), int64(nodeLife/time.Second), int64(SchemaVersion)).Scan(&micros, &started, &alive, &oldest)
+		p.node, int64(newestKey(p.options.Ring)), p.version(), int64(nodeLife/time.Second), int64(SchemaVersion)).Scan(&micros, &started, &alive, &oldest)
 	if err != nil {
 		return p.lost(err)
 	}
-	took := p.store.options.Now().Sub(before)
+	took := p.options.Now().Sub(before)
 	if took > 2*time.Second {
 		return fmt.Errorf("the database took %v to say its time: too long to tell it", took)
 	}
 	p.measured.Store(&measure{time.UnixMicro(micros), before.Add(took / 2)})
 	p.others.Store(alive)
 	if p.outgrown.Swap(oldest > SchemaVersion) != (oldest > SchemaVersion) {
-		p.store.log.Error("the schema is of a release that this one cannot work beside", "oldest", oldest, "knows", SchemaVersion)
+		p.log.Error("the schema is of a release that this one cannot work beside", "oldest", oldest, "knows", SchemaVersion)
 	}
 	return nil
 }
@@ -85,10 +85,10 @@ func (p *shared) ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if err := p.beat(ctx); err != nil {
-		p.refusals.note(err, p.store.options.Now())
+		p.refusals.note(err, p.options.Now())
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	if p.store.options.databaseTime == nil {
+	if p.options.databaseTime == nil {
 		return nil
 	}
 	return p.settleNotes(ctx)
@@ -103,14 +103,14 @@ func (p *shared) tick() {
 			p.leave()
 			return
 		case <-t.C:
-			p.store.warnBehind()
+			p.warnBehind()
 			ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 			if err := p.beat(ctx); err != nil {
-				p.refusals.note(err, p.store.options.Now())
-				p.store.log.Warn("the database's time cannot be read", "err", err)
+				p.refusals.note(err, p.options.Now())
+				p.log.Warn("the database's time cannot be read", "err", err)
 			}
 			if err := p.followKeys(ctx); err != nil && !errors.Is(err, ErrKeys) {
-				p.store.log.Warn("the keys in use cannot be read", "err", err)
+				p.log.Warn("the keys in use cannot be read", "err", err)
 			}
 			cancel()
 		}
@@ -121,13 +121,13 @@ func (p *shared) tick() {
 // rotated or retired keys (decision T11).
 func (p *shared) followKeys(ctx context.Context) error {
 	began := moment(time.Now())
-	err := p.transact(ctx, func(tx *Tx) error { return tx.matchKeyRows(p.store.options.Ring) })
+	err := p.transact(ctx, func(tx *Tx) error { return tx.matchKeyRows(p.options.Ring) })
 	if err == nil {
 		p.keysAt.Store(began)
 	}
 	lacks := errors.Is(err, ErrKeys)
 	if (err == nil || lacks) && p.lacksKey.Swap(lacks) != lacks && lacks {
-		p.store.log.Error("a key that seals is not in the key file here: copy it from another node, and send SIGHUP", "err", err)
+		p.log.Error("a key that seals is not in the key file here: copy it from another node, and send SIGHUP", "err", err)
 	}
 	return err
 }
@@ -175,10 +175,10 @@ func (p *shared) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if _, err := p.pool.Exec(ctx, `DELETE FROM node WHERE id = $1`, p.node); err != nil {
-		p.store.log.Debug("leaving", "err", err)
+		p.log.Debug("leaving", "err", err)
 	}
 	if _, err := p.pool.Exec(ctx, `UPDATE lease SET until = 0 WHERE holder = $1`, p.node); err != nil {
-		p.store.log.Debug("leaving", "err", err)
+		p.log.Debug("leaving", "err", err)
 	}
 }
 
@@ -208,7 +208,7 @@ const counted = time.Minute
 func (p *shared) live(ctx context.Context) (int, error) {
 	p.counting.Lock()
 	defer p.counting.Unlock()
-	if time.Since(p.countedAt) < counted && p.store.options.databaseTime == nil {
+	if time.Since(p.countedAt) < counted && p.options.databaseTime == nil {
 		return p.living, nil
 	}
 	if err := p.db.QueryRowContext(ctx, `
@@ -238,7 +238,7 @@ func (p *shared) size() (bytes int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if err := p.pool.QueryRow(ctx, `SELECT pg_database_size(current_database())`).Scan(&bytes); err != nil {
-		p.store.log.Debug("size", "err", err)
+		p.log.Debug("size", "err", err)
 	}
 	return bytes
 }

@@ -54,9 +54,9 @@ func (p *shared) writeNotes() {
 			}
 			continue
 		}
-		p.refusals.note(err, p.store.options.Now())
-		if n, say := unwritten.again(p.store.options.Now()); say {
-			p.store.log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
+		p.refusals.note(err, p.options.Now())
+		if n, say := unwritten.again(p.options.Now()); say {
+			p.log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
 		}
 		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
 		if !p.pause(time.Second) || !retryable(err) && !cut(err) && causeOf(err) == "" && code(err) != "" {
@@ -94,9 +94,9 @@ func (p *shared) wasMade(entries []Event) (made bool) {
 		if errors.Is(err, errAsked) {
 			return made
 		}
-		p.refusals.note(err, p.store.options.Now())
-		if n, say := unknown.again(p.store.options.Now()); say {
-			p.store.log.Warn("nobody knows yet whether what was noted is written", "tries", n, "notes", len(entries), "err", err)
+		p.refusals.note(err, p.options.Now())
+		if n, say := unknown.again(p.options.Now()); say {
+			p.log.Warn("nobody knows yet whether what was noted is written", "tries", n, "notes", len(entries), "err", err)
 		}
 	}
 	return false

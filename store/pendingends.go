@@ -61,7 +61,7 @@ func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 			if err := tx.engine.roomy(len(pending) > 0); err != nil {
 				return err
 			}
-			ends, err = tx.moveRows(batch, writeEnd(tx.store.Now()), Act{Actor: "system"})
+			ends, err = tx.moveRows(batch, writeEnd(tx.env.Now()), Act{Actor: "system"})
 			return err
 		})
 		if err != nil {
@@ -136,7 +136,7 @@ const pendingEndRows = `
 
 // pendingEnds is that of the store, out of the rows.
 func (p *shared) pendingEnds(ctx context.Context) (out []approval.ID, done func() error, err error) {
-	return p.pendingEndsAt(ctx, p.store.Now().Add(-pageLife))
+	return p.pendingEndsAt(ctx, p.Now().Add(-pageLife))
 }
 
 // pendingEndsAt counts codes as expired that were issued by then.

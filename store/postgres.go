@@ -92,8 +92,8 @@ func (p *shared) prepare(whole context.Context) error {
 	if err := p.examineServer(whole); err != nil {
 		return err
 	}
-	if p.store.options.Migrate {
-		o := MigrateOptions{Migrations: Migrations(), Release: p.store.options.Release, Rekeyed: p.store.logRekeyed}
+	if p.options.Migrate {
+		o := MigrateOptions{Migrations: Migrations(), Release: p.options.Release, Rekeyed: p.logRekeyed}
 		if _, _, err := p.migrate(whole, o); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (p *shared) prepare(whole context.Context) error {
 	if err := p.followKeys(ctx); err != nil {
 		return err
 	}
-	if err := p.transact(ctx, p.store.checkKeys); err != nil {
+	if err := p.transact(ctx, (*Tx).checkKeys); err != nil {
 		return err
 	}
 	if err := p.beat(ctx); err != nil {
@@ -122,7 +122,7 @@ func (p *shared) prepare(whole context.Context) error {
 	if err := p.transact(ctx, p.staysWorking); err != nil {
 		return err
 	}
-	p.store.clock.machine = p.now
+	p.clock.machine = p.now
 	return p.catchUp(whole, seen{}, true) // as long as it takes
 }
 
@@ -142,7 +142,7 @@ func (p *shared) prepareSchema(tx *Tx) error {
 		return err
 	}
 	if empty {
-		return tx.makeSchema()
+		return tx.makeSchema(true)
 	}
 	schema, err := p.examineSchema(tx)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"regexp"
 	"slices"
@@ -50,7 +49,7 @@ func askerOf(ctx context.Context, url string, ring *token.Ring) (*shared, error)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return newShared(&Store{options: Options{URL: url, Ring: ring}, log: slog.New(slog.DiscardHandler)}, pool), nil
+	return newShared(&Store{env: newEnv(Options{URL: url, Ring: ring})}, pool), nil
 }
 
 func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err error) {
@@ -106,17 +105,17 @@ func (p *shared) examineRoom(tx *Tx) error {
 
 // examineKeys refuses a database that was used with other keys.
 func (p *shared) examineKeys(tx *Tx) error {
-	if p.store.options.Ring == nil {
+	if p.options.Ring == nil {
 		return nil
 	}
-	if err := tx.matchKeyRows(p.store.options.Ring); err != nil {
+	if err := tx.matchKeyRows(p.options.Ring); err != nil {
 		return err
 	}
 	known, err := tx.keysKnown()
 	if err != nil {
 		return err
 	}
-	_, err = p.store.newKeys(known)
+	_, err = newKeys(p.options.Ring, known)
 	return err
 }
 

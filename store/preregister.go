@@ -41,7 +41,7 @@ func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error
 // epoch it goes on with.
 func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 	if c.IssuedAt == 0 {
-		c.IssuedAt = tx.store.Now().Unix()
+		c.IssuedAt = tx.env.Now().Unix()
 	}
 	epoch := int64(0)
 	if at := tx.memory.Clients[c.ID]; at != nil {

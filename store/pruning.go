@@ -56,7 +56,7 @@ func (tx *Tx) execIn(q query, column string, values []any) error {
 // removeMembers ends memberships: the people's roles there are empty from then
 // on.
 func (tx *Tx) removeMembers(members []facts.MemberKey) error {
-	now := tx.store.Now().Unix()
+	now := tx.env.Now().Unix()
 	var keys, fillers []any
 	for _, k := range members {
 		keys = append(keys, k.Person, k.Organization)

@@ -141,7 +141,7 @@ func (p *shared) saveTogether(batch []*refresh, of map[approval.ID]*refresh) {
 		case err != nil:
 			r.saved, r.err = false, err
 		case r.saved:
-			p.rows.moved(id, r.after, uint32(p.store.Now().Unix()), moment(start))
+			p.rows.moved(id, r.after, uint32(p.Now().Unix()), moment(start))
 		}
 	}
 }
@@ -166,11 +166,11 @@ const saveExpected = `
 // saveSome notes of each refresh whether it is saved. What was saved for an approval
 // that a fact has ended is not: the move ends it then, as nobody has its new token.
 func (p *shared) saveSome(of map[approval.ID]*refresh) error {
-	defer p.store.timed("group", time.Now())
+	defer p.timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
-	began, now := moment(time.Now()), p.store.Now()
-	c := columns{facts: p.store.memory}
+	began, now := moment(time.Now()), p.Now()
+	c := columns{facts: p.memory}
 	err := p.inTime(ctx, saveExpected, p.expected(of, now), func(rows pgx.Rows) {
 		for c.fields = rows.FieldDescriptions(); rows.Next(); {
 			c.next(rows.RawValues())
@@ -196,7 +196,7 @@ func (p *shared) expected(of map[approval.ID]*refresh, now time.Time) []any {
 		keys, networks = append(keys, int64(r.after.Key)), append(networks, int64(r.after.Network))
 	}
 	unused := int64(-1)
-	if most := p.store.options.EndUnusedAfter; most > 0 {
+	if most := p.options.EndUnusedAfter; most > 0 {
 		unused = now.Add(-most).Unix()
 	}
 	return []any{ids, clients, generations, keys, networks, now.Unix(), unused, p.version(), nexts}

@@ -36,7 +36,7 @@ func TestCauseOfFile(t *testing.T) {
 		if noRoom = 16 << 20; tt.full {
 			noRoom = 1 << 62
 		}
-		s := &Store{options: Options{Path: tt.path}}
+		s := &Store{options: &Options{Path: tt.path}}
 		err := fmt.Errorf("%w: %w", ErrUnavailable, tt.err)
 		if got, told := causeOfFile(err, tt.path), s.WhyNot(err); got != tt.cause || told != "" {
 			t.Errorf("%v: %q, want %q; doors tell %q", tt.err, got, tt.cause, told)

@@ -81,7 +81,7 @@ func (p *shared) registerBatch(batch []*registration) {
 		var version int64
 		var added map[string]bool
 		version, added, err = p.addClients(ctx, args)
-		p.store.timed("group", start)
+		p.timed("group", start)
 		if err == nil && !p.registered(batch, version-by, version, added) {
 			// Others change facts too. What is counted in memory bounds the next
 			// registrations, and a node that does nothing else asks nowhere else.
@@ -120,7 +120,7 @@ func (p *shared) addClients(ctx context.Context, args []any) (version int64, add
 // registered tells memory, if it has seen all that was before, which it reports,
 // and each caller what became of its client. Of two with one ID the first is there.
 func (p *shared) registered(batch []*registration, from, version int64, added map[string]bool) (next bool) {
-	m := p.store.memory
+	m := p.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	next = m.version == from
@@ -154,14 +154,14 @@ func (p *shared) clientColumns(batch []*registration) []any {
 	for i := range numbers {
 		numbers[i] = make([]int64, n)
 	}
-	now := p.store.Now()
+	now := p.Now()
 	for i, r := range batch {
 		c := r.client
 		words[0][i], words[1][i], words[2][i] = storable(c.ID), storable(c.Name), storable(strings.Join(c.RedirectURIs, "\n"))
 		words[3][i] = r.from.network()
 		numbers[0][i], numbers[1][i], numbers[2][i], numbers[3][i] = c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled)
 		e := Event{Kind: journal.ClientRegistered, Client: c.ID}.by(r.act)
-		e.ID, e.At = p.store.ids.next(now), now.Unix()
+		e.ID, e.At = p.ids.next(now), now.Unix()
 		entries[i] = e
 	}
 	args := []any{words[0], words[1], words[2], words[3], numbers[0], numbers[1], numbers[2], numbers[3]}

@@ -48,8 +48,3 @@ func (o MigrateOptions) tell(all []Rekeyed) {
 		}
 	}
 }
-
-// logRekeyed is who is told where a server migrates by itself.
-func (s *Store) logRekeyed(one Rekeyed) {
-	s.log.Warn("a person was found by an email that looks like theirs, and is not any more", "person", one.Person)
-}

@@ -88,7 +88,7 @@ func (p *shared) catchUp(ctx context.Context, v seen, all bool) error {
 // can change. It calls alive whenever something comes.
 func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func()) error {
 	from := p.version()
-	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, impersonal: p.store.memory.Impersonal, keys: map[string][]string{}}
+	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, impersonal: p.memory.Impersonal, keys: map[string][]string{}}
 	if !all {
 		if err := l.since(from); err != nil || l.to == from {
 			return err
@@ -108,7 +108,7 @@ func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func(
 	if l.back {
 		p.rewound(from, l.to)
 	}
-	m := p.store.memory
+	m := p.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.version != from && m.version >= l.to {

@@ -32,7 +32,7 @@ func (s *Store) AddReset(_ context.Context, value, personID string, lifetime tim
 		case !at.Active:
 			return fmt.Errorf("deactivated person: %w", ErrNotAllowed)
 		}
-		ends = tx.store.Now().Add(lifetime).Unix()
+		ends = tx.env.Now().Add(lifetime).Unix()
 		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) er
 			return err
 		}
 		at := tx.memory.People.Get(id)
-		if at == nil || !at.Active || at.Epoch != epoch || tx.store.Now().Unix() >= ends {
+		if at == nil || !at.Active || at.Epoch != epoch || tx.env.Now().Unix() >= ends {
 			return fmt.Errorf("reset link: %w", ErrNotFound)
 		}
 		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {

@@ -44,7 +44,7 @@ func (s *Store) metaTime(ctx context.Context, name string) (time.Time, error) {
 
 // noteRewound keeps that the database went back in time.
 func (tx *Tx) noteRewound() error {
-	return tx.putMeta(metaRewound, strconv.FormatInt(tx.store.Now().Unix(), 10))
+	return tx.putMeta(metaRewound, strconv.FormatInt(tx.env.Now().Unix(), 10))
 }
 
 // provesRewound reports whether an entry of the journal is of a token from the future.
@@ -55,7 +55,7 @@ func (e Event) provesRewound() bool {
 // rewound says that the database went back in time: it was set back to an earlier copy, or has
 // lost what it had acknowledged. What is remembered of approvals is of later.
 func (p *shared) rewound(from, to int64) {
-	p.store.log.Error("the database went back in time: what was revoked since its copy may live again, until all approvals are ended",
+	p.log.Error("the database went back in time: what was revoked since its copy may live again, until all approvals are ended",
 		"run", "grantkeeper backup restore", "version", from, "found", to)
 	p.rows.clear()
 	p.note((*Tx).noteRewound)

@@ -58,7 +58,7 @@ func (q *question) wait(ctx context.Context) error {
 // check is the store's Check: exact as of some moment after it was asked, or,
 // with a bound on staleness, as of that long ago.
 func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
-	if most := p.store.options.MaxStaleness; most > 0 && !p.outgrown.Load() {
+	if most := p.options.MaxStaleness; most > 0 && !p.outgrown.Load() {
 		least := moment(time.Now()) - int64(most)
 		if r := p.rows.get(id); r != nil && r.read.Load() >= least && p.asOf.Load() >= least {
 			access, err := p.access(r)
@@ -126,7 +126,7 @@ func (p *shared) access(r *row) (Access, error) {
 	if r.a.Phase == approval.Ended {
 		return Access{}, ErrNotFound
 	}
-	m := p.store.memory
+	m := p.memory
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	u := r.under.Load()
@@ -319,7 +319,7 @@ const selectVersion = `SELECT version FROM facts WHERE one = 1`
 // read finds approvals as they stand, and sees that the facts in memory are no
 // older than they. It is tried again once: a connection may have gone stale.
 func (p *shared) read(ctx context.Context, r *reading) error {
-	defer p.store.timed("check", time.Now())
+	defer p.timed("check", time.Now())
 	for try := 0; ; try++ {
 		err := p.readOnce(ctx, r)
 		if err == nil {
@@ -408,6 +408,6 @@ func (p *shared) found(since int64) {
 // recent reports whether what the facts in memory allow may be allowed now,
 // without asking. What they refuse may not be refused.
 func (p *shared) recent(now time.Time) bool {
-	most := p.store.options.MaxStaleness
+	most := p.options.MaxStaleness
 	return most > 0 && !p.outgrown.Load() && moment(now)-p.asOf.Load() <= int64(most)
 }

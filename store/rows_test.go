@@ -112,12 +112,13 @@ func (h house) same(t testing.TB, when string) (now string) {
 	if k, lost := unlisted(h.memory); lost {
 		t.Errorf("%s: member %v is not among those of the person", when, k)
 	}
-	fresh := &Store{memory: newMemory(false)}
+	e := newEnv(Options{})
+	fresh := &Store{env: e, memory: e.memory}
 	fresh.memory.approvals.elsewhere = h.shared != nil
 	if err := h.writer.changeFacts(func(tx *Tx) error {
 		now = tell(tx.memory)
 		if h.shared != nil {
-			return raw(tx.conn, func(c *pgx.Conn) error { return (&shared{store: fresh}).load(tx.ctx, c, true, func() {}) })
+			return raw(tx.conn, func(c *pgx.Conn) error { return (&shared{env: e, store: fresh}).load(tx.ctx, c, true, func() {}) })
 		}
 		return fresh.load(context.Background(), tx.conn)
 	}); err != nil {

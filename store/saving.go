@@ -25,13 +25,13 @@ func (m *moved) entries() []Event { return events(m.o.result, m.before, m.o.act)
 func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 	a := at.a
 	before := a.State
-	mem := p.store.memory
+	mem := p.memory
 	mem.mu.RLock()
 	standing := mem.Standing(a)
 	mem.mu.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
 	o.result = a
-	m = moved{o, p.store.transition(a, before)}
+	m = moved{o, p.transition(a, before)}
 	alone = at.replaces != "" && m.before.Phase == approval.CodeIssued && a.Phase == approval.Live
 	return m, alone
 }
@@ -112,16 +112,16 @@ func (pgStatements) save(tx *Tx, all []transition) (map[approval.ID]bool, error)
 // save saves moves in one statement, which is a transaction by itself, and tells which
 // rows were still as they were read.
 func (p *shared) save(moves []moved) (hit map[approval.ID]bool, err error) {
-	defer p.store.timed("group", time.Now())
+	defer p.timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
 	all := make([]transition, len(moves))
 	var entries []Event
-	now := p.store.Now()
+	now := p.Now()
 	for i := range moves {
 		all[i] = moves[i].transition
 		for _, e := range moves[i].entries() {
-			e.ID, e.At = p.store.ids.next(now), now.Unix()
+			e.ID, e.At = p.ids.next(now), now.Unix()
 			entries = append(entries, e)
 		}
 	}

@@ -46,7 +46,7 @@ func (tx *Tx) insertSession(e Entry, act Act) error {
 	if at == nil || !at.Active {
 		return fmt.Errorf("person: %w", ErrNotFound)
 	}
-	hash, now, p := sha256.Sum256([]byte(e.Value)), tx.store.Now().Unix(), e.Proof
+	hash, now, p := sha256.Sum256([]byte(e.Value)), tx.env.Now().Unix(), e.Proof
 	_, err := tx.exec(`
 		INSERT INTO session (hash, person, person_epoch, created_at, seen_at, address,
 		       acting_as, acting_epoch, acting_in, acting_since,

@@ -19,6 +19,7 @@ import (
 // asked of the database: what waits is read together, moves that wait are
 // saved together, and a change of facts holds the row of their version.
 type shared struct {
+	*env
 	store *Store
 	pool  *pgxpool.Pool
 	db    *sql.DB // the same pool, for the statements that both engines share
@@ -59,8 +60,8 @@ type shared struct {
 
 func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	p := &shared{
-		store: s, pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), stopped: make(chan struct{}),
-		node: s.ids.next(time.Now()),
+		env: s.env, store: s, pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), stopped: make(chan struct{}),
+		node: s.env.ids.next(time.Now()),
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.db.SetMaxIdleConns(0) // the pool keeps them
@@ -124,7 +125,7 @@ func (p *shared) tell(entries []Event) {
 		if e.provesRewound() {
 			p.note((*Tx).noteRewound)
 		}
-		if told := p.store.options.Journaled; told != nil {
+		if told := p.options.Journaled; told != nil {
 			told(e)
 		}
 	}
@@ -197,7 +198,7 @@ func (p *shared) changeFacts(tx *Tx, run func(*Tx) error) (from, to int64, err e
 // apply does to memory what a committed change has put. It is left out when
 // others have loaded newer facts meanwhile; to is 0 when it changed none.
 func (p *shared) apply(from, to int64, tx *Tx) {
-	m := p.store.memory
+	m := p.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	facts := to > 0
@@ -211,9 +212,9 @@ func (p *shared) apply(from, to int64, tx *Tx) {
 }
 
 func (p *shared) version() int64 {
-	p.store.memory.mu.RLock()
-	defer p.store.memory.mu.RUnlock()
-	return p.store.memory.version
+	p.memory.mu.RLock()
+	defer p.memory.mu.RUnlock()
+	return p.memory.version
 }
 
 // unavailable is what a caller is told when the database could not: nothing
@@ -222,7 +223,7 @@ func (p *shared) unavailable(what string, err error) error {
 	if err == nil || errors.Is(err, ErrUnavailable) {
 		return err
 	}
-	p.refusals.note(err, p.store.options.Now())
-	p.store.log.Error("the database could not", "what", what, "err", err)
+	p.refusals.note(err, p.options.Now())
+	p.log.Error("the database could not", "what", what, "err", err)
 	return fmt.Errorf("%s: %w: %w", what, ErrUnavailable, err)
 }

@@ -222,7 +222,7 @@ func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
 		return !slices.ContainsFunc(e.Elts, func(x ast.Expr) bool { return !constant(x, local, parameter) })
 	case *ast.CallExpr:
 		switch called(e) {
-		case "page", "whole", "nth", "count", "lock": // closes a query; built looks at its order
+		case "page", "whole", "nth", "count", "lock", "text": // closes a query; built looks at its order
 			return true
 		case "append":
 			return !slices.ContainsFunc(e.Args[1:], func(x ast.Expr) bool { return !constant(x, local, parameter) })

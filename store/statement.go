@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -86,6 +85,8 @@ func (w *writer) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
 
 // lock is empty: nobody else writes.
 func (w *writer) lock() string { return "" }
+
+func (w *writer) lastUse(tx *Tx, id approval.ID) (int64, error) { return tx.memory.lastUse(id), nil }
 
 // eventsEach are how many entries of the journal one statement writes: each
 // copies every page that it changes, for it may fail, so the fewer the better.
@@ -211,13 +212,6 @@ func lookup(what string, err error) error {
 		return fmt.Errorf("%s: %w", what, ErrNotFound)
 	}
 	return unavailable(what, err)
-}
-
-// timed tells how long a query took, to its last row: defer it.
-func (s *Store) timed(query string, start time.Time) {
-	if s.options.Took != nil {
-		s.options.Took(query, time.Since(start))
-	}
 }
 
 // approvalKey is how an approval's ID is asked for.

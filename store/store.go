@@ -78,7 +78,8 @@ type Options struct {
 
 // Store is safe for concurrent use.
 type Store struct {
-	options Options
+	env     *env
+	options *Options // the environment's, as log and memory
 	log     *slog.Logger
 	lock    *os.File
 	held    *os.File   // the database's own file
@@ -87,8 +88,6 @@ type Store struct {
 	writer  *writer
 	memory  *memory
 	shared  *shared // PostgreSQL's part; nil on the embedded engine
-	clock   clock
-	ids     eventIDs
 
 	recorded    recorded
 	fullSaid    atomic.Int64 // Unix seconds: when it was logged last that nobody can register
@@ -109,25 +108,8 @@ var memoryNames atomic.Int64
 // Open opens the database, creates what is missing in an empty one, and loads
 // what lives in memory. ErrInUse, ErrSchema and ErrKeys are final.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	var steady func() time.Duration
-	if o.Now == nil {
-		start := time.Now()
-		o.Now, steady = time.Now, func() time.Duration { return time.Since(start) }
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.JournalRetention == 0 {
-		o.JournalRetention = JournalRetention
-	}
-	if o.SessionIdle == 0 {
-		o.SessionIdle = 12 * time.Hour
-	}
-	if o.SessionMax == 0 {
-		o.SessionMax = 30 * 24 * time.Hour
-	}
-	s := &Store{options: o, log: o.Log, memory: newMemory(o.Impersonal), stop: make(chan struct{})}
-	s.clock.machine, s.clock.steady = o.Now, steady
+	e := newEnv(o)
+	s := &Store{env: e, options: &e.options, log: e.log, memory: e.memory, stop: make(chan struct{})}
 	if o.Migrate && o.URL == "" && o.Path != "" {
 		if err := s.migrateAtStart(ctx); err != nil {
 			return nil, err
@@ -187,7 +169,7 @@ func (s *Store) open(ctx context.Context) error {
 	if err := s.writer.atStart(ctx, func(tx *Tx) error { return tx.matchKeyRows(s.options.Ring) }); err != nil {
 		return fmt.Errorf("database: keys: %w", err)
 	}
-	if err := s.writer.atStart(ctx, s.checkKeys); err != nil {
+	if err := s.writer.atStart(ctx, (*Tx).checkKeys); err != nil {
 		return err
 	}
 	if err := s.loadClock(ctx); err != nil {
@@ -280,7 +262,7 @@ func (s *Store) prepareSchema(ctx context.Context) error {
 			if err := s.writer.begin(); err != nil {
 				return err
 			}
-			return tx.makeSchema()
+			return tx.makeSchema(false)
 		})
 	}
 	schema, err := readSchema(ctx, s.writer.conn)

@@ -97,7 +97,7 @@ func (tx *Tx) sweepSessions(now time.Time) (int, error) {
 	n, err := tx.exec(`
 		DELETE FROM session WHERE hash IN (
 			SELECT hash FROM session WHERE seen_at <= $1 OR created_at <= $2 LIMIT 500)`,
-		now.Add(-tx.store.options.SessionIdle).Unix(), now.Add(-tx.store.options.SessionMax).Unix())
+		now.Add(-tx.env.options.SessionIdle).Unix(), now.Add(-tx.env.options.SessionMax).Unix())
 	return int(n), err
 }
 
@@ -105,6 +105,6 @@ func (tx *Tx) sweepJournal(now time.Time) (int, error) {
 	n, err := tx.exec(`
 		DELETE FROM journal WHERE id IN (
 			SELECT id FROM journal WHERE id < $1 ORDER BY id LIMIT 500)`,
-		tx.store.journalBefore(now))
+		tx.env.options.journalBefore(now))
 	return int(n), err
 }

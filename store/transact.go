@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/approval"
 )
 
 // begin opens a transaction in one step with its bounds.
@@ -29,7 +31,7 @@ func (p *shared) transact(ctx context.Context, f func(*Tx) error) error {
 		p.spoilt(conn, err)
 		return err
 	}
-	tx := newTx(ctx, p.store, conn, pgStatements{})
+	tx := newTx(ctx, p.env, conn, pgStatements{})
 	start := time.Now()
 	err = f(tx)
 	if err == nil && len(tx.events) > 0 {
@@ -39,7 +41,7 @@ func (p *shared) transact(ctx context.Context, f func(*Tx) error) error {
 		p.rollback(conn, err)
 		return err
 	}
-	p.store.timed("group", start)
+	p.timed("group", start)
 	start = time.Now()
 	if _, err := conn.ExecContext(ctx, `COMMIT`); err != nil {
 		p.spoilt(conn, err)
@@ -48,7 +50,7 @@ func (p *shared) transact(ctx context.Context, f func(*Tx) error) error {
 		}
 		return err
 	}
-	p.store.timed("commit", start)
+	p.timed("commit", start)
 	p.tell(tx.events)
 	return nil
 }
@@ -102,6 +104,10 @@ func (pgStatements) query(tx *Tx, text string, args ...any) (*sql.Rows, error) {
 func (pgStatements) journal(*Tx, []Event) error { return nil }
 
 func (pgStatements) lock() string { return ` FOR UPDATE` }
+
+func (pgStatements) lastUse(tx *Tx, id approval.ID) (int64, error) {
+	return scanLastUse(tx.queryRow(selectLastUse, id[:]))
+}
 
 func (pgStatements) roomy(bool) error { return nil }
 

@@ -12,7 +12,7 @@ import (
 // memory that it gathers are applied once the commit is durable, or not at all.
 // Inside it the facts in memory are current, and do not change.
 type Tx struct {
-	store   *Store
+	env     *env
 	memory  *memory
 	ctx     context.Context
 	conn    *sql.Conn
@@ -34,12 +34,15 @@ type statements interface {
 	// lock is what a query ends with whose rows stay as they are read until the
 	// commit, when others write at the same time.
 	lock() string
+	// lastUse is when a live approval was last used or its code issued, in Unix
+	// seconds; else 0.
+	lastUse(tx *Tx, id approval.ID) (int64, error)
 	// roomy gives room for very many rows, or takes it back.
 	roomy(on bool) error
 }
 
-func newTx(ctx context.Context, s *Store, conn *sql.Conn, engine statements) *Tx {
-	return &Tx{store: s, memory: s.memory, ctx: ctx, conn: conn, engine: engine}
+func newTx(ctx context.Context, e *env, conn *sql.Conn, engine statements) *Tx {
+	return &Tx{env: e, memory: e.memory, ctx: ctx, conn: conn, engine: engine}
 }
 
 // Put adds changes of the facts.

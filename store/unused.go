@@ -59,14 +59,6 @@ func (s *Store) lastUse(ctx context.Context, id approval.ID) (int64, error) {
 	return scanLastUse(s.reader.QueryRowContext(ctx, selectLastUse, id[:]))
 }
 
-// lastUse is that of the store, within the transaction under way.
-func (tx *Tx) lastUse(id approval.ID) (int64, error) {
-	if tx.store.shared == nil {
-		return tx.memory.lastUse(id), nil
-	}
-	return scanLastUse(tx.queryRow(selectLastUse, id[:]))
-}
-
 const selectLastUse = `
 	SELECT issued_at, used_at FROM approval WHERE id = $1 AND phase = ` + sqlLive
 
@@ -131,7 +123,7 @@ func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
 	err = s.writer.changeFacts(func(tx *Tx) error {
 		ended = 0
 		for _, r := range rows {
-			last, err := tx.lastUse(r.ID)
+			last, err := tx.engine.lastUse(tx, r.ID)
 			if err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ const maxBatch = 256
 // durable commit, never for a timer. Only its goroutine touches the
 // connection, and only it changes memory.
 type writer struct {
+	*env
 	store      *Store
 	db         *sql.DB
 	conn       *sql.Conn
@@ -63,7 +64,7 @@ type operation struct {
 
 func newWriter(s *Store, db *sql.DB, conn *sql.Conn) *writer {
 	return &writer{
-		store: s, db: db, conn: conn, statements: map[string]*sql.Stmt{},
+		env: s.env, store: s, db: db, conn: conn, statements: map[string]*sql.Stmt{},
 		queue: make(chan *operation, maxBatch), notes: make(chan *operation, 4096), closed: make(chan struct{}),
 	}
 }
@@ -217,34 +218,34 @@ func holds(batch []*operation, id approval.ID) bool {
 // commit runs a batch in one transaction. Memory changes only after the
 // durable commit, and not at all if it fails.
 func (w *writer) commit(batch []*operation) {
-	tx := newTx(context.Background(), w.store, w.conn, w)
+	tx := newTx(context.Background(), w.env, w.conn, w)
 	start := time.Now()
 	err := w.runBatch(tx, batch)
 	settled := func() {}
 	if batch[0].alone && len(tx.changes) > 0 {
 		// Rows can be read from the commit on, facts a little later: hold off whoever
 		// has read rows and is about to see that the facts are still the same.
-		w.store.memory.settling.Lock()
-		settled = w.store.memory.settling.Unlock
+		w.memory.settling.Lock()
+		settled = w.memory.settling.Unlock
 	}
 	if w.open {
-		w.store.timed("group", start)
+		w.timed("group", start)
 		if err == nil {
 			start = time.Now()
 			err = w.end()
-			w.store.timed("commit", start)
+			w.timed("commit", start)
 		} else {
 			w.rollback()
 		}
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		w.store.log.Error("a commit failed; nothing of it stands", w.store.mend("operations", len(batch), "err", err)...)
+		w.log.Error("a commit failed; nothing of it stands", w.store.mend("operations", len(batch), "err", err)...)
 	}
 	if err == nil {
-		w.store.memory.mu.Lock()
+		w.memory.mu.Lock()
 		tx.apply()
-		w.store.memory.mu.Unlock()
+		w.memory.mu.Unlock()
 	}
 	settled()
 	var notes []*operation // an operation that is answered is its caller's again
@@ -261,7 +262,7 @@ func (w *writer) commit(batch []*operation) {
 	if err != nil {
 		w.noteAgain(notes, len(batch))
 	}
-	if told := w.store.options.Journaled; err == nil && told != nil {
+	if told := w.options.Journaled; err == nil && told != nil {
 		for _, e := range tx.events {
 			told(e)
 		}
@@ -295,7 +296,7 @@ func (w *writer) runBatch(tx *Tx, batch []*operation) error {
 			return err
 		}
 	}
-	if w.open && w.store.Now().Unix() > w.store.clock.saved.Load() {
+	if w.open && w.Now().Unix() > w.clock.saved.Load() {
 		return tx.saveTime()
 	}
 	return nil
@@ -353,7 +354,7 @@ func (o *operation) runSafely(tx *Tx) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("a change panicked: %v", fault)
-			tx.store.log.Error("a change panicked", "fault", fault, "stack", string(debug.Stack()))
+			tx.env.log.Error("a change panicked", "fault", fault, "stack", string(debug.Stack()))
 		}
 	}()
 	return o.run(tx)
@@ -371,11 +372,11 @@ func refusal(err error) bool {
 
 // saveTime writes the time into the database (decision T12).
 func (tx *Tx) saveTime() error {
-	now := tx.store.Now().Unix()
+	now := tx.env.Now().Unix()
 	if err := tx.putMeta(metaTime, strconv.FormatInt(now, 10)); err != nil {
 		return err
 	}
-	tx.store.clock.saved.Store(now)
+	tx.env.clock.saved.Store(now)
 	return nil
 }
 
@@ -408,15 +409,15 @@ func (w *writer) end() error {
 // does when the disk is full.
 func (w *writer) rollback() {
 	if _, err := w.runText(`ROLLBACK`); err != nil {
-		w.store.log.Debug("rollback", "err", err)
+		w.log.Debug("rollback", "err", err)
 	}
 	w.open = false
-	w.store.clock.saved.Store(0)
+	w.clock.saved.Store(0)
 }
 
 // atStart is for the start, before the writer runs.
 func (w *writer) atStart(ctx context.Context, f func(*Tx) error) error {
-	if err := f(newTx(ctx, w.store, w.conn, w)); err != nil {
+	if err := f(newTx(ctx, w.env, w.conn, w)); err != nil {
 		if w.open {
 			w.rollback()
 		}
