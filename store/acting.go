@@ -25,7 +25,7 @@ type Acting struct {
 // somebody already, or would act as support staff.
 func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 	old, next := sha256.Sum256([]byte(a.Session)), sha256.Sum256([]byte(a.Next))
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		r, err := scanSession(tx.queryRow(selectSession, old[:]))
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 // ErrNotFound: the session acts as nobody.
 func (s *Store) StopActing(_ context.Context, value, next string, act Act) error {
 	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		r, err := scanSession(tx.queryRow(selectSession, old[:]))
 		if err != nil {
 			return err

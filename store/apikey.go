@@ -61,7 +61,7 @@ func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []directory.APIKey, act
 	if len(put) == 0 {
 		return nil, nil
 	}
-	return put, s.writer.changeFacts(func(tx *Tx) error {
+	return put, s.changeFacts(func(tx *Tx) error {
 		for _, k := range put {
 			if err := tx.replaceAPIKey(k); err != nil {
 				return err

@@ -37,7 +37,7 @@ const maxAttempts = 32
 // on. ErrAnswered: the code was exchanged. ErrNotFound: the client is gone or
 // disabled. ErrNotAllowed: a fact under the approval is gone.
 func (s *Store) Approve(_ context.Context, a Answer, act Act) (h token.Handle, issued int64, err error) {
-	err = s.writer.changeFacts(func(tx *Tx) (err error) {
+	err = s.changeFacts(func(tx *Tx) (err error) {
 		if err := tx.mayApprove(a); err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ type Cancelled struct {
 // Cancel journals a cancelled page, and ends the approval that the page made
 // before, unless that was exchanged: ErrAnswered (decision A12).
 func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		h, a, found, err := tx.pageApproval(c.Handle)
 		if err != nil {
 			return err
@@ -215,7 +215,7 @@ func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
 // it has ended or is not the person's; ErrNotAllowed: the facts do not allow
 // it any more.
 func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		a, _, err := tx.read(id, false)
 		if err != nil {
 			return err

@@ -35,15 +35,17 @@ const backupStep = 2048
 // The file is its owner's alone, and the last time that it has seen is when it
 // was taken. ErrBusy refuses a second one meanwhile.
 func (s *Store) Backup(ctx context.Context, path string) (at time.Time, err error) {
-	if s.shared != nil {
-		return at, fmt.Errorf("backup: PostgreSQL is backed up by its own means: %w", ErrNotAllowed)
-	}
-	if !s.copying.TryLock() {
+	return s.engine.Backup(ctx, path)
+}
+
+// Backup copies one snapshot.
+func (e *embeddedEngine) Backup(ctx context.Context, path string) (at time.Time, err error) {
+	if !e.copying.TryLock() {
 		return at, fmt.Errorf("backup: %w", ErrBusy)
 	}
-	defer s.copying.Unlock()
-	taken := func() time.Time { at = s.Now(); return at }
-	if err := copyDatabase(ctx, s.reader, path, taken); err != nil {
+	defer e.copying.Unlock()
+	taken := func() time.Time { at = e.Now(); return at }
+	if err := copyDatabase(ctx, e.reader, path, taken); err != nil {
 		return at, fmt.Errorf("backup: %w", err)
 	}
 	return at, nil
@@ -68,15 +70,18 @@ func copyDatabase(ctx context.Context, db *sql.DB, path string, taken func() tim
 // BackupFile names a new file beside the database, for Backup, and removes
 // what an earlier process may have left there. In memory it is in the
 // machine's folder for such files.
-func (s *Store) BackupFile() string {
+func (s *Store) BackupFile() string { return s.engine.BackupFile() }
+
+// BackupFile is beside the database.
+func (e *embeddedEngine) BackupFile() string {
 	dir, base := os.TempDir(), "grantkeeper.db"
-	if s.options.Path != "" {
-		dir, base = filepath.Split(s.options.Path)
-		if left, err := filepath.Glob(s.options.Path + ".backup-*"); err == nil && s.copying.TryLock() {
+	if e.options.Path != "" {
+		dir, base = filepath.Split(e.options.Path)
+		if left, err := filepath.Glob(e.options.Path + ".backup-*"); err == nil && e.copying.TryLock() {
 			for _, name := range left {
 				os.Remove(name)
 			}
-			s.copying.Unlock()
+			e.copying.Unlock()
 		}
 	}
 	return filepath.Join(dir, fmt.Sprintf("%s.backup-%d-%d", base, os.Getpid(), time.Now().UnixNano()))
@@ -148,7 +153,7 @@ func asOneFile(ctx context.Context, path string, at time.Time) error {
 
 // RecordBackup notes that a backup of a time has been kept, and journals it.
 func (s *Store) RecordBackup(_ context.Context, at time.Time, act Act) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		if err := tx.putMeta(metaBackup, strconv.FormatInt(at.Unix(), 10)); err != nil {
 			return err
 		}

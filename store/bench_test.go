@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -24,8 +25,10 @@ import (
 func manyApprovals(b testing.TB, h house, n int) []approval.ID {
 	b.Helper()
 	ctx := context.Background()
-	conn := h.writer.conn
-	if h.shared != nil {
+	var conn *sql.Conn
+	if embedded() {
+		conn = h.embedded().conn
+	} else {
 		var err error
 		if conn, err = h.reader.Conn(ctx); err != nil {
 			b.Fatal(err)
@@ -130,7 +133,7 @@ func BenchmarkCheck64(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			h := h.reopen(b)
 			if h.options.MaxStaleness = c.staleness; c.room > 0 {
-				h.shared.rows.most = c.room
+				h.postgres().rows.most = c.room
 			}
 			at64(b, func(i int64) {
 				if _, err := h.Check(context.Background(), ids[i%10_000]); err != nil {
@@ -171,7 +174,7 @@ func BenchmarkExchange64(b *testing.B) {
 // settle leaves the rows as they are after a while: PostgreSQL knows how many
 // there are, and each page has its room.
 func (h house) settle(b *testing.B) {
-	if h.shared != nil {
+	if !embedded() {
 		h.sql(b, `VACUUM FULL approval`)
 		h.sql(b, `ANALYZE approval`)
 	}

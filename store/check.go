@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -40,11 +39,7 @@ func (a *Access) Idle(now time.Time) bool { return idle(a.used, uint32(now.Unix(
 // that a Check before a read and a CheckNow after it, with one Stamp, have seen the
 // facts that belong to what was read.
 func (s *Store) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
-	if s.shared != nil {
-		return s.shared.checkNow(ctx, id)
-	}
-	s.awaitCommit()
-	return s.Check(ctx, id)
+	return s.engine.CheckNow(ctx, id)
 }
 
 // Asked is one question to CheckAllNow, and its answer: of an approval, or of an
@@ -62,39 +57,13 @@ type Asked struct {
 // questions go to the database together, up to 512 in one statement; the embedded
 // engine has the answers in memory.
 func (s *Store) CheckAllNow(ctx context.Context, all []Asked) {
-	if s.shared != nil {
-		s.shared.checkAllNow(ctx, all)
-		return
-	}
-	s.awaitCommit()
-	for i := range all {
-		if a := &all[i]; a.ByKey {
-			a.Access, a.Err = s.apiKey(a.Key)
-		} else {
-			a.Access, a.Err = s.Check(ctx, a.Approval)
-		}
-	}
+	s.engine.CheckAllNow(ctx, all)
 }
 
 // Check gives an approval that has not ended, exactly as it stands.
 // ErrNotFound means that there is none.
 func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
-	if s.shared != nil {
-		return s.shared.check(ctx, id)
-	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	h := s.memory.approvals.at(id)
-	if h == nil {
-		return Access{}, ErrNotFound
-	}
-	a := s.memory.uncached(id, h)
-	a.Grant = s.memory.grantSet(h)
-	return Access{
-		Approval: a, Standing: h.standing(), Authority: a.Grant.Narrow(h.member.AsMember(), nil),
-		PersonName: h.member.Person.Name, OrganizationName: h.member.Org.Name,
-		Stamp: h.member.Org.Stamp, used: atomic.LoadUint32(&h.used),
-	}, nil
+	return s.engine.Check(ctx, id)
 }
 
 // Under gives what Check would find under an approval, whatever has become of

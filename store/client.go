@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
-	"github.com/grantkeeper/grantkeeper/facts"
-	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
@@ -27,27 +25,14 @@ func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act
 		s.memory.leave(at)
 		s.memory.mu.Unlock()
 	}()
-	if s.shared != nil {
-		return s.shared.register(c, from, at, act)
-	}
-	return s.writer.change(func(tx *Tx) error {
-		if err := tx.insertClient(c, from); err != nil {
-			return err
-		}
-		if err := tx.journal(Event{Kind: journal.ClientRegistered, Client: c.ID}.by(act)); err != nil {
-			return err
-		}
-		tx.Put(facts.ClientChange{Client: c, Weight: at.Weight})
-		tx.later(effect(func() { tx.memory.leave(at) }))
-		return nil
-	})
+	return s.engine.Register(c, from.network(), at, act)
 }
 
-func (tx *Tx) insertClient(c client.Client, from Origin) error {
+func (tx *Tx) insertClient(c client.Client, network string) error {
 	_, err := tx.exec(`
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch, network)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)`,
-		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled), from.network())
+		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled), network)
 	return err
 }
 
@@ -67,7 +52,7 @@ const (
 // then. That it is unknown or disabled is not said before the facts are asked
 // again.
 func (s *Store) ClientState(ctx context.Context, id string) (ClientState, error) {
-	if state := s.clientState(id); state == ClientEnabled || s.shared == nil {
+	if state := s.clientState(id); state == ClientEnabled {
 		return state, nil
 	}
 	if err := s.fresh(ctx); err != nil {

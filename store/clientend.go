@@ -25,7 +25,7 @@ func (s *Store) SetClientEnabled(ctx context.Context, id string, on bool, act Ac
 	if err != nil {
 		return err
 	}
-	err = s.writer.changeFacts(func(tx *Tx) error {
+	err = s.changeFacts(func(tx *Tx) error {
 		at := tx.memory.Clients[id]
 		if at == nil || at.Deleted {
 			return fmt.Errorf("client: %w", ErrNotFound)
@@ -68,7 +68,7 @@ func (tx *Tx) switchClient(c client.Client, on bool, how int64, act Act) error {
 // unknown. One that is deleted already stays so. ErrNotAllowed: the configuration has
 // it, and would bring it back at the next start.
 func (s *Store) DeleteClient(ctx context.Context, id string, act Act) error {
-	err := s.writer.changeFacts(func(tx *Tx) error {
+	err := s.changeFacts(func(tx *Tx) error {
 		at := tx.memory.Clients[id]
 		if at != nil && at.Deleted {
 			return nil

@@ -1,10 +1,6 @@
 package store
 
 import (
-	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -71,37 +67,13 @@ func (s *Store) Now() time.Time { return s.env.Now() }
 
 func (s *Store) timed(query string, start time.Time) { s.env.timed(query, start) }
 
-func (s *Store) loadClock(ctx context.Context) error {
-	v, err := newTx(ctx, s.env, s.writer.conn, s.writer).meta(metaTime)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // an empty database has seen nothing
-	} else if err != nil {
-		return fmt.Errorf("database: time: %w", err)
-	}
-	seconds, err := strconv.ParseInt(v, 10, 64)
+// goOnFrom takes the time that a database has seen, in Unix seconds.
+func (c *clock) goOnFrom(seen string) error {
+	seconds, err := strconv.ParseInt(seen, 10, 64)
 	if err != nil {
-		return fmt.Errorf("database: time: %w", err)
+		return err
 	}
-	s.env.clock.highest.Store(seconds * int64(time.Second))
-	s.env.clock.saved.Store(seconds)
+	c.highest.Store(seconds * int64(time.Second))
+	c.saved.Store(seconds)
 	return nil
-}
-
-// tick saves the time once a minute, so that an idle server that restarts
-// with its clock set back revives nothing that it has called expired.
-func (s *Store) tick() {
-	defer s.stopped.Done()
-	t := time.NewTicker(time.Minute)
-	defer t.Stop()
-	for {
-		select {
-		case <-s.stop:
-			return
-		case <-t.C:
-			s.env.warnBehind()
-			if err := s.Ready(context.Background()); err != nil {
-				s.log.Warn("the time cannot be saved", "err", err)
-			}
-		}
-	}
 }

@@ -2,11 +2,8 @@ package store
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
-	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
 )
 
@@ -21,40 +18,7 @@ type ClientUse struct {
 
 // ClientUses gives the clients with living approvals, by ID.
 func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
-	if s.shared != nil {
-		return s.clientUses(ctx)
-	}
-	by := map[*facts.Client]ClientUse{}
-	s.memory.eachCached(func(_ approval.ID, h *cachedApproval) {
-		if h.phase == approval.Live && !h.lost() {
-			of := by[h.client]
-			by[h.client] = ClientUse{of.Live + 1, max(of.LastUsed, int64(atomic.LoadUint32(&h.used)))}
-		}
-	})
-	out := make(map[string]ClientUse, len(by))
-	for c, use := range by {
-		out[c.ID] = use
-	}
-	return out, nil
-}
-
-// clientUses is ClientUses out of the rows.
-func (s *Store) clientUses(ctx context.Context) (map[string]ClientUse, error) {
-	defer s.timed("client_uses", time.Now())
-	rows, err := s.reader.QueryContext(ctx, `
-		SELECT a.client, COUNT(*), MAX(a.used_at)
-		  FROM approval a
-		 WHERE a.phase = `+sqlLive+`
-		 GROUP BY a.client`)
-	out := map[string]ClientUse{}
-	err = eachRow(rows, err, func(r scanner) error {
-		var id string
-		var use ClientUse
-		err := r.Scan(&id, &use.Live, &use.LastUsed)
-		out[id] = use
-		return err
-	})
-	return out, unavailable("uses", err)
+	return s.engine.ClientUses(ctx)
 }
 
 // LastUses tells when the approvals of some clients were last used, ended ones

@@ -29,9 +29,6 @@ func TestClientUses(t *testing.T) {
 		if err != nil || !maps.Equal(got, want) {
 			t.Errorf("%s: %v %v, want %v", when, got, err, want)
 		}
-		if got, err := h.clientUses(t.Context()); err != nil || !maps.Equal(got, want) {
-			t.Errorf("%s, out of the rows: %v %v, want %v", when, got, err, want)
-		}
 	}
 	used, err := h.ClientUses(t.Context())
 	if err != nil {

@@ -32,7 +32,7 @@ const gonePrefix = "gone:"
 // sender decided by another picture. None is remembered: the event may come
 // again.
 func (s *Store) TellDirectory(ctx context.Context, e directory.Event, act Act) (result string, err error) {
-	err = s.writer.changeFacts(func(tx *Tx) error {
+	err = s.changeFacts(func(tx *Tx) error {
 		result, err = tx.earlierResult(e)
 		if result != "" || err != nil {
 			return err

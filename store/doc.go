@@ -16,15 +16,16 @@
 // The rows are in schema/0001.sql, and what PostgreSQL has beside them in
 // schema/0001.postgres.sql. What happens to an approval is in
 //
-//   - store.go, which opens SQLite (connector.go) and closes either; postgres.go
-//     opens the other; fileinplace.go sees that SQLite's file is still where it was
+//   - store.go, which opens and closes; engine.go, what it asks of either engine, and
+//     env.go, what it gives them: embedded.go opens SQLite (connector.go) and postgres.go
+//     the other; fileinplace.go sees that SQLite's file is still where it was
 //   - tx.go: a transaction, of either engine, and what it gathers for after its commit
 //   - approval.go: a move is read, made, saved and journaled
 //   - writer.go: the queue and the group commit; statement.go runs
 //     statements, literals.go names the values in their text
 //   - memory.go, where package facts lies beside approvalcache.go, the approvals, and change.go,
 //     what a transaction does to both; load.go fills them at the start
-//   - check.go: what a bearer check is answered
+//   - check.go and embeddedmemory.go: what a bearer check is answered
 //   - approve.go, ending.go, many.go and pendingends.go: how approvals begin
 //     and end
 //   - journal.go, which writes what people ask about later; events.go lists it,
@@ -32,7 +33,7 @@
 //
 // Where the embedded engine has that writer and its memory, PostgreSQL has
 //
-//   - shared.go: who works there, and how facts change, by holding their version;
+//   - pgengine.go: who works there, and how facts change, by holding their version;
 //     transact.go opens a transaction, queue.go is where callers wait
 //   - rowread.go, which reads approvals together, and rowcache.go and columns.go
 //   - refreshing.go, which saves refreshes by what their tokens say, and moves.go and

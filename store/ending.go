@@ -12,7 +12,7 @@ import (
 // EndApproval ends one approval. One that has ended already is left as it is;
 // ErrNotFound means that there is none.
 func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reason, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		_, err := tx.end(id, why, act)
 		return err
 	})
@@ -21,7 +21,7 @@ func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reas
 // EndApprovals ends all that match the filter's client, person, organization
 // and grant set, in one step, and counts them.
 func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.Reason, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(tx *Tx) error {
+	err = s.changeFacts(func(tx *Tx) error {
 		ended = 0
 		ids, err := tx.unended(f)
 		if err != nil {
@@ -55,7 +55,7 @@ func (tx *Tx) unended(f ApprovalFilter) ([]approval.ID, error) {
 // (decision P8). One that has ended stays as it ended. ErrNotFound: there is
 // no such approval there; ErrNotAllowed: the person is no admin.
 func (s *Store) EndAsAdmin(_ context.Context, organizationID, adminID string, id approval.ID, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		if err := tx.isAdmin(adminID, organizationID); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (s *Store) EndMatching(ctx context.Context, f ApprovalFilter, why approval.
 			return ended, ctx.Err()
 		}
 	}
-	return ended, s.writer.change(func(tx *Tx) error {
+	return ended, s.change(func(tx *Tx) error {
 		return tx.journal(Event{Kind: journal.OperatorChanged, Client: f.Client, Person: f.Person, Organization: f.Organization,
 			Detail: fmt.Sprintf("%d approvals revoked", ended)}.by(act))
 	})
@@ -127,7 +127,7 @@ func (s *Store) unendedIDs(ctx context.Context, f ApprovalFilter) (ids []approva
 // moveBatch makes a move of some approvals in one commit, and counts those that
 // it ended.
 func (s *Store) moveBatch(ids []approval.ID, m approval.Move, act Act) (ended int, err error) {
-	err = s.writer.changeFacts(func(tx *Tx) (err error) {
+	err = s.changeFacts(func(tx *Tx) (err error) {
 		ended, err = tx.moveRows(ids, m, act)
 		return err
 	})

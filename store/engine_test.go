@@ -156,6 +156,10 @@ func newPlace() (string, error) {
 // file, its memory of approvals or its one writer are nobody else's.
 func embedded() bool { return server == nil }
 
+// embedded and postgres give the engine of a test that looks into it.
+func (s *Store) embedded() *embeddedEngine { return s.engine.(*embeddedEngine) }
+func (s *Store) postgres() *postgresEngine { return s.engine.(*postgresEngine) }
+
 // rounds are fewer where each takes a dozen commits of a server.
 func rounds(n int) int {
 	if embedded() {

@@ -47,7 +47,7 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 // they have not shown the new factor. ErrConflict: one is there already, or
 // there are too many.
 func (s *Store) AddFactors(_ context.Context, person, session string, factors []Factor, act Act) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		at := tx.memory.People.Get(person)
 		if at == nil || !at.Active {
 			return fmt.Errorf("person: %w", ErrNotFound)
@@ -84,7 +84,7 @@ func (s *Store) AddFactors(_ context.Context, person, session string, factors []
 // RemoveFactor removes one. With the last one that is not a recovery code go
 // those too. ErrNotFound: the person has none with this ID.
 func (s *Store) RemoveFactor(_ context.Context, person, id string, act Act) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		n, err := tx.exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("factor: %w", ErrNotFound)
@@ -108,7 +108,7 @@ func (s *Store) ResetSignIn(_ context.Context, idOrEmail string, act Act) (org.P
 	if err != nil {
 		return org.Person{}, err
 	}
-	return p, s.writer.change(func(tx *Tx) error {
+	return p, s.change(func(tx *Tx) error {
 		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM wrong_factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
 			if _, err := tx.exec(text, p.ID); err != nil {
 				return err
@@ -136,7 +136,7 @@ type FactorUse struct {
 // and gives how many, with this one, were not right since the last that was: so
 // attempts at once, on any node, count as many as they are.
 func (s *Store) TryFactor(_ context.Context, person string) (inARow int, err error) {
-	err = s.writer.change(func(tx *Tx) error {
+	err = s.change(func(tx *Tx) error {
 		if _, err := tx.exec(`
 			INSERT INTO wrong_factor (person, number) VALUES ($1, 1)
 			ON CONFLICT (person) DO UPDATE SET number = wrong_factor.number + 1`, person); err != nil {
@@ -166,7 +166,7 @@ func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last in
 
 // UntryFactor takes an attempt back that was never made.
 func (s *Store) UntryFactor(_ context.Context, person string) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		_, err := tx.exec(`UPDATE wrong_factor SET number = number - 1 WHERE person = $1 AND number > 0`, person)
 		return err
 	})

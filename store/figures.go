@@ -2,10 +2,7 @@ package store
 
 import (
 	"context"
-	"errors"
-	"os"
 
-	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 )
 
@@ -19,18 +16,11 @@ type Figures struct {
 // nobody.
 func (s *Store) Figures(ctx context.Context) (Figures, error) {
 	f := Figures{Clients: map[string]int{"registered": 0, "approved": 0, "disabled": 0, "preregistered": 0}}
-	if s.shared != nil {
-		var err error
-		if f.Live, err = s.shared.live(ctx); err != nil {
-			return f, err
-		}
+	var err error
+	if f.Live, err = s.engine.Live(ctx); err != nil {
+		return f, err
 	}
 	m, now := s.memory, s.Now()
-	m.eachCached(func(_ approval.ID, h *cachedApproval) {
-		if h.phase == approval.Live && !h.lost() {
-			f.Live++
-		}
-	})
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for _, c := range m.Clients {
@@ -54,34 +44,11 @@ func (s *Store) Schema(ctx context.Context) (Schema, error) {
 
 // Size is how many bytes the database takes, with its log of writes; 0 in
 // memory.
-func (s *Store) Size() (bytes int64) {
-	if s.shared != nil {
-		return s.shared.size()
-	}
-	for _, suffix := range []string{"", "-wal"} {
-		if info, err := os.Stat(s.options.Path + suffix); err == nil && s.options.Path != "" {
-			bytes += info.Size()
-		}
-	}
-	return bytes
-}
+func (s *Store) Size() (bytes int64) { return s.engine.Size() }
 
 // Integrity reads through the database until ctx ends, and reports whether it
 // came to the end. An error says what is damaged. PostgreSQL is left to its own
 // pg_amcheck.
 func (s *Store) Integrity(ctx context.Context) (whole bool, err error) {
-	if s.shared != nil {
-		return false, nil
-	}
-	var said string
-	err = s.reader.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said)
-	switch {
-	case ctx.Err() != nil:
-		return false, nil
-	case err != nil:
-		return false, unavailable("integrity", err)
-	case said != "ok":
-		return false, errors.New("the database is damaged: " + said)
-	}
-	return true, nil
+	return s.engine.Integrity(ctx)
 }

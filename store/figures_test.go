@@ -78,7 +78,7 @@ func TestJournaledIsTold(t *testing.T) {
 	// A refusal undoes its entries; one that is refused itself tells nothing.
 	refused := errors.New("no")
 	for _, why := range []error{ErrConflict, refused} {
-		_ = s.writer.change(func(tx *Tx) error {
+		_ = s.change(func(tx *Tx) error {
 			return errors.Join(tx.journal(Event{Kind: "operator_changed"}), why)
 		})
 		if got := l.take(t, h); got != "" {

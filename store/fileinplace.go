@@ -3,8 +3,10 @@ package store
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // MovedFile is the cause of refusals while the embedded engine's files are not
@@ -19,19 +21,48 @@ type openFile struct {
 	info os.FileInfo
 }
 
-// holdFiles remembers what was opened: the database, its log of writes, and the
+// files are those of a database on a disk; none in memory.
+type files struct {
+	lock *os.File
+	held *os.File // the database's own file
+	all  []openFile
+}
+
+// lockAll keeps a second server off the database: both would believe that
+// their memory is the truth. The file itself is locked as well, which may have
+// another name: but not where SQLite would wait for that lock, as on BSD.
+func (f *files) lockAll(path string, log *slog.Logger) (err error) {
+	if err := refuseForeign(path); err != nil {
+		return err
+	}
+	if f.lock, err = lockFor(path); err != nil {
+		return err
+	}
+	if err := refuseParted(path); err != nil {
+		return err
+	}
+	if err := closeToOthers(path, log); err != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		return err
+	}
+	if f.held, err = os.Open(path); err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", path, err)
+	}
+	return lock(f.held, path)
+}
+
+// hold remembers what was opened: the database, its log of writes, and the
 // lock that keeps a second server off it.
-func (s *Store) holdFiles() error {
-	real, err := filepath.EvalSymlinks(s.options.Path) // beside which SQLite has the log
+func (f *files) hold(path string) error {
+	real, err := filepath.EvalSymlinks(path) // beside which SQLite has the log
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
-	for _, path := range []string{s.options.Path, real + "-wal", s.options.Path + ".lock"} {
+	for _, path := range []string{path, real + "-wal", path + ".lock"} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)
 		}
-		s.files = append(s.files, openFile{path, info})
+		f.all = append(f.all, openFile{path, info})
 	}
 	return nil
 }
@@ -39,12 +70,21 @@ func (s *Store) holdFiles() error {
 // inPlace is asked before every commit. A file that was deleted can be written
 // to for as long as it is open, and then is gone, with all that was acknowledged;
 // and whoever makes one of its name can start a second server beside this one.
-func (s *Store) inPlace() error {
-	for _, f := range s.files {
-		info, err := os.Stat(f.path)
-		if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(info, f.info) {
-			return fmt.Errorf("database: %s: %w", f.path, errMoved)
+func (f *files) inPlace() error {
+	for _, one := range f.all {
+		info, err := os.Stat(one.path)
+		if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(info, one.info) {
+			return fmt.Errorf("database: %s: %w", one.path, errMoved)
 		}
 	}
 	return nil
+}
+
+func (f *files) close() (errs []error) {
+	for _, one := range []*os.File{f.held, f.lock} {
+		if one != nil {
+			errs = append(errs, one.Close())
+		}
+	}
+	return errs
 }

@@ -15,7 +15,7 @@ import (
 // writer asks once more.
 var notAsked = []string{
 	"Check", "Under", "Used", "clientState", "Pressed", "stands", "newestInMemory", "pendingPlaces", "writeEnds", "eachCached", "Figures",
-	"access", "move", "version", "names", "Stamp", "awaitCommit", "apiKey",
+	"access", "move", "version", "names", "Stamp", "awaitCommit", "apiKey", "LastUse",
 }
 
 // On PostgreSQL memory is a replica: whoever answers out of it calls fresh
@@ -36,7 +36,7 @@ func TestFactsAreAskedFor(t *testing.T) {
 		}
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if ok && calls(fn, "recent") && fn.Name.Name != "CheckAPIKey" {
+			if ok && calls(fn, "Recent") && fn.Name.Name != "CheckAPIKey" {
 				t.Errorf("%s: %s goes by what is remembered: only a check accepts by that", name, fn.Name.Name)
 			}
 			if !ok || !calls(fn, "RLock") || strings.HasPrefix(name, "row") {

@@ -207,8 +207,7 @@ func TestT23NoRoomForTables(t *testing.T) {
 // minute more; an error of another kind neither tells it nor takes it back.
 func TestRefused(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	p := &shared{}
-	s := &Store{shared: p, options: &Options{Now: func() time.Time { return now }}}
+	s := &postgresEngine{env: newEnv(Options{Now: func() time.Time { return now }})}
 	at := func(sqlstate string) error {
 		return fmt.Errorf("move: %w", &pgconn.PgError{Severity: "PANIC", Code: sqlstate})
 	}
@@ -217,19 +216,19 @@ func TestRefused(t *testing.T) {
 		t.Errorf("never refused: %q", why)
 	}
 	for sqlstate, want := range map[string]string{"53100": "its disk is full", "53300": "it has no connection left", "25006": "it is read-only"} {
-		p.refusals.note(at(sqlstate), now)
-		p.refusals.note(at("40001"), now)
+		s.refusals.note(at(sqlstate), now)
+		s.refusals.note(at("40001"), now)
 		if got := s.Refused(); got != (Refused{want, now, false}) || s.WhyNot(gone) != want || s.WhyNot(at(sqlstate)) != want {
 			t.Errorf("%s: %+v", sqlstate, got)
 		}
 	}
-	p.refusals.note(at("53100"), now)
+	s.refusals.note(at("53100"), now)
 	now = now.Add(time.Hour)
 	if got := s.Refused(); got.Cause == "" {
 		t.Error("forgotten, though nothing was written since")
 	}
-	p.refusals.note(at("53100"), now)
-	p.refusals.wrote()
+	s.refusals.note(at("53100"), now)
+	s.refusals.wrote()
 	now = now.Add(refusedFor - 1)
 	if got := s.Refused(); got.Cause == "" || !got.Over || s.WhyNot(gone) != "" {
 		t.Errorf("within the minute: %+v", got)

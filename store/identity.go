@@ -37,7 +37,7 @@ type Entry struct {
 // or the person is another subject of the same issuer; ErrAnswered: Once, or
 // the factor, was used.
 func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		for _, step := range []func() error{
 			func() error { return tx.spend(e.Once, e.OnceUntil) },
 			func() error {
@@ -166,7 +166,7 @@ type Farewell struct {
 // EndSessionsAt ends the sessions that began with a provider's word, and counts
 // them. ErrAnswered: it was said before.
 func (s *Store) EndSessionsAt(_ context.Context, f Farewell, act Act) (ended int, err error) {
-	err = s.writer.change(func(tx *Tx) error {
+	err = s.change(func(tx *Tx) error {
 		if err := tx.spend(f.Once, f.OnceUntil); err != nil {
 			return err
 		}

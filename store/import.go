@@ -24,7 +24,7 @@ func (s *Store) AddDirectory(ctx context.Context, d directory.Directory, act Act
 // Errors are those of AddDirectory, mostly as Misplaced.
 func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act) (out directory.Imported, err error) {
 	var p *directory.Plan
-	err = s.writer.changeFacts(func(tx *Tx) error {
+	err = s.changeFacts(func(tx *Tx) error {
 		if p, err = tx.plan(i); err != nil || i.Dry {
 			return err
 		}

@@ -59,7 +59,7 @@ func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bo
 }
 
 func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*Tx) error, act Act) error {
-	err := s.writer.changeFacts(func(tx *Tx) error {
+	err := s.changeFacts(func(tx *Tx) error {
 		at := tx.memory.Orgs[organizationID]
 		if at == nil {
 			return fmt.Errorf("organization: %w", ErrNotFound)

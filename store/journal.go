@@ -98,7 +98,7 @@ func (s *Store) Record(e Event) {
 		return
 	}
 	lost := func() { s.log.Warn("an entry of the journal could not be written and is lost", "kind", string(e.Kind)) }
-	ok = s.writer.note(func(tx *Tx) error { return tx.journal(e) }, lost)
+	ok = s.later(func(tx *Tx) error { return tx.journal(e) }, lost)
 	if !ok {
 		s.log.Warn("the journal's queue is full; an entry is lost", "kind", string(e.Kind))
 	}

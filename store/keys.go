@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -73,7 +72,7 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 			fresh = append(fresh, k)
 		}
 	}
-	err = s.writer.changeFacts(func(tx *Tx) error {
+	err = s.changeFacts(func(tx *Tx) error {
 		var taken []*token.Key
 		for _, k := range fresh {
 			known, retired, err := tx.knownKey(k)
@@ -104,10 +103,8 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 	if err != nil {
 		return nil, err
 	}
-	if s.shared != nil { // who rotates next need not wait for the next beat
-		if err := errors.Join(s.shared.beat(ctx), s.shared.followKeys(ctx)); err != nil {
-			s.log.Warn("other nodes hear of the key in a while", "err", err)
-		}
+	if err := s.engine.SyncKeys(ctx); err != nil { // who rotates next need not wait for the next beat
+		s.log.Warn("other nodes hear of the key in a while", "err", err)
 	}
 	return added, nil
 }
@@ -121,6 +118,17 @@ func (e *lacking) Error() string {
 
 func (*lacking) Is(err error) bool { return err == ErrNotAllowed }
 
+// without reports how many of the nodes that live lack a key.
+func (s *Store) without(ctx context.Context, key int) (n int, err error) {
+	nodes, err := s.Nodes(ctx)
+	for _, at := range nodes {
+		if at.Key < key && !at.Self {
+			n++
+		}
+	}
+	return n, err
+}
+
 // RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
 // node that lives does not have it yet; the error says how many.
 func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
@@ -128,14 +136,12 @@ func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 	if newest == ring.Sealing() {
 		return newest, nil
 	}
-	if s.shared != nil {
-		if n, err := s.shared.without(ctx, newest); err != nil {
-			return newest, err
-		} else if n > 0 {
-			return newest, &lacking{newest, n}
-		}
+	if n, err := s.without(ctx, newest); err != nil {
+		return newest, err
+	} else if n > 0 {
+		return newest, &lacking{newest, n}
 	}
-	return newest, s.writer.changeFacts(func(tx *Tx) error {
+	return newest, s.changeFacts(func(tx *Tx) error {
 		if err := tx.putMeta(metaSealing, strconv.Itoa(newest)); err != nil {
 			return err
 		}
@@ -171,7 +177,7 @@ func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, 
 	if ended, err = s.endSealedBy(ctx, number, act); err != nil {
 		return ended, err
 	}
-	return ended, s.writer.changeFacts(func(tx *Tx) error {
+	return ended, s.changeFacts(func(tx *Tx) error {
 		value, err := tx.meta(metaKey + strconv.Itoa(number))
 		if err != nil {
 			return err

@@ -136,7 +136,7 @@ func (p *approvalsPage) walk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inMemory := p.shared == nil && (p.f.State == "live" || p.f.State == "code_issued")
+	inMemory := !p.memory.approvals.elsewhere && (p.f.State == "live" || p.f.State == "code_issued")
 	for walked := 0; ; {
 		if err := p.take(ctx, stretch); err != nil || p.full() {
 			return err

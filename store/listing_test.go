@@ -51,7 +51,7 @@ func TestApprovalFilters(t *testing.T) {
 		}
 	}
 	// A fact that is lost and of which no row says so yet.
-	if err := h.writer.changeFacts(func(tx *Tx) error {
+	if err := h.changeFacts(func(tx *Tx) error {
 		return tx.putMember(facts.MemberKey{Person: "tor", Organization: "nordlys"}, false, false)
 	}); err != nil {
 		t.Fatal(err)

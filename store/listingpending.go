@@ -42,7 +42,7 @@ func (p *approvalsPage) addPendingEnds(ctx context.Context) error {
 func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place, error) {
 	now := p.Now()
 	expired := now.Add(-approval.CodeLifetime)
-	if p.shared != nil {
+	if p.memory.approvals.elsewhere {
 		return p.pendingInRows(ctx, from, expired)
 	}
 	p.memory.mu.RLock()
@@ -65,7 +65,7 @@ func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place,
 
 // pendingInRows is pendingPlaces where memory has no approvals.
 func (p *approvalsPage) pendingInRows(ctx context.Context, from place, expired time.Time) ([]place, error) {
-	ids, _, err := p.shared.pendingEndsAt(ctx, expired)
+	ids, _, err := p.engine.PendingEnds(ctx, expired)
 	if err != nil {
 		return nil, err
 	}

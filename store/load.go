@@ -15,15 +15,15 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
-// load fills memory from the rows: facts first, because approvals stand on
+// loadAll fills memory from the rows: facts first, because approvals stand on
 // them.
-func (s *Store) load(ctx context.Context, conn *sql.Conn) error {
+func loadAll(ctx context.Context, conn *sql.Conn, m *memory) error {
 	return conn.Raw(func(c any) error {
 		raw, ok := c.(driver.Conn)
 		if !ok {
 			return fmt.Errorf("database: the driver is not the one that was built for")
 		}
-		l := loader{raw.Raw(), s.memory}
+		l := loader{raw.Raw(), m}
 		for _, step := range []func() error{
 			l.people, l.organizations, l.members, l.circles, l.roles, l.fillers, l.apiKeys, l.clients, l.approvals,
 		} {

@@ -49,7 +49,7 @@ type memberState struct {
 }
 
 func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*facts.Member) (memberState, error), act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		m, key := tx.memory, facts.MemberKey{Person: personID, Organization: organizationID}
 		if m.People.Get(personID) == nil || m.Orgs[organizationID] == nil {
 			return fmt.Errorf("person or organization: %w", ErrNotFound)
@@ -101,7 +101,7 @@ func (tx *Tx) putMember(key facts.MemberKey, admin, present bool) error {
 
 // SetFiller puts a member into a role, or takes them out.
 func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		m := tx.memory
 		r := m.Roles.Get(roleID)
 		if r == nil || m.People.Get(personID) == nil {

@@ -251,16 +251,16 @@ func (e *migrationError) Unwrap() error { return e.err }
 
 // migrateAtStart migrates a SQLite file that needs it (Options.Migrate).
 // Whatever else is wrong with it, opening it says.
-func (s *Store) migrateAtStart(ctx context.Context) error {
-	info, err := Inspect(ctx, s.options.Path)
+func migrateAtStart(ctx context.Context, e *env) error {
+	info, err := Inspect(ctx, e.options.Path)
 	if err != nil || info.Schema >= SchemaVersion {
 		return nil
 	}
-	from, to, err := Migrate(ctx, MigrateOptions{Path: s.options.Path, Ring: s.options.Ring, Release: s.options.Release, Rekeyed: s.env.logRekeyed})
+	from, to, err := Migrate(ctx, MigrateOptions{Path: e.options.Path, Ring: e.options.Ring, Release: e.options.Release, Rekeyed: e.logRekeyed})
 	if err != nil {
 		return err
 	}
-	s.log.Info("the schema was migrated", "from", from, "to", to)
+	e.log.Info("the schema was migrated", "from", from, "to", to)
 	return nil
 }
 

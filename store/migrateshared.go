@@ -40,7 +40,7 @@ func migrateURL(ctx context.Context, o MigrateOptions) (from, to int, err error)
 }
 
 // migrate runs what is pending; nothing in a database that is empty.
-func (p *shared) migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
+func (p *postgresEngine) migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
 	var schema Schema
 	if err := p.transact(ctx, func(tx *Tx) error {
 		empty, err := p.isEmpty(tx)
@@ -63,7 +63,7 @@ func (p *shared) migrate(ctx context.Context, o MigrateOptions) (from, to int, e
 
 // migrateOnce waits for its tables in turns: behind one who waits for a table
 // everybody else waits too.
-func (p *shared) migrateOnce(ctx context.Context, m Migration, o MigrateOptions) error {
+func (p *postgresEngine) migrateOnce(ctx context.Context, m Migration, o MigrateOptions) error {
 	for try := 1; ; try++ {
 		var rekeyed []Rekeyed
 		err := p.transact(ctx, func(tx *Tx) (err error) {
@@ -88,7 +88,7 @@ func (p *shared) migrateOnce(ctx context.Context, m Migration, o MigrateOptions)
 
 // migrateIn holds the row of the facts' version, as whoever changes facts, and
 // that of the schema, which a node looks at when it has said that it lives.
-func (p *shared) migrateIn(tx *Tx, m Migration, release string) (rekeyed []Rekeyed, err error) {
+func (p *postgresEngine) migrateIn(tx *Tx, m Migration, release string) (rekeyed []Rekeyed, err error) {
 	ctx := tx.ctx
 	if _, err := tx.conn.ExecContext(ctx, lockPatience); err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (m Migration) changesRows() bool {
 // staysWorking asks, once others can see that this node lives, whether the
 // schema is still one that it works on: whoever migrates asks in the other
 // order, and each waits for the other.
-func (p *shared) staysWorking(tx *Tx) error {
+func (p *postgresEngine) staysWorking(tx *Tx) error {
 	var version string
 	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&version); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (p *shared) staysWorking(tx *Tx) error {
 
 // tooOld refuses to work where the schema takes newer releases alone: this node
 // was paused, or cut off, while it was migrated.
-func (p *shared) tooOld() error {
+func (p *postgresEngine) tooOld() error {
 	if p.outgrown.Load() {
 		return fmt.Errorf("the schema takes newer releases alone: %w", ErrUnavailable)
 	}

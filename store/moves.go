@@ -2,25 +2,67 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 )
 
+// moveRequest is a move that waits.
+type moveRequest struct {
+	id    approval.ID
+	move  approval.Move
+	live  bool      // the move asks nothing of the code
+	row   *row      // of a live move: the approval, read since it was asked for
+	tries int       // how often it was computed in vain
+	since time.Time // when it came
+	act   Act
+
+	result  approval.Approval
+	verdict approval.Verdict
+	err     error
+	done    chan struct{}
+}
+
+var moveRequests = sync.Pool{New: func() any { return &moveRequest{done: make(chan struct{}, 1)} }}
+
+// Move makes a move together with others that wait.
+func (p *postgresEngine) Move(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
+	leave, err := p.enter()
+	if err != nil {
+		return approval.Approval{}, 0, err
+	}
+	defer leave()
+	o := moveRequests.Get().(*moveRequest)
+	o.id, o.move, o.live, o.act = id, approval.GivenTo(networkOf(act.Address), m), live, act
+	if err = p.lookUp(o); err == nil {
+		p.moves.join(o)
+		<-o.done
+		err = o.err
+	}
+	a, v := o.result, o.verdict
+	if err == nil || !errors.Is(err, ErrUnavailable) {
+		*o = moveRequest{done: o.done}
+		moveRequests.Put(o)
+	}
+	return a, v, err
+}
+
 // moveQueue is the queue of moves. Of one approval at most one is under way; the
 // next is computed from the row as that one leaves it.
 type moveQueue struct {
-	queue[*operation]
-	underWay map[approval.ID][]*operation // with those that wait for it
+	queue[*moveRequest]
+	underWay map[approval.ID][]*moveRequest // with those that wait for it
 }
 
 func (q *moveQueue) init() {
 	q.queue.init()
-	q.underWay = map[approval.ID][]*operation{}
+	q.underWay = map[approval.ID][]*moveRequest{}
 }
 
-func (q *moveQueue) join(o *operation) {
+func (q *moveQueue) join(o *moveRequest) {
 	o.since = time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -34,20 +76,20 @@ func (q *moveQueue) join(o *operation) {
 }
 
 // add enqueues a move that is under way; the caller holds the lock.
-func (q *moveQueue) add(o *operation) {
+func (q *moveQueue) add(o *moveRequest) {
 	q.items = append(q.items, o)
 	q.wake.Signal()
 }
 
 // again lets a move be made once more.
-func (q *moveQueue) again(o *operation) {
+func (q *moveQueue) again(o *moveRequest) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.add(o)
 }
 
 // finish answers the caller, and lets the next move of the approval go.
-func (q *moveQueue) finish(o *operation) {
+func (q *moveQueue) finish(o *moveRequest) {
 	q.mu.Lock()
 	if behind := q.underWay[o.id]; len(behind) > 0 {
 		q.underWay[o.id] = behind[1:]
@@ -64,8 +106,8 @@ func (q *moveQueue) finish(o *operation) {
 const moveWorkers = 2
 
 // makeMoves makes the moves that wait, together, until the queue is closed.
-func (p *shared) makeMoves() {
-	var group []*operation
+func (p *postgresEngine) makeMoves() {
+	var group []*moveRequest
 	for {
 		clear(group)
 		if group = p.moves.take(group[:0], maxBatch, 1); len(group) == 0 {
@@ -77,7 +119,7 @@ func (p *shared) makeMoves() {
 
 // makeTogether reads rows, and saves what the moves make of them. One that has waited
 // for long is refused: while the database hangs, nobody shall wait for all who came before.
-func (p *shared) makeTogether(group []*operation) {
+func (p *postgresEngine) makeTogether(group []*moveRequest) {
 	r, err := p.readFor(group)
 	var saves []moved
 	for _, o := range group {
@@ -106,7 +148,7 @@ func (p *shared) makeTogether(group []*operation) {
 
 // readFor reads the rows of moves that do not have them: of those that ask nothing of
 // the code, what a check needs.
-func (p *shared) readFor(group []*operation) (r reading, err error) {
+func (p *postgresEngine) readFor(group []*moveRequest) (r reading, err error) {
 	r.begin(checks)
 	for _, o := range group {
 		if o.row == nil {
@@ -129,7 +171,7 @@ func (p *shared) readFor(group []*operation) (r reading, err error) {
 
 // compute makes a move from its row, as it was read, and answers what changes
 // nothing. One that ends others with it is made alone.
-func (p *shared) compute(saves []moved, o *operation, at *row) []moved {
+func (p *postgresEngine) compute(saves []moved, o *moveRequest, at *row) []moved {
 	m, alone := p.move(o, at)
 	switch {
 	case alone:
@@ -143,7 +185,7 @@ func (p *shared) compute(saves []moved, o *operation, at *row) []moved {
 }
 
 // saveMoves saves moves, and has those made again whose rows have changed meanwhile.
-func (p *shared) saveMoves(saves []moved) {
+func (p *postgresEngine) saveMoves(saves []moved) {
 	start := time.Now()
 	hit, err := p.save(saves)
 	undone := err != nil && retryable(err)
@@ -167,7 +209,7 @@ func (p *shared) saveMoves(saves []moved) {
 
 // again has a move computed from its row once more: what was to save it was undone,
 // or its row has changed. If that goes on, it is made alone, with the row held.
-func (p *shared) again(o *operation) {
+func (p *postgresEngine) again(o *moveRequest) {
 	o.row = nil
 	if o.tries++; o.tries == maxTries {
 		go p.moveAlone(o)
@@ -177,7 +219,7 @@ func (p *shared) again(o *operation) {
 }
 
 // refuse answers a move with an error: the caller can rely on nothing.
-func (p *shared) refuse(o *operation, err error) {
+func (p *postgresEngine) refuse(o *moveRequest, err error) {
 	o.err = err
 	p.rows.drop(o.id)
 	p.moves.finish(o)
@@ -185,7 +227,7 @@ func (p *shared) refuse(o *operation, err error) {
 
 // lookUp reads the row of a live move while reads are slow, as a check does: side by
 // side with others. What does not live is read whole, later.
-func (p *shared) lookUp(o *operation) error {
+func (p *postgresEngine) lookUp(o *moveRequest) error {
 	if !o.live || !p.pace.slow.Load() {
 		return nil
 	}

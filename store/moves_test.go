@@ -15,7 +15,7 @@ import (
 // read before, as while reads are slow, and that of the other is not.
 type pair struct {
 	house
-	known, unknown *operation
+	known, unknown *moveRequest
 }
 
 func pack(t *testing.T, h house) *pair { return packed(t, h, 1) }
@@ -23,29 +23,29 @@ func pack(t *testing.T, h house) *pair { return packed(t, h, 1) }
 func packed(t *testing.T, h house, n int) *pair {
 	t.Helper()
 	p := &pair{house: h, known: h.refreshOf(h.live(t, h.unique(n))), unknown: h.refreshOf(h.live(t, h.unique(n+1)))}
-	row, err := h.shared.readNow(ctx, p.known.id)
+	row, err := h.postgres().readNow(ctx, p.known.id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.known.row = row
-	h.shared.rows.drop(p.unknown.id)
+	h.postgres().rows.drop(p.unknown.id)
 	return p
 }
 
-func (h house) refreshOf(id approval.ID) *operation {
-	return &operation{id: id, live: true, move: approval.Refresh("quill", 1, 1, h.Now()), done: make(chan struct{}, 1), since: time.Now()}
+func (h house) refreshOf(id approval.ID) *moveRequest {
+	return &moveRequest{id: id, live: true, move: approval.Refresh("quill", 1, 1, h.Now()), done: make(chan struct{}, 1), since: time.Now()}
 }
 
 // make makes both, and again until both callers have their answer.
 func (p *pair) make() {
-	p.shared.makeTogether([]*operation{p.known, p.unknown})
-	for _, o := range []*operation{p.known, p.unknown} {
+	p.postgres().makeTogether([]*moveRequest{p.known, p.unknown})
+	for _, o := range []*moveRequest{p.known, p.unknown} {
 		<-o.done
 	}
 }
 
 // good says which of them are not made.
-func (p *pair) good(t *testing.T, all ...*operation) {
+func (p *pair) good(t *testing.T, all ...*moveRequest) {
 	t.Helper()
 	for _, o := range all {
 		if n := p.generation(t, o.id); o.err != nil || o.verdict != approval.OK || o.result.Generation != 2 || n != 2 {
@@ -55,7 +55,7 @@ func (p *pair) good(t *testing.T, all ...*operation) {
 }
 
 // refused says which of them are not refused, with nothing changed.
-func (p *pair) refused(t *testing.T, all ...*operation) {
+func (p *pair) refused(t *testing.T, all ...*moveRequest) {
 	t.Helper()
 	for _, o := range all {
 		if n := p.generation(t, o.id); !errors.Is(o.err, ErrUnavailable) || n != 1 {
@@ -72,18 +72,18 @@ func TestMovesReadAndSave(t *testing.T) {
 	all := nodes(t, 2)
 	p := pack(t, all[0])
 	all[1].addPerson(t, 1)
-	p.shared.pace.average.Store(0)
+	p.postgres().pace.average.Store(0)
 	began := moment(time.Now())
 	p.make()
-	if p.shared.pace.average.Load() == 0 { // what comes after reads too
+	if p.postgres().pace.average.Load() == 0 { // what comes after reads too
 		t.Error("nobody knows how long reading takes")
 	}
 	p.good(t, p.known, p.unknown)
-	if p.shared.version() != all[1].shared.version() || p.shared.asOf.Load() < began {
+	if p.postgres().version() != all[1].postgres().version() || p.postgres().asOf.Load() < began {
 		t.Error("facts as they were")
 	}
-	for _, o := range []*operation{p.known, p.unknown} {
-		if at := p.shared.rows.get(o.id); at == nil || at.a.Generation != 2 {
+	for _, o := range []*moveRequest{p.known, p.unknown} {
+		if at := p.postgres().rows.get(o.id); at == nil || at.a.Generation != 2 {
 			t.Errorf("remembered: %v", at)
 		}
 	}
@@ -108,7 +108,7 @@ func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
 		if p.known.tries != tries+1 {
 			t.Errorf("made %d times more", p.known.tries-tries)
 		}
-		if at := p.shared.rows.get(p.known.id); at != nil && at.a.Generation != 2 {
+		if at := p.postgres().rows.get(p.known.id); at != nil && at.a.Generation != 2 {
 			t.Errorf("remembered as it was: %+v", at.a.State)
 		}
 	}
@@ -177,7 +177,7 @@ func TestMovesThatAreNotCommitted(t *testing.T) {
 	p.make()
 	lift()
 	p.refused(t, p.known, p.unknown)
-	if at := p.shared.rows.get(p.known.id); at != nil {
+	if at := p.postgres().rows.get(p.known.id); at != nil {
 		t.Error("what was refused is remembered")
 	}
 }
@@ -190,7 +190,7 @@ func TestAMoveThatIsHeldUp(t *testing.T) {
 	}
 	p := pack(t, nodes(t, 1)[0])
 	lift := p.holdRow(t, p.known.id)
-	p.shared.patience = 2 * time.Second
+	p.postgres().patience = 2 * time.Second
 	made := make(chan struct{})
 	go func() { p.make(); close(made) }()
 	until(t, "a statement that is held", func() bool { return p.locked(t, "%WITH locked%") == 1 })
@@ -206,7 +206,7 @@ func TestAMoveThatIsHeldUp(t *testing.T) {
 // holdRow keeps an approval from being changed; the func gives it free.
 func (h house) holdRow(t *testing.T, id approval.ID) (lift func()) {
 	t.Helper()
-	conn, err := h.shared.pool.Acquire(ctx)
+	conn, err := h.postgres().pool.Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestMovesOverAStaleConnection(t *testing.T) {
 	var conns [4]*pgxpool.Conn
 	for i := range conns {
 		var err error
-		if conns[i], err = p.shared.pool.Acquire(ctx); err != nil {
+		if conns[i], err = p.postgres().pool.Acquire(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,11 +249,11 @@ func TestMovesOverAStaleConnection(t *testing.T) {
 		c.Release()
 	}
 	all[1].cutOthers(t)
-	p.shared.makeTogether([]*operation{p.known})
+	p.postgres().makeTogether([]*moveRequest{p.known})
 	if <-p.known.done; p.known.err != nil && !errors.Is(p.known.err, ErrUnavailable) {
 		t.Error(p.known.err)
 	}
-	p.shared.makeTogether([]*operation{p.unknown})
+	p.postgres().makeTogether([]*moveRequest{p.unknown})
 	<-p.unknown.done
 	p.good(t, p.unknown)
 }
@@ -261,7 +261,7 @@ func TestMovesOverAStaleConnection(t *testing.T) {
 // cutOthers ends all connections to the database but one of its own.
 func (h house) cutOthers(t *testing.T) {
 	t.Helper()
-	if _, err := h.shared.pool.Exec(ctx, `
+	if _, err := h.postgres().pool.Exec(ctx, `
 		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
@@ -292,8 +292,8 @@ func TestAMoveThatHasWaitedForLong(t *testing.T) {
 		return
 	}
 	p := pack(t, nodes(t, 1)[0])
-	p.known.since = time.Now().Add(-2*p.shared.patience - time.Second)
-	p.unknown.since = time.Now().Add(-2*p.shared.patience + time.Minute)
+	p.known.since = time.Now().Add(-2*p.postgres().patience - time.Second)
+	p.unknown.since = time.Now().Add(-2*p.postgres().patience + time.Minute)
 	p.make()
 	p.refused(t, p.known)
 	p.good(t, p.unknown)
@@ -305,7 +305,7 @@ func TestAMoveOfWhatCannotBeRead(t *testing.T) {
 		return
 	}
 	p := pack(t, nodes(t, 1)[0])
-	if _, err := p.shared.pool.Exec(ctx, `UPDATE approval SET grant_kind = 'nonsense' WHERE id = $1`, p.unknown.id[:]); err != nil {
+	if _, err := p.postgres().pool.Exec(ctx, `UPDATE approval SET grant_kind = 'nonsense' WHERE id = $1`, p.unknown.id[:]); err != nil {
 		t.Fatal(err)
 	}
 	p.make()

@@ -39,7 +39,7 @@ const databaseSeconds = `CAST(EXTRACT(EPOCH FROM clock_timestamp()) AS BIGINT)`
 type measure struct{ database, machine time.Time }
 
 // now is the database's time, as far as this node knows it (decision T12).
-func (p *shared) now() time.Time {
+func (p *postgresEngine) now() time.Time {
 	if p.options.databaseTime != nil {
 		return p.options.databaseTime()
 	}
@@ -49,7 +49,7 @@ func (p *shared) now() time.Time {
 
 // beat shows that this node lives, and measures how far its clock is from the
 // database's.
-func (p *shared) beat(ctx context.Context) error {
+func (p *postgresEngine) beat(ctx context.Context) error {
 	var micros, started, alive, oldest int64
 	before := p.options.Now()
 	err := p.pool.QueryRow(ctx, `
@@ -75,9 +75,9 @@ func (p *shared) beat(ctx context.Context) error {
 	return nil
 }
 
-// ready reports whether the database takes a write, and says its time.
-func (p *shared) ready() error {
-	leave, err := p.store.writer.enter()
+// Ready reports whether the database takes a write, and says its time.
+func (p *postgresEngine) Ready() error {
+	leave, err := p.enter()
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (p *shared) ready() error {
 	return p.settleNotes(ctx)
 }
 
-func (p *shared) tick() {
+func (p *postgresEngine) tick() {
 	t := time.NewTicker(beatEvery)
 	defer t.Stop()
 	for {
@@ -117,9 +117,14 @@ func (p *shared) tick() {
 	}
 }
 
+// SyncKeys is a beat out of turn.
+func (p *postgresEngine) SyncKeys(ctx context.Context) error {
+	return errors.Join(p.beat(ctx), p.followKeys(ctx))
+}
+
 // followKeys lets the ring be as the database has it, where another node has
 // rotated or retired keys (decision T11).
-func (p *shared) followKeys(ctx context.Context) error {
+func (p *postgresEngine) followKeys(ctx context.Context) error {
 	began := moment(time.Now())
 	err := p.transact(ctx, func(tx *Tx) error { return tx.matchKeyRows(p.options.Ring) })
 	if err == nil {
@@ -146,32 +151,23 @@ var (
 // Opens is nil when a token that the ring does not open was sealed by no node.
 // ErrUnavailable: this node was paused or cut off for so long that the others may
 // have let a key seal that it does not have (decision T11). Nothing is asked.
-func (s *Store) Opens() error {
-	if s.shared == nil || s.options.Ring == nil {
-		return nil
-	}
+func (s *Store) Opens() error { return s.engine.Opens() }
+
+// Opens is nil for as long as this node counts as alive.
+func (p *postgresEngine) Opens() error {
 	switch {
-	case s.shared.lacksKey.Load():
+	case p.options.Ring == nil:
+		return nil
+	case p.lacksKey.Load():
 		return errKeyMissing
-	case s.options.databaseTime == nil && moment(time.Now())-s.shared.keysAt.Load() > int64(keysHold):
+	case p.options.databaseTime == nil && moment(time.Now())-p.keysAt.Load() > int64(keysHold):
 		return errKeysUnsure
 	}
 	return nil
 }
 
-// without reports how many of the nodes that live lack a key.
-func (p *shared) without(ctx context.Context, key int) (n int, err error) {
-	nodes, err := p.store.Nodes(ctx)
-	for _, at := range nodes {
-		if at.Key < key && !at.Self {
-			n++
-		}
-	}
-	return n, err
-}
-
 // leave takes this node out of the list of those who live.
-func (p *shared) leave() {
+func (p *postgresEngine) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if _, err := p.pool.Exec(ctx, `DELETE FROM node WHERE id = $1`, p.node); err != nil {
@@ -184,17 +180,17 @@ func (p *shared) leave() {
 
 // Nodes lists the processes that work on the database now, this one first. On
 // the embedded engine it is alone.
-func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
-	if s.shared == nil {
-		return []Node{{ID: "embedded", SeenAt: s.Now().Unix(), Key: newestKey(s.options.Ring), Self: true}}, nil
-	}
-	rows, err := s.reader.QueryContext(ctx, `
+func (s *Store) Nodes(ctx context.Context) ([]Node, error) { return s.engine.Nodes(ctx) }
+
+// Nodes asks for those who were seen a while ago at most.
+func (p *postgresEngine) Nodes(ctx context.Context) ([]Node, error) {
+	rows, err := p.db.QueryContext(ctx, `
 		SELECT id, started_at, seen_at, key_number, version FROM node
 		 WHERE seen_at > `+databaseSeconds+` - $1
-		 ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END, started_at, id`, int64(nodeLife/time.Second), s.shared.node)
+		 ORDER BY CASE WHEN id = $2 THEN 0 ELSE 1 END, started_at, id`, int64(nodeLife/time.Second), p.node)
 	out, err := listOf(rows, err, func(r scanner, n *Node) error {
 		err := r.Scan(&n.ID, &n.StartedAt, &n.SeenAt, &n.Key, &n.Version)
-		n.Self = n.ID == s.shared.node
+		n.Self = n.ID == p.node
 		return err
 	})
 	return out, unavailable("nodes", err)
@@ -204,8 +200,8 @@ func (s *Store) Nodes(ctx context.Context) ([]Node, error) {
 // ten millions of rows takes seconds.
 const counted = time.Minute
 
-// live counts the approvals that live, as their rows say.
-func (p *shared) live(ctx context.Context) (int, error) {
+// Live counts the approvals that live, as their rows say.
+func (p *postgresEngine) Live(ctx context.Context) (int, error) {
 	p.counting.Lock()
 	defer p.counting.Unlock()
 	if time.Since(p.countedAt) < counted && p.options.databaseTime == nil {
@@ -226,15 +222,13 @@ func (p *shared) live(ctx context.Context) (int, error) {
 
 // LiveNodes counts the processes that work on the database, this one included:
 // as it was when the database was last asked, which is every 10 seconds.
-func (s *Store) LiveNodes() int {
-	if s.shared == nil {
-		return 1
-	}
-	return 1 + int(s.shared.others.Load())
-}
+func (s *Store) LiveNodes() int { return s.engine.LiveNodes() }
 
-// size is how many bytes the database takes, 0 when it does not say.
-func (p *shared) size() (bytes int64) {
+// LiveNodes is as of the last beat.
+func (p *postgresEngine) LiveNodes() int { return 1 + int(p.others.Load()) }
+
+// Size is how many bytes the database takes, 0 when it does not say.
+func (p *postgresEngine) Size() (bytes int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if err := p.pool.QueryRow(ctx, `SELECT pg_database_size(current_database())`).Scan(&bytes); err != nil {
@@ -245,9 +239,18 @@ func (p *shared) size() (bytes int64) {
 
 // --- what one node does for all
 
-// sweeps reports whether this node is the one that sweeps. It is for as long
-// as it goes on asking; when it dies, another takes over.
-func (p *shared) sweeps(ctx context.Context) (bool, error) {
+// Sweeps reports whether this node is the one that sweeps for all, and then deletes
+// what is of nodes and versions.
+func (p *postgresEngine) Sweeps(ctx context.Context) (bool, error) {
+	if mine, err := p.sweeps(ctx); err != nil || !mine {
+		return false, err
+	}
+	return true, p.trim(ctx)
+}
+
+// sweeps reports whether this node has the lease. It has for as long as it goes on
+// asking; when it dies, another takes over.
+func (p *postgresEngine) sweeps(ctx context.Context) (bool, error) {
 	r, err := p.pool.Exec(ctx, `
 		UPDATE lease SET holder = $1, until = `+databaseSeconds+` + $2
 		 WHERE name = 'sweep' AND (holder = $1 OR until < `+databaseSeconds+`)`,
@@ -259,7 +262,7 @@ func (p *shared) sweeps(ctx context.Context) (bool, error) {
 }
 
 // trim deletes changes of facts that no node needs, and nodes long gone.
-func (p *shared) trim(ctx context.Context) error {
+func (p *postgresEngine) trim(ctx context.Context) error {
 	_, err := p.pool.Exec(ctx, `
 		UPDATE facts SET trimmed = GREATEST(trimmed, LEAST(version - $1::bigint, (SELECT version FROM lease WHERE name = 'sweep')))
 		 WHERE one = 1 AND version - $1::bigint > trimmed`, int64(keptChanges))
@@ -273,4 +276,23 @@ func (p *shared) trim(ctx context.Context) error {
 		return unavailable("sweep", p.lost(err))
 	}
 	return nil
+}
+
+// ClientUses counts rows.
+func (p *postgresEngine) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
+	defer p.timed("client_uses", time.Now())
+	rows, err := p.db.QueryContext(ctx, `
+		SELECT a.client, COUNT(*), MAX(a.used_at)
+		  FROM approval a
+		 WHERE a.phase = `+sqlLive+`
+		 GROUP BY a.client`)
+	out := map[string]ClientUse{}
+	err = eachRow(rows, err, func(r scanner) error {
+		var id string
+		var use ClientUse
+		err := r.Scan(&id, &use.Live, &use.LastUsed)
+		out[id] = use
+		return err
+	})
+	return out, unavailable("uses", err)
 }

@@ -16,13 +16,14 @@ type note struct {
 	written chan struct{} // or nil
 }
 
-func (p *shared) note(run func(*Tx) error) bool {
+// Later tries again what cannot be written, so that nothing is lost while it runs.
+func (p *postgresEngine) Later(run func(*Tx) error, _ func()) bool {
 	return p.notes.join(note{run: run}, maxNotes)
 }
 
 // writeNotes writes what nobody waits for, together. What cannot be written is
 // tried again until there is no more room for it.
-func (p *shared) writeNotes() {
+func (p *postgresEngine) writeNotes() {
 	var unwritten repeated
 	for {
 		batch := p.notes.take(nil, maxBatch, 1)
@@ -78,7 +79,7 @@ var errAsked = errors.New("asked")
 // entries: if it was, to try again would write them twice. To write the first of them
 // once more waits for the server, should it be at the commit still. It is asked until
 // there is an answer, and once more when the store closes.
-func (p *shared) wasMade(entries []Event) (made bool) {
+func (p *postgresEngine) wasMade(entries []Event) (made bool) {
 	var unknown repeated
 	for open := len(entries) > 0; open; {
 		open = p.pause(time.Second)
@@ -106,7 +107,7 @@ const insertOnce = insertEvent + ` ON CONFLICT (id) DO NOTHING`
 
 // settleNotes waits until what was noted before is written, as the embedded
 // engine's Ready does; tests rely on it.
-func (p *shared) settleNotes(ctx context.Context) error {
+func (p *postgresEngine) settleNotes(ctx context.Context) error {
 	n := note{run: func(*Tx) error { return nil }, written: make(chan struct{})}
 	if !p.notes.join(n, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
@@ -120,7 +121,7 @@ func (p *shared) settleNotes(ctx context.Context) error {
 }
 
 // pause waits, and reports false when the store closes meanwhile.
-func (p *shared) pause(d time.Duration) bool {
+func (p *postgresEngine) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true

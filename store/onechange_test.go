@@ -16,7 +16,7 @@ func TestChangesOfFactsWaitForOneAnother(t *testing.T) {
 	id := one.live(t, one.answer(1))
 	held, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 2)
 	go func() {
-		done <- one.writer.changeFacts(func(tx *Tx) error {
+		done <- one.changeFacts(func(tx *Tx) error {
 			if _, err := tx.exec(`UPDATE membership SET admin = 1 - admin WHERE person = $1 AND organization = $2`, "ada", "nordlys"); err != nil {
 				return err
 			}

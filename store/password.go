@@ -58,7 +58,7 @@ func costsOf(hash string) string {
 // KnowCosts notes the costs of a password that the previous release wrote.
 // Nobody waits for it.
 func (s *Store) KnowCosts(hash string) {
-	s.writer.note(func(tx *Tx) error { return tx.knowCosts(hash) }, nil)
+	s.later(func(tx *Tx) error { return tx.knowCosts(hash) }, nil)
 }
 
 func (tx *Tx) knowCosts(hash string) error {
@@ -73,7 +73,7 @@ func (tx *Tx) knowCosts(hash string) error {
 // Rehash stores another hash of the password that a person has, so it ends
 // nothing. ErrNotFound: the stored one is not old any more.
 func (s *Store) Rehash(_ context.Context, personID, old, hash string) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		n, err := tx.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password = $3`, hash, personID, old)
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 		var begun time.Time
 		// It has a commit to itself: beside others it would need a savepoint,
 		// within which all that it changes is copied first.
-		err := s.writer.changeFacts(func(tx *Tx) (err error) {
+		err := s.changeFacts(func(tx *Tx) (err error) {
 			begun = time.Now()
 			if err := tx.engine.roomy(len(pending) > 0); err != nil {
 				return err
@@ -96,16 +96,7 @@ func writeEnd(now time.Time) approval.Move {
 // pendingEnds lists the approvals that have ended and whose rows do not say so yet.
 // The caller calls done when all of them are written.
 func (s *Store) pendingEnds(ctx context.Context) (out []approval.ID, done func() error, err error) {
-	if s.shared != nil {
-		return s.shared.pendingEnds(ctx)
-	}
-	answered := s.Now().Add(-pageLife).Unix()
-	s.memory.eachCached(func(id approval.ID, h *cachedApproval) {
-		if h.lost() || h.phase == approval.CodeIssued && int64(h.issuedAt) <= answered {
-			out = append(out, id)
-		}
-	})
-	return out, func() error { return nil }, nil
+	return s.engine.PendingEnds(ctx, s.Now().Add(-pageLife))
 }
 
 // pendingEndRows finds approvals that stand on facts which have ended since the rows
@@ -134,13 +125,8 @@ const pendingEndRows = `
 	 WHERE $4 AND a.phase < ` + sqlEnded + ` AND (a.person_epoch <> p.epoch OR a.organization_epoch <> o.epoch
 	       OR a.client_epoch <> c.epoch OR a.membership_epoch <> m.epoch)`
 
-// pendingEnds is that of the store, out of the rows.
-func (p *shared) pendingEnds(ctx context.Context) (out []approval.ID, done func() error, err error) {
-	return p.pendingEndsAt(ctx, p.Now().Add(-pageLife))
-}
-
-// pendingEndsAt counts codes as expired that were issued by then.
-func (p *shared) pendingEndsAt(ctx context.Context, issued time.Time) (out []approval.ID, done func() error, err error) {
+// PendingEnds asks the rows.
+func (p *postgresEngine) PendingEnds(ctx context.Context, issued time.Time) (out []approval.ID, done func() error, err error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -17,7 +17,7 @@ import (
 // becomes a random one. Somebody who has email and name already, and the ID where
 // one is said, is given as they are; ErrConflict: ID or email are another's.
 func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act) (org.Person, error) {
-	err := s.writer.changeFacts(func(tx *Tx) error {
+	err := s.changeFacts(func(tx *Tx) error {
 		m := tx.memory
 		if at := m.ByEmail.Get(facts.EmailKey(p)); at != nil && at.Name == p.Name && (at.ID == p.ID || p.ID == "") {
 			p = at.Person
@@ -44,7 +44,7 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 // Provision adds a person whom a provider knows and this directory does not.
 // ErrConflict: the ID or the email is somebody's.
 func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		d := directory.Directory{People: []directory.Person{{Person: p}}}
 		if tx.memory.People.Get(p.ID) != nil {
 			return fmt.Errorf("person: %w", ErrConflict)
@@ -62,7 +62,7 @@ func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 // SetActive deactivates a person, which ends their sessions and all their
 // approvals, or reactivates them, which revives none (decision P10).
 func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
-	err := s.writer.changeFacts(func(tx *Tx) error {
+	err := s.changeFacts(func(tx *Tx) error {
 		at := tx.memory.People.Get(personID)
 		if at == nil {
 			return fmt.Errorf("person: %w", ErrNotFound)
@@ -114,7 +114,7 @@ func (tx *Tx) putPerson(p org.Person) error {
 // SetPassword sets the PHC string of a person's password and ends the
 // person's other sessions; approvals stay.
 func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		if tx.memory.People.Get(personID) == nil {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}

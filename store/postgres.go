@@ -39,26 +39,27 @@ const (
 	leastConns = ownConns + 5
 )
 
-// openShared opens a PostgreSQL database that other nodes may be working on.
-func (s *Store) openShared(ctx context.Context) error {
-	config, err := configOf(s.options.URL)
+// openPostgres opens a PostgreSQL database that other nodes may be working on.
+func openPostgres(ctx context.Context, env *env) (engine, error) {
+	config, err := configOf(env.options.URL)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	config.MaxConns = max(config.MaxConns, leastConns)
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
-		return fmt.Errorf("database: %w", err)
+		return nil, fmt.Errorf("database: %w", err)
 	}
-	s.shared = newShared(s, pool)
-	s.reader = s.shared.db
-	s.reader.SetMaxOpenConns(int(config.MaxConns) - ownConns)
-	s.writer = newWriter(s, nil, nil)
-	s.memory.approvals.elsewhere = true
-	if err := s.shared.prepare(ctx); err != nil {
-		return s.shared.explain(err)
+	p := newPostgres(env, pool)
+	p.db.SetMaxOpenConns(int(config.MaxConns) - ownConns)
+	p.memory.approvals.elsewhere = true
+	if err := p.prepare(ctx); err != nil {
+		err = p.explain(err)
+		p.closePool()
+		return nil, err
 	}
-	return nil
+	p.start()
+	return p, nil
 }
 
 // configOf reads a connection string, with what is not said in it.
@@ -88,7 +89,7 @@ func withoutURL(err error) error {
 	return err
 }
 
-func (p *shared) prepare(whole context.Context) error {
+func (p *postgresEngine) prepare(whole context.Context) error {
 	if err := p.examineServer(whole); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func firstElsewhere(err error) bool {
 }
 
 // prepareSchema makes the schema in an empty database, and refuses another.
-func (p *shared) prepareSchema(tx *Tx) error {
+func (p *postgresEngine) prepareSchema(tx *Tx) error {
 	empty, err := p.isEmpty(tx)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func InspectURL(ctx context.Context, url string, ring *token.Ring) (text string,
 }
 
 // askerOf is for those who ask without being a node; they close its pool.
-func askerOf(ctx context.Context, url string, ring *token.Ring) (*shared, error) {
+func askerOf(ctx context.Context, url string, ring *token.Ring) (*postgresEngine, error) {
 	config, err := configOf(url)
 	if err != nil {
 		return nil, err
@@ -49,10 +49,10 @@ func askerOf(ctx context.Context, url string, ring *token.Ring) (*shared, error)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return newShared(&Store{env: newEnv(Options{URL: url, Ring: ring})}, pool), nil
+	return newPostgres(newEnv(Options{URL: url, Ring: ring}), pool), nil
 }
 
-func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err error) {
+func (p *postgresEngine) inspect(ctx context.Context) (text string, schema Schema, err error) {
 	if err := p.examineServer(ctx); err != nil {
 		return "", schema, err
 	}
@@ -85,7 +85,7 @@ func (p *shared) inspect(ctx context.Context) (text string, schema Schema, err e
 }
 
 // examineRoom finds that this user may not make the tables.
-func (p *shared) examineRoom(tx *Tx) error {
+func (p *postgresEngine) examineRoom(tx *Tx) error {
 	var user, database string
 	var in sql.NullString
 	var may sql.NullBool
@@ -104,7 +104,7 @@ func (p *shared) examineRoom(tx *Tx) error {
 }
 
 // examineKeys refuses a database that was used with other keys.
-func (p *shared) examineKeys(tx *Tx) error {
+func (p *postgresEngine) examineKeys(tx *Tx) error {
 	if p.options.Ring == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (p *shared) examineKeys(tx *Tx) error {
 }
 
 // examineServer asks before anything else.
-func (p *shared) examineServer(ctx context.Context) error {
+func (p *postgresEngine) examineServer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*changeTimeout)
 	defer cancel()
 	conn, err := p.pool.Acquire(ctx)
@@ -132,7 +132,7 @@ func (p *shared) examineServer(ctx context.Context) error {
 }
 
 // examine refuses a database that would go wrong later.
-func (p *shared) examine(ctx context.Context, conn *pgx.Conn) error {
+func (p *postgresEngine) examine(ctx context.Context, conn *pgx.Conn) error {
 	setting := func(name string) (value string, err error) {
 		err = conn.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&value)
 		return value, err
@@ -168,7 +168,7 @@ func (p *shared) examine(ctx context.Context, conn *pgx.Conn) error {
 
 // examineCollation refuses a database whose collation is of another version
 // than the indexes were built with: they would not find rows that are there.
-func (p *shared) examineCollation(ctx context.Context, conn *pgx.Conn, product string) error {
+func (p *postgresEngine) examineCollation(ctx context.Context, conn *pgx.Conn, product string) error {
 	if !strings.HasPrefix(product, "PostgreSQL") || strings.Contains(product, "-YB-") {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (p *shared) examineCollation(ctx context.Context, conn *pgx.Conn, product s
 }
 
 // isEmpty refuses a database with tables of something else.
-func (p *shared) isEmpty(tx *Tx) (bool, error) {
+func (p *postgresEngine) isEmpty(tx *Tx) (bool, error) {
 	var tables, ours int
 	if err := tx.queryRow(`
 		SELECT COUNT(*), COUNT(*) FILTER (WHERE c.relname = 'meta')
@@ -202,7 +202,7 @@ func (p *shared) isEmpty(tx *Tx) (bool, error) {
 
 // examineSchema says which schema there is, and refuses one that this user may
 // not work on.
-func (p *shared) examineSchema(tx *Tx) (Schema, error) {
+func (p *postgresEngine) examineSchema(tx *Tx) (Schema, error) {
 	if err := p.examineRights(tx); err != nil {
 		return Schema{}, err
 	}
@@ -232,7 +232,7 @@ func tablesOf(version int) (names []string) {
 }
 
 // examineTables finds a table that is gone, or that has been emptied and never is.
-func (p *shared) examineTables(tx *Tx, schema Schema) error {
+func (p *postgresEngine) examineTables(tx *Tx, schema Schema) error {
 	there, err := column[string](tx.conn.QueryContext(tx.ctx, `
 		SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`))
@@ -256,7 +256,7 @@ func (p *shared) examineTables(tx *Tx, schema Schema) error {
 
 // examineRights finds a table that this user may not do everything with. Those that
 // others have put beside ours are theirs.
-func (p *shared) examineRights(tx *Tx) error {
+func (p *postgresEngine) examineRights(tx *Tx) error {
 	var table, right, user, in string
 	err := tx.queryRow(`
 		SELECT c.relname, r.name, current_user, n.nspname
@@ -276,7 +276,7 @@ func (p *shared) examineRights(tx *Tx) error {
 
 // explain says what to mend where a start failed. It never repeats the
 // connection string, which may hold a password.
-func (p *shared) explain(err error) error {
+func (p *postgresEngine) explain(err error) error {
 	for _, known := range []error{ErrDatabase, ErrSchema, ErrKeys, ErrNodes} {
 		if errors.Is(err, known) {
 			return err

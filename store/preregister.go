@@ -21,7 +21,7 @@ const (
 // never touches it, and the configuration does not have to name it. One that
 // exists exactly so is left as it is; ErrConflict: the ID is another client's.
 func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		at := tx.memory.Clients[c.ID]
 		if at == nil || at.Deleted {
 			return tx.preregister(c, byOperator, act)
@@ -86,7 +86,7 @@ func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Clien
 		if has(configured, c.ID) {
 			continue
 		}
-		if err := s.writer.changeFacts(func(tx *Tx) error {
+		if err := s.changeFacts(func(tx *Tx) error {
 			return tx.switchClient(c, false, notConfigured, act)
 		}); err != nil {
 			return err
@@ -106,7 +106,7 @@ func has(cs []client.Client, id string) bool {
 }
 
 func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) error {
-	return s.writer.changeFacts(func(tx *Tx) error {
+	return s.changeFacts(func(tx *Tx) error {
 		at := tx.memory.Clients[c.ID]
 		if at == nil || at.Deleted {
 			return tx.preregister(c, byConfiguration, act)

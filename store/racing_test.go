@@ -19,7 +19,7 @@ func TestEventPagesWhileEntriesComeAndGo(t *testing.T) {
 		t.Helper()
 		for i := range n {
 			e := Event{Kind: kind, Reference: fmt.Sprint("r", i%3), Person: "ada"}
-			if err := h.writer.change(func(tx *Tx) error { return tx.journal(e) }); err != nil {
+			if err := h.change(func(tx *Tx) error { return tx.journal(e) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -57,7 +57,7 @@ func TestEventPagesWhileEntriesComeAndGo(t *testing.T) {
 					t.Fatal(err)
 				}
 				if pages == 0 && f.OldestFirst { // the oldest are swept
-					if err := h.writer.changeFacts(func(tx *Tx) error {
+					if err := h.changeFacts(func(tx *Tx) error {
 						_, err := tx.exec(`DELETE FROM journal WHERE id IN (SELECT id FROM journal ORDER BY id LIMIT 6)`)
 						return err
 					}); err != nil {

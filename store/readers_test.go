@@ -50,12 +50,12 @@ func (h house) locked(t *testing.T, like string) (n int) {
 }
 
 // oneHeld furnishes a house with an approval, and holds a group up that reads it.
-func oneHeld(t *testing.T, before func(p *shared)) (h house, id approval.ID, first chan error, lift func()) {
+func oneHeld(t *testing.T, before func(p *postgresEngine)) (h house, id approval.ID, first chan error, lift func()) {
 	t.Helper()
 	h = furnished(t)
-	h.shared.patience = time.Minute
+	h.postgres().patience = time.Minute
 	id = h.live(t, h.answer(1))
-	before(h.shared)
+	before(h.postgres())
 	lift = h.holdReads(t, "approval")
 	t.Cleanup(lift)
 	first = h.checks(id, 1)
@@ -63,9 +63,9 @@ func oneHeld(t *testing.T, before func(p *shared)) (h house, id approval.ID, fir
 	return h, id, first, lift
 }
 
-func asTheyAre(*shared)        {}
-func neverLate(p *shared)      { p.slowRead = time.Hour }
-func whileReadsSlow(p *shared) { p.pace.slow.Store(true) }
+func asTheyAre(*postgresEngine)        {}
+func neverLate(p *postgresEngine)      { p.slowRead = time.Hour }
+func whileReadsSlow(p *postgresEngine) { p.pace.slow.Store(true) }
 
 // until waits for what comes in a moment.
 func until(t *testing.T, what string, there func() bool) {
@@ -131,9 +131,9 @@ func TestQuickGroupsTakeOneConnection(t *testing.T) {
 	h, id, answered, lift := oneHeld(t, neverLate)
 	behind := h.checks(id, 20)
 	until(t, "all the others in the queue", func() bool {
-		h.shared.reads.mu.Lock()
-		defer h.shared.reads.mu.Unlock()
-		return len(h.shared.reads.items) == 20
+		h.postgres().reads.mu.Lock()
+		defer h.postgres().reads.mu.Unlock()
+		return len(h.postgres().reads.items) == 20
 	})
 	if n := h.held(t); n != 1 {
 		t.Errorf("%d connections read, want 1", n)
@@ -165,7 +165,7 @@ func TestReadersAreBounded(t *testing.T) {
 	if s, err := h.ClientState(ctx, "meanwhile19"); err != nil || s == ClientUnknown {
 		t.Error(s, err)
 	}
-	if s := h.shared.pool.Stat(); s.MaxConns() < maxReaders+10 || s.TotalConns() > s.MaxConns() {
+	if s := h.postgres().pool.Stat(); s.MaxConns() < maxReaders+10 || s.TotalConns() > s.MaxConns() {
 		t.Errorf("%d of %d connections", s.TotalConns(), s.MaxConns())
 	}
 }
@@ -180,7 +180,7 @@ func TestClosingWaitsForReaders(t *testing.T) {
 	until(t, "every reader at work", func() bool { return h.held(t) == maxReaders })
 	closed := make(chan error)
 	go func() { closed <- h.Close() }()
-	<-h.shared.stopped
+	<-h.postgres().stopped
 	lift()
 	if err := <-closed; err != nil {
 		t.Error(err)
@@ -273,7 +273,7 @@ func TestOldReadUndoesNothing(t *testing.T) {
 		for _, what := range []int{wholes, checks, states} {
 			t.Run(fmt.Sprint(tt.name, " ", what), func(t *testing.T) {
 				all := nodes(t, 2)
-				here, p := all[0], all[0].shared
+				here, p := all[0], all[0].postgres()
 				id := here.live(t, here.answer(1))
 				here.accepts(t, id)
 				var old reading
@@ -326,9 +326,9 @@ func TestRefreshKeepsTheAgeOfTheGrant(t *testing.T) {
 	h := nodes(t, 2)[0]
 	id := h.live(t, h.answer(1))
 	h.accepts(t, id)
-	read := h.shared.rows.get(id).read.Load()
+	read := h.postgres().rows.get(id).read.Load()
 	h.must(t, id, 1)
-	at := h.shared.rows.get(id)
+	at := h.postgres().rows.get(id)
 	if at == nil || at.a.Generation != 2 || at.read.Load() != read {
 		t.Errorf("%+v", at)
 	}

@@ -24,13 +24,11 @@ func (s *Store) Refresh(ctx context.Context, id approval.ID, client string, gene
 // expected one has. On PostgreSQL the move is made on that one, and what it gives
 // is saved where the row is as expected; all else reads the row.
 func (s *Store) applyExpected(ctx context.Context, expected approval.Approval, m approval.Move, act Act) (int64, approval.Verdict, error) {
-	if s.shared != nil {
-		switch after, err := s.shared.refresh(expected, m, networkOf(act.Address)); {
-		case err != nil:
-			return 0, 0, err
-		case after.Phase == approval.Live:
-			return after.Generation, approval.OK, nil
-		}
+	switch after, err := s.engine.MoveExpected(expected, m, act); {
+	case err != nil:
+		return 0, 0, err
+	case after.Phase == approval.Live:
+		return after.Generation, approval.OK, nil
 	}
 	a, v, err := s.ApplyLive(ctx, expected.ID, m, act)
 	return a.Generation, v, err
@@ -53,15 +51,15 @@ type refresh struct {
 
 var refreshes = sync.Pool{New: func() any { return &refresh{done: make(chan struct{}, 1)} }}
 
-// refresh gives the state that was saved, or the zero State where nothing was: the
+// MoveExpected gives the state that was saved, or the zero State where nothing was: the
 // move refuses what is expected, or the row is another. Reads are slow: skip the
 // batched path, so that one slow row does not delay the others.
-func (p *shared) refresh(expected approval.Approval, m approval.Move, network uint16) (saved approval.State, err error) {
-	after, verdict := approval.GivenTo(network, m)(expected, approval.Standing(expected.Born))
+func (p *postgresEngine) MoveExpected(expected approval.Approval, m approval.Move, act Act) (saved approval.State, err error) {
+	after, verdict := approval.GivenTo(networkOf(act.Address), m)(expected, approval.Standing(expected.Born))
 	if p.pace.slow.Load() || verdict != approval.OK || !after.Refreshes(expected.State) {
 		return saved, nil
 	}
-	leave, err := p.store.writer.enter()
+	leave, err := p.enter()
 	if err != nil {
 		return saved, err
 	}
@@ -83,7 +81,7 @@ func (p *shared) refresh(expected approval.Approval, m approval.Move, network ui
 const refreshWorkers = 2
 
 // saveRefreshes saves what waits, together, until the queue is closed.
-func (p *shared) saveRefreshes() {
+func (p *postgresEngine) saveRefreshes() {
 	var batch []*refresh
 	of := map[approval.ID]*refresh{}
 	pass := func() { p.refreshSlot <- struct{}{} }
@@ -110,7 +108,7 @@ func (p *shared) saveRefreshes() {
 // saveTogether saves refreshes of different approvals: a token that came twice is used
 // once, and the second one is left to the move. When the last groups have taken
 // long, so is a whole one, which reads apart and tells whether that is why.
-func (p *shared) saveTogether(batch []*refresh, of map[approval.ID]*refresh) {
+func (p *postgresEngine) saveTogether(batch []*refresh, of map[approval.ID]*refresh) {
 	if p.saving.average.Load() > int64(p.slowRead) {
 		p.saving.average.Store(0)
 		return
@@ -165,7 +163,7 @@ const saveExpected = `
 
 // saveSome notes of each refresh whether it is saved. What was saved for an approval
 // that a fact has ended is not: the move ends it then, as nobody has its new token.
-func (p *shared) saveSome(of map[approval.ID]*refresh) error {
+func (p *postgresEngine) saveSome(of map[approval.ID]*refresh) error {
 	defer p.timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
@@ -185,7 +183,7 @@ func (p *shared) saveSome(of map[approval.ID]*refresh) error {
 	return errors.Join(err, c.err)
 }
 
-func (p *shared) expected(of map[approval.ID]*refresh, now time.Time) []any {
+func (p *postgresEngine) expected(of map[approval.ID]*refresh, now time.Time) []any {
 	n := len(of)
 	ids, clients := make([][]byte, 0, n), make([]string, 0, n)
 	generations, nexts := make([]int64, 0, n), make([]int64, 0, n)

@@ -20,8 +20,8 @@ import (
 // saved asks for a refresh of a row that is as the token says, and reports whether it
 // was saved without reading the row.
 func (h house) saved(id approval.ID, client string, generation int64) (bool, error) {
-	after, err := h.shared.refresh(approval.Expected(id, client, generation),
-		approval.Refresh(client, generation, 7, h.Now()), networkOf("192.0.2.1"))
+	after, err := h.postgres().MoveExpected(approval.Expected(id, client, generation),
+		approval.Refresh(client, generation, 7, h.Now()), Act{Address: "192.0.2.1"})
 	return after != approval.State{}, err
 }
 
@@ -40,7 +40,7 @@ func TestARefreshReadsNoRow(t *testing.T) {
 	if saved, err := h.saved(id, "quill", 1); !saved || err != nil {
 		t.Fatal(saved, err)
 	}
-	if h.shared.asOf.Load() < began {
+	if h.postgres().asOf.Load() < began {
 		t.Error("that the facts are up to date was found, and not noted")
 	}
 	row, err := h.Approval(ctx, id)
@@ -51,7 +51,7 @@ func TestARefreshReadsNoRow(t *testing.T) {
 	if row.State != want || row.LastUsed != h.Now().Unix() {
 		t.Errorf("%+v, used at %d", row.State, row.LastUsed)
 	}
-	if at := h.shared.rows.get(id); at == nil || at.a.State != want || int64(at.used) != h.Now().Unix() {
+	if at := h.postgres().rows.get(id); at == nil || at.a.State != want || int64(at.used) != h.Now().Unix() {
 		t.Errorf("remembered: %+v", at)
 	}
 	h.sql(t, `UPDATE approval SET used_at = used_at + 60`) // by a node whose clock is ahead
@@ -100,7 +100,7 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 			return nil
 		}, approval.Over},
 		{"pages that are slow to read", "quill", 2, func(h, other house, id approval.ID) error {
-			h.shared.pace.slow.Store(true)
+			h.postgres().pace.slow.Store(true)
 			return nil
 		}, approval.OK},
 	} {
@@ -119,9 +119,9 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			asOf := h.shared.asOf.Load()
+			asOf := h.postgres().asOf.Load()
 			saved, err := h.saved(id, tt.client, tt.token)
-			if h.shared.asOf.Load() != asOf {
+			if h.postgres().asOf.Load() != asOf {
 				t.Error("no row was found, and the facts count as up to date")
 			}
 			if saved || err != nil || h.generation(t, id) != 2 {
@@ -209,7 +209,7 @@ func TestRefreshesTogether(t *testing.T) {
 	}
 	h := nodes(t, 1)[0]
 	h.withFaults(t)
-	long := func() time.Time { return time.Now().Add(-2*h.shared.patience - time.Second) }
+	long := func() time.Time { return time.Now().Add(-2*h.postgres().patience - time.Second) }
 	for n, tt := range []struct {
 		name   string
 		before func() (lift func())
@@ -241,16 +241,16 @@ func TestRefreshesTogether(t *testing.T) {
 			return func() { h.dropTrigger(t, "planted", "approval") }
 		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "left left "},
 		{"after groups that took long", func() func() {
-			h.shared.saving.average.Store(int64(h.shared.slowRead) + 1)
+			h.postgres().saving.average.Store(int64(h.postgres().slowRead) + 1)
 			return func() {}
 		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "left left "},
 		{"after groups that did not", func() func() {
-			h.shared.saving.average.Store(int64(h.shared.slowRead))
+			h.postgres().saving.average.Store(int64(h.postgres().slowRead))
 			return func() {}
 		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "saved saved "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h.shared.saving.average.Store(0)
+			h.postgres().saving.average.Store(0)
 			all := tt.group(h.live(t, h.unique(2*n)), h.live(t, h.unique(2*n+1)))
 			for _, r := range all {
 				if _, err := h.Check(ctx, r.id); err != nil {
@@ -261,7 +261,7 @@ func TestRefreshesTogether(t *testing.T) {
 			if tt.before != nil {
 				lift = tt.before()
 			}
-			h.shared.saveTogether(all, map[approval.ID]*refresh{{9}: {}})
+			h.postgres().saveTogether(all, map[approval.ID]*refresh{{9}: {}})
 			lift()
 			if got := became(all); got != tt.want {
 				t.Errorf("%s: %v", got, all[0].err)
@@ -271,12 +271,12 @@ func TestRefreshesTogether(t *testing.T) {
 				if r.saved || r == all[1] && r.id == all[0].id {
 					want = 2
 				}
-				if at := h.shared.rows.get(r.id); h.generation(t, r.id) != want || at == nil || at.a.Generation != want {
+				if at := h.postgres().rows.get(r.id); h.generation(t, r.id) != want || at == nil || at.a.Generation != want {
 					t.Errorf("generation %d, remembered %+v", h.generation(t, r.id), at)
 				}
 			}
 			asked := tt.name != "all that have waited for long" && tt.name != "after groups that took long"
-			if average := h.shared.saving.average.Load(); asked != (average > 0) {
+			if average := h.postgres().saving.average.Load(); asked != (average > 0) {
 				t.Errorf("asked of the database: %t; the average of what it took: %d", asked, average)
 			}
 		})
@@ -313,7 +313,7 @@ func TestARefreshThatIsHeldUp(t *testing.T) {
 	h := nodes(t, 1)[0]
 	held, free := h.live(t, h.unique(1)), h.live(t, h.unique(2))
 	lift := h.holdRow(t, held)
-	h.shared.patience = 2 * time.Second
+	h.postgres().patience = 2 * time.Second
 	refused := make(chan error)
 	go func() {
 		_, err := h.saved(held, "quill", 1)
@@ -341,7 +341,7 @@ func TestARefreshThatWaitedForItsConnection(t *testing.T) {
 	h := nodes(t, 1)[0]
 	held := h.live(t, h.unique(1))
 	lift := h.holdRow(t, held)
-	pool, taken := h.shared.pool, []*pgxpool.Conn{}
+	pool, taken := h.postgres().pool, []*pgxpool.Conn{}
 	for pool.Stat().AcquiredConns() < pool.Config().MaxConns {
 		c, err := pool.Acquire(ctx)
 		if err != nil {
@@ -349,13 +349,13 @@ func TestARefreshThatWaitedForItsConnection(t *testing.T) {
 		}
 		taken = append(taken, c)
 	}
-	h.shared.patience = 2 * time.Second
+	h.postgres().patience = 2 * time.Second
 	refused := make(chan error)
 	go func() {
 		_, err := h.saved(held, "quill", 1)
 		refused <- err
 	}()
-	time.Sleep(h.shared.patience / 2)
+	time.Sleep(h.postgres().patience / 2)
 	for _, c := range taken {
 		c.Release()
 	}
@@ -378,7 +378,7 @@ func TestTimeoutsEndWithTheStatement(t *testing.T) {
 	const settings = `SELECT CAST(current_setting('lock_timeout') AS TEXT), CAST(current_setting('statement_timeout') AS TEXT)`
 	for _, text := range []string{settings, `SELECT 1/0`} {
 		bounded, cancel := context.WithTimeout(ctx, time.Minute)
-		err := h.shared.inTime(bounded, text, nil, func(rows pgx.Rows) {
+		err := h.postgres().inTime(bounded, text, nil, func(rows pgx.Rows) {
 			for rows.Next() {
 				for _, v := range rows.RawValues() {
 					if s := string(v); s == "0" {
@@ -390,7 +390,7 @@ func TestTimeoutsEndWithTheStatement(t *testing.T) {
 		if cancel(); (err == nil) != (text == settings) {
 			t.Error(err)
 		}
-		for _, c := range h.shared.pool.AcquireAllIdle(ctx) {
+		for _, c := range h.postgres().pool.AcquireAllIdle(ctx) {
 			var lock, statement string
 			if err := c.QueryRow(ctx, settings).Scan(&lock, &statement); err != nil || lock != "0" || statement != "0" {
 				t.Errorf("after %s: %s, %s, %v", text, lock, statement, err)
@@ -407,7 +407,7 @@ func TestClosingWhileRefreshing(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	h, closes := all[0], all[1]
-	closes.shared.slowRead = 100 * time.Microsecond // the slot goes to and fro
+	closes.postgres().slowRead = 100 * time.Microsecond // the slot goes to and fro
 	var wg sync.WaitGroup
 	var saved atomic.Int64
 	for n := range 30 {
@@ -447,15 +447,15 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			for _, id := range ids {
 				all = append(all, &refresh{id: id})
 			}
-			h.shared.saveTogether(group(all...), map[approval.ID]*refresh{})
+			h.postgres().saveTogether(group(all...), map[approval.ID]*refresh{})
 			return nil
 		},
 		"moves": func(h house, ids []approval.ID) error {
-			var all []*operation
+			var all []*moveRequest
 			for _, id := range ids {
 				all = append(all, h.refreshOf(id))
 			}
-			h.shared.makeTogether(all)
+			h.postgres().makeTogether(all)
 			return nil
 		},
 		"uses": func(h house, ids []approval.ID) error {
@@ -463,7 +463,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			for _, id := range ids {
 				used[id] = uint32(h.Now().Unix()) + 7200
 			}
-			return h.shared.transact(ctx, func(tx *Tx) error { return writeUses(tx, used) })
+			return h.postgres().transact(ctx, func(tx *Tx) error { return writeUses(tx, used) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -476,7 +476,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			lift, done := h.holdRow(t, first), make(chan error, 1)
 			go func() { done <- save(h, ids) }()
 			until(t, "a statement that is held", func() bool { return h.locked(t, "%WITH locked%") == 1 })
-			free, err := h.shared.pool.Exec(ctx, `SELECT id FROM approval WHERE id <> $1 FOR UPDATE NOWAIT`, first[:])
+			free, err := h.postgres().pool.Exec(ctx, `SELECT id FROM approval WHERE id <> $1 FOR UPDATE NOWAIT`, first[:])
 			if err != nil || int(free.RowsAffected()) != len(ids)-1 {
 				t.Error(free, err)
 			}
@@ -486,7 +486,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			}
 			for _, id := range ids {
 				var saved bool
-				row := h.shared.pool.QueryRow(ctx, `SELECT generation = 2 OR used_at > $2 FROM approval WHERE id = $1`, id[:], h.Now().Unix()+3600)
+				row := h.postgres().pool.QueryRow(ctx, `SELECT generation = 2 OR used_at > $2 FROM approval WHERE id = $1`, id[:], h.Now().Unix()+3600)
 				if err := row.Scan(&saved); err != nil || !saved {
 					t.Errorf("saved: %v, %v", saved, err)
 				}

@@ -123,14 +123,14 @@ func (r *refusals) wrote() {
 
 // Refused says why the database refused something, until it takes such a thing
 // again, and for a minute more; or for a minute, where reads would meet it too.
-func (s *Store) Refused() Refused {
-	if s.shared == nil {
-		return Refused{}
-	}
-	r := &s.shared.refusals
+func (s *Store) Refused() Refused { return s.engine.Refused() }
+
+// Refused is what was kept.
+func (p *postgresEngine) Refused() Refused {
+	r := &p.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if (r.last.Over || asks[r.last.Cause]) && s.options.Now().Sub(r.last.At) >= refusedFor {
+	if (r.last.Over || asks[r.last.Cause]) && p.options.Now().Sub(r.last.At) >= refusedFor {
 		return Refused{}
 	}
 	return r.last
@@ -138,33 +138,16 @@ func (s *Store) Refused() Refused {
 
 // WhyNot says what is the matter with the database that Ready gave such an error
 // of, or "": also where it says nothing any more, if it did before.
-func (s *Store) WhyNot(err error) string {
-	if errors.Is(err, errMoved) {
-		return MovedFile
-	}
+func (s *Store) WhyNot(err error) string { return s.engine.WhyNot(err) }
+
+// WhyNot goes by the error, then by what was kept.
+func (p *postgresEngine) WhyNot(err error) string {
 	cause := causeOf(err)
 	if cause != "" && cause != Slow || err == nil {
 		return cause
 	}
-	if r := s.Refused(); r.Cause != "" && !r.Over {
+	if r := p.Refused(); r.Cause != "" && !r.Over {
 		return r.Cause
 	}
 	return cause
-}
-
-// mend adds to what is logged of an error what is the matter with the embedded
-// engine's disk, and what to do about it.
-func (s *Store) mend(of ...any) []any {
-	err, _ := of[len(of)-1].(error)
-	if s.shared != nil || s.options.Path == "" {
-		return of
-	}
-	dir := filepath.Dir(s.options.Path)
-	switch cause := causeOfFile(err, s.options.Path); cause {
-	case FullDisk:
-		return append(of, "cause", cause, "fix", "make room in "+dir+": the server goes on by itself then")
-	case BadDisk:
-		return append(of, "cause", cause, "fix", "see the system's log about the disk of "+dir+", and ulimit -f")
-	}
-	return of
 }

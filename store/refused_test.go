@@ -36,7 +36,8 @@ func TestCauseOfFile(t *testing.T) {
 		if noRoom = 16 << 20; tt.full {
 			noRoom = 1 << 62
 		}
-		s := &Store{options: &Options{Path: tt.path}}
+		e := newEnv(Options{Path: tt.path})
+		s := &embeddedEngine{env: e, writer: newWriter(e, &files{}, nil, nil)}
 		err := fmt.Errorf("%w: %w", ErrUnavailable, tt.err)
 		if got, told := causeOfFile(err, tt.path), s.WhyNot(err); got != tt.cause || told != "" {
 			t.Errorf("%v: %q, want %q; doors tell %q", tt.err, got, tt.cause, told)

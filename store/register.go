@@ -15,28 +15,28 @@ import (
 
 // registration is a client that waits to be added.
 type registration struct {
-	client client.Client
-	from   Origin
-	at     *reserved
-	act    Act
-	err    error
-	done   chan struct{}
+	client  client.Client
+	network string
+	at      *reserved
+	act     Act
+	err     error
+	done    chan struct{}
 }
 
-// register is the store's AddClient: those that wait are added together.
-func (p *shared) register(c client.Client, from Origin, at *reserved, act Act) error {
-	leave, err := p.store.writer.enter()
+// Register adds together those that wait.
+func (p *postgresEngine) Register(c client.Client, network string, at *reserved, act Act) error {
+	leave, err := p.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	r := &registration{client: c, from: from, at: at, act: act, done: make(chan struct{}, 1)}
+	r := &registration{client: c, network: network, at: at, act: act, done: make(chan struct{}, 1)}
 	p.clients.join(r, 0)
 	<-r.done
 	return r.err
 }
 
-func (p *shared) registerClients() {
+func (p *postgresEngine) registerClients() {
 	var batch []*registration
 	for {
 		clear(batch)
@@ -71,7 +71,7 @@ var addClients = `
 	)
 	SELECT next.version, added.id FROM next LEFT JOIN added ON added.id IS NOT NULL`
 
-func (p *shared) registerBatch(batch []*registration) {
+func (p *postgresEngine) registerBatch(batch []*registration) {
 	by := step()
 	args := append(p.clientColumns(batch), by)
 	var err error
@@ -85,7 +85,7 @@ func (p *shared) registerBatch(batch []*registration) {
 		if err == nil && !p.registered(batch, version-by, version, added) {
 			// Others change facts too. What is counted in memory bounds the next
 			// registrations, and a node that does nothing else asks nowhere else.
-			_ = p.fresh(ctx)
+			_ = p.FreshNow(ctx)
 		}
 		cancel()
 		if err == nil {
@@ -101,7 +101,7 @@ func (p *shared) registerBatch(batch []*registration) {
 	}
 }
 
-func (p *shared) addClients(ctx context.Context, args []any) (version int64, added map[string]bool, err error) {
+func (p *postgresEngine) addClients(ctx context.Context, args []any) (version int64, added map[string]bool, err error) {
 	rows, err := p.pool.Query(ctx, addClients, args...)
 	if err != nil {
 		return 0, nil, err
@@ -119,7 +119,7 @@ func (p *shared) addClients(ctx context.Context, args []any) (version int64, add
 
 // registered tells memory, if it has seen all that was before, which it reports,
 // and each caller what became of its client. Of two with one ID the first is there.
-func (p *shared) registered(batch []*registration, from, version int64, added map[string]bool) (next bool) {
+func (p *postgresEngine) registered(batch []*registration, from, version int64, added map[string]bool) (next bool) {
 	m := p.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *shared) registered(batch []*registration, from, version int64, added ma
 	return next
 }
 
-func (p *shared) clientColumns(batch []*registration) []any {
+func (p *postgresEngine) clientColumns(batch []*registration) []any {
 	n := len(batch)
 	var words [4][]string
 	var numbers [4][]int64
@@ -158,7 +158,7 @@ func (p *shared) clientColumns(batch []*registration) []any {
 	for i, r := range batch {
 		c := r.client
 		words[0][i], words[1][i], words[2][i] = storable(c.ID), storable(c.Name), storable(strings.Join(c.RedirectURIs, "\n"))
-		words[3][i] = r.from.network()
+		words[3][i] = r.network
 		numbers[0][i], numbers[1][i], numbers[2][i], numbers[3][i] = c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled)
 		e := Event{Kind: journal.ClientRegistered, Client: c.ID}.by(r.act)
 		e.ID, e.At = p.ids.next(now), now.Unix()

@@ -52,7 +52,7 @@ type seen struct{ found, before int64 }
 func (v seen) back() bool { return v.found < v.before }
 
 // catchUp brings memory to the facts' version, or from nothing to all.
-func (p *shared) catchUp(ctx context.Context, v seen, all bool) error {
+func (p *postgresEngine) catchUp(ctx context.Context, v seen, all bool) error {
 	p.catching.Lock()
 	defer p.catching.Unlock()
 	if at := p.version(); !all && at >= v.found && !(v.back() && at == v.before) {
@@ -86,7 +86,7 @@ func (p *shared) catchUp(ctx context.Context, v seen, all bool) error {
 // load loads what has changed since memory's version, in the transaction under
 // way, which sees one state of the facts: its snapshot, or what nobody else
 // can change. It calls alive whenever something comes.
-func (p *shared) load(ctx context.Context, conn *pgx.Conn, all bool, alive func()) error {
+func (p *postgresEngine) load(ctx context.Context, conn *pgx.Conn, all bool, alive func()) error {
 	from := p.version()
 	l := &factLoad{ctx: ctx, conn: conn, all: all, alive: alive, impersonal: p.memory.Impersonal, keys: map[string][]string{}}
 	if !all {
@@ -130,25 +130,28 @@ type checkedKey struct{}
 // credential was checked: they are no older than the check, which began after
 // the request had arrived, so they are not asked for again. Who reads rows as
 // well compares stamps by CheckNow afterwards: facts may be older than the rows.
-func (s *Store) Checked(ctx context.Context) context.Context {
-	if s.shared == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, checkedKey{}, true)
-}
+func (s *Store) Checked(ctx context.Context) context.Context { return s.engine.Checked(ctx) }
 
 // fresh brings the facts in memory up to where they were when it was called,
 // or later. On the embedded engine they always are.
-func (s *Store) fresh(ctx context.Context) error {
-	if s.shared == nil || ctx.Value(checkedKey{}) != nil {
-		return nil
-	}
-	return s.shared.fresh(ctx)
+func (s *Store) fresh(ctx context.Context) error { return s.engine.Fresh(ctx) }
+
+// Checked marks the context.
+func (p *postgresEngine) Checked(ctx context.Context) context.Context {
+	return context.WithValue(ctx, checkedKey{}, true)
 }
 
-// fresh asks, whatever database.max_staleness says: most who call it refuse what
+// Fresh asks, unless a check has.
+func (p *postgresEngine) Fresh(ctx context.Context) error {
+	if ctx.Value(checkedKey{}) != nil {
+		return nil
+	}
+	return p.FreshNow(ctx)
+}
+
+// FreshNow asks, whatever database.max_staleness says: most who call it refuse what
 // they do not find, and what another node has acknowledged is refused nowhere
 // (decision B8).
-func (p *shared) fresh(ctx context.Context) error {
+func (p *postgresEngine) FreshNow(ctx context.Context) error {
 	return p.ask(ctx, &question{done: make(chan struct{}, 1)})
 }

@@ -24,7 +24,7 @@ const (
 // ErrNotAllowed: the person is deactivated.
 func (s *Store) AddReset(_ context.Context, value, personID string, lifetime time.Duration, act Act) (ends int64, err error) {
 	hash := sha256.Sum256([]byte(value))
-	err = s.writer.change(func(tx *Tx) error {
+	err = s.change(func(tx *Tx) error {
 		at := tx.memory.People.Get(personID)
 		switch {
 		case at == nil:
@@ -74,7 +74,7 @@ func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
 // sessions; approvals stay. Errors are those of ResetOf.
 func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) error {
 	hash := sha256.Sum256([]byte(value))
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		var id string
 		var epoch, ends int64
 		err := tx.queryRow(selectReset, hash[:]).Scan(&id, &epoch, &ends)
@@ -109,7 +109,7 @@ type PasswordChange struct {
 // approvals stay. ErrNotFound: the password is another one by now, or the
 // person was deactivated; ErrNotAllowed: the session has ended.
 func (s *Store) ChangePassword(_ context.Context, c PasswordChange, act Act) error {
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		if err := tx.stillPassword(c.Person, c.Checked); err != nil {
 			return err
 		}

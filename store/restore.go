@@ -320,7 +320,7 @@ func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err err
 	if ended, err = s.EndMatching(ctx, ApprovalFilter{}, approval.Restored, false, act); err != nil {
 		return ended, err
 	}
-	return ended, s.writer.changeFacts(func(tx *Tx) error {
+	return ended, s.changeFacts(func(tx *Tx) error {
 		keys, err := reviveNothing(tx.exec)
 		if err != nil {
 			return err

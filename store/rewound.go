@@ -54,9 +54,9 @@ func (e Event) provesRewound() bool {
 
 // rewound says that the database went back in time: it was set back to an earlier copy, or has
 // lost what it had acknowledged. What is remembered of approvals is of later.
-func (p *shared) rewound(from, to int64) {
+func (p *postgresEngine) rewound(from, to int64) {
 	p.log.Error("the database went back in time: what was revoked since its copy may live again, until all approvals are ended",
 		"run", "grantkeeper backup restore", "version", from, "found", to)
 	p.rows.clear()
-	p.note((*Tx).noteRewound)
+	p.Later((*Tx).noteRewound, nil)
 }

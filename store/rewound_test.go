@@ -181,7 +181,7 @@ func TestEmptiedDatabase(t *testing.T) {
 		if !h.accepts(t, id) {
 			t.Error("not accepted afterwards")
 		}
-		h.shared.rows.drop(id)
+		h.postgres().rows.drop(id)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestLoadingFromAMachineThatIsGone(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	id := all[0].live(t, all[0].unique(1))
-	all[1].shared.stalled = 300 * time.Millisecond
+	all[1].postgres().stalled = 300 * time.Millisecond
 	all[0].addPerson(t, 1)
 	lift := all[0].holdReads(t, "person")
 	defer lift()
@@ -270,7 +270,7 @@ func TestTrim(t *testing.T) {
 	h.sql(t, fmt.Sprintf(`UPDATE facts SET version = version + %d`, int64(keptChanges)))
 	h.sql(t, `UPDATE lease SET version = (SELECT version FROM facts)`)
 	h.addPerson(t, 1)
-	if err := h.shared.trim(ctx); err != nil {
+	if err := h.postgres().trim(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if n := h.rows(t, `SELECT COUNT(*) FROM fact_change`); before < 3 || n != 1 {

@@ -29,14 +29,14 @@ const maxQuestions = 512
 var questions = sync.Pool{New: func() any { return &question{done: make(chan struct{}, 1)} }}
 
 // ask waits for the answer, and gives up with ctx.
-func (p *shared) ask(ctx context.Context, q *question) error {
+func (p *postgresEngine) ask(ctx context.Context, q *question) error {
 	if err := p.begin(q); err != nil {
 		return err
 	}
 	return q.wait(ctx)
 }
 
-func (p *shared) begin(q *question) error {
+func (p *postgresEngine) begin(q *question) error {
 	if err := p.tooOld(); err != nil {
 		return err
 	}
@@ -55,9 +55,9 @@ func (q *question) wait(ctx context.Context) error {
 	}
 }
 
-// check is the store's Check: exact as of some moment after it was asked, or,
+// Check is exact as of some moment after it was asked, or,
 // with a bound on staleness, as of that long ago.
-func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
+func (p *postgresEngine) Check(ctx context.Context, id approval.ID) (Access, error) {
 	if most := p.options.MaxStaleness; most > 0 && !p.outgrown.Load() {
 		least := moment(time.Now()) - int64(most)
 		if r := p.rows.get(id); r != nil && r.read.Load() >= least && p.asOf.Load() >= least {
@@ -66,11 +66,11 @@ func (p *shared) check(ctx context.Context, id approval.ID) (Access, error) {
 			return access, err
 		}
 	}
-	return p.checkNow(ctx, id)
+	return p.CheckNow(ctx, id)
 }
 
-// checkNow is check without what is remembered.
-func (p *shared) checkNow(ctx context.Context, id approval.ID) (Access, error) {
+// CheckNow is Check without what is remembered.
+func (p *postgresEngine) CheckNow(ctx context.Context, id approval.ID) (Access, error) {
 	r, err := p.readNow(ctx, id)
 	if err != nil {
 		return Access{}, err
@@ -83,7 +83,7 @@ func (p *shared) checkNow(ctx context.Context, id approval.ID) (Access, error) {
 
 // readNow gives the row of an approval that has not ended, or nil, out of a
 // read that begins now.
-func (p *shared) readNow(ctx context.Context, id approval.ID) (*row, error) {
+func (p *postgresEngine) readNow(ctx context.Context, id approval.ID) (*row, error) {
 	q := questions.Get().(*question)
 	q.id, q.asks = id, true
 	if err := p.ask(ctx, q); err != nil {
@@ -95,8 +95,8 @@ func (p *shared) readNow(ctx context.Context, id approval.ID) (*row, error) {
 	return r, nil
 }
 
-// checkAllNow asks all questions before it waits for the first answer.
-func (p *shared) checkAllNow(ctx context.Context, all []Asked) {
+// CheckAllNow asks all questions before it waits for the first answer.
+func (p *postgresEngine) CheckAllNow(ctx context.Context, all []Asked) {
 	asked := make([]*question, len(all))
 	for i := range all {
 		q := &question{id: all[i].Approval, asks: !all[i].ByKey, done: make(chan struct{}, 1)}
@@ -112,7 +112,7 @@ func (p *shared) checkAllNow(ctx context.Context, all []Asked) {
 		switch a.Err = q.wait(ctx); {
 		case a.Err != nil:
 		case a.ByKey:
-			a.Access, a.Err = p.store.apiKey(a.Key)
+			a.Access, a.Err = p.memory.apiKey(a.Key)
 		case q.row == nil:
 			a.Err = ErrNotFound
 		default:
@@ -122,7 +122,7 @@ func (p *shared) checkAllNow(ctx context.Context, all []Asked) {
 }
 
 // access puts the facts beside an approval.
-func (p *shared) access(r *row) (Access, error) {
+func (p *postgresEngine) access(r *row) (Access, error) {
 	if r.a.Phase == approval.Ended {
 		return Access{}, ErrNotFound
 	}
@@ -153,7 +153,7 @@ const (
 // read smaller groups. PostgreSQL reads the pages of a statement one after the
 // other: while that is slow, a reader takes no more than a share of the queue,
 // and passes the slot on before it reads.
-func (p *shared) answerReads() {
+func (p *postgresEngine) answerReads() {
 	var batch []*question
 	var read reading
 	pass := func() { p.readSlot <- struct{}{} }
@@ -213,7 +213,7 @@ func (c *pace) took(d time.Duration) {
 }
 
 // answer answers questions out of one read.
-func (p *shared) answer(batch []*question, read *reading) error {
+func (p *postgresEngine) answer(batch []*question, read *reading) error {
 	read.begin(checks)
 	p.rows.mu.RLock()
 	for _, q := range batch {
@@ -318,7 +318,7 @@ const selectVersion = `SELECT version FROM facts WHERE one = 1`
 
 // read finds approvals as they stand, and sees that the facts in memory are no
 // older than they. It is tried again once: a connection may have gone stale.
-func (p *shared) read(ctx context.Context, r *reading) error {
+func (p *postgresEngine) read(ctx context.Context, r *reading) error {
 	defer p.timed("check", time.Now())
 	for try := 0; ; try++ {
 		err := p.readOnce(ctx, r)
@@ -333,7 +333,7 @@ func (p *shared) read(ctx context.Context, r *reading) error {
 	}
 }
 
-func (p *shared) readOnce(ctx context.Context, r *reading) error {
+func (p *postgresEngine) readOnce(ctx context.Context, r *reading) error {
 	r.start(p.version())
 	var rows pgx.Rows
 	var err error
@@ -352,7 +352,7 @@ func (p *shared) readOnce(ctx context.Context, r *reading) error {
 const none = -1
 
 // take takes what a read has found, to its last row.
-func (p *shared) take(r *reading, rows pgx.Rows, err error) error {
+func (p *postgresEngine) take(r *reading, rows pgx.Rows, err error) error {
 	if err != nil {
 		return err
 	}
@@ -377,7 +377,7 @@ func (p *shared) take(r *reading, rows pgx.Rows, err error) error {
 }
 
 // learn remembers what a read has found, once memory is no older.
-func (p *shared) learn(ctx context.Context, r *reading) error {
+func (p *postgresEngine) learn(ctx context.Context, r *reading) error {
 	if p.version() < r.seen.found || r.seen.back() {
 		// Those who ask next need it as well, and to load a million people takes
 		// longer than anybody waits.
@@ -396,7 +396,7 @@ var errNoFacts = errors.New("the database has been emptied")
 // --- staleness
 
 // found notes that memory was up to date at a moment.
-func (p *shared) found(since int64) {
+func (p *postgresEngine) found(since int64) {
 	for {
 		old := p.asOf.Load()
 		if old >= since || p.asOf.CompareAndSwap(old, since) {
@@ -405,9 +405,9 @@ func (p *shared) found(since int64) {
 	}
 }
 
-// recent reports whether what the facts in memory allow may be allowed now,
+// Recent reports whether what the facts in memory allow may be allowed now,
 // without asking. What they refuse may not be refused.
-func (p *shared) recent(now time.Time) bool {
+func (p *postgresEngine) Recent() bool {
 	most := p.options.MaxStaleness
-	return most > 0 && !p.outgrown.Load() && moment(now)-p.asOf.Load() <= int64(most)
+	return most > 0 && !p.outgrown.Load() && moment(time.Now())-p.asOf.Load() <= int64(most)
 }

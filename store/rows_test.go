@@ -77,7 +77,7 @@ func tell(m *memory) string {
 func (h house) remembered(t testing.TB) string {
 	t.Helper()
 	var out string
-	err := h.writer.changeFacts(func(tx *Tx) error {
+	err := h.changeFacts(func(tx *Tx) error {
 		out = tell(tx.memory)
 		return nil
 	})
@@ -113,18 +113,19 @@ func (h house) same(t testing.TB, when string) (now string) {
 		t.Errorf("%s: member %v is not among those of the person", when, k)
 	}
 	e := newEnv(Options{})
-	fresh := &Store{env: e, memory: e.memory}
-	fresh.memory.approvals.elsewhere = h.shared != nil
-	if err := h.writer.changeFacts(func(tx *Tx) error {
+	e.memory.approvals.elsewhere = !embedded()
+	if err := h.changeFacts(func(tx *Tx) error {
 		now = tell(tx.memory)
-		if h.shared != nil {
-			return raw(tx.conn, func(c *pgx.Conn) error { return (&shared{env: e, store: fresh}).load(tx.ctx, c, true, func() {}) })
+		if !embedded() {
+			return raw(tx.conn, func(c *pgx.Conn) error {
+				return (&postgresEngine{env: e}).load(tx.ctx, c, true, func() {})
+			})
 		}
-		return fresh.load(context.Background(), tx.conn)
+		return loadAll(context.Background(), tx.conn, e.memory)
 	}); err != nil {
 		t.Fatalf("%s: the rows cannot be loaded: %v", when, err)
 	}
-	difference(t, when+": memory is not what the rows say", now, tell(fresh.memory))
+	difference(t, when+": memory is not what the rows say", now, tell(e.memory))
 	return now
 }
 
@@ -151,9 +152,9 @@ func (h house) sql(t testing.TB, text string) {
 	t.Helper()
 	db := interface {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
-	}(h.writer.conn)
-	if h.shared != nil {
-		db = h.reader
+	}(h.reader)
+	if embedded() {
+		db = h.embedded().conn
 	}
 	if _, err := db.ExecContext(context.Background(), text); err != nil {
 		t.Fatalf("%s: %v", text, err)

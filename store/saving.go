@@ -14,7 +14,7 @@ import (
 
 // moved is a move that changes its row.
 type moved struct {
-	o *operation
+	o *moveRequest
 	transition
 }
 
@@ -22,7 +22,7 @@ type moved struct {
 func (m *moved) entries() []Event { return events(m.o.result, m.before, m.o.act) }
 
 // move computes a move from its row. One that ends others with it is made alone.
-func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
+func (p *postgresEngine) move(o *moveRequest, at *row) (m moved, alone bool) {
 	a := at.a
 	before := a.State
 	mem := p.memory
@@ -37,7 +37,7 @@ func (p *shared) move(o *operation, at *row) (m moved, alone bool) {
 }
 
 // moveAlone makes a move in a transaction of its own, with what it ends.
-func (p *shared) moveAlone(o *operation) {
+func (p *postgresEngine) moveAlone(o *moveRequest) {
 	o.err = p.change(func(tx *Tx) (err error) {
 		o.result, o.verdict, _, err = tx.move(o.id, o.move, o.live, o.act)
 		return err
@@ -111,7 +111,7 @@ func (pgStatements) save(tx *Tx, all []transition) (map[approval.ID]bool, error)
 
 // save saves moves in one statement, which is a transaction by itself, and tells which
 // rows were still as they were read.
-func (p *shared) save(moves []moved) (hit map[approval.ID]bool, err error) {
+func (p *postgresEngine) save(moves []moved) (hit map[approval.ID]bool, err error) {
 	defer p.timed("group", time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
@@ -148,7 +148,7 @@ const setTimeouts = `SELECT set_config('lock_timeout', $1::text, true), set_conf
 // The server gives up before the caller does: what a caller was told is not done shall
 // not be done later, when a lock is free at last, because then the same token that is
 // presented again ends its approval. What a connection took to come is off that time.
-func (p *shared) inTime(ctx context.Context, text string, args []any, take func(pgx.Rows)) error {
+func (p *postgresEngine) inTime(ctx context.Context, text string, args []any, take func(pgx.Rows)) error {
 	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return p.lost(err)

@@ -394,8 +394,8 @@ func (x *trial) ask(worker int, random *rand.Rand, in timedInput) {
 		_, v, err = h.Apply(ctx, x.id, x.move(approval.Exchange("quill", issuer, redirect, verifier, x.issued, 1, h.Now())), Act{})
 	case "refresh":
 		if x.calm { // though reads seem slow on a machine that is busy
-			h.shared.pace.slow.Store(false)
-			h.shared.saving.average.Store(0)
+			h.postgres().pace.slow.Store(false)
+			h.postgres().saving.average.Store(0)
 		}
 		if x.rule == nil {
 			v, err = h.refresh(x.id, in.generation)

@@ -110,7 +110,7 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
 	}
 	if now-r.seenAt >= seenGrain {
-		s.writer.note(func(tx *Tx) error {
+		s.later(func(tx *Tx) error {
 			_, err := tx.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
 			return err
 		}, nil)
@@ -147,7 +147,7 @@ func (s *Store) lasts(r sessionRow, now int64) bool {
 // EndSession ends a session; one that is not there is fine.
 func (s *Store) EndSession(_ context.Context, value string) error {
 	hash := sha256.Sum256([]byte(value))
-	return s.writer.change(func(tx *Tx) error {
+	return s.change(func(tx *Tx) error {
 		_, err := tx.exec(`DELETE FROM session WHERE hash = $1`, hash[:])
 		return err
 	})
@@ -198,7 +198,7 @@ func sessionID(hash []byte) string {
 // EndSessions ends the sessions of a person that end chooses, and counts them.
 func (s *Store) EndSessions(_ context.Context, personID string, end func(SessionInfo) bool, current string, act Act) (ended int, err error) {
 	own := sha256.Sum256([]byte(current))
-	err = s.writer.change(func(tx *Tx) error {
+	err = s.change(func(tx *Tx) error {
 		found, err := tx.sessionsOf(personID)
 		if err != nil {
 			return err

@@ -215,7 +215,7 @@ func TestFactsAreGatheredOnce(t *testing.T) {
 		if !h.accepts(t, id) {
 			t.Fatal("not accepted")
 		}
-		return h.shared.rows.get(id).under.Load()
+		return h.postgres().rows.get(id).under.Load()
 	}
 	first := gathered()
 	if first == nil || gathered() != first {
@@ -273,27 +273,27 @@ func TestLiveMovesAreLookedUp(t *testing.T) {
 	all := nodes(t, 2)
 	one, other := all[0], all[1]
 	id := one.live(t, one.unique(1))
-	other.shared.rows.drop(id)
-	o := &operation{id: id, live: true, move: approval.Refresh("quill", 2, 1, one.Now()), done: make(chan struct{}, 1)}
-	if err := other.shared.lookUp(o); err != nil || o.row != nil {
+	other.postgres().rows.drop(id)
+	o := &moveRequest{id: id, live: true, move: approval.Refresh("quill", 2, 1, one.Now()), done: make(chan struct{}, 1)}
+	if err := other.postgres().lookUp(o); err != nil || o.row != nil {
 		t.Fatal(o.row, err)
 	}
-	other.shared.pace.slow.Store(true)
-	if err := other.shared.lookUp(o); err != nil || o.row == nil || o.row.a.Generation != 1 {
+	other.postgres().pace.slow.Store(true)
+	if err := other.postgres().lookUp(o); err != nil || o.row == nil || o.row.a.Generation != 1 {
 		t.Fatal(o.row, err)
 	}
 	if v, err := one.refresh(id, 1); v != approval.OK || err != nil {
 		t.Fatal(v, err)
 	}
-	other.shared.moves.join(o)
+	other.postgres().moves.join(o)
 	if <-o.done; o.err != nil || o.verdict != approval.OK || o.result.Generation != 3 {
 		t.Errorf("from an older row: %v, %v, generation %d", o.verdict, o.err, o.result.Generation)
 	}
-	other.shared.rows.drop(id)
+	other.postgres().rows.drop(id)
 	if v, err := other.refresh(id, 1); v != approval.Reused || err != nil {
 		t.Errorf("a used token: %v, %v", v, err)
 	}
-	other.shared.rows.drop(id)
+	other.postgres().rows.drop(id)
 	if v, err := other.refresh(id, 3); v != approval.Over || err != nil {
 		t.Errorf("after the end: %v, %v", v, err)
 	}
@@ -307,7 +307,7 @@ func TestLoadingOutlastsARead(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	id := all[0].live(t, all[0].unique(1))
-	all[1].shared.patience = 200 * time.Millisecond
+	all[1].postgres().patience = 200 * time.Millisecond
 	added, err := all[0].AddPerson(ctx, org.Person{Email: "new@client.example", Name: "New", Active: true}, "", Act{})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestLoadingOutlastsARead(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Fatal("answered on old facts:", err)
-	case <-time.After(4 * all[1].shared.patience):
+	case <-time.After(4 * all[1].postgres().patience):
 	}
 	lift()
 	if err := <-answered; err != nil {
@@ -548,7 +548,7 @@ func TestStaleness(t *testing.T) {
 		}
 		for lax.accepts(t, id) {
 			// Its facts are found fresh all the while; the row is old all the same.
-			if err := lax.shared.ask(ctx, &question{done: make(chan struct{}, 1)}); err != nil {
+			if err := lax.postgres().ask(ctx, &question{done: make(chan struct{}, 1)}); err != nil {
 				t.Fatal(err)
 			}
 			if late := time.Since(acknowledged); late > bound+200*time.Millisecond {
@@ -653,7 +653,7 @@ func TestOneNodeSweeps(t *testing.T) {
 	}
 	holder, holders := -1, 0
 	for n, h := range all {
-		if mine, err := h.shared.sweeps(ctx); err != nil {
+		if mine, err := h.postgres().sweeps(ctx); err != nil {
 			t.Fatal(err)
 		} else if mine {
 			holder, holders = n, holders+1
@@ -666,11 +666,11 @@ func TestOneNodeSweeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := all[(holder+1)%3]
-	if mine, err := left.shared.sweeps(ctx); err != nil || !mine {
+	if mine, err := left.postgres().sweeps(ctx); err != nil || !mine {
 		t.Errorf("nobody sweeps: %v", err)
 	}
 	left.sql(t, `UPDATE lease SET holder = 'dead', until = until - 1000`)
-	if mine, err := left.shared.sweeps(ctx); err != nil || !mine {
+	if mine, err := left.postgres().sweeps(ctx); err != nil || !mine {
 		t.Errorf("a dead node still sweeps: %v", err)
 	}
 	if list, err := left.Nodes(ctx); err != nil || len(list) != 2 {

@@ -38,7 +38,7 @@ func TestSignInWithWhatWasChecked(t *testing.T) {
 func TestAPanicInAChange(t *testing.T) {
 	h := furnished(t)
 	at, _ := h.Organization(ctx, "nordlys")
-	err := h.writer.changeFacts(func(tx *Tx) error {
+	err := h.changeFacts(func(tx *Tx) error {
 		if err := tx.putOrganization(org.Organization{ID: "nordlys", Name: "Halfway"}); err != nil {
 			return err
 		}

@@ -147,7 +147,7 @@ func (h house) primed(t testing.TB, id approval.ID) {
 	}
 }
 
-func (h house) couldAnswer() bool { return embedded() || h.shared.recent(time.Now()) }
+func (h house) couldAnswer() bool { return embedded() || h.postgres().Recent() }
 
 // What another node has ended is still accepted within the bound, which is said,
 // and by nobody who shows it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -25,9 +24,9 @@ func (s *Store) Stamp(organization string) Stamp {
 
 // awaitCommit waits, on the embedded engine, for the commit that is under way: its
 // rows can be seen before its facts can.
-func (s *Store) awaitCommit() {
-	s.memory.settling.RLock()
-	defer s.memory.settling.RUnlock()
+func (m *memory) awaitCommit() {
+	m.settling.RLock()
+	defer m.settling.RUnlock()
 }
 
 // An APIKeyID names an API key without being it.
@@ -40,8 +39,8 @@ func IdentifyAPIKey(key string) APIKeyID { return sha256.Sum256([]byte(key)) }
 // approval: the grant set is all that its member may do. ErrNotFound: there is no
 // such key, or it has ended.
 func (s *Store) CheckAPIKey(ctx context.Context, id APIKeyID) (Access, error) {
-	if s.shared != nil && s.shared.recent(time.Now()) {
-		if a, err := s.apiKey(id); err == nil {
+	if s.engine.Recent() {
+		if a, err := s.memory.apiKey(id); err == nil {
 			a.Remembered = true
 			return a, nil
 		}
@@ -49,41 +48,32 @@ func (s *Store) CheckAPIKey(ctx context.Context, id APIKeyID) (Access, error) {
 	if err := s.fresh(ctx); err != nil {
 		return Access{}, err
 	}
-	return s.apiKey(id)
+	return s.memory.apiKey(id)
 }
 
 // CheckAPIKeyNow is to CheckAPIKey what CheckNow is to Check.
 func (s *Store) CheckAPIKeyNow(ctx context.Context, id APIKeyID) (Access, error) {
-	if err := s.freshNow(ctx); err != nil {
+	if err := s.engine.FreshNow(ctx); err != nil {
 		return Access{}, err
 	}
-	return s.apiKey(id)
+	return s.memory.apiKey(id)
 }
 
-func (s *Store) apiKey(id APIKeyID) (Access, error) {
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
-	k, ok := s.memory.APIKeys[id]
+func (m *memory) apiKey(id APIKeyID) (Access, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	k, ok := m.APIKeys[id]
 	if !ok {
 		return Access{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
-	at := s.memory.Members.Get(k.MemberKey)
-	m := at.AsMember()
-	if !m.Exists() || !k.Stands(at) {
+	at := m.Members.Get(k.MemberKey)
+	member := at.AsMember()
+	if !member.Exists() || !k.Stands(at) {
 		return Access{}, fmt.Errorf("API key: %w", ErrNotFound)
 	}
 	a := Access{PersonName: at.Person.Name, OrganizationName: at.Org.Name, Stamp: at.Org.Stamp}
 	a.Approval.Person, a.Approval.Organization = k.Person, k.Organization
 	a.Approval.Grant = grantset.Set{Kind: grantset.Everything}
-	a.Authority = a.Approval.Grant.Narrow(m, nil)
+	a.Authority = a.Approval.Grant.Narrow(member, nil)
 	return a, nil
-}
-
-// freshNow is fresh of now, whatever a check found before.
-func (s *Store) freshNow(ctx context.Context) error {
-	if s.shared == nil {
-		s.awaitCommit()
-		return nil
-	}
-	return s.shared.fresh(ctx)
 }

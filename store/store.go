@@ -6,14 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
 
 	"github.com/grantkeeper/grantkeeper/directory"
@@ -81,245 +77,53 @@ type Store struct {
 	env     *env
 	options *Options // the environment's, as log and memory
 	log     *slog.Logger
-	lock    *os.File
-	held    *os.File   // the database's own file
-	files   []openFile // of the embedded engine, on a disk
-	reader  *sql.DB
-	writer  *writer
 	memory  *memory
-	shared  *shared // PostgreSQL's part; nil on the embedded engine
+	engine  engine
+	reader  *sql.DB // the engine's
 
 	recorded    recorded
 	fullSaid    atomic.Int64 // Unix seconds: when it was logged last that nobody can register
 	pressedSaid atomic.Int64 // the same, that many clients wait
 
 	unusedSwept atomic.Int64 // Unix seconds
-	unnoted     atomic.Int64 // Unix seconds until which no use is noted
 
 	writingEnds sync.Mutex // held by writeEnds: one at a time
-	copying     sync.Mutex // one backup at a time
 	closing     sync.Once
-	stop        chan struct{}
-	stopped     sync.WaitGroup
 }
-
-var memoryNames atomic.Int64
 
 // Open opens the database, creates what is missing in an empty one, and loads
 // what lives in memory. ErrInUse, ErrSchema and ErrKeys are final.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	e := newEnv(o)
-	s := &Store{env: e, options: &e.options, log: e.log, memory: e.memory, stop: make(chan struct{})}
-	if o.Migrate && o.URL == "" && o.Path != "" {
-		if err := s.migrateAtStart(ctx); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.open(ctx); err != nil {
-		s.closeFiles()
+	engine, err := openEngine(ctx, e)
+	if err != nil {
 		return nil, err
 	}
-	s.start()
-	return s, nil
+	return &Store{env: e, options: &e.options, log: e.log, memory: e.memory, engine: engine, reader: engine.Reader()}, nil
 }
 
-// start lets those work who work until Close.
-func (s *Store) start() {
-	if s.shared != nil {
-		s.shared.start(&s.stopped)
-		return
-	}
-	s.stopped.Add(2)
-	go s.writer.run(&s.stopped)
-	go s.tick()
-}
+// change makes a change that may share its commit with others.
+func (s *Store) change(run func(*Tx) error) error { return s.engine.Change(run) }
 
-func (s *Store) open(ctx context.Context) error {
-	if s.options.URL != "" {
-		return s.openShared(ctx)
-	}
-	if s.options.Path != "" {
-		if err := s.lockFile(); err != nil {
-			return err
-		}
-	}
-	dsn := dsn(s.options.Path)
-	db, err := openSQLite(dsn + "&_txlock=immediate")
-	if err != nil {
-		return fmt.Errorf("database: %w", err)
-	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		db.Close()
-		return s.cannotOpen(err)
-	}
-	s.writer = newWriter(s, db, conn)
-	if s.options.Path != "" {
-		dsn += "&mode=rw" // whoever reads makes no file of the name, were it gone
-	}
-	if s.reader, err = openSQLite(dsn + "&_pragma=query_only(1)"); err != nil {
-		return fmt.Errorf("database: %w", err)
-	}
-	s.reader.SetMaxOpenConns(4)
-	s.reader.SetMaxIdleConns(4)
-	if err := s.prepareSchema(ctx); err != nil {
-		return err
-	}
-	if err := s.writer.atStart(ctx, func(tx *Tx) error { return tx.matchKeyRows(s.options.Ring) }); err != nil {
-		return fmt.Errorf("database: keys: %w", err)
-	}
-	if err := s.writer.atStart(ctx, (*Tx).checkKeys); err != nil {
-		return err
-	}
-	if err := s.loadClock(ctx); err != nil {
-		return err
-	}
-	if s.options.Path != "" {
-		if err := s.holdFiles(); err != nil {
-			return err
-		}
-	}
-	return s.load(ctx, conn)
-}
+// changeFacts makes a change in which the facts are those of now.
+func (s *Store) changeFacts(run func(*Tx) error) error { return s.engine.ChangeFacts(run) }
 
-func (s *Store) cannotOpen(err error) error { return cannotOpen(s.options.Path, err) }
-
-// cannotOpen tells a file that is something else, and a damaged one, from one that
-// cannot be read.
-func cannotOpen(path string, err error) error {
-	switch {
-	case errors.Is(err, ErrForeign):
-		return fmt.Errorf("database: %s: %w", path, err)
-	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.ERROR): // no such table
-		return fmt.Errorf("database: %s: %w: %w", path, ErrForeign, err)
-	case errors.Is(err, sqlite3.CORRUPT):
-		return fmt.Errorf("database: %s: %w: %w", path, ErrDamaged, err)
-	}
-	return fmt.Errorf("database: cannot open %s: %w", path, err)
-}
-
-// diskOf names the VFS that a file is opened through; nil is the operating
-// system's. Tests have one that loses power.
-var diskOf func(path string) string
-
-// checkpointPages is how long the log of writes gets before what it says goes
-// into the database.
-const checkpointPages = "2000"
-
-// dsn names the database with its settings. Every commit is on the disk
-// before it is answered: WAL with synchronous=FULL.
-func dsn(path string) string {
-	pragmas := url.Values{"_pragma": {"busy_timeout(5000)", "temp_store(2)"}}
-	if path == "" {
-		name := fmt.Sprintf("/grantkeeper-%d", memoryNames.Add(1))
-		return "file:" + name + "?vfs=memdb&" + pragmas.Encode()
-	}
-	for _, p := range []string{
-		"journal_mode(wal)", "synchronous(full)", "wal_autocheckpoint(" + checkpointPages + ")", "journal_size_limit(16777216)",
-	} {
-		pragmas.Add("_pragma", p)
-	}
-	if diskOf != nil {
-		pragmas.Set("vfs", diskOf(path))
-	}
-	return fileURL(path, pragmas)
-}
-
-// lockFile keeps a second server off the database: both would believe that
-// their memory is the truth. The file itself is locked as well, which may have
-// another name: but not where SQLite would wait for that lock, as on BSD.
-func (s *Store) lockFile() (err error) {
-	path := s.options.Path
-	if err := refuseForeign(path); err != nil {
-		return err
-	}
-	if s.lock, err = lockFor(path); err != nil {
-		return err
-	}
-	if err := refuseParted(path); err != nil {
-		return err
-	}
-	if err := closeToOthers(path, s.log); err != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
-		return err
-	}
-	if s.held, err = os.Open(path); err != nil {
-		return fmt.Errorf("database: cannot open %s: %w", path, err)
-	}
-	return lock(s.held, path)
-}
-
-func (s *Store) prepareSchema(ctx context.Context) error {
-	var tables int
-	if err := s.writer.conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
-		return s.cannotOpen(err)
-	}
-	if tables == 0 {
-		if s.options.Path != "" {
-			s.log.Info("a new, empty database is made", "file", s.options.Path)
-		}
-		return s.writer.atStart(ctx, func(tx *Tx) error {
-			if err := s.writer.begin(); err != nil {
-				return err
-			}
-			return tx.makeSchema(false)
-		})
-	}
-	schema, err := readSchema(ctx, s.writer.conn)
-	if err != nil {
-		return s.cannotOpen(err)
-	}
-	return schema.works()
-}
+// later queues a change that nobody waits for; false when the queue is full. lost,
+// unless nil, may be called when it was queued and then could not be written.
+func (s *Store) later(run func(*Tx) error, lost func()) bool { return s.engine.Later(run, lost) }
 
 // Close waits for what is under way, and closes the database. It may be called
 // again.
 func (s *Store) Close() (err error) {
-	s.closing.Do(func() {
-		close(s.stop)
-		s.writer.close()
-		if s.shared != nil {
-			s.shared.close()
-		}
-		s.stopped.Wait()
-		err = s.closeFiles()
-	})
+	s.closing.Do(func() { err = s.engine.Close() })
 	return err
-}
-
-func (s *Store) closeFiles() error {
-	var errs []error
-	if s.reader != nil {
-		errs = append(errs, s.reader.Close())
-	}
-	if s.shared != nil {
-		s.shared.pool.Close()
-	} else if s.writer != nil {
-		for _, st := range s.writer.statements {
-			errs = append(errs, st.Close())
-		}
-		errs = append(errs, s.writer.conn.Close())
-		errs = append(errs, s.writer.db.Close())
-	}
-	for _, f := range []*os.File{s.held, s.lock} {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // Ready reports whether the database answers a write before ctx ends: a disk
 // that hangs gives no error.
 func (s *Store) Ready(ctx context.Context) error {
 	answer := make(chan error, 1)
-	go func() {
-		if s.shared != nil {
-			answer <- s.shared.ready()
-			return
-		}
-		answer <- s.writer.change(func(tx *Tx) error { return tx.saveTime() })
-	}()
+	go func() { answer <- s.engine.Ready() }()
 	select {
 	case err := <-answer:
 		return err

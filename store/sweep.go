@@ -29,13 +29,8 @@ func (s *Store) Sweep(ctx context.Context) (Swept, error) {
 func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	var out Swept
 	var err error
-	if s.shared != nil { // one of the nodes does it for all
-		if mine, err := s.shared.sweeps(ctx); err != nil || !mine {
-			return out, err
-		}
-		if err := s.shared.trim(ctx); err != nil {
-			return out, err
-		}
+	if mine, err := s.engine.Sweeps(ctx); err != nil || !mine { // one of the nodes does it for all
+		return out, err
 	}
 	if out.Ended, err = s.writeEnds(ctx); err != nil {
 		return out, fmt.Errorf("pending ends: %w", err)
@@ -68,7 +63,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 	} {
 		for more := true; more; {
 			var n int
-			err := s.writer.changeFacts(func(tx *Tx) (err error) {
+			err := s.changeFacts(func(tx *Tx) (err error) {
 				n, err = step.run(tx, now)
 				return err
 			})

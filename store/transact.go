@@ -21,7 +21,7 @@ const begin = `BEGIN ISOLATION LEVEL READ COMMITTED;
 var errUnknown = errors.New("the connection was lost during the commit")
 
 // transact runs f in one transaction, once. Its error tells what became of it.
-func (p *shared) transact(ctx context.Context, f func(*Tx) error) error {
+func (p *postgresEngine) transact(ctx context.Context, f func(*Tx) error) error {
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (p *shared) transact(ctx context.Context, f func(*Tx) error) error {
 	return nil
 }
 
-func (p *shared) rollback(conn *sql.Conn, why error) {
+func (p *postgresEngine) rollback(conn *sql.Conn, why error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if _, err := conn.ExecContext(ctx, `ROLLBACK`); err != nil || cut(why) {
@@ -64,7 +64,7 @@ func (p *shared) rollback(conn *sql.Conn, why error) {
 }
 
 // spoilt throws a connection away: nobody shall find what was left on it.
-func (p *shared) spoilt(conn *sql.Conn, why error) {
+func (p *postgresEngine) spoilt(conn *sql.Conn, why error) {
 	_ = raw(conn, func(c *pgx.Conn) error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -76,7 +76,7 @@ func (p *shared) spoilt(conn *sql.Conn, why error) {
 }
 
 // lost throws away the connections to a server that is none any more.
-func (p *shared) lost(err error) error {
+func (p *postgresEngine) lost(err error) error {
 	if err != nil && cut(err) {
 		p.pool.Reset()
 	}

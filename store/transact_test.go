@@ -61,7 +61,7 @@ func TestNotesOfUnknownOutcome(t *testing.T) {
 			t.Error(name, err)
 		}
 		var n int
-		if err := h.shared.db.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'client_refused'`).Scan(&n); err != nil {
+		if err := h.postgres().db.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'client_refused'`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n != 1 || told.Load() != 1 {

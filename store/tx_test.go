@@ -51,7 +51,7 @@ func TestMoveThatCannotEndAnother(t *testing.T) {
 	id := approval.ID(handle.ID())
 	for _, saved := range []approval.ID{id, {}} {
 		o := &operation{id: id, move: approval.Exchange("quill", issuer, redirect, verifier, issued, 1, h.Now())}
-		err := h.writer.changeFacts(func(tx *Tx) error {
+		err := h.changeFacts(func(tx *Tx) error {
 			tx.engine = savesOne{tx.engine, saved}
 			if err := o.makeMove(tx); err != nil {
 				return errors.Join(ErrConflict, err) // is undone, and the writer goes on

@@ -44,14 +44,14 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 			return deleted, most, ctx.Err()
 		}
 	}
-	return deleted, most, s.writer.change(func(tx *Tx) error {
+	return deleted, most, s.change(func(tx *Tx) error {
 		return tx.journal(Event{Kind: journal.OperatorChanged, Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
 	})
 }
 
 // forgetUnapproved deletes those that are still as they were found.
 func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
-	err = s.writer.changeFacts(func(tx *Tx) (err error) {
+	err = s.changeFacts(func(tx *Tx) (err error) {
 		still := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
 			at := tx.memory.Clients[id]
 			return at == nil || !at.Waits() || at.Disabled

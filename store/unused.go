@@ -27,7 +27,7 @@ func (s *Store) orUnused(ctx context.Context, id approval.ID, m approval.Move) (
 	if s.options.EndUnusedAfter == 0 {
 		return m, nil
 	}
-	last, err := s.lastUse(ctx, id)
+	last, err := s.engine.LastUse(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -45,18 +45,9 @@ func (s *Store) orUnused(ctx context.Context, id approval.ID, m approval.Move) (
 	}, nil
 }
 
-// lastUse is when an approval was last used, or its code issued, in Unix
-// seconds; 0 is for one that is not there or does not live.
-func (s *Store) lastUse(ctx context.Context, id approval.ID) (int64, error) {
-	if s.shared == nil {
-		if err := s.fresh(ctx); err != nil {
-			return 0, err
-		}
-		s.memory.mu.RLock()
-		defer s.memory.mu.RUnlock()
-		return s.memory.lastUse(id), nil
-	}
-	return scanLastUse(s.reader.QueryRowContext(ctx, selectLastUse, id[:]))
+// LastUse asks the row.
+func (p *postgresEngine) LastUse(ctx context.Context, id approval.ID) (int64, error) {
+	return scanLastUse(p.db.QueryRowContext(ctx, selectLastUse, id[:]))
 }
 
 const selectLastUse = `
@@ -120,7 +111,7 @@ func (s *Store) endUnused(ctx context.Context) (ended int, err error) {
 
 // endEach ends those that are unused still.
 func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
-	err = s.writer.changeFacts(func(tx *Tx) error {
+	err = s.changeFacts(func(tx *Tx) error {
 		ended = 0
 		for _, r := range rows {
 			last, err := tx.engine.lastUse(tx, r.ID)

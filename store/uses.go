@@ -3,7 +3,6 @@ package store
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -20,45 +19,10 @@ const noteAgainAfter = time.Minute
 
 // Used notes a call, unless there was a use within the hour. It never waits; what
 // finds the queue full is noted at a later call.
-func (s *Store) Used(id approval.ID) {
-	now := uint32(s.Now().Unix())
-	if s.shared != nil {
-		s.shared.uses.see(id, now)
-		return
-	}
-	if int64(now) < s.unnoted.Load() {
-		return
-	}
-	s.memory.mu.RLock()
-	h := s.memory.approvals.at(id)
-	due, old := false, uint32(0)
-	if h != nil {
-		old = atomic.LoadUint32(&h.used)
-		due = idle(old, now) && atomic.CompareAndSwapUint32(&h.used, old, now)
-	}
-	s.memory.mu.RUnlock()
-	if !due {
-		return
-	}
-	back := func() {
-		s.memory.mu.RLock()
-		defer s.memory.mu.RUnlock()
-		if h := s.memory.approvals.at(id); h != nil {
-			atomic.CompareAndSwapUint32(&h.used, now, old)
-		}
-	}
-	ok := s.writer.note(func(tx *Tx) error {
-		_, err := tx.exec(`
-			UPDATE approval SET used_at = $1 WHERE id = $2 AND used_at < $1`, int64(now), id[:])
-		return err
-	}, func() {
-		back()
-		s.unnoted.Store(int64(now) + int64(noteAgainAfter/time.Second))
-	})
-	if !ok {
-		back()
-	}
-}
+func (s *Store) Used(id approval.ID) { s.engine.Used(id) }
+
+// Used keeps it until uses are written.
+func (p *postgresEngine) Used(id approval.ID) { p.uses.see(id, uint32(p.Now().Unix())) }
 
 func idle(used, now uint32) bool { return now-used >= uint32(useGrain/time.Second) }
 
@@ -113,7 +77,7 @@ func (u *uses) giveBack(due map[approval.ID]uint32) {
 const usesEvery = 250 * time.Millisecond
 
 // noteUses has uses written that wait, by an empty note.
-func (p *shared) noteUses() {
+func (p *postgresEngine) noteUses() {
 	for p.pause(usesEvery) {
 		if !p.uses.none() {
 			p.notes.join(note{run: func(*Tx) error { return nil }}, 1)

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -22,18 +22,15 @@ const maxBatch = 256
 // connection, and only it changes memory.
 type writer struct {
 	*env
-	store      *Store
+	gate
+	files      *files
 	db         *sql.DB
 	conn       *sql.Conn
 	statements map[string]*sql.Stmt
 
-	queue  chan *operation
-	notes  chan *operation // nobody waits for these
-	closed chan struct{}
-	// entering is held by those who wait for the writer; closing waits for
-	// them, so that nobody is left without an answer.
-	entering sync.RWMutex
-	held     *operation // taken from the queue, but belongs to the next batch
+	queue chan *operation
+	notes chan *operation // nobody waits for these
+	held  *operation      // taken from the queue, but belongs to the next batch
 
 	open bool // a transaction is
 	wide bool // roomy is on
@@ -41,13 +38,10 @@ type writer struct {
 
 // operation is a move of one approval, or any other change.
 type operation struct {
-	id    approval.ID
-	move  approval.Move // with id
-	live  bool          // the move asks nothing of the code: no row is read
-	row   *row          // of a live move: the approval, read since it was asked for; on PostgreSQL
-	tries int           // how often it was computed in vain; on PostgreSQL
-	since time.Time     // when it came; on PostgreSQL
-	act   Act
+	id   approval.ID
+	move approval.Move // with id
+	live bool          // the move asks nothing of the code: no row is read
+	act  Act
 
 	run func(*Tx) error // makes a change; an error undoes this one alone
 	// lost is told when a note could not be written.
@@ -62,10 +56,10 @@ type operation struct {
 	done    chan struct{}
 }
 
-func newWriter(s *Store, db *sql.DB, conn *sql.Conn) *writer {
+func newWriter(env *env, files *files, db *sql.DB, conn *sql.Conn) *writer {
 	return &writer{
-		env: s.env, store: s, db: db, conn: conn, statements: map[string]*sql.Stmt{},
-		queue: make(chan *operation, maxBatch), notes: make(chan *operation, 4096), closed: make(chan struct{}),
+		env: env, files: files, db: db, conn: conn, statements: map[string]*sql.Stmt{},
+		queue: make(chan *operation, maxBatch), notes: make(chan *operation, 4096), gate: gate{closed: make(chan struct{})},
 	}
 }
 
@@ -78,34 +72,13 @@ func (w *writer) do(o *operation) error {
 		return err
 	}
 	defer leave()
-	if w.store.shared != nil {
-		return w.store.shared.do(o)
-	}
 	w.queue <- o
 	<-o.done
 	return o.err
 }
 
-// enter keeps the writer from closing until leave is called.
-func (w *writer) enter() (leave func(), err error) {
-	w.entering.RLock()
-	select {
-	case <-w.closed:
-		w.entering.RUnlock()
-		return nil, fmt.Errorf("closing: %w", ErrUnavailable)
-	default:
-	}
-	if w.store.shared != nil {
-		if err := w.store.shared.tooOld(); err != nil {
-			w.entering.RUnlock()
-			return nil, err
-		}
-	}
-	return w.entering.RUnlock, nil
-}
-
-// apply makes a move.
-func (w *writer) apply(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
+// Move makes a move in the batch that is next.
+func (w *writer) Move(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
 	o := operations.Get().(*operation)
 	o.id, o.move, o.live, o.act = id, approval.GivenTo(networkOf(act.Address), m), live, act
 	err := w.do(o)
@@ -117,22 +90,23 @@ func (w *writer) apply(id approval.ID, m approval.Move, live bool, act Act) (app
 	return a, v, err
 }
 
-// change makes a change that may share a batch.
-func (w *writer) change(run func(*Tx) error) error {
+// MoveExpected leaves all to Move, which has the approval in memory.
+func (w *writer) MoveExpected(approval.Approval, approval.Move, Act) (none approval.State, _ error) {
+	return none, nil
+}
+
+// Change makes a change that may share a batch.
+func (w *writer) Change(run func(*Tx) error) error {
 	return w.do(&operation{run: run, done: make(chan struct{}, 1)})
 }
 
-// changeFacts makes a change that no other operation may share a batch with.
-func (w *writer) changeFacts(run func(*Tx) error) error {
+// ChangeFacts makes a change that no other operation may share a batch with.
+func (w *writer) ChangeFacts(run func(*Tx) error) error {
 	return w.do(&operation{run: run, alone: true, done: make(chan struct{}, 1)})
 }
 
-// note queues a change that nobody waits for; false when the queue is full.
-// lost, if any, is called when it was queued and then could not be written.
-func (w *writer) note(run func(*Tx) error, lost func()) bool {
-	if w.store.shared != nil {
-		return w.store.shared.note(run)
-	}
+// Later queues a change that nobody waits for.
+func (w *writer) Later(run func(*Tx) error, lost func()) bool {
 	select {
 	case w.notes <- &operation{run: run, lost: lost}:
 		return true
@@ -141,15 +115,7 @@ func (w *writer) note(run func(*Tx) error, lost func()) bool {
 	}
 }
 
-// close lets the writer end once everybody who waits for it has an answer.
-func (w *writer) close() {
-	w.entering.Lock()
-	defer w.entering.Unlock()
-	close(w.closed)
-}
-
-func (w *writer) run(stopped *sync.WaitGroup) {
-	defer stopped.Done()
+func (w *writer) run() {
 	batch := make([]*operation, 0, maxBatch)
 	for {
 		batch = w.gather(batch[:0])
@@ -240,7 +206,7 @@ func (w *writer) commit(batch []*operation) {
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-		w.log.Error("a commit failed; nothing of it stands", w.store.mend("operations", len(batch), "err", err)...)
+		w.log.Error("a commit failed; nothing of it stands", w.mend("operations", len(batch), "err", err)...)
 	}
 	if err == nil {
 		w.memory.mu.Lock()
@@ -327,7 +293,7 @@ func (w *writer) makeChange(tx *Tx, o *operation) error {
 		}
 	}
 	mark := tx.mark()
-	if o.err = o.runSafely(tx); o.err != nil && !refusal(o.err) {
+	if o.err = runSafely(tx, o.run); o.err != nil && !refusal(o.err) {
 		return o.err
 	}
 	if o.err != nil {
@@ -346,28 +312,6 @@ func (w *writer) makeChange(tx *Tx, o *operation) error {
 	}
 	_, err := tx.exec(`RELEASE change`)
 	return err
-}
-
-// runSafely makes a fault in a caller's function an error that undoes the
-// batch: the writer must outlive it.
-func (o *operation) runSafely(tx *Tx) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("a change panicked: %v", fault)
-			tx.env.log.Error("a change panicked", "fault", fault, "stack", string(debug.Stack()))
-		}
-	}()
-	return o.run(tx)
-}
-
-// refusal tells a change that may not be from a database that cannot.
-func refusal(err error) bool {
-	for _, e := range []error{ErrNotFound, ErrConflict, ErrAnswered, ErrNotAllowed, ErrKeys} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 // saveTime writes the time into the database (decision T12).
@@ -393,7 +337,7 @@ func (w *writer) begin() error {
 }
 
 func (w *writer) end() error {
-	err := w.store.inPlace()
+	err := w.files.inPlace()
 	if err == nil {
 		_, err = w.runText(`COMMIT`)
 	}
@@ -427,4 +371,21 @@ func (w *writer) atStart(ctx context.Context, f func(*Tx) error) error {
 		return w.end()
 	}
 	return nil
+}
+
+// mend adds to what is logged of an error what is the matter with the embedded
+// engine's disk, and what to do about it.
+func (w *writer) mend(of ...any) []any {
+	err, _ := of[len(of)-1].(error)
+	if w.options.Path == "" {
+		return of
+	}
+	dir := filepath.Dir(w.options.Path)
+	switch cause := causeOfFile(err, w.options.Path); cause {
+	case FullDisk:
+		return append(of, "cause", cause, "fix", "make room in "+dir+": the server goes on by itself then")
+	case BadDisk:
+		return append(of, "cause", cause, "fix", "see the system's log about the disk of "+dir+", and ulimit -f")
+	}
+	return of
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// shared is what a store on PostgreSQL has where the embedded engine has one
-// writer and its memory. Other nodes write at the same time, so everything is
+// postgresEngine is PostgreSQL, where the embedded engine has one writer and its memory.
+// Other nodes write at the same time, so everything is
 // asked of the database: what waits is read together, moves that wait are
 // saved together, and a change of facts holds the row of their version.
-type shared struct {
+type postgresEngine struct {
 	*env
-	store *Store
-	pool  *pgxpool.Pool
-	db    *sql.DB // the same pool, for the statements that both engines share
+	gate
+	pool *pgxpool.Pool
+	db   *sql.DB // the same pool, for the statements that both engines share
 
 	changeSlot  chan struct{} // one transaction of this node at a time
 	readSlot    chan struct{} // its holder takes the next reads
@@ -52,16 +52,17 @@ type shared struct {
 	lacksKey atomic.Bool  // a key seals that this node does not have
 	keysAt   atomic.Int64 // when it looked last which do, by moment
 	stopped  chan struct{}
+	working  sync.WaitGroup
 
 	counting  sync.Mutex
 	living    int
 	countedAt time.Time
 }
 
-func newShared(s *Store, pool *pgxpool.Pool) *shared {
-	p := &shared{
-		env: s.env, store: s, pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), stopped: make(chan struct{}),
-		node: s.env.ids.next(time.Now()),
+func newPostgres(env *env, pool *pgxpool.Pool) *postgresEngine {
+	p := &postgresEngine{
+		env: env, gate: gate{closed: make(chan struct{})}, pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), stopped: make(chan struct{}),
+		node: env.ids.next(time.Now()),
 	}
 	p.db = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.db.SetMaxIdleConns(0) // the pool keeps them
@@ -74,56 +75,91 @@ func newShared(s *Store, pool *pgxpool.Pool) *shared {
 	return p
 }
 
-func (p *shared) start(stopped *sync.WaitGroup) {
+func (p *postgresEngine) start() {
 	for range maxReaders {
-		stopped.Go(p.answerReads)
+		p.working.Go(p.answerReads)
 	}
 	p.readSlot <- struct{}{}
 	for range moveWorkers {
-		stopped.Go(p.makeMoves)
+		p.working.Go(p.makeMoves)
 	}
 	for range refreshWorkers {
-		stopped.Go(p.saveRefreshes)
+		p.working.Go(p.saveRefreshes)
 	}
 	p.refreshSlot <- struct{}{}
 	// One of each: two would save smaller groups.
-	stopped.Go(p.registerClients)
-	stopped.Go(p.writeNotes)
-	stopped.Go(p.noteUses)
-	stopped.Go(p.tick)
+	p.working.Go(p.registerClients)
+	p.working.Go(p.writeNotes)
+	p.working.Go(p.noteUses)
+	p.working.Go(p.tick)
 }
 
-// close lets everybody who works finish what waits. Nobody enters any more.
-func (p *shared) close() {
+// Close lets everybody who works finish what waits. Nobody enters any more.
+func (p *postgresEngine) Close() error {
+	p.gate.close()
 	close(p.stopped)
 	p.refreshes.close()
 	p.moves.close()
 	p.clients.close()
 	p.notes.close()
 	p.reads.close()
+	p.working.Wait()
+	return p.closePool()
 }
 
-// do runs an operation that is not the embedded engine's.
-func (p *shared) do(o *operation) error {
-	if o.move != nil {
-		if err := p.lookUp(o); err != nil {
-			return err
-		}
-		p.moves.join(o)
-		<-o.done
-		return o.err
-	}
-	return p.change(o.runSafely)
+func (p *postgresEngine) closePool() error {
+	err := p.db.Close()
+	p.pool.Close()
+	return err
 }
+
+// enter keeps the engine from closing until leave is called.
+func (p *postgresEngine) enter() (leave func(), err error) {
+	if leave, err = p.gate.enter(); err != nil {
+		return nil, err
+	}
+	if err := p.tooOld(); err != nil {
+		leave()
+		return nil, err
+	}
+	return leave, nil
+}
+
+// Reader is the pool, as far as others may use it.
+func (p *postgresEngine) Reader() *sql.DB { return p.db }
+
+// Change holds the row of the facts' version, as ChangeFacts does.
+func (p *postgresEngine) Change(run func(*Tx) error) error { return p.ChangeFacts(run) }
+
+// ChangeFacts makes a change; see change.
+func (p *postgresEngine) ChangeFacts(run func(*Tx) error) error {
+	leave, err := p.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return p.change(func(tx *Tx) error { return runSafely(tx, run) })
+}
+
+// Integrity is pg_amcheck's to tell.
+func (p *postgresEngine) Integrity(context.Context) (whole bool, err error) { return false, nil }
+
+// Backup is ErrNotAllowed.
+func (p *postgresEngine) Backup(context.Context, string) (time.Time, error) {
+	return time.Time{}, fmt.Errorf("backup: PostgreSQL is backed up by its own means: %w", ErrNotAllowed)
+}
+
+// BackupFile is no name: there is nothing to put there.
+func (p *postgresEngine) BackupFile() string { return "" }
 
 // tell passes entries of the journal on that are durable.
-func (p *shared) tell(entries []Event) {
+func (p *postgresEngine) tell(entries []Event) {
 	if len(entries) > 0 {
 		p.refusals.wrote()
 	}
 	for _, e := range entries {
 		if e.provesRewound() {
-			p.note((*Tx).noteRewound)
+			p.Later((*Tx).noteRewound, nil)
 		}
 		if told := p.options.Journaled; told != nil {
 			told(e)
@@ -133,7 +169,7 @@ func (p *shared) tell(entries []Event) {
 
 // change runs a change with the facts as they are: it holds the row of their
 // version, has caught up, and logs what it changes.
-func (p *shared) change(run func(*Tx) error) error {
+func (p *postgresEngine) change(run func(*Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 	defer cancel()
 	select {
@@ -166,7 +202,7 @@ func (p *shared) change(run func(*Tx) error) error {
 
 // changeFacts gives the version that the facts had, and the one that they have
 // after the commit; 0 when they have not changed.
-func (p *shared) changeFacts(tx *Tx, run func(*Tx) error) (from, to int64, err error) {
+func (p *postgresEngine) changeFacts(tx *Tx, run func(*Tx) error) (from, to int64, err error) {
 	if err := tx.queryRow(`SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&from); errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, errNoFacts
 	} else if err != nil {
@@ -197,7 +233,7 @@ func (p *shared) changeFacts(tx *Tx, run func(*Tx) error) (from, to int64, err e
 
 // apply does to memory what a committed change has put. It is left out when
 // others have loaded newer facts meanwhile; to is 0 when it changed none.
-func (p *shared) apply(from, to int64, tx *Tx) {
+func (p *postgresEngine) apply(from, to int64, tx *Tx) {
 	m := p.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -211,7 +247,7 @@ func (p *shared) apply(from, to int64, tx *Tx) {
 	}
 }
 
-func (p *shared) version() int64 {
+func (p *postgresEngine) version() int64 {
 	p.memory.mu.RLock()
 	defer p.memory.mu.RUnlock()
 	return p.memory.version
@@ -219,7 +255,7 @@ func (p *shared) version() int64 {
 
 // unavailable is what a caller is told when the database could not: nothing
 // that it may rely on has happened.
-func (p *shared) unavailable(what string, err error) error {
+func (p *postgresEngine) unavailable(what string, err error) error {
 	if err == nil || errors.Is(err, ErrUnavailable) {
 		return err
 	}
