@@ -109,9 +109,9 @@ var mayFold = reviewed{
 		server/traces.go:checkSampler server/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
-		store/approval.go:Tx.moved store/journal.go:insertArrays store/statement.go:insertEvents
+		store/approval.go:txn.moved store/journal.go:insertArrays store/statement.go:insertEvents
 		store/keys.go:Store.Keys store/migrateshared.go:Migration.changesRows store/password.go:Tx.forgetCosts
-		store/password.go:Tx.sweepCosts store/preflight.go:postgresEngine.explain store/keyrows.go:Tx.keysKnown
+		store/password.go:Tx.sweepCosts store/preflight.go:postgresEngine.explain store/keyrows.go:txn.keysKnown
 		`},
 
 	// What people see.

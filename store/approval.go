@@ -36,7 +36,7 @@ func (s *Store) ApplyLive(ctx context.Context, id approval.ID, m approval.Move, 
 // move makes one move in the transaction under way: it reads the approval, saves
 // what the move makes of it, journals that, and ends what the approval replaces.
 // moved is false when the move changes nothing. ErrNotFound: there is no such row.
-func (tx *Tx) move(id approval.ID, m approval.Move, live bool, act Act) (a approval.Approval, v approval.Verdict, moved bool, err error) {
+func (tx *txn) move(id approval.ID, m approval.Move, live bool, act Act) (a approval.Approval, v approval.Verdict, moved bool, err error) {
 	for range maxTries {
 		var replaces string
 		if a, replaces, err = tx.read(id, live); err != nil {
@@ -46,7 +46,7 @@ func (tx *Tx) move(id approval.ID, m approval.Move, live bool, act Act) (a appro
 		if a.State, v = m(a, tx.memory.Standing(a)); a.State == before {
 			return a, v, false, nil
 		}
-		saved, err := tx.engine.save(tx, []transition{tx.env.transition(a, before)})
+		saved, err := tx.save([]transition{tx.env.transition(a, before)})
 		if err != nil {
 			return a, v, false, err
 		}
@@ -60,7 +60,7 @@ func (tx *Tx) move(id approval.ID, m approval.Move, live bool, act Act) (a appro
 
 // moved journals what a saved move has changed, and ends what the approval
 // replaces.
-func (tx *Tx) moved(a approval.Approval, before approval.State, replaces string, act Act) error {
+func (tx *txn) moved(a approval.Approval, before approval.State, replaces string, act Act) error {
 	if err := tx.journal(events(a, before, act)...); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (tx *Tx) moved(a approval.Approval, before approval.State, replaces string,
 }
 
 // putMoved is for a state that was saved.
-func (tx *Tx) putMoved(a approval.Approval) {
+func (tx *txn) putMoved(a approval.Approval) {
 	tx.later(approvalMoved{a.ID, a.State, uint32(tx.env.Now().Unix())})
 }
 
@@ -110,13 +110,13 @@ func events(a approval.Approval, before approval.State, act Act) []Event {
 }
 
 // read gives an approval as it stands, from memory when that is enough.
-func (tx *Tx) read(id approval.ID, live bool) (approval.Approval, string, error) {
+func (tx *txn) read(id approval.ID, live bool) (approval.Approval, string, error) {
 	if live {
 		if h := tx.memory.approvals.at(id); h != nil && h.phase == approval.Live {
 			return tx.memory.uncached(id, h), "", nil
 		}
 	}
-	rows, err := tx.query(selectApproval+` WHERE id = $1`+tx.engine.lock(), id[:])
+	rows, err := tx.query(selectApproval+` WHERE id = $1`+tx.lock(), id[:])
 	if err != nil {
 		return approval.Approval{}, "", err
 	}
@@ -170,7 +170,7 @@ type transition struct {
 
 // end ends one approval as part of a larger change; one that has ended stays as it
 // ended.
-func (tx *Tx) end(id approval.ID, why approval.Reason, act Act) (ended bool, err error) {
+func (tx *txn) end(id approval.ID, why approval.Reason, act Act) (ended bool, err error) {
 	_, _, ended, err = tx.move(id, approval.End(why, tx.env.Now()), true, act)
 	return ended, err
 }

@@ -99,9 +99,9 @@ func (t *approvalCache) put(id approval.ID, h cachedApproval) {
 // lock: with a million of them nobody waits for all.
 func (m *memory) eachCached(see func(approval.ID, *cachedApproval)) {
 	for chunk := 0; ; chunk++ {
-		m.mu.RLock()
+		m.RLock()
 		if chunk >= len(m.approvals.chunks) {
-			m.mu.RUnlock()
+			m.RUnlock()
 			return
 		}
 		for i := range m.approvals.chunks[chunk] {
@@ -109,7 +109,7 @@ func (m *memory) eachCached(see func(approval.ID, *cachedApproval)) {
 				see(m.approvals.ids[chunk][i], h)
 			}
 		}
-		m.mu.RUnlock()
+		m.RUnlock()
 	}
 }
 

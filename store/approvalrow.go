@@ -59,8 +59,8 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 	if err := s.fresh(ctx); err != nil { // the facts are no older than the rows
 		return nil, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	for i := range out {
 		if h := s.memory.approvals.at(out[i].ID); h != nil { // the row comes a moment later
 			out[i].LastUsed = max(out[i].LastUsed, int64(atomic.LoadUint32(&h.used)))

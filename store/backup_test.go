@@ -464,7 +464,7 @@ func TestRestoreRefused(t *testing.T) {
 func (h house) newer(t testing.TB) string {
 	t.Helper()
 	other := furnished(t)
-	if _, err := other.embedded().conn.ExecContext(context.Background(), `UPDATE meta SET value = '99' WHERE name IN ('schema', 'schema_oldest')`); err != nil {
+	if _, err := other.embedded().writer.conn.ExecContext(context.Background(), `UPDATE meta SET value = '99' WHERE name IN ('schema', 'schema_oldest')`); err != nil {
 		t.Fatal(err)
 	}
 	return other.backup(t)

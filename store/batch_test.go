@@ -26,7 +26,7 @@ func (h house) hold(t testing.TB) (ask func(func()), release func()) {
 		t.Helper()
 		asked++
 		go func() { do(); answered <- struct{}{} }()
-		for len(h.embedded().queue) < asked {
+		for len(h.embedded().writer.queue) < asked {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -355,7 +355,7 @@ func TestRefusedMovesWriteNothing(t *testing.T) {
 	id := approval.ID(handle.ID())
 	changes := func() (n int) {
 		t.Helper()
-		if err := h.embedded().conn.QueryRowContext(context.Background(), `SELECT total_changes()`).Scan(&n); err != nil {
+		if err := h.embedded().writer.conn.QueryRowContext(context.Background(), `SELECT total_changes()`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -394,12 +394,12 @@ func TestUseWhenTheQueueIsFull(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	_, release := h.hold(t)
-	for len(h.embedded().notes) < cap(h.embedded().notes) {
+	for len(h.embedded().writer.notes) < cap(h.embedded().writer.notes) {
 		h.Record(Event{Kind: "signin_failed"})
 	}
 	h.Used(id)
 	release()
-	for len(h.embedded().notes) > 0 {
+	for len(h.embedded().writer.notes) > 0 {
 		if err := h.Ready(ctx); err != nil {
 			t.Fatal(err)
 		}

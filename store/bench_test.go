@@ -27,7 +27,7 @@ func manyApprovals(b testing.TB, h house, n int) []approval.ID {
 	ctx := context.Background()
 	var conn *sql.Conn
 	if embedded() {
-		conn = h.embedded().conn
+		conn = h.embedded().writer.conn
 	} else {
 		var err error
 		if conn, err = h.reader.Conn(ctx); err != nil {

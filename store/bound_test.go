@@ -22,9 +22,9 @@ func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 		return h.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}, Origin{}, Act{})
 	}
 	waiting := func(n int) {
-		h.memory.mu.Lock()
+		h.memory.Lock()
 		h.memory.Waiting.Clients = n
-		h.memory.mu.Unlock()
+		h.memory.Unlock()
 	}
 	for _, tt := range []struct {
 		waiting int
@@ -57,8 +57,8 @@ func TestI15UnapprovedClientsAreBounded(t *testing.T) {
 func TestUnapprovedClientsAreCounted(t *testing.T) {
 	h := furnished(t) // with one client that nobody has approved
 	count := func() int {
-		h.memory.mu.RLock()
-		defer h.memory.mu.RUnlock()
+		h.memory.RLock()
+		defer h.memory.RUnlock()
 		return h.memory.Waiting.Clients
 	}
 	want := func(when string, n int) {

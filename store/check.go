@@ -69,8 +69,8 @@ func (s *Store) Check(ctx context.Context, id approval.ID) (Access, error) {
 // Under gives what Check would find under an approval, whatever has become of
 // it: for those who ask why it is refused.
 func (s *Store) Under(row ApprovalRow) Access {
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	return s.memory.under(&row.Approval).access(row.Approval, 0)
 }
 

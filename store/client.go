@@ -21,14 +21,14 @@ func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act
 		return err
 	}
 	defer func() {
-		s.memory.mu.Lock()
+		s.memory.Lock()
 		s.memory.leave(at)
-		s.memory.mu.Unlock()
+		s.memory.Unlock()
 	}()
 	return s.engine.Register(c, from.network(), at, act)
 }
 
-func (tx *Tx) insertClient(c client.Client, network string) error {
+func (tx *txn) insertClient(c client.Client, network string) error {
 	_, err := tx.exec(`
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch, network)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)`,
@@ -63,8 +63,8 @@ func (s *Store) ClientState(ctx context.Context, id string) (ClientState, error)
 
 func (s *Store) clientState(id string) ClientState {
 	now := s.Now()
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	switch c := s.memory.Clients[id]; {
 	case c == nil || !c.Known(now):
 		return ClientUnknown

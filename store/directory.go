@@ -20,8 +20,8 @@ func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error
 	if err := s.fresh(ctx); err != nil {
 		return org.Person{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.People.Get(idOrEmail)
 	if at == nil {
 		at = s.memory.ByEmail.Get(org.EmailKey(idOrEmail))
@@ -40,13 +40,13 @@ func (s *Store) Password(ctx context.Context, email string) (org.Person, string,
 	if err := s.fresh(ctx); err != nil {
 		return org.Person{}, "", err
 	}
-	s.memory.mu.RLock()
+	s.memory.RLock()
 	at := s.memory.ByEmail.Get(org.EmailKey(email))
 	var p org.Person
 	if at != nil {
 		p = at.Person
 	}
-	s.memory.mu.RUnlock()
+	s.memory.RUnlock()
 	if at == nil {
 		return org.Person{}, "", fmt.Errorf("person: %w", ErrNotFound)
 	}
@@ -126,8 +126,8 @@ func (s *Store) Organization(ctx context.Context, id string) (org.Organization, 
 	if err := s.fresh(ctx); err != nil {
 		return org.Organization{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.Orgs[id]
 	if at == nil {
 		return org.Organization{}, fmt.Errorf("organization: %w", ErrNotFound)
@@ -145,14 +145,14 @@ func (s *Store) Organizations(ctx context.Context, after string, limit int) ([]o
 		return nil, "", err
 	}
 	limit = pageSize(limit)
-	s.memory.mu.RLock()
+	s.memory.RLock()
 	var out []org.Organization
 	for _, o := range facts.InOrder(s.memory.Orgs) {
 		if o.ID > after && len(out) <= limit {
 			out = append(out, o.Organization)
 		}
 	}
-	s.memory.mu.RUnlock()
+	s.memory.RUnlock()
 	if len(out) > limit {
 		return out[:limit], out[limit-1].ID, nil
 	}
@@ -165,8 +165,8 @@ func (s *Store) Member(ctx context.Context, person, organization string) (org.Me
 	if err := s.fresh(ctx); err != nil {
 		return org.Member{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	m := s.memory.Members.Get(facts.MemberKey{Person: person, Organization: organization}).AsMember()
 	if !m.Exists() {
 		return org.Member{}, fmt.Errorf("membership: %w", ErrNotFound)
@@ -180,8 +180,8 @@ func (s *Store) Offers(ctx context.Context, personID string) ([]grantset.Offer, 
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.People.Get(personID)
 	if at == nil {
 		return nil, fmt.Errorf("person: %w", ErrNotFound)
@@ -203,8 +203,8 @@ func (s *Store) Circles(ctx context.Context, organization string) ([]org.Circle,
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
@@ -219,8 +219,8 @@ func (s *Store) Roles(ctx context.Context, organization string) ([]directory.Rol
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)
@@ -237,8 +237,8 @@ func (s *Store) Circle(ctx context.Context, organization, id string) (org.Circle
 	if err := s.fresh(ctx); err != nil {
 		return org.Circle{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	if at := s.memory.Orgs[organization]; at != nil {
 		if c, ok := at.Circles[id]; ok {
 			return c, nil
@@ -252,8 +252,8 @@ func (s *Store) Role(ctx context.Context, organization, id string) (directory.Ro
 	if err := s.fresh(ctx); err != nil {
 		return directory.RoleRow{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	r := s.memory.Roles.Get(id)
 	if r == nil || r.Organization != organization {
 		return directory.RoleRow{}, fmt.Errorf("role: %w", ErrNotFound)
@@ -266,8 +266,8 @@ func (s *Store) Admins(ctx context.Context, organization string, limit int) ([]o
 	if err := s.fresh(ctx); err != nil {
 		return nil, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.Orgs[organization]
 	if at == nil {
 		return nil, fmt.Errorf("organization: %w", ErrNotFound)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
 )
@@ -19,7 +20,7 @@ import (
 // facts and all approvals that have not ended in memory.
 type embeddedEngine struct {
 	*env
-	*writer
+	writer *writer
 	files  files
 	reader *sql.DB
 
@@ -41,7 +42,7 @@ func openEmbedded(ctx context.Context, env *env) (engine, error) {
 		e.closeFiles()
 		return nil, err
 	}
-	e.stopped.Go(e.run)
+	e.stopped.Go(e.writer.run)
 	e.stopped.Go(e.tick)
 	return e, nil
 }
@@ -76,10 +77,10 @@ func (e *embeddedEngine) open(ctx context.Context) error {
 	if err := e.prepareSchema(ctx); err != nil {
 		return err
 	}
-	if err := e.atStart(ctx, func(tx *Tx) error { return tx.matchKeyRows(e.options.Ring) }); err != nil {
+	if err := e.writer.atStart(ctx, func(tx *txn) error { return tx.matchKeyRows(e.options.Ring) }); err != nil {
 		return fmt.Errorf("database: keys: %w", err)
 	}
-	if err := e.atStart(ctx, (*Tx).checkKeys); err != nil {
+	if err := e.writer.atStart(ctx, (*txn).checkKeys); err != nil {
 		return err
 	}
 	if err := e.loadClock(ctx); err != nil {
@@ -138,21 +139,21 @@ func dsn(path string) string {
 
 func (e *embeddedEngine) prepareSchema(ctx context.Context) error {
 	var tables int
-	if err := e.conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
+	if err := e.writer.conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
 		return cannotOpen(e.options.Path, err)
 	}
 	if tables == 0 {
 		if e.options.Path != "" {
 			e.log.Info("a new, empty database is made", "file", e.options.Path)
 		}
-		return e.atStart(ctx, func(tx *Tx) error {
-			if err := e.begin(); err != nil {
+		return e.writer.atStart(ctx, func(tx *txn) error {
+			if err := e.writer.begin(); err != nil {
 				return err
 			}
 			return tx.makeSchema(false)
 		})
 	}
-	schema, err := readSchema(ctx, e.conn)
+	schema, err := readSchema(ctx, e.writer.conn)
 	if err != nil {
 		return cannotOpen(e.options.Path, err)
 	}
@@ -161,7 +162,7 @@ func (e *embeddedEngine) prepareSchema(ctx context.Context) error {
 
 // loadClock goes on from the time that the database has seen (decision T12).
 func (e *embeddedEngine) loadClock(ctx context.Context) error {
-	v, err := newTx(ctx, e.env, e.conn, e.writer).meta(metaTime)
+	v, err := newTx(ctx, e.env, e.writer.conn, e.writer).meta(metaTime)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // an empty database has seen nothing
 	} else if err != nil {
@@ -191,16 +192,46 @@ func (e *embeddedEngine) tick() {
 	}
 }
 
+// Move makes a move in the batch that is next.
+func (e *embeddedEngine) Move(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
+	return e.writer.move(id, m, live, act)
+}
+
+// MoveExpected leaves all to Move, which has the approval in memory.
+func (e *embeddedEngine) MoveExpected(approval.Approval, approval.Move, Act) (none approval.State, _ error) {
+	return none, nil
+}
+
+// Change makes a change that may share a batch.
+func (e *embeddedEngine) Change(run func(*txn) error) error {
+	return e.writer.do(&operation{run: run, done: make(chan struct{}, 1)})
+}
+
+// ChangeFacts makes a change that no other operation may share a batch with.
+func (e *embeddedEngine) ChangeFacts(run func(*txn) error) error {
+	return e.writer.do(&operation{run: run, alone: true, done: make(chan struct{}, 1)})
+}
+
+// Later queues a change that nobody waits for.
+func (e *embeddedEngine) Later(run func(*txn) error, lost func()) bool {
+	select {
+	case e.writer.notes <- &operation{run: run, lost: lost}:
+		return true
+	default:
+		return false
+	}
+}
+
 // Reader gives connections that can only read.
 func (e *embeddedEngine) Reader() *sql.DB { return e.reader }
 
 // Ready saves the time, behind what waits.
-func (e *embeddedEngine) Ready() error { return e.Change((*Tx).saveTime) }
+func (e *embeddedEngine) Ready() error { return e.Change((*txn).saveTime) }
 
 // Close saves the time at last.
 func (e *embeddedEngine) Close() error {
 	close(e.stop)
-	e.gate.close()
+	e.writer.gate.close()
 	e.stopped.Wait()
 	return e.closeFiles()
 }
@@ -211,10 +242,10 @@ func (e *embeddedEngine) closeFiles() error {
 		errs = append(errs, e.reader.Close())
 	}
 	if e.writer != nil {
-		for _, st := range e.statements {
+		for _, st := range e.writer.statements {
 			errs = append(errs, st.Close())
 		}
-		errs = append(errs, e.conn.Close(), e.db.Close())
+		errs = append(errs, e.writer.conn.Close(), e.writer.db.Close())
 	}
 	return errors.Join(append(errs, e.files.close()...)...)
 }

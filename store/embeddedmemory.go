@@ -15,8 +15,8 @@ import (
 
 // Check answers exactly as it stands.
 func (e *embeddedEngine) Check(_ context.Context, id approval.ID) (Access, error) {
-	e.memory.mu.RLock()
-	defer e.memory.mu.RUnlock()
+	e.memory.RLock()
+	defer e.memory.RUnlock()
 	h := e.memory.approvals.at(id)
 	if h == nil {
 		return Access{}, ErrNotFound
@@ -65,8 +65,8 @@ func (e *embeddedEngine) Recent() bool { return false }
 
 // LastUse asks memory.
 func (e *embeddedEngine) LastUse(_ context.Context, id approval.ID) (int64, error) {
-	e.memory.mu.RLock()
-	defer e.memory.mu.RUnlock()
+	e.memory.RLock()
+	defer e.memory.RUnlock()
 	return e.memory.lastUse(id), nil
 }
 
@@ -108,7 +108,7 @@ func (e *embeddedEngine) PendingEnds(_ context.Context, issued time.Time) (out [
 
 // Register adds a client in the batch under way.
 func (e *embeddedEngine) Register(c client.Client, network string, at *reserved, act Act) error {
-	return e.Change(func(tx *Tx) error {
+	return e.Change(func(tx *txn) error {
 		if err := tx.insertClient(c, network); err != nil {
 			return err
 		}
@@ -127,25 +127,25 @@ func (e *embeddedEngine) Used(id approval.ID) {
 	if int64(now) < e.unnoted.Load() {
 		return
 	}
-	e.memory.mu.RLock()
+	e.memory.RLock()
 	h := e.memory.approvals.at(id)
 	due, old := false, uint32(0)
 	if h != nil {
 		old = atomic.LoadUint32(&h.used)
 		due = idle(old, now) && atomic.CompareAndSwapUint32(&h.used, old, now)
 	}
-	e.memory.mu.RUnlock()
+	e.memory.RUnlock()
 	if !due {
 		return
 	}
 	back := func() {
-		e.memory.mu.RLock()
-		defer e.memory.mu.RUnlock()
+		e.memory.RLock()
+		defer e.memory.RUnlock()
 		if h := e.memory.approvals.at(id); h != nil {
 			atomic.CompareAndSwapUint32(&h.used, now, old)
 		}
 	}
-	ok := e.Later(func(tx *Tx) error {
+	ok := e.Later(func(tx *txn) error {
 		_, err := tx.exec(`
 			UPDATE approval SET used_at = $1 WHERE id = $2 AND used_at < $1`, int64(now), id[:])
 		return err

@@ -27,11 +27,11 @@ type engine interface {
 	// Change runs one change, which may share its commit with others; an error undoes
 	// this one alone. ChangeFacts runs one that reads or changes facts: they are current
 	// inside, and nobody else changes them meanwhile.
-	Change(run func(*Tx) error) error
-	ChangeFacts(run func(*Tx) error) error
+	Change(run func(*txn) error) error
+	ChangeFacts(run func(*txn) error) error
 	// Later queues a change that nobody waits for; false when the queue is full. lost,
 	// unless nil, may be called when it was queued and then could not be written.
-	Later(run func(*Tx) error, lost func()) bool
+	Later(run func(*txn) error, lost func()) bool
 	// Used queues that an approval was used, unless it was within the hour.
 	Used(id approval.ID)
 	// Register adds a client for which there is room.
@@ -125,7 +125,7 @@ func (g *gate) close() {
 
 // runSafely makes a fault in a caller's function an error that undoes the
 // batch: the engine must outlive it.
-func runSafely(tx *Tx, run func(*Tx) error) (err error) {
+func runSafely(tx *txn, run func(*txn) error) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("a change panicked: %v", fault)

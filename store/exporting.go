@@ -19,8 +19,8 @@ func (s *Store) ExportDirectory(ctx context.Context) (d directory.Directory, err
 	if err := s.fresh(ctx); err != nil {
 		return directory.Directory{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	for _, at := range facts.Sorted(&s.memory.People) {
 		if !at.Removed() {
 			d.People = append(d.People, directory.Person{Person: at.Person})

@@ -21,8 +21,8 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 		return f, err
 	}
 	m, now := s.memory, s.Now()
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.RLock()
+	defer m.RUnlock()
 	for _, c := range m.Clients {
 		if c.Known(now) {
 			f.Clients[client.Client{Preregistered: c.Preregistered, Approved: c.Approved, Disabled: c.Disabled}.State()]++

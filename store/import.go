@@ -28,10 +28,10 @@ func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act
 		if p, err = tx.plan(i); err != nil || i.Dry {
 			return err
 		}
-		if err := tx.engine.roomy(len(p.Removed.Members) > endsBatch); err != nil {
+		if err := tx.roomy(len(p.Removed.Members) > endsBatch); err != nil {
 			return err
 		}
-		return errors.Join(tx.carryOut(p, act), tx.engine.roomy(false))
+		return errors.Join(tx.carryOut(p, act), tx.roomy(false))
 	})
 	if err != nil {
 		return directory.Imported{}, err

@@ -64,8 +64,8 @@ func TestImportRolesWithoutACircle(t *testing.T) {
 // circles are all of the organizations that a furnished house has.
 func (h house) circles(t *testing.T) (all []org.Circle) {
 	t.Helper()
-	h.memory.mu.RLock()
-	defer h.memory.mu.RUnlock()
+	h.memory.RLock()
+	defer h.memory.RUnlock()
 	for _, o := range h.memory.Orgs {
 		if o.ID == "flat" {
 			continue

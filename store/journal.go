@@ -128,13 +128,13 @@ const insertEvent = `
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // journal writes entries in the transaction under way.
-func (tx *Tx) journal(entries ...Event) error {
+func (tx *txn) journal(entries ...Event) error {
 	now, from := tx.env.Now(), len(tx.events)
 	for _, e := range entries {
 		e.ID, e.At = tx.env.ids.next(now), now.Unix()
 		tx.events = append(tx.events, e)
 	}
-	return tx.engine.journal(tx, tx.events[from:])
+	return tx.engine.Journal(tx, tx.events[from:])
 }
 
 // by gives the entry the act's who, where and why.

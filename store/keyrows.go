@@ -30,7 +30,7 @@ func newestKey(ring *token.Ring) (newest int) {
 
 // checkKeys compares the ring with the check values of the keys that this
 // database has been used with, and stores those that are new (decision T11).
-func (tx *Tx) checkKeys() error {
+func (tx *txn) checkKeys() error {
 	if tx.env.options.Ring == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (tx *Tx) checkKeys() error {
 }
 
 // keysKnown gives the check values of the keys, by their names in meta.
-func (tx *Tx) keysKnown() (map[string]string, error) {
+func (tx *txn) keysKnown() (map[string]string, error) {
 	known := map[string]string{}
 	rows, err := tx.query(`SELECT name, value FROM meta WHERE name LIKE 'key.%'`)
 	if err := eachRow(rows, err, func(r scanner) error {
@@ -79,7 +79,7 @@ func newKeys(ring *token.Ring, known map[string]string) (map[string]string, erro
 
 // compareKeys stores nothing of a ring that is refused: the right one would be
 // refused from then on.
-func (tx *Tx) compareKeys(known map[string]string) error {
+func (tx *txn) compareKeys(known map[string]string) error {
 	added, err := newKeys(tx.env.options.Ring, known)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (tx *Tx) compareKeys(known map[string]string) error {
 
 // matchKeyRows lets the ring be as the database has it: the key seals that was
 // rotated to, and what is retired is not used, though the file has it still.
-func (tx *Tx) matchKeyRows(ring *token.Ring) error {
+func (tx *txn) matchKeyRows(ring *token.Ring) error {
 	if ring == nil {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (tx *Tx) matchKeyRows(ring *token.Ring) error {
 }
 
 // knownKey compares a key with what the database has under its number.
-func (tx *Tx) knownKey(k *token.Key) (known, retired bool, err error) {
+func (tx *txn) knownKey(k *token.Key) (known, retired bool, err error) {
 	for _, prefix := range []string{metaKey, metaRetired} {
 		value, err := tx.meta(prefix + strconv.Itoa(k.Number))
 		if errors.Is(err, sql.ErrNoRows) {

@@ -380,9 +380,9 @@ func TestClientLists(t *testing.T) {
 	if _, _, err := h.Clients(ctx, ClientFilter{State: "gone"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an unknown state: %v", err)
 	}
-	h.memory.mu.Lock()
+	h.memory.Lock()
 	h.memory.Waiting.Clients = MaxUnapproved
-	h.memory.mu.Unlock()
+	h.memory.Unlock()
 	if err := h.AddClient(ctx, client.Client{ID: "more", IssuedAt: h.Now().Unix()}, Origin{}, Act{}); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("one more than may be: %v", err)
 	}

@@ -56,17 +56,17 @@ func (p *approvalsPage) livesAs(h *cachedApproval) bool {
 // newest first and so many at most.
 func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*cachedApproval) bool) []place {
 	m := s.memory
-	m.mu.RLock()
+	m.RLock()
 	chunk := len(m.approvals.chunks)
 	of, ok := m.cacheFilter(f)
-	m.mu.RUnlock()
+	m.RUnlock()
 	var found []place
 	for ; chunk > 0 && ok; chunk-- { // those that were made last lie last, by and large
-		m.mu.RLock()
+		m.RLock()
 		if chunk <= len(m.approvals.chunks) && (len(found) < most || m.approvals.newest[chunk-1] >= found[most-1].at) {
 			found = m.approvals.newestOf(chunk-1, of, from, found, most, is)
 		}
-		m.mu.RUnlock()
+		m.RUnlock()
 	}
 	return found
 }

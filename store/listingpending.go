@@ -45,9 +45,9 @@ func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place,
 	if p.memory.approvals.elsewhere {
 		return p.pendingInRows(ctx, from, expired)
 	}
-	p.memory.mu.RLock()
+	p.memory.RLock()
 	lost := p.memory.Ended != p.memory.endsWritten
-	p.memory.mu.RUnlock()
+	p.memory.RUnlock()
 	return p.newestInMemory(p.f, from, p.limit+1, func(h *cachedApproval) bool {
 		switch h.phase {
 		case approval.CodeIssued:

@@ -25,7 +25,7 @@ func (tx *Tx) moveRows(ids []approval.ID, m approval.Move, act Act) (ended int, 
 	if len(ends) == 0 {
 		return 0, nil
 	}
-	saved, err := tx.engine.save(tx, ends)
+	saved, err := tx.save(ends)
 	if err != nil {
 		return 0, err
 	}
@@ -59,7 +59,7 @@ func (tx *Tx) readMany(ids []approval.ID) ([]approval.Approval, error) {
 		return out, nil
 	}
 	q := query{text: selectApproval}
-	if lock := tx.engine.lock(); lock != "" {
+	if lock := tx.lock(); lock != "" {
 		q.end = ` ORDER BY id` + lock
 	}
 	q.in("id", padded(rest))

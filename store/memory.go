@@ -12,8 +12,8 @@ import (
 // changes it under the lock; the writer alone may read it without.
 type memory struct {
 	facts.Facts
-	mu        sync.RWMutex
-	settling  sync.RWMutex // held, before mu, from the commit of a change of facts until they are here
+	sync.RWMutex
+	settling  sync.RWMutex // held, before the other, from the commit of a change of facts until they are here
 	version   int64        // of the facts, on PostgreSQL
 	changes   int64        // how often facts may have changed here, on PostgreSQL
 	approvals approvalCache

@@ -299,7 +299,7 @@ func migrateOnce(ctx context.Context, db *sql.DB, m Migration, o MigrateOptions)
 }
 
 // makeSchema runs all migrations in an empty database.
-func (tx *Tx) makeSchema(postgres bool) error {
+func (tx *txn) makeSchema(postgres bool) error {
 	for _, m := range Migrations() {
 		if _, err := tx.conn.ExecContext(tx.ctx, m.text(postgres)); err != nil {
 			return fmt.Errorf("database: schema %d: %w", m.Version, err)

@@ -153,7 +153,7 @@ func TestMigrateAtStart(t *testing.T) {
 		return
 	}
 	ctx, h := context.Background(), furnished(t)
-	if _, err := h.embedded().conn.ExecContext(ctx, `UPDATE meta SET value = '0' WHERE name = 'schema'`); err != nil {
+	if _, err := h.embedded().writer.conn.ExecContext(ctx, `UPDATE meta SET value = '0' WHERE name = 'schema'`); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Close(); err != nil {

@@ -42,7 +42,7 @@ func migrateURL(ctx context.Context, o MigrateOptions) (from, to int, err error)
 // migrate runs what is pending; nothing in a database that is empty.
 func (p *postgresEngine) migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
 	var schema Schema
-	if err := p.transact(ctx, func(tx *Tx) error {
+	if err := p.transact(ctx, func(tx *txn) error {
 		empty, err := p.isEmpty(tx)
 		if err != nil || empty {
 			schema.Version = o.newest()
@@ -66,7 +66,7 @@ func (p *postgresEngine) migrate(ctx context.Context, o MigrateOptions) (from, t
 func (p *postgresEngine) migrateOnce(ctx context.Context, m Migration, o MigrateOptions) error {
 	for try := 1; ; try++ {
 		var rekeyed []Rekeyed
-		err := p.transact(ctx, func(tx *Tx) (err error) {
+		err := p.transact(ctx, func(tx *txn) (err error) {
 			rekeyed, err = p.migrateIn(tx, m, o.Release)
 			return err
 		})
@@ -88,7 +88,7 @@ func (p *postgresEngine) migrateOnce(ctx context.Context, m Migration, o Migrate
 
 // migrateIn holds the row of the facts' version, as whoever changes facts, and
 // that of the schema, which a node looks at when it has said that it lives.
-func (p *postgresEngine) migrateIn(tx *Tx, m Migration, release string) (rekeyed []Rekeyed, err error) {
+func (p *postgresEngine) migrateIn(tx *txn, m Migration, release string) (rekeyed []Rekeyed, err error) {
 	ctx := tx.ctx
 	if _, err := tx.conn.ExecContext(ctx, lockPatience); err != nil {
 		return nil, err
@@ -126,12 +126,12 @@ func (p *postgresEngine) migrateIn(tx *Tx, m Migration, release string) (rekeyed
 			return nil, err
 		}
 	}
-	return rekeyed, tx.touchFacts(m, version+1)
+	return rekeyed, touchFacts(tx, m, version+1)
 }
 
 // touchFacts lets every node load the facts again where a migration has
 // changed rows.
-func (tx *Tx) touchFacts(m Migration, to int64) error {
+func touchFacts(tx *txn, m Migration, to int64) error {
 	if !m.changesRows() {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (m Migration) changesRows() bool {
 // staysWorking asks, once others can see that this node lives, whether the
 // schema is still one that it works on: whoever migrates asks in the other
 // order, and each waits for the other.
-func (p *postgresEngine) staysWorking(tx *Tx) error {
+func (p *postgresEngine) staysWorking(tx *txn) error {
 	var version string
 	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&version); err != nil {
 		return err

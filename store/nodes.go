@@ -126,7 +126,7 @@ func (p *postgresEngine) SyncKeys(ctx context.Context) error {
 // rotated or retired keys (decision T11).
 func (p *postgresEngine) followKeys(ctx context.Context) error {
 	began := moment(time.Now())
-	err := p.transact(ctx, func(tx *Tx) error { return tx.matchKeyRows(p.options.Ring) })
+	err := p.transact(ctx, func(tx *txn) error { return tx.matchKeyRows(p.options.Ring) })
 	if err == nil {
 		p.keysAt.Store(began)
 	}

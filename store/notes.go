@@ -12,12 +12,12 @@ const maxNotes = 4096
 
 // note is a change that nobody waits for, but who asks whether it is written.
 type note struct {
-	run     func(*Tx) error
+	run     func(*txn) error
 	written chan struct{} // or nil
 }
 
 // Later tries again what cannot be written, so that nothing is lost while it runs.
-func (p *postgresEngine) Later(run func(*Tx) error, _ func()) bool {
+func (p *postgresEngine) Later(run func(*txn) error, _ func()) bool {
 	return p.notes.join(note{run: run}, maxNotes)
 }
 
@@ -33,7 +33,7 @@ func (p *postgresEngine) writeNotes() {
 		used := p.uses.take()
 		var entries []Event
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
-		err := p.transact(ctx, func(tx *Tx) error {
+		err := p.transact(ctx, func(tx *txn) error {
 			for _, n := range batch {
 				if err := n.run(tx); err != nil && !refusal(err) {
 					return err
@@ -84,7 +84,7 @@ func (p *postgresEngine) wasMade(entries []Event) (made bool) {
 	for open := len(entries) > 0; open; {
 		open = p.pause(time.Second)
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
-		err := p.transact(ctx, func(tx *Tx) error {
+		err := p.transact(ctx, func(tx *txn) error {
 			n, err := tx.exec(insertOnce, Event{ID: entries[0].ID}.values()...)
 			if err == nil {
 				made, err = n == 0, errAsked
@@ -108,7 +108,7 @@ const insertOnce = insertEvent + ` ON CONFLICT (id) DO NOTHING`
 // settleNotes waits until what was noted before is written, as the embedded
 // engine's Ready does; tests rely on it.
 func (p *postgresEngine) settleNotes(ctx context.Context) error {
-	n := note{run: func(*Tx) error { return nil }, written: make(chan struct{})}
+	n := note{run: func(*txn) error { return nil }, written: make(chan struct{})}
 	if !p.notes.join(n, 0) {
 		return fmt.Errorf("closing: %w", ErrUnavailable)
 	}

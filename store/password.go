@@ -31,11 +31,11 @@ func (s *Store) SignIn(ctx context.Context, email string) (in SignIn, err error)
 	if err := s.fresh(ctx); err != nil {
 		return in, err
 	}
-	s.memory.mu.RLock()
+	s.memory.RLock()
 	if at := s.memory.ByEmail.Get(org.EmailKey(email)); at != nil {
 		in.Person = at.Person
 	}
-	s.memory.mu.RUnlock()
+	s.memory.RUnlock()
 	err = s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, in.Person.ID).Scan(&in.Hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return SignIn{}, unavailable("password", err)

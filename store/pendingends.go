@@ -43,9 +43,9 @@ func (s *Store) writeEndsSoon(ctx context.Context) {
 func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 	s.writingEnds.Lock()
 	defer s.writingEnds.Unlock()
-	s.memory.mu.RLock()
+	s.memory.RLock()
 	endedBefore := s.memory.Ended
-	s.memory.mu.RUnlock()
+	s.memory.RUnlock()
 	pending, done, err := s.pendingEnds(ctx)
 	if err != nil {
 		return 0, err
@@ -58,7 +58,7 @@ func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 		// within which all that it changes is copied first.
 		err := s.changeFacts(func(tx *Tx) (err error) {
 			begun = time.Now()
-			if err := tx.engine.roomy(len(pending) > 0); err != nil {
+			if err := tx.roomy(len(pending) > 0); err != nil {
 				return err
 			}
 			ends, err = tx.moveRows(batch, writeEnd(tx.env.Now()), Act{Actor: "system"})
@@ -75,9 +75,9 @@ func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 			time.Sleep(min(time.Since(begun)*3/2, endsPause)) // most of the writer's time is others'
 		}
 	}
-	s.memory.mu.Lock()
+	s.memory.Lock()
 	s.memory.endsWritten = endedBefore
-	s.memory.mu.Unlock()
+	s.memory.Unlock()
 	return written, done()
 }
 

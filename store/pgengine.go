@@ -129,16 +129,16 @@ func (p *postgresEngine) enter() (leave func(), err error) {
 func (p *postgresEngine) Reader() *sql.DB { return p.db }
 
 // Change holds the row of the facts' version, as ChangeFacts does.
-func (p *postgresEngine) Change(run func(*Tx) error) error { return p.ChangeFacts(run) }
+func (p *postgresEngine) Change(run func(*txn) error) error { return p.ChangeFacts(run) }
 
 // ChangeFacts makes a change; see change.
-func (p *postgresEngine) ChangeFacts(run func(*Tx) error) error {
+func (p *postgresEngine) ChangeFacts(run func(*txn) error) error {
 	leave, err := p.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return p.change(func(tx *Tx) error { return runSafely(tx, run) })
+	return p.change(func(tx *txn) error { return runSafely(tx, run) })
 }
 
 // Integrity is pg_amcheck's to tell.
@@ -159,7 +159,7 @@ func (p *postgresEngine) tell(entries []Event) {
 	}
 	for _, e := range entries {
 		if e.provesRewound() {
-			p.Later((*Tx).noteRewound, nil)
+			p.Later((*txn).noteRewound, nil)
 		}
 		if told := p.options.Journaled; told != nil {
 			told(e)
@@ -169,7 +169,7 @@ func (p *postgresEngine) tell(entries []Event) {
 
 // change runs a change with the facts as they are: it holds the row of their
 // version, has caught up, and logs what it changes.
-func (p *postgresEngine) change(run func(*Tx) error) error {
+func (p *postgresEngine) change(run func(*txn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
 	defer cancel()
 	select {
@@ -180,9 +180,9 @@ func (p *postgresEngine) change(run func(*Tx) error) error {
 	}
 	var err error
 	for range maxTries {
-		var made *Tx
+		var made *txn
 		var from, to int64
-		err = p.transact(ctx, func(tx *Tx) (err error) {
+		err = p.transact(ctx, func(tx *txn) (err error) {
 			made = tx
 			from, to, err = p.changeFacts(tx, run)
 			return err
@@ -202,7 +202,7 @@ func (p *postgresEngine) change(run func(*Tx) error) error {
 
 // changeFacts gives the version that the facts had, and the one that they have
 // after the commit; 0 when they have not changed.
-func (p *postgresEngine) changeFacts(tx *Tx, run func(*Tx) error) (from, to int64, err error) {
+func (p *postgresEngine) changeFacts(tx *txn, run func(*txn) error) (from, to int64, err error) {
 	if err := tx.queryRow(`SELECT version FROM facts WHERE one = 1 FOR UPDATE`).Scan(&from); errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, errNoFacts
 	} else if err != nil {
@@ -216,7 +216,7 @@ func (p *postgresEngine) changeFacts(tx *Tx, run func(*Tx) error) (from, to int6
 	if err := run(tx); err != nil {
 		return 0, 0, err
 	}
-	tables, keys := tx.changedRows()
+	tables, keys := changedRows(tx)
 	if len(tables) == 0 {
 		return from, 0, nil
 	}
@@ -233,10 +233,10 @@ func (p *postgresEngine) changeFacts(tx *Tx, run func(*Tx) error) (from, to int6
 
 // apply does to memory what a committed change has put. It is left out when
 // others have loaded newer facts meanwhile; to is 0 when it changed none.
-func (p *postgresEngine) apply(from, to int64, tx *Tx) {
+func (p *postgresEngine) apply(from, to int64, tx *txn) {
 	m := p.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	facts := to > 0
 	if len(tx.changes) > 0 && (!facts || m.version == from) {
 		tx.apply()
@@ -248,8 +248,8 @@ func (p *postgresEngine) apply(from, to int64, tx *Tx) {
 }
 
 func (p *postgresEngine) version() int64 {
-	p.memory.mu.RLock()
-	defer p.memory.mu.RUnlock()
+	p.memory.RLock()
+	defer p.memory.RUnlock()
 	return p.memory.version
 }
 

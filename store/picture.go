@@ -12,8 +12,8 @@ func (s *Store) Picture(ctx context.Context, organization string) (directory.Pic
 	if err := s.fresh(ctx); err != nil {
 		return directory.Picture{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.Orgs[organization]
 	if at == nil {
 		return directory.Picture{}, fmt.Errorf("organization: %w", ErrNotFound)

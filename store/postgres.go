@@ -114,7 +114,7 @@ func (p *postgresEngine) prepare(whole context.Context) error {
 	if err := p.followKeys(ctx); err != nil {
 		return err
 	}
-	if err := p.transact(ctx, (*Tx).checkKeys); err != nil {
+	if err := p.transact(ctx, (*txn).checkKeys); err != nil {
 		return err
 	}
 	if err := p.beat(ctx); err != nil {
@@ -137,7 +137,7 @@ func firstElsewhere(err error) bool {
 }
 
 // prepareSchema makes the schema in an empty database, and refuses another.
-func (p *postgresEngine) prepareSchema(tx *Tx) error {
+func (p *postgresEngine) prepareSchema(tx *txn) error {
 	empty, err := p.isEmpty(tx)
 	if err != nil {
 		return err

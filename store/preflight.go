@@ -59,7 +59,7 @@ func (p *postgresEngine) inspect(ctx context.Context) (text string, schema Schem
 	c := p.pool.Config().ConnConfig
 	text = fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
 	empty := false
-	err = p.transact(ctx, func(tx *Tx) (err error) {
+	err = p.transact(ctx, func(tx *txn) (err error) {
 		if empty, err = p.isEmpty(tx); err == nil && empty {
 			err = p.examineRoom(tx)
 		}
@@ -85,7 +85,7 @@ func (p *postgresEngine) inspect(ctx context.Context) (text string, schema Schem
 }
 
 // examineRoom finds that this user may not make the tables.
-func (p *postgresEngine) examineRoom(tx *Tx) error {
+func (p *postgresEngine) examineRoom(tx *txn) error {
 	var user, database string
 	var in sql.NullString
 	var may sql.NullBool
@@ -104,7 +104,7 @@ func (p *postgresEngine) examineRoom(tx *Tx) error {
 }
 
 // examineKeys refuses a database that was used with other keys.
-func (p *postgresEngine) examineKeys(tx *Tx) error {
+func (p *postgresEngine) examineKeys(tx *txn) error {
 	if p.options.Ring == nil {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (p *postgresEngine) examineCollation(ctx context.Context, conn *pgx.Conn, p
 }
 
 // isEmpty refuses a database with tables of something else.
-func (p *postgresEngine) isEmpty(tx *Tx) (bool, error) {
+func (p *postgresEngine) isEmpty(tx *txn) (bool, error) {
 	var tables, ours int
 	if err := tx.queryRow(`
 		SELECT COUNT(*), COUNT(*) FILTER (WHERE c.relname = 'meta')
@@ -202,7 +202,7 @@ func (p *postgresEngine) isEmpty(tx *Tx) (bool, error) {
 
 // examineSchema says which schema there is, and refuses one that this user may
 // not work on.
-func (p *postgresEngine) examineSchema(tx *Tx) (Schema, error) {
+func (p *postgresEngine) examineSchema(tx *txn) (Schema, error) {
 	if err := p.examineRights(tx); err != nil {
 		return Schema{}, err
 	}
@@ -232,7 +232,7 @@ func tablesOf(version int) (names []string) {
 }
 
 // examineTables finds a table that is gone, or that has been emptied and never is.
-func (p *postgresEngine) examineTables(tx *Tx, schema Schema) error {
+func (p *postgresEngine) examineTables(tx *txn, schema Schema) error {
 	there, err := column[string](tx.conn.QueryContext(tx.ctx, `
 		SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`))
@@ -256,7 +256,7 @@ func (p *postgresEngine) examineTables(tx *Tx, schema Schema) error {
 
 // examineRights finds a table that this user may not do everything with. Those that
 // others have put beside ours are theirs.
-func (p *postgresEngine) examineRights(tx *Tx) error {
+func (p *postgresEngine) examineRights(tx *txn) error {
 	var table, right, user, in string
 	err := tx.queryRow(`
 		SELECT c.relname, r.name, current_user, n.nspname

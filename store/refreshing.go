@@ -206,12 +206,12 @@ func (c *columns) stands(r *refresh) bool {
 	a := approval.Expected(r.id, r.client, r.generation)
 	person, organization := c.bytes(), c.bytes()
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
-	c.facts.mu.RLock()
+	c.facts.RLock()
 	standing := approval.Standing{Membership: none, Person: none, Organization: none, Client: none}
 	if at := c.facts.Members.Get(facts.MemberKey{Person: string(person), Organization: string(organization)}); at != nil {
 		standing = c.facts.StandingOn(at, &a)
 	}
-	c.facts.mu.RUnlock()
+	c.facts.RUnlock()
 	_, verdict := r.move(a, standing)
 	return verdict == approval.OK && c.err == nil
 }

@@ -463,7 +463,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			for _, id := range ids {
 				used[id] = uint32(h.Now().Unix()) + 7200
 			}
-			return h.postgres().transact(ctx, func(tx *Tx) error { return writeUses(tx, used) })
+			return h.postgres().transact(ctx, func(tx *txn) error { return writeUses(tx, used) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

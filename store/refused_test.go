@@ -43,7 +43,7 @@ func TestCauseOfFile(t *testing.T) {
 			t.Errorf("%v: %q, want %q; doors tell %q", tt.err, got, tt.cause, told)
 		}
 		var log strings.Builder
-		slog.New(slog.NewTextHandler(&log, nil)).Error("x", s.mend("err", err)...)
+		slog.New(slog.NewTextHandler(&log, nil)).Error("x", s.writer.mend("err", err)...)
 		if !strings.Contains(log.String(), tt.says) || strings.Contains(log.String(), "fix=") != (tt.says != "") {
 			t.Errorf("%v: %s", tt.err, log.String())
 		}

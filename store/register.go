@@ -121,8 +121,8 @@ func (p *postgresEngine) addClients(ctx context.Context, args []any) (version in
 // and each caller what became of its client. Of two with one ID the first is there.
 func (p *postgresEngine) registered(batch []*registration, from, version int64, added map[string]bool) (next bool) {
 	m := p.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	next = m.version == from
 	for _, r := range batch {
 		if !added[r.client.ID] {

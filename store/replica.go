@@ -16,7 +16,7 @@ const (
 )
 
 // changedRows names the rows of facts that the transaction has changed.
-func (tx *Tx) changedRows() (tables, keys []string) {
+func changedRows(tx *txn) (tables, keys []string) {
 	for _, c := range tx.changes {
 		if c, ok := c.(onFacts); ok {
 			if table, key := c.Row(); table != "" {
@@ -109,8 +109,8 @@ func (p *postgresEngine) load(ctx context.Context, conn *pgx.Conn, all bool, ali
 		p.rewound(from, l.to)
 	}
 	m := p.memory
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	if m.version != from && m.version >= l.to {
 		return nil // others have loaded newer ones meanwhile
 	}

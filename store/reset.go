@@ -61,8 +61,8 @@ func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
 	if err := s.fresh(ctx); err != nil { // after the row, so that the facts are no older
 		return org.Person{}, err
 	}
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	at := s.memory.People.Get(id)
 	if at == nil || !at.Active || at.Epoch != epoch || s.Now().Unix() >= ends {
 		return org.Person{}, fmt.Errorf("reset link: %w", ErrNotFound)

@@ -43,7 +43,7 @@ func (s *Store) metaTime(ctx context.Context, name string) (time.Time, error) {
 }
 
 // noteRewound keeps that the database went back in time.
-func (tx *Tx) noteRewound() error {
+func (tx *txn) noteRewound() error {
 	return tx.putMeta(metaRewound, strconv.FormatInt(tx.env.Now().Unix(), 10))
 }
 
@@ -58,5 +58,5 @@ func (p *postgresEngine) rewound(from, to int64) {
 	p.log.Error("the database went back in time: what was revoked since its copy may live again, until all approvals are ended",
 		"run", "grantkeeper backup restore", "version", from, "found", to)
 	p.rows.clear()
-	p.Later((*Tx).noteRewound, nil)
+	p.Later((*txn).noteRewound, nil)
 }

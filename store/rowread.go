@@ -127,8 +127,8 @@ func (p *postgresEngine) access(r *row) (Access, error) {
 		return Access{}, ErrNotFound
 	}
 	m := p.memory
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.RLock()
+	defer m.RUnlock()
 	u := r.under.Load()
 	if u == nil || u.changes != m.changes {
 		u = m.under(&r.a)

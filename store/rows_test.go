@@ -89,8 +89,8 @@ func (h house) remembered(t testing.TB) string {
 
 // unlisted gives a membership that is found by its key and not by its person.
 func unlisted(m *memory) (key facts.MemberKey, lost bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.RLock()
+	defer m.RUnlock()
 	for k, at := range m.Members.Each {
 		if !slices.Contains(at.Person.Members, at) {
 			return k, true
@@ -154,7 +154,7 @@ func (h house) sql(t testing.TB, text string) {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 	}(h.reader)
 	if embedded() {
-		db = h.embedded().conn
+		db = h.embedded().writer.conn
 	}
 	if _, err := db.ExecContext(context.Background(), text); err != nil {
 		t.Fatalf("%s: %v", text, err)

@@ -26,9 +26,9 @@ func (p *postgresEngine) move(o *moveRequest, at *row) (m moved, alone bool) {
 	a := at.a
 	before := a.State
 	mem := p.memory
-	mem.mu.RLock()
+	mem.RLock()
 	standing := mem.Standing(a)
-	mem.mu.RUnlock()
+	mem.RUnlock()
 	a.State, o.verdict = o.move(a, standing)
 	o.result = a
 	m = moved{o, p.transition(a, before)}
@@ -38,7 +38,7 @@ func (p *postgresEngine) move(o *moveRequest, at *row) (m moved, alone bool) {
 
 // moveAlone makes a move in a transaction of its own, with what it ends.
 func (p *postgresEngine) moveAlone(o *moveRequest) {
-	o.err = p.change(func(tx *Tx) (err error) {
+	o.err = p.change(func(tx *txn) (err error) {
 		o.result, o.verdict, _, err = tx.move(o.id, o.move, o.live, o.act)
 		return err
 	})
@@ -100,7 +100,7 @@ func saveArgs(all []transition) []any {
 	return []any{ids, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], reasons, numbers[5], numbers[6], numbers[7]}
 }
 
-func (pgStatements) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
+func (pgStatements) Save(tx *txn, all []transition) (map[approval.ID]bool, error) {
 	ids, err := approvalIDs(tx.query(savePlain, saveArgs(all)...))
 	saved := make(map[approval.ID]bool, len(ids))
 	for _, id := range ids {

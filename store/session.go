@@ -124,8 +124,8 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 
 func (s *Store) stands(r sessionRow, now int64) bool {
 	m := s.memory
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.RLock()
+	defer m.RUnlock()
 	at := m.People.Get(r.person)
 	if at == nil || !at.Active || at.Epoch != r.epoch || !s.lasts(r, now) {
 		return false

@@ -22,7 +22,7 @@ var runs = map[string]int{
 
 // passOn are functions whose own parameter is the text: those who call them
 // are looked at instead.
-var passOn = []string{"exec", "query", "queryRow", "statement", "each", "facts", "runText", "sessionList", "approvalRows", "readWalked", "execIn", "execPairs", "deleteIn", "inTime", "execOn"}
+var passOn = []string{"exec", "query", "Exec", "Query", "queryRow", "statement", "each", "facts", "runText", "sessionList", "approvalRows", "readWalked", "execIn", "execPairs", "deleteIn", "inTime", "execOn"}
 
 // S-10: the text of every statement consists of constants of this package and
 // of what the query builder makes of such; values travel beside it.

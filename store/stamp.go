@@ -14,8 +14,8 @@ type Stamp = facts.Stamp
 
 // Stamp gives the stamp of the facts in memory.
 func (s *Store) Stamp(organization string) Stamp {
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	if o := s.memory.Orgs[organization]; o != nil {
 		return o.Stamp
 	}
@@ -60,8 +60,8 @@ func (s *Store) CheckAPIKeyNow(ctx context.Context, id APIKeyID) (Access, error)
 }
 
 func (m *memory) apiKey(id APIKeyID) (Access, error) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.RLock()
+	defer m.RUnlock()
 	k, ok := m.APIKeys[id]
 	if !ok {
 		return Access{}, fmt.Errorf("API key: %w", ErrNotFound)

@@ -27,7 +27,7 @@ func (w *writer) statement(text string) (*sql.Stmt, error) {
 }
 
 // exec begins the transaction of a batch at its first write.
-func (w *writer) exec(_ *Tx, text string, args ...any) (int64, error) {
+func (w *writer) Exec(_ *txn, text string, args ...any) (int64, error) {
 	if err := w.begin(); err != nil {
 		return 0, err
 	}
@@ -48,7 +48,7 @@ func (w *writer) runText(text string, args ...any) (int64, error) {
 	return r.RowsAffected()
 }
 
-func (w *writer) query(_ *Tx, text string, args ...any) (*sql.Rows, error) {
+func (w *writer) Query(_ *txn, text string, args ...any) (*sql.Rows, error) {
 	st, err := w.statement(text)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (w *writer) query(_ *Tx, text string, args ...any) (*sql.Rows, error) {
 	return st.QueryContext(context.Background(), args...)
 }
 
-func (w *writer) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
+func (w *writer) Save(tx *txn, all []transition) (map[approval.ID]bool, error) {
 	saved := make(map[approval.ID]bool, len(all))
 	for _, t := range all {
 		var n int64
@@ -84,9 +84,9 @@ func (w *writer) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
 }
 
 // lock is empty: nobody else writes.
-func (w *writer) lock() string { return "" }
+func (w *writer) Lock() string { return "" }
 
-func (w *writer) lastUse(tx *Tx, id approval.ID) (int64, error) { return tx.memory.lastUse(id), nil }
+func (w *writer) LastUse(tx *txn, id approval.ID) (int64, error) { return tx.memory.lastUse(id), nil }
 
 // eventsEach are how many entries of the journal one statement writes: each
 // copies every page that it changes, for it may fail, so the fewer the better.
@@ -116,7 +116,7 @@ func eventPlaces(n int) string {
 	return "(" + strings.Join(all, ", ") + ")"
 }
 
-func (w *writer) journal(tx *Tx, entries []Event) error {
+func (w *writer) Journal(tx *txn, entries []Event) error {
 	for _, e := range entries {
 		if e.provesRewound() {
 			if err := tx.noteRewound(); err != nil {
@@ -142,7 +142,7 @@ func (w *writer) journal(tx *Tx, entries []Event) error {
 // roomy gives the engine more memory and a longer log for as long as very many
 // rows change: most of their pages come once more, and with little room each was
 // read and written every time.
-func (w *writer) roomy(on bool) error {
+func (w *writer) Roomy(on bool) error {
 	if w.wide == on {
 		return nil
 	}
@@ -192,7 +192,7 @@ func column[T any](rows *sql.Rows, err error) ([]T, error) {
 	return listOf(rows, err, func(r scanner, one *T) error { return r.Scan(one) })
 }
 
-func (tx *Tx) meta(name string) (value string, err error) {
+func (tx *txn) meta(name string) (value string, err error) {
 	err = tx.queryRow(`SELECT value FROM meta WHERE name = $1`, name).Scan(&value)
 	return value, err
 }
@@ -201,7 +201,7 @@ const putMeta = `
 	INSERT INTO meta (name, value) VALUES ($1, $2)
 	ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 
-func (tx *Tx) putMeta(name, value string) error {
+func (tx *txn) putMeta(name, value string) error {
 	_, err := tx.exec(putMeta, name, value)
 	return err
 }

@@ -103,14 +103,23 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 }
 
 // change makes a change that may share its commit with others.
-func (s *Store) change(run func(*Tx) error) error { return s.engine.Change(run) }
+func (s *Store) change(run func(*Tx) error) error { return s.engine.Change(within(run)) }
 
 // changeFacts makes a change in which the facts are those of now.
-func (s *Store) changeFacts(run func(*Tx) error) error { return s.engine.ChangeFacts(run) }
+func (s *Store) changeFacts(run func(*Tx) error) error { return s.engine.ChangeFacts(within(run)) }
 
 // later queues a change that nobody waits for; false when the queue is full. lost,
 // unless nil, may be called when it was queued and then could not be written.
-func (s *Store) later(run func(*Tx) error, lost func()) bool { return s.engine.Later(run, lost) }
+func (s *Store) later(run func(*Tx) error, lost func()) bool {
+	return s.engine.Later(within(run), lost)
+}
+
+// Tx is a transaction with what the store does in one.
+type Tx struct{ *txn }
+
+func within(run func(*Tx) error) func(*txn) error {
+	return func(tx *txn) error { return run(&Tx{tx}) }
+}
 
 // Close waits for what is under way, and closes the database. It may be called
 // again.

@@ -21,7 +21,7 @@ const begin = `BEGIN ISOLATION LEVEL READ COMMITTED;
 var errUnknown = errors.New("the connection was lost during the commit")
 
 // transact runs f in one transaction, once. Its error tells what became of it.
-func (p *postgresEngine) transact(ctx context.Context, f func(*Tx) error) error {
+func (p *postgresEngine) transact(ctx context.Context, f func(*txn) error) error {
 	conn, err := p.db.Conn(ctx)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (p *postgresEngine) lost(err error) error {
 // pgStatements runs the statements of a transaction on PostgreSQL.
 type pgStatements struct{}
 
-func (pgStatements) exec(tx *Tx, text string, args ...any) (int64, error) {
+func (pgStatements) Exec(tx *txn, text string, args ...any) (int64, error) {
 	r, err := tx.conn.ExecContext(tx.ctx, text, args...)
 	if strings.HasPrefix(code(err), "23") {
 		return 0, fmt.Errorf("%w: %w", ErrConflict, err)
@@ -96,19 +96,19 @@ func (pgStatements) exec(tx *Tx, text string, args ...any) (int64, error) {
 	return r.RowsAffected()
 }
 
-func (pgStatements) query(tx *Tx, text string, args ...any) (*sql.Rows, error) {
+func (pgStatements) Query(tx *txn, text string, args ...any) (*sql.Rows, error) {
 	return tx.conn.QueryContext(tx.ctx, text, args...)
 }
 
 // journal leaves the entries to transact, which writes all in one statement.
-func (pgStatements) journal(*Tx, []Event) error { return nil }
+func (pgStatements) Journal(*txn, []Event) error { return nil }
 
-func (pgStatements) lock() string { return ` FOR UPDATE` }
+func (pgStatements) Lock() string { return ` FOR UPDATE` }
 
-func (pgStatements) lastUse(tx *Tx, id approval.ID) (int64, error) {
+func (pgStatements) LastUse(tx *txn, id approval.ID) (int64, error) {
 	return scanLastUse(tx.queryRow(selectLastUse, id[:]))
 }
 
-func (pgStatements) roomy(bool) error { return nil }
+func (pgStatements) Roomy(bool) error { return nil }
 
 var insertGathered = insertArrays(1, "")

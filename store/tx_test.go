@@ -29,11 +29,11 @@ type savesOne struct {
 	id approval.ID
 }
 
-func (s savesOne) save(tx *Tx, all []transition) (map[approval.ID]bool, error) {
+func (s savesOne) Save(tx *txn, all []transition) (map[approval.ID]bool, error) {
 	if all[0].id != s.id {
 		return nil, nil
 	}
-	return s.statements.save(tx, all)
+	return s.statements.Save(tx, all)
 }
 
 // A move whose row is saved, and that cannot end what it replaces, is not left half
@@ -53,7 +53,7 @@ func TestMoveThatCannotEndAnother(t *testing.T) {
 		o := &operation{id: id, move: approval.Exchange("quill", issuer, redirect, verifier, issued, 1, h.Now())}
 		err := h.changeFacts(func(tx *Tx) error {
 			tx.engine = savesOne{tx.engine, saved}
-			if err := o.makeMove(tx); err != nil {
+			if err := o.makeMove(tx.txn); err != nil {
 				return errors.Join(ErrConflict, err) // is undone, and the writer goes on
 			}
 			return ErrNotAllowed

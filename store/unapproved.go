@@ -80,8 +80,8 @@ func room(there, of facts.Held, w facts.Weight, shares int) (bound string) {
 // Pressed reports whether so many clients wait for their first approval that
 // registrations count with their network too (decision L1).
 func (s *Store) Pressed() bool {
-	s.memory.mu.RLock()
-	defer s.memory.mu.RUnlock()
+	s.memory.RLock()
+	defer s.memory.RUnlock()
 	return pressed(s.memory.Waiting.Held)
 }
 
@@ -131,8 +131,8 @@ func (s *Store) reserve(ctx context.Context, w facts.Weight, shares int) (*reser
 
 // reserve takes room, unless a bound refuses, and says what all hold.
 func (m *memory) reserve(w facts.Weight, shares int) (there facts.Held, bound string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	there = m.Waiting.Plus(m.arriving.Clients, m.arriving.Bytes)
 	of, arriving := m.Waiting.Networks[w.Network], m.arriving.Networks[w.Network]
 	if bound = room(there, of.Plus(arriving.Clients, arriving.Bytes), w, shares); bound == "" {

@@ -85,8 +85,8 @@ func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
 		if err := h.fresh(ctx); err != nil {
 			t.Fatal(err)
 		}
-		h.memory.mu.RLock()
-		defer h.memory.mu.RUnlock()
+		h.memory.RLock()
+		defer h.memory.RUnlock()
 		return h.memory.Waiting.Networks[facts.BlockOf(network)]
 	}
 	each := int64(4*len("From one") + len(redirect))
@@ -106,9 +106,9 @@ func TestNetworksOfUnapprovedClientsAreCounted(t *testing.T) {
 		other.registerFrom(t, "elsewhere", from("2001:db8:4::/48"))
 		h.registerFrom(t, "here", from("2001:db8:5::/48"))
 		// The node that did nothing but register knows of the other's.
-		h.memory.mu.RLock()
+		h.memory.RLock()
 		n := h.memory.Waiting.Networks[facts.BlockOf("2001:db8:4::/48")].Clients
-		h.memory.mu.RUnlock()
+		h.memory.RUnlock()
 		if got := count(other, "2001:db8:2::/48"); got.Clients != 2 || n != 1 {
 			t.Errorf("another node counts %v, and this one %d of the other's", got, n)
 		}
@@ -151,10 +151,10 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := furnished(t)
 			o := from("2001:db8:2::/48")
-			h.memory.mu.Lock()
+			h.memory.Lock()
 			h.memory.Waiting.Held = c.waiting
 			h.memory.Waiting.Networks = map[facts.Block]facts.Held{facts.BlockOfPrefix(o.Network): c.of}
-			h.memory.mu.Unlock()
+			h.memory.Unlock()
 			var in atomic.Int64
 			var all sync.WaitGroup
 			for i := range 300 {
@@ -188,9 +188,9 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 func TestRoomThatAnotherNodeMade(t *testing.T) {
 	all := nodes(t, 2)
 	first, second := all[0], all[1]
-	second.memory.mu.Lock()
+	second.memory.Lock()
 	second.memory.Waiting.Clients = MaxUnapproved // quill is one of them
-	second.memory.mu.Unlock()
+	second.memory.Unlock()
 	add := func(id string) error {
 		return second.AddClient(ctx, client.Client{ID: id, RedirectURIs: []string{redirect}, IssuedAt: second.Now().Unix()}, Origin{}, Act{})
 	}

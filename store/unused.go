@@ -114,7 +114,7 @@ func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
 	err = s.changeFacts(func(tx *Tx) error {
 		ended = 0
 		for _, r := range rows {
-			last, err := tx.engine.lastUse(tx, r.ID)
+			last, err := tx.lastUse(r.ID)
 			if err != nil {
 				return err
 			}

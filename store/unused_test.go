@@ -132,7 +132,7 @@ func TestUseNeverGoesBack(t *testing.T) {
 			if err := h.Ready(ctx); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := h.changeFacts(func(tx *Tx) error { return writeUses(tx, used) }); err != nil {
+		} else if err := h.changeFacts(func(tx *Tx) error { return writeUses(tx.txn, used) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -80,14 +80,14 @@ const usesEvery = 250 * time.Millisecond
 func (p *postgresEngine) noteUses() {
 	for p.pause(usesEvery) {
 		if !p.uses.none() {
-			p.notes.join(note{run: func(*Tx) error { return nil }}, 1)
+			p.notes.join(note{run: func(*txn) error { return nil }}, 1)
 		}
 	}
 }
 
 // writeUses notes uses. It locks the rows in the order of their IDs, as moves do, and
 // none that was used within the hour before the first of them.
-func writeUses(tx *Tx, used map[approval.ID]uint32) error {
+func writeUses(tx *txn, used map[approval.ID]uint32) error {
 	if len(used) == 0 {
 		return nil
 	}

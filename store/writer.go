@@ -43,7 +43,7 @@ type operation struct {
 	live bool          // the move asks nothing of the code: no row is read
 	act  Act
 
-	run func(*Tx) error // makes a change; an error undoes this one alone
+	run func(*txn) error // makes a change; an error undoes this one alone
 	// lost is told when a note could not be written.
 	lost func()
 	// alone keeps a change out of batches: it alters facts that other
@@ -77,8 +77,8 @@ func (w *writer) do(o *operation) error {
 	return o.err
 }
 
-// Move makes a move in the batch that is next.
-func (w *writer) Move(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
+// move makes a move in the batch that is next.
+func (w *writer) move(id approval.ID, m approval.Move, live bool, act Act) (approval.Approval, approval.Verdict, error) {
 	o := operations.Get().(*operation)
 	o.id, o.move, o.live, o.act = id, approval.GivenTo(networkOf(act.Address), m), live, act
 	err := w.do(o)
@@ -90,37 +90,12 @@ func (w *writer) Move(id approval.ID, m approval.Move, live bool, act Act) (appr
 	return a, v, err
 }
 
-// MoveExpected leaves all to Move, which has the approval in memory.
-func (w *writer) MoveExpected(approval.Approval, approval.Move, Act) (none approval.State, _ error) {
-	return none, nil
-}
-
-// Change makes a change that may share a batch.
-func (w *writer) Change(run func(*Tx) error) error {
-	return w.do(&operation{run: run, done: make(chan struct{}, 1)})
-}
-
-// ChangeFacts makes a change that no other operation may share a batch with.
-func (w *writer) ChangeFacts(run func(*Tx) error) error {
-	return w.do(&operation{run: run, alone: true, done: make(chan struct{}, 1)})
-}
-
-// Later queues a change that nobody waits for.
-func (w *writer) Later(run func(*Tx) error, lost func()) bool {
-	select {
-	case w.notes <- &operation{run: run, lost: lost}:
-		return true
-	default:
-		return false
-	}
-}
-
 func (w *writer) run() {
 	batch := make([]*operation, 0, maxBatch)
 	for {
 		batch = w.gather(batch[:0])
 		if len(batch) == 0 {
-			w.commit([]*operation{{run: (*Tx).saveTime}})
+			w.commit([]*operation{{run: (*txn).saveTime}})
 			return
 		}
 		w.commit(batch)
@@ -209,9 +184,9 @@ func (w *writer) commit(batch []*operation) {
 		w.log.Error("a commit failed; nothing of it stands", w.mend("operations", len(batch), "err", err)...)
 	}
 	if err == nil {
-		w.memory.mu.Lock()
+		w.memory.Lock()
 		tx.apply()
-		w.memory.mu.Unlock()
+		w.memory.Unlock()
 	}
 	settled()
 	var notes []*operation // an operation that is answered is its caller's again
@@ -250,7 +225,7 @@ func (w *writer) noteAgain(notes []*operation, of int) {
 }
 
 // runBatch gives an error when the whole batch must be undone.
-func (w *writer) runBatch(tx *Tx, batch []*operation) error {
+func (w *writer) runBatch(tx *txn, batch []*operation) error {
 	for _, o := range batch {
 		var err error
 		if o.move != nil {
@@ -270,7 +245,7 @@ func (w *writer) runBatch(tx *Tx, batch []*operation) error {
 
 // makeMove makes the operation's move. What concerns it alone is left in it; what
 // comes after its row was saved undoes the batch, since no savepoint could.
-func (o *operation) makeMove(tx *Tx) error {
+func (o *operation) makeMove(tx *txn) error {
 	var moved bool
 	var err error
 	o.result, o.verdict, moved, err = tx.move(o.id, o.move, o.live, o.act)
@@ -283,7 +258,7 @@ func (o *operation) makeMove(tx *Tx) error {
 // makeChange runs one change inside a savepoint, so that its refusal leaves the
 // others of the batch alone. One that has the transaction to itself has none: within
 // one, every statement takes the longer the more pages were changed before it.
-func (w *writer) makeChange(tx *Tx, o *operation) error {
+func (w *writer) makeChange(tx *txn, o *operation) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
@@ -315,7 +290,7 @@ func (w *writer) makeChange(tx *Tx, o *operation) error {
 }
 
 // saveTime writes the time into the database (decision T12).
-func (tx *Tx) saveTime() error {
+func (tx *txn) saveTime() error {
 	now := tx.env.Now().Unix()
 	if err := tx.putMeta(metaTime, strconv.FormatInt(now, 10)); err != nil {
 		return err
@@ -360,7 +335,7 @@ func (w *writer) rollback() {
 }
 
 // atStart is for the start, before the writer runs.
-func (w *writer) atStart(ctx context.Context, f func(*Tx) error) error {
+func (w *writer) atStart(ctx context.Context, f func(*txn) error) error {
 	if err := f(newTx(ctx, w.env, w.conn, w)); err != nil {
 		if w.open {
 			w.rollback()
