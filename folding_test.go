@@ -35,7 +35,7 @@ var mayFold = reviewed{
 	{"an email finds its person by org.EmailKey, which lowers A-Z alone (decision S3)", `
 		signin/failures.go:attemptKeys signin/forgot.go:Server.forgotTooOften store/directory.go:Store.Password
 		store/directory.go:Store.Person store/identity.go:Store.Vouched facts/facts.go:EmailKey
-		store/password.go:Store.SignIn store/rekeyed.go:Migration.rekeyed`},
+		store/password.go:Store.SignIn store/schema/rekeyed.go:Migration.Rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
 		config/check.go:CheckServiceName config/signin.go:plainName
 		page/branding.go:Branding.Check org/text.go:CheckName
@@ -110,7 +110,7 @@ var mayFold = reviewed{
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
 		store/approval.go:txn.moved store/journal.go:insertArrays store/statement.go:insertEvents
-		store/keys.go:Store.Keys store/migrateshared.go:Migration.changesRows store/password.go:Tx.forgetCosts
+		store/keys.go:Store.Keys store/schema/migration.go:Migration.ChangesRows store/password.go:Tx.forgetCosts
 		store/password.go:Tx.sweepCosts store/preflight.go:postgresEngine.explain store/keyrows.go:txn.keysKnown
 		`},
 

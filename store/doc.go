@@ -55,5 +55,5 @@
 //     listingmemory.go and listingpending.go; console.go, figures.go
 //   - time: clock.go, sweep.go, due.go, unused.go
 //   - the operator's: keys.go, keyrows.go, migrate.go, migrateshared.go,
-//     preflight.go, files.go, backup.go, restore.go, inspect.go, repeated.go
+//     preflight.go, schemaalias.go, files.go, backup.go, restore.go, inspect.go, repeated.go
 package store

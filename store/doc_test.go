@@ -2,9 +2,32 @@ package store
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
+
+// sources are the files of the store, and of the rooms that its statements lie in, but
+// for tests.
+func sources(t *testing.T) (names []string) {
+	t.Helper()
+	for _, pattern := range []string{"*.go", "schema/*.go", "engine/*.go", "sqlite/*.go", "postgres/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			if !strings.HasSuffix(name, "_test.go") {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) < 70 {
+		t.Fatalf("%d files: this test looks at something else", len(names))
+	}
+	return names
+}
 
 // The order in which to read the package names no file that is gone.
 func TestReadingOrder(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/store/schema"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/ncruces/go-sqlite3"
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
@@ -98,10 +100,10 @@ func (e *embeddedEngine) open(ctx context.Context) error {
 // cannot be read.
 func cannotOpen(path string, err error) error {
 	switch {
-	case errors.Is(err, ErrForeign):
+	case errors.Is(err, schema.ErrForeign):
 		return fmt.Errorf("database: %s: %w", path, err)
 	case errors.Is(err, sqlite3.NOTADB), errors.Is(err, sqlite3.ERROR): // no such table
-		return fmt.Errorf("database: %s: %w: %w", path, ErrForeign, err)
+		return fmt.Errorf("database: %s: %w: %w", path, schema.ErrForeign, err)
 	case errors.Is(err, sqlite3.CORRUPT):
 		return fmt.Errorf("database: %s: %w: %w", path, ErrDamaged, err)
 	}
@@ -153,11 +155,11 @@ func (e *embeddedEngine) prepareSchema(ctx context.Context) error {
 			return tx.makeSchema(false)
 		})
 	}
-	schema, err := readSchema(ctx, e.writer.conn)
+	has, err := schema.Read(ctx, e.writer.conn)
 	if err != nil {
 		return cannotOpen(e.options.Path, err)
 	}
-	return schema.works()
+	return has.Works()
 }
 
 // loadClock goes on from the time that the database has seen (decision T12).

@@ -57,11 +57,6 @@ func (e *env) warnBehind() {
 	}
 }
 
-// logRekeyed is who is told where a server migrates by itself.
-func (e *env) logRekeyed(one Rekeyed) {
-	e.log.Warn("a person was found by an email that looks like theirs, and is not any more", "person", one.Person)
-}
-
 // transition is what a move has made of an approval that was in a state before.
 func (e *env) transition(a approval.Approval, before approval.State) transition {
 	t := transition{id: a.ID, before: before, after: a.State}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 
+	"github.com/grantkeeper/grantkeeper/store/schema"
+
 	"github.com/grantkeeper/grantkeeper/client"
 )
 
@@ -35,11 +37,11 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 // have changed since the start. The error is ErrSchema where this release does
 // not work on it any more; what it is is said then too.
 func (s *Store) Schema(ctx context.Context) (Schema, error) {
-	out, err := readSchema(ctx, s.reader)
+	out, err := schema.Read(ctx, s.reader)
 	if err != nil {
 		return out, unavailable("schema", err)
 	}
-	return out, out.works()
+	return out, out.Works()
 }
 
 // Size is how many bytes the database takes, with its log of writes; 0 in

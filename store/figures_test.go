@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -155,17 +154,13 @@ func TestFigures(t *testing.T) {
 
 // Each name under which a query is timed is documented, and no other.
 func TestQueryNames(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	names := map[string]bool{}
-	for _, name := range files {
+	for _, name := range sources(t) {
 		source, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\.timed\("(\w+)"`).FindAllSubmatch(source, -1) {
+		for _, m := range regexp.MustCompile(`\.[tT]imed\("(\w+)"`).FindAllSubmatch(source, -1) {
 			names[string(m[1])] = true
 		}
 	}

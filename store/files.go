@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/grantkeeper/grantkeeper/store/schema"
 )
 
 // others are the rights that nobody but its owner has on a database: it holds
@@ -27,7 +29,7 @@ func refuseForeign(path string) error {
 	defer f.Close()
 	begins := make([]byte, len(start))
 	if n, err := io.ReadFull(f, begins); n > 0 && (err != nil || string(begins) != start) {
-		return fmt.Errorf("database: %s: %w", path, ErrForeign)
+		return fmt.Errorf("database: %s: %w", path, schema.ErrForeign)
 	}
 	return nil
 }

@@ -12,16 +12,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/store/schema"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// ErrForeign is for a file that is not a database of Grantkeeper.
-var ErrForeign = errors.New("not a database of Grantkeeper")
-
 // ErrEmpty is for a database in which nothing is yet: a server that starts makes
 // what is missing.
-var ErrEmpty = fmt.Errorf("%w: it is empty", ErrForeign)
+var ErrEmpty = fmt.Errorf("%w: it is empty", schema.ErrForeign)
 
 // Info is what a database file says of itself.
 type Info struct {
@@ -98,14 +97,14 @@ func inspect(ctx context.Context, db *sql.DB) (i Info, err error) {
 			return err
 		}
 		if err := i.read(name, value); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrForeign, name, err)
+			return fmt.Errorf("%w: %s: %w", schema.ErrForeign, name, err)
 		}
 		return nil
 	}); err != nil {
 		return i, err
 	}
 	if i.Schema < 0 {
-		return i, fmt.Errorf("%w: it has no schema", ErrForeign)
+		return i, fmt.Errorf("%w: it has no schema", schema.ErrForeign)
 	}
 	for _, count := range []struct {
 		into *int
@@ -137,11 +136,11 @@ func (i *Info) read(name, value string) (err error) {
 		} else {
 			i.Keys[n] = value
 		}
-	case name == metaSchema:
+	case name == schema.MetaVersion:
 		i.Schema, err = strconv.Atoi(value)
-	case name == metaOldest:
+	case name == schema.MetaOldest:
 		i.Oldest, err = strconv.Atoi(value)
-	case name == metaRelease:
+	case name == schema.MetaRelease:
 		i.Release = value
 	case name == metaTime:
 		if seconds, err = strconv.ParseInt(value, 10, 64); err == nil {
@@ -176,4 +175,6 @@ func (i Info) CheckKeys(ring *token.Ring) error {
 
 // CheckSchema is nil for a schema that this release works on, and otherwise an
 // error with ErrSchema.
-func (i Info) CheckSchema() error { return Schema{i.Schema, i.Oldest, i.Release}.works() }
+func (i Info) CheckSchema() error {
+	return schema.State{Version: i.Schema, Oldest: i.Oldest, Release: i.Release}.Works()
+}

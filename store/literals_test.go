@@ -4,10 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -37,14 +35,7 @@ func TestLiteralsAreTheValuesOfRows(t *testing.T) {
 var bareValue = regexp.MustCompile(`(?i)\b(phase|disabled|preregistered|approved)\s*(=|<>|<=?|>=?|IN\s*\()\s*[0-9]`)
 
 func TestStatementsNameTheirValues(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) < 10 {
-		t.Fatal(files, err)
-	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
+	for _, name := range sources(t) {
 		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
 		if err != nil {

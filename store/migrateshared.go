@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/schema"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 )
 
 // migrateURL is Migrate on PostgreSQL, where nodes go on to work.
-func migrateURL(ctx context.Context, o MigrateOptions) (from, to int, err error) {
+func migrateURL(ctx context.Context, o schema.Options) (from, to int, err error) {
 	if o.Backup != "" {
 		return 0, 0, fmt.Errorf("backup: PostgreSQL is backed up by its own means: %w", ErrNotAllowed)
 	}
@@ -40,32 +41,32 @@ func migrateURL(ctx context.Context, o MigrateOptions) (from, to int, err error)
 }
 
 // migrate runs what is pending; nothing in a database that is empty.
-func (p *postgresEngine) migrate(ctx context.Context, o MigrateOptions) (from, to int, err error) {
-	var schema Schema
+func (p *postgresEngine) migrate(ctx context.Context, o schema.Options) (from, to int, err error) {
+	var has schema.State
 	if err := p.transact(ctx, func(tx *txn) error {
 		empty, err := p.isEmpty(tx)
 		if err != nil || empty {
-			schema.Version = o.newest()
+			has.Version = o.Newest()
 			return err
 		}
-		if schema, err = p.examineSchema(tx); err != nil {
+		if has, err = p.examineSchema(tx); err != nil {
 			return err
 		}
 		return p.examineKeys(tx)
 	}); err != nil {
 		return 0, 0, err
 	}
-	if schema.Version > o.newest() {
-		return schema.Version, schema.Version, schema.works()
+	if has.Version > o.Newest() {
+		return has.Version, has.Version, has.Works()
 	}
-	return o.run(schema.Version, func(m Migration) error { return p.migrateOnce(ctx, m, o) })
+	return o.Run(has.Version, func(m schema.Migration) error { return p.migrateOnce(ctx, m, o) })
 }
 
 // migrateOnce waits for its tables in turns: behind one who waits for a table
 // everybody else waits too.
-func (p *postgresEngine) migrateOnce(ctx context.Context, m Migration, o MigrateOptions) error {
+func (p *postgresEngine) migrateOnce(ctx context.Context, m schema.Migration, o schema.Options) error {
 	for try := 1; ; try++ {
-		var rekeyed []Rekeyed
+		var rekeyed []schema.Rekeyed
 		err := p.transact(ctx, func(tx *txn) (err error) {
 			rekeyed, err = p.migrateIn(tx, m, o.Release)
 			return err
@@ -73,7 +74,7 @@ func (p *postgresEngine) migrateOnce(ctx context.Context, m Migration, o Migrate
 		switch {
 		case err == nil:
 			p.log.Info("the schema was migrated", "to", m.Version)
-			o.tell(rekeyed)
+			o.Tell(rekeyed)
 			return nil
 		case try == lockTries || code(err) != "55P03" && !retryable(err): // lock not available
 			return err
@@ -88,7 +89,7 @@ func (p *postgresEngine) migrateOnce(ctx context.Context, m Migration, o Migrate
 
 // migrateIn holds the row of the facts' version, as whoever changes facts, and
 // that of the schema, which a node looks at when it has said that it lives.
-func (p *postgresEngine) migrateIn(tx *txn, m Migration, release string) (rekeyed []Rekeyed, err error) {
+func (p *postgresEngine) migrateIn(tx *txn, m schema.Migration, release string) (rekeyed []schema.Rekeyed, err error) {
 	ctx := tx.ctx
 	if _, err := tx.conn.ExecContext(ctx, lockPatience); err != nil {
 		return nil, err
@@ -98,14 +99,14 @@ func (p *postgresEngine) migrateIn(tx *txn, m Migration, release string) (rekeye
 		return nil, err
 	}
 	var before string
-	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&before); err != nil {
+	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, schema.MetaVersion).Scan(&before); err != nil {
 		return nil, err
 	}
 	switch has, err := strconv.Atoi(before); {
 	case err == nil && has >= m.Version: // another node was first
 		return nil, nil
 	case err != nil || has != m.Version-1:
-		return nil, errNotBefore
+		return nil, schema.ErrNotBefore
 	}
 	if err := tx.queryRow(`
 		SELECT COUNT(*) FROM node WHERE schema < $1 AND seen_at > `+databaseSeconds+` - $2`,
@@ -115,13 +116,13 @@ func (p *postgresEngine) migrateIn(tx *txn, m Migration, release string) (rekeye
 	if behind > 0 {
 		return nil, fmt.Errorf("it takes releases of schema %d and newer, and %d that live are older: %w", m.Oldest, behind, ErrNodes)
 	}
-	if rekeyed, err = m.rekeyed(ctx, tx.conn); err != nil {
+	if rekeyed, err = m.Rekeyed(ctx, tx.conn); err != nil {
 		return nil, err
 	}
-	if _, err := tx.conn.ExecContext(ctx, m.text(true)); err != nil {
+	if _, err := tx.conn.ExecContext(ctx, m.Text(true)); err != nil {
 		return nil, err
 	}
-	for name, value := range m.saying(release) {
+	for name, value := range m.Saying(release) {
 		if err := tx.putMeta(name, value); err != nil {
 			return nil, err
 		}
@@ -131,8 +132,8 @@ func (p *postgresEngine) migrateIn(tx *txn, m Migration, release string) (rekeye
 
 // touchFacts lets every node load the facts again where a migration has
 // changed rows.
-func touchFacts(tx *txn, m Migration, to int64) error {
-	if !m.changesRows() {
+func touchFacts(tx *txn, m schema.Migration, to int64) error {
+	if !m.ChangesRows() {
 		return nil
 	}
 	if _, err := tx.exec(`INSERT INTO fact_change (version, what, key) VALUES ($1, $2, '')`, to, everything); err != nil {
@@ -142,29 +143,19 @@ func touchFacts(tx *txn, m Migration, to int64) error {
 	return err
 }
 
-func (m Migration) changesRows() bool {
-	text := " " + strings.Join(strings.Fields(strings.ToUpper(m.SQL+" "+m.Postgres)), " ")
-	for _, word := range []string{" INSERT ", " UPDATE ", " DELETE "} {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
-}
-
 // staysWorking asks, once others can see that this node lives, whether the
 // schema is still one that it works on: whoever migrates asks in the other
 // order, and each waits for the other.
 func (p *postgresEngine) staysWorking(tx *txn) error {
 	var version string
-	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, metaSchema).Scan(&version); err != nil {
+	if err := tx.queryRow(`SELECT value FROM meta WHERE name = $1 FOR UPDATE`, schema.MetaVersion).Scan(&version); err != nil {
 		return err
 	}
-	schema, err := readSchema(tx.ctx, tx.conn)
+	has, err := schema.Read(tx.ctx, tx.conn)
 	if err != nil {
 		return err
 	}
-	return schema.works()
+	return has.Works()
 }
 
 // tooOld refuses to work where the schema takes newer releases alone: this node

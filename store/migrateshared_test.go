@@ -51,7 +51,7 @@ func TestMigrateBesideNodes(t *testing.T) {
 		if p, err := n.Person(ctx, "ada"); err != nil || p.Name != "Ada Berg" {
 			t.Errorf("a node sees %q, %v", p.Name, err)
 		}
-		if s, err := n.Schema(ctx); err != nil || s != (Schema{SchemaVersion + 2, SchemaVersion, "0.9.0"}) {
+		if s, err := n.Schema(ctx); err != nil || s != (Schema{Version: SchemaVersion + 2, Oldest: SchemaVersion, Release: "0.9.0"}) {
 			t.Errorf("%+v, %v", s, err)
 		}
 		if err := n.Ready(ctx); err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/schema"
 )
 
 const (
@@ -59,7 +61,7 @@ func (p *postgresEngine) beat(ctx context.Context) error {
 		RETURNING CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT), started_at,
 		          (SELECT COUNT(*) FROM node WHERE id <> $1 AND seen_at > `+databaseSeconds+` - $4),
 		          (SELECT CAST(value AS BIGINT) FROM meta WHERE name = 'schema_oldest')`,
-		p.node, int64(newestKey(p.options.Ring)), p.version(), int64(nodeLife/time.Second), int64(SchemaVersion)).Scan(&micros, &started, &alive, &oldest)
+		p.node, int64(newestKey(p.options.Ring)), p.version(), int64(nodeLife/time.Second), int64(schema.Version)).Scan(&micros, &started, &alive, &oldest)
 	if err != nil {
 		return p.lost(err)
 	}
@@ -69,8 +71,8 @@ func (p *postgresEngine) beat(ctx context.Context) error {
 	}
 	p.measured.Store(&measure{time.UnixMicro(micros), before.Add(took / 2)})
 	p.others.Store(alive)
-	if p.outgrown.Swap(oldest > SchemaVersion) != (oldest > SchemaVersion) {
-		p.log.Error("the schema is of a release that this one cannot work beside", "oldest", oldest, "knows", SchemaVersion)
+	if p.outgrown.Swap(oldest > schema.Version) != (oldest > schema.Version) {
+		p.log.Error("the schema is of a release that this one cannot work beside", "oldest", oldest, "knows", schema.Version)
 	}
 	return nil
 }

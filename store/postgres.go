@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/grantkeeper/grantkeeper/store/schema"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -94,7 +96,7 @@ func (p *postgresEngine) prepare(whole context.Context) error {
 		return err
 	}
 	if p.options.Migrate {
-		o := MigrateOptions{Migrations: Migrations(), Release: p.options.Release, Rekeyed: p.logRekeyed}
+		o := schema.Options{Migrations: schema.Migrations(), Release: p.options.Release, Rekeyed: schema.LogRekeyed(p.log)}
 		if _, _, err := p.migrate(whole, o); err != nil {
 			return err
 		}
@@ -145,11 +147,11 @@ func (p *postgresEngine) prepareSchema(tx *txn) error {
 	if empty {
 		return tx.makeSchema(true)
 	}
-	schema, err := p.examineSchema(tx)
+	has, err := p.examineSchema(tx)
 	if err != nil {
 		return err
 	}
-	return schema.works()
+	return has.Works()
 }
 
 // code is the SQLSTATE of an error of the server, or "".

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/store/schema"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -27,16 +28,16 @@ func CheckURL(url string) error {
 
 // InspectURL says what Open would find in a PostgreSQL database, and changes
 // nothing. Of an empty one the schema has version 0.
-func InspectURL(ctx context.Context, url string, ring *token.Ring) (text string, schema Schema, err error) {
+func InspectURL(ctx context.Context, url string, ring *token.Ring) (text string, has schema.State, err error) {
 	p, err := askerOf(ctx, url, ring)
 	if err != nil {
-		return "", Schema{}, err
+		return "", schema.State{}, err
 	}
 	defer p.pool.Close()
-	if text, schema, err = p.inspect(ctx); err != nil {
+	if text, has, err = p.inspect(ctx); err != nil {
 		err = p.explain(err)
 	}
-	return text, schema, err
+	return text, has, err
 }
 
 // askerOf is for those who ask without being a node; they close its pool.
@@ -52,9 +53,9 @@ func askerOf(ctx context.Context, url string, ring *token.Ring) (*postgresEngine
 	return newPostgres(newEnv(Options{URL: url, Ring: ring}), pool), nil
 }
 
-func (p *postgresEngine) inspect(ctx context.Context) (text string, schema Schema, err error) {
+func (p *postgresEngine) inspect(ctx context.Context) (text string, has schema.State, err error) {
 	if err := p.examineServer(ctx); err != nil {
-		return "", schema, err
+		return "", has, err
 	}
 	c := p.pool.Config().ConnConfig
 	text = fmt.Sprintf("postgres %s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
@@ -66,22 +67,22 @@ func (p *postgresEngine) inspect(ctx context.Context) (text string, schema Schem
 		if err != nil || empty {
 			return err
 		}
-		if schema, err = p.examineSchema(tx); err != nil {
+		if has, err = p.examineSchema(tx); err != nil {
 			return err
 		}
 		if err := p.examineKeys(tx); err != nil {
 			return err
 		}
-		return schema.works()
+		return has.Works()
 	})
 	switch {
 	case err != nil:
 	case empty:
 		text += ", the tables are made at the first start"
 	default:
-		text += fmt.Sprintf(", schema %d", schema.Version)
+		text += fmt.Sprintf(", schema %d", has.Version)
 	}
-	return text, schema, err
+	return text, has, err
 }
 
 // examineRoom finds that this user may not make the tables.
@@ -202,44 +203,29 @@ func (p *postgresEngine) isEmpty(tx *txn) (bool, error) {
 
 // examineSchema says which schema there is, and refuses one that this user may
 // not work on.
-func (p *postgresEngine) examineSchema(tx *txn) (Schema, error) {
+func (p *postgresEngine) examineSchema(tx *txn) (schema.State, error) {
 	if err := p.examineRights(tx); err != nil {
-		return Schema{}, err
+		return schema.State{}, err
 	}
-	schema, err := readSchema(tx.ctx, tx.conn)
-	if errors.Is(err, ErrForeign) || code(err) == "42703" { // no such column
-		return schema, fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
+	has, err := schema.Read(tx.ctx, tx.conn)
+	if errors.Is(err, schema.ErrForeign) || code(err) == "42703" { // no such column
+		return has, fmt.Errorf("%w: its table meta is not Grantkeeper's; use a database of its own", ErrDatabase)
 	}
 	if err == nil {
-		err = p.examineTables(tx, schema)
+		err = p.examineTables(tx, has)
 	}
-	return schema, err
-}
-
-var tableMade = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
-
-// tablesOf names the tables that migrations make, up to a version.
-func tablesOf(version int) (names []string) {
-	for _, m := range Migrations() {
-		if m.Version > version {
-			break
-		}
-		for _, made := range tableMade.FindAllStringSubmatch(m.SQL+m.Postgres, -1) {
-			names = append(names, made[1])
-		}
-	}
-	return names
+	return has, err
 }
 
 // examineTables finds a table that is gone, or that has been emptied and never is.
-func (p *postgresEngine) examineTables(tx *txn, schema Schema) error {
+func (p *postgresEngine) examineTables(tx *txn, has schema.State) error {
 	there, err := column[string](tx.conn.QueryContext(tx.ctx, `
 		SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')`))
 	if err != nil {
 		return err
 	}
-	for _, name := range tablesOf(schema.Version) {
+	for _, name := range schema.TablesOf(has.Version) {
 		if !slices.Contains(there, name) {
 			return fmt.Errorf("%w: its table %s is gone; restore it", ErrDatabase, name)
 		}
@@ -264,7 +250,7 @@ func (p *postgresEngine) examineRights(tx *txn) error {
 		 CROSS JOIN (VALUES ('SELECT'), ('INSERT'), ('UPDATE'), ('DELETE')) AS r (name)
 		 WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p') AND NOT has_table_privilege(current_user, c.oid, r.name)
 		   AND c.relname = ANY($1::text[])
-		 LIMIT 1`, tablesOf(SchemaVersion)).Scan(&table, &right, &user, &in)
+		 LIMIT 1`, schema.TablesOf(schema.Version)).Scan(&table, &right, &user, &in)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	} else if err != nil {
@@ -277,7 +263,7 @@ func (p *postgresEngine) examineRights(tx *txn) error {
 // explain says what to mend where a start failed. It never repeats the
 // connection string, which may hold a password.
 func (p *postgresEngine) explain(err error) error {
-	for _, known := range []error{ErrDatabase, ErrSchema, ErrKeys, ErrNodes} {
+	for _, known := range []error{ErrDatabase, schema.ErrVersion, ErrKeys, ErrNodes} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -294,7 +280,7 @@ func (p *postgresEngine) explain(err error) error {
 // mend says what to do about an error of the start. most is how many connections a
 // node opens.
 func mend(err error, c *pgx.ConnConfig, most int32) string {
-	migrating := errors.As(err, new(*migrationError))
+	migrating := errors.As(err, new(*schema.Failed))
 	switch code(err) {
 	case "28P01", "28000":
 		return fmt.Sprintf("the server refuses user %s: see the password in database.url, and pg_hba.conf", c.User)

@@ -56,8 +56,8 @@ func TestLookAlikesAreToldOf(t *testing.T) {
 	if _, to, err := Migrate(ctx, MigrateOptions{Path: o.Path, URL: o.URL, Ring: ring(t), Rekeyed: func(one Rekeyed) { told = append(told, one) }}); to != SchemaVersion || err != nil {
 		t.Fatalf("to %d, %v", to, err)
 	}
-	if want := []Rekeyed{{"eva", "\u00c9va@Firm.example", "\u00e9va@firm.example"}, {"kelvin", "\u212aim@firm.example", "kim@firm.example"},
-		{"turk", "me\u0130@F\u0130RM.example", "mei@firm.example"}}; !slices.Equal(told, want) {
+	if want := []Rekeyed{{Person: "eva", Email: "\u00c9va@Firm.example", Before: "\u00e9va@firm.example"}, {Person: "kelvin", Email: "\u212aim@firm.example", Before: "kim@firm.example"},
+		{Person: "turk", Email: "me\u0130@F\u0130RM.example", Before: "mei@firm.example"}}; !slices.Equal(told, want) {
 		t.Errorf("told of %q,\nwant %q", told, want)
 	}
 	h := open(t, path, &machine{now: time.Unix(1_800_000_060, 0)})

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/store/schema"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
@@ -49,18 +51,18 @@ func unpack(in io.ReadSeeker, out *os.File) error {
 	magic := make([]byte, 2)
 	if _, err := io.ReadFull(in, magic); err != nil {
 		out.Close()
-		return fmt.Errorf("%w: it is empty", ErrForeign)
+		return fmt.Errorf("%w: it is empty", schema.ErrForeign)
 	}
 	_, err := in.Seek(0, io.SeekStart)
 	var from io.Reader = in
 	if err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
 		if from, err = gzip.NewReader(in); err != nil {
-			err = fmt.Errorf("%w: %w", ErrForeign, err)
+			err = fmt.Errorf("%w: %w", schema.ErrForeign, err)
 		}
 	}
 	if err == nil {
 		if _, err = io.Copy(out, from); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
-			err = fmt.Errorf("%w: it is cut off, or damaged: %w", ErrForeign, err)
+			err = fmt.Errorf("%w: it is cut off, or damaged: %w", schema.ErrForeign, err)
 		}
 	}
 	return errors.Join(err, out.Sync(), out.Close())
@@ -80,10 +82,10 @@ func Verify(ctx context.Context, path string) (Info, error) {
 	defer db.Close()
 	var said string
 	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&said); err != nil {
-		return Info{}, fmt.Errorf("database: %s: %w: %w", path, ErrForeign, err)
+		return Info{}, fmt.Errorf("database: %s: %w: %w", path, schema.ErrForeign, err)
 	}
 	if said != "ok" {
-		return Info{}, fmt.Errorf("database: %s: %w: it is damaged: %s", path, ErrForeign, said)
+		return Info{}, fmt.Errorf("database: %s: %w: it is damaged: %s", path, schema.ErrForeign, said)
 	}
 	return info, nil
 }
@@ -196,7 +198,7 @@ func (o RestoreOptions) prepare(ctx context.Context, part string) (Restored, err
 	if err != nil {
 		return Restored{}, fmt.Errorf("backup: %s: %w", o.From, err)
 	}
-	if err := info.CheckSchema(); err != nil && info.Schema > SchemaVersion {
+	if err := info.CheckSchema(); err != nil && info.Schema > schema.Version {
 		return Restored{}, err
 	}
 	if err := o.checkKeys(info); err != nil {

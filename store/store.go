@@ -13,6 +13,7 @@ import (
 	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
 
 	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/store/schema"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -21,20 +22,17 @@ var (
 	ErrNotFound    = directory.ErrNotFound
 	ErrConflict    = directory.ErrConflict
 	ErrChanged     = errors.New("it is not any more as it was read")
+	ErrSchema      = schema.ErrVersion
+	ErrForeign     = schema.ErrForeign                            // not a database of Grantkeeper
 	ErrUnavailable = errors.New("the database cannot answer now") // 503: nothing that anybody may rely on has happened
 	ErrAnswered    = errors.New("the page was answered and its code exchanged")
 	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
 	ErrInUse       = errors.New("another process works on this database")
 	ErrParted      = errors.New("the log of a database that is gone, or empty")
 	ErrDamaged     = errors.New("the database is damaged")
-	ErrSchema      = errors.New("the database has a schema of another release")
 	ErrNodes       = errors.New("nodes of an older release work on this database")
 	ErrKeys        = errors.New("the secret keys are not the database's")
 )
-
-// SchemaVersion is the newest schema that this release knows: the number of
-// the last file of schema/.
-const SchemaVersion = 6
 
 // Options say where the rows are and what belongs to them.
 type Options struct {

@@ -88,14 +88,7 @@ func TestStatementsStayInTheSubset(t *testing.T) {
 			t.Errorf("%s: %s is outside the subset: %s", at, what, strings.Join(strings.Fields(text), " "))
 		}
 	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
+	for _, name := range sources(t) {
 		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
 		if err != nil {

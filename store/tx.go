@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 
+	"github.com/grantkeeper/grantkeeper/store/schema"
+
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/facts"
 )
@@ -89,3 +91,11 @@ func (tx *txn) lastUse(id approval.ID) (int64, error) { return tx.engine.LastUse
 func (tx *txn) lock() string { return tx.engine.Lock() }
 
 func (tx *txn) roomy(on bool) error { return tx.engine.Roomy(on) }
+
+// makeSchema makes all tables in an empty database.
+func (tx *txn) makeSchema(postgres bool) error {
+	return schema.Make(postgres, tx.env.options.Release, func(text string) error {
+		_, err := tx.conn.ExecContext(tx.ctx, text)
+		return err
+	}, tx.putMeta)
+}

@@ -1,4 +1,4 @@
-package store
+package schema
 
 import (
 	"context"
@@ -19,32 +19,26 @@ type Rekeyed struct {
 	Before string `json:"before"` // the key that found them
 }
 
-// rekeyed lists who is about to be found by another key than before.
-func (m Migration) rekeyed(ctx context.Context, db interface {
+// Rekeyed lists who is about to be found by another key than before.
+func (m Migration) Rekeyed(ctx context.Context, db interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }) (all []Rekeyed, err error) {
 	if m.Version != emailKeys {
 		return nil, nil
 	}
 	rows, err := db.QueryContext(ctx, `SELECT id, email, email_key FROM person WHERE email <> '' ORDER BY id`)
-	err = eachRow(rows, err, func(r scanner) error {
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
 		var one Rekeyed
-		if err := r.Scan(&one.Person, &one.Email, &one.Before); err != nil {
-			return err
+		if err := rows.Scan(&one.Person, &one.Email, &one.Before); err != nil {
+			return nil, err
 		}
 		if org.EmailKey(one.Email) != one.Before {
 			all = append(all, one)
 		}
-		return nil
-	})
-	return all, err
-}
-
-// tell names them, once the migration stands.
-func (o MigrateOptions) tell(all []Rekeyed) {
-	for _, one := range all {
-		if o.Rekeyed != nil {
-			o.Rekeyed(one)
-		}
 	}
+	return all, rows.Err()
 }

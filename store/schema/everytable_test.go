@@ -1,4 +1,4 @@
-package store
+package schema
 
 import (
 	"io/fs"
@@ -15,7 +15,7 @@ var createdTable = regexp.MustCompile(`(?m)^CREATE TABLE (\w+)`)
 // document that say what a restore, an import, a copy and a clock do to it: a new
 // one is thought about before it is there.
 func TestEveryTableSaysWhatAPastStateBringsBack(t *testing.T) {
-	doc, err := os.ReadFile("../docs/operations.md")
+	doc, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +47,13 @@ func TestEveryTableSaysWhatAPastStateBringsBack(t *testing.T) {
 // createdTables are those of the schema of either engine.
 func createdTables(t *testing.T) map[string]bool {
 	t.Helper()
-	files, err := fs.Glob(schemaFiles, "schema/*.sql")
+	names, err := fs.Glob(files, "*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	tables := map[string]bool{}
-	for _, name := range files {
-		text, err := fs.ReadFile(schemaFiles, name)
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			t.Fatal(err)
 		}
