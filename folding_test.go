@@ -48,7 +48,7 @@ var mayFold = reviewed{
 		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf`},
 	{"an address is one in each of its spellings (decision L2)", `
 		config/hosts.go:Loopback server/operatorhosts.go:operatorHost limit/addresses.go:plain
-		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/reuse.go:networkOf`},
+		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/engine/reuse.go:NetworkOf`},
 	{"a redirect URI is read to be refused: what is kept and compared is as it was sent (decision R2)", `
 		client/alabel.go:inULabel client/redirect.go:checkAddress client/redirect.go:checkLabels
 		client/redirect.go:checkQuery client/redirect.go:hasDotSegment client/redirect.go:isNumber`},
@@ -83,7 +83,7 @@ var mayFold = reviewed{
 		rules/source.go:plainKey`},
 	{"parameters are decoded once, as forms are (WHATWG URL section 5.1)", `consent/request.go:parseParameters`},
 	{"NUL and broken UTF-8 have no place in PostgreSQL or in a page; no key that is looked up may hold U+FFFD", `
-		page/frame.go:Site.Show store/postgres.go:storable`},
+		page/frame.go:Site.Show store/postgres/open.go:storable`},
 
 	// What was checked before, or is ours.
 	{"random names in small letters", `
@@ -97,7 +97,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/init.go:serviceNameOf config/mail.go:Checked.checkMail
 		config/reference.go:WithoutPassword config/signin.go:Provider.check
 		server/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
-		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/files.go:fileURL
+		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/sqlite/files.go:FileURL
 		config/check.go:wholeURL cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
@@ -109,9 +109,9 @@ var mayFold = reviewed{
 		server/traces.go:checkSampler server/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
-		store/approval.go:txn.moved store/journal.go:insertArrays store/statement.go:insertEvents
+		store/engine/approval.go:Tx.moved store/postgres/journal.go:insertArrays store/sqlite/statement.go:insertEvents
 		store/keys.go:Store.Keys store/schema/migration.go:Migration.ChangesRows store/password.go:Tx.forgetCosts
-		store/password.go:Tx.sweepCosts store/preflight.go:postgresEngine.explain store/keyrows.go:txn.keysKnown
+		store/password.go:Tx.sweepCosts store/postgres/preflight.go:Engine.explain store/engine/keyrows.go:Tx.KeysKnown
 		`},
 
 	// What people see.

@@ -26,11 +26,11 @@ type Acting struct {
 func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 	old, next := sha256.Sum256([]byte(a.Session)), sha256.Sum256([]byte(a.Next))
 	return s.change(func(tx *Tx) error {
-		r, err := scanSession(tx.queryRow(selectSession, old[:]))
+		r, err := scanSession(tx.QueryRow(selectSession, old[:]))
 		if err != nil {
 			return err
 		}
-		m, now := tx.memory, tx.env.Now().Unix()
+		m, now := tx.Memory, tx.Env.Now().Unix()
 		actor, as := m.People.Get(r.person), m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
 		switch {
 		case actor == nil || !actor.Active || actor.Epoch != r.epoch:
@@ -42,13 +42,13 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 		case as.Person.Support:
 			return fmt.Errorf("acting as support staff: %w", ErrNotAllowed)
 		}
-		if _, err := tx.exec(`
+		if _, err := tx.Exec(`
 			UPDATE session
 			   SET hash = $1, acting_as = $2, acting_epoch = $3, acting_in = $4, acting_since = $5
 			 WHERE hash = $6`, next[:], a.Person, as.Person.Epoch, a.Organization, now, old[:]); err != nil {
 			return err
 		}
-		return tx.journal(Event{Kind: journal.ImpersonationStarted, Person: a.Person, Organization: a.Organization}.by(act))
+		return tx.Journal(Event{Kind: journal.ImpersonationStarted, Person: a.Person, Organization: a.Organization}.By(act))
 	})
 }
 
@@ -57,20 +57,20 @@ func (s *Store) StartActing(_ context.Context, a Acting, act Act) error {
 func (s *Store) StopActing(_ context.Context, value, next string, act Act) error {
 	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
 	return s.change(func(tx *Tx) error {
-		r, err := scanSession(tx.queryRow(selectSession, old[:]))
+		r, err := scanSession(tx.QueryRow(selectSession, old[:]))
 		if err != nil {
 			return err
 		}
 		if r.actingAs == "" {
 			return fmt.Errorf("acting: %w", ErrNotFound)
 		}
-		if _, err := tx.exec(`
+		if _, err := tx.Exec(`
 			UPDATE session
 			   SET hash = $1, acting_as = '', acting_epoch = 0, acting_in = '', acting_since = 0
 			 WHERE hash = $2`, hash[:], old[:]); err != nil {
 			return err
 		}
-		return tx.journal(r.stopped("").by(act))
+		return tx.Journal(r.stopped("").By(act))
 	})
 }
 
@@ -86,7 +86,7 @@ func (tx *Tx) sweepActing(now time.Time) (int, error) {
 	found, err := tx.sessionList(`
 		SELECT hash, person, acting_as, acting_in FROM session
 		 WHERE acting_as <> '' AND (acting_since <= $1 OR seen_at <= $2 OR created_at <= $3) LIMIT 500`,
-		now.Add(-ActingLifetime).Unix(), now.Add(-tx.env.options.SessionIdle).Unix(), now.Add(-tx.env.options.SessionMax).Unix())
+		now.Add(-ActingLifetime).Unix(), now.Add(-tx.Env.Options.SessionIdle).Unix(), now.Add(-tx.Env.Options.SessionMax).Unix())
 	if err != nil {
 		return 0, err
 	}

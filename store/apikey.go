@@ -9,6 +9,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // APIKey gives the member that an API key acts as (decision B6), exactly as it
@@ -22,7 +23,7 @@ func (s *Store) APIKey(ctx context.Context, key string) (org.Member, error) {
 // it stays its member's, and ended if it has ended with the membership or the
 // person (decision B6).
 func (tx *Tx) putAPIKey(k directory.APIKey) error {
-	m, hash := tx.memory, sha256.Sum256([]byte(k.Key))
+	m, hash := tx.Memory, sha256.Sum256([]byte(k.Key))
 	key := facts.APIKey{MemberKey: facts.MemberKey{Person: k.Person, Organization: k.Organization}}
 	if at := m.People.Get(k.Person); at != nil {
 		key.PersonEpoch = at.Epoch
@@ -30,12 +31,12 @@ func (tx *Tx) putAPIKey(k directory.APIKey) error {
 	if at := m.Members.Get(key.MemberKey); at != nil {
 		key.MembershipEpoch = at.Epoch
 	}
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		INSERT INTO api_key (hash, person, organization, name, created_at, membership_epoch, person_epoch)
 		VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (hash) DO UPDATE SET name = excluded.name
 		 WHERE api_key.person = excluded.person AND api_key.organization = excluded.organization`,
-		hash[:], k.Person, k.Organization, k.Name, tx.env.Now().Unix(), key.MembershipEpoch, key.PersonEpoch)
+		hash[:], k.Person, k.Organization, k.Name, tx.Env.Now().Unix(), key.MembershipEpoch, key.PersonEpoch)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("API key of %s in %s: it is another member's: %w", k.Person, k.Organization, ErrConflict)
 	}
@@ -72,7 +73,7 @@ func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []directory.APIKey, act
 }
 
 func (tx *Tx) replaceAPIKey(k directory.APIKey) error {
-	old, err := column[[]byte](tx.query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
+	old, err := engine.Column[[]byte](tx.Query(`DELETE FROM api_key WHERE person = $1 AND organization = $2 AND name = $3 RETURNING hash`,
 		k.Person, k.Organization, k.Name))
 	if err != nil {
 		return err
@@ -90,8 +91,8 @@ func (s *Store) exportKeys(ctx context.Context) ([]directory.APIKey, error) {
 		  JOIN person p ON p.id = k.person AND p.epoch = k.person_epoch
 		  JOIN membership m ON m.person = k.person AND m.organization = k.organization AND m.epoch = k.membership_epoch
 		 ORDER BY k.organization, k.person, k.name`)
-	out, err := listOf(rows, err, func(r scanner, k *directory.APIKey) error {
+	out, err := engine.ListOf(rows, err, func(r engine.Scanner, k *directory.APIKey) error {
 		return r.Scan(&k.Person, &k.Organization, &k.Name)
 	})
-	return out, unavailable("API keys", err)
+	return out, engine.Unavailable("API keys", err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // ApprovalFilter narrows lists and ends; empty fields match all. State is
@@ -38,7 +39,7 @@ func (r ApprovalRow) StateName() string {
 	return [...]string{"", "code_issued", "live", "ended"}[r.Phase]
 }
 
-const approvalRows = `SELECT ` + approvalColumns + `,
+const approvalRows = `SELECT ` + engine.ApprovalColumns + `,
 	       c.name, c.preregistered, a.used_at
 	  FROM approval a
 	  JOIN client c ON c.id = a.client`
@@ -47,14 +48,14 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 	defer s.timed("approvals", time.Now())
 	rows, err := s.reader.QueryContext(ctx, text, args...)
 	now := s.Now()
-	out, err := listOf(rows, err, func(rows scanner, r *ApprovalRow) (err error) {
+	out, err := engine.ListOf(rows, err, func(rows engine.Scanner, r *ApprovalRow) (err error) {
 		var preregistered int64
-		r.Approval, _, err = scanApproval(rows, &r.ClientName, &preregistered, &r.LastUsed)
+		r.Approval, _, err = engine.ScanApproval(rows, &r.ClientName, &preregistered, &r.LastUsed)
 		r.Preregistered = preregistered != 0
 		return err
 	})
 	if err != nil {
-		return nil, unavailable("approvals", err)
+		return nil, engine.Unavailable("approvals", err)
 	}
 	if err := s.fresh(ctx); err != nil { // the facts are no older than the rows
 		return nil, err
@@ -62,8 +63,8 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 	s.memory.RLock()
 	defer s.memory.RUnlock()
 	for i := range out {
-		if h := s.memory.approvals.at(out[i].ID); h != nil { // the row comes a moment later
-			out[i].LastUsed = max(out[i].LastUsed, int64(atomic.LoadUint32(&h.used)))
+		if h := s.memory.Approvals.At(out[i].ID); h != nil { // the row comes a moment later
+			out[i].LastUsed = max(out[i].LastUsed, int64(atomic.LoadUint32(&h.Used)))
 		}
 		out[i].State = s.standsAs(out[i], s.memory.Standing(out[i].Approval), now)
 	}
@@ -91,7 +92,7 @@ func (s *Store) HasApproved(ctx context.Context, person, clientID string) (bool,
 		`SELECT COUNT(*) FROM (SELECT 1 FROM approval WHERE person = $1 AND client = $2 LIMIT 1) AS one`,
 		person, clientID).Scan(&n)
 	if err != nil {
-		return false, unavailable("approvals", err)
+		return false, engine.Unavailable("approvals", err)
 	}
 	return n > 0, nil
 }
@@ -108,7 +109,7 @@ func (s *Store) LastReuse(ctx context.Context, person, clientID string) (int64, 
 		  FROM approval WHERE person = $3 AND client = $4`,
 		string(approval.RefreshReused), string(approval.CodeReused), person, clientID).Scan(&reused, &approved)
 	if err != nil {
-		return 0, unavailable("approvals", err)
+		return 0, engine.Unavailable("approvals", err)
 	}
 	if approved > reused {
 		return 0, nil
@@ -124,9 +125,9 @@ func (s *Store) UsedBy(ctx context.Context, clientID string, organizations []str
 		var n int
 		err := s.reader.QueryRowContext(ctx, `
 			SELECT COUNT(DISTINCT person) FROM approval
-			 WHERE client = $1 AND organization = $2 AND phase = `+sqlLive, clientID, o).Scan(&n)
+			 WHERE client = $1 AND organization = $2 AND phase = `+engine.SQLLive, clientID, o).Scan(&n)
 		if err != nil {
-			return nil, unavailable("approvals", err)
+			return nil, engine.Unavailable("approvals", err)
 		}
 		if n > 0 {
 			out[o] = n

@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -50,8 +51,8 @@ func (s *Store) Approve(_ context.Context, a Answer, act Act) (h token.Handle, i
 // mayApprove asks the facts once more, in the writer: they may have ended
 // between the page and the button.
 func (tx *Tx) mayApprove(a Answer) error {
-	m := tx.memory
-	if c := m.Clients[a.Client]; c == nil || c.Disabled || !c.Known(tx.env.Now()) {
+	m := tx.Memory
+	if c := m.Clients[a.Client]; c == nil || c.Disabled || !c.Known(tx.Env.Now()) {
 		return fmt.Errorf("client: %w", ErrNotFound)
 	}
 	at := m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
@@ -75,7 +76,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 	if err != nil {
 		return h, 0, err
 	}
-	now := tx.env.Now().Unix()
+	now := tx.Env.Now().Unix()
 	made := now
 	again := found && row.Organization == a.Organization && row.Grant.Equal(a.Grant)
 	if found {
@@ -92,7 +93,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 		Grant: a.Grant, RedirectURI: a.RedirectURI, Issuer: a.Issuer, Challenge: a.Challenge,
 		IssuedAt: now, CreatedAt: made, State: approval.State{Phase: approval.CodeIssued},
 	}
-	row.Born = approval.Epochs(tx.memory.Standing(row))
+	row.Born = approval.Epochs(tx.Memory.Standing(row))
 	if err := tx.putApproval(row, replaces); err != nil {
 		return h, 0, err
 	}
@@ -101,26 +102,22 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 			return h, 0, err
 		}
 	}
-	if _, err := tx.memory.cached(row); err != nil {
-		return h, 0, err
-	}
-	tx.later(approvalMade{row})
-	return h, now, nil
+	return h, now, tx.PutMade(row)
 }
 
 // granted marks the client approved and journals the approval.
 func (tx *Tx) granted(a approval.Approval, act Act) error {
-	n, err := tx.exec(`UPDATE client SET approved = `+sqlTrue+` WHERE id = $1 AND approved = `+sqlFalse, a.Client)
+	n, err := tx.Exec(`UPDATE client SET approved = `+engine.SQLTrue+` WHERE id = $1 AND approved = `+engine.SQLFalse, a.Client)
 	if err != nil {
 		return err
 	}
 	if n > 0 {
 		tx.Put(facts.ClientApproved(a.Client))
 	}
-	return tx.journal(Event{
+	return tx.Journal(Event{
 		Kind: journal.ApprovalGranted, Client: a.Client, Person: a.Person, Organization: a.Organization,
 		Approval: a.ID.String(), Detail: string(a.Grant.Kind),
-	}.by(act))
+	}.By(act))
 }
 
 // pageApproval finds the approval that a page's next answer belongs to: the
@@ -129,7 +126,7 @@ func (tx *Tx) granted(a approval.Approval, act Act) error {
 func (tx *Tx) pageApproval(handle func(uint32) token.Handle) (h token.Handle, a approval.Approval, found bool, err error) {
 	for attempt := range uint32(maxAttempts) {
 		h = handle(attempt)
-		a, _, err = tx.read(approval.ID(h.ID()), false)
+		a, _, err = tx.Read(approval.ID(h.ID()), false)
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return h, approval.Approval{}, false, nil
@@ -137,7 +134,7 @@ func (tx *Tx) pageApproval(handle func(uint32) token.Handle) (h token.Handle, a 
 			return h, a, false, err
 		case a.Generation > 0:
 			return h, a, true, ErrAnswered
-		case a.Phase == approval.CodeIssued && a.Lost(tx.memory.Standing(a)) == "":
+		case a.Phase == approval.CodeIssued && a.Lost(tx.Memory.Standing(a)) == "":
 			return h, a, true, nil
 		}
 	}
@@ -150,9 +147,9 @@ func (tx *Tx) replaced(a Answer) (string, error) {
 	if !a.Replace {
 		return "", nil
 	}
-	ids, err := approvalIDs(tx.query(`
+	ids, err := engine.ApprovalIDs(tx.Query(`
 		SELECT id FROM approval
-		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = `+sqlLive,
+		 WHERE person = $1 AND organization = $2 AND client = $3 AND phase = `+engine.SQLLive,
 		a.Person, a.Organization, a.Client))
 	var texts []string
 	for _, id := range ids {
@@ -164,7 +161,7 @@ func (tx *Tx) replaced(a Answer) (string, error) {
 // putApproval writes the latest answer of a page, as long as its code was not
 // exchanged.
 func (tx *Tx) putApproval(a approval.Approval, replaces string) error {
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal,
 		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
 		       membership_epoch, person_epoch, organization_epoch, client_epoch,
@@ -176,8 +173,8 @@ func (tx *Tx) putApproval(a approval.Approval, replaces string) error {
 		       replaces = excluded.replaces, membership_epoch = excluded.membership_epoch,
 		       person_epoch = excluded.person_epoch, organization_epoch = excluded.organization_epoch,
 		       client_epoch = excluded.client_epoch
-		 WHERE approval.phase = `+sqlCodeIssued+` AND approval.generation = 0`,
-		a.ID[:], a.Client, a.Person, a.Organization, string(a.Grant.Kind), a.Grant.EncodePicks(), flag(a.Grant.Personal),
+		 WHERE approval.phase = `+engine.SQLCodeIssued+` AND approval.generation = 0`,
+		a.ID[:], a.Client, a.Person, a.Organization, string(a.Grant.Kind), a.Grant.EncodePicks(), engine.Flag(a.Grant.Personal),
 		a.RedirectURI, a.Issuer, a.Challenge, a.IssuedAt, a.CreatedAt, replaces,
 		a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client)
 	if err == nil && n != 1 {
@@ -201,11 +198,11 @@ func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
 			return err
 		}
 		if found && a.Person == c.Person {
-			if _, err = tx.end(approval.ID(h.ID()), approval.RevokedByPerson, act); err != nil {
+			if _, err = tx.End(approval.ID(h.ID()), approval.RevokedByPerson, act); err != nil {
 				return err
 			}
 		}
-		return tx.journal(Event{Kind: journal.ApprovalCancelled, Client: c.Client, Person: c.Person}.by(act))
+		return tx.Journal(Event{Kind: journal.ApprovalCancelled, Client: c.Client, Person: c.Person}.By(act))
 	})
 }
 
@@ -216,29 +213,28 @@ func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
 // it any more.
 func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
-		a, _, err := tx.read(id, false)
+		a, _, err := tx.Read(id, false)
 		if err != nil {
 			return err
 		}
-		if a.Person != personID || a.Phase != approval.Live || a.Lost(tx.memory.Standing(a)) != "" {
+		if a.Person != personID || a.Phase != approval.Live || a.Lost(tx.Memory.Standing(a)) != "" {
 			return fmt.Errorf("approval: %w", ErrNotFound)
 		}
 		if !a.Grant.Equal(from) {
 			return fmt.Errorf("approval: %w", ErrConflict)
 		}
-		if to.Kind == grantset.Organization && !tx.memory.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization}).Admin {
+		if to.Kind == grantset.Organization && !tx.Memory.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization}).Admin {
 			return fmt.Errorf("admin right: %w", ErrNotAllowed)
 		}
-		if _, err := tx.exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
-			string(to.Kind), to.EncodePicks(), flag(to.Personal), id[:]); err != nil {
+		if _, err := tx.Exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
+			string(to.Kind), to.EncodePicks(), engine.Flag(to.Personal), id[:]); err != nil {
 			return err
 		}
 		a.Grant = to
-		if _, err := tx.memory.cached(a); err != nil {
+		if err := tx.PutEdited(a); err != nil {
 			return err
 		}
-		tx.later(grantEdited{a})
-		return tx.journal(Event{Kind: journal.ApprovalEdited, Client: a.Client, Person: a.Person, Organization: a.Organization,
-			Approval: a.ID.String(), Detail: string(to.Kind)}.by(act))
+		return tx.Journal(Event{Kind: journal.ApprovalEdited, Client: a.Client, Person: a.Person, Organization: a.Organization,
+			Approval: a.ID.String(), Detail: string(to.Kind)}.By(act))
 	})
 }

@@ -266,11 +266,11 @@ func TestBackupIsTheOwnersAlone(t *testing.T) {
 	if left, _ := filepath.Glob(gone + "*"); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
-	h.embedded().copying.Lock()
+	h.embedded().Copying.Lock()
 	if _, err := h.Backup(context.Background(), gone); !errors.Is(err, ErrBusy) {
 		t.Errorf("two at once: %v", err)
 	}
-	h.embedded().copying.Unlock()
+	h.embedded().Copying.Unlock()
 }
 
 // What an earlier process left beside the database goes with the next backup.
@@ -464,7 +464,7 @@ func TestRestoreRefused(t *testing.T) {
 func (h house) newer(t testing.TB) string {
 	t.Helper()
 	other := furnished(t)
-	if _, err := other.embedded().writer.conn.ExecContext(context.Background(), `UPDATE meta SET value = '99' WHERE name IN ('schema', 'schema_oldest')`); err != nil {
+	if _, err := other.embedded().Writer.Conn.ExecContext(context.Background(), `UPDATE meta SET value = '99' WHERE name IN ('schema', 'schema_oldest')`); err != nil {
 		t.Fatal(err)
 	}
 	return other.backup(t)

@@ -11,6 +11,8 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -26,7 +28,7 @@ func (h house) hold(t testing.TB) (ask func(func()), release func()) {
 		t.Helper()
 		asked++
 		go func() { do(); answered <- struct{}{} }()
-		for len(h.embedded().writer.queue) < asked {
+		for len(h.embedded().Writer.Queue) < asked {
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -355,7 +357,7 @@ func TestRefusedMovesWriteNothing(t *testing.T) {
 	id := approval.ID(handle.ID())
 	changes := func() (n int) {
 		t.Helper()
-		if err := h.embedded().writer.conn.QueryRowContext(context.Background(), `SELECT total_changes()`).Scan(&n); err != nil {
+		if err := h.embedded().Writer.Conn.QueryRowContext(context.Background(), `SELECT total_changes()`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -394,12 +396,12 @@ func TestUseWhenTheQueueIsFull(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
 	id := h.live(t, h.answer(1))
 	_, release := h.hold(t)
-	for len(h.embedded().writer.notes) < cap(h.embedded().writer.notes) {
+	for len(h.embedded().Writer.Notes) < cap(h.embedded().Writer.Notes) {
 		h.Record(Event{Kind: "signin_failed"})
 	}
 	h.Used(id)
 	release()
-	for len(h.embedded().writer.notes) > 0 {
+	for len(h.embedded().Writer.Notes) > 0 {
 		if err := h.Ready(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -423,7 +425,7 @@ func TestUseBesideAFailure(t *testing.T) {
 	h.withFaults(t)
 	used := h.live(t, h.answer(1))
 	for kind, fault := range faults {
-		h.clock.add(useGrain)
+		h.clock.add(engine.UseGrain)
 		lift := h.plant(t, kind, "INSERT", "approval")
 		ask, release := h.hold(t)
 		ask(func() {
@@ -468,7 +470,7 @@ func TestUseThatCannotBeWritten(t *testing.T) {
 	for _, step := range []struct {
 		wait  time.Duration
 		noted bool
-	}{{0, false}, {noteAgainAfter - time.Second, false}, {time.Second, true}} {
+	}{{0, false}, {sqlite.NoteAgainAfter - time.Second, false}, {time.Second, true}} {
 		h.clock.add(step.wait)
 		h.Used(id)
 		h.same(t, "later")

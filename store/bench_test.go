@@ -27,7 +27,7 @@ func manyApprovals(b testing.TB, h house, n int) []approval.ID {
 	ctx := context.Background()
 	var conn *sql.Conn
 	if embedded() {
-		conn = h.embedded().writer.conn
+		conn = h.embedded().Writer.Conn
 	} else {
 		var err error
 		if conn, err = h.reader.Conn(ctx); err != nil {
@@ -133,7 +133,7 @@ func BenchmarkCheck64(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			h := h.reopen(b)
 			if h.options.MaxStaleness = c.staleness; c.room > 0 {
-				h.postgres().rows.most = c.room
+				h.postgres().Rows.Most = c.room
 			}
 			at64(b, func(i int64) {
 				if _, err := h.Check(context.Background(), ids[i%10_000]); err != nil {

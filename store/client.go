@@ -10,6 +10,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // AddClient adds a newly registered client. ErrConflict: the ID exists;
@@ -22,18 +23,10 @@ func (s *Store) AddClient(ctx context.Context, c client.Client, from Origin, act
 	}
 	defer func() {
 		s.memory.Lock()
-		s.memory.leave(at)
+		s.memory.Leave(at)
 		s.memory.Unlock()
 	}()
 	return s.engine.Register(c, from.network(), at, act)
-}
-
-func (tx *txn) insertClient(c client.Client, network string) error {
-	_, err := tx.exec(`
-		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch, network)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8)`,
-		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, flag(c.Preregistered), flag(c.Approved), flag(c.Disabled), network)
-	return err
 }
 
 // ClientState is what a token endpoint needs to know of a client.
@@ -78,7 +71,7 @@ func (s *Store) clientState(id string) ClientState {
 func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
 	defer s.timed("client", time.Now())
 	var c client.Client
-	err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> `+sqlDeleted, id), &c)
+	err := scanClient(s.reader.QueryRowContext(ctx, selectClient+` WHERE id = $1 AND disabled <> `+engine.SQLDeleted, id), &c)
 	if err == nil && !c.Known(s.Now()) {
 		err = sql.ErrNoRows
 	}
@@ -90,12 +83,12 @@ func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
 
 const selectClient = `SELECT id, name, redirect_uris, issued_at, preregistered, approved, disabled FROM client`
 
-func scanClient(row scanner, c *client.Client) error {
+func scanClient(row engine.Scanner, c *client.Client) error {
 	var uris string
 	var preregistered, approved, disabled int64
 	err := row.Scan(&c.ID, &c.Name, &uris, &c.IssuedAt, &preregistered, &approved, &disabled)
 	c.RedirectURIs = strings.Split(uris, "\n")
-	c.Preregistered, c.Approved, c.Disabled = preregistered != 0, approved == 1, disabled != enabled
+	c.Preregistered, c.Approved, c.Disabled = preregistered != 0, approved == 1, disabled != engine.Enabled
 	return err
 }
 
@@ -121,7 +114,7 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 		return f.Query == "" || org.Finds(c.Name, f.Query) || org.Finds(c.ID, f.Query) || org.Finds(strings.Join(c.RedirectURIs, "\n"), f.Query)
 	})
 	if err != nil {
-		return nil, "", unavailable("clients", err)
+		return nil, "", engine.Unavailable("clients", err)
 	}
 	if len(out) > limit {
 		last := out[limit-1]
@@ -132,18 +125,18 @@ func (s *Store) Clients(ctx context.Context, f ClientFilter) ([]client.Client, s
 
 func (s *Store) clientQuery(f ClientFilter) (query, error) {
 	q := query{text: selectClient}
-	q.where("disabled <> "+sqlDeleted+" AND (approved = "+sqlTrue+" OR preregistered <> "+sqlFalse+" OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
+	q.where("disabled <> "+engine.SQLDeleted+" AND (approved = "+engine.SQLTrue+" OR preregistered <> "+engine.SQLFalse+" OR issued_at > ", s.Now().Add(-client.UnapprovedRetention).Unix())
 	q.conditions[0] += ")"
 	switch f.State {
 	case "":
 	case "disabled":
-		q.conditions = append(q.conditions, "disabled <> "+sqlEnabled)
+		q.conditions = append(q.conditions, "disabled <> "+engine.SQLEnabled)
 	case "preregistered":
-		q.conditions = append(q.conditions, "disabled = "+sqlEnabled+" AND preregistered <> "+sqlFalse)
+		q.conditions = append(q.conditions, "disabled = "+engine.SQLEnabled+" AND preregistered <> "+engine.SQLFalse)
 	case "approved":
-		q.conditions = append(q.conditions, "disabled = "+sqlEnabled+" AND preregistered = "+sqlFalse+" AND approved = "+sqlTrue)
+		q.conditions = append(q.conditions, "disabled = "+engine.SQLEnabled+" AND preregistered = "+engine.SQLFalse+" AND approved = "+engine.SQLTrue)
 	case "registered":
-		q.conditions = append(q.conditions, "disabled = "+sqlEnabled+" AND preregistered = "+sqlFalse+" AND approved = "+sqlFalse)
+		q.conditions = append(q.conditions, "disabled = "+engine.SQLEnabled+" AND preregistered = "+engine.SQLFalse+" AND approved = "+engine.SQLFalse)
 	default:
 		return query{}, fmt.Errorf("client state %q: %w", f.State, ErrNotFound)
 	}

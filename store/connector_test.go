@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // crowded has no room for a connection, as under ulimit -v.
@@ -14,7 +16,7 @@ type crowded struct{ sqldriver.Connector }
 func (crowded) Connect(context.Context) (sqldriver.Conn, error) { panic(syscall.ENOMEM) }
 
 func TestNoRoomForAConnection(t *testing.T) {
-	c, err := calmly{crowded{}}.Connect(context.Background())
+	c, err := sqlite.Calmly{Connector: crowded{}}.Connect(context.Background())
 	if c != nil || err == nil || !strings.Contains(err.Error(), "cannot allocate memory") {
 		t.Errorf("got %v, %v", c, err)
 	}

@@ -5,16 +5,11 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // These are the questions of the operators' console. Each is asked when a page
 // is opened, and reads what it needs.
-
-// ClientUse is how much a client is in use.
-type ClientUse struct {
-	Live     int   // approvals that have not ended and whose code was exchanged
-	LastUsed int64 // Unix seconds, true to the hour; 0 is never
-}
 
 // ClientUses gives the clients with living approvals, by ID.
 func (s *Store) ClientUses(ctx context.Context) (map[string]ClientUse, error) {
@@ -33,14 +28,14 @@ func (s *Store) LastUses(ctx context.Context, clients []string) (map[string]int6
 	q := query{text: `SELECT client, MAX(used_at) FROM approval`, end: ` GROUP BY client`}
 	q.in("client", anys(clients))
 	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
-	err = eachRow(rows, err, func(r scanner) error {
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id string
 		var at int64
 		err := r.Scan(&id, &at)
 		out[id] = at
 		return err
 	})
-	return out, unavailable("uses", err)
+	return out, engine.Unavailable("uses", err)
 }
 
 // Reach is what ends with a client.
@@ -61,21 +56,21 @@ type OrganizationReach struct {
 func (s *Store) ClientReach(ctx context.Context, client string) (r Reach, err error) {
 	defer s.timed("client_reach", time.Now())
 	err = s.reader.QueryRowContext(ctx, `
-		SELECT COUNT(*), COUNT(DISTINCT person) FROM approval WHERE client = $1 AND phase < `+sqlEnded, client).Scan(&r.Approvals, &r.People)
+		SELECT COUNT(*), COUNT(DISTINCT person) FROM approval WHERE client = $1 AND phase < `+engine.SQLEnded, client).Scan(&r.Approvals, &r.People)
 	if err != nil {
-		return Reach{}, unavailable("reach", err)
+		return Reach{}, engine.Unavailable("reach", err)
 	}
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT a.organization, o.name, COUNT(*), COUNT(DISTINCT a.person)
 		  FROM approval a
 		  JOIN organization o ON o.id = a.organization
-		 WHERE a.client = $1 AND a.phase < `+sqlEnded+`
+		 WHERE a.client = $1 AND a.phase < `+engine.SQLEnded+`
 		 GROUP BY a.organization, o.name
 		 ORDER BY COUNT(*) DESC, a.organization`, client)
-	r.Organizations, err = listOf(rows, err, func(r scanner, o *OrganizationReach) error {
+	r.Organizations, err = engine.ListOf(rows, err, func(r engine.Scanner, o *OrganizationReach) error {
 		return r.Scan(&o.ID, &o.Name, &o.Approvals, &o.People)
 	})
-	return r, unavailable("reach", err)
+	return r, engine.Unavailable("reach", err)
 }
 
 // CountEvents counts the entries of some kinds in each of n spans from since
@@ -91,7 +86,7 @@ func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, sp
 	for _, k := range kinds {
 		out[k] = make([]uint64, n)
 	}
-	err = eachRow(rows, err, func(r scanner) error {
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var kind journal.Kind
 		var at int64
 		var count uint64
@@ -103,7 +98,7 @@ func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, sp
 		}
 		return nil
 	})
-	return out, unavailable("events", err)
+	return out, engine.Unavailable("events", err)
 }
 
 // LimitedAddresses counts the addresses that went over a rate limit since a
@@ -111,9 +106,9 @@ func (s *Store) CountEvents(ctx context.Context, kinds []journal.Kind, since, sp
 func (s *Store) LimitedAddresses(ctx context.Context, since int64) (n int, one string, err error) {
 	err = s.reader.QueryRowContext(ctx, `
 		SELECT COUNT(DISTINCT address), COALESCE(MIN(address), '') FROM journal
-		 WHERE id >= $1 AND kind = `+sqlRateLimited, idAt(since)).Scan(&n, &one)
+		 WHERE id >= $1 AND kind = `+engine.SQLRateLimited, idAt(since)).Scan(&n, &one)
 	if err != nil {
-		return 0, "", unavailable("events", err)
+		return 0, "", engine.Unavailable("events", err)
 	}
 	return n, one, nil
 }

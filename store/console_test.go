@@ -34,10 +34,10 @@ func TestClientUses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same("two live", map[string]ClientUse{a.Client: {2, used[a.Client].LastUsed}})
+	same("two live", map[string]ClientUse{a.Client: {Live: 2, LastUsed: used[a.Client].LastUsed}})
 	h.clock.add(2 * time.Hour)
 	h.Used(first)
-	same("one used", map[string]ClientUse{a.Client: {2, h.Now().Unix()}})
+	same("one used", map[string]ClientUse{a.Client: {Live: 2, LastUsed: h.Now().Unix()}})
 	r, err := h.ClientReach(t.Context(), a.Client)
 	if err != nil || r.Approvals != 3 || r.People != 1 || len(r.Organizations) != 1 || r.Organizations[0].ID != a.Organization ||
 		r.Organizations[0].Approvals != 3 || r.Organizations[0].People != 1 || r.Organizations[0].Name == "" {

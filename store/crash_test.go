@@ -20,6 +20,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 var crashSeeds = arguments.Int("crashes", 150, "how many seeds TestF11PowerLoss goes through")
@@ -61,7 +62,7 @@ func powerOf(path string) *power {
 
 func init() {
 	vfs.Register("power", powerVFS{vfs.Find("os").(vfs.VFSFilename)})
-	diskOf = func(path string) string {
+	sqlite.DiskOf = func(path string) string {
 		if powerOf(path) != nil {
 			return "power"
 		}

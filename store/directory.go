@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Person finds somebody by ID or by email, in any case of A-Z.
@@ -53,7 +54,7 @@ func (s *Store) Password(ctx context.Context, email string) (org.Person, string,
 	var hash string
 	err := s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, p.ID).Scan(&hash)
 	if err != nil {
-		return org.Person{}, "", unavailable("password", err)
+		return org.Person{}, "", engine.Unavailable("password", err)
 	}
 	return p, hash, nil
 }
@@ -83,7 +84,7 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 	rows, err := s.reader.QueryContext(ctx, q.page("p.id", lookedAt(limit, f.Query)), q.args...)
 	out, err := found(rows, err, limit, scanPerson, func(p org.Person) bool { return f.Query == "" || p.Find(f.Query) >= 0 })
 	if err != nil {
-		return nil, "", unavailable("people", err)
+		return nil, "", engine.Unavailable("people", err)
 	}
 	if len(out) > limit {
 		return out[:limit], out[limit-1].ID, nil
@@ -91,7 +92,7 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 	return out, "", nil
 }
 
-func scanPerson(r scanner, p *org.Person) error {
+func scanPerson(r engine.Scanner, p *org.Person) error {
 	var active, support int64
 	err := r.Scan(&p.ID, &p.Email, &p.Name, &active, &support)
 	p.Active, p.Support = active == 1, support == 1
@@ -104,7 +105,7 @@ func (s *Store) FindPeople(ctx context.Context, find string, limit int) (best []
 	defer s.timed("people", time.Now())
 	ranks := make([][]org.Person, 5)
 	rows, err := s.reader.QueryContext(ctx, `SELECT p.id, p.email, p.name, p.active, p.support FROM person p ORDER BY p.id`)
-	err = eachRow(rows, err, func(r scanner) error {
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var p org.Person
 		if err := scanPerson(r, &p); err != nil {
 			return err
@@ -115,7 +116,7 @@ func (s *Store) FindPeople(ctx context.Context, find string, limit int) (best []
 		return nil
 	})
 	if err != nil {
-		return nil, false, unavailable("people", err)
+		return nil, false, engine.Unavailable("people", err)
 	}
 	best = slices.Concat(ranks...)
 	return best[:min(len(best), limit)], len(best) > limit, nil

@@ -40,8 +40,8 @@ func (s *Store) TellDirectory(ctx context.Context, e directory.Event, act Act) (
 		if result, err = tx.applyEvent(e, act); err != nil {
 			return err
 		}
-		_, err = tx.exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
-			e.ID, tx.env.Now().Unix(), e.Digest, result)
+		_, err = tx.Exec(`INSERT INTO directory_event (id, at, digest, result) VALUES ($1, $2, $3, $4)`,
+			e.ID, tx.Env.Now().Unix(), e.Digest, result)
 		return err
 	})
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) TellDirectory(ctx context.Context, e directory.Event, act Act) (
 // earlierResult gives the result of an event that was taken before, or "".
 func (tx *Tx) earlierResult(e directory.Event) (string, error) {
 	var digest, result string
-	err := tx.queryRow(`SELECT digest, result FROM directory_event WHERE id = $1`, e.ID).Scan(&digest, &result)
+	err := tx.QueryRow(`SELECT digest, result FROM directory_event WHERE id = $1`, e.ID).Scan(&digest, &result)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return "", nil
@@ -82,10 +82,10 @@ func (tx *Tx) applyEvent(e directory.Event, act Act) (string, error) {
 		e.Version = last + 1
 	}
 	if e.Version <= last {
-		return ToldOld, tx.journal(Event{Kind: journal.DirectoryRefused, Detail: name + ", version " + fmt.Sprint(e.Version) + " after " + fmt.Sprint(last),
-			Reason: journal.OldVersion, Person: e.PersonID(), Organization: e.OrganizationID()}.by(act))
+		return ToldOld, tx.Journal(Event{Kind: journal.DirectoryRefused, Detail: name + ", version " + fmt.Sprint(e.Version) + " after " + fmt.Sprint(last),
+			Reason: journal.OldVersion, Person: e.PersonID(), Organization: e.OrganizationID()}.By(act))
 	}
-	p, err := directory.PlanEvent(e, &tx.memory.Facts, tx)
+	p, err := directory.PlanEvent(e, &tx.Memory.Facts, tx)
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +97,7 @@ func (tx *Tx) applyEvent(e directory.Event, act Act) (string, error) {
 		names = append(names, gonePrefix+name)
 	}
 	for _, name := range names {
-		if _, err := tx.exec(`
+		if _, err := tx.Exec(`
 			INSERT INTO directory_version (object, version) VALUES ($1, $2)
 			ON CONFLICT (object) DO UPDATE SET version = excluded.version`, name, e.Version); err != nil {
 			return "", err
@@ -122,7 +122,7 @@ func (tx *Tx) newestVersion(name string, on []string) (int64, error) {
 	}
 	for _, one := range names {
 		var version int64
-		err := tx.queryRow(`SELECT version FROM directory_version WHERE object = $1`, one).Scan(&version)
+		err := tx.QueryRow(`SELECT version FROM directory_version WHERE object = $1`, one).Scan(&version)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return 0, err
 		}
@@ -133,7 +133,7 @@ func (tx *Tx) newestVersion(name string, on []string) (int64, error) {
 
 // sweepDirectoryEvents forgets the events of a service's directory that cannot come again.
 func (tx *Tx) sweepDirectoryEvents(now time.Time) (int, error) {
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		DELETE FROM directory_event WHERE id IN (
 			SELECT id FROM directory_event WHERE at <= $1 ORDER BY at LIMIT 500)`, now.Add(-ToldRetention).Unix())
 	return int(n), err

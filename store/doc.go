@@ -1,6 +1,5 @@
-// Package store keeps the rows: one schema, one set of statements, and one
-// writer that commits in groups. It carries moves in and verdicts out, and
-// decides nothing about them.
+// Package store keeps the rows: one schema, and one set of statements over two
+// engines. It carries moves in and verdicts out, and decides nothing about them.
 //
 // On the embedded engine, SQLite, this process is the only writer. So the
 // facts that every check needs (approvals as they stand, people, memberships,
@@ -14,37 +13,59 @@
 // # In which order to read it
 //
 // The rows are in schema/0001.sql, and what PostgreSQL has beside them in
-// schema/0001.postgres.sql. What happens to an approval is in
+// schema/0001.postgres.sql; schema/migration.go has the numbered files, schema/version.go
+// what a database says of them, schema/run.go and schema/rekeyed.go how they run. What
+// both engines have of rows and memory is in
 //
-//   - store.go, which opens and closes; engine.go, what it asks of either engine, and
-//     env.go, what it gives them: embedded.go opens SQLite (connector.go) and postgres.go
-//     the other; fileinplace.go sees that SQLite's file is still where it was
-//   - tx.go: a transaction, of either engine, and what it gathers for after its commit
-//   - approval.go: a move is read, made, saved and journaled
-//   - writer.go: the queue and the group commit; statement.go runs
-//     statements, literals.go names the values in their text
-//   - memory.go, where package facts lies beside approvalcache.go, the approvals, and change.go,
-//     what a transaction does to both; load.go fills them at the start
-//   - check.go and embeddedmemory.go: what a bearer check is answered
-//   - approve.go, ending.go, many.go and pendingends.go: how approvals begin
-//     and end
-//   - journal.go, which writes what people ask about later; events.go lists it,
-//     package journal names the kinds, reuse.go words what looks like theft
+//   - engine/engine.go, what the store asks of an engine; engine/env.go, engine/options.go
+//     and engine/clock.go, what it gives to one
+//   - engine/tx.go: a transaction, of either engine, and what it gathers for after its commit
+//   - engine/approval.go: a move is read, made, saved and journaled
+//   - engine/memory.go, where package facts lies beside engine/approvalcache.go, the
+//     approvals, and engine/change.go, what a transaction does to both
+//   - engine/access.go: what a check is answered
+//   - engine/journal.go, which writes what people ask about later; engine/reuse.go words
+//     what looks like theft
+//   - engine/rows.go, engine/literals.go, engine/client.go, engine/keyrows.go: statements
+//     and rows that both have; engine/reserve.go, engine/revive.go and engine/rewound.go
+//     are a subject each
 //
-// Where the embedded engine has that writer and its memory, PostgreSQL has
+// The embedded engine is
 //
-//   - pgengine.go: who works there, and how facts change, by holding their version;
-//     transact.go opens a transaction, queue.go is where callers wait
-//   - rowread.go, which reads approvals together, and rowcache.go and columns.go
-//   - refreshing.go, which saves refreshes by what their tokens say, and moves.go and
-//     saving.go, which make all other moves together; register.go saves clients
-//   - replica.go, which brings memory to the version of the facts, by factload.go
-//   - notes.go: what nobody waits for, and uses.go, which notes last uses
-//   - nodes.go, refused.go and rewound.go: what is known of other nodes, and of what
-//     is the matter with the database
+//   - sqlite/engine.go, which opens and closes it by way of sqlite/connector.go and
+//     sqlite/load.go; sqlite/fileinplace.go sees that its file is still where it was
+//   - sqlite/writer.go: the queue and the group commit; sqlite/statement.go runs statements
+//   - sqlite/answers.go: what is answered out of memory
+//   - sqlite/files.go, sqlite/inspect.go, sqlite/backup.go, sqlite/restore.go,
+//     sqlite/migrate.go and sqlite/disk.go: its files
 //
-// All else is a subject a file, to be looked up:
+// Where it has that writer and its memory, PostgreSQL has
 //
+//   - postgres/engine.go: who works there, and how facts change, by holding their version;
+//     postgres/open.go, postgres/preflight.go and postgres/migrate.go begin,
+//     postgres/transact.go opens a transaction, postgres/queue.go is where callers wait
+//   - postgres/rowread.go, which reads approvals together, and postgres/rowcache.go and
+//     postgres/columns.go
+//   - postgres/refreshing.go, which saves refreshes by what their tokens say, and
+//     postgres/moves.go and postgres/saving.go, which make all other moves together, with
+//     postgres/journal.go; postgres/register.go saves clients
+//   - postgres/replica.go, which brings memory to the version of the facts, by
+//     postgres/factload.go
+//   - postgres/notes.go: what nobody waits for, with postgres/repeated.go, and
+//     postgres/uses.go, which notes last uses
+//   - postgres/pendingends.go: what has ended and does not say so yet
+//   - postgres/nodes.go, postgres/refused.go and postgres/rewound.go: what is known of other
+//     nodes, and of what is the matter with the database
+//
+// On top of them is this package: store.go opens and closes either, and wraps a
+// transaction; engines.go, errors.go, files.go, postgres.go and schemaalias.go give what
+// doors and commands know of them their names here. All else is a subject a file, to be
+// looked up:
+//
+//   - approvals: apply.go, refresh.go, check.go, stamp.go; approve.go, ending.go, many.go
+//     and pendingends.go, how they begin and end
+//   - the journal: journal.go writes what changes nothing else, events.go lists it, package
+//     journal names the kinds, reuse.go asks what looked like theft
 //   - the directory: directory.go reads; person.go, member.go, organization.go,
 //     integration.go and apikey.go change; import.go, with pruning.go
 //     and dryrun.go, takes all of it, as package directory plans; exporting.go
@@ -53,7 +74,6 @@
 //   - who is signed in: session.go, acting.go, identity.go, factor.go, reset.go
 //   - lists: query.go, approvalrow.go; listing.go, with listingways.go,
 //     listingmemory.go and listingpending.go; console.go, figures.go
-//   - time: clock.go, sweep.go, due.go, unused.go
-//   - the operator's: keys.go, keyrows.go, migrate.go, migrateshared.go,
-//     preflight.go, schemaalias.go, files.go, backup.go, restore.go, inspect.go, repeated.go
+//   - time: sweep.go, due.go, unused.go
+//   - the operator's: keys.go, nodes.go, migrate.go, copies.go, settlerestored.go, rewound.go
 package store

@@ -35,7 +35,7 @@ func TestReadingOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := regexp.MustCompile(`\b[a-z]+\.go\b|\bschema/[\w.]+\.sql\b`).FindAllString(string(doc), -1)
+	names := regexp.MustCompile(`(?:\b[a-z]+/)?\b[a-z]+\.go\b|\bschema/[\w.]+\.sql\b`).FindAllString(string(doc), -1)
 	if len(names) < 50 {
 		t.Errorf("%d files named: this test looks at something else", len(names))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Due counts what a sweep would do now, and does nothing.
@@ -21,8 +22,8 @@ func (s *Store) Due(ctx context.Context) (Swept, error) {
 	var tombstones int
 	if err := s.reader.QueryRowContext(ctx, `
 		SELECT COUNT(*) FROM client
-		 WHERE disabled = `+sqlDeleted+` AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`).Scan(&tombstones); err != nil {
-		return Swept{}, unavailable("due", err)
+		 WHERE disabled = `+engine.SQLDeleted+` AND NOT EXISTS (SELECT 1 FROM approval WHERE approval.client = client.id)`).Scan(&tombstones); err != nil {
+		return Swept{}, engine.Unavailable("due", err)
 	}
 	out.Ended, out.Clients = len(due), out.Clients+tombstones
 	return out, nil
@@ -38,7 +39,7 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 		text string
 		args []any
 	}{
-		{&out.Clients, `SELECT COUNT(*) FROM client WHERE approved = ` + sqlFalse + ` AND preregistered = ` + sqlFalse + ` AND issued_at <= $1`,
+		{&out.Clients, `SELECT COUNT(*) FROM client WHERE approved = ` + engine.SQLFalse + ` AND preregistered = ` + engine.SQLFalse + ` AND issued_at <= $1`,
 			[]any{at.Add(-client.UnapprovedRetention).Unix()}},
 		{&out.Approvals, `SELECT COUNT(*) FROM approval WHERE ended_at > 0 AND ended_at <= $1`, []any{at.Add(-EndedRetention).Unix()}},
 		{&out.Sessions, `
@@ -46,10 +47,10 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 			 WHERE seen_at <= $1 OR created_at <= $2 OR acting_as <> '' AND acting_since <= $3`,
 			[]any{idle, most, at.Add(-ActingLifetime).Unix()}},
 		{&out.Resets, `SELECT COUNT(*) FROM reset WHERE ends_at <= $1`, []any{at.Unix()}},
-		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{s.options.journalBefore(at)}},
+		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{journalBefore(s.options, at)}},
 	} {
 		if err := s.reader.QueryRowContext(ctx, c.text, c.args...).Scan(c.into); err != nil {
-			return Swept{}, unavailable("expired", err)
+			return Swept{}, engine.Unavailable("expired", err)
 		}
 	}
 	return out, nil
@@ -75,11 +76,6 @@ func (s *Store) Unused(ctx context.Context) (int, error) {
 }
 
 // journalBefore is the ID that every entry lies below whose time is over.
-func (o *Options) journalBefore(at time.Time) string {
+func journalBefore(o *Options, at time.Time) string {
 	return fmt.Sprintf("%016x", at.Add(-o.JournalRetention).UnixMilli()<<16)
-}
-
-// Sum is how many rows that is in all.
-func (s Swept) Sum() int {
-	return s.Clients + s.Ended + s.Approvals + s.Sessions + s.Resets + s.Events
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // EndApproval ends one approval. One that has ended already is left as it is;
 // ErrNotFound means that there is none.
 func (s *Store) EndApproval(_ context.Context, id approval.ID, why approval.Reason, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
-		_, err := tx.end(id, why, act)
+		_, err := tx.End(id, why, act)
 		return err
 	})
 }
@@ -28,7 +29,7 @@ func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.R
 			return err
 		}
 		for _, id := range ids {
-			did, err := tx.end(id, why, act)
+			did, err := tx.End(id, why, act)
 			if err != nil {
 				return err
 			}
@@ -42,13 +43,13 @@ func (s *Store) EndApprovals(_ context.Context, f ApprovalFilter, why approval.R
 }
 
 func (tx *Tx) unended(f ApprovalFilter) ([]approval.ID, error) {
-	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < " + sqlEnded}}
+	q := query{text: `SELECT id FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}}
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	q.equal("grant_kind", string(f.Grant))
 	q.end = " ORDER BY id"
-	return approvalIDs(tx.query(q.whole(), q.args...))
+	return engine.ApprovalIDs(tx.Query(q.whole(), q.args...))
 }
 
 // EndAsAdmin ends one approval in an organization by one of its admins
@@ -59,14 +60,14 @@ func (s *Store) EndAsAdmin(_ context.Context, organizationID, adminID string, id
 		if err := tx.isAdmin(adminID, organizationID); err != nil {
 			return err
 		}
-		a, _, err := tx.read(id, false)
+		a, _, err := tx.Read(id, false)
 		if err != nil {
 			return err
 		}
 		if a.Organization != organizationID {
 			return fmt.Errorf("approval %s: %w", id, ErrNotFound)
 		}
-		_, err = tx.end(id, approval.RevokedByAdmin, act)
+		_, err = tx.End(id, approval.RevokedByAdmin, act)
 		return err
 	})
 }
@@ -93,8 +94,8 @@ func (s *Store) EndMatching(ctx context.Context, f ApprovalFilter, why approval.
 		}
 	}
 	return ended, s.change(func(tx *Tx) error {
-		return tx.journal(Event{Kind: journal.OperatorChanged, Client: f.Client, Person: f.Person, Organization: f.Organization,
-			Detail: fmt.Sprintf("%d approvals revoked", ended)}.by(act))
+		return tx.Journal(Event{Kind: journal.OperatorChanged, Client: f.Client, Person: f.Person, Organization: f.Organization,
+			Detail: fmt.Sprintf("%d approvals revoked", ended)}.By(act))
 	})
 }
 

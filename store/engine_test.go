@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // server is the PostgreSQL that the tests run on; nil while they run on the
@@ -137,7 +139,7 @@ func at(t testing.TB, path string, o Options) Options {
 	}
 	o.URL = url.(string)
 	if o.Now != nil {
-		o.databaseTime = o.Now
+		o.DatabaseTime = o.Now
 	}
 	return o
 }
@@ -157,8 +159,8 @@ func newPlace() (string, error) {
 func embedded() bool { return server == nil }
 
 // embedded and postgres give the engine of a test that looks into it.
-func (s *Store) embedded() *embeddedEngine { return s.engine.(*embeddedEngine) }
-func (s *Store) postgres() *postgresEngine { return s.engine.(*postgresEngine) }
+func (s *Store) embedded() *sqlite.Engine   { return s.engine.(*sqlite.Engine) }
+func (s *Store) postgres() *postgres.Engine { return s.engine.(*postgres.Engine) }
 
 // rounds are fewer where each takes a dozen commits of a server.
 func rounds(n int) int {

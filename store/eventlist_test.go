@@ -22,7 +22,7 @@ func TestEventFilters(t *testing.T) {
 		if i%6 == 2 {
 			e.Approval, e.Organization = "0badcafe", "nordlys"
 		}
-		if err := h.change(func(tx *Tx) error { return tx.journal(e) }); err != nil {
+		if err := h.change(func(tx *Tx) error { return tx.Journal(e) }); err != nil {
 			t.Fatal(err)
 		}
 		h.clock.add(time.Second)

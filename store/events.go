@@ -10,6 +10,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // EventFilter narrows Events; empty fields match all. Since and Until are Unix
@@ -73,9 +74,9 @@ func (s *Store) eventsTo(ctx context.Context, f EventFilter, way query, edge str
 		q.among(`SELECT id FROM journal`, way, order)
 	}
 	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
-	out, err := listOf(rows, err, scanEvent)
+	out, err := engine.ListOf(rows, err, scanEvent)
 	if err != nil {
-		return nil, "", unavailable("events", err)
+		return nil, "", engine.Unavailable("events", err)
 	}
 	if len(out) > limit {
 		return out[:limit], out[limit-1].ID, nil
@@ -103,7 +104,7 @@ func (f EventFilter) way() (q query, err error) {
 	if f.After == "" {
 		return q, nil
 	}
-	if id, err := hex.DecodeString(f.After); err != nil || len(id) != eventIDLen || hex.EncodeToString(id) != f.After {
+	if id, err := hex.DecodeString(f.After); err != nil || len(id) != engine.EventIDLen || hex.EncodeToString(id) != f.After {
 		return q, errCursor
 	}
 	if f.OldestFirst {
@@ -158,7 +159,7 @@ func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, 
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	} else if err != nil {
-		return "", unavailable("events", err)
+		return "", engine.Unavailable("events", err)
 	}
 	return id, nil
 }
@@ -170,9 +171,9 @@ func (s *Store) Event(ctx context.Context, id string) (e Event, err error) {
 	return e, lookup("event", err)
 }
 
-const selectEvent = `SELECT ` + journalColumns + ` FROM journal`
+const selectEvent = `SELECT ` + engine.JournalColumns + ` FROM journal`
 
-func scanEvent(row scanner, e *Event) error {
+func scanEvent(row engine.Scanner, e *Event) error {
 	return row.Scan(&e.ID, &e.At, &e.Kind, &e.Client, &e.Person, &e.Organization, &e.Approval,
 		&e.Actor, &e.Address, &e.Reason, &e.Detail, &e.Reference)
 }

@@ -8,13 +8,14 @@ import (
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Kinds of factors.
 const (
 	FactorOneTime  = "one-time" // an app that shows codes
 	FactorPasskey  = "passkey"
-	FactorRecovery = "recovery" // a code that is good once
+	FactorRecovery = engine.FactorRecovery // a code that is good once
 )
 
 // A Factor is what a person proves who they are with, beside a password.
@@ -35,10 +36,10 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT id, person, kind, name, secret, counter, created_at, used_at FROM factor
 		 WHERE person = $1 ORDER BY created_at, id`, person)
-	out, err := listOf(rows, err, func(r scanner, f *Factor) error {
+	out, err := engine.ListOf(rows, err, func(r engine.Scanner, f *Factor) error {
 		return r.Scan(&f.ID, &f.Person, &f.Kind, &f.Name, &f.Secret, &f.Counter, &f.CreatedAt, &f.UsedAt)
 	})
-	return out, unavailable("factors", err)
+	return out, engine.Unavailable("factors", err)
 }
 
 // AddFactors adds factors of one person. Recovery codes take the place of all
@@ -48,25 +49,25 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 // there are too many.
 func (s *Store) AddFactors(_ context.Context, person, session string, factors []Factor, act Act) error {
 	return s.change(func(tx *Tx) error {
-		at := tx.memory.People.Get(person)
+		at := tx.Memory.People.Get(person)
 		if at == nil || !at.Active {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		for i, f := range factors {
 			if f.Kind == FactorRecovery && (i == 0 || factors[i-1].Kind != FactorRecovery) {
-				if _, err := tx.exec(`DELETE FROM factor WHERE person = $1 AND kind = $2`, person, FactorRecovery); err != nil {
+				if _, err := tx.Exec(`DELETE FROM factor WHERE person = $1 AND kind = $2`, person, FactorRecovery); err != nil {
 					return err
 				}
 			}
-			if _, err := tx.exec(`
+			if _, err := tx.Exec(`
 				INSERT INTO factor (id, person, kind, name, secret, counter, created_at, used_at)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, 0)`,
-				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, tx.env.Now().Unix()); err != nil {
+				f.ID, person, f.Kind, f.Name, f.Secret, f.Counter, tx.Env.Now().Unix()); err != nil {
 				return err
 			}
 		}
 		var count int
-		if err := tx.queryRow(`SELECT COUNT(*) FROM factor WHERE person = $1 AND kind <> $2`,
+		if err := tx.QueryRow(`SELECT COUNT(*) FROM factor WHERE person = $1 AND kind <> $2`,
 			person, FactorRecovery).Scan(&count); err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (s *Store) AddFactors(_ context.Context, person, session string, factors []
 			return fmt.Errorf("too many factors: %w", ErrConflict)
 		}
 		hash := sha256.Sum256([]byte(session))
-		if _, err := tx.exec(`UPDATE session SET proved_at = 0 WHERE person = $1 AND hash <> $2 AND issuer = ''`, person, hash[:]); err != nil {
+		if _, err := tx.Exec(`UPDATE session SET proved_at = 0 WHERE person = $1 AND hash <> $2 AND issuer = ''`, person, hash[:]); err != nil {
 			return err
 		}
 		return tx.changed(person, "", "second factor added: "+factors[0].Kind, act)
@@ -85,14 +86,14 @@ func (s *Store) AddFactors(_ context.Context, person, session string, factors []
 // those too. ErrNotFound: the person has none with this ID.
 func (s *Store) RemoveFactor(_ context.Context, person, id string, act Act) error {
 	return s.change(func(tx *Tx) error {
-		n, err := tx.exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
+		n, err := tx.Exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("factor: %w", ErrNotFound)
 		}
 		if err != nil {
 			return err
 		}
-		if _, err := tx.exec(`
+		if _, err := tx.Exec(`
 			DELETE FROM factor WHERE person = $1 AND kind = $2
 			   AND NOT EXISTS (SELECT 1 FROM factor f WHERE f.person = $1 AND f.kind <> $2)`, person, FactorRecovery); err != nil {
 			return err
@@ -110,7 +111,7 @@ func (s *Store) ResetSignIn(_ context.Context, idOrEmail string, act Act) (org.P
 	}
 	return p, s.change(func(tx *Tx) error {
 		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM wrong_factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
-			if _, err := tx.exec(text, p.ID); err != nil {
+			if _, err := tx.Exec(text, p.ID); err != nil {
 				return err
 			}
 		}
@@ -137,12 +138,12 @@ type FactorUse struct {
 // attempts at once, on any node, count as many as they are.
 func (s *Store) TryFactor(_ context.Context, person string) (inARow int, err error) {
 	err = s.change(func(tx *Tx) error {
-		if _, err := tx.exec(`
+		if _, err := tx.Exec(`
 			INSERT INTO wrong_factor (person, number) VALUES ($1, 1)
 			ON CONFLICT (person) DO UPDATE SET number = wrong_factor.number + 1`, person); err != nil {
 			return err
 		}
-		return tx.queryRow(`SELECT number FROM wrong_factor WHERE person = $1`, person).Scan(&inARow)
+		return tx.QueryRow(`SELECT number FROM wrong_factor WHERE person = $1`, person).Scan(&inARow)
 	})
 	return inARow, err
 }
@@ -156,18 +157,18 @@ func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last in
 		  FROM wrong_factor w
 		  JOIN journal j ON j.person = w.person
 		 WHERE w.person = $1
-		   AND j.person = $1 AND j.person <> '' AND j.kind = `+sqlSignInFailed+` AND j.reason IN `+sqlSecondFactors+`
+		   AND j.person = $1 AND j.person <> '' AND j.kind = `+engine.SQLSignInFailed+` AND j.reason IN `+engine.SQLSecondFactors+`
 		 ORDER BY j.id DESC LIMIT 1`, person).Scan(&n, &last)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}
-	return n, last, unavailable("factors", err)
+	return n, last, engine.Unavailable("factors", err)
 }
 
 // UntryFactor takes an attempt back that was never made.
 func (s *Store) UntryFactor(_ context.Context, person string) error {
 	return s.change(func(tx *Tx) error {
-		_, err := tx.exec(`UPDATE wrong_factor SET number = number - 1 WHERE person = $1 AND number > 0`, person)
+		_, err := tx.Exec(`UPDATE wrong_factor SET number = number - 1 WHERE person = $1 AND number > 0`, person)
 		return err
 	})
 }
@@ -180,18 +181,18 @@ func (tx *Tx) use(f FactorUse) error {
 	case f.ID == "":
 		return nil
 	case f.Kind == FactorRecovery:
-		n, err = tx.exec(`DELETE FROM factor WHERE id = $1 AND person = $2`, f.ID, f.Person)
+		n, err = tx.Exec(`DELETE FROM factor WHERE id = $1 AND person = $2`, f.ID, f.Person)
 	default:
-		n, err = tx.exec(`
+		n, err = tx.Exec(`
 			UPDATE factor SET counter = $1, secret = $2, used_at = $3
 			 WHERE id = $4 AND person = $5 AND counter = $6`,
-			f.Counter, f.Secret, tx.env.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
+			f.Counter, f.Secret, tx.Env.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
 	}
 	if err == nil && n == 0 {
 		return fmt.Errorf("factor: %w", ErrAnswered)
 	}
 	if err == nil {
-		_, err = tx.exec(`DELETE FROM wrong_factor WHERE person = $1`, f.Person)
+		_, err = tx.Exec(`DELETE FROM wrong_factor WHERE person = $1`, f.Person)
 	}
 	return err
 }

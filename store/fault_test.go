@@ -20,12 +20,12 @@ import (
 func (h house) full(t testing.TB) func() {
 	t.Helper()
 	pragma := func(pages int) {
-		if _, err := h.embedded().writer.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)); err != nil {
+		if _, err := h.embedded().Writer.Conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var pages int
-	if err := h.embedded().writer.conn.QueryRowContext(context.Background(), `PRAGMA page_count`).Scan(&pages); err != nil {
+	if err := h.embedded().Writer.Conn.QueryRowContext(context.Background(), `PRAGMA page_count`).Scan(&pages); err != nil {
 		t.Fatal(err)
 	}
 	pragma(pages)
@@ -388,7 +388,7 @@ func TestCommitsAreDurable(t *testing.T) {
 	h := furnished(t)
 	for pragma, want := range map[string]string{"synchronous": "2", "journal_mode": "wal"} {
 		var got string
-		if err := h.embedded().writer.conn.QueryRowContext(context.Background(), `PRAGMA `+pragma).Scan(&got); err != nil || got != want {
+		if err := h.embedded().Writer.Conn.QueryRowContext(context.Background(), `PRAGMA `+pragma).Scan(&got); err != nil || got != want {
 			t.Errorf("%s is %s, %v; want %s", pragma, got, err, want)
 		}
 	}

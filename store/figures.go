@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 
-	"github.com/grantkeeper/grantkeeper/store/schema"
-
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/schema"
 )
 
 // Figures are how much there is at a moment.
@@ -39,7 +39,7 @@ func (s *Store) Figures(ctx context.Context) (Figures, error) {
 func (s *Store) Schema(ctx context.Context) (Schema, error) {
 	out, err := schema.Read(ctx, s.reader)
 	if err != nil {
-		return out, unavailable("schema", err)
+		return out, engine.Unavailable("schema", err)
 	}
 	return out, out.Works()
 }

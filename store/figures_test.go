@@ -78,7 +78,7 @@ func TestJournaledIsTold(t *testing.T) {
 	refused := errors.New("no")
 	for _, why := range []error{ErrConflict, refused} {
 		_ = s.change(func(tx *Tx) error {
-			return errors.Join(tx.journal(Event{Kind: "operator_changed"}), why)
+			return errors.Join(tx.Journal(Event{Kind: "operator_changed"}), why)
 		})
 		if got := l.take(t, h); got != "" {
 			t.Errorf("%v: told %q", why, got)

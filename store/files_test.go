@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // openToAll lets new files be everybody's, as far as those who make them do.
@@ -30,7 +32,7 @@ func wantClosed(t *testing.T, when, folder string, least int) {
 		t.Fatalf("%s: %v, %v; want %d files", when, files, err, least)
 	}
 	for _, f := range files {
-		if info, err := f.Info(); err != nil || info.Mode().Perm()&others != 0 {
+		if info, err := f.Info(); err != nil || info.Mode().Perm()&sqlite.Others != 0 {
 			t.Errorf("%s: %s: %v, %v; want it closed to others", when, f.Name(), info.Mode(), err)
 		}
 	}
@@ -107,7 +109,7 @@ func TestJournalsAreTheOwnersAlone(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite3", fileURL(path, url.Values{"_pragma": {"journal_mode(delete)"}}))
+	db, err := sql.Open("sqlite3", sqlite.FileURL(path, url.Values{"_pragma": {"journal_mode(delete)"}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,7 @@ func TestFilesThatAreNotTouched(t *testing.T) {
 	}
 	for i, rows := range []string{"", "INSERT INTO meta VALUES ('schema', 'public')"} { // of another program
 		path := filepath.Join(t.TempDir(), "other.db")
-		db, err := sql.Open("sqlite3", fileURL(path, url.Values{}))
+		db, err := sql.Open("sqlite3", sqlite.FileURL(path, url.Values{}))
 		if err == nil {
 			_, err = db.Exec(`CREATE TABLE meta (name TEXT, value TEXT); ` + rows)
 		}
@@ -214,7 +216,7 @@ func TestEmptyDatabase(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "grantkeeper.db")
-	db, err := sql.Open("sqlite3", fileURL(path, url.Values{"_pragma": {"journal_mode(wal)"}}))
+	db, err := sql.Open("sqlite3", sqlite.FileURL(path, url.Values{"_pragma": {"journal_mode(wal)"}}))
 	if err == nil {
 		err = db.Ping()
 	}

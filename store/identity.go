@@ -59,7 +59,7 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 		if e.By != "" {
 			kind = journal.ImpersonationStarted
 		}
-		return tx.journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.by(act))
+		return tx.Journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.By(act))
 	})
 }
 
@@ -69,7 +69,7 @@ func (tx *Tx) replaceSession(e Entry) error {
 		return nil
 	}
 	old := sha256.Sum256([]byte(e.Ends))
-	_, err := tx.exec(`DELETE FROM session WHERE hash = $1 AND person = $2`, old[:], e.Person)
+	_, err := tx.Exec(`DELETE FROM session WHERE hash = $1 AND person = $2`, old[:], e.Person)
 	return err
 }
 
@@ -81,21 +81,21 @@ func (tx *Tx) bind(e Entry) error {
 	}
 	if !e.Bind { // who acts for somebody connects nothing, and is held to what is connected
 		var other int
-		if err := tx.queryRow(`
+		if err := tx.QueryRow(`
 			SELECT COUNT(*) FROM subject WHERE issuer = $1 AND (person = $2 AND subject <> $3 OR person <> $2 AND subject = $3)`,
 			e.Proof.Issuer, e.Person, e.Proof.Subject).Scan(&other); err != nil || other == 0 {
 			return err
 		}
 		return fmt.Errorf("subject: %w", ErrConflict)
 	}
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		INSERT INTO subject (issuer, subject, person, created_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (issuer, subject) DO NOTHING`, e.Proof.Issuer, e.Proof.Subject, e.Person, tx.env.Now().Unix())
+		ON CONFLICT (issuer, subject) DO NOTHING`, e.Proof.Issuer, e.Proof.Subject, e.Person, tx.Env.Now().Unix())
 	if err != nil || n == 1 {
 		return err
 	}
 	var person string
-	if err := tx.queryRow(`SELECT person FROM subject WHERE issuer = $1 AND subject = $2`,
+	if err := tx.QueryRow(`SELECT person FROM subject WHERE issuer = $1 AND subject = $2`,
 		e.Proof.Issuer, e.Proof.Subject).Scan(&person); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (tx *Tx) spend(what string, until time.Time) error {
 		return nil
 	}
 	hash := sha256.Sum256([]byte(what))
-	n, err := tx.exec(`INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`, hash[:], until.Unix())
+	n, err := tx.Exec(`INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`, hash[:], until.Unix())
 	if err == nil && n == 0 {
 		return fmt.Errorf("used before: %w", ErrAnswered)
 	}
@@ -119,7 +119,7 @@ func (tx *Tx) spend(what string, until time.Time) error {
 }
 
 func (tx *Tx) sweepSpent(now time.Time) (int, error) {
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		DELETE FROM spent WHERE hash IN (SELECT hash FROM spent WHERE ends_at < $1 LIMIT 500)`, now.Unix())
 	return int(n), err
 }
@@ -180,7 +180,7 @@ func (s *Store) EndSessionsAt(_ context.Context, f Farewell, act Act) (ended int
 		if err := tx.endSessions(found, "signed out where they signed in"); err != nil {
 			return err
 		}
-		return tx.journal(Event{Kind: journal.SignedOut, Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.by(act))
+		return tx.Journal(Event{Kind: journal.SignedOut, Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.By(act))
 	})
 	return ended, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // IDs lists, in order, the IDs that begin with a prefix, and gives the cursor of
@@ -57,7 +58,7 @@ func (s *Store) idsLike(ctx context.Context, kind, like, after string, limit int
 	q := query{text: `SELECT id FROM organization`}
 	switch kind {
 	case "client":
-		q = query{text: `SELECT id FROM client`, conditions: []string{"disabled <> " + sqlDeleted}}
+		q = query{text: `SELECT id FROM client`, conditions: []string{"disabled <> " + engine.SQLDeleted}}
 	case "person":
 		q = query{text: `SELECT id FROM person`}
 	}
@@ -66,8 +67,8 @@ func (s *Store) idsLike(ctx context.Context, kind, like, after string, limit int
 		q.where("id > ", after)
 	}
 	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
-	ids, err := column[string](rows, err)
-	return ids, unavailable("ids", err)
+	ids, err := engine.Column[string](rows, err)
+	return ids, engine.Unavailable("ids", err)
 }
 
 // approvalsBeginning finds them by the range that the prefix stands for.
@@ -89,21 +90,21 @@ func (s *Store) approvalsBeginning(ctx context.Context, _, prefix, after string,
 		q.where("id > ", id[:])
 	}
 	rows, err := s.reader.QueryContext(ctx, q.page("id", limit), q.args...)
-	found, err := approvalIDs(rows, err)
+	found, err := engine.ApprovalIDs(rows, err)
 	for _, id := range found {
 		ids = append(ids, id.String())
 	}
-	return ids, unavailable("ids", err)
+	return ids, engine.Unavailable("ids", err)
 }
 
 // Unended counts the approvals of a client, of a person or in an organization that
 // have not ended.
 func (s *Store) Unended(ctx context.Context, f ApprovalFilter) (n int, err error) {
 	defer s.timed("approvals", time.Now())
-	q := query{text: `SELECT COUNT(*) FROM approval`, conditions: []string{"phase < " + sqlEnded}}
+	q := query{text: `SELECT COUNT(*) FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}}
 	q.equal("client", f.Client)
 	q.equal("person", f.Person)
 	q.equal("organization", f.Organization)
 	err = s.reader.QueryRowContext(ctx, q.whole(), q.args...).Scan(&n)
-	return n, unavailable("approvals", err)
+	return n, engine.Unavailable("approvals", err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // AddDirectory adds or updates all that a directory names, in one transaction,
@@ -28,10 +29,10 @@ func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act
 		if p, err = tx.plan(i); err != nil || i.Dry {
 			return err
 		}
-		if err := tx.roomy(len(p.Removed.Members) > endsBatch); err != nil {
+		if err := tx.Roomy(len(p.Removed.Members) > endsBatch); err != nil {
 			return err
 		}
-		return errors.Join(tx.carryOut(p, act), tx.roomy(false))
+		return errors.Join(tx.carryOut(p, act), tx.Roomy(false))
 	})
 	if err != nil {
 		return directory.Imported{}, err
@@ -88,11 +89,11 @@ func (tx *Tx) tellImport(p *directory.Plan, act Act) error {
 	for _, e := range p.Ends {
 		entries = append(entries, directoryChanged(e.Person, e.Organization, e.What, act))
 	}
-	if err := tx.journal(entries...); err != nil {
+	if err := tx.Journal(entries...); err != nil {
 		return err
 	}
 	if p.Version > 0 {
-		if err := tx.putMeta(asOfName, strconv.FormatInt(p.Version, 10)); err != nil {
+		if err := tx.PutMeta(asOfName, strconv.FormatInt(p.Version, 10)); err != nil {
 			return err
 		}
 	}
@@ -119,7 +120,7 @@ func each[T any](list []T, put func(T) error) error {
 
 // plan plans an import on the facts as they are in the transaction.
 func (tx *Tx) plan(i directory.Import) (*directory.Plan, error) {
-	p, err := directory.PlanImport(i, &tx.memory.Facts, tx)
+	p, err := directory.PlanImport(i, &tx.Memory.Facts, tx)
 	if err == nil {
 		err = tx.checkCosts(p.Directory.People)
 	}
@@ -131,7 +132,7 @@ const asOfName = "directory.as_of"
 
 // AsOf implements directory.Source.
 func (tx *Tx) AsOf() (int64, error) {
-	v, err := tx.meta(asOfName)
+	v, err := tx.Meta(asOfName)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	} else if err != nil {
@@ -142,13 +143,13 @@ func (tx *Tx) AsOf() (int64, error) {
 
 // Newer implements directory.Source.
 func (tx *Tx) Newer(than int64) ([]string, error) {
-	return column[string](tx.query(`SELECT object FROM directory_version WHERE version > $1`, than))
+	return engine.Column[string](tx.Query(`SELECT object FROM directory_version WHERE version > $1`, than))
 }
 
 // Keys implements directory.Source.
 func (tx *Tx) Keys() ([]directory.KeyRow, error) {
-	rows, err := tx.query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
-	return listOf(rows, err, func(r scanner, k *directory.KeyRow) error {
+	rows, err := tx.Query(`SELECT hash, person, organization, name FROM api_key ORDER BY person, organization, name, hash`)
+	return engine.ListOf(rows, err, func(r engine.Scanner, k *directory.KeyRow) error {
 		var hash []byte
 		err := r.Scan(&hash, &k.Of.Person, &k.Of.Organization, &k.Name)
 		copy(k.Hash[:], hash)
@@ -158,6 +159,6 @@ func (tx *Tx) Keys() ([]directory.KeyRow, error) {
 
 // Password implements directory.Source.
 func (tx *Tx) Password(person string) (hash string, err error) {
-	err = tx.queryRow(`SELECT password FROM person WHERE id = $1`, person).Scan(&hash)
+	err = tx.QueryRow(`SELECT password FROM person WHERE id = $1`, person).Scan(&hash)
 	return hash, err
 }

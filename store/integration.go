@@ -24,21 +24,21 @@ func (s *Store) Switched(ctx context.Context, organizationID string) (out Switch
 
 // switched records who switches AI integration, if it changes.
 func (tx *Tx) switched(o org.Organization, act Act) error {
-	at := tx.memory.Orgs[o.ID]
+	at := tx.Memory.Orgs[o.ID]
 	if at == nil && !o.AIIntegration || at != nil && at.AIIntegration == o.AIIntegration {
 		return nil
 	}
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		INSERT INTO integration (organization, actor, switched_at) VALUES ($1, $2, $3)
 		ON CONFLICT (organization) DO UPDATE SET actor = excluded.actor, switched_at = excluded.switched_at`,
-		o.ID, act.Actor, tx.env.Now().Unix())
+		o.ID, act.Actor, tx.Env.Now().Unix())
 	return err
 }
 
 // isAdmin gives ErrNotAllowed for everybody who is no admin of the
 // organization, now.
 func (tx *Tx) isAdmin(personID, organizationID string) error {
-	at := tx.memory.Members.Get(facts.MemberKey{Person: personID, Organization: organizationID})
+	at := tx.Memory.Members.Get(facts.MemberKey{Person: personID, Organization: organizationID})
 	if !at.AsMember().Exists() || !at.Admin {
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}
@@ -60,7 +60,7 @@ func (s *Store) SetIntegration(ctx context.Context, organizationID string, on bo
 
 func (s *Store) switchIntegration(ctx context.Context, organizationID string, on bool, may func(*Tx) error, act Act) error {
 	err := s.changeFacts(func(tx *Tx) error {
-		at := tx.memory.Orgs[organizationID]
+		at := tx.Memory.Orgs[organizationID]
 		if at == nil {
 			return fmt.Errorf("organization: %w", ErrNotFound)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -24,10 +25,10 @@ type Key struct {
 
 // Keys lists them by number.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
-	rows, err := s.reader.QueryContext(ctx, `SELECT name FROM meta WHERE name LIKE $1 OR name LIKE $2`, metaKey+"%", metaRetired+"%")
-	names, err := column[string](rows, err)
+	rows, err := s.reader.QueryContext(ctx, `SELECT name FROM meta WHERE name LIKE $1 OR name LIKE $2`, engine.MetaKey+"%", engine.MetaRetired+"%")
+	names, err := engine.Column[string](rows, err)
 	if err != nil {
-		return nil, unavailable("keys", err)
+		return nil, engine.Unavailable("keys", err)
 	}
 	all := map[int]Key{}
 	for _, name := range names {
@@ -36,7 +37,7 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 		if err != nil {
 			return nil, fmt.Errorf("keys: %s: %w", name, err)
 		}
-		all[n] = Key{Number: n, Retired: kind+"." == metaRetired, Seals: s.options.Ring != nil && n == s.options.Ring.Sealing()}
+		all[n] = Key{Number: n, Retired: kind+"." == engine.MetaRetired, Seals: s.options.Ring != nil && n == s.options.Ring.Sealing()}
 	}
 	if err := s.countSealed(ctx, all); err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 
 func (s *Store) countSealed(ctx context.Context, all map[int]Key) error {
 	rows, err := s.reader.QueryContext(ctx, `SELECT key_number, COUNT(*) FROM approval WHERE phase = $1 GROUP BY key_number`, int(approval.Live))
-	return unavailable("keys", eachRow(rows, err, func(r scanner) error {
+	return engine.Unavailable("keys", engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var number, count int
 		err := r.Scan(&number, &count)
 		if k, ok := all[number]; ok {
@@ -75,7 +76,7 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 	err = s.changeFacts(func(tx *Tx) error {
 		var taken []*token.Key
 		for _, k := range fresh {
-			known, retired, err := tx.knownKey(k)
+			known, retired, err := tx.KnownKey(k)
 			if err != nil {
 				return err
 			}
@@ -86,18 +87,18 @@ func (s *Store) AddKeys(ctx context.Context, keys []*token.Key, act Act) (added 
 			if known {
 				continue
 			}
-			if err := tx.putMeta(metaKey+strconv.Itoa(k.Number), k.Fingerprint()); err != nil {
+			if err := tx.PutMeta(engine.MetaKey+strconv.Itoa(k.Number), k.Fingerprint()); err != nil {
 				return err
 			}
-			if err := tx.journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d added", k.Number)}.by(act)); err != nil {
+			if err := tx.Journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d added", k.Number)}.By(act)); err != nil {
 				return err
 			}
 		}
-		tx.later(effect(func() {
+		tx.AfterCommit(func() {
 			if err := ring.Add(taken...); err != nil {
 				s.log.Error("a key was not added", "err", err)
 			}
-		}))
+		})
 		return nil
 	})
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *Store) without(ctx context.Context, key int) (n int, err error) {
 // RotateKeys lets the newest key seal, and gives its number. ErrNotAllowed: a
 // node that lives does not have it yet; the error says how many.
 func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
-	ring, newest := s.options.Ring, newestKey(s.options.Ring)
+	ring, newest := s.options.Ring, engine.NewestKey(s.options.Ring)
 	if newest == ring.Sealing() {
 		return newest, nil
 	}
@@ -142,17 +143,17 @@ func (s *Store) RotateKeys(ctx context.Context, act Act) (int, error) {
 		return newest, &lacking{newest, n}
 	}
 	return newest, s.changeFacts(func(tx *Tx) error {
-		if err := tx.putMeta(metaSealing, strconv.Itoa(newest)); err != nil {
+		if err := tx.PutMeta(engine.MetaSealing, strconv.Itoa(newest)); err != nil {
 			return err
 		}
-		if err := tx.journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d seals", newest)}.by(act)); err != nil {
+		if err := tx.Journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d seals", newest)}.By(act)); err != nil {
 			return err
 		}
-		tx.later(effect(func() {
+		tx.AfterCommit(func() {
 			if err := ring.Seal(newest); err != nil {
 				s.log.Error("the newest key does not seal", "err", err)
 			}
-		}))
+		})
 		return nil
 	})
 }
@@ -178,24 +179,24 @@ func (s *Store) RetireKey(ctx context.Context, number int, act Act) (ended int, 
 		return ended, err
 	}
 	return ended, s.changeFacts(func(tx *Tx) error {
-		value, err := tx.meta(metaKey + strconv.Itoa(number))
+		value, err := tx.Meta(engine.MetaKey + strconv.Itoa(number))
 		if err != nil {
 			return err
 		}
-		if err := tx.putMeta(metaRetired+strconv.Itoa(number), value); err != nil {
+		if err := tx.PutMeta(engine.MetaRetired+strconv.Itoa(number), value); err != nil {
 			return err
 		}
-		if _, err := tx.exec(`DELETE FROM meta WHERE name = $1`, metaKey+strconv.Itoa(number)); err != nil {
+		if _, err := tx.Exec(`DELETE FROM meta WHERE name = $1`, engine.MetaKey+strconv.Itoa(number)); err != nil {
 			return err
 		}
-		if err := tx.journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.by(act)); err != nil {
+		if err := tx.Journal(Event{Kind: journal.KeyChanged, Detail: fmt.Sprintf("key %d retired, approvals ended: %d", number, ended)}.By(act)); err != nil {
 			return err
 		}
-		tx.later(effect(func() {
+		tx.AfterCommit(func() {
 			if err := s.options.Ring.Drop(number); err != nil {
 				s.log.Error("a retired key is in use", "err", err)
 			}
-		}))
+		})
 		return nil
 	})
 }
@@ -229,6 +230,6 @@ func retire(number int, now time.Time) approval.Move {
 }
 
 func (s *Store) sealedBy(ctx context.Context, number int) ([]approval.ID, error) {
-	ids, err := approvalIDs(s.reader.QueryContext(ctx, `SELECT id FROM approval WHERE key_number = $1 AND phase = $2`, number, int(approval.Live)))
-	return ids, unavailable("keys", err)
+	ids, err := engine.ApprovalIDs(s.reader.QueryContext(ctx, `SELECT id FROM approval WHERE key_number = $1 AND phase = $2`, number, int(approval.Live)))
+	return ids, engine.Unavailable("keys", err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -340,7 +341,7 @@ func TestKeyThatSealsElsewhere(t *testing.T) {
 	}
 	// As after a pause: nobody has heard of it, nor it of them.
 	house{Store: here}.sql(t, `UPDATE node SET seen_at = 0 WHERE key_number = 1`)
-	away.postgres().keysAt.Store(moment(time.Now().Add(-nodeLife)))
+	away.postgres().KeysAt.Store(postgres.Moment(time.Now().Add(-postgres.NodeLife)))
 	if _, err := here.RotateKeys(ctx, Act{}); err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +349,7 @@ func TestKeyThatSealsElsewhere(t *testing.T) {
 		if err := away.Opens(); !errors.Is(err, ErrUnavailable) {
 			t.Errorf("without the key that seals: %v, want unavailable", err)
 		}
-		if err := away.postgres().followKeys(ctx); !errors.Is(err, ErrKeys) {
+		if err := away.postgres().FollowKeys(ctx); !errors.Is(err, ErrKeys) {
 			t.Error(err)
 		}
 	}

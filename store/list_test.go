@@ -16,6 +16,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // S-11: a cursor that no list gave is refused. Lists by ID take any ID.
@@ -452,7 +453,7 @@ func TestEventLists(t *testing.T) {
 	for range 1000 {
 		h.Record(Event{Kind: "rate_limited"})
 	}
-	for range 1 + 1000/maxBatch { // as many batches
+	for range 1 + 1000/engine.MaxBatch { // as many batches
 		if err := h.Ready(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -606,7 +607,7 @@ func TestEndedApprovalsLeaveTheirPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := h.memory.approvals.next; n != 1 {
+	if n := h.memory.Approvals.Next; n != 1 {
 		t.Errorf("%d places for one approval at a time", n)
 	}
 	h.same(t, "all ended")

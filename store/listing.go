@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Tests have lower ones.
@@ -136,7 +137,7 @@ func (p *approvalsPage) walk(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	inMemory := !p.memory.approvals.elsewhere && (p.f.State == "live" || p.f.State == "code_issued")
+	inMemory := p.memory.HasApprovals() && (p.f.State == "live" || p.f.State == "code_issued")
 	for walked := 0; ; {
 		if err := p.take(ctx, stretch); err != nil || p.full() {
 			return err
@@ -193,7 +194,7 @@ func (s *Store) byID(ctx context.Context, ids []approval.ID) ([]ApprovalRow, err
 	var out []ApprovalRow
 	for batch := range slices.Chunk(ids, sweepBatch) {
 		q := query{text: approvalRows}
-		q.in("a.id", padded(idsOf(batch, approvalKey)))
+		q.in("a.id", padded(idsOf(batch, engine.ApprovalKey)))
 		rows, err := s.approvalRows(ctx, q.whole(), q.args...)
 		if err != nil {
 			return nil, err

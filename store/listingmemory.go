@@ -8,6 +8,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // walkMemory goes on where p stopped, in memory: it has all that live.
@@ -41,55 +42,40 @@ func idsAt(places []place) []approval.ID {
 
 // livesAs reports whether an approval may be what the filter asks for; what is
 // ended and not written yet is left to p.is.
-func (p *approvalsPage) livesAs(h *cachedApproval) bool {
+func (p *approvalsPage) livesAs(h *engine.CachedApproval) bool {
 	switch {
 	case p.f.State == "code_issued":
-		return h.phase == approval.CodeIssued
+		return h.Phase == approval.CodeIssued
 	case p.f.UnusedSince > 0:
-		return h.phase == approval.Live && max(h.createdAt(), int64(atomic.LoadUint32(&h.used))) <= p.f.UnusedSince
+		return h.Phase == approval.Live && max(h.CreatedAt(), int64(atomic.LoadUint32(&h.Used))) <= p.f.UnusedSince
 	}
-	return h.phase == approval.Live
+	return h.Phase == approval.Live
 }
 
 // newestInMemory gives the places of the newest approvals in memory behind one
 // place that match the filter's client, person, organization and grant set,
 // newest first and so many at most.
-func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*cachedApproval) bool) []place {
-	m := s.memory
-	m.RLock()
-	chunk := len(m.approvals.chunks)
-	of, ok := m.cacheFilter(f)
-	m.RUnlock()
-	var found []place
-	for ; chunk > 0 && ok; chunk-- { // those that were made last lie last, by and large
-		m.RLock()
-		if chunk <= len(m.approvals.chunks) && (len(found) < most || m.approvals.newest[chunk-1] >= found[most-1].at) {
-			found = m.approvals.newestOf(chunk-1, of, from, found, most, is)
-		}
-		m.RUnlock()
+func (s *Store) newestInMemory(f ApprovalFilter, from place, most int, is func(*engine.CachedApproval) bool) (found []place) {
+	of, ok := cacheFilterOf(s.memory, f)
+	if !ok {
+		return nil
 	}
-	return found
-}
-
-// newestOf adds those of a chunk.
-func (t *approvalCache) newestOf(chunk int, of cacheFilter, from place, found []place, most int, is func(*cachedApproval) bool) []place {
 	var more []place
-	for i := range t.chunks[chunk] {
-		h := &t.chunks[chunk][i]
-		if h.phase == 0 || len(found) == most && h.createdAt() < found[most-1].at || !of.matches(h) || !is(h) {
-			continue
+	s.memory.NewestChunks(func(newest int64) bool { return len(found) < most || newest >= found[most-1].at }, func(id approval.ID, h *engine.CachedApproval) {
+		if len(found) == most && h.CreatedAt() < found[most-1].at || !of.matches(h) || !is(h) {
+			return
 		}
-		at := place{h.createdAt(), t.ids[chunk][i]}
-		if from == (place{}) || at.compare(from) > 0 {
+		if at := (place{h.CreatedAt(), id}); from == (place{}) || at.compare(from) > 0 {
 			more = append(more, at)
 		}
-	}
-	if len(more) == 0 {
-		return found
-	}
-	found = append(found, more...)
-	slices.SortFunc(found, place.compare)
-	return found[:min(len(found), most)]
+	}, func() {
+		if len(more) > 0 {
+			found = append(found, more...)
+			slices.SortFunc(found, place.compare)
+			found, more = found[:min(len(found), most)], more[:0]
+		}
+	})
+	return found
 }
 
 // cacheFilter is a filter of what memory has of an approval.
@@ -100,13 +86,15 @@ type cacheFilter struct {
 	kind   grantset.Kind
 }
 
-// cacheFilter is false where nothing can match.
-func (m *memory) cacheFilter(f ApprovalFilter) (of cacheFilter, ok bool) {
+// cacheFilterOf is false where nothing can match.
+func cacheFilterOf(m *engine.Memory, f ApprovalFilter) (of cacheFilter, ok bool) {
+	m.RLock()
+	defer m.RUnlock()
 	of = cacheFilter{m.Clients[f.Client], m.People.Get(f.Person), m.Orgs[f.Organization], f.Grant}
 	return of, (f.Client == "") == (of.client == nil) && (f.Person == "") == (of.person == nil) && (f.Organization == "") == (of.org == nil)
 }
 
-func (of *cacheFilter) matches(h *cachedApproval) bool {
-	return (of.client == nil || of.client == h.client) && (of.kind == "" || of.kind == h.grantKind()) &&
-		(of.person == nil || of.person == h.member.Person) && (of.org == nil || of.org == h.member.Org)
+func (of *cacheFilter) matches(h *engine.CachedApproval) bool {
+	return (of.client == nil || of.client == h.Client) && (of.kind == "" || of.kind == h.GrantKind()) &&
+		(of.person == nil || of.person == h.Member.Person) && (of.org == nil || of.org == h.Member.Org)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // addPendingEnds finds approvals that have ended and whose rows do not say so yet,
@@ -42,24 +43,24 @@ func (p *approvalsPage) addPendingEnds(ctx context.Context) error {
 func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place, error) {
 	now := p.Now()
 	expired := now.Add(-approval.CodeLifetime)
-	if p.memory.approvals.elsewhere {
+	if !p.memory.HasApprovals() {
 		return p.pendingInRows(ctx, from, expired)
 	}
 	p.memory.RLock()
-	lost := p.memory.Ended != p.memory.endsWritten
+	lost := p.memory.Ended != p.memory.EndsWritten
 	p.memory.RUnlock()
-	return p.newestInMemory(p.f, from, p.limit+1, func(h *cachedApproval) bool {
-		switch h.phase {
+	return p.newestInMemory(p.f, from, p.limit+1, func(h *engine.CachedApproval) bool {
+		switch h.Phase {
 		case approval.CodeIssued:
-			if int64(h.issuedAt) <= expired.Unix() {
+			if int64(h.IssuedAt) <= expired.Unix() {
 				return true
 			}
 		case approval.Live:
-			if at, ends := p.unusedAt(h.lastUse()); ends && !now.Before(at) {
+			if at, ends := p.unusedAt(h.LastUse()); ends && !now.Before(at) {
 				return true
 			}
 		}
-		return lost && h.lost()
+		return lost && h.Lost()
 	}), nil
 }
 
@@ -104,7 +105,7 @@ func (p *approvalsPage) newestOf(ctx context.Context, ids []approval.ID, from pl
 	for batch := range slices.Chunk(ids, 8*sweepBatch) {
 		q := query{text: walkedRows}
 		q.behind(from)
-		q.in("a.id", padded(idsOf(batch, approvalKey)))
+		q.in("a.id", padded(idsOf(batch, engine.ApprovalKey)))
 		rows, err := p.readWalked(ctx, q.whole(), q.args)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // walked is a row as far as it is looked at on the way.
@@ -99,13 +101,13 @@ func (p *approvalsPage) stretch(ctx context.Context, w way, from place, rows int
 func (p *approvalsPage) readWalked(ctx context.Context, text string, args []any) ([]walked, error) {
 	defer p.timed("approvals", time.Now())
 	rows, err := p.reader.QueryContext(ctx, text, args...)
-	out, err := listOf(rows, err, func(r scanner, w *walked) error {
+	out, err := engine.ListOf(rows, err, func(r engine.Scanner, w *walked) error {
 		var id []byte
 		err := r.Scan(&id, &w.at, &w.client, &w.person, &w.organization, &w.grant, &w.endedAt, &w.usedAt)
 		copy(w.id[:], id)
 		return err
 	})
-	return out, unavailable("approvals", err)
+	return out, engine.Unavailable("approvals", err)
 }
 
 // pair finds all approvals of one client in one organization at once where
@@ -121,7 +123,7 @@ func (p *approvalsPage) pair(ctx context.Context, from place) (few bool, err err
 	var n int
 	err = p.reader.QueryRowContext(ctx, q.count(fewRows+1), q.args...).Scan(&n)
 	if err != nil {
-		return false, unavailable("approvals", err)
+		return false, engine.Unavailable("approvals", err)
 	}
 	if n > fewRows {
 		return false, nil

@@ -9,25 +9,26 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 func TestLiteralsAreTheValuesOfRows(t *testing.T) {
 	for text, want := range map[string]int64{
-		sqlCodeIssued: int64(approval.CodeIssued), sqlLive: int64(approval.Live), sqlEnded: int64(approval.Ended),
+		engine.SQLCodeIssued: int64(approval.CodeIssued), engine.SQLLive: int64(approval.Live), engine.SQLEnded: int64(approval.Ended),
 	} {
 		if text != strconv.FormatInt(want, 10) {
 			t.Errorf("a phase is %s in statements, want %d", text, want)
 		}
 	}
 	for text, want := range map[string]int64{
-		sqlEnabled: enabled, sqlNotConfigured: notConfigured, sqlDeleted: deleted,
+		engine.SQLEnabled: engine.Enabled, engine.SQLNotConfigured: engine.NotConfigured, engine.SQLDeleted: engine.Deleted,
 	} {
 		if text != strconv.FormatInt(want, 10) {
 			t.Errorf("a client's state is %s in statements, want %d", text, want)
 		}
 	}
-	if sqlTrue != strconv.FormatInt(flag(true), 10) || sqlFalse != strconv.FormatInt(flag(false), 10) {
-		t.Errorf("flags are %s and %s in statements", sqlTrue, sqlFalse)
+	if engine.SQLTrue != strconv.FormatInt(engine.Flag(true), 10) || engine.SQLFalse != strconv.FormatInt(engine.Flag(false), 10) {
+		t.Errorf("flags are %s and %s in statements", engine.SQLTrue, engine.SQLFalse)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // moveRows makes a move of many approvals that may end them and asks nothing
@@ -15,30 +16,30 @@ func (tx *Tx) moveRows(ids []approval.ID, m approval.Move, act Act) (ended int, 
 		return 0, err
 	}
 	var over []approval.Approval
-	var ends []transition
+	var ends []engine.Transition
 	for _, a := range all {
 		before := a.State
-		if a.State, _ = m(a, tx.memory.Standing(a)); a.State != before && a.Phase == approval.Ended {
-			over, ends = append(over, a), append(ends, tx.env.transition(a, before))
+		if a.State, _ = m(a, tx.Memory.Standing(a)); a.State != before && a.Phase == approval.Ended {
+			over, ends = append(over, a), append(ends, tx.Env.Transition(a, before))
 		}
 	}
 	if len(ends) == 0 {
 		return 0, nil
 	}
-	saved, err := tx.save(ends)
+	saved, err := tx.Save(ends)
 	if err != nil {
 		return 0, err
 	}
 	over = slices.DeleteFunc(over, func(a approval.Approval) bool { return !saved[a.ID] })
 	var entries []Event
 	for _, a := range over {
-		entries = append(entries, events(a, approval.State{Phase: approval.Live}, act)...)
+		entries = append(entries, engine.Events(a, approval.State{Phase: approval.Live}, act)...)
 	}
-	if err := tx.journal(entries...); err != nil {
+	if err := tx.Journal(entries...); err != nil {
 		return 0, err
 	}
 	for _, a := range over {
-		tx.putMoved(a)
+		tx.PutMoved(a)
 	}
 	return len(over), nil
 }
@@ -49,8 +50,8 @@ func (tx *Tx) readMany(ids []approval.ID) ([]approval.Approval, error) {
 	out := make([]approval.Approval, 0, len(ids))
 	var rest []any
 	for _, id := range ids {
-		if h := tx.memory.approvals.at(id); h != nil && h.phase == approval.Live {
-			out = append(out, tx.memory.uncached(id, h))
+		if h := tx.Memory.Approvals.At(id); h != nil && h.Phase == approval.Live {
+			out = append(out, tx.Memory.Uncached(id, h))
 			continue
 		}
 		rest = append(rest, id[:])
@@ -58,14 +59,14 @@ func (tx *Tx) readMany(ids []approval.ID) ([]approval.Approval, error) {
 	if len(rest) == 0 {
 		return out, nil
 	}
-	q := query{text: selectApproval}
-	if lock := tx.lock(); lock != "" {
+	q := query{text: engine.SelectApproval}
+	if lock := tx.Lock(); lock != "" {
 		q.end = ` ORDER BY id` + lock
 	}
 	q.in("id", padded(rest))
-	rows, err := tx.query(q.whole(), q.args...)
-	return out, eachRow(rows, err, func(r scanner) error {
-		a, _, err := scanApproval(r)
+	rows, err := tx.Query(q.whole(), q.args...)
+	return out, engine.EachRow(rows, err, func(r engine.Scanner) error {
+		a, _, err := engine.ScanApproval(r)
 		out = append(out, a)
 		return err
 	})

@@ -113,7 +113,7 @@ func TestRoomIsTakenBack(t *testing.T) {
 		t.Helper()
 		err := h.change(func(tx *Tx) error {
 			for i, name := range []string{"cache_size", "wal_autocheckpoint"} {
-				if err := tx.conn.QueryRowContext(ctx, `PRAGMA `+name).Scan(&out[i]); err != nil {
+				if err := tx.Conn.QueryRowContext(ctx, `PRAGMA `+name).Scan(&out[i]); err != nil {
 					return err
 				}
 			}
@@ -166,7 +166,7 @@ func TestManyEntries(t *testing.T) {
 			Approval: field("approval"), Actor: field("actor"), Address: field("address"), Reason: field("reason"), Detail: field("detail"),
 			Reference: field("reference")})
 	}
-	if err := h.change(func(tx *Tx) error { return tx.journal(want...) }); err != nil {
+	if err := h.change(func(tx *Tx) error { return tx.Journal(want...) }); err != nil {
 		t.Fatal(err)
 	}
 	var got []Event

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // SetMember adds a person to an organization, or sets the admin right of one
@@ -50,7 +51,7 @@ type memberState struct {
 
 func (s *Store) setMember(_ context.Context, organizationID, personID string, next func(*facts.Member) (memberState, error), act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
-		m, key := tx.memory, facts.MemberKey{Person: personID, Organization: organizationID}
+		m, key := tx.Memory, facts.MemberKey{Person: personID, Organization: organizationID}
 		if m.People.Get(personID) == nil || m.Orgs[organizationID] == nil {
 			return fmt.Errorf("person or organization: %w", ErrNotFound)
 		}
@@ -73,17 +74,17 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 // empties the roles that the person filled there.
 func (tx *Tx) putMember(key facts.MemberKey, admin, present bool) error {
 	epoch := int64(0)
-	if at := tx.memory.Members.Get(key); at != nil {
+	if at := tx.Memory.Members.Get(key); at != nil {
 		epoch = at.Epoch
 		if at.Present && !present {
 			epoch++
 		}
 	}
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		INSERT INTO membership (person, organization, admin, present, epoch) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (person, organization) DO UPDATE
 		   SET admin = excluded.admin, present = excluded.present, epoch = excluded.epoch`,
-		key.Person, key.Organization, flag(admin), flag(present), epoch)
+		key.Person, key.Organization, engine.Flag(admin), engine.Flag(present), epoch)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (tx *Tx) putMember(key facts.MemberKey, admin, present bool) error {
 		if err := tx.leftAll(key); err != nil {
 			return err
 		}
-		_, err = tx.exec(`
+		_, err = tx.Exec(`
 			DELETE FROM filler WHERE person = $1
 			   AND role IN (SELECT id FROM role WHERE organization = $2)`, key.Person, key.Organization)
 	}
@@ -102,7 +103,7 @@ func (tx *Tx) putMember(key facts.MemberKey, admin, present bool) error {
 // SetFiller puts a member into a role, or takes them out.
 func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
-		m := tx.memory
+		m := tx.Memory
 		r := m.Roles.Get(roleID)
 		if r == nil || m.People.Get(personID) == nil {
 			return fmt.Errorf("role or person: %w", ErrNotFound)
@@ -129,29 +130,29 @@ func (tx *Tx) putFiller(roleID, personID string, on bool) error {
 	} else if err := tx.left(roleID, personID); err != nil {
 		return err
 	}
-	_, err := tx.exec(text, roleID, personID)
+	_, err := tx.Exec(text, roleID, personID)
 	tx.Put(facts.FillerChange{Role: roleID, Person: personID, On: on})
 	return err
 }
 
 // left remembers when somebody left a role.
 func (tx *Tx) left(roleID, personID string) error {
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		INSERT INTO filler_left (role, person, left_at)
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler WHERE role = $2 AND person = $3
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		tx.env.Now().Unix(), roleID, personID)
+		tx.Env.Now().Unix(), roleID, personID)
 	return err
 }
 
 // leftAll is left for all roles of a member.
 func (tx *Tx) leftAll(key facts.MemberKey) error {
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		INSERT INTO filler_left (role, person, left_at)
 		SELECT role, person, CAST($1 AS BIGINT) FROM filler
 		 WHERE person = $2 AND role IN (SELECT id FROM role WHERE organization = $3)
 		ON CONFLICT (role, person) DO UPDATE SET left_at = excluded.left_at`,
-		tx.env.Now().Unix(), key.Person, key.Organization)
+		tx.Env.Now().Unix(), key.Person, key.Organization)
 	return err
 }
 
@@ -163,12 +164,12 @@ func (s *Store) LeftRoles(ctx context.Context, personID, organizationID string) 
 		  JOIN role r ON r.id = l.role
 		 WHERE l.person = $1 AND r.organization = $2`, personID, organizationID)
 	out := map[string]int64{}
-	err = eachRow(rows, err, func(r scanner) error {
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var role string
 		var at int64
 		err := r.Scan(&role, &at)
 		out[role] = at
 		return err
 	})
-	return out, unavailable("left roles", err)
+	return out, engine.Unavailable("left roles", err)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // next are this release's migrations and one, or two, that nobody has written
@@ -126,7 +127,7 @@ func TestMigrationFails(t *testing.T) {
 	if err != nil || info.Schema != SchemaVersion+1 {
 		t.Errorf("%+v %v", info, err)
 	}
-	db, err := openReading(ctx, h.path)
+	db, err := sqlite.OpenReading(ctx, h.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestMigrateAtStart(t *testing.T) {
 		return
 	}
 	ctx, h := context.Background(), furnished(t)
-	if _, err := h.embedded().writer.conn.ExecContext(ctx, `UPDATE meta SET value = '0' WHERE name = 'schema'`); err != nil {
+	if _, err := h.embedded().Writer.Conn.ExecContext(ctx, `UPDATE meta SET value = '0' WHERE name = 'schema'`); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Close(); err != nil {

@@ -87,7 +87,7 @@ func TestMigrationThatTakesNewerReleasesAlone(t *testing.T) {
 	if _, to, err := Migrate(ctx, h.migrating(t, all)); to != SchemaVersion+2 || err != nil {
 		t.Fatalf("to %d, %v", to, err)
 	}
-	if err := other.postgres().beat(ctx); err != nil {
+	if err := other.postgres().Beat(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.Ready(ctx); !errors.Is(err, ErrUnavailable) {

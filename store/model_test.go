@@ -15,6 +15,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -347,7 +348,9 @@ func (s *steps) sweep(r *rapid.T) {
 		}
 	}
 	// A code that expired long ago has ended for good.
-	s.w.end(func(a *worldApproval) bool { return !a.exchanged && s.w.now >= a.issued+int64(pageLife.Seconds()) })
+	s.w.end(func(a *worldApproval) bool {
+		return !a.exchanged && s.w.now >= a.issued+int64(engine.PageLife.Seconds())
+	})
 }
 
 // --- F-09

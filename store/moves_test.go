@@ -9,13 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // pair are moves of a node that are made together: of one approval the row was
 // read before, as while reads are slow, and that of the other is not.
 type pair struct {
 	house
-	known, unknown *moveRequest
+	known, unknown *postgres.MoveRequest
 }
 
 func pack(t *testing.T, h house) *pair { return packed(t, h, 1) }
@@ -23,43 +25,43 @@ func pack(t *testing.T, h house) *pair { return packed(t, h, 1) }
 func packed(t *testing.T, h house, n int) *pair {
 	t.Helper()
 	p := &pair{house: h, known: h.refreshOf(h.live(t, h.unique(n))), unknown: h.refreshOf(h.live(t, h.unique(n+1)))}
-	row, err := h.postgres().readNow(ctx, p.known.id)
+	row, err := h.postgres().ReadNow(ctx, p.known.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.known.row = row
-	h.postgres().rows.drop(p.unknown.id)
+	p.known.Row = row
+	h.postgres().Rows.Drop(p.unknown.ID)
 	return p
 }
 
-func (h house) refreshOf(id approval.ID) *moveRequest {
-	return &moveRequest{id: id, live: true, move: approval.Refresh("quill", 1, 1, h.Now()), done: make(chan struct{}, 1), since: time.Now()}
+func (h house) refreshOf(id approval.ID) *postgres.MoveRequest {
+	return &postgres.MoveRequest{ID: id, Live: true, Move: approval.Refresh("quill", 1, 1, h.Now()), Done: make(chan struct{}, 1), Since: time.Now()}
 }
 
 // make makes both, and again until both callers have their answer.
 func (p *pair) make() {
-	p.postgres().makeTogether([]*moveRequest{p.known, p.unknown})
-	for _, o := range []*moveRequest{p.known, p.unknown} {
-		<-o.done
+	p.postgres().MakeTogether([]*postgres.MoveRequest{p.known, p.unknown})
+	for _, o := range []*postgres.MoveRequest{p.known, p.unknown} {
+		<-o.Done
 	}
 }
 
 // good says which of them are not made.
-func (p *pair) good(t *testing.T, all ...*moveRequest) {
+func (p *pair) good(t *testing.T, all ...*postgres.MoveRequest) {
 	t.Helper()
 	for _, o := range all {
-		if n := p.generation(t, o.id); o.err != nil || o.verdict != approval.OK || o.result.Generation != 2 || n != 2 {
-			t.Errorf("row known before: %t: %v, %v, generation %d", o == p.known, o.verdict, o.err, n)
+		if n := p.generation(t, o.ID); o.Err != nil || o.Verdict != approval.OK || o.Result.Generation != 2 || n != 2 {
+			t.Errorf("row known before: %t: %v, %v, generation %d", o == p.known, o.Verdict, o.Err, n)
 		}
 	}
 }
 
 // refused says which of them are not refused, with nothing changed.
-func (p *pair) refused(t *testing.T, all ...*moveRequest) {
+func (p *pair) refused(t *testing.T, all ...*postgres.MoveRequest) {
 	t.Helper()
 	for _, o := range all {
-		if n := p.generation(t, o.id); !errors.Is(o.err, ErrUnavailable) || n != 1 {
-			t.Errorf("row known before: %t: %v, %v, generation %d", o == p.known, o.verdict, o.err, n)
+		if n := p.generation(t, o.ID); !errors.Is(o.Err, ErrUnavailable) || n != 1 {
+			t.Errorf("row known before: %t: %v, %v, generation %d", o == p.known, o.Verdict, o.Err, n)
 		}
 	}
 }
@@ -72,18 +74,18 @@ func TestMovesReadAndSave(t *testing.T) {
 	all := nodes(t, 2)
 	p := pack(t, all[0])
 	all[1].addPerson(t, 1)
-	p.postgres().pace.average.Store(0)
-	began := moment(time.Now())
+	p.postgres().Pace.Average.Store(0)
+	began := postgres.Moment(time.Now())
 	p.make()
-	if p.postgres().pace.average.Load() == 0 { // what comes after reads too
+	if p.postgres().Pace.Average.Load() == 0 { // what comes after reads too
 		t.Error("nobody knows how long reading takes")
 	}
 	p.good(t, p.known, p.unknown)
-	if p.postgres().version() != all[1].postgres().version() || p.postgres().asOf.Load() < began {
+	if p.postgres().Version() != all[1].postgres().Version() || p.postgres().AsOf.Load() < began {
 		t.Error("facts as they were")
 	}
-	for _, o := range []*moveRequest{p.known, p.unknown} {
-		if at := p.postgres().rows.get(o.id); at == nil || at.a.Generation != 2 {
+	for _, o := range []*postgres.MoveRequest{p.known, p.unknown} {
+		if at := p.postgres().Rows.Get(o.ID); at == nil || at.A.Generation != 2 {
 			t.Errorf("remembered: %v", at)
 		}
 	}
@@ -95,21 +97,21 @@ func TestAMoveThatMissesIsMadeAgain(t *testing.T) {
 	if embedded() {
 		return
 	}
-	for _, tries := range []int{0, maxTries - 1} {
+	for _, tries := range []int{0, engine.MaxTries - 1} {
 		p := pack(t, nodes(t, 1)[0])
-		older := p.known.row.a
+		older := p.known.Row.A
 		older.Generation = 0
-		p.known.row, p.known.tries = p.known.row.with(older, p.known.row.picks, 0, 1), tries
-		p.known.move = func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
+		p.known.Row, p.known.Tries = p.known.Row.With(older, p.known.Row.Picks, 0, 1), tries
+		p.known.Move = func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
 			return approval.Refresh("quill", a.Generation, 1, p.Now())(a, s)
 		}
 		p.make()
 		p.good(t, p.known, p.unknown)
-		if p.known.tries != tries+1 {
-			t.Errorf("made %d times more", p.known.tries-tries)
+		if p.known.Tries != tries+1 {
+			t.Errorf("made %d times more", p.known.Tries-tries)
 		}
-		if at := p.postgres().rows.get(p.known.id); at != nil && at.a.Generation != 2 {
-			t.Errorf("remembered as it was: %+v", at.a.State)
+		if at := p.postgres().Rows.Get(p.known.ID); at != nil && at.A.Generation != 2 {
+			t.Errorf("remembered as it was: %+v", at.A.State)
 		}
 	}
 }
@@ -121,14 +123,14 @@ func TestAMoveThatMissesIsJournaledOnce(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	p := pack(t, all[0])
-	if v, err := all[1].refresh(p.known.id, 1); v != approval.OK || err != nil {
+	if v, err := all[1].refresh(p.known.ID, 1); v != approval.OK || err != nil {
 		t.Fatal(v, err)
 	}
-	p.known.move = approval.Revoke("quill", p.Now())
+	p.known.Move = approval.Revoke("quill", p.Now())
 	p.make()
-	entries, _, err := p.Events(ctx, EventFilter{Kind: "approval_ended", Approval: p.known.id.String(), Limit: 10})
-	if err != nil || len(entries) != 1 || p.known.tries != 1 || p.known.verdict != approval.OK {
-		t.Errorf("%d entries, made %d times more, %v, %v", len(entries), p.known.tries, p.known.verdict, err)
+	entries, _, err := p.Events(ctx, EventFilter{Kind: "approval_ended", Approval: p.known.ID.String(), Limit: 10})
+	if err != nil || len(entries) != 1 || p.known.Tries != 1 || p.known.Verdict != approval.OK {
+		t.Errorf("%d entries, made %d times more, %v, %v", len(entries), p.known.Tries, p.known.Verdict, err)
 	}
 }
 
@@ -139,12 +141,12 @@ func TestAMoveOfWhatHasEndedMeanwhile(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	p := pack(t, all[0])
-	if _, _, err := all[1].ApplyLive(ctx, p.known.id, approval.End(approval.RevokedByPerson, p.Now()), Act{}); err != nil {
+	if _, _, err := all[1].ApplyLive(ctx, p.known.ID, approval.End(approval.RevokedByPerson, p.Now()), Act{}); err != nil {
 		t.Fatal(err)
 	}
 	p.make()
-	if p.known.verdict != approval.Over || p.known.err != nil || p.accepts(t, p.known.id) {
-		t.Error(p.known.verdict, p.known.err)
+	if p.known.Verdict != approval.Over || p.known.Err != nil || p.accepts(t, p.known.ID) {
+		t.Error(p.known.Verdict, p.known.Err)
 	}
 	p.good(t, p.unknown)
 }
@@ -161,8 +163,8 @@ func TestAMoveThatIsUndone(t *testing.T) {
 	p.make()
 	lift()
 	p.refused(t, p.known, p.unknown)
-	if p.known.tries != maxTries {
-		t.Errorf("made %d times", p.known.tries)
+	if p.known.Tries != engine.MaxTries {
+		t.Errorf("made %d times", p.known.Tries)
 	}
 }
 
@@ -177,7 +179,7 @@ func TestMovesThatAreNotCommitted(t *testing.T) {
 	p.make()
 	lift()
 	p.refused(t, p.known, p.unknown)
-	if at := p.postgres().rows.get(p.known.id); at != nil {
+	if at := p.postgres().Rows.Get(p.known.ID); at != nil {
 		t.Error("what was refused is remembered")
 	}
 }
@@ -189,8 +191,8 @@ func TestAMoveThatIsHeldUp(t *testing.T) {
 		return
 	}
 	p := pack(t, nodes(t, 1)[0])
-	lift := p.holdRow(t, p.known.id)
-	p.postgres().patience = 2 * time.Second
+	lift := p.holdRow(t, p.known.ID)
+	p.postgres().Patience = 2 * time.Second
 	made := make(chan struct{})
 	go func() { p.make(); close(made) }()
 	until(t, "a statement that is held", func() bool { return p.locked(t, "%WITH locked%") == 1 })
@@ -206,7 +208,7 @@ func TestAMoveThatIsHeldUp(t *testing.T) {
 // holdRow keeps an approval from being changed; the func gives it free.
 func (h house) holdRow(t *testing.T, id approval.ID) (lift func()) {
 	t.Helper()
-	conn, err := h.postgres().pool.Acquire(ctx)
+	conn, err := h.postgres().Pool.Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +243,7 @@ func TestMovesOverAStaleConnection(t *testing.T) {
 	var conns [4]*pgxpool.Conn
 	for i := range conns {
 		var err error
-		if conns[i], err = p.postgres().pool.Acquire(ctx); err != nil {
+		if conns[i], err = p.postgres().Pool.Acquire(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -249,19 +251,19 @@ func TestMovesOverAStaleConnection(t *testing.T) {
 		c.Release()
 	}
 	all[1].cutOthers(t)
-	p.postgres().makeTogether([]*moveRequest{p.known})
-	if <-p.known.done; p.known.err != nil && !errors.Is(p.known.err, ErrUnavailable) {
-		t.Error(p.known.err)
+	p.postgres().MakeTogether([]*postgres.MoveRequest{p.known})
+	if <-p.known.Done; p.known.Err != nil && !errors.Is(p.known.Err, ErrUnavailable) {
+		t.Error(p.known.Err)
 	}
-	p.postgres().makeTogether([]*moveRequest{p.unknown})
-	<-p.unknown.done
+	p.postgres().MakeTogether([]*postgres.MoveRequest{p.unknown})
+	<-p.unknown.Done
 	p.good(t, p.unknown)
 }
 
 // cutOthers ends all connections to the database but one of its own.
 func (h house) cutOthers(t *testing.T) {
 	t.Helper()
-	if _, err := h.postgres().pool.Exec(ctx, `
+	if _, err := h.postgres().Pool.Exec(ctx, `
 		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`); err != nil {
 		t.Fatal(err)
 	}
@@ -273,16 +275,16 @@ func TestMovesOfWhatHasEnded(t *testing.T) {
 		return
 	}
 	p := pack(t, nodes(t, 1)[0])
-	if _, _, err := p.Apply(ctx, p.unknown.id, approval.End(approval.RevokedByPerson, p.Now()), Act{}); err != nil {
+	if _, _, err := p.Apply(ctx, p.unknown.ID, approval.End(approval.RevokedByPerson, p.Now()), Act{}); err != nil {
 		t.Fatal(err)
 	}
 	p.known = p.refreshOf(approval.ID{1})
 	p.make()
-	if o := p.unknown; o.err != nil || o.verdict != approval.Over || o.result.Reason != approval.RevokedByPerson {
-		t.Error(o.verdict, o.result.State, o.err)
+	if o := p.unknown; o.Err != nil || o.Verdict != approval.Over || o.Result.Reason != approval.RevokedByPerson {
+		t.Error(o.Verdict, o.Result.State, o.Err)
 	}
-	if !errors.Is(p.known.err, ErrNotFound) {
-		t.Error(p.known.err)
+	if !errors.Is(p.known.Err, ErrNotFound) {
+		t.Error(p.known.Err)
 	}
 }
 
@@ -292,8 +294,8 @@ func TestAMoveThatHasWaitedForLong(t *testing.T) {
 		return
 	}
 	p := pack(t, nodes(t, 1)[0])
-	p.known.since = time.Now().Add(-2*p.postgres().patience - time.Second)
-	p.unknown.since = time.Now().Add(-2*p.postgres().patience + time.Minute)
+	p.known.Since = time.Now().Add(-2*p.postgres().Patience - time.Second)
+	p.unknown.Since = time.Now().Add(-2*p.postgres().Patience + time.Minute)
 	p.make()
 	p.refused(t, p.known)
 	p.good(t, p.unknown)
@@ -305,13 +307,13 @@ func TestAMoveOfWhatCannotBeRead(t *testing.T) {
 		return
 	}
 	p := pack(t, nodes(t, 1)[0])
-	if _, err := p.postgres().pool.Exec(ctx, `UPDATE approval SET grant_kind = 'nonsense' WHERE id = $1`, p.unknown.id[:]); err != nil {
+	if _, err := p.postgres().Pool.Exec(ctx, `UPDATE approval SET grant_kind = 'nonsense' WHERE id = $1`, p.unknown.ID[:]); err != nil {
 		t.Fatal(err)
 	}
 	p.make()
 	p.good(t, p.known)
-	if !errors.Is(p.unknown.err, ErrUnavailable) {
-		t.Error(p.unknown.err)
+	if !errors.Is(p.unknown.Err, ErrUnavailable) {
+		t.Error(p.unknown.Err)
 	}
 }
 

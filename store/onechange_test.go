@@ -1,8 +1,6 @@
 package store
 
-import (
-	"testing"
-)
+import "testing"
 
 // Facts change one after the other, whichever node changes them: who changes
 // some holds their version, and a removal that is acknowledged meanwhile by
@@ -17,7 +15,7 @@ func TestChangesOfFactsWaitForOneAnother(t *testing.T) {
 	held, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 2)
 	go func() {
 		done <- one.changeFacts(func(tx *Tx) error {
-			if _, err := tx.exec(`UPDATE membership SET admin = 1 - admin WHERE person = $1 AND organization = $2`, "ada", "nordlys"); err != nil {
+			if _, err := tx.Exec(`UPDATE membership SET admin = 1 - admin WHERE person = $1 AND organization = $2`, "ada", "nordlys"); err != nil {
 				return err
 			}
 			close(held)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // MaxPasswordCosts is how many different costs the stored passwords may have:
@@ -38,10 +39,10 @@ func (s *Store) SignIn(ctx context.Context, email string) (in SignIn, err error)
 	s.memory.RUnlock()
 	err = s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, in.Person.ID).Scan(&in.Hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return SignIn{}, unavailable("password", err)
+		return SignIn{}, engine.Unavailable("password", err)
 	}
-	if in.Costs, err = column[string](s.reader.QueryContext(ctx, `SELECT costs FROM password_costs ORDER BY costs`)); err != nil {
-		return SignIn{}, unavailable("password", err)
+	if in.Costs, err = engine.Column[string](s.reader.QueryContext(ctx, `SELECT costs FROM password_costs ORDER BY costs`)); err != nil {
+		return SignIn{}, engine.Unavailable("password", err)
 	}
 	return in, nil
 }
@@ -66,7 +67,7 @@ func (tx *Tx) knowCosts(hash string) error {
 	if costs == "" {
 		return nil
 	}
-	_, err := tx.exec(`INSERT INTO password_costs (costs) VALUES ($1) ON CONFLICT (costs) DO NOTHING`, costs)
+	_, err := tx.Exec(`INSERT INTO password_costs (costs) VALUES ($1) ON CONFLICT (costs) DO NOTHING`, costs)
 	return err
 }
 
@@ -74,7 +75,7 @@ func (tx *Tx) knowCosts(hash string) error {
 // nothing. ErrNotFound: the stored one is not old any more.
 func (s *Store) Rehash(_ context.Context, personID, old, hash string) error {
 	return s.change(func(tx *Tx) error {
-		n, err := tx.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password = $3`, hash, personID, old)
+		n, err := tx.Exec(`UPDATE person SET password = $1 WHERE id = $2 AND password = $3`, hash, personID, old)
 		if err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (tx *Tx) forgetCosts(hash string) error {
 	if costs == "" {
 		return nil
 	}
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		DELETE FROM password_costs WHERE costs = $1
 		   AND NOT EXISTS (SELECT 1 FROM person WHERE password LIKE $2)`, costs, costs+"%")
 	return err
@@ -104,7 +105,7 @@ func (tx *Tx) forgetCosts(hash string) error {
 // sweepCosts forgets the costs that no stored password has any more, after changes
 // of passwords and deleted people: until then each sign-in pays for them.
 func (tx *Tx) sweepCosts(time.Time) (int, error) {
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		DELETE FROM password_costs
 		 WHERE NOT EXISTS (SELECT 1 FROM person WHERE password LIKE password_costs.costs || '%')`)
 	return 0, err
@@ -120,7 +121,7 @@ func (tx *Tx) checkCosts(people []directory.Person) error {
 			continue
 		}
 		if len(known) == 1 {
-			stored, err := column[string](tx.query(`SELECT costs FROM password_costs`))
+			stored, err := engine.Column[string](tx.Query(`SELECT costs FROM password_costs`))
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // AddPerson adds a person, with the PHC string of a password or "". An empty ID
@@ -18,7 +19,7 @@ import (
 // one is said, is given as they are; ErrConflict: ID or email are another's.
 func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act) (org.Person, error) {
 	err := s.changeFacts(func(tx *Tx) error {
-		m := tx.memory
+		m := tx.Memory
 		if at := m.ByEmail.Get(facts.EmailKey(p)); at != nil && at.Name == p.Name && (at.ID == p.ID || p.ID == "") {
 			p = at.Person
 			return nil
@@ -46,7 +47,7 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
 		d := directory.Directory{People: []directory.Person{{Person: p}}}
-		if tx.memory.People.Get(p.ID) != nil {
+		if tx.Memory.People.Get(p.ID) != nil {
 			return fmt.Errorf("person: %w", ErrConflict)
 		}
 		if _, err := tx.plan(directory.Import{Directory: d}); err != nil {
@@ -63,7 +64,7 @@ func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 // approvals, or reactivates them, which revives none (decision P10).
 func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act) error {
 	err := s.changeFacts(func(tx *Tx) error {
-		at := tx.memory.People.Get(personID)
+		at := tx.Memory.People.Get(personID)
 		if at == nil {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
@@ -88,25 +89,25 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 // putPerson adds or updates a person; a deactivation raises the epoch.
 func (tx *Tx) putPerson(p org.Person) error {
 	epoch := int64(0)
-	if at := tx.memory.People.Get(p.ID); at != nil {
+	if at := tx.Memory.People.Get(p.ID); at != nil {
 		epoch = at.Epoch
 		if at.Active && !p.Active {
 			epoch++
 		}
 	}
-	if at := tx.memory.People.Get(p.ID); at != nil && at.Email != p.Email {
+	if at := tx.Memory.People.Get(p.ID); at != nil && at.Email != p.Email {
 		// A link that was mailed to another address is no proof of this one.
-		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, p.ID); err != nil {
+		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, p.ID); err != nil {
 			return err
 		}
 	}
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		INSERT INTO person (id, email, email_key, name, active, support, epoch, password)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, '')
 		ON CONFLICT (id) DO UPDATE
 		   SET email = excluded.email, email_key = excluded.email_key, name = excluded.name,
 		       active = excluded.active, support = excluded.support, epoch = excluded.epoch`,
-		p.ID, p.Email, facts.EmailKey(p), p.Name, flag(p.Active), flag(p.Support), epoch)
+		p.ID, p.Email, facts.EmailKey(p), p.Name, engine.Flag(p.Active), engine.Flag(p.Support), epoch)
 	tx.Put(facts.PersonChange{Person: p, Epoch: epoch})
 	return err
 }
@@ -115,7 +116,7 @@ func (tx *Tx) putPerson(p org.Person) error {
 // person's other sessions; approvals stay.
 func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
 	return s.change(func(tx *Tx) error {
-		if tx.memory.People.Get(personID) == nil {
+		if tx.Memory.People.Get(personID) == nil {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		if err := tx.putPassword(personID, hash, ""); err != nil {
@@ -135,14 +136,14 @@ func (tx *Tx) putDirectoryPerson(p directory.Person) error {
 // putPassword sets a password. Reset links end, and so do sessions that began
 // with another password, but the one of this value; "" spares none.
 func (tx *Tx) putPassword(personID, hash, spared string) error {
-	n, err := tx.exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
+	n, err := tx.Exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
 	if err != nil || n == 0 {
 		return err
 	}
 	if err := tx.knowCosts(hash); err != nil {
 		return err
 	}
-	if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+	if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 		return err
 	}
 	found, err := tx.sessionsOf(personID)

@@ -28,7 +28,7 @@ func (tx *Tx) unlike(e directory.Event) error {
 		return nil
 	}
 	var p directory.Picture
-	if o := tx.memory.Orgs[e.In(&tx.memory.Facts)]; o != nil {
+	if o := tx.Memory.Orgs[e.In(&tx.Memory.Facts)]; o != nil {
 		p = directory.PictureOf(o)
 	}
 	if !e.Like(p) {

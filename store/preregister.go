@@ -9,6 +9,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // How a client's row says by whom it is preregistered.
@@ -22,12 +23,12 @@ const (
 // exists exactly so is left as it is; ErrConflict: the ID is another client's.
 func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
-		at := tx.memory.Clients[c.ID]
+		at := tx.Memory.Clients[c.ID]
 		if at == nil || at.Deleted {
 			return tx.preregister(c, byOperator, act)
 		}
 		var there client.Client
-		if err := scanClient(tx.queryRow(selectClient+` WHERE id = $1`, c.ID), &there); err != nil {
+		if err := scanClient(tx.QueryRow(selectClient+` WHERE id = $1`, c.ID), &there); err != nil {
 			return err
 		}
 		if !there.Preregistered || there.Name != c.Name || !slices.Equal(there.RedirectURIs, c.RedirectURIs) {
@@ -41,31 +42,31 @@ func (s *Store) Preregister(ctx context.Context, c client.Client, act Act) error
 // epoch it goes on with.
 func (tx *Tx) preregister(c client.Client, by int64, act Act) error {
 	if c.IssuedAt == 0 {
-		c.IssuedAt = tx.env.Now().Unix()
+		c.IssuedAt = tx.Env.Now().Unix()
 	}
 	epoch := int64(0)
-	if at := tx.memory.Clients[c.ID]; at != nil {
+	if at := tx.Memory.Clients[c.ID]; at != nil {
 		epoch = at.Epoch
 	}
-	_, err := tx.exec(`
+	_, err := tx.Exec(`
 		INSERT INTO client (id, name, redirect_uris, issued_at, preregistered, approved, disabled, epoch)
 		VALUES ($1, $2, $3, $4, $5, 0, 0, $6)
 		ON CONFLICT (id) DO UPDATE
 		   SET name = excluded.name, redirect_uris = excluded.redirect_uris, issued_at = excluded.issued_at,
-		       preregistered = excluded.preregistered, approved = `+sqlFalse+`, disabled = `+sqlEnabled,
+		       preregistered = excluded.preregistered, approved = `+engine.SQLFalse+`, disabled = `+engine.SQLEnabled,
 		c.ID, c.Name, strings.Join(c.RedirectURIs, "\n"), c.IssuedAt, by, epoch)
 	if err != nil {
 		return err
 	}
 	tx.Put(facts.ClientChange{Client: c, Epoch: epoch})
-	return tx.journal(Event{Kind: journal.ClientRegistered, Client: c.ID, Detail: "preregistered"}.by(act))
+	return tx.Journal(Event{Kind: journal.ClientRegistered, Client: c.ID, Detail: "preregistered"}.By(act))
 }
 
 // configured lists the enabled clients that came with a configuration.
 func (s *Store) configured(ctx context.Context) ([]client.Client, error) {
-	rows, err := s.reader.QueryContext(ctx, selectClient+` WHERE preregistered = `+sqlTrue+` AND disabled = `+sqlEnabled+` ORDER BY id`)
-	out, err := listOf(rows, err, scanClient)
-	return out, unavailable("clients", err)
+	rows, err := s.reader.QueryContext(ctx, selectClient+` WHERE preregistered = `+engine.SQLTrue+` AND disabled = `+engine.SQLEnabled+` ORDER BY id`)
+	out, err := engine.ListOf(rows, err, scanClient)
+	return out, engine.Unavailable("clients", err)
 }
 
 // SyncPreregistered makes the preregistered clients those of the
@@ -87,7 +88,7 @@ func (s *Store) SyncPreregistered(ctx context.Context, configured []client.Clien
 			continue
 		}
 		if err := s.changeFacts(func(tx *Tx) error {
-			return tx.switchClient(c, false, notConfigured, act)
+			return tx.switchClient(c, false, engine.NotConfigured, act)
 		}); err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func has(cs []client.Client, id string) bool {
 
 func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
-		at := tx.memory.Clients[c.ID]
+		at := tx.Memory.Clients[c.ID]
 		if at == nil || at.Deleted {
 			return tx.preregister(c, byConfiguration, act)
 		}
@@ -115,17 +116,17 @@ func (s *Store) putPreregistered(ctx context.Context, c client.Client, act Act) 
 			return fmt.Errorf("the ID belongs to a client that registered itself: %w", ErrConflict)
 		}
 		var disabled int64
-		if err := tx.queryRow(`SELECT disabled FROM client WHERE id = $1`, c.ID).Scan(&disabled); err != nil {
+		if err := tx.QueryRow(`SELECT disabled FROM client WHERE id = $1`, c.ID).Scan(&disabled); err != nil {
 			return err
 		}
-		if disabled == notConfigured {
-			disabled = enabled
+		if disabled == engine.NotConfigured {
+			disabled = engine.Enabled
 		}
-		if _, err := tx.exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = `+sqlTrue+` WHERE id = $4`,
+		if _, err := tx.Exec(`UPDATE client SET name = $1, redirect_uris = $2, disabled = $3, preregistered = `+engine.SQLTrue+` WHERE id = $4`,
 			c.Name, strings.Join(c.RedirectURIs, "\n"), disabled, c.ID); err != nil {
 			return err
 		}
-		c.IssuedAt, c.Approved, c.Disabled = at.IssuedAt, at.Approved, disabled != enabled
+		c.IssuedAt, c.Approved, c.Disabled = at.IssuedAt, at.Approved, disabled != engine.Enabled
 		tx.Put(facts.ClientChange{Client: c, Epoch: at.Epoch})
 		return nil
 	})

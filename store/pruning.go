@@ -6,6 +6,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // remove takes away what is planned, many rows in each statement: a directory
@@ -49,18 +50,18 @@ func (tx *Tx) deleteIn(q query, column string, values []any) error {
 // execIn runs a statement on the rows whose column has one of the values.
 func (tx *Tx) execIn(q query, column string, values []any) error {
 	q.in(column, padded(values))
-	_, err := tx.exec(q.whole(), q.args...)
+	_, err := tx.Exec(q.whole(), q.args...)
 	return err
 }
 
 // removeMembers ends memberships: the people's roles there are empty from then
 // on.
 func (tx *Tx) removeMembers(members []facts.MemberKey) error {
-	now := tx.env.Now().Unix()
+	now := tx.Env.Now().Unix()
 	var keys, fillers []any
 	for _, k := range members {
 		keys = append(keys, k.Person, k.Organization)
-		for _, r := range tx.memory.Members.Get(k).Roles {
+		for _, r := range tx.Memory.Members.Get(k).Roles {
 			fillers = append(fillers, r.ID, k.Person)
 		}
 	}
@@ -90,7 +91,7 @@ func (tx *Tx) execPairs(q query, columns string, values []any) error {
 	for batch := range slices.Chunk(values, 2*sweepBatch) {
 		one := q.as(q.text)
 		one.pairs(columns, batch)
-		if _, err := tx.exec(one.whole(), one.args...); err != nil {
+		if _, err := tx.Exec(one.whole(), one.args...); err != nil {
 			return err
 		}
 	}
@@ -121,7 +122,7 @@ func (tx *Tx) removeOwners(p *directory.Plan) error {
 func (tx *Tx) putRemoved(r directory.Removed) {
 	tx.Put(facts.RolesLeft{Members: r.Members, Is: r.IsMember})
 	for _, k := range r.Members {
-		tx.Put(facts.MemberChange{MemberKey: k, Epoch: tx.memory.Members.Get(k).Epoch + 1})
+		tx.Put(facts.MemberChange{MemberKey: k, Epoch: tx.Memory.Members.Get(k).Epoch + 1})
 	}
 	for _, at := range r.Roles {
 		tx.Put(facts.RoleGone(at.ID))
@@ -133,12 +134,12 @@ func (tx *Tx) putRemoved(r directory.Removed) {
 		tx.Put(facts.APIKeyGone(k.Hash))
 	}
 	for _, at := range r.People {
-		gone, epoch := at.Person, at.Epoch+flag(at.Active)
+		gone, epoch := at.Person, at.Epoch+engine.Flag(at.Active)
 		gone.Email, gone.Active, gone.Support = "", false, false
 		tx.Put(facts.PersonChange{Person: gone, Epoch: epoch})
 	}
 	for _, at := range r.Organizations {
-		off, epoch := at.Organization, at.Epoch+flag(at.AIIntegration)
+		off, epoch := at.Organization, at.Epoch+engine.Flag(at.AIIntegration)
 		off.AIIntegration = false
 		tx.Put(facts.OrganizationChange{Organization: off, Epoch: epoch})
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // query gathers the conditions of a list. Only constants of this package
@@ -116,9 +118,9 @@ func lookedAt(limit int, find string) int {
 }
 
 // found is listOf for rows that are kept, and no more than limit and one.
-func found[T any](rows *sql.Rows, err error, limit int, read func(scanner, *T) error, keep func(T) bool) (list []T, _ error) {
+func found[T any](rows *sql.Rows, err error, limit int, read func(engine.Scanner, *T) error, keep func(T) bool) (list []T, _ error) {
 	enough := errors.New("enough")
-	err = eachRow(rows, err, func(r scanner) error {
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var one T
 		if err := read(r, &one); err != nil {
 			return err
@@ -162,3 +164,11 @@ func idsOf[T any](list []T, id func(T) any) []any {
 
 // anys gives a list as parameters.
 func anys[T any](list []T) []any { return idsOf(list, func(one T) any { return one }) }
+
+// lookup says what the error of one row means: ErrNotFound that it is not there.
+func lookup(what string, err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%s: %w", what, ErrNotFound)
+	}
+	return engine.Unavailable(what, err)
+}

@@ -19,7 +19,7 @@ func TestEventPagesWhileEntriesComeAndGo(t *testing.T) {
 		t.Helper()
 		for i := range n {
 			e := Event{Kind: kind, Reference: fmt.Sprint("r", i%3), Person: "ada"}
-			if err := h.change(func(tx *Tx) error { return tx.journal(e) }); err != nil {
+			if err := h.change(func(tx *Tx) error { return tx.Journal(e) }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -58,7 +58,7 @@ func TestEventPagesWhileEntriesComeAndGo(t *testing.T) {
 				}
 				if pages == 0 && f.OldestFirst { // the oldest are swept
 					if err := h.changeFacts(func(tx *Tx) error {
-						_, err := tx.exec(`DELETE FROM journal WHERE id IN (SELECT id FROM journal ORDER BY id LIMIT 6)`)
+						_, err := tx.Exec(`DELETE FROM journal WHERE id IN (SELECT id FROM journal ORDER BY id LIMIT 6)`)
 						return err
 					}); err != nil {
 						t.Fatal(err)

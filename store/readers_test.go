@@ -12,6 +12,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // holdReads keeps everybody from reading a table; the func lets them go on.
@@ -50,10 +51,10 @@ func (h house) locked(t *testing.T, like string) (n int) {
 }
 
 // oneHeld furnishes a house with an approval, and holds a group up that reads it.
-func oneHeld(t *testing.T, before func(p *postgresEngine)) (h house, id approval.ID, first chan error, lift func()) {
+func oneHeld(t *testing.T, before func(p *postgres.Engine)) (h house, id approval.ID, first chan error, lift func()) {
 	t.Helper()
 	h = furnished(t)
-	h.postgres().patience = time.Minute
+	h.postgres().Patience = time.Minute
 	id = h.live(t, h.answer(1))
 	before(h.postgres())
 	lift = h.holdReads(t, "approval")
@@ -63,9 +64,9 @@ func oneHeld(t *testing.T, before func(p *postgresEngine)) (h house, id approval
 	return h, id, first, lift
 }
 
-func asTheyAre(*postgresEngine)        {}
-func neverLate(p *postgresEngine)      { p.slowRead = time.Hour }
-func whileReadsSlow(p *postgresEngine) { p.pace.slow.Store(true) }
+func asTheyAre(*postgres.Engine)        {}
+func neverLate(p *postgres.Engine)      { p.SlowRead = time.Hour }
+func whileReadsSlow(p *postgres.Engine) { p.Pace.Slow.Store(true) }
 
 // until waits for what comes in a moment.
 func until(t *testing.T, what string, there func() bool) {
@@ -131,9 +132,9 @@ func TestQuickGroupsTakeOneConnection(t *testing.T) {
 	h, id, answered, lift := oneHeld(t, neverLate)
 	behind := h.checks(id, 20)
 	until(t, "all the others in the queue", func() bool {
-		h.postgres().reads.mu.Lock()
-		defer h.postgres().reads.mu.Unlock()
-		return len(h.postgres().reads.items) == 20
+		h.postgres().Reads.Mu.Lock()
+		defer h.postgres().Reads.Mu.Unlock()
+		return len(h.postgres().Reads.Items) == 20
 	})
 	if n := h.held(t); n != 1 {
 		t.Errorf("%d connections read, want 1", n)
@@ -149,23 +150,23 @@ func TestReadersAreBounded(t *testing.T) {
 		return
 	}
 	h, id, first, lift := oneHeld(t, whileReadsSlow)
-	answered := h.checks(id, 20*maxReaders)
-	until(t, "every reader at work", func() bool { return h.held(t) == maxReaders })
+	answered := h.checks(id, 20*postgres.MaxReaders)
+	until(t, "every reader at work", func() bool { return h.held(t) == postgres.MaxReaders })
 	for n := range 20 {
 		h.register(t, fmt.Sprint("meanwhile", n))
 		if err := h.AddSession(ctx, fmt.Sprint("session", n), "ada", Act{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := h.held(t); n != maxReaders {
-		t.Errorf("%d connections read, want %d", n, maxReaders)
+	if n := h.held(t); n != postgres.MaxReaders {
+		t.Errorf("%d connections read, want %d", n, postgres.MaxReaders)
 	}
 	lift()
 	allGood(t, first, answered)
 	if s, err := h.ClientState(ctx, "meanwhile19"); err != nil || s == ClientUnknown {
 		t.Error(s, err)
 	}
-	if s := h.postgres().pool.Stat(); s.MaxConns() < maxReaders+10 || s.TotalConns() > s.MaxConns() {
+	if s := h.postgres().Pool.Stat(); s.MaxConns() < postgres.MaxReaders+10 || s.TotalConns() > s.MaxConns() {
 		t.Errorf("%d of %d connections", s.TotalConns(), s.MaxConns())
 	}
 }
@@ -176,11 +177,11 @@ func TestClosingWaitsForReaders(t *testing.T) {
 		return
 	}
 	h, id, first, lift := oneHeld(t, whileReadsSlow)
-	answered := h.checks(id, 3*maxReaders)
-	until(t, "every reader at work", func() bool { return h.held(t) == maxReaders })
+	answered := h.checks(id, 3*postgres.MaxReaders)
+	until(t, "every reader at work", func() bool { return h.held(t) == postgres.MaxReaders })
 	closed := make(chan error)
 	go func() { closed <- h.Close() }()
-	<-h.postgres().stopped
+	<-h.postgres().Stopped
 	lift()
 	if err := <-closed; err != nil {
 		t.Error(err)
@@ -194,16 +195,16 @@ func TestClosingWaitsForReaders(t *testing.T) {
 
 // While reads are slow a group is a share of what waits.
 func TestShares(t *testing.T) {
-	var l queue[int]
-	l.init()
+	var l postgres.Queue[int]
+	l.Init()
 	for n := range 20 {
-		l.join(n, 0)
+		l.Join(n, 0)
 	}
 	var sizes []int
 	for range 4 {
-		sizes = append(sizes, len(l.take(nil, 512, 8)))
+		sizes = append(sizes, len(l.Take(nil, 512, 8)))
 	}
-	if got := fmt.Sprint(sizes, len(l.take(nil, 5, 1)), len(l.take(nil, 512, 1))); got != "[3 3 2 2] 5 5" {
+	if got := fmt.Sprint(sizes, len(l.Take(nil, 5, 1)), len(l.Take(nil, 512, 1))); got != "[3 3 2 2] 5 5" {
 		t.Error(got)
 	}
 }
@@ -211,7 +212,7 @@ func TestShares(t *testing.T) {
 // One group that was held up does not make reads slow, many do; and they are
 // quick again when shares are read quickly.
 func TestPace(t *testing.T) {
-	var c pace
+	var c postgres.Pace
 	for _, step := range []struct {
 		took  time.Duration
 		times int
@@ -222,13 +223,13 @@ func TestPace(t *testing.T) {
 		{time.Millisecond, 100, false},
 		{10 * time.Millisecond, 20, true},
 		{2 * time.Millisecond, 100, true}, // a share, from the disk
-		{quickRead / 2, 30, false},
+		{postgres.QuickRead / 2, 30, false},
 		{2 * time.Millisecond, 100, false},
 	} {
 		for range step.times {
-			c.took(step.took)
+			c.Took(step.took)
 		}
-		if c.slow.Load() != step.slow {
+		if c.Slow.Load() != step.slow {
 			t.Errorf("after %d of %v: slow is %v", step.times, step.took, !step.slow)
 		}
 	}
@@ -270,38 +271,38 @@ func TestOldReadUndoesNothing(t *testing.T) {
 			here.accepts(t, id)
 		}, false, ""},
 	} {
-		for _, what := range []int{wholes, checks, states} {
+		for _, what := range []int{postgres.Wholes, postgres.Checks, postgres.States} {
 			t.Run(fmt.Sprint(tt.name, " ", what), func(t *testing.T) {
 				all := nodes(t, 2)
 				here, p := all[0], all[0].postgres()
 				id := here.live(t, here.answer(1))
 				here.accepts(t, id)
-				var old reading
-				old.begin(what)
-				if what == states {
-					old.what = checks // as it is asked for
-					old.ask(id, p.rows.get(id))
+				var old postgres.Reading
+				old.Begin(what)
+				if what == postgres.States {
+					old.What = postgres.Checks // as it is asked for
+					old.Ask(id, p.Rows.Get(id))
 				} else {
-					old.ask(id, nil)
+					old.Ask(id, nil)
 				}
-				old.start(p.version())
-				rows, err := p.pool.Query(ctx, reads[old.what], old.keys)
-				if err := p.take(&old, rows, err); err != nil || old.what != what || old.rows[id] == nil {
-					t.Fatal(old.what, old.rows, err)
+				old.Start(p.Version())
+				rows, err := p.Pool.Query(ctx, postgres.Reads[old.What], old.Keys)
+				if err := p.Take(&old, rows, err); err != nil || old.What != what || old.Rows[id] == nil {
+					t.Fatal(old.What, old.Rows, err)
 				}
 				tt.since(t, here, all[1], id)
 				if strings.HasSuffix(tt.name, " here") { // it began while the move was being saved
-					old.began = moment(time.Now())
+					old.Began = postgres.Moment(time.Now())
 				}
-				p.rows.put(&old)
-				at := p.rows.get(id)
+				p.Rows.Put(&old)
+				at := p.Rows.Get(id)
 				if !tt.living {
 					if at != nil {
-						t.Errorf("it lives again: %+v", at.a)
+						t.Errorf("it lives again: %+v", at.A)
 					}
 					return
 				}
-				if at == nil || fmt.Sprint(at.a.Generation, " ", at.a.Grant.Kind) != tt.row {
+				if at == nil || fmt.Sprint(at.A.Generation, " ", at.A.Grant.Kind) != tt.row {
 					t.Errorf("remembered is %+v, want %s", at, tt.row)
 				}
 			})
@@ -326,10 +327,10 @@ func TestRefreshKeepsTheAgeOfTheGrant(t *testing.T) {
 	h := nodes(t, 2)[0]
 	id := h.live(t, h.answer(1))
 	h.accepts(t, id)
-	read := h.postgres().rows.get(id).read.Load()
+	read := h.postgres().Rows.Get(id).Read.Load()
 	h.must(t, id, 1)
-	at := h.postgres().rows.get(id)
-	if at == nil || at.a.Generation != 2 || at.read.Load() != read {
+	at := h.postgres().Rows.Get(id)
+	if at == nil || at.A.Generation != 2 || at.Read.Load() != read {
 		t.Errorf("%+v", at)
 	}
 }

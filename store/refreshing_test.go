@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // saved asks for a refresh of a row that is as the token says, and reports whether it
@@ -36,22 +38,22 @@ func TestARefreshReadsNoRow(t *testing.T) {
 	if _, err := h.Check(ctx, id); err != nil {
 		t.Fatal(err)
 	}
-	began := moment(time.Now())
+	began := postgres.Moment(time.Now())
 	if saved, err := h.saved(id, "quill", 1); !saved || err != nil {
 		t.Fatal(saved, err)
 	}
-	if h.postgres().asOf.Load() < began {
+	if h.postgres().AsOf.Load() < began {
 		t.Error("that the facts are up to date was found, and not noted")
 	}
 	row, err := h.Approval(ctx, id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := approval.State{Phase: approval.Live, Generation: 2, Key: 7, Network: networkOf("192.0.2.1")}
+	want := approval.State{Phase: approval.Live, Generation: 2, Key: 7, Network: engine.NetworkOf("192.0.2.1")}
 	if row.State != want || row.LastUsed != h.Now().Unix() {
 		t.Errorf("%+v, used at %d", row.State, row.LastUsed)
 	}
-	if at := h.postgres().rows.get(id); at == nil || at.a.State != want || int64(at.used) != h.Now().Unix() {
+	if at := h.postgres().Rows.Get(id); at == nil || at.A.State != want || int64(at.Used) != h.Now().Unix() {
 		t.Errorf("remembered: %+v", at)
 	}
 	h.sql(t, `UPDATE approval SET used_at = used_at + 60`) // by a node whose clock is ahead
@@ -100,7 +102,7 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 			return nil
 		}, approval.Over},
 		{"pages that are slow to read", "quill", 2, func(h, other house, id approval.ID) error {
-			h.postgres().pace.slow.Store(true)
+			h.postgres().Pace.Slow.Store(true)
 			return nil
 		}, approval.OK},
 	} {
@@ -119,9 +121,9 @@ func TestARefreshOfAnotherRow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			asOf := h.postgres().asOf.Load()
+			asOf := h.postgres().AsOf.Load()
 			saved, err := h.saved(id, tt.client, tt.token)
-			if h.postgres().asOf.Load() != asOf {
+			if h.postgres().AsOf.Load() != asOf {
 				t.Error("no row was found, and the facts count as up to date")
 			}
 			if saved || err != nil || h.generation(t, id) != 2 {
@@ -171,29 +173,29 @@ func TestARefreshOnALostFact(t *testing.T) {
 }
 
 // group is what comes together, in that order.
-func group(all ...*refresh) []*refresh {
+func group(all ...*postgres.Refresh) []*postgres.Refresh {
 	for _, r := range all {
-		r.client, r.generation, r.move = "quill", 1, approval.Refresh("quill", 1, 1, time.Now())
-		r.after, _ = r.move(approval.Expected(r.id, "quill", 1), approval.Standing{})
-		if r.since.IsZero() {
-			r.since = time.Now()
+		r.Client, r.Generation, r.Move = "quill", 1, approval.Refresh("quill", 1, 1, time.Now())
+		r.After, _ = r.Move(approval.Expected(r.ID, "quill", 1), approval.Standing{})
+		if r.Since.IsZero() {
+			r.Since = time.Now()
 		}
 	}
 	return all
 }
 
 // became lists what has become of a group.
-func became(all []*refresh) string {
+func became(all []*postgres.Refresh) string {
 	out := ""
 	for _, r := range all {
 		switch {
-		case r.err != nil && r.saved:
+		case r.Err != nil && r.Saved:
 			out += "both "
-		case errors.Is(r.err, ErrUnavailable):
+		case errors.Is(r.Err, ErrUnavailable):
 			out += "refused "
-		case r.err != nil:
-			out += r.err.Error()
-		case r.saved:
+		case r.Err != nil:
+			out += r.Err.Error()
+		case r.Saved:
 			out += "saved "
 		default:
 			out += "left "
@@ -209,51 +211,59 @@ func TestRefreshesTogether(t *testing.T) {
 	}
 	h := nodes(t, 1)[0]
 	h.withFaults(t)
-	long := func() time.Time { return time.Now().Add(-2*h.postgres().patience - time.Second) }
+	long := func() time.Time { return time.Now().Add(-2*h.postgres().Patience - time.Second) }
 	for n, tt := range []struct {
 		name   string
 		before func() (lift func())
-		group  func(a, b approval.ID) []*refresh
+		group  func(a, b approval.ID) []*postgres.Refresh
 		want   string
 	}{
-		{"two", nil, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "saved saved "},
-		{"one token twice", nil, func(a, b approval.ID) []*refresh {
-			return group(&refresh{id: a}, &refresh{id: a}, &refresh{id: b})
+		{"two", nil, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
+		}, "saved saved "},
+		{"one token twice", nil, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
 		}, "saved left saved "},
-		{"one that has waited for long", nil, func(a, b approval.ID) []*refresh {
-			return group(&refresh{id: a, since: long()}, &refresh{id: b, since: long().Add(time.Minute)})
+		{"one that has waited for long", nil, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a, Since: long()}, &postgres.Refresh{ID: b, Since: long().Add(time.Minute)})
 		}, "refused saved "},
-		{"all that have waited for long", nil, func(a, b approval.ID) []*refresh {
-			return group(&refresh{id: a, since: long()}, &refresh{id: b, since: long()})
+		{"all that have waited for long", nil, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a, Since: long()}, &postgres.Refresh{ID: b, Since: long()})
 		}, "refused refused "},
-		{"undone", func() func() { return h.plant(t, undone, "UPDATE", "approval") }, func(a, b approval.ID) []*refresh {
-			return group(&refresh{id: a}, &refresh{id: b})
+		{"undone", func() func() { return h.plant(t, undone, "UPDATE", "approval") }, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
 		}, "left left "},
-		{"a database that cannot", func() func() { return h.plant(t, cannot, "UPDATE", "approval") }, func(a, b approval.ID) []*refresh {
-			return group(&refresh{id: a}, &refresh{id: b})
+		{"a database that cannot", func() func() { return h.plant(t, cannot, "UPDATE", "approval") }, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
 		}, "refused refused "},
-		{"not committed", func() func() { return h.plant(t, atCommit, "UPDATE", "approval") }, func(a, b approval.ID) []*refresh {
-			return group(&refresh{id: a}, &refresh{id: b})
+		{"not committed", func() func() { return h.plant(t, atCommit, "UPDATE", "approval") }, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
 		}, "refused refused "},
 		{"undone at the commit", func() func() {
 			h.sql(t, `CREATE CONSTRAINT TRIGGER planted AFTER UPDATE ON approval DEFERRABLE INITIALLY DEFERRED
 				FOR EACH ROW EXECUTE FUNCTION planted_2()`)
 			return func() { h.dropTrigger(t, "planted", "approval") }
-		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "left left "},
+		}, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
+		}, "left left "},
 		{"after groups that took long", func() func() {
-			h.postgres().saving.average.Store(int64(h.postgres().slowRead) + 1)
+			h.postgres().Saving.Average.Store(int64(h.postgres().SlowRead) + 1)
 			return func() {}
-		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "left left "},
+		}, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
+		}, "left left "},
 		{"after groups that did not", func() func() {
-			h.postgres().saving.average.Store(int64(h.postgres().slowRead))
+			h.postgres().Saving.Average.Store(int64(h.postgres().SlowRead))
 			return func() {}
-		}, func(a, b approval.ID) []*refresh { return group(&refresh{id: a}, &refresh{id: b}) }, "saved saved "},
+		}, func(a, b approval.ID) []*postgres.Refresh {
+			return group(&postgres.Refresh{ID: a}, &postgres.Refresh{ID: b})
+		}, "saved saved "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			h.postgres().saving.average.Store(0)
+			h.postgres().Saving.Average.Store(0)
 			all := tt.group(h.live(t, h.unique(2*n)), h.live(t, h.unique(2*n+1)))
 			for _, r := range all {
-				if _, err := h.Check(ctx, r.id); err != nil {
+				if _, err := h.Check(ctx, r.ID); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -261,22 +271,22 @@ func TestRefreshesTogether(t *testing.T) {
 			if tt.before != nil {
 				lift = tt.before()
 			}
-			h.postgres().saveTogether(all, map[approval.ID]*refresh{{9}: {}})
+			h.postgres().SaveTogether(all, map[approval.ID]*postgres.Refresh{{9}: {}})
 			lift()
 			if got := became(all); got != tt.want {
-				t.Errorf("%s: %v", got, all[0].err)
+				t.Errorf("%s: %v", got, all[0].Err)
 			}
 			for _, r := range all {
 				want := int64(1)
-				if r.saved || r == all[1] && r.id == all[0].id {
+				if r.Saved || r == all[1] && r.ID == all[0].ID {
 					want = 2
 				}
-				if at := h.postgres().rows.get(r.id); h.generation(t, r.id) != want || at == nil || at.a.Generation != want {
-					t.Errorf("generation %d, remembered %+v", h.generation(t, r.id), at)
+				if at := h.postgres().Rows.Get(r.ID); h.generation(t, r.ID) != want || at == nil || at.A.Generation != want {
+					t.Errorf("generation %d, remembered %+v", h.generation(t, r.ID), at)
 				}
 			}
 			asked := tt.name != "all that have waited for long" && tt.name != "after groups that took long"
-			if average := h.postgres().saving.average.Load(); asked != (average > 0) {
+			if average := h.postgres().Saving.Average.Load(); asked != (average > 0) {
 				t.Errorf("asked of the database: %t; the average of what it took: %d", asked, average)
 			}
 		})
@@ -313,7 +323,7 @@ func TestARefreshThatIsHeldUp(t *testing.T) {
 	h := nodes(t, 1)[0]
 	held, free := h.live(t, h.unique(1)), h.live(t, h.unique(2))
 	lift := h.holdRow(t, held)
-	h.postgres().patience = 2 * time.Second
+	h.postgres().Patience = 2 * time.Second
 	refused := make(chan error)
 	go func() {
 		_, err := h.saved(held, "quill", 1)
@@ -341,7 +351,7 @@ func TestARefreshThatWaitedForItsConnection(t *testing.T) {
 	h := nodes(t, 1)[0]
 	held := h.live(t, h.unique(1))
 	lift := h.holdRow(t, held)
-	pool, taken := h.postgres().pool, []*pgxpool.Conn{}
+	pool, taken := h.postgres().Pool, []*pgxpool.Conn{}
 	for pool.Stat().AcquiredConns() < pool.Config().MaxConns {
 		c, err := pool.Acquire(ctx)
 		if err != nil {
@@ -349,13 +359,13 @@ func TestARefreshThatWaitedForItsConnection(t *testing.T) {
 		}
 		taken = append(taken, c)
 	}
-	h.postgres().patience = 2 * time.Second
+	h.postgres().Patience = 2 * time.Second
 	refused := make(chan error)
 	go func() {
 		_, err := h.saved(held, "quill", 1)
 		refused <- err
 	}()
-	time.Sleep(h.postgres().patience / 2)
+	time.Sleep(h.postgres().Patience / 2)
 	for _, c := range taken {
 		c.Release()
 	}
@@ -378,7 +388,7 @@ func TestTimeoutsEndWithTheStatement(t *testing.T) {
 	const settings = `SELECT CAST(current_setting('lock_timeout') AS TEXT), CAST(current_setting('statement_timeout') AS TEXT)`
 	for _, text := range []string{settings, `SELECT 1/0`} {
 		bounded, cancel := context.WithTimeout(ctx, time.Minute)
-		err := h.postgres().inTime(bounded, text, nil, func(rows pgx.Rows) {
+		err := h.postgres().InTime(bounded, text, nil, func(rows pgx.Rows) {
 			for rows.Next() {
 				for _, v := range rows.RawValues() {
 					if s := string(v); s == "0" {
@@ -390,7 +400,7 @@ func TestTimeoutsEndWithTheStatement(t *testing.T) {
 		if cancel(); (err == nil) != (text == settings) {
 			t.Error(err)
 		}
-		for _, c := range h.postgres().pool.AcquireAllIdle(ctx) {
+		for _, c := range h.postgres().Pool.AcquireAllIdle(ctx) {
 			var lock, statement string
 			if err := c.QueryRow(ctx, settings).Scan(&lock, &statement); err != nil || lock != "0" || statement != "0" {
 				t.Errorf("after %s: %s, %s, %v", text, lock, statement, err)
@@ -407,7 +417,7 @@ func TestClosingWhileRefreshing(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	h, closes := all[0], all[1]
-	closes.postgres().slowRead = 100 * time.Microsecond // the slot goes to and fro
+	closes.postgres().SlowRead = 100 * time.Microsecond // the slot goes to and fro
 	var wg sync.WaitGroup
 	var saved atomic.Int64
 	for n := range 30 {
@@ -443,19 +453,19 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 	}
 	for name, save := range map[string]func(house, []approval.ID) error{
 		"refreshes": func(h house, ids []approval.ID) error {
-			var all []*refresh
+			var all []*postgres.Refresh
 			for _, id := range ids {
-				all = append(all, &refresh{id: id})
+				all = append(all, &postgres.Refresh{ID: id})
 			}
-			h.postgres().saveTogether(group(all...), map[approval.ID]*refresh{})
+			h.postgres().SaveTogether(group(all...), map[approval.ID]*postgres.Refresh{})
 			return nil
 		},
 		"moves": func(h house, ids []approval.ID) error {
-			var all []*moveRequest
+			var all []*postgres.MoveRequest
 			for _, id := range ids {
 				all = append(all, h.refreshOf(id))
 			}
-			h.postgres().makeTogether(all)
+			h.postgres().MakeTogether(all)
 			return nil
 		},
 		"uses": func(h house, ids []approval.ID) error {
@@ -463,7 +473,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			for _, id := range ids {
 				used[id] = uint32(h.Now().Unix()) + 7200
 			}
-			return h.postgres().transact(ctx, func(tx *txn) error { return writeUses(tx, used) })
+			return h.postgres().Transact(ctx, func(tx *engine.Tx) error { return postgres.WriteUses(tx, used) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -476,7 +486,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			lift, done := h.holdRow(t, first), make(chan error, 1)
 			go func() { done <- save(h, ids) }()
 			until(t, "a statement that is held", func() bool { return h.locked(t, "%WITH locked%") == 1 })
-			free, err := h.postgres().pool.Exec(ctx, `SELECT id FROM approval WHERE id <> $1 FOR UPDATE NOWAIT`, first[:])
+			free, err := h.postgres().Pool.Exec(ctx, `SELECT id FROM approval WHERE id <> $1 FOR UPDATE NOWAIT`, first[:])
 			if err != nil || int(free.RowsAffected()) != len(ids)-1 {
 				t.Error(free, err)
 			}
@@ -486,7 +496,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			}
 			for _, id := range ids {
 				var saved bool
-				row := h.postgres().pool.QueryRow(ctx, `SELECT generation = 2 OR used_at > $2 FROM approval WHERE id = $1`, id[:], h.Now().Unix()+3600)
+				row := h.postgres().Pool.QueryRow(ctx, `SELECT generation = 2 OR used_at > $2 FROM approval WHERE id = $1`, id[:], h.Now().Unix()+3600)
 				if err := row.Scan(&saved); err != nil || !saved {
 					t.Errorf("saved: %v, %v", saved, err)
 				}

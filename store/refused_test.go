@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // An error of the file says what is the matter with its disk, and the log what to
@@ -16,10 +19,10 @@ import (
 func TestCauseOfFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "grantkeeper.db")
-	if free, err := Room(dir); err != nil || free < noRoom {
+	if free, err := Room(dir); err != nil || free < sqlite.NoRoom {
 		t.Fatalf("%d bytes free, %v: the test needs a disk with room", free, err)
 	}
-	defer func(was int64) { noRoom = was }(noRoom)
+	defer func(was int64) { sqlite.NoRoom = was }(sqlite.NoRoom)
 	for _, tt := range []struct {
 		err               error
 		path, cause, says string
@@ -33,17 +36,17 @@ func TestCauseOfFile(t *testing.T) {
 		{sqlite3.BUSY, path, "", "", true},
 		{errors.New("another"), path, "", "", true},
 	} {
-		if noRoom = 16 << 20; tt.full {
-			noRoom = 1 << 62
+		if sqlite.NoRoom = 16 << 20; tt.full {
+			sqlite.NoRoom = 1 << 62
 		}
-		e := newEnv(Options{Path: tt.path})
-		s := &embeddedEngine{env: e, writer: newWriter(e, &files{}, nil, nil)}
+		e := engine.NewEnv(Options{Path: tt.path})
+		s := &sqlite.Engine{Env: e, Writer: sqlite.NewWriter(e, &sqlite.Files{}, nil, nil)}
 		err := fmt.Errorf("%w: %w", ErrUnavailable, tt.err)
-		if got, told := causeOfFile(err, tt.path), s.WhyNot(err); got != tt.cause || told != "" {
+		if got, told := sqlite.CauseOfFile(err, tt.path), s.WhyNot(err); got != tt.cause || told != "" {
 			t.Errorf("%v: %q, want %q; doors tell %q", tt.err, got, tt.cause, told)
 		}
 		var log strings.Builder
-		slog.New(slog.NewTextHandler(&log, nil)).Error("x", s.writer.mend("err", err)...)
+		slog.New(slog.NewTextHandler(&log, nil)).Error("x", s.Writer.Mend("err", err)...)
 		if !strings.Contains(log.String(), tt.says) || strings.Contains(log.String(), "fix=") != (tt.says != "") {
 			t.Errorf("%v: %s", tt.err, log.String())
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // executes carries out a statement in a database that nobody has opened.
@@ -28,7 +30,7 @@ func executes(t *testing.T, path, text string) {
 		}
 		return
 	}
-	db, err := sql.Open("sqlite3", dsn(path))
+	db, err := sql.Open("sqlite3", sqlite.DSN(path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,7 @@ func TestLookAlikesAreToldOf(t *testing.T) {
 		}
 	}
 	rows, err := h.reader.QueryContext(ctx, `SELECT id, email, email_key FROM person`)
-	if err := eachRow(rows, err, func(r scanner) error {
+	if err := engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var p org.Person
 		var key string
 		err := r.Scan(&p.ID, &p.Email, &key)

@@ -25,18 +25,18 @@ const (
 func (s *Store) AddReset(_ context.Context, value, personID string, lifetime time.Duration, act Act) (ends int64, err error) {
 	hash := sha256.Sum256([]byte(value))
 	err = s.change(func(tx *Tx) error {
-		at := tx.memory.People.Get(personID)
+		at := tx.Memory.People.Get(personID)
 		switch {
 		case at == nil:
 			return fmt.Errorf("person: %w", ErrNotFound)
 		case !at.Active:
 			return fmt.Errorf("deactivated person: %w", ErrNotAllowed)
 		}
-		ends = tx.env.Now().Add(lifetime).Unix()
-		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
+		ends = tx.Env.Now().Add(lifetime).Unix()
+		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
 			return err
 		}
-		if _, err := tx.exec(`
+		if _, err := tx.Exec(`
 			INSERT INTO reset (hash, person, person_epoch, ends_at) VALUES ($1, $2, $3, $4)`,
 			hash[:], personID, at.Epoch, ends); err != nil {
 			return err
@@ -77,17 +77,17 @@ func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) er
 	return s.change(func(tx *Tx) error {
 		var id string
 		var epoch, ends int64
-		err := tx.queryRow(selectReset, hash[:]).Scan(&id, &epoch, &ends)
+		err := tx.QueryRow(selectReset, hash[:]).Scan(&id, &epoch, &ends)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("reset link: %w", ErrNotFound)
 		} else if err != nil {
 			return err
 		}
-		at := tx.memory.People.Get(id)
-		if at == nil || !at.Active || at.Epoch != epoch || tx.env.Now().Unix() >= ends {
+		at := tx.Memory.People.Get(id)
+		if at == nil || !at.Active || at.Epoch != epoch || tx.Env.Now().Unix() >= ends {
 			return fmt.Errorf("reset link: %w", ErrNotFound)
 		}
-		if _, err := tx.exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
+		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
 			return err
 		}
 		if err := tx.putPassword(id, passwordHash, ""); err != nil {
@@ -113,7 +113,7 @@ func (s *Store) ChangePassword(_ context.Context, c PasswordChange, act Act) err
 		if err := tx.stillPassword(c.Person, c.Checked); err != nil {
 			return err
 		}
-		if at := tx.memory.People.Get(c.Person); at == nil || !at.Active {
+		if at := tx.Memory.People.Get(c.Person); at == nil || !at.Active {
 			return fmt.Errorf("person: %w", ErrNotFound)
 		}
 		if err := tx.renameSession(c.Session, c.Next, c.Person); err != nil {
@@ -127,6 +127,6 @@ func (s *Store) ChangePassword(_ context.Context, c PasswordChange, act Act) err
 }
 
 func (tx *Tx) sweepResets(now time.Time) (int, error) {
-	n, err := tx.exec(`DELETE FROM reset WHERE ends_at <= $1`, now.Unix())
+	n, err := tx.Exec(`DELETE FROM reset WHERE ends_at <= $1`, now.Unix())
 	return int(n), err
 }

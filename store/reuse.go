@@ -2,79 +2,10 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
-	"net/netip"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/journal"
 )
-
-// What a used refresh token that comes back looks like: the Reason of the
-// journal's entry refresh_reused.
-const (
-	// LooksLikeCopies: two copies of one installation, or an answer that was
-	// lost on its way. It came from the network that the current one was given
-	// to.
-	LooksLikeCopies = "looks_like_copies"
-	// LooksLikeTheft: it came from another network.
-	LooksLikeTheft = "looks_like_theft"
-	// LooksUnknown: nobody knows from where the current one was asked for.
-	LooksUnknown = "unknown"
-)
-
-// networkOf is a hash of an address's network, its /24 or /48: enough to say
-// that two are the same, and next to nothing about which it is. 0 is unknown.
-func networkOf(address string) uint16 {
-	a, err := netip.ParseAddr(address)
-	if err != nil {
-		return 0
-	}
-	bits := 48
-	if a = a.Unmap(); a.Is4() {
-		bits = 24
-	}
-	network, err := a.WithZone("").Prefix(bits)
-	if err != nil {
-		return 0
-	}
-	b := network.Addr().As16()
-	h := fnv.New32a()
-	h.Write(b[:])
-	sum := h.Sum32()
-	return max(uint16(sum)^uint16(sum>>16), 1)
-}
-
-// looksLike judges a used refresh token by the network that it came from.
-func (a Act) looksLike(before approval.State) string {
-	switch here := networkOf(a.Address); {
-	case a.Generation == 0: // nobody says which token it was
-		return ""
-	case here == 0 || before.Network == 0:
-		return LooksUnknown
-	case here == before.Network:
-		return LooksLikeCopies
-	}
-	return LooksLikeTheft
-}
-
-// reuse says in words what is known of a used refresh token that came back.
-func (a Act) reuse(before approval.State) string {
-	if a.Generation == 0 {
-		return ""
-	}
-	old := before.Generation - a.Generation
-	successor := "its successor was not used"
-	if old > 1 {
-		successor = "its successor was used too"
-	}
-	network := map[string]string{
-		LooksUnknown:    "its network cannot be compared",
-		LooksLikeCopies: "from the network that the current one was given to",
-		LooksLikeTheft:  "from another network than the current one was given to",
-	}[a.looksLike(before)]
-	return fmt.Sprintf("refresh token %d of %d, %d old; %s; %s", a.Generation, before.Generation, old, successor, network)
-}
 
 // Reuse gives what the used refresh token that ended an approval looked like;
 // LooksUnknown also where the journal does not know, or any more.

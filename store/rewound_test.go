@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // A copy is the facts of a database at one moment.
@@ -181,7 +182,7 @@ func TestEmptiedDatabase(t *testing.T) {
 		if !h.accepts(t, id) {
 			t.Error("not accepted afterwards")
 		}
-		h.postgres().rows.drop(id)
+		h.postgres().Rows.Drop(id)
 	}
 }
 
@@ -193,7 +194,7 @@ func TestLoadingFromAMachineThatIsGone(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	id := all[0].live(t, all[0].unique(1))
-	all[1].postgres().stalled = 300 * time.Millisecond
+	all[1].postgres().Stalled = 300 * time.Millisecond
 	all[0].addPerson(t, 1)
 	lift := all[0].holdReads(t, "person")
 	defer lift()
@@ -230,7 +231,7 @@ func TestWhatIsTheMatter(t *testing.T) {
 			if !h.accepts(t, id) {
 				t.Error("not accepted afterwards")
 			}
-			h.clock.add(refusedFor)
+			h.clock.add(postgres.RefusedFor)
 			if r := h.Refused(); r.Cause != "" {
 				t.Errorf("a minute later said is %q", r.Cause)
 			}
@@ -251,7 +252,7 @@ func ownedByGuest(t *testing.T) house {
 	}
 	url := strings.Replace(server.URL(name), "postgres@", role+"@", 1)
 	h := house{ring: ring(t), clock: &machine{now: time.Now()}}
-	if h.Store, err = Open(ctx, Options{URL: url, Ring: h.ring, Now: h.clock.Now, databaseTime: h.clock.Now}); err != nil {
+	if h.Store, err = Open(ctx, Options{URL: url, Ring: h.ring, Now: h.clock.Now, DatabaseTime: h.clock.Now}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
@@ -267,10 +268,10 @@ func TestTrim(t *testing.T) {
 	h := nodes(t, 1)[0]
 	h.sql(t, `INSERT INTO node (id, started_at, seen_at, key_number, version, schema) VALUES ('gone', 0, 1, 1, 0, 1)`)
 	before := h.rows(t, `SELECT COUNT(*) FROM fact_change`)
-	h.sql(t, fmt.Sprintf(`UPDATE facts SET version = version + %d`, int64(keptChanges)))
+	h.sql(t, fmt.Sprintf(`UPDATE facts SET version = version + %d`, int64(postgres.KeptChanges)))
 	h.sql(t, `UPDATE lease SET version = (SELECT version FROM facts)`)
 	h.addPerson(t, 1)
-	if err := h.postgres().trim(ctx); err != nil {
+	if err := h.postgres().Trim(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if n := h.rows(t, `SELECT COUNT(*) FROM fact_change`); before < 3 || n != 1 {

@@ -20,11 +20,14 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // tell writes all that memory holds, one line each, in order.
-func tell(m *memory) string {
+func tell(m *engine.Memory) string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for id, p := range m.People.Each {
@@ -65,9 +68,9 @@ func tell(m *memory) string {
 	for hash, k := range m.APIKeys {
 		add("API key %x of %v", hash[:4], k)
 	}
-	for id := range m.approvals.index {
-		h := m.approvals.at(id)
-		add("approval %s %+v grant %+v used %d", id, m.uncached(id, h), m.grantSet(h), h.used)
+	for id := range m.Approvals.Index {
+		h := m.Approvals.At(id)
+		add("approval %s %+v grant %+v used %d", id, m.Uncached(id, h), m.GrantSet(h), h.Used)
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")
@@ -78,7 +81,7 @@ func (h house) remembered(t testing.TB) string {
 	t.Helper()
 	var out string
 	err := h.changeFacts(func(tx *Tx) error {
-		out = tell(tx.memory)
+		out = tell(tx.Memory)
 		return nil
 	})
 	if err != nil {
@@ -88,7 +91,7 @@ func (h house) remembered(t testing.TB) string {
 }
 
 // unlisted gives a membership that is found by its key and not by its person.
-func unlisted(m *memory) (key facts.MemberKey, lost bool) {
+func unlisted(m *engine.Memory) (key facts.MemberKey, lost bool) {
 	m.RLock()
 	defer m.RUnlock()
 	for k, at := range m.Members.Each {
@@ -112,20 +115,20 @@ func (h house) same(t testing.TB, when string) (now string) {
 	if k, lost := unlisted(h.memory); lost {
 		t.Errorf("%s: member %v is not among those of the person", when, k)
 	}
-	e := newEnv(Options{})
-	e.memory.approvals.elsewhere = !embedded()
+	e := engine.NewEnv(Options{})
+	e.Memory.Approvals.Elsewhere = !embedded()
 	if err := h.changeFacts(func(tx *Tx) error {
-		now = tell(tx.memory)
+		now = tell(tx.Memory)
 		if !embedded() {
-			return raw(tx.conn, func(c *pgx.Conn) error {
-				return (&postgresEngine{env: e}).load(tx.ctx, c, true, func() {})
+			return postgres.Raw(tx.Conn, func(c *pgx.Conn) error {
+				return (&postgres.Engine{Env: e}).Load(tx.Ctx, c, true, func() {})
 			})
 		}
-		return loadAll(context.Background(), tx.conn, e.memory)
+		return sqlite.Load(context.Background(), tx.Conn, e.Memory)
 	}); err != nil {
 		t.Fatalf("%s: the rows cannot be loaded: %v", when, err)
 	}
-	difference(t, when+": memory is not what the rows say", now, tell(e.memory))
+	difference(t, when+": memory is not what the rows say", now, tell(e.Memory))
 	return now
 }
 
@@ -154,7 +157,7 @@ func (h house) sql(t testing.TB, text string) {
 		ExecContext(context.Context, string, ...any) (sql.Result, error)
 	}(h.reader)
 	if embedded() {
-		db = h.embedded().writer.conn
+		db = h.embedded().Writer.Conn
 	}
 	if _, err := db.ExecContext(context.Background(), text); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -301,7 +304,7 @@ func TestMemoryIsWhatTheRowsSay(t *testing.T) {
 			name, err := w.step()
 			lift()
 			when := fmt.Sprintf("seed %d, step %d, %s, %s: %v", seed, n, fault, name, err)
-			if err != nil && !refusal(err) && !errors.Is(err, ErrUnavailable) {
+			if err != nil && !engine.Refusal(err) && !errors.Is(err, ErrUnavailable) {
 				t.Errorf("%s: an error that nobody knows", when)
 			}
 			now = h.same(t, when)

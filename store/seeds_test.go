@@ -19,6 +19,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -164,7 +165,7 @@ var simulated = (&porcupine.NondeterministicModel{
 				next = append(next, after)
 			}
 			gone := simulatedState{approval.Ended, s.generation} // a code that nobody can ask for any more
-			if after, said := gone.next(i, now); s.phase == approval.CodeIssued && now >= i.issued+int64(pageLife.Seconds()) && out == said {
+			if after, said := gone.next(i, now); s.phase == approval.CodeIssued && now >= i.issued+int64(engine.PageLife.Seconds()) && out == said {
 				next = append(next, after)
 			}
 		}
@@ -251,7 +252,7 @@ func (s *seeded) boot(n int) {
 		s.Fatal(err)
 	}
 	o := Options{URL: "postgres://postgres@" + w.listener.Addr().String() + s.at, Ring: s.ring, Now: s.clock.Now}
-	o.databaseTime = o.Now
+	o.DatabaseTime = o.Now
 	for {
 		st, err := Open(ctx, o)
 		if err == nil {
@@ -394,8 +395,8 @@ func (x *trial) ask(worker int, random *rand.Rand, in timedInput) {
 		_, v, err = h.Apply(ctx, x.id, x.move(approval.Exchange("quill", issuer, redirect, verifier, x.issued, 1, h.Now())), Act{})
 	case "refresh":
 		if x.calm { // though reads seem slow on a machine that is busy
-			h.postgres().pace.slow.Store(false)
-			h.postgres().saving.average.Store(0)
+			h.postgres().Pace.Slow.Store(false)
+			h.postgres().Saving.Average.Store(0)
 		}
 		if x.rule == nil {
 			v, err = h.refresh(x.id, in.generation)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Session is somebody signed in at a browser.
@@ -33,7 +34,7 @@ const seenGrain = 60 // seconds
 // stillPassword gives ErrNotFound when a password is not what it was.
 func (tx *Tx) stillPassword(personID, checked string) error {
 	var hash string
-	err := tx.queryRow(`SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
+	err := tx.QueryRow(`SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && hash != checked {
 		return fmt.Errorf("password: %w", ErrNotFound)
 	}
@@ -42,12 +43,12 @@ func (tx *Tx) stillPassword(personID, checked string) error {
 
 // insertSession is the one way to a session, with what it has proved.
 func (tx *Tx) insertSession(e Entry, act Act) error {
-	at := tx.memory.People.Get(e.Person)
+	at := tx.Memory.People.Get(e.Person)
 	if at == nil || !at.Active {
 		return fmt.Errorf("person: %w", ErrNotFound)
 	}
-	hash, now, p := sha256.Sum256([]byte(e.Value)), tx.env.Now().Unix(), e.Proof
-	_, err := tx.exec(`
+	hash, now, p := sha256.Sum256([]byte(e.Value)), tx.Env.Now().Unix(), e.Proof
+	_, err := tx.Exec(`
 		INSERT INTO session (hash, person, person_epoch, created_at, seen_at, address,
 		       acting_as, acting_epoch, acting_in, acting_since,
 		       proved_at, factor_at, issuer, subject, sid, acted_by, browser, system)
@@ -61,7 +62,7 @@ func (tx *Tx) insertSession(e Entry, act Act) error {
 // with it what it has proved. ErrNotAllowed: it has ended.
 func (tx *Tx) renameSession(value, next, personID string) error {
 	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
-	n, err := tx.exec(`UPDATE session SET hash = $1 WHERE hash = $2 AND person = $3`, hash[:], old[:], personID)
+	n, err := tx.Exec(`UPDATE session SET hash = $1 WHERE hash = $2 AND person = $3`, hash[:], old[:], personID)
 	if err == nil && n == 0 {
 		err = fmt.Errorf("session that has ended: %w", ErrNotAllowed)
 	}
@@ -82,7 +83,7 @@ const selectSession = `
 	SELECT person, person_epoch, created_at, seen_at, acting_as, acting_epoch, acting_in, acting_since, acted_by
 	  FROM session WHERE hash = $1`
 
-func scanSession(row scanner) (r sessionRow, err error) {
+func scanSession(row engine.Scanner) (r sessionRow, err error) {
 	err = row.Scan(&r.person, &r.epoch, &r.createdAt, &r.seenAt, &r.actingAs, &r.actingEpoch, &r.actingIn, &r.actingSince, &r.actedBy)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, fmt.Errorf("session: %w", ErrNotFound)
@@ -100,7 +101,7 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 	if errors.Is(err, ErrNotFound) {
 		return Session{}, err
 	} else if err != nil {
-		return Session{}, unavailable("session", err)
+		return Session{}, engine.Unavailable("session", err)
 	}
 	if err := s.fresh(ctx); err != nil { // after the row, so that the facts are no older
 		return Session{}, err
@@ -111,7 +112,7 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 	}
 	if now-r.seenAt >= seenGrain {
 		s.later(func(tx *Tx) error {
-			_, err := tx.exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
+			_, err := tx.Exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
 			return err
 		}, nil)
 	}
@@ -148,7 +149,7 @@ func (s *Store) lasts(r sessionRow, now int64) bool {
 func (s *Store) EndSession(_ context.Context, value string) error {
 	hash := sha256.Sum256([]byte(value))
 	return s.change(func(tx *Tx) error {
-		_, err := tx.exec(`DELETE FROM session WHERE hash = $1`, hash[:])
+		_, err := tx.Exec(`DELETE FROM session WHERE hash = $1`, hash[:])
 		return err
 	})
 }
@@ -169,12 +170,12 @@ func (s *Store) Sessions(ctx context.Context, personID, current string) ([]Sessi
 	rows, err := s.reader.QueryContext(ctx, `
 		SELECT hash, address, browser, system, created_at, seen_at, person_epoch FROM session
 		 WHERE person = $1 ORDER BY created_at DESC, hash LIMIT 1000`, personID)
-	there, err := listOf(rows, err, func(rows scanner, r *hashedSession) error {
+	there, err := engine.ListOf(rows, err, func(rows engine.Scanner, r *hashedSession) error {
 		r.person = personID
 		return rows.Scan(&r.hash, &r.address, &r.browser, &r.system, &r.createdAt, &r.seenAt, &r.epoch)
 	})
 	if err != nil {
-		return nil, unavailable("sessions", err)
+		return nil, engine.Unavailable("sessions", err)
 	}
 	if err := s.fresh(ctx); err != nil { // after the rows, so that the facts are no older
 		return nil, err
@@ -227,8 +228,8 @@ func (tx *Tx) sessionsOf(personID string) ([]hashedSession, error) {
 }
 
 func (tx *Tx) sessionList(text string, args ...any) ([]hashedSession, error) {
-	rows, err := tx.query(text, args...)
-	return listOf(rows, err, func(rows scanner, r *hashedSession) error {
+	rows, err := tx.Query(text, args...)
+	return engine.ListOf(rows, err, func(rows engine.Scanner, r *hashedSession) error {
 		return rows.Scan(&r.hash, &r.person, &r.actingAs, &r.actingIn)
 	})
 }
@@ -237,11 +238,11 @@ func (tx *Tx) sessionList(text string, args ...any) ([]hashedSession, error) {
 // journaled.
 func (tx *Tx) endSessions(found []hashedSession, why string) error {
 	for _, r := range found {
-		if _, err := tx.exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil {
+		if _, err := tx.Exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil {
 			return err
 		}
 		if r.actingAs != "" {
-			if err := tx.journal(r.stopped(why)); err != nil {
+			if err := tx.Journal(r.stopped(why)); err != nil {
 				return err
 			}
 		}

@@ -20,7 +20,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
@@ -144,7 +146,7 @@ func TestEveryNodeKnowsAtOnce(t *testing.T) {
 	for n := range rounds(1500) {
 		w.house = any()
 		name, err := w.step()
-		if err != nil && !refusal(err) {
+		if err != nil && !engine.Refusal(err) {
 			t.Fatal(n, name, err)
 		}
 		h := any()
@@ -210,12 +212,12 @@ func TestFactsAreGatheredOnce(t *testing.T) {
 	}
 	h := nodes(t, 1)[0]
 	id := h.live(t, h.unique(1))
-	gathered := func() *under {
+	gathered := func() *engine.Under {
 		t.Helper()
 		if !h.accepts(t, id) {
 			t.Fatal("not accepted")
 		}
-		return h.postgres().rows.get(id).under.Load()
+		return h.postgres().Rows.Get(id).Under.Load()
 	}
 	first := gathered()
 	if first == nil || gathered() != first {
@@ -273,27 +275,27 @@ func TestLiveMovesAreLookedUp(t *testing.T) {
 	all := nodes(t, 2)
 	one, other := all[0], all[1]
 	id := one.live(t, one.unique(1))
-	other.postgres().rows.drop(id)
-	o := &moveRequest{id: id, live: true, move: approval.Refresh("quill", 2, 1, one.Now()), done: make(chan struct{}, 1)}
-	if err := other.postgres().lookUp(o); err != nil || o.row != nil {
-		t.Fatal(o.row, err)
+	other.postgres().Rows.Drop(id)
+	o := &postgres.MoveRequest{ID: id, Live: true, Move: approval.Refresh("quill", 2, 1, one.Now()), Done: make(chan struct{}, 1)}
+	if err := other.postgres().LookUp(o); err != nil || o.Row != nil {
+		t.Fatal(o.Row, err)
 	}
-	other.postgres().pace.slow.Store(true)
-	if err := other.postgres().lookUp(o); err != nil || o.row == nil || o.row.a.Generation != 1 {
-		t.Fatal(o.row, err)
+	other.postgres().Pace.Slow.Store(true)
+	if err := other.postgres().LookUp(o); err != nil || o.Row == nil || o.Row.A.Generation != 1 {
+		t.Fatal(o.Row, err)
 	}
 	if v, err := one.refresh(id, 1); v != approval.OK || err != nil {
 		t.Fatal(v, err)
 	}
-	other.postgres().moves.join(o)
-	if <-o.done; o.err != nil || o.verdict != approval.OK || o.result.Generation != 3 {
-		t.Errorf("from an older row: %v, %v, generation %d", o.verdict, o.err, o.result.Generation)
+	other.postgres().Moves.Join(o)
+	if <-o.Done; o.Err != nil || o.Verdict != approval.OK || o.Result.Generation != 3 {
+		t.Errorf("from an older row: %v, %v, generation %d", o.Verdict, o.Err, o.Result.Generation)
 	}
-	other.postgres().rows.drop(id)
+	other.postgres().Rows.Drop(id)
 	if v, err := other.refresh(id, 1); v != approval.Reused || err != nil {
 		t.Errorf("a used token: %v, %v", v, err)
 	}
-	other.postgres().rows.drop(id)
+	other.postgres().Rows.Drop(id)
 	if v, err := other.refresh(id, 3); v != approval.Over || err != nil {
 		t.Errorf("after the end: %v, %v", v, err)
 	}
@@ -307,7 +309,7 @@ func TestLoadingOutlastsARead(t *testing.T) {
 	}
 	all := nodes(t, 2)
 	id := all[0].live(t, all[0].unique(1))
-	all[1].postgres().patience = 200 * time.Millisecond
+	all[1].postgres().Patience = 200 * time.Millisecond
 	added, err := all[0].AddPerson(ctx, org.Person{Email: "new@client.example", Name: "New", Active: true}, "", Act{})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +324,7 @@ func TestLoadingOutlastsARead(t *testing.T) {
 	select {
 	case err := <-answered:
 		t.Fatal("answered on old facts:", err)
-	case <-time.After(4 * all[1].postgres().patience):
+	case <-time.After(4 * all[1].postgres().Patience):
 	}
 	lift()
 	if err := <-answered; err != nil {
@@ -442,7 +444,7 @@ func TestDatabasesThatAreRefused(t *testing.T) {
 			}
 		}
 	}
-	if got := mend(&pgconn.PgError{Code: "57014"}, &pgx.ConnConfig{Config: pgconn.Config{User: "guest"}}, leastConns); !strings.Contains(got, "ALTER ROLE guest SET statement_timeout = 0") {
+	if got := postgres.Mend(&pgconn.PgError{Code: "57014"}, &pgx.ConnConfig{Config: pgconn.Config{User: "guest"}}, postgres.LeastConns); !strings.Contains(got, "ALTER ROLE guest SET statement_timeout = 0") {
 		t.Errorf("a start that has no time: %s", got)
 	}
 	// What others have put beside our tables is theirs.
@@ -548,7 +550,7 @@ func TestStaleness(t *testing.T) {
 		}
 		for lax.accepts(t, id) {
 			// Its facts are found fresh all the while; the row is old all the same.
-			if err := lax.postgres().ask(ctx, &question{done: make(chan struct{}, 1)}); err != nil {
+			if err := lax.postgres().Ask(ctx, &postgres.Question{Done: make(chan struct{}, 1)}); err != nil {
 				t.Fatal(err)
 			}
 			if late := time.Since(acknowledged); late > bound+200*time.Millisecond {
@@ -653,7 +655,7 @@ func TestOneNodeSweeps(t *testing.T) {
 	}
 	holder, holders := -1, 0
 	for n, h := range all {
-		if mine, err := h.postgres().sweeps(ctx); err != nil {
+		if mine, err := h.postgres().Sweeps(ctx); err != nil {
 			t.Fatal(err)
 		} else if mine {
 			holder, holders = n, holders+1
@@ -666,11 +668,11 @@ func TestOneNodeSweeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := all[(holder+1)%3]
-	if mine, err := left.postgres().sweeps(ctx); err != nil || !mine {
+	if mine, err := left.postgres().Sweeps(ctx); err != nil || !mine {
 		t.Errorf("nobody sweeps: %v", err)
 	}
 	left.sql(t, `UPDATE lease SET holder = 'dead', until = until - 1000`)
-	if mine, err := left.postgres().sweeps(ctx); err != nil || !mine {
+	if mine, err := left.postgres().Sweeps(ctx); err != nil || !mine {
 		t.Errorf("a dead node still sweeps: %v", err)
 	}
 	if list, err := left.Nodes(ctx); err != nil || len(list) != 2 {

@@ -101,7 +101,7 @@ func textFaults(t *testing.T, name, source string) (statements int, faults []str
 // from others of the same name.
 func isContext(e ast.Expr) bool {
 	if s, ok := e.(*ast.SelectorExpr); ok {
-		return s.Sel.Name == "ctx"
+		return small(s.Sel.Name) == "ctx"
 	}
 	id, ok := e.(*ast.Ident)
 	return ok && (id.Name == "ctx" || id.Name == "tx")
@@ -137,7 +137,12 @@ func called(c *ast.CallExpr) string {
 }
 
 // small is a name as its own package would have it.
-func small(name string) string { return strings.ToLower(name[:1]) + name[1:] }
+func small(name string) string {
+	if rest, ok := strings.CutPrefix(name, "SQL"); ok && rest != "" {
+		return "sql" + rest
+	}
+	return strings.ToLower(name[:1]) + name[1:]
+}
 
 // built looks at what is handed to the query builder: names of columns and
 // conditions are constants, and a number may stand in a text as %d alone.
@@ -211,7 +216,7 @@ func constant(e ast.Expr, local map[string][]ast.Expr, parameter bool) bool {
 	case *ast.BinaryExpr:
 		return e.Op == token.ADD && constant(e.X, local, parameter) && constant(e.Y, local, parameter)
 	case *ast.SelectorExpr: // the builder's own text, and a numbered file's
-		return slices.Contains([]string{"text", "condition", "sQL", "postgres"}, small(e.Sel.Name)) || slices.Contains(texts, small(e.Sel.Name))
+		return slices.Contains([]string{"text", "condition", "SQL", "Postgres"}, e.Sel.Name) || slices.Contains(texts, small(e.Sel.Name))
 	case *ast.CompositeLit:
 		return !slices.ContainsFunc(e.Elts, func(x ast.Expr) bool { return !constant(x, local, parameter) })
 	case *ast.CallExpr:

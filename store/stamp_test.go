@@ -12,6 +12,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // changesOfFacts is one of each kind of change, in an order in which each
@@ -195,7 +196,7 @@ func TestCheckAllNow(t *testing.T) {
 	stands, ends := h.live(t, h.answer(1)), h.live(t, h.answer(2))
 	all := func() []Asked {
 		all := []Asked{{Approval: stands}, {Approval: ends}, {ByKey: true, Key: IdentifyAPIKey("key-of-ada-in-nordlys")}, {ByKey: true}, {}}
-		for range 2 * maxQuestions { // more than one statement takes
+		for range 2 * postgres.MaxQuestions { // more than one statement takes
 			all = append(all, Asked{Approval: ends})
 		}
 		seenBy.CheckAllNow(ctx, all)

@@ -3,80 +3,24 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	_ "github.com/ncruces/go-sqlite3/vfs/memdb"
-
-	"github.com/grantkeeper/grantkeeper/directory"
-	"github.com/grantkeeper/grantkeeper/store/schema"
-	"github.com/grantkeeper/grantkeeper/token"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
-
-// Errors that a caller decides on.
-var (
-	ErrNotFound    = directory.ErrNotFound
-	ErrConflict    = directory.ErrConflict
-	ErrChanged     = errors.New("it is not any more as it was read")
-	ErrSchema      = schema.ErrVersion
-	ErrForeign     = schema.ErrForeign                            // not a database of Grantkeeper
-	ErrUnavailable = errors.New("the database cannot answer now") // 503: nothing that anybody may rely on has happened
-	ErrAnswered    = errors.New("the page was answered and its code exchanged")
-	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
-	ErrInUse       = errors.New("another process works on this database")
-	ErrParted      = errors.New("the log of a database that is gone, or empty")
-	ErrDamaged     = errors.New("the database is damaged")
-	ErrNodes       = errors.New("nodes of an older release work on this database")
-	ErrKeys        = errors.New("the secret keys are not the database's")
-)
-
-// Options say where the rows are and what belongs to them.
-type Options struct {
-	Path string           // of the SQLite file; empty keeps everything in memory
-	URL  string           // of a PostgreSQL database, postgres://; then Path is not asked
-	Ring *token.Ring      // its keys must be those of the database (decision T11)
-	Now  func() time.Time // the machine's clock; nil is time.Now
-	Log  *slog.Logger     // nil discards
-
-	Migrate bool   // take an older schema forward first
-	Release string // which one this is, for the database to say who has migrated it
-
-	SessionIdle time.Duration // 0 is 12 hours (decision S2)
-	SessionMax  time.Duration // 0 is 30 days
-
-	Impersonal       bool          // the service has no personal items: no authority has any (decision P4)
-	EndUnusedAfter   time.Duration // ends approvals that nobody used for so long; 0 ends none (decision P11)
-	JournalRetention time.Duration // how long the journal keeps its entries; 0 is 365 days
-
-	// Journaled, unless nil, is told of every entry of the journal once it is
-	// durable; Took, how long the database took for something, by a few names.
-	// Journaled is called by those who write, on PostgreSQL by several at once,
-	// Took by whoever asks, so they must not wait.
-	Journaled func(Event)
-	Took      func(query string, took time.Duration)
-	Swept     func(Swept) // unless nil, is told what each sweep has done, also one that failed
-
-	// MaxStaleness is how old the rows and facts may be by which Check and
-	// CheckAPIKey accept. 0 is exact: they are read after the request arrived.
-	// What is missing or refused is asked for first (decision B8). On PostgreSQL only.
-	MaxStaleness time.Duration
-
-	// databaseTime stands in for the database's own clock, in tests that let
-	// time pass by themselves.
-	databaseTime func() time.Time
-}
 
 // Store is safe for concurrent use.
 type Store struct {
-	env     *env
+	env     *engine.Env
 	options *Options // the environment's, as log and memory
 	log     *slog.Logger
-	memory  *memory
-	engine  engine
+	memory  *engine.Memory
+	engine  engine.Engine
 	reader  *sql.DB // the engine's
 
 	recorded    recorded
@@ -92,12 +36,20 @@ type Store struct {
 // Open opens the database, creates what is missing in an empty one, and loads
 // what lives in memory. ErrInUse, ErrSchema and ErrKeys are final.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	e := newEnv(o)
+	e := engine.NewEnv(o)
 	engine, err := openEngine(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	return &Store{env: e, options: &e.options, log: e.log, memory: e.memory, engine: engine, reader: engine.Reader()}, nil
+	return &Store{env: e, options: &e.Options, log: e.Log, memory: e.Memory, engine: engine, reader: engine.Reader()}, nil
+}
+
+// openEngine opens the one that the options name.
+func openEngine(ctx context.Context, e *engine.Env) (engine.Engine, error) {
+	if e.Options.URL != "" {
+		return postgres.Open(ctx, e)
+	}
+	return sqlite.Open(ctx, e)
 }
 
 // change makes a change that may share its commit with others.
@@ -113,11 +65,16 @@ func (s *Store) later(run func(*Tx) error, lost func()) bool {
 }
 
 // Tx is a transaction with what the store does in one.
-type Tx struct{ *txn }
+type Tx struct{ *engine.Tx }
 
-func within(run func(*Tx) error) func(*txn) error {
-	return func(tx *txn) error { return run(&Tx{tx}) }
+func within(run func(*Tx) error) func(*engine.Tx) error {
+	return func(tx *engine.Tx) error { return run(&Tx{tx}) }
 }
+
+// Now is the time of every decision. It never goes back (decision T12).
+func (s *Store) Now() time.Time { return s.env.Now() }
+
+func (s *Store) timed(query string, start time.Time) { s.env.Timed(query, start) }
 
 // Close waits for what is under way, and closes the database. It may be called
 // again.
@@ -138,3 +95,11 @@ func (s *Store) Ready(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, ctx.Err())
 	}
 }
+
+// Refused says why the database refused something, until it takes such a thing
+// again, and for a minute more; or for a minute, where reads would meet it too.
+func (s *Store) Refused() Refused { return s.engine.Refused() }
+
+// WhyNot says what is the matter with the database that Ready gave such an error
+// of, or "": also where it says nothing any more, if it did before.
+func (s *Store) WhyNot(err error) string { return s.engine.WhyNot(err) }

@@ -6,16 +6,6 @@ import (
 	"time"
 )
 
-// Swept counts what a sweep has done.
-type Swept struct {
-	Clients   int // gone: 14 days without an approval (spec 3), or deleted and nothing left under them
-	Ended     int // rows whose end was written, since their facts were lost or whose code expired
-	Approvals int // ended ones deleted after 90 days
-	Sessions  int
-	Resets    int // links to set a password that were not used
-	Events    int // of the journal
-}
-
 // Sweep does what time brings: nothing depends on when it runs, for expiry is
 // asked and never written. It can be repeated, and stops at the first error.
 func (s *Store) Sweep(ctx context.Context) (Swept, error) {
@@ -81,7 +71,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 
 // sweepApprovals deletes what has been listed as ended for long enough.
 func (tx *Tx) sweepApprovals(now time.Time) (int, error) {
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		DELETE FROM approval WHERE id IN (
 			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`,
 		now.Add(-EndedRetention).Unix())
@@ -89,17 +79,17 @@ func (tx *Tx) sweepApprovals(now time.Time) (int, error) {
 }
 
 func (tx *Tx) sweepSessions(now time.Time) (int, error) {
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		DELETE FROM session WHERE hash IN (
 			SELECT hash FROM session WHERE seen_at <= $1 OR created_at <= $2 LIMIT 500)`,
-		now.Add(-tx.env.options.SessionIdle).Unix(), now.Add(-tx.env.options.SessionMax).Unix())
+		now.Add(-tx.Env.Options.SessionIdle).Unix(), now.Add(-tx.Env.Options.SessionMax).Unix())
 	return int(n), err
 }
 
 func (tx *Tx) sweepJournal(now time.Time) (int, error) {
-	n, err := tx.exec(`
+	n, err := tx.Exec(`
 		DELETE FROM journal WHERE id IN (
 			SELECT id FROM journal WHERE id < $1 ORDER BY id LIMIT 500)`,
-		tx.env.options.journalBefore(now))
+		journalBefore(&tx.Env.Options, now))
 	return int(n), err
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // A commit that the server may have made is not made again, whatever the error is
@@ -21,7 +23,7 @@ func TestACommitOfUnknownOutcome(t *testing.T) {
 		h := furnished(t)
 		misled, arm := h.misled(t, misleading{state: state}, nil)
 		arm()
-		if err := misled.RemoveMember(ctx, "nordlys", "tor", Act{}); !errors.Is(err, ErrUnavailable) || code(err) != state {
+		if err := misled.RemoveMember(ctx, "nordlys", "tor", Act{}); !errors.Is(err, ErrUnavailable) || postgres.Code(err) != state {
 			t.Errorf("%s: %v, want unavailable", state, err)
 		}
 		if _, err := h.Member(ctx, "tor", "nordlys"); !errors.Is(err, ErrNotFound) {
@@ -61,7 +63,7 @@ func TestNotesOfUnknownOutcome(t *testing.T) {
 			t.Error(name, err)
 		}
 		var n int
-		if err := h.postgres().db.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'client_refused'`).Scan(&n); err != nil {
+		if err := h.postgres().DB.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'client_refused'`).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if n != 1 || told.Load() != 1 {
@@ -102,7 +104,7 @@ func (h house) misled(t *testing.T, how misleading, journaled func(Event)) (n ho
 	}()
 	u.Host = l.Addr().String()
 	n = h
-	if n.Store, err = Open(ctx, Options{URL: u.String(), Ring: h.ring, Now: h.clock.Now, databaseTime: h.clock.Now, Journaled: journaled}); err != nil {
+	if n.Store, err = Open(ctx, Options{URL: u.String(), Ring: h.ring, Now: h.clock.Now, DatabaseTime: h.clock.Now, Journaled: journaled}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

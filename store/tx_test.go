@@ -7,6 +7,9 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
+	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // A key that names no hash forgets none, whatever a row or another node says.
@@ -14,26 +17,26 @@ func TestNamesOfAPIKeys(t *testing.T) {
 	hash := facts.APIKeyGone{1, 2, 3}
 	_, good := hash.Row()
 	for _, key := range []string{"", "x", "01", good[1:], good + "00", good + good, strings.Repeat("z", 64)} {
-		if got := apiKeyGone(key); got != (facts.APIKeyGone{}) {
+		if got := postgres.APIKeyGone(key); got != (facts.APIKeyGone{}) {
 			t.Errorf("%q forgets %v", key, got)
 		}
 	}
-	if got := apiKeyGone(good); got != hash {
+	if got := postgres.APIKeyGone(good); got != hash {
 		t.Errorf("%q forgets %v", good, got)
 	}
 }
 
 // savesOne is an engine whose rows have changed but for one.
 type savesOne struct {
-	statements
+	engine.Statements
 	id approval.ID
 }
 
-func (s savesOne) Save(tx *txn, all []transition) (map[approval.ID]bool, error) {
-	if all[0].id != s.id {
+func (s savesOne) Save(tx *engine.Tx, all []engine.Transition) (map[approval.ID]bool, error) {
+	if all[0].ID != s.id {
 		return nil, nil
 	}
-	return s.statements.Save(tx, all)
+	return s.Statements.Save(tx, all)
 }
 
 // A move whose row is saved, and that cannot end what it replaces, is not left half
@@ -50,16 +53,16 @@ func TestMoveThatCannotEndAnother(t *testing.T) {
 	}
 	id := approval.ID(handle.ID())
 	for _, saved := range []approval.ID{id, {}} {
-		o := &operation{id: id, move: approval.Exchange("quill", issuer, redirect, verifier, issued, 1, h.Now())}
+		o := &sqlite.Operation{ID: id, Move: approval.Exchange("quill", issuer, redirect, verifier, issued, 1, h.Now())}
 		err := h.changeFacts(func(tx *Tx) error {
-			tx.engine = savesOne{tx.engine, saved}
-			if err := o.makeMove(tx.txn); err != nil {
+			tx.Engine = savesOne{tx.Engine, saved}
+			if err := o.MakeMove(tx.Tx); err != nil {
 				return errors.Join(ErrConflict, err) // is undone, and the writer goes on
 			}
 			return ErrNotAllowed
 		})
-		if half := saved == id; errors.Is(err, ErrConflict) != half || (o.err != nil) == half {
-			t.Errorf("saved %v: %v, its own %v", saved == id, err, o.err)
+		if half := saved == id; errors.Is(err, ErrConflict) != half || (o.Err != nil) == half {
+			t.Errorf("saved %v: %v, its own %v", saved == id, err, o.Err)
 		}
 	}
 	if r, err := h.Approval(t.Context(), first); err != nil || r.Phase != approval.Live {

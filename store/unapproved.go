@@ -10,6 +10,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // What strangers can store in clients that nobody has approved. Bytes are those
@@ -91,30 +92,16 @@ func (s *Store) timeToSay(said *atomic.Int64, every int64) bool {
 	return now-before >= every && said.CompareAndSwap(before, now)
 }
 
-// A reserved is room for one client that is being registered, so that those that
-// register at once cannot each find the same last one. The memory's lock guards it.
-type reserved struct {
-	facts.Weight
-	left bool
-}
-
-// leave gives the place back, once: the client counts now, or was refused.
-func (m *memory) leave(p *reserved) {
-	if !p.left {
-		m.arriving.Add(p.Weight, -1)
-		p.left = true
-	}
-}
-
 // reserve takes room for a client. That there is none is not said before the facts
 // are asked again: another node may have made some.
-func (s *Store) reserve(ctx context.Context, w facts.Weight, shares int) (*reserved, error) {
-	there, bound := s.memory.reserve(w, max(shares, 1))
+func (s *Store) reserve(ctx context.Context, w facts.Weight, shares int) (*engine.Reserved, error) {
+	refuses := func(there, of facts.Held) string { return room(there, of, w, max(shares, 1)) }
+	at, there, bound := s.memory.Reserve(w, refuses)
 	if bound != "" {
 		if err := s.fresh(ctx); err != nil {
 			return nil, err
 		}
-		there, bound = s.memory.reserve(w, max(shares, 1))
+		at, there, bound = s.memory.Reserve(w, refuses)
 	}
 	if (bound == "clients" || bound == "bytes") && s.timeToSay(&s.fullSaid, 60) {
 		s.log.Error("nobody can register: as many clients as there may be wait for their first approval", "clients", there.Clients, "bytes", there.Bytes)
@@ -126,17 +113,5 @@ func (s *Store) reserve(ctx context.Context, w facts.Weight, shares int) (*reser
 	if bound != "" {
 		return nil, fmt.Errorf("%d clients wait for their first approval, too many by the bound of %s: %w", there.Clients, bound, ErrUnavailable)
 	}
-	return &reserved{Weight: w}, nil
-}
-
-// reserve takes room, unless a bound refuses, and says what all hold.
-func (m *memory) reserve(w facts.Weight, shares int) (there facts.Held, bound string) {
-	m.Lock()
-	defer m.Unlock()
-	there = m.Waiting.Plus(m.arriving.Clients, m.arriving.Bytes)
-	of, arriving := m.Waiting.Networks[w.Network], m.arriving.Networks[w.Network]
-	if bound = room(there, of.Plus(arriving.Clients, arriving.Bytes), w, shares); bound == "" {
-		m.arriving.Add(w, 1)
-	}
-	return there, bound
+	return at, nil
 }

@@ -172,8 +172,8 @@ func TestRegistrationsAtOnceKeepTheBounds(t *testing.T) {
 			if in.Load() != c.want {
 				t.Errorf("%d got in, want %d", in.Load(), c.want)
 			}
-			if h.memory.arriving.Held != (facts.Held{}) || len(h.memory.arriving.Networks) != 0 {
-				t.Errorf("still arriving: %+v", h.memory.arriving)
+			if h.memory.Arriving.Held != (facts.Held{}) || len(h.memory.Arriving.Networks) != 0 {
+				t.Errorf("still arriving: %+v", h.memory.Arriving)
 			}
 			other := client.Client{ID: "other", RedirectURIs: []string{redirect}, IssuedAt: h.Now().Unix()}
 			if err := h.AddClient(ctx, other, from("2001:db8:3::/48"), Act{}); (err == nil) != (c.waiting.Clients == UnapprovedPressure) {
@@ -206,8 +206,8 @@ func TestRoomThatAnotherNodeMade(t *testing.T) {
 	if err := add("one more"); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("more than there is room for: %v", err)
 	}
-	if second.memory.arriving.Held != (facts.Held{}) {
-		t.Errorf("still arriving: %+v", second.memory.arriving)
+	if second.memory.Arriving.Held != (facts.Held{}) {
+		t.Errorf("still arriving: %+v", second.memory.Arriving)
 	}
 }
 

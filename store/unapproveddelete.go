@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // UnapprovedFilter says which clients, of those that nobody has approved. Zero
@@ -45,7 +46,7 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 		}
 	}
 	return deleted, most, s.change(func(tx *Tx) error {
-		return tx.journal(Event{Kind: journal.OperatorChanged, Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.by(act))
+		return tx.Journal(Event{Kind: journal.OperatorChanged, Detail: fmt.Sprintf("%d clients deleted that nobody had approved: %s", deleted, f)}.By(act))
 	})
 }
 
@@ -53,7 +54,7 @@ func (s *Store) DeleteUnapproved(ctx context.Context, f UnapprovedFilter, dry bo
 func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
 	err = s.changeFacts(func(tx *Tx) (err error) {
 		still := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			at := tx.memory.Clients[id]
+			at := tx.Memory.Clients[id]
 			return at == nil || !at.Waits() || at.Disabled
 		})
 		deleted, err = tx.forgetClients(still)
@@ -65,7 +66,7 @@ func (s *Store) forgetUnapproved(ids []string) (deleted int, err error) {
 func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []string, most []NetworkClients, err error) {
 	q := query{
 		text:       `SELECT id, network FROM client`,
-		conditions: []string{"approved = " + sqlFalse, "preregistered = " + sqlFalse, "disabled = " + sqlEnabled},
+		conditions: []string{"approved = " + engine.SQLFalse, "preregistered = " + engine.SQLFalse, "disabled = " + engine.SQLEnabled},
 	}
 	q.where("issued_at >= ", f.Since)
 	if f.Until > 0 {
@@ -73,7 +74,7 @@ func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []strin
 	}
 	of := map[string]int{}
 	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
-	err = eachRow(rows, err, func(r scanner) error {
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
 		var id, network string
 		if err := r.Scan(&id, &network); err != nil {
 			return err
@@ -84,7 +85,7 @@ func (s *Store) unapproved(ctx context.Context, f UnapprovedFilter) (ids []strin
 		return nil
 	})
 	if err != nil {
-		return nil, nil, unavailable("clients", err)
+		return nil, nil, engine.Unavailable("clients", err)
 	}
 	for network, n := range of {
 		most = append(most, NetworkClients{network, n})

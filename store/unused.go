@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -44,34 +42,6 @@ func (s *Store) orUnused(ctx context.Context, id approval.ID, m approval.Move) (
 		return state, approval.Over
 	}, nil
 }
-
-// LastUse asks the row.
-func (p *postgresEngine) LastUse(ctx context.Context, id approval.ID) (int64, error) {
-	return scanLastUse(p.db.QueryRowContext(ctx, selectLastUse, id[:]))
-}
-
-const selectLastUse = `
-	SELECT issued_at, used_at FROM approval WHERE id = $1 AND phase = ` + sqlLive
-
-func scanLastUse(row *sql.Row) (int64, error) {
-	var issued, used int64
-	err := row.Scan(&issued, &used)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	} else if err != nil {
-		return 0, unavailable("last use", err)
-	}
-	return max(issued, used), nil
-}
-
-func (m *memory) lastUse(id approval.ID) int64 {
-	if h := m.approvals.at(id); h != nil && h.phase == approval.Live {
-		return h.lastUse()
-	}
-	return 0
-}
-
-func (h *cachedApproval) lastUse() int64 { return int64(max(atomic.LoadUint32(&h.used), h.issuedAt)) }
 
 // standsAs is the state of a row as it must be shown now.
 func (s *Store) standsAs(r ApprovalRow, standing approval.Standing, now time.Time) approval.State {
@@ -114,7 +84,7 @@ func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
 	err = s.changeFacts(func(tx *Tx) error {
 		ended = 0
 		for _, r := range rows {
-			last, err := tx.lastUse(r.ID)
+			last, err := tx.LastUse(r.ID)
 			if err != nil {
 				return err
 			}
@@ -122,7 +92,7 @@ func (s *Store) endEach(rows []ApprovalRow) (ended int, err error) {
 			if last == 0 || s.Now().Before(at) {
 				continue
 			}
-			_, _, did, err := tx.move(r.ID, approval.End(approval.Unused, at), true, Act{Actor: "system"})
+			_, _, did, err := tx.Move(r.ID, approval.End(approval.Unused, at), true, Act{Actor: "system"})
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				return err
 			}

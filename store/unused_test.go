@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 const day = 24 * time.Hour
@@ -132,7 +133,7 @@ func TestUseNeverGoesBack(t *testing.T) {
 			if err := h.Ready(ctx); err != nil {
 				t.Fatal(err)
 			}
-		} else if err := h.changeFacts(func(tx *Tx) error { return writeUses(tx.txn, used) }); err != nil {
+		} else if err := h.changeFacts(func(tx *Tx) error { return postgres.WriteUses(tx.Tx, used) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,20 +160,20 @@ func TestUseNeverGoesBack(t *testing.T) {
 // What is remembered of a row keeps the last use, as its code is forgotten and moves
 // come that are no use.
 func TestRowCacheKeepsTheUse(t *testing.T) {
-	c := rowCache{most: 10}
+	c := postgres.RowCache{Most: 10}
 	id := approval.ID{1}
-	r := &row{used: 5}
-	r.a.ID, r.a.Phase, r.a.Generation, r.a.Challenge = id, approval.Live, 1, "c"
-	c.learn(id, r, 1)
+	r := &postgres.Row{Used: 5}
+	r.A.ID, r.A.Phase, r.A.Generation, r.A.Challenge = id, approval.Live, 1, "c"
+	c.Learn(id, r, 1)
 	want := func(what string, used uint32) {
 		t.Helper()
-		if at := c.get(id); at == nil || at.used != used || at.a.Challenge != "" {
+		if at := c.Get(id); at == nil || at.Used != used || at.A.Challenge != "" {
 			t.Errorf("%s: %+v, want use %d", what, at, used)
 		}
 	}
 	want("read with its code", 5)
 	for generation, used := range []uint32{0, 9, 7} {
-		c.moved(id, approval.State{Phase: approval.Live, Generation: 2 + int64(generation)}, used, 2)
+		c.Moved(id, approval.State{Phase: approval.Live, Generation: 2 + int64(generation)}, used, 2)
 		want(fmt.Sprintf("after a use at %d", used), []uint32{5, 9, 9}[generation])
 	}
 }

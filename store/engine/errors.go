@@ -1,0 +1,22 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/grantkeeper/grantkeeper/directory"
+)
+
+// Errors that a caller decides on.
+var (
+	ErrNotFound    = directory.ErrNotFound
+	ErrConflict    = directory.ErrConflict
+	ErrChanged     = errors.New("it is not any more as it was read")
+	ErrUnavailable = errors.New("the database cannot answer now") // 503: nothing that anybody may rely on has happened
+	ErrAnswered    = errors.New("the page was answered and its code exchanged")
+	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
+	ErrInUse       = errors.New("another process works on this database")
+	ErrParted      = errors.New("the log of a database that is gone, or empty")
+	ErrDamaged     = errors.New("the database is damaged")
+	ErrNodes       = errors.New("nodes of an older release work on this database")
+	ErrKeys        = errors.New("the secret keys are not the database's")
+)

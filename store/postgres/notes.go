@@ -1,0 +1,133 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// maxNotes bounds what nobody waits for.
+const maxNotes = 4096
+
+// note is a change that nobody waits for, but who asks whether it is written.
+type note struct {
+	run     func(*engine.Tx) error
+	written chan struct{} // or nil
+}
+
+// Later tries again what cannot be written, so that nothing is lost while it runs.
+func (p *Engine) Later(run func(*engine.Tx) error, _ func()) bool {
+	return p.notes.Join(note{run: run}, maxNotes)
+}
+
+// writeNotes writes what nobody waits for, together. What cannot be written is
+// tried again until there is no more room for it.
+func (p *Engine) writeNotes() {
+	var unwritten Repeated
+	for {
+		batch := p.notes.Take(nil, engine.MaxBatch, 1)
+		if len(batch) == 0 && p.uses.none() {
+			return
+		}
+		used := p.uses.take()
+		var entries []engine.Event
+		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+		err := p.Transact(ctx, func(tx *engine.Tx) error {
+			for _, n := range batch {
+				if err := n.run(tx); err != nil && !engine.Refusal(err) {
+					return err
+				}
+			}
+			entries = tx.Events
+			return WriteUses(tx, used)
+		})
+		cancel()
+		if errors.Is(err, errUnknown) && p.wasMade(entries) {
+			p.tell(entries)
+			err = nil
+		}
+		if err == nil {
+			for _, n := range batch {
+				if n.written != nil {
+					close(n.written)
+				}
+			}
+			continue
+		}
+		p.Refusals.Note(err, p.Options.Now())
+		if n, say := unwritten.Again(p.Options.Now()); say {
+			p.Log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
+		}
+		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
+		if !p.pause(time.Second) || !retryable(err) && !cut(err) && causeOf(err) == "" && Code(err) != "" {
+			if len(batch) == 0 {
+				p.uses.take() // closing: there is no more to wait for
+			}
+			continue // closing, or one of them can never be written
+		}
+		for _, n := range batch {
+			p.notes.Join(n, maxNotes)
+		}
+	}
+}
+
+// errAsked takes back what was only asked.
+var errAsked = errors.New("asked")
+
+// wasMade finds out whether a commit of unknown outcome was made that wrote these
+// entries: if it was, to try again would write them twice. To write the first of them
+// once more waits for the server, should it be at the commit still. It is asked until
+// there is an answer, and once more when the store closes.
+func (p *Engine) wasMade(entries []engine.Event) (made bool) {
+	var unknown Repeated
+	for open := len(entries) > 0; open; {
+		open = p.pause(time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+		err := p.Transact(ctx, func(tx *engine.Tx) error {
+			n, err := tx.Exec(insertOnce, engine.Event{ID: entries[0].ID}.Values()...)
+			if err == nil {
+				made, err = n == 0, errAsked
+			}
+			return err
+		})
+		cancel()
+		if errors.Is(err, errAsked) {
+			return made
+		}
+		p.Refusals.Note(err, p.Options.Now())
+		if n, say := unknown.Again(p.Options.Now()); say {
+			p.Log.Warn("nobody knows yet whether what was noted is written", "tries", n, "notes", len(entries), "err", err)
+		}
+	}
+	return false
+}
+
+const insertOnce = engine.InsertEvent + ` ON CONFLICT (id) DO NOTHING`
+
+// settleNotes waits until what was noted before is written, as the embedded
+// engine's Ready does; tests rely on it.
+func (p *Engine) settleNotes(ctx context.Context) error {
+	n := note{run: func(*engine.Tx) error { return nil }, written: make(chan struct{})}
+	if !p.notes.Join(n, 0) {
+		return fmt.Errorf("closing: %w", engine.ErrUnavailable)
+	}
+	select {
+	case <-n.written:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", engine.ErrUnavailable, ctx.Err())
+	}
+}
+
+// pause waits, and reports false when the store closes meanwhile.
+func (p *Engine) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-p.Stopped:
+		return false
+	}
+}

@@ -1,0 +1,197 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// Refresh is one that is saved without reading the row before: the token says what is
+// in it, which is all but always so, and the statement that saves looks. What it does
+// not find so is left to the move, which reads the row.
+type Refresh struct {
+	ID         approval.ID
+	Client     string
+	Generation int64 // of the token
+	Move       approval.Move
+	After      approval.State // what the move gives for the expected row
+	Since      time.Time      // when it came
+	Saved      bool
+	Err        error
+	done       chan struct{}
+}
+
+var refreshes = sync.Pool{New: func() any { return &Refresh{done: make(chan struct{}, 1)} }}
+
+// MoveExpected gives the state that was saved, or the zero State where nothing was: the
+// move refuses what is expected, or the row is another. Reads are slow: skip the
+// batched path, so that one slow row does not delay the others.
+func (p *Engine) MoveExpected(expected approval.Approval, m approval.Move, act engine.Act) (saved approval.State, err error) {
+	after, verdict := approval.GivenTo(engine.NetworkOf(act.Address), m)(expected, approval.Standing(expected.Born))
+	if p.Pace.Slow.Load() || verdict != approval.OK || !after.Refreshes(expected.State) {
+		return saved, nil
+	}
+	leave, err := p.enter()
+	if err != nil {
+		return saved, err
+	}
+	defer leave()
+	r := refreshes.Get().(*Refresh)
+	done := r.done
+	*r = Refresh{ID: expected.ID, Client: expected.Client, Generation: expected.Generation, Move: m, After: after, Since: time.Now(), done: done}
+	p.refreshes.Join(r, 0)
+	<-done
+	if err = r.Err; r.Saved {
+		saved = after
+	}
+	refreshes.Put(r)
+	return saved, err
+}
+
+// refreshWorkers bounds the groups of refreshes that are saved at once. The second
+// worker gets the slot only while the first takes long: two would save smaller groups.
+const refreshWorkers = 2
+
+// saveRefreshes saves what waits, together, until the queue is closed.
+func (p *Engine) saveRefreshes() {
+	var batch []*Refresh
+	of := map[approval.ID]*Refresh{}
+	pass := func() { p.refreshSlot <- struct{}{} }
+	late := time.AfterFunc(time.Hour, pass)
+	late.Stop()
+	<-p.refreshSlot
+	for {
+		clear(batch)
+		if batch = p.refreshes.Take(batch[:0], engine.MaxBatch, 1); len(batch) == 0 {
+			pass()
+			return
+		}
+		late.Reset(p.SlowRead)
+		p.SaveTogether(batch, of)
+		for _, r := range batch {
+			r.done <- struct{}{}
+		}
+		if !late.Stop() { // the other worker has the slot
+			<-p.refreshSlot
+		}
+	}
+}
+
+// SaveTogether saves refreshes of different approvals: a token that came twice is used
+// once, and the second one is left to the move. When the last groups have taken
+// long, so is a whole one, which reads apart and tells whether that is why.
+func (p *Engine) SaveTogether(batch []*Refresh, of map[approval.ID]*Refresh) {
+	if p.Saving.Average.Load() > int64(p.SlowRead) {
+		p.Saving.Average.Store(0)
+		return
+	}
+	clear(of)
+	start := time.Now()
+	for _, r := range batch {
+		switch {
+		case start.Sub(r.Since) > 2*p.Patience: // the database hangs
+			r.Err = fmt.Errorf("waiting for the refreshes before: %w", engine.ErrUnavailable)
+		case of[r.ID] == nil:
+			of[r.ID] = r
+		}
+	}
+	if len(of) == 0 {
+		return
+	}
+	err := p.saveSome(of)
+	p.Saving.Took(time.Since(start))
+	undone := err != nil && retryable(err)
+	if !undone {
+		err = p.unavailable("refresh", err)
+	}
+	for id, r := range of {
+		switch {
+		case undone:
+			r.Saved = false
+		case err != nil:
+			r.Saved, r.Err = false, err
+		case r.Saved:
+			p.Rows.Moved(id, r.After, uint32(p.Now().Unix()), Moment(start))
+		}
+	}
+}
+
+// saveExpected saves refreshes of rows that are as their tokens say, with the facts as
+// they are in memory. It locks the rows first, as saveRows does.
+const saveExpected = `
+	WITH locked AS (
+		SELECT id FROM approval WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE
+	)
+	UPDATE approval a
+	   SET generation = u.next, key_number = u.key_number, network = u.network, used_at = GREATEST(a.used_at, $6::bigint)
+	  FROM unnest($1::bytea[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $9::bigint[])
+	       AS u (id, client, generation, key_number, network, next)
+	 WHERE (SELECT COUNT(*) FROM locked) > 0
+	   AND a.id = u.id AND a.phase = ` + engine.SQLLive + ` AND a.client = u.client AND a.generation = u.generation
+	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint
+	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint
+	RETURNING a.id, a.person, a.organization,
+	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch`
+
+// saveSome notes of each refresh whether it is saved. What was saved for an approval
+// that a fact has ended is not: the move ends it then, as nobody has its new token.
+func (p *Engine) saveSome(of map[approval.ID]*Refresh) error {
+	defer p.Timed("group", time.Now())
+	ctx, cancel := context.WithTimeout(context.Background(), p.Patience)
+	defer cancel()
+	began, now := Moment(time.Now()), p.Now()
+	c := columns{facts: p.Memory}
+	err := p.InTime(ctx, saveExpected, p.expected(of, now), func(rows pgx.Rows) {
+		for c.fields = rows.FieldDescriptions(); rows.Next(); {
+			c.next(rows.RawValues())
+			if r := of[c.id()]; r != nil && c.stands(r) {
+				r.Saved = true
+			}
+		}
+	})
+	if err == nil && c.values != nil {
+		p.found(began)
+	}
+	return errors.Join(err, c.err)
+}
+
+func (p *Engine) expected(of map[approval.ID]*Refresh, now time.Time) []any {
+	n := len(of)
+	ids, clients := make([][]byte, 0, n), make([]string, 0, n)
+	generations, nexts := make([]int64, 0, n), make([]int64, 0, n)
+	keys, networks := make([]int64, 0, n), make([]int64, 0, n)
+	for _, r := range of {
+		ids, clients = append(ids, r.ID[:]), append(clients, storable(r.Client))
+		generations, nexts = append(generations, r.Generation), append(nexts, r.After.Generation)
+		keys, networks = append(keys, int64(r.After.Key)), append(networks, int64(r.After.Network))
+	}
+	unused := int64(-1)
+	if most := p.Options.EndUnusedAfter; most > 0 {
+		unused = now.Add(-most).Unix()
+	}
+	return []any{ids, clients, generations, keys, networks, now.Unix(), unused, p.Version(), nexts}
+}
+
+// stands takes the rest of a row, and asks the move whether the facts under the
+// approval stand.
+func (c *columns) stands(r *Refresh) bool {
+	a := approval.Expected(r.ID, r.Client, r.Generation)
+	person, organization := c.bytes(), c.bytes()
+	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
+	c.facts.RLock()
+	standing := approval.Standing{Membership: none, Person: none, Organization: none, Client: none}
+	if at := c.facts.Members.Get(facts.MemberKey{Person: string(person), Organization: string(organization)}); at != nil {
+		standing = c.facts.StandingOn(at, &a)
+	}
+	c.facts.RUnlock()
+	_, verdict := r.Move(a, standing)
+	return verdict == approval.OK && c.err == nil
+}

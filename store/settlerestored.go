@@ -1,0 +1,25 @@
+package store
+
+import (
+	"context"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// SettleRestored does, on a database that was restored by its own means, what
+// Restore does: it ends all that could live again, and journals that.
+func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err error) {
+	if ended, err = s.EndMatching(ctx, ApprovalFilter{}, approval.Restored, false, act); err != nil {
+		return ended, err
+	}
+	return ended, s.changeFacts(func(tx *Tx) error {
+		keys, err := engine.ReviveNothing(tx.Exec)
+		if err != nil {
+			return err
+		}
+		tx.Put(facts.APIKeysGone{})
+		return tx.Journal(engine.RestoredEvent("", ended, keys).By(act))
+	})
+}

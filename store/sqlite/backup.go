@@ -1,0 +1,132 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+	"github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// ErrBusy refuses a second one of what there can be only one at a time.
+var ErrBusy = errors.New("one is under way already")
+
+// backupStep is how many pages are copied between two looks at the context.
+const backupStep = 2048
+
+// Backup copies one snapshot.
+func (e *Engine) Backup(ctx context.Context, path string) (at time.Time, err error) {
+	if !e.Copying.TryLock() {
+		return at, fmt.Errorf("backup: %w", ErrBusy)
+	}
+	defer e.Copying.Unlock()
+	taken := func() time.Time { at = e.Now(); return at }
+	if err := copyDatabase(ctx, e.reader, path, taken); err != nil {
+		return at, fmt.Errorf("backup: %w", err)
+	}
+	return at, nil
+}
+
+// copyDatabase writes a new file, or none. taken, unless nil, is asked for the
+// time of the copy once it is sure what will be in it.
+func copyDatabase(ctx context.Context, db *sql.DB, path string, taken func() time.Time) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	if err := copyInto(ctx, db, path, taken); err != nil {
+		os.Remove(path)
+		os.Remove(path + "-journal")
+		return err
+	}
+	return nil
+}
+
+// BackupFile is beside the database.
+func (e *Engine) BackupFile() string {
+	dir, base := os.TempDir(), "grantkeeper.db"
+	if e.Options.Path != "" {
+		dir, base = filepath.Split(e.Options.Path)
+		if left, err := filepath.Glob(e.Options.Path + ".backup-*"); err == nil && e.Copying.TryLock() {
+			for _, name := range left {
+				os.Remove(name)
+			}
+			e.Copying.Unlock()
+		}
+	}
+	return filepath.Join(dir, fmt.Sprintf("%s.backup-%d-%d", base, os.Getpid(), time.Now().UnixNano()))
+}
+
+func copyInto(ctx context.Context, db *sql.DB, path string, taken func() time.Time) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// An open snapshot is what the copy is made of, however long it takes.
+	if _, err := conn.ExecContext(ctx, `BEGIN`); err != nil {
+		return err
+	}
+	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
+	var tables int
+	if err := conn.QueryRowContext(ctx, `SELECT COUNT(*) FROM sqlite_master`).Scan(&tables); err != nil {
+		return err
+	}
+	var at time.Time
+	if taken != nil {
+		at = taken()
+	}
+	err = conn.Raw(func(c any) error {
+		raw, ok := c.(driver.Conn)
+		if !ok {
+			return errors.New("the driver is not the one that was built for")
+		}
+		return copyPages(ctx, raw.Raw(), path)
+	})
+	if err != nil {
+		return err
+	}
+	return asOneFile(ctx, path, at)
+}
+
+func copyPages(ctx context.Context, from *sqlite3.Conn, path string) error {
+	b, err := from.BackupInit("main", FileURL(path, url.Values{"_pragma": {"synchronous(off)"}}))
+	if err != nil {
+		return err
+	}
+	for done := false; !done && err == nil; {
+		if err = ctx.Err(); err == nil {
+			done, err = b.Step(backupStep)
+		}
+	}
+	return errors.Join(err, b.Close())
+}
+
+// asOneFile makes the copy one that needs no log beside it, and has seen a time
+// unless it is zero.
+func asOneFile(ctx context.Context, path string, at time.Time) error {
+	if err := closeIndex(path); err != nil {
+		return err
+	}
+	defer os.Remove(path + "-shm") // of a database in memory there is no log
+	db, err := sql.Open("sqlite3", FileURL(path, url.Values{"_pragma": {"journal_mode(delete)", "synchronous(full)"}}))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if at.IsZero() {
+		return db.PingContext(ctx)
+	}
+	_, err = db.ExecContext(ctx, engine.PutMeta, engine.MetaTime, strconv.FormatInt(at.Unix(), 10))
+	return err
+}

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// MovedFile is the cause of refusals while the embedded engine's files are not
+// where they were opened.
+const MovedFile = "its file was moved or deleted"
+
+var errMoved = errors.New(MovedFile)
+
+// openFile is a file of the database, as it was when it was opened.
+type openFile struct {
+	path string
+	info os.FileInfo
+}
+
+// Files are those of a database on a disk; none in memory.
+type Files struct {
+	lock *os.File
+	held *os.File // the database's own file
+	all  []openFile
+}
+
+// lockAll keeps a second server off the database: both would believe that
+// their memory is the truth. The file itself is locked as well, which may have
+// another name: but not where SQLite would wait for that lock, as on BSD.
+func (f *Files) lockAll(path string, log *slog.Logger) (err error) {
+	if err := refuseForeign(path); err != nil {
+		return err
+	}
+	if f.lock, err = lockFor(path); err != nil {
+		return err
+	}
+	if err := refuseParted(path); err != nil {
+		return err
+	}
+	if err := closeToOthers(path, log); err != nil || runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		return err
+	}
+	if f.held, err = os.Open(path); err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", path, err)
+	}
+	return lock(f.held, path)
+}
+
+// hold remembers what was opened: the database, its log of writes, and the
+// lock that keeps a second server off it.
+func (f *Files) hold(path string) error {
+	real, err := filepath.EvalSymlinks(path) // beside which SQLite has the log
+	if err != nil {
+		return fmt.Errorf("database: %w", err)
+	}
+	for _, path := range []string{path, real + "-wal", path + ".lock"} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("database: %w", err)
+		}
+		f.all = append(f.all, openFile{path, info})
+	}
+	return nil
+}
+
+// inPlace is asked before every commit. A file that was deleted can be written
+// to for as long as it is open, and then is gone, with all that was acknowledged;
+// and whoever makes one of its name can start a second server beside this one.
+func (f *Files) inPlace() error {
+	for _, one := range f.all {
+		info, err := os.Stat(one.path)
+		if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(info, one.info) {
+			return fmt.Errorf("database: %s: %w", one.path, errMoved)
+		}
+	}
+	return nil
+}
+
+func (f *Files) close() (errs []error) {
+	for _, one := range []*os.File{f.held, f.lock} {
+		if one != nil {
+			errs = append(errs, one.Close())
+		}
+	}
+	return errs
+}

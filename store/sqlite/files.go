@@ -1,0 +1,110 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/grantkeeper/grantkeeper/store/engine"
+	"github.com/grantkeeper/grantkeeper/store/schema"
+)
+
+// Others are the rights that nobody but its owner has on a database: it holds
+// hashes of passwords and sessions, and whoever can read its files can lock them.
+const Others = 0o077
+
+// refuseForeign refuses a file that is something else before anything is done to it.
+func refuseForeign(path string) error {
+	const start = "SQLite format 3\x00"
+	f, err := os.Open(path)
+	if err != nil {
+		return nil // whoever opens it to write says why
+	}
+	defer f.Close()
+	begins := make([]byte, len(start))
+	if n, err := io.ReadFull(f, begins); n > 0 && (err != nil || string(begins) != start) {
+		return fmt.Errorf("database: %s: %w", path, schema.ErrForeign)
+	}
+	return nil
+}
+
+// refuseParted refuses a log of writes without its database: SQLite would empty it, and
+// what was written last is in it alone.
+func refuseParted(path string) error {
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		return nil
+	}
+	if info, err := os.Stat(path + "-wal"); err == nil && info.Size() > 0 {
+		return fmt.Errorf("database: %s-wal: %w", path, engine.ErrParted)
+	}
+	return nil
+}
+
+// closeToOthers makes the files of a database their owner's alone, whatever the
+// umask is, before SQLite makes those that are missing. Of one that was there it
+// takes others' rights away, and says so; where it may not, it says that.
+func closeToOthers(path string, log *slog.Logger) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", path, err)
+	}
+	defer f.Close()
+	if was, err := narrow(f); err != nil {
+		log.Warn("others may open the database, and its mode cannot be changed", "file", path, "err", err)
+	} else if was&Others != 0 {
+		log.Warn("others could open the database; it is its owner's alone now", "file", path, "mode", fmt.Sprintf("%04o", was))
+	}
+	return closeIndex(path)
+}
+
+// closeIndex makes the index of a database's log, which is of the database's
+// owner and mode from then on: SQLite would make it by the umask. The log itself,
+// and a journal, get the mode of the file that fileURL names.
+func closeIndex(path string) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // beside which SQLite has the others
+	}
+	index, err := os.OpenFile(path+"-shm", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // another user's, who works on it or has to
+	} else if err != nil {
+		return fmt.Errorf("database: cannot open %s: %w", path+"-shm", err)
+	}
+	defer index.Close()
+	if info, err := os.Stat(path); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			_ = index.Chown(int(stat.Uid), int(stat.Gid)) // where root makes it
+		}
+	}
+	_, _ = narrow(index) // nobody else's rights say anything about what is in it
+	return nil
+}
+
+// narrow takes others' rights on a file away, and gives the mode that it had.
+func narrow(f *os.File) (was os.FileMode, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if was = info.Mode().Perm(); was&Others == 0 {
+		return was, nil
+	}
+	return was, f.Chmod(was &^ Others)
+}
+
+// FileURL names a file for SQLite with settings. What SQLite makes beside one
+// that it writes gets that file's mode: a log or journal holds what it does.
+func FileURL(path string, settings url.Values) string {
+	if settings.Get("mode") != "ro" {
+		settings.Set("modeof", path)
+	}
+	query := strings.ReplaceAll(settings.Encode(), "+", "%20") // SQLite takes a plus sign as it is
+	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query}).String()
+}
