@@ -5,7 +5,12 @@ import "context"
 // Opens is nil when a token that the ring does not open was sealed by no node.
 // ErrUnavailable: this node was paused or cut off for so long that the others may
 // have let a key seal that it does not have (decision T11). Nothing is asked.
-func (s *Store) Opens() error { return s.engine.Opens() }
+func (s *Store) Opens() error {
+	if s.engine == nil { // the zero Store, which no node works beside
+		return nil
+	}
+	return s.engine.Opens()
+}
 
 // Nodes lists the processes that work on the database now, this one first. On
 // the embedded engine it is alone.
