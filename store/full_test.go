@@ -9,14 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/org"
-	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
-	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // smallDisk is a PostgreSQL of the test's own, and a database whose tables lie on a disk
@@ -203,40 +199,4 @@ func TestT23NoRoomForTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-}
-
-// What is the matter with the database is told until it takes a write again, and for a
-// minute more; an error of another kind neither tells it nor takes it back.
-func TestRefused(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	s := &postgres.Engine{Env: engine.NewEnv(Options{Now: func() time.Time { return now }})}
-	at := func(sqlstate string) error {
-		return fmt.Errorf("move: %w", &pgconn.PgError{Severity: "PANIC", Code: sqlstate})
-	}
-	gone := errors.New("connection refused")
-	if why := s.WhyNot(gone); why != "" {
-		t.Errorf("never refused: %q", why)
-	}
-	for sqlstate, want := range map[string]string{"53100": "its disk is full", "53300": "it has no connection left", "25006": "it is read-only"} {
-		s.Refusals.Note(at(sqlstate), now)
-		s.Refusals.Note(at("40001"), now)
-		if got := s.Refused(); got != (Refused{Cause: want, At: now, Over: false}) || s.WhyNot(gone) != want || s.WhyNot(at(sqlstate)) != want {
-			t.Errorf("%s: %+v", sqlstate, got)
-		}
-	}
-	s.Refusals.Note(at("53100"), now)
-	now = now.Add(time.Hour)
-	if got := s.Refused(); got.Cause == "" {
-		t.Error("forgotten, though nothing was written since")
-	}
-	s.Refusals.Note(at("53100"), now)
-	s.Refusals.Wrote()
-	now = now.Add(postgres.RefusedFor - 1)
-	if got := s.Refused(); got.Cause == "" || !got.Over || s.WhyNot(gone) != "" {
-		t.Errorf("within the minute: %+v", got)
-	}
-	now = now.Add(1)
-	if got := s.Refused(); got != (Refused{}) {
-		t.Errorf("after the minute: %+v", got)
-	}
 }

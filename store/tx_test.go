@@ -2,29 +2,12 @@ package store
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
-	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
-
-// A key that names no hash forgets none, whatever a row or another node says.
-func TestNamesOfAPIKeys(t *testing.T) {
-	hash := facts.APIKeyGone{1, 2, 3}
-	_, good := hash.Row()
-	for _, key := range []string{"", "x", "01", good[1:], good + "00", good + good, strings.Repeat("z", 64)} {
-		if got := postgres.APIKeyGone(key); got != (facts.APIKeyGone{}) {
-			t.Errorf("%q forgets %v", key, got)
-		}
-	}
-	if got := postgres.APIKeyGone(good); got != hash {
-		t.Errorf("%q forgets %v", good, got)
-	}
-}
 
 // savesOne is an engine whose rows have changed but for one.
 type savesOne struct {

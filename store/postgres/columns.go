@@ -107,9 +107,9 @@ func (c *columns) texts(into ...*string) {
 
 // row takes the columns after the version, in the order of selectWholes,
 // selectChecks or selectStates.
-func (c *columns) row(r *Reading) (*Row, error) {
+func (c *columns) row(r *Reading) (*row, error) {
 	id := c.id()
-	var out *Row
+	var out *row
 	if r.What == States {
 		out = c.state(r.known[id], r.Began)
 	} else {
@@ -128,8 +128,8 @@ func (c *columns) row(r *Reading) (*Row, error) {
 }
 
 // check takes what a check needs.
-func (c *columns) check(id approval.ID, began int64) *Row {
-	out := &Row{}
+func (c *columns) check(id approval.ID, began int64) *row {
+	out := &row{}
 	a := &out.A
 	a.ID = id
 	var kind string
@@ -143,7 +143,7 @@ func (c *columns) check(id approval.ID, began int64) *Row {
 }
 
 // state takes what can have changed of a row that is known.
-func (c *columns) state(known *Row, began int64) *Row {
+func (c *columns) state(known *row, began int64) *row {
 	generation, key := c.number(), int(c.number())
 	kind, picks, personal, used := c.bytes(), c.bytes(), c.number(), uint32(c.number())
 	same := known.Picks == string(picks) && string(known.A.Grant.Kind) == string(kind) && known.A.Grant.Personal == (personal == 1)

@@ -34,22 +34,22 @@ type Engine struct {
 	refreshSlot chan struct{} // its holder takes the next refreshes
 	catching    sync.Mutex    // one loads changed facts
 
-	Reads     Queue[*Question]
+	Reads     queue[*Question]
 	Moves     moveQueue
-	refreshes Queue[*Refresh]
-	clients   Queue[*registration]
-	notes     Queue[note]
+	refreshes queue[*Refresh]
+	clients   queue[*registration]
+	notes     queue[note]
 	uses      uses
-	Rows      RowCache
-	Pace      Pace
-	Saving    Pace // of the groups of refreshes
+	Rows      rowCache
+	Pace      pace
+	Saving    pace // of the groups of refreshes
 
 	Patience time.Duration // askTimeout, but in tests
 	SlowRead time.Duration // slowRead, but in tests
 	Stalled  time.Duration // stalled, but in tests
 
 	measured atomic.Pointer[measure]
-	Refusals refusals
+	refusals refusals
 	AsOf     atomic.Int64 // when the read began by which memory was found up to date, of since
 	node     string
 	others   atomic.Int64 // nodes that live beside this one
@@ -64,8 +64,8 @@ type Engine struct {
 	countedAt time.Time
 }
 
-// New gives an engine that nobody works for yet.
-func New(env *engine.Env, pool *pgxpool.Pool) *Engine {
+// newEngine gives an engine that nobody works for yet.
+func newEngine(env *engine.Env, pool *pgxpool.Pool) *Engine {
 	p := &Engine{
 		Env: env, Gate: engine.Gate{Closed: make(chan struct{})}, Pool: pool, changeSlot: make(chan struct{}, 1), readSlot: make(chan struct{}, 1), refreshSlot: make(chan struct{}, 1), Stopped: make(chan struct{}),
 		node: env.Ids.Next(time.Now()),
@@ -73,11 +73,11 @@ func New(env *engine.Env, pool *pgxpool.Pool) *Engine {
 	p.DB = sql.OpenDB(connector{stdlib.GetPoolConnector(pool)})
 	p.DB.SetMaxIdleConns(0) // the pool keeps them
 	p.Rows.Most, p.Patience, p.SlowRead, p.Stalled = maxCached, askTimeout, slowRead, stalled
-	p.Reads.Init()
+	p.Reads.init()
 	p.Moves.init()
-	p.refreshes.Init()
-	p.clients.Init()
-	p.notes.Init()
+	p.refreshes.init()
+	p.clients.init()
+	p.notes.init()
 	return p
 }
 
@@ -161,7 +161,7 @@ func (p *Engine) BackupFile() string { return "" }
 // tell passes entries of the journal on that are durable.
 func (p *Engine) tell(entries []engine.Event) {
 	if len(entries) > 0 {
-		p.Refusals.Wrote()
+		p.refusals.wrote()
 	}
 	for _, e := range entries {
 		if e.ProvesRewound() {
@@ -266,7 +266,7 @@ func (p *Engine) unavailable(what string, err error) error {
 	if err == nil || errors.Is(err, engine.ErrUnavailable) {
 		return err
 	}
-	p.Refusals.Note(err, p.Options.Now())
+	p.refusals.note(err, p.Options.Now())
 	p.Log.Error("the database could not", "what", what, "err", err)
 	return fmt.Errorf("%s: %w: %w", what, engine.ErrUnavailable, err)
 }

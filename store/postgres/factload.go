@@ -234,11 +234,11 @@ func (l *factLoad) apiKeys() error {
 		}
 		l.put(facts.APIKeyChange{Hash: [32]byte(hash), APIKey: k})
 		return hex.EncodeToString(hash)
-	}, APIKeyGone)
+	}, apiKeyGone)
 }
 
-// APIKeyGone forgets the API key that a change names: none, where that is no hash.
-func APIKeyGone(key string) facts.Change {
+// apiKeyGone forgets the API key that a change names: none, where that is no hash.
+func apiKeyGone(key string) facts.Change {
 	hash, err := hex.DecodeString(key)
 	if err != nil || len(hash) != len(facts.APIKeyGone{}) {
 		return facts.APIKeyGone{}

@@ -16,7 +16,7 @@ type MoveRequest struct {
 	ID    approval.ID
 	Move  approval.Move
 	Live  bool      // the move asks nothing of the code
-	Row   *Row      // of a live move: the approval, read since it was asked for
+	Row   *row      // of a live move: the approval, read since it was asked for
 	Tries int       // how often it was computed in vain
 	Since time.Time // when it came
 	act   engine.Act
@@ -54,12 +54,12 @@ func (p *Engine) Move(id approval.ID, m approval.Move, live bool, act engine.Act
 // moveQueue is the queue of moves. Of one approval at most one is under way; the
 // next is computed from the row as that one leaves it.
 type moveQueue struct {
-	Queue[*MoveRequest]
+	queue[*MoveRequest]
 	underWay map[approval.ID][]*MoveRequest // with those that wait for it
 }
 
 func (q *moveQueue) init() {
-	q.Queue.Init()
+	q.queue.init()
 	q.underWay = map[approval.ID][]*MoveRequest{}
 }
 
@@ -112,7 +112,7 @@ func (p *Engine) makeMoves() {
 	var group []*MoveRequest
 	for {
 		clear(group)
-		if group = p.Moves.Take(group[:0], engine.MaxBatch, 1); len(group) == 0 {
+		if group = p.Moves.take(group[:0], engine.MaxBatch, 1); len(group) == 0 {
 			return
 		}
 		p.MakeTogether(group)
@@ -167,13 +167,13 @@ func (p *Engine) readFor(group []*MoveRequest) (r Reading, err error) {
 	defer cancel()
 	start := time.Now()
 	err = p.unavailable("move", p.read(ctx, &r))
-	p.Pace.Took(time.Since(start))
+	p.Pace.took(time.Since(start))
 	return r, err
 }
 
 // compute makes a move from its row, as it was read, and answers what changes
 // nothing. One that ends others with it is made alone.
-func (p *Engine) compute(saves []moved, o *MoveRequest, at *Row) []moved {
+func (p *Engine) compute(saves []moved, o *MoveRequest, at *row) []moved {
 	m, alone := p.move(o, at)
 	switch {
 	case alone:
@@ -202,7 +202,7 @@ func (p *Engine) saveMoves(saves []moved) {
 		case err != nil:
 			p.refuse(m.o, err)
 		default:
-			p.Rows.Moved(m.o.ID, m.After, m.Used, Moment(start))
+			p.Rows.moved(m.o.ID, m.After, m.Used, Moment(start))
 			p.tell(m.entries())
 			p.Moves.finish(m.o)
 		}

@@ -78,7 +78,7 @@ func (p *Engine) Ready() error {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	if err := p.Beat(ctx); err != nil {
-		p.Refusals.Note(err, p.Options.Now())
+		p.refusals.note(err, p.Options.Now())
 		return fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
 	}
 	if p.Options.DatabaseTime == nil {
@@ -99,7 +99,7 @@ func (p *Engine) tick() {
 			p.WarnBehind()
 			ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 			if err := p.Beat(ctx); err != nil {
-				p.Refusals.Note(err, p.Options.Now())
+				p.refusals.note(err, p.Options.Now())
 				p.Log.Warn("the database's time cannot be read", "err", err)
 			}
 			if err := p.FollowKeys(ctx); err != nil && !errors.Is(err, engine.ErrKeys) {

@@ -26,9 +26,9 @@ func (p *Engine) Later(run func(*engine.Tx) error, _ func()) bool {
 // writeNotes writes what nobody waits for, together. What cannot be written is
 // tried again until there is no more room for it.
 func (p *Engine) writeNotes() {
-	var unwritten Repeated
+	var unwritten repeated
 	for {
-		batch := p.notes.Take(nil, engine.MaxBatch, 1)
+		batch := p.notes.take(nil, engine.MaxBatch, 1)
 		if len(batch) == 0 && p.uses.none() {
 			return
 		}
@@ -57,8 +57,8 @@ func (p *Engine) writeNotes() {
 			}
 			continue
 		}
-		p.Refusals.Note(err, p.Options.Now())
-		if n, say := unwritten.Again(p.Options.Now()); say {
+		p.refusals.note(err, p.Options.Now())
+		if n, say := unwritten.again(p.Options.Now()); say {
 			p.Log.Warn("what was noted is not written yet", "tries", n, "notes", len(batch), "uses", len(used), "err", err)
 		}
 		p.uses.giveBack(used) // of these each can be written, whatever was the matter with a note
@@ -82,7 +82,7 @@ var errAsked = errors.New("asked")
 // once more waits for the server, should it be at the commit still. It is asked until
 // there is an answer, and once more when the store closes.
 func (p *Engine) wasMade(entries []engine.Event) (made bool) {
-	var unknown Repeated
+	var unknown repeated
 	for open := len(entries) > 0; open; {
 		open = p.pause(time.Second)
 		ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
@@ -97,8 +97,8 @@ func (p *Engine) wasMade(entries []engine.Event) (made bool) {
 		if errors.Is(err, errAsked) {
 			return made
 		}
-		p.Refusals.Note(err, p.Options.Now())
-		if n, say := unknown.Again(p.Options.Now()); say {
+		p.refusals.note(err, p.Options.Now())
+		if n, say := unknown.again(p.Options.Now()); say {
 			p.Log.Warn("nobody knows yet whether what was noted is written", "tries", n, "notes", len(entries), "err", err)
 		}
 	}

@@ -53,7 +53,7 @@ func Open(ctx context.Context, env *engine.Env) (engine.Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	p := New(env, pool)
+	p := newEngine(env, pool)
 	p.DB.SetMaxOpenConns(int(config.MaxConns) - ownConns)
 	p.Memory.Approvals.Elsewhere = true
 	if err := p.prepare(ctx); err != nil {

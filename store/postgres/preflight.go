@@ -50,7 +50,7 @@ func askerOf(ctx context.Context, url string, ring *token.Ring) (*Engine, error)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return New(engine.NewEnv(engine.Options{URL: url, Ring: ring}), pool), nil
+	return newEngine(engine.NewEnv(engine.Options{URL: url, Ring: ring}), pool), nil
 }
 
 func (p *Engine) inspect(ctx context.Context) (text string, has schema.State, err error) {

@@ -2,19 +2,19 @@ package postgres
 
 import "sync"
 
-// Queue holds work that is done in batches.
-type Queue[T any] struct {
+// queue holds work that is done in batches.
+type queue[T any] struct {
 	Mu     sync.Mutex
 	wake   sync.Cond
 	Items  []T
 	closed bool
 }
 
-// Init makes it ready.
-func (q *Queue[T]) Init() { q.wake.L = &q.Mu }
+// init makes it ready.
+func (q *queue[T]) init() { q.wake.L = &q.Mu }
 
 // Join reports whether there was room for one more; most of 0 is no bound.
-func (q *Queue[T]) Join(one T, most int) bool {
+func (q *queue[T]) Join(one T, most int) bool {
 	q.Mu.Lock()
 	defer q.Mu.Unlock()
 	if q.closed || most > 0 && len(q.Items) >= most {
@@ -25,9 +25,9 @@ func (q *Queue[T]) Join(one T, most int) bool {
 	return true
 }
 
-// Take blocks until there is an item, and takes up to most of them, or one share of
+// take blocks until there is an item, and takes up to most of them, or one share of
 // so many. It gives none when the queue is closed and empty.
-func (q *Queue[T]) Take(out []T, most, shares int) []T {
+func (q *queue[T]) take(out []T, most, shares int) []T {
 	q.Mu.Lock()
 	defer q.Mu.Unlock()
 	for len(q.Items) == 0 && !q.closed {
@@ -44,7 +44,7 @@ func (q *Queue[T]) Take(out []T, most, shares int) []T {
 	return out
 }
 
-func (q *Queue[T]) close() {
+func (q *queue[T]) close() {
 	q.Mu.Lock()
 	q.closed = true
 	q.Mu.Unlock()

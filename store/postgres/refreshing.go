@@ -70,7 +70,7 @@ func (p *Engine) saveRefreshes() {
 	<-p.refreshSlot
 	for {
 		clear(batch)
-		if batch = p.refreshes.Take(batch[:0], engine.MaxBatch, 1); len(batch) == 0 {
+		if batch = p.refreshes.take(batch[:0], engine.MaxBatch, 1); len(batch) == 0 {
 			pass()
 			return
 		}
@@ -107,7 +107,7 @@ func (p *Engine) SaveTogether(batch []*Refresh, of map[approval.ID]*Refresh) {
 		return
 	}
 	err := p.saveSome(of)
-	p.Saving.Took(time.Since(start))
+	p.Saving.took(time.Since(start))
 	undone := err != nil && retryable(err)
 	if !undone {
 		err = p.unavailable("refresh", err)
@@ -119,7 +119,7 @@ func (p *Engine) SaveTogether(batch []*Refresh, of map[approval.ID]*Refresh) {
 		case err != nil:
 			r.Saved, r.Err = false, err
 		case r.Saved:
-			p.Rows.Moved(id, r.After, uint32(p.Now().Unix()), Moment(start))
+			p.Rows.moved(id, r.After, uint32(p.Now().Unix()), Moment(start))
 		}
 	}
 }

@@ -55,8 +55,8 @@ type refusals struct {
 	last engine.Refused
 }
 
-// Note keeps an error that has such a cause.
-func (r *refusals) Note(err error, now time.Time) {
+// note keeps an error that has such a cause.
+func (r *refusals) note(err error, now time.Time) {
 	if cause := causeOf(err); cause != "" {
 		r.mu.Lock()
 		if cause != engine.Slow || r.last.Over || r.last.Cause == "" { // that may follow from what was said before
@@ -67,8 +67,8 @@ func (r *refusals) Note(err error, now time.Time) {
 	}
 }
 
-// Wrote says that something was written that takes room.
-func (r *refusals) Wrote() {
+// wrote says that something was written that takes room.
+func (r *refusals) wrote() {
 	r.mu.Lock()
 	r.last.Over = true
 	r.mu.Unlock()
@@ -76,7 +76,7 @@ func (r *refusals) Wrote() {
 
 // Refused is what was kept.
 func (p *Engine) Refused() engine.Refused {
-	r := &p.Refusals
+	r := &p.refusals
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if (r.last.Over || asks[r.last.Cause]) && p.Options.Now().Sub(r.last.At) >= RefusedFor {

@@ -41,7 +41,7 @@ func (p *Engine) registerClients() {
 	var batch []*registration
 	for {
 		clear(batch)
-		if batch = p.clients.Take(batch[:0], engine.MaxBatch, 1); len(batch) == 0 {
+		if batch = p.clients.take(batch[:0], engine.MaxBatch, 1); len(batch) == 0 {
 			return
 		}
 		p.registerBatch(batch)

@@ -5,16 +5,16 @@ import "time"
 // repeatEvery is how often the log says what goes on being so.
 const repeatEvery = time.Minute
 
-// Repeated is something that the log has to say whenever it is so, and would say
+// repeated is something that the log has to say whenever it is so, and would say
 // with every try. Its zero value has said nothing yet.
-type Repeated struct {
+type repeated struct {
 	said  time.Time
 	times int // since then
 }
 
-// Again reports whether to say now that it is so once more, and how many times it
+// again reports whether to say now that it is so once more, and how many times it
 // was since that was said last. The first is said at once.
-func (r *Repeated) Again(now time.Time) (times int, say bool) {
+func (r *repeated) again(now time.Time) (times int, say bool) {
 	r.times++
 	if since := now.Sub(r.said); since >= 0 && since < repeatEvery && !r.said.IsZero() {
 		return 0, false

@@ -9,9 +9,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
-// Row is an approval as it was read. Nobody changes it: a new state is a new
+// row is an approval as it was read. Nobody changes it: a new state is a new
 // row.
-type Row struct {
+type row struct {
 	A        approval.Approval
 	Picks    string // of the grant set, as they are written
 	replaces string
@@ -25,25 +25,25 @@ type Row struct {
 }
 
 // With gives a row that is remembered with another state, grant set and use.
-func (r *Row) With(a approval.Approval, picks string, used uint32, read int64) *Row {
-	out := &Row{A: a, Picks: picks, Used: used}
+func (r *row) With(a approval.Approval, picks string, used uint32, read int64) *row {
+	out := &row{A: a, Picks: picks, Used: used}
 	out.Read.Store(read)
 	return out
 }
 
 // bare gives the row without what only its code asks for.
-func (r *Row) bare() *Row {
+func (r *row) bare() *row {
 	if r.A.Challenge == "" && r.replaces == "" {
 		return r
 	}
-	out := &Row{A: r.A, Picks: r.Picks, Used: r.Used}
+	out := &row{A: r.A, Picks: r.Picks, Used: r.Used}
 	out.A.RedirectURI, out.A.Issuer, out.A.Challenge = "", "", ""
 	out.Read.Store(r.Read.Load())
 	return out
 }
 
 // found notes that the row was read again, and was as it is.
-func (r *Row) found(read int64) {
+func (r *row) found(read int64) {
 	for {
 		old := r.Read.Load()
 		if old >= read || r.Read.CompareAndSwap(old, read) {
@@ -59,14 +59,14 @@ var processStart = time.Now().Add(-time.Hour)
 // Moment is a time in nanoseconds since the process began, or a little more.
 func Moment(t time.Time) int64 { return int64(t.Sub(processStart)) }
 
-// RowCache remembers approvals that lived when they were read, for checks: what of
+// rowCache remembers approvals that lived when they were read, for checks: what of
 // such a row ever changes is its state and its grant set, so that no more is read
 // again. Of those that have ended it remembers that alone. What was not asked for in
 // a while is forgotten: when there is no room for more, the earlier half.
-type RowCache struct {
+type rowCache struct {
 	mu      sync.RWMutex
-	rows    map[approval.ID]*Row
-	earlier map[approval.ID]*Row
+	rows    map[approval.ID]*row
+	earlier map[approval.ID]*row
 	Most    int
 }
 
@@ -74,14 +74,14 @@ type RowCache struct {
 const maxCached = 50_000
 
 // Get gives nil for a row that is not remembered.
-func (c *RowCache) Get(id approval.ID) *Row {
+func (c *rowCache) Get(id approval.ID) *row {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.at(id)
 }
 
 // at is get for those who hold the lock.
-func (c *RowCache) at(id approval.ID) *Row {
+func (c *rowCache) at(id approval.ID) *row {
 	if r := c.last(id); r != nil && r.A.Phase == approval.Live {
 		return r
 	}
@@ -89,7 +89,7 @@ func (c *RowCache) at(id approval.ID) *Row {
 }
 
 // last is at, or that the approval has ended.
-func (c *RowCache) last(id approval.ID) *Row {
+func (c *rowCache) last(id approval.ID) *row {
 	if r := c.rows[id]; r != nil {
 		return r
 	}
@@ -98,26 +98,26 @@ func (c *RowCache) last(id approval.ID) *Row {
 
 // Put remembers what a read has found. What was remembered, and is not found to
 // live any more, has ended.
-func (c *RowCache) Put(r *Reading) {
+func (c *rowCache) Put(r *Reading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, found := range r.Rows {
-		c.Learn(id, found, r.Began)
+		c.learn(id, found, r.Began)
 	}
 	if len(r.Rows) == len(r.ids) {
 		return
 	}
 	for id, known := range r.known {
 		if known != nil && r.Rows[id] == nil {
-			c.Learn(id, ended(id, known.A.State, r.Began), r.Began)
+			c.learn(id, ended(id, known.A.State, r.Began), r.Began)
 		}
 	}
 }
 
-// Learn remembers what a read has found that began at a moment. Reads overtake
+// learn remembers what a read has found that began at a moment. Reads overtake
 // one another, and moves overtake reads: what was read later stays, and so does
 // a state further on, because no approval goes back.
-func (c *RowCache) Learn(id approval.ID, r *Row, read int64) {
+func (c *rowCache) learn(id approval.ID, r *row, read int64) {
 	at := c.last(id)
 	newer := at != nil && (at.Read.Load() > read || at.A.Phase > r.A.Phase || at.A.Generation > r.A.Generation)
 	if r.A.Phase >= approval.Live && !newer {
@@ -126,22 +126,22 @@ func (c *RowCache) Learn(id approval.ID, r *Row, read int64) {
 }
 
 // ended gives the row that keeps an older read from bringing an approval back.
-func ended(id approval.ID, last approval.State, read int64) *Row {
+func ended(id approval.ID, last approval.State, read int64) *row {
 	last.Phase = approval.Ended
-	return (&Row{}).With(approval.Approval{ID: id, State: last}, "", 0, read)
+	return (&row{}).With(approval.Approval{ID: id, State: last}, "", 0, read)
 }
 
 // keep remembers a row among the later half.
-func (c *RowCache) keep(id approval.ID, r *Row) {
+func (c *rowCache) keep(id approval.ID, r *row) {
 	if c.rows == nil || len(c.rows) >= max(1, c.Most/2) && c.rows[id] == nil {
-		c.earlier, c.rows = c.rows, make(map[approval.ID]*Row, len(c.rows))
+		c.earlier, c.rows = c.rows, make(map[approval.ID]*row, len(c.rows))
 	}
 	c.rows[id] = r
 }
 
-// Moved remembers the state and the use that a move has saved, which began at a
+// moved remembers the state and the use that a move has saved, which began at a
 // moment. The grant set is as old as it was.
-func (c *RowCache) Moved(id approval.ID, to approval.State, used uint32, began int64) {
+func (c *rowCache) moved(id approval.ID, to approval.State, used uint32, began int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := c.at(id)
@@ -156,7 +156,7 @@ func (c *RowCache) Moved(id approval.ID, to approval.State, used uint32, began i
 }
 
 // Drop forgets an approval.
-func (c *RowCache) Drop(id approval.ID) {
+func (c *rowCache) Drop(id approval.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.rows, id)
@@ -164,7 +164,7 @@ func (c *RowCache) Drop(id approval.ID) {
 }
 
 // clear forgets everything.
-func (c *RowCache) clear() {
+func (c *rowCache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rows, c.earlier = nil, nil

@@ -19,7 +19,7 @@ import (
 type Question struct {
 	id   approval.ID
 	asks bool // for the approval
-	row  *Row // nil: there is none
+	row  *row // nil: there is none
 	err  error
 	Done chan struct{}
 }
@@ -84,7 +84,7 @@ func (p *Engine) CheckNow(ctx context.Context, id approval.ID) (engine.Access, e
 
 // ReadNow gives the row of an approval that has not ended, or nil, out of a
 // read that begins now.
-func (p *Engine) ReadNow(ctx context.Context, id approval.ID) (*Row, error) {
+func (p *Engine) ReadNow(ctx context.Context, id approval.ID) (*row, error) {
 	q := questions.Get().(*Question)
 	q.id, q.asks = id, true
 	if err := p.Ask(ctx, q); err != nil {
@@ -123,7 +123,7 @@ func (p *Engine) CheckAllNow(ctx context.Context, all []engine.Asked) {
 }
 
 // access puts the facts beside an approval.
-func (p *Engine) access(r *Row) (engine.Access, error) {
+func (p *Engine) access(r *row) (engine.Access, error) {
 	if r.A.Phase == approval.Ended {
 		return engine.Access{}, engine.ErrNotFound
 	}
@@ -145,8 +145,8 @@ const (
 	// slowRead is how long a group may hold up the next. Of those whose pages are in
 	// the database's memory one of a thousand takes longer.
 	slowRead = 4 * time.Millisecond
-	// QuickRead is how long a share of a group takes when they are.
-	QuickRead = time.Millisecond
+	// quickRead is how long a share of a group takes when they are.
+	quickRead = time.Millisecond
 )
 
 // answerReads is a reader: it reads what is queued, together, when it holds the
@@ -164,7 +164,7 @@ func (p *Engine) answerReads() {
 	for {
 		shares := p.Pace.shares()
 		clear(batch)
-		if batch = p.Reads.Take(batch[:0], MaxQuestions, shares); len(batch) == 0 {
+		if batch = p.Reads.take(batch[:0], MaxQuestions, shares); len(batch) == 0 {
 			pass()
 			return
 		}
@@ -175,7 +175,7 @@ func (p *Engine) answerReads() {
 		}
 		start := time.Now()
 		err := p.answer(batch, &read)
-		p.Pace.Took(time.Since(start))
+		p.Pace.took(time.Since(start))
 		for _, q := range batch {
 			q.err = err
 			q.Done <- struct{}{}
@@ -186,30 +186,30 @@ func (p *Engine) answerReads() {
 	}
 }
 
-// Pace tells whether reads are slow, by the last dozen or so: one that was held
+// pace tells whether reads are slow, by the last dozen or so: one that was held
 // up says nothing.
-type Pace struct {
+type pace struct {
 	Average atomic.Int64 // nanoseconds; that two add at once loses one
 	Slow    atomic.Bool
 }
 
 // shares is into how many groups what waits is to be divided.
-func (c *Pace) shares() int {
+func (c *pace) shares() int {
 	if c.Slow.Load() {
 		return MaxReaders
 	}
 	return 1
 }
 
-// Took counts one.
-func (c *Pace) Took(d time.Duration) {
+// took counts one.
+func (c *pace) took(d time.Duration) {
 	average := c.Average.Load()
 	average += (int64(min(d, 4*slowRead)) - average) / 8
 	c.Average.Store(average)
 	switch {
 	case average > int64(slowRead):
 		c.Slow.Store(true)
-	case average < int64(QuickRead):
+	case average < int64(quickRead):
 		c.Slow.Store(false)
 	}
 }
@@ -247,10 +247,10 @@ const (
 // Reading is what is read together. One goroutine uses it again and again.
 type Reading struct {
 	What  int
-	known map[approval.ID]*Row // who is asked for, and how they are remembered; nil is not at all
+	known map[approval.ID]*row // who is asked for, and how they are remembered; nil is not at all
 	ids   []approval.ID        // the same
 	Keys  [][]byte             // the same, as pgx writes them
-	Rows  map[approval.ID]*Row // who was found
+	Rows  map[approval.ID]*row // who was found
 	Began int64                // moment
 	seen  seen                 // the facts' versions
 }
@@ -258,7 +258,7 @@ type Reading struct {
 // Begin empties it.
 func (r *Reading) Begin(what int) {
 	if r.Rows == nil {
-		r.known, r.Rows = map[approval.ID]*Row{}, map[approval.ID]*Row{}
+		r.known, r.Rows = map[approval.ID]*row{}, map[approval.ID]*row{}
 	}
 	clear(r.known)
 	clear(r.Rows)
@@ -266,7 +266,7 @@ func (r *Reading) Begin(what int) {
 }
 
 // Ask adds an approval, with what is remembered of it or nil.
-func (r *Reading) Ask(id approval.ID, known *Row) {
+func (r *Reading) Ask(id approval.ID, known *row) {
 	if _, twice := r.known[id]; twice {
 		return
 	}

@@ -23,7 +23,7 @@ type moved struct {
 func (m *moved) entries() []engine.Event { return engine.Events(m.o.Result, m.Before, m.o.act) }
 
 // move computes a move from its row. One that ends others with it is made alone.
-func (p *Engine) move(o *MoveRequest, at *Row) (m moved, alone bool) {
+func (p *Engine) move(o *MoveRequest, at *row) (m moved, alone bool) {
 	a := at.A
 	before := a.State
 	mem := p.Memory

@@ -16,14 +16,14 @@ func Connect(dsn string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sql.OpenDB(Calmly{c}), nil
+	return sql.OpenDB(calmly{c}), nil
 }
 
-// Calmly makes an error of a panic of the driver.
-type Calmly struct{ sqldriver.Connector }
+// calmly makes an error of a panic of the driver.
+type calmly struct{ sqldriver.Connector }
 
 // Connect opens a connection.
-func (c Calmly) Connect(ctx context.Context) (conn sqldriver.Conn, err error) {
+func (c calmly) Connect(ctx context.Context) (conn sqldriver.Conn, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			conn, err = nil, fmt.Errorf("no room for a connection: %v; see ulimit -v", fault)

@@ -10,20 +10,20 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
-// NoRoom is less room, in bytes, than the log of the embedded engine takes. A
+// noRoom is less room, in bytes, than the log of the embedded engine takes. A
 // test has another.
-var NoRoom int64 = 16 << 20
+var noRoom int64 = 16 << 20
 
-// CauseOfFile is causeOf for the embedded engine, whose errors tell a full disk
+// causeOfFile is causeOf for the embedded engine, whose errors tell a full disk
 // from one that fails only sometimes. It is for the log: no door tells it.
-func CauseOfFile(err error, path string) string {
+func causeOfFile(err error, path string) string {
 	switch {
 	case errors.Is(err, sqlite3.FULL):
 		return engine.FullDisk
 	case path == "", !errors.Is(err, sqlite3.IOERR):
 		return ""
 	}
-	if free, err := Room(filepath.Dir(path)); err == nil && free < NoRoom {
+	if free, err := Room(filepath.Dir(path)); err == nil && free < noRoom {
 		return engine.FullDisk
 	}
 	return engine.BadDisk
@@ -36,15 +36,15 @@ func Room(dir string) (int64, error) {
 	return int64(fs.Bavail) * int64(fs.Bsize), err
 }
 
-// Mend adds to what is logged of an error what is the matter with the embedded
+// mend adds to what is logged of an error what is the matter with the embedded
 // engine's disk, and what to do about it.
-func (w *writer) Mend(of ...any) []any {
+func (w *writer) mend(of ...any) []any {
 	err, _ := of[len(of)-1].(error)
 	if w.Options.Path == "" {
 		return of
 	}
 	dir := filepath.Dir(w.Options.Path)
-	switch cause := CauseOfFile(err, w.Options.Path); cause {
+	switch cause := causeOfFile(err, w.Options.Path); cause {
 	case engine.FullDisk:
 		return append(of, "cause", cause, "fix", "make room in "+dir+": the server goes on by itself then")
 	case engine.BadDisk:

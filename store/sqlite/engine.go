@@ -27,7 +27,7 @@ import (
 type Engine struct {
 	*engine.Env
 	Writer *writer
-	files  Files
+	files  files
 	reader *sql.DB
 
 	unnoted atomic.Int64 // Unix seconds until which no use is noted
@@ -71,7 +71,7 @@ func (e *Engine) open(ctx context.Context) error {
 		db.Close()
 		return cannotOpen(path, err)
 	}
-	e.Writer = NewWriter(e.Env, &e.files, db, conn)
+	e.Writer = newWriter(e.Env, &e.files, db, conn)
 	if path != "" {
 		dsn += "&mode=rw" // whoever reads makes no file of the name, were it gone
 	}

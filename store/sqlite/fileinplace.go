@@ -21,8 +21,8 @@ type openFile struct {
 	info os.FileInfo
 }
 
-// Files are those of a database on a disk; none in memory.
-type Files struct {
+// files are those of a database on a disk; none in memory.
+type files struct {
 	lock *os.File
 	held *os.File // the database's own file
 	all  []openFile
@@ -31,7 +31,7 @@ type Files struct {
 // lockAll keeps a second server off the database: both would believe that
 // their memory is the truth. The file itself is locked as well, which may have
 // another name: but not where SQLite would wait for that lock, as on BSD.
-func (f *Files) lockAll(path string, log *slog.Logger) (err error) {
+func (f *files) lockAll(path string, log *slog.Logger) (err error) {
 	if err := refuseForeign(path); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (f *Files) lockAll(path string, log *slog.Logger) (err error) {
 
 // hold remembers what was opened: the database, its log of writes, and the
 // lock that keeps a second server off it.
-func (f *Files) hold(path string) error {
+func (f *files) hold(path string) error {
 	real, err := filepath.EvalSymlinks(path) // beside which SQLite has the log
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
@@ -70,7 +70,7 @@ func (f *Files) hold(path string) error {
 // inPlace is asked before every commit. A file that was deleted can be written
 // to for as long as it is open, and then is gone, with all that was acknowledged;
 // and whoever makes one of its name can start a second server beside this one.
-func (f *Files) inPlace() error {
+func (f *files) inPlace() error {
 	for _, one := range f.all {
 		info, err := os.Stat(one.path)
 		if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(info, one.info) {
@@ -80,7 +80,7 @@ func (f *Files) inPlace() error {
 	return nil
 }
 
-func (f *Files) close() (errs []error) {
+func (f *files) close() (errs []error) {
 	for _, one := range []*os.File{f.held, f.lock} {
 		if one != nil {
 			errs = append(errs, one.Close())

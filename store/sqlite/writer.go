@@ -19,7 +19,7 @@ import (
 type writer struct {
 	*engine.Env
 	engine.Gate
-	files      *Files
+	files      *files
 	db         *sql.DB
 	Conn       *sql.Conn
 	statements map[string]*sql.Stmt
@@ -52,7 +52,7 @@ type Operation struct {
 	done    chan struct{}
 }
 
-func NewWriter(env *engine.Env, files *Files, db *sql.DB, conn *sql.Conn) *writer {
+func newWriter(env *engine.Env, files *files, db *sql.DB, conn *sql.Conn) *writer {
 	return &writer{
 		Env: env, files: files, db: db, Conn: conn, statements: map[string]*sql.Stmt{},
 		Queue: make(chan *Operation, engine.MaxBatch), Notes: make(chan *Operation, 4096), Gate: engine.Gate{Closed: make(chan struct{})},
@@ -177,7 +177,7 @@ func (w *writer) commit(batch []*Operation) {
 	}
 	if err != nil {
 		err = fmt.Errorf("%w: %w", engine.ErrUnavailable, err)
-		w.Log.Error("a commit failed; nothing of it stands", w.Mend("operations", len(batch), "err", err)...)
+		w.Log.Error("a commit failed; nothing of it stands", w.mend("operations", len(batch), "err", err)...)
 	}
 	if err == nil {
 		w.Memory.Lock()

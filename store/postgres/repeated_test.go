@@ -1,22 +1,20 @@
-package store
+package postgres
 
 import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
 // What is so with every try is said at the first, and then once a minute with
 // how many there were; after a pause at once again, and also after the clock was
 // set back.
 func TestRepeatedIsSaidOnceAMinute(t *testing.T) {
-	var r postgres.Repeated
+	var r repeated
 	start := time.Unix(1_800_000_000, 0)
 	var said []int
 	try := func(second int) {
-		if n, say := r.Again(start.Add(time.Duration(second) * time.Second)); say {
+		if n, say := r.again(start.Add(time.Duration(second) * time.Second)); say {
 			said = append(said, second, n)
 		}
 	}

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"context"
@@ -6,8 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/grantkeeper/grantkeeper/store/sqlite"
 )
 
 // crowded has no room for a connection, as under ulimit -v.
@@ -16,7 +14,7 @@ type crowded struct{ sqldriver.Connector }
 func (crowded) Connect(context.Context) (sqldriver.Conn, error) { panic(syscall.ENOMEM) }
 
 func TestNoRoomForAConnection(t *testing.T) {
-	c, err := sqlite.Calmly{Connector: crowded{}}.Connect(context.Background())
+	c, err := calmly{Connector: crowded{}}.Connect(context.Background())
 	if c != nil || err == nil || !strings.Contains(err.Error(), "cannot allocate memory") {
 		t.Errorf("got %v, %v", c, err)
 	}
