@@ -62,6 +62,7 @@ var rooms = map[string]room{
 	"store/sqlite":     {may: append([]string{"store/engine", "store/schema"}, pureRooms...), libraries: []string{"github.com/ncruces/go-sqlite3"}},
 	"store/postgres":   {may: append([]string{"store/engine", "store/schema"}, pureRooms...), libraries: []string{"github.com/jackc/pgx/v5"}},
 	"store/pgtest":     {},
+	"store/enginetest": {may: append([]string{"store"}, pureRooms...)},
 	"consent/chromium": {},
 	"oauth":            {may: below},
 	"page":             {may: below},
@@ -97,7 +98,7 @@ var tools = []string{".", "bench", "docs", "e2e", "scripts"}
 
 // forTests are rooms that tests of every room may import, and nothing else may
 // but the tools.
-var forTests = []string{"store/pgtest", "page/pagetest", "consent/chromium", "config/configtest", "server/servertest", "docs/openapi"}
+var forTests = []string{"store/pgtest", "store/enginetest", "page/pagetest", "consent/chromium", "config/configtest", "server/servertest", "docs/openapi"}
 
 // notPure are the packages (and all below them) that a pure room may not
 // import: each of them reads or writes something, or stands for a request.

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Disk is a small disk of a server's own, in memory, that can be filled up.
+// Disk is a small disk in memory that can be filled up.
 type Disk struct{ dir string }
 
-// Disk makes one of that many bytes. Only root may.
+// Disk makes one of that many bytes for the server. Only root may.
 func (s *Server) Disk(bytes int64) (*Disk, error) {
 	dir, err := s.folder()
 	if err != nil {
@@ -26,6 +26,19 @@ func (s *Server) Disk(bytes int64) (*Disk, error) {
 	if s.as != nil {
 		owner = fmt.Sprintf(",uid=%d,gid=%d", s.as.Uid, s.as.Gid)
 	}
+	return mount(dir, bytes, owner)
+}
+
+// NewDisk makes one of that many bytes for this process. Only root may.
+func NewDisk(bytes int64) (*Disk, error) {
+	dir, err := os.MkdirTemp("", "grantkeeper-disk")
+	if err != nil {
+		return nil, err
+	}
+	return mount(dir, bytes, "")
+}
+
+func mount(dir string, bytes int64, owner string) (*Disk, error) {
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", fmt.Sprintf("size=%d,mode=0700%s", bytes, owner), "grantkeeper-test", dir).CombinedOutput()
 	if err != nil {
 		os.Remove(dir)
@@ -50,6 +63,9 @@ func (d *Disk) Fill() error {
 	}
 	return nil
 }
+
+// Dir is where it is mounted.
+func (d *Disk) Dir() string { return d.dir }
 
 // Free gives back what Fill took.
 func (d *Disk) Free() error { return os.Remove(d.filler()) }
