@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/directory"
@@ -228,6 +229,14 @@ func showNotAllowed(t *testing.T, h Harness) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		d.same(name, d.agree(name), before)
+	}
+	once := store.Entry{Value: "x", Person: "nobody", Once: "an assertion", OnceUntil: d.Now().Add(time.Hour)}
+	if err := d.Enter(ctx, once, operator); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("an entry of nobody: %v", err)
+	}
+	once.Person = "tor"
+	if err := d.Enter(ctx, once, operator); err != nil {
+		t.Errorf("an entry that was refused has used up what counts once: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -121,58 +122,134 @@ func (o *on) comesBack(without func(*database) (lift func())) {
 	}
 }
 
-func showEnds(t *testing.T, h Harness) {
+// firsts are what a store may be asked first after the end of a fact, and whether it
+// is answered as if the fact stood.
+var firsts = map[string]func(d *database, s *store.Store, live, waiting *subject, e ending) (accepted bool, err error){
+	"Refresh": func(d *database, s *store.Store, live, _ *subject, _ ending) (bool, error) {
+		v, err := d.refresh(s, live, 1)
+		return v != approval.Over, err
+	},
+	"ApplyLive": func(d *database, s *store.Store, live, _ *subject, _ ending) (bool, error) {
+		_, v, err := s.ApplyLive(ctx, live.ID, approval.Refresh("quill", 1, 1, d.Now()), store.Act{})
+		return v != approval.Over, err
+	},
+	"Apply": func(d *database, s *store.Store, _, waiting *subject, _ ending) (bool, error) {
+		v, err := d.exchange(s, waiting)
+		return v != approval.Over, err
+	},
+	"Check": func(d *database, s *store.Store, live, _ *subject, _ ending) (bool, error) {
+		return d.accepts(s, live), nil
+	},
+	"CheckAllNow": func(d *database, s *store.Store, live, _ *subject, _ ending) (bool, error) {
+		all := []store.Asked{{Approval: live.ID}}
+		s.CheckAllNow(ctx, all)
+		a := all[0].Access
+		return all[0].Err == nil && a.Approval.Lost(a.Standing) == "", nil
+	},
+	"Approval": func(d *database, s *store.Store, live, _ *subject, e ending) (bool, error) {
+		r, err := s.Approval(ctx, live.ID)
+		return r.Reason != e.reason, err
+	},
+	"Approvals": func(d *database, s *store.Store, live, _ *subject, _ ending) (bool, error) {
+		list, _, err := s.Approvals(ctx, store.ApprovalFilter{State: "live", Limit: 1000})
+		return slices.ContainsFunc(list, func(r store.ApprovalRow) bool { return r.ID == live.ID }), err
+	},
+	"EditGrant": func(d *database, s *store.Store, live, _ *subject, _ ending) (bool, error) {
+		err := s.EditGrant(ctx, live.ID, "ada", live.Grant, grantset.Set{Kind: grantset.Everything}, operator)
+		return !errors.Is(err, store.ErrNotFound), nil
+	},
+	"Approve": func(d *database, s *store.Store, _, _ *subject, _ ending) (bool, error) {
+		_, _, err := s.Approve(ctx, d.page(), operator)
+		return !errors.Is(err, store.ErrNotAllowed) && !errors.Is(err, store.ErrNotFound), nil
+	},
+	"APIKey": func(d *database, s *store.Store, _, _ *subject, e ending) (bool, error) {
+		_, err := s.APIKey(ctx, apiKey)
+		return (err != nil) != e.keyEnds, nil
+	},
+}
+
+// everyEnd lets each fact end, and asks the last store one thing first, each in turn.
+func everyEnd(t *testing.T, h Harness, without func(*database) (lift func())) {
 	for _, e := range endings {
-		furnished(t, h).on(e).comesBack(func(*database) func() { return func() {} })
+		furnished(t, h).on(e).comesBack(without)
+		d := furnished(t, h)
+		for name, first := range firsts {
+			all, live, waiting := d.all(), d.live(d.page()), d.approve(d.page())
+			if d.keyed() != nil { // it has ended for good: one more
+				d.must(d.AddDirectory(ctx, directory.Directory{APIKeys: []directory.APIKey{{Key: apiKey, Person: "ada", Organization: "nordlys", Name: "script"}}}, operator))
+			}
+			lift := without(d)
+			d.must(e.end(all[0]))
+			lift()
+			if accepted, err := first(d, all[len(all)-1], live, waiting, e); accepted || err != nil {
+				t.Errorf("%s has ended, and %s is answered as before: %t, %v", e.name, name, accepted, err)
+			}
+			d.must(e.again(all[0]))
+		}
 	}
 }
 
+// keyed says why the API key is not taken.
+func (d *database) keyed() error {
+	_, err := d.APIKey(ctx, apiKey)
+	return err
+}
+
+func showEnds(t *testing.T, h Harness) {
+	everyEnd(t, h, func(*database) func() { return func() {} })
+}
+
 func showUnwrittenEnds(t *testing.T, h Harness) {
-	for _, e := range endings {
-		furnished(t, h).on(e).comesBack(func(d *database) func() { return d.Refuse(t, "UPDATE", "approval", "NEW.phase = 3") })
-	}
+	everyEnd(t, h, func(d *database) func() { return d.Refuse(t, "UPDATE", "approval", "NEW.phase = 3") })
 }
 
 func showEndsBesideMoves(t *testing.T, h Harness) {
 	d := furnished(t, h)
 	for round := range 24 {
 		e := endings[round%len(endings)]
-		one, all := d.live(d.page()), d.all()
+		all := d.all()
+		each := make([]*subject, len(all))
+		for i := range all {
+			each[i] = d.live(d.page())
+		}
 		var wg sync.WaitGroup
-		refreshed := make(chan struct{}, 1000)
-		for _, s := range all {
-			wg.Go(func() {
-				for {
-					a, err := s.Check(ctx, one.ID)
-					if err != nil {
-						return
-					}
-					if v, err := d.refresh(s, one, a.Approval.Generation); v == approval.Over || err != nil {
-						return
-					}
-					select {
-					case refreshed <- struct{}{}:
-					default:
-					}
-				}
-			})
+		var answered atomic.Bool
+		begun := make(chan struct{}, len(all))
+		for i, s := range all {
+			wg.Go(func() { d.refreshOn(s, each[i], &answered, begun) })
 		}
-		<-refreshed
+		for range all {
+			<-begun
+		}
 		d.must(e.end(all[round%len(all)]))
-		for _, s := range all {
-			if d.accepts(s, one) {
-				t.Errorf("round %d, %s: accepted after the answer", round, e.name)
-			}
-		}
+		answered.Store(true)
 		wg.Wait()
-		for _, s := range all {
-			if d.accepts(s, one) {
-				t.Errorf("round %d, %s: accepted after the refreshes", round, e.name)
+		for i, s := range all {
+			if d.accepts(s, each[0]) || d.accepts(s, each[len(all)-1]) {
+				t.Errorf("round %d, %s: store %d accepts after the answer", round, e.name, i)
 			}
 		}
 		d.must(e.again(d.Store))
 	}
 	d.agree("in the end")
+}
+
+// refreshOn refreshes an approval until it is over, which it has to be once the end of
+// its fact is answered.
+func (d *database) refreshOn(s *store.Store, one *subject, answered *atomic.Bool, begun chan<- struct{}) {
+	for n := int64(1); ; n++ {
+		after := answered.Load()
+		v, err := d.refresh(s, one, n)
+		if err != nil || v != approval.OK && v != approval.Over || v == approval.OK && after {
+			d.t.Errorf("refresh %d, after the answer: %t: %v, %v", n, after, v, err)
+		}
+		if n == 1 {
+			begun <- struct{}{}
+		}
+		if v != approval.OK || after {
+			return
+		}
+	}
 }
 
 // A fact ends while the move that stands on it is computed.

@@ -47,7 +47,8 @@ func (d *database) view(s *store.Store) string {
 		return texts(list), next, err
 	})...)
 	figures, err := s.Figures(ctx)
-	add("figures %+v, %v", figures, err)
+	back, unknown := s.WentBack(ctx)
+	add("figures %+v, %v; went back %v, %v", figures, err, back, unknown)
 	return strings.Join(out, "\n")
 }
 
