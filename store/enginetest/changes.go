@@ -212,13 +212,22 @@ func showNotAllowed(t *testing.T, h Harness) {
 		do   func() error
 		want error
 	}{
-		"a page that was exchanged":      {func() error { return approve(exchanged) }, store.ErrAnswered},
-		"a client that nobody knows":     {func() error { return approve(unknown) }, store.ErrNotFound},
-		"an organization of others":      {func() error { return approve(gone) }, store.ErrNotAllowed},
-		"an ID that is taken":            {func() error { return d.AddClient(ctx, d.client("quill"), store.Origin{}, operator) }, store.ErrConflict},
-		"a directory with another's":     {func() error { return d.AddDirectory(ctx, twice, operator) }, store.ErrConflict},
-		"a person who is not there":      {func() error { return d.SetActive(ctx, "nobody", false, operator) }, store.ErrNotFound},
-		"an organization not there":      {func() error { return d.SetIntegration(ctx, "nowhere", false, operator) }, store.ErrNotFound},
+		"a page that was exchanged":    {func() error { return approve(exchanged) }, store.ErrAnswered},
+		"a client that nobody knows":   {func() error { return approve(unknown) }, store.ErrNotFound},
+		"an organization of others":    {func() error { return approve(gone) }, store.ErrNotAllowed},
+		"an ID that is taken":          {func() error { return d.AddClient(ctx, d.client("quill"), store.Origin{}, operator) }, store.ErrConflict},
+		"a directory with another's":   {func() error { return d.AddDirectory(ctx, twice, operator) }, store.ErrConflict},
+		"a person who is not there":    {func() error { return d.SetActive(ctx, "nobody", false, operator) }, store.ErrNotFound},
+		"an organization not there":    {func() error { return d.SetIntegration(ctx, "nowhere", false, operator) }, store.ErrNotFound},
+		"a member of nowhere":          {func() error { return d.SetMember(ctx, "nowhere", "ada", false, operator) }, store.ErrNotFound},
+		"nobody as a member":           {func() error { return d.SetMember(ctx, "nordlys", "nobody", false, operator) }, store.ErrNotFound},
+		"nobody removed":               {func() error { return d.RemoveMember(ctx, "nordlys", "nobody", operator) }, store.ErrNotFound},
+		"one removed who is no member": {func() error { return d.RemoveMember(ctx, "fjell", "tor", operator) }, nil},
+		"a client not there":           {func() error { return d.SetClientEnabled(ctx, "none", false, operator) }, store.ErrNotFound},
+		"a password of nobody":         {func() error { return d.SetPassword(ctx, "nobody", "x", operator) }, store.ErrNotFound},
+		"a directory with a stranger": {func() error {
+			return d.AddDirectory(ctx, directory.Directory{Fillers: []directory.Filler{{Role: "reviewer", Person: "tor"}}}, operator)
+		}, store.ErrNotFound},
 		"a role not there":               {func() error { return d.SetFiller(ctx, "none", "ada", true, operator) }, store.ErrNotFound},
 		"a role of others":               {func() error { return d.SetFiller(ctx, "reviewer", "tor", true, operator) }, store.ErrNotFound},
 		"the right of one who is not in": {func() error { return d.SetAdmin(ctx, "fjell", "tor", true, operator) }, store.ErrNotFound},

@@ -40,8 +40,19 @@ func TestSQLite(t *testing.T) { enginetest.Run(t, onSQLite()) }
 
 func TestPostgres(t *testing.T) {
 	if server != nil {
-		enginetest.Run(t, onPostgres(t))
+		enginetest.Run(t, onPostgres())
 	}
+}
+
+func TestPostgresBehindBouncer(t *testing.T) {
+	if server == nil {
+		return
+	}
+	var err error
+	bouncer, err = server.Bouncer()
+	must(t, err)
+	t.Cleanup(func() { must(t, bouncer.Stop()) })
+	enginetest.Run(t, behindBouncer())
 }
 
 // What an engine cannot show is decided here, and read by whoever reviews the change:
@@ -50,7 +61,7 @@ var update = flag.Bool("update", false, "write testdata/table.txt")
 
 func TestTable(t *testing.T) {
 	const path = "testdata/table.txt"
-	got := enginetest.Table(onSQLite(), onPostgres(t))
+	got := enginetest.Table(onSQLite(), onPostgres(), behindBouncer())
 	t.Log("\n" + got)
 	if *update {
 		must(t, os.WriteFile(path, []byte(got), 0o644))

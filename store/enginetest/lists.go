@@ -201,8 +201,12 @@ func (d *database) wantList(what string, list lister, want []string) {
 	d.t.Helper()
 	for _, s := range d.all() {
 		for _, limit := range []int{1, 2, 3, 5, len(want), len(want) + 1, 1000} {
-			if got := d.walk(what, s, list, max(limit, 1), func() {}); !slices.Equal(got, want) {
+			limit, pages := max(limit, 1), 1
+			if got := d.walk(what, s, list, limit, func() { pages++ }); !slices.Equal(got, want) {
 				d.t.Errorf("%s, %d at a time: got %v, want %v", what, limit, got, want)
+			}
+			if most := max(1, (len(want)+limit-1)/limit); pages != most { // full ones, and the last is known to be
+				d.t.Errorf("%s, %d at a time: %d pages, want %d", what, limit, pages, most)
 			}
 		}
 	}

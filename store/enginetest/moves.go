@@ -269,7 +269,7 @@ func ended(why approval.Reason) string { return string(journal.ApprovalEnded) + 
 
 func showOneWins(t *testing.T, h Harness) {
 	d := furnished(t, h)
-	for round := range 6 {
+	for round := range 10 {
 		waiting, live := d.approve(d.page()), d.live(d.page())
 		d.clock.add(time.Second)
 		for name, ask := range map[string]func(*store.Store) (approval.Verdict, error){

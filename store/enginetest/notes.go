@@ -183,8 +183,9 @@ func showNotesAtClose(t *testing.T, h Harness) {
 	_, _, approved := d.Approve(ctx, d.page(), operator)
 	_, refreshed := d.refresh(d.Store, s, 1)
 	_, registered := d.Client(ctx, "quill")
+	_, swept := d.Sweep(ctx)
 	for what, err := range map[string]error{
-		"approve": approved, "refresh": refreshed, "client": registered, "ready": d.Ready(ctx),
+		"approve": approved, "refresh": refreshed, "client": registered, "sweep": swept, "ready": d.Ready(ctx),
 		"register": d.AddClient(ctx, d.client("c"), store.Origin{}, operator),
 	} {
 		if !errors.Is(err, store.ErrUnavailable) {

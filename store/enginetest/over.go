@@ -62,6 +62,11 @@ func showSweep(t *testing.T, h Harness) {
 	d.clock.add(client.UnapprovedRetention - 24*time.Hour - time.Second)
 	d.swept("a second before 14 days", store.Swept{})
 	d.clock.add(time.Second)
+	for before, want := range map[time.Duration]int{0: many + 1, time.Second: 0} {
+		if got, err := d.Expired(ctx, d.Now().Add(-before)); err != nil || got != (store.Swept{Clients: want}) {
+			t.Errorf("expired %s ago: %+v, %v; want %d clients", before, got, err, want)
+		}
+	}
 	d.swept("clients that nobody approved", store.Swept{Clients: many + 1})
 	d.clock.add(store.EndedRetention - client.UnapprovedRetention - time.Second)
 	d.swept("a second before 90 days", store.Swept{})

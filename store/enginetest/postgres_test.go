@@ -14,32 +14,51 @@ import (
 )
 
 // onPostgres is a harness with a server of the test's own.
-func onPostgres(t testing.TB) enginetest.Harness {
+func onPostgres() enginetest.Harness {
 	return enginetest.Harness{
 		Name: "PostgreSQL",
 		Place: func(t testing.TB) enginetest.Place {
 			t.Helper()
 			at, err := server.Schema()
 			must(t, err)
-			return schemaAt(at)
+			return databaseAt(at, at)
 		},
-		Cannot: map[enginetest.Knob]string{
-			enginetest.KeepTime: "the time is the database's, which no process of ours keeps for it",
-		},
+		Cannot: notOnPostgres,
 	}
 }
 
-// server is started by the first test that needs it.
-var server *pgtest.Server
+var notOnPostgres = map[enginetest.Knob]string{
+	enginetest.KeepTime: "the time is the database's, which no process of ours keeps for it",
+}
 
-// schemaAt is a place that a URL leads to.
-func schemaAt(at string) enginetest.Place {
+// behindBouncer is a harness with pgbouncer before that server: each transaction may get
+// another connection.
+func behindBouncer() enginetest.Harness {
+	return enginetest.Harness{
+		Name: "PostgreSQL behind pgbouncer",
+		Place: func(t testing.TB) enginetest.Place {
+			t.Helper()
+			name, err := server.Database()
+			must(t, err)
+			return databaseAt(bouncer.URL(name), server.URL(name))
+		},
+		Cannot: notOnPostgres,
+	}
+}
+
+var (
+	server  *pgtest.Server // nil where there is none
+	bouncer *pgtest.Bouncer
+)
+
+// databaseAt is a place that a URL leads to; what is planted goes there by another.
+func databaseAt(at, direct string) enginetest.Place {
 	return enginetest.Place{
 		Options: to(at),
 		Refuse: func(t testing.TB, verb, table, condition string) func() {
 			t.Helper()
-			run(t, at, raise("XX000"), fmt.Sprintf(`CREATE TRIGGER planted BEFORE %s ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION planted()`, verb, table, condition))
-			return func() { run(t, at, `DROP TRIGGER planted ON `+table) }
+			run(t, direct, raise("XX000"), fmt.Sprintf(`CREATE TRIGGER planted BEFORE %s ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION planted()`, verb, table, condition))
+			return func() { run(t, direct, `DROP TRIGGER planted ON `+table) }
 		},
 		Abort: func(t testing.TB) func() {
 			t.Helper()
@@ -49,15 +68,15 @@ func schemaAt(at string) enginetest.Place {
 					` DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION planted()`)
 				back = append(back, `DROP TRIGGER planted ON `+table)
 			}
-			run(t, at, texts...)
-			return func() { run(t, at, back...) }
+			run(t, direct, texts...)
+			return func() { run(t, direct, back...) }
 		},
 		Small: smallDatabase,
 		Crash: func(t testing.TB) enginetest.Place {
 			t.Helper()
 			must(t, server.Kill())
 			must(t, server.Run())
-			return schemaAt(at)
+			return databaseAt(at, direct)
 		},
 		Mislead: func(t testing.TB) (func(store.Options) store.Options, func(bool)) {
 			t.Helper()
@@ -104,7 +123,7 @@ func smallDatabase(t testing.TB) enginetest.Place {
 	}
 	name, err := server.DatabaseOn(disk)
 	must(t, err)
-	p := schemaAt(server.URL(name))
+	p := databaseAt(server.URL(name), server.URL(name))
 	p.Fill = filler(disk)
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/store/engine"
@@ -174,5 +175,15 @@ func (p *Engine) InTime(ctx context.Context, text string, args []any, take func(
 	if closed := results.Close(); err == nil { // the commit
 		err = closed
 	}
-	return p.lost(err)
+	return p.lost(sent(err))
+}
+
+// sent marks an error that came after the statement was sent as one of unknown outcome:
+// where the connection breaks then, pgx has an error in some of its modes that says
+// that nothing was sent.
+func sent(err error) error {
+	if pgconn.SafeToRetry(err) {
+		return fmt.Errorf("%w: %v", errUnknown, err)
+	}
+	return err
 }
