@@ -197,21 +197,17 @@ func showAborted(t *testing.T, h Harness) {
 	failing(t, h, func(d *database, _ change) func() { return d.Abort(t) })
 }
 
-// What the rules refuse, the engine does not half make.
-func showNotAllowed(t *testing.T, h Harness) {
-	d := furnished(t, h)
-	exchanged := d.page()
-	d.live(exchanged)
-	unknown, gone := d.page(), d.page()
-	unknown.Client, gone.Organization = "none", "nowhere"
+// A refusal is a change that the rules do not allow, and how they refuse it.
+type refusal struct {
+	do   func() error
+	want error
+}
+
+func notAllowed(d *database, exchanged, unknown, gone store.Answer) map[string]refusal {
 	twice := newcomers("eva")
 	twice.People[0].Email = "ADA@nordlys.example"
 	approve := func(a store.Answer) error { _, _, err := d.Approve(ctx, a, operator); return err }
-	before := d.agree("before")
-	for name, c := range map[string]struct {
-		do   func() error
-		want error
-	}{
+	return map[string]refusal{
 		"a page that was exchanged":    {func() error { return approve(exchanged) }, store.ErrAnswered},
 		"a client that nobody knows":   {func() error { return approve(unknown) }, store.ErrNotFound},
 		"an organization of others":    {func() error { return approve(gone) }, store.ErrNotAllowed},
@@ -233,12 +229,24 @@ func showNotAllowed(t *testing.T, h Harness) {
 		"the right of one who is not in": {func() error { return d.SetAdmin(ctx, "fjell", "tor", true, operator) }, store.ErrNotFound},
 		"an approval that is not there":  {func() error { return d.EndApproval(ctx, approval.ID{1}, approval.RevokedByOperator, operator) }, store.ErrNotFound},
 		"a session of nobody":            {func() error { return d.Enter(ctx, store.Entry{Value: "x", Person: "nobody"}, operator) }, store.ErrNotFound},
-	} {
+	}
+}
+
+// What the rules refuse, the engine does not half make.
+func showNotAllowed(t *testing.T, h Harness) {
+	d := furnished(t, h)
+	exchanged := d.page()
+	d.live(exchanged)
+	unknown, gone := d.page(), d.page()
+	unknown.Client, gone.Organization = "none", "nowhere"
+	before := d.agree("before")
+	for name, c := range notAllowed(d, exchanged, unknown, gone) {
 		if err := c.do(); !errors.Is(err, c.want) || errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
-		d.same(name, d.agree(name), before)
+		d.same(name, d.alike(name), before)
 	}
+	d.agree("nothing was allowed")
 	once := store.Entry{Value: "x", Person: "nobody", Once: "an assertion", OnceUntil: d.Now().Add(time.Hour)}
 	if err := d.Enter(ctx, once, operator); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an entry of nobody: %v", err)
@@ -258,20 +266,7 @@ func showFull(t *testing.T, h Harness) {
 	}
 	free := d.Fill(t)
 	d.fillUp()
-	refused := 0
-	for code := range codes { // an exchange is journaled, and so needs room
-		switch v, err := d.exchange(d.Store, code); {
-		case err == nil && v == approval.OK:
-			codes[code] = true
-		case errors.Is(err, store.ErrUnavailable):
-			refused++
-		default:
-			t.Fatalf("an exchange on a full disk: %v, %v", v, err)
-		}
-	}
-	if refused == 0 {
-		t.Error("the disk never was full for an exchange")
-	}
+	d.exchangeSome(codes)
 	many := newcomers("big")
 	for n := range 500 {
 		id := fmt.Sprint("p", n)
@@ -296,6 +291,26 @@ func showFull(t *testing.T, h Harness) {
 	}
 	d.must(moved(d.refresh(d.Store, live, 1)), d.AddDirectory(ctx, many, operator))
 	d.agree("in the end")
+}
+
+// exchangeSome exchanges codes on a full disk, and marks those that were: an exchange is
+// journaled, and so needs room.
+func (d *database) exchangeSome(codes map[*subject]bool) {
+	d.t.Helper()
+	refused := 0
+	for code := range codes {
+		switch v, err := d.exchange(d.Store, code); {
+		case err == nil && v == approval.OK:
+			codes[code] = true
+		case errors.Is(err, store.ErrUnavailable):
+			refused++
+		default:
+			d.t.Fatalf("an exchange on a full disk: %v, %v", v, err)
+		}
+	}
+	if refused == 0 {
+		d.t.Error("the disk never was full for an exchange")
+	}
 }
 
 // fillUp registers clients until the database has no room for another.
@@ -331,7 +346,7 @@ func showMislead(t *testing.T, h Harness) {
 			if err := do(misled); !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("%s: %v, want unavailable", when, err)
 			}
-			if after := d.agree(when); (after != before) != made {
+			if after := d.alike(when); (after != before) != made {
 				t.Errorf("%s: the rows have changed: %t", when, after != before)
 			}
 			if now := d.toldOf(); now != told {
@@ -339,6 +354,7 @@ func showMislead(t *testing.T, h Harness) {
 			}
 		}
 	}
+	d.agree("after all of them")
 	for _, made := range []bool{false, true} {
 		arm(made)
 		misled.Record(store.Event{Kind: journal.RegistrationRefused, Detail: fmt.Sprint(made)})
@@ -361,20 +377,7 @@ func showCrash(t *testing.T, h Harness) {
 		answered[i].Store(1)
 	}
 	for i, s := range all {
-		wg.Go(func() {
-			for n := range int64(30) {
-				if v, err := d.refresh(d.Store, s, n+1); err != nil || v != approval.OK {
-					if !errors.Is(err, store.ErrUnavailable) {
-						t.Error(v, err)
-					}
-					return
-				}
-				answered[i].Store(n + 2)
-				if n == 5 {
-					begun <- struct{}{}
-				}
-			}
-		})
+		wg.Go(func() { d.refreshUntilCrash(s, &answered[i], begun) })
 	}
 	for range all {
 		<-begun
@@ -395,5 +398,22 @@ func showCrash(t *testing.T, h Harness) {
 	left.agree("after the machine has stopped")
 	if v, err := left.refresh(left.Store, all[0], 1); v != approval.Reused || err != nil {
 		t.Errorf("a used token, after the machine has stopped: %v, %v", v, err)
+	}
+}
+
+// refreshUntilCrash refreshes until it is told that it cannot be, or has done much, and
+// says when it is under way.
+func (d *database) refreshUntilCrash(s *subject, answered *atomic.Int64, begun chan<- struct{}) {
+	for n := range int64(30) {
+		if v, err := d.refresh(d.Store, s, n+1); err != nil || v != approval.OK {
+			if !errors.Is(err, store.ErrUnavailable) {
+				d.t.Error(v, err)
+			}
+			return
+		}
+		answered.Store(n + 2)
+		if n == 5 {
+			begun <- struct{}{}
+		}
 	}
 }

@@ -69,10 +69,12 @@ func showNotes(t *testing.T, h Harness) {
 	d := furnished(t, h)
 	used := d.live(d.page())
 	noted := []journal.Kind{journal.RegistrationRefused, journal.RateLimited}
+	var asked []string
 	d.held(func() {
 		for n := range each {
 			for _, kind := range noted {
 				d.Record(store.Event{Kind: kind, Detail: strconv.Itoa(n)})
+				asked = append(asked, string(kind)+strconv.Itoa(n))
 			}
 		}
 		d.Used(used.ID)
@@ -81,25 +83,13 @@ func showNotes(t *testing.T, h Harness) {
 	lost := 0
 	for range 1000 {
 		d.settle()
-		written = pages(d, func(after string) (out []string, next string, err error) {
-			list, next, err := d.Events(ctx, store.EventFilter{Kinds: noted, OldestFirst: true, After: after, Limit: 1000})
-			for _, e := range list {
-				out = append(out, string(e.Kind)+e.Detail)
-			}
-			return out, next, err
-		})
-		if lost = d.said("is lost"); len(written)+lost >= 2*each {
+		written = d.details(noted...)
+		if lost = d.said("is lost"); len(written)+lost >= len(asked) {
 			break
 		}
 	}
-	if len(written)+lost != 2*each || lost == 0 || len(written) == 0 {
-		t.Errorf("of %d entries %d are written, and %d lost", 2*each, len(written), lost)
-	}
-	var asked []string
-	for n := range each {
-		for _, kind := range noted {
-			asked = append(asked, string(kind)+strconv.Itoa(n))
-		}
+	if len(written)+lost != len(asked) || lost == 0 || len(written) == 0 {
+		t.Errorf("of %d entries %d are written, and %d lost", len(asked), len(written), lost)
 	}
 	for i, at := 0, 0; i < len(written); i++ { // in the order in which they were asked for, each once
 		next := slices.Index(asked[at:], written[i])
@@ -121,6 +111,18 @@ func showNotes(t *testing.T, h Harness) {
 	}
 	d.Used(used.ID) // whether or not there was room for it before
 	d.lastUse("with room again", used, d.Now().Unix())
+}
+
+// details are the entries of some kinds, oldest first, with what tells them apart.
+func (d *database) details(of ...journal.Kind) []string {
+	d.t.Helper()
+	return pages(d, func(after string) (out []string, next string, err error) {
+		list, next, err := d.Events(ctx, store.EventFilter{Kinds: of, OldestFirst: true, After: after, Limit: 1000})
+		for _, e := range list {
+			out = append(out, string(e.Kind)+e.Detail)
+		}
+		return out, next, err
+	})
 }
 
 func showNotesBesideFailure(t *testing.T, h Harness) {
@@ -146,7 +148,7 @@ func showNotesBesideFailure(t *testing.T, h Harness) {
 				})
 				detail := fmt.Sprint(round, " ", i)
 				d.Record(store.Event{Kind: journal.RegistrationRefused, Detail: detail})
-				want = append(want, detail)
+				want = append(want, string(journal.RegistrationRefused)+detail)
 			}
 			d.Used(used.ID)
 			for range codes {
@@ -158,13 +160,7 @@ func showNotesBesideFailure(t *testing.T, h Harness) {
 		d.lastUse("beside a failure", used, d.Now().Unix())
 	}
 	d.agree("beside a failure")
-	list, _, err := d.Events(ctx, store.EventFilter{Kind: journal.RegistrationRefused, OldestFirst: true, Limit: 1000})
-	d.must(err)
-	var got []string
-	for _, e := range list {
-		got = append(got, e.Detail)
-	}
-	if !slices.Equal(got, want) {
+	if got := d.details(journal.RegistrationRefused); !slices.Equal(got, want) {
 		t.Errorf("written %q, want %q", got, want)
 	}
 }
@@ -196,14 +192,7 @@ func showNotesAtClose(t *testing.T, h Harness) {
 	d.Record(store.Event{Kind: journal.RegistrationRefused})
 	d.Store = d.open()
 	d.lastUse("used before the end", s, d.Now().Unix())
-	n := 0
-	for range pages(d, func(after string) ([]string, string, error) {
-		list, next, err := d.Events(ctx, store.EventFilter{Kind: journal.RegistrationRefused, After: after, Limit: 1000})
-		return texts(list), next, err
-	}) {
-		n++
-	}
-	if n != noted {
+	if n := len(d.details(journal.RegistrationRefused)); n != noted {
 		t.Errorf("%d entries of %d", n, noted)
 	}
 }

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -27,7 +28,6 @@ func (d *database) swept(when string, want store.Swept) {
 }
 
 func showSweep(t *testing.T, h Harness) {
-	const many = 1100 // more than a commit takes
 	d := furnished(t, h)
 	stranger := d.client("stranger")
 	d.must(d.AddClient(ctx, stranger, store.Origin{}, operator))
@@ -54,20 +54,7 @@ func showSweep(t *testing.T, h Harness) {
 	d.swept("a session was idle for 12 hours", store.Swept{Sessions: 1})
 	d.clock.add(12 * time.Hour)
 	d.swept("the link and the other session are over", store.Swept{Sessions: 1, Resets: 1})
-	for n := range many {
-		c := stranger
-		c.ID = "s" + time.Duration(n).String()
-		d.must(d.AddClient(ctx, c, store.Origin{}, operator))
-	}
-	d.clock.add(client.UnapprovedRetention - 24*time.Hour - time.Second)
-	d.swept("a second before 14 days", store.Swept{})
-	d.clock.add(time.Second)
-	for before, want := range map[time.Duration]int{0: many + 1, time.Second: 0} {
-		if got, err := d.Expired(ctx, d.Now().Add(-before)); err != nil || got != (store.Swept{Clients: want}) {
-			t.Errorf("expired %s ago: %+v, %v; want %d clients", before, got, err, want)
-		}
-	}
-	d.swept("clients that nobody approved", store.Swept{Clients: many + 1})
+	d.sweepClients(stranger)
 	d.clock.add(store.EndedRetention - client.UnapprovedRetention - time.Second)
 	d.swept("a second before 90 days", store.Swept{})
 	d.clock.add(time.Second)
@@ -87,4 +74,24 @@ func showSweep(t *testing.T, h Harness) {
 	}
 	d.must(moved(d.refresh(d.Store, living, 1)))
 	d.agree("in the end")
+}
+
+// sweepClients adds many like one that is a day old, and sweeps them all.
+func (d *database) sweepClients(stranger client.Client) {
+	d.t.Helper()
+	const many = 1100 // more than a commit takes
+	for n := range many {
+		c := stranger
+		c.ID = fmt.Sprint("s", n)
+		d.must(d.AddClient(ctx, c, store.Origin{}, operator))
+	}
+	d.clock.add(client.UnapprovedRetention - 24*time.Hour - time.Second)
+	d.swept("a second before 14 days", store.Swept{})
+	d.clock.add(time.Second)
+	for before, want := range map[time.Duration]int{0: many + 1, time.Second: 0} {
+		if got, err := d.Expired(ctx, d.Now().Add(-before)); err != nil || got != (store.Swept{Clients: want}) {
+			d.t.Errorf("expired %s ago: %+v, %v; want %d clients", before, got, err, want)
+		}
+	}
+	d.swept("clients that nobody approved", store.Swept{Clients: many + 1})
 }

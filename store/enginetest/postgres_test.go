@@ -2,9 +2,11 @@ package enginetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,56 +15,80 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/pgtest"
 )
 
-// onPostgres is a harness with a server of the test's own.
-func onPostgres() enginetest.Harness {
+// cluster is a PostgreSQL of a test's own.
+type cluster struct {
+	*pgtest.Server
+	bouncer *pgtest.Bouncer
+	disk    *pgtest.Disk // of all small databases: it can be unmounted when the server is gone
+}
+
+// started is nil where PostgreSQL is not installed: then one line says so, and `make test`
+// sees that it is.
+func started(t *testing.T) *cluster {
+	t.Helper()
+	server, err := pgtest.Start()
+	if errors.Is(err, pgtest.ErrAbsent) {
+		fmt.Println("PostgreSQL left out:", err)
+		return nil
+	}
+	must(t, err)
+	c := &cluster{Server: server}
+	t.Cleanup(func() {
+		must(t, server.Stop())
+		if c.disk != nil {
+			must(t, c.disk.Unmount())
+		}
+	})
+	return c
+}
+
+func (c *cluster) harness() enginetest.Harness {
 	return enginetest.Harness{
 		Name: "PostgreSQL",
 		Place: func(t testing.TB) enginetest.Place {
 			t.Helper()
-			at, err := server.Schema()
+			at, err := c.Schema()
 			must(t, err)
-			return databaseAt(at, at)
+			return c.placeAt(at, at)
 		},
-		Cannot: notOnPostgres,
+		Cannot: map[enginetest.Knob]string{enginetest.KeepTime: notOurTime},
 	}
 }
 
-var notOnPostgres = map[enginetest.Knob]string{
-	enginetest.KeepTime: "the time is the database's, which no process of ours keeps for it",
-}
+const notOurTime = "the time is the database's, which no process of ours keeps for it"
 
-// behindBouncer is a harness with pgbouncer before that server: each transaction may get
+// behindBouncer is a harness with pgbouncer before the server: each transaction may get
 // another connection.
-func behindBouncer() enginetest.Harness {
+func (c *cluster) behindBouncer() enginetest.Harness {
 	return enginetest.Harness{
 		Name: "PostgreSQL behind pgbouncer",
 		Place: func(t testing.TB) enginetest.Place {
 			t.Helper()
-			name, err := server.Database()
+			name, err := c.Database()
 			must(t, err)
-			return databaseAt(bouncer.URL(name), server.URL(name))
+			p := c.placeAt(c.bouncer.URL(name), c.URL(name))
+			p.Small = nil
+			return p
 		},
-		Cannot: notOnPostgres,
+		Cannot: map[enginetest.Knob]string{
+			enginetest.KeepTime: notOurTime,
+			enginetest.Fill:     "the disk is the server's, as it is without pgbouncer",
+		},
 	}
 }
 
-var (
-	server  *pgtest.Server // nil where there is none
-	bouncer *pgtest.Bouncer
-)
-
-// databaseAt is a place that a URL leads to; what is planted goes there by another.
-func databaseAt(at, direct string) enginetest.Place {
+// placeAt is a place that a URL leads to; what is planted goes there by another.
+func (c *cluster) placeAt(at, direct string) enginetest.Place {
 	return enginetest.Place{
 		Options: to(at),
 		Refuse: func(t testing.TB, verb, table, condition string) func() {
 			t.Helper()
-			run(t, direct, raise("XX000"), fmt.Sprintf(`CREATE TRIGGER planted BEFORE %s ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION planted()`, verb, table, condition))
+			run(t, direct, raise, fmt.Sprintf(`CREATE TRIGGER planted BEFORE %s ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION planted()`, verb, table, condition))
 			return func() { run(t, direct, `DROP TRIGGER planted ON `+table) }
 		},
 		Abort: func(t testing.TB) func() {
 			t.Helper()
-			texts, back := []string{raise("XX000")}, []string{}
+			texts, back := []string{raise}, []string{}
 			for _, table := range []string{"approval", "journal"} {
 				texts = append(texts, `CREATE CONSTRAINT TRIGGER planted AFTER INSERT OR UPDATE ON `+table+
 					` DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION planted()`)
@@ -71,12 +97,13 @@ func databaseAt(at, direct string) enginetest.Place {
 			run(t, direct, texts...)
 			return func() { run(t, direct, back...) }
 		},
-		Small: smallDatabase,
+		Small: c.small,
 		Crash: func(t testing.TB) enginetest.Place {
 			t.Helper()
-			must(t, server.Kill())
-			must(t, server.Run())
-			return databaseAt(at, direct)
+			must(t, c.Kill())
+			must(t, c.Run())
+			c.await(t, at)
+			return c.placeAt(at, direct)
 		},
 		Mislead: func(t testing.TB) (func(store.Options) store.Options, func(bool)) {
 			t.Helper()
@@ -89,14 +116,41 @@ func databaseAt(at, direct string) enginetest.Place {
 	}
 }
 
+// await waits until the server answers: pgbouncer takes a second to see that it does.
+func (c *cluster) await(t testing.TB, at string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		conn, err := pgx.Connect(context.Background(), at)
+		if err == nil {
+			must(t, conn.Close(context.Background()))
+			return
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (c *cluster) small(t testing.TB) enginetest.Place {
+	t.Helper()
+	var err error
+	if c.disk == nil {
+		c.disk, err = c.Disk(24 << 20)
+		must(t, err)
+	}
+	name, err := c.DatabaseOn(c.disk)
+	must(t, err)
+	p := c.placeAt(c.URL(name), c.URL(name))
+	p.Fill = filler(c.disk)
+	return p
+}
+
 func to(at string) func(store.Options) store.Options {
 	return func(o store.Options) store.Options { o.URL, o.DatabaseTime = at, o.Now; return o }
 }
 
-func raise(state string) string {
-	return fmt.Sprintf(`CREATE OR REPLACE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS
-		$$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = '%s'; END $$`, state)
-}
+// raise makes planted, which fails as a server does that cannot.
+const raise = `CREATE OR REPLACE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'planted' USING ERRCODE = 'XX000'; END $$`
 
 func run(t testing.TB, at string, texts ...string) {
 	t.Helper()
@@ -108,22 +162,4 @@ func run(t testing.TB, at string, texts ...string) {
 		_, err := conn.Exec(ctx, text)
 		must(t, err)
 	}
-}
-
-// disk is the one that all small databases lie on: it can be unmounted when the server
-// is gone.
-var disk *pgtest.Disk
-
-func smallDatabase(t testing.TB) enginetest.Place {
-	t.Helper()
-	var err error
-	if disk == nil {
-		disk, err = server.Disk(24 << 20)
-		must(t, err)
-	}
-	name, err := server.DatabaseOn(disk)
-	must(t, err)
-	p := databaseAt(server.URL(name), server.URL(name))
-	p.Fill = filler(disk)
-	return p
 }

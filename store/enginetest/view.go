@@ -97,27 +97,30 @@ func texts[T any](list []T) (out []string) {
 	return out
 }
 
+// alike wants that every store tells the same, and gives that.
+func (d *database) alike(when string) string {
+	d.t.Helper()
+	d.settle()
+	first := d.view(d.Store)
+	for _, s := range d.others {
+		d.same(when+": a store tells something else than another", d.view(s), first)
+	}
+	return first
+}
+
 // agree wants that every store tells what one tells that starts now, and gives that.
 func (d *database) agree(when string) string {
 	d.t.Helper()
-	d.settle()
-	views := make([]string, 0, 2)
-	for _, s := range d.all() {
-		views = append(views, d.view(s))
-	}
+	before := d.alike(when)
 	if d.harness.Cannot[Beside] == "" {
 		fresh := d.open()
-		views = append(views, d.view(fresh))
-		d.must(fresh.Close())
+		defer fresh.Close()
+		d.same(when+": a store is not what the rows say", before, d.view(fresh))
 	} else {
 		d.reopen()
-		views = append(views, d.view(d.Store))
+		d.same(when+": a store is not what the rows say", before, d.view(d.Store))
 	}
-	last := views[len(views)-1]
-	for _, v := range views {
-		d.same(when+": a store is not what the rows say", v, last)
-	}
-	return last
+	return before
 }
 
 // same wants two views to have the same lines.
