@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,97 +146,6 @@ func TestReplace(t *testing.T) {
 	}
 	if row, _ := h.Approval(ctx, earlier); row.Reason != approval.Replaced {
 		t.Errorf("reason %q, want replaced", row.Reason)
-	}
-}
-
-// Exactly one of many at once succeeds, and then the approval is over
-// (decisions T5, T6).
-func TestManyAtOnce(t *testing.T) {
-	h := furnished(t)
-	count := func(move func() (approval.Verdict, error)) (ok int) {
-		var n atomic.Int64
-		var wg sync.WaitGroup
-		for range 50 {
-			wg.Go(func() {
-				v, err := move()
-				if err != nil {
-					t.Error(err)
-				}
-				if v == approval.OK {
-					n.Add(1)
-				}
-			})
-		}
-		wg.Wait()
-		return int(n.Load())
-	}
-	handle, issued, err := h.Approve(context.Background(), h.answer(1), Act{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := count(func() (approval.Verdict, error) { return h.exchange(approval.ID(handle.ID()), issued) }); n != 1 {
-		t.Errorf("%d exchanges of one code succeeded", n)
-	}
-	if h.accepts(t, approval.ID(handle.ID())) {
-		t.Error("the code was used twice, and the approval lives")
-	}
-	id := h.live(t, h.answer(2))
-	if n := count(func() (approval.Verdict, error) { return h.refresh(id, 1) }); n != 1 {
-		t.Errorf("%d refreshes of one token succeeded", n)
-	}
-	if h.accepts(t, id) {
-		t.Error("the refresh token was used twice, and the approval lives")
-	}
-}
-
-// whatever ends an approval during refreshes leaves no living token.
-func TestA09EndDuringRefreshes(t *testing.T) {
-	ctx, h := context.Background(), furnished(t)
-	ends := []func() error{
-		func() error {
-			_, err := h.EndApprovals(ctx, ApprovalFilter{Client: "quill", Person: "ada", Organization: "nordlys"}, approval.RevokedByPerson, Act{})
-			return err
-		},
-		func() error { return h.RemoveMember(ctx, "nordlys", "ada", Act{}) },
-		func() error { return h.SetActive(ctx, "ada", false, Act{}) },
-		func() error { return h.SetClientEnabled(ctx, "quill", false, Act{}) },
-		func() error { return h.SetIntegration(ctx, "nordlys", false, Act{}) },
-	}
-	mend := func() {
-		for _, err := range []error{
-			h.SetActive(ctx, "ada", true, Act{}), h.SetMember(ctx, "nordlys", "ada", true, Act{}),
-			h.SetClientEnabled(ctx, "quill", true, Act{}), h.SetIntegration(ctx, "nordlys", true, Act{}),
-			h.SetFiller(ctx, "treasurer", "ada", true, Act{}),
-		} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for round := range rounds(1000) {
-		nonce := fmt.Sprintf("%16d", round)
-		a := h.answer(0)
-		a.Handle = func(uint32) (out token.Handle) { copy(out[:], nonce); return out }
-		id := h.live(t, a)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for g := int64(1); ; g++ {
-				if v, err := h.refresh(id, g); v != approval.OK || err != nil {
-					return
-				}
-			}
-		})
-		if err := ends[round%len(ends)](); err != nil {
-			t.Fatal(err)
-		}
-		if h.accepts(t, id) {
-			t.Fatalf("round %d: accepted after the end was acknowledged", round)
-		}
-		wg.Wait()
-		if h.accepts(t, id) {
-			t.Fatalf("round %d: accepted after the refreshes", round)
-		}
-		mend()
 	}
 }
 

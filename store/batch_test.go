@@ -183,49 +183,6 @@ func TestOperationsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// After Close everything that needs the writer is told that it cannot be now,
-// and nobody waits; what was noted before is in the rows.
-func TestClose(t *testing.T) {
-	if !embedded() {
-		return
-	}
-	ctx, h := context.Background(), furnished(t)
-	id := h.live(t, h.answer(1))
-	h.Used(id)
-	_, release := h.hold(t)
-	const noted = 4000 // many batches
-	for range noted {
-		h.Record(Event{Kind: "signin_failed"})
-	}
-	go release()
-	if err := h.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.Close(); err != nil {
-		t.Error("again:", err)
-	}
-	_, _, err := h.Approve(ctx, h.answer(2), Act{})
-	_, refreshed := h.refresh(id, 1)
-	_, swept := h.Sweep(ctx)
-	_, listed := h.Client(ctx, "quill")
-	for name, err := range map[string]error{"approve": err, "refresh": refreshed, "sweep": swept, "client": listed, "ready": h.Ready(ctx)} {
-		if !errors.Is(err, ErrUnavailable) {
-			t.Errorf("%s: got %v, want unavailable", name, err)
-		}
-	}
-	h.Used(id)
-	h.Record(Event{})
-
-	again := open(t, h.path, h.clock)
-	var events int
-	if err := again.reader.QueryRow(`SELECT COUNT(*) FROM journal WHERE kind = 'signin_failed'`).Scan(&events); err != nil || events != noted {
-		t.Errorf("%d entries of %d, %v", events, noted, err)
-	}
-	if row, err := again.Approval(ctx, id); err != nil || row.LastUsed == 0 {
-		t.Errorf("last use %d, %v", row.LastUsed, err)
-	}
-}
-
 // The time of the end is kept, even when nothing was written since it passed.
 func TestCloseKeepsTheTime(t *testing.T) {
 	if !embedded() {

@@ -32,7 +32,7 @@ func startBouncer(t *testing.T) {
 }
 
 // What is told by several nodes behind pgbouncer, which gives each transaction another
-// connection, is what is told without it.
+// connection, is what is told without it. Package enginetest runs behind it too.
 func TestThroughPgbouncer(t *testing.T) {
 	if embedded() {
 		return
@@ -42,7 +42,6 @@ func TestThroughPgbouncer(t *testing.T) {
 		name string
 		test func(*testing.T)
 	}{
-		{"T22", TestT22ManyAtOnceOverNodes},
 		{"F09", TestF09OverNodes},
 		{"every node knows at once", TestEveryNodeKnowsAtOnce},
 		{"remembered rows", TestRememberedRows},
@@ -51,9 +50,6 @@ func TestThroughPgbouncer(t *testing.T) {
 		{"one node sweeps", TestOneNodeSweeps},
 		{"trimmed changes", TestTrimmedChanges},
 		{"texts that cannot be stored", TestTextsThatCannotBeStored},
-		{"sweep", TestSweep},
-		{"last use", TestLastUse},
-		{"the database went back", TestDatabaseWentBack},
 		{"moves that are not committed", TestMovesThatAreNotCommitted},
 		{"moves over a stale connection", TestMovesOverAStaleConnection},
 		{"a refresh of another row", TestARefreshOfAnotherRow},

@@ -15,61 +15,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// full makes the database refuse to grow, as a full disk does; the func gives
-// the room back.
-func (h house) full(t testing.TB) func() {
-	t.Helper()
-	pragma := func(pages int) {
-		if _, err := h.embedded().Writer.Conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA max_page_count = %d`, pages)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var pages int
-	if err := h.embedded().Writer.Conn.QueryRowContext(context.Background(), `PRAGMA page_count`).Scan(&pages); err != nil {
-		t.Fatal(err)
-	}
-	pragma(pages)
-	return func() { pragma(1 << 30) }
-}
-
-// T-23: with a full disk nothing is half-done, nothing is used up, and the
-// house goes on when there is room again.
-func TestT23FullDisk(t *testing.T) {
-	if !embedded() {
-		return
-	}
-	ctx, h := context.Background(), furnished(t)
-	id := h.live(t, h.answer(1))
-	codes, issued := map[approval.ID]bool{}, map[approval.ID]int64{} // whether each was exchanged, and its time
-	for nonce := range byte(60) {
-		handle, at, err := h.Approve(ctx, h.answer(nonce+2), Act{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		codes[approval.ID(handle.ID())], issued[approval.ID(handle.ID())] = false, at
-	}
-	room := h.full(t)
-	h.fill(t)
-	h.exchangeAll(t, codes, issued)
-	room()
-	for code, exchanged := range codes {
-		want := approval.OK
-		if exchanged {
-			want = approval.Reused
-		}
-		if v, err := h.exchange(code, issued[code]); v != want || err != nil {
-			t.Errorf("with room again: got %v, %v; want %v", v, err, want)
-		}
-	}
-	if v, err := h.refresh(id, 1); v != approval.OK || err != nil {
-		t.Errorf("refresh with room again: %v, %v", v, err)
-	}
-	h = h.reopen(t)
-	if v, err := h.refresh(id, 2); v != approval.OK || err != nil {
-		t.Errorf("refresh after a restart: %v, %v", v, err)
-	}
-}
-
 // fill registers clients until the database has no room for another.
 func (h house) fill(t testing.TB) {
 	t.Helper()
@@ -89,29 +34,6 @@ func (h house) fill(t testing.TB) {
 	t.Fatal("the disk never was full")
 }
 
-// What was answered is in the file: a copy taken at any moment, as a crash
-// leaves it, holds it (cases T-20, T-21).
-func TestT20AnsweredIsDurable(t *testing.T) {
-	if !embedded() {
-		return
-	}
-	h := furnished(t)
-	id := h.live(t, h.answer(1))
-	for g := int64(1); g <= 5; g++ {
-		if v, err := h.refresh(id, g); v != approval.OK || err != nil {
-			t.Fatal(v, err)
-		}
-		left := filepath.Join(t.TempDir(), "copy.db")
-		for _, suffix := range []string{"", "-wal"} {
-			copyFile(t, h.path+suffix, left+suffix)
-		}
-		after := open(t, left, h.clock)
-		if v, err := after.refresh(id, g); v != approval.Reused || err != nil {
-			t.Errorf("generation %d after the crash: got %v, %v; want reused", g, v, err)
-		}
-	}
-}
-
 func copyFile(t testing.TB, from, to string) {
 	t.Helper()
 	in, err := os.Open(from)
@@ -129,19 +51,6 @@ func copyFile(t testing.TB, from, to string) {
 	}
 }
 
-// T13: a token from the future shows that the database went back in time.
-func TestDatabaseWentBack(t *testing.T) {
-	h := furnished(t)
-	id := h.live(t, h.answer(1))
-	if v, err := h.refresh(id, 3); v != approval.Lost || err != nil {
-		t.Fatalf("got %v, %v; want lost", v, err)
-	}
-	row, err := h.Approval(context.Background(), id)
-	if err != nil || row.Reason != approval.StateLost {
-		t.Errorf("reason %q, %v; want state_lost", row.Reason, err)
-	}
-}
-
 // A row that memory is wrong about is read again: compare-and-set decides.
 func TestCompareAndSet(t *testing.T) {
 	h := furnished(t)
@@ -149,16 +58,6 @@ func TestCompareAndSet(t *testing.T) {
 	h.sql(t, `UPDATE approval SET generation = 7`)
 	if v, err := h.refresh(id, 1); v != approval.Reused || err != nil {
 		t.Errorf("got %v, %v; want reused, by the row", v, err)
-	}
-}
-
-func TestOneServerOnOneFile(t *testing.T) {
-	if !embedded() {
-		return
-	}
-	h := furnished(t)
-	if _, err := Open(context.Background(), Options{Path: h.path, Ring: h.ring}); !errors.Is(err, ErrInUse) {
-		t.Errorf("a second server: got %v, want in use", err)
 	}
 }
 
@@ -295,88 +194,6 @@ func TestUseIsWrittenByItself(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("last use %d, %v", row.LastUsed, err)
 		}
-	}
-}
-
-// The last use is noted at most hourly, and survives a restart (decision P11).
-func TestLastUse(t *testing.T) {
-	ctx, h := context.Background(), furnished(t)
-	id := h.live(t, h.answer(1))
-	used := func() int64 {
-		t.Helper()
-		if err := h.Ready(ctx); err != nil {
-			t.Fatal(err)
-		}
-		row, err := h.Approval(ctx, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return row.LastUsed
-	}
-	start := h.Now().Unix()
-	steps := []struct {
-		wait time.Duration
-		want int64
-	}{{0, start}, {59 * time.Minute, start}, {time.Minute, start + 3600}, {time.Second, start + 3600}}
-	if got := used(); got != 0 {
-		t.Errorf("before any use: %d, want never", got)
-	}
-	for _, s := range steps {
-		h.clock.add(s.wait)
-		h.Used(id)
-		if got := used(); got != s.want {
-			t.Errorf("after %v: %d, want %d", s.wait, got-start, s.want-start)
-		}
-	}
-	h = h.reopen(t)
-	h.Used(id)
-	if got := used(); got != start+3600 {
-		t.Errorf("after a restart: %d, want %d", got-start, 3600)
-	}
-}
-
-// A sweep deletes and marks what time has ended, and nothing else.
-func TestSweep(t *testing.T) {
-	ctx, h := context.Background(), furnished(t)
-	h.register(t, "stranger")
-	id := h.live(t, h.answer(1))
-	waiting, _, err := h.Approve(ctx, h.answer(2), Act{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sweep := func(want Swept) {
-		t.Helper()
-		due, dueErr := h.Due(ctx)
-		got, err := h.Sweep(ctx)
-		if err != nil || got != want || dueErr != nil || due != want {
-			t.Errorf("swept %+v, %v; due %+v, %v; want %+v", got, err, due, dueErr, want)
-		}
-	}
-	sweep(Swept{})
-	h.clock.add(10 * time.Minute)
-	sweep(Swept{}) // the page could still be answered again
-	if row, err := h.Approval(ctx, approval.ID(waiting.ID())); err != nil || row.Reason != approval.NeverConnected {
-		t.Errorf("shown as %q, %v; want never_connected", row.Reason, err)
-	}
-	h.clock.add(time.Hour)
-	sweep(Swept{Ended: 1})
-	h.clock.add(client.UnapprovedRetention - 70*time.Minute - time.Second)
-	sweep(Swept{})
-	h.clock.add(time.Second)
-	for before, want := range map[time.Duration]int{0: 1, time.Second: 0} {
-		if got, err := h.Expired(ctx, h.Now().Add(-before)); err != nil || got != (Swept{Clients: want}) {
-			t.Errorf("expired %s ago: %+v, %v; want %d clients", before, got, err, want)
-		}
-	}
-	sweep(Swept{Clients: 1})
-	h.clock.add(EndedRetention)
-	sweep(Swept{Approvals: 1})
-	h.clock.add(JournalRetention)
-	if got, err := h.Sweep(ctx); err != nil || got.Events == 0 {
-		t.Errorf("swept %+v, %v; want old entries of the journal gone", got, err)
-	}
-	if !h.accepts(t, id) {
-		t.Error("the sweep ended a living approval")
 	}
 }
 

@@ -170,7 +170,8 @@ var firsts = map[string]func(d *database, s *store.Store, live, waiting *subject
 	},
 }
 
-// everyEnd lets each fact end, and asks the last store one thing first, each in turn.
+// everyEnd lets each fact end, and asks the last store one thing first, each in turn
+// (spec 3; decisions P10, P12).
 func everyEnd(t *testing.T, h Harness, unwritten bool) {
 	without := func(d *database) (lift func()) {
 		if unwritten {
@@ -302,6 +303,7 @@ func showEndsMidMove(t *testing.T, h Harness) {
 	}
 }
 
+// It stands on the membership as it was (decision P12).
 func showApprovalBesideRemoval(t *testing.T, h Harness) {
 	d := furnished(t, h)
 	const rounds = 200

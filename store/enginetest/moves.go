@@ -267,6 +267,7 @@ func kinds(all ...journal.Kind) (out []string) {
 // ended is the entry of an end.
 func ended(why approval.Reason) string { return string(journal.ApprovalEnded) + " " + string(why) }
 
+// Used twice is theft (decisions T5, T6).
 func showOneWins(t *testing.T, h Harness) {
 	d := furnished(t, h)
 	for round := range 10 {

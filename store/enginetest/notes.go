@@ -37,6 +37,7 @@ func (d *database) lastUse(what string, s *subject, want int64) {
 	}
 }
 
+// Approvals that nobody uses may end (decision P11).
 func showLastUse(t *testing.T, h Harness) {
 	d := furnished(t, h)
 	s := d.live(d.page())

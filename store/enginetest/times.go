@@ -61,6 +61,7 @@ func (o *timed) over(when string) {
 	}
 }
 
+// The time never goes back (decision T12).
 func showTimeBack(t *testing.T, h Harness) {
 	o := furnished(t, h).runOut()
 	for _, back := range []time.Duration{time.Second, time.Hour, 24 * time.Hour} {
