@@ -115,7 +115,8 @@ var mayFold = reviewed{
 		`},
 
 	// What people see.
-	{"people search, in any case: a page shows more", `org/find.go:Finds org/find.go:Person.Find`},
+	{"people search, in any case: a page shows more", `
+		org/find.go:Finds org/find.go:Person.Find store/connections.go:connectionWalk.narrow store/connections.go:lowered store/query.go:query.finds`},
 	{"IDs that begin alike are looked for, and compared byte for byte when they are there", `store/ids.go:Store.idsBeginning store/ids.go:Store.idsLike`},
 	{"lists in the order of the alphabet", `consent/apps.go:access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `

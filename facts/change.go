@@ -6,6 +6,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // A Change alters facts. Whoever keeps a replica loads again the row that its key
@@ -61,6 +62,21 @@ func (c OrganizationChange) Apply(m *Facts) {
 	m.ends(at.Epoch, c.Epoch)
 	at.Organization, at.Epoch = c.Organization, c.Epoch
 	m.touch(at)
+}
+
+// PolicyChange gives an organization that is there other rules; nil is none.
+type PolicyChange struct {
+	Organization string
+	Policy       *policy.Policy
+}
+
+func (c PolicyChange) Row() (table, key string) { return "policy", c.Organization }
+
+func (c PolicyChange) Apply(m *Facts) {
+	if o := m.Orgs[c.Organization]; o != nil {
+		o.Policy, o.Limit = c.Policy, c.Policy.Limit()
+		m.touch(o)
+	}
 }
 
 // CircleChange adds or changes a circle of an organization that is there.

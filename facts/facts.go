@@ -16,6 +16,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // Facts are what approvals stand on, as they are now. They have no lock of their own.
@@ -55,6 +56,8 @@ type Organization struct {
 	org.Organization
 	Epoch   int64
 	Stamp   Stamp
+	Policy  *policy.Policy    // nil where nobody has set rules for apps
+	Limit   *grantset.Ceiling // of the policy; nil where it limits nothing
 	Circles map[string]org.Circle
 	Roles   map[string]*Role
 	Members []*Member // present ones, in no order
@@ -212,6 +215,14 @@ func (at *Member) AsMember() org.Member {
 	f.Impersonal = at.impersonal
 	at.facts.Store(&f)
 	return f
+}
+
+// Limit is what the organization lets any app have at most; nil is no limit.
+func (at *Member) Limit() *grantset.Ceiling {
+	if at == nil {
+		return nil
+	}
+	return at.Org.Limit
 }
 
 // Standing gives the facts' epochs for any approval. Facts that are not there

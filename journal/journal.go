@@ -27,6 +27,13 @@ const (
 	ImpersonationStarted Kind = "impersonation_started"
 	ImpersonationStopped Kind = "impersonation_stopped"
 	ImpersonationRefused Kind = "impersonation_refused"
+	PolicyChanged        Kind = "policy_changed"
+	RequestMade          Kind = "request_made"
+	RequestWithdrawn     Kind = "request_withdrawn"
+	RequestAllowed       Kind = "request_allowed"
+	RequestDeclined      Kind = "request_declined"
+	ConnectionsReviewed  Kind = "connections_reviewed"
+	ConnectionsExported  Kind = "connections_exported"
 	DirectoryChanged     Kind = "directory_changed"
 	DirectoryRefused     Kind = "directory_refused"
 	OperatorChanged      Kind = "operator_changed"
@@ -74,6 +81,13 @@ var Meanings = []Meaning{
 	{ImpersonationStarted, "Impersonation started", Plain, "support staff act as a person"},
 	{ImpersonationStopped, "Impersonation stopped", Plain, "they stopped, or their hour was over"},
 	{ImpersonationRefused, "Impersonation refused", Warning, "they tried what only that person may do, or to act as somebody whom they may not"},
+	{PolicyChanged, "Rules changed", Plain, "an organization's rules for apps were changed; the detail says how many approvals that ended"},
+	{RequestMade, "Request made", Plain, "a person asked the admins of an organization to allow an app, whose host is the detail"},
+	{RequestWithdrawn, "Request withdrawn", Plain, "the person took that back"},
+	{RequestAllowed, "Request allowed", Plain, "an admin allowed the app"},
+	{RequestDeclined, "Request declined", Plain, "an admin did not allow the app; the reason says why"},
+	{ConnectionsReviewed, "Connections reviewed", Plain, "an admin looked at approvals in an organization; the detail says how many"},
+	{ConnectionsExported, "Connections exported", Plain, "an admin took a list of the approvals in an organization"},
 	{DirectoryChanged, "Directory changed", Plain, "people, organizations, memberships, circles, roles or API keys"},
 	{DirectoryRefused, "Directory event refused", Plain, "an event of a service's directory was refused or ignored"},
 	{OperatorChanged, "Changed by an operator", Plain, "approvals ended, clients deleted or a backup made"},

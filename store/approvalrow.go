@@ -63,12 +63,17 @@ func (s *Store) approvalRows(ctx context.Context, text string, args ...any) ([]A
 	s.memory.RLock()
 	defer s.memory.RUnlock()
 	for i := range out {
-		if h := s.memory.Approvals.At(out[i].ID); h != nil { // the row comes a moment later
-			out[i].LastUsed = max(out[i].LastUsed, int64(atomic.LoadUint32(&h.Used)))
-		}
-		out[i].State = s.standsAs(out[i], s.memory.Standing(out[i].Approval), now)
+		s.standing(&out[i], now)
 	}
 	return out, nil
+}
+
+// standing has a row say what stands now; the lock of memory is the caller's.
+func (s *Store) standing(r *ApprovalRow, now time.Time) {
+	if h := s.memory.Approvals.At(r.ID); h != nil { // the row comes a moment later
+		r.LastUsed = max(r.LastUsed, int64(atomic.LoadUint32(&h.Used)))
+	}
+	r.State = s.standsAs(*r, s.memory.Standing(r.Approval), now)
 }
 
 // Approval gives one approval as it is shown, or ErrNotFound.

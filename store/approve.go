@@ -23,6 +23,7 @@ type Answer struct {
 
 	Client, Person, Organization string // IDs
 	Grant                        grantset.Set
+	EndsAt                       int64 // Unix seconds; 0 is without a date
 	RedirectURI                  string
 	Issuer                       string
 	Challenge                    string
@@ -36,7 +37,8 @@ const maxAttempts = 32
 // up to date while its code is not exchanged. It gives the handle and the
 // code's issue time in Unix seconds. The client counts as approved from then
 // on. ErrAnswered: the code was exchanged. ErrNotFound: the client is gone or
-// disabled. ErrNotAllowed: a fact under the approval is gone.
+// disabled. ErrNotAllowed: a fact under the approval is gone, or, as ErrAppRule,
+// ErrCeiling and ErrEndDate, the organization's rules are others by now.
 func (s *Store) Approve(_ context.Context, a Answer, act Act) (h token.Handle, issued int64, err error) {
 	err = s.changeFacts(func(tx *Tx) (err error) {
 		if err := tx.mayApprove(a); err != nil {
@@ -64,7 +66,7 @@ func (tx *Tx) mayApprove(a Answer) error {
 	case a.Grant.Kind == grantset.Organization && !at.Admin:
 		return fmt.Errorf("admin right: %w", ErrNotAllowed)
 	}
-	return nil
+	return tx.underRules(a, at)
 }
 
 func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err error) {
@@ -91,7 +93,7 @@ func (tx *Tx) approve(a Answer, act Act) (h token.Handle, issued int64, err erro
 	row = approval.Approval{
 		ID: approval.ID(h.ID()), Client: a.Client, Person: a.Person, Organization: a.Organization,
 		Grant: a.Grant, RedirectURI: a.RedirectURI, Issuer: a.Issuer, Challenge: a.Challenge,
-		IssuedAt: now, CreatedAt: made, State: approval.State{Phase: approval.CodeIssued},
+		IssuedAt: now, CreatedAt: made, EndsAt: a.EndsAt, State: approval.State{Phase: approval.CodeIssued},
 	}
 	row.Born = approval.Epochs(tx.Memory.Standing(row))
 	if err := tx.putApproval(row, replaces); err != nil {
@@ -165,18 +167,18 @@ func (tx *Tx) putApproval(a approval.Approval, replaces string) error {
 		INSERT INTO approval (id, client, person, organization, grant_kind, picks, personal,
 		       redirect_uri, issuer, challenge, issued_at, created_at, replaces,
 		       membership_epoch, person_epoch, organization_epoch, client_epoch,
-		       phase, generation, key_number, reason, ended_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, 1, 0, 0, '', 0)
+		       ends_at, phase, generation, key_number, reason, ended_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, 1, 0, 0, '', 0)
 		ON CONFLICT (id) DO UPDATE
 		   SET organization = excluded.organization, grant_kind = excluded.grant_kind,
 		       picks = excluded.picks, personal = excluded.personal, issued_at = excluded.issued_at,
 		       replaces = excluded.replaces, membership_epoch = excluded.membership_epoch,
 		       person_epoch = excluded.person_epoch, organization_epoch = excluded.organization_epoch,
-		       client_epoch = excluded.client_epoch
+		       client_epoch = excluded.client_epoch, ends_at = excluded.ends_at
 		 WHERE approval.phase = `+engine.SQLCodeIssued+` AND approval.generation = 0`,
 		a.ID[:], a.Client, a.Person, a.Organization, string(a.Grant.Kind), a.Grant.EncodePicks(), engine.Flag(a.Grant.Personal),
 		a.RedirectURI, a.Issuer, a.Challenge, a.IssuedAt, a.CreatedAt, replaces,
-		a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client)
+		a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client, a.EndsAt)
 	if err == nil && n != 1 {
 		return ErrAnswered
 	}
@@ -206,35 +208,65 @@ func (s *Store) Cancel(_ context.Context, c Cancelled, act Act) error {
 	})
 }
 
-// EditGrant changes what a live approval of a person gives, from the grant set
-// that the person saw to another (decision P3). It takes effect on the next
-// request. ErrConflict: it is not what the person saw any more; ErrNotFound:
+// Edit is what a person makes of a live approval.
+type Edit struct {
+	From, To grantset.Set // what the person saw, and wants
+	EndsAt   int64        // Unix seconds, sooner than it was; 0 leaves it
+}
+
+// EditGrant is EditApproval of the grant set alone.
+func (s *Store) EditGrant(ctx context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
+	return s.EditApproval(ctx, id, personID, Edit{From: from, To: to}, act)
+}
+
+// EditApproval changes what a live approval of a person gives, from the grant set
+// that the person saw to another (decision P3), and how long. It takes effect on the
+// next request. ErrConflict: it is not what the person saw any more; ErrNotFound:
 // it has ended or is not the person's; ErrNotAllowed: the facts do not allow
-// it any more.
-func (s *Store) EditGrant(_ context.Context, id approval.ID, personID string, from, to grantset.Set, act Act) error {
+// it any more; ErrCeiling: nor do the organization's rules; ErrEndDate: it would not
+// end sooner.
+func (s *Store) EditApproval(_ context.Context, id approval.ID, personID string, e Edit, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
 		a, _, err := tx.Read(id, false)
 		if err != nil {
 			return err
 		}
-		if a.Person != personID || a.Phase != approval.Live || a.Lost(tx.Memory.Standing(a)) != "" {
+		now := tx.Env.Now()
+		if a.Person != personID || a.Phase != approval.Live || a.At(tx.Memory.Standing(a), now).Phase != approval.Live {
 			return fmt.Errorf("approval: %w", ErrNotFound)
 		}
-		if !a.Grant.Equal(from) {
-			return fmt.Errorf("approval: %w", ErrConflict)
-		}
-		if to.Kind == grantset.Organization && !tx.Memory.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization}).Admin {
-			return fmt.Errorf("admin right: %w", ErrNotAllowed)
-		}
-		if _, err := tx.Exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3 WHERE id = $4`,
-			string(to.Kind), to.EncodePicks(), engine.Flag(to.Personal), id[:]); err != nil {
+		if err := tx.mayEdit(a, e, now); err != nil {
 			return err
 		}
-		a.Grant = to
+		if a.Grant = e.To; e.EndsAt > 0 {
+			a.EndsAt = e.EndsAt
+		}
+		if _, err := tx.Exec(`UPDATE approval SET grant_kind = $1, picks = $2, personal = $3, ends_at = $4 WHERE id = $5`,
+			string(a.Grant.Kind), a.Grant.EncodePicks(), engine.Flag(a.Grant.Personal), a.EndsAt, id[:]); err != nil {
+			return err
+		}
 		if err := tx.PutEdited(a); err != nil {
 			return err
 		}
 		return tx.Journal(Event{Kind: journal.ApprovalEdited, Client: a.Client, Person: a.Person, Organization: a.Organization,
-			Approval: a.ID.String(), Detail: string(to.Kind)}.By(act))
+			Approval: a.ID.String(), Detail: string(e.To.Kind)}.By(act))
 	})
+}
+
+func (tx *Tx) mayEdit(a approval.Approval, e Edit, now time.Time) error {
+	at := tx.Memory.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
+	switch {
+	case !a.Grant.Equal(e.From):
+		return fmt.Errorf("approval: %w", ErrConflict)
+	case e.To.Kind == grantset.Organization && !at.Admin:
+		return fmt.Errorf("admin right: %w", ErrNotAllowed)
+	case e.EndsAt > 0:
+		if err := mayShorten(a, e.EndsAt, now); err != nil {
+			return err
+		}
+	}
+	if e.To.Equal(e.From) {
+		return nil
+	}
+	return isOffered(at.Limit(), e.To)
 }

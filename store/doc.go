@@ -71,6 +71,8 @@
 //     and dryrun.go, takes all of it, as package directory plans; exporting.go
 //     gives it; directoryevent.go takes one event
 //   - clients: client.go, clientend.go, preregister.go
+//   - an organization's say about apps: policy.go, with policyrows.go and effects.go;
+//     enddate.go, request.go, connections.go
 //   - who is signed in: session.go, acting.go, identity.go, factor.go, reset.go
 //   - lists: query.go, approvalrow.go; listing.go, with listingways.go,
 //     listingmemory.go and listingpending.go; console.go, figures.go

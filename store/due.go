@@ -41,6 +41,7 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 	}{
 		{&out.Clients, `SELECT COUNT(*) FROM client WHERE approved = ` + engine.SQLFalse + ` AND preregistered = ` + engine.SQLFalse + ` AND issued_at <= $1`,
 			[]any{at.Add(-client.UnapprovedRetention).Unix()}},
+		{&out.Ended, `SELECT COUNT(*) FROM approval WHERE ends_at > 0 AND ended_at = 0 AND ends_at <= $1`, []any{at.Unix()}},
 		{&out.Approvals, `SELECT COUNT(*) FROM approval WHERE ended_at > 0 AND ended_at <= $1`, []any{at.Add(-EndedRetention).Unix()}},
 		{&out.Sessions, `
 			SELECT COUNT(*) FROM session

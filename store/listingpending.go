@@ -56,7 +56,7 @@ func (p *approvalsPage) pendingPlaces(ctx context.Context, from place) ([]place,
 				return true
 			}
 		case approval.Live:
-			if at, ends := p.unusedAt(h.LastUse()); ends && !now.Before(at) {
+			if at, ends := p.unusedAt(h.LastUse()); ends && !now.Before(at) || h.Over(now) {
 				return true
 			}
 		}

@@ -81,7 +81,7 @@ func (s *Store) writeEnds(ctx context.Context) (written int, err error) {
 // that has expired is left until its page cannot be answered any more.
 func writeEnd(now time.Time) approval.Move {
 	return func(a approval.Approval, s approval.Standing) (approval.State, approval.Verdict) {
-		if a.Lost(s) == "" && a.IssuedAt > now.Add(-engine.PageLife).Unix() {
+		if a.Phase == approval.CodeIssued && a.Lost(s) == "" && a.IssuedAt > now.Add(-engine.PageLife).Unix() {
 			return a.State, approval.OK
 		}
 		return a.At(s, now), approval.OK

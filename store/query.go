@@ -51,6 +51,20 @@ func (q *query) pairs(columns string, values []any) {
 	q.conditions = append(q.conditions, columns+" IN (VALUES "+strings.Join(places, ", ")+")")
 }
 
+// finds asks for rows with a part in their text, or with one of the values, if any, in
+// a column.
+func (q *query) finds(text, part, column string, values []any) {
+	q.args = append(q.args, "%"+part+"%")
+	either := fmt.Sprintf("%s LIKE $%d", text, len(q.args))
+	if len(values) > 0 {
+		q.in(column, padded(values))
+		last := len(q.conditions) - 1
+		either += " OR " + q.conditions[last]
+		q.conditions = q.conditions[:last]
+	}
+	q.conditions = append(q.conditions, "("+either+")")
+}
+
 // behind begins behind a place.
 func (q *query) behind(p place) {
 	if p == (place{}) {

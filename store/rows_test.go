@@ -20,6 +20,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
@@ -41,6 +42,9 @@ func tell(m *engine.Memory) string {
 		}
 		add("organization %s %+v epoch %d, circles %v, roles %v, members %v", id, o.Organization, o.Epoch,
 			slices.Sorted(maps.Keys(o.Circles)), slices.Sorted(maps.Keys(o.Roles)), members)
+		if o.Policy != nil {
+			add("policy of %s %+v, limit %+v", id, *o.Policy, o.Limit)
+		}
 		for _, c := range o.Circles {
 			add("circle %+v", c)
 		}
@@ -165,7 +169,8 @@ func (h house) sql(t testing.TB, text string) {
 }
 
 var tables = []string{"meta", "person", "organization", "membership", "circle", "role", "filler",
-	"api_key", "client", "approval", "session", "journal", "directory_event", "directory_version"}
+	"api_key", "client", "approval", "session", "journal", "directory_event", "directory_version",
+	"policy", "policy_app", "policy_never", "app_request"}
 
 // wanderer does what comes, with parameters drawn from few.
 type wanderer struct {
@@ -173,6 +178,7 @@ type wanderer struct {
 	*rand.Rand
 	known []approval.ID
 	names int
+	asked []string // IDs of requests
 }
 
 func (w *wanderer) one(of ...string) string { return of[w.IntN(len(of))] }
@@ -201,6 +207,27 @@ func (w *wanderer) grant() grantset.Set {
 	return grantset.Set{Kind: grantset.Roles, Personal: w.on(), Picks: []grantset.Pick{{Role: w.role(), Change: w.on()}}}
 }
 
+// end is an end date of an approval, mostly none.
+func (w *wanderer) end() int64 {
+	return []int64{0, 0, w.Now().Unix() + 3600, endOf(w.Now(), 2)}[w.IntN(4)]
+}
+
+// policy is mostly one that lets something pass.
+func (w *wanderer) policy() (p policy.Policy) {
+	p.Unknown = policy.Rule(w.one("", "", "", "ask"))
+	p.MaxDays = []int{0, 0, 0, 3}[w.IntN(4)]
+	if w.IntN(3) == 0 {
+		p.Ceiling = grantset.Ceiling{Widest: grantset.Kind(w.one("", "roles", "everything")), ReadOnly: w.on(), NoPersonal: w.on()}
+		if w.on() {
+			p.Ceiling.Never = []string{w.role()}
+		}
+	}
+	if w.IntN(3) == 0 {
+		p.Apps = []policy.App{{Host: w.one("connect.quill.example", "example"), Name: "Quill Assistant", Rule: policy.Rule(w.one("allow", "ask", "block")), Reason: "r"}}
+	}
+	return p
+}
+
 func (w *wanderer) directory() directory.Directory {
 	o := w.org()
 	return directory.Directory{
@@ -219,7 +246,7 @@ func (w *wanderer) step() (string, error) {
 	ctx, act := context.Background(), Act{Actor: "operator"}
 	w.clock.add(time.Duration([]int64{0, 1, 60, 300, 3600, 3 * 24 * 3600}[w.IntN(6)]) * time.Second)
 	w.names++
-	switch w.IntN(24) {
+	switch w.IntN(32) {
 	case 0:
 		return "SetActive", w.SetActive(ctx, w.person(), w.on(), act)
 	case 1:
@@ -246,7 +273,7 @@ func (w *wanderer) step() (string, error) {
 		return "AddDirectory", w.AddDirectory(ctx, w.directory(), act)
 	case 11, 12, 13:
 		a := w.answer(byte(w.IntN(12)))
-		a.Client, a.Organization, a.Grant, a.Replace = w.client(), w.org(), w.grant(), w.on()
+		a.Client, a.Organization, a.Grant, a.Replace, a.EndsAt = w.client(), w.org(), w.grant(), w.on(), w.end()
 		handle, issued, err := w.Approve(ctx, a, act)
 		if err == nil && w.on() {
 			w.known = append(w.known, approval.ID(handle.ID()))
@@ -270,7 +297,7 @@ func (w *wanderer) step() (string, error) {
 	case 20:
 		row, err := w.Approval(ctx, w.id())
 		if err == nil {
-			err = w.EditGrant(ctx, row.ID, "ada", row.Grant, w.grant(), act)
+			err = w.EditApproval(ctx, row.ID, "ada", Edit{row.Grant, w.grant(), w.end()}, act)
 		}
 		return "EditGrant", err
 	case 21:
@@ -278,6 +305,30 @@ func (w *wanderer) step() (string, error) {
 		return "role told", w.tells(directory.Event{Role: &org.Role{ID: w.role(), Organization: o, Circle: w.one("anchor", "grants", "top-"+o), Name: w.one("R", "S")}})
 	case 22:
 		return "role told gone", w.tells(directory.Event{Role: &org.Role{ID: w.role()}, Gone: true})
+	case 23, 24, 25:
+		r := Rules{Organization: w.org(), Admin: w.one("", "ada"), Policy: w.policy()}
+		if p, err := w.Policy(ctx, r.Organization); err == nil && p != nil {
+			r.Seen = p.Version
+		}
+		_, _, err := w.SetPolicy(ctx, r, act)
+		return "SetPolicy", err
+	case 26:
+		r, _, err := w.Ask(ctx, Asking{w.org(), w.person(), w.client(), redirect, "Please."}, act)
+		w.asked = append(w.asked, r.ID)
+		return "Ask", err
+	case 27:
+		o := w.org()
+		_, err := w.DecideRequest(ctx, Decision{Organization: o, Request: w.one(append(w.asked, "none")...), State: RequestState(w.one("allowed", "allowed_person", "declined"))}, act)
+		return "DecideRequest", err
+	case 28:
+		_, err := w.Withdraw(ctx, w.one(append(w.asked, "none")...), w.person(), act)
+		return "Withdraw", err
+	case 29:
+		_, err := w.EndConnections(ctx, w.org(), "ada", []approval.ID{w.id(), w.id()}, act)
+		return "EndConnections", err
+	case 30:
+		_, err := w.MarkReviewed(ctx, w.org(), "ada", []approval.ID{w.id(), w.id()}, act)
+		return "MarkReviewed", err
 	}
 	o := w.org()
 	c := org.Circle{ID: w.one("a", "b", "anchor", "top-"+o), Organization: o, Name: "C", Parent: w.one("", "a", "b", "top-"+o)}

@@ -49,6 +49,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&uncounted, (*Tx).sweepSpent},
 		{&uncounted, (*Tx).sweepDirectoryEvents},
 		{&uncounted, (*Tx).sweepCosts},
+		{&uncounted, (*Tx).sweepRequests},
 		{&out.Events, (*Tx).sweepJournal},
 	} {
 		for more := true; more; {

@@ -46,7 +46,7 @@ func (s *Store) orUnused(ctx context.Context, id approval.ID, m approval.Move) (
 // standsAs is the state of a row as it must be shown now.
 func (s *Store) standsAs(r ApprovalRow, standing approval.Standing, now time.Time) approval.State {
 	state := r.At(standing, now)
-	if state.Phase != approval.Live {
+	if state.Phase != approval.Live && (r.Phase != approval.Live || state.Reason != approval.EndedOnDate) {
 		return state
 	}
 	if at, ends := s.unusedAt(max(r.IssuedAt, r.LastUsed)); ends && !now.Before(at) {

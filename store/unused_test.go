@@ -10,8 +10,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/store/postgres"
 )
 
-const day = 24 * time.Hour
-
 // ending is a house whose approvals end after so long without use; 0 is never.
 func (h house) ending(t testing.TB, after time.Duration) house {
 	t.Helper()

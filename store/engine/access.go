@@ -58,7 +58,7 @@ type Under struct {
 // Under gathers what stands under an approval.
 func (m *Memory) Under(a *approval.Approval) *Under {
 	at := m.Members.Get(facts.MemberKey{Person: a.Person, Organization: a.Organization})
-	u := &Under{Changes: m.Changes, standing: m.StandingOn(at, a), authority: a.Grant.Narrow(at.AsMember(), nil)}
+	u := &Under{Changes: m.Changes, standing: m.StandingOn(at, a), authority: a.Grant.Narrow(at.AsMember(), at.Limit())}
 	if at != nil {
 		u.person, u.organization, u.stamp = at.Person.Name, at.Org.Name, at.Org.Stamp
 	}

@@ -116,7 +116,7 @@ const ApprovalColumns = `
 	       a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
 	       a.redirect_uri, a.issuer, a.challenge, a.issued_at, a.created_at, a.replaces,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network`
+	       a.phase, a.generation, a.key_number, a.reason, a.ended_at, a.network, a.ends_at`
 
 // SelectApproval reads what ScanApproval takes.
 const SelectApproval = `SELECT ` + ApprovalColumns + ` FROM approval a`
@@ -130,7 +130,7 @@ func ScanApproval(rows Scanner, more ...any) (a approval.Approval, replaces stri
 		&id, &a.Client, &a.Person, &a.Organization, &kind, &picks, &personal,
 		&a.RedirectURI, &a.Issuer, &a.Challenge, &a.IssuedAt, &a.CreatedAt, &replaces,
 		&a.Born.Membership, &a.Born.Person, &a.Born.Organization, &a.Born.Client,
-		&a.Phase, &a.Generation, &a.Key, &reason, &a.EndedAt, &a.Network,
+		&a.Phase, &a.Generation, &a.Key, &reason, &a.EndedAt, &a.Network, &a.EndsAt,
 	}, more...)...)
 	if err != nil {
 		return a, "", err

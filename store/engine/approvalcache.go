@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/facts"
@@ -22,6 +23,7 @@ type CachedApproval struct {
 	born       [4]uint32
 	Used       uint32 // Unix seconds, true to the hour; 0 never
 	IssuedAt   uint32 // of the code, while it waits
+	endsAt     uint32 // Unix seconds; 0 is never
 	key        uint16
 	age        uint16 // seconds from being made to issuedAt: a page that is answered again gets a later code
 	Phase      approval.Phase
@@ -50,6 +52,11 @@ func (h *CachedApproval) Standing() approval.Standing {
 		Membership: h.Member.Epoch, Person: h.Member.Person.Epoch,
 		Organization: h.Member.Org.Epoch, Client: h.Client.Epoch,
 	}
+}
+
+// Over reports whether the date has come on which an approval that lives ends.
+func (h *CachedApproval) Over(now time.Time) bool {
+	return h.Phase == approval.Live && h.endsAt > 0 && int64(h.endsAt) <= now.Unix()
 }
 
 const chunkLen = 1024
@@ -166,7 +173,7 @@ func (m *Memory) CachedOn(mem *facts.Member, c *facts.Client, a approval.Approva
 	h := CachedApproval{
 		generation: a.Generation, Member: mem, Client: c, Phase: a.Phase, key: uint16(a.Key), network: a.Network,
 		born:     [4]uint32{uint32(a.Born.Membership), uint32(a.Born.Person), uint32(a.Born.Organization), uint32(a.Born.Client)},
-		IssuedAt: uint32(a.IssuedAt), age: uint16(min(max(a.IssuedAt-a.CreatedAt, 0), math.MaxUint16)),
+		IssuedAt: uint32(a.IssuedAt), endsAt: uint32(a.EndsAt), age: uint16(min(max(a.IssuedAt-a.CreatedAt, 0), math.MaxUint16)),
 	}
 	for i, k := range grantset.Kinds {
 		if k == a.Grant.Kind {
@@ -201,7 +208,7 @@ func (m *Memory) CachedOn(mem *facts.Member, c *facts.Client, a approval.Approva
 func (m *Memory) Uncached(id approval.ID, h *CachedApproval) approval.Approval {
 	return approval.Approval{
 		ID: id, Client: h.Client.ID, Person: h.Member.Person.ID, Organization: h.Member.Org.ID,
-		IssuedAt: int64(h.IssuedAt), Born: h.epochs(),
+		IssuedAt: int64(h.IssuedAt), EndsAt: int64(h.endsAt), Born: h.epochs(),
 		State: approval.State{Phase: h.Phase, Generation: h.generation, Key: int(h.key), Network: h.network},
 	}
 }

@@ -47,7 +47,7 @@ func (c approvalMoved) apply(m *Memory) {
 	}
 }
 
-// grantEdited takes another grant set of an approval.
+// grantEdited takes another grant set of an approval, and when it ends.
 type grantEdited struct{ approval.Approval }
 
 func (c grantEdited) apply(m *Memory) {
@@ -57,14 +57,14 @@ func (c grantEdited) apply(m *Memory) {
 	}
 	m.Remember(c.Grant.Picks)
 	if next, err := m.cached(c.Approval); err == nil {
-		h.picks, h.kind = next.picks, next.kind
+		h.picks, h.kind, h.endsAt = next.picks, next.kind, next.endsAt
 	}
 }
 
 // PutMade caches an approval that was made.
 func (tx *Tx) PutMade(a approval.Approval) error { return tx.putCached(a, approvalMade{a}) }
 
-// PutEdited takes an approval's other grant set.
+// PutEdited takes an approval's other grant set, and when it ends.
 func (tx *Tx) PutEdited(a approval.Approval) error { return tx.putCached(a, grantEdited{a}) }
 
 func (tx *Tx) putCached(a approval.Approval, c change) error {
@@ -74,6 +74,27 @@ func (tx *Tx) putCached(a approval.Approval, c change) error {
 	}
 	return err
 }
+
+// endsBy has what memory has of an organization's approvals end by a time, in Unix
+// seconds.
+type endsBy struct {
+	organization string
+	at           int64
+}
+
+func (c endsBy) apply(m *Memory) {
+	org := m.Orgs[c.organization]
+	for _, chunk := range m.Approvals.chunks {
+		for i := range chunk {
+			if h := &chunk[i]; h.Phase != 0 && h.Member.Org == org && (h.endsAt == 0 || int64(h.endsAt) > c.at) {
+				h.endsAt = uint32(c.at)
+			}
+		}
+	}
+}
+
+// PutEndsBy has all approvals in an organization end by a time, in Unix seconds.
+func (tx *Tx) PutEndsBy(organization string, at int64) { tx.later(endsBy{organization, at}) }
 
 // AfterCommit does something else than to change memory, such as to change the ring of
 // keys; memory's lock is held.

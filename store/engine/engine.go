@@ -134,7 +134,7 @@ func RunSafely(tx *Tx, run func(*Tx) error) (err error) {
 
 // Refusal tells a change that may not be from a database that cannot.
 func Refusal(err error) bool {
-	for _, e := range []error{ErrNotFound, ErrConflict, ErrAnswered, ErrNotAllowed, ErrKeys} {
+	for _, e := range []error{ErrNotFound, ErrConflict, ErrAnswered, ErrNotAllowed, ErrKeys, ErrChanged, ErrRules, ErrFull} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -14,6 +14,8 @@ var (
 	ErrUnavailable = errors.New("the database cannot answer now") // 503: nothing that anybody may rely on has happened
 	ErrAnswered    = errors.New("the page was answered and its code exchanged")
 	ErrNotAllowed  = errors.New("a fact that this stands on has ended")
+	ErrRules       = errors.New("these rules cannot be") // with a sentence for whoever wrote them
+	ErrFull        = errors.New("there are too many")
 	ErrInUse       = errors.New("another process works on this database")
 	ErrParted      = errors.New("the log of a database that is gone, or empty")
 	ErrDamaged     = errors.New("the database is damaged")

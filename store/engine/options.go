@@ -33,6 +33,7 @@ type Options struct {
 	SessionMax  time.Duration // 0 is 30 days
 
 	Impersonal       bool          // the service has no personal items: no authority has any (decision P4)
+	MaxDays          int           // that an approval lasts at most; 0 is no bound (decision P17)
 	EndUnusedAfter   time.Duration // ends approvals that nobody used for so long; 0 ends none (decision P11)
 	JournalRetention time.Duration // how long the journal keeps its entries; 0 is 365 days
 

@@ -137,7 +137,7 @@ func (c *columns) check(id approval.ID, began int64) *row {
 	c.grant(a, kind, out.Picks, c.number())
 	a.Born.Membership, a.Born.Person, a.Born.Organization, a.Born.Client = c.number(), c.number(), c.number(), c.number()
 	a.Phase, a.Generation, a.Key, a.Network = approval.Phase(c.number()), c.number(), int(c.number()), uint16(c.number())
-	a.IssuedAt, out.Used = c.number(), uint32(c.number())
+	a.IssuedAt, out.Used, a.EndsAt = c.number(), uint32(c.number()), c.number()
 	out.Read.Store(began)
 	return out
 }
@@ -145,14 +145,14 @@ func (c *columns) check(id approval.ID, began int64) *row {
 // state takes what can have changed of a row that is known.
 func (c *columns) state(known *row, began int64) *row {
 	generation, key := c.number(), int(c.number())
-	kind, picks, personal, used := c.bytes(), c.bytes(), c.number(), uint32(c.number())
+	kind, picks, personal, used, endsAt := c.bytes(), c.bytes(), c.number(), uint32(c.number()), c.number()
 	same := known.Picks == string(picks) && string(known.A.Grant.Kind) == string(kind) && known.A.Grant.Personal == (personal == 1)
-	if same && known.A.Generation == generation && known.A.Key == key && known.Used == used {
+	if same && known.A.Generation == generation && known.A.Key == key && known.Used == used && known.A.EndsAt == endsAt {
 		known.found(began)
 		return known
 	}
 	a, text := known.A, known.Picks
-	a.Generation, a.Key = generation, key
+	a.Generation, a.Key, a.EndsAt = generation, key, endsAt
 	if !same {
 		text = string(picks)
 		c.grant(&a, string(kind), text, personal)

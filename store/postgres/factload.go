@@ -88,7 +88,7 @@ func (l *factLoad) changes(from int64) error {
 // read reads the rows, the facts under others first.
 func (l *factLoad) read() error {
 	for _, step := range []func() error{
-		l.people, l.organizations, l.memberships, l.circles, l.roles, l.fillers, l.apiKeys, l.clients,
+		l.people, l.organizations, l.policies, l.memberships, l.circles, l.roles, l.fillers, l.apiKeys, l.clients,
 	} {
 		if l.alive(); l.ctx.Err() != nil {
 			return l.ctx.Err()

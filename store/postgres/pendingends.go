@@ -28,6 +28,8 @@ const pendingEndRows = `
 	UNION
 	SELECT id FROM approval WHERE phase = ` + engine.SQLCodeIssued + ` AND created_at > $2 AND created_at <= $3 AND issued_at <= $3
 	UNION
+	SELECT id FROM approval WHERE ends_at > 0 AND ended_at = 0 AND ends_at <= $5 AND phase = ` + engine.SQLLive + `
+	UNION
 	SELECT a.id FROM approval a
 	  JOIN person p ON p.id = a.person JOIN organization o ON o.id = a.organization JOIN client c ON c.id = a.client
 	  JOIN membership m ON m.person = a.person AND m.organization = a.organization
@@ -52,7 +54,7 @@ func (p *Engine) PendingEnds(ctx context.Context, issued time.Time) (out []appro
 		return nil, nil, engine.Unavailable("pending ends", err)
 	}
 	expired := issued.Unix()
-	ids, err := engine.Column[[]byte](p.DB.QueryContext(ctx, pendingEndRows, written, at-2*int64(engine.PageLife/time.Second), expired, all))
+	ids, err := engine.Column[[]byte](p.DB.QueryContext(ctx, pendingEndRows, written, at-2*int64(engine.PageLife/time.Second), expired, all, p.Now().Unix()))
 	if err != nil {
 		return nil, nil, engine.Unavailable("pending ends", err)
 	}

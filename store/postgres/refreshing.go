@@ -136,7 +136,7 @@ const saveExpected = `
 	       AS u (id, client, generation, key_number, network, next)
 	 WHERE (SELECT COUNT(*) FROM locked) > 0
 	   AND a.id = u.id AND a.phase = ` + engine.SQLLive + ` AND a.client = u.client AND a.generation = u.generation
-	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint
+	   AND GREATEST(a.issued_at, a.used_at) > $7::bigint AND (a.ends_at = 0 OR a.ends_at > $6::bigint)
 	   AND (SELECT version FROM facts WHERE one = 1) = $8::bigint
 	RETURNING a.id, a.person, a.organization,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch`

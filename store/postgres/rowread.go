@@ -292,7 +292,7 @@ func (r *Reading) Start(version int64) {
 // checkColumns are what a check needs, behind the version.
 const checkColumns = `f.version, a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal,
 	       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-	       a.phase, a.generation, a.key_number, a.network, a.issued_at, a.used_at`
+	       a.phase, a.generation, a.key_number, a.network, a.issued_at, a.used_at, a.ends_at`
 
 // selectWholes reads approvals and the facts' version in one snapshot.
 const selectWholes = `
@@ -310,7 +310,7 @@ const selectChecks = `
 // selectStates reads what changes of an approval that lives. All the rest of it
 // is known by then, and never changes again.
 const selectStates = `
-	SELECT f.version, a.id, a.generation, a.key_number, a.grant_kind, a.picks, a.personal, a.used_at
+	SELECT f.version, a.id, a.generation, a.key_number, a.grant_kind, a.picks, a.personal, a.used_at, a.ends_at
 	  FROM facts f LEFT JOIN approval a ON a.id = ANY($1) AND a.phase = ` + engine.SQLLive + `
 	 WHERE f.one = 1`
 

@@ -25,7 +25,7 @@ func (e *Engine) Check(_ context.Context, id approval.ID) (engine.Access, error)
 	a := e.Memory.Uncached(id, h)
 	a.Grant = e.Memory.GrantSet(h)
 	return engine.Access{
-		Approval: a, Standing: h.Standing(), Authority: a.Grant.Narrow(h.Member.AsMember(), nil),
+		Approval: a, Standing: h.Standing(), Authority: a.Grant.Narrow(h.Member.AsMember(), h.Member.Org.Limit),
 		PersonName: h.Member.Person.Name, OrganizationName: h.Member.Org.Name,
 		Stamp: h.Member.Org.Stamp, Used: atomic.LoadUint32(&h.Used),
 	}, nil
@@ -99,8 +99,9 @@ func (e *Engine) ClientUses(context.Context) (map[string]engine.ClientUse, error
 
 // PendingEnds looks at all.
 func (e *Engine) PendingEnds(_ context.Context, issued time.Time) (out []approval.ID, done func() error, err error) {
+	now := e.Now()
 	e.Memory.EachCached(func(id approval.ID, h *engine.CachedApproval) {
-		if h.Lost() || h.Phase == approval.CodeIssued && int64(h.IssuedAt) <= issued.Unix() {
+		if h.Lost() || h.Over(now) || h.Phase == approval.CodeIssued && int64(h.IssuedAt) <= issued.Unix() {
 			out = append(out, id)
 		}
 	})

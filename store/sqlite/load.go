@@ -26,7 +26,7 @@ func Load(ctx context.Context, conn *sql.Conn, m *engine.Memory) error {
 		}
 		l := loader{raw.Raw(), m}
 		for _, step := range []func() error{
-			l.people, l.organizations, l.members, l.circles, l.roles, l.fillers, l.apiKeys, l.clients, l.approvals,
+			l.people, l.organizations, l.policies, l.members, l.circles, l.roles, l.fillers, l.apiKeys, l.clients, l.approvals,
 		} {
 			if err := step(); err != nil {
 				return fmt.Errorf("database: load: %w", err)
@@ -143,7 +143,7 @@ func (l loader) approvals() error {
 	return l.each(`
 		SELECT a.id, a.client, a.person, a.organization, a.grant_kind, a.picks, a.personal, a.issued_at,
 		       a.membership_epoch, a.person_epoch, a.organization_epoch, a.client_epoch,
-		       a.phase, a.generation, a.key_number, a.network, a.created_at, a.used_at
+		       a.phase, a.generation, a.key_number, a.network, a.created_at, a.used_at, a.ends_at
 		  FROM approval a
 		 WHERE a.phase < `+engine.SQLEnded, l.approval)
 }
@@ -154,7 +154,7 @@ func (l loader) approval(st *sqlite3.Stmt) error {
 	member := l.m.Members.Get(facts.MemberKey{Person: string(st.ColumnRawText(2)), Organization: string(st.ColumnRawText(3))})
 	client := l.m.Clients[string(st.ColumnRawText(1))]
 	a := approval.Approval{
-		IssuedAt: st.ColumnInt64(7), CreatedAt: st.ColumnInt64(16),
+		IssuedAt: st.ColumnInt64(7), CreatedAt: st.ColumnInt64(16), EndsAt: st.ColumnInt64(18),
 		Born: approval.Epochs{
 			Membership: st.ColumnInt64(8), Person: st.ColumnInt64(9),
 			Organization: st.ColumnInt64(10), Client: st.ColumnInt64(11),

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/policy"
+)
+
+const day = 24 * time.Hour
+
+// mostDays is for how many days an approval in an organization lasts at most, by its
+// rules and by the operator's; 0 is no bound.
+func mostDays(operators int, p *policy.Policy) int {
+	most := operators
+	if p != nil && p.MaxDays > 0 && (most == 0 || p.MaxDays < most) {
+		most = p.MaxDays
+	}
+	return most
+}
+
+// mayEnd asks whether an approval that begins now may end at a time, Unix seconds; 0
+// is without a date. most is mostDays.
+func mayEnd(at int64, now time.Time, most int) error {
+	switch {
+	case at == 0 && most > 0:
+		return fmt.Errorf("none: %w", ErrEndDate)
+	case at != 0 && (at <= now.Unix() || at > endOf(now, policy.MaxDays) || most > 0 && at > endOf(now, most)):
+		return fmt.Errorf("not within the bounds: %w", ErrEndDate)
+	}
+	return nil
+}
+
+// endOf is so many days from a time, in Unix seconds.
+func endOf(from time.Time, days int) int64 { return from.Add(time.Duration(days) * day).Unix() }
+
+// mayShorten asks whether an approval may end at a time instead: sooner, for who
+// wants it later approves again.
+func mayShorten(a approval.Approval, at int64, now time.Time) error {
+	if !a.MayEndAt(at, now) || at > endOf(now, policy.MaxDays) {
+		return fmt.Errorf("not sooner than it was: %w", ErrEndDate)
+	}
+	return nil
+}
+
+// endBy has all approvals in an organization end by a time, those that end later or
+// never, and counts them. Where others write too it locks the rows first, in the order
+// in which groups of refreshes do.
+func (tx *Tx) endBy(organization string, at int64) (int, error) {
+	later := ` FROM approval WHERE organization = $1 AND ended_at = 0 AND (ends_at = 0 OR ends_at > $2)`
+	n, err := tx.Exec(`WITH locked AS (SELECT id`+later+` ORDER BY id`+tx.Lock()+`)
+		UPDATE approval SET ends_at = $2
+		 WHERE (SELECT COUNT(*) FROM locked) > 0
+		   AND organization = $1 AND ended_at = 0 AND (ends_at = 0 OR ends_at > $2)`, organization, at)
+	if n > 0 {
+		tx.PutEndsBy(organization, at)
+	}
+	return int(n), err
+}
+
+// isOffered asks whether an organization lets a person choose a grant set: no more
+// than its ceiling leaves of it.
+func isOffered(c *grantset.Ceiling, s grantset.Set) error {
+	if why := c.Withholds(s); why != "" {
+		return fmt.Errorf("%s: %w", why, ErrCeiling)
+	}
+	return nil
+}
+
+// underRules asks the rules of the organization once more, in the writer, for what a
+// person is about to approve.
+func (tx *Tx) underRules(a Answer, at *facts.Member) error {
+	p := at.Org.Policy
+	if p != nil {
+		app, err := tx.appOf(a.Client, a.RedirectURI)
+		if err != nil {
+			return err
+		}
+		if rule, _ := p.Decide(app.host, app.name, a.Person, app.preregistered); rule != policy.Allow {
+			return fmt.Errorf("%s: %w", rule, ErrAppRule)
+		}
+		if err := isOffered(at.Org.Limit, a.Grant); err != nil {
+			return err
+		}
+	}
+	return mayEnd(a.EndsAt, tx.Env.Now(), mostDays(tx.Env.Options.MaxDays, p))
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/policy"
+)
+
+// The rules of organizations lie in three tables, in the order of PolicyRows.
+const (
+	selectPolicies = `
+		SELECT organization, unknown_apps, known_apps, widest, read_only, no_personal, max_days, review_days, changed_by, changed_at, version
+		  FROM policy`
+	selectPolicyApps  = `SELECT organization, host, name, person, rule, actor, decided_at, reason FROM policy_app`
+	selectPolicyNever = `SELECT organization, role FROM policy_never`
+)
+
+// Cells are the values of a row, one after the other.
+type Cells interface {
+	Text() string
+	Number() int64
+}
+
+// PolicyRows puts the rules of organizations together, by their IDs.
+type PolicyRows map[string]*policy.Policy
+
+func (p PolicyRows) policy(c Cells) (organization string) {
+	organization = c.Text()
+	p[organization] = &policy.Policy{
+		Unknown: policy.Rule(c.Text()), Known: policy.Rule(c.Text()),
+		Ceiling: grantset.Ceiling{Widest: grantset.Kind(c.Text()), ReadOnly: c.Number() == 1, NoPersonal: c.Number() == 1},
+		MaxDays: int(c.Number()), ReviewDays: int(c.Number()), ChangedBy: c.Text(), ChangedAt: c.Number(), Version: c.Number(),
+	}
+	return organization
+}
+
+func (p PolicyRows) app(c Cells) (organization string) {
+	organization = c.Text()
+	if of := p[organization]; of != nil {
+		of.Apps = append(of.Apps, policy.App{
+			Host: c.Text(), Name: c.Text(), Person: c.Text(), Rule: policy.Rule(c.Text()), By: c.Text(), At: c.Number(), Reason: c.Text(),
+		})
+	}
+	return organization
+}
+
+func (p PolicyRows) never(c Cells) (organization string) {
+	organization = c.Text()
+	if of := p[organization]; of != nil {
+		of.Ceiling.Never = append(of.Ceiling.Never, c.Text())
+	}
+	return organization
+}
+
+// Changes are what the rows say, of those organizations as well that have none.
+func (p PolicyRows) Changes(organizations []string) (out []facts.Change) {
+	for _, id := range organizations {
+		if p[id] == nil {
+			out = append(out, facts.PolicyChange{Organization: id})
+		}
+	}
+	for id, of := range p {
+		InOrder(of)
+		out = append(out, facts.PolicyChange{Organization: id, Policy: of})
+	}
+	return out
+}
+
+// InOrder has rules in one order on every engine, whatever a database sorts by.
+func InOrder(p *policy.Policy) {
+	slices.Sort(p.Ceiling.Never)
+	slices.SortFunc(p.Apps, func(a, b policy.App) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(client.NameKey(a.Name), client.NameKey(b.Name)), cmp.Compare(a.Person, b.Person))
+	})
+}
+
+// Read reads the three tables: each runs a query, and gives its rows to row, which tells
+// the organization of one.
+func (p PolicyRows) Read(each func(text string, row func(Cells) (organization string)) error) error {
+	for _, one := range []struct {
+		text string
+		row  func(Cells) string
+	}{{selectPolicies, p.policy}, {selectPolicyApps, p.app}, {selectPolicyNever, p.never}} {
+		if err := each(one.text, one.row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// What the rules of an organization refuse. Those of an approval are ErrNotAllowed too.
+var (
+	ErrRules   = engine.ErrRules // with a sentence for whoever wrote them, a PolicyError
+	ErrAppRule = fmt.Errorf("the organization does not let this app be connected: %w", ErrNotAllowed)
+	ErrCeiling = fmt.Errorf("the organization lets apps have less: %w", ErrNotAllowed)
+	ErrEndDate = fmt.Errorf("the end date: %w", ErrNotAllowed)
+)
+
+// A PolicyError is what policy.Check says of rules. It is ErrRules.
+type PolicyError struct{ error }
+
+func (PolicyError) Is(target error) bool { return target == ErrRules }
+
+// Policy gives the rules of an organization as they stand, nil where it has none.
+// ErrNotFound: there is no such organization.
+func (s *Store) Policy(ctx context.Context, organization string) (*policy.Policy, error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
+	s.memory.RLock()
+	defer s.memory.RUnlock()
+	at := s.memory.Orgs[organization]
+	if at == nil {
+		return nil, fmt.Errorf("organization: %w", ErrNotFound)
+	}
+	return at.Policy, nil
+}
+
+// Policies gives the rules of those organizations of a person that have some, by
+// their IDs: what belongs to Offers.
+func (s *Store) Policies(ctx context.Context, personID string) (map[string]*policy.Policy, error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
+	s.memory.RLock()
+	defer s.memory.RUnlock()
+	at := s.memory.People.Get(personID)
+	if at == nil {
+		return nil, fmt.Errorf("person: %w", ErrNotFound)
+	}
+	out := map[string]*policy.Policy{}
+	for _, m := range at.Members {
+		if m.Org.Policy != nil && m.AsMember().Exists() {
+			out[m.Org.ID] = m.Org.Policy
+		}
+	}
+	return out, nil
+}
+
+// Rules are what somebody wants the rules of an organization to be.
+type Rules struct {
+	Organization string
+	Admin        string // ID of the person who sets them, as an admin there; "" is an operator
+	Seen         int64  // version of the rules that they saw; 0 is none
+	Policy       policy.Policy
+}
+
+// SetPolicy saves rules, and does what they do at once: a block ends all approvals of
+// the apps that it is for (approval.AppBlocked), a bound in days sets the end of those
+// that would end later. Who decided an app and when is kept for rules that are as they
+// were, and is act and now for the others. It gives the rules as they are saved, and
+// what saving did.
+//
+// ErrChanged: they are another version by now, which is given instead. ErrNotAllowed:
+// the person is no admin (any more). ErrRules: they cannot be.
+func (s *Store) SetPolicy(_ context.Context, r Rules, act Act) (p *policy.Policy, effects []policy.Effect, err error) {
+	err = s.changeFacts(func(tx *Tx) (err error) {
+		p, effects, err = tx.setPolicy(r, act)
+		return err
+	})
+	return p, effects, err
+}
+
+func (tx *Tx) setPolicy(r Rules, act Act) (*policy.Policy, []policy.Effect, error) {
+	if r.Admin != "" {
+		if err := tx.isAdmin(r.Admin, r.Organization); err != nil {
+			return nil, nil, err
+		}
+	}
+	at := tx.Memory.Orgs[r.Organization]
+	if at == nil {
+		return nil, nil, fmt.Errorf("organization: %w", ErrNotFound)
+	}
+	old := at.Policy
+	if version(old) != r.Seen {
+		return old, nil, fmt.Errorf("rules: %w", ErrChanged)
+	}
+	p := r.Policy
+	if err := tx.sign(&p, at, act); err != nil {
+		return nil, nil, err
+	}
+	effects, blocked, err := tx.effects(at, &p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := tx.putPolicy(at.ID, &p); err != nil {
+		return nil, nil, err
+	}
+	ended := 0
+	for batch := range slices.Chunk(blocked, endsBatch) {
+		n, err := tx.moveRows(batch, approval.End(approval.AppBlocked, tx.Env.Now()), act)
+		if ended += n; err != nil {
+			return nil, nil, err
+		}
+	}
+	if p.MaxDays > 0 {
+		if _, err := tx.endBy(at.ID, endOf(tx.Env.Now(), p.MaxDays)); err != nil {
+			return nil, nil, err
+		}
+	}
+	return &p, effects, tx.Journal(Event{
+		Kind: journal.PolicyChanged, Organization: at.ID, Detail: fmt.Sprintf("version %d, approvals ended: %d", p.Version, ended),
+	}.By(act))
+}
+
+func version(p *policy.Policy) int64 {
+	if p == nil {
+		return 0
+	}
+	return p.Version
+}
+
+// sign says of rules who made them, and checks that they can be.
+func (tx *Tx) sign(p *policy.Policy, at *facts.Organization, act Act) error {
+	now := tx.Env.Now().Unix()
+	p.Version, p.ChangedBy, p.ChangedAt = version(at.Policy)+1, act.Actor, now
+	p.Apps = slices.Clone(p.Apps)
+	p.Ceiling.Never = slices.Clone(p.Ceiling.Never)
+	engine.InOrder(p)
+	for i := range p.Apps {
+		a := &p.Apps[i]
+		a.By, a.At = act.Actor, now
+		if was := ruleOf(at.Policy, a); was != nil && was.Rule == a.Rule && was.Reason == a.Reason {
+			a.By, a.At = was.By, was.At
+		}
+	}
+	if err := p.Check(func(role string) bool { return at.Roles[role] != nil || kept(at.Policy, role) }); err != nil {
+		return PolicyError{err}
+	}
+	return nil
+}
+
+// ruleOf finds the rule that one takes the place of.
+func ruleOf(p *policy.Policy, of *policy.App) *policy.App {
+	if p == nil {
+		return nil
+	}
+	i := slices.IndexFunc(p.Apps, func(a policy.App) bool { return sameApp(&a, of) })
+	if i < 0 {
+		return nil
+	}
+	return &p.Apps[i]
+}
+
+func sameApp(a, b *policy.App) bool {
+	return a.Host == b.Host && a.Person == b.Person && client.NameKey(a.Name) == client.NameKey(b.Name)
+}
+
+// kept reports whether the rules name a role already: one that is gone since stays
+// named until somebody takes it out.
+func kept(p *policy.Policy, role string) bool { return p != nil && contains(p.Ceiling.Never, role) }
+
+func contains(sorted []string, s string) bool {
+	_, ok := slices.BinarySearch(sorted, s)
+	return ok
+}

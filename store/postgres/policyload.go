@@ -1,0 +1,23 @@
+package postgres
+
+import "github.com/grantkeeper/grantkeeper/store/engine"
+
+// cells are the values of a row for engine.PolicyRows.
+type cells struct{ *columns }
+
+func (c cells) Text() string  { return c.text() }
+func (c cells) Number() int64 { return c.number() }
+
+func (l *factLoad) policies() error {
+	of := engine.PolicyRows{}
+	err := of.Read(func(text string, row func(engine.Cells) string) error {
+		return l.rows("policy", factQuery{text, `organization = ANY($1)`}, func(c *columns) string { return row(cells{c}) }, nil)
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range of.Changes(l.keys["policy"]) {
+		l.put(c)
+	}
+	return nil
+}
