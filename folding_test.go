@@ -120,6 +120,7 @@ var mayFold = reviewed{
 	{"IDs that begin alike are looked for, and compared byte for byte when they are there", `store/ids.go:Store.idsBeginning store/ids.go:Store.idsLike`},
 	{"lists in the order of the alphabet", `consent/apps.go:access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
+		consent/asking.go:readMessage
 		consent/integration.go:Server.integration signin/support.go:Server.actAs
 		signin/support.go:Server.supportPage operator/console/clients.go:Server.clientsPage
 		operator/console/form.go:readReason`},

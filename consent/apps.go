@@ -14,6 +14,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -43,7 +44,9 @@ type shownApproval struct {
 	Access    access
 	Connected page.Moment
 	Used      *page.Moment
-	Unused    int    // days, when it is time to say so
+	Unused    int          // days, when it is time to say so
+	Ends      *page.Moment // nil: there is no end date
+	Less      limits
 	Edit      string // path of the page that changes it; empty before the app has connected
 }
 
@@ -98,6 +101,9 @@ func (s *Server) apps(v *page.Visit) error {
 	view := &appsPage{Frame: s.Frame(v, "apps.title", "organization", o.Name), Organization: o.Name, Path: page.AppsPath(o.ID)}
 	view.Slim, view.Other, view.Packed = false, true, true
 	view.Under(v, o)
+	if lookup.policy, err = s.Store.Policy(v.R.Context(), o.ID); err != nil {
+		return page.Wrap("rules for apps", err)
+	}
 	view.list(v, o, rows, lookup)
 	if err := s.explainReuse(v, view.Ended); err != nil {
 		return err
@@ -142,7 +148,10 @@ func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.Appro
 		}
 		c := &view.Apps[i]
 		c.lastUsed = max(c.lastUsed, r.LastUsed)
-		one := shownApproval{Access: l.gives(r.Grant), Connected: page.On(r.CreatedAt, v.Now), Used: lastUse(r, v.Now)}
+		one := shownApproval{Access: l.gives(r.Grant), Connected: page.On(r.CreatedAt, v.Now), Used: lastUse(r, v.Now), Less: l.limits(r.Grant)}
+		if r.EndsAt > 0 {
+			one.Ends = new(page.On(r.EndsAt, v.Now))
+		}
 		if r.Phase == approval.Live && !v.Acting() {
 			one.Edit = editPath(o.ID, r.ID)
 		}
@@ -214,7 +223,8 @@ type lookup struct {
 	left         map[string]int64 // when the member left a role, in Unix seconds
 	now          time.Time
 	words        *page.Words
-	impersonal   bool // the service has no personal entries
+	impersonal   bool           // the service has no personal entries
+	policy       *policy.Policy // of the organization, where its ceilings are asked for
 }
 
 func (s *Server) roles(v *page.Visit, o org.Organization, m org.Member) (lookup, error) {

@@ -13,12 +13,23 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // ask is GET /oauth/authorize: the consent page, always, or the first reason
 // why not, in the order of decisions A1 and A2.
 func (s *Server) ask(v *page.Visit) error {
+	return s.requested(v, func(c client.Client, a authorization, p parameters) error {
+		chosen := s.openChoices(v, p)
+		chosen.hint, _ = p.one("organization")
+		return s.showConsent(v, c, s.newQuestion(v, a), chosen, showing{status: http.StatusOK})
+	})
+}
+
+// requested answers an authorization request that is in order, of somebody who is
+// there as themselves, with a page about it, and every other one as it deserves.
+func (s *Server) requested(v *page.Visit, show func(client.Client, authorization, parameters) error) error {
 	p := parseParameters(v.R.URL.RawQuery)
 	id, _ := p.client()
 	redirectURI, _ := p.one("redirect_uri")
@@ -39,9 +50,7 @@ func (s *Server) ask(v *page.Visit) error {
 	case v.Acting():
 		return s.showActing(v, c, s.newQuestion(v, a))
 	}
-	chosen := s.openChoices(v, p)
-	chosen.hint, _ = p.one("organization")
-	return s.showConsent(v, c, s.newQuestion(v, a), chosen, showing{status: http.StatusOK})
+	return show(c, a, p)
 }
 
 // errRedirect is of a request whose redirect URI is not a registered one.
@@ -186,7 +195,11 @@ func (s *Server) decide(v *page.Visit) error {
 		return s.showConsent(v, c, p, readChoices(form), showing{status: http.StatusForbidden, old: true})
 	case page.One(form, "decision") == "cancel":
 		return s.cancel(v, c, p)
-	case page.One(form, "decision") != "approve" || form.Has("action") || form.Has("bulk"):
+	case page.One(form, "decision") == "withdraw":
+		return s.withdraw(v, p, page.One(form, "organization"))
+	case page.One(form, "decision") == "ask" && !form.Has("action") && !p.old(v.Now):
+		return s.askAdmin(v, c, p, form)
+	case !slices.Contains([]string{"approve", "ask"}, page.One(form, "decision")) || form.Has("action") || form.Has("bulk"):
 		return s.showConsent(v, c, p, readChoices(form), showing{status: http.StatusOK})
 	case p.old(v.Now):
 		return s.showConsent(v, c, s.newQuestion(v, p.authorization), readChoices(form), showing{status: http.StatusOK, old: true})
@@ -198,11 +211,27 @@ func (s *Server) decide(v *page.Visit) error {
 // this person may give away now.
 func (s *Server) approve(v *page.Visit, c client.Client, p question, form url.Values) error {
 	ctx := v.R.Context()
-	offers, err := s.Store.Offers(ctx, v.Person.ID)
+	offers, err := s.offers(v)
 	if err != nil {
-		return page.Wrap("offers", err)
+		return err
+	}
+	ruled, err := s.rulings(v, c, p.RedirectURI, eligible(offers))
+	if err != nil {
+		return err
+	}
+	at := rulingOf(ruled, page.One(form, "organization"))
+	if at.rule == policy.Ask {
+		return s.showConsent(v, c, p, readChoices(form), showing{status: http.StatusOK})
 	}
 	choice, faults := grantset.Parse(form, offers)
+	faults = readChoices(form).explained(faults, offerOf(offers, at.Organization.ID))
+	if at.rule == policy.Block {
+		faults = []grantset.Fault{appBlocked}
+	}
+	days, fault := s.boundOf(at.Offer, at.policy).readEnd(form["ends"])
+	if len(faults) == 0 && fault != "" {
+		faults = append(faults, fault)
+	}
 	if !slices.Contains([]string{"", "1"}, strings.Join(form["replace"], " ")) {
 		faults = append(faults, grantset.NotAllowed)
 	}
@@ -214,12 +243,14 @@ func (s *Server) approve(v *page.Visit, c client.Client, p question, form url.Va
 	}
 	handle, issued, err := s.Store.Approve(ctx, store.Answer{
 		Handle: s.handleOf(p), Client: c.ID, Person: v.Person.ID, Organization: choice.Offer.Organization.ID,
-		Grant: choice.Set, RedirectURI: p.RedirectURI, Issuer: p.Issuer, Challenge: p.Challenge,
+		Grant: choice.Set, EndsAt: endsAt(days, v.Now), RedirectURI: p.RedirectURI, Issuer: p.Issuer, Challenge: p.Challenge,
 		Replace: page.One(form, "replace") == "1",
 	}, s.Act(v))
 	switch {
 	case errors.Is(err, store.ErrAnswered):
 		return answered(page.AppsPath(choice.Offer.Organization.ID))
+	case errors.Is(err, store.ErrEndDate):
+		return s.askAgain(v, c, p, form, []grantset.Fault{endUnknown})
 	case errors.Is(err, store.ErrNotAllowed):
 		return s.askAgain(v, c, p, form, []grantset.Fault{grantset.NotAllowed})
 	case errors.Is(err, store.ErrNotFound):

@@ -28,6 +28,8 @@ type choices struct {
 	bulk         string // the button that sets all roles of a circle: <circle ID>:<none, read or change>
 	circle       string // whose roles were all set by it
 	hint         string // organization whose roles are to be shown
+	ends         string // for how long
+	message      string // to the admins who are asked
 	preview      bool   // the button that asks what the choice allows
 	need, needs  string // ID of a role that is marked, and the read or change that is asked for
 }
@@ -35,7 +37,7 @@ type choices struct {
 func readChoices(form url.Values) choices {
 	c := choices{
 		sent: true, organization: page.One(form, "organization"), grant: page.One(form, "grant"),
-		bulk: page.One(form, "bulk"), preview: page.One(form, "action") == "preview", roles: map[string]string{}, personal: page.One(form, "personal") == "1", replace: page.One(form, "replace") == "1",
+		ends: page.One(form, "ends"), message: page.One(form, "message"), bulk: page.One(form, "bulk"), preview: page.One(form, "action") == "preview", roles: map[string]string{}, personal: page.One(form, "personal") == "1", replace: page.One(form, "replace") == "1",
 	}
 	for name := range form {
 		if role, ok := strings.CutPrefix(name, "role:"); ok {
@@ -60,7 +62,9 @@ func (c *choices) setAll(offers []grantset.Offer) {
 			}
 			c.circle = g.Circle.ID
 			for _, r := range g.Roles {
-				c.roles[r.ID] = c.bulk[i+1:]
+				if access := c.bulk[i+1:]; access == "none" || o.Ceiling.WithholdsPick(grantset.Pick{Role: r.ID, Change: access == "change"}) == "" {
+					c.roles[r.ID] = access
+				}
 			}
 		}
 	}
@@ -75,7 +79,7 @@ func (s *Server) withChoices(path, person string, form url.Values) string {
 	kept := url.Values{"person": {person}}
 	for name, values := range form {
 		switch {
-		case name == "organization", name == "grant", name == "personal", name == "replace",
+		case name == "organization", name == "grant", name == "personal", name == "replace", name == "ends", name == "message",
 			strings.HasPrefix(name, "role:") && page.One(form, name) != "none":
 			kept[name] = values
 		}
@@ -141,10 +145,13 @@ type chooser struct {
 	Fixed         bool   // the organization is not chosen here
 	Grant         string // chosen
 	Personal      bool
-	Admin         bool     // some organization could be given as a whole
-	AdminClass    string   // shows that option while such an organization is chosen
-	AdminNames    []string // of those organizations
-	NoPersonal    bool     // there are no personal entries to choose
+	Admin         bool                 // some organization could be given as a whole
+	AdminClass    string               // shows that option while such an organization is chosen
+	AdminNames    []string             // of those organizations
+	NoPersonal    bool                 // there are no personal entries to choose
+	Whys          map[string][]classed // why an option, or "personal", cannot be chosen, or gives less
+	Shut          map[string]bool      // those that cannot
+	Ends          *endField
 	Summaries     summaries
 }
 
@@ -172,7 +179,14 @@ type offered struct {
 	Chosen   bool
 	Class    string // shows this organization's roles while it is chosen
 	Groups   []group
-	Show     string // path that shows its roles, when they are not in the page
+	Show     string    // path that shows its roles, when they are not in the page
+	Asks     bool      // an admin must allow the app first
+	Limits   bool      // on what apps may get
+	Blocked  page.Said // why the app cannot be connected; nil where it can
+	Shut     []string  // options, and "personal", that it withholds
+	ReadOnly bool      // it lets apps read only
+	Why      page.Said // of that
+	Most     int       // days that access lasts there; 0 is no bound
 }
 
 type group struct {
@@ -180,6 +194,7 @@ type group struct {
 	Flat     bool // the roles stand without their circle, which each names
 	Open     bool
 	Set      bool // all its roles were just set by a button
+	NoChange bool // none of them can be changed
 	Chosen   int
 	Roles    []shownRole
 }
@@ -187,6 +202,7 @@ type group struct {
 type shownRole struct {
 	ID, Name, Access string
 	Needs            *page.Said // what a link asks for here; nil is nothing
+	Never, NoChange  bool       // of what can be chosen
 }
 
 // What a page shows at once (ux 5.3).
@@ -201,13 +217,20 @@ const (
 // showConsent shows the consent page, or in its place why there is nothing to
 // choose.
 func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen choices, how showing) error {
-	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
+	offers, err := s.offers(v)
 	if err != nil {
-		return page.Wrap("offers", err)
+		return err
 	}
 	open := eligible(offers)
 	if len(open) == 0 {
 		return s.showNowhere(v, c, p, offers, how)
+	}
+	ruled, err := s.rulings(v, c, p.RedirectURI, open)
+	if err != nil {
+		return err
+	}
+	if other := s.instead(v, c, p, ruled, chosen, how); other != nil {
+		return other()
 	}
 	chosen.setAll(open)
 	chosen.personal = chosen.personal && !s.NoPersonal
@@ -230,6 +253,11 @@ func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen 
 	}
 	view.Slim, view.Script, view.Packed, view.Instead = false, true, true, s.SealPath(p.path())
 	view.offer(open, chosen, p.path())
+	if err := view.rule(s, v, ruled); err != nil {
+		return err
+	}
+	view.limit(v.Words, open, "")
+	view.offerEnds(ender{v.Words, v.Now}, s.boundsOf(ruled), chosen.ends)
 	view.say(v.Words, how.faults, offers, chosen)
 	if err := s.facts(v, view, c, open); err != nil {
 		return err
@@ -299,14 +327,17 @@ func groups(of grantset.Offer, chosen choices, total int) []group {
 		one.Open = i == 0 && total <= openRoles || one.Set || slices.ContainsFunc(g.Roles, func(r org.Role) bool { return r.ID == chosen.need })
 		for _, r := range g.Roles {
 			access := chosen.roles[r.ID]
-			if access == "" {
+			never := of.Ceiling.WithholdsPick(grantset.Pick{Role: r.ID}) != ""
+			noChange := of.Ceiling.WithholdsPick(grantset.Pick{Role: r.ID, Change: true}) != ""
+			if access == "" || never || noChange && access == "change" {
 				access = "none"
 			}
 			if access != "none" {
 				one.Chosen++
 			}
-			one.Roles = append(one.Roles, shownRole{ID: r.ID, Name: r.Name, Access: access})
+			one.Roles = append(one.Roles, shownRole{ID: r.ID, Name: r.Name, Access: access, Never: never, NoChange: noChange})
 		}
+		one.NoChange = !slices.ContainsFunc(one.Roles, func(r shownRole) bool { return !r.NoChange })
 		out = append(out, one)
 	}
 	return out
@@ -323,13 +354,22 @@ func (view *chooser) say(w *page.Words, faults []grantset.Fault, offers []grants
 			said = shownFault{"organization", w.Say("fault.closed", "organization", nameOf(offers, chosen.organization))}
 		case grantset.NoGrant:
 			said = shownFault{"grant", w.Say("fault.grant")}
+		case appBlocked:
+			said = shownFault{"organization", w.Say("blocked.fault", "organization", nameOf(offers, chosen.organization))}
+		case endBeyond:
+			said = shownFault{"ends", w.Say("ends.fault", "n", view.Ends.most.days, "by", view.Ends.most.by, "link", page.Href("#ends"))}
+		case endUnknown:
+			said = shownFault{"ends", w.Say("ends.unknown", "link", page.Href("#ends"))}
 		case grantset.NothingPicked:
 			said = shownFault{"roles", w.Say("fault.nothing", "link", page.Href("#which"))}
-			if view.NoPersonal {
+			if view.NoPersonal || offerOf(offers, chosen.organization).Ceiling.WithholdsPersonal() != "" {
 				said.Text = w.Say("fault.norole", "link", page.Href("#which"))
 			}
 		default:
-			said = shownFault{"grant", w.Say("fault.impossible")}
+			var is bool
+			if said, is = withheldAt(w, f, nameOf(offers, chosen.organization)); !is {
+				said = shownFault{"grant", w.Say("fault.impossible")}
+			}
 		}
 		view.Faults = append(view.Faults, said)
 	}
@@ -343,10 +383,12 @@ func (view *chooser) One() bool { return len(view.Organizations) == 1 }
 func (view *chooser) Countable() bool { return len(view.Organizations) <= numbered }
 
 // Fault gives the fault that stands next to a fieldset.
-func (view *chooser) Fault(group string) *shownFault {
-	for i := range view.Faults {
-		if view.Faults[i].Group == group {
-			return &view.Faults[i]
+func (view *chooser) Fault(group string) *shownFault { return faultOf(view.Faults, group) }
+
+func faultOf(faults []shownFault, group string) *shownFault {
+	for i := range faults {
+		if faults[i].Group == group {
+			return &faults[i]
 		}
 	}
 	return nil

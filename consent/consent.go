@@ -26,14 +26,17 @@ import (
 var templates embed.FS
 
 var (
-	consentTemplate = page.Parse(templates, "consent.html", "choices.html")
+	consentTemplate = page.Parse(templates, "consent.html", "choices.html", "ends.html", "head.html")
+	blockedTemplate = page.Parse(templates, "blocked.html", "head.html")
+	askingTemplate  = page.Parse(templates, "asking.html", "head.html")
+	askedTemplate   = page.Parse(templates, "asked.html", "head.html")
 	faultTemplate   = page.Parse(templates, "fault.html")
 	nowhereTemplate = page.Parse(templates, "nowhere.html")
 	actingTemplate  = page.Parse(templates, "acting.html")
 	homeTemplate    = page.Parse(templates, "home.html")
 	everyTemplate   = page.Parse(templates, "every.html")
 	appsTemplate    = page.Parse(templates, "apps.html")
-	editTemplate    = page.Parse(templates, "edit.html", "choices.html")
+	editTemplate    = page.Parse(templates, "edit.html", "choices.html", "ends.html")
 	revokeTemplate  = page.Parse(templates, "revoke.html")
 	leaveTemplate   = page.Parse(templates, "leave.html")
 
@@ -49,6 +52,8 @@ const (
 	sealedChoices = "choices kept through sign-in"
 	sealedEdit    = "edit page"
 	sealedEdited  = "approval was edited"
+
+	sealedWithdrawn = "request was withdrawn"
 )
 
 // Server answers people. Its fields are set before Handler is called and not
@@ -81,6 +86,9 @@ type Server struct {
 	Tool  func(organization, path, name string) (title string, reads rules.Known)
 
 	NoPersonal bool // the service has no personal entries to choose
+
+	MaxDays int  // that access lasts at most, by the operator; 0 is no bound
+	Mails   bool // people are mailed what was decided of what they asked for
 
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	previews  *limit.Names
@@ -136,6 +144,7 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 func (s *Server) ownPages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
 		"POST /oauth/authorize/preview": s.preview,
+		"GET " + atAsked:                s.asked,
 
 		"GET " + atApps + "/{approval}/edit":  s.editPage,
 		"POST " + atApps + "/{approval}/edit": s.edit,
@@ -154,7 +163,7 @@ func (s *Server) ownPages() map[string]func(*page.Visit) error {
 // whatever their method and outcome (decisions A1 and L1).
 func (s *Server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/oauth/authorize" {
+		if r.URL.Path != "/oauth/authorize" && r.URL.Path != atAsked {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -78,9 +78,9 @@ func (s *Server) editing(v *page.Visit) (editing, error) {
 	case r.Person != v.Person.ID || r.Organization != o.ID || r.Phase == approval.CodeIssued:
 		return editing{}, page.ErrNoPage
 	}
-	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
+	offers, err := s.offers(v)
 	if err != nil {
-		return editing{}, page.Wrap("offers", err)
+		return editing{}, err
 	}
 	offers = slices.DeleteFunc(offers, func(at grantset.Offer) bool { return at.Organization.ID != o.ID })
 	return editing{r, o, m, offers}, nil
@@ -151,17 +151,33 @@ func (s *Server) edit(v *page.Visit) error {
 // approval that has it already is left alone: a double click is no error.
 func (s *Server) save(v *page.Visit, e editing, shown grantset.Set, form url.Values) error {
 	choice, faults := grantset.Parse(form, e.offers)
+	if e.kept(readChoices(form)) {
+		choice.Set, faults = e.row.Grant, nil
+	} else if len(e.offers) > 0 {
+		faults = readChoices(form).explained(faults, e.offers[0])
+	}
 	if len(faults) > 0 {
 		return s.editAgain(v, e, shown, form, faults)
 	}
-	if choice.Set.Equal(e.row.Grant) {
+	ends, fault := shortened(form["ends"], e.row.EndsAt, v.Now)
+	if fault != "" {
+		return s.editAgain(v, e, shown, form, []grantset.Fault{fault})
+	}
+	switch same := choice.Set.Equal(e.row.Grant); {
+	case same && ends == e.row.EndsAt:
 		return s.edited(v, e)
+	case !same:
+		if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, s.withChoices(v.R.URL.EscapedPath(), v.Person.ID, form)); done {
+			return err
+		}
 	}
-	if done, err := s.strengthen(v, e.row.Client, choice.Set.Kind, s.withChoices(v.R.URL.EscapedPath(), v.Person.ID, form)); done {
-		return err
+	if ends == e.row.EndsAt {
+		ends = 0 // it stays
 	}
-	err := s.Store.EditGrant(v.R.Context(), e.row.ID, v.Person.ID, shown, choice.Set, s.Act(v))
+	err := s.Store.EditApproval(v.R.Context(), e.row.ID, v.Person.ID, store.Edit{From: shown, To: choice.Set, EndsAt: ends}, s.Act(v))
 	switch {
+	case errors.Is(err, store.ErrEndDate):
+		return s.editAgain(v, e, shown, form, []grantset.Fault{endUnknown})
 	case errors.Is(err, store.ErrNotAllowed):
 		return s.editAgain(v, e, shown, form, []grantset.Fault{grantset.NotAllowed})
 	case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrNotFound):
@@ -196,11 +212,15 @@ func (s *Server) overtaken(v *page.Visit, wanted grantset.Set) error {
 // current are the choices that an approval stands for now. Roles that the
 // person has left cannot be picked (decision P5).
 func (e editing) current() choices {
+	ceiling := e.ceiling()
 	c := choices{sent: true, grant: string(e.row.Grant.Kind),
-		roles: map[string]string{}, personal: e.row.Grant.Personal && !e.member.Impersonal}
+		roles: map[string]string{}, personal: e.row.Grant.Personal && !e.member.Impersonal && ceiling.WithholdsPersonal() == ""}
 	for _, p := range e.row.Grant.Picks {
-		if e.member.Fills(p.Role) {
-			c.roles[p.Role] = e.row.Grant.Access(p.Role)
+		if p.Change = p.Change && ceiling.WithholdsPick(p) == ""; !e.member.Fills(p.Role) || ceiling.WithholdsPick(p) != "" {
+			continue
+		}
+		if c.roles[p.Role] = "read"; p.Change {
+			c.roles[p.Role] = "change"
 		}
 	}
 	return c
@@ -234,6 +254,8 @@ func (s *Server) showEdit(v *page.Visit, e editing, shown grantset.Set, chosen c
 	view.mark(v.Words, chosen)
 	view.Organizations[0].Class = ""
 	view.AdminClass, view.AdminNames = "", nil // nothing to tell apart
+	view.limit(v.Words, e.offers, string(e.row.Grant.Kind))
+	view.shorten(ender{v.Words, v.Now}, e.row.EndsAt, chosen.ends)
 	view.say(v.Words, how.faults, e.offers, chosen)
 	view.Summaries = s.summaries(v, chosen, e.offers, make([]string, len(e.offers)), roles, told())
 	return s.Show(v, how.status, editTemplate, view)

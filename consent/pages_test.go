@@ -114,6 +114,7 @@ func (s *site) everyPage(visit func(name string, flow bool, p *pagetest.Shown)) 
 	visit("acting", false, actAs.Press(pagetest.AsAda, "reason", "ticket 17").Follow().Want(200))
 	visit("E3", true, nils.Get(pagetest.Authorize()).Want(403))
 	visit("E3 elsewhere", true, nils.Get("/organizations/nordlys/leave").Want(403))
+	s.rulePages(visit)
 	s.signInPages(visit)
 	s.endings(visit)
 }
@@ -297,7 +298,7 @@ func TestNamesAreIsolated(t *testing.T) {
 						continue
 					}
 					seen[text] = true
-					isolated := false
+					isolated := n.Parent.DataAtom == atom.Option && strings.Contains(n.Data, "\u2068"+text+"\u2069") // no element can stand there
 					for up := n.Parent; up != nil; up = up.Parent {
 						isolated = isolated || up.DataAtom == atom.Bdi
 					}
@@ -460,7 +461,7 @@ func TestFormContract(t *testing.T) {
 		roles("archive-keeper", "reviewer"),
 		bulk("n:anchor"), roles("circle-rep-product", "facilitator", "treasurer"), roles("buddy", "workspace-host"),
 		bulk("n:product"), roles("api-documentation", "customer-interviews", "release-captain", "roadmap-steward"),
-		[]string{"personal checkbox 1", "action  preview formnovalidate", "decision  approve", "decision  cancel formnovalidate"})
+		[]string{"personal checkbox 1", "ends  ", "action  preview formnovalidate", "decision  approve", "decision  cancel formnovalidate"})
 	if !slices.Equal(fields, want) {
 		t.Errorf("fields\n%s\nwant\n%s", strings.Join(fields, "\n"), strings.Join(want, "\n"))
 	}

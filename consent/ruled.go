@@ -25,7 +25,7 @@ func (s *Server) survey(v *page.Visit, roles grantset.Choice) *rules.Survey {
 	if err != nil {
 		return nil
 	}
-	all := by.Survey(roles.Set.Narrow(roles.Offer.Member, nil), find, func(at, tool string) rules.Known {
+	all := by.Survey(roles.Set.Narrow(roles.Offer.Member, roles.Offer.Ceiling), find, func(at, tool string) rules.Known {
 		_, reads := s.Tool(organization, at, tool)
 		return reads
 	})

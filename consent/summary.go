@@ -164,11 +164,18 @@ func (t teller) not(p identity.Preview) []summaryLine {
 }
 
 // everything says what the person's whole access is.
-func (t teller) everything(administers bool) (lines []summaryLine) {
+func (t teller) everything(a grantset.Authority) (lines []summaryLine) {
 	p := t.told[grantset.Everything]
-	if t.count(p.Change, p.More) == nil {
+	kept := t.personal && a.KeepsPersonal()
+	t.personal = t.personal && !kept
+	switch {
+	case t.offer.Ceiling.WithholdsKind(grantset.Everything) != "":
+		return append(t.reads(p, t.w.Say("summary.open")), t.not(p)...)
+	case a.ReadOnly():
+		lines = append(t.reads(p, t.w.Say("summary.can")), t.not(p)...)
+	case t.count(p.Change, p.More) == nil:
 		lines = append(lines, t.line("pen", "summary.both", t.w.Say("summary.can")))
-	} else {
+	default:
 		var own page.Said
 		parts := []*identity.PreviewPart{p.Change}
 		if t.personal {
@@ -179,19 +186,32 @@ func (t teller) everything(administers bool) (lines []summaryLine) {
 		lines = append(lines, t.titled(t.line("pen", "summary.change", t.both(all, own)), p.More, parts...))
 		lines = append(append(lines, t.reads(p, nil)...), t.not(p)...)
 	}
-	if administers {
+	if kept {
+		lines = append(lines, t.line("lock", "summary.not", t.w.Say("summary.mine")))
+	}
+	lines = append(lines, t.lessOf(a)...)
+	if a.MayAdminister() {
 		lines = append(lines, t.line("shield", "", t.w.Say("summary.administer")))
 	}
 	return append(lines, t.line("clock", "", t.w.Say("summary.later")))
 }
 
 // organization says what an admin's access is, without personal entries.
-func (t teller) organization() []summaryLine {
+func (t teller) organization(a grantset.Authority) (lines []summaryLine) {
 	p := t.told[grantset.Organization]
+	if t.offer.Ceiling.WithholdsKind(grantset.Organization) != "" { // as everything without what is their own
+		t.told = map[grantset.Kind]identity.Preview{grantset.Everything: p}
+		t.personal = false
+		return t.everything(a)
+	}
 	whole := t.part(p.Change, p.More, "summary.whole_all", "summary.whole_none", "summary.whole", "organization", t.offer.Organization.Name)
-	lines := []summaryLine{
-		t.titled(t.line("pen", "summary.both", whole), p.More, p.Change),
-		t.line("shield", "", t.w.Say("summary.administer")),
+	if a.ReadOnly() {
+		lines = t.reads(p, whole)
+	} else {
+		lines = append(lines, t.titled(t.line("pen", "summary.both", whole), p.More, p.Change))
+	}
+	if lines = append(lines, t.lessOf(a)...); a.MayAdminister() {
+		lines = append(lines, t.line("shield", "", t.w.Say("summary.administer")))
 	}
 	if t.personal {
 		lines = append(lines, t.line("lock", "summary.not", t.w.Say("summary.personal")))
@@ -247,7 +267,7 @@ func (s *Server) previewing(v *page.Visit, roles grantset.Choice) func() map[gra
 			set = roles.Set
 		}
 		if roles.Offer.Allows(kind) && (kind != grantset.Roles || len(set.Picks) > 0 || set.Personal) {
-			kinds, sets = append(kinds, kind), append(sets, set.Narrow(roles.Offer.Member, nil))
+			kinds, sets = append(kinds, kind), append(sets, set.Narrow(roles.Offer.Member, roles.Offer.Ceiling))
 		}
 	}
 	if s.Preview == nil || len(sets) == 0 {
@@ -288,7 +308,7 @@ func (s *Server) summaries(v *page.Visit, chosen choices, offers []grantset.Offe
 			g.Why = w.Say("fault.impossible").String()
 		}
 	}
-	t := teller{w, roles.Offer, !s.NoPersonal, told, s.survey(v, roles)}
+	t := teller{w, roles.Offer, !s.NoPersonal && roles.Offer.Ceiling.WithholdsPersonal() == "", told, s.survey(v, roles)}
 	g.Lists = []summary{{Kind: grantset.Roles, Now: chosen.grant == string(grantset.Roles), Lines: t.roles(roles.Set)}}
 	g.Bar = t.bar(roles.Set)
 	for i, o := range offers {
@@ -300,19 +320,21 @@ func (s *Server) summaries(v *page.Visit, chosen choices, offers []grantset.Offe
 			}
 			class = "fresh"
 		}
-		t := teller{w, o, t.personal, nil, nil}
+		t := teller{w, o, !s.NoPersonal, nil, nil}
 		if at {
 			t.told = told
 		}
 		for _, kind := range grantset.Kinds[1:] {
-			if !o.Allows(kind) {
+			current := at && chosen.grant == string(kind) && o.Ceiling.WithholdsKind(kind) != "" // and stays, see editing.kept
+			if !o.Allows(kind) && !current {
 				continue
 			}
+			a := grantset.Set{Kind: kind}.Narrow(o.Member, o.Ceiling)
 			one := summary{Kind: kind, Class: class, Now: chosen.grant == string(kind) && at}
 			if kind == grantset.Organization {
-				one.Lines = t.organization()
+				one.Lines = t.organization(a)
 			} else {
-				one.Lines = t.everything(grantset.Set{Kind: kind}.Narrow(o.Member, nil).MayAdminister())
+				one.Lines = t.everything(a)
 			}
 			g.Lists = append(g.Lists, one)
 		}
@@ -354,9 +376,9 @@ func (s *Server) onPage(v *page.Visit, form url.Values) ([]grantset.Offer, []str
 	if !(asks && p.Issuer == v.Base && p.Person == v.Person.ID) && !(edits && e.Person == v.Person.ID) {
 		return nil, nil, page.ErrBadForm
 	}
-	offers, err := s.Store.Offers(v.R.Context(), v.Person.ID)
+	offers, err := s.offers(v)
 	if err != nil {
-		return nil, nil, page.Wrap("offers", err)
+		return nil, nil, err
 	}
 	if edits {
 		offers = slices.DeleteFunc(offers, func(o grantset.Offer) bool { return o.Organization.ID != page.One(form, "organization") })

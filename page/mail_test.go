@@ -14,8 +14,10 @@ func TestLetters(t *testing.T) {
 	subjects := map[string]bool{}
 	for _, tag := range Languages() {
 		for name, l := range map[string]Letter{
-			"reuse": ReuseLetter(tag, "Svalinn", at),
-			"reset": ResetLetter(tag, "Svalinn", at, 24*time.Hour),
+			"reuse":    ReuseLetter(tag, "Svalinn", at),
+			"reset":    ResetLetter(tag, "Svalinn", at, 24*time.Hour),
+			"allowed":  DecidedLetter(tag, "Svalinn", "Nordlys", at, true),
+			"declined": DecidedLetter(tag, "Svalinn", "Nordlys", at, false),
 		} {
 			if subjects[l.Subject] = true; !strings.HasPrefix(l.Subject, "Svalinn") || strings.ContainsAny(l.Subject+l.Text, "{}<>") {
 				t.Errorf("%s in %s: %+v", name, tag, l)
@@ -37,7 +39,7 @@ func TestLetters(t *testing.T) {
 	if got := ResetLetter("", "Svalinn", at, 24*time.Hour); !strings.Contains(got.Text, "It works once, for 24 hours.") {
 		t.Errorf("without a language: %+v", got)
 	}
-	if len(subjects) != 2*len(Languages()) {
+	if len(subjects) != 4*len(Languages()) {
 		t.Errorf("%d subjects", len(subjects))
 	}
 }

@@ -271,6 +271,9 @@ func (s *Server) noticing() func(store.Event) {
 		if e.Kind == journal.RefreshReused || e.Kind == journal.CodeReused {
 			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.reuseNotice(ctx, e) }})
 		}
+		if e.Kind == journal.RequestAllowed || e.Kind == journal.RequestDeclined {
+			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.decidedNotice(ctx, e) }})
+		}
 		if e.Kind == journal.SignInFailed && e.Reason == journal.SecondFactorRepeated {
 			s.mail.post(letter{kind: e.Reason, make: func(ctx context.Context) (mail.Address, string, string, error) { return s.factorsNotice(ctx, e) }})
 		}

@@ -82,8 +82,28 @@
 		byId("found").textContent = text && fill(say.match, {n});
 	};
 
+	// What the chosen organization withholds cannot be chosen.
+	const bound = () => {
+		const shown = block(), ends = byId("ends");
+		if (!shown || !("shut" in shown.dataset)) return;
+		const shut = shown.dataset.shut.split(" "), most = Number(shown.dataset.most);
+		for (const one of all(form, "[name=grant], [name=personal]")) {
+			one.disabled = shut.includes(one.name === "personal" ? "personal" : one.value);
+			one.closest("label").classList.toggle("off", one.disabled);
+			if (!one.disabled || !one.checked) continue;
+			one.checked = false;
+			if (one.name === "grant") form.querySelector("[name=grant][value=roles]").checked = true;
+		}
+		for (const one of ends.options) {
+			one.disabled = one.value === "max" ? !most : most > 0 && !(one.value > 0 && one.value <= most);
+		}
+		if (ends.selectedOptions[0].disabled) ends.value = most ? "max" : "";
+	};
+
 	form.addEventListener("change", e => {
+		if (e.target.name === "ends") return; // the stylesheet says it
 		if (e.target.name === "organization") {
+			bound();
 			const offer = form.querySelector(".hot.only");
 			if (offer && offer.querySelector(":checked") && !offer.classList.contains(e.target.id)) {
 				form.querySelector("[name=grant][value=roles]").checked = true;
@@ -98,7 +118,10 @@
 		e.preventDefault();
 		const access = button.value.split(":").pop();
 		for (const role of all(button.closest(".circle"), ".role")) {
-			if (access === "none" || !role.hidden) role.querySelector("[value=" + access + "]").checked = true;
+			if (access === "none" || !role.hidden) {
+				const one = role.querySelector("[value=" + access + "]");
+				one.checked = one.checked || !one.disabled;
+			}
 		}
 		follow();
 	});
@@ -116,6 +139,7 @@
 	addEventListener("pageshow", () => {
 		sent = false;
 		search();
+		bound();
 		count();
 		if (form.querySelector(".choices :is(input:checked:not(:default), input:default:not(:checked))")) follow(); // as the browser remembers it
 	});

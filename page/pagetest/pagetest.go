@@ -416,6 +416,10 @@ func (p *Shown) Fill(action string) url.Values {
 	form := url.Values{}
 	for n := range p.Form(action).Descendants() {
 		switch kind := Attr(n, "type"); {
+		case n.DataAtom == atom.Select:
+			form.Add(Attr(n, "name"), chosen(n))
+		case n.DataAtom == atom.Textarea && n.FirstChild != nil:
+			form.Add(Attr(n, "name"), n.FirstChild.Data)
 		case n.DataAtom != atom.Input || Attr(n, "name") == "":
 		case (kind == "radio" || kind == "checkbox") && !Has(n, "checked"):
 		default:
@@ -423,6 +427,17 @@ func (p *Shown) Fill(action string) url.Values {
 		}
 	}
 	return form
+}
+
+// chosen gives the value of a list: of the option that is selected, else of the first.
+func chosen(list *html.Node) (value string) {
+	first := true
+	for n := range list.Descendants() {
+		if n.DataAtom == atom.Option && (first || Has(n, "selected")) {
+			value, first = Attr(n, "value"), false
+		}
+	}
+	return value
 }
 
 // Form gives the first form with this action.
