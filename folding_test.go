@@ -121,7 +121,8 @@ var mayFold = reviewed{
 	{"lists in the order of the alphabet", `consent/apps.go:access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
 		consent/asking.go:readMessage
-		consent/integration.go:Server.integration signin/support.go:Server.actAs
+		consent/connections.go:filterOf consent/connections.go:Server.endPicked consent/requests.go:Server.decideRequest
+		consent/rulespage.go:Server.editLists consent/rulespage.go:Server.saveRules signin/support.go:Server.actAs
 		signin/support.go:Server.supportPage operator/console/clients.go:Server.clientsPage
 		operator/console/form.go:readReason`},
 	{"words of a page, a document or a log line", `

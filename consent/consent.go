@@ -40,10 +40,17 @@ var (
 	revokeTemplate  = page.Parse(templates, "revoke.html")
 	leaveTemplate   = page.Parse(templates, "leave.html")
 
-	integrationTemplate   = page.Parse(templates, "integration.html")
-	connectionTemplate    = page.Parse(templates, "connection.html")
-	endConnectionTemplate = page.Parse(templates, "endconnection.html")
-	offTemplate           = page.Parse(templates, "off.html")
+	switchTemplate         = page.Parse(templates, "switch.html", "aihead.html")
+	integrationTemplate    = page.Parse(templates, "integration.html", "aihead.html")
+	connectionTemplate     = page.Parse(templates, "connection.html", "aihead.html")
+	endConnectionTemplate  = page.Parse(templates, "endconnection.html")
+	endConnectionsTemplate = page.Parse(templates, "endconnections.html", "aihead.html")
+	markTemplate           = page.Parse(templates, "markconnections.html")
+	requestsTemplate       = page.Parse(templates, "requests.html", "aihead.html")
+	declineTemplate        = page.Parse(templates, "decline.html")
+	rulesTemplate          = page.Parse(templates, "rules.html", "aihead.html")
+	rulesCheckTemplate     = page.Parse(templates, "rulescheck.html")
+	offTemplate            = page.Parse(templates, "off.html")
 )
 
 // Purposes of what is sealed here.
@@ -52,6 +59,8 @@ const (
 	sealedChoices = "choices kept through sign-in"
 	sealedEdit    = "edit page"
 	sealedEdited  = "approval was edited"
+	sealedAdmin   = "an admin did something in "          // and the organization's ID
+	sealedRules   = "rules that an admin is writing for " // and the organization's ID
 
 	sealedWithdrawn = "request was withdrawn"
 )
@@ -88,7 +97,7 @@ type Server struct {
 	NoPersonal bool // the service has no personal entries to choose
 
 	MaxDays int  // that access lasts at most, by the operator; 0 is no bound
-	Mails   bool // people are mailed what was decided of what they asked for
+	Mails   bool // email is sent: pages may promise it
 
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	previews  *limit.Names
@@ -137,6 +146,8 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 
 		"GET " + atIntegration:                 s.integration,
 		"GET " + atIntegration + "/{approval}": s.connectionPage,
+		"GET " + atIntegration + "/requests":   s.requests,
+		"GET " + atIntegration + "/rules":      s.rulesPage,
 	}
 }
 
@@ -150,6 +161,12 @@ func (s *Server) ownPages() map[string]func(*page.Visit) error {
 		"POST " + atApps + "/{approval}/edit": s.edit,
 		"GET " + atOrganization + "/leave":    s.leavePage,
 		"POST " + atOrganization + "/leave":   s.leave,
+
+		"GET " + atIntegration + "/connections.csv":            s.export,
+		"POST " + atIntegration + "/connections":               s.asAdmin(page.ChoiceBytes, page.ChoiceFields, s.bulk),
+		"POST " + atIntegration + "/requests":                  s.asAdmin(page.OtherBytes, page.OtherFields, s.decideRequest),
+		"GET " + atIntegration + "/requests/{request}/decline": s.declinePage,
+		"POST " + atIntegration + "/rules":                     s.asAdmin(page.ChoiceBytes, page.ChoiceFields, s.rulesForm),
 
 		"GET " + atIntegration + "/off":                s.offPage,
 		"POST " + atIntegration + "/off":               s.turn(false),

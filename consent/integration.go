@@ -2,7 +2,6 @@ package consent
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -11,84 +10,69 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// connectionsShown is how many connections one page of the table has.
-const connectionsShown = 100
-
-// An integrationPage is what the admins of an organization see of its AI
-// integration (ux 8). Every name in it is text that others wrote.
-type integrationPage struct {
+// An adminHead is what the pages of an organization's AI integration begin with.
+// Every name on them is text that others wrote. Titles of items are on none.
+type adminHead struct {
 	page.Frame
 	Organization string
-	Path         string // of this page
+	Path         string // of the first of the pages
 	On           bool
 	By           string       // who turned it on; empty: the service
 	Since        *page.Moment // when; nil: not known
-	All          tally
-	Find, Access string // the filter as it was sent
-	Shown        tally  // what the filter leaves
-	Connections  []connection
-	Earlier      string // path of the page before; empty: there is none
-	Later        string
-	Done         *revoked
+	Tab          string       // connections, requests or rules
+	Waiting      int          // apps that somebody asks for
+	Mails        bool         // people are told by email
+	Told         []told
 }
 
-// A tally counts connections, and the people that they act for.
-type tally struct{ Connections, People int }
-
-// A connection is one approval in the table.
-type connection struct {
-	App     page.App
-	Person  string
-	Email   string
-	Kind    grantset.Kind
-	Access  access // of what the table shows; without the person's personal items
-	Used    *page.Moment
-	Details string // path
-	Revoke  string // path of the confirmation
-	row     store.ApprovalRow
+// told is what was just done, or could not be.
+type told struct {
+	Looks string // class of the note
+	Says  page.Said
+	Undo  string // sealed, where it can be undone
 }
 
-// revoked says what has become of a connection that an admin pressed Revoke
-// for. Already: it had ended by then.
-type revoked struct {
-	App, Person string
-	Already     bool
+// adminHead gives it; title is the ID of a message.
+func (s *Server) adminHead(v *page.Visit, o org.Organization, tab, title string) (adminHead, error) {
+	h := adminHead{Frame: s.Frame(v, title, "organization", o.Name), Organization: o.Name, Path: integrationPath(o.ID),
+		On: o.AIIntegration, Tab: tab, Mails: s.Mails}
+	h.Slim, h.Other, h.Packed, h.Wide = false, true, true, true
+	h.Under(v, o)
+	if err := s.switchedBy(v, &h, o); err != nil {
+		return h, err
+	}
+	var err error
+	h.Told, err = s.justDone(v, o)
+	return h, err
 }
 
-// integration is GET /organizations/{organization}/settings/ai-integration.
-func (s *Server) integration(v *page.Visit) error {
-	o, err := s.administered(v)
+// An offPage is what admins see where AI integration is off.
+type switchPage struct {
+	adminHead
+	Default policy.Rule // for apps without a rule, when it is turned on
+}
+
+// switchedOff shows how to turn it on.
+func (s *Server) switchedOff(v *page.Visit, o org.Organization) error {
+	h, err := s.adminHead(v, o, "", "integration.title")
 	if err != nil {
 		return err
 	}
-	all, err := s.connections(v, o.ID)
+	p, err := s.Store.Policy(v.R.Context(), o.ID)
 	if err != nil {
-		return err
+		return page.Wrap("rules", err)
 	}
-	q := v.R.URL.Query()
-	view := &integrationPage{Frame: s.Frame(v, "integration.title", "organization", o.Name), Organization: o.Name, Path: integrationPath(o.ID),
-		On: o.AIIntegration, All: tallyOf(all), Find: strings.TrimSpace(q.Get("find")), Access: q.Get("access")}
-	view.Slim, view.Other, view.Packed, view.Wide = false, true, true, true
-	view.Under(v, o)
-	if err := s.switchedBy(v, view, o); err != nil {
-		return err
+	view := &switchPage{adminHead: h, Default: policy.Ask}
+	if p != nil {
+		view.Default = ruleOr(p.Unknown)
 	}
-	left := slices.DeleteFunc(all, func(c connection) bool { return !c.matches(view.Find, view.Access) })
-	view.Shown = tallyOf(left)
-	view.page(left, q.Get("page"))
-	if err := s.nameAccess(v, o, view.Connections); err != nil {
-		return err
-	}
-	if view.Done, err = s.doneByAdmin(v, o, q.Get("revoked")); err != nil {
-		return err
-	}
-	return s.Show(v, http.StatusOK, integrationTemplate, view)
+	return s.Show(v, http.StatusOK, switchTemplate, view)
 }
 
 // nameAccess says which roles the connections of one page of the table have, as far
@@ -120,8 +104,88 @@ func (s *Server) administered(v *page.Visit) (org.Organization, error) {
 	return o, err
 }
 
+// Of what an admin sends after it has been asked for: the right is gone, or AI
+// integration is off.
+var (
+	errLostRight = page.Refusal{Status: http.StatusForbidden, Why: "noadmin", Titled: "refused.short"}
+	errOff       = errors.New("AI integration is off")
+)
+
+// administers reads a form of an admin, and gives the organization of the path. A
+// member who is no admin is told so, since it may have been one when the page was
+// shown; to everybody else the page does not exist.
+func (s *Server) administers(v *page.Visit, bytes int64, fields int) (org.Organization, url.Values, error) {
+	form, err := page.Posted(v, bytes, fields)
+	switch {
+	case err != nil:
+		return org.Organization{}, nil, err
+	case !v.SignedIn():
+		return org.Organization{}, nil, page.ErrSignIn
+	case !s.Ours(v, form):
+		return org.Organization{}, nil, page.ErrStale
+	}
+	o, m, err := s.membership(v)
+	switch {
+	case err != nil:
+		return org.Organization{}, nil, err
+	case !m.Admin:
+		return org.Organization{}, nil, errLostRight
+	case !o.AIIntegration:
+		return o, nil, errOff
+	}
+	return o, form, nil
+}
+
+// asAdmin makes a page of what an admin sends: a form of at most so many bytes and fields.
+func (s *Server) asAdmin(bytes int64, fields int, does func(*page.Visit, org.Organization, url.Values) error) func(*page.Visit) error {
+	return func(v *page.Visit) error {
+		o, form, err := s.administers(v, bytes, fields)
+		if err == nil {
+			err = does(v, o, form)
+		}
+		switch {
+		case errors.Is(err, errOff):
+			return s.done(v, o, integrationPath(o.ID), "off")
+		case errors.Is(err, store.ErrNotAllowed): // since it was asked
+			return errLostRight
+		}
+		return err
+	}
+}
+
+// done leads to where a note says what was done.
+func (s *Server) done(v *page.Visit, o org.Organization, path, what string) error {
+	return v.See(page.WithQuery(path, "done", s.SealDone(v, sealedAdmin+o.ID, what)))
+}
+
+// justDone gives the note, if that was just now.
+func (s *Server) justDone(v *page.Visit, o org.Organization) ([]told, error) {
+	q := v.R.URL.Query()
+	if id := q.Get("revoked"); id != "" {
+		return s.doneByAdmin(v, o, id)
+	}
+	sealed := q.Get("done")
+	what, of, _ := strings.Cut(s.JustDone(v, sealedAdmin+o.ID, sealed), ":")
+	n, _ := strconv.Atoi(of)
+	switch what {
+	case "":
+		return nil, nil
+	case "off":
+		return []told{{Looks: "warn", Says: v.Words.Say("lost.off")}}, nil
+	case "marked":
+		return []told{{Looks: "good", Says: v.Words.Say("connections.marked", "n", n)}}, nil
+	case "ended":
+		return []told{{Looks: "good", Says: v.Words.Say("connections.ended", "n", n)}}, nil
+	case "saved":
+		return []told{{Looks: "good", Says: v.Words.Say("orgrules.saved")}}, nil
+	case "same":
+		return []told{{Says: v.Words.Say("orgrules.same")}}, nil
+	}
+	return s.requestDone(v, o, what, of, sealed)
+}
+
 // switchedBy says who turned AI integration on, and when.
-func (s *Server) switchedBy(v *page.Visit, view *integrationPage, o org.Organization) error {
+func (s *Server) switchedBy(v *page.Visit, view *adminHead, o org.Organization) error {
 	by, err := s.Store.Switched(v.R.Context(), o.ID)
 	if errors.Is(err, store.ErrNotFound) || err == nil && !o.AIIntegration {
 		return nil
@@ -130,101 +194,27 @@ func (s *Server) switchedBy(v *page.Visit, view *integrationPage, o org.Organiza
 	}
 	when := page.On(by.At, v.Now)
 	view.Since = &when
-	if id, ok := strings.CutPrefix(by.Actor, "person:"); ok {
-		p, err := s.Store.Person(v.R.Context(), id)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return page.Wrap("switched by", err)
-		}
-		view.By = p.Name
-	}
-	return nil
+	view.By, err = s.nameOfActor(v, by.Actor)
+	return err
 }
 
-// connections lists what lives in an organization: the widest access first,
-// then what was used last.
-func (s *Server) connections(v *page.Visit, organization string) ([]connection, error) {
-	people, err := s.peopleOf(v.R.Context(), organization)
-	if err != nil {
-		return nil, err
+// nameOfActor names who did something by what the journal has of it; nobody where it
+// was no person, or one who is gone.
+func (s *Server) nameOfActor(v *page.Visit, actor string) (string, error) {
+	id, ok := strings.CutPrefix(actor, "person:")
+	if !ok {
+		return "", nil
 	}
-	f := store.ApprovalFilter{Organization: organization, Unended: true, Limit: 1000}
-	rows, err := collect(&f.After, func() ([]store.ApprovalRow, string, error) { return s.Store.Approvals(v.R.Context(), f) })
-	if err != nil {
-		return nil, err
+	p, err := s.Store.Person(v.R.Context(), id)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return "", page.Wrap("who did it", err)
 	}
-	var out []connection
-	for _, r := range rows {
-		if !ended(r) {
-			out = append(out, newConnection(v, r, people[r.Person]))
-		}
-	}
-	width := func(c connection) int { return slices.Index(widestFirst, c.Kind) }
-	slices.SortStableFunc(out, func(a, b connection) int {
-		return cmp.Or(cmp.Compare(width(a), width(b)), cmp.Compare(b.row.LastUsed, a.row.LastUsed))
-	})
-	return out, nil
-}
-
-var widestFirst = []grantset.Kind{grantset.Organization, grantset.Everything, grantset.Roles}
-
-// peopleOf gives the members of an organization by ID.
-func (s *Server) peopleOf(ctx context.Context, organization string) (map[string]org.Person, error) {
-	f := store.PeopleFilter{Organization: organization, Limit: 1000}
-	people, err := collect(&f.After, func() ([]org.Person, string, error) { return s.Store.People(ctx, f) })
-	out := map[string]org.Person{}
-	for _, p := range people {
-		out[p.ID] = p
-	}
-	return out, err
-}
-
-func newConnection(v *page.Visit, r store.ApprovalRow, p org.Person) connection {
-	c := connection{App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Person: p.Name, Email: p.Email,
-		Kind: r.Grant.Kind, Used: lastUse(r, v.Now), row: r,
-		Details: connectionPath(r.Organization, r.ID), Revoke: connectionPath(r.Organization, r.ID) + "/revoke"}
-	return c
-}
-
-// matches reports whether the filter leaves a connection.
-func (c connection) matches(find, access string) bool {
-	if slices.Contains(widestFirst, grantset.Kind(access)) && c.Kind != grantset.Kind(access) {
-		return false
-	}
-	return org.Finds(strings.Join([]string{c.App.Name, c.App.Host.String(), c.Person, c.Email}, "\n"), find)
-}
-
-func tallyOf(all []connection) tally {
-	people := map[string]bool{}
-	for _, c := range all {
-		people[c.row.Person] = true
-	}
-	return tally{len(all), len(people)}
-}
-
-// page takes one page out of a list; number counts from 1.
-func (view *integrationPage) page(all []connection, number string) {
-	last := max(1, (len(all)+connectionsShown-1)/connectionsShown)
-	n, err := strconv.Atoi(number)
-	if err != nil || n < 1 {
-		n = 1
-	}
-	n = min(n, last)
-	at := func(n int) string {
-		return page.WithQuery(view.Path, "find", view.Find, "access", view.Access, "page", strconv.Itoa(n))
-	}
-	if n > 1 {
-		view.Earlier = at(n - 1)
-	}
-	if n < last {
-		view.Later = at(n + 1)
-	}
-	from := (n - 1) * connectionsShown
-	view.Connections = all[from:min(from+connectionsShown, len(all))]
+	return p.Name, nil
 }
 
 // doneByAdmin tells of a connection that has just ended, if that is true: the
 // ID stands in an address that anybody can write.
-func (s *Server) doneByAdmin(v *page.Visit, o org.Organization, id string) (*revoked, error) {
+func (s *Server) doneByAdmin(v *page.Visit, o org.Organization, id string) ([]told, error) {
 	parsed, err := approval.ParseID(id)
 	if err != nil {
 		return nil, nil
@@ -239,114 +229,18 @@ func (s *Server) doneByAdmin(v *page.Visit, o org.Organization, id string) (*rev
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, page.Wrap("person", err)
 	}
-	return &revoked{nameOfApp(r), p.Name, r.Reason != approval.RevokedByAdmin}, nil
-}
-
-// A connectionPage shows one connection to an admin, or asks whether it is to
-// end. App, Who and the names of roles are not ours.
-type connectionPage struct {
-	page.Frame
-	Organization string
-	App          page.App
-	Who          string
-	Email        string
-	Connected    page.Moment
-	Used         *page.Moment
-	Access       access // without the person's personal items
-	Post, Back   string // paths: of the revocation, and of the table
-}
-
-// connection finds the living approval of the path, in the organization of an
-// admin. What has ended is told by the table.
-func (s *Server) connection(v *page.Visit) (*connectionPage, store.ApprovalRow, error) {
-	o, err := s.administered(v)
-	if err != nil {
-		return nil, store.ApprovalRow{}, err
+	says := v.Words.Say("integration.revoked", "app", nameOfApp(r), "person", p.Name)
+	if r.Reason != approval.RevokedByAdmin {
+		says = v.Words.Say("integration.already", "app", nameOfApp(r), "person", p.Name)
 	}
-	id, err := approval.ParseID(v.R.PathValue("approval"))
-	if err != nil {
-		return nil, store.ApprovalRow{}, page.ErrNoPage
-	}
-	r, err := s.Store.Approval(v.R.Context(), id)
-	if errors.Is(err, store.ErrNotFound) || err == nil && r.Organization != o.ID {
-		return nil, store.ApprovalRow{}, page.ErrNoPage
-	} else if err != nil {
-		return nil, store.ApprovalRow{}, page.Wrap("approval", err)
-	}
-	p, err := s.Store.Person(v.R.Context(), r.Person)
-	if err != nil {
-		return nil, store.ApprovalRow{}, page.Wrap("person", err)
-	}
-	c := newConnection(v, r, p)
-	view := &connectionPage{Frame: s.Frame(v, "integration.title", "organization", o.Name), Organization: o.Name, App: c.App, Who: p.Name,
-		Email: p.Email, Connected: page.On(r.CreatedAt, v.Now), Used: c.Used, Post: c.Revoke, Back: integrationPath(o.ID)}
-	view.Other = true
-	view.Under(v, o, page.Crumb{Text: v.Words.Say("integration.name").String(), Path: view.Back})
-	return view, r, nil
-}
-
-// connectionPage is GET .../ai-integration/{approval}: which roles somebody
-// chose.
-func (s *Server) connectionPage(v *page.Visit) error {
-	view, r, err := s.connection(v)
-	switch {
-	case err != nil:
-		return err
-	case ended(r):
-		return v.See(page.WithQuery(view.Back, "revoked", r.ID.String()))
-	}
-	o := org.Organization{ID: r.Organization, Name: view.Organization}
-	m, err := s.Store.Member(v.R.Context(), r.Person, r.Organization)
-	if err != nil && !errors.Is(err, store.ErrNotFound) { // else gone since
-		return page.Wrap("member", err)
-	}
-	names, err := s.roles(v, o, m)
-	if err != nil {
-		return err
-	}
-	view.Slim, view.Packed, view.Title = false, true, v.Words.Say("connection.title").String()
-	view.Access = names.gives(r.Grant)
-	view.Access.Personal = false // it is theirs alone
-	return s.Show(v, http.StatusOK, connectionTemplate, view)
-}
-
-// endConnectionPage is GET .../ai-integration/{approval}/revoke.
-func (s *Server) endConnectionPage(v *page.Visit) error {
-	view, r, err := s.connection(v)
-	switch {
-	case err != nil:
-		return err
-	case ended(r): // done already, in another tab
-		return v.See(page.WithQuery(view.Back, "revoked", r.ID.String()))
-	}
-	view.Title = v.Words.Say("revoke.title").String()
-	return s.Show(v, http.StatusOK, endConnectionTemplate, view)
-}
-
-// endConnection is POST .../ai-integration/{approval}/revoke (decision P8).
-// Done twice, it is no error.
-func (s *Server) endConnection(v *page.Visit) error {
-	if _, err := s.Changing(v); err != nil {
-		return err
-	}
-	view, r, err := s.connection(v)
-	if err != nil {
-		return err
-	}
-	switch err := s.Store.EndAsAdmin(v.R.Context(), r.Organization, v.Person.ID, r.ID, s.Act(v)); {
-	case errors.Is(err, store.ErrNotAllowed), errors.Is(err, store.ErrNotFound): // since it was asked
-		return page.ErrNoPage
-	case err != nil:
-		return page.Wrap("revoke", err)
-	}
-	return v.See(page.WithQuery(view.Back, "revoked", r.ID.String()))
+	return []told{{Looks: "good", Says: says}}, nil
 }
 
 // An offPage asks whether AI integration is to be turned off.
 type offPage struct {
 	page.Frame
 	Organization string // not ours
-	All          tally
+	All          store.ConnectionCounts
 	Post, Back   string // paths
 }
 
@@ -359,11 +253,11 @@ func (s *Server) offPage(v *page.Visit) error {
 	case !o.AIIntegration: // done already, in another tab
 		return v.See(integrationPath(o.ID))
 	}
-	all, err := s.connections(v, o.ID)
+	n, err := s.Store.ConnectionCounts(v.R.Context(), o.ID)
 	if err != nil {
-		return err
+		return page.Wrap("connections", err)
 	}
-	view := &offPage{Frame: s.Frame(v, "off.title"), Organization: o.Name, All: tallyOf(all),
+	view := &offPage{Frame: s.Frame(v, "off.title"), Organization: o.Name, All: n,
 		Post: integrationPath(o.ID) + "/off", Back: integrationPath(o.ID)}
 	view.Other = true
 	return s.Show(v, http.StatusOK, offTemplate, view)
@@ -373,12 +267,18 @@ func (s *Server) offPage(v *page.Visit) error {
 // no error.
 func (s *Server) turn(on bool) func(*page.Visit) error {
 	return func(v *page.Visit) error {
-		if _, err := s.Changing(v); err != nil {
+		form, err := s.Changing(v)
+		if err != nil {
 			return err
 		}
 		o, err := s.administered(v)
 		if err != nil {
 			return err
+		}
+		if rule := page.One(form, "default"); on && rule != "" && !o.AIIntegration {
+			if err := s.setDefault(v, o, policy.Rule(rule)); err != nil {
+				return err
+			}
 		}
 		switch err := s.Store.SwitchIntegration(v.R.Context(), o.ID, v.Person.ID, on, s.Act(v)); {
 		case errors.Is(err, store.ErrNotAllowed): // since it was asked
@@ -389,6 +289,39 @@ func (s *Server) turn(on bool) func(*page.Visit) error {
 		return v.See(integrationPath(o.ID))
 	}
 }
+
+// setDefault makes a rule the one for apps that have none, before AI integration is on.
+func (s *Server) setDefault(v *page.Visit, o org.Organization, rule policy.Rule) error {
+	if !slices.Contains(policy.Rules, rule) {
+		return page.ErrBadForm
+	}
+	for range 3 { // somebody may save rules at the same time
+		now, err := s.Store.Policy(v.R.Context(), o.ID)
+		if err != nil {
+			return page.Wrap("rules", err)
+		}
+		var p policy.Policy
+		if now != nil {
+			p = *now
+		}
+		if ruleOr(p.Unknown) == rule {
+			return nil
+		}
+		p.Unknown = rule
+		_, _, err = s.Store.SetPolicy(v.R.Context(), store.Rules{Organization: o.ID, Admin: v.Person.ID, Seen: p.Version, Policy: p}, s.Act(v))
+		switch {
+		case errors.Is(err, store.ErrChanged):
+			continue
+		case errors.Is(err, store.ErrNotAllowed):
+			return page.ErrNoPage
+		}
+		return page.Wrap("rules", err)
+	}
+	return page.Wrap("rules", store.ErrChanged)
+}
+
+// ruleOr is a rule, where none is that of no rules.
+func ruleOr(r policy.Rule) policy.Rule { return cmp.Or(r, policy.Allow) }
 
 func integrationPath(organization string) string {
 	return "/organizations/" + url.PathEscape(organization) + "/settings/ai-integration"

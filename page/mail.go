@@ -49,6 +49,15 @@ func ElsewhereLetter(language, service, signIn string) Letter {
 		w.Say("mail.elsewhere.do").String())}
 }
 
+// RequestLetter tells an admin that a member asks to connect an app. requests is the
+// address of the page that says which and who: the app's name is its own claim, and a
+// letter shows nothing of what makes it one.
+func RequestLetter(language, service, organization, requests string) Letter {
+	w := wordsOfLetters(language, service)
+	return Letter{w.Say("requests.mail.subject").String(), letterText(w.Say("requests.mail.what", "organization", organization).String(), "",
+		w.Say("requests.mail.where").String(), requests, "", w.Say("requests.mail.rest").String())}
+}
+
 // wordsOfLetters falls back to English.
 func wordsOfLetters(language, service string) *Words {
 	for _, t := range tongues {
