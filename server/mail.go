@@ -274,6 +274,9 @@ func (s *Server) noticing() func(store.Event) {
 		if e.Kind == journal.RequestAllowed || e.Kind == journal.RequestDeclined {
 			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.decidedNotice(ctx, e) }})
 		}
+		if e.Kind == journal.RequestMade && s.requested.first(e.Organization, s.store.Now()) {
+			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.requestNotice(ctx, e) }})
+		}
 		if e.Kind == journal.SignInFailed && e.Reason == journal.SecondFactorRepeated {
 			s.mail.post(letter{kind: e.Reason, make: func(ctx context.Context) (mail.Address, string, string, error) { return s.factorsNotice(ctx, e) }})
 		}

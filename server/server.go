@@ -67,21 +67,22 @@ const DevPath = "/dev/client"
 type Server struct {
 	settings // as it was started
 
-	options  Options
-	version  operator.Version
-	store    *store.Store
-	limits   *limit.Valkey // nil counts in memory
-	log      *slog.Logger
-	metrics  *metrics.Metrics
-	traces   *traces // nil without a collector
-	mail     *mailer // nil sends none
-	draining atomic.Bool
-	page     *consent.Server        // for pages in its look
-	calls    *api.Server            // whose guard gateways ask
-	proxies  map[string]*mcp.Server // of MCP endpoints, by their path
-	seen     *seenAddresses         // of requests to public
-	unnamed  rules.Tally            // calls that no rule names
-	unsure   sync.Once              // that a trusted proxy writes Forwarded was logged
+	options   Options
+	version   operator.Version
+	store     *store.Store
+	limits    *limit.Valkey // nil counts in memory
+	log       *slog.Logger
+	metrics   *metrics.Metrics
+	traces    *traces // nil without a collector
+	mail      *mailer // nil sends none
+	draining  atomic.Bool
+	page      *consent.Server        // for pages in its look
+	calls     *api.Server            // whose guard gateways ask
+	proxies   map[string]*mcp.Server // of MCP endpoints, by their path
+	seen      *seenAddresses         // of requests to public
+	unnamed   rules.Tally            // calls that no rule names
+	requested hourly                 // letters to admins that a request waits
+	unsure    sync.Once              // that a trusted proxy writes Forwarded was logged
 
 	reread    atomic.Pointer[config.Checked] // the configuration since it was reread; nil before
 	networked []*limit.Addresses             // the contract's limits, whose networks can change

@@ -1,0 +1,63 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/mail"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// adminsMailed bounds how many admins get a letter for one request.
+const adminsMailed = 20
+
+// hourly lets one through an hour, of each organization, on each node.
+type hourly struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func (h *hourly) first(organization string, now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at, ok := h.last[organization]; ok && now.Sub(at) < time.Hour {
+		return false
+	}
+	if h.last == nil || len(h.last) >= 10_000 { // more than ask in an hour
+		h.last = map[string]time.Time{}
+	}
+	h.last[organization] = now
+	return true
+}
+
+// requestNotice has letters written to an organization's admins that a request waits, one
+// for each: the letter that this would be is nobody's. Whoever asked knows it.
+func (s *Server) requestNotice(ctx context.Context, e store.Event) (to mail.Address, subject, text string, err error) {
+	admins, err := s.store.Admins(ctx, e.Organization, adminsMailed)
+	if err != nil {
+		return to, "", "", fmt.Errorf("notice: admins: %w", err)
+	}
+	o, err := s.store.Organization(ctx, e.Organization)
+	if err != nil {
+		return to, "", "", fmt.Errorf("notice: organization: %w", err)
+	}
+	l := page.RequestLetter(s.mail.Language, s.Service.Name, o.Name,
+		s.mailBase()+"/organizations/"+url.PathEscape(o.ID)+"/settings/ai-integration/requests")
+	for _, p := range admins {
+		if p.ID != e.Person && p.Active {
+			s.mail.post(letter{kind: string(e.Kind), make: adminLetter(p, l)})
+		}
+	}
+	return to, "", "", errNobody
+}
+
+func adminLetter(p org.Person, l page.Letter) func(context.Context) (mail.Address, string, string, error) {
+	return func(context.Context) (mail.Address, string, string, error) {
+		return mail.Address{Name: p.Name, Address: p.Email}, l.Subject, l.Text, nil
+	}
+}
