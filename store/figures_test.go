@@ -142,12 +142,12 @@ func TestFigures(t *testing.T) {
 	if v, err := h.Schema(t.Context()); err != nil || v.Version != SchemaVersion {
 		t.Errorf("schema %+v %v", v, err)
 	}
-	h.sql(t, `UPDATE meta SET value = '7' WHERE name = 'schema'`)
-	if v, err := h.Schema(t.Context()); err != nil || v.Version != 7 {
+	h.sql(t, `UPDATE meta SET value = '8' WHERE name = 'schema'`)
+	if v, err := h.Schema(t.Context()); err != nil || v.Version != 8 {
 		t.Errorf("a newer one that this release works on: %+v %v", v, err)
 	}
-	h.sql(t, `UPDATE meta SET value = '7' WHERE name = 'schema_oldest'`)
-	if v, err := h.Schema(t.Context()); !errors.Is(err, ErrSchema) || v.Version != 7 {
+	h.sql(t, `UPDATE meta SET value = '8' WHERE name = 'schema_oldest'`)
+	if v, err := h.Schema(t.Context()); !errors.Is(err, ErrSchema) || v.Version != 8 {
 		t.Errorf("a newer one: %+v %v", v, err)
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 // The rules of organizations lie in three tables, in the order of PolicyRows.
 const (
-	selectPolicies = `
+	SelectPolicies = `
 		SELECT organization, unknown_apps, known_apps, widest, read_only, no_personal, max_days, review_days, changed_by, changed_at, version
 		  FROM policy`
-	selectPolicyApps  = `SELECT organization, host, name, person, rule, actor, decided_at, reason FROM policy_app`
-	selectPolicyNever = `SELECT organization, role FROM policy_never`
+	SelectPolicyApps  = `SELECT organization, host, name, person, rule, actor, decided_at, reason FROM policy_app`
+	SelectPolicyNever = `SELECT organization, role FROM policy_never`
 )
 
 // Cells are the values of a row, one after the other.
@@ -28,7 +28,8 @@ type Cells interface {
 // PolicyRows puts the rules of organizations together, by their IDs.
 type PolicyRows map[string]*policy.Policy
 
-func (p PolicyRows) policy(c Cells) (organization string) {
+// Policy takes a row of SelectPolicies, and gives the organization.
+func (p PolicyRows) Policy(c Cells) (organization string) {
 	organization = c.Text()
 	p[organization] = &policy.Policy{
 		Unknown: policy.Rule(c.Text()), Known: policy.Rule(c.Text()),
@@ -38,7 +39,8 @@ func (p PolicyRows) policy(c Cells) (organization string) {
 	return organization
 }
 
-func (p PolicyRows) app(c Cells) (organization string) {
+// App takes a row of SelectPolicyApps, and gives the organization.
+func (p PolicyRows) App(c Cells) (organization string) {
 	organization = c.Text()
 	if of := p[organization]; of != nil {
 		of.Apps = append(of.Apps, policy.App{
@@ -48,7 +50,8 @@ func (p PolicyRows) app(c Cells) (organization string) {
 	return organization
 }
 
-func (p PolicyRows) never(c Cells) (organization string) {
+// Never takes a row of SelectPolicyNever, and gives the organization.
+func (p PolicyRows) Never(c Cells) (organization string) {
 	organization = c.Text()
 	if of := p[organization]; of != nil {
 		of.Ceiling.Never = append(of.Ceiling.Never, c.Text())
@@ -76,18 +79,4 @@ func InOrder(p *policy.Policy) {
 	slices.SortFunc(p.Apps, func(a, b policy.App) int {
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(client.NameKey(a.Name), client.NameKey(b.Name)), cmp.Compare(a.Person, b.Person))
 	})
-}
-
-// Read reads the three tables: each runs a query, and gives its rows to row, which tells
-// the organization of one.
-func (p PolicyRows) Read(each func(text string, row func(Cells) (organization string)) error) error {
-	for _, one := range []struct {
-		text string
-		row  func(Cells) string
-	}{{selectPolicies, p.policy}, {selectPolicyApps, p.app}, {selectPolicyNever, p.never}} {
-		if err := each(one.text, one.row); err != nil {
-			return err
-		}
-	}
-	return nil
 }

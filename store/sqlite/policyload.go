@@ -24,13 +24,19 @@ func (s *stored) Number() int64 {
 
 func (l loader) policies() error {
 	of := engine.PolicyRows{}
-	err := of.Read(func(text string, row func(engine.Cells) string) error {
-		return l.each(text, func(st *sqlite3.Stmt) error {
+	each := func(row func(engine.Cells) string) func(*sqlite3.Stmt) error {
+		return func(st *sqlite3.Stmt) error {
 			row(&stored{st, 0})
 			return nil
-		})
-	})
-	if err != nil {
+		}
+	}
+	if err := l.each(engine.SelectPolicies, each(of.Policy)); err != nil {
+		return err
+	}
+	if err := l.each(engine.SelectPolicyApps, each(of.App)); err != nil {
+		return err
+	}
+	if err := l.each(engine.SelectPolicyNever, each(of.Never)); err != nil {
 		return err
 	}
 	for _, c := range of.Changes(nil) {
