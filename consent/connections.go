@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -18,9 +19,11 @@ import (
 )
 
 const (
-	requestsBeside = 3   // cards of requests beside the connections
-	listedToEnd    = 50  // connections that are named before they end
-	maxNote        = 500 // of a note to people: code points
+	connectionsShown = 25   // on one page of the table
+	lookedThrough    = 5000 // connections that are looked through while somebody waits, at least
+	requestsBeside   = 3    // cards of requests beside the connections
+	listedToEnd      = 50   // connections that are named before they end
+	maxNote          = 500  // of a note to people: code points
 )
 
 // An integrationPage is the connections of an organization, as its admins see them.
@@ -99,19 +102,42 @@ func (s *Server) showConnections(v *page.Visit, o org.Organization, q url.Values
 	view := &integrationPage{adminHead: h, Find: f.Find, Access: string(f.Access), Only: string(f.Show), After: f.After, Fault: fault}
 	view.Filtered = view.Find+view.Access+view.Only != ""
 	view.CSV = page.WithQuery(h.Path+"/connections.csv", "find", view.Find, "access", view.Access, "show", view.Only)
-	if view.All, err = s.Store.ConnectionCounts(v.R.Context(), o.ID); err != nil {
-		return page.Wrap("connections", err)
-	}
-	if err := s.besides(v, o, view); err != nil {
+	whole, err := s.fill(v, o, f, view)
+	if err != nil {
 		return err
 	}
-	if err := s.fillTable(v, o, f, view); err != nil {
-		return err
-	}
+	view.Shown = view.count(whole)
 	for i := range view.Connections {
 		view.Connections[i].Picked = slices.Contains(picked, view.Connections[i].ID)
 	}
 	return s.Show(v, status, integrationTemplate, view)
+}
+
+// fill asks for the table and for what is above it at the same time: each looks through
+// all connections of the organization. whole: the list ends with this page.
+func (s *Server) fill(v *page.Visit, o org.Organization, f store.ConnectionFilter, view *integrationPage) (whole bool, err error) {
+	var all sync.WaitGroup
+	var counted, beside error
+	all.Go(func() { view.All, counted = s.Store.ConnectionCounts(v.R.Context(), o.ID) })
+	all.Go(func() { beside = s.besides(v, o, view) })
+	f.Limit = connectionsShown
+	rows, next, err := s.Store.Connections(v.R.Context(), f)
+	all.Wait()
+	if counted != nil || beside != nil {
+		return false, errors.Join(page.Wrap("connections", counted), beside)
+	}
+	// Where few match, a page can come short. Among many that is told, since somebody
+	// waits; few are looked through to the end.
+	for err == nil && next != "" && len(rows) < connectionsShown && view.All.Connections <= lookedThrough {
+		var more []store.Connection
+		f.After, f.Limit = next, connectionsShown-len(rows)
+		more, next, err = s.Store.Connections(v.R.Context(), f)
+		rows = append(rows, more...)
+	}
+	if err != nil {
+		return false, cursorFault(err)
+	}
+	return next == "", s.fillTable(v, o, rows, next, view)
 }
 
 // besides finds what is above the table: requests that wait, and what is due.
@@ -139,19 +165,8 @@ func (s *Server) besides(v *page.Visit, o org.Organization, view *integrationPag
 	return nil
 }
 
-// fillTable takes one page of the list. Where few match, the list gives pages with
-// less in them, or nothing: two are asked for at most, since somebody waits.
-func (s *Server) fillTable(v *page.Visit, o org.Organization, f store.ConnectionFilter, view *integrationPage) error {
-	var rows []store.Connection
-	var err error
-	for range 2 {
-		if rows, f.After, err = s.Store.Connections(v.R.Context(), f); err != nil {
-			return cursorFault(err)
-		}
-		if len(rows) > 0 || f.After == "" {
-			break
-		}
-	}
+// fillTable shows one page of the list.
+func (s *Server) fillTable(v *page.Visit, o org.Organization, rows []store.Connection, next string, view *integrationPage) error {
 	for _, r := range rows {
 		c, err := s.newConnection(v, r)
 		if err != nil {
@@ -165,10 +180,9 @@ func (s *Server) fillTable(v *page.Visit, o org.Organization, f store.Connection
 	if view.After != "" {
 		view.First = at("")
 	}
-	if f.After != "" {
-		view.Next = at(f.After)
+	if next != "" {
+		view.Next = at(next)
 	}
-	view.Shown = view.count(f.After == "")
 	return s.nameAccess(v, o, view.Connections)
 }
 

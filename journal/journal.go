@@ -19,6 +19,7 @@ const (
 	CodeReused           Kind = "code_reused"
 	RefreshReused        Kind = "refresh_reused"
 	ApprovalEnded        Kind = "approval_ended"
+	EndsSoon             Kind = "approval_ends_soon"
 	RateLimited          Kind = "rate_limited"
 	SignInSucceeded      Kind = "signin_succeeded"
 	SignedOut            Kind = "signed_out"
@@ -73,6 +74,7 @@ var Meanings = []Meaning{
 	{CodeReused, "Code used again", Bad, "a code came twice, and its approval ended"},
 	{RefreshReused, "Refresh token used again", Bad, "a used refresh token came back, and its approval ended"},
 	{ApprovalEnded, "Approval ended", Plain, "the reason says why"},
+	{EndsSoon, "Access ends soon", Plain, "an approval ends in three days, and its person is told where mail is set up; the detail says when"},
 	{RateLimited, "Rate limit", Warning, "once for an address and window"},
 	{SignInSucceeded, "Signed in", Plain, "a person signed in"},
 	{SignedOut, "Signed out", Plain, "a provider ended the sessions of a person"},

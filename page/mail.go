@@ -49,6 +49,14 @@ func ElsewhereLetter(language, service, signIn string) Letter {
 		w.Say("mail.elsewhere.do").String())}
 }
 
+// EndsLetter tells a person that the access of an app ends in three days. apps is the
+// address of Connected apps.
+func EndsLetter(language, service, apps string) Letter {
+	w := wordsOfLetters(language, service)
+	return Letter{w.Say("mail.ends.subject").String(), letterText(w.Say("mail.ends.what").String(), "",
+		w.Say("mail.ends.where").String(), apps, "", w.Say("mail.ends.rest").String())}
+}
+
 // RequestLetter tells an admin that a member asks to connect an app. requests is the
 // address of the page that says which and who: the app's name is its own claim, and a
 // letter shows nothing of what makes it one.

@@ -17,6 +17,7 @@ func TestLetters(t *testing.T) {
 			"reuse":    ReuseLetter(tag, "Svalinn", at),
 			"request":  RequestLetter(tag, "Svalinn", "Nordlys", at),
 			"reset":    ResetLetter(tag, "Svalinn", at, 24*time.Hour),
+			"ends":     EndsLetter(tag, "Svalinn", at),
 			"allowed":  DecidedLetter(tag, "Svalinn", "Nordlys", at, true),
 			"declined": DecidedLetter(tag, "Svalinn", "Nordlys", at, false),
 		} {
@@ -40,7 +41,7 @@ func TestLetters(t *testing.T) {
 	if got := ResetLetter("", "Svalinn", at, 24*time.Hour); !strings.Contains(got.Text, "It works once, for 24 hours.") {
 		t.Errorf("without a language: %+v", got)
 	}
-	if len(subjects) != 5*len(Languages()) {
+	if len(subjects) != 6*len(Languages()) {
 		t.Errorf("%d subjects", len(subjects))
 	}
 }

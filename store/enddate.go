@@ -1,16 +1,22 @@
 package store
 
 import (
+	"encoding/hex"
 	"fmt"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 const day = 24 * time.Hour
+
+// EndsSoon is how long before an approval ends by its date the journal says so.
+const EndsSoon = 3 * day
 
 // mostDays is for how many days an approval in an organization lasts at most, by its
 // rules and by the operator's; 0 is no bound.
@@ -59,6 +65,33 @@ func (tx *Tx) endBy(organization string, at int64) (int, error) {
 		tx.PutEndsBy(organization, at)
 	}
 	return int(n), err
+}
+
+// tellEnds writes into the journal which approvals end soon, each once, so that people can
+// be told. One that was given for no longer than that is left out.
+func (tx *Tx) tellEnds(now time.Time) (int, error) {
+	rows, err := tx.Query(`
+		SELECT id, client, person, organization, ends_at FROM approval
+		 WHERE ends_at > $1 AND ends_at <= $2 AND ended_at = 0 AND phase = `+engine.SQLLive+` AND ends_told = 0 AND created_at < ends_at - $3
+		 ORDER BY ends_at, id LIMIT 500`+tx.Lock(), now.Unix(), now.Add(EndsSoon).Unix(), int64(EndsSoon/time.Second))
+	var ids []any
+	var entries []Event
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
+		var id []byte
+		var at int64
+		e := Event{Kind: journal.EndsSoon}
+		err := r.Scan(&id, &e.Client, &e.Person, &e.Organization, &at)
+		e.Approval, e.Detail = hex.EncodeToString(id), time.Unix(at, 0).UTC().Format(time.RFC3339)
+		ids, entries = append(ids, id), append(entries, e)
+		return err
+	})
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	if err := tx.execIn(query{text: `UPDATE approval SET ends_told = 1`}, "id", ids); err != nil {
+		return 0, err
+	}
+	return len(ids), tx.Journal(entries...)
 }
 
 // isOffered asks whether an organization lets a person choose a grant set: no more

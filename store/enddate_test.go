@@ -192,3 +192,36 @@ func TestEditEndDate(t *testing.T) {
 		t.Errorf("less: %v", err)
 	}
 }
+
+// What ends in three days is in the journal once, whatever sweeps come after; what was
+// given for no longer, lasts longer or has ended is not.
+func TestEndsSoonIsToldOnce(t *testing.T) {
+	h := furnished(t)
+	soon := h.until(t, 1, 4*day)
+	h.until(t, 2, 2*day)
+	h.until(t, 3, 8*day)
+	ended := h.until(t, 4, 4*day)
+	if _, v, err := h.ApplyLive(ctx, ended, approval.End(approval.RevokedByOperator, h.Now()), Act{Actor: "operator"}); v != approval.OK || err != nil {
+		t.Fatal(v, err)
+	}
+	told := func() []Event {
+		t.Helper()
+		if _, err := h.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		all, _, err := h.Events(ctx, EventFilter{Kind: journal.EndsSoon})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	if all := told(); len(all) != 0 {
+		t.Fatalf("four days before: %+v", all)
+	}
+	h.clock.add(day)
+	for range 2 {
+		if all := told(); len(all) != 1 || all[0].Approval != soon.String() || all[0].Person != "ada" || all[0].Detail != h.Now().Add(3*day).UTC().Format(time.RFC3339) {
+			t.Fatalf("three days before: %+v", all)
+		}
+	}
+}

@@ -50,6 +50,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&uncounted, (*Tx).sweepDirectoryEvents},
 		{&uncounted, (*Tx).sweepCosts},
 		{&uncounted, (*Tx).sweepRequests},
+		{&uncounted, (*Tx).tellEnds},
 		{&out.Events, (*Tx).sweepJournal},
 	} {
 		for more := true; more; {

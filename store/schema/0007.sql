@@ -54,6 +54,7 @@ CREATE INDEX app_request_person ON app_request (person, organization, host, id);
 CREATE INDEX app_request_asked ON app_request (asked_at);
 
 ALTER TABLE approval ADD COLUMN ends_at BIGINT NOT NULL DEFAULT 0;     -- 0 is until somebody ends it
+ALTER TABLE approval ADD COLUMN ends_told BIGINT NOT NULL DEFAULT 0;   -- 1: that this is soon is in the journal
 ALTER TABLE approval ADD COLUMN reviewed_by TEXT NOT NULL DEFAULT '';  -- as in the journal
 ALTER TABLE approval ADD COLUMN reviewed_at BIGINT NOT NULL DEFAULT 0; -- 0 is never
 CREATE INDEX approval_ends ON approval (ends_at) WHERE ends_at > 0 AND ended_at = 0;
