@@ -155,7 +155,7 @@ func (s *site) adminPages(visit func(name string, flow bool, p *pagetest.Shown))
 	s.Do(s.Store.RemoveMember(ctx, "nordlys", "eve", store.Act{Actor: "system"}))
 }
 
-// Only admins of the organization, now, change anything there, by a form of theirs.
+// Decision P21: only admins of the organization, now, change anything there, by a form of theirs.
 func TestAdminFormsAreForAdmins(t *testing.T) {
 	s := newSite(t)
 	s.unlisted()
@@ -324,7 +324,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// An approval of a request is a rule, which Undo takes back; who decides second is told
+// Decision P20: an approval of a request is a rule, which Undo takes back; who decides second is told
 // who was first.
 func TestDecideRequests(t *testing.T) {
 	s := newSite(t)
@@ -384,7 +384,7 @@ func TestSaveRules(t *testing.T) {
 	form := ada.Get(nordlysRules).Want(200)
 	added := pressed(form, nordlysRules, "action", "add", "new", "https://connect.quill.example/callback", "newname", "")
 	check := pressed(added.Want(200).Says("1 app has a rule of its own"), nordlysRules, "action", "check", "days", "14", "default", "ask").Want(200).Says("Save these rules?",
-		"Block: connect.quill.example. 1 connection of 1 person ends at once.", "Apps that are not listed: Ask an admin first.", "How long at most is now 14 days.", "Save, and end 1 connection")
+		"Block: connect.quill.example. 1 connection ends at once.", "Apps that are not listed: Ask an admin first.", "How long at most is now 14 days.", "Save, and end 1 connection")
 	if !s.Lives(id) || s.rulesNow().Version != 0 {
 		t.Error("something was saved before it was asked about")
 	}
