@@ -19,6 +19,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/rules"
 	"github.com/grantkeeper/grantkeeper/signin"
@@ -279,6 +280,9 @@ const leastKept = Duration(24 * time.Hour)
 func (c *Checked) checkRetention() error {
 	if after := c.Approvals.EndUnusedAfter; after != 0 && Duration(after) < leastKept {
 		return fault.BadConfig(`write end_unused_after = "90d", or "off"`, "approvals.end_unused_after: %s is less than a day", after)
+	}
+	if days := c.Approvals.MaxDays; days < 0 || days > policy.MaxDays {
+		return fault.BadConfig("write max_days = 365, or 0 for no bound", "approvals.max_days: %d is not within 0 and %d", days, policy.MaxDays)
 	}
 	if c.Journal.Retention < leastKept {
 		return fault.BadConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)

@@ -169,9 +169,10 @@ type Session struct {
 }
 
 // Approvals bounds approvals, which have no lifetime of their own
-// (decision P11).
+// (decisions P11 and P17).
 type Approvals struct {
 	EndUnusedAfter OptionalDuration `toml:"end_unused_after" doc:"ends approvals that nobody has used for so long, true to the hour, such as 90d; at least 1d, or off"`
+	MaxDays        int              `toml:"max_days" env:"APPROVALS_MAX_DAYS" doc:"for how many days an approval lasts at most from when it is given, whatever an organization's rules let it; 1 to 3650, or 0 for no bound; those that are there stay as they are"`
 }
 
 // Journal bounds the journal.

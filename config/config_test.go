@@ -466,6 +466,8 @@ func TestCheck(t *testing.T) {
 		{"sessions", func(l *Loaded) { l.Session.Idle = Duration(59 * time.Second) }, "session: idle must be at least 1m"},
 		{"sessions", func(l *Loaded) { l.Session.Max = l.Session.Idle - 1 }, "session"},
 		{"unused for hours", func(l *Loaded) { l.Approvals.EndUnusedAfter = OptionalDuration(90 * time.Hour / 4) }, "approvals.end_unused_after"},
+		{"days below", func(l *Loaded) { l.Approvals.MaxDays = -1 }, "approvals.max_days: -1 is not within 0 and 3650"},
+		{"days above", func(l *Loaded) { l.Approvals.MaxDays = 3651 }, "approvals.max_days"},
 		{"retention", func(l *Loaded) { l.Journal.Retention = 0 }, "journal.retention"},
 		{"client on loopback", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://localhost/cb"} }, `clients[0] "connector"`},
 		{"client at our host", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://app.example/cb"} }, `clients[0] "connector"`},

@@ -360,6 +360,9 @@ func (d *Examination) checkRefreshTokens() Finding {
 	if after := d.Checked.Approvals.EndUnusedAfter; after != 0 {
 		return found("end with an approval that nobody used for %s", after)
 	}
+	if days := d.Checked.Approvals.MaxDays; days != 0 {
+		return found("end with an approval, which lasts %d days at most", days)
+	}
 	const never = "never end by themselves, since approvals.end_unused_after is off"
 	if d.Strict {
 		return warned(`set approvals.end_unused_after = "90d" (RFC 9700 section 4.14.2)`, never)

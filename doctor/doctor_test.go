@@ -48,15 +48,17 @@ func healthy(t *testing.T) *Examination {
 func TestDoctorOnRefreshTokens(t *testing.T) {
 	for _, tt := range []struct {
 		after  config.OptionalDuration
+		days   int
 		strict bool
 		want   string
 	}{
-		{0, false, "ok never end by themselves, since approvals.end_unused_after is off"},
-		{0, true, "warn never end by themselves, since approvals.end_unused_after is off"},
-		{config.OptionalDuration(90 * 24 * time.Hour), true, "ok end with an approval that nobody used for 90d"},
+		{0, 0, false, "ok never end by themselves, since approvals.end_unused_after is off"},
+		{0, 30, true, "ok end with an approval, which lasts 30 days at most"},
+		{0, 0, true, "warn never end by themselves, since approvals.end_unused_after is off"},
+		{config.OptionalDuration(90 * 24 * time.Hour), 0, true, "ok end with an approval that nobody used for 90d"},
 	} {
 		d := healthy(t)
-		d.Strict, d.Checked.Approvals.EndUnusedAfter = tt.strict, tt.after
+		d.Strict, d.Checked.Approvals.EndUnusedAfter, d.Checked.Approvals.MaxDays = tt.strict, tt.after, tt.days
 		all := d.Findings([]string{"refresh-tokens"})
 		if len(all) != 1 || all[0].Result+" "+all[0].Text != tt.want {
 			t.Errorf("%v, strict %v: %+v, want %q", tt.after, tt.strict, all, tt.want)

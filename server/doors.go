@@ -40,7 +40,7 @@ func (s *Server) public() http.Handler {
 		Limits: s.limits, Count: countPages(s.metrics), NoPasswords: !s.SignIn.Passwords,
 	}
 	s.page = &consent.Server{
-		Site: site, SignIn: s.signIn(site), Preview: s.preview(), NoPersonal: !s.Service.PersonalItems, Mails: s.mail != nil,
+		Site: site, SignIn: s.signIn(site), Preview: s.preview(), NoPersonal: !s.Service.PersonalItems, MaxDays: s.Approvals.MaxDays, Mails: s.mail != nil,
 		Rules: func() *rules.Rules { return s.present().Ruled }, Tool: s.tool, Resources: s.Resources(), AuthorizeLimit: authorize, Tell: tell,
 	}
 	clients := &oauth.Server{

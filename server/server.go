@@ -170,6 +170,7 @@ func (s *Server) openStore(ctx context.Context) (err error) {
 		Ring: s.Ring, Now: s.options.Now, Log: s.log,
 		Impersonal:  !s.Service.PersonalItems,
 		SessionIdle: time.Duration(s.Session.Idle), SessionMax: time.Duration(s.Session.Max),
+		MaxDays:        s.Approvals.MaxDays,
 		EndUnusedAfter: time.Duration(s.Approvals.EndUnusedAfter), JournalRetention: time.Duration(s.Journal.Retention),
 		Journaled: journaled(s.metrics, s.noticing()), Took: s.metrics.Query, Swept: swept(s.metrics),
 	})

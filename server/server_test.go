@@ -15,9 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/server/servertest"
+	"github.com/grantkeeper/grantkeeper/store"
+	"github.com/grantkeeper/grantkeeper/token"
 )
 
 // started is a server of a good configuration as change leaves it, asked at base,
@@ -51,6 +56,33 @@ func started(t *testing.T, change func(*config.Config)) (s *Server, base string,
 func goroutines() string {
 	text := make([]byte, 1<<20)
 	return string(text[:runtime.Stack(text, true)])
+}
+
+// The bound of approvals is the pages' and the store's: without an end date nothing is
+// approved.
+func TestBoundOfApprovals(t *testing.T) {
+	s, _, _ := started(t, func(c *config.Config) { c.Approvals.MaxDays = 30 })
+	if s.page.MaxDays != 30 {
+		t.Errorf("pages: %d days", s.page.MaxDays)
+	}
+	act := store.Act{Actor: "system"}
+	c := client.Client{ID: "c", Name: "C", RedirectURIs: []string{"https://a.example/cb"}, IssuedAt: s.store.Now().Unix()}
+	if err := errors.Join(s.store.AddDirectory(t.Context(), store.Directory{
+		People:        []store.DirectoryPerson{{Person: org.Person{ID: "ada", Email: "ada@nordlys.example", Name: "Ada", Active: true}}},
+		Organizations: []org.Organization{{ID: "nordlys", Name: "Nordlys", AIIntegration: true}},
+		Members:       []store.DirectoryMember{{Person: "ada", Organization: "nordlys"}},
+	}, act), s.store.AddClient(t.Context(), c, store.Origin{}, act)); err != nil {
+		t.Fatal(err)
+	}
+	answer := store.Answer{Handle: func(uint32) token.Handle { return token.Handle([]byte("0123456789abcdef")) }, Client: "c", Person: "ada", Organization: "nordlys",
+		Grant: grantset.Set{Kind: grantset.Everything}, RedirectURI: "https://a.example/cb", Issuer: "i", Challenge: "c"}
+	if _, _, err := s.store.Approve(t.Context(), answer, act); !errors.Is(err, store.ErrEndDate) {
+		t.Errorf("without an end date: %v", err)
+	}
+	answer.EndsAt = s.store.Now().Unix() + 29*24*60*60
+	if _, _, err := s.store.Approve(t.Context(), answer, act); err != nil {
+		t.Errorf("within 30 days: %v", err)
+	}
 }
 
 // Start answers on every listener, on free ports too; Close leaves none of them, no
