@@ -378,8 +378,8 @@ func (s *Store) RecordExport(organization string, connections int, act Act) {
 	s.Record(Event{Kind: journal.ConnectionsExported, Organization: organization, Detail: fmt.Sprintf("%d connections", connections)}.By(act))
 }
 
-// MarkReviewed notes that an admin has looked at connections, at most MaxConnections,
-// and counts them. What is not of the organization, or has ended, is left out.
+// MarkReviewed notes that an admin, or with the ID "" an operator, has looked at
+// connections, at most MaxConnections, and counts them. What is not of the organization, or has ended, is left out.
 // ErrNotAllowed: the person is no admin (any more); ErrFull: there are too many.
 func (s *Store) MarkReviewed(_ context.Context, organization, adminID string, ids []approval.ID, act Act) (n int, err error) {
 	err = s.changeFacts(func(tx *Tx) error {
@@ -400,8 +400,8 @@ func (s *Store) MarkReviewed(_ context.Context, organization, adminID string, id
 	return n, err
 }
 
-// EndConnections ends connections as an admin of their organization (decision P8), at
-// most MaxConnections, in one step, and counts those that had not ended. What is not of
+// EndConnections ends connections as an admin of their organization (decision P8), or
+// with the ID "" as an operator, at most MaxConnections, in one step, and counts those that had not ended. What is not of
 // the organization is left out. Errors are those of MarkReviewed.
 func (s *Store) EndConnections(_ context.Context, organization, adminID string, ids []approval.ID, act Act) (ended int, err error) {
 	err = s.changeFacts(func(tx *Tx) error {
@@ -409,7 +409,11 @@ func (s *Store) EndConnections(_ context.Context, organization, adminID string, 
 		if err != nil {
 			return err
 		}
-		ended, err = tx.moveRows(mine, approval.End(approval.RevokedByAdmin, tx.Env.Now()), act)
+		by := approval.RevokedByAdmin
+		if adminID == "" {
+			by = approval.RevokedByOperator
+		}
+		ended, err = tx.moveRows(mine, approval.End(by, tx.Env.Now()), act)
 		return err
 	})
 	if err != nil {
@@ -419,9 +423,9 @@ func (s *Store) EndConnections(_ context.Context, organization, adminID string, 
 }
 
 // connections gives those of some approvals that are of the organization and have not
-// ended, to one of its admins. Where others write too, they stay as they are.
+// ended, to one of its admins or an operator. Where others write too, they stay as they are.
 func (tx *Tx) connections(organization, adminID string, ids []approval.ID) (mine []approval.ID, err error) {
-	if err := tx.isAdmin(adminID, organization); err != nil {
+	if err := tx.mayRule(adminID, organization); err != nil {
 		return nil, err
 	}
 	switch {

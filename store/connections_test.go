@@ -273,3 +273,21 @@ func TestConnectionsWhileTheyChange(t *testing.T) {
 		}
 	}
 }
+
+// An operator, who is nobody's admin, reviews and ends connections too, and is told of an
+// organization that there is not.
+func TestConnectionsOfAnOperator(t *testing.T) {
+	h := asking(t)
+	if _, err := h.MarkReviewed(ctx, "none", "", nil, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("reviewed: %v", err)
+	}
+	if _, err := h.EndConnections(ctx, "none", "", nil, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("ended: %v", err)
+	}
+	if _, err := h.DecideRequest(ctx, Decision{Organization: "none", Request: "none", State: RequestAllowed}, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("decided: %v", err)
+	}
+	if _, _, err := h.SetPolicy(ctx, Rules{Organization: "none"}, Act{}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("ruled: %v", err)
+	}
+}

@@ -104,16 +104,11 @@ func (s *Store) signed(r Rules) (old, to *policy.Policy, err error) {
 	s.memory.RLock()
 	defer s.memory.RUnlock()
 	tx := &Tx{&engine.Tx{Env: s.env, Memory: s.memory}}
-	if r.Admin != "" {
-		if err := tx.isAdmin(r.Admin, r.Organization); err != nil {
-			return nil, nil, err
-		}
+	if err := tx.mayRule(r.Admin, r.Organization); err != nil {
+		return nil, nil, err
 	}
 	at := s.memory.Orgs[r.Organization]
-	switch {
-	case at == nil:
-		return nil, nil, fmt.Errorf("organization: %w", ErrNotFound)
-	case version(at.Policy) != r.Seen:
+	if version(at.Policy) != r.Seen {
 		return nil, nil, fmt.Errorf("rules: %w", ErrChanged)
 	}
 	p := r.Policy

@@ -45,6 +45,18 @@ func (tx *Tx) isAdmin(personID, organizationID string) error {
 	return nil
 }
 
+// mayRule asks whether somebody may rule over the apps of an organization: one of its
+// admins, or an operator, who has the ID "".
+func (tx *Tx) mayRule(adminID, organizationID string) error {
+	switch {
+	case tx.Memory.Orgs[organizationID] == nil:
+		return fmt.Errorf("organization: %w", ErrNotFound)
+	case adminID != "":
+		return tx.isAdmin(adminID, organizationID)
+	}
+	return nil
+}
+
 // SwitchIntegration is SetIntegration by an admin of the organization, who is
 // asked for once more in the writer. ErrNotAllowed: the person is none.
 func (s *Store) SwitchIntegration(ctx context.Context, organizationID, adminID string, on bool, act Act) error {

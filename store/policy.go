@@ -87,15 +87,10 @@ func (s *Store) SetPolicy(_ context.Context, r Rules, act Act) (p *policy.Policy
 }
 
 func (tx *Tx) setPolicy(r Rules, act Act) (*policy.Policy, []policy.Effect, error) {
-	if r.Admin != "" {
-		if err := tx.isAdmin(r.Admin, r.Organization); err != nil {
-			return nil, nil, err
-		}
+	if err := tx.mayRule(r.Admin, r.Organization); err != nil {
+		return nil, nil, err
 	}
 	at := tx.Memory.Orgs[r.Organization]
-	if at == nil {
-		return nil, nil, fmt.Errorf("organization: %w", ErrNotFound)
-	}
 	old := at.Policy
 	if version(old) != r.Seen {
 		return old, nil, fmt.Errorf("rules: %w", ErrChanged)

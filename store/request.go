@@ -270,10 +270,8 @@ func (s *Store) DecideRequest(_ context.Context, d Decision, act Act) (all []Req
 }
 
 func (tx *Tx) decide(d Decision, act Act) ([]Request, error) {
-	if d.Admin != "" {
-		if err := tx.isAdmin(d.Admin, d.Organization); err != nil {
-			return nil, err
-		}
+	if err := tx.mayRule(d.Admin, d.Organization); err != nil {
+		return nil, err
 	}
 	r, err := tx.request(d.Request)
 	switch {
