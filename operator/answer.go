@@ -33,7 +33,8 @@ func objectOf(pattern string) string {
 	_, route, _ := strings.Cut(pattern, "/v1/")
 	kind, rest, _ := strings.Cut(route, "/{id}")
 	switch rest {
-	case "", "/disable", "/enable", "/delete", "/revoke", "/deactivate", "/reactivate", "/password", "/reset-link", "/reset-signin", "/ai-integration":
+	case "", "/disable", "/enable", "/delete", "/revoke", "/deactivate", "/reactivate", "/password", "/reset-link", "/reset-signin", "/ai-integration",
+		"/policy", "/requests", "/connections", "/connections/reviewed", "/connections/end":
 		switch kind {
 		case "people":
 			return "person"

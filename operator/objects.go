@@ -61,6 +61,7 @@ type approvalObject struct {
 	CreatedAt    int64        `json:"created_at"`
 	LastUsed     int64        `json:"last_used"` // true to the hour; 0 is never
 	EndedAt      int64        `json:"ended_at"`  // 0 has not ended
+	EndsAt       int64        `json:"ends_at"`   // at the latest; 0 is without an end date
 }
 
 type pickObject struct {
@@ -74,7 +75,7 @@ func (s *Server) approvalObject(ctx context.Context, r store.ApprovalRow) approv
 		Person: r.Person, Organization: r.Organization,
 		Grant: string(r.Grant.Kind), Access: r.Grant.InWords(s.RoleNames(ctx, r.Organization)), Roles: []pickObject{}, Personal: r.Grant.Personal,
 		State: r.StateName(), Reason: string(r.Reason),
-		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt,
+		CreatedAt: r.CreatedAt, LastUsed: r.LastUsed, EndedAt: r.EndedAt, EndsAt: r.EndsAt,
 	}
 	for _, p := range r.Grant.Picks {
 		o.Roles = append(o.Roles, pickObject{p.Role, r.Grant.Access(p.Role)})

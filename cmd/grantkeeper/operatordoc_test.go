@@ -38,11 +38,11 @@ func TestOperatorDocumentCalls(t *testing.T) {
 		"roles/{id}", "roles/nordlys-secretary", "{item}", "nordlys-renew-the-domain")
 	directory := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(doc)[1]
 	var named []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `(GET|POST) (/[^`]*)` \\| ?(.*) \\|$").FindAllStringSubmatch(doc, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `(GET|POST|PUT|DELETE) (/[^`]*)` \\| ?(.*) \\|$").FindAllStringSubmatch(doc, -1) {
 		method, path, rest := m[1], m[2], m[3]
 		named = append(named, method+" "+strings.Split(path, "?")[0])
 		var body any
-		if method == "POST" {
+		if method != "GET" {
 			text := strings.Trim(rest, "`")
 			if path == "/v1/directory" {
 				text = directory
