@@ -13,11 +13,12 @@ var organizationColumns = []column{
 func organizationCommand(g *global) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "organization COMMAND",
-		Short: "Look at organizations and switch their AI integration",
+		Short: "Look at organizations, their rules for apps and what is connected, and switch their AI integration",
 		Example: `  grantkeeper organization list
   grantkeeper organization ai-integration havn off --reason "asked for it" --yes`,
 		Annotations: map[string]string{"next": "grantkeeper organization list"},
-	}, organizationList(g), organizationShow(g), organizationIntegration(g))
+	}, organizationList(g), organizationShow(g), organizationIntegration(g),
+		policyCommand(g), organizationRequests(g), organizationConnections(g))
 }
 
 func organizationList(g *global) *cobra.Command {

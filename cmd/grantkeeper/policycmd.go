@@ -1,0 +1,309 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/strictjson"
+	"github.com/grantkeeper/grantkeeper/terminal"
+)
+
+var policyColumns = []column{
+	member("version", "version"), member("apps that no rule names", "unknown"), member("of these, set up here", "known"), member("widest access", "widest"),
+	member("read only", "read_only"), member("no personal items", "no_personal"), member("roles never given", "never"),
+	member("days at most", "max_days"), member("days until a review", "review_days"), member("changed by", "changed_by"), moment("changed", "changed_at"),
+}
+
+var ruleColumns = []column{
+	member("rule", "rule"), member("host", "host"), member("app", "name"), idOf("person", "person"), member("by", "by").sparing(1), moment("at", "at").sparing(2), member("reason", "reason").sparing(3),
+}
+
+var requestColumns = []column{
+	idOf("request", "id"), member("state", "state"), member("app", "name"), member("host", "host"), member("person", "person_email"),
+	moment("asked", "asked_at").sparing(1), member("message", "message").sparing(2), member("decided by", "decided_by").sparing(3),
+}
+
+var connectionColumns = []column{
+	idOf("approval", "id"), member("app", "client_name"), member("host", "host").sparing(1), member("person", "person_email"), member("access", "access"),
+	moment("last used", "last_used").sparing(2), moment("ends", "ends_at").sparing(3), moment("reviewed", "reviewed_at").sparing(4),
+}
+
+func policyCommand(g *global) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "policy COMMAND",
+		Short: "Look at an organization's rules for apps, set and clear them",
+		Example: `  grantkeeper organization policy show nordlys
+  grantkeeper organization policy set nordlys rules.json --dry-run`,
+		Annotations: map[string]string{"next": "grantkeeper organization policy show ID"},
+	}, policyShow(g), policySet(g), policyClear(g))
+}
+
+func policyPath(id string) string { return "/v1/organizations/" + url.PathEscape(id) + "/policy" }
+
+func policyShow(g *global) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an organization's rules for apps",
+		Example: `  grantkeeper organization policy show nordlys
+  grantkeeper organization policy show nordlys --json > rules.json    # to change and set`,
+		Args:        named("ID", 1),
+		Annotations: map[string]string{"next": "grantkeeper organization policy set ID FILE"},
+	}
+	o := operatorFlags(g, c)
+	g.wideFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
+			id, err := server.whole(ctx, "organization", args[0])
+			if err != nil {
+				return err
+			}
+			return g.ask(ctx, c, server, http.MethodGet, policyPath(id), nil, nil, g.policyIn(c))
+		})
+	}
+	return c
+}
+
+// policyIn shows rules, those for apps as a table, and what saving them did.
+func (g *global) policyIn(c *cobra.Command) func(io.Writer, map[string]any) {
+	return func(w io.Writer, answer map[string]any) {
+		p, _ := answer["policy"].(map[string]any)
+		rows(policyColumns...)(w, p)
+		if apps, _ := p["apps"].([]any); len(apps) > 0 {
+			fmt.Fprintln(w)
+			g.table(c, apps, ruleColumns)
+		}
+		verb := "done"
+		if answer["dry_run"] == true {
+			verb = "would do"
+		}
+		effects, _ := answer["effects"].([]any)
+		for _, one := range effectsInWords(effects) {
+			fmt.Fprintf(w, "%s: %s\n", verb, one)
+		}
+	}
+}
+
+// effectsInWords says what saving rules does, a line for each effect.
+func effectsInWords(effects []any) (all []string) {
+	for _, one := range effects {
+		e, _ := one.(map[string]any)
+		n, _ := e["connections"].(float64)
+		what := terminal.Plural(int(n), "connection")
+		switch {
+		case e["host"] != nil:
+			what += " to " + inWords(e["host"]) + ": ended for good, because it is blocked"
+		case e["ceiling"] != nil:
+			what += ": less access, by " + inWords(e["ceiling"])
+		default:
+			what += ": an end on " + timeOf(e["ends_at"])
+		}
+		all = append(all, what)
+	}
+	return all
+}
+
+func policySet(g *global) *cobra.Command {
+	var o *serverChange
+	var dry bool
+	c := &cobra.Command{
+		Use:   "set ID FILE",
+		Short: "Set an organization's rules for apps from a file, or from standard input for -",
+		Example: `  grantkeeper organization policy set nordlys rules.json --dry-run
+  grantkeeper organization policy set nordlys rules.json --reason "decided on 3 May" --yes`,
+		Long: `The file is what policy show --json prints, or its member policy alone. The version in
+it is the one that was seen: rules that somebody has changed since then stay.`,
+		Args:        named("ID FILE", 2),
+		Annotations: map[string]string{"next": "grantkeeper organization connections ID"},
+		RunE: func(c *cobra.Command, args []string) error {
+			rules, err := readRules(c.InOrStdin(), args[1])
+			if err != nil {
+				return err
+			}
+			return g.setPolicy(c, o, args[0], rules, dry)
+		},
+	}
+	o = serverChangeFlags(g, c, true)
+	g.wideFlag(c)
+	c.Flags().BoolVar(&dry, "dry-run", false, "say what it would do to connections, and change nothing")
+	return c
+}
+
+// readRules gives the rules in a file, whether they stand in an answer or alone.
+func readRules(stdin io.Reader, name string) (json.RawMessage, error) {
+	text, err := readImport(stdin, name)
+	if err != nil {
+		return nil, err
+	}
+	members, err := strictjson.Object(text, 4)
+	if err != nil {
+		return nil, fault.WrongUse("write what this prints: grantkeeper organization policy show ID --json", "%s: %v", name, err)
+	}
+	if inner, ok := members["policy"]; ok {
+		return inner, nil
+	}
+	return json.RawMessage(text), nil
+}
+
+// setPolicy asks with the effects of a dry run before it changes anything.
+func (g *global) setPolicy(c *cobra.Command, o *serverChange, argument string, rules json.RawMessage, dry bool) error {
+	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+		id, err := server.whole(ctx, "organization", argument)
+		if err != nil {
+			return err
+		}
+		body, query := o.because(map[string]any{"policy": rules}), url.Values{"dry_run": {"true"}}
+		if !dry && !o.yes {
+			var would struct{ Effects []any }
+			if err := server.do(ctx, http.MethodPut, policyPath(id), query, body, &would); err != nil {
+				return err
+			}
+			if len(would.Effects) > 0 {
+				if err := o.confirm(c, "This does to connections: "+strings.Join(effectsInWords(would.Effects), "; ")+"."); err != nil {
+					return err
+				}
+			}
+		}
+		if !dry {
+			query = nil
+		}
+		return g.ask(ctx, c, server, http.MethodPut, policyPath(id), query, body, g.policyIn(c))
+	})
+}
+
+func policyClear(g *global) *cobra.Command {
+	var o *serverChange
+	c := &cobra.Command{
+		Use:         "clear ID",
+		Short:       "Take all of an organization's rules for apps away; end dates stay",
+		Example:     `  grantkeeper organization policy clear nordlys --reason "not needed" --yes`,
+		Args:        named("ID", 1),
+		Annotations: map[string]string{"next": "grantkeeper organization policy show ID"},
+		RunE: func(c *cobra.Command, args []string) error {
+			return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+				id, err := server.whole(ctx, "organization", args[0])
+				if err != nil {
+					return err
+				}
+				if err := o.confirm(c, "This lifts every rule and ceiling of "+terminal.Printable(id)+": apps get all that people have chosen."); err != nil {
+					return err
+				}
+				return g.ask(ctx, c, server, http.MethodDelete, policyPath(id), nil, o.because(nil), g.policyIn(c))
+			})
+		},
+	}
+	o = serverChangeFlags(g, c, true)
+	return c
+}
+
+// organizationList completes a command that lists what belongs to an organization.
+func (g *global) organizationList(c *cobra.Command, what string, columns []column, filters map[string]string, whole func(context.Context, *operatorClient, string, url.Values) (bool, error)) *cobra.Command {
+	o, query := listFlags(g, c), filterFlags(c, filters)
+	c.Args = named("ID", 1)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+			id, err := server.whole(ctx, "organization", args[0])
+			if err != nil {
+				return err
+			}
+			path := "/v1/organizations/" + url.PathEscape(id) + "/" + what
+			if whole != nil {
+				if done, err := whole(ctx, server, path, query()); done || err != nil {
+					return err
+				}
+			}
+			return g.list(c, o, path, query(), columns)
+		})
+	}
+	return c
+}
+
+func organizationRequests(g *global) *cobra.Command {
+	return g.organizationList(&cobra.Command{
+		Use:         "requests ID",
+		Short:       "List the apps that members asked the admins of an organization for",
+		Example:     `  grantkeeper organization requests nordlys --state decided`,
+		Annotations: map[string]string{"next": "grantkeeper organization policy show ID"},
+	}, "requests", requestColumns, map[string]string{"state": "open, or decided"}, nil)
+}
+
+func organizationConnections(g *global) *cobra.Command {
+	var asCSV bool
+	c := &cobra.Command{
+		Use:   "connections ID",
+		Short: "List the approvals that live in an organization, the widest first",
+		Example: `  grantkeeper organization connections nordlys --show unused
+  grantkeeper organization connections nordlys --csv > connections.csv`,
+		Annotations: map[string]string{"next": "grantkeeper approval revoke ID"},
+	}
+	g.organizationList(c, "connections", connectionColumns, map[string]string{
+		"query": "part of the app's name or host, or of the person's name or email",
+		"grant": "roles, everything or organization",
+		"show":  "unreviewed, unused, ending or beyond",
+	}, func(ctx context.Context, server *operatorClient, path string, query url.Values) (bool, error) {
+		if !asCSV {
+			return false, nil
+		}
+		return true, writeConnections(ctx, c.OutOrStdout(), server, path, query)
+	})
+	c.Flags().BoolVar(&asCSV, "csv", false, "all that match, in CSV")
+	return c
+}
+
+// csvColumns are members of a connection, in the order of the table.
+var csvColumns = []string{"id", "client_name", "client_id", "host", "person", "person_email", "grant", "access", "created_at", "last_used", "ends_at", "reviewed_by", "reviewed_at"}
+
+// writeConnections writes every connection that a filter finds, as it is read.
+func writeConnections(ctx context.Context, out io.Writer, server *operatorClient, path string, query url.Values) error {
+	query.Set("limit", "1000")
+	w := csv.NewWriter(out)
+	if err := w.Write(csvColumns); err != nil {
+		return err
+	}
+	for {
+		var page struct {
+			Items []map[string]any
+			Next  string
+		}
+		if err := server.do(ctx, http.MethodGet, path, query, nil, &page); err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			var row []string
+			for _, name := range csvColumns {
+				row = append(row, csvCell(item[name]))
+			}
+			if err := w.Write(row); err != nil {
+				return err
+			}
+		}
+		if w.Flush(); page.Next == "" || w.Error() != nil {
+			return w.Error()
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// csvCell writes a value so that no spreadsheet takes it for a formula: clients choose
+// their names.
+func csvCell(v any) string {
+	if n, ok := v.(float64); ok {
+		if n == 0 {
+			return ""
+		}
+		return timeOf(n)
+	}
+	text, _ := v.(string)
+	if strings.ContainsAny(text[:min(1, len(text))], "=+-@\t\r") {
+		return "'" + text
+	}
+	return text
+}
