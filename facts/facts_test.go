@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 func person(id, email string) PersonChange {
@@ -189,21 +190,53 @@ func TestAsMember(t *testing.T) {
 	if ada.AsMember().Impersonal {
 		t.Error("of before the setting")
 	}
-	for name, c := range map[string]Change{
-		"renamed": RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Till"}},
-		"admin":   MemberChange{MemberKey: MemberKey{"ada", "nord"}, Present: true, Admin: true},
-		"left":    FillerChange{Role: "desk", Person: "ada"},
-		"gone":    RoleGone("cash"),
+	for _, tt := range []struct {
+		name string
+		Change
+	}{
+		{"renamed", RoleChange{org.Role{ID: "cash", Organization: "nord", Circle: "root", Name: "Till"}}},
+		{"admin", MemberChange{MemberKey: MemberKey{"ada", "nord"}, Present: true, Admin: true}},
+		{"left", FillerChange{Role: "desk", Person: "ada"}},
+		{"gone", RoleGone("cash")},
 	} {
 		before := fmt.Sprint(ada.AsMember())
-		if c.Apply(&f); fmt.Sprint(ada.AsMember()) == before {
-			t.Errorf("%s: still %s", name, before)
+		if tt.Apply(&f); fmt.Sprint(ada.AsMember()) == before {
+			t.Errorf("%s: still %s", tt.name, before)
 		}
 	}
 	off := person("ada", "ada@a.example")
 	off.Active = false
 	if off.Apply(&f); ada.AsMember().Exists() || (*Member)(nil).AsMember().Exists() {
 		t.Error("a member who is not active, or none")
+	}
+}
+
+// Rules limit the members of their organization, as far as they limit anything, and
+// change what an answer was made of; other changes leave them.
+func TestPolicyChange(t *testing.T) {
+	f := town()
+	ada, sund := f.Members.Get(MemberKey{"ada", "nord"}), f.Orgs["sund"].Stamp
+	for name, tt := range map[string]struct {
+		p      *policy.Policy
+		limits bool
+	}{
+		"none":      {nil, false},
+		"for apps":  {&policy.Policy{Unknown: policy.Ask, MaxDays: 3}, false},
+		"a ceiling": {&policy.Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}, true},
+	} {
+		stamp, c := f.Orgs["nord"].Stamp, PolicyChange{"nord", tt.p}
+		c.Apply(&f)
+		OrganizationChange{Organization: f.Orgs["nord"].Organization}.Apply(&f)
+		if at := f.Orgs["nord"]; at.Policy != tt.p || (ada.Limit() != nil) != tt.limits || at.Stamp == stamp {
+			t.Errorf("%s: %+v, limit %v", name, at.Policy, ada.Limit())
+		}
+		if table, key := c.Row(); table != "policy" || key != "nord" {
+			t.Errorf("%s: %s %s", name, table, key)
+		}
+	}
+	PolicyChange{Organization: "nowhere"}.Apply(&f)
+	if f.Orgs["sund"].Stamp != sund || f.Orgs["sund"].Policy != nil || (*Member)(nil).Limit() != nil {
+		t.Error("another organization has rules")
 	}
 }
 
