@@ -149,7 +149,7 @@ func (r Rights) chosen(roles []Role) string {
 	case grantset.Everything:
 		return "Everything I can access"
 	case grantset.Organization:
-		if r.MayAdminister() {
+		if r.ActsAsAdmin() { // under read only too
 			return "Everything in this organization"
 		}
 		return "Everything in this organization, as far as the person, who is not an admin now, may reach"
