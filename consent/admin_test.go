@@ -363,6 +363,21 @@ func TestDecideRequests(t *testing.T) {
 	ada.Get(nordlysRequests + "/" + one.ID + "/decline").Follow().Want(200).Says("Ada Lindqvist was first and approved “Svalinn Sync”")
 }
 
+// Who asked has left while the page was open: the admin, who is one still, is told that
+// the request does not wait.
+func TestDecideForOneWhoLeft(t *testing.T) {
+	s := newSite(t)
+	s.unlisted()
+	s.withRules(policy.Policy{Unknown: policy.Ask})
+	s.asks("tor", "ledgerlens", "")
+	open := s.SignedIn("ada").Get(nordlysRequests).Want(200)
+	s.Do(s.Store.RemoveMember(context.Background(), "nordlys", "tor", store.Act{}))
+	pressed(open, nordlysRequests, "decision", "person").Follow().Want(200).Says("does not wait any more")
+	if apps := s.rulesNow().Apps; len(apps) > 0 {
+		t.Errorf("rules: %v", apps)
+	}
+}
+
 // Where an app would be allowed without the rule, Undo has members ask for it, as before.
 func TestUndoNeverAllows(t *testing.T) {
 	s := newSite(t)

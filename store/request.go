@@ -258,8 +258,9 @@ type Decision struct {
 // the organization's: the person still sees the consent page. It gives those that it
 // decided.
 //
-// ErrChanged, with the request: somebody has decided it. ErrNotFound: there is none
-// there. ErrNotAllowed: the person is no admin (any more), or whoever asked no member.
+// ErrChanged, with the request: somebody has decided it, or it is to be allowed for a
+// person who is no member any more. ErrNotFound: there is none there. ErrNotAllowed: the
+// person is no admin (any more).
 // ErrRules: the rule cannot be beside the others, such as a block of the host.
 func (s *Store) DecideRequest(_ context.Context, d Decision, act Act) (all []Request, err error) {
 	err = s.changeFacts(func(tx *Tx) (err error) {
@@ -289,7 +290,7 @@ func (tx *Tx) decide(d Decision, act Act) ([]Request, error) {
 	switch d.State {
 	case RequestAllowedPerson:
 		if !tx.Memory.Members.Get(facts.MemberKey{Person: r.Person, Organization: r.Organization}).AsMember().Exists() {
-			return nil, fmt.Errorf("membership: %w", ErrNotAllowed)
+			return all, fmt.Errorf("membership: %w", ErrChanged)
 		}
 		app.Person = r.Person
 		err = tx.allow(d.Organization, app, act)

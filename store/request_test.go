@@ -213,7 +213,7 @@ func TestRequestsThatCannotBe(t *testing.T) {
 	if open, _, err := h.Requests(ctx, RequestFilter{Organization: "nordlys"}); len(open) != 0 || err != nil {
 		t.Errorf("of somebody who has left: %+v, %v", open, err)
 	}
-	if err := decide(Decision{"nordlys", r.ID, "ada", RequestAllowedPerson, ""}); !errors.Is(err, ErrNotAllowed) {
+	if err := decide(Decision{"nordlys", r.ID, "ada", RequestAllowedPerson, ""}); !errors.Is(err, ErrChanged) || errors.Is(err, ErrNotAllowed) {
 		t.Errorf("allowed to somebody who has left: %v", err)
 	}
 }
