@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -51,6 +52,21 @@ func TestMe(t *testing.T) {
 				t.Errorf("roles %s, want %s", got, c.access)
 			}
 		})
+	}
+}
+
+// An admin's approval of the whole organization is said to be that of an admin, where the
+// organization lets apps read only too.
+func TestMeOfAdminUnderReadOnly(t *testing.T) {
+	h := newHouse(t)
+	x := h.live("ada", "nordlys", whole)
+	_, _, err := h.store.SetPolicy(t.Context(), store.Rules{Organization: "nordlys", Policy: policy.Policy{Ceiling: grantset.Ceiling{ReadOnly: true}}}, store.Act{Actor: "operator"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := parse[api.Me](t, h.get("/api/v5/me", x.access)).Grant
+	if g.Words != "Everything in this organization; the organization lets apps read only" || g.Administers {
+		t.Errorf("grant %+v", g)
 	}
 }
 
