@@ -282,6 +282,7 @@ func TestReviewAndEnd(t *testing.T) {
 	if e := s.Event("approval_ended"); e.Actor != "person:ada" || e.Detail != "We use another one now." {
 		t.Errorf("event %+v", e)
 	}
+	s.SignedIn("tor").Get(pagetest.NordlysApps).Want(200).Says("Revoked by an admin of Nordlys Cooperative", "“We use another one now.”")
 	ask.Press(nordlysConnections, "action", "ended").Follow().Want(200).Says("0 connections have ended.")
 	s.Pass(91 * 24 * time.Hour)
 	ada = s.SignedIn("ada")

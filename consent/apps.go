@@ -12,6 +12,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -75,6 +76,7 @@ type endedApproval struct {
 	Used   *page.Moment
 	Reason approval.Reason
 	Looks  string // what a refresh token that came back looked like, as store.Reuse has it
+	Note   string // what an admin wrote who ended it; not ours
 	id     approval.ID
 	at     int64 // Unix seconds
 }
@@ -108,6 +110,9 @@ func (s *Server) apps(v *page.Visit) error {
 	if err := s.explainReuse(v, view.Ended); err != nil {
 		return err
 	}
+	if err := s.findNotes(v, view.Ended); err != nil {
+		return err
+	}
 	view.Revoked = justRevoked(rows, v.R.URL.Query().Get("revoked"), revokes(v))
 	view.Changed = s.justEdited(v, rows)
 	return s.Show(v, http.StatusOK, appsTemplate, view)
@@ -121,6 +126,28 @@ func (s *Server) explainReuse(v *page.Visit, of []endedApproval) (err error) {
 		}
 		if of[i].Looks, err = s.Store.Reuse(v.R.Context(), of[i].id); err != nil {
 			return page.Wrap("reuse", err)
+		}
+	}
+	return nil
+}
+
+// notesShown bounds for how many approvals a note is looked for: the last ones.
+const notesShown = 50
+
+// findNotes finds what admins wrote who ended something.
+func (s *Server) findNotes(v *page.Visit, of []endedApproval) error {
+	looked := 0
+	for i := range of {
+		if of[i].Reason != approval.RevokedByAdmin || looked == notesShown {
+			continue
+		}
+		looked++
+		events, _, err := s.Store.Events(v.R.Context(), store.EventFilter{Kind: journal.ApprovalEnded, Approval: of[i].id.String(), Limit: 1})
+		if err != nil {
+			return page.Wrap("note", err)
+		}
+		if len(events) > 0 {
+			of[i].Note = events[0].Detail
 		}
 	}
 	return nil
