@@ -41,15 +41,15 @@ var nextRelease = sync.OnceValues(func() (string, error) {
 		replace[filepath.Join(root, path)] = name
 		err = os.WriteFile(name, []byte(text), 0o600)
 	}
-	source, err := os.ReadFile(filepath.Join(root, "store/store.go"))
+	source, err := os.ReadFile(filepath.Join(root, "store/schema/migration.go"))
 	if err != nil {
 		return "", err
 	}
-	known := fmt.Sprintf("const SchemaVersion = %d\n", store.SchemaVersion)
+	known := fmt.Sprintf("const Version = %d\n", store.SchemaVersion)
 	if strings.Count(string(source), known) != 1 {
-		return "", fmt.Errorf("store/store.go does not say %q", known)
+		return "", fmt.Errorf("store/schema/migration.go does not say %q", known)
 	}
-	put("store/store.go", strings.Replace(string(source), known, fmt.Sprintf("const SchemaVersion = %d\n", store.SchemaVersion+len(upgrades)), 1))
+	put("store/schema/migration.go", strings.Replace(string(source), known, fmt.Sprintf("const Version = %d\n", store.SchemaVersion+len(upgrades)), 1))
 	for i, text := range upgrades {
 		put(fmt.Sprintf("store/schema/%04d.sql", store.SchemaVersion+1+i),
 			fmt.Sprintf("-- Releases of schema %d and newer work beside it.\n%s\n", store.SchemaVersion, text))
