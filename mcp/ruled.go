@@ -52,7 +52,7 @@ func (x *exchange) hangsOnAnnotations(m *Message) bool {
 		return x.rights.Kind() == grantset.Roles
 	}
 	by := x.s.API.RulesFor(x.rights)
-	return by != nil && by.HangsOnAnnotations(x.rights.Authority, m.Tool)
+	return by != nil && by.HangsOnAnnotations(x.rights.Authority, x.s.Path, m.Tool)
 }
 
 // decide asks the rules about a message; nil where they let it pass.

@@ -167,16 +167,16 @@ func TestReadOnlyHangsOnAnnotations(t *testing.T) {
 		"roles":      grantset.Set{Kind: grantset.Roles, Personal: true}.Narrow(ada(true), &grantset.Ceiling{ReadOnly: true}),
 	} {
 		for tool, want := range map[string]bool{"other": true, "role": true, "ask": true, "pay": false, "ping": false, "hire": false} {
-			if got := by.HangsOnAnnotations(a, tool); got != want {
+			if got := by.HangsOnAnnotations(a, "", tool); got != want {
 				t.Errorf("%s, %s: %v", name, tool, got)
 			}
 		}
-		if !rules.ServiceDecides.HangsOnAnnotations(a, "other") {
+		if !rules.ServiceDecides.HangsOnAnnotations(a, "", "other") {
 			t.Errorf("%s, without rules", name)
 		}
 	}
 	free := grantset.Set{Kind: grantset.Everything}.Narrow(org.NewMember("ada", "bakery", true, nil), nil)
-	if by.HangsOnAnnotations(free, "role") || rules.ServiceDecides.HangsOnAnnotations(free, "other") {
+	if by.HangsOnAnnotations(free, "", "role") || rules.ServiceDecides.HangsOnAnnotations(free, "", "other") {
 		t.Error("everything, without a ceiling")
 	}
 }

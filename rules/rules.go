@@ -255,9 +255,10 @@ func (r *Rules) Lists(a grantset.Authority, roles Roles, c Call) bool {
 	return r.rules[i].could(a, roles, c)
 }
 
-// HangsOnAnnotations reports whether Decide could go by what a tool says of itself.
-func (r *Rules) HangsOnAnnotations(a grantset.Authority, tool string) bool {
-	i, _ := r.find(Call{Tool: tool}, reading{name: tool})
+// HangsOnAnnotations reports whether Decide could go by what a tool of an MCP endpoint,
+// by its path, says of itself.
+func (r *Rules) HangsOnAnnotations(a grantset.Authority, at, tool string) bool {
+	i, _ := r.find(Call{At: at, Tool: tool}, reading{name: tool})
 	switch {
 	case a.Whole() && !a.ReadOnly():
 		return false

@@ -361,9 +361,19 @@ func TestHangsOnAnnotations(t *testing.T) {
 			t.Fatal(err)
 		}
 		for tool, want := range map[string]bool{"role": true, "open": true, "personal": true, "argument-1": true, "said": false, "admin": false, "nothing": false, "service": false, "other": other} {
-			if got := by.HangsOnAnnotations(selected(t, "r-orders=change"), tool); got != want {
+			if got := by.HangsOnAnnotations(selected(t, "r-orders=change"), "", tool); got != want {
 				t.Errorf("%s, %s: %v", unlisted, tool, got)
 			}
+		}
+	}
+}
+
+// A rule is found at its own MCP endpoint: the tool of that name at another is another.
+func TestHangsOnAnnotationsOfItsEndpoint(t *testing.T) {
+	by := compiled(t, rules.Deny, rules.Rule{Path: "/tools/mcp", Tool: "role", Role: "r1"})
+	for at, want := range map[string]bool{"/tools/mcp": true, "/other/mcp": false, "": false} {
+		if by.HangsOnAnnotations(selected(t, "r-orders=change"), at, "role") != want {
+			t.Errorf("%q: want %v", at, want)
 		}
 	}
 }
