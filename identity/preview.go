@@ -64,7 +64,7 @@ func (q PreviewQuestion) JSON() ([]byte, error) {
 func ReadPreviewQuestion(text []byte) (PreviewQuestion, error) {
 	var said previewQuestion
 	var sets []json.RawMessage
-	err := previewMembers(text, previewDepth, map[string]any{"person": &said.Person, "organization": &said.Organization,
+	err := strictjson.Fields(text, previewDepth, map[string]any{"person": &said.Person, "organization": &said.Organization,
 		"language": &said.Language, "titles": &said.Titles, "sets": &sets})
 	q := PreviewQuestion{said.Person, said.Organization, said.Language, said.Titles, nil}
 	switch {
@@ -77,7 +77,7 @@ func ReadPreviewQuestion(text []byte) (PreviewQuestion, error) {
 	}
 	for _, one := range sets {
 		var s previewSet
-		if err := previewMembers(one, 1, map[string]any{"grant": &s.Grant, "authority": &s.Authority}); err != nil {
+		if err := strictjson.Fields(one, 1, map[string]any{"grant": &s.Grant, "authority": &s.Authority}); err != nil {
 			return PreviewQuestion{}, fmt.Errorf("sets: %w", err)
 		}
 		if s.Grant != "roles" && s.Grant != "everything" && s.Grant != "organization" {
@@ -129,7 +129,7 @@ func (a PreviewAnswer) JSON(q PreviewQuestion) ([]byte, error) {
 // all of it worth nothing.
 func ReadPreviewAnswer(text []byte, q PreviewQuestion) (PreviewAnswer, error) {
 	var sets []json.RawMessage
-	if err := previewMembers(text, previewDepth, map[string]any{"sets": &sets}); err != nil {
+	if err := strictjson.Fields(text, previewDepth, map[string]any{"sets": &sets}); err != nil {
 		return PreviewAnswer{}, err
 	}
 	if len(sets) != len(q.Sets) {
@@ -148,7 +148,7 @@ func ReadPreviewAnswer(text []byte, q PreviewQuestion) (PreviewAnswer, error) {
 
 func readPreview(text []byte, titles int) (p Preview, err error) {
 	var personal, change, read, not json.RawMessage
-	err = previewMembers(text, previewDepth, map[string]any{"personal": &personal, "change": &change, "read": &read, "not": &not, "more": &p.More})
+	err = strictjson.Fields(text, previewDepth, map[string]any{"personal": &personal, "change": &change, "read": &read, "not": &not, "more": &p.More})
 	for _, part := range []struct {
 		text json.RawMessage
 		at   **PreviewPart
@@ -162,7 +162,7 @@ func readPreview(text []byte, titles int) (p Preview, err error) {
 
 func readPart(text []byte, titles int, more bool) (*PreviewPart, error) {
 	p, count := &PreviewPart{}, -1
-	if err := previewMembers(text, 2, map[string]any{"count": &count, "titles": &p.Titles}); err != nil {
+	if err := strictjson.Fields(text, 2, map[string]any{"count": &count, "titles": &p.Titles}); err != nil {
 		return nil, err
 	}
 	p.Count = count
@@ -194,23 +194,4 @@ func untitled(title string) bool {
 // of a space, mark, joiner, filler or blank.
 func shows(r rune) bool {
 	return r != '\u2800' && !unicode.In(r, unicode.Z, unicode.M, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point)
-}
-
-// previewMembers reads an object whose members are these and no other, each of
-// its type; null is none. One that is not sent is left as it is.
-func previewMembers(text []byte, depth int, into map[string]any) error {
-	members, err := strictjson.Object(text, depth)
-	if err != nil {
-		return err
-	}
-	for name, value := range members {
-		at, known := into[name]
-		if !known {
-			return fmt.Errorf("unknown member %.40q", name)
-		}
-		if string(value) == "null" || json.Unmarshal(value, at) != nil {
-			return fmt.Errorf("%s: it is of another type", name)
-		}
-	}
-	return nil
 }

@@ -64,7 +64,7 @@ func (p Policy) JSON() []byte {
 func Read(text []byte) (Policy, error) {
 	var in written
 	var apps []json.RawMessage
-	err := members(text, map[string]any{
+	err := strictjson.Fields(text, depth, map[string]any{
 		"unknown": &in.Unknown, "known": &in.Known, "apps": &apps, "widest": &in.Widest, "read_only": &in.ReadOnly, "no_personal": &in.NoPersonal,
 		"never": &in.Never, "max_days": &in.MaxDays, "review_days": &in.ReviewDays, "changed_by": &in.ChangedBy, "changed_at": &in.ChangedAt, "version": &in.Version,
 	})
@@ -77,32 +77,13 @@ func Read(text []byte) (Policy, error) {
 	}
 	for i, one := range apps {
 		var a App
-		err := members(one, map[string]any{"host": &a.Host, "name": &a.Name, "person": &a.Person, "rule": &a.Rule, "by": &a.By, "at": &a.At, "reason": &a.Reason})
+		err := strictjson.Fields(one, depth, map[string]any{"host": &a.Host, "name": &a.Name, "person": &a.Person, "rule": &a.Rule, "by": &a.By, "at": &a.At, "reason": &a.Reason})
 		if err != nil {
 			return Policy{}, fmt.Errorf("apps[%d]: %w", i, err)
 		}
 		p.Apps = append(p.Apps, a)
 	}
 	return p.Tidy(), nil
-}
-
-// members reads an object whose members are these and no other, each of its type;
-// null is none.
-func members(text []byte, into map[string]any) error {
-	all, err := strictjson.Object(text, depth)
-	if err != nil {
-		return err
-	}
-	for name, value := range all {
-		at, known := into[name]
-		if !known {
-			return fmt.Errorf("unknown member %.40q", name)
-		}
-		if string(value) == "null" || json.Unmarshal(value, at) != nil {
-			return fmt.Errorf("%s: it is of another type", name)
-		}
-	}
-	return nil
 }
 
 // Tidy gives the policy in the one form in which two that rule the same are equal:

@@ -94,6 +94,25 @@ func Into(text []byte, at any) error {
 	return nil
 }
 
+// Fields reads an object whose members are these and no other, by their exact names and
+// each of its type, at most so deep; null is none. One that is not sent is left as it is.
+func Fields(text []byte, depth int, into map[string]any) error {
+	members, err := Object(text, depth)
+	if err != nil {
+		return err
+	}
+	for name, value := range members {
+		at, known := into[name]
+		if !known {
+			return fmt.Errorf("unknown member %.40q", name)
+		}
+		if string(value) == "null" || json.Unmarshal(value, at) != nil {
+			return fmt.Errorf("%s: it is of another type", name)
+		}
+	}
+	return nil
+}
+
 // fold makes one name of those that encoding/json takes for one.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {

@@ -122,3 +122,21 @@ func FuzzFold(f *testing.F) {
 		}
 	})
 }
+
+// Fields takes each member once, by its exact name and of its type, and no other.
+func TestFields(t *testing.T) {
+	var n int
+	var s string
+	read := func(text string) error {
+		n, s = 1, "as it was"
+		return Fields([]byte(text), 1, map[string]any{"n": &n, "s": &s})
+	}
+	if err := read(`{"n":2}`); err != nil || n != 2 || s != "as it was" {
+		t.Errorf("%d, %q, %v", n, s, err)
+	}
+	for _, text := range []string{`{"N":2}`, `{"x":2}`, `{"n":"2"}`, `{"n":null}`, `{"n":2,"n":3}`, `{"n":{}}`, `[]`, ``, `{"n":2}}`} {
+		if err := read(text); err == nil {
+			t.Errorf("%s: taken, n is %d", text, n)
+		}
+	}
+}
