@@ -16,10 +16,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// askAgainAfter is how long nobody can ask again for what an admin has declined. The
-// store holds it.
-const askAgainAfter = 30 * oneDay
-
 // atAsked is the page of a request that an admin allow an app. It takes the parameters
 // of /oauth/authorize, and the organization.
 const atAsked = "/oauth/authorize/asked"
@@ -142,7 +138,7 @@ func (s *Server) declined(v *page.Visit, view *askingPage, r store.Request) erro
 		return err
 	}
 	view.Declined = &d
-	if again := r.DecidedAt + int64(askAgainAfter/time.Second); again >= v.Now.Unix() {
+	if again := r.DecidedAt + int64(store.AskAgainAfter/time.Second); again >= v.Now.Unix() {
 		view.Again = new(page.On(again+1, v.Now))
 	}
 	return nil

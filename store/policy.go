@@ -133,10 +133,8 @@ func version(p *policy.Policy) int64 {
 // sign says of rules who made them, and checks that they can be.
 func (tx *Tx) sign(p *policy.Policy, at *facts.Organization, act Act) error {
 	now := tx.Env.Now().Unix()
+	*p = p.Tidy()
 	p.Version, p.ChangedBy, p.ChangedAt = version(at.Policy)+1, act.Actor, now
-	p.Apps = slices.Clone(p.Apps)
-	p.Ceiling.Never = slices.Clone(p.Ceiling.Never)
-	engine.InOrder(p)
 	for i := range p.Apps {
 		a := &p.Apps[i]
 		a.By, a.At = act.Actor, now
@@ -168,9 +166,6 @@ func sameApp(a, b *policy.App) bool {
 
 // kept reports whether the rules name a role already: one that is gone since stays
 // named until somebody takes it out.
-func kept(p *policy.Policy, role string) bool { return p != nil && contains(p.Ceiling.Never, role) }
-
-func contains(sorted []string, s string) bool {
-	_, ok := slices.BinarySearch(sorted, s)
-	return ok
+func kept(p *policy.Policy, role string) bool {
+	return p != nil && slices.Contains(p.Ceiling.Never, role)
 }

@@ -9,7 +9,6 @@ import (
 
 // putPolicy writes rules in place of those that an organization had.
 func (tx *Tx) putPolicy(organization string, p *policy.Policy) error {
-	engine.InOrder(p)
 	if _, err := tx.Exec(`
 		INSERT INTO policy (organization, unknown_apps, known_apps, widest, read_only, no_personal, max_days, review_days, changed_by, changed_at, version)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)

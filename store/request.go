@@ -35,9 +35,9 @@ const (
 
 // Bounds of requests.
 const (
-	MaxMessage    = 500 // code points
-	maxOpenOfOne  = 20  // of one person
-	askAgainAfter = 30 * day
+	MaxMessage    = 500      // code points
+	maxOpenOfOne  = 20       // of one person
+	AskAgainAfter = 30 * day // that an admin has declined
 	openRetention = 90 * day // nobody decides it any more
 )
 
@@ -113,7 +113,7 @@ func (tx *Tx) ask(a Asking, act Act) (r Request, made bool, err error) {
 		return r, false, fmt.Errorf("request: %w", ErrChanged)
 	}
 	now := tx.Env.Now()
-	before, err := tx.asked(a, app, now.Add(-askAgainAfter))
+	before, err := tx.asked(a, app, now.Add(-AskAgainAfter))
 	switch {
 	case err != nil:
 		return r, false, err

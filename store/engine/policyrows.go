@@ -1,10 +1,6 @@
 package engine
 
 import (
-	"cmp"
-	"slices"
-
-	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -67,16 +63,7 @@ func (p PolicyRows) Changes(organizations []string) (out []facts.Change) {
 		}
 	}
 	for id, of := range p {
-		InOrder(of)
-		out = append(out, facts.PolicyChange{Organization: id, Policy: of})
+		out = append(out, facts.PolicyChange{Organization: id, Policy: new(of.Tidy())}) // whatever a database sorts by
 	}
 	return out
-}
-
-// InOrder has rules in one order on every engine, whatever a database sorts by.
-func InOrder(p *policy.Policy) {
-	slices.Sort(p.Ceiling.Never)
-	slices.SortFunc(p.Apps, func(a, b policy.App) int {
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(client.NameKey(a.Name), client.NameKey(b.Name)), cmp.Compare(a.Person, b.Person))
-	})
 }
