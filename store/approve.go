@@ -223,8 +223,8 @@ func (s *Store) EditGrant(ctx context.Context, id approval.ID, personID string, 
 // that the person saw to another (decision P3), and how long. It takes effect on the
 // next request. ErrConflict: it is not what the person saw any more; ErrNotFound:
 // it has ended or is not the person's; ErrNotAllowed: the facts do not allow
-// it any more; ErrCeiling: nor do the organization's rules; ErrEndDate: it would not
-// end sooner.
+// it any more; ErrCeiling: nor do the organization's rules; ErrAppRule: they do not let
+// the app be connected now, and it would get more; ErrEndDate: it would not end sooner.
 func (s *Store) EditApproval(_ context.Context, id approval.ID, personID string, e Edit, act Act) error {
 	return s.changeFacts(func(tx *Tx) error {
 		a, _, err := tx.Read(id, false)
@@ -267,6 +267,11 @@ func (tx *Tx) mayEdit(a approval.Approval, e Edit, now time.Time) error {
 	}
 	if e.To.Equal(e.From) {
 		return nil
+	}
+	if m := at.AsMember(); !e.To.Narrow(m, nil).Within(e.From.Narrow(m, nil)) { // more is as if it were approved anew
+		if err := tx.allowed(a.Client, a.RedirectURI, a.Person, at.Org.Policy); err != nil {
+			return err
+		}
 	}
 	return isOffered(at.Limit(), e.To)
 }

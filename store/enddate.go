@@ -103,21 +103,30 @@ func isOffered(c *grantset.Ceiling, s grantset.Set) error {
 	return nil
 }
 
+// allowed asks whether rules let a person connect an app.
+func (tx *Tx) allowed(clientID, redirectURI, person string, p *policy.Policy) error {
+	if p == nil {
+		return nil
+	}
+	app, err := tx.appOf(clientID, redirectURI)
+	if err != nil {
+		return err
+	}
+	if rule, _ := p.Decide(app.host, app.name, person, app.preregistered); rule != policy.Allow {
+		return fmt.Errorf("%s: %w", rule, ErrAppRule)
+	}
+	return nil
+}
+
 // underRules asks the rules of the organization once more, in the writer, for what a
 // person is about to approve.
 func (tx *Tx) underRules(a Answer, at *facts.Member) error {
 	p := at.Org.Policy
-	if p != nil {
-		app, err := tx.appOf(a.Client, a.RedirectURI)
-		if err != nil {
-			return err
-		}
-		if rule, _ := p.Decide(app.host, app.name, a.Person, app.preregistered); rule != policy.Allow {
-			return fmt.Errorf("%s: %w", rule, ErrAppRule)
-		}
-		if err := isOffered(at.Org.Limit, a.Grant); err != nil {
-			return err
-		}
+	if err := tx.allowed(a.Client, a.RedirectURI, a.Person, p); err != nil {
+		return err
+	}
+	if err := isOffered(at.Org.Limit, a.Grant); err != nil {
+		return err
 	}
 	return mayEnd(a.EndsAt, tx.Env.Now(), mostDays(tx.Env.Options.MaxDays, p))
 }

@@ -410,3 +410,30 @@ func TestBlockBesideApprovingAndRefreshing(t *testing.T) {
 	}
 	h.same(t, "after it")
 }
+
+// More than was approved is as if it were approved anew: what an app that has to be asked
+// about has by then can be narrowed, and widened once an admin has allowed it (decision P18).
+func TestWideningAsksTheRules(t *testing.T) {
+	h := furnished(t)
+	a := h.answer(1)
+	read := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer"}}}
+	change := grantset.Set{Kind: grantset.Roles, Picks: []grantset.Pick{{Role: "treasurer", Change: true}}}
+	a.Grant = change
+	id := h.live(t, a)
+	edit := func(from, to grantset.Set) error {
+		return h.EditApproval(ctx, id, "ada", Edit{From: from, To: to}, Act{})
+	}
+	h.rules(t, policy.Policy{Unknown: policy.Ask})
+	if err := edit(change, read); err != nil {
+		t.Fatalf("narrowed: %v", err)
+	}
+	for _, to := range []grantset.Set{change, {Kind: grantset.Everything}, {Kind: grantset.Roles, Picks: read.Picks, Personal: true}} {
+		if err := edit(read, to); !errors.Is(err, ErrAppRule) || !errors.Is(err, ErrNotAllowed) {
+			t.Errorf("widened to %+v: %v", to, err)
+		}
+	}
+	h.rules(t, policy.Policy{Unknown: policy.Allow})
+	if err := edit(read, change); err != nil {
+		t.Errorf("allowed: %v", err)
+	}
+}
