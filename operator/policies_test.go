@@ -124,6 +124,9 @@ func TestRequests(t *testing.T) {
 	}
 	o.want(400, "GET", list+"?after=x", "")
 	o.want(400, "GET", list+"?state=x", "")
+	if got := decide(400, tor, `{"state":"declined","reason":"a\nb"}`)["error_description"]; got != "reason: one line, without control characters" {
+		t.Error(got)
+	}
 	decide(400, tor, `{}`)
 	decide(400, tor, `{"state":"withdrawn"}`)
 	decide(400, tor, `{"state":"declined","reason":"`+strings.Repeat("x", 201)+`"}`)
@@ -154,6 +157,21 @@ func TestRequests(t *testing.T) {
 	text, err := json.Marshal(o.want(200, "GET", "/v1/events?kind="+string(journal.RequestDeclined), "")["items"].([]any)[0])
 	if err != nil || json.Unmarshal(text, &last) != nil || last.Actor != "operator" || last.Reason != "no" {
 		t.Errorf("journal: %s, %v", text, err)
+	}
+}
+
+// Who asked has left since: the request is not allowed for them, and the answer says so.
+func TestRequestOfOneWhoLeft(t *testing.T) {
+	o := newOffice(t)
+	o.live("c", "tor", grantset.Set{Kind: grantset.Everything})
+	o.want(200, "PUT", rulesOf, `{"policy":{"unknown":"ask"}}`)
+	tor := o.asked("c", "tor")
+	if err := o.Store.RemoveMember(t.Context(), "nordlys", "tor", store.Act{}); err != nil {
+		t.Fatal(err)
+	}
+	got := o.want(409, "POST", "/v1/organizations/nordlys/requests/"+tor+"/decision", `{"state":"allowed_person"}`)
+	if got["error"] != "not_allowed" || got["error_description"] != "whoever asked is not a member any more" {
+		t.Errorf("%v", got)
 	}
 }
 
