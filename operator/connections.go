@@ -89,8 +89,6 @@ func (s *Server) decideRequest(c Call, body decisionBody) (any, error) {
 		return nil, NotFound("request")
 	case errors.As(err, &wrong):
 		return nil, &Error{Status: http.StatusConflict, Code: "not_allowed", Description: wrong.Error()}
-	case errors.Is(err, store.ErrNotAllowed):
-		return nil, BadRequest("reason: one line, without control characters")
 	case errors.Is(err, store.ErrChanged) && len(all) == 1 && all[0].State == store.RequestOpen:
 		return nil, &Error{Status: http.StatusConflict, Code: "not_allowed", Description: "whoever asked is not a member any more"}
 	case errors.Is(err, store.ErrChanged) && len(all) == 1 && !(all[0].State == d.State && all[0].DecidedBy == c.Actor):

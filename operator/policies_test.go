@@ -124,7 +124,7 @@ func TestRequests(t *testing.T) {
 	}
 	o.want(400, "GET", list+"?after=x", "")
 	o.want(400, "GET", list+"?state=x", "")
-	if got := decide(400, tor, `{"state":"declined","reason":"a\nb"}`)["error_description"]; got != "reason: one line, without control characters" {
+	if got := decide(400, tor, `{"state":"declined","reason":"a\nb"}`)["error_description"]; got != "reason: it has a control character" {
 		t.Error(got)
 	}
 	decide(400, tor, `{}`)
