@@ -51,7 +51,10 @@ var mayFold = reviewed{
 		limit/networks.go:parseBlock operator/clients.go:Server.unapprovedFilter store/engine/reuse.go:NetworkOf`},
 	{"a redirect URI is read to be refused: what is kept and compared is as it was sent (decision R2)", `
 		client/alabel.go:inULabel client/redirect.go:checkAddress client/redirect.go:checkLabels
-		client/redirect.go:checkQuery client/redirect.go:hasDotSegment client/redirect.go:isNumber`},
+		client/redirect.go:checkQuery client/redirect.go:hasDotSegment client/redirect.go:httpOnLoopback client/redirect.go:isNumber`},
+	{"what was refused byte for byte is looked at once more, to say what was wrong", `
+		attempt/attempt.go:AddressOf attempt/attempt.go:AgentOf attempt/wrong.go:ChallengeWrong attempt/wrong.go:Differs
+		attempt/wrong.go:ResourceDiffers attempt/wrong.go:VerifierWrong`},
 	{"codes are typed with spaces and hyphens, recovery codes in any case; no more guesses come of it", `
 		signin/factor.go:Server.confirmApp signin/mfa.go:Server.checkCode`},
 	{"a new password is refused more often by it", `signin/account.go:Server.wrongPassword`},

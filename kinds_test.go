@@ -18,14 +18,15 @@ import (
 
 // alike are texts that are a kind's by chance, by file.
 var alike = map[string][]string{
-	"api/answer.go":            {"rate_limited"},                                                 // a code of the API
-	"approval/approval.go":     {"refresh_reused", "code_reused", "client_disabled", "restored"}, // reasons of an end
-	"metrics/metrics.go":       {"refresh_reused", "code_reused", "client_disabled", "restored"}, // reasons as the metric says them
-	"oauth/token.go":           {"client_disabled"},                                              // why a token is refused, for logs
-	"operator/installation.go": {"restored"},                                                     // an answer's ID
-	"operator/operator.go":     {"rate_limited"},                                                 // a code of the API
-	"gateway/events.go":        {"directory_changed", "old_version"},                             // codes of the API
-	"sample/directory.go":      {"directory_changed"},                                            // what the gateway answers
+	"api/answer.go":            {"rate_limited"},                                                                       // a code of the API
+	"approval/approval.go":     {"refresh_reused", "code_reused", "client_disabled", "restored"},                       // reasons of an end
+	"attempt/reason.go":        {"client_disabled", "code_reused", "approval_ended", "refresh_reused", "rate_limited"}, // reasons of an attempt
+	"metrics/metrics.go":       {"refresh_reused", "code_reused", "client_disabled", "restored"},                       // reasons as the metric says them
+	"oauth/token.go":           {"client_disabled"},                                                                    // why a token is refused, for logs
+	"operator/installation.go": {"restored"},                                                                           // an answer's ID
+	"operator/operator.go":     {"rate_limited"},                                                                       // a code of the API
+	"gateway/events.go":        {"directory_changed", "old_version"},                                                   // codes of the API
+	"sample/directory.go":      {"directory_changed"},                                                                  // what the gateway answers
 }
 
 // Kinds of entries, and reasons that others compare, are written by their names

@@ -32,7 +32,7 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "policy", "facts", "directory", "journal", "fault"}
+	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "policy", "facts", "directory", "journal", "fault", "attempt"}
 	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	pages     = append([]string{"page"}, below...)                           // below the doors for people
 	doors     = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator", "operator/console"}
@@ -54,6 +54,7 @@ var rooms = map[string]room{
 	"directory":        {pure: true, may: []string{"facts", "org"}},
 	"journal":          {pure: true},
 	"fault":            {pure: true},
+	"attempt":          {pure: true},
 	"limit":            {may: pureRooms},
 	"provider":         {may: pureRooms},
 	"store":            {may: append([]string{"store/engine", "store/postgres", "store/schema", "store/sqlite"}, pureRooms...), libraries: []string{}},

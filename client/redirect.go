@@ -33,7 +33,9 @@ func CheckRedirectURI(uri string, ownHosts []string) error {
 	}
 	// Exactly these bytes: browsers also take HTTPS://, https:/ and https:\\.
 	rest, ok := strings.CutPrefix(uri, "https://")
-	if !ok {
+	if !ok && httpOnLoopback(uri) {
+		return errors.New("it must begin with https://, also on loopback, where it would be refused too")
+	} else if !ok {
 		return errors.New("it must begin with https://, there is no http on loopback and no custom scheme")
 	}
 	end := strings.IndexAny(rest, "/?")
@@ -51,6 +53,24 @@ func CheckRedirectURI(uri string, ownHosts []string) error {
 		return errors.New("the path has a segment of one or two dots")
 	}
 	return checkQuery(query)
+}
+
+// httpOnLoopback tells the one scheme that programs on a person's machine ask for
+// (RFC 8252 section 7.3) from others, so that they are told what is wrong with it.
+func httpOnLoopback(uri string) bool {
+	rest, ok := strings.CutPrefix(strings.ToLower(uri), "http://")
+	if !ok {
+		return false
+	}
+	end := strings.IndexAny(rest, "/?")
+	if end < 0 {
+		end = len(rest)
+	}
+	host, _, _ := splitPort(rest[:end])
+	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return addr.Unmap().IsLoopback()
+	}
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // checkBytes refuses what no part of an RFC 3986 URI may hold, and fragments

@@ -1,0 +1,489 @@
+package attempt_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	. "github.com/grantkeeper/grantkeeper/attempt"
+)
+
+func TestAgentOf(t *testing.T) {
+	for header, want := range map[string]Agent{
+		"":                                NoAgent,
+		"Mozilla/5.0 (X11; Linux x86_64)": Browser,
+		"curl/8.5.0":                      CurlAgent,
+		"node":                            Node,
+		"undici":                          Node,
+		"python-httpx/0.27.0":             Python,
+		"Go-http-client/2.0":              GoAgent,
+		"okhttp/4.12.0":                   Java,
+		"Faraday v2.9":                    Ruby,
+		"GuzzleHttp/7":                    PHP,
+		".NET/8":                          DotNet,
+		"reqwest/0.12":                    Rust,
+		"Ledger Lens/3":                   OtherAgent,
+		"\x00\xff<script>":                OtherAgent,
+		strings.Repeat("m", 1<<16):        OtherAgent,
+	} {
+		if got := AgentOf(header); got != want {
+			t.Errorf("%.30q: %s, want %s", header, got, want)
+		}
+	}
+}
+
+func TestAddressOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"198.51.100.24": "198.51.100.24", "::ffff:198.51.100.24": "198.51.100.24",
+		"2001:db8:1:2:3::4": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := AddressOf(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
+	}
+	if got := AddressOf(netip.Addr{}); got != "" {
+		t.Errorf("no address: %q", got)
+	}
+}
+
+func TestWalkOf(t *testing.T) {
+	a, b := WalkOf("c", "challenge"), WalkOf("d", "challenge")
+	if a == b || a != WalkOf("c", "challenge") || len(a) != 20 || strings.Contains(a, "chal") || WalkOf("c", "") != "" {
+		t.Error(a, b)
+	}
+}
+
+const registered = "https://app.ledgerlens.example:8443/Cb"
+
+func TestDiffers(t *testing.T) {
+	for sent, want := range map[string]What{
+		"": NothingSent, registered + "/": Slash, "https://app.ledgerlens.example:8443/cb": Case,
+		"https://app.ledgerlens.example/Cb": Port, "http://app.ledgerlens.example:8443/Cb": Scheme,
+		"https://ledgerlens.example:8443/Cb": HostDiffers, "https://app.ledgerlens.example:8443/Cd": LastCharacter,
+		"https://app.ledgerlens.example:8443/Cbx": LastCharacter, "https://app.ledgerlens.example:8443/back": Path,
+		"https://app.ledgerlens.example:8443/Cb?tab=1": Query, "\x00": Scheme,
+	} {
+		got, at := Differs(sent, []string{"https://other.example/", registered})
+		if got != want {
+			t.Errorf("%q: %s, want %s", sent, got, want)
+		}
+		if sent != "" && (at < 1 || at > max(len(sent), len(registered))) {
+			t.Errorf("%q: they part at %d", sent, at)
+		}
+	}
+	if _, at := Differs("https://app.ledgerlens.example:8443/Cd", []string{registered}); at != len(registered) {
+		t.Errorf("they part at %d, want %d", at, len(registered))
+	}
+	if how, _ := Differs("https://a.example/", nil); how != NothingSent {
+		t.Errorf("of a client without any: %s", how)
+	}
+}
+
+func TestResourceDiffers(t *testing.T) {
+	const base = "https://app.svalinn.example/api/v5/mcp"
+	for sent, want := range map[string]What{
+		"": NothingSent, "http://app.svalinn.example/api/v5/mcp": Scheme, "https://other.example/api/v5/mcp": HostDiffers,
+		base + "/": Slash, "https://app.svalinn.example:444/api/v5/mcp": Port, "https://app.svalinn.example/api/v4": Path,
+	} {
+		if got := ResourceDiffers(sent, base); got != want {
+			t.Errorf("%s: %s, want %s", sent, got, want)
+		}
+	}
+}
+
+func TestVerifierAndChallenge(t *testing.T) {
+	good := strings.Repeat("aZ0-._~", 7)[:43]
+	for text, want := range map[string]What{
+		good: "", good[:42]: WrongLength, strings.Repeat("a", 129): WrongLength, good[:42] + "+": WrongAlphabet, good + "=": PaddedBase64,
+	} {
+		if got, n := VerifierWrong(text); got != want || n != len(text) {
+			t.Errorf("%s: %s, %d", text, got, n)
+		}
+	}
+	hash := strings.Repeat("aZ0-_", 9)[:43]
+	for text, want := range map[string]What{
+		hash: "", "": NothingSent, hash[:42]: WrongLength, hash + "a": WrongLength, hash[:42] + ".": WrongAlphabet, hash + "=": PaddedBase64,
+	} {
+		if got, _ := ChallengeWrong(text); got != want {
+			t.Errorf("%s: %s", text, got)
+		}
+	}
+}
+
+func TestCauses(t *testing.T) {
+	codes := map[Reason]bool{}
+	for _, c := range Causes {
+		if codes[c.Code] || !Known(c.Code) || strings.ContainsFunc(string(c.Code), func(r rune) bool { return (r < 'a' || r > 'z') && r != '_' }) {
+			t.Errorf("%q is no code, or there are two", c.Code)
+		}
+		codes[c.Code] = true
+		for _, words := range []string{c.Says, c.Do} {
+			if len(words) < 10 || !strings.HasSuffix(words, ".") {
+				t.Errorf("%s: %q is no sentence", c.Code, words)
+			}
+		}
+		if c.Result != Broken && c.Result != LeftOff || c.Wait < 0 {
+			t.Errorf("%s: %s, %s", c.Code, c.Result, c.Wait)
+		}
+		switch c.Who {
+		case Author, Person, Admin, Operator:
+		default:
+			t.Errorf("%s: nobody can do anything about it", c.Code)
+		}
+	}
+	if c := CauseOf("of_a_later_release"); c.Code != "of_a_later_release" || c.Result != Broken || c.Says == "" || Known(c.Code) {
+		t.Errorf("%+v", c)
+	}
+}
+
+// anyObservation draws one.
+func anyObservation(t *rapid.T) Observation {
+	o := Observation{
+		At: rapid.Int64Range(0, 1_000_000).Draw(t, "at"), Step: Step(rapid.IntRange(1, Steps).Draw(t, "step")),
+		Outcome: Outcome(rapid.IntRange(1, 3).Draw(t, "outcome")), What: rapid.SampledFrom([]What{"", AtMCP, Slash, SecondFactor, PromptNone}).Draw(t, "what"),
+		Status: rapid.SampledFrom([]int{0, 200, 401}).Draw(t, "status"), N: rapid.IntRange(0, 50).Draw(t, "n"), Agent: rapid.SampledFrom([]Agent{"", Node, Browser}).Draw(t, "agent"),
+	}
+	if o.Outcome == Failed {
+		o.Reason = Causes[rapid.IntRange(0, len(Causes)-1).Draw(t, "reason")].Code
+	}
+	return o
+}
+
+func anyRecord(t *rapid.T) (r Record) {
+	for _, o := range rapid.SliceOfN(rapid.Custom(anyObservation), 1, 80).Draw(t, "seen") {
+		r = Merge(r, Of(o))
+	}
+	return r
+}
+
+// Whatever was seen can be read: it has a result at every time, its marks agree with
+// it, and it never has more observations than its bound.
+func TestWhateverWasSeenCanBeRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecord(t)
+		if len(r.Seen) > MaxSeen || len(r.Seen) == 0 || !slices.IsSortedFunc(r.Seen, func(a, b Observation) int { return int(a.At - b.At) }) {
+			t.Fatalf("%d observations", len(r.Seen))
+		}
+		read := Read(r)
+		for _, now := range []int64{0, r.Began(), r.Last(), r.Last() + 1<<40} {
+			result, reason := read.At(now)
+			switch result {
+			case Worked, Open:
+				if reason != "" {
+					t.Fatalf("%s because of %s", result, reason)
+				}
+			case Broken, LeftOff:
+				if !Known(reason) || CauseOf(reason).Result != result || read.Stopped < 1 {
+					t.Fatalf("%s because of %s at %d", result, reason, read.Stopped)
+				}
+			default:
+				t.Fatalf("result %q", result)
+			}
+		}
+		if result, _ := read.At(1 << 50); result == Open {
+			t.Fatal("it is open for ever")
+		}
+		for i, s := range read.Stages {
+			if s.Step != Step(i+1) || s.Mark == "" || (s.Mark == MarkNot) != (len(s.Seen) == 0 && s.Step >= read.Reached && s.Mark == MarkNot) {
+				t.Fatalf("step %d is %s", s.Step, s.Mark)
+			}
+			for _, o := range s.Seen {
+				if o.Says() == "" {
+					t.Fatalf("nothing to say of %+v", o)
+				}
+			}
+		}
+	})
+}
+
+// In which order nodes tell what they have seen changes nothing.
+func TestMergeHasNoOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfNDistinct(rapid.Custom(anyObservation), 1, 12, func(o Observation) int64 { return o.At }).Draw(t, "seen")
+		in := func(order []int) (r Record) {
+			for _, i := range order {
+				r = Merge(r, Of(all[i]))
+			}
+			return r
+		}
+		order := make([]int, len(all))
+		for i := range order {
+			order[i] = i
+		}
+		there := in(order)
+		rand.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		if back := in(order); Read(there).Outlook != Read(back).Outlook || there.Reached() != back.Reached() {
+			t.Fatalf("%v\n%v", there.Seen, back.Seen)
+		}
+	})
+}
+
+// The first of each step stays, and the last of all.
+func TestBoundKeepsTheEnds(t *testing.T) {
+	r := seen(upTo(Token)...)
+	for i := range 1000 {
+		r = Merge(r, Of(Observation{At: r.Last() + 1, Step: FirstCall, Outcome: Failed, Reason: TokenUnknown, N: i}))
+	}
+	if len(r.Seen) != MaxSeen || r.Seen[0].Step != Challenge || r.Seen[MaxSeen-1].N != 999 {
+		t.Errorf("%d, the first %+v, the last %+v", len(r.Seen), r.Seen[0], r.Seen[len(r.Seen)-1])
+	}
+	for s := Challenge; s <= FirstCall; s++ {
+		if len(Read(r).Stages[s-1].Seen) == 0 {
+			t.Errorf("%s is gone", s)
+		}
+	}
+	r = seen(upTo(Challenge)...)
+	for range 1000 {
+		o := r.Seen[0]
+		o.At, o.Again = r.Last()+1, 0
+		r = Merge(r, Of(o))
+	}
+	if len(r.Seen) != 1 || r.Seen[0].Again != 1000 {
+		t.Errorf("the same thing is kept as %+v", r.Seen)
+	}
+}
+
+func TestText(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := anyRecord(t)
+		text := Text(r.Seen)
+		back, err := ParseText(text)
+		if err != nil || !slices.Equal(back, r.Seen) {
+			t.Fatalf("%v\n%s", err, text)
+		}
+	})
+	for _, bad := range []string{"x", "1 1 1 - - 200 0 -\n", "1 0 1 - - 200 0 - 0\n", "1 11 1 - - 200 0 - 0\n", "1 1 4 - - 200 0 - 0\n", "-1 1 1 - - 200 0 - 0\n",
+		"1 1 1 <b> - 200 0 - 0\n", "1 1 1 - - 1000 0 - 0\n", "01 1 1 - - 200 0 - 0\n", "1 1 1 - - 200 0 - 0", "1 1 1 - - 200 -1 - 0\n", "1 1 1 - - 200 0 - -1\n", "\n"} {
+		if all, err := ParseText(bad); err == nil {
+			t.Errorf("%q is read as %v", bad, all)
+		}
+	}
+}
+
+func FuzzParseText(f *testing.F) {
+	f.Add(Text(seen(upTo(Refresh)...).Seen))
+	f.Add("1 3 3 redirect_uri_loopback slash 400 17 node 3\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		all, err := ParseText(text)
+		if err == nil && Text(all) != text {
+			t.Fatalf("%q is written back as %q", text, Text(all))
+		}
+		Read(Record{Seen: all})
+	})
+}
+
+// with gives a record its keys.
+func with(k Keys, steps ...Observation) Record {
+	r := seen(steps...)
+	r.Keys = k
+	return r
+}
+
+func later(r Record, seconds int64) Record {
+	r.Seen = slices.Clone(r.Seen)
+	for i := range r.Seen {
+		r.Seen[i].At += seconds * 1000
+	}
+	return r
+}
+
+func TestJoin(t *testing.T) {
+	here, there := "198.51.100.24", "198.51.100.25"
+	registration := with(Keys{Client: "c", Name: "Ledger", Host: "ledger.example", Address: here}, ok(Registration))
+	tests := []struct {
+		name string
+		r    Record
+		kept []Record
+		want int
+	}{
+		{"nothing is kept", registration, nil, -1},
+		{"a registration after the challenge of its address", registration, []Record{with(Keys{Address: here}, upTo(Metadata)...)}, 0},
+		{"of another address", registration, []Record{with(Keys{Address: there}, upTo(Metadata)...)}, -1},
+		{"eleven minutes later", later(registration, 660), []Record{with(Keys{Address: here}, upTo(Metadata)...)}, -1},
+		{"time that went back", registration, []Record{later(with(Keys{Address: here}, upTo(Metadata)...), 300)}, 0},
+		{"another client of one address", registration, []Record{with(Keys{Client: "d", Address: here}, upTo(Registration)...)}, -1},
+		{"a challenge and then the documents", with(Keys{Address: here}, ok(Metadata)), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
+		{"no address and no host", with(Keys{}, failed(Authorize, ClientUnknown)), []Record{with(Keys{Address: here}, ok(Challenge)), with(Keys{}, failed(Authorize, ClientUnknown))}, 1},
+		{"an unknown client of a host", with(Keys{Host: "a.example"}, failed(Authorize, ClientUnknown)), []Record{with(Keys{Host: "b.example"}, failed(Authorize, ClientUnknown)), with(Keys{Host: "a.example"}, failed(Authorize, ClientUnknown))}, 1},
+
+		{"the first walk after a registration", later(with(Keys{Client: "c", Walk: "w"}, ok(Authorize)), 86400), []Record{registration}, 0},
+		{"the same walk", with(Keys{Client: "c", Walk: "w", Person: "p"}, ok(SignIn)), []Record{with(Keys{Client: "c", Walk: "v"}, ok(Authorize)), with(Keys{Client: "c", Walk: "w"}, ok(Authorize))}, 1},
+		{"another walk", with(Keys{Client: "c", Walk: "x"}, ok(Authorize)), []Record{with(Keys{Client: "c", Walk: "w"}, ok(Authorize))}, -1},
+		{"a walk of another client", with(Keys{Client: "d", Walk: "w"}, ok(Authorize)), []Record{with(Keys{Client: "c", Walk: "w"}, ok(Authorize))}, -1},
+		{"a request without a challenge", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{registration}, 0},
+		{"the same request again", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Address: here}, upTo(Authorize)...)}, 0},
+		{"not into somebody's walk", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Walk: "w", Person: "p"}, upTo(SignIn)...)}, -1},
+
+		{"an approval", later(with(Keys{Client: "c", Approval: "a"}, failed(Refresh, ApprovalEnded)), 500_000), []Record{with(Keys{Client: "c", Approval: "b"}, upTo(Token)...), with(Keys{Client: "c", Approval: "a"}, upTo(Token)...)}, 1},
+		{"an approval nobody knows of", with(Keys{Client: "c", Approval: "a"}, failed(Refresh, ApprovalEnded)), []Record{with(Keys{Client: "c", Approval: "b"}, upTo(Token)...)}, -1},
+		{"made in a walk", with(Keys{Client: "c", Walk: "w", Approval: "a", Person: "p"}, ok(Code)), []Record{with(Keys{Client: "c", Walk: "w"}, upTo(Consent)...)}, 0},
+		{"an exchange that cannot be read", with(Keys{Client: "c", Address: there}, failed(Token, TokenParameter)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Code)...)}, 0},
+		{"of one of two", with(Keys{Client: "c", Address: there}, failed(Token, TokenParameter)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Code)...), with(Keys{Client: "c", Approval: "b"}, upTo(Code)...)}, -1},
+		{"after all has worked", with(Keys{Client: "c", Address: there}, failed(Token, TokenParameter)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(FirstCall)...)}, -1},
+		{"JSON at the token endpoint", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Code)...)}, 0},
+		{"before there is a code", with(Keys{Address: here}, failed(Token, TokenBody)), []Record{with(Keys{Client: "c", Address: here}, upTo(Consent)...)}, -1},
+		{"a call without a token", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...)}, 0},
+		{"a call without a token of one of two", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here, Approval: "a"}, upTo(Token)...), with(Keys{Client: "d", Address: here, Approval: "b"}, upTo(Token)...)}, -1},
+		{"a call without a token while the person looks at the page", with(Keys{Address: here}, ok(Challenge)), []Record{with(Keys{Client: "c", Address: here}, upTo(Consent)...)}, -1},
+	}
+	for _, tt := range tests {
+		if got := Join(tt.r, tt.kept); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestPrelude(t *testing.T) {
+	here := "198.51.100.24"
+	challenge := with(Keys{Address: here}, upTo(Metadata)...)
+	walk := later(with(Keys{Client: "c", Approval: "a", Address: here}, ok(Authorize), ok(Consent), ok(Code), ok(Token)), 60)
+	for name, tt := range map[string]struct {
+		r    Record
+		kept []Record
+		want int
+	}{
+		"what its machine did before":   {walk, []Record{challenge}, 0},
+		"of another machine":            {walk, []Record{with(Keys{Address: "192.0.2.1"}, upTo(Metadata)...)}, -1},
+		"of another client":             {walk, []Record{with(Keys{Client: "d", Address: here}, upTo(Metadata)...)}, -1},
+		"after it began":                {walk, []Record{later(challenge, 120)}, -1},
+		"too long before":               {later(walk, 700), []Record{challenge}, -1},
+		"a registration that failed":    {walk, []Record{with(Keys{Address: here}, after(Metadata, failed(Registration, RedirectScheme))...)}, -1},
+		"it has one":                    {with(Keys{Client: "c", Address: here}, upTo(Token)...), []Record{challenge}, -1},
+		"nobody knows from where it is": {with(Keys{Client: "c"}, ok(Token)), []Record{with(Keys{}, upTo(Metadata)...)}, -1},
+	} {
+		if got := Prelude(tt.r, tt.kept); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+	if !Read(Merge(challenge, walk)).ByAddress || Read(walk).ByAddress || Read(challenge).ByAddress {
+		t.Error("it is not said what was joined by the address")
+	}
+}
+
+func TestMergeKeepsKeys(t *testing.T) {
+	a := with(Keys{Client: "c", Name: "Ledger", Host: "h", Address: "1", Walk: "w"}, ok(Authorize))
+	a.ID = "kept"
+	b := with(Keys{Client: "c", Approval: "a", Person: "p", Organization: "o", Address: "2"}, ok(Code))
+	want := Keys{Client: "c", Name: "Ledger", Host: "h", Address: "2", Walk: "w", Approval: "a", Person: "p", Organization: "o"}
+	if m := Merge(a, b); m.Keys != want || m.ID != "kept" || m.Seen[0].Keys != (Keys{}) && m.Seen[0].Client != "" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestRecognise(t *testing.T) {
+	now := int64(1_790_000_000_000) + 86_400_000
+	app := func(id, client, person string, reason Reason) Summary {
+		r := with(Keys{Client: client, Name: "Ledger", Host: "ledger.example", Person: person, Address: "198.51.100.24"}, after(Code, failed(Token, reason))...)
+		r.ID = id
+		return Summed(r)
+	}
+	worked := with(Keys{Client: "c9", Name: "Ledger", Host: "ledger.example", Person: "p"}, upTo(FirstCall)...)
+	worked.ID = "9"
+	one := app("1", "c1", "p", PKCEMismatch)
+	other := app("5", "c5", "p", PKCEMismatch)
+	other.Host = "other.example"
+	got := Recognise(one, []Summary{one, app("2", "c2", "p", PKCEMismatch), app("3", "c3", "p", CodeExpired), Summed(later(worked, 60)), other}, now)
+	want := []Sighting{{RegistersAgain, 3}, {FailsAlike, 1}, {Mended, 1}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := Recognise(one, []Summary{app("2", "c1", "p", CodeExpired), app("3", "c2", "q", CodeExpired)}, now); slices.ContainsFunc(got, func(s Sighting) bool { return s.Pattern == FailsAlike }) {
+		t.Errorf("%v", got)
+	}
+	stranger := Summed(with(Keys{Address: "192.0.2.1"}, failed(Registration, RedirectLoopback)))
+	again := stranger
+	again.ID = "2"
+	if got := Recognise(stranger, []Summary{again}, now); !slices.Equal(got, []Sighting{{FailsAlike, 1}}) {
+		t.Errorf("of a machine without a client: %v", got)
+	}
+	elsewhere := again
+	elsewhere.Address = "192.0.2.2"
+	if got := Recognise(stranger, []Summary{elsewhere}, now); got != nil {
+		t.Errorf("of another machine: %v", got)
+	}
+	for p := range PatternWords {
+		if w := PatternWords[p]; w.Says == "" || w.Do == "" {
+			t.Errorf("%s has no words", p)
+		}
+	}
+}
+
+// Strangers have a share of their own, and nobody waits.
+func TestGathererIsBounded(t *testing.T) {
+	var g Gatherer
+	for i := range 100_000 {
+		g.Observe(Observation{At: int64(i), Step: Challenge, Outcome: Done, Keys: Keys{Address: fmt.Sprint(i)}})
+	}
+	for i := range 100_000 {
+		g.Observe(Observation{At: int64(i), Step: Registration, Outcome: Failed, Reason: RedirectScheme, Keys: Keys{Address: fmt.Sprint(i)}})
+	}
+	g.Observe(Observation{At: 1, Step: Consent, Outcome: Waiting, Keys: Keys{Client: "c", Walk: "w", Person: "p"}})
+	all, lost := g.Take()
+	if len(all) > 2049 || len(all)+lost < 200_001-4096 || !slices.ContainsFunc(all, func(r Record) bool { return r.Person == "p" }) {
+		t.Errorf("%d records, %d lost", len(all), lost)
+	}
+	for i := range 20_000 {
+		g.Observe(Observation{At: int64(i), Step: FirstCall, Outcome: Done, Keys: Keys{Approval: fmt.Sprint(i)}})
+	}
+	if all, lost := g.Take(); len(all) != MaxHeld || lost != 20_000-MaxHeld {
+		t.Errorf("%d records, %d lost", len(all), lost)
+	}
+	if all, lost := g.Take(); all != nil || lost != 0 {
+		t.Errorf("%v, %d", all, lost)
+	}
+}
+
+func TestGathererCountsTheSame(t *testing.T) {
+	var g Gatherer
+	keys := Keys{Client: "c", Approval: "a"}
+	for i := range 1000 {
+		g.Observe(Observation{At: int64(i), Step: FirstCall, Outcome: Failed, Reason: TokenInQuery, Keys: keys})
+	}
+	g.Observe(Observation{At: 1000, Step: FirstCall, Outcome: Done, Keys: keys})
+	g.Observe(Observation{At: 1001, Step: FirstCall, Outcome: Failed, Reason: TokenInQuery, Keys: keys})
+	all, _ := g.Take()
+	if len(all) != 1 || len(all[0].Seen) != 3 || all[0].Seen[0].Again != 999 || all[0].Seen[0].At != 999 || all[0].Seen[2].Again != 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestGathererSideBySide(t *testing.T) {
+	var g Gatherer
+	var all sync.WaitGroup
+	total := make(chan int, 9)
+	for n := range 8 {
+		all.Go(func() {
+			for i := range 500 {
+				g.Observe(Observation{At: int64(i), Step: Token, Outcome: Failed, Reason: PKCEMismatch, Keys: Keys{Client: fmt.Sprint(n, i%3), Person: "p"}})
+			}
+			got, lost := g.Take()
+			total <- count(got) + lost
+		})
+	}
+	all.Wait()
+	got, lost := g.Take()
+	total <- count(got) + lost
+	close(total)
+	sum := 0
+	for n := range total {
+		sum += n
+	}
+	if sum != 8*500 {
+		t.Errorf("%d of %d", sum, 8*500)
+	}
+}
+
+func count(all []Record) (n int) {
+	for _, r := range all {
+		for _, o := range r.Seen {
+			n += 1 + o.Again
+		}
+	}
+	return n
+}

@@ -1,0 +1,85 @@
+package attempt
+
+import "sync"
+
+// Bounds of what a Gatherer holds between two times that it is emptied.
+const (
+	MaxHeld      = 8192 // observations, of all
+	maxStrangers = 2048 // of them, of whom nobody knows a person or an approval
+	maxOpening   = 512  // of these, at steps 1 and 2
+)
+
+// A Gatherer holds what doors have seen until it is taken. It never waits, and what
+// it has no room for it counts. It is safe for concurrent use.
+type Gatherer struct {
+	mu        sync.Mutex
+	held      []Observation
+	strangers int
+	opening   int
+	last      map[Observation]int // the place of one that was seen already, its time and count left out
+	lost      int
+}
+
+// Observe takes an observation. Of the same one, seen again before the next Take, it
+// keeps the last time and how many there were.
+func (g *Gatherer) Observe(o Observation) {
+	key := o
+	key.At, key.Again = 0, 0
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if at, ok := g.last[key]; ok && at == g.lastOf(o) {
+		g.held[at].At, g.held[at].Again = max(o.At, g.held[at].At), g.held[at].Again+1
+		return
+	}
+	stranger := o.Person == "" && o.Approval == ""
+	opening := stranger && o.Step <= Metadata
+	if len(g.held) >= MaxHeld || stranger && g.strangers >= maxStrangers || opening && g.opening >= maxOpening {
+		g.lost++
+		return
+	}
+	if stranger {
+		g.strangers++
+	}
+	if opening {
+		g.opening++
+	}
+	if g.last == nil {
+		g.last = map[Observation]int{}
+	}
+	g.last[key] = len(g.held)
+	g.held = append(g.held, o)
+}
+
+// lastOf is the place of the last observation of the same keys; only what is seen
+// twice in a row is counted, so that order stays.
+func (g *Gatherer) lastOf(o Observation) int {
+	for i := len(g.held) - 1; i >= 0 && i >= len(g.held)-lookBack; i-- {
+		if g.held[i].Keys == o.Keys {
+			return i
+		}
+	}
+	return -1
+}
+
+// lookBack bounds how far the last observation of the same keys is looked for.
+const lookBack = 64
+
+// Take gives what is held, as records of one observation or more in the order in which
+// they began, and how many observations had no room since the last time.
+func (g *Gatherer) Take() (all []Record, lost int) {
+	g.mu.Lock()
+	held := g.held
+	lost = g.lost
+	g.held, g.last, g.strangers, g.opening, g.lost = nil, nil, 0, 0, 0
+	g.mu.Unlock()
+	at := map[Keys]int{}
+	for _, o := range held {
+		if i, ok := at[o.Keys]; ok {
+			all[i] = Merge(all[i], Of(o))
+			continue
+		}
+		at[o.Keys] = len(all)
+		all = append(all, Of(o))
+	}
+	return all, lost
+}
