@@ -23,6 +23,10 @@ type doctorOptions struct {
 	baseURLs []string
 	only     []string
 	strict   bool
+
+	url      string // of another server, which is all that is looked at then
+	register bool
+	caFile   string
 }
 
 func doctorCommand(g *global) *cobra.Command {
@@ -34,17 +38,31 @@ func doctorCommand(g *global) *cobra.Command {
 		Example: `  grantkeeper doctor
   grantkeeper doctor --base-url https://eu.example.com
   grantkeeper doctor --strict --json                     # before and after a deployment
-  grantkeeper doctor --only backup,clock`,
+  grantkeeper doctor --only backup,clock
+  grantkeeper doctor --url https://mcp.example/mcp       # any other server, as an assistant meets it`,
 		Long: `It reads the configuration as serve does, asks the running server through the
 operators' listener, and asks every base URL as a client would. It also asks
 api.upstream, mcp.upstream and service.preview_url, each OpenID provider, the hand-off
 and the mail server, changes and sends nothing there, and follows no redirect; --only
 provider means all of them. A preview is asked about nobody.
 
+With --url it looks at that alone, without a configuration: an MCP endpoint, an API or
+an issuer, of whomever, as an assistant meets it. Each line is one requirement, with
+where it stands, which clients it stops and what mends it. It calls without a token,
+reads metadata, and asks a token endpoint for nothing; it goes there directly, and sends
+no credential. With --register it also registers two clients, begins with each as far as
+the sign-in, and deletes them where the server lets it (RFC 7592); a line says what stays.
+
 The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "mend what it names, and run it again"},
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := o.checkURL(c); err != nil {
+				return err
+			}
+			if o.url != "" {
+				return o.probeURL(c, g)
+			}
 			for _, name := range o.only {
 				if !doctor.Known(name) {
 					return fault.WrongUse("known are: "+strings.Join(doctor.Names(), ", "), "--only: there is no check %q", name)
@@ -58,6 +76,9 @@ The exit code is 1 when there is a fault; with --strict, a warning is one.`,
 	f := c.Flags()
 	f.StringArrayVar(&o.baseURLs, "base-url", nil, "ask this one instead of the configured ones; can be repeated")
 	f.StringSliceVar(&o.only, "only", nil, "only these checks, with commas: "+strings.Join(doctor.Names(), ", "))
+	f.StringVar(&o.url, "url", "", "look at this `URL` instead: an MCP endpoint, an API or an issuer, of whomever")
+	f.BoolVar(&o.register, "register", false, "with --url: register two clients there, and delete them if it can be done")
+	f.StringVar(&o.caFile, "ca-file", "", "with --url: trust the certificates in this `FILE` as well")
 	f.BoolVar(&o.strict, "strict", false, "a warning is a fault")
 	at = operatorFlags(g, c)
 	return c

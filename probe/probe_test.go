@@ -1,0 +1,315 @@
+package probe
+
+import (
+	"encoding/json"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+func row1(t *testing.T, rows []Row, code string) Row {
+	t.Helper()
+	i := slices.IndexFunc(rows, func(r Row) bool { return r.Code == code })
+	if i < 0 {
+		t.Fatalf("no row %s", code)
+	}
+	return rows[i]
+}
+
+// An issuer is known by its metadata; what belongs to resources is not judged then,
+// and no message of MCP is sent.
+func TestIssuerIsNoResource(t *testing.T) {
+	for given, said := range map[string]string{issuer: issuer, issuer + "/": issuer, "https://as.example": "https://as.example/"} {
+		w := good()
+		delete(w, "call")
+		members := serverMembers()
+		members["issuer"] = said
+		w[asDoc], w["https://as.example/.well-known/oauth-authorization-server"] = doc(members), doc(members)
+		q := w.ask(t, &Inquiry{URL: given})
+		rows := q.Rows()
+		if r := row1(t, rows, "target.kind"); !strings.Contains(r.Seen, "issuer") {
+			t.Errorf("%s: kind: %s", given, r.Seen)
+		}
+		if r := row1(t, rows, "server.issuer"); r.Result != OK || r.At != said {
+			t.Errorf("%s: issuer %+v", given, r)
+		}
+		for _, r := range rows {
+			if strings.HasPrefix(r.Code, "resource.") && r.Result != None || r.Result == Fail || r.Result == Warn {
+				t.Errorf("%s: %s is %s: %s", given, r.Code, r.Result, r.Seen)
+			}
+		}
+		for _, e := range q.Exchanges {
+			if e.Request.Method == "POST" && e.Request.Step != "token" {
+				t.Errorf("%s: sent %s", given, e.Request.Step)
+			}
+		}
+	}
+}
+
+// Metadata at an issuer's address that call themselves another are found out.
+func TestIssuerThatCallsItselfOtherwise(t *testing.T) {
+	w := good()
+	delete(w, "call")
+	with(asDoc, map[string]any{"issuer": "https://evil.example"})(w)
+	rows := w.ask(t, &Inquiry{URL: issuer}).Rows()
+	if r := row1(t, rows, "server.issuer"); r.Result != Fail || !strings.Contains(r.Seen, "evil.example") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOtherAddresses(t *testing.T) {
+	for _, tt := range []struct{ url, code, want string }{
+		{"http://mcp.example/mcp", "target.https", Fail},
+		{"http://127.0.0.1:1/mcp", "target.https", OK},
+		{"http://[::1]:1/mcp", "target.https", OK},
+		{"http://localhost:1/mcp", "target.https", OK},
+		{"http://localhost.evil.example/mcp", "target.https", Fail},
+		{mcpURL, "target.https", OK},
+		{"ftp://mcp.example/", "target.answers", Fail},
+		{"https://user:pass@mcp.example/", "target.answers", Fail},
+		{"https://mcp.example/#x", "target.answers", Fail},
+		{"", "target.answers", Fail},
+	} {
+		q := good().ask(t, &Inquiry{URL: tt.url})
+		if r := row1(t, q.Rows(), tt.code); r.Result != tt.want {
+			t.Errorf("%q: %s is %s, want %s", tt.url, tt.code, r.Result, tt.want)
+		}
+		if asked := len(q.Exchanges) > 0; asked != (Check(tt.url) == nil) {
+			t.Errorf("%q: asked %d times", tt.url, len(q.Exchanges))
+		}
+	}
+}
+
+// What cannot be reached is one row, and nothing more is asked.
+func TestUnreachable(t *testing.T) {
+	for _, e := range []string{Unreachable, TLS, Scheme, Malformed, Redirects} {
+		w := good()
+		w["call"] = Answer{Error: e}
+		q := w.ask(t, &Inquiry{URL: mcpURL, Register: true})
+		if len(q.Exchanges) != 1 {
+			t.Errorf("%s: asked %d times", e, len(q.Exchanges))
+		}
+		for _, r := range q.Rows() {
+			if known := r.Code == "target.answers" || r.Code == "target.redirect" || r.Code == "target.https"; !known && r.Result != None {
+				t.Errorf("%s: %s is %s", e, r.Code, r.Result)
+			}
+		}
+		if r := row1(t, q.Rows(), "target.answers"); r.Result != Fail || failures[e] == "" || !strings.Contains(r.Seen, failures[e]) {
+			t.Errorf("%s: %+v", e, r)
+		}
+	}
+}
+
+// Without Register, nobody is registered and at most two token requests are made, of
+// however many servers.
+func TestAsksNoMoreThanItSays(t *testing.T) {
+	w := good()
+	issuers := []string{"https://a.example", "https://b.example", "https://c.example", "https://d.example", "https://a.example"}
+	with(mcpPRM, map[string]any{"authorization_servers": issuers})(w)
+	for _, at := range issuers {
+		members := serverMembers()
+		members["issuer"], members["token_endpoint"], members["authorization_endpoint"] = at, at+"/token", at+"/authorize"
+		w[at+"/.well-known/oauth-authorization-server"] = doc(members)
+	}
+	for _, register := range []bool{false, true} {
+		q := w.ask(t, &Inquiry{URL: mcpURL, Register: register})
+		count := map[string]int{}
+		for _, e := range q.Exchanges {
+			count[e.Request.Method]++
+			if e.Request.Method == "POST" && !register && (e.Request.Step != "token" || e.Request.Body != "") {
+				t.Errorf("sent %+v", e.Request)
+			}
+		}
+		if want := map[bool]int{false: 2, true: 4}[register]; count["POST"] != want {
+			t.Errorf("register %v: %v", register, count)
+		}
+		at := map[string]bool{}
+		for _, r := range q.Rows() {
+			at[r.At] = true
+		}
+		if want := map[string]bool{"": true, "https://a.example": true, "https://b.example": true, "https://c.example": true}; !reflect.DeepEqual(at, want) {
+			t.Errorf("rows about %v", at)
+		}
+	}
+}
+
+// Each way of not being metadata is said.
+func TestWhatIsNoDocument(t *testing.T) {
+	for body, want := range map[string]string{
+		"":                            "is not JSON",
+		" <!DOCTYPE html>":            "is HTML",
+		"{":                           "is not JSON",
+		"[]":                          "is not a JSON object",
+		"null":                        "is not a JSON object",
+		`{"resource":1,"resource":2}`: "has the member resource twice",
+		`{"a":{"` + "\\u001b" + `":1,"` + "\\u001b" + `":2}}`:       `has the member "\x1b" twice`,
+		"{\"resource\":\"\xff\"}":                                   "is not valid UTF-8",
+		strings.Repeat(`{"a":`, 40) + "1" + strings.Repeat("}", 40): "is nested too deep",
+	} {
+		w := good()
+		w[mcpPRM] = Answer{Status: 200, Type: "application/json", Body: body}
+		if r := row1(t, w.ask(t, &Inquiry{URL: mcpURL}).Rows(), "resource.found"); r.Result != Fail || !strings.Contains(r.Seen, want) {
+			t.Errorf("%q: %s, want %q", body, r.Seen, want)
+		}
+	}
+}
+
+func TestChallenges(t *testing.T) {
+	one := func(scheme string, params ...string) challenge {
+		c := challenge{scheme: scheme, params: map[string]string{}}
+		for i := 0; i < len(params); i += 2 {
+			c.params[params[i]] = params[i+1]
+		}
+		return c
+	}
+	loose := func(c challenge) challenge { c.loose = true; return c }
+	for _, tt := range []struct {
+		field string
+		want  []challenge
+	}{
+		{"", nil},
+		{"Bearer", []challenge{one("Bearer")}},
+		{`bearer realm="a, b", Scope = "x y"`, []challenge{one("bearer", "realm", "a, b", "scope", "x y")}},
+		{`Bearer realm="q\"\\", error=invalid_token`, []challenge{one("Bearer", "realm", `q"\`, "error", "invalid_token")}},
+		{`Basic realm="x", Bearer a="b"`, []challenge{one("Basic", "realm", "x"), one("Bearer", "a", "b")}},
+		{`Negotiate YWJj==, Bearer a=b`, []challenge{one("Negotiate"), one("Bearer", "a", "b")}},
+		{`Bearer resource_metadata=https://h/x?y=1, a=b`, []challenge{loose(one("Bearer", "resource_metadata", "https://h/x?y=1", "a", "b"))}},
+		{`Bearer a="b`, []challenge{loose(one("Bearer", "a", "b"))}},
+		{`Bearer a="b\`, []challenge{loose(one("Bearer", "a", `b\`))}},
+		{`Bearer a=1, A=2`, []challenge{loose(one("Bearer", "a", "1"))}},
+		{`Bearer "x" a=1`, []challenge{loose(one("Bearer"))}},
+		{`,, Bearer a=b,`, []challenge{one("Bearer", "a", "b")}},
+	} {
+		got := challenges([]string{tt.field})
+		if tt.field == `Bearer "x" a=1` { // what stands behind is read as it can be
+			got = got[:1]
+			got[0].params = map[string]string{}
+		}
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s:\n%+v, want\n%+v", tt.field, got, tt.want)
+		}
+	}
+}
+
+func TestPlacesOfMetadata(t *testing.T) {
+	for raw, want := range map[string][]string{
+		"https://h.example":       {"https://h.example/.well-known/oauth-protected-resource"},
+		"https://h.example/":      {"https://h.example/.well-known/oauth-protected-resource"},
+		"https://h.example:8/a/":  {"https://h.example:8/.well-known/oauth-protected-resource/a/", "https://h.example:8/.well-known/oauth-protected-resource"},
+		"https://h.example/a%2Fb": {"https://h.example/.well-known/oauth-protected-resource/a%2Fb", "https://h.example/.well-known/oauth-protected-resource"},
+		"https://h.example?k=v":   {"https://h.example/.well-known/oauth-protected-resource?k=v", "https://h.example/.well-known/oauth-protected-resource"},
+	} {
+		u, _ := parse(raw)
+		if got := resourceDocuments(u); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+	for raw, want := range map[string][]string{
+		"https://h.example/":    {"https://h.example/.well-known/oauth-authorization-server", "https://h.example/.well-known/openid-configuration"},
+		"https://h.example/t1/": {"https://h.example/.well-known/oauth-authorization-server/t1", "https://h.example/.well-known/openid-configuration/t1", "https://h.example/t1/.well-known/openid-configuration"},
+	} {
+		u, _ := parse(raw)
+		if got := issuerDocuments(u); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", raw, got, want)
+		}
+	}
+}
+
+func TestPrivateAddresses(t *testing.T) {
+	for ip, want := range map[string]bool{
+		"127.0.0.1": true, "10.1.2.3": true, "192.168.1.1": true, "172.16.0.1": true, "169.254.169.254": true, "100.64.0.1": true,
+		"0.0.0.0": true, "224.0.0.1": true, "255.255.255.255": true, "::1": true, "fe80::1": true, "fd00::1": true, "::": true,
+		"::ffff:127.0.0.1": true, "64:ff9b::7f00:1": true, "64:ff9b::808:808": false, "8.8.8.8": false, "2606:4700::1": false, "100.128.0.1": false,
+	} {
+		if got := IsPrivate(netip.MustParseAddr(ip)); got != want {
+			t.Errorf("%s: %v, want %v", ip, got, want)
+		}
+	}
+}
+
+// What others wrote reaches a terminal as printable ASCII, and not endlessly.
+func TestWhatOthersWroteIsEscaped(t *testing.T) {
+	hostile := "\x1b[2J\u202e\u0007ä" + strings.Repeat("A", 5000)
+	w := good()
+	w["call"] = Answer{Status: 401, Type: hostile, Challenges: []string{"Bearer error=\"" + hostile + "\", scope=\"" + hostile + "\", resource_metadata=\"https://mcp.example/prm\""}}
+	w["https://mcp.example/prm"] = w[mcpPRM]
+	with("https://mcp.example/prm", map[string]any{"resource": hostile, "scopes_supported": []string{hostile}, "bearer_methods_supported": []string{hostile}})(w)
+	changes := map[string]any{}
+	for name, value := range serverMembers() {
+		if _, list := value.([]string); list {
+			changes[name] = []string{hostile}
+		}
+	}
+	with(asDoc, changes)(w)
+	w["token"] = Answer{Status: 400, Type: hostile, Body: string(must(json.Marshal(map[string]string{"error": hostile})))}
+	w["register-https"] = w["token"]
+	w["begin-loopback"] = Answer{Status: 302, Location: hostile}
+	w["authorize"] = Answer{Status: 302, Location: hostile}
+	for _, r := range w.ask(t, &Inquiry{URL: mcpURL, Register: true}).Rows() {
+		if i := strings.IndexFunc(r.Seen+r.At, func(c rune) bool { return c > unicode.MaxASCII || c < ' ' || c == 0x7f }); i >= 0 || len(r.Seen) > 2000 {
+			t.Errorf("%s: %d bytes, not printable at %d: %q", r.Code, len(r.Seen), i, r.Seen)
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Codes are told apart, and are for people to look up: none may change.
+func TestCodes(t *testing.T) {
+	seen := map[string]bool{}
+	for _, code := range Codes() {
+		if seen[code] || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" || !strings.Contains(code, ".") {
+			t.Errorf("code %q", code)
+		}
+		seen[code] = true
+	}
+	for _, r := range revisions {
+		for _, need := range r.needs {
+			if !seen[need] {
+				t.Errorf("%s needs %s, which is no row", r.code, need)
+			}
+		}
+	}
+}
+
+// Whatever a server answers: no panic, no more requests than there may be, each row
+// once a server, and what is shown is printable.
+func FuzzRows(f *testing.F) {
+	base := good()
+	f.Add(base["call"].Challenges[0], base[mcpPRM].Body, base[asDoc].Body, base["token"].Body, base["register-https"].Body, httpsRedirect+"?error=x", uint16(401), uint16(200))
+	f.Add("Bearer", `{"authorization_servers":["https://[::1"]}`, `{"issuer":null}`, "<", `{"client_id":""}`, "%zz", uint16(302), uint16(500))
+	f.Fuzz(func(t *testing.T, field, resource, server, token, registered, location string, status, other uint16) {
+		answer := func(body string, status uint16) Answer {
+			return Answer{Status: int(status), Type: "application/json", Body: body, Location: location, Challenges: []string{field}}
+		}
+		w := world{"call": answer("", status), "ping": answer("", other), mcpPRM: answer(resource, 200), "document": answer(server, 200), "token": answer(token, other),
+			"register-https": answer(registered, 201), "register-loopback": answer(registered, other), "begin": answer("", 302), "begin-without-pkce": answer("", other)}
+		delete(w, "document")
+		for _, at := range []string{asDoc, asOIDC, mcpRoot, mcpRootPRM} {
+			w[at] = answer(server, 200)
+		}
+		q := w.ask(t, &Inquiry{URL: mcpURL, Register: true})
+		seen := map[[2]string]bool{}
+		for _, r := range q.Rows() {
+			if key := [2]string{r.Code, r.At}; seen[key] && r.At != "" {
+				t.Errorf("%v twice", key)
+			} else {
+				seen[key] = true
+			}
+			if !slices.Contains([]string{OK, Note, Warn, Fail, None}, r.Result) || r.Seen == "" {
+				t.Errorf("%s: %q, %q", r.Code, r.Result, r.Seen)
+			}
+			if strings.IndexFunc(r.Seen+r.At, func(c rune) bool { return c > unicode.MaxASCII || c < ' ' || c == 0x7f }) >= 0 {
+				t.Errorf("%s: %q", r.Code, r.Seen)
+			}
+		}
+	})
+}
