@@ -12,6 +12,7 @@ var mayBeLax = reviewed{
 	{"one value of what strictjson has taken apart: no names are read", `
 		client/metadata.go:parseString client/metadata.go:parseStrings gateway/told.go:take
 		probe/document.go:document.list probe/document.go:document.text
+		journal/chain/verify.go:verifier.locate
 		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text
 		mcp/ask.go:withoutProgress mcp/message.go:Message.readListen
 		mcp/message.go:readMessages mcp/message.go:str rules/source.go:inJSON`},

@@ -32,10 +32,26 @@ type room struct {
 }
 
 var (
-	pureRooms = []string{"approval", "grantset", "org", "client", "token", "identity", "strictjson", "rules", "policy", "facts", "directory", "journal", "fault", "attempt"}
-	below     = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
-	pages     = append([]string{"page"}, below...)                           // below the doors for people
-	doors     = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator", "operator/console"}
+	pureRooms = []string{
+		"approval",
+		"attempt",
+		"client",
+		"directory",
+		"facts",
+		"fault",
+		"grantset",
+		"identity",
+		"journal",
+		"journal/chain",
+		"org",
+		"policy",
+		"rules",
+		"strictjson",
+		"token",
+	}
+	below = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
+	pages = append([]string{"page"}, below...)                           // below the doors for people
+	doors = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator", "operator/console"}
 )
 
 // rooms lists every folder that may hold Go files. One that is not here fails
@@ -53,6 +69,7 @@ var rooms = map[string]room{
 	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org", "policy"}},
 	"directory":        {pure: true, may: []string{"facts", "org"}},
 	"journal":          {pure: true},
+	"journal/chain":    {pure: true, may: []string{"strictjson"}},
 	"fault":            {pure: true},
 	"attempt":          {pure: true},
 	"limit":            {may: pureRooms},
