@@ -59,8 +59,8 @@ var mayFold = reviewed{
 		signin/factor.go:Server.confirmApp signin/mfa.go:Server.checkCode`},
 	{"a new password is refused more often by it", `signin/account.go:Server.wrongPassword`},
 	{"two names look alike, and a warning is shown", `
-		consent/lookalike.go:bare consent/lookalike.go:foldFirst consent/lookalike.go:foldLast
-		consent/lookalike.go:lower`},
+		page/lookalike.go:bare page/lookalike.go:foldFirst page/lookalike.go:foldLast
+		page/lookalike.go:lower`},
 	{"two names at one host are one app to an organization's rules, which a client evades by another name in any case", `client/host.go:NameKey client/host.go:foldCase`},
 	{"members of JSON that encoding/json takes for one are refused by it", `operator/body.go:checkName strictjson/strictjson.go:fold`},
 
@@ -121,11 +121,11 @@ var mayFold = reviewed{
 	{"people search, in any case: a page shows more", `
 		org/find.go:Finds org/find.go:Person.Find store/connections.go:connectionWalk.narrow store/connections.go:lowered store/query.go:query.finds`},
 	{"IDs that begin alike are looked for, and compared byte for byte when they are there", `store/ids.go:Store.idsBeginning store/ids.go:Store.idsLike`},
-	{"lists in the order of the alphabet", `consent/apps.go:access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
+	{"lists in the order of the alphabet", `page/access.go:Access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
 		consent/asking.go:readMessage
-		consent/connections.go:filterOf consent/connections.go:Server.endPicked consent/requests.go:Server.decideRequest
-		consent/rulespage.go:Server.editLists consent/rulespage.go:Server.saveRules signin/support.go:Server.actAs
+		orgadmin/connections.go:filterOf orgadmin/connections.go:Server.endPicked orgadmin/requests.go:Server.decideRequest
+		orgadmin/rulespage.go:Server.editLists orgadmin/rulespage.go:Server.saveRules signin/support.go:Server.actAs
 		signin/support.go:Server.supportPage operator/console/clients.go:Server.clientsPage
 		operator/console/form.go:readReason`},
 	{"words of a page, a document or a log line", `

@@ -21,7 +21,7 @@ var mayBeLax = reviewed{
 	{"looks in what was refused, or taken, for the line of a fault", `
 		operator/importing.go:decodeFault operator/importing.go:eachEntry operator/importing.go:unknownList`},
 	{"what this server wrote itself: sealed, stored, embedded, or answered a moment ago", `
-		signin/passkey.go:Server.holder consent/rulesdraft.go:Server.openDraft
+		signin/passkey.go:Server.holder orgadmin/rulesdraft.go:Server.openDraft
 		page/sealed.go:Site.Open gateway/decisions.go:Server.judge`},
 	{"a command, which shows what its own server answers and decides nothing", `
 		cmd/grantkeeper/change.go:global.tell cmd/grantkeeper/change.go:operatorClient.page

@@ -51,7 +51,7 @@ var (
 	}
 	below = append([]string{"store", "limit", "provider"}, pureRooms...) // below the doors
 	pages = append([]string{"page"}, below...)                           // below the doors for people
-	doors = []string{"oauth", "signin", "consent", "api", "mcp", "gateway", "operator", "operator/console"}
+	doors = []string{"oauth", "signin", "consent", "orgadmin", "api", "mcp", "gateway", "operator", "operator/console"}
 )
 
 // rooms lists every folder that may hold Go files. One that is not here fails
@@ -86,7 +86,8 @@ var rooms = map[string]room{
 	"page":             {may: below},
 	"page/pagetest":    {may: append([]string{"store/pgtest"}, pages...)},
 	"signin":           {may: pages, tests: []string{"consent"}},
-	"consent":          {may: append([]string{"signin"}, pages...)},
+	"consent":          {may: append([]string{"signin"}, pages...), tests: []string{"orgadmin"}},
+	"orgadmin":         {may: append([]string{"signin"}, pages...), tests: []string{"consent"}},
 	"api":              {may: below},
 	"mcp":              {may: append([]string{"api"}, below...)},
 	"gateway":          {may: append([]string{"api"}, below...)},
@@ -101,7 +102,7 @@ var rooms = map[string]room{
 		may: []string{"identity"}, libraries: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
 		tests: append([]string{"api", "gateway"}, below...),
 	},
-	"config":            {may: append([]string{"consent", "gateway", "mcp", "page", "signin"}, below...)},
+	"config":            {may: append([]string{"consent", "gateway", "mcp", "orgadmin", "page", "signin"}, below...)},
 	"config/configtest": {may: []string{"fault"}},
 	"server":            {may: append(append(slices.Clone(doors), "page", "metrics", "config"), below...)},
 	"server/servertest": {may: []string{"config", "config/configtest"}},
@@ -358,6 +359,8 @@ func TestLayoutFaultsAreNoticed(t *testing.T) {
 		{"store on a door", "store/a.go", imports("store", ours("oauth")...), "store may not import oauth"},
 		{"oauth on consent", "oauth/a.go", imports("oauth", ours("consent")...), "oauth may not import consent"},
 		{"a door's test on another door", "consent/a_test.go", imports("consent_test", ours("oauth")...), "consent may not import oauth"},
+		{"consent on the door of admins", "consent/a.go", imports("consent", ours("orgadmin")...), "consent may not import orgadmin"},
+		{"the door of admins on consent", "orgadmin/a.go", imports("orgadmin", ours("consent")...), "orgadmin may not import consent"},
 		{"signing in on consent", "signin/a.go", imports("signin", ours("consent")...), "signin may not import consent"},
 		{"pages on signing in", "page/a.go", imports("page", ours("signin")...), "page may not import signin"},
 		{"oauth on pages", "oauth/a.go", imports("oauth", ours("page")...), "oauth may not import page"},

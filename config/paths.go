@@ -3,11 +3,13 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/orgadmin"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
@@ -82,7 +84,7 @@ const (
 // ownPaths are where this server's own routes begin.
 func ownPaths() []string {
 	all := []string{OAuthRoot, WellKnownRoot, APIRoot}
-	for _, pattern := range consent.Patterns() {
+	for _, pattern := range slices.Concat(consent.Patterns(), orgadmin.Patterns()) {
 		_, path, _ := strings.Cut(pattern, " ")
 		path, _, _ = strings.Cut(path, "/{")
 		if path != "" { // the page at / holds nothing

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/orgadmin"
 )
 
 var reports = Path{"/reports", "http://127.0.0.1:9200", "api", "Bakery reports"}
@@ -113,7 +114,7 @@ func wrong(t *testing.T, l Loaded) string {
 // whatever the case (decision V60).
 func TestOwnPathsAreNotGuarded(t *testing.T) {
 	own := []string{"/api", "/api/v5", "/api/v5/mcp", "/api/v5/x", "/api/v6", "/oauth/token", "/oauth/x", "/API/x", "/OAuth", "/reset", "/organizations", "/organizations/x", "/organizations/x/settings/y", "/assets", "/Assets/x", "/signin/with", "/signin/reports"}
-	for _, pattern := range consent.Patterns() {
+	for _, pattern := range slices.Concat(consent.Patterns(), orgadmin.Patterns()) {
 		_, path, _ := strings.Cut(pattern, " ")
 		if path != "/{$}" {
 			own = append(own, strings.NewReplacer("{", "", "}", "").Replace(path))

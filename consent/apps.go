@@ -8,14 +8,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
-	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
-	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -42,7 +39,7 @@ type connected struct {
 }
 
 type shownApproval struct {
-	Access    access
+	Access    page.Access
 	Connected page.Moment
 	Used      *page.Moment
 	Unused    int          // days, when it is time to say so
@@ -51,27 +48,9 @@ type shownApproval struct {
 	Edit      string // path of the page that changes it; empty before the app has connected
 }
 
-// access is what an approval allows, in one line and in detail.
-type access struct {
-	Kind         grantset.Kind
-	Personal     bool
-	Organization string
-	Roles        []shownPick
-	Impersonal   bool // there are no personal entries
-	Narrowed     bool // given as a whole organization by somebody who is an admin no more
-	words        *page.Words
-}
-
-type shownPick struct {
-	Role, Circle string
-	Access       string       // read, change, or empty when the person no longer fills it
-	Left         *page.Moment // when the person left it, where that is known
-	Gone         bool         // the role is deleted
-}
-
 type endedApproval struct {
 	App    page.App
-	Had    access
+	Had    page.Access
 	When   page.Moment
 	Used   *page.Moment
 	Reason approval.Reason
@@ -88,7 +67,7 @@ func (e endedApproval) Reused() bool {
 
 // apps is GET /organizations/{organization}/profile/api.
 func (s *Server) apps(v *page.Visit) error {
-	o, m, err := s.membership(v)
+	o, m, err := s.Membership(v)
 	if err != nil {
 		return err
 	}
@@ -96,10 +75,11 @@ func (s *Server) apps(v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	lookup, err := s.roles(v, o, m)
+	names, err := s.NamesOf(v, o, m)
 	if err != nil {
 		return err
 	}
+	lookup := lookup{Names: names}
 	view := &appsPage{Frame: s.Frame(v, "apps.title", "organization", o.Name), Organization: o.Name, Path: page.AppsPath(o.ID)}
 	view.Slim, view.Other, view.Packed = false, true, true
 	view.Under(v, o)
@@ -160,8 +140,8 @@ func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.Appro
 	for _, r := range rows {
 		if ended(r) {
 			view.Ended = append(view.Ended, endedApproval{
-				App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.gave(r.Grant),
-				When: page.At(r.EndedAt, v.Now), Used: lastUse(r, v.Now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
+				App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Had: l.Gave(r.Grant),
+				When: page.At(r.EndedAt, v.Now), Used: page.LastUse(r, v.Now), Reason: r.Reason, id: r.ID, at: r.EndedAt,
 			})
 			continue
 		}
@@ -175,7 +155,7 @@ func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.Appro
 		}
 		c := &view.Apps[i]
 		c.lastUsed = max(c.lastUsed, r.LastUsed)
-		one := shownApproval{Access: l.gives(r.Grant), Connected: page.On(r.CreatedAt, v.Now), Used: lastUse(r, v.Now), Less: l.limits(r.Grant)}
+		one := shownApproval{Access: l.Gives(r.Grant), Connected: page.On(r.CreatedAt, v.Now), Used: page.LastUse(r, v.Now), Less: l.limits(r.Grant)}
 		if r.EndsAt > 0 {
 			one.Ends = new(page.On(r.EndsAt, v.Now))
 		}
@@ -191,34 +171,13 @@ func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.Appro
 	slices.SortStableFunc(view.Ended, func(a, b endedApproval) int { return cmp.Compare(b.at, a.at) })
 }
 
-// lastUse is nil where an app never used what it was given.
-func lastUse(r store.ApprovalRow, now time.Time) *page.Moment {
-	if r.LastUsed == 0 {
-		return nil
-	}
-	return new(page.Used(r.LastUsed, now))
-}
-
 func ended(r store.ApprovalRow) bool { return r.Phase == approval.Ended }
 
 // approvals gives all of the person's approvals in an organization, of one
 // client or of all, newest first.
 func (s *Server) approvals(v *page.Visit, organization, client string) ([]store.ApprovalRow, error) {
 	f := store.ApprovalFilter{Person: v.Person.ID, Organization: organization, Client: client, Limit: 1000}
-	return collect(&f.After, func() ([]store.ApprovalRow, string, error) { return s.Store.Approvals(v.R.Context(), f) })
-}
-
-// collect gives every row of a list that the store gives page by page.
-func collect[T any](after *string, list func() ([]T, string, error)) (rows []T, err error) {
-	for {
-		some, next, err := list()
-		if err != nil {
-			return nil, fmt.Errorf("list: %w", err)
-		}
-		if rows, *after = append(rows, some...), next; next == "" {
-			return rows, nil
-		}
-	}
+	return store.Collect(&f.After, func() ([]store.ApprovalRow, string, error) { return s.Store.Approvals(v.R.Context(), f) })
 }
 
 // justRevoked names the client whose access the person has just revoked, if
@@ -239,143 +198,6 @@ func justRevoked(rows []store.ApprovalRow, client string, by approval.Reason) *s
 
 func nameOfApp(r store.ApprovalRow) string {
 	return cmp.Or(r.ClientName, page.HostOf(r.RedirectURI).String())
-}
-
-// A lookup knows the names behind a grant set.
-type lookup struct {
-	organization org.Organization
-	member       org.Member
-	roles        map[string]org.Role
-	circles      map[string]string
-	left         map[string]int64 // when the member left a role, in Unix seconds
-	now          time.Time
-	words        *page.Words
-	impersonal   bool           // the service has no personal entries
-	policy       *policy.Policy // of the organization, where its ceilings are asked for
-}
-
-func (s *Server) roles(v *page.Visit, o org.Organization, m org.Member) (lookup, error) {
-	l, err := s.allRoles(v, o)
-	if err != nil {
-		return lookup{}, err
-	}
-	l.member = m
-	if l.left, err = s.Store.LeftRoles(v.R.Context(), m.Person, o.ID); err != nil {
-		return lookup{}, page.Wrap("left roles", err)
-	}
-	return l, nil
-}
-
-// allRoles is the lookup of nobody yet.
-func (s *Server) allRoles(v *page.Visit, o org.Organization) (lookup, error) {
-	l := lookup{organization: o, roles: map[string]org.Role{}, circles: map[string]string{}, now: v.Now, words: v.Words, impersonal: s.NoPersonal}
-	roles, err := s.Store.Roles(v.R.Context(), o.ID)
-	if err != nil {
-		return lookup{}, page.Wrap("roles", err)
-	}
-	for _, r := range roles {
-		l.roles[r.ID] = r.Role
-	}
-	circles, err := s.Store.Circles(v.R.Context(), o.ID)
-	if err != nil {
-		return lookup{}, page.Wrap("circles", err)
-	}
-	for _, c := range circles {
-		l.circles[c.ID] = c.Name
-	}
-	return l, nil
-}
-
-// gave is what a grant set was when it was chosen.
-func (l lookup) gave(s grantset.Set) access {
-	a := access{words: l.words, Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name}
-	for _, p := range s.Picks {
-		one := shownPick{Role: cmp.Or(l.roles[p.Role].Name, p.Role), Circle: l.circles[l.roles[p.Role].Circle], Access: "read"}
-		if p.Change {
-			one.Access = "change"
-		}
-		a.Roles = append(a.Roles, one)
-	}
-	a.sort()
-	return a
-}
-
-// gives is what a grant set allows now: roles that the person has left count
-// for nothing but are named (decision P5).
-func (l lookup) gives(s grantset.Set) access {
-	a := access{words: l.words, Kind: s.Kind, Personal: s.Personal && !l.impersonal, Impersonal: l.impersonal, Organization: l.organization.Name,
-		Narrowed: s.Kind == grantset.Organization && !l.member.Admin}
-	for _, p := range s.Picks {
-		r, there := l.roles[p.Role]
-		one := shownPick{Role: cmp.Or(r.Name, p.Role), Circle: l.circles[r.Circle]}
-		switch {
-		case !there:
-			one.Gone = true
-		case !l.member.Fills(p.Role):
-			if at := l.left[p.Role]; at > 0 {
-				one.Left = new(page.On(at, l.now))
-			}
-		case p.Change:
-			one.Access = "change"
-		default:
-			one.Access = "read"
-		}
-		a.Roles = append(a.Roles, one)
-	}
-	a.sort()
-	return a
-}
-
-func (a access) sort() {
-	slices.SortStableFunc(a.Roles, func(a, b shownPick) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Circle), strings.ToLower(b.Circle)),
-			cmp.Compare(strings.ToLower(a.Role), strings.ToLower(b.Role)))
-	})
-}
-
-// says names a role, with what it is picked for.
-func (p shownPick) says(w *page.Words) page.Said {
-	if p.Access == "change" {
-		return w.Say("grant.role.change", "role", p.Role)
-	}
-	return w.Say("grant.role.read", "role", p.Role)
-}
-
-// Says is what an access gives, in words: to whom it belongs is not said. Roles that
-// the person no longer fills give nothing and are not named.
-func (a access) Says() page.Said {
-	w := a.words
-	if a.Kind != grantset.Roles {
-		return w.Say("grant." + string(a.Kind))
-	}
-	var all page.Said
-	n := 0
-	for _, kind := range []string{"change", "read"} {
-		for _, r := range a.Roles {
-			if r.Access != kind {
-				continue
-			}
-			if n++; n > namesShown {
-				continue
-			}
-			if n > 1 {
-				all = append(all, w.Say("list.between")...)
-			}
-			all = append(all, r.says(w)...)
-		}
-	}
-	if n > namesShown {
-		all = append(append(all, page.Part{Kind: "text", Text: " "}), w.Say("grant.more", "n", n-namesShown)...)
-	}
-	switch {
-	case n == 0 && a.Personal:
-		return w.Say("grant.personal")
-	case n == 0:
-		return w.Say("grant.roles")
-	case a.Personal:
-		return w.Say("grant.some.personal", "roles", all)
-	}
-	return w.Say("grant.some.roles", "roles", all)
 }
 
 // A revokePage asks whether the access of a client is to end.
@@ -432,7 +254,7 @@ func revokes(v *page.Visit) approval.Reason {
 // ofClient gives the person's own approvals of the client in the path, of
 // which there is at least one.
 func (s *Server) ofClient(v *page.Visit) (org.Organization, []store.ApprovalRow, error) {
-	o, _, err := s.membership(v)
+	o, _, err := s.Membership(v)
 	if err != nil {
 		return org.Organization{}, nil, err
 	}

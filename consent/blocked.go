@@ -197,3 +197,12 @@ func allowedTo(w *page.Words, p *policy.Policy) (said page.Said) {
 	}
 	return said
 }
+
+// looksOurs asks with the clients that are set up here.
+func (s *Server) looksOurs(v *page.Visit, c client.Client, at page.Host) (bool, error) {
+	known, _, err := s.Store.Clients(v.R.Context(), store.ClientFilter{State: "preregistered", Limit: 1000})
+	if err != nil {
+		return false, page.Wrap("known clients", err)
+	}
+	return page.LooksOurs(c, at, s.Service, known), nil
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // withheldFault begins the fault of a choice that an organization withholds.
@@ -150,6 +151,13 @@ func (e editing) ceiling() *grantset.Ceiling {
 	return e.offers[0].Ceiling
 }
 
+// A lookup is the names behind a grant set, with the rules of the organization, where
+// its ceilings are asked for.
+type lookup struct {
+	page.Names
+	policy *policy.Policy
+}
+
 // limits are what an organization takes from a grant set now. The zero limits are none.
 type limits struct {
 	Organization string      // not ours
@@ -162,25 +170,25 @@ func (l lookup) limits(s grantset.Set) limits {
 	if c == nil {
 		return limits{}
 	}
-	return limits{l.organization.Name, page.On(l.policy.ChangedAt, l.now), l.less(s, c)}
+	return limits{l.Organization.Name, page.On(l.policy.ChangedAt, l.Now), l.less(s, c)}
 }
 
 // less says what of a grant set the organization takes from it now; nil for nothing.
 func (l lookup) less(s grantset.Set, c *grantset.Ceiling) (lines []page.Said) {
-	a, whole := s.Narrow(l.member, c), s.Kind != grantset.Roles
+	a, whole := s.Narrow(l.Member, c), s.Kind != grantset.Roles
 	say := func(is bool, id string, values ...any) {
 		if is {
-			lines = append(lines, l.words.Say(id, values...))
+			lines = append(lines, l.Words.Say(id, values...))
 		}
 	}
 	if whole && c.WithholdsKind(grantset.Everything) != "" {
 		say(true, "ceiling.less.open")
 		return lines
 	}
-	changes := whole || s.Personal && !l.impersonal || slices.ContainsFunc(s.Picks, func(p grantset.Pick) bool { return p.Change && l.member.Fills(p.Role) })
+	changes := whole || s.Personal && !l.Impersonal || slices.ContainsFunc(s.Picks, func(p grantset.Pick) bool { return p.Change && l.Member.Fills(p.Role) })
 	say(whole && a.KeepsAdmin(), "ceiling.less.admin")
 	say(a.ReadOnly() && changes, "ceiling.less.change")
-	say(a.KeepsPersonal() && (s.Kind == grantset.Everything || s.Personal) && !l.impersonal, "ceiling.less.personal")
+	say(a.KeepsPersonal() && (s.Kind == grantset.Everything || s.Personal) && !l.Impersonal, "ceiling.less.personal")
 	kept := l.keptRoles(s, a)
 	say(len(kept) > 0, "ceiling.less.never", "roles", kept)
 	say(len(kept) == 0 && len(a.Never()) > 0, "ceiling.less.some")
@@ -190,7 +198,7 @@ func (l lookup) less(s grantset.Set, c *grantset.Ceiling) (lines []page.Said) {
 // keptRoles names those roles of a grant set that the person fills and no app acts
 // through.
 func (l lookup) keptRoles(s grantset.Set, a grantset.Authority) []string {
-	return keptOf(l.member, a, func(r org.Role) bool { return s.Kind != grantset.Roles || s.Access(r.ID) != "none" })
+	return keptOf(l.Member, a, func(r org.Role) bool { return s.Kind != grantset.Roles || s.Access(r.ID) != "none" })
 }
 
 func keptOf(m org.Member, a grantset.Authority, given func(org.Role) bool) (names []string) {

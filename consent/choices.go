@@ -509,7 +509,7 @@ func (s *Server) showNowhere(v *page.Visit, c client.Client, p question, offers 
 			return page.Wrap("admins", err)
 		}
 		view.Organizations = append(view.Organizations,
-			closed{o.Organization.Name, integrationPath(o.Organization.ID), o.Member.Admin, names(admins)})
+			closed{o.Organization.Name, page.IntegrationPath(o.Organization.ID), o.Member.Admin, names(admins)})
 	}
 	view.Same = s.SealPath(p.path())
 	view.Instead = view.Same

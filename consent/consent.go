@@ -39,18 +39,6 @@ var (
 	editTemplate    = page.Parse(templates, "edit.html", "choices.html", "ends.html")
 	revokeTemplate  = page.Parse(templates, "revoke.html")
 	leaveTemplate   = page.Parse(templates, "leave.html")
-
-	switchTemplate         = page.Parse(templates, "switch.html", "aihead.html")
-	integrationTemplate    = page.Parse(templates, "integration.html", "aihead.html")
-	connectionTemplate     = page.Parse(templates, "connection.html", "aihead.html")
-	endConnectionTemplate  = page.Parse(templates, "endconnection.html")
-	endConnectionsTemplate = page.Parse(templates, "endconnections.html", "aihead.html")
-	markTemplate           = page.Parse(templates, "markconnections.html")
-	requestsTemplate       = page.Parse(templates, "requests.html", "aihead.html")
-	declineTemplate        = page.Parse(templates, "decline.html")
-	rulesTemplate          = page.Parse(templates, "rules.html", "aihead.html")
-	rulesCheckTemplate     = page.Parse(templates, "rulescheck.html")
-	offTemplate            = page.Parse(templates, "off.html")
 )
 
 // Purposes of what is sealed here.
@@ -59,8 +47,6 @@ const (
 	sealedChoices = "choices kept through sign-in"
 	sealedEdit    = "edit page"
 	sealedEdited  = "approval was edited"
-	sealedAdmin   = "an admin did something in "          // and the organization's ID
-	sealedRules   = "rules that an admin is writing for " // and the organization's ID
 
 	sealedWithdrawn = "request was withdrawn"
 )
@@ -94,17 +80,15 @@ type Server struct {
 	Rules func() *rules.Rules
 	Tool  func(organization, path, name string) (title string, reads rules.Known)
 
-	NoPersonal bool // the service has no personal entries to choose
-
-	MaxDays int  // that access lasts at most, by the operator; 0 is no bound
-	Mails   bool // email is sent: pages may promise it
+	MaxDays int // that access lasts at most, by the operator; 0 is no bound
 
 	journaled *limit.Addresses // lets through one rate_limited event per address and window
 	previews  *limit.Names
 }
 
-// Handler serves the pages, with those of signing in. It is called once.
-func (s *Server) Handler() http.Handler {
+// Handler serves the pages, with those of signing in and of other doors on the same
+// site, by pattern. It is called once.
+func (s *Server) Handler(others ...map[string]func(*page.Visit) error) http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
 	s.previews = s.Limits.Names("preview", previewLimit)
 	s.SignIn.Asks = s.asks
@@ -113,11 +97,14 @@ func (s *Server) Handler() http.Handler {
 	for pattern, page := range s.ownPages() {
 		all[pattern] = s.SignIn.Themselves(page)
 	}
+	for _, more := range others {
+		maps.Copy(all, more)
+	}
 	return s.limited(s.Serve(all))
 }
 
-// Patterns are those of all pages, as net/http.ServeMux takes them: where people are
-// answered.
+// Patterns are those of all pages but other doors', as net/http.ServeMux takes them:
+// where people are answered.
 func Patterns() []string {
 	s := new(Server)
 	return slices.Concat(page.Patterns(), signin.Patterns(), slices.Collect(maps.Keys(s.pages())), slices.Collect(maps.Keys(s.ownPages())))
@@ -127,7 +114,6 @@ func Patterns() []string {
 const (
 	atOrganization = "/organizations/{organization}"
 	atApps         = atOrganization + "/profile/api"
-	atIntegration  = atOrganization + "/settings/ai-integration"
 )
 
 // pages are those that support staff see too while they act as somebody.
@@ -143,11 +129,6 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 		"GET " + atApps: s.apps,
 		"GET " + atApps + "/clients/{client}/revoke":  s.revokePage,
 		"POST " + atApps + "/clients/{client}/revoke": s.revoke,
-
-		"GET " + atIntegration:                 s.integration,
-		"GET " + atIntegration + "/{approval}": s.connectionPage,
-		"GET " + atIntegration + "/requests":   s.requests,
-		"GET " + atIntegration + "/rules":      s.rulesPage,
 	}
 }
 
@@ -161,18 +142,6 @@ func (s *Server) ownPages() map[string]func(*page.Visit) error {
 		"POST " + atApps + "/{approval}/edit": s.edit,
 		"GET " + atOrganization + "/leave":    s.leavePage,
 		"POST " + atOrganization + "/leave":   s.leave,
-
-		"GET " + atIntegration + "/connections.csv":            s.export,
-		"POST " + atIntegration + "/connections":               s.asAdmin(page.ChoiceBytes, page.ChoiceFields, s.bulk),
-		"POST " + atIntegration + "/requests":                  s.asAdmin(page.OtherBytes, page.OtherFields, s.decideRequest),
-		"GET " + atIntegration + "/requests/{request}/decline": s.declinePage,
-		"POST " + atIntegration + "/rules":                     s.asAdmin(page.ChoiceBytes, page.ChoiceFields, s.rulesForm),
-
-		"GET " + atIntegration + "/off":                s.offPage,
-		"POST " + atIntegration + "/off":               s.turn(false),
-		"POST " + atIntegration + "/on":                s.turn(true),
-		"GET " + atIntegration + "/{approval}/revoke":  s.endConnectionPage,
-		"POST " + atIntegration + "/{approval}/revoke": s.endConnection,
 	}
 }
 

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/orgadmin"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// site is this door, with that of signing in.
+// site is this door, with those of signing in and of an organization's admins.
 type site struct {
 	*pagetest.Site
 	*Server
@@ -28,6 +29,6 @@ func openSite(t testing.TB, at store.Options, other *pagetest.Clock) *site {
 	t.Helper()
 	s := &site{Site: pagetest.Open(t, at, other)}
 	s.Server = &Server{Site: s.Pages, SignIn: &signin.Server{Site: s.Pages}, AuthorizeLimit: limit.NewAddresses(limit.Authorize, nil)}
-	s.Serve(s.Handler())
+	s.Serve(s.Handler((&orgadmin.Server{Site: s.Pages, SignIn: s.SignIn}).Pages()))
 	return s
 }

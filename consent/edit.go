@@ -21,7 +21,7 @@ type editPage struct {
 	App          page.App
 	Organization string
 	Connected    page.Moment
-	Access       access
+	Access       page.Access
 	Lost         []string // picked roles that the person no longer fills
 	Path, Back   string   // of this page and of Connected apps
 	Stale        bool     // asks again because the approval was changed meanwhile
@@ -61,7 +61,7 @@ type editing struct {
 // editing finds the person's own approval. Another person's, one elsewhere and
 // one that was not connected yet do not exist here.
 func (s *Server) editing(v *page.Visit) (editing, error) {
-	o, m, err := s.membership(v)
+	o, m, err := s.Membership(v)
 	if err != nil {
 		return editing{}, err
 	}
@@ -280,13 +280,13 @@ func (view *chooser) mark(w *page.Words, chosen choices) {
 }
 
 func (s *Server) newEditPage(v *page.Visit, e editing) (*editPage, error) {
-	names, err := s.roles(v, e.org, e.member)
+	names, err := s.NamesOf(v, e.org, e.member)
 	if err != nil {
 		return nil, err
 	}
 	view := &editPage{Frame: s.Frame(v, "edit.title"), Organization: e.org.Name,
 		App: page.AppOf(e.row.ClientName, e.row.RedirectURI, e.row.Preregistered), Connected: page.On(e.row.CreatedAt, v.Now),
-		Access: names.gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: page.AppsPath(e.org.ID)}
+		Access: names.Gives(e.row.Grant), Path: editPath(e.org.ID, e.row.ID), Back: page.AppsPath(e.org.ID)}
 	view.Slim, view.Other, view.Script, view.Packed = false, true, true, true
 	view.Under(v, e.org, page.Crumb{Text: v.Words.Say("apps.name").String(), Path: view.Back})
 	for _, r := range view.Access.Roles {

@@ -1,13 +1,10 @@
 package consent
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 
-	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // home is GET /: the person's organizations, each with what can be done there.
@@ -25,7 +22,7 @@ func (s *Server) home(v *page.Visit) error {
 		view.Organizations = append(view.Organizations, homeOrganization{
 			ID: o.Organization.ID, Name: o.Organization.Name, Admin: o.Member.Admin, Open: o.Organization.AIIntegration,
 			Roles: len(o.Member.Roles()), Apps: page.AppsPath(o.Organization.ID), Leave: leavePath(o.Organization.ID),
-			Integration: integrationPath(o.Organization.ID),
+			Integration: page.IntegrationPath(o.Organization.ID),
 		})
 	}
 	return s.Show(v, http.StatusOK, homeTemplate, view)
@@ -106,7 +103,7 @@ type leavePage struct {
 
 // leavePage is GET /organizations/{organization}/leave.
 func (s *Server) leavePage(v *page.Visit) error {
-	o, m, err := s.membership(v)
+	o, m, err := s.Membership(v)
 	if err != nil {
 		return err
 	}
@@ -129,7 +126,7 @@ func (s *Server) leave(v *page.Visit) error {
 	if _, err := s.Changing(v); err != nil {
 		return err
 	}
-	o, _, err := s.membership(v)
+	o, _, err := s.Membership(v)
 	if err != nil {
 		return err
 	}
@@ -137,27 +134,4 @@ func (s *Server) leave(v *page.Visit) error {
 		return page.Wrap("leave", err)
 	}
 	return v.See("/")
-}
-
-// membership gives the organization of the path and who the person is there.
-// To everybody else it does not exist.
-func (s *Server) membership(v *page.Visit) (org.Organization, org.Member, error) {
-	if !v.SignedIn() {
-		return org.Organization{}, org.Member{}, page.ErrSignIn
-	}
-	ctx, id := v.R.Context(), v.R.PathValue("organization")
-	if org.CheckID(id) != nil || v.Acting() && !v.ActsElsewhere() && id != v.ActingIn {
-		return org.Organization{}, org.Member{}, page.ErrNoPage
-	}
-	m, err := s.Store.Member(ctx, v.Person.ID, id)
-	if errors.Is(err, store.ErrNotFound) {
-		return org.Organization{}, org.Member{}, page.ErrNoPage
-	} else if err != nil {
-		return org.Organization{}, org.Member{}, page.Wrap("member", err)
-	}
-	o, err := s.Store.Organization(ctx, id)
-	if err != nil {
-		return org.Organization{}, org.Member{}, page.Wrap("organization", err)
-	}
-	return o, m, nil
 }

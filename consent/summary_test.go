@@ -19,7 +19,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
-	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/store"
 )
@@ -698,7 +697,7 @@ func (s *site) agree(what string, offer grantset.Offer, set grantset.Set, items 
 		return // nothing was picked
 	}
 	s.Preview = s.previews
-	v := &page.Visit{R: httptest.NewRequest("GET", "/", nil), Words: s.words("en")}
+	v := s.Visit(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	told := s.previewing(v, c.rolesOf([]grantset.Offer{offer}))()[set.Kind]
 	a := choice.Set.Narrow(offer.Member, nil)
 	var change, read, own, not int

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/consent"
+	"github.com/grantkeeper/grantkeeper/orgadmin"
 )
 
 // A declaredRoute is one that a door declares in its source.
@@ -25,7 +26,7 @@ func declaredRoutes(t testing.TB) (routes []declaredRoute) {
 	declared := regexp.MustCompile(`(?m)(?:\bHandle(?:Func)?\(|^\s*)"([A-Z]+) (/[^"]*)?"(?: \+ (at\w+)(?: \+ "([^"]*)")?)?\s*[:,]`)
 	named := regexp.MustCompile(`(?m)^\s*(at\w+)\s*= (?:(at\w+) \+ )?"([^"]*)"$`)
 	begins := map[string]string{"": ""}
-	for _, pattern := range slices.Sorted(slices.Values(consent.Patterns())) {
+	for _, pattern := range slices.Sorted(slices.Values(slices.Concat(consent.Patterns(), orgadmin.Patterns()))) {
 		method, path, _ := strings.Cut(pattern, " ")
 		routes = append(routes, declaredRoute{"consent", method, strings.TrimSuffix(path, "{$}")})
 	}

@@ -37,6 +37,8 @@ type Site struct {
 	Count func(endpoint, result string)
 
 	NoPasswords bool // nobody has one here: people sign in elsewhere
+	NoPersonal  bool // the service has no personal entries to choose
+	Mails       bool // email is sent: pages may promise it
 
 	Demo *Demo // of dev alone, which serves loopback; nil
 

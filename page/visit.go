@@ -111,6 +111,11 @@ func AppsPath(organization string) string {
 	return "/organizations/" + url.PathEscape(organization) + "/profile/api"
 }
 
+// IntegrationPath leads to the pages of an organization's admins.
+func IntegrationPath(organization string) string {
+	return "/organizations/" + url.PathEscape(organization) + "/settings/ai-integration"
+}
+
 // Act says who does what this request does.
 func (s *Site) Act(v *Visit) store.Act { return s.ActBy(v, v.By()) }
 
@@ -341,4 +346,27 @@ func One(form url.Values, name string) string {
 		return v[0]
 	}
 	return ""
+}
+
+// Membership gives the organization of the path and who the person is there.
+// To everybody else it does not exist.
+func (s *Site) Membership(v *Visit) (org.Organization, org.Member, error) {
+	if !v.SignedIn() {
+		return org.Organization{}, org.Member{}, ErrSignIn
+	}
+	ctx, id := v.R.Context(), v.R.PathValue("organization")
+	if org.CheckID(id) != nil || v.Acting() && !v.ActsElsewhere() && id != v.ActingIn {
+		return org.Organization{}, org.Member{}, ErrNoPage
+	}
+	m, err := s.Store.Member(ctx, v.Person.ID, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return org.Organization{}, org.Member{}, ErrNoPage
+	} else if err != nil {
+		return org.Organization{}, org.Member{}, Wrap("member", err)
+	}
+	o, err := s.Store.Organization(ctx, id)
+	if err != nil {
+		return org.Organization{}, org.Member{}, Wrap("organization", err)
+	}
+	return o, m, nil
 }

@@ -115,7 +115,7 @@ type saying struct {
 // ofDoors gives the files here, and of the doors that have their pages from here.
 func ofDoors(t *testing.T, pattern string) (names []string) {
 	t.Helper()
-	for _, room := range []string{".", "../signin", "../consent"} {
+	for _, room := range []string{".", "../signin", "../consent", "../orgadmin"} {
 		found, err := filepath.Glob(room + "/" + pattern)
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s has no %s: %v", room, pattern, err)

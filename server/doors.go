@@ -21,6 +21,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/oauth"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/operator/console"
+	"github.com/grantkeeper/grantkeeper/orgadmin"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -37,10 +38,10 @@ func (s *Server) public() http.Handler {
 	s.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
 	site := &page.Site{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Nouns: s.Nouns, Branding: s.Brand, Base: base, Address: s.address,
-		Limits: s.limits, Count: countPages(s.metrics), NoPasswords: !s.SignIn.Passwords,
+		Limits: s.limits, Count: countPages(s.metrics), NoPasswords: !s.SignIn.Passwords, NoPersonal: !s.Service.PersonalItems, Mails: s.mail != nil,
 	}
 	s.page = &consent.Server{
-		Site: site, SignIn: s.signIn(site), Preview: s.preview(), NoPersonal: !s.Service.PersonalItems, MaxDays: s.Approvals.MaxDays, Mails: s.mail != nil,
+		Site: site, SignIn: s.signIn(site), Preview: s.preview(), MaxDays: s.Approvals.MaxDays,
 		Rules: func() *rules.Rules { return s.present().Ruled }, Tool: s.tool, Resources: s.Resources(), AuthorizeLimit: authorize, Tell: tell,
 	}
 	clients := &oauth.Server{
@@ -61,7 +62,8 @@ func (s *Server) public() http.Handler {
 	if s.options.Dev != nil {
 		dev = s.options.Dev.Pages(site) // before pages are shown: it says what they show
 	}
-	doors := dispatch{oauth: clients.Handler(), consent: s.page.Handler(), api: calls.Handler(), more: calls.Resources, upstreams: s.behind(calls, base), dev: dev}
+	admins := &orgadmin.Server{Site: site, SignIn: s.page.SignIn}
+	doors := dispatch{oauth: clients.Handler(), consent: s.page.Handler(admins.Pages()), api: calls.Handler(), more: calls.Resources, upstreams: s.behind(calls, base), dev: dev}
 	s.seen = newSeenAddresses()
 	return &Gate{Next: doors, Base: s.base, Address: s.address, Seen: s.seen.request, Log: s.log, Level: s.options.Level, JSON: s.options.Requests, Draining: &s.draining, Count: s.metrics.Request,
 		Traces: s.traces, Trusts: func(r *http.Request) bool { return s.present().Proxies.Trusts(r) }}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,4 +219,17 @@ func readCursor(s string) (at int64, id []byte, err error) {
 		return 0, nil, errCursor
 	}
 	return at, parsed[:], nil
+}
+
+// Collect gives every row of a list that the store gives page by page.
+func Collect[T any](after *string, list func() ([]T, string, error)) (rows []T, err error) {
+	for {
+		some, next, err := list()
+		if err != nil {
+			return nil, fmt.Errorf("list: %w", err)
+		}
+		if rows, *after = append(rows, some...), next; next == "" {
+			return rows, nil
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 // rolesFound is how many roles a search offers.
 const rolesFound = 20
 
-// A rulesPage is the rules of an organization, to read and to change. Names, hosts
+// A rulesPage is the rules of an organization, to read and to change. page.Names, hosts
 // that were typed, and reasons are not ours.
 type rulesPage struct {
 	adminHead
@@ -100,7 +100,7 @@ func (s *Server) rulesPage(v *page.Visit) error {
 	case err != nil:
 		return err
 	case !o.AIIntegration:
-		return v.See(integrationPath(o.ID))
+		return v.See(page.IntegrationPath(o.ID))
 	}
 	p, err := s.rulesOf(v, o)
 	if err != nil {
@@ -158,11 +158,11 @@ func (s *Server) editLists(v *page.Visit, o org.Organization, st *rulesState, fo
 	if role := page.One(form, "give"); role != "" {
 		st.never(role, false)
 	}
-	names, err := s.allRoles(v, o)
+	names, err := s.NamesIn(v, o)
 	if err != nil {
 		return false, err
 	}
-	if role := page.One(form, "take"); names.roles[role].ID != "" && len(st.Mine.Ceiling.Never) < policy.MaxNever {
+	if role := page.One(form, "take"); names.Roles[role].ID != "" && len(st.Mine.Ceiling.Never) < policy.MaxNever {
 		st.never(role, true)
 	} else if text := strings.TrimSpace(page.One(form, "role")); text != "" && role == "" {
 		typed = true
@@ -176,11 +176,11 @@ func (s *Server) editLists(v *page.Visit, o org.Organization, st *rulesState, fo
 }
 
 // findRoles offers the roles that a text finds.
-func (st *rulesState) findRoles(v *page.Visit, names lookup, text string) {
+func (st *rulesState) findRoles(v *page.Visit, names page.Names, text string) {
 	st.role = text
-	for _, r := range names.roles {
-		if !slices.Contains(st.Mine.Ceiling.Never, r.ID) && (org.Finds(r.Name, text) || org.Finds(names.circles[r.Circle], text)) {
-			st.found = append(st.found, neverRole{r.ID, r.Name, names.circles[r.Circle]})
+	for _, r := range names.Roles {
+		if !slices.Contains(st.Mine.Ceiling.Never, r.ID) && (org.Finds(r.Name, text) || org.Finds(names.Circles[r.Circle], text)) {
+			st.found = append(st.found, neverRole{r.ID, r.Name, names.Circles[r.Circle]})
 		}
 	}
 	slices.SortFunc(st.found, byRole)
@@ -307,7 +307,7 @@ func (s *Server) nameRules(v *page.Visit, o org.Organization, st *rulesState, vi
 	saved := byKey(st.Base.Apps)
 	for i, a := range st.Mine.Apps {
 		row := appRule{N: i, App: appOfRule(a), Rule: triple{"rule:" + strconv.Itoa(i), a.Rule}, Fault: contradiction(v, st.Mine, i),
-			Shown: page.WithQuery(integrationPath(o.ID), "find", a.Host)}
+			Shown: page.WithQuery(page.IntegrationPath(o.ID), "find", a.Host)}
 		var err error
 		if row.Person, err = s.nameOfMember(v, a.Person); err != nil {
 			return err
@@ -320,13 +320,13 @@ func (s *Server) nameRules(v *page.Visit, o org.Organization, st *rulesState, vi
 		}
 		view.Apps = append(view.Apps, row)
 	}
-	names, err := s.allRoles(v, o)
+	names, err := s.NamesIn(v, o)
 	if err != nil {
 		return err
 	}
 	for _, id := range st.Mine.Ceiling.Never {
-		r := names.roles[id]
-		view.Never = append(view.Never, neverRole{id, cmp.Or(r.Name, id), names.circles[r.Circle]})
+		r := names.Roles[id]
+		view.Never = append(view.Never, neverRole{id, cmp.Or(r.Name, id), names.Circles[r.Circle]})
 	}
 	slices.SortFunc(view.Never, byRole)
 	return nil
@@ -377,7 +377,7 @@ func (s *Server) checkRules(v *page.Visit, o org.Organization, st *rulesState, r
 	if fault != nil {
 		title, status = "saving.error", http.StatusUnprocessableEntity
 	}
-	view := &rulesCheckPage{Frame: s.Frame(v, title), Path: integrationPath(o.ID), Blocks: len(st.blocks()) > 0, Reason: reason, Fault: fault}
+	view := &rulesCheckPage{Frame: s.Frame(v, title), Path: page.IntegrationPath(o.ID), Blocks: len(st.blocks()) > 0, Reason: reason, Fault: fault}
 	view.Other, view.Packed = true, true
 	if view.Sealed, err = s.sealDraft(o.ID, st.draft); err != nil {
 		return err
@@ -409,7 +409,7 @@ func (s *Server) saveRules(v *page.Visit, o org.Organization, st *rulesState, fo
 	if err != nil {
 		return s.notSaved(v, o, st, err)
 	}
-	return s.done(v, o, integrationPath(o.ID)+"/rules", "saved")
+	return s.done(v, o, page.IntegrationPath(o.ID)+"/rules", "saved")
 }
 
 // notSaved shows the form again, with what somebody else has saved meanwhile or what is
@@ -444,7 +444,7 @@ func (s *Server) notSaved(v *page.Visit, o org.Organization, st *rulesState, err
 
 // lines says each difference of b from a.
 func (s *Server) lines(v *page.Visit, o org.Organization, a, b policy.Policy) (out []effectLine, err error) {
-	names, err := s.allRoles(v, o)
+	names, err := s.NamesIn(v, o)
 	if err != nil {
 		return nil, err
 	}
@@ -494,7 +494,7 @@ func ruleName(w *page.Words, r policy.Rule, short bool) page.Said {
 	return w.Say("orgrules.allow")
 }
 
-func ruleLine(w *page.Words, what string, names lookup, a, b policy.Policy) page.Said {
+func ruleLine(w *page.Words, what string, names page.Names, a, b policy.Policy) page.Said {
 	switch what {
 	case "unknown":
 		return w.Say("saving.unknown", "rule", ruleName(w, b.Unknown, false))
@@ -514,9 +514,9 @@ func ruleLine(w *page.Words, what string, names lookup, a, b policy.Policy) page
 		}
 		return w.Say("saving.personal")
 	case "never":
-		return w.Say("saving.never", "roles", names.named(added(a.Ceiling.Never, b.Ceiling.Never)))
+		return w.Say("saving.never", "roles", named(names, added(a.Ceiling.Never, b.Ceiling.Never)))
 	case "again":
-		return w.Say("saving.again", "roles", names.named(added(b.Ceiling.Never, a.Ceiling.Never)))
+		return w.Say("saving.again", "roles", named(names, added(b.Ceiling.Never, a.Ceiling.Never)))
 	case "days":
 		if b.MaxDays == 0 {
 			return w.Say("saving.days", "days", w.Say("orgrules.nolimit"))
@@ -528,9 +528,9 @@ func ruleLine(w *page.Words, what string, names lookup, a, b policy.Policy) page
 }
 
 // named gives the names of roles; one that is gone has its ID.
-func (l lookup) named(ids []string) (out []string) {
+func named(names page.Names, ids []string) (out []string) {
 	for _, id := range ids {
-		out = append(out, cmp.Or(l.roles[id].Name, id))
+		out = append(out, cmp.Or(names.Roles[id].Name, id))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"cmp"
@@ -40,7 +40,7 @@ type told struct {
 
 // adminHead gives it; title is the ID of a message.
 func (s *Server) adminHead(v *page.Visit, o org.Organization, tab, title string) (adminHead, error) {
-	h := adminHead{Frame: s.Frame(v, title, "organization", o.Name), Organization: o.Name, Path: integrationPath(o.ID),
+	h := adminHead{Frame: s.Frame(v, title, "organization", o.Name), Organization: o.Name, Path: page.IntegrationPath(o.ID),
 		On: o.AIIntegration, Tab: tab, Mails: s.Mails}
 	h.Slim, h.Other, h.Packed, h.Wide = false, true, true, true
 	h.Under(v, o)
@@ -78,17 +78,17 @@ func (s *Server) switchedOff(v *page.Visit, o org.Organization) error {
 // nameAccess says which roles the connections of one page of the table have, as far
 // as their people fill them now.
 func (s *Server) nameAccess(v *page.Visit, o org.Organization, shown []connection) error {
-	names, err := s.allRoles(v, o)
+	names, err := s.NamesIn(v, o)
 	if err != nil {
 		return err
 	}
 	for i := range shown {
 		c := &shown[i]
-		names.member, err = s.Store.Member(v.R.Context(), c.row.Person, o.ID)
+		names.Member, err = s.Store.Member(v.R.Context(), c.row.Person, o.ID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) { // else gone since
 			return page.Wrap("member", err)
 		}
-		c.Access = names.gives(c.row.Grant)
+		c.Access = names.Gives(c.row.Grant)
 		c.Access.Personal = false // it is theirs alone
 	}
 	return nil
@@ -97,7 +97,7 @@ func (s *Server) nameAccess(v *page.Visit, o org.Organization, shown []connectio
 // administered gives the organization of the path, to its admins. To
 // everybody else the page does not exist.
 func (s *Server) administered(v *page.Visit) (org.Organization, error) {
-	o, m, err := s.membership(v)
+	o, m, err := s.Membership(v)
 	if err == nil && !m.Admin {
 		err = page.ErrNoPage
 	}
@@ -124,7 +124,7 @@ func (s *Server) administers(v *page.Visit, bytes int64, fields int) (org.Organi
 	case !s.Ours(v, form):
 		return org.Organization{}, nil, page.ErrStale
 	}
-	o, m, err := s.membership(v)
+	o, m, err := s.Membership(v)
 	switch {
 	case err != nil:
 		return org.Organization{}, nil, err
@@ -145,7 +145,7 @@ func (s *Server) asAdmin(bytes int64, fields int, does func(*page.Visit, org.Org
 		}
 		switch {
 		case errors.Is(err, errOff):
-			return s.done(v, o, integrationPath(o.ID), "off")
+			return s.done(v, o, page.IntegrationPath(o.ID), "off")
 		case errors.Is(err, store.ErrNotAllowed): // since it was asked
 			return errLostRight
 		}
@@ -229,9 +229,9 @@ func (s *Server) doneByAdmin(v *page.Visit, o org.Organization, id string) ([]to
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, page.Wrap("person", err)
 	}
-	says := v.Words.Say("integration.revoked", "app", nameOfApp(r), "person", p.Name)
+	says := v.Words.Say("integration.revoked", "app", page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered).String(), "person", p.Name)
 	if r.Reason != approval.RevokedByAdmin {
-		says = v.Words.Say("integration.already", "app", nameOfApp(r), "person", p.Name)
+		says = v.Words.Say("integration.already", "app", page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered).String(), "person", p.Name)
 	}
 	return []told{{Looks: "good", Says: says}}, nil
 }
@@ -251,14 +251,14 @@ func (s *Server) offPage(v *page.Visit) error {
 	case err != nil:
 		return err
 	case !o.AIIntegration: // done already, in another tab
-		return v.See(integrationPath(o.ID))
+		return v.See(page.IntegrationPath(o.ID))
 	}
 	n, err := s.Store.ConnectionCounts(v.R.Context(), o.ID)
 	if err != nil {
 		return page.Wrap("connections", err)
 	}
 	view := &offPage{Frame: s.Frame(v, "off.title"), Organization: o.Name, All: n,
-		Post: integrationPath(o.ID) + "/off", Back: integrationPath(o.ID)}
+		Post: page.IntegrationPath(o.ID) + "/off", Back: page.IntegrationPath(o.ID)}
 	view.Other = true
 	return s.Show(v, http.StatusOK, offTemplate, view)
 }
@@ -286,7 +286,7 @@ func (s *Server) turn(on bool) func(*page.Visit) error {
 		case err != nil:
 			return page.Wrap("AI integration", err)
 		}
-		return v.See(integrationPath(o.ID))
+		return v.See(page.IntegrationPath(o.ID))
 	}
 }
 
@@ -323,10 +323,6 @@ func (s *Server) setDefault(v *page.Visit, o org.Organization, rule policy.Rule)
 // ruleOr is a rule, where none is that of no rules.
 func ruleOr(r policy.Rule) policy.Rule { return cmp.Or(r, policy.Allow) }
 
-func integrationPath(organization string) string {
-	return "/organizations/" + url.PathEscape(organization) + "/settings/ai-integration"
-}
-
 func connectionPath(organization string, id approval.ID) string {
-	return integrationPath(organization) + "/" + id.String()
+	return page.IntegrationPath(organization) + "/" + id.String()
 }

@@ -1,4 +1,4 @@
-package consent
+package page
 
 import (
 	"slices"
@@ -11,8 +11,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/grantkeeper/grantkeeper/client"
-	"github.com/grantkeeper/grantkeeper/page"
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // assuring are words by which a name claims to speak for the service (ux 2.3),
@@ -27,10 +25,10 @@ var assuring = []string{
 	"رسمي", "موثوق", "الأمان", "الدعم",
 }
 
-// looksOurs reports whether a client's name could be taken for the service's
+// LooksOurs reports whether a client's name could be taken for the service's
 // own (ux 2.3, warning W2): of the service, of a client that the service set
 // up, or of somebody who assures. Such a name is warned of and not refused.
-func looksOurs(c client.Client, at page.Host, service string, known []client.Client) bool {
+func LooksOurs(c client.Client, at Host, service string, known []client.Client) bool {
 	if c.Preregistered || c.Name == "" {
 		return false
 	}
@@ -38,7 +36,7 @@ func looksOurs(c client.Client, at page.Host, service string, known []client.Cli
 		return true
 	}
 	return slices.ContainsFunc(known, func(k client.Client) bool {
-		theirs := slices.ContainsFunc(k.RedirectURIs, func(uri string) bool { return page.HostOf(uri) == at })
+		theirs := slices.ContainsFunc(k.RedirectURIs, func(uri string) bool { return HostOf(uri) == at })
 		return !theirs && likens(c.Name, k.Name)
 	})
 }
@@ -73,13 +71,4 @@ func bare(s string) string {
 		}
 		return -1
 	}, lower(s))
-}
-
-// looksOurs asks with the clients that are set up here.
-func (s *Server) looksOurs(v *page.Visit, c client.Client, at page.Host) (bool, error) {
-	known, _, err := s.Store.Clients(v.R.Context(), store.ClientFilter{State: "preregistered", Limit: 1000})
-	if err != nil {
-		return false, page.Wrap("known clients", err)
-	}
-	return looksOurs(c, at, s.Service, known), nil
 }

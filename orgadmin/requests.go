@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"cmp"
@@ -55,7 +55,7 @@ type decidedRequest struct {
 // waiting lists the apps that members ask for, the one that has waited longest first.
 func (s *Server) waiting(v *page.Visit, o org.Organization) ([]wanted, error) {
 	f := store.RequestFilter{Organization: o.ID, Limit: 1000}
-	open, err := collect(&f.After, func() ([]store.Request, string, error) { return s.Store.Requests(v.R.Context(), f) })
+	open, err := store.Collect(&f.After, func() ([]store.Request, string, error) { return s.Store.Requests(v.R.Context(), f) })
 	if err != nil || len(open) == 0 {
 		return nil, page.Wrap("requests", err)
 	}
@@ -74,8 +74,8 @@ func (s *Server) waiting(v *page.Visit, o org.Organization) ([]wanted, error) {
 		}
 		place[key] = len(out)
 		app := appAsked(r, known)
-		out = append(out, wanted{App: app, First: one, of: r, Decline: integrationPath(o.ID) + "/requests/" + r.ID + "/decline",
-			LooksOurs: looksOurs(client.Client{Name: r.Name, Preregistered: app.Known}, app.Host, s.Service, known)})
+		out = append(out, wanted{App: app, First: one, of: r, Decline: page.IntegrationPath(o.ID) + "/requests/" + r.ID + "/decline",
+			LooksOurs: page.LooksOurs(client.Client{Name: r.Name, Preregistered: app.Known}, app.Host, s.Service, known)})
 	}
 	return out, nil
 }
@@ -93,7 +93,7 @@ func (s *Server) requests(v *page.Visit) error {
 	case err != nil:
 		return err
 	case !o.AIIntegration:
-		return v.See(integrationPath(o.ID))
+		return v.See(page.IntegrationPath(o.ID))
 	}
 	h, err := s.adminHead(v, o, "requests", "requests.title")
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *Server) decideRequest(v *page.Visit, o org.Organization, form url.Value
 		return page.ErrBadForm
 	}
 	all, err := s.Store.DecideRequest(v.R.Context(), d, s.Act(v))
-	back := integrationPath(o.ID) + "/requests"
+	back := page.IntegrationPath(o.ID) + "/requests"
 	switch {
 	case errors.Is(err, store.ErrChanged): // somebody else decided it
 		return s.done(v, o, back, "first:"+d.Request)
@@ -215,7 +215,7 @@ func (s *Server) wasFirst(v *page.Visit, r store.Request, say func(string, ...an
 func (s *Server) undo(v *page.Visit, o org.Organization, sealed string) error {
 	what, of, _ := strings.Cut(s.JustDone(v, sealedAdmin+o.ID, sealed), ":")
 	id, _, _ := strings.Cut(of, ":")
-	back := integrationPath(o.ID) + "/requests"
+	back := page.IntegrationPath(o.ID) + "/requests"
 	if what != "allow" && what != "person" {
 		return v.See(back) // too late, or another's
 	}
@@ -291,7 +291,7 @@ func (s *Server) declinePage(v *page.Visit) error {
 	case err != nil:
 		return err
 	case !o.AIIntegration:
-		return v.See(integrationPath(o.ID))
+		return v.See(page.IntegrationPath(o.ID))
 	}
 	return s.showDecline(v, o, v.R.PathValue("request"), "", nil)
 }
@@ -306,7 +306,7 @@ func (s *Server) showDecline(v *page.Visit, o org.Organization, id, reason strin
 	})
 	if i < 0 {
 		if _, err := s.Store.Request(v.R.Context(), o.ID, id); err == nil { // somebody else decided it
-			return s.done(v, o, integrationPath(o.ID)+"/requests", "first:"+id)
+			return s.done(v, o, page.IntegrationPath(o.ID)+"/requests", "first:"+id)
 		} else if errors.Is(err, store.ErrNotFound) {
 			return page.ErrNoPage
 		} else {
@@ -317,7 +317,7 @@ func (s *Server) showDecline(v *page.Visit, o org.Organization, id, reason strin
 	if fault != nil {
 		title, status = "requests.declineerror", http.StatusUnprocessableEntity
 	}
-	view := &declinePage{Frame: s.Frame(v, title), App: all[i].App, Path: integrationPath(o.ID), Request: id,
+	view := &declinePage{Frame: s.Frame(v, title), App: all[i].App, Path: page.IntegrationPath(o.ID), Request: id,
 		People: 1 + len(all[i].Others), Reason: reason, Fault: fault}
 	view.Other = true
 	return s.Show(v, status, declineTemplate, view)

@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"errors"
@@ -22,8 +22,8 @@ type connectionPage struct {
 	Used         *page.Moment
 	Ends         *page.Moment
 	Reviewed     *page.Moment
-	Reviewer     string // name
-	Access       access // without the person's personal items
+	Reviewer     string      // name
+	Access       page.Access // without the person's personal items
 	ID           string
 	Post, Back   string // paths: of the revocation, and of the table
 	Path         string // of the pages that it belongs to
@@ -53,7 +53,7 @@ func (s *Server) connection(v *page.Visit) (*connectionPage, store.ApprovalRow, 
 	}
 	view := &connectionPage{Frame: s.Frame(v, "integration.title", "organization", o.Name), Organization: o.Name, App: c.App, Who: c.Person,
 		Email: c.Email, Connected: page.On(r.CreatedAt, v.Now), Used: c.Used, Ends: c.Ends, Reviewed: c.Reviewed, Reviewer: c.Reviewer, ID: c.ID,
-		Post: c.Details + "/revoke", Back: integrationPath(o.ID), Path: integrationPath(o.ID)}
+		Post: c.Details + "/revoke", Back: page.IntegrationPath(o.ID), Path: page.IntegrationPath(o.ID)}
 	view.Other = true
 	view.Under(v, o, page.Crumb{Text: v.Words.Say("integration.name").String(), Path: view.Back})
 	view.Told, err = s.justDone(v, o)
@@ -75,12 +75,12 @@ func (s *Server) connectionPage(v *page.Visit) error {
 	if err != nil && !errors.Is(err, store.ErrNotFound) { // else gone since
 		return page.Wrap("member", err)
 	}
-	names, err := s.roles(v, o, m)
+	names, err := s.NamesOf(v, o, m)
 	if err != nil {
 		return err
 	}
 	view.Slim, view.Packed, view.Title = false, true, v.Words.Say("connection.title").String()
-	view.Access = names.gives(r.Grant)
+	view.Access = names.Gives(r.Grant)
 	view.Access.Personal = false // it is theirs alone
 	return s.Show(v, http.StatusOK, connectionTemplate, view)
 }

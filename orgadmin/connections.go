@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"errors"
@@ -53,7 +53,7 @@ type connection struct {
 	Person   string
 	Email    string
 	Kind     grantset.Kind
-	Access   access // of what the table shows; without the person's personal items
+	Access   page.Access // of what the table shows; without the person's personal items
 	Used     *page.Moment
 	Ends     *page.Moment
 	Reviewed *page.Moment
@@ -214,7 +214,7 @@ func cursorFault(err error) error {
 // newConnection is a row of the table.
 func (s *Server) newConnection(v *page.Visit, r store.Connection) (connection, error) {
 	c := connection{ID: r.ID.String(), App: page.AppOf(r.ClientName, r.RedirectURI, r.Preregistered), Person: r.PersonName, Email: r.PersonEmail,
-		Kind: r.Grant.Kind, Used: lastUse(r.ApprovalRow, v.Now), row: r.ApprovalRow, Details: connectionPath(r.Organization, r.ID)}
+		Kind: r.Grant.Kind, Used: page.LastUse(r.ApprovalRow, v.Now), row: r.ApprovalRow, Details: connectionPath(r.Organization, r.ID)}
 	if r.EndsAt > 0 {
 		c.Ends = new(page.On(r.EndsAt, v.Now))
 	}
@@ -282,7 +282,7 @@ func backFrom(o org.Organization, form url.Values, ids []approval.ID) string {
 		return connectionPath(o.ID, ids[0])
 	}
 	f := filterOf(o, form)
-	return page.WithQuery(integrationPath(o.ID), "find", f.Find, "access", string(f.Access), "show", string(f.Show), "after", f.After)
+	return page.WithQuery(page.IntegrationPath(o.ID), "find", f.Find, "access", string(f.Access), "show", string(f.Show), "after", f.After)
 }
 
 // endPicked ends them, with what the admin wrote to the people.
@@ -332,7 +332,7 @@ func (s *Server) endingPage(v *page.Visit, o org.Organization, ids []approval.ID
 		title, status = "ending.error", http.StatusUnprocessableEntity
 	}
 	view := &endingPage{Frame: s.Frame(v, title), Note: page.One(form, "note"), Fault: fault,
-		Post: integrationPath(o.ID) + "/connections", Back: backFrom(o, form, ids)}
+		Post: page.IntegrationPath(o.ID) + "/connections", Back: backFrom(o, form, ids)}
 	view.Other, view.Packed = true, true
 	for _, id := range ids {
 		r, err := s.Store.Connection(v.R.Context(), o.ID, id)
@@ -353,7 +353,7 @@ func (s *Server) endingPage(v *page.Visit, o org.Organization, ids []approval.ID
 		view.Connections = append(view.Connections, c)
 	}
 	if len(view.IDs) == 0 { // done already, in another tab
-		return s.done(v, o, integrationPath(o.ID), "ended:0")
+		return s.done(v, o, page.IntegrationPath(o.ID), "ended:0")
 	}
 	if err := s.nameAccess(v, o, view.Connections); err != nil {
 		return err
@@ -365,7 +365,7 @@ func (s *Server) endingPage(v *page.Visit, o org.Organization, ids []approval.ID
 func (s *Server) markAllPage(v *page.Visit, o org.Organization, form url.Values) error {
 	f := filterOf(o, form)
 	f.After, f.Limit = "", store.MaxConnections
-	view := &endingPage{Frame: s.Frame(v, "connections.marktitle"), Post: integrationPath(o.ID) + "/connections", Back: backFrom(o, form, nil)}
+	view := &endingPage{Frame: s.Frame(v, "connections.marktitle"), Post: page.IntegrationPath(o.ID) + "/connections", Back: backFrom(o, form, nil)}
 	view.Other, view.Packed = true, true
 	for {
 		rows, next, err := s.Store.Connections(v.R.Context(), f)
@@ -383,7 +383,7 @@ func (s *Server) markAllPage(v *page.Visit, o org.Organization, form url.Values)
 		view.IDs, view.Full = view.IDs[:min(len(view.IDs), store.MaxConnections)], store.MaxConnections
 	}
 	if len(view.IDs) == 0 {
-		return s.done(v, o, integrationPath(o.ID), "marked:0")
+		return s.done(v, o, page.IntegrationPath(o.ID), "marked:0")
 	}
 	return s.Show(v, http.StatusOK, markTemplate, view)
 }

@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"context"
@@ -207,7 +207,7 @@ func TestIntegrationIsForAdmins(t *testing.T) {
 	if !s.Lives(id) {
 		t.Error("somebody who is an admin no more has turned it off")
 	}
-	if p := ada.Get("/"); strings.Contains(p.Text(), "AI integration is on AI integration") || strings.Contains(renderText(p.Doc), pagetest.NordlysSettings) {
+	if p := ada.Get("/"); strings.Contains(p.Text(), "AI integration is on AI integration") || strings.Contains(p.Body, pagetest.NordlysSettings) {
 		t.Error("the page is offered to somebody who cannot see it")
 	}
 	s.Browser().Get(pagetest.NordlysSettings).Follow().Want(200).Says("Sign in")
@@ -235,7 +235,7 @@ func TestIntegrationPages(t *testing.T) {
 	const want = 2*25 + 7
 	for i := range want {
 		s.SignedIn(fmt.Sprintf("p%d", i%3)).Connect()
-		s.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
+		s.consent.AuthorizeLimit = limit.NewAddresses(limit.Authorize, nil)
 	}
 	ada, seen := s.SignedIn("ada"), map[string]bool{}
 	for path, pages := pagetest.NordlysSettings+"?access=everything", 1; path != ""; pages++ {

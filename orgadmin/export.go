@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"encoding/csv"
@@ -31,7 +31,7 @@ func (s *Server) export(v *page.Visit) error {
 	case err != nil:
 		return err
 	case !o.AIIntegration:
-		return v.See(integrationPath(o.ID))
+		return v.See(page.IntegrationPath(o.ID))
 	}
 	f := filterOf(o, v.R.URL.Query())
 	f.After, f.Limit = "", exportStep
@@ -66,12 +66,12 @@ func (s *Server) export(v *page.Visit) error {
 
 // writeRows writes some connections.
 func (s *Server) writeRows(v *page.Visit, o org.Organization, w *csv.Writer, rows []store.Connection) error {
-	names, err := s.allRoles(v, o)
+	names, err := s.NamesIn(v, o)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		names.member, err = s.Store.Member(v.R.Context(), r.Person, o.ID)
+		names.Member, err = s.Store.Member(v.R.Context(), r.Person, o.ID)
 		if err != nil && !errors.Is(err, store.ErrNotFound) { // else gone since
 			return page.Wrap("member", err)
 		}
@@ -80,7 +80,7 @@ func (s *Server) writeRows(v *page.Visit, o org.Organization, w *csv.Writer, row
 			return err
 		}
 		line := []string{r.ID.String(), r.ClientName, r.Host, fmt.Sprint(r.Preregistered), r.PersonName, r.PersonEmail, string(r.Grant.Kind),
-			names.gives(r.Grant).line(), stamp(r.CreatedAt), stamp(r.LastUsed), stamp(r.EndsAt), reviewer, stamp(r.ReviewedAt)}
+			lineOf(names.Gives(r.Grant)), stamp(r.CreatedAt), stamp(r.LastUsed), stamp(r.EndsAt), reviewer, stamp(r.ReviewedAt)}
 		for i := range line {
 			line[i] = harmless(line[i])
 		}
@@ -92,8 +92,8 @@ func (s *Server) writeRows(v *page.Visit, o org.Organization, w *csv.Writer, row
 	return w.Error()
 }
 
-// line names roles with what they are picked for, in the words of the API.
-func (a access) line() string {
+// lineOf names roles with what they are picked for, in the words of the API.
+func lineOf(a page.Access) string {
 	var all []string
 	for _, r := range a.Roles {
 		if r.Access != "" {

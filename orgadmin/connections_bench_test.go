@@ -1,4 +1,4 @@
-package consent
+package orgadmin
 
 import (
 	"crypto/rand"
@@ -64,15 +64,15 @@ func manyConnections(b *testing.B, n int) *site {
 // page and all that it asks included.
 func BenchmarkAdminPages(b *testing.B) {
 	s := manyConnections(b, 100_000)
-	s.unlisted()
-	s.withRules(policy.Policy{ReviewDays: 365, Apps: []policy.App{{Host: "app.ledgerlens.example", Name: "Ledger Lens", Rule: policy.Ask}}})
-	s.asks("tor", "ledgerlens", "Figures.")
+	s.Unlisted()
+	s.WithRules(policy.Policy{ReviewDays: 365, Apps: []policy.App{{Host: "app.ledgerlens.example", Name: "Ledger Lens", Rule: policy.Ask}}})
+	s.Asks("tor", "ledgerlens", "Figures.")
 	ada := s.SignedIn("ada")
 	next := ada.Get(pagetest.NordlysSettings).Want(200).Says("100,000 connections").Link("Next")
 	for name, path := range map[string]string{
 		"first": pagetest.NordlysSettings, "next": next, "unreviewed": pagetest.NordlysSettings + "?show=unreviewed", "unused": pagetest.NordlysSettings + "?show=unused",
 		"beyond": pagetest.NordlysSettings + "?show=beyond", "find a host": pagetest.NordlysSettings + "?find=app7.example", "find a person": pagetest.NordlysSettings + "?find=Person+19999",
-		"find nobody": pagetest.NordlysSettings + "?find=nobody+at+all", "requests": nordlysRequests, "rules": nordlysRules,
+		"find nobody": pagetest.NordlysSettings + "?find=nobody+at+all", "requests": pagetest.NordlysRequests, "rules": pagetest.NordlysRules,
 	} {
 		b.Run(name, func(b *testing.B) {
 			var took []time.Duration

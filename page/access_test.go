@@ -1,29 +1,26 @@
-package consent
+package page
 
 import (
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/grantset"
-	"github.com/grantkeeper/grantkeeper/page"
 )
 
 // Access is said by up to three roles, those that may change first, and never
 // with a number of nothing.
 func TestAccessInWords(t *testing.T) {
-	s := newSite(t)
-	some := func(personal bool, picks ...string) access {
-		a := access{Kind: grantset.Roles, Personal: personal}
+	some := func(personal bool, picks ...string) Access {
+		a := Access{Kind: grantset.Roles, Personal: personal}
 		for _, p := range picks {
 			role, kind, _ := strings.Cut(p, " ")
-			a.Roles = append(a.Roles, shownPick{Role: role, Access: kind})
+			a.Roles = append(a.Roles, RolePick{Role: role, Access: kind})
 		}
 		return a
 	}
 	for _, c := range []struct {
 		tongue string
-		a      access
+		a      Access
 		want   string
 	}{
 		{"en", some(false, "A read", "B change"), "Only selected roles: B (change), A (read)"},
@@ -39,20 +36,13 @@ func TestAccessInWords(t *testing.T) {
 		{"es", some(false, "A change"), "Solo los roles elegidos: A (modificar)"},
 		{"nl", some(false, "A read", "B read", "C read", "D read"), "Alleen gekozen rollen: A (lezen), B (lezen), C (lezen) en nog 1"},
 		{"ar", some(false, "A read", "B read", "C read", "D read", "E read"), "أدوار مختارة فقط: A (قراءة)، B (قراءة)، C (قراءة) ودوران آخران"},
-		{"en", access{Kind: grantset.Everything}, "Everything I can access"},
-		{"en", access{Kind: grantset.Organization}, "Everything in this organization"},
+		{"en", Access{Kind: grantset.Everything}, "Everything I can access"},
+		{"en", Access{Kind: grantset.Organization}, "Everything in this organization"},
 	} {
-		c.a.words = s.words(c.tongue)
+		c.a.words = speaking(c.tongue)
 		got := strings.NewReplacer("\u00a0", " ", "\u202f", " ").Replace(c.a.Says().String())
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", c.tongue, got, c.want)
 		}
 	}
-}
-
-// words are those of a language.
-func (s *site) words(tag string) *page.Words {
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header.Set("Accept-Language", tag)
-	return s.Visit(httptest.NewRecorder(), r).Words
 }

@@ -1,0 +1,338 @@
+package orgadmin
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/grantset"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/page/pagetest"
+	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store"
+)
+
+// Decision P21: only admins of the organization, now, change anything there, by a form of theirs.
+func TestAdminFormsAreForAdmins(t *testing.T) {
+	s := newSite(t)
+	s.Unlisted()
+	id := s.SignedIn("tor").Connect()
+	s.WithRules(policy.Policy{Apps: []policy.App{{Host: "app.ledgerlens.example", Name: "Ledger Lens", Rule: policy.Ask}}})
+	r, before := s.Asks("tor", "ledgerlens", ""), s.RulesNow()
+	forms := map[string]url.Values{
+		pagetest.NordlysConnections: {"connection": {id.String()}, "action": {"ended"}},
+		pagetest.NordlysRequests:    {"request": {r.ID}, "decision": {"allow"}},
+		pagetest.NordlysRules:       {"rules": {pagetest.Attr(pagetest.Input(s.SignedIn("ada").Get(pagetest.NordlysRules), "rules"), "value")}, "action": {"save"}, "checked": {"1"}},
+	}
+	untouched := func() bool {
+		now, err := s.Store.Request(context.Background(), "nordlys", r.ID)
+		s.Do(err)
+		return s.Lives(id) && now.State == store.RequestOpen && s.RulesNow().Version == before.Version
+	}
+	for path, form := range forms {
+		full := form
+		if path != pagetest.NordlysRequests { // those hold very many
+			full = url.Values{}
+			for i := range page.ChoiceFields - 50 {
+				full.Set(fmt.Sprintf("y%d", i), "1")
+			}
+			maps.Copy(full, form)
+		}
+		s.Hostile("ada", path, full, untouched)
+		for person, want := range map[string]int{"tor": 403, "ola": 404, "eve": 404} { // a member may have been an admin
+			b := s.SignedIn(person)
+			form.Set("csrf", b.Get("/").Fill("/signout").Get("csrf"))
+			if b.Post(path, form).Want(want); !untouched() {
+				t.Errorf("%s has changed something at %s", person, path)
+			}
+		}
+	}
+	s.WithSupport()
+	acting := s.Acting()
+	csrf := acting.Get("/").Fill("/signout").Get("csrf")
+	for path, form := range forms {
+		form.Set("csrf", csrf)
+		if acting.Post(path, form).Want(403); !untouched() {
+			t.Errorf("support staff have changed something at %s", path)
+		}
+	}
+	for _, path := range []string{pagetest.NordlysRequests, pagetest.NordlysRules, pagetest.NordlysSettings} {
+		if p := acting.Get(path).Want(200); strings.Contains(p.Body, `class="act"`) || strings.Contains(p.Body, "decision") {
+			t.Errorf("support staff are offered to change something at %s", path)
+		}
+	}
+	acting.Get(pagetest.NordlysConnections + ".csv").Want(403)
+	for _, path := range []string{pagetest.NordlysRequests, pagetest.NordlysRules, pagetest.NordlysConnections + ".csv", pagetest.NordlysRequests + "/" + r.ID + "/decline"} {
+		s.SignedIn("tor").Get(path).Want(404)
+		s.SignedIn("ola").Get(path).Want(404)
+		s.Browser().Get(path).Want(303)
+	}
+	// Who loses the right between a page and its form, and where it was turned off.
+	open := s.SignedIn("ada").Get(pagetest.NordlysRequests)
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "ada", false, store.Act{}))
+	if pagetest.Pressed(open, pagetest.NordlysRequests, "decision", "allow").Want(403).Says("You are not an admin there any more", "Nothing was changed."); !untouched() {
+		t.Error("somebody who is an admin no more has decided")
+	}
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "ada", true, store.Act{}))
+	s.Do(s.Store.SwitchIntegration(context.Background(), "nordlys", "ada", false, store.Act{Actor: "person:ada"}))
+	pagetest.Pressed(open, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says("AI integration was turned off meanwhile. Nothing was saved.")
+}
+
+// What an admin names is of their organization, whatever the form says.
+func TestAdminFormsStayInside(t *testing.T) {
+	s := newSite(t)
+	ada, ola := s.SignedIn("ada"), s.SignedIn("ola")
+	s.Do(s.Store.SwitchIntegration(context.Background(), "havn", "ola", true, store.Act{Actor: "person:ola"}))
+	mine := ola.Connect("organization", "havn")
+	theirs := ada.Connect("organization", "havn")
+	s.Do(s.Store.SetAdmin(context.Background(), "havn", "ola", true, store.Act{}))
+	csrf := ada.Get("/").Fill("/signout").Get("csrf")
+	post := func(path string, form url.Values) *pagetest.Shown {
+		form.Set("csrf", csrf)
+		return ada.Post(path, form)
+	}
+	for _, action := range []string{"ended", "review", "end"} {
+		p := post(pagetest.NordlysConnections, url.Values{"action": {action}, "connection": {mine.String(), theirs.String()}}).Follow().Want(200)
+		if strings.Contains(p.Text(), "2 connections are") || strings.Contains(p.Text(), "2 connections have") {
+			t.Errorf("%s reaches into another organization: %s", action, p.Text())
+		}
+	}
+	if !s.Lives(mine) || !s.Lives(theirs) {
+		t.Error("a connection of another organization has ended")
+	}
+	post(pagetest.NordlysConnections, url.Values{"action": {"ended"}, "connection": {"x"}}).Want(400)
+	post(pagetest.NordlysConnections, url.Values{"action": {"x"}, "connection": {mine.String()}}).Want(400)
+	post(pagetest.NordlysConnections, url.Values{"action": {"review"}}).Want(422).Says("Select at least one connection.")
+	many := url.Values{"action": {"review"}}
+	for i := range 1001 {
+		many.Add("connection", fmt.Sprintf("%032x", i))
+	}
+	post(pagetest.NordlysConnections, many).Want(422).Says("At most 1,000 connections at once.")
+	post(pagetest.NordlysRequests, url.Values{"decision": {"allow"}, "request": {"x"}}).Want(404)
+	havn := pagetest.Attr(pagetest.Input(ola.Get("/organizations/havn/settings/ai-integration/rules"), "rules"), "value")
+	post(pagetest.NordlysRules, url.Values{"rules": {havn}, "action": {"check"}}).Want(400) // sealed for another
+	post(pagetest.NordlysRules, url.Values{"rules": {"x"}, "action": {"check"}}).Want(400)
+}
+
+// Connections are reviewed and ended together, and the note is in the journal.
+func TestReviewAndEnd(t *testing.T) {
+	s := newSite(t)
+	ada := s.SignedIn("ada")
+	a, b := s.SignedIn("tor").Connect(), ada.Connect()
+	page := ada.Get(pagetest.NordlysSettings)
+	reviewed := pagetest.Pressed(page, pagetest.NordlysConnections, "action", "review", "connection", a.String()).Follow().Want(200).Says("1 connection is marked as reviewed.", "Ada Lindqvist, 21 November 2026")
+	ada.Get(connectionPath("nordlys", a)).Want(200).Says("Ada Lindqvist, 21 November 2026")
+	if again := ada.Get(pagetest.NordlysSettings); strings.Contains(again.Text(), "is marked as reviewed") {
+		t.Error("it says so without the note")
+	}
+	tor := s.SignedIn("tor")
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
+	if p := tor.Get(reviewed.B.Get(pagetest.NordlysSettings).Link("Connections") + "?done=x"); strings.Contains(p.Text(), "is marked") {
+		t.Error("anybody can say that something was done")
+	}
+	ask := pagetest.Pressed(page, pagetest.NordlysConnections, "action", "end", "connection", a.String()).Want(200).Says("End 1 connection?", "Quill Assistant", "For Tor Haugen")
+	ask.Press(pagetest.NordlysConnections, "action", "ended", "note", "bad\x00note").Want(422)
+	ask.Press(pagetest.NordlysConnections, "action", "ended", "note", "We use another one now.").Follow().Want(200).Says("1 connection has ended.")
+	if s.Lives(a) || !s.Lives(b) {
+		t.Errorf("lives: %v and %v, want the other alone", s.Lives(a), s.Lives(b))
+	}
+	if e := s.Event("approval_ended"); e.Actor != "person:ada" || e.Detail != "We use another one now." {
+		t.Errorf("event %+v", e)
+	}
+	s.SignedIn("tor").Get(pagetest.NordlysApps).Want(200).Says("Revoked by an admin of Nordlys Cooperative", "“We use another one now.”")
+	ask.Press(pagetest.NordlysConnections, "action", "ended").Follow().Want(200).Says("0 connections have ended.")
+	s.Pass(91 * 24 * time.Hour)
+	ada = s.SignedIn("ada")
+	due := ada.Get(pagetest.NordlysSettings+"?show=unreviewed").Want(200).Says("1 not reviewed for 90 days", "1 of 1 connections")
+	pagetest.Pressed(due, pagetest.NordlysConnections, "action", "all").Want(200).Says("Mark 1 connection as reviewed?").Press(pagetest.NordlysConnections, "action", "review").Follow().Want(200)
+	ada.Get(pagetest.NordlysSettings).Says("0 not reviewed for 90 days")
+}
+
+// The download has all that the filter shows, and no cell that a spreadsheet would run.
+func TestExport(t *testing.T) {
+	s := newSite(t)
+	s.Do(s.Store.AddDirectory(context.Background(), store.Directory{People: []store.DirectoryPerson{{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "=1+2", Active: true}}}}, store.Act{Actor: "operator"}))
+	s.Register(client.Client{ID: "at", Name: "@SUM(A1), \"x\"", RedirectURIs: []string{"https://at.example/cb"}})
+	s.SignedIn("tor").Connect("grant", "roles", "role:secretary", "change")
+	s.SignedIn("ada").Connect()
+	ada := s.SignedIn("ada")
+	p := ada.Get(pagetest.NordlysConnections + ".csv").Want(200)
+	rows, err := csv.NewReader(strings.NewReader(p.Body)).ReadAll()
+	s.Do(err)
+	if len(rows) != 3 || !slices.Equal(rows[0], exportColumns) || rows[2][4] != "'=1+2" || rows[2][7] != "Secretary (change)" || rows[1][6] != "everything" {
+		t.Errorf("%q", rows)
+	}
+	if p.Header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.HasPrefix(p.Header.Get("Content-Disposition"), "attachment;") {
+		t.Errorf("headers %v", p.Header)
+	}
+	if e := s.Event("connections_exported"); e.Actor != "person:ada" || e.Organization != "nordlys" {
+		t.Errorf("event %+v", e)
+	}
+	rows, err = csv.NewReader(strings.NewReader(ada.Get(pagetest.NordlysConnections + ".csv?access=roles").Want(200).Body)).ReadAll()
+	if s.Do(err); len(rows) != 2 {
+		t.Errorf("filtered: %q", rows)
+	}
+	for _, cell := range []string{"=x", "+x", "-x", "@x", "\tx", "\rx"} {
+		if harmless(cell) != "'"+cell {
+			t.Errorf("%q is left as it is", cell)
+		}
+	}
+	if harmless("x=") != "x=" || harmless("") != "" {
+		t.Error("a cell that does no harm is changed")
+	}
+}
+
+// Decision P20: an approval of a request is a rule, which Undo takes back; who decides second is told
+// who was first.
+func TestDecideRequests(t *testing.T) {
+	s := newSite(t)
+	s.Unlisted()
+	s.WithRules(policy.Policy{Unknown: policy.Ask})
+	s.Asks("tor", "ledgerlens", "Figures.")
+	s.Asks("ada", "ledgerlens", "")
+	one := s.Asks("tor", "sync", "")
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
+	ada, tor := s.SignedIn("ada"), s.SignedIn("tor")
+	first, second := ada.Get(pagetest.NordlysRequests).Want(200).Says("2 requests are waiting", "1 other person asked too", "Figures."), tor.Get(pagetest.NordlysRequests)
+	if n := strings.Count(first.Text(), "This name looks like Svalinn's own"); n != 1 {
+		t.Errorf("%d warnings of a name that is alike, want 1", n)
+	}
+	done := pagetest.Pressed(first, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says("Everybody in Nordlys Cooperative may now connect “Ledger Lens”. Undo", "1 request is waiting", "Approved")
+	if strings.Contains(done.Text(), "email") {
+		t.Error("it promises an email where none is sent")
+	}
+	pagetest.Pressed(second, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says("Ada Lindqvist was first and approved “Ledger Lens” today at 10:00. Nothing of yours was saved.")
+	rule, app := func() (policy.Rule, *policy.App) {
+		p := s.RulesNow()
+		return p.Decide("app.ledgerlens.example", "Ledger Lens", "ola", false)
+	}()
+	if rule != policy.Allow || app == nil || app.By != "person:ada" {
+		t.Errorf("the rule is %s, %+v", rule, app)
+	}
+	undone := pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("The rule that allowed “Ledger Lens” is removed.")
+	if p := s.RulesNow(); len(p.Apps) != 0 {
+		t.Errorf("rules %+v", p)
+	}
+	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("The rules have changed since then")
+	pagetest.Pressed(undone, pagetest.NordlysRequests, "decision", "person").Follow().Want(200).Says("Tor Haugen may now connect “Svalinn Sync”.")
+	if p := s.RulesNow(); len(p.Apps) != 1 || p.Apps[0].Person != "tor" {
+		t.Errorf("rules %+v", p)
+	}
+	ada.Get(pagetest.NordlysRequests + "/" + one.ID + "/decline").Follow().Want(200).Says("Ada Lindqvist was first and approved “Svalinn Sync”")
+}
+
+// Who asked has left while the page was open: the admin, who is one still, is told that
+// the request does not wait.
+func TestDecideForOneWhoLeft(t *testing.T) {
+	s := newSite(t)
+	s.Unlisted()
+	s.WithRules(policy.Policy{Unknown: policy.Ask})
+	s.Asks("tor", "ledgerlens", "")
+	open := s.SignedIn("ada").Get(pagetest.NordlysRequests).Want(200)
+	s.Do(s.Store.RemoveMember(context.Background(), "nordlys", "tor", store.Act{}))
+	pagetest.Pressed(open, pagetest.NordlysRequests, "decision", "person").Follow().Want(200).Says("does not wait any more")
+	if apps := s.RulesNow().Apps; len(apps) > 0 {
+		t.Errorf("rules: %v", apps)
+	}
+}
+
+// Where an app would be allowed without the rule, Undo has members ask for it, as before.
+func TestUndoNeverAllows(t *testing.T) {
+	s := newSite(t)
+	s.Unlisted()
+	s.WithRules(policy.Policy{Apps: []policy.App{{Host: "app.ledgerlens.example", Name: "Ledger Lens", Rule: policy.Ask}}})
+	s.Asks("tor", "ledgerlens", "")
+	done := pagetest.Pressed(s.SignedIn("ada").Get(pagetest.NordlysRequests), pagetest.NordlysRequests, "decision", "allow").Follow()
+	pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Want(303)
+	p := s.RulesNow()
+	if rule, _ := p.Decide("app.ledgerlens.example", "Ledger Lens", "tor", false); rule != policy.Ask {
+		t.Errorf("the rule is %s", rule)
+	}
+}
+
+// Rules are checked with what they do, and then saved; nothing is before.
+func TestSaveRules(t *testing.T) {
+	s := newSite(t)
+	ada, id := s.SignedIn("ada"), s.SignedIn("tor").Connect()
+	form := ada.Get(pagetest.NordlysRules).Want(200)
+	added := pagetest.Pressed(form, pagetest.NordlysRules, "action", "add", "new", "https://connect.quill.example/callback", "newname", "")
+	check := pagetest.Pressed(added.Want(200).Says("1 app has a rule of its own"), pagetest.NordlysRules, "action", "check", "days", "14", "default", "ask").Want(200).Says("Save these rules?",
+		"Block: connect.quill.example. 1 connection ends at once.", "Apps that are not listed: Ask an admin first.", "How long at most is now 14 days.", "Save, and end 1 connection")
+	if !s.Lives(id) || s.RulesNow().Version != 0 {
+		t.Error("something was saved before it was asked about")
+	}
+	back := check.Press(pagetest.NordlysRules, "action", "back").Want(200).Says("1 app has a rule of its own")
+	check = pagetest.Pressed(back, pagetest.NordlysRules, "action", "check").Want(200)
+	check.Press(pagetest.NordlysRules, "action", "save", "reason", "It keeps copies.").Follow().Want(200).Says("The rules are saved.", "“It keeps copies.”")
+	p := s.RulesNow()
+	if s.Lives(id) || p.Unknown != policy.Ask || p.MaxDays != 14 || len(p.Apps) != 1 || p.Apps[0].Rule != policy.Block || p.Apps[0].Host != "connect.quill.example" || p.Apps[0].Reason != "It keeps copies." {
+		t.Errorf("lives %v, rules %+v", s.Lives(id), p)
+	}
+	pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check").Want(200).Says("Nothing is different from the rules that hold now.")
+	// What contradicts itself is told where it stands, and the form is kept.
+	both := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "add", "new", "connect.quill.example", "newname", "Quill")
+	pagetest.Pressed(both, pagetest.NordlysRules, "action", "check", "days", "30").Want(422).Says("Error: Rules", "This rule never holds, because connect.quill.example is blocked", "2 apps have a rule of their own")
+	for _, host := range []string{"no host", "localhost", "10.0.0.1", "a..b", "https://", "x.example:99999"} {
+		if p := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "new", host); p.Status == 303 || s.RulesNow().Version != 1 {
+			t.Errorf("%q: %d", host, p.Status)
+		}
+	}
+	pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "new", "a.example").Want(200).Says("What you had written is in the form now.")
+}
+
+// Of two admins the second sees what the first has changed, and loses nothing.
+func TestRulesOvertaken(t *testing.T) {
+	s := newSite(t)
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
+	ada, tor := s.SignedIn("ada"), s.SignedIn("tor")
+	theirs := pagetest.Pressed(tor.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "days", "7", "readonly", "1").Want(200)
+	mine := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "days", "30", "nopersonal", "1").Want(200)
+	theirs.Press(pagetest.NordlysRules, "action", "save").Want(303)
+	kept := mine.Press(pagetest.NordlysRules, "action", "save").Want(409).Says("Tor Haugen changed the rules today at 10:00, after you opened this page:", "How long at most is now 7 days.", "Nothing was saved.")
+	if p := s.RulesNow(); p.MaxDays != 7 || p.Version != 1 {
+		t.Errorf("rules %+v", p)
+	}
+	pagetest.Pressed(kept, pagetest.NordlysRules, "action", "check").Want(200).Says("How long at most is now 30 days.").Press(pagetest.NordlysRules, "action", "save").Want(303)
+	if p := s.RulesNow(); p.MaxDays != 30 || !p.Ceiling.ReadOnly || !p.Ceiling.NoPersonal || p.Version != 2 {
+		t.Errorf("rules %+v, want both changes", p)
+	}
+}
+
+// A draft is carried onto other rules: what it changes stands, and nothing else does.
+func TestDraftOnto(t *testing.T) {
+	app := func(host string, rule policy.Rule) policy.App { return policy.App{Host: host, Name: "A", Rule: rule} }
+	base := policy.Policy{Apps: []policy.App{app("a.example", policy.Ask), app("b.example", policy.Ask), app("c.example", policy.Ask)}, Ceiling: grantset.Ceiling{Never: []string{"r", "s"}}, MaxDays: 7}
+	mine, now := base, base
+	mine.Apps = []policy.App{app("a.example", policy.Allow), app("c.example", policy.Ask), app("d.example", policy.Block)}
+	mine.Ceiling.Never = []string{"s", "t"}
+	now.Apps = []policy.App{app("a.example", policy.Block), app("b.example", policy.Ask), app("e.example", policy.Ask)}
+	now.Ceiling.Never, now.MaxDays, now.Version = []string{"r", "s", "u"}, 30, 9
+	got := draft{base, mine}.onto(now)
+	want := []policy.App{app("a.example", policy.Allow), app("e.example", policy.Ask), app("d.example", policy.Block)}
+	if !slices.Equal(got.Mine.Apps, want) || !slices.Equal(got.Mine.Ceiling.Never, []string{"s", "t", "u"}) || got.Mine.MaxDays != 30 || got.Base.Version != 9 {
+		t.Errorf("%+v", got.Mine)
+	}
+}
+
+// To turn AI integration on asks which apps members may connect.
+func TestTurnOnWithRules(t *testing.T) {
+	s := newSite(t)
+	ola, at := s.SignedIn("ola"), "/organizations/havn/settings/ai-integration"
+	page := ola.Get(at).Want(200).Says("Which apps may members connect?")
+	if got := page.Fill(at + "/on").Get("default"); got != "ask" {
+		t.Errorf("%q is chosen", got)
+	}
+	page.Press(at+"/on", "default", "x").Want(400)
+	page.Press(at+"/on").Follow().Want(200).Says("AI integration On", "No apps act for members here yet.")
+	if p, err := s.Store.Policy(context.Background(), "havn"); err != nil || p == nil || p.Unknown != policy.Ask {
+		t.Errorf("rules %+v, %v", p, err)
+	}
+}
