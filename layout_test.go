@@ -67,7 +67,7 @@ var rooms = map[string]room{
 	"rules":            {pure: true, may: []string{"grantset", "org", "strictjson"}},
 	"policy":           {pure: true, may: []string{"client", "grantset", "org", "strictjson"}},
 	"facts":            {pure: true, may: []string{"approval", "client", "grantset", "org", "policy"}},
-	"directory":        {pure: true, may: []string{"facts", "org"}},
+	"directory":        {pure: true, may: []string{"facts", "org", "policy"}, tests: []string{"grantset"}},
 	"journal":          {pure: true},
 	"journal/chain":    {pure: true, may: []string{"strictjson"}},
 	"fault":            {pure: true},

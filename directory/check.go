@@ -107,7 +107,7 @@ func (p *Plan) roleIn(id string) string {
 
 // check finds what the directory refers to and what would not be there.
 func (p *Plan) check() error {
-	for _, check := range []func() error{p.checkPeople, p.checkCircles, p.checkRoles, p.checkLeft, p.checkKeys} {
+	for _, check := range []func() error{p.checkPeople, p.checkCircles, p.checkRoles, p.checkLeft, p.checkKeys, p.checkRules} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -223,6 +223,25 @@ func (p *Plan) checkKeys() error {
 		seen[k.Key] = true
 		if at, there := p.m.APIKeys[sha256.Sum256([]byte(k.Key))]; there && at.MemberKey != (facts.MemberKey{Person: k.Person, Organization: k.Organization}) {
 			return misplaced(ListAPIKeys, i, ErrConflict, "API key of %s in %s: it is another member's", k.Person, k.Organization)
+		}
+	}
+	return nil
+}
+
+// checkRules sees that the roles which rules name will be there. One that is gone, and
+// that the rules named before, can stay named.
+func (p *Plan) checkRules() error {
+	for i, o := range p.Directory.Organizations {
+		rules, said := p.Directory.Rules[o.ID]
+		if !said {
+			continue
+		}
+		if err := rules.Check(nil); err != nil {
+			return misplaced(ListOrganizations, i, ErrConflict, "rules of %s: %v", o.ID, err)
+		}
+		at := p.rulesOf(o.ID)
+		if err := rules.Check(func(role string) bool { return p.roleIn(role) == o.ID || at.Names(role) }); err != nil {
+			return misplaced(ListOrganizations, i, ErrNotFound, "rules of %s: %v", o.ID, err)
 		}
 	}
 	return nil

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // rows is a Source that was told what to say.
@@ -68,6 +70,7 @@ func known() *facts.Facts {
 	for _, x := range d.Fillers {
 		facts.FillerChange{Role: x.Role, Person: x.Person, On: true}.Apply(&f)
 	}
+	facts.PolicyChange{Organization: "nord", Policy: &policy.Policy{Unknown: policy.Ask, Ceiling: grantset.Ceiling{Never: []string{"gone"}}, Version: 4, ChangedBy: "person:ada"}}.Apply(&f)
 	facts.APIKeyChange{Hash: keyOf.Hash, APIKey: facts.APIKey{MemberKey: keyOf.Of}}.Apply(&f)
 	gone := account("gil", "").Person
 	gone.Active = false
@@ -95,6 +98,7 @@ func consistent(t *testing.T, name string, p *Plan) {
 		ListPeople: {len(p.People), len(r.People)}, ListOrganizations: {len(p.Organizations), len(r.Organizations)},
 		ListMembers: {len(p.Members), len(r.Members)}, ListCircles: {len(p.Circles), len(r.Circles)},
 		ListRoles: {len(p.Roles), len(r.Roles)}, ListFillers: {len(p.Fillers), len(r.Fillers)},
+		ListRules: {len(p.Rules) - p.Out.Lists[ListRules].Removed, p.Out.Lists[ListRules].Removed},
 	} {
 		if c := p.Out.Lists[list]; c.Added+c.Changed != n[0] || c.Removed != n[1] {
 			t.Errorf("%s: %s: %+v, and the plan has %v", name, list, c, n)
@@ -164,7 +168,20 @@ func TestPlan(t *testing.T) {
 		"less a circle": {func(i *Import) {
 			i.Circles, i.Roles, i.Prune = i.Circles[:1], i.Roles[:1], map[string]bool{ListCircles: true, ListRoles: true}
 		}, rows{}, "removed circles sub; removed roles desk; " + nothing},
-		"less a key":     {func(i *Import) { i.APIKeys, i.Prune = nil, map[string]bool{ListAPIKeys: true} }, rows{}, "removed api_keys nord/ada; ends ada nord: API key removed; " + nothing},
+		"less a key": {func(i *Import) { i.APIKeys, i.Prune = nil, map[string]bool{ListAPIKeys: true} }, rows{}, "removed api_keys nord/ada; ends ada nord: API key removed; " + nothing},
+		"rules": {func(i *Import) {
+			i.Rules = map[string]policy.Policy{"nord": {Known: policy.Ask}, "sund": {MaxDays: 3, Ceiling: grantset.Ceiling{Never: []string{}}}, "west": {}}
+		}, rows{}, "changed rules nord; added rules sund; " + nothing},
+		"the same rules, whoever set them": {func(i *Import) {
+			i.Rules = map[string]policy.Policy{"nord": {Unknown: policy.Ask, Known: policy.Allow, Ceiling: grantset.Ceiling{Never: []string{"gone"}}, Version: 9}, "sund": {}}
+		}, rows{}, nothing},
+		"no rules":            {func(i *Import) { i.Rules = map[string]policy.Policy{"nord": {Version: 4}} }, rows{}, "removed rules nord; " + nothing},
+		"rules of an event's": {func(i *Import) { i.Rules, i.AsOf = map[string]policy.Policy{"nord": {}}, 5 }, rows{newer: []string{"organization:nord"}}, nothing},
+		"rules with a new role": {func(i *Import) {
+			i.Organizations = append(i.Organizations, org.Organization{ID: "west", Name: "West"})
+			i.Roles = append(i.Roles, org.Role{ID: "r", Organization: "west"})
+			i.Rules = map[string]policy.Policy{"west": {Ceiling: grantset.Ceiling{Never: []string{"r"}}}}
+		}, rows{}, "added organizations west; added circles west; added roles r; added rules west; " + nothing},
 		"not of a list":  {func(i *Import) { i.People[0].Name, i.AsOf = "Old", 5 }, rows{newer: []string{"person:ada", "circle:sub"}}, nothing},
 		"of an old one":  {func(i *Import) { i.Circles[1].Name, i.AsOf = "Old", 5 }, rows{newer: []string{"person:ada", "circle:sub"}}, nothing},
 		"said by events": {func(i *Import) { i.Members[1].Admin, i.AsOf = true, 5 }, rows{newer: []string{"membership:nord/tor"}}, nothing},
@@ -234,14 +251,25 @@ func TestPlanRefuses(t *testing.T) {
 		"a role stays in it": {func(i *Import) {
 			i.Circles, i.Roles, i.Prune = i.Circles[:1], i.Roles[:1], map[string]bool{ListCircles: true}
 		}, ListCircles, -1, ErrConflict},
-		"a key of no member": {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{newKey, "tor", "sund", "x"}) }, ListAPIKeys, 1, ErrNotFound},
-		"a short key":        {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{"fifteen-letters", "tor", "nord", "x"}) }, ListAPIKeys, 1, ErrConflict},
-		"a key twice":        {func(i *Import) { i.APIKeys = []APIKey{{newKey, "tor", "nord", "x"}, {newKey, "tor", "nord", "y"}} }, ListAPIKeys, 1, ErrConflict},
-		"another's key":      {func(i *Import) { i.APIKeys = []APIKey{{oldKey, "tor", "nord", "x"}} }, ListAPIKeys, 0, ErrConflict},
-		"a key without text": {func(i *Import) { i.APIKeys[0].Name = "other" }, ListAPIKeys, 0, ErrNotFound},
-		"an older picture":   {func(i *Import) { i.AsOf = 4 }, "", -1, ErrConflict},
-		"a member who goes":  {func(i *Import) { i.Members, i.Prune = i.Members[1:], map[string]bool{ListMembers: true} }, ListRoles, 0, ErrNotFound},
-		"of who is removed":  {func(i *Import) { i.People, i.Prune = i.People[1:], map[string]bool{ListPeople: true} }, ListMembers, 0, ErrNotFound},
+		"a key of no member":   {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{newKey, "tor", "sund", "x"}) }, ListAPIKeys, 1, ErrNotFound},
+		"a short key":          {func(i *Import) { i.APIKeys = append(i.APIKeys, APIKey{"fifteen-letters", "tor", "nord", "x"}) }, ListAPIKeys, 1, ErrConflict},
+		"a key twice":          {func(i *Import) { i.APIKeys = []APIKey{{newKey, "tor", "nord", "x"}, {newKey, "tor", "nord", "y"}} }, ListAPIKeys, 1, ErrConflict},
+		"another's key":        {func(i *Import) { i.APIKeys = []APIKey{{oldKey, "tor", "nord", "x"}} }, ListAPIKeys, 0, ErrConflict},
+		"a key without text":   {func(i *Import) { i.APIKeys[0].Name = "other" }, ListAPIKeys, 0, ErrNotFound},
+		"rules that cannot be": {func(i *Import) { i.Rules = map[string]policy.Policy{"sund": {MaxDays: -1}} }, ListOrganizations, 1, ErrConflict},
+		"a role of nobody": {func(i *Import) {
+			i.Rules = map[string]policy.Policy{"nord": {Ceiling: grantset.Ceiling{Never: []string{"none"}}}}
+		}, ListOrganizations, 0, ErrNotFound},
+		"another's role": {func(i *Import) {
+			i.Rules = map[string]policy.Policy{"sund": {Ceiling: grantset.Ceiling{Never: []string{"cash"}}}}
+		}, ListOrganizations, 1, ErrNotFound},
+		"a role that goes": {func(i *Import) {
+			i.Roles, i.Prune = i.Roles[:1], map[string]bool{ListRoles: true}
+			i.Rules = map[string]policy.Policy{"nord": {Ceiling: grantset.Ceiling{Never: []string{"desk"}}}}
+		}, ListOrganizations, 0, ErrNotFound},
+		"an older picture":  {func(i *Import) { i.AsOf = 4 }, "", -1, ErrConflict},
+		"a member who goes": {func(i *Import) { i.Members, i.Prune = i.Members[1:], map[string]bool{ListMembers: true} }, ListRoles, 0, ErrNotFound},
+		"of who is removed": {func(i *Import) { i.People, i.Prune = i.People[1:], map[string]bool{ListPeople: true} }, ListMembers, 0, ErrNotFound},
 		"of what is removed": {func(i *Import) {
 			i.Organizations, i.Prune = i.Organizations[:1], map[string]bool{ListOrganizations: true}
 		}, ListMembers, 2, ErrNotFound},
@@ -282,6 +310,9 @@ func TestPlanEvent(t *testing.T) {
 		"nobody goes":           {Event{Person: &eve, Gone: true}, "person:eve", "", "[] []"},
 		"an organization":       {Event{Organization: &org.Organization{ID: "sund", Name: "S"}}, "organization:sund", "sund", "changed organizations sund; [] []"},
 		"an organization goes":  {Event{Organization: &d.Organizations[1], Gone: true}, "organization:sund", "sund", "removed organizations sund; removed members sund/ada; ends sund: organization removed; ends ada sund: member removed; [] [sund]"},
+		"its rules":             {Event{Organization: &d.Organizations[1], Rules: &policy.Policy{MaxDays: 9}}, "organization:sund", "sund", "added rules sund; [] []"},
+		"no rules any more":     {Event{Organization: &d.Organizations[0], Rules: &policy.Policy{}}, "organization:nord", "nord", "removed rules nord; [] []"},
+		"rules not sent":        {Event{Organization: &d.Organizations[0]}, "organization:nord", "nord", "[] []"},
 		"a member":              {Event{Member: &Member{Person: "tor", Organization: "sund"}}, "membership:sund/tor", "sund", "added members sund/tor; [] []"},
 		"a member goes":         {Event{Member: &d.Members[1], Gone: true}, "membership:nord/tor", "nord", "removed members nord/tor; ends tor nord: member removed; [] []"},
 		"no member goes":        {Event{Member: &Member{Person: "tor", Organization: "sund"}, Gone: true}, "membership:sund/tor", "sund", "[] []"},

@@ -3,6 +3,7 @@ package directory
 import (
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // An Event is one change that a service's own directory reports: one object as
@@ -14,6 +15,7 @@ type Event struct {
 
 	Person       *Person
 	Organization *org.Organization
+	Rules        *policy.Policy // of the organization; nil was not sent
 	Member       *Member
 	Circle       *org.Circle
 	Role         *org.Role
@@ -94,6 +96,9 @@ func PlanEvent(e Event, m *facts.Facts, s Source) (*Plan, error) {
 	case e.Organization != nil:
 		d.Organizations = []org.Organization{*e.Organization}
 		d.Unsaid.AIIntegration = map[string]bool{e.Organization.ID: e.Unsaid}
+		if e.Rules != nil {
+			d.Rules = map[string]policy.Policy{e.Organization.ID: *e.Rules}
+		}
 	case e.Member != nil:
 		d.Members = []Member{*e.Member}
 		d.Unsaid.Admin = map[MembershipID]bool{{e.Member.Person, e.Member.Organization}: e.Unsaid}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // Directory is people and organizations as they are loaded together.
@@ -21,6 +22,11 @@ type Directory struct {
 	Roles         []org.Role
 	Fillers       []Filler
 	APIKeys       []APIKey
+
+	// Rules are those for apps of organizations that are among these, by ID. An
+	// organization without is left with the rules that it has; those of the zero
+	// Policy are none.
+	Rules map[string]policy.Policy
 
 	// Unsaid is what the directory does not say of people, organizations and
 	// members who are there already: it is left as it stands when the
@@ -66,10 +72,11 @@ const (
 	ListRoles         = "roles"
 	ListFillers       = "fillers" // those of the roles
 	ListAPIKeys       = "api_keys"
+	ListRules         = "rules" // those of the organizations
 )
 
 // Lists are all of them, in the order in which they are taken.
-var Lists = []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListFillers, ListAPIKeys}
+var Lists = []string{ListPeople, ListOrganizations, ListMembers, ListCircles, ListRoles, ListFillers, ListAPIKeys, ListRules}
 
 // Import is a directory and how it is taken.
 type Import struct {

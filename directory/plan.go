@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // A Plan is what an import changes: what it names and is not stored exactly so,
@@ -24,12 +25,19 @@ type Plan struct {
 	Roles         []org.Role
 	Fillers       []Filler
 	Keys          []APIKey
+	Rules         []Rules
 	Removed       Removed
 
 	Version int64
 	Ends    []Ending
 	About   *Ending // what one event is about; nil is an import
 	Out     Imported
+}
+
+// Rules are what the rules of an organization are to be.
+type Rules struct {
+	Organization string
+	Policy       policy.Policy
 }
 
 // named holds what a directory names, by ID: where it stands in its list.
@@ -231,6 +239,30 @@ func (p *Plan) compareKeys() {
 	}
 }
 
+// rulesOf gives the rules of an organization as they are now.
+func (p *Plan) rulesOf(organization string) *policy.Policy {
+	if at := p.m.Orgs[organization]; at != nil {
+		return at.Policy
+	}
+	return nil
+}
+
+func (p *Plan) compareRules() {
+	for _, one := range p.Directory.Organizations {
+		to, said := p.Directory.Rules[one.ID]
+		at := p.rulesOf(one.ID)
+		if !said || policy.Same(at, &to) || p.newer["organization:"+one.ID] {
+			continue
+		}
+		p.Rules = append(p.Rules, Rules{one.ID, to})
+		if policy.Same(&to, nil) {
+			p.Out.add("removed", ListRules, one.ID)
+		} else {
+			p.Out.add(addedIf(policy.Same(at, nil)), ListRules, one.ID)
+		}
+	}
+}
+
 // Source is what a plan asks of the rows beside the facts.
 type Source interface {
 	// AsOf is the version of the last directory that was taken; 0 is none.
@@ -329,6 +361,7 @@ func (p *Plan) compare(s Source) error {
 	}
 	p.compareRoles()
 	p.compareKeys()
+	p.compareRules()
 	return nil
 }
 

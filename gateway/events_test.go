@@ -72,7 +72,12 @@ func TestDirectoryEvents(t *testing.T) {
 		{"role_removed", `{"id":"keys"}`, "applied"},
 		{"circle_removed", `{"id":"inner","organization":"verksted","name":"Inner"}`, "applied"},
 		{"membership_removed", `{"organization":"verksted","person":"eva"}`, "applied"},
-		{"organization_removed", `{"id":"verksted"}`, "applied"},
+		{"organization", `{"id":"verksted","name":"Verksted","rules":{"unknown":"ask","max_days":30,"version":7}}`, "applied"},
+		{"organization", `{"id":"verksted","name":"Verksted","rules":{"max_days":30,"unknown":"ask","known":"allow"}}`, "unchanged"},
+		{"organization", `{"id":"verksted","name":"Verksted"}`, "unchanged"},
+		{"organization", `{"id":"verksted","name":"Verksted","rules":null}`, "applied"},
+		{"organization", `{"id":"verksted","name":"Verksted","rules":{}}`, "unchanged"},
+		{"organization_removed", `{"id":"verksted","rules":{"never":["none"]}}`, "applied"},
 		{"person_removed", `{"id":"eva"}`, "applied"},
 		{"person_removed", `{"id":"eva"}`, "unchanged"},
 	} {
@@ -89,8 +94,40 @@ func TestDirectoryEvents(t *testing.T) {
 		}
 	}
 	e := h.journal("directory_changed")[0]
-	if e.Actor != "gateway:hr" || e.Person != "eva" || e.Detail != "person removed" || e.Reason != "event evt-14" || e.Address != "192.0.2.1" {
+	if e.Actor != "gateway:hr" || e.Person != "eva" || e.Detail != "person removed" || e.Reason != "event evt-19" || e.Address != "192.0.2.1" {
 		t.Errorf("journal %+v", e)
+	}
+}
+
+// Rules for apps that a service tells are its organization's from then on: a ceiling holds
+// at the next call, a block ends approvals, and the journal says that the service did it.
+func TestRulesByEvent(t *testing.T) {
+	h := newTeller(t)
+	token := h.live("ada", everything)
+	event := func(id string, version int, rules string) eventAnswer {
+		return h.told(fmt.Sprintf(`{"id":%q,"version":%d,"kind":"organization","object":{"id":"nordlys","name":"Nordlys","rules":%s}}`, id, version, rules))
+	}
+	event("e1", 1, `{"read_only":true}`)
+	if d := h.decided(`{"path":"/api/v5/orders","method":"GET","token":` + quoted(token.access) + `}`); !d.Allowed || !d.Actor.ReadOnly {
+		t.Errorf("read only: %+v", d)
+	}
+	if d := h.decided(`{"path":"/api/v5/orders","method":"POST","token":` + quoted(token.access) + `}`); d.Allowed {
+		t.Errorf("under read only: %+v", d)
+	}
+	event("e2", 3, `{"apps":[{"host":"client.example","rule":"block"}]}`)
+	if got := event("e0", 2, `{}`); got.Result != "ignored" {
+		t.Errorf("an older event: %+v", got)
+	}
+	if d := h.decided(`{"path":"/api/v5/orders","method":"GET","token":` + quoted(token.access) + `}`); d.Allowed || d.Status != 401 {
+		t.Errorf("blocked: %+v", d)
+	}
+	for kind, reason := range map[journal.Kind]string{journal.PolicyChanged: "event e2", journal.ApprovalEnded: "app_blocked"} {
+		if e := h.journal(kind)[0]; e.Actor != "gateway:hr" || e.Reason != reason || e.Organization != "nordlys" {
+			t.Errorf("%s: %+v", kind, e)
+		}
+	}
+	if p, err := h.store.Policy(context.Background(), "nordlys"); err != nil || p.ChangedBy != "gateway:hr" || p.Apps[0].By != "gateway:hr" || p.Version != 2 {
+		t.Errorf("%+v, %v", p, err)
 	}
 }
 
@@ -212,6 +249,11 @@ func TestWrongDirectoryEvents(t *testing.T) {
 		{person(`{"id":"eva","email":"eva@nordlys.example","name":"Eva\u0000"}`), 400, "invalid_event"},
 		{person(strings.Repeat(`{"id":`, 10_000)), 400, "invalid_event"},
 		{event(`"kind":"person_removed","object":{"id":"tor"},"x":"` + strings.Repeat("x", maxBody) + `"`), 400, "invalid_event"},
+		{event(`"kind":"organization","object":{"id":"nordlys","name":"N","rules":{"unknown":"deny"}}`), 400, "invalid_event"},
+		{event(`"kind":"organization","object":{"id":"nordlys","name":"N","rules":"none"}`), 400, "invalid_event"},
+		{event(`"kind":"organization","object":{"id":"nordlys","name":"N","rules":{"apps":[{"host":"a.example","rule":"block"},{"host":"a.example","name":"A","rule":"allow"}]}}`), 400, "invalid_event"},
+		{event(`"kind":"organization","object":{"id":"nordlys","name":"N","rules":{"never":["none"]}}`), 409, "unknown_object"},
+		{event(`"kind":"person","object":{"id":"eva","email":"eva@nordlys.example","name":"Eva","rules":{}}`), 400, "invalid_event"},
 		{event(`"kind":"membership","object":{"organization":"nordlys","person":"uma"}`), 409, "unknown_object"},
 		{event(`"kind":"membership","object":{"organization":"nowhere","person":"tor"}`), 409, "unknown_object"},
 		{event(`"kind":"role","object":{"id":"r","organization":"nordlys","circle":"none","name":"R"}`), 409, "unknown_object"},
@@ -256,6 +298,7 @@ func FuzzEvent(f *testing.F) {
 		`{"id":"a","version":1,"kind":"filler_removed","object":{"role":"keys","person":"eva"}}`,
 		`{"id":"a","version":1e2,"kind":"circle","object":{"id":"c","organization":"o","parent":null,"name":"C"}}`, `{"id":"a","ID":"b"}`,
 		`{"id":"a","kind":"role_removed","object":{"id":"r"},"if_match":"x","reason":"by ada"}`,
+		`{"id":"a","version":1,"kind":"organization","object":{"id":"o","name":"O","rules":{"unknown":"ask","apps":[{"host":"a.example","rule":"block"}],"never":["r"]}}}`,
 	} {
 		f.Add([]byte(s))
 	}

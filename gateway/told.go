@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/strictjson"
 )
@@ -39,6 +40,7 @@ func readTold(t *store.DirectoryEvent, kind string, text []byte) error {
 	case "organization":
 		t.Organization = &org.Organization{ID: o.id("id"), Name: o.name("name")}
 		t.Unsaid = o.flag("ai_integration", &t.Organization.AIIntegration)
+		t.Rules = o.rules("rules")
 	case "membership":
 		t.Member = &store.DirectoryMember{Organization: o.id("organization"), Person: o.id("person")}
 		t.Unsaid = o.flag("admin", &t.Member.Admin)
@@ -112,6 +114,22 @@ func (o *reader) flag(name string, at *bool) (unsaid bool) {
 		*at = *sent
 	}
 	return sent == nil
+}
+
+// rules are those for apps, which one that is gone has no more; nil were not sent.
+func (o *reader) rules(name string) *policy.Policy {
+	if o.err != nil {
+		return nil
+	}
+	var text []byte
+	if o.err = take(o.members, name, &text); text == nil || o.gone {
+		return nil
+	}
+	p, err := policy.ReadTold(text)
+	if err != nil {
+		o.err = fmt.Errorf("%s: %w", name, err)
+	}
+	return &p
 }
 
 // take moves a member into a value; one that was not sent, or null, leaves it.

@@ -2,11 +2,13 @@ package operator
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -42,6 +44,8 @@ type directoryOrganization struct {
 	ID            string `json:"id"`
 	Name          string `json:"name"`
 	AIIntegration *bool  `json:"ai_integration"` // nil keeps what is stored; false for a new organization
+
+	Rules json.RawMessage `json:"rules"` // for apps, as policy.ReadTold has them; nil keeps what is stored
 }
 
 type directoryMember struct {
@@ -103,7 +107,13 @@ func checkAll[T any](list string, entries []T, check func(one T, at string) erro
 }
 
 func (o directoryOrganization) check(at string) error {
-	return checkTexts(at, required("id", o.ID), nameMember(o.Name))
+	if err := checkTexts(at, required("id", o.ID), nameMember(o.Name)); err != nil || o.Rules == nil {
+		return err
+	}
+	if _, err := policy.ReadTold(o.Rules); err != nil {
+		return BadRequest(at + ".rules: " + err.Error())
+	}
+	return nil
 }
 
 func (m directoryMember) check(at string) error {
@@ -198,7 +208,7 @@ func (p directoryPerson) checkPassword(at string) error {
 // toStore hashes the passwords, and notes which members were not sent: the import
 // keeps their stored values.
 func (s *Server) toStore(c Call, body directoryBody) (store.Directory, error) {
-	d := store.Directory{Unsaid: store.Unsaid{
+	d := store.Directory{Rules: map[string]policy.Policy{}, Unsaid: store.Unsaid{
 		Active: map[string]bool{}, Support: map[string]bool{}, AIIntegration: map[string]bool{}, Admin: map[store.MembershipID]bool{},
 	}}
 	passwords := 0
@@ -220,6 +230,13 @@ func (s *Server) toStore(c Call, body directoryBody) (store.Directory, error) {
 		d.Unsaid.AIIntegration[o.ID] = o.AIIntegration == nil
 		setIfSent(&one.AIIntegration, o.AIIntegration)
 		d.Organizations = append(d.Organizations, one)
+		if o.Rules != nil {
+			rules, err := policy.ReadTold(o.Rules)
+			if err != nil {
+				return d, err
+			}
+			d.Rules[o.ID] = rules
+		}
 	}
 	for _, m := range body.Members {
 		one := store.DirectoryMember{Person: m.Person, Organization: m.Organization}

@@ -1,14 +1,34 @@
 package operator
 
+import (
+	"encoding/json"
+
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
+)
+
 // exportedDirectory is the answer to GET /v1/directory, which POST accepts.
 type exportedDirectory struct {
-	ID            string               `json:"id"` // always "directory"
-	Organizations []organizationObject `json:"organizations"`
-	People        []personObject       `json:"people"`
-	Members       []memberEntry        `json:"members"`
-	Circles       []circleEntry        `json:"circles"`
-	Roles         []roleEntry          `json:"roles"`
-	APIKeys       []apiKeyEntry        `json:"api_keys"`
+	ID            string              `json:"id"` // always "directory"
+	Organizations []organizationEntry `json:"organizations"`
+	People        []personObject      `json:"people"`
+	Members       []memberEntry       `json:"members"`
+	Circles       []circleEntry       `json:"circles"`
+	Roles         []roleEntry         `json:"roles"`
+	APIKeys       []apiKeyEntry       `json:"api_keys"`
+}
+
+type organizationEntry struct {
+	organizationObject
+	Rules json.RawMessage `json:"rules"` // for apps; {} is none
+}
+
+func newOrganizationEntry(o org.Organization, rules policy.Policy) organizationEntry {
+	text := json.RawMessage(`{}`)
+	if !policy.Same(&rules, nil) {
+		text = rules.JSON()
+	}
+	return organizationEntry{newOrganization(o), text}
 }
 
 type memberEntry struct {
@@ -45,9 +65,9 @@ func (s *Server) exportDirectory(c Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := exportedDirectory{"directory", []organizationObject{}, []personObject{}, []memberEntry{}, []circleEntry{}, []roleEntry{}, []apiKeyEntry{}}
+	out := exportedDirectory{"directory", []organizationEntry{}, []personObject{}, []memberEntry{}, []circleEntry{}, []roleEntry{}, []apiKeyEntry{}}
 	for _, o := range d.Organizations {
-		out.Organizations = append(out.Organizations, newOrganization(o))
+		out.Organizations = append(out.Organizations, newOrganizationEntry(o, d.Rules[o.ID]))
 	}
 	for _, p := range d.People {
 		out.People = append(out.People, newPerson(p.Person))

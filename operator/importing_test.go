@@ -32,6 +32,65 @@ func TestExportGoesBack(t *testing.T) {
 	}
 }
 
+// Rules of organizations come and go with the directory: what an export has is what an
+// import takes, a block ends approvals, which a dry run counts, and what admins have set
+// meanwhile gives way to what the directory says.
+func TestImportHasRules(t *testing.T) {
+	o := newOffice(t)
+	ada := o.live("client1", "ada", grantset.Set{Kind: grantset.Everything})
+	o.want(200, "PUT", "/v1/organizations/nordlys/policy", `{"policy":{"unknown":"ask","review_days":90,"never":["treasurer"],"apps":[{"host":"x.example","rule":"block","reason":"why"}]}}`)
+	exported := o.do("GET", "/v1/directory", "").Body.String()
+	for _, part := range []string{`"rules":{"unknown":"ask","known":"allow","apps":[{"host":"x.example","name":"","rule":"block","reason":"why"}],`, `"rules":{}}`} {
+		if !strings.Contains(exported, part) {
+			t.Errorf("%s is not in %s", part, exported)
+		}
+	}
+	before := len(o.ids("/v1/events?limit=1000"))
+	if got := o.want(200, "POST", "/v1/directory?prune=true", exported); len(got["changes"].([]any)) != 0 || len(o.ids("/v1/events?limit=1000")) != before {
+		t.Errorf("sent back: %v", got)
+	}
+	host := "a.example"
+	body := fmt.Sprintf(`{"organizations":[{"id":"nordlys","name":"Nordlys","rules":{"apps":[{"host":%q,"rule":"block"}]}},{"id":"havn","name":"Havn","rules":{"max_days":5}}]}`, host)
+	dry := o.want(200, "POST", "/v1/directory?dry_run=true", body)
+	if o.want(200, "GET", "/v1/approvals/"+ada, "")["state"] != "live" {
+		t.Error("a dry run ended something")
+	}
+	got := o.want(200, "POST", "/v1/directory?reason=nightly", body)
+	for _, answer := range []map[string]any{dry, got} {
+		if answer["approvals_ended"] != 1.0 || fmt.Sprint(answer["changes"]) != "[map[change:changed id:nordlys list:rules] map[change:added id:havn list:rules]]" {
+			t.Errorf("got %v", answer)
+		}
+	}
+	if o.want(200, "GET", "/v1/approvals/"+ada, "")["reason"] != "app_blocked" {
+		t.Error("it has not ended")
+	}
+	e := o.want(200, "GET", "/v1/events?kind=policy_changed&organization=nordlys&limit=1", "")["items"].([]any)[0].(map[string]any)
+	if e["detail"] != "version 2, approvals ended: 1" || e["reason"] != "nightly" || e["actor"] != "operator" {
+		t.Errorf("event %v", e)
+	}
+	o.want(200, "POST", "/v1/directory", `{"organizations":[{"id":"nordlys","name":"Nord"},{"id":"havn","name":"Havn","rules":null}]}`)
+	for id, want := range map[string]string{"nordlys": host, "havn": `"max_days":0`} {
+		if text := o.do("GET", "/v1/organizations/"+id+"/policy", "").Body.String(); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", id, text)
+		}
+	}
+	if got := o.want(200, "POST", "/v1/directory?prune=true", exported); fmt.Sprint(got["counts"]) == "map[]" || o.do("GET", "/v1/directory", "").Body.String() != exported {
+		t.Errorf("what was exported does not come back: %v", got)
+	}
+	for body, says := range map[string]string{
+		"{\"organizations\":[\n{\"id\":\"nordlys\",\"name\":\"N\"},\n{\"id\":\"havn\",\"name\":\"H\",\"rules\":{\"unknown\":\"deny\"}}]}": "line 3: organizations[1].rules: a rule is allow, ask or block",
+		`{"organizations":[{"id":"havn","name":"H","rules":{"Unknown":"ask"}}]}`:                                                          "member",
+		`{"organizations":[{"id":"havn","name":"H","rules":{"appps":[]}}]}`:                                                               `organizations[0].rules: unknown member "appps"`,
+		`{"organizations":[{"id":"havn","name":"H","rules":[]}]}`:                                                                         "organizations[0].rules: it is not a JSON object",
+		`{"organizations":[{"id":"havn","name":"H","rules":{"never":["treasurer"]}}]}`:                                                    `line 1: rules of havn: the organization has no role "treasurer"`,
+		`{"people":[{"id":"ada","email":"a@a.example","name":"A","rules":{}}]}`:                                                           "unknown member",
+	} {
+		if got, _ := o.want(400, "POST", "/v1/directory", body)["error_description"].(string); !strings.Contains(got, says) {
+			t.Errorf("%s: %q, want %q", body, got, says)
+		}
+	}
+}
+
 // A dry run says what would change and how many approvals would end; the run
 // does just that, names who did it and why, and prunes only lists that are
 // there.

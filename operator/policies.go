@@ -1,12 +1,10 @@
 package operator
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -134,7 +132,7 @@ func (s *Server) changedPolicy(c Call, r store.Rules, dry bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !dry && now != nil && now.Version == r.Seen+1 && now.ChangedBy == c.Actor && bytes.Equal(unsigned(*now), unsigned(r.Policy)) {
+	if !dry && now != nil && now.Version == r.Seen+1 && now.ChangedBy == c.Actor && policy.Same(now, &r.Policy) {
 		return newPolicy(r.Organization, now, nil, false), nil
 	}
 	return withStatus{http.StatusConflict, policyChanged{
@@ -148,22 +146,12 @@ type policyChanged struct {
 	Policy json.RawMessage `json:"policy"` // as it stands
 }
 
-// unsigned is what rules say, whoever made them and when.
-func unsigned(p policy.Policy) []byte {
-	p.Version, p.ChangedBy, p.ChangedAt = 0, "", 0
-	p.Apps = slices.Clone(p.Apps)
-	for i := range p.Apps {
-		p.Apps[i].By, p.Apps[i].At = "", 0
-	}
-	return p.JSON()
-}
-
 // clearPolicy takes all rules of an organization away, whatever they are. End dates
 // stay.
 func (s *Server) clearPolicy(c Call, body reasonBody) (any, error) {
 	id := c.PathValue("id")
 	p, err := s.Store.Policy(c.Context(), id)
-	if err != nil || p == nil || bytes.Equal(unsigned(*p), policy.Policy{}.JSON()) {
+	if err != nil || policy.Same(p, nil) {
 		return newPolicy(id, p, nil, false), err
 	}
 	return s.savePolicy(c, store.Rules{Organization: id, Seen: p.Version}, false, body.Reason)

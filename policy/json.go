@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -84,6 +85,46 @@ func Read(text []byte) (Policy, error) {
 		p.Apps = append(p.Apps, a)
 	}
 	return p.Tidy(), nil
+}
+
+// ReadTold reads rules as a service's directory has them, and checks them as far as
+// that goes without the directory: null is none.
+func ReadTold(text []byte) (Policy, error) {
+	if string(text) == "null" {
+		return Policy{}, nil
+	}
+	p, err := Read(text)
+	if err == nil {
+		err = p.Check(nil)
+	}
+	if err != nil {
+		return Policy{}, err
+	}
+	return p, nil
+}
+
+// Unsigned is what a policy says, whoever decided it and when; none says what the zero
+// Policy does.
+func (p *Policy) Unsigned() Policy {
+	if p == nil {
+		return Policy{}
+	}
+	out := p.Tidy()
+	out.Version, out.ChangedBy, out.ChangedAt = 0, "", 0
+	for i := range out.Apps {
+		out.Apps[i].By, out.Apps[i].At = "", 0
+	}
+	return out
+}
+
+// Same reports whether two policies say the same; nil is none.
+func Same(p, q *Policy) bool {
+	return bytes.Equal(p.Unsigned().JSON(), q.Unsigned().JSON())
+}
+
+// Names reports whether a role is one that clients never act through.
+func (p *Policy) Names(role string) bool {
+	return p != nil && slices.Contains(p.Ceiling.Never, role)
 }
 
 // Tidy gives the policy in the one form in which two that rule the same are equal:

@@ -165,6 +165,37 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// What a directory says are rules is read as everybody's rules are, and checked; null is
+// none. Who decided it, and when, says nothing.
+func TestReadTold(t *testing.T) {
+	for _, none := range []string{`null`, `{}`, `{"unknown":"allow","known":"allow","apps":[],"widest":"organization","never":[],"max_days":0}`} {
+		if p, err := ReadTold([]byte(none)); err != nil || !Same(&p, nil) {
+			t.Errorf("%s: %+v, %v", none, p, err)
+		}
+	}
+	for _, text := range []string{``, `nil`, `[]`, `"null"`, ` null `, `{"unknown":"deny"}`, `{"Unknown":"ask"}`, `{"unknown":"ask","unknown":"ask"}`, `{"max_days":-1}`, `{"rules":{}}`, `{"apps":null}`} {
+		if p, err := ReadTold([]byte(text)); err == nil || !reflect.DeepEqual(p, Policy{}) {
+			t.Errorf("%s: %+v, %v", text, p, err)
+		}
+	}
+	p, err := ReadTold([]byte(`{"never":["r2","r1"],"apps":[{"host":"b.example","name":"B","rule":"ask","by":"x","at":4}],"version":3,"changed_by":"y","changed_at":5}`))
+	if err != nil || !p.Names("r1") || p.Names("r3") || (*Policy)(nil).Names("r1") {
+		t.Errorf("%+v, %v", p, err)
+	}
+	same := p
+	same.Version, same.ChangedBy, same.ChangedAt, same.Unknown = 9, "z", 8, Allow
+	same.Apps = []App{{Host: "b.example", Name: "B", Rule: Ask, By: "q", At: 1}}
+	if !Same(&p, &same) || p.Apps[0].By != "x" {
+		t.Errorf("%+v is not %+v", p, same)
+	}
+	if u := p.Unsigned(); u.Version != 0 || u.ChangedBy != "" || u.ChangedAt != 0 || u.Apps[0].By != "" || u.Apps[0].At != 0 || u.Apps[0].Host != "b.example" || p.Apps[0].At != 4 {
+		t.Errorf("%+v of %+v", u, p)
+	}
+	if same.Apps[0].Reason = "other"; Same(&p, &same) || Same(&p, nil) || Same(nil, &p) || !Same(nil, nil) || !Same(nil, &Policy{Version: 2}) {
+		t.Error("what differs is the same")
+	}
+}
+
 // What is read is written in one form, which is read as the same.
 func FuzzRead(f *testing.F) {
 	f.Add(Policy{}.JSON())

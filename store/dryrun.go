@@ -36,8 +36,19 @@ func (s *Store) wouldEnd(ctx context.Context, p *directory.Plan) (int, error) {
 			return 0, err
 		}
 	}
-	err := count("organization", "", anys(p.SwitchedOff()))
-	return len(ended), err
+	if err := count("organization", "", anys(p.SwitchedOff())); err != nil {
+		return 0, err
+	}
+	for _, r := range p.Rules {
+		_, blocked, err := s.effects(ctx, r.Organization, nil, &r.Policy)
+		if err != nil {
+			return 0, err
+		}
+		for _, id := range blocked {
+			ended[id.String()] = true
+		}
+	}
+	return len(ended), nil
 }
 
 // countLiving gathers the approvals of some people, or of one organization,

@@ -62,13 +62,13 @@ func harmless(p *policy.Policy) bool {
 }
 
 // effects is that of rules as they are about to be saved.
-func (tx *Tx) effects(at *facts.Organization, to *policy.Policy) ([]policy.Effect, []approval.ID, error) {
+func (tx *Tx) effects(organization string, old, to *policy.Policy) ([]policy.Effect, []approval.ID, error) {
 	if harmless(to) {
 		return nil, nil, nil
 	}
 	now := tx.Env.Now()
-	rows, err := tx.Query(standingRows, at.ID)
-	return effects(at.Policy, to, now, rows, err, func(c *Connection) (*facts.Member, bool) { return behind(tx.Memory, c, now) })
+	rows, err := tx.Query(standingRows, organization)
+	return effects(old, to, now, rows, err, func(c *Connection) (*facts.Member, bool) { return behind(tx.Memory, c, now) })
 }
 
 // behind gives the member behind a connection, unless that has ended; the lock of memory
@@ -88,15 +88,24 @@ func (s *Store) PolicyEffects(ctx context.Context, r Rules) ([]policy.Effect, er
 	if err != nil || harmless(to) {
 		return nil, err
 	}
+	all, _, err := s.effects(ctx, r.Organization, old, to)
+	return all, err
+}
+
+// effects is that of rules that are not saved.
+func (s *Store) effects(ctx context.Context, organization string, old, to *policy.Policy) ([]policy.Effect, []approval.ID, error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, nil, err
+	}
 	defer s.timed("connections", time.Now())
 	now := s.Now()
-	rows, err := s.reader.QueryContext(ctx, standingRows, r.Organization)
-	all, _, err := effects(old, to, now, rows, err, func(c *Connection) (*facts.Member, bool) {
+	rows, err := s.reader.QueryContext(ctx, standingRows, organization)
+	all, blocked, err := effects(old, to, now, rows, err, func(c *Connection) (*facts.Member, bool) {
 		s.memory.RLock()
 		defer s.memory.RUnlock()
 		return behind(s.memory, c, now)
 	})
-	return all, engine.Unavailable("effects", err)
+	return all, blocked, engine.Unavailable("effects", err)
 }
 
 // signed gives the rules that are there, and others as they would be saved.

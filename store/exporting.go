@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/policy"
 )
 
 // ExportDirectory gives the whole directory as it stands, in order of IDs:
@@ -21,6 +22,7 @@ func (s *Store) ExportDirectory(ctx context.Context) (d directory.Directory, err
 	}
 	s.memory.RLock()
 	defer s.memory.RUnlock()
+	d.Rules = map[string]policy.Policy{}
 	for _, at := range facts.Sorted(&s.memory.People) {
 		if !at.Removed() {
 			d.People = append(d.People, directory.Person{Person: at.Person})
@@ -28,6 +30,7 @@ func (s *Store) ExportDirectory(ctx context.Context) (d directory.Directory, err
 	}
 	for _, o := range facts.InOrder(s.memory.Orgs) {
 		d.Organizations = append(d.Organizations, o.Organization)
+		d.Rules[o.ID] = o.Policy.Unsigned()
 		for _, m := range o.ByPerson() {
 			d.Members = append(d.Members, directory.Member{Person: m.Person.ID, Organization: o.ID, Admin: m.Admin})
 		}

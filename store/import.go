@@ -41,9 +41,11 @@ func (s *Store) ImportDirectory(ctx context.Context, i directory.Import, act Act
 		out.Ended, err = s.wouldEnd(ctx, p)
 		return out, err
 	}
-	if out.Ended, err = s.writeEnds(ctx); err != nil {
+	ended, err := s.writeEnds(ctx)
+	if err != nil {
 		s.log.Warn("rows are not marked ended yet", "err", err)
 	}
+	out.Ended += ended
 	return out, nil
 }
 
@@ -79,6 +81,11 @@ func (tx *Tx) carryOut(p *directory.Plan, act Act) error {
 			return err
 		}
 	}
+	ended, err := tx.takeRules(p.Rules, act)
+	if err != nil {
+		return err
+	}
+	p.Out.Ended = ended
 	return tx.tellImport(p, act)
 }
 

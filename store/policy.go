@@ -7,6 +7,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -91,36 +92,64 @@ func (tx *Tx) setPolicy(r Rules, act Act) (*policy.Policy, []policy.Effect, erro
 		return nil, nil, err
 	}
 	at := tx.Memory.Orgs[r.Organization]
-	old := at.Policy
-	if version(old) != r.Seen {
+	if old := at.Policy; version(old) != r.Seen {
 		return old, nil, fmt.Errorf("rules: %w", ErrChanged)
 	}
 	p := r.Policy
 	if err := tx.sign(&p, at, act); err != nil {
 		return nil, nil, err
 	}
-	effects, blocked, err := tx.effects(at, &p)
+	effects, _, err := tx.rule(at.ID, at.Policy, &p, act)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := tx.putPolicy(at.ID, &p); err != nil {
-		return nil, nil, err
+	return &p, effects, nil
+}
+
+// rule puts signed rules in the place of others, and does what they do at once. It
+// counts what that ended.
+func (tx *Tx) rule(organization string, old, p *policy.Policy, act Act) (effects []policy.Effect, ended int, err error) {
+	effects, blocked, err := tx.effects(organization, old, p)
+	if err != nil {
+		return nil, 0, err
 	}
-	ended := 0
+	if err := tx.putPolicy(organization, p); err != nil {
+		return nil, 0, err
+	}
 	for batch := range slices.Chunk(blocked, endsBatch) {
 		n, err := tx.moveRows(batch, approval.End(approval.AppBlocked, tx.Env.Now()), act)
 		if ended += n; err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
 	}
 	if p.MaxDays > 0 {
-		if _, err := tx.endBy(at.ID, endOf(tx.Env.Now(), p.MaxDays)); err != nil {
-			return nil, nil, err
+		if _, err := tx.endBy(organization, endOf(tx.Env.Now(), p.MaxDays)); err != nil {
+			return nil, 0, err
 		}
 	}
-	return &p, effects, tx.Journal(Event{
-		Kind: journal.PolicyChanged, Organization: at.ID, Detail: fmt.Sprintf("version %d, approvals ended: %d", p.Version, ended),
+	return effects, ended, tx.Journal(Event{
+		Kind: journal.PolicyChanged, Organization: organization, Detail: fmt.Sprintf("version %d, approvals ended: %d", p.Version, ended),
 	}.By(act))
+}
+
+// takeRules saves the rules of a directory, which the plan has checked, whatever is there
+// by now, and counts what that ended. The organization may be one of the same import.
+func (tx *Tx) takeRules(all []directory.Rules, act Act) (ended int, err error) {
+	for _, r := range all {
+		var old *policy.Policy
+		if at := tx.Memory.Orgs[r.Organization]; at != nil {
+			old = at.Policy
+		}
+		p := r.Policy
+		if err := tx.signOver(&p, old, func(string) bool { return true }, act); err != nil {
+			return 0, err
+		}
+		_, n, err := tx.rule(r.Organization, old, &p, act)
+		if ended += n; err != nil {
+			return 0, err
+		}
+	}
+	return ended, nil
 }
 
 func version(p *policy.Policy) int64 {
@@ -132,17 +161,23 @@ func version(p *policy.Policy) int64 {
 
 // sign says of rules who made them, and checks that they can be.
 func (tx *Tx) sign(p *policy.Policy, at *facts.Organization, act Act) error {
+	return tx.signOver(p, at.Policy, func(role string) bool { return at.Roles[role] != nil || at.Policy.Names(role) }, act)
+}
+
+// signOver is sign for rules in the place of others, of an organization with such roles. One
+// that is gone since stays named until somebody takes it out.
+func (tx *Tx) signOver(p, old *policy.Policy, role func(string) bool, act Act) error {
 	now := tx.Env.Now().Unix()
 	*p = p.Tidy()
-	p.Version, p.ChangedBy, p.ChangedAt = version(at.Policy)+1, act.Actor, now
+	p.Version, p.ChangedBy, p.ChangedAt = version(old)+1, act.Actor, now
 	for i := range p.Apps {
 		a := &p.Apps[i]
 		a.By, a.At = act.Actor, now
-		if was := ruleOf(at.Policy, a); was != nil && was.Rule == a.Rule && was.Reason == a.Reason {
+		if was := ruleOf(old, a); was != nil && was.Rule == a.Rule && was.Reason == a.Reason {
 			a.By, a.At = was.By, was.At
 		}
 	}
-	if err := p.Check(func(role string) bool { return at.Roles[role] != nil || kept(at.Policy, role) }); err != nil {
+	if err := p.Check(role); err != nil {
 		return PolicyError{err}
 	}
 	return nil
@@ -162,10 +197,4 @@ func ruleOf(p *policy.Policy, of *policy.App) *policy.App {
 
 func sameApp(a, b *policy.App) bool {
 	return a.Host == b.Host && a.Person == b.Person && client.NameKey(a.Name) == client.NameKey(b.Name)
-}
-
-// kept reports whether the rules name a role already: one that is gone since stays
-// named until somebody takes it out.
-func kept(p *policy.Policy, role string) bool {
-	return p != nil && slices.Contains(p.Ceiling.Never, role)
 }

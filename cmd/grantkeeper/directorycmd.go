@@ -135,7 +135,7 @@ type importAnswer struct {
 }
 
 // importLists is the order in which the lists are told.
-var importLists = []string{"people", "organizations", "members", "circles", "roles", "fillers", "api_keys"}
+var importLists = []string{"people", "organizations", "members", "circles", "roles", "fillers", "api_keys", "rules"}
 
 func (a importAnswer) question() string {
 	added, changed, removed := 0, 0, 0
