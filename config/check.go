@@ -284,6 +284,9 @@ func (c *Checked) checkRetention() error {
 	if days := c.Approvals.MaxDays; days < 0 || days > policy.MaxDays {
 		return fault.BadConfig("write max_days = 365, or 0 for no bound", "approvals.max_days: %d is not within 0 and %d", days, policy.MaxDays)
 	}
+	if every := c.Journal.AnchorEvery; every != 0 && every < OptionalDuration(time.Minute) {
+		return fault.BadConfig(`write anchor_every = "1h", or "off"`, "journal.anchor_every: %s is less than a minute", every)
+	}
 	if c.Journal.Retention < leastKept {
 		return fault.BadConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)
 	}

@@ -178,6 +178,8 @@ type Approvals struct {
 // Journal bounds the journal.
 type Journal struct {
 	Retention Duration `toml:"retention" doc:"how long the journal keeps its entries; at least 1d"`
+
+	AnchorEvery OptionalDuration `toml:"anchor_every" env:"JOURNAL_ANCHOR_EVERY" doc:"how often the anchor of its newest block goes to the log and the metrics, where there is a new one; at least 1m, or off"`
 }
 
 // Mail says how mail is sent to people.
@@ -235,7 +237,7 @@ func Defaults() Config {
 		Gateway:       Gateway{Listen: "off"},
 		Database:      Database{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
 		Session:       Session{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
-		Journal:       Journal{Retention: Duration(store.JournalRetention)},
+		Journal:       Journal{Retention: Duration(store.JournalRetention), AnchorEvery: OptionalDuration(time.Hour)},
 		SignIn:        SignIn{Passwords: true, Strong: "off", Fresh: Duration(signin.DefaultFresh)},
 		API:           API{RateLimit: Rate{limit.API}},
 		MCP:           MCP{Wait: Duration(mcp.DefaultWait), MaxBody: mcp.DefaultMaxBody, Streams: mcp.MaxStreams},

@@ -469,6 +469,7 @@ func TestCheck(t *testing.T) {
 		{"days below", func(l *Loaded) { l.Approvals.MaxDays = -1 }, "approvals.max_days: -1 is not within 0 and 3650"},
 		{"days above", func(l *Loaded) { l.Approvals.MaxDays = 3651 }, "approvals.max_days"},
 		{"retention", func(l *Loaded) { l.Journal.Retention = 0 }, "journal.retention"},
+		{"anchors", func(l *Loaded) { l.Journal.AnchorEvery = 59e9 }, "journal.anchor_every"},
 		{"client on loopback", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://localhost/cb"} }, `clients[0] "connector"`},
 		{"client at our host", func(l *Loaded) { l.Clients[0].RedirectURIs = []string{"https://app.example/cb"} }, `clients[0] "connector"`},
 		{"client without URIs", func(l *Loaded) { l.Clients[0].RedirectURIs = nil }, `clients[0] "connector"`},

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -39,6 +40,9 @@ var (
 	buildDesc         = desc("build_info", "What runs; always 1.", "version", "commit", "go")
 	schemaDesc        = desc("schema_version", "The schema of the database.")
 	backupDesc        = desc("last_backup_timestamp_seconds", "When the last backup was made, as Unix time; 0 is never.")
+	blocksDesc        = desc("journal_blocks", "Blocks of the journal that are sealed.")
+	sealedDesc        = desc("journal_sealed_timestamp_seconds", "When the newest block was sealed, as Unix time; 0 is never.")
+	anchorDesc        = desc("journal_anchor_info", "The anchor of the journal that this node has told last; always 1.", "anchor")
 	limiterDesc       = desc("rate_limiter_away", "1 while the shared rate limits do not answer, and this node counts by itself.")
 	readyDesc         = desc("ready", "1 when /readyz says 200.")
 )
@@ -55,7 +59,7 @@ type collector struct{ *Metrics }
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		requestsDesc, durationDesc, registrationsDesc, approvalsDesc, endedDesc, activeDesc, clientsDesc, tokensDesc, refusalsDesc,
-		reuseDesc, checksDesc, signInsDesc, limitedDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, limiterDesc, readyDesc,
+		reuseDesc, checksDesc, signInsDesc, limitedDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, blocksDesc, sealedDesc, anchorDesc, limiterDesc, readyDesc,
 	} {
 		to <- d
 	}
@@ -138,6 +142,9 @@ func (c collector) collectGauges(to chan<- prometheus.Metric) {
 		return // the rest cannot be known now
 	}
 	gauge(activeDesc, float64(g.Approvals))
+	gauge(blocksDesc, float64(g.JournalBlocks))
+	gauge(sealedDesc, float64(g.JournalSealed))
+	gauge(anchorDesc, 1, cmp.Or(g.JournalAnchor, "none"))
 	for state, n := range g.Clients {
 		gauge(clientsDesc, float64(n), state)
 	}

@@ -46,6 +46,10 @@ type Gauges struct {
 	Schema     int
 	LastBackup int64 // Unix seconds; 0 is never
 
+	JournalBlocks int64  // number of the newest one; 0 is none
+	JournalSealed int64  // when it was sealed, Unix seconds
+	JournalAnchor string // that this process told last; "" is none
+
 	LimiterAway bool // the shared rate limits do not answer
 }
 

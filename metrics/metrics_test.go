@@ -134,7 +134,7 @@ func TestOutcomes(t *testing.T) {
 	m.Deleted("session", 7)
 	m.Query("commit", 2*time.Millisecond)
 	m.Gauges = func(context.Context) (Gauges, error) {
-		return Gauges{Ready: true, Approvals: 5, Clients: map[string]int{"approved": 3}, Schema: 1, LastBackup: 12}, nil
+		return Gauges{Ready: true, Approvals: 5, Clients: map[string]int{"approved": 3}, Schema: 1, LastBackup: 12, JournalBlocks: 3, JournalSealed: 9, JournalAnchor: "a:b"}, nil
 	}
 	m.want(t, map[string]float64{
 		`tokens_issued_total{grant_type="refresh_token"}`:              2,
@@ -169,6 +169,9 @@ func TestOutcomes(t *testing.T) {
 		`clients{state="approved"}`:                                    3,
 		`schema_version`:                                               1,
 		`last_backup_timestamp_seconds`:                                12,
+		`journal_blocks`:                                               3,
+		`journal_sealed_timestamp_seconds`:                             9,
+		`journal_anchor_info{anchor="a:b"}`:                            1,
 		`ready`:                                                        1,
 	})
 	got := scrape(t, m)

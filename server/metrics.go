@@ -85,5 +85,13 @@ func (s *Server) gauges(ctx context.Context) (metrics.Gauges, error) {
 	if !at.IsZero() {
 		g.LastBackup = at.Unix()
 	}
+	newest, err := s.store.Anchor(ctx)
+	if err != nil {
+		return g, err
+	}
+	g.JournalBlocks, g.JournalSealed = newest.Number, newest.At
+	if told := s.anchored.Load(); told != nil {
+		g.JournalAnchor = told.String()
+	}
 	return g, nil
 }

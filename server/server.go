@@ -18,6 +18,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/journal/chain"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/metrics"
@@ -76,13 +77,14 @@ type Server struct {
 	traces    *traces // nil without a collector
 	mail      *mailer // nil sends none
 	draining  atomic.Bool
-	page      *consent.Server        // for pages in its look
-	calls     *api.Server            // whose guard gateways ask
-	proxies   map[string]*mcp.Server // of MCP endpoints, by their path
-	seen      *seenAddresses         // of requests to public
-	unnamed   rules.Tally            // calls that no rule names
-	requested hourly                 // letters to admins that a request waits
-	unsure    sync.Once              // that a trusted proxy writes Forwarded was logged
+	page      *consent.Server              // for pages in its look
+	calls     *api.Server                  // whose guard gateways ask
+	proxies   map[string]*mcp.Server       // of MCP endpoints, by their path
+	seen      *seenAddresses               // of requests to public
+	unnamed   rules.Tally                  // calls that no rule names
+	requested hourly                       // letters to admins that a request waits
+	anchored  atomic.Pointer[chain.Anchor] // of the journal, as it was told last
+	unsure    sync.Once                    // that a trusted proxy writes Forwarded was logged
 
 	reread    atomic.Pointer[config.Checked] // the configuration since it was reread; nil before
 	networked []*limit.Addresses             // the contract's limits, whose networks can change
@@ -192,7 +194,7 @@ func (s *Server) serve(ctx context.Context) {
 		s.answer(s.on.operators, s.operators())
 	}
 	ctx, s.stop = context.WithCancel(ctx)
-	for _, run := range []func(context.Context){s.sweeping, s.metrics.Run, s.watchNodes, s.watchUnnamed} {
+	for _, run := range []func(context.Context){s.sweeping, s.sealing, s.metrics.Run, s.watchNodes, s.watchUnnamed} {
 		s.running.Go(func() { run(ctx) })
 	}
 }

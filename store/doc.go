@@ -65,7 +65,8 @@
 //   - approvals: apply.go, refresh.go, check.go, stamp.go; approve.go, ending.go, many.go
 //     and pendingends.go, how they begin and end
 //   - the journal: journal.go writes what changes nothing else, events.go lists it, package
-//     journal names the kinds, reuse.go asks what looked like theft
+//     journal names the kinds, reuse.go asks what looked like theft; sealing.go puts it
+//     into blocks, as package chain has them, and proof.go writes it to be verified
 //   - the directory: directory.go reads; person.go, member.go, organization.go,
 //     integration.go and apikey.go change; import.go, with pruning.go
 //     and dryrun.go, takes all of it, as package directory plans; exporting.go

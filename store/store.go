@@ -28,6 +28,7 @@ type Store struct {
 	pressedSaid atomic.Int64 // the same, that many clients wait
 
 	unusedSwept atomic.Int64 // Unix seconds
+	sealer      sealer
 
 	writingEnds sync.Mutex // held by writeEnds: one at a time
 	closing     sync.Once

@@ -52,6 +52,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&uncounted, (*Tx).sweepRequests},
 		{&uncounted, (*Tx).tellEnds},
 		{&out.Events, (*Tx).sweepJournal},
+		{&uncounted, (*Tx).sweepLeaves},
 	} {
 		for more := true; more; {
 			var n int
@@ -93,5 +94,22 @@ func (tx *Tx) sweepJournal(now time.Time) (int, error) {
 		DELETE FROM journal WHERE id IN (
 			SELECT id FROM journal WHERE id < $1 ORDER BY id LIMIT 500)`,
 		journalBefore(&tx.Env.Options, now))
+	if err == nil && n > 0 {
+		err = tx.noteGone(journalID(now.Add(-tx.Env.Options.JournalRetention)))
+	}
+	return int(n), err
+}
+
+// sweepLeaves drops the hashes of entries that are gone. What the blocks say else stays,
+// for anchors that name them (decision J5).
+func (tx *Tx) sweepLeaves(now time.Time) (int, error) {
+	before := journalID(now.Add(-tx.Env.Options.JournalRetention))
+	n, err := tx.Exec(`
+		UPDATE journal_block SET kept = 0, leaves = $1 WHERE number IN (
+			SELECT number FROM journal_block WHERE kept = 1 AND last_id < $2 ORDER BY last_id LIMIT 500)`,
+		[]byte{}, before)
+	if err == nil && n > 0 {
+		err = tx.noteGone(before)
+	}
 	return int(n), err
 }

@@ -228,7 +228,7 @@ func blockLines(b chain.Block, entries []chain.Entry) []string {
 	return linesOf(out.Bytes())[1:]
 }
 
-// Whoever writes all of the journal anew, hashes included, is found by an anchor from
+// Decision J6. Whoever writes all of the journal anew, hashes included, is found by an anchor from
 // before, and by nothing else.
 func TestAnchors(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
 // Package chain makes the journal one that can be checked: entries are gathered in
 // blocks, each block names the one before it by its hash, and an anchor names the
 // newest block in one line. An export with blocks is verified here, line by line and
-// without the server.
+// without the server (decisions J4 to J6).
 //
 // Hashes are SHA-256 over a canonical form: a tag that names what is hashed, then
 // each value as text with its length in front, so that no two values make the same
