@@ -201,6 +201,8 @@ func beginAnswers(v *view, s *server) verdict {
 		return none(notRegistered)
 	case o.begun:
 		return ok("a request as an assistant makes it is answered " + o.status)
+	case beginResource(v, s).result == Fail:
+		return none("it is refused for its resource, as begin.resource says")
 	case o.back || o.refused:
 		return fail("a request as an assistant makes it is refused: " + o.status)
 	}
@@ -255,7 +257,7 @@ func beginIss(v *view, s *server) verdict {
 		case sent && got != issuer:
 			return fail("iss is " + shown(got) + ", and the issuer " + shown(issuer))
 		case promised && !sent:
-			return fail("iss is promised in the metadata, and not sent: clients must refuse the answer")
+			return warn("iss is promised in the metadata, and not sent with an error: clients refuse the answer, and cannot say why it failed")
 		case sent && !promised:
 			seen = note("iss is sent, and not promised in the metadata")
 		case sent:
@@ -271,7 +273,7 @@ func beginState(v *view, s *server) verdict {
 	seen := none("no answer came back to the client's redirect")
 	for _, o := range v.backs(s) {
 		if o.query.Get("state") != state {
-			return fail("state is not given back")
+			return warn("state is not given back with an error: clients refuse the answer, and cannot say why it failed")
 		}
 		seen = ok("state is given back")
 	}

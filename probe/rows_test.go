@@ -345,12 +345,12 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"managed elsewhere", with201("register-https", map[string]any{"registration_client_uri": "https://evil.example/"}), "register.left note", ""},
 		{"deletion is refused", answered("unregister-loopback", Answer{Status: 403}), "register.left note", ""},
 		{"requests are refused", func(w world) { w["begin"] = Answer{Status: 400}; w["begin-without-resource"] = w["begin"] }, "begin.answers fail, begin.resource none, begin.pkce none", ""},
-		{"resource is refused", answered("begin", Answer{Status: 400}), "begin.answers fail, begin.resource fail, begin.pkce none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
-		{"resource is refused back", answered("begin", Answer{Status: 303, Location: httpsRedirect + "?error=invalid_target&iss=" + url.QueryEscape(issuer) + "&state=" + state}), "begin.answers fail, begin.resource fail, begin.pkce none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"resource is refused", answered("begin", Answer{Status: 400}), "begin.answers none, begin.resource fail, begin.pkce none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"resource is refused back", answered("begin", Answer{Status: 303, Location: httpsRedirect + "?error=invalid_target&iss=" + url.QueryEscape(issuer) + "&state=" + state}), "begin.answers none, begin.resource fail, begin.pkce none", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"no challenge goes on", answered("begin-without-pkce", Answer{Status: 302, Location: "/login"}), "begin.pkce note, begin.iss none, begin.state none", ""},
-		{"iss is not sent", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&state=" + state}), "begin.iss fail", "2026-07-28 fail"},
+		{"iss is not sent", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&state=" + state}), "begin.iss warn", "2026-07-28 note"},
 		{"iss is another", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&iss=https://evil.example&state=" + state}), "begin.iss fail", "2026-07-28 fail"},
-		{"state is not sent", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&iss=" + url.QueryEscape(issuer)}), "begin.state fail", ""},
+		{"state is not sent", answered("begin-without-pkce", Answer{Status: 302, Location: httpsRedirect + "?error=x&iss=" + url.QueryEscape(issuer)}), "begin.state warn", ""},
 		{"another port is refused", answered("begin-other-port", Answer{Status: 400}), "begin.port warn", ""},
 		{"pages for any port", func(w world) {
 			w["begin-other-port"] = Answer{Status: 200}

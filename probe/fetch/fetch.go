@@ -4,6 +4,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,12 +21,15 @@ import (
 	"github.com/grantkeeper/grantkeeper/probe"
 )
 
-// Bounds of an inquiry.
+// Bounds of an inquiry, where the options have none.
 const (
-	Within    = 60 * time.Second // all requests together
-	oneWithin = 6 * time.Second  // one of them, with its answer and redirects
-	maxAnswer = 1 << 20          // bytes of a body
-	maxFields = 64 << 10         // bytes of all header fields
+	Within = 60 * time.Second // all requests together
+	Each   = 6 * time.Second  // one of them, with its answer and redirects
+)
+
+const (
+	maxAnswer = 1 << 20  // bytes of a body
+	maxFields = 64 << 10 // bytes of all header fields
 	maxHops   = 3
 )
 
@@ -33,15 +37,18 @@ const (
 type Options struct {
 	Roots *x509.CertPool // trusted; nil is what the system trusts
 	Agent string         // User-Agent
+
+	Within, Each time.Duration // 0 is the constant of that name
 }
 
 // Run asks until nothing is left to ask, and records all of it in the inquiry. What
 // goes wrong is an answer. It ends with the context, or after Within; only what was
 // registered is deleted even then, for which each request has its own time.
 func Run(ctx context.Context, q *probe.Inquiry, o Options) {
+	o.Within, o.Each = cmp.Or(o.Within, Within), cmp.Or(o.Each, Each)
 	f := newFetcher(q.URL, o)
-	defer f.client.CloseIdleConnections()
-	all, stop := context.WithTimeout(ctx, Within)
+	defer f.transport.CloseIdleConnections()
+	all, stop := context.WithTimeout(ctx, o.Within)
 	defer stop()
 	for r, more := q.Next(); more; r, more = q.Next() {
 		within := all
@@ -57,26 +64,23 @@ func Run(ctx context.Context, q *probe.Inquiry, o Options) {
 }
 
 type fetcher struct {
-	client *http.Client
-	given  string // host that was given
-	https  bool   // it was given by https: nothing is asked by http
-	public atomic.Bool
-	agent  string
+	transport *http.Transport
+	given     string // host that was given
+	https     bool   // it was given by https: nothing is asked by http
+	public    atomic.Bool
+	agent     string
+	each      time.Duration
 }
 
 func newFetcher(given string, o Options) *fetcher {
-	f := &fetcher{agent: o.Agent}
+	f := &fetcher{agent: o.Agent, each: o.Each}
 	if u, err := url.Parse(given); err == nil {
 		f.given, f.https = u.Hostname(), u.Scheme == "https"
 	}
-	f.client = &http.Client{
-		Transport: &http.Transport{
-			Proxy:       nil, // which would look up names by itself, where private ones cannot be seen
-			DialContext: f.dial, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
-			TLSHandshakeTimeout: oneWithin, ResponseHeaderTimeout: oneWithin, MaxResponseHeaderBytes: maxFields,
-			ForceAttemptHTTP2: true, IdleConnTimeout: oneWithin,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	f.transport = &http.Transport{
+		Proxy:       nil, // which would look up names by itself, where private ones cannot be seen
+		DialContext: f.dial, TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+		MaxResponseHeaderBytes: maxFields, ForceAttemptHTTP2: true, IdleConnTimeout: o.Each,
 	}
 	return f
 }
@@ -127,7 +131,7 @@ func (f *fetcher) may(host string, ip netip.Addr) bool {
 
 // ask makes one request and follows redirects as far as it allows.
 func (f *fetcher) ask(ctx context.Context, r probe.Request) probe.Answer {
-	ctx, stop := context.WithTimeout(ctx, oneWithin)
+	ctx, stop := context.WithTimeout(ctx, f.each)
 	defer stop()
 	var via []string
 	for at := r.URL; ; {
@@ -209,7 +213,7 @@ func (f *fetcher) once(ctx context.Context, r probe.Request, at string) (probe.A
 	if r.Token != "" && at == r.URL {
 		set("Authorization", "Bearer "+r.Token)
 	}
-	response, err := f.client.Do(request)
+	response, err := f.transport.RoundTrip(request) // no redirect, no cookie
 	if err != nil {
 		return probe.Answer{}, err
 	}
