@@ -104,7 +104,7 @@ var mayFold = reviewed{
 		config/check.go:wholeURL cmd/grantkeeper/devsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
 		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
-		cmd/grantkeeper/main.go:runOn cmd/grantkeeper/operatorclient.go:readPasswordFlag
+		cmd/grantkeeper/main.go:runOn remote/remote.go:readPasswordFlag
 		server/otlp.go:newOTLP server/otlp.go:tracesHeader config/secrets.go:decodeKey
 		config/secrets.go:parseSecrets config/secrets.go:readDatabaseURL
 		config/secrets.go:readGatewayKey config/secrets.go:ReadPassword

@@ -24,12 +24,12 @@ var mayBeLax = reviewed{
 		signin/passkey.go:Server.holder orgadmin/rulesdraft.go:Server.openDraft
 		page/sealed.go:Site.Open gateway/decisions.go:Server.judge`},
 	{"a command, which shows what its own server answers and decides nothing", `
-		cmd/grantkeeper/change.go:global.tell cmd/grantkeeper/change.go:operatorClient.page
+		cmd/grantkeeper/change.go:global.tell remote/remote.go:Server.Page
 		cmd/grantkeeper/directorycmd.go:global.importDirectory cmd/grantkeeper/directorycmd.go:writeEntries
 		cmd/grantkeeper/eventscmd.go:eventID cmd/grantkeeper/eventscmd.go:global.writeEvent
-		cmd/grantkeeper/explain.go:runExplain cmd/grantkeeper/operatorclient.go:operatorClient.do
-		cmd/grantkeeper/operatorclient.go:operatorClient.missing
-		cmd/grantkeeper/operatorclient.go:operatorClient.refusal`},
+		cmd/grantkeeper/explain.go:runExplain remote/remote.go:Server.Do
+		remote/remote.go:Server.Missing
+		remote/remote.go:Server.refusal`},
 	{"doctor, demo, drill and dev's client, which are clients and look at what they are answered", `
 		cmd/grantkeeper/demo.go:answered.member cmd/grantkeeper/demo.go:answered.want
 		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool doctor/checks.go:asked.ask

@@ -104,13 +104,14 @@ var rooms = map[string]room{
 	},
 	"config":            {may: append([]string{"consent", "gateway", "mcp", "orgadmin", "page", "signin"}, below...)},
 	"config/configtest": {may: []string{"fault"}},
-	"server":            {may: append(append(slices.Clone(doors), "page", "metrics", "config"), below...)},
+	"server":            {may: append(append(slices.Clone(doors), "page", "metrics", "config", "terminal"), below...)},
 	"server/servertest": {may: []string{"config", "config/configtest"}},
 	"terminal":          {pure: true},
 	"probe":             {pure: true, may: []string{"strictjson"}},
 	"probe/fetch":       {may: []string{"probe"}, libraries: []string{}},
 	"doctor":            {may: append([]string{"gateway", "mcp", "operator", "config", "server", "terminal"}, below...), tests: []string{"signin"}},
-	"cmd/grantkeeper":   {may: append([]string{"gateway", "mcp", "operator", "page", "signin", "sample", "config", "server", "doctor", "probe", "probe/fetch", "terminal"}, below...)},
+	"remote":            {may: append([]string{"operator", "config", "server", "doctor", "terminal"}, below...)},
+	"cmd/grantkeeper":   {may: append([]string{"gateway", "mcp", "operator", "page", "signin", "sample", "config", "server", "doctor", "probe", "probe/fetch", "remote", "terminal"}, below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -114,10 +115,10 @@ func approvalRevoke(g *global) *cobra.Command {
 }
 
 // wouldEnd says how many approvals a change is about to end.
-func (c *operatorClient) wouldEnd(ctx context.Context, w which) (string, error) {
+func wouldEnd(ctx context.Context, server *remote.Server, w which) (string, error) {
 	w.dry = true
 	var would struct{ Ended int }
-	err := c.do(ctx, http.MethodPost, "/v1/approvals/revoke", nil, w.body(), &would)
+	err := server.Do(ctx, http.MethodPost, "/v1/approvals/revoke", nil, w.body(), &would)
 	if would.Ended == 0 {
 		return "no approval", err
 	}
@@ -125,14 +126,14 @@ func (c *operatorClient) wouldEnd(ctx context.Context, w which) (string, error) 
 }
 
 func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) (err error) {
+	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) (err error) {
 		for kind, at := range map[string]*string{"client": &w.client, "person": &w.person, "organization": &w.organization} {
-			if *at, err = server.whole(ctx, kind, *at); err != nil {
+			if *at, err = server.Whole(ctx, kind, *at); err != nil {
 				return err
 			}
 		}
 		if !w.dry && !o.yes {
-			ends, err := server.wouldEnd(ctx, w)
+			ends, err := wouldEnd(ctx, server, w)
 			if err != nil {
 				return err
 			}
@@ -151,15 +152,15 @@ func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 }
 
 func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry bool) error {
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) (err error) {
+	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) (err error) {
 		items := []any{}
 		ids := slices.Clone(ids)
 		for i := range ids { // all of them are there before the first one ends
-			if ids[i], err = server.whole(ctx, "approval", ids[i]); err != nil {
+			if ids[i], err = server.Whole(ctx, "approval", ids[i]); err != nil {
 				return err
 			}
 			var object map[string]any
-			if err := server.do(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(ids[i]), nil, nil, &object); err != nil {
+			if err := server.Do(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(ids[i]), nil, nil, &object); err != nil {
 				return err
 			}
 			items = append(items, object)
@@ -174,7 +175,7 @@ func (g *global) revokeEach(c *cobra.Command, o *serverChange, ids []string, dry
 				break
 			}
 			var object map[string]any
-			if err := server.do(ctx, http.MethodPost, "/v1/approvals/"+id+"/revoke", url.Values{}, o.because(nil), &object); err != nil {
+			if err := server.Do(ctx, http.MethodPost, "/v1/approvals/"+id+"/revoke", url.Values{}, o.because(nil), &object); err != nil {
 				return err
 			}
 			items[i] = object

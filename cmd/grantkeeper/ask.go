@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/grantkeeper/grantkeeper/fault"
 )
@@ -47,3 +48,6 @@ func (o changeOptions) confirm(c *cobra.Command, question string) error {
 	}
 	return nil
 }
+
+// isTerminal reports whether somebody sits at a file: /dev/null is none.
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }

@@ -23,6 +23,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/terminal"
@@ -62,7 +63,7 @@ type backupResult struct {
 
 func backupCreateCommand(g *global) *cobra.Command {
 	var packed bool
-	var at *operatorOptions
+	var at *remote.At
 	var change *changeOptions
 	c := &cobra.Command{
 		Use:   "create FILE",
@@ -77,11 +78,11 @@ it is its owner's alone. The secret keys are not in it: keep them apart from it.
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			server, err := at.connect(ctx, g.config, os.Environ())
+			server, err := at.Connect(ctx, g.config, os.Environ())
 			if err != nil {
 				return err
 			}
-			made, err := server.backup(ctx, args[0], packed, change.reason)
+			made, err := backUp(ctx, server, args[0], packed, change.reason)
 			if ctx.Err() != nil {
 				return interrupted(os.Interrupt)
 			} else if err != nil {
@@ -103,9 +104,9 @@ it is its owner's alone. The secret keys are not in it: keep them apart from it.
 // deletes such that a process which was killed has left.
 func partPattern(name string) string { return filepath.Base(name) + ".part-*" }
 
-// backup has a backup made, writes it to a file that is there whole or not at
+// backUp has a backup made, writes it to a file that is there whole or not at
 // all, and then tells the server that it is safe.
-func (c *operatorClient) backup(ctx context.Context, name string, packed bool, reason string) (backupResult, error) {
+func backUp(ctx context.Context, c *remote.Server, name string, packed bool, reason string) (backupResult, error) {
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return backupResult{}, alreadyThere(name)
 	}
@@ -118,7 +119,7 @@ func (c *operatorClient) backup(ctx context.Context, name string, packed bool, r
 		return backupResult{}, fault.CannotOpen("choose a folder that this user may write in", "%s: %v", name, err)
 	}
 	defer os.Remove(part.Name())
-	at, err := c.readBackup(ctx, part, packed)
+	at, err := readBackup(ctx, c, part, packed)
 	if err = errors.Join(err, part.Close()); err != nil {
 		var known *fault.Error
 		if errors.As(err, &known) {
@@ -134,7 +135,7 @@ func (c *operatorClient) backup(ctx context.Context, name string, packed bool, r
 		return backupResult{}, fault.CannotOpen("", "%s: %v", name, err)
 	}
 	body := map[string]any{"taken_at": at, "reason": reason}
-	if err := c.do(ctx, http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {
+	if err := c.Do(ctx, http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {
 		return backupResult{}, err
 	}
 	return backupResult{File: name, Bytes: info.Size(), TakenAt: at}, nil
@@ -142,15 +143,15 @@ func (c *operatorClient) backup(ctx context.Context, name string, packed bool, r
 
 // readBackup reads the copy to its last byte and onto the disk, and gives its
 // time.
-func (c *operatorClient) readBackup(ctx context.Context, to *os.File, packed bool) (at int64, err error) {
-	answer, err := c.open(ctx, "/v1/backup")
+func readBackup(ctx context.Context, c *remote.Server, to *os.File, packed bool) (at int64, err error) {
+	answer, err := c.Open(ctx, "/v1/backup")
 	if err != nil {
 		return 0, err
 	}
 	defer answer.Body.Close()
 	at, err = strconv.ParseInt(answer.Header.Get(operator.TakenAt), 10, 64)
 	if err != nil || answer.ContentLength <= 0 {
-		return 0, c.stranger()
+		return 0, c.Stranger()
 	}
 	var into io.Writer = to
 	done := func() error { return nil }
@@ -166,31 +167,9 @@ func (c *operatorClient) readBackup(ctx context.Context, to *os.File, packed boo
 		err = io.ErrUnexpectedEOF
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, fault.CannotOpen("", "%s broke off its answer", c.base)
+		return 0, fault.CannotOpen("", "%s broke off its answer", c.Base)
 	}
 	return at, errors.Join(err, done(), to.Sync())
-}
-
-// open sends a GET whose answer is read as it comes, however long that takes.
-func (c *operatorClient) open(ctx context.Context, path string) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
-	if err != nil {
-		return nil, fault.WrongUse("", "%s: %v", c.base, err)
-	}
-	r.SetBasicAuth(operator.User, c.password)
-	as(r)
-	patient := *c.http
-	patient.Timeout = 0
-	answer, err := patient.Do(r)
-	if err != nil {
-		return nil, fault.CannotOpen("start one: grantkeeper serve; or name it: --operator URL", "%s does not answer", c.base)
-	}
-	if answer.StatusCode != http.StatusOK {
-		defer answer.Body.Close()
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
-		return nil, c.refusal(answer.StatusCode, text)
-	}
-	return answer, nil
 }
 
 func backupVerifyCommand(g *global) *cobra.Command {
@@ -291,7 +270,7 @@ func restoreError(what string, err error) error {
 
 func backupRestoreCommand(g *global) *cobra.Command {
 	var keep bool
-	var at *operatorOptions
+	var at *remote.At
 	var change *changeOptions
 	c := &cobra.Command{
 		Use:   "restore [FILE]",
@@ -337,7 +316,7 @@ with the server running, this command without a FILE ends all its approvals.`,
 }
 
 // settlePostgres ends what lives in a PostgreSQL database that was restored.
-func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptions, change changeOptions, keep bool) error {
+func settlePostgres(g *global, c *cobra.Command, args []string, at remote.At, change changeOptions, keep bool) error {
 	switch {
 	case len(args) > 0:
 		return &fault.Error{Code: fault.State, What: "the database is PostgreSQL, and a backup of SQLite cannot be restored into it",
@@ -348,12 +327,12 @@ func settlePostgres(g *global, c *cobra.Command, args []string, at operatorOptio
 	if err := change.confirm(c, "End all approvals of the PostgreSQL database that was restored?"); err != nil {
 		return err
 	}
-	server, err := at.connect(c.Context(), g.config, os.Environ())
+	server, err := at.Connect(c.Context(), g.config, os.Environ())
 	if err != nil {
 		return err
 	}
 	var done struct{ Ended int }
-	if err := server.patient().do(c.Context(), http.MethodPost, "/v1/restored", nil, map[string]string{"reason": change.reason}, &done); err != nil {
+	if err := server.Patient().Do(c.Context(), http.MethodPost, "/v1/restored", nil, map[string]string{"reason": change.reason}, &done); err != nil {
 		return err
 	}
 	if g.json {

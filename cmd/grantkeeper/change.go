@@ -15,15 +15,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
-	"github.com/grantkeeper/grantkeeper/operator"
-	"github.com/grantkeeper/grantkeeper/server"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // serverChange are the flags of every command that changes something on a
 // running server.
 type serverChange struct {
-	*operatorOptions
+	*remote.At
 	*changeOptions
 }
 
@@ -47,8 +46,8 @@ func named(use string, n int) cobra.PositionalArgs {
 }
 
 // withServer runs a command with its operator client.
-func (g *global) withServer(c *cobra.Command, at *operatorOptions, run func(context.Context, *operatorClient) error) error {
-	server, err := at.connect(c.Context(), g.config, os.Environ())
+func (g *global) withServer(c *cobra.Command, at *remote.At, run func(context.Context, *remote.Server) error) error {
+	server, err := at.Connect(c.Context(), g.config, os.Environ())
 	if err != nil {
 		return err
 	}
@@ -57,7 +56,7 @@ func (g *global) withServer(c *cobra.Command, at *operatorOptions, run func(cont
 
 // post makes a change and prints the object that it gives.
 func (g *global) post(c *cobra.Command, o *serverChange, path string, body map[string]any, show func(io.Writer, map[string]any)) error {
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
 		return g.ask(ctx, c, server, http.MethodPost, path, nil, o.because(body), show)
 	})
 }
@@ -77,8 +76,8 @@ func (g *global) objectShow(c *cobra.Command, path string, columns ...column) *c
 	_, argument, _ := strings.Cut(c.Use, " ")
 	c.Args = named(argument, 1)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
-			id, err := server.whole(ctx, kindOf(path), args[0])
+		return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
+			id, err := server.Whole(ctx, remote.KindOf(path), args[0])
 			if err != nil {
 				return err
 			}
@@ -108,8 +107,8 @@ func (g *global) objectChange(c *cobra.Command, path, question string, columns .
 // postTo changes the object that an argument names, which has its question as
 // objectChange has it, and prints what it is then.
 func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what string, body map[string]any, question string, columns ...column) error {
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-		id, err := server.whole(ctx, kindOf(path), argument)
+	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
+		id, err := server.Whole(ctx, remote.KindOf(path), argument)
 		if err != nil {
 			return err
 		}
@@ -120,7 +119,7 @@ func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what 
 		if question != "" && !o.yes {
 			values := []any{terminal.Printable(id)}
 			if ends {
-				n, err := server.wouldEnd(ctx, whichOf(kindOf(path), id))
+				n, err := wouldEnd(ctx, server, whichOf(remote.KindOf(path), id))
 				if err != nil {
 					return err
 				}
@@ -145,22 +144,22 @@ func (o *serverChange) because(body map[string]any) map[string]any {
 }
 
 // ask sends a request and prints its answer: as it came, or as show has it.
-func (g *global) ask(ctx context.Context, c *cobra.Command, server *operatorClient, method, path string, query url.Values, body any, show func(io.Writer, map[string]any)) error {
+func (g *global) ask(ctx context.Context, c *cobra.Command, server *remote.Server, method, path string, query url.Values, body any, show func(io.Writer, map[string]any)) error {
 	var text json.RawMessage
-	if err := server.do(ctx, method, path, query, body, &text); err != nil {
+	if err := server.Do(ctx, method, path, query, body, &text); err != nil {
 		return err
 	}
 	return g.tell(c, server, text, show)
 }
 
-func (g *global) tell(c *cobra.Command, server *operatorClient, text json.RawMessage, show func(io.Writer, map[string]any)) error {
+func (g *global) tell(c *cobra.Command, server *remote.Server, text json.RawMessage, show func(io.Writer, map[string]any)) error {
 	if g.json {
 		_, err := fmt.Fprintf(c.OutOrStdout(), "%s\n", text)
 		return err
 	}
 	var object map[string]any
 	if err := json.Unmarshal(text, &object); err != nil {
-		return server.stranger()
+		return server.Stranger()
 	}
 	show(c.OutOrStdout(), object)
 	return nil
@@ -168,13 +167,13 @@ func (g *global) tell(c *cobra.Command, server *operatorClient, text json.RawMes
 
 // listOptions are the flags of every list.
 type listOptions struct {
-	*operatorOptions
+	*remote.At
 	limit int
 	after string
 }
 
 func listFlags(g *global, c *cobra.Command) *listOptions {
-	o := &listOptions{operatorOptions: operatorFlags(g, c)}
+	o := &listOptions{At: operatorFlags(g, c)}
 	c.Flags().IntVar(&o.limit, "limit", 50, "how many, up to 1000")
 	c.Flags().StringVar(&o.after, "after", "", "go on behind the `CURSOR` that the page before has told")
 	g.wideFlag(c)
@@ -187,11 +186,11 @@ func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.V
 	if o.after != "" {
 		query.Set("after", o.after)
 	}
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-		if err := server.wholeOf(ctx, query); err != nil {
+	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
+		if err := server.WholeOf(ctx, query); err != nil {
 			return err
 		}
-		text, err := server.page(ctx, path, query)
+		text, err := server.Page(ctx, path, query)
 		if err != nil {
 			return err
 		}
@@ -203,24 +202,6 @@ func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.V
 			}
 		})
 	})
-}
-
-// page gives a page of a list as it came. The server ends one early that has
-// looked at much and found little; what is empty so far is looked on from.
-func (c *operatorClient) page(ctx context.Context, path string, query url.Values) (text json.RawMessage, err error) {
-	for {
-		if err := c.do(ctx, http.MethodGet, path, query, nil, &text); err != nil {
-			return nil, err
-		}
-		var page journalPage
-		if err := json.Unmarshal(text, &page); err != nil {
-			return nil, c.stranger()
-		}
-		if len(page.Items) > 0 || page.Next == "" {
-			return text, nil
-		}
-		query.Set("after", page.Next)
-	}
 }
 
 // filterFlags adds flags that narrow a list, with their meanings. It gives the
@@ -239,9 +220,4 @@ func filterFlags(c *cobra.Command, meanings map[string]string) func() url.Values
 		}
 		return query
 	}
-}
-
-// as tells the server who asks.
-func as(r *http.Request) {
-	r.Header.Set(operator.UserHeader, server.SystemUser())
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -77,12 +78,12 @@ It says which networks most of them came from.`,
 
 func (g *global) deleteUnapproved(c *cobra.Command, o *serverChange, u unapproved) error {
 	const path = "/v1/clients/delete"
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
+	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
 		if !u.dry && !o.yes {
 			count := u
 			count.dry = true
 			var would struct{ Deleted int }
-			if err := server.do(ctx, http.MethodPost, path, nil, count.body(), &would); err != nil {
+			if err := server.Do(ctx, http.MethodPost, path, nil, count.body(), &would); err != nil {
 				return err
 			}
 			if err := o.confirm(c, "This deletes "+terminal.Plural(would.Deleted, "client")+" that nobody has approved."); err != nil {

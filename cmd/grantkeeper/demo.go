@@ -22,6 +22,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server"
 )
 
@@ -33,13 +34,13 @@ type demoOptions struct {
 	baseURL, email, passwordFile string
 	steps                        string
 	verbose, json                bool
-	behindAPI, behindMCP         string          // hosts, where the configuration is known
-	server                       *operatorClient // nil: a stranger's client, whose theft is one
+	behindAPI, behindMCP         string         // hosts, where the configuration is known
+	server                       *remote.Server // nil: a stranger's client, whose theft is one
 }
 
 func demoCommand(g *global) *cobra.Command {
 	o := demoOptions{}
-	at := operatorOptions{flag: "--operator-password-file"}
+	at := remote.At{Flag: "--operator-password-file"}
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Be a client against a server, step by step",
@@ -69,9 +70,9 @@ deletes it at the end: it raises no alarm.`,
 				}
 				o.behindAPI, o.behindMCP = behindOf(l.API.Upstream), behindOf(l.MCP.Upstream)
 			}
-			if at.url != "" {
+			if at.URL != "" {
 				var err error
-				if o.server, err = at.connect(c.Context(), g.config, os.Environ()); err != nil {
+				if o.server, err = at.Connect(c.Context(), g.config, os.Environ()); err != nil {
 					return err
 				}
 			}
@@ -79,9 +80,9 @@ deletes it at the end: it raises no alarm.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&at.url, "operator", "", "URL of the operators' listener, to raise no alarm")
-	f.StringVar(&at.passwordFile, "operator-password-file", "", "file with the operators' password (default: that of the configuration; dev's own needs none)")
-	f.StringVar(&o.baseURL, "base-url", "http://"+devListen, "the server; with --config, the first of its base_urls")
+	f.StringVar(&at.URL, "operator", "", "URL of the operators' listener, to raise no alarm")
+	f.StringVar(&at.PasswordFile, "operator-password-file", "", "file with the operators' password (default: that of the configuration; dev's own needs none)")
+	f.StringVar(&o.baseURL, "base-url", "http://"+remote.DevListen, "the server; with --config, the first of its base_urls")
 	f.StringVar(&o.email, "email", "", "who signs in (default: "+demoPeople[0].email+", of dev)")
 	f.StringVar(&o.passwordFile, "password-file", "", "file with the password (default: that of dev)")
 	f.StringVar(&o.steps, "steps", "1-10", "how far to go, such as 1-2")
@@ -127,9 +128,9 @@ var demoSteps = []demoStep{
 // demo is a client and a browser in one, in the middle of the steps.
 type demo struct {
 	base, email, password string
-	server                *operatorClient // where not nil, its client is a drill's
-	refused               bool            // the person was not let in
-	behindAPI, behindMCP  string          // hosts; may be empty
+	server                *remote.Server // where not nil, its client is a drill's
+	refused               bool           // the person was not let in
+	behindAPI, behindMCP  string         // hosts; may be empty
 	http                  *http.Client
 	verbose               io.Writer // nil is silent
 
@@ -210,7 +211,7 @@ func (d *demo) noAnswer(why error) error {
 
 // whose leads to the flags where nobody has the password of dev.
 func (d *demo) whose(flag string) string {
-	if d.refused && d.password == demoPassword {
+	if d.refused && d.password == remote.DevPassword {
 		return "of grantkeeper serve, name a person with --email and " + flag
 	}
 	return ""
@@ -235,7 +236,7 @@ func newDemo(o demoOptions, last int) (*demo, error) {
 	if err != nil {
 		return nil, fault.WrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
 	}
-	d := &demo{base: base, email: o.email, password: demoPassword, server: o.server, state: secret(), verifier: secret(), behindAPI: o.behindAPI, behindMCP: o.behindMCP}
+	d := &demo{base: base, email: o.email, password: remote.DevPassword, server: o.server, state: secret(), verifier: secret(), behindAPI: o.behindAPI, behindMCP: o.behindMCP}
 	switch {
 	case o.passwordFile != "":
 		b, err := os.ReadFile(o.passwordFile)

@@ -9,10 +9,6 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// demoPassword opens every account of dev, and its operator API: dev listens
-// on loopback alone.
-const demoPassword = "demo-demo-demo"
-
 // A demoPerson is somebody of dev's directory, and what is said of them.
 type demoPerson struct {
 	id, email, name, about string

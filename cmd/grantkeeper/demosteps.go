@@ -71,7 +71,7 @@ func (d *demo) register(ctx context.Context) (outcome, error) {
 // beginDrill adds the client of a drill, and goes on as it.
 func (d *demo) beginDrill(ctx context.Context) error {
 	d.clientID = client.DrillID + secret()[:16]
-	return d.server.do(ctx, http.MethodPost, "/v1/clients", nil, map[string]any{
+	return d.server.Do(ctx, http.MethodPost, "/v1/clients", nil, map[string]any{
 		"client_id": d.clientID, "client_name": "Grantkeeper demo", "redirect_uris": []string{demoRedirect}, "reason": "a drill",
 	}, new(json.RawMessage))
 }
@@ -82,7 +82,7 @@ func (d *demo) endDrill(ctx context.Context) error {
 	if d.server == nil || !client.Drill(d.clientID) {
 		return nil
 	}
-	return d.server.do(context.WithoutCancel(ctx), http.MethodPost, "/v1/clients/"+url.PathEscape(d.clientID)+"/delete", nil,
+	return d.server.Do(context.WithoutCancel(ctx), http.MethodPost, "/v1/clients/"+url.PathEscape(d.clientID)+"/delete", nil,
 		map[string]string{"reason": "end of a drill"}, new(json.RawMessage))
 }
 

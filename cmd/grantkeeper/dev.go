@@ -31,6 +31,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -54,11 +55,6 @@ type devOptions struct {
 	ready   func() // from here on signals drain; nil is nobody to tell
 }
 
-const (
-	devListen         = "127.0.0.1:8080"
-	devOperatorListen = "127.0.0.1:8081"
-)
-
 func devCommand(g *global) *cobra.Command {
 	o := devOptions{}
 	c := &cobra.Command{
@@ -76,8 +72,8 @@ when it is not there. What no rule names is then refused under selected roles, a
 once, as a rule to paste into the file of --rules.
 
 Its operator API has a clock that tests can move, and stop:
-  curl -u operator:` + demoPassword + ` -d '{"advance_seconds":1800,"stopped":true}' \
-    -H 'Content-Type: application/json' http://` + devOperatorListen + `/v1/dev/clock`,
+  curl -u operator:` + remote.DevPassword + ` -d '{"advance_seconds":1800,"stopped":true}' \
+    -H 'Content-Type: application/json' http://` + remote.DevOperators + `/v1/dev/clock`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper demo"},
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -98,8 +94,8 @@ Its operator API has a clock that tests can move, and stop:
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.listen, "listen", devListen, "address of the server; port 0 takes a free one")
-	f.StringVar(&o.operatorListen, "operator-listen", devOperatorListen, "address of the operator API")
+	f.StringVar(&o.listen, "listen", remote.DevListen, "address of the server; port 0 takes a free one")
+	f.StringVar(&o.operatorListen, "operator-listen", remote.DevOperators, "address of the operator API")
 	f.StringVar(&g.data, "data", "", "folder `DIR` to keep the database and the key in (default: in memory)")
 	f.BoolVar(&o.empty, "empty", false, "no demo data")
 	f.StringVar(&o.seed, "seed", "", "`FILE` of people and organizations to import at the start, as directory import takes it")
@@ -163,7 +159,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 	clock, d := newDevClock(), &dev{options: o, checked: checked, service: service}
 	options := server.Options{Version: version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second,
 		Dev: &server.Dev{Fill: d.fill, Pages: d.pages, Clock: clock.move, Gateways: service.listener()}}
-	logTo(&options, log, checked, stderr, true)
+	server.LogTo(&options, log, checked, stderr, true)
 	d.clock, d.log = clock, options.Log
 	stop, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,7 +183,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 			said(told)
 		}
 	}
-	err = until(stop, s, options, ending{signals: o.signals})
+	err = server.Until(stop, s, options, server.Ending{Signals: o.signals})
 	return errors.Join(failed, err, o.forget())
 }
 
@@ -223,8 +219,8 @@ func (o devOptions) plant(ctx context.Context, t devReady) error {
 	if err != nil {
 		return err
 	}
-	server := &operatorClient{base: t.Operator, password: t.OperatorPassword, http: &http.Client{Timeout: importTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
-	err = server.do(ctx, http.MethodPost, "/v1/directory", url.Values{"reason": {"grantkeeper dev --seed"}}, text, new(json.RawMessage))
+	server := &remote.Server{Base: t.Operator, Password: t.OperatorPassword, HTTP: &http.Client{Timeout: importTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
+	err = server.Do(ctx, http.MethodPost, "/v1/directory", url.Values{"reason": {"grantkeeper dev --seed"}}, text, new(json.RawMessage))
 	var e *fault.Error
 	if errors.As(err, &e) {
 		e.What = o.seed + ": " + e.What
@@ -246,7 +242,7 @@ func (o devOptions) forget() error {
 // devChecked is the configuration of dev. Every loopback name and address is
 // believed, on any port (decision M2).
 func devChecked(o devOptions) (config.Checked, error) {
-	c := config.Checked{Config: config.Defaults(), Password: demoPassword}
+	c := config.Checked{Config: config.Defaults(), Password: remote.DevPassword}
 	c.Hosts = config.LoopbackHosts()
 	c.Log = config.Log{Level: o.logLevel, Format: o.logFormat}
 	if err := c.CheckLog(); err != nil {
@@ -287,7 +283,7 @@ func devKey(data string) ([]*token.Key, error) {
 	}
 	name := filepath.Join(data, "secret.key")
 	text := base64.StdEncoding.EncodeToString(secret[:]) + "\n"
-	if err := writeNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := config.WriteNew(name, 0o600, []byte(text)); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fault.CannotOpen("", "secret key: %v", err)
 	}
 	keys, err := config.ReadKeys(name)
@@ -311,7 +307,7 @@ func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 		return err
 	}
 	if !d.options.empty && len(people) == 0 {
-		if err := s.AddDirectory(ctx, demoDirectory(signin.Hash(demoPassword)), act); err != nil {
+		if err := s.AddDirectory(ctx, demoDirectory(signin.Hash(remote.DevPassword)), act); err != nil {
 			return fmt.Errorf("demo data: %w", err)
 		}
 	}
@@ -337,15 +333,15 @@ func (d *dev) pages(site *page.Site) http.Handler {
 			people = append(people, page.DemoPerson{Email: p.email, About: p.about})
 		}
 	}
-	site.Demo = &page.Demo{Client: server.DevPath, People: people, Password: demoPassword}
+	site.Demo = &page.Demo{Client: server.DevPath, People: people, Password: remote.DevPassword}
 	return d.client.handler(site)
 }
 
 func newDevReady(o devOptions, s *server.Server, keys []store.DirectoryAPIKey) devReady {
 	t := devReady{
 		Server: "http://" + s.PublicAddr().String(), Operator: "http://" + s.OperatorAddr().String(),
-		OperatorUser: operator.User, OperatorPassword: demoPassword,
-		People: []string{}, Password: demoPassword, APIKeys: map[string]string{},
+		OperatorUser: operator.User, OperatorPassword: remote.DevPassword,
+		People: []string{}, Password: remote.DevPassword, APIKeys: map[string]string{},
 	}
 	for _, p := range demoPeople {
 		if o.empty {
@@ -419,10 +415,10 @@ func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
 	}
 	password := "password as below"
 	if o.empty {
-		password = "password " + demoPassword
+		password = "password " + remote.DevPassword
 	}
 	demo := "grantkeeper demo"
-	if t.Server != "http://"+devListen {
+	if t.Server != "http://"+remote.DevListen {
 		demo += " --base-url " + t.Server
 	}
 	var b strings.Builder
@@ -437,7 +433,7 @@ func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
 	fmt.Fprintf(&b, "  Operator     %-32s (user %s, %s)\n", t.Operator, operator.User, password)
 	fmt.Fprintf(&b, "  Data         %-32s %s\n\n", data, keep)
 	if !o.empty {
-		fmt.Fprintf(&b, "  People       password for all: %s\n", demoPassword)
+		fmt.Fprintf(&b, "  People       password for all: %s\n", remote.DevPassword)
 		for _, p := range demoPeople {
 			gap := max(24-len(p.email), 4)
 			if gap+len(p.email) > 24 {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -240,9 +241,9 @@ func TestNoWebPageChangesDevsData(t *testing.T) {
 		{"a script there", "POST", dev.Operator + "/v1/people", "application/json", person, "", true, 403},
 		{"a form to its console", "POST", dev.Operator + "/clients", "application/x-www-form-urlencoded", "reason=x", "", true, 403},
 		{"a preflight there", "OPTIONS", dev.Operator + "/v1/people", "", "", "", false, 401},
-		{"a form to sign in", "POST", dev.Server + "/signin", "application/x-www-form-urlencoded", "email=ada%40nordlys.example&password=" + demoPassword, "", false, 403},
+		{"a form to sign in", "POST", dev.Server + "/signin", "application/x-www-form-urlencoded", "email=ada%40nordlys.example&password=" + remote.DevPassword, "", false, 403},
 		{"the API with a key like those that were fixed once", "PATCH", dev.Server + "/api/v5/people/tor", "application/json", `{"admin":true}`, "dev-api-key-of-ada-nordlys", false, 401},
-		{"the API with the password", "PATCH", dev.Server + "/api/v5/people/tor", "application/json", `{"admin":true}`, demoPassword, false, 401},
+		{"the API with the password", "PATCH", dev.Server + "/api/v5/people/tor", "application/json", `{"admin":true}`, remote.DevPassword, false, 401},
 	} {
 		r, err := http.NewRequest(c.method, c.url, strings.NewReader(c.body))
 		if err != nil {
@@ -258,7 +259,7 @@ func TestNoWebPageChangesDevsData(t *testing.T) {
 			r.Header.Set("Access-Control-Request-Headers", "authorization,content-type")
 		}
 		if c.basic {
-			r.SetBasicAuth(dev.OperatorUser, demoPassword)
+			r.SetBasicAuth(dev.OperatorUser, remote.DevPassword)
 		}
 		a, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -455,7 +456,7 @@ func TestDevClock(t *testing.T) {
 	}
 	for i, want := range []int{200, 400} { // a hundred years, and a hundred more
 		r, _ := http.NewRequest("POST", dev.Operator+"/v1/dev/clock", strings.NewReader(`{"advance_seconds":3153600000}`))
-		r.SetBasicAuth("operator", demoPassword)
+		r.SetBasicAuth("operator", remote.DevPassword)
 		r.Header.Set("Content-Type", "application/json")
 		a, err := http.DefaultClient.Do(r)
 		if err != nil {
@@ -584,7 +585,7 @@ func (w *walk) approve(decision string) {
 	}
 	form := f.values()
 	form.Set("email", "ada@nordlys.example")
-	form.Set("password", demoPassword)
+	form.Set("password", remote.DevPassword)
 	w.post("/signin", form)
 	if f, err = formWith(strings.NewReader(w.page), "organization"); err != nil {
 		w.Fatalf("%v at %s", err, w.at)
@@ -773,14 +774,14 @@ func TestDevSaysWhomToSignInAs(t *testing.T) {
 	dev := startDev(t, devOptions{})
 	for _, base := range []string{dev.Server, strings.Replace(dev.Server, "127.0.0.1", "localhost", 1)} {
 		page := get(base + "/")
-		for _, want := range append(dev.People, demoPassword, `<a href="/dev/client">`) {
+		for _, want := range append(dev.People, remote.DevPassword, `<a href="/dev/client">`) {
 			if !strings.Contains(page, want) {
 				t.Errorf("the sign-in page at %s lacks %q", base, want)
 			}
 		}
 	}
 	page := get(startDev(t, devOptions{empty: true}).Server + "/signin")
-	if strings.Contains(page, "@nordlys.example") || strings.Contains(page, demoPassword) || !strings.Contains(page, `<a href="/dev/client">`) {
+	if strings.Contains(page, "@nordlys.example") || strings.Contains(page, remote.DevPassword) || !strings.Contains(page, `<a href="/dev/client">`) {
 		t.Errorf("without demo people: %s", page)
 	}
 }

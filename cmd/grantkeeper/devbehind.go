@@ -130,7 +130,7 @@ func (b *devBehind) settings() (w serviceText, err error) {
 func makeKey(name string) error {
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	if err := writeNew(name, 0o600, []byte(hex.EncodeToString(secret)+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := config.WriteNew(name, 0o600, []byte(hex.EncodeToString(secret)+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fault.CannotOpen("", "--key-file: %v", err)
 	}
 	return nil

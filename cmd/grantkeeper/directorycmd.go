@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -55,8 +56,8 @@ would change and how many approvals would end, and changes nothing.`,
 			if err != nil {
 				return err
 			}
-			return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-				server.http.Timeout = importTimeout
+			return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
+				server.HTTP.Timeout = importTimeout
 				return g.importDirectory(ctx, c, server, o, text, prune, dry)
 			})
 		},
@@ -68,7 +69,7 @@ would change and how many approvals would end, and changes nothing.`,
 }
 
 // readImport reads a file, or standard input for "-".
-func readImport(stdin io.Reader, name string) (rawJSON, error) {
+func readImport(stdin io.Reader, name string) (remote.RawJSON, error) {
 	in := stdin
 	if name != "-" || stdin == nil {
 		f, err := os.Open(name)
@@ -92,7 +93,7 @@ func readImport(stdin io.Reader, name string) (rawJSON, error) {
 
 // importDirectory asks with the numbers of a dry run before it changes
 // anything.
-func (g *global) importDirectory(ctx context.Context, c *cobra.Command, server *operatorClient, o *serverChange, text rawJSON, prune, dry bool) error {
+func (g *global) importDirectory(ctx context.Context, c *cobra.Command, server *remote.Server, o *serverChange, text remote.RawJSON, prune, dry bool) error {
 	query := url.Values{"prune": {fmt.Sprint(prune)}}
 	if o.reason != "" {
 		query.Set("reason", o.reason)
@@ -100,7 +101,7 @@ func (g *global) importDirectory(ctx context.Context, c *cobra.Command, server *
 	if !dry && !o.yes {
 		query.Set("dry_run", "true")
 		var would importAnswer
-		if err := server.do(ctx, http.MethodPost, "/v1/directory", query, text, &would); err != nil {
+		if err := server.Do(ctx, http.MethodPost, "/v1/directory", query, text, &would); err != nil {
 			return err
 		}
 		if err := o.confirm(c, would.question()); err != nil {
@@ -109,7 +110,7 @@ func (g *global) importDirectory(ctx context.Context, c *cobra.Command, server *
 	}
 	query.Set("dry_run", fmt.Sprint(dry))
 	var answer json.RawMessage
-	if err := server.do(ctx, http.MethodPost, "/v1/directory", query, text, &answer); err != nil {
+	if err := server.Do(ctx, http.MethodPost, "/v1/directory", query, text, &answer); err != nil {
 		return err
 	}
 	if g.json {
@@ -118,7 +119,7 @@ func (g *global) importDirectory(ctx context.Context, c *cobra.Command, server *
 	}
 	var told importAnswer
 	if err := json.Unmarshal(answer, &told); err != nil {
-		return server.stranger()
+		return server.Stranger()
 	}
 	_, err := io.WriteString(c.OutOrStdout(), told.String())
 	return err
@@ -177,7 +178,7 @@ func (a importAnswer) String() string {
 }
 
 func directoryExport(g *global) *cobra.Command {
-	var o *operatorOptions
+	var o *remote.At
 	c := &cobra.Command{
 		Use:   "export",
 		Short: "Write the whole directory as JSON, as import takes it",
@@ -188,10 +189,10 @@ again changes nothing.`,
 		Args:        named("", 0),
 		Annotations: map[string]string{"next": "grantkeeper directory import FILE --dry-run"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
-				server.http.Timeout = importTimeout
+			return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
+				server.HTTP.Timeout = importTimeout
 				var text json.RawMessage
-				if err := server.do(ctx, http.MethodGet, "/v1/directory", nil, nil, &text); err != nil {
+				if err := server.Do(ctx, http.MethodGet, "/v1/directory", nil, nil, &text); err != nil {
 					return err
 				}
 				if g.json {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -31,7 +32,7 @@ type doctorOptions struct {
 
 func doctorCommand(g *global) *cobra.Command {
 	o := doctorOptions{}
-	var at *operatorOptions
+	var at *remote.At
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Is this installation healthy? Each line says so, or what mends it",
@@ -111,8 +112,8 @@ func (o doctorOptions) tell(w io.Writer, all []doctor.Finding, asJSON, colored b
 }
 
 // examine gathers everything at once.
-func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string) *doctor.Examination {
-	d := &doctor.Examination{Operator: at.url, Version: version}
+func (g *global) examine(c *cobra.Command, at remote.At, baseURLs []string) *doctor.Examination {
+	d := &doctor.Examination{Operator: at.URL, Version: version}
 	none := false
 	if d.Loaded, d.ConfigErr = g.load(c); d.ConfigErr == nil {
 		d.Checked, d.ConfigErr = whole(c.Context(), d.Loaded)
@@ -122,17 +123,17 @@ func (g *global) examine(c *cobra.Command, at operatorOptions, baseURLs []string
 		baseURLs = d.Checked.Hosts.List()
 	}
 	d.Ask(c.Context(), baseURLs, func(ctx context.Context) {
-		client, err := at.connect(ctx, g.config, os.Environ())
+		client, err := at.Connect(ctx, g.config, os.Environ())
 		if d.StatusErr = err; err != nil {
 			return
 		}
-		d.Server = client.base
+		d.Server = client.Base
 		var ready sync.WaitGroup
-		ready.Go(func() { d.Missing = client.missing(ctx) })
-		d.StatusErr = client.do(ctx, http.MethodGet, "/v1/status", nil, nil, &d.Status)
+		ready.Go(func() { d.Missing = client.Missing(ctx) })
+		d.StatusErr = client.Do(ctx, http.MethodGet, "/v1/status", nil, nil, &d.Status)
 		d.Now = time.Now()
 		var clock json.RawMessage // dev alone has one
-		d.Dev = none && d.StatusErr == nil && client.do(ctx, http.MethodGet, "/v1/dev/clock", nil, nil, &clock) == nil
+		d.Dev = none && d.StatusErr == nil && client.Do(ctx, http.MethodGet, "/v1/dev/clock", nil, nil, &clock) == nil
 		ready.Wait()
 	})
 	return d

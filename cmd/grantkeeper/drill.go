@@ -18,6 +18,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -31,7 +32,7 @@ type drillOptions struct {
 
 func drillCommand(g *global) *cobra.Command {
 	o := drillOptions{}
-	var at *operatorOptions
+	var at *remote.At
 	c := &cobra.Command{
 		Use:   "drill",
 		Short: "Revoke a test approval and time it to refusal on every node",
@@ -53,10 +54,10 @@ was acknowledged, or later than --within after it.`,
 		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2, on each node"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			o.json = g.json
-			if err := o.settle(g, c, at.url == ""); err != nil {
+			if err := o.settle(g, c, at.URL == ""); err != nil {
 				return err
 			}
-			server, err := at.connect(c.Context(), g.config, os.Environ())
+			server, err := at.Connect(c.Context(), g.config, os.Environ())
 			if err != nil {
 				return err
 			}
@@ -64,7 +65,7 @@ was acknowledged, or later than --within after it.`,
 		},
 	}
 	f := c.Flags()
-	f.StringArrayVar(&o.baseURLs, "base-url", nil, "a base URL; can be repeated, each is a node (default: those of the configuration, or http://"+devListen+")")
+	f.StringArrayVar(&o.baseURLs, "base-url", nil, "a base URL; can be repeated, each is a node (default: those of the configuration, or http://"+remote.DevListen+")")
 	f.StringArrayVar(&o.nodes, "node", nil, "where one node listens, as a URL; can be repeated (default: the base URLs)")
 	f.StringVar(&o.email, "email", "", "who signs in and approves (default: "+demoPeople[0].email+", of dev)")
 	f.StringVar(&o.personPasswordFile, "person-password-file", "", "file with that person's password (default: that of dev)")
@@ -89,7 +90,7 @@ func (o *drillOptions) settle(g *global, c *cobra.Command, configured bool) erro
 		o.baseURLs = l.BaseURLs
 	}
 	if len(o.baseURLs) == 0 {
-		o.baseURLs = []string{"http://" + devListen}
+		o.baseURLs = []string{"http://" + remote.DevListen}
 	}
 	return nil
 }
@@ -122,7 +123,7 @@ type drillReport struct {
 	Rounds  []drillRound `json:"rounds"`
 }
 
-func runDrill(ctx context.Context, o drillOptions, server *operatorClient, stdout io.Writer) error {
+func runDrill(ctx context.Context, o drillOptions, server *remote.Server, stdout io.Writer) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
@@ -199,7 +200,7 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 }
 
 // round makes an approval, revokes it, and follows what the nodes do.
-func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, server *operatorClient) (round drillRound, err error) {
+func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, server *remote.Server) (round drillRound, err error) {
 	if err := d.approveAnew(ctx); err != nil {
 		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: the test approval: %v", d.base, err),
 			Hint: cmp.Or(d.whose("--person-password-file"), "see that it is a node of this installation, with this person")}
@@ -217,15 +218,15 @@ func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, serve
 			State string `json:"state"`
 		} `json:"items"`
 	}
-	if err := server.do(ctx, http.MethodGet, "/v1/approvals", url.Values{"client": {d.clientID}, "state": {"live"}}, nil, &listed); err != nil {
+	if err := server.Do(ctx, http.MethodGet, "/v1/approvals", url.Values{"client": {d.clientID}, "state": {"live"}}, nil, &listed); err != nil {
 		return round, err
 	}
 	if len(listed.Items) != 1 {
-		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s has %d live approvals of the test client, want 1", server.base, len(listed.Items)),
+		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s has %d live approvals of the test client, want 1", server.Base, len(listed.Items)),
 			Hint: "see that it is a node of this installation"}
 	}
 	begun := time.Now()
-	err = server.do(ctx, http.MethodPost, "/v1/approvals/"+url.PathEscape(listed.Items[0].ID)+"/revoke", nil, map[string]string{"reason": "drill"}, new(json.RawMessage))
+	err = server.Do(ctx, http.MethodPost, "/v1/approvals/"+url.PathEscape(listed.Items[0].ID)+"/revoke", nil, map[string]string{"reason": "drill"}, new(json.RawMessage))
 	acknowledged := time.Now()
 	if err != nil {
 		return round, err

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -88,7 +89,7 @@ const tailEvery = time.Second
 
 func eventsTail(g *global) *cobra.Command {
 	var filter func() url.Values
-	var o *operatorOptions
+	var o *remote.At
 	var lastN int
 	c := &cobra.Command{
 		Use:   "tail",
@@ -104,12 +105,12 @@ func eventsTail(g *global) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			server, err := o.connect(ctx, g.config, os.Environ())
+			server, err := o.Connect(ctx, g.config, os.Environ())
 			if err != nil {
 				return err
 			}
 			query := filter()
-			if err := server.wholeOf(ctx, query); err != nil {
+			if err := server.WholeOf(ctx, query); err != nil {
 				return err
 			}
 			return g.tail(ctx, c.OutOrStdout(), server, query, lastN)
@@ -123,7 +124,7 @@ func eventsTail(g *global) *cobra.Command {
 
 // tail writes the last entries and then those that come, until ctx ends. A
 // server that is away for a moment, as at a restart, is asked again.
-func (g *global) tail(ctx context.Context, out io.Writer, server *operatorClient, query url.Values, lastN int) error {
+func (g *global) tail(ctx context.Context, out io.Writer, server *remote.Server, query url.Values, lastN int) error {
 	behind, latest, err := lastEvents(ctx, server, query, lastN)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (g *global) tail(ctx context.Context, out io.Writer, server *operatorClient
 		}
 		setAfter(query, behind)
 		var page journalPage
-		err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page)
+		err := server.Do(ctx, http.MethodGet, "/v1/events", query, nil, &page)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -168,9 +169,9 @@ const tailLooks = 100
 
 // lastEvents gives the last entries, newest first, and the cursor behind all
 // that there were.
-func lastEvents(ctx context.Context, server *operatorClient, query url.Values, n int) (behind string, latest []json.RawMessage, err error) {
+func lastEvents(ctx context.Context, server *remote.Server, query url.Values, n int) (behind string, latest []json.RawMessage, err error) {
 	var page journalPage
-	if err := server.do(ctx, http.MethodGet, "/v1/events", url.Values{"limit": {"1"}}, nil, &page); err != nil {
+	if err := server.Do(ctx, http.MethodGet, "/v1/events", url.Values{"limit": {"1"}}, nil, &page); err != nil {
 		return "", nil, err
 	}
 	if len(page.Items) > 0 {
@@ -180,7 +181,7 @@ func lastEvents(ctx context.Context, server *operatorClient, query url.Values, n
 	query.Set("limit", fmt.Sprint(max(n, 1))) // also without any, so that a wrong filter is refused
 	for range tailLooks {
 		page = journalPage{}
-		if err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
+		if err := server.Do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
 			return "", nil, err
 		}
 		for _, entry := range page.Items {
@@ -224,7 +225,7 @@ func (g *global) writeEvent(out io.Writer, entry json.RawMessage) error {
 
 func eventsExport(g *global) *cobra.Command {
 	var filter func() url.Values
-	var o *operatorOptions
+	var o *remote.At
 	var output string
 	c := &cobra.Command{
 		Use:   "export",
@@ -234,9 +235,9 @@ func eventsExport(g *global) *cobra.Command {
 		Args:        named("", 0),
 		Annotations: map[string]string{"next": "keep the file where journal.retention does not reach"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
+			return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
 				query := filter()
-				if err := server.wholeOf(ctx, query); err != nil {
+				if err := server.WholeOf(ctx, query); err != nil {
 					return err
 				}
 				if output == "" || output == "-" {
@@ -258,12 +259,12 @@ func eventsExport(g *global) *cobra.Command {
 }
 
 // export writes a page at a time.
-func export(ctx context.Context, out io.Writer, server *operatorClient, query url.Values) (n int, err error) {
+func export(ctx context.Context, out io.Writer, server *remote.Server, query url.Values) (n int, err error) {
 	query.Set("order", "oldest")
 	query.Set("limit", "1000")
 	for {
 		var page journalPage
-		if err := server.do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
+		if err := server.Do(ctx, http.MethodGet, "/v1/events", query, nil, &page); err != nil {
 			return n, err
 		}
 		for _, entry := range page.Items {
@@ -280,7 +281,7 @@ func export(ctx context.Context, out io.Writer, server *operatorClient, query ur
 
 // exportFile leaves no half a file: it is there under its name once it is
 // whole. One that is there already is not written over.
-func exportFile(ctx context.Context, name string, server *operatorClient, query url.Values) (int, error) {
+func exportFile(ctx context.Context, name string, server *remote.Server, query url.Values) (int, error) {
 	if _, err := os.Lstat(name); err == nil {
 		return 0, alreadyThere(name)
 	}

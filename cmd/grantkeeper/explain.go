@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func explainCommand(g *global) *cobra.Command {
 	var id, tool, args, path, call, body string
-	var at *operatorOptions
+	var at *remote.At
 	c := &cobra.Command{
 		Use:   "explain APPROVAL",
 		Short: "Say what an approval stands on and gives, and whether it lets its client make a call, and why",
@@ -65,7 +66,7 @@ The exit code is 0 for yes and for no, 5 when there is no such approval.`,
 			if body != "" {
 				query.Set("body", body)
 			}
-			server, err := at.connect(c.Context(), g.config, os.Environ())
+			server, err := at.Connect(c.Context(), g.config, os.Environ())
 			if err != nil {
 				return err
 			}
@@ -94,13 +95,13 @@ type explained struct {
 	} `json:"chain"`
 }
 
-func runExplain(ctx context.Context, server *operatorClient, id string, query url.Values, asJSON bool, stdout io.Writer) error {
+func runExplain(ctx context.Context, server *remote.Server, id string, query url.Values, asJSON bool, stdout io.Writer) error {
 	var text json.RawMessage
-	id, err := server.whole(ctx, "approval", id)
+	id, err := server.Whole(ctx, "approval", id)
 	if err != nil {
 		return err
 	}
-	if err := server.do(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(id)+"/explain", query, nil, &text); err != nil {
+	if err := server.Do(ctx, http.MethodGet, "/v1/approvals/"+url.PathEscape(id)+"/explain", query, nil, &text); err != nil {
 		return err
 	}
 	if asJSON {
@@ -109,7 +110,7 @@ func runExplain(ctx context.Context, server *operatorClient, id string, query ur
 	}
 	var e explained
 	if err := json.Unmarshal(text, &e); err != nil || len(e.Chain) == 0 {
-		return server.stranger()
+		return server.Stranger()
 	}
 	_, err = io.WriteString(stdout, e.String())
 	return err

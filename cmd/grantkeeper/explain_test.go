@@ -15,6 +15,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 // connected is a client that somebody has approved, as demo is after its
@@ -30,9 +31,9 @@ func connected(t *testing.T, dev running, email string) (d *demo, id string) {
 			t.Fatal(err)
 		}
 	}
-	c := operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
+	c := remote.Server{Base: dev.Operator, Password: remote.DevPassword, HTTP: http.DefaultClient}
 	var list struct{ Items []struct{ ID string } }
-	if err := c.do(t.Context(), "GET", "/v1/approvals", url.Values{"client": {d.clientID}}, nil, &list); err != nil || len(list.Items) != 1 {
+	if err := c.Do(t.Context(), "GET", "/v1/approvals", url.Values{"client": {d.clientID}}, nil, &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	return d, list.Items[0].ID
@@ -90,7 +91,7 @@ func TestExplainExitCodes(t *testing.T) {
 		}
 		return name
 	}
-	right, wrong := file("right", demoPassword+"\n"), file("wrong", "another password\n")
+	right, wrong := file("right", remote.DevPassword+"\n"), file("wrong", "another password\n")
 	empty, two := file("empty", "\n"), file("two", "a\nb\n")
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	defer stranger.Close()
@@ -121,7 +122,7 @@ func TestExplainExitCodes(t *testing.T) {
 		if code != tt.code || !strings.Contains(stderr, tt.says) {
 			t.Errorf("%q: exit code %d, want %d\n%s%s\nwant %s", tt.args, code, tt.code, stdout, stderr, tt.says)
 		}
-		if (code == 0) != (stdout != "") || code != 0 && strings.Count(stderr, "\n") > 2 || strings.Contains(stderr, "password\n"+demoPassword) {
+		if (code == 0) != (stdout != "") || code != 0 && strings.Count(stderr, "\n") > 2 || strings.Contains(stderr, "password\n"+remote.DevPassword) {
 			t.Errorf("%q: stdout %s stderr %s", tt.args, stdout, stderr)
 		}
 	}
@@ -133,8 +134,8 @@ func TestExplainAgainstServe(t *testing.T) {
 	t.Parallel()
 	dir, public, listen := installed(t)
 	p := serve(t, dir, public, listen)
-	c := operatorClient{base: p.operator, password: p.password, http: http.DefaultClient}
-	if v, err := c.version(t.Context()); err != nil || v.Mode != "serve" || v.Version != version {
+	c := remote.Server{Base: p.operator, Password: p.password, HTTP: http.DefaultClient}
+	if v, err := c.Version(t.Context()); err != nil || v.Mode != "serve" || v.Version != version {
 		t.Errorf("version: %+v, %v", v, err)
 	}
 	nobody := strings.Repeat("0", 32)
@@ -184,7 +185,7 @@ func TestOperatorRefusals(t *testing.T) {
 		fmt.Fprint(w, body)
 	}))
 	defer server.Close()
-	c := operatorClient{base: server.URL, http: server.Client()}
+	c := remote.Server{Base: server.URL, HTTP: server.Client()}
 	for _, tt := range []struct {
 		status int
 		body   string
@@ -206,7 +207,7 @@ func TestOperatorRefusals(t *testing.T) {
 	} {
 		status, body = tt.status, tt.body
 		var into map[string]any
-		err := c.do(t.Context(), "GET", "/v1/x", nil, nil, &into)
+		err := c.Do(t.Context(), "GET", "/v1/x", nil, nil, &into)
 		if fault.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%d %s: %d %v, want %d", tt.status, tt.body, fault.CodeOf(err), err, tt.code)
 		}
@@ -229,12 +230,12 @@ func TestOperatorClientSends(t *testing.T) {
 	if err := os.WriteFile(file, []byte("a long password\r\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := operatorOptions{url: server.URL, passwordFile: file}.connect(t.Context(), "", nil)
+	c, err := remote.At{URL: server.URL, PasswordFile: file}.Connect(t.Context(), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var into any
-	if err := c.do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); fault.CodeOf(err) != 4 {
+	if err := c.Do(context.Background(), "POST", "/v1/x", url.Values{"a": {"b c"}}, map[string]string{"reason": "lost"}, &into); fault.CodeOf(err) != 4 {
 		t.Errorf("a redirect: %v", err)
 	}
 	if want := []string{"POST /v1/x?a=b+c application/json lost a long password"}; !slices.Equal(got, want) {

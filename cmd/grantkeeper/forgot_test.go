@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
 
@@ -109,8 +110,8 @@ func TestForgottenPasswordIsMailed(t *testing.T) {
 		}
 	}
 	var events json.RawMessage
-	c := operatorClient{base: p.operator, password: p.password, http: http.DefaultClient}
-	if err := c.do(t.Context(), "GET", "/v1/events", nil, nil, &events); err != nil || !bytes.Contains(events, []byte("asked for at the sign-in page")) {
+	c := remote.Server{Base: p.operator, Password: p.password, HTTP: http.DefaultClient}
+	if err := c.Do(t.Context(), "GET", "/v1/events", nil, nil, &events); err != nil || !bytes.Contains(events, []byte("asked for at the sign-in page")) {
 		t.Errorf("%v %s", err, events)
 	}
 	stop()
@@ -163,8 +164,8 @@ func TestS13PeopleAreMailed(t *testing.T) {
 		ID, URL string
 		Mailed  bool
 	}
-	c := operatorClient{base: p.operator, password: p.password, http: http.DefaultClient}
-	if err := c.do(t.Context(), "POST", "/v1/people/eva/reset-link", nil, json.RawMessage(`{"reason":"forgot it"}`), &answer); err != nil || !answer.Mailed || answer.URL != "" || answer.ID != "eva" {
+	c := remote.Server{Base: p.operator, Password: p.password, HTTP: http.DefaultClient}
+	if err := c.Do(t.Context(), "POST", "/v1/people/eva/reset-link", nil, json.RawMessage(`{"reason":"forgot it"}`), &answer); err != nil || !answer.Mailed || answer.URL != "" || answer.ID != "eva" {
 		t.Fatalf("%v %+v", err, answer)
 	}
 	got = <-o.Took

@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 func gcCommand(g *global) *cobra.Command {
@@ -23,8 +25,8 @@ Nothing depends on when they go: expiry is asked and never written.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper doctor"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			return g.withServer(c, change.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-				return g.ask(ctx, c, server.patient(), http.MethodPost, "/v1/gc", nil, change.because(map[string]any{"dry_run": dry}), showCollected)
+			return g.withServer(c, change.At, func(ctx context.Context, server *remote.Server) error {
+				return g.ask(ctx, c, server.Patient(), http.MethodPost, "/v1/gc", nil, change.because(map[string]any{"dry_run": dry}), showCollected)
 			})
 		},
 	}
@@ -47,12 +49,4 @@ func showCollected(w io.Writer, o map[string]any) {
 	if o["dry_run"] == true {
 		fmt.Fprintln(w, "Nothing was deleted.")
 	}
-}
-
-// patient is the same server, for what may take long.
-func (c *operatorClient) patient() *operatorClient {
-	patient, without := *c, *c.http
-	without.Timeout = 0
-	patient.http = &without
-	return &patient
 }

@@ -147,7 +147,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 		if o.force {
 			os.Remove(f.name) // what cannot be removed cannot be written
 		}
-		if err := writeNew(f.name, f.mode, []byte(f.text)); err != nil {
+		if err := config.WriteNew(f.name, f.mode, []byte(f.text)); err != nil {
 			return fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
 		}
 	}

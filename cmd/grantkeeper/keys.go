@@ -13,6 +13,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/terminal"
@@ -43,14 +44,14 @@ type listedKey struct {
 	Ended     *int   `json:"ended,omitempty"` // approvals, by its retirement
 }
 
-func (c *operatorClient) keys(ctx context.Context) ([]listedKey, error) {
+func keysOf(ctx context.Context, c *remote.Server) ([]listedKey, error) {
 	var list struct{ Items []listedKey }
-	err := c.do(ctx, http.MethodGet, "/v1/keys", nil, nil, &list)
+	err := c.Do(ctx, http.MethodGet, "/v1/keys", nil, nil, &list)
 	return list.Items, err
 }
 
 func keysListCommand(g *global) *cobra.Command {
-	var at *operatorOptions
+	var at *remote.At
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys: which one seals, and how many approvals each has sealed last",
@@ -59,12 +60,12 @@ func keysListCommand(g *global) *cobra.Command {
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper keys add"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			server, err := at.connect(c.Context(), g.config, os.Environ())
+			server, err := at.Connect(c.Context(), g.config, os.Environ())
 			if err != nil {
 				return err
 			}
 			var list struct{ Items []any }
-			if err := server.do(c.Context(), http.MethodGet, "/v1/keys", nil, nil, &list); err != nil {
+			if err := server.Do(c.Context(), http.MethodGet, "/v1/keys", nil, nil, &list); err != nil {
 				return err
 			}
 			if g.json {
@@ -79,7 +80,7 @@ func keysListCommand(g *global) *cobra.Command {
 }
 
 func keysAddCommand(g *global) *cobra.Command {
-	var at *operatorOptions
+	var at *remote.At
 	var change *changeOptions
 	c := &cobra.Command{
 		Use:   "add",
@@ -96,7 +97,7 @@ Without a running server the key is taken at the next start.`,
 			if err != nil {
 				return err
 			}
-			server, err := at.connect(c.Context(), g.config, os.Environ())
+			server, err := at.Connect(c.Context(), g.config, os.Environ())
 			if fault.CodeOf(err) == fault.Reach {
 				server, err = nil, nil
 			} else if err != nil {
@@ -124,7 +125,7 @@ Without a running server the key is taken at the next start.`,
 
 // addKey writes a key with a number that none has had, and has the server, if
 // there is one, take it.
-func addKey(ctx context.Context, c config.Checked, server *operatorClient, reason string) (int, error) {
+func addKey(ctx context.Context, c config.Checked, server *remote.Server, reason string) (int, error) {
 	newest, err := newestKey(ctx, c, server)
 	if err != nil {
 		return 0, err
@@ -140,19 +141,19 @@ func addKey(ctx context.Context, c config.Checked, server *operatorClient, reaso
 		return newest, err
 	}
 	var taken struct{ Added []int }
-	if err := server.do(ctx, http.MethodPost, "/v1/keys/reload", nil, map[string]string{"reason": reason}, &taken); err != nil {
+	if err := server.Do(ctx, http.MethodPost, "/v1/keys/reload", nil, map[string]string{"reason": reason}, &taken); err != nil {
 		return 0, err
 	}
 	if !slices.Contains(taken.Added, newest) {
-		return 0, &fault.Error{Code: fault.State, What: fmt.Sprintf("the server at %s does not read %s", server.base, c.SecretKeyFile), Hint: "name its configuration: -c FILE"}
+		return 0, &fault.Error{Code: fault.State, What: fmt.Sprintf("the server at %s does not read %s", server.Base, c.SecretKeyFile), Hint: "name its configuration: -c FILE"}
 	}
 	return newest, nil
 }
 
 // newestKey is the highest number that any key has had, retired ones included.
-func newestKey(ctx context.Context, c config.Checked, running *operatorClient) (newest int, err error) {
+func newestKey(ctx context.Context, c config.Checked, running *remote.Server) (newest int, err error) {
 	if running != nil {
-		keys, err := running.keys(ctx)
+		keys, err := keysOf(ctx, running)
 		for _, k := range keys {
 			newest = max(newest, k.Number)
 		}
@@ -177,7 +178,7 @@ func newestKey(ctx context.Context, c config.Checked, running *operatorClient) (
 }
 
 func keysRotateCommand(g *global) *cobra.Command {
-	var at *operatorOptions
+	var at *remote.At
 	var change *changeOptions
 	c := &cobra.Command{
 		Use:   "rotate",
@@ -189,12 +190,12 @@ goes on to work.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{"next": "grantkeeper keys retire N, only where key N has leaked"},
 		RunE: func(c *cobra.Command, _ []string) error {
-			server, err := at.connect(c.Context(), g.config, os.Environ())
+			server, err := at.Connect(c.Context(), g.config, os.Environ())
 			if err != nil {
 				return err
 			}
 			var k listedKey
-			if err := server.do(c.Context(), http.MethodPost, "/v1/keys/rotate", nil, map[string]string{"reason": change.reason}, &k); err != nil {
+			if err := server.Do(c.Context(), http.MethodPost, "/v1/keys/rotate", nil, map[string]string{"reason": change.reason}, &k); err != nil {
 				return err
 			}
 			if g.json {
@@ -209,7 +210,7 @@ goes on to work.`,
 }
 
 func keysRetireCommand(g *global) *cobra.Command {
-	var at *operatorOptions
+	var at *remote.At
 	var change *changeOptions
 	c := &cobra.Command{
 		Use:   "retire N",
@@ -239,17 +240,17 @@ nodes it is not used either, and can be taken out.`,
 	return c
 }
 
-func runRetire(g *global, c *cobra.Command, number string, at operatorOptions, change changeOptions) error {
-	server, err := at.connect(c.Context(), g.config, os.Environ())
+func runRetire(g *global, c *cobra.Command, number string, at remote.At, change changeOptions) error {
+	server, err := at.Connect(c.Context(), g.config, os.Environ())
 	if err != nil {
 		return err
 	}
-	k, err := server.retireKey(g, c, number, change)
+	k, err := retireKey(server, g, c, number, change)
 	if err != nil {
 		return err
 	}
 	err = errors.New("it is another installation's, by --operator")
-	if at.url == "" {
+	if at.URL == "" {
 		err = g.takeOut(c, k.Number)
 	}
 	if err != nil {
@@ -264,9 +265,9 @@ func runRetire(g *global, c *cobra.Command, number string, at operatorOptions, c
 
 // retireKey says which backups need the key, asks, with how many approvals would
 // end, and has it done.
-func (c *operatorClient) retireKey(g *global, command *cobra.Command, number string, change changeOptions) (listedKey, error) {
+func retireKey(c *remote.Server, g *global, command *cobra.Command, number string, change changeOptions) (listedKey, error) {
 	ctx := command.Context()
-	keys, err := c.keys(ctx)
+	keys, err := keysOf(ctx, c)
 	if err != nil {
 		return listedKey{}, err
 	}
@@ -284,9 +285,9 @@ func (c *operatorClient) retireKey(g *global, command *cobra.Command, number str
 		return listedKey{}, err
 	}
 	var done listedKey
-	err = c.patient().do(ctx, http.MethodPost, "/v1/keys/"+number+"/retire", nil, map[string]string{"reason": change.reason}, &done)
+	err = c.Patient().Do(ctx, http.MethodPost, "/v1/keys/"+number+"/retire", nil, map[string]string{"reason": change.reason}, &done)
 	if err == nil && done.Ended == nil {
-		err = c.stranger()
+		err = c.Stranger()
 	}
 	return done, err
 }

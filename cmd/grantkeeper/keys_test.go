@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 // withKeyFile starts a server whose key file is known.
-func withKeyFile(t *testing.T) (running, *operatorClient, config.Checked) {
+func withKeyFile(t *testing.T) (running, *remote.Server, config.Checked) {
 	t.Helper()
 	data := t.TempDir()
 	dev := startDev(t, devOptions{data: data})
-	return dev, &operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient},
+	return dev, &remote.Server{Base: dev.Operator, Password: remote.DevPassword, HTTP: http.DefaultClient},
 		config.Checked{Config: config.Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
 }
 
@@ -66,18 +67,18 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 			t.Fatalf("added key %d, %v", got, err)
 		}
 		var sealing, retired listedKey
-		if err := server.do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &sealing); err != nil || sealing.Number != number {
+		if err := server.Do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &sealing); err != nil || sealing.Number != number {
 			t.Fatalf("rotated to %+v, %v", sealing, err)
 		}
 		all()
-		if err := server.do(t.Context(), "POST", "/v1/keys/"+string(rune('0'+number-1))+"/retire", nil, map[string]string{}, &retired); err != nil || retired.Ended == nil || *retired.Ended != 0 {
+		if err := server.Do(t.Context(), "POST", "/v1/keys/"+string(rune('0'+number-1))+"/retire", nil, map[string]string{}, &retired); err != nil || retired.Ended == nil || *retired.Ended != 0 {
 			t.Fatalf("retired %+v, %v", retired, err)
 		}
 	}
 	all()
 	stop.Store(true)
 	wg.Wait()
-	keys, err := server.keys(t.Context())
+	keys, err := keysOf(t.Context(), server)
 	if err != nil || len(keys) != 4 || keys[3].State != "seals" || keys[3].Approvals != len(clients) || keys[2].State != "retired" {
 		t.Errorf("%+v %v", keys, err)
 	}
@@ -96,7 +97,7 @@ func TestRetireSaysToKeepACopy(t *testing.T) {
 	retire := func(number string, more ...string) (said string, code int) {
 		var stdout, stderr strings.Builder
 		code = runOn(strings.NewReader(""), append([]string{"keys", "retire", number, "--operator", dev.Operator,
-			"--password-file", write(t, "password", demoPassword, 0o600)}, more...), &stdout, &stderr)
+			"--password-file", write(t, "password", remote.DevPassword, 0o600)}, more...), &stdout, &stderr)
 		return stderr.String(), code
 	}
 	for range 2 {
@@ -104,7 +105,7 @@ func TestRetireSaysToKeepACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := server.do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &listedKey{}); err != nil {
+	if err := server.Do(t.Context(), "POST", "/v1/keys/rotate", nil, map[string]string{}, &listedKey{}); err != nil {
 		t.Fatal(err)
 	}
 	const copies = "Backups made before key %d was added cannot be restored without key %d, on PostgreSQL none made before now: keep a copy of it as long as them.\n"

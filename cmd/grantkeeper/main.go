@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -181,7 +182,7 @@ func signals() (ch chan os.Signal, ready func()) {
 	none := make(chan struct{})
 	go func() {
 		if got, ok := <-early; ok {
-			os.Exit(fault.CodeOf(interrupted(got)))
+			os.Exit(fault.CodeOf(server.Interrupted(got)))
 		}
 		close(none)
 	}()

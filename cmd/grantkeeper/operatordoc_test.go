@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 func operatorDocument(t *testing.T) string {
@@ -28,9 +30,9 @@ func TestOperatorDocumentCalls(t *testing.T) {
 	doc := operatorDocument(t)
 	dev := startDev(t, devOptions{})
 	_, id := connected(t, dev, "ada@nordlys.example")
-	c := operatorClient{base: dev.Operator, password: demoPassword, http: http.DefaultClient}
+	c := remote.Server{Base: dev.Operator, Password: remote.DevPassword, HTTP: http.DefaultClient}
 	var events struct{ Items []struct{ ID string } }
-	if err := c.do(t.Context(), "GET", "/v1/events", nil, nil, &events); err != nil || len(events.Items) == 0 {
+	if err := c.Do(t.Context(), "GET", "/v1/events", nil, nil, &events); err != nil || len(events.Items) == 0 {
 		t.Fatalf("%+v %v", events, err)
 	}
 	ids := strings.NewReplacer("people/{id}", "people/tor", "organizations/{id}", "organizations/nordlys", "members/{person}", "members/tor",
@@ -55,7 +57,7 @@ func TestOperatorDocumentCalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got map[string]any
-		err = c.do(t.Context(), method, to, values, body, &got)
+		err = c.Do(t.Context(), method, to, values, body, &got)
 		switch {
 		case err != nil:
 			t.Errorf("%s %s: %v", method, path, err)
@@ -65,7 +67,7 @@ func TestOperatorDocumentCalls(t *testing.T) {
 		if method == "GET" && got["items"] != nil {
 			filters := regexp.MustCompile(`\([^)]*\)`).ReplaceAllString(rest, "") // without what a filter takes
 			for _, filter := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(filters, -1) {
-				if err := c.do(t.Context(), "GET", to, url.Values{filter[1]: {""}}, nil, &got); err != nil {
+				if err := c.Do(t.Context(), "GET", to, url.Values{filter[1]: {""}}, nil, &got); err != nil {
 					t.Errorf("%s: filter %s: %v", path, filter[1], err)
 				}
 			}
@@ -100,11 +102,11 @@ func TestOperatorDocumentRefusals(t *testing.T) {
 		status                 int
 		code                   string
 	}{
-		{"GET", "/v1/people?nme=x", demoPassword, [2]string{}, 400, "invalid_request"},
+		{"GET", "/v1/people?nme=x", remote.DevPassword, [2]string{}, 400, "invalid_request"},
 		{"GET", "/v1/people", "another", [2]string{}, 401, "unauthorized"},
-		{"POST", "/v1/people/tor/deactivate", demoPassword, [2]string{"Sec-Fetch-Site", "cross-site"}, 403, "cross_site"},
-		{"GET", "/v1/people/nobody", demoPassword, [2]string{}, 404, "not_found"},
-		{"DELETE", "/v1/people", demoPassword, [2]string{}, 405, "method_not_allowed"},
+		{"POST", "/v1/people/tor/deactivate", remote.DevPassword, [2]string{"Sec-Fetch-Site", "cross-site"}, 403, "cross_site"},
+		{"GET", "/v1/people/nobody", remote.DevPassword, [2]string{}, 404, "not_found"},
+		{"DELETE", "/v1/people", remote.DevPassword, [2]string{}, 405, "method_not_allowed"},
 	} {
 		r, err := http.NewRequest(tt.method, dev.Operator+tt.path, nil)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/strictjson"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -61,8 +62,8 @@ func policyShow(g *global) *cobra.Command {
 	o := operatorFlags(g, c)
 	g.wideFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
-			id, err := server.whole(ctx, "organization", args[0])
+		return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
+			id, err := server.Whole(ctx, "organization", args[0])
 			if err != nil {
 				return err
 			}
@@ -155,15 +156,15 @@ func readRules(stdin io.Reader, name string) (json.RawMessage, error) {
 
 // setPolicy asks with the effects of a dry run before it changes anything.
 func (g *global) setPolicy(c *cobra.Command, o *serverChange, argument string, rules json.RawMessage, dry bool) error {
-	return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-		id, err := server.whole(ctx, "organization", argument)
+	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
+		id, err := server.Whole(ctx, "organization", argument)
 		if err != nil {
 			return err
 		}
 		body, query := o.because(map[string]any{"policy": rules}), url.Values{"dry_run": {"true"}}
 		if !dry && !o.yes {
 			var would struct{ Effects []any }
-			if err := server.do(ctx, http.MethodPut, policyPath(id), query, body, &would); err != nil {
+			if err := server.Do(ctx, http.MethodPut, policyPath(id), query, body, &would); err != nil {
 				return err
 			}
 			if len(would.Effects) > 0 {
@@ -188,8 +189,8 @@ func policyClear(g *global) *cobra.Command {
 		Args:        named("ID", 1),
 		Annotations: map[string]string{"next": "grantkeeper organization policy show ID"},
 		RunE: func(c *cobra.Command, args []string) error {
-			return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-				id, err := server.whole(ctx, "organization", args[0])
+			return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
+				id, err := server.Whole(ctx, "organization", args[0])
 				if err != nil {
 					return err
 				}
@@ -205,12 +206,12 @@ func policyClear(g *global) *cobra.Command {
 }
 
 // organizationList completes a command that lists what belongs to an organization.
-func (g *global) organizationList(c *cobra.Command, what string, columns []column, filters map[string]string, whole func(context.Context, *operatorClient, string, url.Values) (bool, error)) *cobra.Command {
+func (g *global) organizationList(c *cobra.Command, what string, columns []column, filters map[string]string, whole func(context.Context, *remote.Server, string, url.Values) (bool, error)) *cobra.Command {
 	o, query := listFlags(g, c), filterFlags(c, filters)
 	c.Args = named("ID", 1)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return g.withServer(c, o.operatorOptions, func(ctx context.Context, server *operatorClient) error {
-			id, err := server.whole(ctx, "organization", args[0])
+		return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
+			id, err := server.Whole(ctx, "organization", args[0])
 			if err != nil {
 				return err
 			}
@@ -248,7 +249,7 @@ func organizationConnections(g *global) *cobra.Command {
 		"query": "part of the app's name or host, or of the person's name or email",
 		"grant": "roles, everything or organization",
 		"show":  "unreviewed, unused, ending or beyond",
-	}, func(ctx context.Context, server *operatorClient, path string, query url.Values) (bool, error) {
+	}, func(ctx context.Context, server *remote.Server, path string, query url.Values) (bool, error) {
 		if !asCSV {
 			return false, nil
 		}
@@ -262,7 +263,7 @@ func organizationConnections(g *global) *cobra.Command {
 var csvColumns = []string{"id", "client_name", "client_id", "host", "person", "person_email", "grant", "access", "created_at", "last_used", "ends_at", "reviewed_by", "reviewed_at"}
 
 // writeConnections writes every connection that a filter finds, as it is read.
-func writeConnections(ctx context.Context, out io.Writer, server *operatorClient, path string, query url.Values) error {
+func writeConnections(ctx context.Context, out io.Writer, server *remote.Server, path string, query url.Values) error {
 	query.Set("limit", "1000")
 	w := csv.NewWriter(out)
 	if err := w.Write(csvColumns); err != nil {
@@ -273,7 +274,7 @@ func writeConnections(ctx context.Context, out io.Writer, server *operatorClient
 			Items []map[string]any
 			Next  string
 		}
-		if err := server.do(ctx, http.MethodGet, path, query, nil, &page); err != nil {
+		if err := server.Do(ctx, http.MethodGet, path, query, nil, &page); err != nil {
 			return err
 		}
 		for _, item := range page.Items {

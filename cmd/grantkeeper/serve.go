@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/config"
-	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/server"
 )
 
@@ -103,65 +102,14 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	defer out.Close()
 	options := server.Options{Version: version, File: o.file, Now: machineClock(), Linger: lingering, Drain: o.drain,
 		Ready: o.ready} // before anybody is answered: a signal that comes then shall drain
-	logTo(&options, out, o.checked, stderr, false)
+	server.LogTo(&options, out, o.checked, stderr, false)
 	s, err := server.Start(ctx, o.checked, options)
 	if err != nil {
 		return err
 	}
 	out.Start()
 	forgetStart()
-	return until(ctx, s, options, ending{o.signals, o.again, func() { s.Reread(ctx, o.read) }})
-}
-
-// ending says what ends a server, or has it reread its configuration; nil is never.
-type ending struct {
-	signals, again <-chan os.Signal
-	reread         func()
-}
-
-// until waits until a signal comes or ctx ends, and then closes the server. A second
-// signal ends it at once. The error then says how it ended.
-func until(ctx context.Context, s *server.Server, o server.Options, e ending) error {
-	failed := make(chan error, 1)
-	go func() { failed <- s.Wait() }()
-	end, atOnce := context.WithCancel(context.Background())
-	defer atOnce()
-	for {
-		select {
-		case err := <-failed:
-			atOnce()
-			_ = s.Close(end)
-			return err
-		case <-e.again:
-			e.reread()
-			continue
-		case got := <-e.signals:
-			o.Log.Info("stopping", "signal", got.String(), "drain", o.Drain.String())
-		case <-ctx.Done():
-			o.Log.Info("stopping", "drain", o.Drain.String())
-		}
-		closed := make(chan struct{})
-		go func() {
-			_ = s.Close(end) // what was cut off is logged
-			close(closed)
-		}()
-		select {
-		case <-closed:
-			return nil
-		case got := <-e.signals:
-			atOnce()
-			<-closed
-			return interrupted(got)
-		}
-	}
-}
-
-// interrupted is the end by a signal, before ready or by a second one.
-func interrupted(by os.Signal) error {
-	if by == syscall.SIGTERM {
-		return &fault.Error{Code: fault.Terminate, What: "terminated"}
-	}
-	return &fault.Error{Code: fault.Interrupt, What: "interrupted"}
+	return server.Until(ctx, s, options, server.Ending{Signals: o.signals, Again: o.again, Reread: func() { s.Reread(ctx, o.read) }})
 }
 
 // hangUp gives the signal that asks to reread the configuration.
@@ -183,3 +131,6 @@ func machineClock() func() time.Time {
 	}
 	return func() time.Time { return time.Now().Add(ahead) }
 }
+
+// interrupted is the end by a signal.
+func interrupted(by os.Signal) error { return server.Interrupted(by) }

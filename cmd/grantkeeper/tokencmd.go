@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/spf13/cobra"
+
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 func tokenCommand(g *global) *cobra.Command {
@@ -17,7 +19,7 @@ func tokenCommand(g *global) *cobra.Command {
 }
 
 func tokenInspect(g *global) *cobra.Command {
-	var o *operatorOptions
+	var o *remote.At
 	c := &cobra.Command{
 		Use:   "inspect",
 		Short: "Say what a token on standard input is, and whether it works",
@@ -32,7 +34,7 @@ prints nothing of it, and uses nothing up: a refresh token stays as good as it w
 			if err != nil {
 				return err
 			}
-			return g.withServer(c, o, func(ctx context.Context, server *operatorClient) error {
+			return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
 				return g.ask(ctx, c, server, http.MethodPost, "/v1/tokens/inspect", nil, map[string]any{"token": text}, rows(
 					member("kind", "kind"), member("state", "state"), member("why", "why"), moment("expires", "expires_at"),
 					member("approval", "approval"), member("client", "client_id"), member("name", "client_name"),

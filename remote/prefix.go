@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"context"
@@ -18,13 +18,13 @@ var kinds = map[string]string{
 	"/v1/approvals/": "approval", "/v1/clients/": "client", "/v1/people/": "person", "/v1/organizations/": "organization",
 }
 
-func kindOf(path string) string { return kinds[path] }
+func KindOf(path string) string { return kinds[path] }
 
-// whole gives the ID that begins with a text, or the text where none does: what
+// Whole gives the ID that begins with a text, or the text where none does: what
 // it names is then not there. An ID that is whole goes before longer ones.
 // Fewer than operator.LeastPrefix characters are no beginning, and a beginning
 // of several is an error.
-func (c *operatorClient) whole(ctx context.Context, kind, text string) (string, error) {
+func (c *Server) Whole(ctx context.Context, kind, text string) (string, error) {
 	text = strings.TrimSuffix(text, "…") // as tables show it
 	if len(text) < operator.LeastPrefix || kind == "person" && strings.Contains(text, "@") {
 		return text, nil
@@ -33,7 +33,7 @@ func (c *operatorClient) whole(ctx context.Context, kind, text string) (string, 
 		Items []struct{ ID string }
 		Next  string
 	}
-	err := c.do(ctx, http.MethodGet, "/v1/ids", url.Values{"kind": {kind}, "prefix": {text}, "limit": {"1000"}}, nil, &page)
+	err := c.Do(ctx, http.MethodGet, "/v1/ids", url.Values{"kind": {kind}, "prefix": {text}, "limit": {"1000"}}, nil, &page)
 	var e *fault.Error
 	switch {
 	case errors.As(err, &e) && e.Code == fault.Unknown: // a server of an earlier release
@@ -52,11 +52,11 @@ func (c *operatorClient) whole(ctx context.Context, kind, text string) (string, 
 	return "", fault.WrongUse("write more of it; all of each: grantkeeper "+kind+" list --wide", "the IDs of %s %ss begin with %s", n, kind, terminal.Printable(text))
 }
 
-// wholeOf is whole for each of the filters of a list that is an ID.
-func (c *operatorClient) wholeOf(ctx context.Context, query url.Values) error {
+// WholeOf is whole for each of the filters of a list that is an ID.
+func (c *Server) WholeOf(ctx context.Context, query url.Values) error {
 	for _, kind := range kinds {
 		if text := query.Get(kind); text != "" {
-			id, err := c.whole(ctx, kind, text)
+			id, err := c.Whole(ctx, kind, text)
 			if err != nil {
 				return err
 			}

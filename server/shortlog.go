@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -12,6 +12,9 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
+
+// shownID is how many characters of an ID a line has.
+const shownID = 9
 
 // shortLog is dev's log on a terminal: a line that can be read at a glance, for
 // a request without what is always the same there.
@@ -71,7 +74,7 @@ func shortRequest(r slog.Record) string {
 		case "method", "route", "status", "duration_ms", "request_id":
 			said[a.Key] = a.Value
 		case "client_id", "approval_id": // as commands take them
-			rest += " " + strings.TrimSuffix(a.Key, "_id") + "=" + terminal.CutTo(terminal.Printable(a.Value.String()), leastID+1)
+			rest += " " + strings.TrimSuffix(a.Key, "_id") + "=" + terminal.CutTo(terminal.Printable(a.Value.String()), shownID)
 		case "error", "path":
 			rest += inShort(a)
 		}

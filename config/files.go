@@ -1,12 +1,12 @@
-package main
+package config
 
 import (
 	"errors"
 	"os"
 )
 
-// writeNew writes a file that must not exist yet.
-func writeNew(name string, mode os.FileMode, content []byte) error {
+// WriteNew writes a file that must not exist yet.
+func WriteNew(name string, mode os.FileMode, content []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
