@@ -54,10 +54,13 @@ var mayFold = reviewed{
 		client/redirect.go:checkQuery client/redirect.go:hasDotSegment client/redirect.go:httpOnLoopback client/redirect.go:isNumber`},
 	{"what was refused byte for byte is looked at once more, to say what was wrong", `
 		attempt/attempt.go:AddressOf attempt/attempt.go:AgentOf attempt/wrong.go:ChallengeWrong attempt/wrong.go:Differs
+		attempt/wrong.go:HeadersAllowed
 		attempt/wrong.go:ResourceDiffers attempt/wrong.go:VerifierWrong`},
 	{"codes are typed with spaces and hyphens, recovery codes in any case; no more guesses come of it", `
 		signin/factor.go:Server.confirmApp signin/mfa.go:Server.checkCode`},
 	{"a new password is refused more often by it", `signin/account.go:Server.wrongPassword`},
+	{"attempts are looked for by a part of a name, which finds more of them and decides nothing", `
+		store/attempt.go:AttemptFilter.narrow`},
 	{"two names look alike, and a warning is shown", `
 		page/lookalike.go:bare page/lookalike.go:foldFirst page/lookalike.go:foldLast
 		page/lookalike.go:lower`},

@@ -4,9 +4,9 @@ import "sync"
 
 // Bounds of what a Gatherer holds between two times that it is emptied.
 const (
-	MaxHeld      = 8192 // observations, of all
-	maxStrangers = 2048 // of them, of whom nobody knows a person or an approval
-	maxOpening   = 512  // of these, at steps 1 and 2
+	MaxHeld      = 4096 // observations, of all
+	maxStrangers = 256  // of them, of whom nobody knows a person or an approval
+	maxOpening   = 128  // of these, at steps 1 and 2
 )
 
 // A Gatherer holds what doors have seen until it is taken. It never waits, and what
@@ -17,7 +17,7 @@ type Gatherer struct {
 	strangers int
 	opening   int
 	last      map[Observation]int // the place of one that was seen already, its time and count left out
-	lost      int
+	counted   map[Reason]int
 }
 
 // Observe takes an observation. Of the same one, seen again before the next Take, it
@@ -34,7 +34,10 @@ func (g *Gatherer) Observe(o Observation) {
 	stranger := o.Person == "" && o.Approval == ""
 	opening := stranger && o.Step <= Metadata
 	if len(g.held) >= MaxHeld || stranger && g.strangers >= maxStrangers || opening && g.opening >= maxOpening {
-		g.lost++
+		if g.counted == nil {
+			g.counted = map[Reason]int{}
+		}
+		g.counted[o.Reason]++
 		return
 	}
 	if stranger {
@@ -65,12 +68,13 @@ func (g *Gatherer) lastOf(o Observation) int {
 const lookBack = 64
 
 // Take gives what is held, as records of one observation or more in the order in which
-// they began, and how many observations had no room since the last time.
-func (g *Gatherer) Take() (all []Record, lost int) {
+// they began, and what had no room since the last time: how many by their reason, ""
+// where nothing was wrong.
+func (g *Gatherer) Take() (all []Record, counted map[Reason]int) {
 	g.mu.Lock()
 	held := g.held
-	lost = g.lost
-	g.held, g.last, g.strangers, g.opening, g.lost = nil, nil, 0, 0, 0
+	counted = g.counted
+	g.held, g.last, g.strangers, g.opening, g.counted = nil, nil, 0, 0, nil
 	g.mu.Unlock()
 	at := map[Keys]int{}
 	for _, o := range held {
@@ -81,5 +85,5 @@ func (g *Gatherer) Take() (all []Record, lost int) {
 		at[o.Keys] = len(all)
 		all = append(all, Of(o))
 	}
-	return all, lost
+	return all, counted
 }

@@ -145,3 +145,16 @@ func RegistrationReason(code, description string) Reason {
 	}
 	return RegistrationBody
 }
+
+// HeadersAllowed reports whether each header of a list, as a browser asks before a
+// script sends them, is in another one (Fetch, section "CORS protocol").
+func HeadersAllowed(asked, allowed string) bool {
+	const most = 50 // of a list that anybody has written
+	for n, name := range strings.SplitN(asked, ",", most+1) {
+		name = strings.Trim(name, " \t")
+		if n == most || name != "" && !slices.ContainsFunc(strings.Split(allowed, ", "), func(a string) bool { return strings.EqualFold(a, name) }) {
+			return false
+		}
+	}
+	return true
+}

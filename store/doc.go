@@ -77,6 +77,7 @@
 //   - who is signed in: session.go, acting.go, identity.go, factor.go, reset.go
 //   - lists: query.go, approvalrow.go; listing.go, with listingways.go,
 //     listingmemory.go and listingpending.go; console.go, figures.go
+//   - attempts to connect: attempt.go keeps what doors have seen, as package attempt reads it
 //   - time: sweep.go, due.go, unused.go
 //   - the operator's: keys.go, nodes.go, migrate.go, copies.go, settlerestored.go, rewound.go
 package store

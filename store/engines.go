@@ -20,6 +20,13 @@ type (
 // options say otherwise.
 const JournalRetention = engine.JournalRetention
 
+// AttemptsKeep and AttemptsMax are how long, and how many, attempts to connect are kept
+// unless the options say otherwise.
+const (
+	AttemptsKeep = engine.AttemptsKeep
+	AttemptsMax  = engine.AttemptsMax
+)
+
 // Causes of Refused that an operator can mend.
 const (
 	FullDisk     = engine.FullDisk

@@ -388,6 +388,7 @@ func ruleFaults(all []Migration, kept []int, source string) (faults []string) {
 var apart = map[int]string{
 	7: "the release before gives apps more than an organization's rules leave them, and for longer",
 	8: "works beside 7, which takes no older ones",
+	9: "works beside 7, which takes no older ones",
 }
 
 var comment = regexp.MustCompile(`(?m)--.*$`)

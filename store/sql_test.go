@@ -14,14 +14,14 @@ import (
 // runs are the functions that take the text of a statement, and which of their
 // arguments it is.
 var runs = map[string]int{
-	"exec": 0, "query": 0, "queryRow": 0, "statement": 0, "each": 0, "facts": 0, "runText": 0, "sessionList": 0, "approvalRows": 1, "connectionRows": 1, "oneRequest": 1, "readWalked": 1, "Queue": 0,
+	"exec": 0, "query": 0, "queryRow": 0, "statement": 0, "each": 0, "facts": 0, "runText": 0, "sessionList": 0, "approvalRows": 1, "connectionRows": 1, "oneRequest": 1, "readWalked": 1, "Queue": 0, "attemptRows": 0,
 	"ExecContext": 1, "QueryContext": 1, "QueryRowContext": 1, "PrepareContext": 1,
 	"inTime": 0, "Exec": 0, "Query": 0, "QueryRow": 0, "Prepare": 0,
 }
 
 // passOn are functions whose own parameter is the text: those who call them
 // are looked at instead.
-var passOn = []string{"exec", "query", "queryRow", "statement", "each", "facts", "runText", "sessionList", "approvalRows", "connectionRows", "oneRequest", "readWalked", "execIn", "execPairs", "deleteIn", "inTime", "execOn", "makeSchema"}
+var passOn = []string{"exec", "query", "queryRow", "statement", "each", "facts", "runText", "sessionList", "approvalRows", "connectionRows", "oneRequest", "readWalked", "attemptRows", "execIn", "execPairs", "deleteIn", "inTime", "execOn", "makeSchema"}
 
 // S-10: the text of every statement consists of constants of this package and
 // of what the query builder makes of such; values travel beside it.
@@ -192,7 +192,7 @@ func locals(fn *ast.FuncDecl) map[string][]ast.Expr {
 var texts = []string{"selectApproval", "approvalRows", "selectClient", "selectEvent", "selectBlock", "insertEvent", "insertOnce", "selectSession", "selectReset", "selectLastUse", "putMeta", "lockPatience",
 	"selectVersion", "reads", "saveRows", "saveExpected", "setTimeouts", "savePlain", "saveJournaled", "addClients", "pendingEndRows", "begin", "walkedRows", "insertEvents", "checkpointPages", "forgetRewound",
 	"sqlCodeIssued", "sqlLive", "sqlEnded", "sqlEnabled", "sqlNotConfigured", "sqlDeleted", "sqlFalse", "sqlTrue", "sqlRateLimited", "sqlSignInFailed", "sqlSecondFactors",
-	"insertGathered", "connectionRows", "standingRows", "newestFirst", "selectRequest", "selectPolicies", "selectPolicyApps", "selectPolicyNever", "sqlOpen", "sqlDeclined", "journalColumns", "approvalColumns", "databaseSeconds"}
+	"insertGathered", "connectionRows", "standingRows", "newestFirst", "selectRequest", "selectPolicies", "selectPolicyApps", "selectPolicyNever", "sqlOpen", "sqlDeclined", "journalColumns", "approvalColumns", "databaseSeconds", "selectAttempt", "attemptColumns"}
 
 // constant reports whether a text is made of constants alone. parameter says
 // that a name which is set nowhere is the function's own parameter.

@@ -51,6 +51,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&uncounted, (*Tx).sweepCosts},
 		{&uncounted, (*Tx).sweepRequests},
 		{&uncounted, (*Tx).tellEnds},
+		{&uncounted, (*Tx).sweepAttempts},
 		{&out.Events, (*Tx).sweepJournal},
 		{&uncounted, (*Tx).sweepLeaves},
 	} {

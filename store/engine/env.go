@@ -29,6 +29,9 @@ func NewEnv(o Options) *Env {
 	if o.JournalRetention == 0 {
 		o.JournalRetention = JournalRetention
 	}
+	if o.AttemptsKeep == 0 {
+		o.AttemptsKeep = AttemptsKeep
+	}
 	if o.SessionIdle == 0 {
 		o.SessionIdle = 12 * time.Hour
 	}

@@ -11,6 +11,10 @@ const (
 	// JournalRetention is how long the journal keeps its entries unless the
 	// options say otherwise.
 	JournalRetention = 365 * 24 * time.Hour
+	// AttemptsKeep is how long attempts to connect are kept, unless the options say
+	// otherwise, and AttemptsMax how many where they say no number of their own.
+	AttemptsKeep = 7 * 24 * time.Hour
+	AttemptsMax  = 100_000
 	// PageLife bounds how long a page can be answered again, with room: until
 	// then an approval whose code has expired is left for that (decision A12).
 	PageLife = 35 * time.Minute
@@ -36,6 +40,8 @@ type Options struct {
 	MaxDays          int           // that an approval lasts at most; 0 is no bound (decision P17)
 	EndUnusedAfter   time.Duration // ends approvals that nobody used for so long; 0 ends none (decision P11)
 	JournalRetention time.Duration // how long the journal keeps its entries; 0 is 365 days
+	AttemptsKeep     time.Duration // how long attempts are kept; 0 is 7 days
+	AttemptsMax      int           // how many; 0 keeps none
 
 	// Journaled, unless nil, is told of every entry of the journal once it is
 	// durable; Took, how long the database took for something, by a few names.

@@ -1,0 +1,379 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
+	"github.com/grantkeeper/grantkeeper/client"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// Bounds of attempts.
+const (
+	attemptBatch = 32 // that a commit takes
+	attemptNear  = 8  // that one is compared with, of each key
+
+	strangersShare = 5 // of which they have one: attempts of which no person is known
+	// MaxFoundLen bounds what attempts are looked for by, in bytes.
+	MaxFoundLen = 200
+)
+
+const attemptColumns = `id, client, name, host, approval, walk, person, organization, address, observations`
+
+const selectAttempt = `SELECT ` + attemptColumns + ` FROM attempt`
+
+func scanAttempt(row engine.Scanner, r *attempt.Record) error {
+	var text string
+	if err := row.Scan(&r.ID, &r.Client, &r.Name, &r.Host, &r.Approval, &r.Walk, &r.Person, &r.Organization, &r.Address, &text); err != nil {
+		return err
+	}
+	r.Seen, _ = attempt.ParseText(text) // what a later release wrote shows nothing
+	return nil
+}
+
+// AddAttempts joins what was seen to the attempts that are kept, a batch in a commit,
+// and counts what nobody had room for. Nodes that tell of one attempt do it one after
+// the other. Nothing is lost by doing it late, but what it gives an error of.
+func (s *Store) AddAttempts(ctx context.Context, all []attempt.Record, counted map[attempt.Reason]int) error {
+	defer s.timed("attempts", time.Now())
+	if s.options.AttemptsMax == 0 {
+		return nil
+	}
+	for begun := false; !begun || len(all) > 0; begun = true {
+		n := min(len(all), attemptBatch)
+		batch, counts := all[:n], counted
+		all, counted = all[n:], nil
+		if err := s.judgeReuse(ctx, batch); err != nil {
+			return err
+		}
+		err := s.change(func(tx *Tx) error {
+			if err := tx.countAttempts(counts); err != nil { // first: it holds the others off
+				return err
+			}
+			for _, r := range batch {
+				if err := tx.addAttempt(r); err != nil {
+					return err
+				}
+			}
+			_, err := tx.capAttempts()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("attempts: %w", err)
+		}
+	}
+	return nil
+}
+
+// judgeReuse tells a race of a client with itself from what looks like theft, as the
+// journal has judged it.
+func (s *Store) judgeReuse(ctx context.Context, all []attempt.Record) error {
+	for i := range all {
+		reused := slices.IndexFunc(all[i].Seen, func(o attempt.Observation) bool { return o.Reason == attempt.RefreshReused })
+		if reused < 0 || all[i].Approval == "" {
+			continue
+		}
+		id, err := approval.ParseID(all[i].Approval)
+		if err != nil {
+			continue
+		}
+		switch looks, err := s.Reuse(ctx, id); {
+		case err != nil && !errors.Is(err, ErrNotFound):
+			return err
+		case looks == LooksLikeCopies:
+			all[i].Seen = slices.Clone(all[i].Seen)
+			all[i].Seen[reused].Reason = attempt.RefreshRace
+		}
+	}
+	return nil
+}
+
+// countAttempts adds to the counts of the day.
+func (tx *Tx) countAttempts(counted map[attempt.Reason]int) error {
+	day := tx.Env.Now().Unix() / (24 * 3600)
+	if err := tx.countAttempt(day, "", counted[""]); err != nil {
+		return err
+	}
+	for _, c := range attempt.Causes {
+		if n := counted[c.Code]; n > 0 {
+			if err := tx.countAttempt(day, c.Code, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (tx *Tx) countAttempt(day int64, reason attempt.Reason, n int) error {
+	_, err := tx.Exec(`
+		INSERT INTO attempt_count (day, reason, counted) VALUES ($1, $2, $3)
+		    ON CONFLICT (day, reason) DO UPDATE SET counted = attempt_count.counted + excluded.counted`,
+		day, string(reason), n)
+	return err
+}
+
+// addAttempt puts a record to the one that it belongs to, or keeps it as a new one.
+func (tx *Tx) addAttempt(r attempt.Record) error {
+	kept, err := tx.nearAttempts(r)
+	if err != nil {
+		return err
+	}
+	if at := attempt.Join(r, kept); at >= 0 {
+		r = attempt.Merge(kept[at], r)
+		kept = slices.Delete(kept, at, at+1)
+	}
+	if at := attempt.Prelude(r, kept); at >= 0 {
+		before := kept[at]
+		if r.ID != "" {
+			if _, err := tx.Exec(`DELETE FROM attempt WHERE id = $1`, before.ID); err != nil {
+				return err
+			}
+			before.ID = r.ID
+		}
+		r = attempt.Merge(before, r)
+	}
+	return tx.putAttempt(r)
+}
+
+// nearAttempts are those that have a key with a record in common, the newest of each.
+func (tx *Tx) nearAttempts(r attempt.Record) (all []attempt.Record, err error) {
+	if r.Approval != "" {
+		all, err = tx.attemptRows(selectAttempt+` WHERE approval = $1 AND approval <> '' ORDER BY seen DESC LIMIT $2`, r.Approval, attemptNear)
+	}
+	if r.Walk != "" && len(all) == 0 && err == nil {
+		all, err = tx.attemptRows(selectAttempt+` WHERE walk = $1 AND walk <> '' ORDER BY seen DESC LIMIT $2`, r.Walk, attemptNear)
+	}
+	if r.Client != "" && len(all) == 0 && err == nil {
+		all, err = tx.attemptRows(selectAttempt+` WHERE client = $1 ORDER BY seen DESC LIMIT $2`, r.Client, attemptNear)
+	}
+	var more []attempt.Record
+	switch {
+	case err != nil:
+	case r.Address != "":
+		more, err = tx.attemptRows(selectAttempt+` WHERE address = $1 ORDER BY seen DESC LIMIT $2`, r.Address, attemptNear)
+	case r.Client == "":
+		more, err = tx.attemptRows(selectAttempt + ` WHERE client = '' AND address = '' ORDER BY seen DESC LIMIT 8`)
+	}
+	for _, m := range more {
+		if !slices.ContainsFunc(all, func(k attempt.Record) bool { return k.ID == m.ID }) {
+			all = append(all, m)
+		}
+	}
+	return all, err
+}
+
+func (tx *Tx) attemptRows(text string, args ...any) ([]attempt.Record, error) {
+	rows, err := tx.Query(text, args...)
+	out, err := engine.ListOf(rows, err, scanAttempt)
+	if err != nil {
+		return nil, engine.Unavailable("attempts", err)
+	}
+	return out, nil
+}
+
+// putAttempt writes a record; one without an ID gets the next.
+func (tx *Tx) putAttempt(r attempt.Record) error {
+	t := attempt.Read(r)
+	if r.ID == "" {
+		r.ID = tx.Env.Ids.Next(tx.Env.Now())
+	}
+	_, err := tx.Exec(`
+		INSERT INTO attempt (id, began, seen, client, name, name_key, host, approval, walk, person, organization, address,
+		                     reached, result, reason, due, later_result, later_reason, observations)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+		    ON CONFLICT (id) DO UPDATE SET
+		       began = excluded.began, seen = excluded.seen, client = excluded.client, name = excluded.name, name_key = excluded.name_key, host = excluded.host,
+		       approval = excluded.approval, walk = excluded.walk, person = excluded.person, organization = excluded.organization,
+		       address = excluded.address, reached = excluded.reached, result = excluded.result, reason = excluded.reason,
+		       due = excluded.due, later_result = excluded.later_result, later_reason = excluded.later_reason, observations = excluded.observations`,
+		r.ID, r.Began(), r.Last(), r.Client, r.Name, client.NameKey(r.Name), r.Host, r.Approval, r.Walk, r.Person, r.Organization, r.Address,
+		int64(t.Reached), string(t.Result), string(t.Reason), t.Due, string(t.Later), string(t.Why), attempt.Text(r.Seen))
+	return err
+}
+
+// capAttempts deletes the oldest beyond the bound, of strangers beyond their fifth of
+// it; no more than a batch at once.
+func (tx *Tx) capAttempts() (deleted int, err error) {
+	most := tx.Env.Options.AttemptsMax
+	var strangers, all int
+	err = tx.QueryRow(`SELECT COUNT(*) FROM attempt WHERE person = '' AND approval = ''`).Scan(&strangers)
+	if err == nil {
+		err = tx.QueryRow(`SELECT COUNT(*) FROM attempt`).Scan(&all)
+	}
+	if err != nil {
+		return 0, engine.Unavailable("attempts", err)
+	}
+	var gone int64
+	if over := strangers - max(most/strangersShare, 1); over > 0 {
+		gone, err = tx.Exec(`
+			DELETE FROM attempt WHERE id IN (
+				SELECT id FROM attempt WHERE person = '' AND approval = '' ORDER BY id LIMIT $1)`, min(over, sweepBatch))
+		all, deleted = all-int(gone), int(gone)
+	}
+	if over := all - most; over > 0 && err == nil {
+		gone, err = tx.Exec(`
+			DELETE FROM attempt WHERE id IN (
+				SELECT id FROM attempt ORDER BY id LIMIT $1)`, min(over, sweepBatch))
+		deleted += int(gone)
+	}
+	return deleted, err
+}
+
+// sweepAttempts deletes what was kept for long enough, or is beyond the bound.
+func (tx *Tx) sweepAttempts(now time.Time) (int, error) {
+	before := now.Add(-tx.Env.Options.AttemptsKeep).UnixMilli()
+	n, err := tx.Exec(`
+		DELETE FROM attempt WHERE id IN (
+			SELECT id FROM attempt WHERE id < $1 ORDER BY id LIMIT 500)`,
+		idAt(before/1000))
+	if err != nil {
+		return int(n), err
+	}
+	if _, err := tx.Exec(`DELETE FROM attempt_count WHERE day < $1`, before/(24*3600*1000)); err != nil {
+		return int(n), err
+	}
+	beyond, err := tx.capAttempts()
+	return int(n) + beyond, err
+}
+
+// AttemptFilter narrows Attempts; empty fields match all. Times are Unix seconds.
+type AttemptFilter struct {
+	Find                                   string // a part of a name, a host, or a whole client ID, approval's ID or address
+	Client, Host, Person, Approval, Member string // Member is an organization: whose person chose it, or chose none and is its member
+	Result                                 attempt.Result
+	Reason                                 attempt.Reason
+	Since                                  int64
+	After                                  string
+	Limit                                  int
+}
+
+// Attempts lists attempts, newest first, and gives the cursor of the next page or "".
+func (s *Store) Attempts(ctx context.Context, f AttemptFilter) ([]attempt.Record, string, error) {
+	defer s.timed("attempts", time.Now())
+	q := query{text: selectAttempt}
+	if f.After != "" {
+		if id, err := hex.DecodeString(f.After); err != nil || len(id) != engine.EventIDLen || hex.EncodeToString(id) != f.After {
+			return nil, "", errCursor
+		}
+		q.where("id < ", f.After)
+	}
+	f.narrow(&q, s.Now().UnixMilli())
+	limit := pageSize(f.Limit)
+	rows, err := s.reader.QueryContext(ctx, q.page("id DESC", limit), q.args...)
+	out, err := engine.ListOf(rows, err, scanAttempt)
+	if err != nil {
+		return nil, "", engine.Unavailable("attempts", err)
+	}
+	if len(out) > limit {
+		return out[:limit], out[limit-1].ID, nil
+	}
+	return out, "", nil
+}
+
+// narrow adds the conditions of a filter. now, Unix milliseconds, is a parameter in
+// any case.
+func (f AttemptFilter) narrow(q *query, now int64) {
+	if f.Since > 0 {
+		q.where("id >= ", idAt(f.Since-1))
+	}
+	q.equal("client", f.Client)
+	q.equal("host", f.Host)
+	q.equal("person", f.Person)
+	q.equal("approval", f.Approval)
+	if f.Member != "" {
+		q.args = append(q.args, f.Member)
+		q.conditions = append(q.conditions, fmt.Sprintf(`(organization = $%[1]d
+			OR organization = '' AND person IN (SELECT person FROM membership WHERE organization = $%[1]d AND present = 1))`, len(q.args)))
+	}
+	if f.Result != "" {
+		q.args = append(q.args, now, string(f.Result))
+		q.conditions = append(q.conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_result ELSE result END = $%d`, len(q.args)-1, len(q.args)))
+	}
+	if f.Reason != "" {
+		q.args = append(q.args, now, string(f.Reason))
+		q.conditions = append(q.conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_reason ELSE reason END = $%d`, len(q.args)-1, len(q.args)))
+	}
+	if f.Find != "" {
+		key := cmp.Or(client.NameKey(f.Find), "/") // no key has a slash, nor a character that LIKE knows
+		q.args = append(q.args, f.Find, "%"+key+"%")
+		q.conditions = append(q.conditions, fmt.Sprintf(`(CAST($%d AS TEXT) IN (id, client, approval, address, host, name) OR name_key LIKE $%d)`, len(q.args)-1, len(q.args)))
+	}
+}
+
+// A ReasonCount is how many attempts have a reason.
+type ReasonCount struct {
+	Reason  attempt.Reason
+	Result  attempt.Result
+	Kept    int // attempts
+	Counted int // observations, beside them, that there was no room for
+}
+
+// AttemptReasons counts attempts by what has become of them since a time, Unix seconds:
+// the most first. Those that nothing was wrong with have no reason.
+func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCount, err error) {
+	defer s.timed("attempts", time.Now())
+	now := s.Now().UnixMilli()
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT result, reason, SUM(n) FROM (
+			SELECT CASE WHEN due > 0 AND due <= $1 THEN later_result ELSE result END AS result,
+			       CASE WHEN due > 0 AND due <= $1 THEN later_reason ELSE reason END AS reason, 1 AS n
+			  FROM attempt WHERE id >= $2) AS now
+		 GROUP BY result, reason`, now, idAt(since-1))
+	out, err = engine.ListOf(rows, err, func(r engine.Scanner, c *ReasonCount) error {
+		return r.Scan(&c.Result, &c.Reason, &c.Kept)
+	})
+	if err != nil {
+		return nil, engine.Unavailable("attempts", err)
+	}
+	rows, err = s.reader.QueryContext(ctx, `SELECT reason, SUM(counted) FROM attempt_count WHERE day >= $1 GROUP BY reason`, since/(24*3600))
+	counts, err := engine.ListOf(rows, err, func(r engine.Scanner, c *ReasonCount) error { return r.Scan(&c.Reason, &c.Counted) })
+	if err != nil {
+		return nil, engine.Unavailable("attempts", err)
+	}
+	for _, c := range counts {
+		switch at := slices.IndexFunc(out, func(o ReasonCount) bool {
+			return o.Reason == c.Reason && o.Result != attempt.Open && o.Result != attempt.Worked
+		}); {
+		case at >= 0:
+			out[at].Counted = c.Counted
+		case c.Counted > 0 && c.Reason != "":
+			out = append(out, ReasonCount{Reason: c.Reason, Result: attempt.CauseOf(c.Reason).Result, Counted: c.Counted})
+		case c.Counted > 0:
+			out = append(out, ReasonCount{Result: attempt.Open, Counted: c.Counted})
+		}
+	}
+	slices.SortFunc(out, func(a, b ReasonCount) int {
+		return cmp.Or(cmp.Compare(b.Kept, a.Kept), cmp.Compare(b.Counted, a.Counted), cmp.Compare(a.Reason, b.Reason))
+	})
+	return out, nil
+}
+
+// Attempt gives one attempt, or ErrNotFound.
+func (s *Store) Attempt(ctx context.Context, id string) (r attempt.Record, err error) {
+	defer s.timed("attempts", time.Now())
+	err = scanAttempt(s.reader.QueryRowContext(ctx, selectAttempt+` WHERE id = $1`, id), &r)
+	return r, lookup("attempt", err)
+}
+
+// AttemptsLike gives the newest attempts of the same app, or of the same machine where
+// no app is known, the one itself among them.
+func (s *Store) AttemptsLike(ctx context.Context, r attempt.Record) ([]attempt.Record, error) {
+	f := AttemptFilter{Host: r.Host, Limit: likeAttempts}
+	if r.Host == "" {
+		if f.Find = r.Address; f.Find == "" {
+			return []attempt.Record{r}, nil
+		}
+	}
+	all, _, err := s.Attempts(ctx, f)
+	return all, err
+}
+
+// likeAttempts is how many others one is compared with.
+const likeAttempts = 200
