@@ -158,6 +158,9 @@ func (s *Server) readRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/ids", s.answer(s.ids))
 	mux.Handle("GET /v1/events", s.answer(s.events))
 	mux.Handle("GET /v1/events/{id}", s.answer(s.event))
+	mux.Handle("GET /v1/events/anchor", s.answer(s.anchor))
+	mux.Handle("GET /v1/events/blocks", s.answer(s.blocks))
+	mux.Handle("GET /v1/events/proof", http.HandlerFunc(s.proof))
 	mux.Handle("GET /v1/dev/clock", s.answer(s.readClock))
 }
 

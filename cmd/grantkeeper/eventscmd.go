@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -37,7 +39,7 @@ func eventsCommand(g *global) *cobra.Command {
   grantkeeper events tail
   grantkeeper events export --since 30d --output events.jsonl`,
 		Annotations: map[string]string{"next": "grantkeeper events list"},
-	}, eventsList(g), eventsTail(g), eventsExport(g))
+	}, eventsList(g), eventsTail(g), eventsExport(g), eventsAnchor(g), eventsVerify(g))
 }
 
 // eventFilters narrow the journal.
@@ -227,24 +229,33 @@ func eventsExport(g *global) *cobra.Command {
 	var filter func() url.Values
 	var o *remote.At
 	var output string
+	var proof bool
 	c := &cobra.Command{
 		Use:   "export",
 		Short: "Write entries as JSON Lines, oldest first",
 		Example: `  grantkeeper events export --since 30d --output events.jsonl
-  grantkeeper events export --kind approval_ended | gzip > ended.jsonl.gz`,
+  grantkeeper events export --kind approval_ended | gzip > ended.jsonl.gz
+  grantkeeper events export --proof --output journal.jsonl`,
+		Long: `With --proof the blocks that entries are sealed in stand before them, and a closing
+line is the last one: grantkeeper events verify checks such a file. It takes no filter
+but --since, which leaves out the blocks that end before.`,
 		Args:        named("", 0),
 		Annotations: map[string]string{"next": "keep the file where journal.retention does not reach"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
 				query := filter()
+				write := export
+				if proof {
+					write = exportProof
+				}
 				if err := server.WholeOf(ctx, query); err != nil {
 					return err
 				}
 				if output == "" || output == "-" {
-					_, err := export(ctx, c.OutOrStdout(), server, query)
+					_, err := write(ctx, c.OutOrStdout(), server, query)
 					return err
 				}
-				n, err := exportFile(ctx, output, server, query)
+				n, err := exportFile(output, func(to io.Writer) (int, error) { return write(ctx, to, server, query) })
 				if err == nil {
 					g.say(c, fmt.Sprintf("%d entries in %s", n, output))
 				}
@@ -255,7 +266,65 @@ func eventsExport(g *global) *cobra.Command {
 	o = operatorFlags(g, c)
 	filter = filterFlags(c, pastFilters())
 	c.Flags().StringVar(&output, "output", "", "a new `FILE` (default: standard output)")
+	c.Flags().BoolVar(&proof, "proof", false, "with the blocks, for events verify")
 	return c
+}
+
+// exportProof writes the journal with its blocks.
+func exportProof(ctx context.Context, out io.Writer, server *remote.Server, query url.Values) (n int, err error) {
+	for name := range query {
+		if name != "since" {
+			return 0, fault.WrongUse("leave out --"+name, "--proof takes no filter but --since: what is left out could not be told from what is missing")
+		}
+	}
+	answer, err := server.Open(ctx, "/v1/events/proof?"+query.Encode())
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	counted, in := &entryCount{to: out}, &brokenOff{Reader: answer.Body}
+	if _, err := io.Copy(counted, in); in.err != nil {
+		return 0, fault.CannotOpen("see its log, and repeat it", "%s broke off its answer", server.Base)
+	} else if err != nil {
+		return 0, fault.CannotOpen("", "%v", err)
+	}
+	return counted.entries, nil
+}
+
+// brokenOff keeps the error of who sends apart from that of who takes.
+type brokenOff struct {
+	io.Reader
+	err error
+}
+
+func (b *brokenOff) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+	}
+	return n, err
+}
+
+// entryCount counts the lines that are entries.
+type entryCount struct {
+	to      io.Writer
+	head    []byte // of the line that is coming
+	entries int
+}
+
+func (e *entryCount) Write(p []byte) (int, error) {
+	for _, b := range p {
+		switch begin := []byte(`{"id":`); {
+		case b == '\n':
+			if bytes.Equal(e.head, begin) {
+				e.entries++
+			}
+			e.head = e.head[:0]
+		case len(e.head) < len(begin):
+			e.head = append(e.head, b)
+		}
+	}
+	return e.to.Write(p)
 }
 
 // export writes a page at a time.
@@ -281,7 +350,7 @@ func export(ctx context.Context, out io.Writer, server *remote.Server, query url
 
 // exportFile leaves no half a file: it is there under its name once it is
 // whole. One that is there already is not written over.
-func exportFile(ctx context.Context, name string, server *remote.Server, query url.Values) (int, error) {
+func exportFile(name string, write func(io.Writer) (int, error)) (int, error) {
 	if _, err := os.Lstat(name); err == nil {
 		return 0, alreadyThere(name)
 	}
@@ -291,7 +360,7 @@ func exportFile(ctx context.Context, name string, server *remote.Server, query u
 	}
 	defer os.Remove(f.Name()) // it is under its own name by then, or nothing
 	w := bufio.NewWriter(f)
-	n, err := export(ctx, w, server, query)
+	n, err := write(w)
 	if err != nil {
 		f.Close()
 		return 0, err

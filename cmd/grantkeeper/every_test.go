@@ -173,6 +173,9 @@ func (w workshop) ofApprovals(p *process, password string) {
 	if lines := w.text("events export", "--json"); strings.Count(lines, "\n") < 10 || !strings.HasPrefix(lines, "{") {
 		w.Errorf("exported:\n%s", lines)
 	}
+	w.json("id anchor chain number entries at hash", "", "events anchor")
+	proof := write(w.T, "journal.jsonl", w.text("events export", "--proof"), 0o600)
+	w.json("file ok chain from to entries gone gone_before unsealed restored anchors newest faults more", "", "events verify", proof)
 }
 
 func (w workshop) ofTheInstallation() {

@@ -93,11 +93,11 @@ type Anchor struct {
 	Sum    Sum   // of the block
 }
 
-// anchorPrefix begins every anchor; anchorTime is how it writes a time.
-const (
-	anchorPrefix = "grantkeeper-journal-1:"
-	anchorTime   = "20060102T150405Z"
-)
+// AnchorPrefix begins every anchor.
+const AnchorPrefix = "grantkeeper-journal-1:"
+
+// anchorTime is how an anchor writes a time.
+const anchorTime = "20060102T150405Z"
 
 // String is one word, such as
 // grantkeeper-journal-1:CHAIN:NUMBER:ENTRIES:20261126T101500Z:HASH, or "" for the zero
@@ -106,12 +106,12 @@ func (a Anchor) String() string {
 	if a == (Anchor{}) {
 		return ""
 	}
-	return fmt.Sprintf("%s%s:%d:%d:%s:%s", anchorPrefix, a.Chain, a.Number, a.Total, time.Unix(a.At, 0).UTC().Format(anchorTime), a.Sum)
+	return fmt.Sprintf("%s%s:%d:%d:%s:%s", AnchorPrefix, a.Chain, a.Number, a.Total, time.Unix(a.At, 0).UTC().Format(anchorTime), a.Sum)
 }
 
 // ParseAnchor reads what String wrote, and nothing else.
 func ParseAnchor(text string) (a Anchor, err error) {
-	rest, is := strings.CutPrefix(text, anchorPrefix)
+	rest, is := strings.CutPrefix(text, AnchorPrefix)
 	parts := strings.Split(rest, ":")
 	if !is || len(parts) != 5 {
 		return a, errors.New("it is not an anchor of the journal")
@@ -131,12 +131,12 @@ func ParseAnchor(text string) (a Anchor, err error) {
 // begin as one does. The error is of one that cannot be read.
 func FindAnchors(text string) (all []Anchor, err error) {
 	for {
-		at := strings.Index(text, anchorPrefix)
+		at := strings.Index(text, AnchorPrefix)
 		if at < 0 {
 			return all, nil
 		}
 		text = text[at:]
-		end := len(anchorPrefix)
+		end := len(AnchorPrefix)
 		for end < len(text) && (text[end] == ':' || text[end] >= '0' && text[end] <= '9' || text[end] >= 'a' && text[end] <= 'f' || text[end] == 'T' || text[end] == 'Z') {
 			end++
 		}
