@@ -33,6 +33,9 @@ func TestIssuerIsNoResource(t *testing.T) {
 		if r := row1(t, rows, "target.kind"); !strings.Contains(r.Seen, "issuer") {
 			t.Errorf("%s: kind: %s", given, r.Seen)
 		}
+		if r := row1(t, rows, "mcp.2026-07-28"); r.Result != OK || !strings.Contains(r.Seen, "issuer") {
+			t.Errorf("%s: revision %+v", given, r)
+		}
 		if r := row1(t, rows, "server.issuer"); r.Result != OK || r.At != said {
 			t.Errorf("%s: issuer %+v", given, r)
 		}
@@ -103,7 +106,26 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// Without Register, nobody is registered and at most two token requests are made, of
+// Before anything was asked, nothing is judged.
+func TestNothingAsked(t *testing.T) {
+	for _, r := range (&Inquiry{URL: mcpURL}).Rows() {
+		if r.Result != None && r.Code != "target.https" {
+			t.Errorf("%s is %s: %s", r.Code, r.Result, r.Seen)
+		}
+	}
+}
+
+func TestSeverally(t *testing.T) {
+	for want, all := range map[string][]string{
+		"none": nil, "a": {"a"}, `a, "b c"`: {"a", "b c"}, "1, 2, 3, 4, 5, 6": strings.Split("123456", ""), "1, 2, 3, 4, 5, 6 and 2 more": strings.Split("12345678", ""),
+	} {
+		if got := severally(all); got != want {
+			t.Errorf("%q: %s, want %s", all, got, want)
+		}
+	}
+}
+
+// Decision O5: without Register, nobody is registered and at most two token requests are made, of
 // however many servers.
 func TestAsksNoMoreThanItSays(t *testing.T) {
 	w := good()

@@ -66,11 +66,12 @@ var table = []row{
 	{"resource.well-known", "RFC 9728 section 3.1; MCP 2025-11-25, protected resource metadata discovery", everyone, "serve the metadata at the well-known address of the resource as well", false, resourceWellKnown},
 	{"resource.type", "RFC 9728 section 3.2", everyone, "send the metadata as application/json", false, ofResource(func(v *view) verdict { return typed(v.prm) })},
 	{"resource.redirect", "RFC 9728 section 3.2", everyone, "serve the metadata there, without a redirect", false, ofResource(func(v *view) verdict { return direct(v.prm) })},
-	{"resource.identifier", "RFC 9728 section 3.3; MCP 2025-06-18, canonical server URI", everyone, "set resource to the address that clients are given, character by character", false, ofResource(resourceIdentifier)},
+	{"resource.identifier", "RFC 9728 section 3.3; MCP 2025-06-18, canonical server URI", everyone, "set resource to the address that clients are given, character by character, or give them that one", false, ofResource(resourceIdentifier)},
 	{"resource.form", "RFC 9728 section 1.2; RFC 8707 section 2", everyone, "set resource to an https URL without a fragment", false, ofResource(resourceForm)},
 	{"resource.servers", "RFC 9728 section 2; MCP 2025-06-18, authorization server location", everyone, "name the issuer of an authorization server in authorization_servers", false, ofResource(resourceServers)},
 	{"resource.agree", "RFC 9728 section 3.1", everyone, "serve the same metadata at each of the addresses", false, ofResource(resourceAgree)},
 	{"resource.methods", "RFC 9728 section 2; MCP 2025-03-26, token requirements", everyone, "accept tokens in the Authorization field, and name header in bearer_methods_supported", false, ofResource(resourceMethods)},
+	{"resource.bound", "RFC 9728 section 2; RFC 6750 section 1.2", everyone, "accept Bearer tokens: clients of MCP prove possession neither by DPoP nor by a certificate", false, ofResource(resourceBound)},
 	{"resource.scopes", "RFC 9728 section 2; MCP 2025-11-25, scope selection strategy", everyone, "list in scopes_supported the scopes that clients need", false, ofResource(resourceScopes)},
 	{"resource.offline", "MCP 2026-07-28, refresh tokens", everyone, "leave offline_access to the metadata of the authorization server", false, ofResource(resourceOffline)},
 
@@ -91,6 +92,7 @@ var table = []row{
 	{"server.pkce", "RFC 8414 section 2; MCP 2025-11-25, authorization code protection", everyone, "support PKCE, and list S256 in code_challenge_methods_supported", true, ofServer(serverPKCE)},
 	{"server.s256", "RFC 7636 section 4.2; MCP 2025-11-25, authorization code protection", everyone, "support S256, and list it in code_challenge_methods_supported", true, ofServer(serverS256)},
 	{"server.plain", "RFC 9700 section 2.1.1", everyone, "refuse the method plain", true, ofServer(serverPlain)},
+	{"server.requires", "RFC 9126 section 5; RFC 9101 section 10.5", everyone, "take plain authorization requests as well: clients of MCP neither push nor sign them", true, ofServer(serverRequires)},
 	{"server.public", "RFC 8414 section 2; RFC 8252 section 8.4", []Kind{Hosted, Desktop, CLI, CIMD}, "support public clients, and list none in token_endpoint_auth_methods_supported", true, ofServer(serverPublic)},
 	{"server.iss", "RFC 9207 section 3; MCP 2026-07-28, authorization response validation", everyone, "send iss with every answer to the redirect, and say authorization_response_iss_parameter_supported: true", true, ofServer(serverIss)},
 	{"server.clients", "MCP 2025-11-25, client registration approaches; RFC 7591 section 3", []Kind{Hosted, Desktop, CLI, CIMD}, "support client ID metadata documents or dynamic registration; else give people a client ID for their assistant", true, ofServer(serverClients)},
@@ -131,8 +133,8 @@ type revision struct {
 }
 
 var (
-	discovered = []string{"target.answers", "challenge.status", "resource.found", "resource.identifier", "resource.servers", "server.found", "server.issuer",
-		"server.authorization", "server.token", "server.response-types", "server.response-modes", "server.grants", "server.s256", "token.answers", "begin.resource"}
+	discovered = []string{"target.answers", "challenge.status", "resource.found", "resource.identifier", "resource.servers", "resource.bound", "server.found", "server.issuer",
+		"server.authorization", "server.token", "server.response-types", "server.response-modes", "server.grants", "server.requires", "server.s256", "token.answers", "begin.resource"}
 	revisions = []revision{
 		{"mcp.2025-03-26", []string{"target.answers", "challenge.status", "legacy.root"}},
 		{"mcp.2025-06-18", append([]string{"challenge.metadata", "server.rfc8414"}, discovered...)},
@@ -145,9 +147,12 @@ var (
 // resource.
 func (r revision) of(all []Row, v *view) Row {
 	made := Row{Code: r.code, Source: "MCP " + strings.TrimPrefix(r.code, "mcp.") + ", authorization", Result: OK, Seen: "nothing stands in the way of a client that keeps to it"}
-	if v.given == nil || v.get.Error != "" && v.get.Error != Slow {
+	if !v.called || v.get.Error != "" && v.get.Error != Slow {
 		made.Result, made.Seen = None, "the server was not reached"
 		return made
+	}
+	if v.issuer {
+		made.Seen = "nothing that an issuer shows stands in the way of a client that keeps to it"
 	}
 	first := ""
 	var stopped, less []string

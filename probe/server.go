@@ -182,6 +182,15 @@ func serverPlain(_ *view, s *server) verdict {
 	return ok("plain is not listed")
 }
 
+func serverRequires(_ *view, s *server) verdict {
+	for _, name := range []string{"require_pushed_authorization_requests", "require_signed_request_object"} {
+		if s.doc.yes(name) {
+			return fail(name + " is true")
+		}
+	}
+	return ok("plain authorization requests will do")
+}
+
 func serverPublic(_ *view, s *server) verdict {
 	all, there, good := s.doc.list("token_endpoint_auth_methods_supported")
 	switch {

@@ -320,6 +320,15 @@ func resourceMethods(v *view) verdict {
 	return ok(severally(all))
 }
 
+func resourceBound(v *view) verdict {
+	for _, name := range []string{"dpop_bound_access_tokens_required", "tls_client_certificate_bound_access_tokens"} {
+		if v.prm.yes(name) {
+			return fail(name + " is true")
+		}
+	}
+	return ok("Bearer tokens will do")
+}
+
 func resourceScopes(v *view) verdict {
 	all, there, good := v.prm.list("scopes_supported")
 	switch {

@@ -237,7 +237,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// A public server leads to nothing private, and nobody but the person who gives it to
+// Decision O5: a public server leads to nothing private, and nobody but the person who gives it to
 // an address of the link.
 func TestMay(t *testing.T) {
 	for _, tt := range []struct {
