@@ -151,7 +151,7 @@ var mayFold = reviewed{
 		probe/address.go:IsPrivate probe/address.go:onLoopback probe/address.go:parse probe/address.go:shown
 		probe/challenge.go:challenge.bearer probe/challenge.go:challenges probe/challenge.go:scan.skip probe/challenge.go:scan.take
 		probe/challenge.go:scan.value probe/document.go:Answer.json probe/document.go:Answer.object probe/fetch/fetch.go:fetcher.dial
-		probe/fetch/fetch.go:fetcher.may probe/fetch/fetch.go:follow probe/fetch/fetch.go:newFetcher probe/target.go:resourceIdentifier`},
+		probe/fetch/fetch.go:fetcher.may probe/fetch/fetch.go:follow probe/fetch/fetch.go:newFetcher probe/target.go:plain probe/target.go:resourceIdentifier`},
 	{"dev, demo and drill, which are clients", `
 		cmd/grantkeeper/demo.go:behindOf cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
 		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:toldStep.String

@@ -115,6 +115,18 @@ func TestNothingAsked(t *testing.T) {
 	}
 }
 
+// Two spellings of one host are one, and no other part of a URL has two.
+func TestSpellingsOfTheResource(t *testing.T) {
+	for given, want := range map[string]string{
+		"https://MCP.example/public/mcp": OK, "https://mcp.example:443/public/mcp": OK, "https://mcp.example/Public/mcp": Fail, "https://mcp.example:80/public/mcp": Fail,
+		"https://mcp.example/public/mcp?k=v": Warn, "https://mcp.example/public/mcp/more": Warn, "https://mcp.example/public/mcpx": Fail,
+	} {
+		if r := row1(t, good().ask(t, &Inquiry{URL: given}).Rows(), "resource.identifier"); r.Result != want {
+			t.Errorf("%s: %s: %s", given, r.Result, r.Seen)
+		}
+	}
+}
+
 func TestSeverally(t *testing.T) {
 	for want, all := range map[string][]string{
 		"none": nil, "a": {"a"}, `a, "b c"`: {"a", "b c"}, "1, 2, 3, 4, 5, 6": strings.Split("123456", ""), "1, 2, 3, 4, 5, 6 and 2 more": strings.Split("12345678", ""),

@@ -20,9 +20,9 @@ func registered(step, redirect string) func(*view, *server) verdict {
 			return ok("a client with " + redirect + " can register")
 		case a.Status == 429:
 			return none("too many registrations for now: it answers 429")
-		case a.Status == 401 || a.Status == 403:
+		case a.Status == 401:
 			return warn("a registration needs a credential, which no assistant has: it answers " + refusal(a))
-		case a.Status == 400 || a.Status == 422:
+		case a.Status == 400 || a.Status == 403 || a.Status == 422:
 			return warn("a client with " + redirect + " is refused: " + refusal(a))
 		}
 		return fail("a registration is answered " + refusal(a))

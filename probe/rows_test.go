@@ -192,6 +192,9 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"no challenge", answered("call", Answer{Status: 401}), "challenge.scheme warn, challenge.form none, challenge.metadata warn, challenge.address none, challenge.scope note", "2025-06-18 note"},
 		{"neither challenge nor metadata", func(w world) { w["call"] = Answer{Status: 401}; delete(w, mcpPRM) },
 			"challenge.scheme fail, challenge.form none, challenge.metadata fail, challenge.address none, challenge.scope note, resource.found fail, resource.* none, server.issuer fail, server.rfc8414 ok, server.protects ok, server.issuer-form ok", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"neither challenge nor an answer about metadata", func(w world) { w["call"] = Answer{Status: 401}; w[mcpPRM] = Answer{Error: Slow} },
+			"challenge.scheme warn, challenge.form none, challenge.metadata warn, challenge.address none, challenge.scope note, resource.* none, resource.found fail, noserver, server.issuer-form none",
+			"2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"Basic alone", challenge(`Basic realm="x"`), "challenge.scheme warn, challenge.metadata warn, challenge.address none, challenge.scope note", "2025-06-18 note"},
 		{"no resource_metadata", challenge(`Bearer scope="read"`), "challenge.metadata warn, challenge.address none", "2025-06-18 note"},
 		{"resource_metadata in the second of two", challenge(`Basic realm="x", Bearer scope="read", resource_metadata="` + mcpPRM + `"`), "", ""},
@@ -235,6 +238,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"resource with a slash", with(mcpPRM, map[string]any{"resource": mcpURL + "/"}), "resource.identifier warn, server.protects warn", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"resource is the folder", with(mcpPRM, map[string]any{"resource": "https://mcp.example/public"}), "resource.identifier warn, server.protects warn", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"resource with a fragment", with(mcpPRM, map[string]any{"resource": mcpURL + "#x"}), "resource.identifier fail, resource.form fail, server.protects warn", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"too many requests for metadata", answered(mcpPRM, Answer{Status: 429}), "resource.* none, noserver, server.issuer-form none", ""},
 		{"no servers", with(mcpPRM, map[string]any{"authorization_servers": nil}), "resource.servers fail, noserver", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"servers are no list", with(mcpPRM, map[string]any{"authorization_servers": issuer}), "resource.servers fail, noserver", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"two places name two servers", func(w world) {
@@ -261,6 +265,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		}, "server.issuer-form fail, noserver, server.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"server with a query", with(mcpPRM, map[string]any{"authorization_servers": []string{issuer + "?a"}}), "server.issuer-form fail, noserver, server.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"server has no metadata", func(w world) { delete(w, asDoc) }, "noserver, server.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"too many requests for the server's metadata", func(w world) { w[asDoc] = Answer{Status: 429}; w[mcpRoot] = w[asDoc] }, "noserver, server.issuer-form ok, legacy.root note", "2025-03-26 note"},
 		{"metadata of OpenID alone", func(w world) { w[asOIDC] = w[asDoc]; delete(w, asDoc) }, "server.rfc8414 note", "2025-06-18 note"},
 		{"metadata of OpenID behind the issuer", func(w world) { w[asAppended] = w[asDoc]; delete(w, asDoc) }, "server.rfc8414 note", "2025-06-18 note"},
 		{"a page where clients look first", func(w world) {
@@ -336,6 +341,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"refused without error", answered("register-loopback", Answer{Status: 400, Body: `no`}), "register.loopback warn, register.error warn, begin.port none", ""},
 		{"refused with 422", answered("register-loopback", Answer{Status: 422, Body: `{"error":"x"}`}), "register.loopback warn, register.error warn, begin.port none", ""},
 		{"registration needs a credential", answered("register-https", Answer{Status: 401}), "register.https warn, begin.* none, begin.port ok", ""},
+		{"registration is forbidden", answered("register-https", Answer{Status: 403}), "register.https warn, begin.* none, begin.port ok", ""},
 		{"too many registrations", answered("register-https", Answer{Status: 429}), "register.https none, begin.* none, begin.port ok", ""},
 		{"no registration there", answered("register-https", Answer{Status: 404}), "register.https fail, begin.* none, begin.port ok", ""},
 		{"registration does not answer", answered("register-https", Answer{Error: Slow}), "register.https fail, begin.* none, begin.port ok", ""},
@@ -390,6 +396,29 @@ func TestEachFaultHasItsRow(t *testing.T) {
 	for _, code := range Codes() {
 		if !noticed[code] && !slices.Contains(elsewhere, code) {
 			t.Errorf("no test makes %s anything but ok", code)
+		}
+	}
+}
+
+// What was seen tells apart what comes to the same.
+func TestWhatWasSeen(t *testing.T) {
+	for _, tt := range []struct {
+		change     func(world)
+		code, want string
+	}{
+		{func(world) {}, "target.kind", "protected resource"},
+		{with(asDoc, map[string]any{"code_challenge_methods_supported": nil}), "server.pkce", "is missing"},
+		{with(asDoc, map[string]any{"issuer": "https://evil.example"}), "server.issuer", "and the resource says " + issuer},
+		{func(w world) { w["call"] = Answer{Status: 401}; delete(w, mcpPRM) }, "server.issuer", "and their address says"},
+		{answered("register-https", Answer{Error: Slow}), "register.https", "in time"},
+		{answered("register-https", Answer{Status: 401}), "register.https", "credential"},
+		{answered("begin", Answer{Status: 302, Location: "https://as.example/in?secret=1"}), "begin.answers", "302 to https://as.example/in"},
+	} {
+		w := good()
+		tt.change(w)
+		r := row1(t, w.ask(t, &Inquiry{URL: mcpURL, Register: true}).Rows(), tt.code)
+		if !strings.Contains(r.Seen, tt.want) || strings.Contains(r.Seen, "secret") {
+			t.Errorf("%s: %s, want %q", tt.code, r.Seen, tt.want)
 		}
 	}
 }

@@ -42,7 +42,9 @@ func serverFound(v *view, s *server) verdict {
 	}
 	var tried []string
 	for _, d := range s.docs {
-		tried = append(tried, shown(d.address)+" "+d.wrong)
+		if tried = append(tried, shown(d.address)+" "+d.wrong); d.answer.Status == 429 {
+			return none("too many requests for now: " + tried[len(tried)-1])
+		}
 	}
 	return fail("none: " + strings.Join(tried, "; "))
 }

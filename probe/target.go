@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -98,6 +99,9 @@ func (v *view) instead(seen string) verdict {
 	if v.prm.usable() {
 		return warn(seen + "; clients since 2025-11-25 look at the well-known address, where the metadata are, older ones give up")
 	}
+	if first := v.prms[0].answer; first.Error != "" || first.Status == 429 {
+		return warn(seen + ", and whether there are metadata at the well-known addresses was not seen")
+	}
 	return fail(seen + ", and there are no metadata at the well-known addresses")
 }
 
@@ -187,6 +191,8 @@ func resourceFound(v *view, _ *server) verdict {
 		return ok(shown(first.address))
 	case v.named != "" && v.prm.usable():
 		return fail("the address in the challenge is not where they are: " + tried[0] + "; they are at " + shown(v.prm.address))
+	case first.answer.Status == 429:
+		return none("too many requests for now: " + tried[0])
 	case v.prm.usable() && first.missing():
 		return ok(shown(v.prm.address))
 	case v.prm.usable():
@@ -240,7 +246,7 @@ func direct(d document) verdict {
 
 func resourceIdentifier(v *view) verdict {
 	said, there := v.prm.text("resource")
-	want := []string{v.q.URL}
+	want := []string{v.q.URL, plain(v.given)}
 	if len(v.answer.Via) > 0 {
 		want = append(want, v.answer.Via[len(v.answer.Via)-1])
 	}
@@ -255,7 +261,7 @@ func resourceIdentifier(v *view) verdict {
 		return warn(fmt.Sprintf("resource is %s, and clients are given %s: strict ones refuse the difference of a slash", shown(said), shown(v.q.URL)))
 	case slices.ContainsFunc(want, func(w string) bool { return sameButSlash(w, said) }):
 		return ok("resource is " + shown(said) + "; without a path the slash means nothing")
-	case !good || !strings.EqualFold(origin(u), origin(v.given)):
+	case !good || plain(&url.URL{Scheme: u.Scheme, Host: u.Host}) != plain(&url.URL{Scheme: v.given.Scheme, Host: v.given.Host}):
 		return fail(fmt.Sprintf("resource is %s, which is elsewhere than %s: clients refuse it, as they must", shown(said), shown(v.q.URL)))
 	case atRoot && strings.Trim(u.EscapedPath(), "/") == "":
 		return ok("resource is " + shown(said) + ", the host, whose metadata they are")
@@ -263,6 +269,18 @@ func resourceIdentifier(v *view) verdict {
 		return warn(fmt.Sprintf("resource is %s, of which %s is a part: the SDKs of MCP take that, clients that keep to RFC 9728 refuse it", shown(said), shown(v.q.URL)))
 	}
 	return fail(fmt.Sprintf("resource is %s, and clients are given %s: they refuse it, as they must", shown(said), shown(v.q.URL)))
+}
+
+// plain is a URL as programs write it: names and default ports have one form.
+func plain(u *url.URL) string {
+	one := *u
+	one.Host = strings.ToLower(one.Host)
+	for _, port := range []string{"https:443", "http:80"} {
+		if scheme, number, _ := strings.Cut(port, ":"); scheme == one.Scheme {
+			one.Host = strings.TrimSuffix(one.Host, ":"+number)
+		}
+	}
+	return one.String()
 }
 
 // below reports whether a path is in a folder, or the same.

@@ -142,6 +142,9 @@ func (v *view) readResource() {
 }
 
 func (v *view) readServers() {
+	if first := v.prms[0].answer; !v.prm.usable() && (first.Error != "" || first.Status == 429) {
+		return // nobody knows whether there are such metadata
+	}
 	if !v.prm.usable() { // as before there was such metadata, or an issuer that calls itself otherwise
 		for _, base := range []string{v.q.URL, origin(v.given)} {
 			if s := v.server(base, true); s.doc.usable() && len(v.servers) == 0 {
