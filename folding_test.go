@@ -104,9 +104,9 @@ var mayFold = reviewed{
 		config/reference.go:WithoutPassword config/signin.go:Provider.check
 		server/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
 		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/sqlite/files.go:FileURL
-		config/check.go:wholeURL cmd/grantkeeper/devsample.go:newDevService`},
+		config/check.go:wholeURL devserver/behindsample.go:newDevService`},
 	{"files, variables and flags of the operator: line ends, lists and words", `
-		cmd/grantkeeper/ask.go:changeOptions.confirm cmd/grantkeeper/directorycmd.go:readImport
+		cmd/grantkeeper/ask.go:changeOptions.confirm remote/importing.go:ReadImport
 		cmd/grantkeeper/main.go:runOn remote/remote.go:readPasswordFlag
 		server/otlp.go:newOTLP server/otlp.go:tracesHeader config/secrets.go:decodeKey
 		config/secrets.go:parseSecrets config/secrets.go:readDatabaseURL
@@ -141,7 +141,7 @@ var mayFold = reviewed{
 		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
 		operator/console/approvals.go:withSpaces operator/console/clients.go:clientRow.Word
 		operator/console/frame.go:Server.refuse operator/explain.go:explainer.standingLinks
-		cmd/grantkeeper/devbehind.go:byFlag doctor/rules.go:Examination.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
+		devserver/behind.go:byFlag doctor/rules.go:Examination.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},
 	{"what is drafted to be read and completed by an operator, in an order", `
@@ -153,14 +153,14 @@ var mayFold = reviewed{
 		probe/challenge.go:scan.value probe/document.go:Answer.json probe/document.go:Answer.object probe/fetch/fetch.go:fetcher.dial
 		probe/fetch/fetch.go:fetcher.may probe/fetch/fetch.go:follow probe/fetch/fetch.go:newFetcher probe/target.go:plain probe/target.go:resourceIdentifier`},
 	{"dev, demo and drill, which are clients", `
-		cmd/grantkeeper/demo.go:behindOf cmd/grantkeeper/demo.go:demo.noAnswer cmd/grantkeeper/demo.go:demo.send cmd/grantkeeper/demo.go:demo.submit
-		cmd/grantkeeper/demo.go:hideForm cmd/grantkeeper/demo.go:newDemo cmd/grantkeeper/demo.go:toldStep.String
-		cmd/grantkeeper/demodata.go:addCircle cmd/grantkeeper/demodata.go:demoDirectory
-		cmd/grantkeeper/demodata.go:slug cmd/grantkeeper/demoitems.go:itemsOf
-		cmd/grantkeeper/demosteps.go:demo.follow cmd/grantkeeper/demosteps.go:demo.takeCode
-		cmd/grantkeeper/devclient.go:requestText cmd/grantkeeper/devclient.go:shown
-		cmd/grantkeeper/drill.go:drillOptions.drilled cmd/grantkeeper/form.go:form.block
-		cmd/grantkeeper/form.go:nameIn cmd/grantkeeper/form.go:textOf`},
+		cmd/grantkeeper/democmd.go:behindOf demo/demo.go:Client.NoAnswer demo/demo.go:Client.send demo/demo.go:Client.submit
+		demo/demo.go:hideForm demo/demo.go:New demo/demo.go:ToldStep.String
+		devserver/data.go:addCircle devserver/data.go:demoDirectory
+		devserver/data.go:slug devserver/items.go:itemsOf
+		demo/steps.go:Client.follow demo/steps.go:Client.takeCode
+		devserver/client.go:requestText devserver/client.go:shown
+		drill/drill.go:Options.drilled demo/form.go:Form.block
+		demo/form.go:nameIn demo/form.go:textOf`},
 }
 
 // Each place that folds, trims, normalises or decodes a text has been thought

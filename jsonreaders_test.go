@@ -31,9 +31,9 @@ var mayBeLax = reviewed{
 		remote/remote.go:Server.Missing
 		remote/remote.go:Server.refusal`},
 	{"doctor, demo, drill and dev's client, which are clients and look at what they are answered", `
-		cmd/grantkeeper/demo.go:answered.member cmd/grantkeeper/demo.go:answered.want
-		cmd/grantkeeper/devclient.go:devClient.do cmd/grantkeeper/devtools.go:devClient.callTool doctor/checks.go:asked.ask
-		cmd/grantkeeper/drill.go:drilled.refresh`},
+		demo/demo.go:answered.member demo/demo.go:answered.want
+		devserver/client.go:devClient.do devserver/tools.go:devClient.callTool doctor/checks.go:asked.ask
+		drill/drill.go:drilled.refresh`},
 	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called; rules that are drafted of it are completed by hand", `
 		doctor/mcplist.go:Outside.list doctor/mcplist.go:ServerName cmd/grantkeeper/openapi.go:openAPI.item
 		cmd/grantkeeper/openapi.go:openAPI.operations cmd/grantkeeper/openapi.go:readOpenAPI

@@ -32,6 +32,7 @@ const (
 	DevListen    = "127.0.0.1:8080"
 	DevOperators = "127.0.0.1:8081"
 	DevPassword  = "demo-demo-demo"
+	DevPerson    = "ada@nordlys.example" // email of the first of them
 )
 
 // At are the flags of every command that speaks to the operator

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/demo"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -27,12 +28,12 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 		"circles":[{"id":"all","organization":"verksted","name":"All"}],
 		"roles":[{"id":"keys","organization":"verksted","circle":"all","name":"Keeper of Keys","fillers":["eva"]}]}`)
 	password := write(t, "password", "the password of Eva\n", 0o600)
-	d, err := newDemo(demoOptions{baseURL: p.public, email: "eva@verksted.example", passwordFile: password}, 6)
+	d, err := demo.New(demo.Options{BaseURL: p.public, Email: "eva@verksted.example", PasswordFile: password}, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range demoSteps[:6] {
-		if _, err := step.run(d, t.Context()); err != nil {
+	for _, step := range demo.Steps[:6] {
+		if _, err := step.Run(d, t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -40,7 +41,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	var load sync.WaitGroup
 	load.Go(func() {
 		for n := range 250 {
-			if _, err := d.refresh(t.Context()); err != nil {
+			if _, err := d.Refresh(t.Context()); err != nil {
 				t.Errorf("a refresh during the backup: %v", err)
 				return
 			}
@@ -83,7 +84,7 @@ func TestBackupUnderLoadIsRestored(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, ", 0 faults.") {
 		t.Errorf("doctor: %d\n%s%s", code, stdout, stderr)
 	}
-	if _, err := d.refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "invalid_grant") {
+	if _, err := d.Refresh(t.Context()); err == nil || !strings.Contains(err.Error(), "invalid_grant") {
 		t.Errorf("a refresh after the restore: %v", err)
 	}
 	if stdout, stderr, code := ran(t, "demo", "--steps", "1-6", "--base-url", p.public, "--email", "eva@verksted.example", "--password-file", password); code != 0 {

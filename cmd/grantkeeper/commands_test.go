@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/demo"
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/server"
 )
 
@@ -58,7 +60,7 @@ func (s shell) actorOfLast(kind string) string {
 
 func TestClientCommands(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	add := []string{"client", "add", "--id", "assistant", "--name", "Assistant", "--redirect-uri", "https://assistant.example/cb"}
 	if got := s.does("", add...); got["state"] != "preregistered" {
 		t.Errorf("added: %v", got)
@@ -93,7 +95,7 @@ func TestClientCommands(t *testing.T) {
 	}
 	s.refuses(5, "no such", "", "client", "show", "assistant")
 	s.refuses(5, "no such", "", "client", "enable", "assistant")
-	s.refuses(6, "configuration", "", "client", "delete", devClientID, "--yes")
+	s.refuses(6, "configuration", "", "client", "delete", devserver.DevClientID, "--yes")
 	s.refuses(2, "write: grantkeeper client show ID", "", "client", "show")
 }
 
@@ -101,7 +103,7 @@ func TestClientCommands(t *testing.T) {
 // of several, nor where it is short.
 func TestCommandsTakeTheBeginningOfAnID(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	for _, id := range []string{"assist", "assist-one", "assist-two", "assistant"} {
 		s.does("", "client", "add", "--id", id, "--redirect-uri", "https://"+id+".example/cb")
 	}
@@ -128,7 +130,7 @@ func TestCommandsTakeTheBeginningOfAnID(t *testing.T) {
 		t.Errorf("explain: %v", got)
 	}
 	s.refuses(5, "no such approval", "", "approval", "revoke", id[:5], "--yes")
-	if got := s.does("", "approval", "list", "--client", d.clientID[:9], "--organization", "nordly")["items"].([]any); len(got) != 1 {
+	if got := s.does("", "approval", "list", "--client", d.ClientID[:9], "--organization", "nordly")["items"].([]any); len(got) != 1 {
 		t.Errorf("list: %v", got)
 	}
 	if got := s.does("", "events", "list", "--approval", id[:7])["items"].([]any); len(got) != 2 {
@@ -142,19 +144,19 @@ func TestCommandsTakeTheBeginningOfAnID(t *testing.T) {
 // What ends approvals says how many, before it asks and when it is done.
 func TestCommandsSayHowManyEnd(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	d, _ := connected(t, s.dev, "ada@nordlys.example")
 	connected(t, s.dev, "tor@nordlys.example")
-	s.refuses(2, "This ends all approvals of client "+d.clientID+", for good: 1 approval. ", "", "client", "disable", d.clientID)
-	s.refuses(2, ": 1 approval. ", "", "client", "delete", d.clientID[:8])
-	s.refuses(2, ": no approval. ", "", "client", "disable", devClientID)
+	s.refuses(2, "This ends all approvals of client "+d.ClientID+", for good: 1 approval. ", "", "client", "disable", d.ClientID)
+	s.refuses(2, ": 1 approval. ", "", "client", "delete", d.ClientID[:8])
+	s.refuses(2, ": no approval. ", "", "client", "disable", devserver.DevClientID)
 	s.refuses(2, ": 1 approval. ", "", "person", "deactivate", "tor@nordlys.example")
 	s.refuses(2, "in nordlys, for good: 2 approvals. ", "", "organization", "ai-integration", "nordlys", "off")
 	for _, tt := range []struct {
 		ended string
 		args  []string
 	}{
-		{"1", []string{"client", "disable", d.clientID}}, {"0", []string{"client", "disable", d.clientID}},
+		{"1", []string{"client", "disable", d.ClientID}}, {"0", []string{"client", "disable", d.ClientID}},
 		{"1", []string{"person", "deactivate", "tor"}}, {"0", []string{"organization", "ai-integration", "nordlys", "off"}},
 	} {
 		stdout, stderr, code := s.run("", append(tt.args, "--yes")...)
@@ -162,14 +164,14 @@ func TestCommandsSayHowManyEnd(t *testing.T) {
 			t.Errorf("%v: %d %s\n%s", tt.args, code, stderr, stdout)
 		}
 	}
-	if stdout, _, _ := s.run("", "client", "enable", d.clientID); strings.Contains(stdout, "approvals ended") {
+	if stdout, _, _ := s.run("", "client", "enable", d.ClientID); strings.Contains(stdout, "approvals ended") {
 		t.Errorf("enable:\n%s", stdout)
 	}
 }
 
 func TestApprovalCommands(t *testing.T) {
 	t.Parallel()
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	s := shell{t, dev}
 	d, one := connected(t, dev, "ada@nordlys.example")
 	_, two := connected(t, dev, "tor@nordlys.example")
@@ -181,7 +183,7 @@ func TestApprovalCommands(t *testing.T) {
 		t.Errorf("%d\n%s", code, stdout)
 	}
 	s.refuses(2, "name approvals, or say which", "", "approval", "revoke")
-	s.refuses(2, "name approvals, or say which", "", "approval", "revoke", one, "--client", d.clientID)
+	s.refuses(2, "name approvals, or say which", "", "approval", "revoke", one, "--client", d.ClientID)
 	s.refuses(2, "This ends 1 approval, ", "", "approval", "revoke", one)
 	s.refuses(2, "This ends 2 approvals", "", "approval", "revoke", "--organization", "nordlys")
 	s.refuses(5, "no such", "", "approval", "revoke", strings.Repeat("0", 32), "--yes")
@@ -211,12 +213,12 @@ func TestApprovalCommands(t *testing.T) {
 		t.Errorf("unused: %v", items)
 	}
 	// A token that its client holds is explained by what became of it.
-	got := s.does(d.current+"\n", "token", "inspect")
+	got := s.does(d.Current+"\n", "token", "inspect")
 	if got["state"] != "ended" || got["reason"] != "revoked_by_operator" || got["approval"] != one {
 		t.Errorf("token: %v", got)
 	}
-	stdout, stderr, code := s.run(d.access, "token", "inspect")
-	if code != 0 || !strings.HasPrefix(stdout, "kind          access_token\nstate         ended\n") || strings.Contains(stdout+stderr, d.access) {
+	stdout, stderr, code := s.run(d.Access, "token", "inspect")
+	if code != 0 || !strings.HasPrefix(stdout, "kind          access_token\nstate         ended\n") || strings.Contains(stdout+stderr, d.Access) {
 		t.Errorf("%d %s\n%s", code, stderr, stdout)
 	}
 	s.refuses(2, "has not one line", "", "token", "inspect")
@@ -225,7 +227,7 @@ func TestApprovalCommands(t *testing.T) {
 
 func TestPersonAndOrganizationCommands(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	if got := s.does("", "person", "add", "eva@nordlys.example", "--name", "Eva Eng", "--id", "eva"); got["id"] != "eva" {
 		t.Errorf("added: %v", got)
 	}
@@ -253,13 +255,13 @@ func TestPersonAndOrganizationCommands(t *testing.T) {
 	s.refuses(2, "8 to 1000 bytes", "short\n", "person", "set-password", "eva@nordlys.example")
 	s.refuses(2, "has not one line", "", "person", "set-password", "eva@nordlys.example")
 	s.refuses(5, "no such", "a long passphrase", "person", "set-password", "nobody@nordlys.example")
-	d, err := newDemo(demoOptions{baseURL: s.dev.Server, email: "eva@nordlys.example"}, 4)
+	d, err := demo.New(demo.Options{BaseURL: s.dev.Server, Email: "eva@nordlys.example"}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.password = "a long passphrase"
-	for _, step := range demoSteps[:4] {
-		if _, err := step.run(d, t.Context()); err != nil {
+	d.Password = "a long passphrase"
+	for _, step := range demo.Steps[:4] {
+		if _, err := step.Run(d, t.Context()); err != nil {
 			t.Fatal("eva signs in:", err)
 		}
 	}
@@ -287,7 +289,7 @@ func TestPersonAndOrganizationCommands(t *testing.T) {
 	if got := s.does("", "organization", "show", "nordlys"); got["ai_integration"] != true {
 		t.Errorf("shown: %v", got)
 	}
-	if got := s.does("", "organization", "list")["items"].([]any); len(got) != len(demoOrganizations) {
+	if got := s.does("", "organization", "list")["items"].([]any); len(got) != len(devserver.Organizations) {
 		t.Errorf("listed: %v", got)
 	}
 	s.refuses(5, "no such", "", "organization", "show", "nowhere")
@@ -295,7 +297,7 @@ func TestPersonAndOrganizationCommands(t *testing.T) {
 
 func TestEventCommands(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	connected(t, s.dev, "ada@nordlys.example")
 	s.refuses(2, "client_registered", "", "events", "list", "--kind", "nope")
 	s.refuses(2, "since", "", "events", "list", "--since", "yesterday")
@@ -336,7 +338,7 @@ func TestEventCommands(t *testing.T) {
 // ends with 0 when it is told to stop.
 func TestEventsTail(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	c := command(t, "events", "tail", "--json", "--kind", "directory_changed", "--last", "1", "--operator", s.dev.Operator)
 	out := &safeBuffer{}
 	c.Stdout, c.Stderr = out, out
@@ -393,7 +395,7 @@ func TestCommandsWithoutServer(t *testing.T) {
 // the entry that says why.
 func TestEventsOfARefusal(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	a, err := http.Post(s.dev.Server+"/oauth/register", "application/json", strings.NewReader(`{"redirect_uris":["http://a.example/cb"]}`))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/demo"
+	"github.com/grantkeeper/grantkeeper/devserver"
 )
 
 // alarms gives what is counted of approvals that ended by a used refresh token,
@@ -38,9 +40,9 @@ func alarms(t *testing.T, dev running) (reused, drills string) {
 }
 
 func TestDemoAgainstDev(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	var out strings.Builder
-	if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-10"}, &out); err != nil {
+	if err := demo.Run(t.Context(), demo.Options{BaseURL: dev.Server, Steps: "1-10"}, &out); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	want := ` 1  discover   GET  /.well-known/oauth-authorization-server        200
@@ -79,18 +81,18 @@ All 10 steps as expected.
 	})
 
 	t.Run("json is one document", func(t *testing.T) {
-		for email, want := range map[string]toldDemo{
-			"":              {Steps: []toldStep{{Step: 1, Status: 200, OK: true}, {Step: 2, Status: 201, OK: true}, {Step: 3, Status: 303, OK: true}, {Step: 4, Status: 303, OK: true}}, OK: true},
-			"who@x.example": {Steps: []toldStep{{Step: 1, Status: 200, OK: true}, {Step: 2, Status: 201, OK: true}, {Step: 3, Status: 303, OK: true}, {Step: 4, Status: 422}}},
+		for email, want := range map[string]demo.Told{
+			"":              {Steps: []demo.ToldStep{{Step: 1, Status: 200, OK: true}, {Step: 2, Status: 201, OK: true}, {Step: 3, Status: 303, OK: true}, {Step: 4, Status: 303, OK: true}}, OK: true},
+			"who@x.example": {Steps: []demo.ToldStep{{Step: 1, Status: 200, OK: true}, {Step: 2, Status: 201, OK: true}, {Step: 3, Status: 303, OK: true}, {Step: 4, Status: 422}}},
 		} {
 			var out strings.Builder
-			err := runDemo(t.Context(), demoOptions{baseURL: dev.Server + "/", email: email, steps: "1-4", json: true}, &out)
-			var got toldDemo
+			err := demo.Run(t.Context(), demo.Options{BaseURL: dev.Server + "/", Email: email, Steps: "1-4", JSON: true}, &out)
+			var got demo.Told
 			if e := json.Unmarshal([]byte(out.String()), &got); e != nil || (err == nil) != want.OK || got.OK != want.OK || len(got.Steps) != len(want.Steps) {
 				t.Fatalf("%q: %v, %v: %s", email, err, e, out.String())
 			}
 			for i, s := range got.Steps {
-				if w := want.Steps[i]; s.Step != w.Step || s.Status != w.Status || s.OK != w.OK || (s.Error == "") != w.OK || s.Name != demoSteps[i].name || s.What == "" {
+				if w := want.Steps[i]; s.Step != w.Step || s.Status != w.Status || s.OK != w.OK || (s.Error == "") != w.OK || s.Name != demo.Steps[i].Name || s.What == "" {
 					t.Errorf("%q: %+v", email, s)
 				}
 			}
@@ -98,7 +100,7 @@ All 10 steps as expected.
 	})
 	t.Run("verbose shows no secrets", func(t *testing.T) {
 		var out strings.Builder
-		if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-10", verbose: true}, &out); err != nil {
+		if err := demo.Run(t.Context(), demo.Options{BaseURL: dev.Server, Steps: "1-10", Verbose: true}, &out); err != nil {
 			t.Fatal(err)
 		}
 		secrets := regexp.MustCompile(`sv[orc]_[A-Za-z0-9]{10}|(password|code|code_verifier|state|csrf|request|refresh_token)=[^…&\n]`)
@@ -116,13 +118,13 @@ All 10 steps as expected.
 			"mei@storhavn.example": "Storhavn, selected roles:", "tor@nordlys.example": "Nordlys, selected roles: ",
 		} {
 			var out strings.Builder
-			if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-5", email: email}, &out); err != nil || !strings.Contains(out.String(), want) {
+			if err := demo.Run(t.Context(), demo.Options{BaseURL: dev.Server, Steps: "1-5", Email: email}, &out); err != nil || !strings.Contains(out.String(), want) {
 				t.Errorf("%s: %v\n%s", email, err, out.String())
 			}
 		}
 		dev.operator(t, "POST", "/v1/organizations/fjell/members", `{"person":"ola"}`)
 		var out strings.Builder
-		if err := runDemo(t.Context(), demoOptions{baseURL: dev.Server, steps: "1-10", email: "ola@havn.example"}, &out); err != nil ||
+		if err := demo.Run(t.Context(), demo.Options{BaseURL: dev.Server, Steps: "1-10", Email: "ola@havn.example"}, &out); err != nil ||
 			!strings.Contains(out.String(), "Fjell, only personal items") {
 			t.Errorf("somebody without roles: %v\n%s", err, out.String())
 		}
@@ -131,14 +133,14 @@ All 10 steps as expected.
 		dev.operator(t, "POST", "/v1/organizations/fjell/members/ola/remove", "")
 		wrong := write(t, "password", "not the password\n", 0o600)
 		for _, tt := range []struct {
-			o    demoOptions
+			o    demo.Options
 			want string
 		}{
-			{demoOptions{passwordFile: wrong}, "Step 4 of 10 differs: expected 303, got 422: The email or the password is not right."},
-			{demoOptions{email: "ola@havn.example"}, "Step 5 of 10 differs: expected 200, got 403: None of your organizations allows this yet."},
+			{demo.Options{PasswordFile: wrong}, "Step 4 of 10 differs: expected 303, got 422: The email or the password is not right."},
+			{demo.Options{Email: "ola@havn.example"}, "Step 5 of 10 differs: expected 200, got 403: None of your organizations allows this yet."},
 		} {
-			tt.o.baseURL, tt.o.steps = dev.Server, "1-10"
-			text, code := refused(t, runDemo(t.Context(), tt.o, io.Discard))
+			tt.o.BaseURL, tt.o.Steps = dev.Server, "1-10"
+			text, code := refused(t, demo.Run(t.Context(), tt.o, io.Discard))
 			if code != 1 || !strings.HasPrefix(text, tt.want) {
 				t.Errorf("code %d, %q, want %q", code, text, tt.want)
 			}
@@ -160,7 +162,7 @@ func TestDemoNamesWhatIsBehind(t *testing.T) {
 		{"events", "text/event-stream", "data: {\"id\":1,\"result\":{\"serverInfo\":{\"name\":\"b\\u001b[2J\u0430\\n\"}}}\n\n", 200, 404, "", `MCP: "b\x1b[2J\u0430\n", API: nothing`, ""},
 		{"long", "application/json", `{"id":1,"result":{"serverInfo":{"name":"` + long + `"}}}`, 200, 502, "a.example", "MCP: " + long[:99] + `… at a.example, API: a fault (502) at a.example`, ""},
 		{"nameless", "application/json", `{"id":1,"result":{}}`, 200, 405, "", `MCP: "", API: a service`, ""},
-		{"none", "application/json", nothing, 404, 200, "", "the token was taken, and nothing stands behind", errNothingBehind.Error()},
+		{"none", "application/json", nothing, 404, 200, "", "the token was taken, and nothing stands behind", demo.ErrNothingBehind.Error()},
 		{"refused", "application/json", `{}`, 403, 200, "", "", "expected 200, got 403: <nil> <nil>"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,13 +178,13 @@ func TestDemoNamesWhatIsBehind(t *testing.T) {
 			w.WriteHeader(tt.api)
 			io.WriteString(w, nothing)
 		}))
-		d, err := newDemo(demoOptions{baseURL: server.URL, behindAPI: tt.hosts, behindMCP: tt.hosts}, 10)
+		d, err := demo.New(demo.Options{BaseURL: server.URL, BehindAPI: tt.hosts, BehindMCP: tt.hosts}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.access = "svo_x"
-		o, err := d.call(t.Context())
-		if o.note != tt.note || o.status != tt.status || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+		d.Access = "svo_x"
+		o, err := d.Call(t.Context())
+		if o.Note != tt.note || o.Status != tt.status || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
 			t.Errorf("%s: %+v, %v; want %q", tt.name, o, err, tt.note)
 		}
 		server.Close()
@@ -196,7 +198,7 @@ func TestDemoNamesWhatIsBehind(t *testing.T) {
 
 // Demo notices a server that does one thing wrong.
 func TestDemoNoticesWrongServers(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	to, err := url.Parse(dev.Server)
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +258,7 @@ func TestDemoNoticesWrongServers(t *testing.T) {
 			},
 		}
 		server := httptest.NewServer(proxy)
-		text, code := refused(t, runDemo(t.Context(), demoOptions{baseURL: server.URL, steps: "1-10"}, io.Discard))
+		text, code := refused(t, demo.Run(t.Context(), demo.Options{BaseURL: server.URL, Steps: "1-10"}, io.Discard))
 		if code != 1 || !strings.HasPrefix(text, tt.step+" of 10 differs: expected") {
 			t.Errorf("%s at %s: code %d, %q", tt.step, tt.path, code, text)
 		}
@@ -292,19 +294,19 @@ func keepTokens() func(*http.Response) {
 
 func TestDemoOptions(t *testing.T) {
 	for _, tt := range []struct {
-		o    demoOptions
+		o    demo.Options
 		code int
 	}{
-		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "1-1"}, 4},
-		{demoOptions{baseURL: "app.example", steps: "1-1"}, 2},
-		{demoOptions{baseURL: "http://127.0.0.1:1/x", steps: "1-1"}, 2},
-		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "2-3"}, 2},
-		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "1-11"}, 2},
-		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "all"}, 2},
-		{demoOptions{baseURL: "https://app.example", steps: "1-10"}, 2}, // dev's password is nothing to send elsewhere
-		{demoOptions{baseURL: "http://127.0.0.1:1", steps: "1-10", passwordFile: "/nowhere"}, 4},
+		{demo.Options{BaseURL: "http://127.0.0.1:1", Steps: "1-1"}, 4},
+		{demo.Options{BaseURL: "app.example", Steps: "1-1"}, 2},
+		{demo.Options{BaseURL: "http://127.0.0.1:1/x", Steps: "1-1"}, 2},
+		{demo.Options{BaseURL: "http://127.0.0.1:1", Steps: "2-3"}, 2},
+		{demo.Options{BaseURL: "http://127.0.0.1:1", Steps: "1-11"}, 2},
+		{demo.Options{BaseURL: "http://127.0.0.1:1", Steps: "all"}, 2},
+		{demo.Options{BaseURL: "https://app.example", Steps: "1-10"}, 2}, // dev's password is nothing to send elsewhere
+		{demo.Options{BaseURL: "http://127.0.0.1:1", Steps: "1-10", PasswordFile: "/nowhere"}, 4},
 	} {
-		if _, code := refused(t, runDemo(t.Context(), tt.o, io.Discard)); code != tt.code {
+		if _, code := refused(t, demo.Run(t.Context(), tt.o, io.Discard)); code != tt.code {
 			t.Errorf("%+v: code %d, want %d", tt.o, code, tt.code)
 		}
 	}
@@ -314,7 +316,7 @@ func TestDemoOptions(t *testing.T) {
 		"http://localhost":    "http://localhost does not answer",
 		"https://app.example": "https://app.example does not answer: lookup app.example: no such host",
 	} {
-		text, code := refused(t, (&demo{base: base}).noAnswer(why))
+		text, code := refused(t, (&demo.Client{Base: base}).NoAnswer(why))
 		if what, hint, _ := strings.Cut(text, "\n"); code != 4 || what != want || strings.Contains(hint, "dev") == strings.Contains(base, "example") {
 			t.Errorf("%s: code %d, %q", base, code, text)
 		}

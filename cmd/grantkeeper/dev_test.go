@@ -12,36 +12,33 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/demo"
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/remote"
-	"github.com/grantkeeper/grantkeeper/store"
 )
 
 // A running dev of a test.
 type running struct {
-	devReady
+	devserver.Ready
 	stop   func() error
 	stderr *safeBuffer
 }
 
 // startDev starts dev on free ports.
-func startDev(t *testing.T, o devOptions) running {
+func startDev(t *testing.T, o devserver.Options) running {
 	t.Helper()
-	o.listen, o.operatorListen, o.logLevel, o.logFormat = "127.0.0.1:0", "127.0.0.1:0", "info", "json"
+	o.Version, o.Listen, o.OperatorListen, o.LogLevel, o.LogFormat = version, "127.0.0.1:0", "127.0.0.1:0", "info", "json"
 	ctx, cancel := context.WithCancel(context.Background())
 	r := running{stderr: &safeBuffer{}}
-	ready, ended := make(chan devReady, 1), make(chan error, 1)
-	go func() { ended <- runDev(ctx, o, r.stderr, func(told devReady) { ready <- told }) }()
+	ready, ended := make(chan devserver.Ready, 1), make(chan error, 1)
+	go func() { ended <- devserver.Run(ctx, o, r.stderr, func(told devserver.Ready) { ready <- told }) }()
 	select {
-	case r.devReady = <-ready:
+	case r.Ready = <-ready:
 	case err := <-ended:
 		cancel()
 		t.Fatalf("dev ended before it was ready: %v\n%s", err, r.stderr)
@@ -82,10 +79,10 @@ func (r running) operator(t *testing.T, method, path, body string) map[string]an
 
 func TestDevListensOnLoopbackAlone(t *testing.T) {
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "app.example:0", "[fe80::1]:0", "10.0.0.1:80"} {
-		for _, o := range []devOptions{
-			{listen: address, operatorListen: "127.0.0.1:0"}, {listen: "127.0.0.1:0", operatorListen: address},
+		for _, o := range []devserver.Options{
+			{Listen: address, OperatorListen: "127.0.0.1:0"}, {Listen: "127.0.0.1:0", OperatorListen: address},
 		} {
-			text, code := refused(t, runDev(t.Context(), o, io.Discard, func(devReady) { t.Error("it is ready") }))
+			text, code := refused(t, devserver.Run(t.Context(), o, io.Discard, func(devserver.Ready) { t.Error("it is ready") }))
 			if code != 2 || text != "dev serves demo accounts, so it listens on loopback only. Use 'grantkeeper serve'.\n" {
 				t.Errorf("%q: code %d, %q", address, code, text)
 			}
@@ -95,10 +92,10 @@ func TestDevListensOnLoopbackAlone(t *testing.T) {
 
 func TestDevSaysWhatIsNoAddress(t *testing.T) {
 	for _, address := range []string{"", "8080", "127.0.0.1", "here", "::1"} {
-		for _, o := range []devOptions{
-			{listen: address, operatorListen: "127.0.0.1:0"}, {listen: "127.0.0.1:0", operatorListen: address},
+		for _, o := range []devserver.Options{
+			{Listen: address, OperatorListen: "127.0.0.1:0"}, {Listen: "127.0.0.1:0", OperatorListen: address},
 		} {
-			text, code := refused(t, runDev(t.Context(), o, io.Discard, func(devReady) { t.Error("it is ready") }))
+			text, code := refused(t, devserver.Run(t.Context(), o, io.Discard, func(devserver.Ready) { t.Error("it is ready") }))
 			if want := fmt.Sprintf("%q is not an address and a port", address); code != 2 || !strings.HasPrefix(text, want) {
 				t.Errorf("%q: code %d, %q", address, code, text)
 			}
@@ -112,7 +109,7 @@ func TestDevSaysWhereEverythingIs(t *testing.T) {
 	if err := os.WriteFile(file, []byte("of a server that is gone"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	dev := startDev(t, devOptions{readyFile: file})
+	dev := startDev(t, devserver.Options{ReadyFile: file})
 	want := `grantkeeper 0.1.0  development mode: loopback only, demo data, http. Not for production.
 
   Server       {server}
@@ -150,8 +147,8 @@ Ready in `
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	text, err := os.ReadFile(file)
-	var told devReady
-	if err != nil || json.Unmarshal(text, &told) != nil || fmt.Sprint(told) != fmt.Sprint(dev.devReady) || len(told.People) != 5 || len(told.APIKeys) != 4 {
+	var told devserver.Ready
+	if err != nil || json.Unmarshal(text, &told) != nil || fmt.Sprint(told) != fmt.Sprint(dev.Ready) || len(told.People) != 5 || len(told.APIKeys) != 4 {
 		t.Errorf("ready file: %v %s", err, text)
 	}
 	for _, member := range []string{"server", "operator", "operator_user", "operator_password", "people", "password", "api_keys"} {
@@ -178,7 +175,7 @@ Ready in `
 // dev's API keys cannot be guessed, and are new at each start: those of the start
 // before are good for nothing, and one that was taken away stays away.
 func TestDevsAPIKeysAreNewAtEachStart(t *testing.T) {
-	o := devOptions{data: t.TempDir()}
+	o := devserver.Options{Data: t.TempDir()}
 	ask := func(dev running, key string) int {
 		t.Helper()
 		r, _ := http.NewRequest("GET", dev.Server+"/api/v5/me", nil)
@@ -230,7 +227,7 @@ func TestDevsAPIKeysAreNewAtEachStart(t *testing.T) {
 // another site and sends no CORS, sign-in takes no form of another site, and the
 // API, whose CORS is open, has no secret that everybody knows.
 func TestNoWebPageChangesDevsData(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	const person = `{"id":"eve","email":"eve@evil.example","name":"Eve"}`
 	for _, c := range []struct {
 		name, method, url, media, body, key string
@@ -278,82 +275,8 @@ func TestNoWebPageChangesDevsData(t *testing.T) {
 	}
 }
 
-func TestDevBannerByDefault(t *testing.T) {
-	var b strings.Builder
-	devOptions{}.banner(&b, devReady{Server: "http://127.0.0.1:8080", Operator: "http://127.0.0.1:8081"}, 0)
-	for _, line := range []string{
-		"  Operator     http://127.0.0.1:8081            (user operator, password as below)\n",
-		"    in a terminal   grantkeeper demo\n", "Ready in 0 ms. Stop with Ctrl-C.\n",
-	} {
-		if !strings.Contains(b.String(), line) {
-			t.Errorf("without %q:\n%s", line, b.String())
-		}
-	}
-}
-
-// The demo data are what dev says of them.
-func TestDemoData(t *testing.T) {
-	d := demoDirectory("hash")
-	fills, circles, depth := map[string]int{}, map[string]int{}, map[string]int{}
-	in := map[string]string{} // organization by role
-	for _, r := range d.Roles {
-		in[r.ID] = r.Organization
-	}
-	for _, f := range d.Fillers {
-		fills[f.Person+" "+in[f.Role]]++
-	}
-	parents := map[string]string{}
-	for _, c := range d.Circles {
-		circles[c.Organization]++
-		parents[c.ID] = c.Parent
-		n := 1
-		for p := c.Parent; p != ""; p = parents[p] {
-			n++
-		}
-		depth[c.Organization] = max(depth[c.Organization], n)
-	}
-	for key, want := range map[string]int{"ada nordlys": 9, "ada fjell": 2, "tor nordlys": 3, "mei storhavn": 300, "ola havn": 2} {
-		if fills[key] != want {
-			t.Errorf("%s: %d roles, want %d", key, fills[key], want)
-		}
-	}
-	if len(fills) != 5 || circles["storhavn"] != 25 || depth["nordlys"] < 4 || depth["storhavn"] < 3 {
-		t.Errorf("fillers %v, circles %v, depth %v", fills, circles, depth)
-	}
-	id := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	var ids []string
-	for _, p := range d.People {
-		ids = append(ids, p.ID)
-		if !p.Active || p.PasswordHash != "hash" || p.Support != (p.ID == "support") {
-			t.Errorf("person %+v", p)
-		}
-	}
-	for _, r := range d.Roles {
-		ids = append(ids, r.ID)
-	}
-	for _, c := range d.Circles {
-		ids = append(ids, c.ID)
-	}
-	for _, one := range ids {
-		if !id.MatchString(one) {
-			t.Errorf("ID %q", one)
-		}
-	}
-	if slices.Sort(ids); len(slices.Compact(ids)) != len(d.People)+len(d.Roles)+len(d.Circles) {
-		t.Error("an ID comes twice")
-	}
-	if !slices.Contains(d.Members, store.DirectoryMember{Person: "ada", Organization: "nordlys", Admin: true}) {
-		t.Error("Ada is no admin of Nordlys")
-	}
-	for _, o := range d.Organizations {
-		if o.AIIntegration == (o.ID == "havn") {
-			t.Errorf("AI integration of %s: %v", o.ID, o.AIIntegration)
-		}
-	}
-}
-
 func TestDevEmpty(t *testing.T) {
-	dev := startDev(t, devOptions{empty: true})
+	dev := startDev(t, devserver.Options{Empty: true})
 	if got := dev.operator(t, "GET", "/v1/people", ""); len(got["items"].([]any)) != 0 {
 		t.Errorf("people: %v", got)
 	}
@@ -368,10 +291,10 @@ func TestDevIsReadyBeforeItSaysSo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ready.json")
 	stderr, signals := &safeBuffer{}, make(chan os.Signal, 1)
 	asked := 0
-	o := devOptions{
-		listen: "127.0.0.1:0", operatorListen: "127.0.0.1:0", readyFile: file, logLevel: "info", logFormat: "json",
-		signals: signals,
-		ready: func() {
+	o := devserver.Options{
+		Listen: "127.0.0.1:0", OperatorListen: "127.0.0.1:0", ReadyFile: file, LogLevel: "info", LogFormat: "json",
+		Signals: signals,
+		Ready: func() {
 			asked++
 			if said := stderr.String(); said != "" {
 				t.Errorf("it has said:\n%s", said)
@@ -382,7 +305,7 @@ func TestDevIsReadyBeforeItSaysSo(t *testing.T) {
 			signals <- syscall.SIGTERM
 		},
 	}
-	err := runDev(t.Context(), o, stderr, func(devReady) {
+	err := devserver.Run(t.Context(), o, stderr, func(devserver.Ready) {
 		if _, err := os.Stat(file); err != nil {
 			t.Errorf("ready file: %v", err)
 		}
@@ -399,21 +322,21 @@ func TestDevIsReadyBeforeItSaysSo(t *testing.T) {
 // on a folder.
 func TestDevKeepsItsData(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "dev-data")
-	dev := startDev(t, devOptions{data: data})
+	dev := startDev(t, devserver.Options{Data: data})
 	dev.operator(t, "POST", "/v1/people/tor/deactivate", "")
 	dev.operator(t, "POST", "/v1/dev/clock", `{"advance_seconds":86400}`)
 	info, err := os.Stat(filepath.Join(data, "secret.key"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("key file: %v %v", info.Mode(), err)
 	}
-	err = runDev(t.Context(), devOptions{listen: "127.0.0.1:0", operatorListen: "127.0.0.1:0", data: data, logLevel: "info", logFormat: "json"}, io.Discard, nil)
+	err = devserver.Run(t.Context(), devserver.Options{Listen: "127.0.0.1:0", OperatorListen: "127.0.0.1:0", Data: data, LogLevel: "info", LogFormat: "json"}, io.Discard, nil)
 	if _, code := refused(t, err); code != 6 {
 		t.Errorf("a second dev on the same folder: %v, code %d", err, code)
 	}
 	if err := dev.stop(); err != nil {
 		t.Fatal(err)
 	}
-	again := startDev(t, devOptions{data: data})
+	again := startDev(t, devserver.Options{Data: data})
 	if got := again.operator(t, "GET", "/v1/people/tor", ""); got["active"] != false {
 		t.Errorf("after a restart: %v", got)
 	}
@@ -430,7 +353,7 @@ func TestDevKeepsItsData(t *testing.T) {
 // A client that nobody approves is deleted when its 14 days have passed, at
 // once.
 func TestDevClock(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	a, err := http.Post(dev.Server+"/oauth/register", "application/json", strings.NewReader(`{"redirect_uris":["https://a.example/cb"]}`))
 	if err != nil || a.StatusCode != 201 {
 		t.Fatalf("%v %v", a, err)
@@ -467,42 +390,6 @@ func TestDevClock(t *testing.T) {
 			t.Errorf("advance number %d: %s, want %d", i+1, a.Status, want)
 		}
 	}
-}
-
-// A stopped clock stands still to the second, moves when it is told, and goes
-// on from where it stood.
-func TestDevClockStops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newDevClock()
-		yes, no := true, false
-		start := c.now()
-		at := func(name string, want time.Duration) {
-			t.Helper()
-			if got := c.now().Sub(start); got != want {
-				t.Errorf("%s: %v after the start, want %v", name, got, want)
-			}
-		}
-		time.Sleep(time.Minute)
-		at("going", time.Minute)
-		if state, ok := c.move(operator.ClockMove{By: time.Hour, Stop: &yes}); !ok || !state.Stopped || state.Ahead != time.Hour {
-			t.Errorf("stopped: %+v %v", state, ok)
-		}
-		time.Sleep(time.Minute)
-		at("stopped", time.Hour+time.Minute)
-		c.move(operator.ClockMove{By: time.Second, Stop: &yes})
-		at("moved while stopped", time.Hour+time.Minute+time.Second)
-		if state, ok := c.move(operator.ClockMove{Stop: &no}); !ok || state.Stopped {
-			t.Errorf("going again: %+v %v", state, ok)
-		}
-		at("going again", time.Hour+time.Minute+time.Second)
-		time.Sleep(time.Minute)
-		at("going on", time.Hour+2*time.Minute+time.Second)
-		if _, ok := c.move(operator.ClockMove{By: operator.MaxAhead, Stop: &yes}); ok {
-			t.Error("it was moved too far")
-		}
-		time.Sleep(time.Minute)
-		at("after a refusal", time.Hour+3*time.Minute+time.Second)
-	})
 }
 
 // walk is a browser on dev's client page.
@@ -579,19 +466,19 @@ func (w *walk) approve(decision string) {
 	w.Helper()
 	w.post("/dev/client", url.Values{"do": {"start"}})
 	w.get(w.find(`href="([^"]*/oauth/authorize[^"]*)"`))
-	f, err := formWith(strings.NewReader(w.page), "password")
+	f, err := demo.FormWith(strings.NewReader(w.page), "password")
 	if err != nil {
 		w.Fatalf("%v at %s", err, w.at)
 	}
-	form := f.values()
+	form := f.Values()
 	form.Set("email", "ada@nordlys.example")
 	form.Set("password", remote.DevPassword)
 	w.post("/signin", form)
-	if f, err = formWith(strings.NewReader(w.page), "organization"); err != nil {
+	if f, err = demo.FormWith(strings.NewReader(w.page), "organization"); err != nil {
 		w.Fatalf("%v at %s", err, w.at)
 	}
-	form = f.values()
-	if _, err := choose(f, form); err != nil {
+	form = f.Values()
+	if _, err := demo.Choose(f, form); err != nil {
 		w.Fatal(err)
 	}
 	form.Set("decision", decision)
@@ -600,7 +487,7 @@ func (w *walk) approve(decision string) {
 
 // Dev's own client goes through every step in a browser without script.
 func TestDevClientWalk(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	w := newWalk(t, dev.Server)
 	w.get(dev.Server + "/dev/client")
 	if !strings.Contains(w.page, "Start</button>") {
@@ -641,7 +528,7 @@ func TestDevClientWalk(t *testing.T) {
 // Dev's client lists the tools of the MCP endpoint and calls one, as an assistant
 // does; what is not listed is refused by the server.
 func TestDevClientCallsTools(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	w := newWalk(t, dev.Server)
 	w.approve("approve")
 	before := w.statuses()
@@ -677,7 +564,7 @@ func TestDevClientCallsTools(t *testing.T) {
 // What the approval does not give is refused, in words that name the role; in
 // another organization the items are not there at all.
 func TestDevClientIsRefused(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	dev.operator(t, "POST", "/v1/roles/nordlys-treasurer/fillers/remove", `{"person":"ada"}`)
 	for _, want := range []string{"404 Not Found; 404 Not Found", "200 OK; 403 Forbidden"} { // in Fjell, in Nordlys
 		w := newWalk(t, dev.Server)
@@ -698,7 +585,7 @@ func TestDevClientIsRefused(t *testing.T) {
 }
 
 func TestDevClientTakesNothingFromStrangers(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	w := newWalk(t, dev.Server)
 	w.get(dev.Server + "/dev/client?code=svc_x&state=made-up&iss=" + url.QueryEscape(dev.Server))
 	if !strings.Contains(w.page, "a state that this client did not make") {
@@ -744,17 +631,6 @@ func TestDevClientTakesNothingFromStrangers(t *testing.T) {
 	a.Body.Close()
 }
 
-func TestDevClientRemembersFewWalks(t *testing.T) {
-	d := newDevClient("127.0.0.1:1", nil)
-	first := d.begin("http://127.0.0.1:1")
-	for range maxFlows {
-		d.begin("http://127.0.0.1:1")
-	}
-	if len(d.flows) != maxFlows || d.find(func(f *flow) bool { return f == first }) != nil {
-		t.Errorf("%d walks are remembered", len(d.flows))
-	}
-}
-
 // The sign-in page of dev says whom to sign in as, and its pages lead to the client;
 // nobody is named where there are no such people.
 func TestDevSaysWhomToSignInAs(t *testing.T) {
@@ -771,7 +647,7 @@ func TestDevSaysWhomToSignInAs(t *testing.T) {
 		}
 		return string(text)
 	}
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	for _, base := range []string{dev.Server, strings.Replace(dev.Server, "127.0.0.1", "localhost", 1)} {
 		page := get(base + "/")
 		for _, want := range append(dev.People, remote.DevPassword, `<a href="/dev/client">`) {
@@ -780,7 +656,7 @@ func TestDevSaysWhomToSignInAs(t *testing.T) {
 			}
 		}
 	}
-	page := get(startDev(t, devOptions{empty: true}).Server + "/signin")
+	page := get(startDev(t, devserver.Options{Empty: true}).Server + "/signin")
 	if strings.Contains(page, "@nordlys.example") || strings.Contains(page, remote.DevPassword) || !strings.Contains(page, `<a href="/dev/client">`) {
 		t.Errorf("without demo people: %s", page)
 	}
@@ -814,7 +690,7 @@ func TestDevSaysWhatItDoesNotRead(t *testing.T) {
 func TestDevTakesAName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"": "Svalinn", "Verksted": "Verksted"} {
-		dev := startDev(t, devOptions{name: name})
+		dev := startDev(t, devserver.Options{Name: name})
 		a, err := http.Get(dev.Server + "/.well-known/oauth-protected-resource/api/v5")
 		if err != nil {
 			t.Fatal(err)

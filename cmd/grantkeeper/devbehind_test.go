@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
 )
@@ -34,7 +35,7 @@ func TestDevBefore(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]string{"for": who.Person})
 	}))
 	defer service.Close()
-	dev := startDev(t, devOptions{behind: devBehind{upstream: service.URL, keyFile: keyFile}})
+	dev := startDev(t, devserver.Options{Behind: devserver.Behind{Upstream: service.URL, KeyFile: keyFile}})
 	if info, err := os.Stat(keyFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v %v", info, err)
 	}
@@ -72,20 +73,20 @@ func TestDevBeforeNothing(t *testing.T) {
 	dir := t.TempDir()
 	key, bad := filepath.Join(dir, "gk.key"), write(t, "rules.toml", "[[rules]]\ntool = \"a\"\ntouches = \"everything\"\n", 0o600)
 	for _, tt := range []struct {
-		behind devBehind
+		behind devserver.Behind
 		want   string
 	}{
-		{devBehind{upstream: "http://127.0.0.1:9000"}, "there is no --key-file"},
-		{devBehind{mcp: "http://127.0.0.1:9000/mcp"}, "there is no --key-file"},
-		{devBehind{keyFile: key}, "none is named"},
-		{devBehind{upstream: "http://127.0.0.1:9000/", keyFile: filepath.Join(dir, "a")}, "--upstream: "},
-		{devBehind{mcp: "127.0.0.1:9000", keyFile: filepath.Join(dir, "b")}, "--mcp: "},
-		{devBehind{mcp: "http://127.0.0.1:9000/mcp", keyFile: write(t, "short", "short\n", 0o600)}, "--key-file: "},
-		{devBehind{upstream: "http://127.0.0.1:9000", keyFile: key, rules: filepath.Join(dir, "none.toml")}, "rules"},
-		{devBehind{upstream: "http://127.0.0.1:9000", keyFile: key, rules: bad}, "rules"},
+		{devserver.Behind{Upstream: "http://127.0.0.1:9000"}, "there is no --key-file"},
+		{devserver.Behind{MCP: "http://127.0.0.1:9000/mcp"}, "there is no --key-file"},
+		{devserver.Behind{KeyFile: key}, "none is named"},
+		{devserver.Behind{Upstream: "http://127.0.0.1:9000/", KeyFile: filepath.Join(dir, "a")}, "--upstream: "},
+		{devserver.Behind{MCP: "127.0.0.1:9000", KeyFile: filepath.Join(dir, "b")}, "--mcp: "},
+		{devserver.Behind{MCP: "http://127.0.0.1:9000/mcp", KeyFile: write(t, "short", "short\n", 0o600)}, "--key-file: "},
+		{devserver.Behind{Upstream: "http://127.0.0.1:9000", KeyFile: key, Rules: filepath.Join(dir, "none.toml")}, "rules"},
+		{devserver.Behind{Upstream: "http://127.0.0.1:9000", KeyFile: key, Rules: bad}, "rules"},
 	} {
 		c := config.Checked{Config: config.Defaults()}
-		if got, code := refused(t, tt.behind.check(&c)); code != 2 && code != 3 || !strings.Contains(got, tt.want) {
+		if got, code := refused(t, tt.behind.Check(&c)); code != 2 && code != 3 || !strings.Contains(got, tt.want) {
 			t.Errorf("%+v: code %d, %q", tt.behind, code, got)
 		}
 	}
@@ -99,11 +100,11 @@ func TestSuggestRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unnamed, said := new(rules.Tally), &safeBuffer{}
 		ctx, cancel := context.WithCancel(t.Context())
-		go suggestRules(ctx, unnamed, said)
+		go devserver.SuggestRules(ctx, unnamed, said)
 		denied := rules.Decision{Reason: rules.Unlisted}
 		for range 2 {
 			unnamed.Note(rules.Call{Tool: "create_order"}, denied)
-			time.Sleep(2 * suggestEvery)
+			time.Sleep(2 * devserver.SuggestEvery)
 		}
 		cancel()
 		synctest.Wait()

@@ -8,13 +8,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -28,12 +25,6 @@ func directoryCommand(g *global) *cobra.Command {
 		Annotations: map[string]string{"next": "grantkeeper directory export"},
 	}, directoryImport(g), directoryExport(g))
 }
-
-// Bounds of a file that is imported: as the server has them.
-const (
-	maxImport     = 128 << 20 // bytes
-	importTimeout = 10 * time.Minute
-)
 
 func directoryImport(g *global) *cobra.Command {
 	var dry, prune bool
@@ -52,12 +43,12 @@ would change and how many approvals would end, and changes nothing.`,
 		Args:        named("FILE|-", 1),
 		Annotations: map[string]string{"next": "grantkeeper events list --kind directory_changed"},
 		RunE: func(c *cobra.Command, args []string) error {
-			text, err := readImport(c.InOrStdin(), args[0])
+			text, err := remote.ReadImport(c.InOrStdin(), args[0])
 			if err != nil {
 				return err
 			}
 			return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
-				server.HTTP.Timeout = importTimeout
+				server.HTTP.Timeout = remote.ImportTimeout
 				return g.importDirectory(ctx, c, server, o, text, prune, dry)
 			})
 		},
@@ -66,29 +57,6 @@ would change and how many approvals would end, and changes nothing.`,
 	c.Flags().BoolVar(&dry, "dry-run", false, "say what would change, and change nothing")
 	c.Flags().BoolVar(&prune, "prune", false, "remove what the file's lists do not name")
 	return c
-}
-
-// readImport reads a file, or standard input for "-".
-func readImport(stdin io.Reader, name string) (remote.RawJSON, error) {
-	in := stdin
-	if name != "-" || stdin == nil {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fault.CannotOpen("", "%v", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxImport+1))
-	switch {
-	case err != nil:
-		return nil, fault.CannotOpen("", "%s: %v", name, err)
-	case len(text) > maxImport:
-		return nil, fault.WrongUse("divide it, and leave out --prune", "%s has more than %d MiB", name, maxImport>>20)
-	case len(bytes.TrimSpace(text)) == 0:
-		return nil, fault.WrongUse("see: grantkeeper directory import --help", "%s is empty", name)
-	}
-	return text, nil
 }
 
 // importDirectory asks with the numbers of a dry run before it changes
@@ -190,7 +158,7 @@ again changes nothing.`,
 		Annotations: map[string]string{"next": "grantkeeper directory import FILE --dry-run"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
-				server.HTTP.Timeout = importTimeout
+				server.HTTP.Timeout = remote.ImportTimeout
 				var text json.RawMessage
 				if err := server.Do(ctx, http.MethodGet, "/v1/directory", nil, nil, &text); err != nil {
 					return err

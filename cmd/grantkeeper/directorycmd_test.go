@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/server"
 )
 
@@ -13,7 +14,7 @@ import (
 // removes them when it is told to, after it has said so.
 func TestDirectoryCommands(t *testing.T) {
 	t.Parallel()
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	s := shell{t, dev}
 	connected(t, dev, "tor@nordlys.example")
 	stdout, stderr, code := s.run("", "directory", "export")

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/devserver"
+	"github.com/grantkeeper/grantkeeper/drill"
 )
 
 // stale is a node whose knowledge is old: it still accepts so many calls with
@@ -43,7 +46,7 @@ func stale(t *testing.T, server string, calls int64) string {
 
 func TestDrill(t *testing.T) {
 	t.Parallel()
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	_, port, _ := strings.Cut(strings.TrimPrefix(dev.Server, "http://"), ":")
 	stdout, stderr, code := ran(t, "drill", "--base-url", dev.Server, "--base-url", "http://localhost:"+port, "--operator", dev.Operator)
 	if code != 0 || stderr != "" || strings.Count(stdout, "refresh invalid_grant\n") != 6 ||
@@ -60,7 +63,7 @@ func TestDrill(t *testing.T) {
 	}
 
 	stdout, _, code = ran(t, "drill", "--base-url", dev.Server, "--operator", dev.Operator, "--json", "--rounds", "2")
-	var report drillReport
+	var report drill.Report
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil || code != 0 || !report.OK || len(report.Rounds) != 2 || report.Slowest <= 0 {
 		t.Errorf("%v, exit code %d, %s", err, code, stdout)
 	}
@@ -72,7 +75,7 @@ func TestDrill(t *testing.T) {
 // A node that accepts what was revoked is found, for however short a time.
 func TestDrillFindsAStaleNode(t *testing.T) {
 	t.Parallel()
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	for _, tt := range []struct {
 		calls int64
 		flags []string
@@ -95,7 +98,7 @@ func TestDrillFindsAStaleNode(t *testing.T) {
 
 func TestDrillRefuses(t *testing.T) {
 	t.Parallel()
-	dev, other := startDev(t, devOptions{}), startDev(t, devOptions{})
+	dev, other := startDev(t, devserver.Options{}), startDev(t, devserver.Options{})
 	for _, tt := range []struct {
 		flags []string
 		code  int

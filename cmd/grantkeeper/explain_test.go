@@ -14,26 +14,28 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/demo"
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 // connected is a client that somebody has approved, as demo is after its
 // sixth step, and the approval's ID.
-func connected(t *testing.T, dev running, email string) (d *demo, id string) {
+func connected(t *testing.T, dev running, email string) (d *demo.Client, id string) {
 	t.Helper()
-	d, err := newDemo(demoOptions{baseURL: dev.Server, email: email}, 6)
+	d, err := demo.New(demo.Options{BaseURL: dev.Server, Email: email}, 6)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range demoSteps[:6] {
-		if _, err := step.run(d, t.Context()); err != nil {
+	for _, step := range demo.Steps[:6] {
+		if _, err := step.Run(d, t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c := remote.Server{Base: dev.Operator, Password: remote.DevPassword, HTTP: http.DefaultClient}
 	var list struct{ Items []struct{ ID string } }
-	if err := c.Do(t.Context(), "GET", "/v1/approvals", url.Values{"client": {d.clientID}}, nil, &list); err != nil || len(list.Items) != 1 {
+	if err := c.Do(t.Context(), "GET", "/v1/approvals", url.Values{"client": {d.ClientID}}, nil, &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	return d, list.Items[0].ID
@@ -42,7 +44,7 @@ func connected(t *testing.T, dev running, email string) (d *demo, id string) {
 // The command, as it is typed, against a dev that stands where the flag says.
 func TestExplainCommand(t *testing.T) {
 	t.Parallel()
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	_, id := connected(t, dev, "ada@nordlys.example")
 	stdout, stderr, code := ran(t, "explain", id, "--operator", dev.Operator)
 	for _, line := range []string{
@@ -81,7 +83,7 @@ func TestExplainCommand(t *testing.T) {
 
 func TestExplainExitCodes(t *testing.T) {
 	t.Parallel()
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	_, id := connected(t, dev, "tor@nordlys.example")
 	dir := t.TempDir()
 	file := func(name, content string) string {

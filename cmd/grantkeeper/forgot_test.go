@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/demo"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server/servertest"
 )
@@ -141,12 +142,12 @@ func TestS13PeopleAreMailed(t *testing.T) {
 		"members":[{"organization":"verksted","person":"eva"}],
 		"circles":[{"id":"all","organization":"verksted","name":"All"}],
 		"roles":[{"id":"keys","organization":"verksted","circle":"all","name":"Keeper of Keys","fillers":["eva"]}]}`)
-	d, err := newDemo(demoOptions{baseURL: base, email: "eva@verksted.example", passwordFile: write(t, "password", "the password of Eva\n", 0o600)}, len(demoSteps))
+	d, err := demo.New(demo.Options{BaseURL: base, Email: "eva@verksted.example", PasswordFile: write(t, "password", "the password of Eva\n", 0o600)}, len(demo.Steps))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range demoSteps {
-		if _, err := step.run(d, t.Context()); err != nil && !errors.Is(err, errNothingBehind) {
+	for _, step := range demo.Steps {
+		if _, err := step.Run(d, t.Context()); err != nil && !errors.Is(err, demo.ErrNothingBehind) {
 			t.Fatal(err)
 		}
 	}

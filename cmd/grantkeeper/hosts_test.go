@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/devserver"
 )
 
 // A server that is not dev is asked by those names alone too: pages, metrics,
@@ -64,7 +66,7 @@ func TestServesOperatorsAreAskedByTheirNamesAlone(t *testing.T) {
 // Everybody knows the password of dev's operator API, so a page whose own name
 // leads to loopback must find nothing there (DNS rebinding).
 func TestDevsOperatorsAreAskedByLoopbackNamesAlone(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	_, port, _ := strings.Cut(strings.TrimPrefix(dev.Operator, "http://"), ":")
 	for host, want := range map[string]int{
 		"127.0.0.1:" + port: 200, "localhost:" + port: 200, "[::1]:" + port: 200, "LOCALHOST": 200,
@@ -90,7 +92,7 @@ func TestDevsOperatorsAreAskedByLoopbackNamesAlone(t *testing.T) {
 // OPTIONS * comes to the gate like every request: no host is believed that is
 // not ours, and there is nothing at *.
 func TestOptionsOfTheWholeServer(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	for _, at := range []string{dev.Server, dev.Operator} {
 		address := strings.TrimPrefix(at, "http://")
 		for host, want := range map[string]string{address: "HTTP/1.1 404 ", "evil.example": "HTTP/1.1 421 "} {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -25,7 +26,7 @@ import (
 type initOptions struct {
 	dir, config, baseURL, name string // config is "" for grantkeeper.toml in dir
 	database, databaseURLFile  string // where the rows are, or the file that says it
-	behind                     devBehind
+	behind                     devserver.Behind
 	force, json                bool
 }
 
@@ -65,10 +66,10 @@ written anew, and a secret key that is there stays: it seals what is in the data
 	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: made of the host)")
 	f.StringVar(&o.database, "database", "", "sqlite:///path or postgres://user@host/database (default: a file in /var/lib/grantkeeper; with --dir, in that folder)")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "the file with that URL, where a password is in it; nobody but its owner may read it")
-	f.StringVar(&o.behind.upstream, "upstream", "", "`URL` of your service, scheme and host, which answers API v5")
-	f.StringVar(&o.behind.mcp, "mcp", "", "whole `URL` of your MCP server")
-	f.StringVar(&o.behind.keyFile, "key-file", "", "`FILE` with the key that signs what your service is told; it is made when it is not there")
-	f.StringVar(&o.behind.rules, "rules", "", "`FILE` with [[rules]], which are copied into the configuration")
+	f.StringVar(&o.behind.Upstream, "upstream", "", "`URL` of your service, scheme and host, which answers API v5")
+	f.StringVar(&o.behind.MCP, "mcp", "", "whole `URL` of your MCP server")
+	f.StringVar(&o.behind.KeyFile, "key-file", "", "`FILE` with the key that signs what your service is told; it is made when it is not there")
+	f.StringVar(&o.behind.Rules, "rules", "", "`FILE` with [[rules]], which are copied into the configuration")
 	f.BoolVar(&o.force, "force", false, "write over a configuration and a password, never over a secret key")
 	return c
 }
@@ -116,7 +117,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	behind, err := o.behind.settings()
+	behind, err := o.behind.Settings()
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func runInit(o initOptions, stdout io.Writer) error {
 	}{
 		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
 		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
-		{file, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, behind.service, listenFor(hosts.List()[0]), password, databaseKey, database, behind.upstreams, behind.rules)},
+		{file, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, behind.Service, listenFor(hosts.List()[0]), password, databaseKey, database, behind.Upstreams, behind.Rules)},
 	} {
 		if f.name == key && keep {
 			continue
@@ -151,8 +152,8 @@ func runInit(o initOptions, stdout io.Writer) error {
 			return fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
 		}
 	}
-	if behind.service != "" {
-		if err := makeKey(o.behind.keyFile); err != nil {
+	if behind.Service != "" {
+		if err := devserver.MakeKey(o.behind.KeyFile); err != nil {
 			return err
 		}
 	}

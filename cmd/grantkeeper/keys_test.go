@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/demo"
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/remote"
 )
 
@@ -19,7 +21,7 @@ import (
 func withKeyFile(t *testing.T) (running, *remote.Server, config.Checked) {
 	t.Helper()
 	data := t.TempDir()
-	dev := startDev(t, devOptions{data: data})
+	dev := startDev(t, devserver.Options{Data: data})
 	return dev, &remote.Server{Base: dev.Operator, Password: remote.DevPassword, HTTP: http.DefaultClient},
 		config.Checked{Config: config.Config{SecretKeyFile: filepath.Join(data, "secret.key")}}
 }
@@ -32,7 +34,7 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	var refreshed [4]atomic.Int64
-	var clients []*demo
+	var clients []*demo.Client
 	for i := range refreshed {
 		d, _ := connected(t, dev, "ada@nordlys.example")
 		clients = append(clients, d)
@@ -42,11 +44,11 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 					t.Error("keys were not exchanged within 70 refreshes")
 					return
 				}
-				if _, err := d.refresh(t.Context()); err != nil {
+				if _, err := d.Refresh(t.Context()); err != nil {
 					t.Errorf("refresh: %v", err)
 					return
 				}
-				if _, err := d.call(t.Context()); err != nil {
+				if _, err := d.Call(t.Context()); err != nil {
 					t.Errorf("call: %v", err)
 					return
 				}
@@ -83,7 +85,7 @@ func TestRotationWhileClientsRefresh(t *testing.T) {
 		t.Errorf("%+v %v", keys, err)
 	}
 	for _, d := range clients { // theft is noticed as ever
-		if _, err := d.reuse(t.Context()); err != nil {
+		if _, err := d.Reuse(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

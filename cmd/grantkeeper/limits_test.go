@@ -9,12 +9,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/grantkeeper/grantkeeper/devserver"
 )
 
 // Of many requests at once exactly as many are let through as docs/limits.md says:
 // none of the limits is checked first and counted later.
 func TestLimitsHoldAtOnce(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	browser := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 400},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	form := func(f url.Values) func(*http.Request) {
@@ -80,7 +82,7 @@ func TestLimitsHoldAtOnce(t *testing.T) {
 // Of wrong passwords for one account from one address ten are looked at, however
 // many come at once: the others are told to wait, and none that it was wrong.
 func TestWrongPasswordsAtOnceAreTen(t *testing.T) {
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	jar, _ := cookiejar.New(nil)
 	browser := &http.Client{Jar: jar, Transport: &http.Transport{MaxIdleConnsPerHost: 400}}
 	page, err := browser.Get(dev.Server + "/signin")

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/fault"
 )
 
@@ -33,8 +34,8 @@ func TestInitRefusesDatabases(t *testing.T) {
 
 func TestNobodyIsAsked(t *testing.T) {
 	t.Parallel()
-	dev := startDev(t, devOptions{})
-	c := command(t, "client", "disable", devClientID, "--operator", dev.Operator) // its standard input is /dev/null
+	dev := startDev(t, devserver.Options{})
+	c := command(t, "client", "disable", devserver.DevClientID, "--operator", dev.Operator) // its standard input is /dev/null
 	stderr := &safeBuffer{}
 	c.Stderr = stderr
 	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != fault.Use || strings.Contains(stderr.String(), "[y/N]") || !strings.HasSuffix(stderr.String(), "Nobody is there to answer.\nadd --yes\n") {
@@ -44,7 +45,7 @@ func TestNobodyIsAsked(t *testing.T) {
 
 func TestNoSuchObject(t *testing.T) {
 	t.Parallel()
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	s.refuses(5, "there is no such client\nsee: grantkeeper client list\n", "", "client", "show", "nobody")
 	s.refuses(5, "there is no such client\nsee: grantkeeper client list\n", "", "client", "disable", "nobody", "--yes")
 	s.refuses(5, "there is no such person\nsee: grantkeeper person list\n", "", "person", "show", "nobody@nordlys.example")
@@ -85,7 +86,7 @@ func TestDoctorAsksWhetherReady(t *testing.T) {
 func TestBackupWithoutRoom(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	s := shell{t, startDev(t, devOptions{data: dir})}
+	s := shell{t, startDev(t, devserver.Options{Data: dir})}
 	if err := os.Rename(dir, dir+"-away"); err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/remote"
 )
 
@@ -28,7 +29,7 @@ func operatorDocument(t *testing.T) string {
 func TestOperatorDocumentCalls(t *testing.T) {
 	t.Parallel()
 	doc := operatorDocument(t)
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	_, id := connected(t, dev, "ada@nordlys.example")
 	c := remote.Server{Base: dev.Operator, Password: remote.DevPassword, HTTP: http.DefaultClient}
 	var events struct{ Items []struct{ ID string } }
@@ -36,7 +37,7 @@ func TestOperatorDocumentCalls(t *testing.T) {
 		t.Fatalf("%+v %v", events, err)
 	}
 	ids := strings.NewReplacer("people/{id}", "people/tor", "organizations/{id}", "organizations/nordlys", "members/{person}", "members/tor",
-		"clients/{id}/delete", "clients/assistant-connector/delete", "clients/{id}", "clients/"+devClientID, "approvals/{id}", "approvals/"+id, "events/{id}", "events/"+events.Items[0].ID,
+		"clients/{id}/delete", "clients/assistant-connector/delete", "clients/{id}", "clients/"+devserver.DevClientID, "approvals/{id}", "approvals/"+id, "events/{id}", "events/"+events.Items[0].ID,
 		"roles/{id}", "roles/nordlys-secretary", "{item}", "nordlys-renew-the-domain")
 	directory := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(doc)[1]
 	var named []string
@@ -95,7 +96,7 @@ func TestOperatorDocumentCalls(t *testing.T) {
 func TestOperatorDocumentRefusals(t *testing.T) {
 	t.Parallel()
 	doc := operatorDocument(t)
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	for _, tt := range []struct {
 		method, path, password string
 		header                 [2]string
@@ -137,7 +138,7 @@ func TestOperatorDocumentShowsExplain(t *testing.T) {
 	if m == nil {
 		t.Fatal("the document shows no explain")
 	}
-	dev := startDev(t, devOptions{})
+	dev := startDev(t, devserver.Options{})
 	_, id := connected(t, dev, "ada@nordlys.example")
 	stdout, stderr, code := ran(t, m[1], id, m[3], m[4], "--operator", dev.Operator)
 	day := regexp.MustCompile(`\d{4}-\d\d-\d\d`)

@@ -140,7 +140,7 @@ it is the one that was seen: rules that somebody has changed since then stay.`,
 
 // readRules gives the rules in a file, whether they stand in an answer or alone.
 func readRules(stdin io.Reader, name string) (json.RawMessage, error) {
-	text, err := readImport(stdin, name)
+	text, err := remote.ReadImport(stdin, name)
 	if err != nil {
 		return nil, err
 	}

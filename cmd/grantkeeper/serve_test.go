@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server"
@@ -389,7 +390,7 @@ func TestServeNamesNoDemoPeople(t *testing.T) {
 	if err != nil || a.StatusCode != 200 || !strings.Contains(string(text), `name="password"`) {
 		t.Fatalf("%s %v: %s", a.Status, err, text)
 	}
-	for _, never := range []string{demoPeople[0].email, remote.DevPassword, server.DevPath, "Development mode"} {
+	for _, never := range []string{devserver.People[0].Email, remote.DevPassword, server.DevPath, "Development mode"} {
 		if strings.Contains(string(text), never) {
 			t.Errorf("serve says %q", never)
 		}

@@ -1,4 +1,4 @@
-package main
+package devserver
 
 import (
 	"crypto/rand"
@@ -11,11 +11,12 @@ import (
 
 // A demoPerson is somebody of dev's directory, and what is said of them.
 type demoPerson struct {
-	id, email, name, about string
+	id, Email, name, about string
 	in                     string // organization of the API key; "" for none
 }
 
-var demoPeople = []demoPerson{
+// People are those of the demo, who sign in with remote.DevPassword.
+var People = []demoPerson{
 	{"ada", "ada@nordlys.example", "Ada Aasen", "admin of Nordlys, member of Fjell; 9 + 2 roles", "nordlys"},
 	{"tor", "tor@nordlys.example", "Tor Tveit", "member of Nordlys; 3 roles", "nordlys"},
 	{"mei", "mei@storhavn.example", "Mei Moen", "member of Storhavn; 300 roles", "storhavn"},
@@ -33,7 +34,8 @@ type demoCircle struct {
 
 type demoRole struct{ name, fillers string }
 
-var demoOrganizations = []struct {
+// Organizations are those of the demo, with who is in them and their roles.
+var Organizations = []struct {
 	org.Organization
 	members string // IDs; an admin has an asterisk
 	circle  demoCircle
@@ -99,7 +101,7 @@ func slug(name string) string {
 // demoKeys are new API keys for those who have one. Any web page can send what
 // everybody knows to the API, whose CORS is open.
 func demoKeys() (keys []store.DirectoryAPIKey) {
-	for _, p := range demoPeople {
+	for _, p := range People {
 		if p.in != "" {
 			keys = append(keys, store.DirectoryAPIKey{Key: rand.Text(), Person: p.id, Organization: p.in, Name: "Demo key"})
 		}
@@ -111,13 +113,13 @@ func demoKeys() (keys []store.DirectoryAPIKey) {
 // that all have.
 func demoDirectory(hash string) store.Directory {
 	var d store.Directory
-	for _, p := range demoPeople {
+	for _, p := range People {
 		d.People = append(d.People, store.DirectoryPerson{PasswordHash: hash, Person: org.Person{
-			ID: p.id, Email: p.email, Name: p.name, Active: true, Support: p.id == "support",
+			ID: p.id, Email: p.Email, Name: p.name, Active: true, Support: p.id == "support",
 		}})
 	}
 	d.APIKeys = demoKeys()
-	for _, o := range demoOrganizations {
+	for _, o := range Organizations {
 		d.Organizations = append(d.Organizations, o.Organization)
 		for member := range strings.FieldsSeq(o.members) {
 			id, admin := strings.CutSuffix(member, "*")

@@ -1,4 +1,4 @@
-package main
+package devserver
 
 import (
 	"cmp"
@@ -20,44 +20,44 @@ import (
 	"github.com/grantkeeper/grantkeeper/rules"
 )
 
-// devBehind is what stands behind dev in place of the sample: somebody's own
+// Behind is what stands behind dev in place of the sample: somebody's own
 // service. init writes it into a configuration. The fields are the flags.
-type devBehind struct {
-	upstream, mcp, preview, keyFile, rules string
+type Behind struct {
+	Upstream, MCP, Preview, KeyFile, Rules string
 }
 
 // own reports whether a service of one's own is named.
-func (b devBehind) own() bool { return b.upstream != "" || b.mcp != "" }
+func (b Behind) own() bool { return b.Upstream != "" || b.MCP != "" }
 
 // serviceOf puts a service behind dev: the sample, or nil for one of one's own,
 // which runs by itself.
-func (o devOptions) serviceOf(c *config.Checked) (*devService, error) {
-	if err := o.behind.check(c); err != nil {
+func (o Options) serviceOf(c *config.Checked) (*devService, error) {
+	if err := o.Behind.Check(c); err != nil {
 		return nil, err
 	}
-	if !o.behind.own() {
+	if !o.Behind.own() {
 		return newDevService(c)
 	}
 	return nil, nil
 }
 
-// check reads the flags as serve reads its settings.
-func (b devBehind) check(c *config.Checked) (err error) {
+// Check reads the flags as serve reads its settings.
+func (b Behind) Check(c *config.Checked) (err error) {
 	switch {
-	case b.own() && b.keyFile == "":
+	case b.own() && b.KeyFile == "":
 		return fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
-	case !b.own() && b.keyFile+b.preview != "":
+	case !b.own() && b.KeyFile+b.Preview != "":
 		return fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --preview are for a service of your own, and none is named")
 	}
-	if b.rules != "" {
-		if c.Ruled, err = config.ReadRules(b.rules, ""); err != nil {
+	if b.Rules != "" {
+		if c.Ruled, err = config.ReadRules(b.Rules, ""); err != nil {
 			return err
 		}
 	}
 	if !b.own() {
 		return nil
 	}
-	c.API.Upstream, c.MCP.Upstream, c.Service.PreviewURL, c.Service.KeyFile = b.upstream, b.mcp, b.preview, b.keyFile
+	c.API.Upstream, c.MCP.Upstream, c.Service.PreviewURL, c.Service.KeyFile = b.Upstream, b.MCP, b.Preview, b.KeyFile
 	if c.Ruled == nil { // else a service over HTTP would decide what it may not know of
 		c.Ruled, err = config.CompileRules(nil, "deny", nil)
 	}
@@ -67,7 +67,7 @@ func (b devBehind) check(c *config.Checked) (err error) {
 		}
 	}
 	if err == nil {
-		err = makeKey(b.keyFile)
+		err = MakeKey(b.KeyFile)
 	}
 	if err == nil {
 		err = byFlag(c.CheckServiceKey())
@@ -86,48 +86,48 @@ func byFlag(err error) error {
 }
 
 // serviceText are the parts of a configuration that name a service.
-type serviceText struct{ service, upstreams, rules string }
+type serviceText struct{ Service, Upstreams, Rules string }
 
-// settings are the flags as init writes them, checked as serve does.
-func (b *devBehind) settings() (w serviceText, err error) {
+// Settings are the flags as init writes them, checked as serve does.
+func (b *Behind) Settings() (w serviceText, err error) {
 	switch {
-	case !b.own() && b.keyFile+b.rules == "":
+	case !b.own() && b.KeyFile+b.Rules == "":
 		return w, nil
 	case !b.own():
 		return w, fault.WrongUse("add --upstream http://127.0.0.1:9000, or --mcp with a whole URL", "--key-file and --rules are for a service, and none is named")
-	case b.keyFile == "":
+	case b.KeyFile == "":
 		return w, fault.WrongUse("add --key-file gk.key: it is made, and your service reads it too", "there is no --key-file: your service would have nothing to know calls by")
 	}
-	if b.keyFile, err = filepath.Abs(b.keyFile); err != nil {
+	if b.KeyFile, err = filepath.Abs(b.KeyFile); err != nil {
 		return w, fault.CannotOpen("", "%v", err)
 	}
 	c := config.Checked{Config: config.Defaults()}
-	c.API.Upstream, c.MCP.Upstream, c.Service.KeyFile = b.upstream, b.mcp, b.keyFile
+	c.API.Upstream, c.MCP.Upstream, c.Service.KeyFile = b.Upstream, b.MCP, b.KeyFile
 	if err := cmp.Or(byFlag(c.CheckUpstream()), byFlag(c.CheckMCP())); err != nil {
 		return w, err
 	}
-	w.service = fmt.Sprintf("key_file = %q # signs what the service is told; the service has it too\n", b.keyFile)
-	for _, one := range []struct{ table, at string }{{"api", b.upstream}, {"mcp", b.mcp}} {
+	w.Service = fmt.Sprintf("key_file = %q # signs what the service is told; the service has it too\n", b.KeyFile)
+	for _, one := range []struct{ table, at string }{{"api", b.Upstream}, {"mcp", b.MCP}} {
 		if one.at != "" {
-			w.upstreams += fmt.Sprintf("[%s]\nupstream = %q\n\n", one.table, one.at)
+			w.Upstreams += fmt.Sprintf("[%s]\nupstream = %q\n\n", one.table, one.at)
 		}
 	}
-	if b.rules == "" {
+	if b.Rules == "" {
 		return w, nil
 	}
-	if _, err := config.ReadRules(b.rules, ""); err != nil {
+	if _, err := config.ReadRules(b.Rules, ""); err != nil {
 		return w, err
 	}
-	text, err := os.ReadFile(b.rules)
+	text, err := os.ReadFile(b.Rules)
 	if err != nil {
 		return w, fault.CannotOpen("", "--rules: %v", err)
 	}
-	w.rules = "\n" + string(text)
+	w.Rules = "\n" + string(text)
 	return w, nil
 }
 
-// makeKey writes a new key where there is no file.
-func makeKey(name string) error {
+// MakeKey writes a new key where there is no file.
+func MakeKey(name string) error {
 	secret := make([]byte, 32)
 	rand.Read(secret)
 	if err := config.WriteNew(name, 0o600, []byte(hex.EncodeToString(secret)+"\n")); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -137,12 +137,12 @@ func makeKey(name string) error {
 }
 
 // banner says what stands behind, and whether it answers.
-func (b devBehind) banner(w io.Writer) {
+func (b Behind) banner(w io.Writer) {
 	if !b.own() {
 		return
 	}
 	for _, one := range []struct{ name, at, without string }{
-		{"Behind API", b.upstream, "nothing: --upstream"}, {"Behind MCP", b.mcp, "nothing: --mcp"},
+		{"Behind API", b.Upstream, "nothing: --upstream"}, {"Behind MCP", b.MCP, "nothing: --mcp"},
 	} {
 		if one.at == "" {
 			one.at = one.without
@@ -151,8 +151,8 @@ func (b devBehind) banner(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  %-12s %s\n", one.name, one.at)
 	}
-	fmt.Fprintf(w, "  Key          %s\n", b.keyFile)
-	file := b.rules
+	fmt.Fprintf(w, "  Key          %s\n", b.KeyFile)
+	file := b.Rules
 	if file == "" {
 		file = "none: selected roles give nothing; --rules"
 	}
@@ -173,13 +173,13 @@ func listens(at string) bool {
 	return err == nil
 }
 
-// suggestEvery is how soon a developer sees what no rule names.
-const suggestEvery = time.Second
+// SuggestEvery is how soon a developer sees what no rule names.
+const SuggestEvery = time.Second
 
-// suggestRules writes, until ctx ends, a rule to paste for each kind of call that
+// SuggestRules writes, until ctx ends, a rule to paste for each kind of call that
 // was denied because no rule names it, once.
-func suggestRules(ctx context.Context, unnamed *rules.Tally, w io.Writer) {
-	t := time.NewTicker(suggestEvery)
+func SuggestRules(ctx context.Context, unnamed *rules.Tally, w io.Writer) {
+	t := time.NewTicker(SuggestEvery)
 	defer t.Stop()
 	said := map[string]bool{}
 	for {

@@ -1,4 +1,6 @@
-package main
+// Package demo is a client against a server, step by step: it registers, has a person
+// approve as a browser would, and ends what it was given by sending an old refresh token.
+package demo
 
 import (
 	"bytes"
@@ -17,117 +19,59 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
+	"golang.org/x/oauth2"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
-	"github.com/grantkeeper/grantkeeper/server"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // demoRedirect is where the demo's client wants the browser to go. Nobody goes
 // there: the redirect is read, not followed.
 const demoRedirect = client.DrillRedirect
 
-type demoOptions struct {
-	baseURL, email, passwordFile string
-	steps                        string
-	verbose, json                bool
-	behindAPI, behindMCP         string         // hosts, where the configuration is known
-	server                       *remote.Server // nil: a stranger's client, whose theft is one
+// Options are what the command line of demo came to. Steps are as far as to go, such as
+// 1-2.
+type Options struct {
+	BaseURL, Email, PasswordFile string
+	Steps                        string
+	Verbose, JSON                bool
+	BehindAPI, BehindMCP         string         // hosts, where the configuration is known
+	Server                       *remote.Server // nil: a stranger's client, whose theft is one
 }
 
-func demoCommand(g *global) *cobra.Command {
-	o := demoOptions{}
-	at := remote.At{Flag: "--operator-password-file"}
-	c := &cobra.Command{
-		Use:   "demo",
-		Short: "Be a client against a server, step by step",
-		Example: `  grantkeeper demo
-  grantkeeper demo --verbose
-  grantkeeper demo --base-url https://app.example.com --steps 1-2    # needs no account
-  grantkeeper demo -c grantkeeper.toml --email me@example.com --password-file ./password --operator http://127.0.0.1:8081`,
-		Long: `It registers a client, signs in and approves as a browser would, and ends what
-it was given by sending an old refresh token. Run it against servers of your own.
-Behind API and MCP it names what stands there: the MCP server by what it calls itself,
-and with --config the hosts.
-
-That last step is theft to the server, and to its alerts. With --operator it goes
-on as a client of its own from the consent, which operators add for drills, and
-deletes it at the end: it raises no alarm.`,
-		Args:        cobra.NoArgs,
-		Annotations: map[string]string{"next": "open " + server.DevPath + " of grantkeeper dev in a browser"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.json = g.json
-			if g.config != "" && !c.Flag("base-url").Changed {
-				l, err := g.load(c)
-				if err != nil {
-					return err
-				}
-				if len(l.BaseURLs) > 0 {
-					o.baseURL = l.BaseURLs[0]
-				}
-				o.behindAPI, o.behindMCP = behindOf(l.API.Upstream), behindOf(l.MCP.Upstream)
-			}
-			if at.URL != "" {
-				var err error
-				if o.server, err = at.Connect(c.Context(), g.config, os.Environ()); err != nil {
-					return err
-				}
-			}
-			return runDemo(c.Context(), o, c.OutOrStdout())
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&at.URL, "operator", "", "URL of the operators' listener, to raise no alarm")
-	f.StringVar(&at.PasswordFile, "operator-password-file", "", "file with the operators' password (default: that of the configuration; dev's own needs none)")
-	f.StringVar(&o.baseURL, "base-url", "http://"+remote.DevListen, "the server; with --config, the first of its base_urls")
-	f.StringVar(&o.email, "email", "", "who signs in (default: "+demoPeople[0].email+", of dev)")
-	f.StringVar(&o.passwordFile, "password-file", "", "file with the password (default: that of dev)")
-	f.StringVar(&o.steps, "steps", "1-10", "how far to go, such as 1-2")
-	f.BoolVar(&o.verbose, "verbose", false, "show requests and answers, secrets shortened")
-	return c
+// Step is one line of the demo.
+type Step struct {
+	Name string
+	Run  func(*Client, context.Context) (Outcome, error)
 }
 
-// behindOf is the host of an upstream: a path or query may be a secret.
-func behindOf(upstream string) string {
-	u, err := url.Parse(upstream)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
-// demoStep is one line of the demo.
-type demoStep struct {
-	name string
-	run  func(*demo, context.Context) (outcome, error)
-}
-
-// outcome is what a step tells. Its error is an unexpected answer.
-type outcome struct {
+// Outcome is what a step tells. Its error is an unexpected answer.
+type Outcome struct {
 	what   string
-	status int
-	note   string
+	Status int
+	Note   string
 }
 
-var demoSteps = []demoStep{
-	{"discover", (*demo).discover},
-	{"register", (*demo).register},
-	{"authorize", (*demo).authorize},
-	{"sign in", (*demo).signIn},
-	{"consent", (*demo).consent},
-	{"exchange", (*demo).exchange},
-	{"call API", (*demo).call},
-	{"refresh", (*demo).refresh},
-	{"reuse", (*demo).reuse},
-	{"call API", (*demo).callAfter},
+// Steps are those of the demo, in their order: each stands on those before it.
+var Steps = []Step{
+	{"discover", (*Client).Discover},
+	{"register", (*Client).register},
+	{"authorize", (*Client).authorize},
+	{"sign in", (*Client).signIn},
+	{"consent", (*Client).consent},
+	{"exchange", (*Client).exchange},
+	{"call API", (*Client).Call},
+	{"refresh", (*Client).Refresh},
+	{"reuse", (*Client).Reuse},
+	{"call API", (*Client).callAfter},
 }
 
-// demo is a client and a browser in one, in the middle of the steps.
-type demo struct {
-	base, email, password string
+// Client is a client and a browser in one, in the middle of the steps.
+type Client struct {
+	Base, email, Password string
 	server                *remote.Server // where not nil, its client is a drill's
 	refused               bool           // the person was not let in
 	behindAPI, behindMCP  string         // hosts; may be empty
@@ -135,38 +79,42 @@ type demo struct {
 	verbose               io.Writer // nil is silent
 
 	authorizeAt, tokenAt, registerAt string
-	clientID, state, verifier        string
+	ClientID, state, verifier        string
 	next                             string // where the browser goes
 	code                             string
-	access, current, used            string // tokens; used is a refresh token that was sent
+	Access, Current, used            string // tokens; used is a refresh token that was sent
 }
 
-func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
+// Run goes the steps and tells each. Every error is a fault.Error.
+func Run(ctx context.Context, o Options, stdout io.Writer) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	last, err := lastStep(o.steps)
+	last, err := lastStep(o.Steps)
 	if err != nil {
 		return err
 	}
-	d, err := newDemo(o, last)
+	d, err := New(o, last)
 	if err != nil {
 		return err
 	}
-	if o.verbose && !o.json {
+	if o.Verbose && !o.JSON {
 		d.verbose = stdout
 	}
-	told := toldDemo{Steps: []toldStep{}}
-	err = d.walk(ctx, last, func(s toldStep) {
-		if told.Steps = append(told.Steps, s); !o.json {
+	told := Told{Steps: []ToldStep{}}
+	err = d.walk(ctx, last, func(s ToldStep) {
+		if told.Steps = append(told.Steps, s); !o.JSON {
 			fmt.Fprint(stdout, s)
 		}
 	})
-	if unended := d.endDrill(ctx); err == nil {
+	if unended := d.EndDrill(ctx); err == nil {
 		err = unended
 	}
-	if told.OK = err == nil; o.json {
-		if unwritten := writeDocument(stdout, told); err == nil {
+	if told.OK = err == nil; o.JSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		if unwritten := e.Encode(told); err == nil {
 			err = unwritten
 		}
 		return err
@@ -178,10 +126,10 @@ func runDemo(ctx context.Context, o demoOptions, stdout io.Writer) error {
 }
 
 // walk goes the steps, and tells each.
-func (d *demo) walk(ctx context.Context, last int, tell func(toldStep)) error {
-	for i, step := range demoSteps[:last] {
-		got, err := step.run(d, ctx)
-		told := toldStep{i + 1, step.name, got.what, got.status, got.note, err == nil, ""}
+func (d *Client) walk(ctx context.Context, last int, tell func(ToldStep)) error {
+	for i, step := range Steps[:last] {
+		got, err := step.Run(d, ctx)
+		told := ToldStep{i + 1, step.Name, got.what, got.Status, got.Note, err == nil, ""}
 		if err != nil {
 			told.Error = err.Error()
 		}
@@ -189,29 +137,29 @@ func (d *demo) walk(ctx context.Context, last int, tell func(toldStep)) error {
 		var unreachable *net.OpError
 		switch {
 		case err != nil && i == 0 && errors.As(err, &unreachable):
-			return d.noAnswer(unreachable)
-		case errors.Is(err, errNothingBehind):
+			return d.NoAnswer(unreachable)
+		case errors.Is(err, ErrNothingBehind):
 			return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), Hint: "connect a service: docs/quickstart.md; or stop before: --steps 1-6"}
 		case err != nil:
-			return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), Hint: d.whose("--password-file")}
+			return &fault.Error{Code: fault.Failed, What: fmt.Sprintf("Step %d of %d differs: %v", i+1, last, err), Hint: d.Whose("--password-file")}
 		}
 	}
 	return nil
 }
 
-// noAnswer says that there is no server. Only one on this machine can be
+// NoAnswer says that there is no server. Only one on this machine can be
 // started here; of another one it says what went wrong on the way to it.
-func (d *demo) noAnswer(why error) error {
-	at, err := url.Parse(d.base)
+func (d *Client) NoAnswer(why error) error {
+	at, err := url.Parse(d.Base)
 	if err == nil && config.Loopback(at.Hostname()) {
-		return fault.CannotOpen("start one: grantkeeper dev", "%s does not answer", d.base)
+		return fault.CannotOpen("start one: grantkeeper dev", "%s does not answer", d.Base)
 	}
-	return fault.CannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.base, why)
+	return fault.CannotOpen("see that the name is right and that nothing stands between", "%s does not answer: %v", d.Base, why)
 }
 
-// whose leads to the flags where nobody has the password of dev.
-func (d *demo) whose(flag string) string {
-	if d.refused && d.password == remote.DevPassword {
+// Whose leads to the flags where nobody has the password of dev.
+func (d *Client) Whose(flag string) string {
+	if d.refused && d.Password == remote.DevPassword {
 		return "of grantkeeper serve, name a person with --email and " + flag
 	}
 	return ""
@@ -225,30 +173,31 @@ func lastStep(s string) (int, error) {
 		last = first
 	}
 	n, err := strconv.Atoi(last)
-	if err != nil || first != "1" || n < 1 || n > len(demoSteps) {
-		return 0, fault.WrongUse("grantkeeper demo --steps 1-2", "--steps: each step stands on those before it: write 1-1 to 1-%d", len(demoSteps))
+	if err != nil || first != "1" || n < 1 || n > len(Steps) {
+		return 0, fault.WrongUse("grantkeeper demo --steps 1-2", "--steps: each step stands on those before it: write 1-1 to 1-%d", len(Steps))
 	}
 	return n, nil
 }
 
-func newDemo(o demoOptions, last int) (*demo, error) {
-	base, _, name, err := config.ParseBaseAnywhere(o.baseURL)
+// New gives a client that goes as far as a step. Every error is a fault.Error.
+func New(o Options, last int) (*Client, error) {
+	base, _, name, err := config.ParseBaseAnywhere(o.BaseURL)
 	if err != nil {
 		return nil, fault.WrongUse("grantkeeper demo --base-url https://app.example.com", "--base-url: %v", err)
 	}
-	d := &demo{base: base, email: o.email, password: remote.DevPassword, server: o.server, state: secret(), verifier: secret(), behindAPI: o.behindAPI, behindMCP: o.behindMCP}
+	d := &Client{Base: base, email: o.Email, Password: remote.DevPassword, server: o.Server, state: oauth2.GenerateVerifier(), verifier: oauth2.GenerateVerifier(), behindAPI: o.BehindAPI, behindMCP: o.BehindMCP}
 	switch {
-	case o.passwordFile != "":
-		b, err := os.ReadFile(o.passwordFile)
+	case o.PasswordFile != "":
+		b, err := os.ReadFile(o.PasswordFile)
 		if err != nil {
 			return nil, fault.CannotOpen("", "--password-file: %v", err)
 		}
-		d.password = strings.TrimRight(string(b), "\r\n")
+		d.Password = strings.TrimRight(string(b), "\r\n")
 	case last > 3 && !config.Loopback(name):
 		return nil, fault.WrongUse("or go no further: --steps 1-2", "the password of the demo data is for dev: name yours with --email and --password-file")
 	}
 	if d.email == "" {
-		d.email = demoPeople[0].email
+		d.email = remote.DevPerson
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -259,13 +208,14 @@ func newDemo(o demoOptions, last int) (*demo, error) {
 	return d, nil
 }
 
-// toldDemo is the demo as JSON.
-type toldDemo struct {
-	Steps []toldStep `json:"steps"` // up to the first that differed
+// Told is the demo as JSON.
+type Told struct {
+	Steps []ToldStep `json:"steps"` // up to the first that differed
 	OK    bool       `json:"ok"`
 }
 
-type toldStep struct {
+// ToldStep is what a step came to.
+type ToldStep struct {
 	Step   int    `json:"step"`
 	Name   string `json:"name"`
 	What   string `json:"what"`
@@ -276,7 +226,7 @@ type toldStep struct {
 }
 
 // String is the step's line.
-func (s toldStep) String() string {
+func (s ToldStep) String() string {
 	status := strconv.Itoa(s.Status)
 	if s.Status == 0 {
 		status = "---"
@@ -291,7 +241,7 @@ type answered struct {
 }
 
 // send sends one request. Only a request that got no answer is an error.
-func (d *demo) send(ctx context.Context, method, address string, body []byte, header map[string]string) (answered, error) {
+func (d *Client) send(ctx context.Context, method, address string, body []byte, header map[string]string) (answered, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
 	if err != nil {
 		return answered{}, err
@@ -317,7 +267,7 @@ func (d *demo) send(ctx context.Context, method, address string, body []byte, he
 	if d.verbose != nil {
 		fmt.Fprintf(d.verbose, "    < %s %s\n", response.Status, hideQuery(response.Header.Get("Location")))
 		if strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
-			fmt.Fprintf(d.verbose, "    < %s\n", shortenAll(strings.TrimSpace(string(content))))
+			fmt.Fprintf(d.verbose, "    < %s\n", terminal.ShortenSecrets(strings.TrimSpace(string(content))))
 		}
 	}
 	return answered{response, content}, nil
@@ -342,7 +292,7 @@ var openParameters = []string{
 // text that is not a form, such as JSON, is shown with its tokens shortened.
 func hideForm(s string) string {
 	if strings.HasPrefix(s, "{") {
-		return shortenAll(s)
+		return terminal.ShortenSecrets(s)
 	}
 	pairs := strings.Split(s, "&")
 	for i, p := range pairs {
@@ -355,17 +305,17 @@ func hideForm(s string) string {
 	return strings.Join(pairs, "&")
 }
 
-func (d *demo) get(ctx context.Context, address string) (answered, error) {
+func (d *Client) get(ctx context.Context, address string) (answered, error) {
 	return d.send(ctx, http.MethodGet, address, nil, map[string]string{"Accept": "text/html, application/json"})
 }
 
 // post sends a form of a client.
-func (d *demo) post(ctx context.Context, address string, form url.Values) (answered, error) {
+func (d *Client) post(ctx context.Context, address string, form url.Values) (answered, error) {
 	return d.send(ctx, http.MethodPost, address, []byte(form.Encode()), map[string]string{"Content-Type": "application/x-www-form-urlencoded"})
 }
 
 // submit sends a form of a page, as the browser that showed it.
-func (d *demo) submit(ctx context.Context, page string, f form, values url.Values) (answered, error) {
+func (d *Client) submit(ctx context.Context, page string, f Form, values url.Values) (answered, error) {
 	at, err := url.Parse(page)
 	if err != nil {
 		return answered{}, err
@@ -376,7 +326,7 @@ func (d *demo) submit(ctx context.Context, page string, f form, values url.Value
 	}
 	return d.send(ctx, http.MethodPost, to.String(), []byte(values.Encode()), map[string]string{
 		"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html",
-		"Origin": d.base, "Sec-Fetch-Site": "same-origin",
+		"Origin": d.Base, "Sec-Fetch-Site": "same-origin",
 	})
 }
 
@@ -393,7 +343,7 @@ func (a answered) want(status int) error {
 	case strings.HasPrefix(a.Header.Get("Content-Type"), "text/html"):
 		said = ": " + heading(bytes.NewReader(a.body))
 	}
-	return fmt.Errorf("expected %d, got %d%s", status, a.StatusCode, shortenAll(said))
+	return fmt.Errorf("expected %d, got %d%s", status, a.StatusCode, terminal.ShortenSecrets(said))
 }
 
 // member gives a member of a JSON answer as text, or "".

@@ -1,4 +1,5 @@
-package main
+// Package drill revokes test approvals and times each node until it refuses them.
+package drill
 
 import (
 	"cmp"
@@ -9,90 +10,25 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/demo"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-type drillOptions struct {
-	baseURLs, nodes           []string
-	email, personPasswordFile string
-	rounds                    int
-	within, giveUp            time.Duration
-	json                      bool
-}
-
-func drillCommand(g *global) *cobra.Command {
-	o := drillOptions{}
-	var at *remote.At
-	c := &cobra.Command{
-		Use:   "drill",
-		Short: "Revoke a test approval and time it to refusal on every node",
-		Example: `  grantkeeper drill
-  grantkeeper drill --base-url https://app.example.com --email drill@example.com --person-password-file ./password \
-    --node http://10.0.0.5:8080 --node http://10.0.0.6:8080`,
-		Long: `It adds a client for drills, signs in and approves as grantkeeper demo does, sees
-that every node takes the access token, revokes the approval through the operators'
-listener of one node, and from the moment when that is acknowledged asks every
-node with the access token until it refuses, and then with the refresh token.
-At the end it deletes its client.
-
-Nodes are reached at their base URLs, or behind a balancer at addresses of their
-own with --node, which are asked for the host of the first base URL.
-
-The exit code is 1 when a node accepts a call that began after the revocation
-was acknowledged, or later than --within after it.`,
-		Args:        cobra.NoArgs,
-		Annotations: map[string]string{"next": "grantkeeper demo --base-url URL --steps 1-2, on each node"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.json = g.json
-			if err := o.settle(g, c, at.URL == ""); err != nil {
-				return err
-			}
-			server, err := at.Connect(c.Context(), g.config, os.Environ())
-			if err != nil {
-				return err
-			}
-			return runDrill(c.Context(), o, server, c.OutOrStdout())
-		},
-	}
-	f := c.Flags()
-	f.StringArrayVar(&o.baseURLs, "base-url", nil, "a base URL; can be repeated, each is a node (default: those of the configuration, or http://"+remote.DevListen+")")
-	f.StringArrayVar(&o.nodes, "node", nil, "where one node listens, as a URL; can be repeated (default: the base URLs)")
-	f.StringVar(&o.email, "email", "", "who signs in and approves (default: "+demoPeople[0].email+", of dev)")
-	f.StringVar(&o.personPasswordFile, "person-password-file", "", "file with that person's password (default: that of dev)")
-	f.IntVar(&o.rounds, "rounds", 3, "how many approvals, 1 to 30")
-	f.DurationVar(&o.within, "within", 0, "how long after the revocation a call may still be accepted")
-	f.DurationVar(&o.giveUp, "timeout", 30*time.Second, "how long to wait for a refusal")
-	at = operatorFlags(g, c)
-	return c
-}
-
-// settle takes the base URLs of the configuration whose operators' listener is
-// asked, where none is named.
-func (o *drillOptions) settle(g *global, c *cobra.Command, configured bool) error {
-	if len(o.baseURLs) > 0 {
-		return nil
-	}
-	if configured || g.config != "" {
-		l, err := g.load(c)
-		if err != nil {
-			return err
-		}
-		o.baseURLs = l.BaseURLs
-	}
-	if len(o.baseURLs) == 0 {
-		o.baseURLs = []string{"http://" + remote.DevListen}
-	}
-	return nil
+// Options are what the command line of drill came to: Rounds are 1 to 30, Within is how
+// long after a revocation a call may still be accepted, GiveUp how long to wait.
+type Options struct {
+	BaseURLs, Nodes           []string
+	Email, PersonPasswordFile string
+	Rounds                    int
+	Within, GiveUp            time.Duration
+	JSON                      bool
 }
 
 // A drilled node is one that the drill asks.
@@ -102,8 +38,8 @@ type drilled struct {
 	http *http.Client
 }
 
-// drillResult is what one node did after one revocation.
-type drillResult struct {
+// result is what one node did after one revocation.
+type result struct {
 	Node     string  `json:"node"`
 	Refused  float64 `json:"refused_ms"`      // from the acknowledgement to the first refusal; -1 is never
 	Accepted int     `json:"accepted_since"`  // calls that began after it and were accepted
@@ -112,28 +48,31 @@ type drillResult struct {
 	Fault    string  `json:"fault,omitempty"` // why this is not as it should be
 }
 
-type drillRound struct {
-	Revoked float64       `json:"revoked_ms"` // how long the revocation took to be acknowledged
-	Nodes   []drillResult `json:"nodes"`
+type oneRound struct {
+	Revoked float64  `json:"revoked_ms"` // how long the revocation took to be acknowledged
+	Nodes   []result `json:"nodes"`
 }
 
-type drillReport struct {
-	OK      bool         `json:"ok"`
-	Slowest float64      `json:"slowest_ms"`
-	Rounds  []drillRound `json:"rounds"`
+// Report is what became of all rounds.
+type Report struct {
+	OK      bool       `json:"ok"`
+	Slowest float64    `json:"slowest_ms"`
+	Rounds  []oneRound `json:"rounds"`
 }
 
-func runDrill(ctx context.Context, o drillOptions, server *remote.Server, stdout io.Writer) error {
+// Run makes the rounds and tells each. Every error is a fault.Error: code 1 where a node
+// accepted what was revoked.
+func Run(ctx context.Context, o Options, server *remote.Server, stdout io.Writer) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if o.rounds < 1 || o.rounds > 30 {
+	if o.Rounds < 1 || o.Rounds > 30 {
 		return fault.WrongUse("", "--rounds: 1 to 30, so that the rate limits let it through")
 	}
-	if _, _, name, err := config.ParseBaseAnywhere(o.baseURLs[0]); err == nil && o.personPasswordFile == "" && !config.Loopback(name) {
+	if _, _, name, err := config.ParseBaseAnywhere(o.BaseURLs[0]); err == nil && o.PersonPasswordFile == "" && !config.Loopback(name) {
 		return fault.WrongUse("name yours with --email and --person-password-file", "the password of the demo data is for dev")
 	}
-	d, err := newDemo(demoOptions{baseURL: o.baseURLs[0], email: o.email, passwordFile: o.personPasswordFile, server: server}, len(demoSteps))
+	d, err := demo.New(demo.Options{BaseURL: o.BaseURLs[0], Email: o.Email, PasswordFile: o.PersonPasswordFile, Server: server}, len(demo.Steps))
 	if err != nil {
 		return err
 	}
@@ -141,33 +80,33 @@ func runDrill(ctx context.Context, o drillOptions, server *remote.Server, stdout
 	if err != nil {
 		return err
 	}
-	if _, err := d.discover(ctx); err != nil {
-		return fault.CannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.base, err)
+	if _, err := d.Discover(ctx); err != nil {
+		return fault.CannotOpen("see that it runs: grantkeeper demo --steps 1-2", "%s: %v", d.Base, err)
 	}
-	if err := d.beginDrill(ctx); err != nil {
+	if err := d.BeginDrill(ctx); err != nil {
 		return err
 	}
-	report := drillReport{OK: true}
+	report := Report{OK: true}
 	var failed error
-	for n := 1; n <= o.rounds && failed == nil; n++ {
-		var round drillRound
+	for n := 1; n <= o.Rounds && failed == nil; n++ {
+		var round oneRound
 		if round, failed = o.round(ctx, d, nodes, server); failed == nil {
 			report.add(round)
-			round.tell(stdout, o.json, n)
+			round.tell(stdout, o.JSON, n)
 		}
 	}
-	if err := d.endDrill(ctx); failed == nil {
+	if err := d.EndDrill(ctx); failed == nil {
 		failed = err
 	}
 	if failed != nil {
 		return failed
 	}
-	return report.tell(stdout, o.json)
+	return report.tell(stdout, o.JSON)
 }
 
 // drilled reads where the nodes are.
-func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
-	first, err := url.Parse(d.base)
+func (o Options) drilled(d *demo.Client) (nodes []drilled, err error) {
+	first, err := url.Parse(d.Base)
 	if err != nil {
 		return nil, err
 	}
@@ -183,15 +122,15 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 		nodes = append(nodes, n)
 		return nil
 	}
-	for _, address := range o.nodes {
+	for _, address := range o.Nodes {
 		if err := add("node", address, first.Host); err != nil {
 			return nil, err
 		}
 	}
-	if len(nodes) > 0 && len(o.baseURLs) == 1 {
+	if len(nodes) > 0 && len(o.BaseURLs) == 1 {
 		return nodes, nil
 	}
-	for _, address := range o.baseURLs {
+	for _, address := range o.BaseURLs {
 		if err := add("base-url", address, ""); err != nil {
 			return nil, err
 		}
@@ -200,13 +139,13 @@ func (o drillOptions) drilled(d *demo) (nodes []drilled, err error) {
 }
 
 // round makes an approval, revokes it, and follows what the nodes do.
-func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, server *remote.Server) (round drillRound, err error) {
-	if err := d.approveAnew(ctx); err != nil {
-		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: the test approval: %v", d.base, err),
-			Hint: cmp.Or(d.whose("--person-password-file"), "see that it is a node of this installation, with this person")}
+func (o Options) round(ctx context.Context, d *demo.Client, nodes []drilled, server *remote.Server) (round oneRound, err error) {
+	if err := d.ApproveAnew(ctx); err != nil {
+		return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s: the test approval: %v", d.Base, err),
+			Hint: cmp.Or(d.Whose("--person-password-file"), "see that it is a node of this installation, with this person")}
 	}
 	for _, n := range nodes {
-		if status, err := n.call(ctx, d.access); err != nil {
+		if status, err := n.call(ctx, d.Access); err != nil {
 			return round, fault.CannotOpen("", "%s does not answer: %v", n.url, err)
 		} else if status != http.StatusOK {
 			return round, &fault.Error{Code: fault.Failed, What: fmt.Sprintf("%s answers a good access token with %d", n.url, status), Hint: "see that it is a node of this installation: one database, one key file"}
@@ -218,7 +157,7 @@ func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, serve
 			State string `json:"state"`
 		} `json:"items"`
 	}
-	if err := server.Do(ctx, http.MethodGet, "/v1/approvals", url.Values{"client": {d.clientID}, "state": {"live"}}, nil, &listed); err != nil {
+	if err := server.Do(ctx, http.MethodGet, "/v1/approvals", url.Values{"client": {d.ClientID}, "state": {"live"}}, nil, &listed); err != nil {
 		return round, err
 	}
 	if len(listed.Items) != 1 {
@@ -231,7 +170,7 @@ func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, serve
 	if err != nil {
 		return round, err
 	}
-	round = drillRound{milliseconds(acknowledged.Sub(begun)), make([]drillResult, len(nodes))}
+	round = oneRound{milliseconds(acknowledged.Sub(begun)), make([]result, len(nodes))}
 	var all sync.WaitGroup
 	for i, n := range nodes {
 		all.Go(func() { round.Nodes[i] = o.follow(ctx, n, d, acknowledged) })
@@ -240,48 +179,23 @@ func (o drillOptions) round(ctx context.Context, d *demo, nodes []drilled, serve
 	return round, nil
 }
 
-// approveAnew makes another approval of the same client by the same person.
-func (d *demo) approveAnew(ctx context.Context) error {
-	d.state, d.verifier = secret(), secret()
-	d.next = d.request()
-	a, err := d.get(ctx, d.next)
-	if err != nil {
-		return err
-	}
-	if a.StatusCode == http.StatusSeeOther { // nobody is signed in yet
-		if d.next, err = d.follow(d.next, a); err != nil {
-			return err
-		}
-		if _, err := d.signIn(ctx); err != nil {
-			return fmt.Errorf("sign in: %w", err)
-		}
-	}
-	if _, err := d.consent(ctx); err != nil {
-		return fmt.Errorf("consent: %w", err)
-	}
-	if _, err := d.exchange(ctx); err != nil {
-		return fmt.Errorf("exchange: %w", err)
-	}
-	return nil
-}
-
 // follow asks one node until it refuses.
-func (o drillOptions) follow(ctx context.Context, n drilled, d *demo, acknowledged time.Time) drillResult {
-	r := drillResult{Node: n.url, Refused: -1, Latest: -1}
+func (o Options) follow(ctx context.Context, n drilled, d *demo.Client, acknowledged time.Time) result {
+	r := result{Node: n.url, Refused: -1, Latest: -1}
 	for r.Refused < 0 {
 		begun := time.Now()
 		since := begun.Sub(acknowledged)
-		if since > o.giveUp || ctx.Err() != nil {
-			r.Fault = strings.TrimPrefix(r.Fault+"; it did not refuse within "+o.giveUp.String(), "; ")
+		if since > o.GiveUp || ctx.Err() != nil {
+			r.Fault = strings.TrimPrefix(r.Fault+"; it did not refuse within "+o.GiveUp.String(), "; ")
 			return r
 		}
-		status, err := n.call(ctx, d.access)
+		status, err := n.call(ctx, d.Access)
 		switch {
 		case err == nil && status == http.StatusUnauthorized:
 			r.Refused = milliseconds(time.Since(acknowledged))
 		case err == nil && status == http.StatusOK:
 			r.Accepted, r.Latest = r.Accepted+1, milliseconds(since)
-			if since >= o.within {
+			if since >= o.Within {
 				r.Fault = fmt.Sprintf("it accepted a call that began %.1f ms after the revocation was acknowledged", r.Latest)
 			}
 			time.Sleep(10*time.Millisecond + since/20) // the organization's limit has to last
@@ -308,8 +222,8 @@ func (n drilled) call(ctx context.Context, access string) (status int, err error
 
 // refresh sends the refresh token, and gives the error that is answered, or the
 // status.
-func (n drilled) refresh(ctx context.Context, d *demo) string {
-	form := url.Values{"grant_type": {"refresh_token"}, "client_id": {d.clientID}, "refresh_token": {d.current}}
+func (n drilled) refresh(ctx context.Context, d *demo.Client) string {
+	form := url.Values{"grant_type": {"refresh_token"}, "client_id": {d.ClientID}, "refresh_token": {d.Current}}
 	answer, err := n.send(ctx, http.MethodPost, "/oauth/token", form, "")
 	if err != nil {
 		return "no answer"
@@ -341,7 +255,7 @@ func (n drilled) send(ctx context.Context, method, path string, form url.Values,
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (r *drillReport) add(round drillRound) {
+func (r *Report) add(round oneRound) {
 	r.Rounds = append(r.Rounds, round)
 	for _, n := range round.Nodes {
 		r.OK = r.OK && n.Fault == ""
@@ -349,7 +263,7 @@ func (r *drillReport) add(round drillRound) {
 	}
 }
 
-func (r drillRound) tell(w io.Writer, asJSON bool, n int) {
+func (r oneRound) tell(w io.Writer, asJSON bool, n int) {
 	if asJSON {
 		return
 	}
@@ -370,7 +284,7 @@ func (r drillRound) tell(w io.Writer, asJSON bool, n int) {
 }
 
 // tell closes the report. What is not as it should be is an error with code 1.
-func (r drillReport) tell(w io.Writer, asJSON bool) error {
+func (r Report) tell(w io.Writer, asJSON bool) error {
 	if asJSON {
 		if err := json.NewEncoder(w).Encode(r); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package main
+package devserver
 
 import (
 	"fmt"
@@ -143,7 +143,7 @@ note:archived  archivist   Shift plans of % before the new rota`
 
 // sampleItems are what dev's sample begins with.
 func sampleItems() (all []sample.Item) {
-	for _, o := range demoOrganizations {
+	for _, o := range Organizations {
 		all = append(all, itemsOf(o.ID, demoItems[o.ID], demoCircle{})...)
 		if o.ID == "storhavn" {
 			all = append(all, circleItems(o.ID, storhavnItems, o.circle)...)

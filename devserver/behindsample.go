@@ -1,4 +1,4 @@
-package main
+package devserver
 
 import (
 	"crypto/rand"
@@ -55,12 +55,12 @@ func (s *devService) start(d *dev, now func() time.Time) (err error) {
 	}
 	s.sample, err = sample.New(sample.Options{
 		Key: d.checked.ServiceKey, Gateways: "http://" + s.gateways.Addr().String(), GatewayKey: s.key,
-		Service: d.checked.Service.Name, Version: version, Folder: d.options.data, Now: now, Log: d.log,
+		Service: d.checked.Service.Name, Version: d.options.Version, Folder: d.options.Data, Now: now, Log: d.log,
 	})
 	if err != nil {
 		return fault.CannotOpen("", "items of the sample: %v", err)
 	}
-	if !d.options.empty && s.sample.Fresh() {
+	if !d.options.Empty && s.sample.Fresh() {
 		if err := s.sample.Plant(sampleItems()); err != nil {
 			return err
 		}

@@ -1,11 +1,9 @@
-package main
+package devserver
 
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html/template"
@@ -14,19 +12,21 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"golang.org/x/oauth2"
+
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/server"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 const (
-	devClientID = "dev-client"
+	DevClientID = "dev-client"
 
 	// maxFlows bounds what dev's client remembers; the oldest goes first.
 	maxFlows = 200
@@ -41,6 +41,7 @@ type devClient struct {
 	http    *http.Client
 	pages   *page.Site
 	items   bool // those of the demo are there
+	version string
 
 	mu    sync.Mutex
 	flows []*flow // the oldest first
@@ -156,7 +157,7 @@ func (d *devClient) handler(pages *page.Site) http.Handler {
 	}))
 }
 
-//go:embed devclient.html
+//go:embed client.html
 var devClientHTML string
 
 var devClientPage = template.Must(template.New("content").Parse(devClientHTML))
@@ -255,7 +256,7 @@ func (d *devClient) post(w http.ResponseWriter, r *http.Request, base string) {
 }
 
 func (d *devClient) begin(base string) *flow {
-	f := &flow{base: base, ID: secret(), state: secret(), verifier: secret()}
+	f := &flow{base: base, ID: oauth2.GenerateVerifier(), state: oauth2.GenerateVerifier(), verifier: oauth2.GenerateVerifier()}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.flows) == maxFlows {
@@ -263,15 +264,6 @@ func (d *devClient) begin(base string) *flow {
 	}
 	d.flows = append(d.flows, f)
 	return f
-}
-
-// secret gives 43 characters that nobody guesses: enough for a PKCE verifier
-// (RFC 7636 section 4.1).
-func secret() string { return base64.RawURLEncoding.EncodeToString(random(32)) }
-
-func challengeOf(verifier string) string {
-	sum := sha256.Sum256([]byte(verifier))
-	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // discover reads the metadata and makes the address that the browser goes to.
@@ -286,16 +278,16 @@ func (d *devClient) discover(ctx context.Context, f *flow) {
 	}
 	f.Params = []param{
 		{"response_type", "code", "the only value"},
-		{"client_id", devClientID, "from registration"},
+		{"client_id", DevClientID, "from registration"},
 		{"redirect_uri", f.base + server.DevPath, "this page; exactly as registered"},
-		{"code_challenge", challengeOf(f.verifier), "the hash of a secret that stays with the client (PKCE)"},
+		{"code_challenge", oauth2.S256ChallengeFromVerifier(f.verifier), "the hash of a secret that stays with the client (PKCE)"},
 		{"code_challenge_method", "S256", "the only value"},
 		{"state", f.state, "unguessable; checked when the browser comes back"},
 	}
 	q := url.Values{}
 	for i, p := range f.Params {
 		q.Set(p.Name, p.Value)
-		f.Params[i].Value = shorten(p.Value)
+		f.Params[i].Value = terminal.Shorten(p.Value)
 	}
 	f.Params[2].Value = f.base + server.DevPath
 	f.Authorize = authorize + "?" + q.Encode()
@@ -324,7 +316,7 @@ func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
 	for _, name := range []string{"code", "state", "iss", "error", "error_description"} {
 		if v := q.Get(name); v != "" {
 			if name == "code" || name == "state" {
-				v = shorten(v)
+				v = terminal.Shorten(v)
 			}
 			back.Request += name + "=" + v + "\n"
 		}
@@ -341,7 +333,7 @@ func (d *devClient) cameBack(ctx context.Context, f *flow, q url.Values) {
 	}
 	d.token(ctx, f, exchange{Title: "Exchange the code",
 		Says: "The verifier proves that this client began the walk. The code works once, for 5 minutes."},
-		url.Values{"grant_type": {"authorization_code"}, "client_id": {devClientID}, "code": {q.Get("code")},
+		url.Values{"grant_type": {"authorization_code"}, "client_id": {DevClientID}, "code": {q.Get("code")},
 			"redirect_uri": {f.base + server.DevPath}, "code_verifier": {f.verifier}})
 }
 
@@ -378,16 +370,16 @@ func (d *devClient) change(ctx context.Context, f *flow) {
 
 func (d *devClient) refreshing(ctx context.Context, f *flow) {
 	d.token(ctx, f, exchange{Title: "Refresh", Says: "Both tokens are new. The refresh token that was sent is used up at once."},
-		url.Values{"grant_type": {"refresh_token"}, "client_id": {devClientID}, "refresh_token": {f.refresh}})
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {DevClientID}, "refresh_token": {f.refresh}})
 }
 
 func (d *devClient) reuse(ctx context.Context, f *flow) {
 	d.token(ctx, f, exchange{Title: "Send an old refresh token", Says: "Only a copy can do this, so it counts as theft: every token of this approval ends. Call the API, and see."},
-		url.Values{"grant_type": {"refresh_token"}, "client_id": {devClientID}, "refresh_token": {f.used}})
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {DevClientID}, "refresh_token": {f.used}})
 }
 
 func (d *devClient) revoke(ctx context.Context, f *flow) {
-	form := url.Values{"client_id": {devClientID}, "token": {f.refresh}}
+	form := url.Values{"client_id": {DevClientID}, "token": {f.refresh}}
 	d.do(ctx, f, exchange{Title: "Revoke", Says: "Any token of the client ends the whole approval. A person can do the same under Connected apps."},
 		http.MethodPost, f.base+"/oauth/revoke", form.Encode(), "application/x-www-form-urlencoded")
 	f.revoked = true
@@ -423,7 +415,7 @@ func (d *devClient) do(ctx context.Context, f *flow, e exchange, method, address
 			e.Answer += name + ": " + v + "\n\n"
 		}
 	}
-	e.Answer = shortenAll(e.Answer + pretty(content))
+	e.Answer = terminal.ShortenSecrets(e.Answer + pretty(content))
 	f.Steps = append(f.Steps, e)
 	var members map[string]any
 	_ = json.Unmarshal(content, &members) // what is no object has no members
@@ -441,7 +433,7 @@ func requestText(r *http.Request, body string) string {
 	if body != "" {
 		text += "\n" + strings.ReplaceAll(body, "&", "\n&")
 	}
-	return shortenAll(text)
+	return terminal.ShortenSecrets(text)
 }
 
 func (f *flow) failed(e exchange, err error) map[string]any {
@@ -456,20 +448,4 @@ func pretty(content []byte) string {
 		return string(content)
 	}
 	return b.String()
-}
-
-// secretText finds what must not be shown whole.
-var secretText = regexp.MustCompile(`\b[a-z]{2}[orc]_[A-Za-z0-9]{8,}|code_verifier=[A-Za-z0-9._~-]+`)
-
-func shortenAll(s string) string { return secretText.ReplaceAllStringFunc(s, shorten) }
-
-// shorten leaves enough of a secret to tell two apart.
-func shorten(s string) string {
-	if name, value, ok := strings.Cut(s, "="); ok {
-		return name + "=" + shorten(value)
-	}
-	if len(s) <= 12 {
-		return s
-	}
-	return s[:6] + "…" + s[len(s)-3:]
 }

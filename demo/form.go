@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"errors"
@@ -10,43 +10,43 @@ import (
 	"golang.org/x/net/html"
 )
 
-// A form is one of a page, as a browser would fill it in.
-type form struct {
+// A Form is one of a page, as a browser would fill it in.
+type Form struct {
 	node   *html.Node
 	action string
 }
 
 // forms gives the forms of a page.
-func forms(page io.Reader) ([]form, error) {
+func forms(page io.Reader) ([]Form, error) {
 	root, err := html.Parse(page)
 	if err != nil {
 		return nil, err
 	}
-	var all []form
+	var all []Form
 	for n := range root.Descendants() {
 		if is(n, "form") {
-			all = append(all, form{n, attribute(n, "action")})
+			all = append(all, Form{n, attribute(n, "action")})
 		}
 	}
 	return all, nil
 }
 
-// formWith gives the form that has a field of this name.
-func formWith(page io.Reader, name string) (form, error) {
+// FormWith gives the form that has a field of this name.
+func FormWith(page io.Reader, name string) (Form, error) {
 	all, err := forms(page)
 	if err != nil {
-		return form{}, err
+		return Form{}, err
 	}
 	for _, f := range all {
 		if len(f.inputs(name)) > 0 {
 			return f, nil
 		}
 	}
-	return form{}, errors.New("the page has no form with the field " + name)
+	return Form{}, errors.New("the page has no form with the field " + name)
 }
 
 // inputs gives the input elements of a name, or all of them for "".
-func (f form) inputs(name string) []*html.Node {
+func (f Form) inputs(name string) []*html.Node {
 	var all []*html.Node
 	for n := range f.node.Descendants() {
 		if is(n, "input") && (name == "" || attribute(n, "name") == name) {
@@ -56,9 +56,9 @@ func (f form) inputs(name string) []*html.Node {
 	return all
 }
 
-// values is what a browser would send if nothing was touched and no button
+// Values is what a browser would send if nothing was touched and no button
 // pressed.
-func (f form) values() url.Values {
+func (f Form) Values() url.Values {
 	v := url.Values{}
 	for _, n := range f.inputs("") {
 		name := attribute(n, "name")
@@ -89,7 +89,7 @@ type roleChoice struct{ field, name string }
 // choices reads the organizations of the consent form, and which roles belong
 // to each: those in the block .org-N of the radio button #org-N, or all when
 // there are no blocks.
-func (f form) choices() []choice {
+func (f Form) choices() []choice {
 	var all []choice
 	radios := f.inputs("organization")
 	for _, n := range radios {
@@ -107,7 +107,7 @@ func (f form) choices() []choice {
 }
 
 // block gives the element whose class is the ID of a radio button.
-func (f form) block(id string) *html.Node {
+func (f Form) block(id string) *html.Node {
 	for n := range f.node.Descendants() {
 		if id != "" && n.Type == html.ElementNode && n.Data != "label" && slices.Contains(strings.Fields(attribute(n, "class")), id) {
 			return n

@@ -1,7 +1,8 @@
-package main
+// Package devserver is grantkeeper dev: a server on loopback with demo data, a sample
+// service or one's own behind it, a clock that can be moved, and a client in the browser.
+package devserver
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -16,15 +17,10 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/config"
@@ -35,94 +31,28 @@ import (
 	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
-	"github.com/grantkeeper/grantkeeper/terminal"
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// devOptions are what the command line of dev came to.
-type devOptions struct {
-	listen, operatorListen string
-	data                   string // folder; "" keeps everything in memory
-	empty                  bool
-	seed                   string // file to import; "" is none
-	name                   string // of the service; "" is the default
-	behind                 devBehind
-	readyFile              string
-	open, quiet            bool
-	logLevel, logFormat    string
+// Options are what the command line of dev came to.
+type Options struct {
+	Version                string // of this binary
+	Listen, OperatorListen string
+	Data                   string // folder; "" keeps everything in memory
+	Empty                  bool
+	Seed                   string // file to import; "" is none
+	Name                   string // of the service; "" is the default
+	Behind                 Behind
+	ReadyFile              string
+	Open, Quiet            bool
+	LogLevel, LogFormat    string
 
-	signals <-chan os.Signal
-	ready   func() // from here on signals drain; nil is nobody to tell
+	Signals <-chan os.Signal
+	Ready   func() // from here on signals drain; nil is nobody to tell
 }
 
-func devCommand(g *global) *cobra.Command {
-	o := devOptions{}
-	c := &cobra.Command{
-		Use:   "dev",
-		Short: "Try it: embedded database, demo data, loopback",
-		Example: `  grantkeeper dev
-  grantkeeper dev --data ./dev-data              # keep what happens
-  grantkeeper dev --upstream http://127.0.0.1:9000 --mcp http://127.0.0.1:9000/mcp \
-    --name Bakery --key-file gk.key              # before your own service
-  grantkeeper dev --listen 127.0.0.1:0 --ready-file ready.json   # for scripts`,
-		Long: `It needs no file, variable or service, and serves demo accounts on loopback
-only. Behind API v5 and MCP it has a sample service, or your own: --upstream, --mcp, or
-both, and a key that your service checks the signed headers with. The key's file is made
-when it is not there. What no rule names is then refused under selected roles, and said
-once, as a rule to paste into the file of --rules.
-
-Its operator API has a clock that tests can move, and stop:
-  curl -u operator:` + remote.DevPassword + ` -d '{"advance_seconds":1800,"stopped":true}' \
-    -H 'Content-Type: application/json' http://` + remote.DevOperators + `/v1/dev/clock`,
-		Args:        cobra.NoArgs,
-		Annotations: map[string]string{"next": "grantkeeper demo"},
-		RunE: func(c *cobra.Command, _ []string) error {
-			o.data, o.quiet = g.data, g.quiet
-			level, format := g.logging(c)
-			o.logLevel, o.logFormat = cmp.Or(level, "info"), cmp.Or(format, "auto")
-			if g.config != "" {
-				g.say(c, "dev reads no configuration: --config counts for nothing")
-			}
-			if names := ofGrantkeeper(os.Environ()); len(names) > 0 {
-				g.say(c, "dev reads no environment variables: these count for nothing: "+strings.Join(names, ", ")+
-					"\nuse a flag: grantkeeper dev --help; or the server that reads them: grantkeeper serve")
-			}
-			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
-			tuneMemory(leastHeap, 0)
-			o.signals, o.ready = signals()
-			return runDev(c.Context(), o, c.ErrOrStderr(), nil)
-		},
-	}
-	f := c.Flags()
-	f.StringVar(&o.listen, "listen", remote.DevListen, "address of the server; port 0 takes a free one")
-	f.StringVar(&o.operatorListen, "operator-listen", remote.DevOperators, "address of the operator API")
-	f.StringVar(&g.data, "data", "", "folder `DIR` to keep the database and the key in (default: in memory)")
-	f.BoolVar(&o.empty, "empty", false, "no demo data")
-	f.StringVar(&o.seed, "seed", "", "`FILE` of people and organizations to import at the start, as directory import takes it")
-	f.StringVar(&o.name, "name", "", "the service's name, which people read on every page (default: "+config.Defaults().Service.Name+")")
-	f.StringVar(&o.behind.upstream, "upstream", "", "`URL` of your service, scheme and host, which answers API v5 in place of the sample")
-	f.StringVar(&o.behind.mcp, "mcp", "", "whole `URL` of your MCP server, which answers /api/v5/mcp")
-	f.StringVar(&o.behind.preview, "preview", "", "`URL` where your service says how much a choice gives, as service.preview_url")
-	f.StringVar(&o.behind.keyFile, "key-file", "", "`FILE` with the key that signs what your service is told; it is made when it is not there")
-	f.StringVar(&o.behind.rules, "rules", "", "`FILE` with [[rules]]: what calls to your service touch")
-	f.StringVar(&o.readyFile, "ready-file", "", "file to write, as JSON, when requests are answered")
-	f.BoolVar(&o.open, "open", false, "open the client's page in a browser")
-	return c
-}
-
-// ofGrantkeeper are the names of the variables that serve reads, or refuses.
-func ofGrantkeeper(environ []string) (names []string) {
-	for _, e := range environ {
-		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, config.EnvironmentPrefix) {
-			names = append(names, terminal.Printable(name))
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// devReady is what the ready file tells.
-type devReady struct {
+// Ready is what the ready file tells.
+type Ready struct {
 	Server           string            `json:"server"`
 	Operator         string            `json:"operator"`
 	OperatorUser     string            `json:"operator_user"`
@@ -132,9 +62,9 @@ type devReady struct {
 	APIKeys          map[string]string `json:"api_keys"` // by email
 }
 
-// runDev serves until a signal comes or ctx ends. said is called when everything
+// Run serves until a signal comes or ctx ends. said is called when everything
 // has been told to whoever started it; nil is nobody.
-func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devReady)) error {
+func Run(ctx context.Context, o Options, stderr io.Writer, said func(Ready)) error {
 	start := time.Now()
 	if ctx == nil {
 		ctx = context.Background()
@@ -157,7 +87,7 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 	}
 	defer service.Close()
 	clock, d := newDevClock(), &dev{options: o, checked: checked, service: service}
-	options := server.Options{Version: version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second,
+	options := server.Options{Version: o.Version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second,
 		Dev: &server.Dev{Fill: d.fill, Pages: d.pages, Clock: clock.move, Gateways: service.listener()}}
 	server.LogTo(&options, log, checked, stderr, true)
 	d.clock, d.log = clock, options.Log
@@ -176,20 +106,20 @@ func runDev(ctx context.Context, o devOptions, stderr io.Writer, said func(devRe
 		cancel()
 	} else {
 		log.Start()
-		if o.behind.own() {
-			go suggestRules(stop, s.Unnamed(), stderr)
+		if o.Behind.own() {
+			go SuggestRules(stop, s.Unnamed(), stderr)
 		}
 		if said != nil {
 			said(told)
 		}
 	}
-	err = server.Until(stop, s, options, server.Ending{Signals: o.signals})
+	err = server.Until(stop, s, options, server.Ending{Signals: o.Signals})
 	return errors.Join(failed, err, o.forget())
 }
 
 // dev is what a server under dev has beside the rest.
 type dev struct {
-	options devOptions
+	options Options
 	checked config.Checked
 	service *devService
 	clock   *devClock
@@ -198,8 +128,8 @@ type dev struct {
 	keys    []store.DirectoryAPIKey // of this start
 }
 
-func (o devOptions) checkListen() error {
-	for _, address := range []string{o.listen, o.operatorListen} {
+func (o Options) checkListen() error {
+	for _, address := range []string{o.Listen, o.OperatorListen} {
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return fault.WrongUse("write 127.0.0.1:9000, or 127.0.0.1:0 for any free port", "%q is not an address and a port", address)
 		}
@@ -211,29 +141,29 @@ func (o devOptions) checkListen() error {
 }
 
 // plant imports the file of --seed, as an operator would.
-func (o devOptions) plant(ctx context.Context, t devReady) error {
-	if o.seed == "" {
+func (o Options) plant(ctx context.Context, t Ready) error {
+	if o.Seed == "" {
 		return nil
 	}
-	text, err := readImport(nil, o.seed)
+	text, err := remote.ReadImport(nil, o.Seed)
 	if err != nil {
 		return err
 	}
-	server := &remote.Server{Base: t.Operator, Password: t.OperatorPassword, HTTP: &http.Client{Timeout: importTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
+	server := &remote.Server{Base: t.Operator, Password: t.OperatorPassword, HTTP: &http.Client{Timeout: remote.ImportTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 	err = server.Do(ctx, http.MethodPost, "/v1/directory", url.Values{"reason": {"grantkeeper dev --seed"}}, text, new(json.RawMessage))
 	var e *fault.Error
 	if errors.As(err, &e) {
-		e.What = o.seed + ": " + e.What
+		e.What = o.Seed + ": " + e.What
 	}
 	return err
 }
 
 // forget removes the ready file: it would tell of a server that is gone.
-func (o devOptions) forget() error {
-	if o.readyFile == "" {
+func (o Options) forget() error {
+	if o.ReadyFile == "" {
 		return nil
 	}
-	if err := os.Remove(o.readyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(o.ReadyFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fault.CannotOpen("", "ready file: %v", err)
 	}
 	return nil
@@ -241,26 +171,26 @@ func (o devOptions) forget() error {
 
 // devChecked is the configuration of dev. Every loopback name and address is
 // believed, on any port (decision M2).
-func devChecked(o devOptions) (config.Checked, error) {
+func devChecked(o Options) (config.Checked, error) {
 	c := config.Checked{Config: config.Defaults(), Password: remote.DevPassword}
 	c.Hosts = config.LoopbackHosts()
-	c.Log = config.Log{Level: o.logLevel, Format: o.logFormat}
+	c.Log = config.Log{Level: o.LogLevel, Format: o.LogFormat}
 	if err := c.CheckLog(); err != nil {
 		return config.Checked{}, err
 	}
-	if o.name != "" {
-		if err := config.CheckServiceName(o.name); err != nil {
+	if o.Name != "" {
+		if err := config.CheckServiceName(o.Name); err != nil {
 			return config.Checked{}, fault.WrongUse(`grantkeeper dev --name "Verksted"`, "--name: %v", err)
 		}
-		c.Service.Name = o.name
+		c.Service.Name = o.Name
 	}
-	c.HTTP.Listen, c.Operator.Listen = o.listen, o.operatorListen
+	c.HTTP.Listen, c.Operator.Listen = o.Listen, o.OperatorListen
 	c.SecretKeyFile = ""
-	if o.data != "" {
-		c.Path = filepath.Join(o.data, "grantkeeper.db")
-		c.SecretKeyFile = filepath.Join(o.data, "secret.key")
+	if o.Data != "" {
+		c.Path = filepath.Join(o.Data, "grantkeeper.db")
+		c.SecretKeyFile = filepath.Join(o.Data, "secret.key")
 	}
-	key, err := devKey(o.data)
+	key, err := devKey(o.Data)
 	if err != nil {
 		return config.Checked{}, err
 	}
@@ -306,7 +236,7 @@ func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 	if err != nil {
 		return err
 	}
-	if !d.options.empty && len(people) == 0 {
+	if !d.options.Empty && len(people) == 0 {
 		if err := s.AddDirectory(ctx, demoDirectory(signin.Hash(remote.DevPassword)), act); err != nil {
 			return fmt.Errorf("demo data: %w", err)
 		}
@@ -315,10 +245,11 @@ func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 		return fmt.Errorf("demo keys: %w", err)
 	}
 	d.client = newDevClient(public.String(), d.log)
-	d.client.items = !d.options.empty && !d.options.behind.own()
+	d.client.version = d.options.Version
+	d.client.items = !d.options.Empty && !d.options.Behind.own()
 	// Registration would refuse loopback: this one client is added by code,
 	// here and nowhere else (decision R6).
-	own := client.Client{ID: devClientID, Name: "Grantkeeper's own client", RedirectURIs: d.client.redirectURIs(), Preregistered: true}
+	own := client.Client{ID: DevClientID, Name: "Grantkeeper's own client", RedirectURIs: d.client.redirectURIs(), Preregistered: true}
 	if err := s.SyncPreregistered(ctx, []client.Client{own}, act); err != nil {
 		return err
 	}
@@ -328,29 +259,29 @@ func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 // pages names the demo's people on the sign-in page, and gives the client's.
 func (d *dev) pages(site *page.Site) http.Handler {
 	var people []page.DemoPerson
-	for _, p := range demoPeople {
-		if !d.options.empty {
-			people = append(people, page.DemoPerson{Email: p.email, About: p.about})
+	for _, p := range People {
+		if !d.options.Empty {
+			people = append(people, page.DemoPerson{Email: p.Email, About: p.about})
 		}
 	}
 	site.Demo = &page.Demo{Client: server.DevPath, People: people, Password: remote.DevPassword}
 	return d.client.handler(site)
 }
 
-func newDevReady(o devOptions, s *server.Server, keys []store.DirectoryAPIKey) devReady {
-	t := devReady{
+func newDevReady(o Options, s *server.Server, keys []store.DirectoryAPIKey) Ready {
+	t := Ready{
 		Server: "http://" + s.PublicAddr().String(), Operator: "http://" + s.OperatorAddr().String(),
 		OperatorUser: operator.User, OperatorPassword: remote.DevPassword,
 		People: []string{}, Password: remote.DevPassword, APIKeys: map[string]string{},
 	}
-	for _, p := range demoPeople {
-		if o.empty {
+	for _, p := range People {
+		if o.Empty {
 			break
 		}
-		t.People = append(t.People, p.email)
+		t.People = append(t.People, p.Email)
 		for _, k := range keys {
 			if k.Person == p.id {
-				t.APIKeys[p.email] = k.Key
+				t.APIKeys[p.Email] = k.Key
 			}
 		}
 	}
@@ -359,7 +290,7 @@ func newDevReady(o devOptions, s *server.Server, keys []store.DirectoryAPIKey) d
 
 // tellReady waits until requests are answered, and says so on stderr and in
 // the ready file.
-func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) error {
+func (o Options) tellReady(t Ready, stderr io.Writer, start time.Time) error {
 	probe := &http.Client{Timeout: 10 * time.Second}
 	for _, url := range []string{t.Server + "/.well-known/oauth-authorization-server", t.Operator + "/readyz"} {
 		r, err := probe.Get(url)
@@ -372,23 +303,23 @@ func (o devOptions) tellReady(t devReady, stderr io.Writer, start time.Time) err
 		}
 	}
 	probe.CloseIdleConnections()
-	if o.ready != nil {
-		o.ready() // before anybody is told: a signal that comes then shall drain
+	if o.Ready != nil {
+		o.Ready() // before anybody is told: a signal that comes then shall drain
 	}
-	if !o.quiet {
+	if !o.Quiet {
 		o.banner(stderr, t, time.Since(start))
 	}
-	if o.open {
+	if o.Open {
 		openBrowser(t.Server + server.DevPath)
 	}
-	if o.readyFile == "" {
+	if o.ReadyFile == "" {
 		return nil
 	}
 	text, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeRenamed(o.readyFile, append(text, '\n'))
+	return writeRenamed(o.ReadyFile, append(text, '\n'))
 }
 
 // writeRenamed writes a file that is whole from the moment it is there.
@@ -408,13 +339,13 @@ func writeRenamed(name string, content []byte) error {
 	return nil
 }
 
-func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
+func (o Options) banner(w io.Writer, t Ready, took time.Duration) {
 	data, keep := "in memory, gone at exit", "(keep it: --data ./dev-data)"
-	if o.data != "" {
-		data, keep = o.data, "(kept)"
+	if o.Data != "" {
+		data, keep = o.Data, "(kept)"
 	}
 	password := "password as below"
-	if o.empty {
+	if o.Empty {
 		password = "password " + remote.DevPassword
 	}
 	demo := "grantkeeper demo"
@@ -422,29 +353,29 @@ func (o devOptions) banner(w io.Writer, t devReady, took time.Duration) {
 		demo += " --base-url " + t.Server
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "grantkeeper %s  development mode: loopback only, demo data, http. Not for production.\n\n", version)
+	fmt.Fprintf(&b, "grantkeeper %s  development mode: loopback only, demo data, http. Not for production.\n\n", o.Version)
 	fmt.Fprintf(&b, "  Server       %s\n", t.Server)
 	fmt.Fprintf(&b, "  Metadata     %s/.well-known/oauth-authorization-server\n", t.Server)
 	fmt.Fprintf(&b, "  MCP          %s/api/v5/mcp\n", t.Server)
-	o.behind.banner(&b)
+	o.Behind.banner(&b)
 	if host, port, _ := strings.Cut(strings.TrimPrefix(t.Server, "http://"), ":"); host == "127.0.0.1" {
 		fmt.Fprintf(&b, "  Passkeys     %-32s (they need a name)\n", "http://localhost:"+port)
 	}
 	fmt.Fprintf(&b, "  Operator     %-32s (user %s, %s)\n", t.Operator, operator.User, password)
 	fmt.Fprintf(&b, "  Data         %-32s %s\n\n", data, keep)
-	if !o.empty {
+	if !o.Empty {
 		fmt.Fprintf(&b, "  People       password for all: %s\n", remote.DevPassword)
-		for _, p := range demoPeople {
-			gap := max(24-len(p.email), 4)
-			if gap+len(p.email) > 24 {
+		for _, p := range People {
+			gap := max(24-len(p.Email), 4)
+			if gap+len(p.Email) > 24 {
 				gap = 5
 			}
-			fmt.Fprintf(&b, "    %s%s%s\n", p.email, strings.Repeat(" ", gap), p.about)
+			fmt.Fprintf(&b, "    %s%s%s\n", p.Email, strings.Repeat(" ", gap), p.about)
 		}
 		b.WriteString("\n  API keys     X-Auth-Token; new at each start\n")
-		for _, p := range demoPeople {
-			if key := t.APIKeys[p.email]; key != "" {
-				fmt.Fprintf(&b, "    %-24s%s\n", p.email, key)
+		for _, p := range People {
+			if key := t.APIKeys[p.Email]; key != "" {
+				fmt.Fprintf(&b, "    %-24s%s\n", p.Email, key)
 			}
 		}
 		b.WriteString("\n")

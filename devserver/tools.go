@@ -1,4 +1,4 @@
-package main
+package devserver
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // mcpSession connects dev's client to the MCP endpoint as an assistant does,
@@ -15,7 +17,7 @@ import (
 // streams.
 func (d *devClient) mcpSession(ctx context.Context, f *flow) (*sdk.ClientSession, error) {
 	carrying := &http.Client{Timeout: d.http.Timeout, CheckRedirect: d.http.CheckRedirect, Transport: bearing{d.http.Transport, f.access}}
-	return sdk.NewClient(&sdk.Implementation{Name: devClientID, Version: version}, nil).Connect(ctx, &sdk.StreamableClientTransport{
+	return sdk.NewClient(&sdk.Implementation{Name: DevClientID, Version: d.version}, nil).Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint: f.base + "/api/v5/mcp", HTTPClient: carrying, MaxRetries: -1, DisableStandaloneSSE: true,
 	}, nil)
 }
@@ -38,7 +40,7 @@ func (d *devClient) mcp(ctx context.Context, f *flow, e exchange, params any, as
 	if err != nil {
 		panic(err) // texts
 	}
-	e.Request = shortenAll("POST /api/v5/mcp\nAuthorization: Bearer " + f.access + "\n\n" + string(text))
+	e.Request = terminal.ShortenSecrets("POST /api/v5/mcp\nAuthorization: Bearer " + f.access + "\n\n" + string(text))
 	session, err := d.mcpSession(ctx, f)
 	if err == nil {
 		defer session.Close()
@@ -48,9 +50,9 @@ func (d *devClient) mcp(ctx context.Context, f *flow, e exchange, params any, as
 		}
 	}
 	if err != nil {
-		e.Status, e.Good = shortenAll(err.Error()), false
+		e.Status, e.Good = terminal.ShortenSecrets(err.Error()), false
 	} else {
-		e.Answer = shortenAll(pretty(text))
+		e.Answer = terminal.ShortenSecrets(pretty(text))
 	}
 	f.Steps = append(f.Steps, e)
 }
