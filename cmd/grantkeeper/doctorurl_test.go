@@ -97,6 +97,27 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 	}
 }
 
+// An assistant gets through to this server, at each of its addresses; a client that was
+// registered stays, and is named.
+func TestDoctorURLOfDev(t *testing.T) {
+	s := shell{t, startDev(t, devOptions{})}
+	for _, path := range []string{"", "/api/v5", "/api/v5/mcp"} {
+		var out, errs bytes.Buffer
+		if code := runOn(strings.NewReader(""), []string{"doctor", "--url", s.dev.Server + path, "--strict"}, &out, &errs); code != 0 || !strings.Contains(out.String(), "0 warnings, 0 faults") {
+			t.Errorf("%s: %d\n%s%s", path, code, &out, &errs)
+		}
+	}
+	var out, errs bytes.Buffer
+	runOn(strings.NewReader(""), []string{"doctor", "--url", s.dev.Server + "/api/v5/mcp", "--register"}, &out, &errs)
+	var named string
+	for _, item := range s.does("", "client", "list", "--query", "grantkeeper doctor")["items"].([]any) {
+		named = item.(map[string]any)["client_id"].(string)
+	}
+	if named == "" || !strings.Contains(out.String(), "registered and not deleted") || !strings.Contains(out.String(), named) {
+		t.Errorf("client %q\n%s", named, &out)
+	}
+}
+
 func TestDoctorURLUse(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none.pem")
 	empty := filepath.Join(t.TempDir(), "empty.pem")
