@@ -16,6 +16,8 @@ var recorded = map[string]string{
 	// the example's names what fosite is set up for: no registration.
 	"go-sdk-fosite": "server.iss note, server.clients warn, server.registration note, server.cimd note, server.revocation note, server.cors-metadata note, " +
 		"server.cors-token note, legacy.root note, mcp.2025-03-26 note, mcp.2025-11-25 note, mcp.2026-07-28 note",
+	// Its authorization server is for whoever tries the example to fill in.
+	"go-sdk-example": "resource.well-known note, resource.servers fail, legacy.root note, mcp.2025-03-26 note, mcp.2025-06-18 fail, mcp.2025-11-25 fail, mcp.2026-07-28 fail",
 	// As it comes, oidc-provider refuses each resource (invalid_target) until
 	// getResourceServerInfo knows it: no client of MCP, which must send it, gets in.
 	"go-sdk-oidc-provider": "server.cimd note, server.scopes note, server.revocation note, begin.resource fail, legacy.root note, mcp.2025-03-26 note, " +

@@ -154,7 +154,7 @@ func (r revision) of(all []Row, v *view) Row {
 	if v.issuer {
 		made.Seen = "nothing that an issuer shows stands in the way of a client that keeps to it"
 	}
-	first := ""
+	first, unseen := "", false
 	var stopped, less []string
 	for _, row := range all {
 		if row.At != "" && first == "" {
@@ -165,6 +165,8 @@ func (r revision) of(all []Row, v *view) Row {
 				continue
 			}
 			switch row.Result {
+			case None:
+				unseen = unseen || need == "server.found"
 			case Fail:
 				stopped = append(stopped, need)
 			case Warn, Note:
@@ -175,6 +177,8 @@ func (r revision) of(all []Row, v *view) Row {
 	switch {
 	case len(stopped) > 0 && r.code != "mcp.2025-03-26":
 		made.Result, made.Seen, made.Breaks, made.Fix = Fail, "a client that keeps to it does not get through: "+strings.Join(stopped, ", "), everyone, "mend these rows"
+	case unseen:
+		made.Result, made.Seen = None, "no authorization server was seen"
 	case len(stopped)+len(less) > 0:
 		made.Result, made.Seen = Note, "some clients of it do not get through: "+strings.Join(append(stopped, less...), ", ")
 	}

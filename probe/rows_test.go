@@ -238,8 +238,9 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		{"resource with a slash", with(mcpPRM, map[string]any{"resource": mcpURL + "/"}), "resource.identifier warn, server.protects warn", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"resource is the folder", with(mcpPRM, map[string]any{"resource": "https://mcp.example/public"}), "resource.identifier warn, server.protects warn", "2025-06-18 note, 2025-11-25 note, 2026-07-28 note"},
 		{"resource with a fragment", with(mcpPRM, map[string]any{"resource": mcpURL + "#x"}), "resource.identifier fail, resource.form fail, server.protects warn", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
-		{"too many requests for metadata", answered(mcpPRM, Answer{Status: 429}), "resource.* none, noserver, server.issuer-form none", ""},
+		{"too many requests for metadata", answered(mcpPRM, Answer{Status: 429}), "resource.* none, noserver, server.issuer-form none", "2025-06-18 none, 2025-11-25 none, 2026-07-28 none"},
 		{"no servers", with(mcpPRM, map[string]any{"authorization_servers": nil}), "resource.servers fail, noserver", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
+		{"server without a name", with(mcpPRM, map[string]any{"authorization_servers": []string{""}}), "resource.servers fail, noserver", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"servers are no list", with(mcpPRM, map[string]any{"authorization_servers": issuer}), "resource.servers fail, noserver", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"two places name two servers", func(w world) {
 			w["call"] = Answer{Status: 401, Challenges: []string{scoped(`resource_metadata="https://mcp.example/prm"`)}}
@@ -265,7 +266,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 		}, "server.issuer-form fail, noserver, server.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"server with a query", with(mcpPRM, map[string]any{"authorization_servers": []string{issuer + "?a"}}), "server.issuer-form fail, noserver, server.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
 		{"server has no metadata", func(w world) { delete(w, asDoc) }, "noserver, server.found fail", "2025-06-18 fail, 2025-11-25 fail, 2026-07-28 fail"},
-		{"too many requests for the server's metadata", func(w world) { w[asDoc] = Answer{Status: 429}; w[mcpRoot] = w[asDoc] }, "noserver, server.issuer-form ok, legacy.root note", "2025-03-26 note"},
+		{"too many requests for the server's metadata", func(w world) { w[asDoc] = Answer{Status: 429}; w[mcpRoot] = w[asDoc] }, "noserver, server.issuer-form ok, legacy.root note", "2025-03-26 note, 2025-06-18 none, 2025-11-25 none, 2026-07-28 none"},
 		{"metadata of OpenID alone", func(w world) { w[asOIDC] = w[asDoc]; delete(w, asDoc) }, "server.rfc8414 note", "2025-06-18 note"},
 		{"metadata of OpenID behind the issuer", func(w world) { w[asAppended] = w[asDoc]; delete(w, asDoc) }, "server.rfc8414 note", "2025-06-18 note"},
 		{"a page where clients look first", func(w world) {

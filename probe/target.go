@@ -306,6 +306,8 @@ func resourceServers(v *view) verdict {
 		return fail("authorization_servers is no list of texts")
 	case !there || len(all) == 0:
 		return fail("authorization_servers names none: clients do not know whom to ask")
+	case slices.Contains(all, ""):
+		return fail("authorization_servers names one without a name: " + severally(all))
 	case len(all) > mostServers:
 		return ok(fmt.Sprintf("%s; the first %d are looked at", severally(all), mostServers))
 	}
