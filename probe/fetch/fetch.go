@@ -15,6 +15,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,17 +66,19 @@ func Run(ctx context.Context, q *probe.Inquiry, o Options) {
 
 type fetcher struct {
 	transport *http.Transport
-	given     string // host that was given
+	begun     sync.Once
+	given     string // host that was given, as it is dialled first
 	https     bool   // it was given by https: nothing is asked by http
 	public    atomic.Bool
 	agent     string
 	each      time.Duration
+	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 func newFetcher(given string, o Options) *fetcher {
-	f := &fetcher{agent: o.Agent, each: o.Each}
+	f := &fetcher{agent: o.Agent, each: o.Each, lookup: net.DefaultResolver.LookupNetIP}
 	if u, err := url.Parse(given); err == nil {
-		f.given, f.https = u.Hostname(), u.Scheme == "https"
+		f.https = u.Scheme == "https"
 	}
 	f.transport = &http.Transport{
 		Proxy:       nil, // which would look up names by itself, where private ones cannot be seen
@@ -95,17 +98,18 @@ func (f *fetcher) dial(ctx context.Context, network, address string) (net.Conn, 
 	if err != nil {
 		return nil, err
 	}
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := f.lookup(ctx, "ip", host)
 	if err != nil {
 		return nil, err
 	}
-	if host == f.given {
+	f.begun.Do(func() {
+		f.given = host
 		for _, ip := range ips {
 			if !probe.IsPrivate(ip) {
 				f.public.Store(true)
 			}
 		}
-	}
+	})
 	err = errPrivate
 	for _, ip := range ips {
 		if !f.may(host, ip) {

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -163,8 +164,13 @@ func TestHostileServers(t *testing.T) {
 		{"broken off", "/mcp", func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }, "target.answers", "does not answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			h := start(t, map[string]http.HandlerFunc{tt.path: tt.does})
-			got, q := rows(t, h.base+"/mcp", false, Options{Each: 300 * time.Millisecond})
+			each := time.Minute // all others end by themselves
+			if strings.HasSuffix(tt.want, "in time") || strings.HasPrefix(tt.name, "a stream") {
+				each = 2 * time.Second
+			}
+			got, q := rows(t, h.base+"/mcp", false, Options{Each: each})
 			if r := got[tt.code]; !strings.Contains(r.Seen, tt.want) {
 				t.Errorf("%s is %s: %s, want %q", tt.code, r.Result, r.Seen, tt.want)
 			}
@@ -190,7 +196,7 @@ func TestEndsInTime(t *testing.T) {
 			w.WriteHeader(204)
 		},
 	})
-	got, q := rows(t, h.base+"/mcp", true, Options{Each: time.Second, Within: 3 * time.Second})
+	got, q := rows(t, h.base+"/mcp", true, Options{Each: 2 * time.Second, Within: 5 * time.Second})
 	if !deleted.Load() || got["register.left"].Result != probe.OK {
 		t.Errorf("deleted %v, %+v", deleted.Load(), got["register.left"])
 	}
@@ -257,9 +263,50 @@ func TestMay(t *testing.T) {
 		{false, "given.example", "169.254.169.254", true},
 	} {
 		f := newFetcher("https://given.example/", Options{})
+		f.given = "given.example"
 		f.public.Store(tt.public)
 		if got := f.may(tt.host, netip.MustParseAddr(tt.ip)); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+// Decision O5: what the first look-up says of the given host holds for all that follow.
+func TestDial(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, tt := range []struct {
+		given, then string // addresses of the given host, and of what is asked next
+		want        error
+	}{
+		{"127.0.0.1", "127.0.0.1", nil},
+		{"::ffff:127.0.0.1", "::ffff:127.0.0.1", nil},
+		{"203.0.113.1", "127.0.0.1", errPrivate},
+		{"127.0.0.1 203.0.113.1", "127.0.0.1", errPrivate},
+		{"127.0.0.1", "169.254.169.254", errPrivate},
+	} {
+		f := newFetcher("https://x.example/", Options{})
+		f.lookup = func(_ context.Context, _, host string) (all []netip.Addr, err error) {
+			for _, ip := range strings.Fields(map[string]string{"given": tt.given, "then": tt.then}[host]) {
+				all = append(all, netip.MustParseAddr(ip))
+			}
+			return all, nil
+		}
+		none, stop := context.WithCancel(t.Context())
+		stop() // the first is looked up, and not connected to
+		if _, err := f.dial(none, "tcp", "given:"+port); err == nil {
+			t.Fatal("connected")
+		}
+		conn, err := f.dial(t.Context(), "tcp", "then:"+port)
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+		if err == nil {
+			conn.Close()
 		}
 	}
 }
