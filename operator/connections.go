@@ -173,6 +173,21 @@ type connectionsEnded struct {
 	Ended int    `json:"ended"`
 }
 
+// connectionsTold is the answer to whoever has said that they take the list.
+type connectionsTold struct {
+	ID string `json:"id"` // always "connections"
+}
+
+// connectionsExported journals that somebody takes the list of an organization's
+// connections, as the download of its admins does.
+func (s *Server) connectionsExported(c Call, body reasonBody) (any, error) {
+	id := c.PathValue("id")
+	if err := s.knownOrganization(c, id); err != nil {
+		return nil, err
+	}
+	return connectionsTold{"connections"}, s.Store.RecordExport(id, c.Act(body.Reason))
+}
+
 func (s *Server) reviewConnections(c Call, body connectionsBody) (any, error) {
 	ids, err := body.parse()
 	if err != nil {

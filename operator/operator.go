@@ -181,6 +181,7 @@ func (s *Server) changeRoutes(mux *http.ServeMux) {
 	mux.Handle("DELETE /v1/organizations/{id}/policy", change(s, s.clearPolicy))
 	mux.Handle("POST /v1/organizations/{id}/requests/{request}/decision", change(s, s.decideRequest))
 	mux.Handle("POST /v1/organizations/{id}/connections/reviewed", change(s, s.reviewConnections))
+	mux.Handle("POST /v1/organizations/{id}/connections/exported", change(s, s.connectionsExported))
 	mux.Handle("POST /v1/organizations/{id}/connections/end", change(s, s.endConnections))
 	mux.Handle("POST /v1/roles/{id}/fillers", change(s, s.setFiller(true)))
 	mux.Handle("POST /v1/roles/{id}/fillers/remove", change(s, s.setFiller(false)))

@@ -209,6 +209,11 @@ func TestConnections(t *testing.T) {
 	if got := o.want(200, "GET", list+"?query=tor", "")["items"].([]any)[0].(map[string]any); got["reviewed_by"] != "operator" || got["reviewed_at"] == 0. {
 		t.Errorf("%v", got)
 	}
+	o.want(404, "POST", "/v1/organizations/none/connections/exported", `{}`)
+	o.want(200, "POST", list+"/exported", `{"reason":"audit"}`)
+	if e := o.want(200, "GET", "/v1/events?kind=connections_exported", "")["items"].([]any)[0].(map[string]any); e["organization"] != "nordlys" || e["reason"] != "audit" || e["actor"] != "operator" {
+		t.Errorf("%v", e)
+	}
 	for _, want := range []float64{1, 0} {
 		if got := o.want(200, "POST", list+"/end", `{"ids":["`+tor+`"],"reason":"gone"}`)["ended"]; got != want {
 			t.Errorf("ended: %v, want %v", got, want)

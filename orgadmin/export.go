@@ -82,7 +82,7 @@ func (s *Server) writeRows(v *page.Visit, o org.Organization, w *csv.Writer, row
 		line := []string{r.ID.String(), r.ClientName, r.Host, fmt.Sprint(r.Preregistered), r.PersonName, r.PersonEmail, string(r.Grant.Kind),
 			lineOf(names.Gives(r.Grant)), stamp(r.CreatedAt), stamp(r.LastUsed), stamp(r.EndsAt), reviewer, stamp(r.ReviewedAt)}
 		for i := range line {
-			line[i] = harmless(line[i])
+			line[i] = page.Cell(line[i])
 		}
 		if err := w.Write(line); err != nil {
 			return fmt.Errorf("download: %w", err)
@@ -109,13 +109,4 @@ func stamp(unix int64) string {
 		return ""
 	}
 	return time.Unix(unix, 0).UTC().Format(time.RFC3339)
-}
-
-// harmless keeps a cell from being a formula: what others named may begin like one, and
-// a spreadsheet would run it.
-func harmless(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
-		return "'" + cell
-	}
-	return cell
 }

@@ -372,10 +372,12 @@ func (s *Store) ConnectionCounts(ctx context.Context, organization string) (n Co
 	return n, nil
 }
 
-// RecordExport journals that somebody took a list of so many connections of an
-// organization.
-func (s *Store) RecordExport(organization string, connections int, act Act) {
-	s.Record(Event{Kind: journal.ConnectionsExported, Organization: organization, Detail: fmt.Sprintf("%d connections", connections)}.By(act))
+// RecordExport journals that an operator takes a list of the connections of an
+// organization, and answers when that is written.
+func (s *Store) RecordExport(organization string, act Act) error {
+	return s.change(func(tx *Tx) error {
+		return tx.Journal(Event{Kind: journal.ConnectionsExported, Organization: organization}.By(act))
+	})
 }
 
 // MarkReviewed notes that an admin, or with the ID "" an operator, has looked at

@@ -125,8 +125,11 @@ func (w workshop) ofTheDirectory() {
 	w.json("id policy", "", "organization policy show", "verksted")
 	w.json("id policy", `{"unknown":"allow"}`, "organization policy set", "verksted", "-", "--yes")
 	w.json("id policy", "", "organization policy clear", "verksted", "--yes")
-	w.json("items next", "", "organization requests", "verksted")
-	w.json("items next", "", "organization connections", "verksted")
+	w.json("items next", "", "organization request list", "verksted")
+	w.json("items next", "", "organization connection list", "verksted")
+	for _, what := range []string{"organization request allow", "organization request decline"} { // nobody has asked
+		w.did[what] = run(append(strings.Fields(what), "verksted", "0192d5c3a7e10000a1b2c3d4e5f60718", "-c", w.config), io.Discard, io.Discard) == 5
+	}
 	w.json(person, "", "person add", "ida@verksted.example", "--name", "Ida")
 	w.json(person, "a long passphrase\n", "person set-password", "ida@verksted.example")
 	w.json("id mailed url expires_at", "", "person reset-link", "ida@verksted.example")
@@ -160,6 +163,8 @@ func (w workshop) ofApprovals(p *process, password string) {
 	w.json("id client_id client_name person organization grant access state reason created_at last_used ended_at ends_at roles personal", "", "approval show", id)
 	w.json("action allowed reason chain", "", "explain", id)
 	w.json("action item allowed reason chain", "", "explain", id, "--tool", "pay")
+	w.json("id reviewed", "", "organization connection review", "verksted", id)
+	w.json("id ended", "", "organization connection end", "verksted", id[:8], "--yes")
 	w.json("ended", "", "approval revoke", "--person", "eva", "--yes")
 	w.json("items next", "", "approval revoke", id, "--yes")
 	w.json("kind state", "svo_nothing\n", "token inspect")

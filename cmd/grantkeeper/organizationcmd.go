@@ -18,7 +18,7 @@ func organizationCommand(g *global) *cobra.Command {
   grantkeeper organization ai-integration havn off --reason "asked for it" --yes`,
 		Annotations: map[string]string{"next": "grantkeeper organization list"},
 	}, organizationList(g), organizationShow(g), organizationIntegration(g),
-		policyCommand(g), organizationRequests(g), organizationConnections(g))
+		policyCommand(g), requestCommand(g), connectionCommand(g))
 }
 
 func organizationList(g *global) *cobra.Command {

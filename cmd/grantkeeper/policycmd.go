@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -26,16 +25,6 @@ var policyColumns = []column{
 
 var ruleColumns = []column{
 	member("rule", "rule"), member("host", "host"), member("app", "name"), idOf("person", "person"), member("by", "by").sparing(1), moment("at", "at").sparing(2), member("reason", "reason").sparing(3),
-}
-
-var requestColumns = []column{
-	idOf("request", "id"), member("state", "state"), member("app", "name"), member("host", "host"), member("person", "person_email"),
-	moment("asked", "asked_at").sparing(1), member("message", "message").sparing(2), member("decided by", "decided_by").sparing(3),
-}
-
-var connectionColumns = []column{
-	idOf("approval", "id"), member("app", "client_name"), member("host", "host").sparing(1), member("person", "person_email"), member("access", "access"),
-	moment("last used", "last_used").sparing(2), moment("ends", "ends_at").sparing(3), moment("reviewed", "reviewed_at").sparing(4),
 }
 
 func policyCommand(g *global) *cobra.Command {
@@ -123,7 +112,7 @@ func policySet(g *global) *cobra.Command {
 		Long: `The file is what policy show --json prints, or its member policy alone. The version in
 it is the one that was seen: rules that somebody has changed since then stay.`,
 		Args:        named("ID FILE", 2),
-		Annotations: map[string]string{"next": "grantkeeper organization connections ID"},
+		Annotations: map[string]string{"next": "grantkeeper organization connection list ID"},
 		RunE: func(c *cobra.Command, args []string) error {
 			rules, err := readRules(c.InOrStdin(), args[1])
 			if err != nil {
@@ -203,108 +192,4 @@ func policyClear(g *global) *cobra.Command {
 	}
 	o = serverChangeFlags(g, c, true)
 	return c
-}
-
-// organizationList completes a command that lists what belongs to an organization.
-func (g *global) organizationList(c *cobra.Command, what string, columns []column, filters map[string]string, whole func(context.Context, *remote.Server, string, url.Values) (bool, error)) *cobra.Command {
-	o, query := listFlags(g, c), filterFlags(c, filters)
-	c.Args = named("ID", 1)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
-			id, err := server.Whole(ctx, "organization", args[0])
-			if err != nil {
-				return err
-			}
-			path := "/v1/organizations/" + url.PathEscape(id) + "/" + what
-			if whole != nil {
-				if done, err := whole(ctx, server, path, query()); done || err != nil {
-					return err
-				}
-			}
-			return g.list(c, o, path, query(), columns)
-		})
-	}
-	return c
-}
-
-func organizationRequests(g *global) *cobra.Command {
-	return g.organizationList(&cobra.Command{
-		Use:         "requests ID",
-		Short:       "List the apps that members asked the admins of an organization for",
-		Example:     `  grantkeeper organization requests nordlys --state decided`,
-		Annotations: map[string]string{"next": "grantkeeper organization policy show ID"},
-	}, "requests", requestColumns, map[string]string{"state": "open, or decided"}, nil)
-}
-
-func organizationConnections(g *global) *cobra.Command {
-	var asCSV bool
-	c := &cobra.Command{
-		Use:   "connections ID",
-		Short: "List the approvals that live in an organization, the widest first",
-		Example: `  grantkeeper organization connections nordlys --show unused
-  grantkeeper organization connections nordlys --csv > connections.csv`,
-		Annotations: map[string]string{"next": "grantkeeper approval revoke ID"},
-	}
-	g.organizationList(c, "connections", connectionColumns, map[string]string{
-		"query": "part of the app's name or host, or of the person's name or email",
-		"grant": "roles, everything or organization",
-		"show":  "unreviewed, unused, ending or beyond",
-	}, func(ctx context.Context, server *remote.Server, path string, query url.Values) (bool, error) {
-		if !asCSV {
-			return false, nil
-		}
-		return true, writeConnections(ctx, c.OutOrStdout(), server, path, query)
-	})
-	c.Flags().BoolVar(&asCSV, "csv", false, "all that match, in CSV")
-	return c
-}
-
-// csvColumns are members of a connection, in the order of the table.
-var csvColumns = []string{"id", "client_name", "client_id", "host", "person", "person_email", "grant", "access", "created_at", "last_used", "ends_at", "reviewed_by", "reviewed_at"}
-
-// writeConnections writes every connection that a filter finds, as it is read.
-func writeConnections(ctx context.Context, out io.Writer, server *remote.Server, path string, query url.Values) error {
-	query.Set("limit", "1000")
-	w := csv.NewWriter(out)
-	if err := w.Write(csvColumns); err != nil {
-		return err
-	}
-	for {
-		var page struct {
-			Items []map[string]any
-			Next  string
-		}
-		if err := server.Do(ctx, http.MethodGet, path, query, nil, &page); err != nil {
-			return err
-		}
-		for _, item := range page.Items {
-			var row []string
-			for _, name := range csvColumns {
-				row = append(row, csvCell(item[name]))
-			}
-			if err := w.Write(row); err != nil {
-				return err
-			}
-		}
-		if w.Flush(); page.Next == "" || w.Error() != nil {
-			return w.Error()
-		}
-		query.Set("after", page.Next)
-	}
-}
-
-// csvCell writes a value so that no spreadsheet takes it for a formula: clients choose
-// their names.
-func csvCell(v any) string {
-	if n, ok := v.(float64); ok {
-		if n == 0 {
-			return ""
-		}
-		return timeOf(n)
-	}
-	text, _ := v.(string)
-	if strings.ContainsAny(text[:min(1, len(text))], "=+-@\t\r") {
-		return "'" + text
-	}
-	return text
 }
