@@ -221,6 +221,48 @@ func TestDecideRequests(t *testing.T) {
 	ada.Get(pagetest.NordlysRequests + "/" + one.ID + "/decline").Follow().Want(200).Says("Ada Lindqvist was first and approved “Svalinn Sync”")
 }
 
+// What keeps an app from being allowed is said as it is: a block of its address, or that
+// there are as many rules as there can be.
+func TestWhyARequestCannotBeAllowed(t *testing.T) {
+	for says, apps := range map[string][]policy.App{
+		"The rules block this address": {{Host: "ledgerlens.example", Rule: policy.Block}},
+		"There are too many rules, at most 1,000, so “Ledger Lens” cannot be approved.": func() (all []policy.App) {
+			for i := range policy.MaxApps {
+				all = append(all, policy.App{Host: fmt.Sprintf("a%d.example", i), Rule: policy.Block})
+			}
+			return all
+		}(),
+	} {
+		s := newSite(t)
+		s.Unlisted()
+		s.WithRules(policy.Policy{Unknown: policy.Ask})
+		s.Asks("tor", "ledgerlens", "")
+		open := s.SignedIn("ada").Get(pagetest.NordlysRequests).Want(200)
+		p := policy.Policy{Unknown: policy.Ask, Apps: apps}
+		s.WithRules(p)
+		pagetest.Pressed(open, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says(says, "1 request is waiting")
+		if got := len(s.RulesNow().Apps); got != len(apps) {
+			t.Errorf("%d rules", got)
+		}
+	}
+}
+
+// A role that has gone while rules were written is named as what is wrong with them.
+func TestRulesWithARoleThatIsGone(t *testing.T) {
+	s := newSite(t)
+	ada := s.SignedIn("ada")
+	found := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "find", "role", "people").Want(200)
+	taken := pagetest.Pressed(found, pagetest.NordlysRules, "take", "buddy", "role", "").Want(200)
+	check := pagetest.Pressed(taken, pagetest.NordlysRules, "action", "check").Want(200)
+	role := org.Role{ID: "buddy"}
+	_, err := s.Store.TellDirectory(context.Background(), store.DirectoryEvent{ID: "e", Version: 1, Role: &role, Gone: true}, store.Act{})
+	s.Do(err)
+	check.Press(pagetest.NordlysRules, "action", "save").Want(422).Says("Error: Rules", "A role that is never given to apps is not there any more.")
+	if p := s.RulesNow(); p.Version != 0 {
+		t.Errorf("saved: %+v", p)
+	}
+}
+
 // Who asked has left while the page was open: the admin, who is one still, is told that
 // the request does not wait.
 func TestDecideForOneWhoLeft(t *testing.T) {

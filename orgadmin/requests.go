@@ -149,7 +149,9 @@ func (s *Server) decideRequest(v *page.Visit, o org.Organization, form url.Value
 	switch {
 	case errors.Is(err, store.ErrChanged): // somebody else decided it
 		return s.done(v, o, back, "first:"+d.Request)
-	case errors.Is(err, store.ErrRules):
+	case errors.Is(err, policy.ErrFull):
+		return s.done(v, o, back, "full:"+d.Request)
+	case errors.Is(err, store.ErrRules): // nothing else is wrong with one more that allows
 		return s.done(v, o, back, "blocked:"+d.Request)
 	case errors.Is(err, store.ErrNotFound):
 		return page.ErrNoPage
@@ -185,6 +187,8 @@ func (s *Server) requestDone(v *page.Visit, o org.Organization, what, of, sealed
 		t.Looks, t.Says = "warn", v.Words.Say("requests.notundone")
 	case "blocked":
 		t.Looks, t.Says = "bad", say("requests.blocked")
+	case "full":
+		t.Looks, t.Says = "bad", say("requests.full", "most", policy.MaxApps)
 	default:
 		t.Looks = "warn"
 		t.Says, err = s.wasFirst(v, r, say)

@@ -418,7 +418,7 @@ func (s *Server) notSaved(v *page.Visit, o org.Organization, st *rulesState, err
 	switch {
 	case errors.Is(err, store.ErrChanged):
 	case errors.Is(err, store.ErrRules):
-		st.otherFault, st.status = v.Words.Say("orgrules.fault.other"), http.StatusUnprocessableEntity
+		st.otherFault, st.status = whyNot(v, err), http.StatusUnprocessableEntity
 		return s.showRules(v, o, st)
 	default:
 		return page.Wrap("rules", err)
@@ -440,6 +440,19 @@ func (s *Server) notSaved(v *page.Visit, o org.Organization, st *rulesState, err
 	}
 	st.draft, st.status = st.onto(now), http.StatusConflict
 	return s.showRules(v, o, st)
+}
+
+// whyNot says what is wrong with rules as a whole.
+func whyNot(v *page.Visit, err error) page.Said {
+	switch {
+	case errors.Is(err, policy.ErrFull):
+		return v.Words.Say("orgrules.fault.full", "most", policy.MaxApps)
+	case errors.Is(err, policy.ErrNever):
+		return v.Words.Say("orgrules.fault.never", "most", policy.MaxNever)
+	case errors.Is(err, policy.ErrNoRole):
+		return v.Words.Say("orgrules.fault.role")
+	}
+	return v.Words.Say("orgrules.fault.other")
 }
 
 // lines says each difference of b from a.

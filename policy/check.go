@@ -13,6 +13,22 @@ import (
 	"github.com/grantkeeper/grantkeeper/org"
 )
 
+// What Check refuses that a person who sees nothing wrong can meet.
+var (
+	ErrFull   = errors.New("too many rules for apps")
+	ErrNever  = errors.New("too many roles that are never given")
+	ErrNoRole = errors.New("no such role")
+)
+
+// fault is a sentence for a person, of a kind.
+type fault struct {
+	kind error
+	text string
+}
+
+func (f fault) Error() string { return f.text }
+func (f fault) Unwrap() error { return f.kind }
+
 // Check says what is wrong with a policy that somebody wants to save, in a
 // sentence for that person, or nil. role reports whether the organization has a
 // role with an ID; nil does not ask.
@@ -25,7 +41,7 @@ func (p *Policy) Check(role func(id string) bool) error {
 	case p.ReviewDays != 0 && p.ReviewDays != 90 && p.ReviewDays != 365:
 		return errors.New("connections are reviewed every 90 or 365 days, or 0 for never")
 	case len(p.Apps) > MaxApps:
-		return fmt.Errorf("there are more than %d rules for apps", MaxApps)
+		return fault{ErrFull, fmt.Sprintf("there are more than %d rules for apps", MaxApps)}
 	}
 	if err := checkCeiling(&p.Ceiling, role); err != nil {
 		return err
@@ -43,7 +59,7 @@ func checkCeiling(c *grantset.Ceiling, role func(id string) bool) error {
 		return errors.New("the widest access is roles, everything or organization")
 	}
 	if len(c.Never) > MaxNever {
-		return fmt.Errorf("more than %d roles are never given to apps", MaxNever)
+		return fault{ErrNever, fmt.Sprintf("more than %d roles are never given to apps", MaxNever)}
 	}
 	for i, id := range c.Never {
 		switch {
@@ -52,7 +68,7 @@ func checkCeiling(c *grantset.Ceiling, role func(id string) bool) error {
 		case i > 0 && id <= c.Never[i-1]:
 			return errors.New("the roles that are never given to apps are in order, each once")
 		case role != nil && !role(id):
-			return fmt.Errorf("the organization has no role %q", id)
+			return fault{ErrNoRole, fmt.Sprintf("the organization has no role %q", id)}
 		}
 	}
 	return nil

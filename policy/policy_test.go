@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -103,6 +104,19 @@ func TestCheck(t *testing.T) {
 			t.Error(err)
 		case want == "a port" && err == nil, want != "" && want != "a port" && (err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want))):
 			t.Errorf("%s: %v", want, err)
+		}
+	}
+	none := func(string) bool { return false }
+	for kind, p := range map[error]Policy{
+		ErrFull: {Apps: many}, ErrNever: {Ceiling: grantset.Ceiling{Never: slices.Repeat([]string{"r1"}, MaxNever+1)}}, ErrNoRole: {Ceiling: grantset.Ceiling{Never: []string{"r9"}}},
+	} {
+		if err := p.Check(none); !errors.Is(err, kind) || err.Error() == kind.Error() {
+			t.Errorf("%v: %v", kind, err)
+		}
+	}
+	for _, p := range []Policy{{Apps: slices.Repeat([]App{block}, MaxApps)}, {Ceiling: grantset.Ceiling{Never: slices.Repeat([]string{"r1"}, MaxNever)}}} {
+		if err := p.Check(nil); errors.Is(err, ErrFull) || errors.Is(err, ErrNever) {
+			t.Errorf("as many as there can be: %v", err)
 		}
 	}
 	if err := (&Policy{Ceiling: grantset.Ceiling{Never: []string{"r9"}}}).Check(nil); err != nil {

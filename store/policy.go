@@ -27,6 +27,9 @@ type PolicyError struct{ error }
 
 func (PolicyError) Is(target error) bool { return target == ErrRules }
 
+// Unwrap is for the kinds of package policy.
+func (e PolicyError) Unwrap() error { return e.error }
+
 // Policy gives the rules of an organization as they stand, nil where it has none.
 // ErrNotFound: there is no such organization.
 func (s *Store) Policy(ctx context.Context, organization string) (*policy.Policy, error) {
