@@ -35,6 +35,7 @@ const (
 	RequestDeclined      Kind = "request_declined"
 	ConnectionsReviewed  Kind = "connections_reviewed"
 	ConnectionsExported  Kind = "connections_exported"
+	ReviewDue            Kind = "review_due"
 	DirectoryChanged     Kind = "directory_changed"
 	DirectoryRefused     Kind = "directory_refused"
 	OperatorChanged      Kind = "operator_changed"
@@ -90,6 +91,7 @@ var Meanings = []Meaning{
 	{RequestDeclined, "Request declined", Plain, "an admin did not allow the app; the reason says why"},
 	{ConnectionsReviewed, "Connections reviewed", Plain, "an admin looked at approvals in an organization; the detail says how many"},
 	{ConnectionsExported, "Connections exported", Plain, "an admin took a list of the approvals in an organization"},
+	{ReviewDue, "Review due", Plain, "approvals in an organization are to be reviewed by its rules, and its admins are told where mail is set up; the detail says how many"},
 	{DirectoryChanged, "Directory changed", Plain, "people, organizations, memberships, circles, roles or API keys"},
 	{DirectoryRefused, "Directory event refused", Plain, "an event of a service's directory was refused or ignored"},
 	{OperatorChanged, "Changed by an operator", Plain, "approvals ended, clients deleted or a backup made"},

@@ -66,6 +66,14 @@ func RequestLetter(language, service, organization, requests string) Letter {
 		w.Say("requests.mail.where").String(), requests, "", w.Say("requests.mail.rest").String())}
 }
 
+// ReviewLetter tells an admin that connections in an organization, whose rules have them
+// reviewed every so many days, are due. integration is the page that has them.
+func ReviewLetter(language, service, organization string, days int, integration string) Letter {
+	w := wordsOfLetters(language, service)
+	return Letter{w.Say("requests.due.subject").String(), letterText(w.Say("requests.due.what", "organization", organization, "days", days).String(), "",
+		w.Say("requests.due.where").String(), integration, "", w.Say("requests.due.rest").String())}
+}
+
 // wordsOfLetters falls back to English.
 func wordsOfLetters(language, service string) *Words {
 	for _, t := range tongues {

@@ -16,6 +16,7 @@ func TestLetters(t *testing.T) {
 		for name, l := range map[string]Letter{
 			"reuse":    ReuseLetter(tag, "Svalinn", at),
 			"request":  RequestLetter(tag, "Svalinn", "Nordlys", at),
+			"review":   ReviewLetter(tag, "Svalinn", "Nordlys", 365, at),
 			"reset":    ResetLetter(tag, "Svalinn", at, 24*time.Hour),
 			"ends":     EndsLetter(tag, "Svalinn", at),
 			"allowed":  DecidedLetter(tag, "Svalinn", "Nordlys", at, true),
@@ -41,7 +42,7 @@ func TestLetters(t *testing.T) {
 	if got := ResetLetter("", "Svalinn", at, 24*time.Hour); !strings.Contains(got.Text, "It works once, for 24 hours.") {
 		t.Errorf("without a language: %+v", got)
 	}
-	if len(subjects) != 6*len(Languages()) {
+	if len(subjects) != 7*len(Languages()) {
 		t.Errorf("%d subjects", len(subjects))
 	}
 }

@@ -277,6 +277,9 @@ func (s *Server) noticing() func(store.Event) {
 		if e.Kind == journal.RequestMade && s.requested.first(e.Organization, s.store.Now()) {
 			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.requestNotice(ctx, e) }})
 		}
+		if e.Kind == journal.ReviewDue {
+			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.reviewNotice(ctx, e) }})
+		}
 		if e.Kind == journal.EndsSoon {
 			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.endsNotice(ctx, e) }})
 		}

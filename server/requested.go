@@ -36,8 +36,31 @@ func (h *hourly) first(organization string, now time.Time) bool {
 }
 
 // requestNotice has letters written to an organization's admins that a request waits, one
-// for each: the letter that this would be is nobody's. Whoever asked knows it.
-func (s *Server) requestNotice(ctx context.Context, e store.Event) (to mail.Address, subject, text string, err error) {
+// for each. Whoever asked knows it.
+func (s *Server) requestNotice(ctx context.Context, e store.Event) (mail.Address, string, string, error) {
+	return s.toAdmins(ctx, e, "/requests", func(organization, at string) (page.Letter, error) {
+		return page.RequestLetter(s.mail.Language, s.Service.Name, organization, at), nil
+	})
+}
+
+// reviewNotice is requestNotice for connections that are due for review, by the rules as
+// they stand then.
+func (s *Server) reviewNotice(ctx context.Context, e store.Event) (mail.Address, string, string, error) {
+	return s.toAdmins(ctx, e, "", func(organization, at string) (page.Letter, error) {
+		p, err := s.store.Policy(ctx, e.Organization)
+		if err != nil {
+			return page.Letter{}, fmt.Errorf("notice: rules: %w", err)
+		}
+		if p == nil || p.ReviewDays == 0 {
+			return page.Letter{}, errNobody
+		}
+		return page.ReviewLetter(s.mail.Language, s.Service.Name, organization, p.ReviewDays, at), nil
+	})
+}
+
+// toAdmins posts a letter to each admin of an organization but the person whom the entry
+// is about; the letter that this would be is nobody's. where is a page of theirs.
+func (s *Server) toAdmins(ctx context.Context, e store.Event, where string, write func(organization, at string) (page.Letter, error)) (to mail.Address, subject, text string, err error) {
 	admins, err := s.store.Admins(ctx, e.Organization, adminsMailed)
 	if err != nil {
 		return to, "", "", fmt.Errorf("notice: admins: %w", err)
@@ -46,8 +69,10 @@ func (s *Server) requestNotice(ctx context.Context, e store.Event) (to mail.Addr
 	if err != nil {
 		return to, "", "", fmt.Errorf("notice: organization: %w", err)
 	}
-	l := page.RequestLetter(s.mail.Language, s.Service.Name, o.Name,
-		s.mailBase()+"/organizations/"+url.PathEscape(o.ID)+"/settings/ai-integration/requests")
+	l, err := write(o.Name, s.mailBase()+"/organizations/"+url.PathEscape(o.ID)+"/settings/ai-integration"+where)
+	if err != nil {
+		return to, "", "", err
+	}
 	for _, p := range admins {
 		if p.ID != e.Person && p.Active {
 			s.mail.post(letter{kind: string(e.Kind), make: adminLetter(p, l)})

@@ -2,9 +2,82 @@ package store
 
 import (
 	"context"
-	"github.com/grantkeeper/grantkeeper/store/engine"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/journal"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
+
+// reviewEvery is how often it is asked whether reviews are due.
+const reviewEvery = time.Hour
+
+// toldName is what meta calls when an organization was last told that a review is due.
+func toldName(organization string) string { return "review.told." + organization }
+
+// tellReviews writes into the journal where connections are due for review, once in each
+// of an organization's periods, so that its admins can be told.
+func (s *Store) tellReviews(ctx context.Context) error {
+	now := s.Now()
+	if last := s.reviewsAsked.Load(); now.Unix()-last < int64(reviewEvery/time.Second) {
+		return nil
+	}
+	due, err := s.reviewing(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range due {
+		n, err := s.DueForReview(ctx, one.organization, one.days)
+		if err == nil && n > 0 {
+			err = s.changeFacts(func(tx *Tx) error { return tx.tellReview(one, n) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.reviewsAsked.Store(now.Unix())
+	return nil
+}
+
+// reviewed is an organization whose rules have connections reviewed every so many days.
+type reviewed struct {
+	organization string
+	days         int
+}
+
+func (s *Store) reviewing(ctx context.Context) (all []reviewed, err error) {
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
+	s.memory.RLock()
+	defer s.memory.RUnlock()
+	for _, at := range facts.InOrder(s.memory.Orgs) {
+		if p := at.Policy; p != nil && p.ReviewDays > 0 && at.AIIntegration {
+			all = append(all, reviewed{at.ID, p.ReviewDays})
+		}
+	}
+	return all, nil
+}
+
+// tellReview is tellReviews of one organization, unless it was told in this period.
+func (tx *Tx) tellReview(one reviewed, connections int) error {
+	now := tx.Env.Now()
+	text, err := tx.Meta(toldName(one.organization))
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if last, err := strconv.ParseInt(text, 10, 64); err == nil && now.Before(time.Unix(last, 0).Add(time.Duration(one.days)*day)) {
+		return nil
+	}
+	if err := tx.PutMeta(toldName(one.organization), strconv.FormatInt(now.Unix(), 10)); err != nil {
+		return err
+	}
+	return tx.Journal(Event{Kind: journal.ReviewDue, Organization: one.organization, Actor: "system", Detail: fmt.Sprintf("%d connections", connections)})
+}
 
 // DueForReview counts the connections of an organization that were neither made nor
 // reviewed for so many days. The grant sets are all there are: an index is by them.

@@ -27,8 +27,9 @@ type Store struct {
 	fullSaid    atomic.Int64 // Unix seconds: when it was logged last that nobody can register
 	pressedSaid atomic.Int64 // the same, that many clients wait
 
-	unusedSwept atomic.Int64 // Unix seconds
-	sealer      sealer
+	unusedSwept  atomic.Int64 // Unix seconds
+	reviewsAsked atomic.Int64 // Unix seconds
+	sealer       sealer
 
 	writingEnds sync.Mutex // held by writeEnds: one at a time
 	closing     sync.Once

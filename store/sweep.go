@@ -29,8 +29,13 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	if out.Ended += unused; err != nil {
 		return out, fmt.Errorf("unused: %w", err)
 	}
-	err = s.sweepRows(ctx, &out)
-	return out, err
+	if err := s.sweepRows(ctx, &out); err != nil {
+		return out, err
+	}
+	if err := s.tellReviews(ctx); err != nil {
+		return out, fmt.Errorf("reviews: %w", err)
+	}
+	return out, nil
 }
 
 // sweepRows deletes what has been kept for long enough, a batch in a commit.
