@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/probe"
 )
@@ -100,7 +101,7 @@ func TestDoctorOfAnotherServer(t *testing.T) {
 // An assistant gets through to this server, at each of its addresses; a client that was
 // registered stays, and is named.
 func TestDoctorURLOfDev(t *testing.T) {
-	s := shell{t, startDev(t, devOptions{})}
+	s := shell{t, startDev(t, devserver.Options{})}
 	for _, path := range []string{"", "/api/v5", "/api/v5/mcp"} {
 		var out, errs bytes.Buffer
 		if code := runOn(strings.NewReader(""), []string{"doctor", "--url", s.dev.Server + path, "--strict"}, &out, &errs); code != 0 || !strings.Contains(out.String(), "0 warnings, 0 faults") {
