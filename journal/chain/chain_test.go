@@ -153,6 +153,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"an entry stands there again", func(l []string) []string { return slices.Insert(l, 4, l[3]) }, chain.Twice, 5, anID(1)},
 		{"in another block again", func(l []string) []string { return slices.Insert(l, 6, l[3]) }, chain.Twice, 7, anID(1)},
 		{"behind the blocks again", func(l []string) []string { return slices.Insert(l, 12, l[3]) }, chain.Twice, 13, anID(1)},
+		{"the last one that is sealed, again", func(l []string) []string { return slices.Insert(l, 12, l[10]) }, chain.Twice, 13, anID(6)},
 		{"two change places", func(l []string) []string { l[2], l[3] = l[3], l[2]; return l }, chain.Reordered, 4, anID(0)},
 		{"one stands in another block", func(l []string) []string { e := l[3]; return slices.Insert(slices.Delete(l, 3, 4), 6, e) }, chain.Reordered, 7, anID(1)},
 		{"one stands behind the blocks", func(l []string) []string { e := l[3]; return slices.Insert(slices.Delete(l, 3, 4), 11, e) }, chain.Reordered, 12, anID(1)},
@@ -249,6 +250,11 @@ func TestAnchors(t *testing.T) {
 	}
 	if r = verified(t, anew.export(2), j.anchors()[1]); len(r.Faults) != 1 || r.Faults[0].Kind != chain.AgainstAnchor {
 		t.Errorf("by what the first block names as the one before: %+v", r)
+	}
+	other := j.anchors()[1]
+	other.Sum[0]++
+	if r = verified(t, j.export(2), other); len(r.Faults) != 1 || r.Faults[0].Kind != chain.AgainstAnchor || r.AgreedCount != 0 {
+		t.Errorf("by its hash alone: %+v", r)
 	}
 	if r = verified(t, sealed(0, 3, 2).export(0), j.anchors()...); len(r.Faults) != 1 || r.Faults[0].Kind != chain.CutOff || r.AgreedCount != 2 {
 		t.Errorf("cut off whole: %+v", r)
