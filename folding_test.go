@@ -35,16 +35,18 @@ var mayFold = reviewed{
 	{"an email finds its person by org.EmailKey, which lowers A-Z alone (decision S3)", `
 		signin/failures.go:attemptKeys signin/forgot.go:Server.forgotTooOften store/directory.go:Store.Password
 		store/directory.go:Store.Person store/identity.go:Store.Vouched facts/facts.go:EmailKey
+		operator/session.go:Server.SignIn operator/named.go:Named.bound operator/session.go:Server.FromElsewhere
 		store/password.go:Store.SignIn store/schema/rekeyed.go:Migration.Rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
 		config/check.go:CheckServiceName config/signin.go:plainName
 		page/branding.go:Branding.Check org/text.go:CheckName
 		page/nouns.go:checkNoun sample/body.go:checkLine`},
+	{"two operators are told apart more strictly by it: their names and emails differ in more than case (decision O6)", `config/operators.go:Checked.checkOperators operator/named.go:Server.someNamed`},
 	{"hosts are names of DNS, checked to be ASCII, and alike in any case (RFC 9110 section 4.2.3); where one is looked up among ours, ours is the answer", `
 		client/redirect.go:checkHost client/resource.go:normalOrigin config/hosts.go:LoopbackListen
 		config/hosts.go:Hosts.Base
 		config/hosts.go:Hosts.devBase config/hosts.go:ParseBase
-		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere
+		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere operator/session.go:Server.Secure
 		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf`},
 	{"an address is one in each of its spellings (decision L2)", `
 		config/hosts.go:Loopback server/operatorhosts.go:operatorHost limit/addresses.go:plain
@@ -78,7 +80,7 @@ var mayFold = reviewed{
 		signin/oidc.go:plainWord limit/proxies.go:Proxies.fromList limit/proxies.go:port`},
 	{"header names are alike in any case, and more are taken out by it", `gateway/passed.go:notPassedOn gateway/passed.go:notPassedBack gateway/passed.go:onlyPassedBack gateway/passed.go:passedOn`},
 	{"a path that two servers could read differently is refused by it", `
-		page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
+		operator/console/signin.go:Server.ownPath page/site.go:Site.withPages page/language.go:Visit.here gateway/original.go:cleaned
 		gateway/original.go:roots.settle operator/answer.go:Server.WithNotFound
 		config/paths.go:Checked.checkPath config/paths.go:belowFolded
 		rules/path.go:Plain rules/path.go:oddURI rules/path.go:readingsOfURI rules/path.go:singleSlashes`},
@@ -110,7 +112,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/main.go:runOn remote/remote.go:readPasswordFlag
 		server/otlp.go:newOTLP server/otlp.go:tracesHeader config/secrets.go:decodeKey
 		config/secrets.go:parseSecrets config/secrets.go:readDatabaseURL
-		config/secrets.go:readGatewayKey config/secrets.go:ReadPassword
+		config/secrets.go:readGatewayKey config/secrets.go:ReadPassword config/operators.go:Checked.checkOperator
 		config/settings.go:list config/settings.go:setting.fromEnvironment
 		server/traces.go:checkSampler server/traces.go:tracesOn`},
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
@@ -138,9 +140,9 @@ var mayFold = reviewed{
 		cmd/grantkeeper/openapi.go:openAPIMethods terminal/terminal.go:ShownName cmd/grantkeeper/servicecmd.go:titled
 		cmd/grantkeeper/migrate.go:migratePlanCommand terminal/terminal.go:Printable
 		config/reference.go:WriteReference page/dates.go:Words.alone page/host.go:AppOf
-		page/words.go:initials page/dates.go:zoneText gateway/events.go:Server.journalRefused
+		page/words.go:initials page/dates.go:ZoneText gateway/events.go:Server.journalRefused
 		operator/console/approvals.go:withSpaces operator/console/clients.go:clientRow.Word
-		operator/console/frame.go:Server.refuse operator/explain.go:explainer.standingLinks
+		operator/console/frame.go:sentence operator/console/frame.go:Server.whoView operator/explain.go:explainer.standingLinks
 		devserver/behind.go:byFlag doctor/rules.go:Examination.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},

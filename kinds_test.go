@@ -24,6 +24,7 @@ var alike = map[string][]string{
 	"metrics/metrics.go":       {"refresh_reused", "code_reused", "client_disabled", "restored"},                       // reasons as the metric says them
 	"oauth/token.go":           {"client_disabled"},                                                                    // why a token is refused, for logs
 	"operator/installation.go": {"restored"},                                                                           // an answer's ID
+	"operator/answer.go":       {"rate_limited"},                                                                       // a code of the API
 	"operator/operator.go":     {"rate_limited"},                                                                       // a code of the API
 	"gateway/events.go":        {"directory_changed", "old_version"},                                                   // codes of the API
 	"sample/directory.go":      {"directory_changed"},                                                                  // what the gateway answers

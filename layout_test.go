@@ -102,7 +102,7 @@ var rooms = map[string]room{
 		may: []string{"identity"}, libraries: []string{"github.com/modelcontextprotocol/go-sdk", "github.com/google/jsonschema-go"},
 		tests: append([]string{"api", "gateway"}, below...),
 	},
-	"config":            {may: append([]string{"consent", "gateway", "mcp", "orgadmin", "page", "signin"}, below...)},
+	"config":            {may: append([]string{"consent", "gateway", "mcp", "operator", "orgadmin", "page", "signin"}, below...)},
 	"config/configtest": {may: []string{"fault"}},
 	"server":            {may: append(append(slices.Clone(doors), "page", "metrics", "config", "terminal"), below...)},
 	"server/servertest": {may: []string{"config", "config/configtest"}},

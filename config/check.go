@@ -17,6 +17,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -34,9 +35,11 @@ type Checked struct {
 	Hosts         Hosts
 	Ring          *token.Ring
 	Password      string   // the operators'; "" when their API is off
-	OperatorHosts []string // operator.hosts, in lower case
-	Path          string   // of the SQLite file
-	Postgres      string   // URL of the PostgreSQL database; then Path is empty
+	OperatorHosts []string // operator.hosts and the host of operator.public_url, in lower case
+	ConsoleURL    string   // operator.public_url, less what a URL may leave out; "" is unknown
+	Named         []operator.Named
+	Path          string // of the SQLite file
+	Postgres      string // URL of the PostgreSQL database; then Path is empty
 	Proxies       limit.Proxies
 	Networks      limit.Networks
 	APILimits     map[string]int  // requests of an organization in the window of api.rate_limit
@@ -75,7 +78,7 @@ func (one Config) Check() (Checked, error) {
 	var wrong []error
 	for _, step := range []func() error{
 		c.checkHosts, c.checkService, c.checkBranding, c.checkKey, c.checkPassword, c.CheckDatabase,
-		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkClients, c.checkGateways, c.CheckServiceKey, c.CheckUpstream, c.CheckMCP, c.CheckPaths, c.CheckRules, c.CheckPreview, c.checkTLS, c.checkMail, c.CheckLog,
+		c.checkAddresses, c.checkNetworks, c.checkAPILimits, c.checkSessions, c.checkRetention, c.checkSignIn, c.checkOperators, c.checkClients, c.checkGateways, c.CheckServiceKey, c.CheckUpstream, c.CheckMCP, c.CheckPaths, c.CheckRules, c.CheckPreview, c.checkTLS, c.checkMail, c.CheckLog,
 	} {
 		if err := step(); err != nil {
 			wrong = append(wrong, err)
@@ -193,6 +196,9 @@ func (c *Checked) checkAddresses() (err error) {
 	}
 	if c.OperatorHosts, err = parseOperatorHosts(c.Operator.Hosts); err != nil {
 		return fault.BadConfig(`write hosts = ["operators.example.com"]`, "operator.hosts: %v", err)
+	}
+	if err := c.readPublicURL(); err != nil {
+		return err
 	}
 	if c.Gateway.Listen != "off" {
 		if err := checkListen("gateway.listen", c.Gateway.Listen); err != nil {

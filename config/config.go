@@ -67,6 +67,8 @@ type Config struct {
 	Rules     []Rule    `toml:"rules" doc:"what each call to the service touches, the first that matches decides; of more than selected roles nothing is refused"` // decision V20
 	Clients   []Client  `toml:"clients" doc:"clients that need not register: public, PKCE only; one that is taken out is disabled"`
 	Log       Log       `toml:"log"`
+
+	Operators []NamedOperator `toml:"operators" doc:"who signs in at the operators' console by name; without any, it has the password of operator.password_file alone"` // decision O6
 }
 
 // Service names the protected service (decision N1).
@@ -126,6 +128,7 @@ type Operator struct {
 	Listen       string   `toml:"listen" env:"OPERATOR_LISTEN" flag:"operator-listen" doc:"the address of the operators' listener, or off"`
 	Hosts        []string `toml:"hosts" env:"OPERATOR_HOSTS" doc:"names, beside loopback and its own address, by which the operators' listener may be asked, without port; any other is answered 421"`
 	PasswordFile string   `toml:"password_file" env:"OPERATOR_PASSWORD_FILE" doc:"the file with the operators' password; without one their API is off"`
+	PublicURL    string   `toml:"public_url" env:"OPERATOR_PUBLIC_URL" doc:"where browsers reach the operators' console, such as https://operators.example.com; its host is answered as operator.hosts are, over https its cookie is Secure, and operators can sign in at signin.providers, whose redirect URI is {public_url}/signin/callback/{id}"`
 }
 
 // Gateway is the gateways' own listener (decision O4).

@@ -22,7 +22,7 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 	for _, tt := range []struct{ name, text, want, hint string }{
 		{"unknown key", "base_urls = []\n\n[http]\nlisten = \":1\"\ntrusted_proxy = []\n", ":5: unknown setting http.trusted_proxy", "did you mean http.trusted_proxies?"},
 		{"unknown key at the top", "# c\nbaseurls = []\n", ":2: unknown setting baseurls", "did you mean base_urls?"},
-		{"unknown table", "\n[operators]\nlisten = \":1\"\n", ":2: unknown setting operators", "did you mean operator?"},
+		{"unknown table", "\n[operatr]\nlisten = \":1\"\n", ":2: unknown setting operatr", "did you mean operator?"},
 		{"unknown key of a client", "[[clients]]\nid = \"x\"\nredirect_uri = \"y\"\n", ":3: unknown setting clients.redirect_uri", "did you mean clients.redirect_uris?"},
 		{"unknown key of a network", "[limiter]\nnetworks = [{cidr = \"192.0.2.0/24\", multiples = 2}]\n", ":2: unknown setting limiter.", "did you mean limiter.networks.multiple?"},
 		{"unknown key of a gateway", "[gateway]\nlisten = \":1\"\n[[gateway.keys]]\nname = \"x\"\nkeyfile = \"y\"\n", ":5: unknown setting gateway.keys.keyfile", "did you mean gateway.keys.key_file?"},

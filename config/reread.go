@@ -10,7 +10,7 @@ import (
 var rereadSettings = []string{
 	"base_urls", "http.trusted_proxies", "http.forwarded_header", "http.tls_cert_file", "http.tls_key_file", "limiter.networks", "api.limits", "clients", "log.level", "rules", "service.unlisted",
 	"branding.logo_file", "branding.accent", "branding.accent_dark", "branding.support_url", "branding.links",
-	"operator.hosts", "operator.password_file", "gateway.keys", "service.key_file", "api.upstream_key_file",
+	"operator.hosts", "operator.password_file", "operator.public_url", "operators", "gateway.keys", "service.key_file", "api.upstream_key_file",
 }
 
 // NeedRestart lists the settings that differ and are not among those that are

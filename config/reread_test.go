@@ -20,6 +20,7 @@ func TestNeedRestart(t *testing.T) {
 	}
 	b.Gateway.Keys, b.Operator.PasswordFile, b.Branding = []GatewayKey{{Name: "x"}}, "p", Branding{"f", "a", "d", "s", []Link{{}}}
 	b.API.Limits, b.Password = []APILimit{{Organization: "x"}}, "another"
+	b.Operators, b.Operator.PublicURL = []NamedOperator{{Name: "x"}}, "https://ops.example"
 	if got := NeedRestart(&a, &b); len(got) != 0 {
 		t.Errorf("what is reread needs a restart: %v", got)
 	}

@@ -39,6 +39,8 @@ const (
 	DirectoryChanged     Kind = "directory_changed"
 	DirectoryRefused     Kind = "directory_refused"
 	OperatorChanged      Kind = "operator_changed"
+	OperatorSignedIn     Kind = "operator_signed_in"
+	OperatorSignedOut    Kind = "operator_signed_out"
 	KeyChanged           Kind = "key_changed"
 	Restored             Kind = "restored"
 )
@@ -79,7 +81,7 @@ var Meanings = []Meaning{
 	{RateLimited, "Rate limit", Warning, "once for an address and window"},
 	{SignInSucceeded, "Signed in", Plain, "a person signed in"},
 	{SignedOut, "Signed out", Plain, "a provider ended the sessions of a person"},
-	{SignInFailed, "Sign-in failed", Plain, "a password, a second factor or a provider's answer was wrong"},
+	{SignInFailed, "Sign-in failed", Plain, "a password, a second factor or a provider's answer was wrong, an operator's too"},
 	{SignInThrottled, "Sign-in held back", Warning, "too many attempts"},
 	{ImpersonationStarted, "Impersonation started", Plain, "support staff act as a person"},
 	{ImpersonationStopped, "Impersonation stopped", Plain, "they stopped, or their hour was over"},
@@ -95,6 +97,8 @@ var Meanings = []Meaning{
 	{DirectoryChanged, "Directory changed", Plain, "people, organizations, memberships, circles, roles or API keys"},
 	{DirectoryRefused, "Directory event refused", Plain, "an event of a service's directory was refused or ignored"},
 	{OperatorChanged, "Changed by an operator", Plain, "approvals ended, clients deleted or a backup made"},
+	{OperatorSignedIn, "Operator signed in", Plain, "an operator signed in at the console by name; the detail says how"},
+	{OperatorSignedOut, "Operator signed out", Plain, "an operator signed out there"},
 	{KeyChanged, "Secret key changed", Warning, "a key was added, seals, or retired"},
 	{Restored, "Restored from a backup", Warning, "a backup was put back"},
 }

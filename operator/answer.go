@@ -65,6 +65,8 @@ func (s *Server) Refusal(c Call, err error) *Error {
 	switch {
 	case errors.As(err, &e):
 		return e
+	case errors.As(err, new(TooMany)):
+		return &Error{http.StatusTooManyRequests, "rate_limited", "too many wrong passwords, wait for the seconds of Retry-After"}
 	case errors.Is(err, store.ErrNotFound):
 		return NotFound(objectOf(c.Pattern))
 	case errors.Is(err, store.ErrConflict):

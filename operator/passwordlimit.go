@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,12 +22,14 @@ var wrongPasswords = limit.Limit{N: 20, Window: 10 * time.Minute}
 // of the size that counts as one address.
 var wrongInNetwork = limit.Limit{N: 100, Window: 10 * time.Minute}
 
-// passwordLimits count the wrong passwords of each address and network, and bound
+// passwordLimits count the wrong passwords of each address, network and email, and bound
 // the journal's entries about them.
 type passwordLimits struct {
 	mu              sync.Mutex // held from asking to counting, so that no two requests are both the last allowed
 	addresses       *limit.Addresses
 	networks        *limit.Addresses
+	named           *limit.Names   // by the email of a named operator
+	trying          map[string]int // passwords that are compared now, by what they count under
 	failedEvents    *limit.Addresses
 	throttledEvents *limit.Addresses
 }
@@ -34,6 +37,8 @@ type passwordLimits struct {
 func (g *passwordLimits) start(s *limit.Valkey) {
 	g.addresses = s.Addresses("operator-password", wrongPasswords, nil)
 	g.networks = s.Blocks("operator-password-network", wrongInNetwork, nil)
+	g.named = s.Names("operator-name", wrongPasswords)
+	g.trying = map[string]int{}
 	g.failedEvents = limit.NewAddresses(limit.Limit{N: 1, Window: time.Minute}, nil)
 	g.throttledEvents = limit.NewAddresses(limit.Limit{N: 1, Window: wrongPasswords.Window}, nil)
 }
@@ -59,9 +64,9 @@ func (s *Server) checkPassword(c Call) (ok bool, wait time.Duration) {
 	}
 	switch {
 	case wait > 0:
-		s.recordWrong(s.passwords.throttledEvents, journal.SignInThrottled, c, now)
+		s.recordWrong(s.passwords.throttledEvents, journal.SignInThrottled, c, "", now)
 	case right != 1:
-		s.recordWrong(s.passwords.failedEvents, journal.SignInFailed, c, now)
+		s.recordWrong(s.passwords.failedEvents, journal.SignInFailed, c, "", now)
 	}
 	return right == 1 && wait == 0, wait
 }
@@ -75,9 +80,48 @@ func (g *passwordLimits) count(from netip.Addr, now time.Time) (wait time.Durati
 	return wait
 }
 
-// recordWrong adds an entry to the journal, at most as often as of allows.
-func (s *Server) recordWrong(of *limit.Addresses, kind journal.Kind, c Call, now time.Time) {
+// begin takes a place for a password that is about to be compared, if so many more
+// may be wrong from the address, its network and for the email. end gives the place
+// back and counts a wrong one; it returns how long to wait where others were wrong
+// meanwhile.
+func (g *passwordLimits) begin(from netip.Addr, email string, now time.Time) (end func(wrong bool, now time.Time) time.Duration, wait time.Duration) {
+	keys := []string{"address " + limit.Key(from).String(), "network " + limit.Block(from).String(), "email " + email}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	waits := []time.Duration{g.addresses.Wait(from, now), g.networks.Wait(from, now), g.named.Wait(email, now)}
+	if wait = slices.Max(waits); wait > 0 {
+		return nil, wait
+	}
+	for i, left := range []int{g.addresses.Remaining(from, now), g.networks.Remaining(from, now), g.named.Remaining(email, wrongPasswords.N, now)} {
+		if left <= g.trying[keys[i]] {
+			return nil, time.Second
+		}
+	}
+	for _, k := range keys {
+		g.trying[k]++
+	}
+	return func(wrong bool, now time.Time) (wait time.Duration) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for _, k := range keys {
+			if g.trying[k]--; g.trying[k] == 0 {
+				delete(g.trying, k)
+			}
+		}
+		if !wrong {
+			return max(g.addresses.Wait(from, now), g.networks.Wait(from, now), g.named.Wait(email, now))
+		}
+		if wait = g.count(from, now); wait == 0 {
+			_, wait = g.named.Allow(email, now)
+		}
+		return wait
+	}, 0
+}
+
+// recordWrong adds an entry to the journal, at most as often as of allows. name is
+// the operator's whose email was sent, "" of the shared password and of nobody.
+func (s *Server) recordWrong(of *limit.Addresses, kind journal.Kind, c Call, name string, now time.Time) {
 	if first, _ := of.Allow(c.Address, now); first {
-		s.Store.Record(store.Event{Kind: kind, Actor: User, Address: c.Address.String(), Reference: c.Reference})
+		s.Store.Record(store.Event{Kind: kind, Actor: User, Detail: name, Address: c.Address.String(), Reference: c.Reference})
 	}
 }

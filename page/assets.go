@@ -71,6 +71,10 @@ func Stylesheet() []byte { return embedded()["app.css"] }
 // Icon is the drawing that stands before the pages' titles, as SVG.
 func Icon() []byte { return embedded()["mark.svg"] }
 
+// ZoneScript is the script that tells the server in which time zone the reader is,
+// by the cookie zone.
+func ZoneScript() []byte { return embedded()["zone.js"] }
+
 // asset serves a file under its name with the hash, and no other name.
 func (s *Site) asset(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.look.Load().assets.files[r.PathValue("file")]

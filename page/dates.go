@@ -109,11 +109,11 @@ func zoneFor(v *Visit) *time.Location {
 	if err != nil {
 		return time.UTC
 	}
-	return zoneOf(c.Value)
+	return ZoneOf(c.Value)
 }
 
-// zoneOf gives the zone of a name that anybody may have written; what is none is UTC.
-func zoneOf(name string) *time.Location {
+// ZoneOf gives the zone of a name that anybody may have written; what is none is UTC.
+func ZoneOf(name string) *time.Location {
 	if name == "Local" || !zoneName.MatchString(name) {
 		return time.UTC
 	}
@@ -124,5 +124,5 @@ func zoneOf(name string) *time.Location {
 	return zone
 }
 
-// zoneText is a zone's name for people: America/New York.
-func zoneText(zone *time.Location) string { return strings.ReplaceAll(zone.String(), "_", " ") }
+// ZoneText is a zone's name for people: America/New York.
+func ZoneText(zone *time.Location) string { return strings.ReplaceAll(zone.String(), "_", " ") }

@@ -64,7 +64,7 @@ func (s *Site) Frame(v *Visit, title string, values ...any) Frame {
 	if v.Session != "" {
 		f.CSRF = s.Ring.FormToken(v.Session)
 		f.Account = f.CSRF
-		f.Zone = zoneText(v.Now.Location())
+		f.Zone = ZoneText(v.Now.Location())
 	}
 	f.Same = s.SealPath(v.here())
 	f.Demo = s.Demo

@@ -16,7 +16,7 @@ func TestZoneOf(t *testing.T) {
 		"right/Europe/Oslo": "UTC", "zone.tab": "UTC", "Europe/Oslo\x00": "UTC", "Europe/Oslo\n": "UTC", "Europe/Oslo/": "UTC", `Europe\Oslo`: "UTC",
 		"<b>": "UTC", "A/B/C/D": "UTC", strings.Repeat("A", 100): "UTC", "A" + strings.Repeat("a", 31) + "/A" + strings.Repeat("a", 31): "UTC",
 	} {
-		if got := zoneOf(name).String(); got != want {
+		if got := ZoneOf(name).String(); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
 		}
 	}
@@ -27,7 +27,7 @@ func FuzzZone(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		zone := zoneOf(name).String()
+		zone := ZoneOf(name).String()
 		if zone != "UTC" && zone != name {
 			t.Errorf("%q: zone %q", name, zone)
 		}
@@ -46,7 +46,7 @@ func TestMomentsOfAZone(t *testing.T) {
 		"Asia/Tokyo":       {"25 November 2026", "today at 07:30", "Today at 07:30", "Today, 1 hour ago"},
 		"America/New_York": {"24 November 2026", "today at 17:30", "Today at 17:30", "Today, 1 hour ago"},
 	} {
-		w, now := speaking("en"), now.In(zoneOf(name))
+		w, now := speaking("en"), now.In(ZoneOf(name))
 		at := At(now.Add(-time.Hour).Unix(), now)
 		got := [4]string{w.moment(On(at.time.Unix(), now)), w.moment(at), w.alone(at), w.moment(Ago(at.time.Unix(), now))}
 		if got != want {

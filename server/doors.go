@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -155,12 +156,26 @@ func (s *Server) operators() http.Handler {
 		Metrics: s.metrics, ReadKeys: s.readKeys, Seen: s.seen.seen, Limits: s.limits,
 		ResetLink: s.resetLink(), MailReset: s.mailReset(),
 		Rules: func() *rules.Rules { return s.present().Ruled }, Unnamed: &s.unnamed,
+		Operators: func() []operator.Named { return s.present().Named }, MatchPassword: matchOperators(),
+		ConsoleURL: func() string { return s.present().ConsoleURL },
 	}
 	door.Console = (&console.Server{API: door, Service: s.Service.Name, Hosts: s.shownHosts}).Router()
 	s.metrics.Gauges = s.gauges
 	// No proxy is believed here: the peer is the operator.
 	return &Gate{Next: s.onlyOperatorHosts(door.Handler()), Address: limit.Proxies{}.ClientAddr, Log: s.log, Level: s.options.Level, JSON: s.options.Requests,
 		Count: s.metrics.Request, Traces: s.traces}
+}
+
+// matchOperators compares the passwords of operators who sign in by name.
+func matchOperators() func(ctx context.Context, hash string, all []string, password string) (bool, error) {
+	passwords := signin.NewPasswords()
+	return func(ctx context.Context, hash string, all []string, password string) (bool, error) {
+		right, err := passwords.Matches(ctx, hash, all, password)
+		if errors.Is(err, signin.ErrBusy) {
+			err = operator.ErrBusy
+		}
+		return right, err
+	}
 }
 
 // clock moves the clock of dev; nil where it is the machine's.

@@ -106,6 +106,27 @@ func (h *hasher) compare(stored phc, known bool, all []string, password string) 
 	return matches, unknown
 }
 
+// Passwords compares passwords with hashes that others keep, such as operators': a
+// few at once, and apart from people's, who cannot keep them out.
+type Passwords struct{ hasher *hasher }
+
+func NewPasswords() *Passwords { return &Passwords{newHasher()} }
+
+// ErrBusy says that as many passwords wait to be compared as may.
+var ErrBusy = errBusy
+
+// Matches reports whether a PHC string, or "", is of the password, with the same work
+// whichever of all it is. The error is ErrBusy or the context's.
+func (p *Passwords) Matches(ctx context.Context, phc string, all []string, password string) (bool, error) {
+	if err := p.hasher.enter(ctx); err != nil {
+		return false, err
+	}
+	defer p.hasher.leave()
+	stored, err := parsePHC(phc)
+	matches, _ := p.hasher.compare(stored, err == nil, all, password)
+	return matches, nil
+}
+
 // errBusy says that as many passwords wait to be hashed as may.
 var errBusy = errors.New("too many sign-ins at once")
 

@@ -139,6 +139,9 @@ func (h house) revivable(t *testing.T) {
 	if _, err := h.AddReset(ctx, "link", "ada", ResetLifetime, Act{}); err != nil {
 		t.Fatal(err)
 	}
+	if err := h.BeginOperatorSession(ctx, "value", OperatorSession{Operator: "ingrid"}, Act{}); err != nil {
+		t.Fatal(err)
+	}
 	factors := []Factor{{ID: "one", Kind: FactorOneTime, Name: "phone"}, {ID: "code", Kind: FactorRecovery, Secret: "hash"}}
 	if err := h.AddFactors(ctx, "ada", "value", factors, Act{}); err != nil {
 		t.Fatal(err)
@@ -150,7 +153,7 @@ const revivableKey = "a-key-of-thirty-two-characters-x"
 // revived wants so many of each kind.
 func (h house) revived(t *testing.T, want int) {
 	t.Helper()
-	for what, each := range map[string]int{"session": 1, "reset": 1, "api_key": 2, "factor WHERE kind = 'recovery'": 1} {
+	for what, each := range map[string]int{"session": 1, "operator_session": 1, "reset": 1, "api_key": 2, "factor WHERE kind = 'recovery'": 1} {
 		if n := h.rows(t, `SELECT COUNT(*) FROM `+what); n != want*each {
 			t.Errorf("%s: got %d, want %d", what, n, want*each)
 		}

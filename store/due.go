@@ -33,6 +33,7 @@ func (s *Store) Due(ctx context.Context) (Swept, error) {
 // has no time that a row tells: how long it has waited cannot be asked.
 func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 	var out Swept
+	var operators int
 	idle, most := at.Add(-s.options.SessionIdle).Unix(), at.Add(-s.options.SessionMax).Unix()
 	for _, c := range []struct {
 		into *int
@@ -47,6 +48,8 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 			SELECT COUNT(*) FROM session
 			 WHERE seen_at <= $1 OR created_at <= $2 OR acting_as <> '' AND acting_since <= $3`,
 			[]any{idle, most, at.Add(-ActingLifetime).Unix()}},
+		{&operators, `SELECT COUNT(*) FROM operator_session WHERE seen_at <= $1 OR created_at <= $2`,
+			[]any{at.Add(-OperatorSessionIdle).Unix(), at.Add(-OperatorSessionMax).Unix()}},
 		{&out.Resets, `SELECT COUNT(*) FROM reset WHERE ends_at <= $1`, []any{at.Unix()}},
 		{&out.Events, `SELECT COUNT(*) FROM journal WHERE id < $1`, []any{journalBefore(s.options, at)}},
 	} {
@@ -54,6 +57,7 @@ func (s *Store) Expired(ctx context.Context, at time.Time) (Swept, error) {
 			return Swept{}, engine.Unavailable("expired", err)
 		}
 	}
+	out.Sessions += operators
 	return out, nil
 }
 

@@ -386,9 +386,10 @@ func ruleFaults(all []Migration, kept []int, source string) (faults []string) {
 
 // apart are the migrations that no release before may work beside, and why.
 var apart = map[int]string{
-	7: "the release before gives apps more than an organization's rules leave them, and for longer",
-	8: "works beside 7, which takes no older ones",
-	9: "works beside 7, which takes no older ones",
+	7:  "the release before gives apps more than an organization's rules leave them, and for longer",
+	8:  "works beside 7, which takes no older ones",
+	9:  "works beside 7, which takes no older ones",
+	10: "the same",
 }
 
 var comment = regexp.MustCompile(`(?m)--.*$`)

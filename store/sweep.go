@@ -50,6 +50,7 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&out.Approvals, (*Tx).sweepApprovals},
 		{&out.Sessions, (*Tx).sweepActing},
 		{&out.Sessions, (*Tx).sweepSessions},
+		{&out.Sessions, (*Tx).sweepOperatorSessions},
 		{&out.Resets, (*Tx).sweepResets},
 		{&uncounted, (*Tx).sweepSpent},
 		{&uncounted, (*Tx).sweepDirectoryEvents},

@@ -104,6 +104,7 @@ func (w workshop) ofTheFile() {
 	w.json("settings", "", "config reference")
 	w.json("rules drafted left", "", "service tools", "--openapi", write(w.T, "openapi.json", bakeryAPI, 0o600))
 	w.text("completion", "zsh")
+	w.json("password_hash", "a long passphrase\n", "operator hash-password")
 	w.json("config secret_key_file password_file database key_kept", "", "init", "--base-url", "https://app.example", "--dir", w.TempDir())
 }
 

@@ -20,6 +20,7 @@ type approvalRow struct {
 	State, Reason            string
 	Created, LastUsed, Ended moment
 	Living                   bool
+	MayRevoke                bool // who sees it may
 	RevokePath               string
 }
 
@@ -63,7 +64,7 @@ func (n *nameCache) approval(r store.ApprovalRow) approvalRow {
 		Client: newClientRow(client.Client{ID: r.Client, Name: r.ClientName, RedirectURIs: []string{r.RedirectURI}}, n.v.now),
 		Person: n.person(r.Person), Organization: n.organization(r.Organization),
 		Access: r.Grant.InWords(n.s.API.RoleNames(n.v.Context(), r.Organization)), WholeOrganization: r.Grant.Kind == grantset.Organization, Created: onDay(r.CreatedAt, n.v.now), LastUsed: lastUsed(r.LastUsed, n.v.now),
-		State: r.StateName(), Living: r.Phase != approval.Ended, RevokePath: "/approvals/" + r.ID.String() + "/revoke",
+		State: r.StateName(), Living: r.Phase != approval.Ended, MayRevoke: n.s.mayAt(n.v, "/approvals/{id}/revoke"), RevokePath: "/approvals/" + r.ID.String() + "/revoke",
 	}
 	if !row.Living {
 		row.Reason, row.Ended = withSpaces(string(r.Reason)), onDay(r.EndedAt, n.v.now)

@@ -12,16 +12,17 @@ import (
 //go:embed assets/console.css
 var consoleStyle []byte
 
-// assets are what pages fetch, the style and the icon of the pages for people,
+// assets are what pages fetch, the style, the icon and the script of the pages for people,
 // and their paths, which have the hash of the content.
 type assets struct {
-	style, icon         []byte
-	stylePath, iconPath string
+	style, icon, script             []byte
+	stylePath, iconPath, scriptPath string
 }
 
 func newAssets() assets {
-	a := assets{style: append(page.Stylesheet(), consoleStyle...), icon: page.Icon()}
+	a := assets{style: append(page.Stylesheet(), consoleStyle...), icon: page.Icon(), script: page.ZoneScript()}
 	a.stylePath = "/assets/console." + shortHash(a.style) + ".css"
+	a.scriptPath = "/assets/zone." + shortHash(a.script) + ".js"
 	a.iconPath = "/assets/mark." + shortHash(a.icon) + ".svg"
 	return a
 }
@@ -31,7 +32,7 @@ func shortHash(content []byte) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// asset serves style and icon by their paths with the hash, to everybody.
+// asset serves them by their paths with the hash, to everybody.
 func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	r.Pattern = "/assets/"
 	kind, content := "text/css; charset=utf-8", s.assets.style
@@ -39,6 +40,8 @@ func (s *Server) asset(w http.ResponseWriter, r *http.Request) {
 	case s.assets.stylePath:
 	case s.assets.iconPath:
 		kind, content = "image/svg+xml", s.assets.icon
+	case s.assets.scriptPath:
+		kind, content = "text/javascript; charset=utf-8", s.assets.script
 	default:
 		s.refuse(w, s.API.NewCall(w, r), errNoPage)
 		return

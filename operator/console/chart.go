@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/operator"
 )
@@ -33,7 +34,7 @@ const chartHeight, barWidth = 60, 10
 
 // chart adds to a tile the bars of a series, a summary in words, and a table of the
 // same counts.
-func (s span) chart(t tile, begin int64, counts []uint64) tile {
+func (s span) chart(t tile, begin int64, counts []uint64, zone *time.Location) tile {
 	var total, peak uint64
 	highest := 0
 	for i, n := range counts {
@@ -42,7 +43,7 @@ func (s span) chart(t tile, begin int64, counts []uint64) tile {
 			peak, highest = n, i
 		}
 	}
-	label := func(i int) string { return s.label(begin + int64(i)*int64(s.bar.Seconds())) }
+	label := func(i int) string { return s.label(begin+int64(i)*int64(s.bar.Seconds()), zone) }
 	t.Total, t.Width = operator.Number(total), barWidth*len(counts)
 	for i, n := range counts {
 		t.Rows = append(t.Rows, tileRow{label(i), operator.Number(n)})

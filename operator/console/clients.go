@@ -20,6 +20,7 @@ type clientRow struct {
 	Registered     moment
 	LastUsed       moment
 	Path           string
+	MayEnd         bool // who sees it may disable and enable it
 }
 
 func newClientRow(c client.Client, now time.Time) clientRow {
@@ -52,6 +53,7 @@ func (s *Server) clientRows(v *visit, found []client.Client, uses map[string]sto
 	var rows []clientRow
 	for _, c := range found {
 		r, use := newClientRow(c, v.now), uses[c.ID]
+		r.MayEnd = s.mayAt(v, "/clients/{id}/disable")
 		r.Live, r.LastUsed = use.Live, lastUsed(max(use.LastUsed, last[c.ID]), v.now)
 		if _, kept := last[c.ID]; c.Approved && use.Live == 0 && !kept {
 			r.LastUsed.Text = "not in 90 days"
@@ -137,9 +139,9 @@ func (s *Server) clientPage(v *visit) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.API.Store.Client(v.Context(), v.PathValue("id"))
+	c, err := s.clientOf(v)
 	if err != nil {
-		return orNotFound(err, "client")
+		return err
 	}
 	p := clientPage{frame: s.frame(v, "clients", "Client "+c.ID), RedirectURIs: c.RedirectURIs, Done: f.Get("done")}
 	if p.Reach, err = s.API.Store.ClientReach(v.Context(), c.ID); err != nil {
@@ -175,18 +177,19 @@ func (s *Server) clientPage(v *visit) error {
 	return s.render(v.w, 200, clientTemplate, &p)
 }
 
-// actionOf reads the action and the client of the path. on is enable.
-func (s *Server) actionOf(v *visit) (on bool, c client.Client, err error) {
-	action := v.PathValue("action")
-	if action != "disable" && action != "enable" {
-		return false, c, errNoPage
-	}
-	c, err = s.API.Store.Client(v.Context(), v.PathValue("id"))
-	return action == "enable", c, orNotFound(err, "client")
+// clientOf is the client of the path.
+func (s *Server) clientOf(v *visit) (client.Client, error) {
+	c, err := s.API.Store.Client(v.Context(), v.PathValue("id"))
+	return c, orNotFound(err, "client")
 }
 
-func (s *Server) confirmClient(v *visit) error {
-	on, c, err := s.actionOf(v)
+func (s *Server) confirmDisable(v *visit) error { return s.confirmClient(v, false) }
+func (s *Server) confirmEnable(v *visit) error  { return s.confirmClient(v, true) }
+func (s *Server) disableClient(v *visit) error  { return s.changeClient(v, false) }
+func (s *Server) enableClient(v *visit) error   { return s.changeClient(v, true) }
+
+func (s *Server) confirmClient(v *visit, on bool) error {
+	c, err := s.clientOf(v)
 	if err != nil {
 		return err
 	}
@@ -204,8 +207,8 @@ func (s *Server) showClientChange(v *visit, on bool, c client.Client, status int
 	return s.confirm(v, p, "clients", title, status)
 }
 
-func (s *Server) changeClient(v *visit) error {
-	on, c, err := s.actionOf(v)
+func (s *Server) changeClient(v *visit, on bool) error {
+	c, err := s.clientOf(v)
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package console is the operators' pages, behind the password of their API. The
-// server makes them, and they work without script. They are in English alone:
+// Package console is the operators' pages, behind a sign-in by name or the password
+// of their API. The server makes them, and they work without script. They are in English alone:
 // operators read the log and the API's errors beside them.
 package console
 
@@ -23,7 +23,9 @@ type Server struct {
 	Hosts   func() []string  // base URLs of the installation; nil knows none
 
 	assets  assets
-	formKey [32]byte // of this process: a form does not outlive it
+	formKey [32]byte                   // of this process, for forms without a session: they do not outlive it
+	rights  map[string]operator.Rights // by path of the table of routes
+	first   map[string]bool            // first parts of the console's paths
 }
 
 // Router gives the handlers of the console's paths. It returns nil for a path that
@@ -31,38 +33,37 @@ type Server struct {
 func (s *Server) Router() func(path string) http.Handler {
 	s.assets = newAssets()
 	rand.Read(s.formKey[:])
+	s.rights = rightFor()
+	s.first = s.firstParts()
 	pages, files := s.pages(), http.HandlerFunc(s.asset)
 	return func(path string) http.Handler {
-		first, _, nested := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-		switch first {
-		case "clients", "approvals", "events", "events.jsonl":
-			return pages
-		case "assets":
-			if nested {
-				return files
-			}
-		}
-		if path == "/" {
+		part, _, nested := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		switch {
+		case part == "assets" && nested:
+			return files
+		case path == "/", s.first[part]:
 			return pages
 		}
 		return nil
 	}
 }
 
-// pages are behind the password.
+// pages are behind a sign-in, but for that itself.
 func (s *Server) pages() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", s.handle(s.overview))
-	mux.Handle("GET /clients", s.handle(s.clientsPage))
-	mux.Handle("GET /clients/{id}", s.handle(s.clientPage))
-	mux.Handle("GET /clients/{id}/{action}", s.handle(s.confirmClient))
-	mux.Handle("POST /clients/{id}/{action}", s.handle(s.changeClient))
-	mux.Handle("GET /approvals", s.handle(s.approvalsPage))
-	mux.Handle("GET /approvals/{id}/revoke", s.handle(s.confirmRevoke))
-	mux.Handle("POST /approvals/{id}/revoke", s.handle(s.revokePage))
-	mux.Handle("GET /events", s.handle(s.eventsPage))
-	mux.Handle("GET /events.jsonl", s.handle(s.eventLines))
-	return s.API.Guard(s.API.WithNotFound(mux, s.notFound), s.refuse)
+	mux, open := http.NewServeMux(), http.NewServeMux()
+	s.handleRoutes(mux)
+	s.handleSignIn(open)
+	closed := s.API.GuardPages(s.API.WithNotFound(mux, s.notFound), s.askSignIn, s.refuse)
+	asking := http.NewCrossOriginProtection()
+	asking.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.refuse(w, s.API.NewCall(w, r), operator.ErrCrossSite) }))
+	public := asking.Handler(s.API.WithNotFound(open, s.notFound))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if (r.URL.Path == signInPath || strings.HasPrefix(r.URL.Path, signInPath+"/")) && s.API.HasNamed() {
+			public.ServeHTTP(w, r)
+			return
+		}
+		closed.ServeHTTP(w, r)
+	})
 }
 
 // errNoPage is the refusal of a path without a page.
@@ -91,14 +92,38 @@ func orNotFound(err error, what string) error {
 type visit struct {
 	operator.Call
 	w   http.ResponseWriter
-	now time.Time
+	now time.Time // in the zone of the reader
+}
+
+func (s *Server) visit(w http.ResponseWriter, r *http.Request) *visit {
+	return &visit{Call: s.API.NewCall(w, r), w: w, now: s.API.Store.Now().In(zoneOf(r))}
+}
+
+// may reports whether who visits has a right.
+func (v *visit) may(right operator.Rights) bool { return v.Who.Rights >= right }
+
+// mayAt is may of the right of a path, as the table of routes has it.
+func (s *Server) mayAt(v *visit, path string) bool { return v.may(s.rightAt(path)) }
+
+// rightAt is the right that a path needs. A path without a line is a fault of ours,
+// which a test finds.
+func (s *Server) rightAt(path string) operator.Rights {
+	right := s.rights[path]
+	if right == 0 {
+		panic("console: no right for " + path)
+	}
+	return right
 }
 
 // handle makes a handler of a function that answers, or returns why it did not.
-func (s *Server) handle(f func(*visit) error) http.Handler {
+func (s *Server) handle(right operator.Rights, f func(*Server, *visit) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{Call: s.API.NewCall(w, r), w: w, now: s.API.Store.Now().UTC()}
-		if err := f(v); err != nil {
+		v := s.visit(w, r)
+		err := error(errNoRight)
+		if v.may(right) {
+			err = f(s, v)
+		}
+		if err != nil {
 			s.refuse(w, v.Call, err)
 		}
 	})

@@ -37,7 +37,7 @@ type eventRow struct {
 func (n *nameCache) event(e store.Event) eventRow {
 	means := journal.Of(e.Kind)
 	row := eventRow{
-		Kind: e.Kind, Words: cmp.Or(means.Words, withSpaces(string(e.Kind))), Tone: means.Tone, At: atSecond(e.At), Clock: time.Unix(e.At, 0).UTC().Format("15:04"),
+		Kind: e.Kind, Words: cmp.Or(means.Words, withSpaces(string(e.Kind))), Tone: means.Tone, At: atSecond(e.At, n.v.now), Clock: time.Unix(e.At, 0).In(n.v.now.Location()).Format("15:04"),
 		Client: n.client(e.Client), Person: n.person(e.Person), Organization: n.organization(e.Organization),
 		Actor: n.actor(e), Address: e.Address, Reason: withSpaces(e.Reason), Detail: e.Detail, Reference: e.Reference,
 	}
@@ -60,6 +60,8 @@ func (n *nameCache) actor(e store.Event) string {
 	switch {
 	case kind == "person" && id != "" && id != e.Person:
 		return n.person(id)
+	case kind == operator.User && id != "":
+		return "operator " + id
 	case kind == operator.User:
 		return "an operator"
 	}

@@ -12,26 +12,51 @@ import (
 	"github.com/grantkeeper/grantkeeper/token"
 )
 
-// formTag is what a form for a path carries, masked. A page of another site
-// cannot know it, and the form of one change is none for another.
-func (s *Server) formTag(path string) []byte {
+// formSecret is what a form for a path is bound to: the path, so that the form of one
+// change is none for another, and the cookie of whoever it was made for.
+func formSecret(cookie, path string) string { return "console\x00" + cookie + "\x00" + path }
+
+// formTag is what a form for a path carries, masked. A page of another site cannot
+// know it. Every node takes that of a session; without one, it is of this process.
+func (s *Server) formTag(cookie, path string) string {
+	if cookie != "" && s.API.Ring != nil {
+		return s.API.Ring.FormToken(formSecret(cookie, path))
+	}
+	return token.Mask(s.processTag(cookie, path))
+}
+
+// ours reports whether formTag gave a tag.
+func (s *Server) ours(cookie, path, tag string) bool {
+	if cookie != "" && s.API.Ring != nil {
+		return s.API.Ring.CheckFormToken(formSecret(cookie, path), tag)
+	}
+	return token.Masks(s.processTag(cookie, path), tag)
+}
+
+func (s *Server) processTag(cookie, path string) []byte {
 	mac := hmac.New(sha256.New, s.formKey[:])
-	mac.Write([]byte(path))
+	mac.Write([]byte(formSecret(cookie, path)))
 	return mac.Sum(nil)[:16]
 }
 
-// errOldForm refuses a form without the tag that this process gives it.
+// errOldForm refuses a form without the tag of its page.
 var errOldForm = &operator.Error{Status: http.StatusForbidden, Code: "old_form",
-	Description: "This form was made before the server was started, or not by it. Open the page again."}
+	Description: "This form was made before the server was started, before you signed in, or not by it. Open the page again."}
 
 // form reads the form of a change.
 func (s *Server) form(v *visit) (url.Values, error) {
+	form, err := s.sent(v)
+	if err == nil && !s.ours(v.Who.Session, v.URL.Path, form.Get("csrf")) {
+		err = errOldForm
+	}
+	return form, err
+}
+
+// sent reads a form, whoever made it.
+func (s *Server) sent(v *visit) (url.Values, error) {
 	v.Body = http.MaxBytesReader(v.w, v.Body, operator.MaxBody)
 	if err := v.ParseForm(); err != nil || v.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 		return nil, operator.BadRequest("the form cannot be read")
-	}
-	if !token.Masks(s.formTag(v.URL.Path), v.PostForm.Get("csrf")) {
-		return nil, errOldForm
 	}
 	return v.PostForm, nil
 }
@@ -73,6 +98,6 @@ func (s *Server) confirm(v *visit, p confirmPage, tab, title string, status int)
 		title = "Error: " + title
 	}
 	p.frame = s.frame(v, tab, title)
-	p.CSRF = token.Mask(s.formTag(v.URL.Path))
+	p.CSRF = s.formTag(v.Who.Session, v.URL.Path)
 	return s.render(v.w, status, confirmTemplate, &p)
 }

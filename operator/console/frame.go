@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/page"
 )
@@ -26,6 +28,7 @@ var (
 	approvalsTemplate = parsePage("approvals.html")
 	eventsTemplate    = parsePage("events.html", "parts.html")
 	refusedTemplate   = parsePage("refused.html")
+	signInTemplate    = parsePage("signin.html")
 )
 
 func parsePage(files ...string) *template.Template {
@@ -48,14 +51,52 @@ type frame struct {
 	Database   string // how long it took to answer a write, in words
 	Degraded   string // what is missing; "" is healthy
 	Reference  string
-	SignedIn   bool // the password was right
+	SignedIn   bool // somebody is
+	Slim       bool // narrow, for one form
+	Script     string
+	Zone       string // in which times are said
+	Tabs       []tab
+	Who        whoView
+
+	s *Server
+	v *visit
 }
+
+// A tab is one way through the console, in the order of the page.
+type tab struct{ ID, Path, Name string }
+
+var tabs = []tab{
+	{"overview", "/", "Overview"},
+	{"clients", "/clients", "Clients"},
+	{"approvals", "/approvals", "Approvals"},
+	{"events", "/events", "Events"},
+}
+
+// A whoView is who is signed in, as every page shows it. Its Name is "" for who knows
+// the shared password.
+type whoView struct {
+	Name, Initials, Email string
+	Rights                string // after the word may
+	CSRF                  string // to sign out
+}
+
+func (s *Server) whoView(c operator.Call) whoView {
+	n := c.Who.Named
+	if n.Name == "" {
+		return whoView{}
+	}
+	return whoView{n.Name, strings.ToUpper(n.Name[:1]), n.Email, n.Rights.Words(), s.formTag(c.Who.Session, "/signout")}
+}
+
+// May reports whether who sees the page may go by a path of the table of routes.
+func (f frame) May(path string) bool { return f.s.mayAt(f.v, path) }
 
 // frame is the frame of a page behind the password. It asks the database for a
 // write, as /readyz does, and says how long that took.
 func (s *Server) frame(v *visit, tab, title string) frame {
 	f := s.bareFrame(v.Call, title)
-	f.Tab, f.SignedIn = tab, true
+	f.Tab, f.SignedIn, f.s, f.v = tab, true, s, v
+	f.Tabs, f.Who = tabs, s.whoView(v.Call)
 	start := time.Now()
 	missing := s.API.Missing(v.Call)
 	f.Database = "under 1 ms"
@@ -68,7 +109,10 @@ func (s *Server) frame(v *visit, tab, title string) frame {
 
 // bareFrame is a frame without tabs, of a refusal. It reads no database.
 func (s *Server) bareFrame(c operator.Call, title string) frame {
-	f := frame{Title: title, Service: s.Service, Stylesheet: s.assets.stylePath, Icon: s.assets.iconPath, Version: s.API.Version.Version, Reference: c.Reference}
+	f := frame{
+		Title: title, Service: s.Service, Stylesheet: s.assets.stylePath, Icon: s.assets.iconPath, Script: s.assets.scriptPath,
+		Version: s.API.Version.Version, Reference: c.Reference, Zone: page.ZoneText(zoneOf(c.Request)),
+	}
 	if s.Hosts == nil {
 		return f
 	}
@@ -99,6 +143,13 @@ func (s *Server) render(w http.ResponseWriter, status int, t *template.Template,
 	return nil
 }
 
+// sentence makes one of a description of the API.
+func sentence(description string) string {
+	text := []rune(strings.TrimSuffix(description, "."))
+	text[0] = unicode.ToUpper(text[0])
+	return string(text) + "."
+}
+
 // A refusedPage says why a request was refused.
 type refusedPage struct {
 	frame
@@ -109,12 +160,15 @@ type refusedPage struct {
 // refuse answers with the page of a refusal.
 func (s *Server) refuse(w http.ResponseWriter, c operator.Call, err error) {
 	e := s.API.Refusal(c, err)
+	if wait, ok := errors.AsType[operator.TooMany](err); ok {
+		w.Header().Set("Retry-After", limit.RetryAfter(wait.Wait))
+	}
 	if e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "5")
 	}
-	text := []rune(e.Description)
-	text[0] = unicode.ToUpper(text[0])
-	p := refusedPage{s.bareFrame(c, "Not possible"), strings.TrimSuffix(string(text), ".") + ".", e.Status}
+	f := s.bareFrame(c, "Not possible")
+	f.Who = s.whoView(c)
+	p := refusedPage{f, sentence(e.Description), e.Status}
 	if err := s.render(w, e.Status, refusedTemplate, &p); err != nil {
 		s.API.Log.ErrorContext(c.Context(), "page failed", "request_id", c.Reference, "err", err)
 	}

@@ -91,7 +91,7 @@ func (s *Server) tiles(v *visit, p *overviewPage) error {
 	p.Reused = int(total(counts[journal.RefreshReused]))
 	p.Tiles = append(p.Tiles, over.chart(tile{
 		ID: "approvals", Title: "Approvals", Under: fmt.Sprintf("%s · %s cancelled", over.Short(), operator.Number(total(counts[journal.ApprovalCancelled]))),
-	}, begin, counts[journal.ApprovalGranted]))
+	}, begin, counts[journal.ApprovalGranted], v.now.Location()))
 	if s.API.Metrics == nil {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (s *Server) counted(v *visit, p *overviewPage, begin int64, live int, limit
 	add := func(t tile, series metrics.Series) {
 		t.Since = since
 		t.Under = strings.TrimSuffix(over.Short()+" · "+t.Under, " · ")
-		p.Tiles = append(p.Tiles, over.chart(t, begin, s.API.Metrics.History(series, over.bar, over.bars)))
+		p.Tiles = append(p.Tiles, over.chart(t, begin, s.API.Metrics.History(series, over.bar, over.bars), v.now.Location()))
 	}
 	add(tile{ID: "refreshes", Title: "Refreshes", Under: operator.Count(live, "1 active approval", "%s active approvals")}, metrics.Refreshes)
 	mostly := ""

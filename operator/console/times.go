@@ -2,12 +2,25 @@ package console
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/page"
 )
 
-// A moment is a time as pages show it, in UTC. Machine is for <time datetime>.
+// zoneOf is the zone of the reader, which the pages' script tells by a cookie; UTC
+// without one.
+func zoneOf(r *http.Request) *time.Location {
+	for _, name := range []string{"__Host-zone", "zone"} {
+		if c, err := r.Cookie(name); err == nil {
+			return page.ZoneOf(c.Value)
+		}
+	}
+	return time.UTC
+}
+
+// A moment is a time as pages show it, in the zone of now. Machine is for <time datetime>.
 type moment struct{ Text, Machine string }
 
 func newMoment(text string, t time.Time) moment {
@@ -16,7 +29,7 @@ func newMoment(text string, t time.Time) moment {
 
 // onDay is a time of today or yesterday, and the date of an earlier day.
 func onDay(unix int64, now time.Time) moment {
-	t := time.Unix(unix, 0).UTC()
+	t := time.Unix(unix, 0).In(now.Location())
 	switch {
 	case sameDay(t, now):
 		return newMoment(t.Format("today 15:04"), t)
@@ -27,8 +40,8 @@ func onDay(unix int64, now time.Time) moment {
 }
 
 // atSecond is a time to the second.
-func atSecond(unix int64) moment {
-	t := time.Unix(unix, 0).UTC()
+func atSecond(unix int64, now time.Time) moment {
+	t := time.Unix(unix, 0).In(now.Location())
 	return newMoment(t.Format("2 Jan 2006 15:04:05"), t)
 }
 
@@ -48,7 +61,7 @@ func lastUsed(unix int64, now time.Time) moment {
 	return newMoment(operator.Count(int(since/(24*time.Hour)), "1 day ago", "%s days ago"), t)
 }
 
-func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.UTC().Format(time.DateOnly) }
+func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
 
 // A span is a range of time that the overview and the events can show.
 type span struct {
@@ -93,9 +106,9 @@ func (s span) begin(now time.Time) int64 {
 	return (now.Unix()/length - int64(s.bars) + 1) * length
 }
 
-// label is the text for the beginning of a bar.
-func (s span) label(unix int64) string {
-	t := time.Unix(unix, 0).UTC()
+// label is the text for the beginning of a bar, in a zone.
+func (s span) label(unix int64, zone *time.Location) string {
+	t := time.Unix(unix, 0).In(zone)
 	if s.bar >= 24*time.Hour {
 		return t.Format("2 Jan")
 	}

@@ -13,6 +13,7 @@ const FactorRecovery = "recovery"
 // used up since: nobody can know which of it was.
 var revivable = []string{
 	`DELETE FROM session`,
+	`DELETE FROM operator_session`,
 	`DELETE FROM reset`,
 	`DELETE FROM factor WHERE kind = '` + FactorRecovery + `'`,
 	ForgetRewound,
