@@ -46,7 +46,7 @@ var mayFold = reviewed{
 		client/redirect.go:checkHost client/resource.go:normalOrigin config/hosts.go:LoopbackListen
 		config/hosts.go:Hosts.Base
 		config/hosts.go:Hosts.devBase config/hosts.go:ParseBase
-		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere operator/session.go:Server.Secure
+		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere operator/session.go:hostAsked
 		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf`},
 	{"an address is one in each of its spellings (decision L2)", `
 		config/hosts.go:Loopback server/operatorhosts.go:operatorHost limit/addresses.go:plain
@@ -132,7 +132,9 @@ var mayFold = reviewed{
 		orgadmin/connections.go:filterOf orgadmin/connections.go:Server.endPicked orgadmin/requests.go:Server.decideRequest
 		orgadmin/rulespage.go:Server.editLists orgadmin/rulespage.go:Server.saveRules signin/support.go:Server.actAs
 		signin/support.go:Server.supportPage operator/console/clients.go:Server.clientsPage
-		operator/console/form.go:readReason`},
+		operator/console/form.go:readReason operator/console/organizations.go:Server.addMember operator/console/organizations.go:Server.organizationsPage
+		operator/console/people.go:Server.addPerson operator/console/people.go:Server.peoplePage operator/console/tools.go:Server.addClient
+		operator/console/tools.go:Server.inspectToken`},
 	{"words of a page, a document or a log line", `
 		cmd/grantkeeper/backup.go:verifyBackup
 		doctor/doctor.go:check.is terminal/terminal.go:CutTo cmd/grantkeeper/table.go:table.write server/logs.go:serverLog.Write

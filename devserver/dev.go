@@ -47,6 +47,7 @@ type Options struct {
 	Open, Quiet            bool
 	LogLevel, LogFormat    string
 
+	Doctor  func(context.Context, net.Addr) []operator.Finding // what the console's page Health shows
 	Signals <-chan os.Signal
 	Ready   func() // from here on signals drain; nil is nobody to tell
 }
@@ -87,7 +88,7 @@ func Run(ctx context.Context, o Options, stderr io.Writer, said func(Ready)) err
 	}
 	defer service.Close()
 	clock, d := newDevClock(), &dev{options: o, checked: checked, service: service}
-	options := server.Options{Version: o.Version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second,
+	options := server.Options{Version: o.Version, Command: "grantkeeper dev", Now: clock.now, Drain: 5 * time.Second, Doctor: o.Doctor,
 		Dev: &server.Dev{Fill: d.fill, Pages: d.pages, Clock: clock.move, Gateways: service.listener()}}
 	server.LogTo(&options, log, checked, stderr, true)
 	d.clock, d.log = clock, options.Log

@@ -98,6 +98,7 @@ func TestConsoleInBrowser(t *testing.T) {
 	h.caller().postJSON("/oauth/register", `{"client_name":"Quill","redirect_uris":["https://quill.example/cb"]}`)
 	h.connected("") // a living one
 	approval := h.items("/v1/approvals?state=live")[0]["id"].(string)
+	person, organization := h.items("/v1/approvals?state=live")[0]["person"].(string), h.items("/v1/approvals?state=live")[0]["organization"].(string)
 	for range 25 { // over the limit
 		h.callerFrom("127.9.9.9").postJSON("/oauth/register", "{}")
 	}
@@ -105,7 +106,11 @@ func TestConsoleInBrowser(t *testing.T) {
 	base := strings.Replace(h.operator, "http://", "http://"+url.UserPassword("operator", h.password).String()+"@", 1)
 	for _, path := range []string{
 		"/", "/?range=30d", "/clients", "/clients/" + wide, "/clients/" + wide + "/disable", "/clients/" + f.client, "/clients/" + f.client + "/enable",
-		"/approvals", "/approvals?person=nobody", "/approvals/" + approval + "/revoke", "/events", "/clients/none",
+		"/approvals", "/approvals?person=nobody", "/approvals/" + approval + "/revoke", "/events",
+		"/approvals/" + approval + "/explain", "/revoke-many", "/inspect", "/add-client", "/delete-unapproved", "/clients/" + f.client + "/delete",
+		"/people", "/people?q=nobody", "/people/" + person, "/people/" + person + "/deactivate", "/people/" + person + "/link", "/add-person",
+		"/organizations", "/organizations/" + organization, "/organizations/" + organization + "/members", "/organizations/" + organization + "/turn-off", "/organizations/" + organization + "/add-member",
+		"/health", "/clients/none",
 	} {
 		err := chromedp.Do(ctx, chromedp.Navigate(base+path))
 		if err == nil {

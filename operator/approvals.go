@@ -129,29 +129,42 @@ type approvalsRevoked struct {
 
 // revokeMany ends every approval that matches the body.
 func (s *Server) revokeMany(c Call, body revokeManyBody) (any, error) {
+	n, err := s.RevokeMany(c, Many{body.Client, body.Person, body.Organization, body.UnusedFor}, body.DryRun, body.Reason)
+	return approvalsRevoked{"approvals", body.DryRun, n}, err
+}
+
+// Many says which approvals are meant: all that match what is given.
+type Many struct {
+	Client       string
+	Person       string // ID or email
+	Organization string
+	UnusedFor    string // such as 90d
+}
+
+// RevokeMany ends all approvals that match, or in a dry run counts them.
+func (s *Server) RevokeMany(c Call, body Many, dry bool, reason string) (int, error) {
 	f := store.ApprovalFilter{Client: body.Client, Organization: body.Organization}
 	var err error
 	if f.Person, err = s.knownPerson(c, body.Person); err != nil {
-		return nil, err
+		return 0, err
 	}
 	if err := s.knownOrganization(c, body.Organization); err != nil {
-		return nil, err
+		return 0, err
 	}
 	if body.Client != "" {
 		if _, err := s.Store.Client(c.Context(), body.Client); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
 	if body.UnusedFor != "" {
 		if f.UnusedSince, err = s.unusedSince("unused_for", body.UnusedFor); err != nil {
-			return nil, err
+			return 0, err
 		}
 	}
 	if f == (store.ApprovalFilter{}) {
-		return nil, BadRequest("say which: client, person, organization or unused_for")
+		return 0, BadRequest("say which: client, person, organization or unused_for")
 	}
-	n, err := s.Store.EndMatching(c.Context(), f, approval.RevokedByOperator, body.DryRun, c.Act(body.Reason))
-	return approvalsRevoked{"approvals", body.DryRun, n}, err
+	return s.Store.EndMatching(c.Context(), f, approval.RevokedByOperator, dry, c.Act(reason))
 }
 
 // countEnding counts the approvals that a change ends. It returns nil where on says

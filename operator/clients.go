@@ -46,18 +46,23 @@ type clientBody struct {
 // addClient preregisters a client, under the rules for clients of the
 // configuration (decision R6). Adding the same client again changes nothing.
 func (s *Server) addClient(c Call, body clientBody) (any, error) {
-	added, err := client.Preregistered(body.ClientID, body.ClientName, body.RedirectURIs, s.OwnHosts)
-	if err != nil {
-		return nil, BadRequest(err.Error())
-	}
-	err = s.Store.Preregister(c.Context(), added, c.Act(body.Reason))
-	if errors.Is(err, store.ErrConflict) {
-		return nil, &Error{http.StatusConflict, "conflict", "there is another client with this ID"}
-	} else if err != nil {
-		return nil, err
-	}
-	found, err := s.Store.Client(c.Context(), added.ID)
+	found, err := s.AddClient(c, body.ClientID, body.ClientName, body.RedirectURIs, body.Reason)
 	return newClient(found), err
+}
+
+// AddClient preregisters a client.
+func (s *Server) AddClient(c Call, id, name string, redirectURIs []string, reason string) (client.Client, error) {
+	added, err := client.Preregistered(id, name, redirectURIs, s.OwnHosts)
+	if err != nil {
+		return client.Client{}, BadRequest(err.Error())
+	}
+	err = s.Store.Preregister(c.Context(), added, c.Act(reason))
+	if errors.Is(err, store.ErrConflict) {
+		return client.Client{}, &Error{http.StatusConflict, "conflict", "there is another client with this ID"}
+	} else if err != nil {
+		return client.Client{}, err
+	}
+	return s.Store.Client(c.Context(), added.ID)
 }
 
 func (s *Server) setEnabled(on bool) func(Call, reasonBody) (any, error) {
@@ -93,17 +98,23 @@ func (s *Server) deleteClient(c Call, body reasonBody) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.Store.DeleteClient(c.Context(), id, c.Act(body.Reason))
-	switch {
-	case errors.Is(err, store.ErrNotAllowed):
-		return nil, &Error{http.StatusConflict, "not_allowed",
-			"the client is in the configuration, which would bring it back: take it out there, or disable it"}
-	case errors.Is(err, store.ErrNotFound):
-		return nil, NotFound("client")
-	case err != nil:
+	if err := s.DeleteClient(c, id, body.Reason); err != nil {
 		return nil, err
 	}
 	return clientDeleted{id, id, "deleted", ended}, nil
+}
+
+// DeleteClient ends a client and its approvals.
+func (s *Server) DeleteClient(c Call, id, reason string) error {
+	err := s.Store.DeleteClient(c.Context(), id, c.Act(reason))
+	switch {
+	case errors.Is(err, store.ErrNotAllowed):
+		return &Error{http.StatusConflict, "not_allowed",
+			"the client is in the configuration, which would bring it back: take it out there, or disable it"}
+	case errors.Is(err, store.ErrNotFound):
+		return NotFound("client")
+	}
+	return err
 }
 
 // deleteClientsBody is the body of POST /v1/clients/delete: which of the clients
@@ -133,11 +144,10 @@ type networkClients struct {
 // deleteUnapproved deletes every client that matches the body and that no person
 // has approved.
 func (s *Server) deleteUnapproved(c Call, body deleteClientsBody) (any, error) {
-	f, err := s.unapprovedFilter(body)
+	n, most, err := s.DeleteUnapproved(c, Unapproved{body.Network, body.Since, body.Until}, body.DryRun, body.Reason)
 	if err != nil {
 		return nil, err
 	}
-	n, most, err := s.Store.DeleteUnapproved(c.Context(), f, body.DryRun, c.Act(body.Reason))
 	out := clientsDeleted{"clients", body.DryRun, n, []networkClients{}}
 	for _, one := range most {
 		out.Networks = append(out.Networks, networkClients(one))
@@ -145,8 +155,21 @@ func (s *Server) deleteUnapproved(c Call, body deleteClientsBody) (any, error) {
 	return out, err
 }
 
-func (s *Server) unapprovedFilter(body deleteClientsBody) (f store.UnapprovedFilter, err error) {
-	if body.Network+body.Since+body.Until == "" && !body.DryRun {
+// Unapproved says which clients without an approval are meant: all that match what is
+// given. Times are as in deleteClientsBody.
+type Unapproved struct{ Network, Since, Until string }
+
+// DeleteUnapproved deletes all that match, or in a dry run counts them.
+func (s *Server) DeleteUnapproved(c Call, which Unapproved, dry bool, reason string) (int, []store.NetworkClients, error) {
+	f, err := s.unapprovedFilter(which, dry)
+	if err != nil {
+		return 0, nil, err
+	}
+	return s.Store.DeleteUnapproved(c.Context(), f, dry, c.Act(reason))
+}
+
+func (s *Server) unapprovedFilter(body Unapproved, dry bool) (f store.UnapprovedFilter, err error) {
+	if body.Network+body.Since+body.Until == "" && !dry {
 		return f, BadRequest("say which: network, since or until; dry_run alone counts all of them")
 	}
 	if body.Network != "" {

@@ -16,18 +16,18 @@ import (
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
-// An explanation says in words which facts an approval depends on and what it
+// An Explanation says in words which facts an approval depends on and what it
 // grants; for a call to the service behind, whether the client may make the call
 // now, and why. The decision is the one that the gateway makes (decisions P6 and
 // V20).
-type explanation struct {
+type Explanation struct {
 	ID       string      `json:"id"` // approval, or approval/call/the call
 	Approval string      `json:"approval"`
 	Action   string      `json:"action"`         // that the call needs; "" without a call
 	Item     *itemObject `json:"item,omitempty"` // whose role or person the call touches
 	Allowed  bool        `json:"allowed"`        // without a call: the approval is live
 	Reason   string      `json:"reason"`         // the sentence of the link that decided
-	Chain    []chainLink `json:"chain"`
+	Chain    []ChainLink `json:"chain"`
 
 	Rule *int `json:"rule,omitempty"` // index of the rule that names the call; nil where none does
 }
@@ -42,35 +42,41 @@ type itemObject struct {
 	Person       string `json:"person"`  // ID of the owner of a personal item
 }
 
-// A chainLink is one fact of the explanation. A fact that does not hold need not
+// A ChainLink is one fact of an Explanation. A fact that does not hold need not
 // forbid the call: a person who fills the role may change it without being an
 // admin.
-type chainLink struct {
+type ChainLink struct {
 	Fact  string `json:"fact"`
 	Holds bool   `json:"holds"`
 	Why   string `json:"why"`
 }
 
 func (s *Server) explain(c Call) (any, error) {
+	e, err := s.Explain(c)
+	return e, err
+}
+
+// Explain explains the approval of the path, and with a query the call that it names.
+func (s *Server) Explain(c Call) (Explanation, error) {
 	values, err := url.ParseQuery(c.URL.RawQuery)
 	if err != nil {
-		return nil, BadRequest("the query is malformed")
+		return Explanation{}, BadRequest("the query is malformed")
 	}
 	var asked rules.Call
 	if len(values) > 0 {
 		if asked, err = readCall(values); err != nil {
-			return nil, err
+			return Explanation{}, err
 		}
 	}
 	id, err := c.ApprovalID()
 	if err != nil {
-		return nil, err
+		return Explanation{}, err
 	}
 	row, err := s.Store.Approval(c.Context(), id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, NotFound("approval")
+		return Explanation{}, NotFound("approval")
 	} else if err != nil {
-		return nil, err
+		return Explanation{}, err
 	}
 	w := explainer{row: row, access: s.Store.Under(row)}
 	w.now = w.access.Approval.At(w.access.Standing, s.Store.Now())
@@ -79,7 +85,7 @@ func (s *Server) explain(c Call) (any, error) {
 		return s.explainCall(c.Context(), &w, asked)
 	}
 	if err := w.loadNames(c.Context(), s.Store); err != nil {
-		return nil, err
+		return Explanation{}, err
 	}
 	return w.explanation(), nil
 }
@@ -133,9 +139,9 @@ func found(err error, at *string, name string) error {
 
 // explanation makes the chain, followed by the links of a call, of which the last
 // decides.
-func (w *explainer) explanation(call ...chainLink) explanation {
+func (w *explainer) explanation(call ...ChainLink) Explanation {
 	standing := w.standingLinks()
-	e := explanation{ID: w.row.ID.String(), Approval: w.row.ID.String(), Chain: slices.Concat(standing, w.grantLinks(), call)}
+	e := Explanation{ID: w.row.ID.String(), Approval: w.row.ID.String(), Chain: slices.Concat(standing, w.grantLinks(), call)}
 	decisive := standing
 	e.Allowed, e.Reason = true, standing[0].Why
 	if len(call) > 0 {
@@ -156,7 +162,7 @@ func day(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.
 
 // standingLinks are the approval's phase and the facts that it depends on (decision
 // P12).
-func (w *explainer) standingLinks() []chainLink {
+func (w *explainer) standingLinks() []ChainLink {
 	phase := fmt.Sprintf("The approval of %s is live.", day(w.row.CreatedAt))
 	switch w.now.Phase {
 	case approval.CodeIssued:
@@ -165,14 +171,14 @@ func (w *explainer) standingLinks() []chainLink {
 		phase = fmt.Sprintf("The approval ended on %s: %s.", day(w.now.EndedAt), strings.ReplaceAll(string(w.now.Reason), "_", " "))
 	}
 	const forGood = ", which ends it for good."
-	link := func(fact string, born, now int64, stands, ended string) chainLink {
+	link := func(fact string, born, now int64, stands, ended string) ChainLink {
 		if born == now {
-			return chainLink{fact, true, stands + " ever since."}
+			return ChainLink{fact, true, stands + " ever since."}
 		}
-		return chainLink{fact, false, ended + " after the approval" + forGood}
+		return ChainLink{fact, false, ended + " after the approval" + forGood}
 	}
 	b, s := w.row.Born, w.access.Standing
-	return []chainLink{
+	return []ChainLink{
 		{"approval", w.now.Phase == approval.Live, phase},
 		link("person", b.Person, s.Person, w.person+" has been active", w.person+" was deactivated"),
 		link("membership", b.Membership, s.Membership, w.person+" has been a member of "+w.organization, w.person+" left "+w.organization),
@@ -182,7 +188,7 @@ func (w *explainer) standingLinks() []chainLink {
 }
 
 // grantLinks are the grant set and the rights of the person.
-func (w *explainer) grantLinks() []chainLink {
+func (w *explainer) grantLinks() []ChainLink {
 	set := map[grantset.Kind]string{
 		grantset.Everything:   "Everything that the person can access was approved.",
 		grantset.Organization: "Everything in this organization was approved, without anybody's personal items.",
@@ -207,7 +213,7 @@ func (w *explainer) grantLinks() []chainLink {
 	if !w.access.Member().Admin {
 		admin = w.person + " is no admin of " + w.organization + "."
 	}
-	return []chainLink{
+	return []ChainLink{
 		{"grant_set", true, set},
 		{"admin", w.access.Member().Admin, admin},
 		{"roles", len(filled) > 0, roles + "."},

@@ -18,10 +18,10 @@ import (
 
 // explained asks about an approval, or with a query about a call, and is answered
 // with 200.
-func (o *office) explained(approvalID, query string) explanation {
+func (o *office) explained(approvalID, query string) Explanation {
 	o.Helper()
 	w := o.do("GET", "/v1/approvals/"+approvalID+"/explain?"+query, "")
-	var e explanation
+	var e Explanation
 	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != 200 {
 		o.Fatalf("%s: %d %v %s", query, w.Code, err, w.Body)
 	}
@@ -32,7 +32,7 @@ func (o *office) explained(approvalID, query string) explanation {
 }
 
 // text writes the links one below the other.
-func (e explanation) text() string {
+func (e Explanation) text() string {
 	var b strings.Builder
 	for _, l := range e.Chain {
 		fmt.Fprintf(&b, "%-5t %s: %s\n", l.Holds, l.Fact, l.Why)

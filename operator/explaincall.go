@@ -12,7 +12,7 @@ import (
 
 // explainCall says whether the rules let an approval's client make a call to the
 // service, by the decision that the gateway makes (decision V20).
-func (s *Server) explainCall(ctx context.Context, w *explainer, asked rules.Call) (any, error) {
+func (s *Server) explainCall(ctx context.Context, w *explainer, asked rules.Call) (Explanation, error) {
 	var by *rules.Rules
 	if s.Rules != nil {
 		by = s.Rules()
@@ -23,11 +23,11 @@ func (s *Server) explainCall(ctx context.Context, w *explainer, asked rules.Call
 	find, failed := s.Store.FindRoles(ctx, w.row.Organization)
 	d := by.Decide(w.access.Authority, find, asked)
 	if err := failed(); err != nil {
-		return nil, err
+		return Explanation{}, err
 	}
 	w.item = d.Item
 	if err := w.loadNames(ctx, s.Store); err != nil {
-		return nil, err
+		return Explanation{}, err
 	}
 	return w.callExplanation(asked, d), nil
 }
@@ -66,13 +66,13 @@ func readCall(values url.Values) (c rules.Call, err error) {
 }
 
 // callExplanation is the explanation of a call.
-func (w *explainer) callExplanation(asked rules.Call, d rules.Decision) explanation {
+func (w *explainer) callExplanation(asked rules.Call, d rules.Decision) Explanation {
 	i := w.item
 	what := asked.Tool
 	if what == "" {
 		what = asked.Method + " " + asked.Path
 	}
-	rule := chainLink{"rule", d.Rule >= 0, "No rule names the call."}
+	rule := ChainLink{"rule", d.Rule >= 0, "No rule names the call."}
 	switch {
 	case d.Rule >= 0:
 		rule.Why = fmt.Sprintf("rules[%d] names the call, and says that it touches: %s.", d.Rule, d.Touches)
@@ -81,7 +81,7 @@ func (w *explainer) callExplanation(asked rules.Call, d rules.Decision) explanat
 	case d.Reason == rules.Always:
 		rule.Why = "The method touches nothing."
 	}
-	e := w.explanation(rule, chainLink{"decision", d.Allowed, w.callReason(d)})
+	e := w.explanation(rule, ChainLink{"decision", d.Allowed, w.callReason(d)})
 	e.ID, e.Action = strings.Join([]string{e.Approval, "call", what}, "/"), d.Needs
 	e.Item = &itemObject{w.row.Organization, i.Role, w.role, i.Circle, w.circle, i.Private, i.Person}
 	if d.Rule >= 0 {

@@ -47,7 +47,7 @@ func TestExplainCall(t *testing.T) {
 		{all, url.Values{"tool": {"other"}}, true, -1, "The call may pass, and the service decides.", "", "Rules refuse nothing here", ""},
 	} {
 		w := o.do("GET", "/v1/approvals/"+tt.id+"/explain?"+tt.query.Encode(), "")
-		var e explanation
+		var e Explanation
 		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != 200 {
 			t.Fatalf("%v: %d %s", tt.query, w.Code, w.Body)
 		}

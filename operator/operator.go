@@ -41,6 +41,9 @@ type Server struct {
 	// ConsoleURL returns where browsers reach the console, without a path; "", or nil,
 	// is unknown.
 	ConsoleURL func() string
+	// Ways are the providers by which operators sign in at the console, issuers by ID.
+	// The console sets it.
+	Ways map[string]string
 	// Version is the answer to /version.
 	Version Version
 	// Draining reports that the process is about to end, which makes /readyz
@@ -296,7 +299,7 @@ func (s *Server) Guard(next http.Handler, refuse func(http.ResponseWriter, Call,
 		case crossSite.Check(r) != nil:
 			refuse(w, c, ErrCrossSite)
 		default: // who knows the password may do everything
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), whoKey{}, Who{Named: Named{Rights: Administer}})))
+			serveAs(next, w, r, Who{Named: Named{Rights: Administer}})
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -120,5 +121,47 @@ func TestWrongPasswordsOfOneNetwork(t *testing.T) {
 		if got := tried(format); got != want {
 			t.Errorf("%s: %d were tried, want %d", format, got, want)
 		}
+	}
+}
+
+// Guesses of a named operator's password at once, from many networks, get no further
+// than guesses in turn.
+func TestWrongSignInsAtOnce(t *testing.T) {
+	o := newOffice(t)
+	o.Operators = func() []Named { return []Named{{Name: "rita", Email: "rita@ops.example", Hash: "right", Rights: Read}} }
+	var compared atomic.Int64
+	o.MatchPassword = func(_ context.Context, hash string, _ []string, password string) (bool, error) {
+		compared.Add(1)
+		return hash == password, nil
+	}
+	var group sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range 64 {
+		group.Go(func() {
+			<-begin
+			c := Call{Request: httptest.NewRequest("POST", "/signin", nil), Address: netip.AddrFrom4([4]byte{10, byte(i), 0, 1})}
+			if _, err := o.SignIn(c, "RITA@ops.example", "guess"); err == nil {
+				t.Error("a guess is right")
+			}
+		})
+	}
+	close(begin)
+	group.Wait()
+	if n := compared.Load(); n > int64(wrongPasswords.N) {
+		t.Errorf("%d guesses were compared, and %d may be", n, wrongPasswords.N)
+	}
+	if len(o.passwords.trying) != 0 {
+		t.Errorf("places that nobody gave back: %v", o.passwords.trying)
+	}
+}
+
+// The route of a request stays known to whoever counts it.
+func TestRoutesAreKnownOutside(t *testing.T) {
+	o := newOffice(t)
+	r := httptest.NewRequest("GET", "http://127.0.0.1:8081/v1/people", nil)
+	r.SetBasicAuth(User, o.Password())
+	o.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	if r.Pattern != "GET /v1/people" {
+		t.Errorf("the route is %q", r.Pattern)
 	}
 }

@@ -49,22 +49,35 @@ type personBody struct {
 // addPerson adds a person. Adding the same person again, with the same ID where one
 // is sent, changes nothing.
 func (s *Server) addPerson(c Call, body personBody) (any, error) {
-	err := checkTexts("person", optional("id", body.ID), textMember{"email", body.Email, false, org.CheckEmail}, nameMember(body.Name))
+	p, err := s.AddPerson(c, NewPerson{body.ID, body.Email, body.Name, body.Password}, body.Reason)
+	return newPerson(p), err
+}
+
+// A NewPerson is who is to be added.
+type NewPerson struct {
+	ID       string // "" is a random one
+	Email    string
+	Name     string
+	Password string // "" has none
+}
+
+// AddPerson adds a person; the same person again changes nothing.
+func (s *Server) AddPerson(c Call, n NewPerson, reason string) (org.Person, error) {
+	err := checkTexts("person", optional("id", n.ID), textMember{"email", n.Email, false, org.CheckEmail}, nameMember(n.Name))
 	if err == nil {
-		err = directoryPerson{Password: body.Password}.checkPassword("person")
+		err = directoryPerson{Password: n.Password}.checkPassword("person")
 	}
 	if err != nil {
-		return nil, err
+		return org.Person{}, err
 	}
 	hash := ""
-	if body.Password != "" {
+	if n.Password != "" {
 		if s.HashPassword == nil {
-			return nil, BadRequest("password: nobody signs in with one here")
+			return org.Person{}, BadRequest("password: nobody signs in with one here")
 		}
-		hash = s.HashPassword(body.Password)
+		hash = s.HashPassword(n.Password)
 	}
-	p, err := s.Store.AddPerson(c.Context(), org.Person{ID: body.ID, Email: body.Email, Name: body.Name, Active: true}, hash, c.Act(body.Reason))
-	return newPerson(p), err
+	return s.Store.AddPerson(c.Context(), org.Person{ID: n.ID, Email: n.Email, Name: n.Name, Active: true}, hash, c.Act(reason))
 }
 
 // passwordBody is the body of POST /v1/people/{id}/password.

@@ -10,7 +10,7 @@ import (
 
 func TestResetLink(t *testing.T) {
 	o := newOffice(t)
-	make := func(path, body string, status int) (link resetLink, text string) {
+	make := func(path, body string, status int) (link ResetLink, text string) {
 		t.Helper()
 		w := o.do("POST", path, body)
 		if w.Code != status {

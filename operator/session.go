@@ -49,8 +49,7 @@ func (s *Server) cookieNamed(r *http.Request, name string) string {
 // Secure reports whether the browser asks over https: where it asks by the host of
 // ConsoleURL, which says so.
 func (s *Server) Secure(r *http.Request) bool {
-	scheme, host, _ := strings.Cut(s.consoleURL(), "://")
-	return scheme == "https" && org.LowerASCII(strings.TrimSuffix(r.Host, ":443")) == host
+	return strings.HasPrefix(s.consoleURL(), "https://") && s.AtConsoleURL(r)
 }
 
 func (s *Server) consoleURL() string {
@@ -139,7 +138,7 @@ func (s *Server) SignIn(c Call, email, password string) (Named, error) {
 func (s *Server) Enter(w http.ResponseWriter, c Call, n Named, way string) error {
 	value := NewCookie()
 	c.Actor = User + ":" + n.Name
-	err := s.Store.BeginOperatorSession(c.Context(), value, store.OperatorSession{Operator: n.Name, Way: way, Bound: n.bound(way)}, c.Act(""))
+	err := s.Store.BeginOperatorSession(c.Context(), value, store.OperatorSession{Operator: n.Name, Way: way, Bound: n.bound(way + " " + s.Ways[way])}, c.Act(""))
 	if err == nil {
 		s.SetCookie(w, c.Request, SessionCookie, value)
 	}
@@ -171,7 +170,7 @@ func (s *Server) SignedIn(r *http.Request) (who Who, ok bool, err error) {
 		return who, false, err
 	}
 	n, ok := s.named(session.Operator)
-	if !ok || n.bound(session.Way) != session.Bound || !s.wayOpen(session.Way) {
+	if !ok || n.bound(session.Way+" "+s.Ways[session.Way]) != session.Bound || !s.wayOpen(session.Way) {
 		return who, false, nil
 	}
 	return Who{n, value}, true, nil
@@ -179,7 +178,35 @@ func (s *Server) SignedIn(r *http.Request) (who Who, ok bool, err error) {
 
 // wayOpen reports whether operators may sign in by a way now.
 func (s *Server) wayOpen(way string) bool {
-	return way == ByPassword || s.consoleURL() != ""
+	return way == ByPassword || s.Ways[way] != "" && s.consoleURL() != ""
+}
+
+// AtConsoleURL reports whether a browser asks at the console's own address, to which
+// providers lead back.
+func (s *Server) AtConsoleURL(r *http.Request) bool {
+	_, host, known := strings.Cut(s.consoleURL(), "://")
+	return known && hostAsked(r) == host
+}
+
+// hostAsked is the host of a request, as ConsoleURL has it.
+func hostAsked(r *http.Request) string {
+	return org.LowerASCII(strings.TrimSuffix(strings.TrimSuffix(r.Host, ":443"), ":80"))
+}
+
+// HasPasswords reports whether some operator signs in with a password.
+func (s *Server) HasPasswords() bool {
+	for _, n := range s.operators() {
+		if n.Hash != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// RecordFailed journals that somebody was not signed in by a provider, at most as
+// often as for a wrong password.
+func (s *Server) RecordFailed(c Call, way string) {
+	s.recordWrong(s.passwords.failedEvents, journal.SignInFailed, c, way, s.Store.Now())
 }
 
 // HasNamed reports whether operators sign in by name.
@@ -207,9 +234,17 @@ func (s *Server) GuardPages(next http.Handler, signIn func(http.ResponseWriter, 
 		case !ok:
 			signIn(w, c)
 		default:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), whoKey{}, who)))
+			serveAs(next, w, r, who)
 		}
 	})
+}
+
+// serveAs serves a request as somebody's. The pattern that it matches goes back to the
+// request as it came, whose log line and metrics have it.
+func serveAs(next http.Handler, w http.ResponseWriter, r *http.Request, who Who) {
+	as := r.WithContext(context.WithValue(r.Context(), whoKey{}, who))
+	defer func() { r.Pattern = as.Pattern }()
+	next.ServeHTTP(w, as)
 }
 
 // whole waits for the body of a request, so that who is signed in is asked when it

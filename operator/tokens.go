@@ -16,8 +16,8 @@ type tokenBody struct {
 	Token string `json:"token"`
 }
 
-// tokenObject says what a token is and whether it works.
-type tokenObject struct {
+// Inspected says what a token is and whether it works.
+type Inspected struct {
 	ID           string `json:"id"`    // always "token"
 	Kind         string `json:"kind"`  // access_token, refresh_token, authorization_code, api_key or unknown
 	State        string `json:"state"` // valid, expired, used, ended or unknown
@@ -37,20 +37,25 @@ type tokenObject struct {
 // inspect says what a token is and whether it works, to find out why a client is
 // refused.
 func (s *Server) inspect(c Call, body tokenBody) (any, error) {
-	if body.Token == "" {
-		return nil, BadRequest("token: it is missing")
+	return s.Inspect(c, body.Token)
+}
+
+// Inspect says that of a text. It keeps nothing of it, and repeats nothing.
+func (s *Server) Inspect(c Call, text string) (Inspected, error) {
+	if text == "" {
+		return Inspected{}, BadRequest("token: it is missing")
 	}
-	claim, kind, ok := s.claim(body.Token)
+	claim, kind, ok := s.claim(text)
 	if !ok {
-		return s.inspectKey(c, body.Token)
+		return s.inspectKey(c, text)
 	}
-	o := tokenObject{ID: "token", Kind: kind, Generation: claim.Generation, Approval: approval.ID(claim.Handle.ID()).String()}
+	o := Inspected{ID: "token", Kind: kind, Generation: claim.Generation, Approval: approval.ID(claim.Handle.ID()).String()}
 	row, err := s.Store.Approval(c.Context(), claim.Handle.ID())
 	if errors.Is(err, store.ErrNotFound) {
 		o.State, o.Why = "unknown", "This server sealed it, and its approval is no longer stored: it ended long ago, or the database went back in time."
 		return o, nil
 	} else if err != nil {
-		return nil, err
+		return Inspected{}, err
 	}
 	o.ClientID, o.ClientName, o.Person, o.Organization = row.Client, row.ClientName, row.Person, row.Organization
 	o.Reason, o.EndedAt, o.Current = string(row.Reason), row.EndedAt, row.Generation
@@ -72,7 +77,7 @@ func (s *Server) claim(text string) (token.Claim, string, bool) {
 }
 
 // setState says whether the token works now, as its endpoint would decide.
-func (o *tokenObject) setState(claim token.Claim, row store.ApprovalRow, now time.Time) {
+func (o *Inspected) setState(claim token.Claim, row store.ApprovalRow, now time.Time) {
 	code := claim.Kind == token.Code
 	switch {
 	case code:
@@ -97,14 +102,14 @@ func (o *tokenObject) setState(claim token.Claim, row store.ApprovalRow, now tim
 }
 
 // inspectKey is inspect for an API key, or for a text that is neither.
-func (s *Server) inspectKey(c Call, text string) (any, error) {
+func (s *Server) inspectKey(c Call, text string) (Inspected, error) {
 	m, err := s.Store.APIKey(c.Context(), text)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return tokenObject{ID: "token", Kind: "unknown", State: "unknown",
+		return Inspected{ID: "token", Kind: "unknown", State: "unknown",
 			Why: "It is neither a token that this server's keys have sealed nor an API key that works."}, nil
 	case err != nil:
-		return nil, err
+		return Inspected{}, err
 	}
-	return tokenObject{ID: "token", Kind: "api_key", State: "valid", Why: "It works.", Person: m.Person, Organization: m.Organization}, nil
+	return Inspected{ID: "token", Kind: "api_key", State: "valid", Why: "It works.", Person: m.Person, Organization: m.Organization}, nil
 }

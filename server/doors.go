@@ -159,11 +159,29 @@ func (s *Server) operators() http.Handler {
 		Operators: func() []operator.Named { return s.present().Named }, MatchPassword: matchOperators(),
 		ConsoleURL: func() string { return s.present().ConsoleURL },
 	}
-	door.Console = (&console.Server{API: door, Service: s.Service.Name, Hosts: s.shownHosts}).Router()
+	door.Console = (&console.Server{API: door, Service: s.Service.Name, Hosts: s.shownHosts, Providers: s.page.SignIn.Providers, Doctor: s.doctor(), Calls: s.organizationCalls}).Router()
 	s.metrics.Gauges = s.gauges
 	// No proxy is believed here: the peer is the operator.
 	return &Gate{Next: s.onlyOperatorHosts(door.Handler()), Address: limit.Proxies{}.ClientAddr, Log: s.log, Level: s.options.Level, JSON: s.options.Requests,
 		Count: s.metrics.Request, Traces: s.traces}
+}
+
+// doctor runs the checks for the console; nil where nobody has said how.
+func (s *Server) doctor() func(context.Context) []operator.Finding {
+	if s.options.Doctor == nil {
+		return nil
+	}
+	return func(ctx context.Context) []operator.Finding { return s.options.Doctor(ctx, s.OperatorAddr()) }
+}
+
+// organizationCalls says how many calls an organization has made in the window of its
+// limit, and how many it may.
+func (s *Server) organizationCalls(organization string) (made, most int) {
+	most = s.API.RateLimit.N
+	if own := s.present().APILimits[organization]; own > 0 {
+		most = own
+	}
+	return most - s.calls.Limit.Remaining(organization, most, s.store.Now()), most
 }
 
 // matchOperators compares the passwords of operators who sign in by name.

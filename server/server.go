@@ -45,6 +45,10 @@ type Options struct {
 	// Ready, unless nil, is called when all is open, before anybody is answered.
 	Ready func()
 
+	// Doctor runs the checks of the installation, whose operators' listener is at an
+	// address, for the console; nil has no page for them.
+	Doctor func(ctx context.Context, operators net.Addr) []operator.Finding
+
 	Dev *Dev // under dev alone
 }
 

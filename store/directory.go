@@ -60,10 +60,27 @@ func (s *Store) Password(ctx context.Context, email string) (org.Person, string,
 }
 
 // PeopleFilter narrows People; empty fields match all. Query is a part of name
-// or email. Limit is at most 1000, 0 is 50.
+// or email, State one of those below. Limit is at most 1000, 0 is 50.
 type PeopleFilter struct {
 	Organization, Query, After string
+	State                      string
 	Limit                      int
+}
+
+// The states of a PeopleFilter.
+const (
+	PeopleActive      = "active"
+	PeopleDeactivated = "deactivated"
+	PeopleSupport     = "support"
+)
+
+// keeps reports whether a person matches what no statement asks.
+func (f PeopleFilter) keeps(p org.Person) bool {
+	switch {
+	case f.State == PeopleActive && !p.Active, f.State == PeopleDeactivated && p.Active, f.State == PeopleSupport && !p.Support:
+		return false
+	}
+	return f.Query == "" || p.Find(f.Query) >= 0
 }
 
 // People lists people by ID and gives the cursor of the next page or "".
@@ -81,8 +98,8 @@ func (s *Store) People(ctx context.Context, f PeopleFilter) ([]org.Person, strin
 		q.where("p.id > ", f.After)
 	}
 	limit := pageSize(f.Limit)
-	rows, err := s.reader.QueryContext(ctx, q.page("p.id", lookedAt(limit, f.Query)), q.args...)
-	out, err := found(rows, err, limit, scanPerson, func(p org.Person) bool { return f.Query == "" || p.Find(f.Query) >= 0 })
+	rows, err := s.reader.QueryContext(ctx, q.page("p.id", lookedAt(limit, f.Query+f.State)), q.args...)
+	out, err := found(rows, err, limit, scanPerson, f.keeps)
 	if err != nil {
 		return nil, "", engine.Unavailable("people", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/doctor"
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -113,16 +115,32 @@ func (o doctorOptions) tell(w io.Writer, all []doctor.Finding, asJSON, colored b
 
 // examine gathers everything at once.
 func (g *global) examine(c *cobra.Command, at remote.At, baseURLs []string) *doctor.Examination {
+	return g.examineIn(c.Context(), c, at, baseURLs)
+}
+
+// forConsole runs all checks against the server of this process. Its operators'
+// listener is at an address that is known once it listens.
+func (g *global) forConsole(c *cobra.Command, passwordFile string) func(context.Context, net.Addr) []operator.Finding {
+	return func(ctx context.Context, operators net.Addr) (all []operator.Finding) {
+		at := remote.At{URL: "http://" + operators.String(), PasswordFile: passwordFile}
+		for _, f := range g.examineIn(ctx, c, at, nil).Findings(nil) {
+			all = append(all, operator.Finding(f))
+		}
+		return all
+	}
+}
+
+func (g *global) examineIn(ctx context.Context, c *cobra.Command, at remote.At, baseURLs []string) *doctor.Examination {
 	d := &doctor.Examination{Operator: at.URL, Version: version}
 	none := false
 	if d.Loaded, d.ConfigErr = g.load(c); d.ConfigErr == nil {
-		d.Checked, d.ConfigErr = whole(c.Context(), d.Loaded)
+		d.Checked, d.ConfigErr = whole(ctx, d.Loaded)
 		none = d.Loaded.File == "" && len(d.Loaded.BaseURLs) == 0
 	}
 	if len(baseURLs) == 0 && d.ConfigErr == nil {
 		baseURLs = d.Checked.Hosts.List()
 	}
-	d.Ask(c.Context(), baseURLs, func(ctx context.Context) {
+	d.Ask(ctx, baseURLs, func(ctx context.Context) {
 		client, err := at.Connect(ctx, g.config, os.Environ())
 		if d.StatusErr = err; err != nil {
 			return

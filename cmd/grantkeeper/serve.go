@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/operator"
 	"github.com/grantkeeper/grantkeeper/server"
 )
 
@@ -78,7 +80,7 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 	}
 	ch, ready := signals()
 	return runServe(c.Context(), serveOptions{
-		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read,
+		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read, doctor: g.forConsole(c, checked.Operator.PasswordFile),
 	}, c.ErrOrStderr())
 }
 
@@ -92,6 +94,8 @@ type serveOptions struct {
 
 	again <-chan os.Signal // to reread the configuration, with read
 	read  func() (config.Checked, string, error)
+
+	doctor func(context.Context, net.Addr) []operator.Finding // nil has no checks in the console
 }
 
 func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
@@ -100,7 +104,7 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 	}
 	out := server.NewLines(stderr)
 	defer out.Close()
-	options := server.Options{Version: version, File: o.file, Now: machineClock(), Linger: lingering, Drain: o.drain,
+	options := server.Options{Version: version, File: o.file, Now: machineClock(), Linger: lingering, Drain: o.drain, Doctor: o.doctor,
 		Ready: o.ready} // before anybody is answered: a signal that comes then shall drain
 	server.LogTo(&options, out, o.checked, stderr, false)
 	s, err := server.Start(ctx, o.checked, options)

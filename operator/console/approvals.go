@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
@@ -21,7 +22,7 @@ type approvalRow struct {
 	Created, LastUsed, Ended moment
 	Living                   bool
 	MayRevoke                bool // who sees it may
-	RevokePath               string
+	RevokePath, ExplainPath  string
 }
 
 // An approvalsPage lists approvals.
@@ -33,16 +34,17 @@ type approvalsPage struct {
 	More                                       bool
 	Unknown                                    string // why nothing is listed: a person or organization of the filter does not exist
 	Done                                       bool
+	Ended                                      int // a moment ago, as the address says it
 }
 
 func (s *Server) approvalsPage(v *visit) error {
-	f, err := v.Filter("client", "person", "organization", "state", "grant", "done")
+	f, err := v.Filter("client", "person", "organization", "state", "grant", "done", "ended")
 	if err != nil {
 		return err
 	}
 	p := approvalsPage{
 		frame: s.frame(v, "approvals", "Approvals"), Client: f.Get("client"), Person: f.Get("person"), Organization: f.Get("organization"),
-		State: f.Get("state"), Grant: f.Get("grant"), More: f.After != "", Done: f.Get("done") != "",
+		State: f.Get("state"), Grant: f.Get("grant"), More: f.After != "", Done: f.Get("done") != "", Ended: countIn(f.Get("ended")),
 	}
 	rows, next, err := s.API.FindApprovals(v.Call, f)
 	if errors.Is(err, store.ErrNotFound) {
@@ -66,6 +68,7 @@ func (n *nameCache) approval(r store.ApprovalRow) approvalRow {
 		Access: r.Grant.InWords(n.s.API.RoleNames(n.v.Context(), r.Organization)), WholeOrganization: r.Grant.Kind == grantset.Organization, Created: onDay(r.CreatedAt, n.v.now), LastUsed: lastUsed(r.LastUsed, n.v.now),
 		State: r.StateName(), Living: r.Phase != approval.Ended, MayRevoke: n.s.mayAt(n.v, "/approvals/{id}/revoke"), RevokePath: "/approvals/" + r.ID.String() + "/revoke",
 	}
+	row.ExplainPath = "/approvals/" + r.ID.String() + "/explain"
 	if !row.Living {
 		row.Reason, row.Ended = withSpaces(string(r.Reason)), onDay(r.EndedAt, n.v.now)
 	}
@@ -75,6 +78,15 @@ func (n *nameCache) approval(r store.ApprovalRow) approvalRow {
 // StateWord is the state in the words of the page.
 func (r approvalRow) StateWord() string {
 	return map[string]string{"code_issued": "Connecting", "live": "Live", "ended": "Ended"}[r.State]
+}
+
+// countIn reads a number of what was just done out of an address; 0 is none.
+func countIn(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // withSpaces makes text of a name that the journal writes with underscores.

@@ -101,10 +101,12 @@ type clientsPage struct {
 	Rows   []clientRow
 	Next   string
 	More   bool // the first page is another one
+
+	Deleted int // a moment ago, as the address says it
 }
 
 func (s *Server) clientsPage(v *visit) error {
-	f, err := v.Filter("q", "state")
+	f, err := v.Filter("q", "state", "deleted")
 	if err != nil {
 		return err
 	}
@@ -117,6 +119,7 @@ func (s *Server) clientsPage(v *visit) error {
 		return err
 	}
 	p := clientsPage{frame: s.frame(v, "clients", "Clients"), Search: clientSearch{f.Get("q"), f.Get("state")}, Next: v.link("/clients", next), More: f.After != ""}
+	p.Deleted = countIn(f.Get("deleted"))
 	if p.Rows, err = s.clientRows(v, found, uses); err != nil {
 		return err
 	}

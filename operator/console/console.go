@@ -4,6 +4,7 @@
 package console
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/operator"
+	"github.com/grantkeeper/grantkeeper/provider"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -22,6 +24,16 @@ type Server struct {
 	Service string           // name of the protected service
 	Hosts   func() []string  // base URLs of the installation; nil knows none
 
+	// Doctor runs the checks of an installation; nil has no page for them.
+	Doctor func(context.Context) []operator.Finding
+
+	// Calls returns how many calls an organization has made in the window of its
+	// limit, and how many it may; nil knows neither.
+	Calls func(organization string) (made, most int)
+
+	Providers []*provider.Provider // where people sign in
+
+	health  health
 	assets  assets
 	formKey [32]byte                   // of this process, for forms without a session: they do not outlive it
 	rights  map[string]operator.Rights // by path of the table of routes
@@ -34,6 +46,10 @@ func (s *Server) Router() func(path string) http.Handler {
 	s.assets = newAssets()
 	rand.Read(s.formKey[:])
 	s.rights = rightFor()
+	s.API.Ways = map[string]string{}
+	for _, p := range s.Providers {
+		s.API.Ways[p.ID] = p.Issuer
+	}
 	s.first = s.firstParts()
 	pages, files := s.pages(), http.HandlerFunc(s.asset)
 	return func(path string) http.Handler {

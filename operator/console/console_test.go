@@ -53,9 +53,7 @@ func withConsole(t *testing.T) (o *office, live string) {
 		Store: o.Store, Password: func() string { return password }, Version: operator.Version{Version: "9.9.9"},
 		Metrics: metrics.New(metrics.Build{}, o.Store.Now),
 	}
-	hosts := func() []string { return []string{"https://app.svalinn.example", "https://eu.svalinn.example"} }
-	o.api.Console = (&Server{API: o.api, Service: "Svalinn", Hosts: hosts}).Router()
-	o.handler = o.api.Handler()
+	o.console(&Server{})
 	for _, id := range []string{"quill", "idle"} {
 		c := client.Client{ID: id, Name: "Name of quill", RedirectURIs: []string{"https://a.example/cb"}, IssuedAt: o.Store.Now().Unix()}
 		if id == "idle" {
@@ -66,6 +64,14 @@ func withConsole(t *testing.T) (o *office, live string) {
 	live = o.live("quill", "ada", grantset.Set{Kind: grantset.Organization})
 	o.live("quill", "tor", grantset.Set{Kind: grantset.Everything})
 	return o, live
+}
+
+// console puts a console into the office.
+func (o *office) console(s *Server) {
+	s.API, s.Service = o.api, "Svalinn"
+	s.Hosts = func() []string { return []string{"https://app.svalinn.example", "https://eu.svalinn.example"} }
+	o.api.Console = s.Router()
+	o.handler = o.api.Handler()
 }
 
 // live gives an exchanged approval of a person, and its ID.
@@ -312,7 +318,7 @@ func TestConsoleIsClosed(t *testing.T) {
 	o.visit("POST", "/clients/quill/disable", good, func(r *http.Request) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	}).want(400)
-	for _, path := range []string{"/clients/quill/delete", "/clients/quill/disable/x", "/clients/quill/"} {
+	for _, path := range []string{"/clients/quill/nothing", "/clients/quill/disable/x", "/clients/quill/"} {
 		o.page(path).want(404)
 	}
 	o.visit("POST", "/clients", good).want(405)

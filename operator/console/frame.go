@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,18 +22,28 @@ import (
 var templateFiles embed.FS
 
 var (
-	overviewTemplate  = parsePage("overview.html", "parts.html")
-	clientsTemplate   = parsePage("clients.html", "parts.html")
-	clientTemplate    = parsePage("client.html", "parts.html")
-	confirmTemplate   = parsePage("confirm.html")
-	approvalsTemplate = parsePage("approvals.html")
-	eventsTemplate    = parsePage("events.html", "parts.html")
-	refusedTemplate   = parsePage("refused.html")
-	signInTemplate    = parsePage("signin.html")
+	overviewTemplate      = parsePage("overview.html", "parts.html")
+	clientsTemplate       = parsePage("clients.html", "parts.html")
+	clientTemplate        = parsePage("client.html", "parts.html")
+	confirmTemplate       = parsePage("confirm.html")
+	approvalsTemplate     = parsePage("approvals.html")
+	eventsTemplate        = parsePage("events.html", "parts.html")
+	refusedTemplate       = parsePage("refused.html")
+	signInTemplate        = parsePage("signin.html")
+	changeTemplate        = parsePage("change.html")
+	peopleTemplate        = parsePage("people.html")
+	personTemplate        = parsePage("person.html", "parts.html")
+	organizationsTemplate = parsePage("organizations.html")
+	organizationTemplate  = parsePage("organization.html")
+	membersTemplate       = parsePage("members.html")
+	healthTemplate        = parsePage("health.html")
+	explainTemplate       = parsePage("explain.html", "parts.html")
+	inspectTemplate       = parsePage("inspect.html")
+	linkTemplate          = parsePage("link.html")
 )
 
 func parsePage(files ...string) *template.Template {
-	t := template.New("frame.html").Funcs(template.FuncMap{"number": operator.Number[int], "count": operator.Count})
+	t := template.New("frame.html").Funcs(template.FuncMap{"number": operator.Number[int], "count": operator.Count, "words": withSpaces})
 	template.Must(t.AddParseTree("mark", page.Mark()))
 	for _, file := range append([]string{"frame.html"}, files...) {
 		template.Must(t.ParseFS(templateFiles, "templates/"+file))
@@ -56,6 +67,8 @@ type frame struct {
 	Script     string
 	Zone       string // in which times are said
 	Tabs       []tab
+	Faults     int    // that the checks found last
+	Worst      string // of them; "" is none
 	Who        whoView
 
 	s *Server
@@ -69,7 +82,10 @@ var tabs = []tab{
 	{"overview", "/", "Overview"},
 	{"clients", "/clients", "Clients"},
 	{"approvals", "/approvals", "Approvals"},
+	{"people", "/people", "People"},
+	{"organizations", "/organizations", "Organizations"},
 	{"events", "/events", "Events"},
+	{"health", "/health", "Health"},
 }
 
 // A whoView is who is signed in, as every page shows it. Its Name is "" for who knows
@@ -93,10 +109,15 @@ func (f frame) May(path string) bool { return f.s.mayAt(f.v, path) }
 
 // frame is the frame of a page behind the password. It asks the database for a
 // write, as /readyz does, and says how long that took.
-func (s *Server) frame(v *visit, tab, title string) frame {
+func (s *Server) frame(v *visit, under, title string) frame {
 	f := s.bareFrame(v.Call, title)
-	f.Tab, f.SignedIn, f.s, f.v = tab, true, s, v
+	f.Tab, f.SignedIn, f.s, f.v = under, true, s, v
 	f.Tabs, f.Who = tabs, s.whoView(v.Call)
+	if s.Doctor == nil {
+		f.Tabs = slices.DeleteFunc(slices.Clone(tabs), func(t tab) bool { return t.ID == "health" })
+	}
+	report := s.health.known()
+	f.Faults, f.Worst = report.count("fail"), report.worst()
 	start := time.Now()
 	missing := s.API.Missing(v.Call)
 	f.Database = "under 1 ms"

@@ -36,6 +36,8 @@ func withNamed(t *testing.T) (o *office, live string, set func([]operator.Named)
 		return hash == password, nil
 	}
 	o.api.Ring = o.Ring
+	o.console(&Server{Doctor: func(context.Context) []operator.Finding { return nil }})
+	o.api.ResetLink = func(secret string) string { return "https://app.svalinn.example/reset/" + secret }
 	return o, live, func(now []operator.Named) { all = now }
 }
 

@@ -16,6 +16,11 @@ type route struct {
 	post  func(*Server, *visit) error
 }
 
+// asks is a route of a change: GET asks for the reason, POST carries it out.
+func asks(path string, right operator.Rights, f func(*Server, *visit) (change, error)) route {
+	return route{path, right, showChange(f), changeIt(f)}
+}
+
 // routes are all pages behind a sign-in: the one table of which operation needs
 // which right (decision O8). Act ends or mends one thing that somebody can begin
 // again; what takes somebody's place away, or lets somebody in, is Administer's.
@@ -30,6 +35,30 @@ func routes() []route {
 		{"/approvals/{id}/revoke", operator.Act, (*Server).confirmRevoke, (*Server).revokePage},
 		{"/events", operator.Read, (*Server).eventsPage, nil},
 		{"/events.jsonl", operator.Read, (*Server).eventLines, nil},
+		asks("/add-client", operator.Administer, (*Server).addClient),
+		asks("/clients/{id}/delete", operator.Administer, (*Server).deleteClient),
+		asks("/delete-unapproved", operator.Administer, (*Server).deleteUnapproved),
+		{"/approvals/{id}/explain", operator.Read, (*Server).explainPage, nil},
+		asks("/revoke-many", operator.Administer, (*Server).revokeMany),
+		{"/inspect", operator.Read, (*Server).inspectForm, (*Server).inspectToken},
+		{"/people", operator.Read, (*Server).peoplePage, nil},
+		asks("/add-person", operator.Administer, (*Server).addPerson),
+		{"/people/{id}", operator.Read, (*Server).personPage, nil},
+		asks("/people/{id}/link", operator.Act, (*Server).sendLink),
+		asks("/people/{id}/sign-out", operator.Act, (*Server).signPersonOut),
+		asks("/people/{id}/reset-factor", operator.Act, (*Server).resetFactor),
+		asks("/people/{id}/deactivate", operator.Administer, (*Server).deactivatePerson),
+		asks("/people/{id}/reactivate", operator.Administer, (*Server).reactivatePerson),
+		{"/organizations", operator.Read, (*Server).organizationsPage, nil},
+		{"/organizations/{id}", operator.Read, (*Server).organizationPage, nil},
+		{"/organizations/{id}/members", operator.Read, (*Server).membersPage, nil},
+		asks("/organizations/{id}/turn-off", operator.Administer, (*Server).turnOff),
+		asks("/organizations/{id}/turn-on", operator.Administer, (*Server).turnOn),
+		asks("/organizations/{id}/add-member", operator.Administer, (*Server).addMember),
+		asks("/organizations/{id}/members/{person}/remove", operator.Administer, (*Server).removeMember),
+		asks("/organizations/{id}/members/{person}/make-admin", operator.Administer, (*Server).makeAdmin),
+		asks("/organizations/{id}/members/{person}/take-admin", operator.Administer, (*Server).takeAdmin),
+		{"/health", operator.Read, (*Server).healthPage, (*Server).checkHealth},
 		{"/signout", operator.Read, nil, (*Server).signOut},
 	}
 }

@@ -21,13 +21,21 @@ type signInPage struct {
 	Wrong  bool   // the fault is in the fields
 	Done   string // out or ended
 	CSRF   string
+
+	Passwords bool // some operator has one
+	Ways      []wayOut
 }
+
+// A wayOut leads to a provider.
+type wayOut struct{ Name, Path string }
 
 // handleSignIn puts into a mux what is open to everybody while operators have names.
 func (s *Server) handleSignIn(mux *http.ServeMux) {
 	for pattern, f := range map[string]func(*Server, *visit) error{
-		"GET " + signInPath:  (*Server).signInPage,
-		"POST " + signInPath: (*Server).signIn,
+		"GET " + signInPath:                     (*Server).signInPage,
+		"POST " + signInPath:                    (*Server).signIn,
+		"GET " + signInPath + "/with/{way}":     (*Server).goAway,
+		"GET " + signInPath + "/callback/{way}": (*Server).comeBack,
 	} {
 		mux.Handle(pattern, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v := s.visit(w, r)
@@ -108,7 +116,10 @@ func (s *Server) showSignIn(v *visit, status int, p signInPage) error {
 		title = "Error: " + title
 	}
 	p.frame = s.bareFrame(v.Call, title)
-	p.Slim, p.CSRF = true, s.formTag(s.before(v), signInPath)
+	p.Slim, p.CSRF, p.Passwords = true, s.formTag(s.before(v), signInPath), s.API.HasPasswords()
+	for _, way := range s.away(v.Request) {
+		p.Ways = append(p.Ways, wayOut{way.Name, signInPath + "/with/" + way.ID + "?" + url.Values{"return": {p.Return}}.Encode()})
+	}
 	return s.render(v.w, status, signInTemplate, &p)
 }
 

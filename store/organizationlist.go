@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/policy"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// OrganizationFilter narrows FindOrganizations; empty fields match all. Query is a
+// part of the name, or the ID; AI is on or off. Limit is at most 1000, 0 is 50.
+type OrganizationFilter struct {
+	Query, AI, After string
+	Limit            int
+}
+
+// OrganizationSize is an organization with how many members it has, and its rules for
+// apps, nil where it has none.
+type OrganizationSize struct {
+	org.Organization
+	Members int
+	Policy  *policy.Policy
+}
+
+// FindOrganizations lists organizations by ID and gives the cursor of the next page
+// or "".
+func (s *Store) FindOrganizations(ctx context.Context, f OrganizationFilter) ([]OrganizationSize, string, error) {
+	if f.After != "" && org.CheckID(f.After) != nil {
+		return nil, "", errCursor
+	}
+	if err := s.fresh(ctx); err != nil {
+		return nil, "", err
+	}
+	limit := pageSize(f.Limit)
+	s.memory.RLock()
+	defer s.memory.RUnlock()
+	var out []OrganizationSize
+	for _, o := range facts.InOrder(s.memory.Orgs) {
+		switch {
+		case o.ID <= f.After, f.AI == "on" && !o.AIIntegration, f.AI == "off" && o.AIIntegration,
+			f.Query != "" && o.ID != f.Query && !org.Finds(o.Name, f.Query):
+		case len(out) == limit:
+			return out, out[limit-1].ID, nil
+		default:
+			out = append(out, OrganizationSize{o.Organization, len(o.Members), o.Policy})
+		}
+	}
+	return out, "", nil
+}
+
+// OrganizationSize gives that of one, or ErrNotFound.
+func (s *Store) OrganizationSize(ctx context.Context, id string) (OrganizationSize, error) {
+	if err := s.fresh(ctx); err != nil {
+		return OrganizationSize{}, err
+	}
+	s.memory.RLock()
+	defer s.memory.RUnlock()
+	at := s.memory.Orgs[id]
+	if at == nil {
+		return OrganizationSize{}, fmt.Errorf("organization: %w", ErrNotFound)
+	}
+	return OrganizationSize{at.Organization, len(at.Members), at.Policy}, nil
+}
+
+// OrganizationUses counts the approvals in some organizations that have not ended.
+func (s *Store) OrganizationUses(ctx context.Context, organizations []string) (map[string]int, error) {
+	out := map[string]int{}
+	if len(organizations) == 0 {
+		return out, nil
+	}
+	defer s.timed("approvals", time.Now())
+	q := query{text: `SELECT organization, COUNT(*) FROM approval`, conditions: []string{"phase < " + engine.SQLEnded}, end: ` GROUP BY organization`}
+	q.in("organization", anys(organizations))
+	rows, err := s.reader.QueryContext(ctx, q.whole(), q.args...)
+	err = engine.EachRow(rows, err, func(r engine.Scanner) error {
+		var id string
+		var n int
+		err := r.Scan(&id, &n)
+		out[id] = n
+		return err
+	})
+	return out, engine.Unavailable("approvals", err)
+}
