@@ -183,6 +183,24 @@ func TestFaultsAreNamed(t *testing.T) {
 			b := j.blocks[0].Next(ofTests, j.blocks[1].At, leavesOf(of))
 			return slices.Concat(l[:5], blockLines(b, of), l[8:])
 		}, chain.BlockAltered, 9, ""},
+		{"entry and hash fit each other, and not the block", func(l []string) []string {
+			e := j.entries[1][0]
+			e.Person = "p-eve"
+			return slices.Concat(l[:5], blockLines(j.blocks[1], []chain.Entry{e, j.entries[1][1]}), l[8:])
+		}, chain.BlockAltered, 6, ""},
+		{"a first block behind another one", func(l []string) []string {
+			b := j.blocks[0]
+			b.Previous[0]++
+			b.Hash = b.Sum()
+			return slices.Concat(l[:1], blockLines(b, j.entries[0]), l[5:])
+		}, chain.BlockAltered, 2, ""},
+		{"a first block that counts wrong", func(l []string) []string {
+			b := j.blocks[0]
+			b.Total++
+			b.Hash = b.Sum()
+			return slices.Concat(l[:1], blockLines(b, j.entries[0]), l[5:])
+		}, chain.BlockAltered, 2, ""},
+		{"a line that says two things", func(l []string) []string { l[11] = `{"unsealed":{},"block":{}}`; return l }, chain.Unreadable, 12, ""},
 		{"a block counts wrong", func(l []string) []string {
 			b := j.blocks[1]
 			b.Total++
