@@ -33,6 +33,7 @@ type room struct {
 
 var (
 	pureRooms = []string{
+		"activity",
 		"approval",
 		"attempt",
 		"client",
@@ -70,6 +71,7 @@ var rooms = map[string]room{
 	"directory":        {pure: true, may: []string{"facts", "org", "policy"}, tests: []string{"grantset"}},
 	"journal":          {pure: true},
 	"journal/chain":    {pure: true, may: []string{"strictjson"}},
+	"activity":         {pure: true, may: []string{"approval", "identity", "org"}},
 	"fault":            {pure: true},
 	"attempt":          {pure: true},
 	"limit":            {may: pureRooms},

@@ -67,6 +67,7 @@
 //   - the journal: journal.go writes what changes nothing else, events.go lists it, package
 //     journal names the kinds, reuse.go asks what looked like theft; sealing.go puts it
 //     into blocks, as package chain has them, and proof.go writes it to be verified
+//   - what calls did (package activity): recorder.go, activityrows.go, activity.go
 //   - the directory: directory.go reads; person.go, member.go, organization.go,
 //     integration.go and apikey.go change; import.go, with pruning.go
 //     and dryrun.go, takes all of it, as package directory plans; exporting.go

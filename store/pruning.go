@@ -113,6 +113,9 @@ func (tx *Tx) removeOwners(p *directory.Plan) error {
 	if err := tx.deleteIn(query{text: `DELETE FROM attempt`}, "person", people); err != nil {
 		return err
 	}
+	if err := tx.removed(people); err != nil {
+		return err
+	}
 	off := query{text: `UPDATE organization SET ai_integration = 0, epoch = epoch + ai_integration`}
 	if err := tx.deleteIn(off, "id", idsOf(p.Removed.Organizations, func(o *facts.Organization) any { return o.ID })); err != nil {
 		return err

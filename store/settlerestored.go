@@ -11,6 +11,9 @@ import (
 // SettleRestored does, on a database that was restored by its own means, what
 // Restore does: it ends all that could live again, and journals that.
 func (s *Store) SettleRestored(ctx context.Context, act Act) (ended int, err error) {
+	if err := s.changeFacts(func(tx *Tx) error { return engine.NoteRestored(tx.Exec, tx.Env.Now()) }); err != nil {
+		return 0, err
+	}
 	if ended, err = s.EndMatching(ctx, ApprovalFilter{}, approval.Restored, false, act); err != nil {
 		return ended, err
 	}

@@ -60,6 +60,10 @@ func (s *Store) change(run func(*Tx) error) error { return s.engine.Change(withi
 // changeFacts makes a change in which the facts are those of now.
 func (s *Store) changeFacts(run func(*Tx) error) error { return s.engine.ChangeFacts(within(run)) }
 
+// apart makes a change that neither reads nor changes facts. After an error it may have
+// been made all the same.
+func (s *Store) apart(run func(*Tx) error) error { return s.engine.Apart(within(run)) }
+
 // later queues a change that nobody waits for; false when the queue is full. lost,
 // unless nil, may be called when it was queued and then could not be written.
 func (s *Store) later(run func(*Tx) error, lost func()) bool {

@@ -35,7 +35,8 @@ func (s *Store) sweep(ctx context.Context) (Swept, error) {
 	if err := s.tellReviews(ctx); err != nil {
 		return out, fmt.Errorf("reviews: %w", err)
 	}
-	return out, nil
+	out.Activity, err = s.sweepActivity(func() bool { return ctx.Err() == nil })
+	return out, err
 }
 
 // sweepRows deletes what has been kept for long enough, a batch in a commit.

@@ -33,6 +33,9 @@ type Engine interface {
 	// inside, and nobody else changes them meanwhile.
 	Change(run func(*Tx) error) error
 	ChangeFacts(run func(*Tx) error) error
+	// Apart runs one change that neither reads nor changes facts, and holds nobody up who
+	// does. After an error it may have been made all the same.
+	Apart(run func(*Tx) error) error
 	// Later queues a change that nobody waits for; false when the queue is full. lost,
 	// unless nil, may be called when it was queued and then could not be written.
 	Later(run func(*Tx) error, lost func()) bool

@@ -43,6 +43,8 @@ type Options struct {
 	AttemptsKeep     time.Duration // how long attempts are kept; 0 is 7 days
 	AttemptsMax      int           // how many; 0 keeps none
 
+	ActivityKeep time.Duration // how long what calls did is kept; 0 is none
+
 	// Journaled, unless nil, is told of every entry of the journal once it is
 	// durable; Took, how long the database took for something, by a few names.
 	// Journaled is called by those who write, on PostgreSQL by several at once,
@@ -69,9 +71,10 @@ type Swept struct {
 	Sessions  int
 	Resets    int // links to set a password that were not used
 	Events    int // of the journal
+	Activity  int // rows of what calls did
 }
 
 // Sum is how many rows that is in all.
 func (s Swept) Sum() int {
-	return s.Clients + s.Ended + s.Approvals + s.Sessions + s.Resets + s.Events
+	return s.Clients + s.Ended + s.Approvals + s.Sessions + s.Resets + s.Events + s.Activity
 }

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/journal"
 )
 
@@ -17,6 +19,20 @@ var revivable = []string{
 	`DELETE FROM reset`,
 	`DELETE FROM factor WHERE kind = '` + FactorRecovery + `'`,
 	ForgetRewound,
+}
+
+// noteRestored says that what calls did since a past state may be missing: from its last
+// entry of the journal on. Where nothing was recorded before, nothing is missing.
+const noteRestored = `
+	INSERT INTO activity_gap (id, from_at, to_at, why)
+	SELECT 'restored-' || id, at, CAST($1 AS BIGINT), $2 FROM journal
+	 WHERE EXISTS (SELECT 1 FROM activity_gap) ORDER BY id DESC LIMIT 1
+	ON CONFLICT (id) DO UPDATE SET to_at = excluded.to_at`
+
+// NoteRestored notes it, before anything else is journaled.
+func NoteRestored(exec func(text string, args ...any) (int64, error), now time.Time) error {
+	_, err := exec(noteRestored, now.Unix(), string(activity.SetBack))
+	return err
 }
 
 // ReviveNothing deletes what is revivable, and gives the number of API keys among it.

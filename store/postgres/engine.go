@@ -147,6 +147,22 @@ func (p *Engine) ChangeFacts(run func(*engine.Tx) error) error {
 	return p.change(func(tx *engine.Tx) error { return engine.RunSafely(tx, run) })
 }
 
+// Apart makes a change without the row of the facts' version. It is tried once.
+func (p *Engine) Apart(run func(*engine.Tx) error) error {
+	leave, err := p.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(context.Background(), changeTimeout)
+	defer cancel()
+	err = p.Transact(ctx, func(tx *engine.Tx) error { return engine.RunSafely(tx, run) })
+	if err == nil || engine.Refusal(err) {
+		return err
+	}
+	return p.unavailable("change", err)
+}
+
 // Integrity is pg_amcheck's to tell.
 func (p *Engine) Integrity(context.Context) (whole bool, err error) { return false, nil }
 

@@ -218,6 +218,9 @@ func (e *Engine) ChangeFacts(run func(*engine.Tx) error) error {
 	return e.Writer.do(&Operation{run: run, alone: true, done: make(chan struct{}, 1)})
 }
 
+// Apart is Change, which holds nobody up.
+func (e *Engine) Apart(run func(*engine.Tx) error) error { return e.Change(run) }
+
 // Later queues a change that nobody waits for.
 func (e *Engine) Later(run func(*engine.Tx) error, lost func()) bool {
 	select {

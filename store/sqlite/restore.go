@@ -258,6 +258,9 @@ func (o RestoreOptions) endRestored(ctx context.Context, tx *sql.Tx, info Info) 
 			return 0, 0, err
 		}
 		ended = int(n)
+		if err := engine.NoteRestored(exec, now); err != nil {
+			return 0, 0, err
+		}
 		if keys, err = engine.ReviveNothing(exec); err != nil {
 			return 0, 0, err
 		}

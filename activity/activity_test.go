@@ -1,0 +1,276 @@
+package activity
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+func TestOutcomeOf(t *testing.T) {
+	for status, want := range map[int]Outcome{
+		200: Done, 201: Done, 204: Done, 303: Done, 399: Done, 400: Failed, 404: Failed, 409: Failed, 422: Failed, 429: Failed, 499: Failed,
+		403: Refused, 500: Unanswered, 503: Unanswered, 0: Unanswered, 101: Unanswered, 199: Unanswered, 999: Unanswered,
+	} {
+		if got := OutcomeOf(status); got != want {
+			t.Errorf("%d: %s, want %s", status, got, want)
+		}
+	}
+}
+
+func TestDays(t *testing.T) {
+	at := time.Date(2026, 11, 23, 10, 41, 7, 0, time.UTC)
+	if got, want := Hour(at.Unix()), time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC).Unix(); got != want {
+		t.Errorf("hour %d, want %d", got, want)
+	}
+	if got, want := Day(at.Unix())*24*3600, time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC).Unix(); got != want {
+		t.Errorf("day begins at %d, want %d", got, want)
+	}
+	first := FirstDay(at, Keep)
+	if Day(at.Add(-Keep).Unix()) < first {
+		t.Error("less is told than is kept")
+	}
+	if Day(at.Add(-Keep-24*time.Hour).Unix()) >= first {
+		t.Error("a day more is told than is kept")
+	}
+}
+
+func TestPath(t *testing.T) {
+	long := strings.Repeat("a", 300)
+	for target, want := range map[string]string{
+		"/api/v5/actions/17":            "/api/v5/actions/17",
+		"/api/v5/actions/17?key=secret": "/api/v5/actions/17",
+		"/api/v5/actions#secret":        "/api/v5/actions",
+		"/api/v5/actions/?a?b":          "/api/v5/actions/",
+		"":                              "",
+		"*":                             "*",
+		"/a%2Fb/%3Fc":                   "/a%2Fb/%3Fc",
+		"/caf\u00e9/\x00\x1b \xff":      "/caf%C3%A9/%00%1B%20%FF",
+		"/a/svo_" + long[:43]:           "/a/…",
+		"/a/" + long[:40]:               "/a/…",
+		"/a/" + long[:39]:               "/a/" + long[:39],
+		"/a/" + strings.ReplaceAll(long[:40], "a", "%61"): "/a/…",
+		"/a/" + long[:20] + "%61" + long[:19]:             "/a/…",
+		"/" + strings.Repeat("a-", 51):                    "/…",
+		"/o/0123456789abcdef0123456789abcdef":             "/o/0123456789abcdef0123456789abcdef",
+		"/o/123e4567-e89b-12d3-a456-426614174000/x":       "/o/123e4567-e89b-12d3-a456-426614174000/x",
+		"/" + strings.Repeat("ab-cd/", 60):                "/" + strings.Repeat("ab-cd/", 42)[:251] + "/…",
+	} {
+		got := Path(target)
+		if len(got) > MaxPath {
+			t.Errorf("%q: %d bytes", target, len(got))
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", target, got, want)
+		}
+	}
+}
+
+// What is kept is within its bounds, shows as it is, and stays as it is when it is
+// cleaned again.
+func FuzzClean(f *testing.F) {
+	f.Add("PATCH", "/api/v5/actions/17?x=y", "move_order", "no_role", "Budget", "changed", 3)
+	f.Add("\x00", "/a\u202eb//%00/…", strings.Repeat("x", 500), strings.Repeat("ä", 100), "\u202eabc", "burnt", -1)
+	f.Fuzz(func(t *testing.T, method, target, tool, reason, text, did string, count int) {
+		r := Clean(Record{Method: method, Path: target, Tool: tool, Reason: reason,
+			Item: identity.Item{ID: text, Title: text + method, Kind: tool, Detail: text, Role: reason, Did: identity.Did(did), Count: count}})
+		if again := Clean(r); again != r {
+			t.Errorf("cleaned again: %+v, then %+v", r, again)
+		}
+		for name, one := range map[string]struct {
+			text string
+			most int
+		}{"method": {r.Method, 16}, "path": {r.Path, MaxPath}, "tool": {r.Tool, MaxTool}, "reason": {r.Reason, 64},
+			"id": {r.Item.ID, 400}, "title": {r.Item.Title, 400}, "kind": {r.Item.Kind, 400}, "detail": {r.Item.Detail, 400}, "role": {r.Item.Role, 64}} {
+			switch {
+			case len(one.text) > one.most:
+				t.Errorf("%s: %d bytes", name, len(one.text))
+			case !utf8.ValidString(one.text):
+				t.Errorf("%s: not UTF-8", name)
+			case strings.ContainsFunc(one.text, func(r rune) bool {
+				return unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069
+			}):
+				t.Errorf("%s: %q has a control", name, one.text)
+			case name != "role" && name != "reason" && name != "method" && hasToken(one.text):
+				t.Errorf("%s: %q may be a token", name, one.text)
+			}
+		}
+		if strings.ContainsAny(r.Path, "?#") {
+			t.Errorf("the path has a query: %q", r.Path)
+		}
+		if r.Item.Count < 0 || r.Item.Count > identity.MaxItemCount {
+			t.Errorf("count %d", r.Item.Count)
+		}
+	})
+}
+
+// circles of the roles in the tests here.
+var circles = map[string]string{"treasurer": "money", "secretary": "board", "buddy": "general"}
+
+func viewer(m org.Member, own bool) Viewer {
+	return Viewer{Member: m, Own: own, Person: "ada", Circle: func(role string) string { return circles[role] }}
+}
+
+func TestTell(t *testing.T) {
+	ada := org.NewMember("ada", "nordlys", false, []org.Role{{ID: "treasurer", Organization: "nordlys", Circle: "money"}})
+	tor := org.NewMember("tor", "nordlys", true, []org.Role{{ID: "secretary", Organization: "nordlys", Circle: "board"}})
+	for _, tt := range []struct {
+		name               string
+		item               identity.Item
+		own, admin, nobody Hidden
+	}{
+		{"open", identity.Item{Title: "x", Role: "secretary"}, "", "", HiddenAll},
+		{"private to a circle of the person's", identity.Item{Title: "x", Role: "treasurer", Private: true}, "", HiddenPrivate, HiddenAll},
+		{"private to a circle of the admin's", identity.Item{Title: "x", Role: "secretary", Private: true}, HiddenPrivate, "", HiddenAll},
+		{"private to a role that is gone", identity.Item{Title: "x", Role: "gone", Private: true}, HiddenPrivate, HiddenPrivate, HiddenAll},
+		{"private to nobody knows whom", identity.Item{Title: "x", Private: true}, HiddenPrivate, HiddenPrivate, HiddenAll},
+		{"personal", identity.Item{Title: "x", Personal: true}, "", HiddenPersonal, HiddenAll},
+		{"personal, and private", identity.Item{Title: "x", Personal: true, Private: true, Role: "secretary"}, "", HiddenPersonal, HiddenAll},
+		{"deleted", identity.Item{Title: "x", Did: identity.Deleted}, "", HiddenDeleted, HiddenAll},
+		{"private, deleted", identity.Item{Title: "x", Did: identity.Deleted, Role: "buddy", Private: true}, "", HiddenPrivate, HiddenAll},
+		{"personal, deleted", identity.Item{Title: "x", Did: identity.Deleted, Personal: true}, "", HiddenPersonal, HiddenAll},
+		{"deleted later", identity.Item{Title: "x", ID: "d"}, "", HiddenDeleted, HiddenAll},
+		{"private later", identity.Item{Title: "x", ID: "p", Role: "buddy"}, HiddenPrivate, HiddenPrivate, HiddenAll},
+		{"personal later", identity.Item{Title: "x", ID: "o"}, "", HiddenPersonal, HiddenAll},
+		{"nothing told", identity.Item{}, "", "", ""},
+	} {
+		r := Record{Method: "PATCH", Path: "/notes/x", Outcome: Done, Item: tt.item}
+		for _, who := range []struct {
+			name string
+			v    Viewer
+			want Hidden
+		}{{"own", viewer(ada, true), tt.own}, {"admin", viewer(tor, false), tt.admin}, {"nobody", viewer(org.Member{}, false), tt.nobody}} {
+			who.v.Learn([]Record{
+				{Outcome: Done, Item: identity.Item{ID: "d", Did: identity.Deleted}}, {Outcome: Done, Item: identity.Item{ID: "d"}},
+				{Outcome: Refused, Item: identity.Item{ID: "p"}}, {Outcome: Done, Item: identity.Item{ID: "p", Private: true}}, {Outcome: Done, Item: identity.Item{ID: "p"}},
+				{Outcome: Done, Item: identity.Item{ID: "o", Personal: true}},
+			})
+			got, why := who.v.Tell(r)
+			if why != who.want {
+				t.Errorf("%s to %s: hidden %q, want %q", tt.name, who.name, why, who.want)
+			}
+			if why == "" && got != r || why != "" && (got.Item.Title != "" || strings.Contains(got.Path, "x")) {
+				t.Errorf("%s to %s: %+v", tt.name, who.name, got)
+			}
+		}
+	}
+}
+
+// Nobody is told the title of an item that they may not read now (decision V72), but the person of one
+// that is deleted; and what is told otherwise is what is kept.
+func TestTellProperty(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 11))
+	roles := []string{"treasurer", "secretary", "buddy", "gone", ""}
+	pick := func(of []string) string { return of[random.IntN(len(of))] }
+	for range 20_000 {
+		var fills []org.Role
+		for r, c := range circles {
+			if random.IntN(2) == 0 {
+				fills = append(fills, org.Role{ID: r, Organization: "nordlys", Circle: c})
+			}
+		}
+		person := pick([]string{"ada", "tor"})
+		m := org.NewMember(person, "nordlys", random.IntN(2) == 0, fills)
+		if random.IntN(8) == 0 {
+			m = org.Member{}
+		}
+		own := person == "ada" && m.Exists() && random.IntN(3) > 0
+		item := identity.Item{ID: pick([]string{"", "1", "2"}), Title: "title", Kind: "note", Detail: "detail", Role: pick(roles), Private: random.IntN(2) == 0,
+			Personal: random.IntN(3) == 0, Did: identity.Did(pick([]string{"", "changed", "deleted"}))}
+		v := viewer(m, own)
+		r := Record{Path: "/notes/title", Method: "PUT", Outcome: Done, Item: item}
+		got, why := v.Tell(r)
+		as := org.Item{Organization: "nordlys", Role: item.Role, Circle: circles[item.Role], Private: item.Private}
+		if item.Personal {
+			as = org.Item{Organization: "nordlys", Person: "ada"}
+		}
+		plain := m
+		plain.Admin = false
+		gone := item.Did == identity.Deleted
+		may := plain.MayRead(as) && !gone && (own || !item.Personal) || gone && own
+		if may != (why == "") || may != (got.Item.Title == "title") {
+			t.Fatalf("%+v to %s (own %t, admin %t, fills %v): hidden %q, want it told: %t", item, person, own, m.Admin, fills, why, may)
+		}
+		if why != "" && strings.Contains(got.Path+got.Item.Detail+got.Item.Title+got.Item.ID, "t") {
+			t.Fatalf("hidden, and says %+v", got)
+		}
+		if got.Item.Kind != item.Kind || got.Item.Role != item.Role || got.Method != r.Method || got.Outcome != r.Outcome {
+			t.Fatalf("%+v says less than who did what: %+v", r, got)
+		}
+	}
+}
+
+func TestGaps(t *testing.T) {
+	g := Session{ID: "s", Opened: 10, Written: 100, Seen: 102}.Ended(140)
+	if g != (Gap{"s", 100, 140, Stopped}) {
+		t.Errorf("%+v", g)
+	}
+	if g := (Session{ID: "s", Written: 150}).Ended(140); g.From > g.To {
+		t.Errorf("ends before it begins: %+v", g)
+	}
+	if Under(50, 0) != 50 || Under(50, 30) != 30 || Under(50, 60) != 50 {
+		t.Error("under way")
+	}
+	for _, tt := range []struct {
+		name           string
+		created, ended int64
+		touches        bool
+		from, to       int64
+	}{
+		{"lives before and after", 1, 0, true, 100, 140},
+		{"made within", 120, 0, true, 120, 140},
+		{"made at its end", 140, 0, true, 140, 140},
+		{"made after", 141, 0, false, 0, 0},
+		{"ended at its beginning", 1, 100, true, 100, 100},
+		{"ended before", 1, 99, false, 0, 0},
+		{"ended within", 1, 130, true, 100, 130},
+		{"made and ended within", 110, 130, true, 110, 130},
+	} {
+		if got := g.Touches(tt.created, tt.ended); got != tt.touches {
+			t.Errorf("%s: touches %t", tt.name, got)
+		}
+		if w := g.Within(tt.created, tt.ended); tt.touches && (w.From != tt.from || w.To != tt.to) {
+			t.Errorf("%s: %+v", tt.name, w)
+		}
+	}
+	open := Gap{From: 100, Why: Off}
+	if !open.Touches(500, 0) || open.Within(1, 0).To != 0 || open.Within(1, 300).To != 300 || open.Touches(1, 99) {
+		t.Error("one that goes on")
+	}
+}
+
+// Whatever was acknowledged while a session was open, and was not written, lies in the gap
+// that the session leaves.
+func TestGapProperty(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5))
+	for range 20_000 {
+		now, written, pending := int64(1000), int64(1000), []int64(nil)
+		for range random.IntN(30) {
+			now += int64(random.IntN(5))
+			switch random.IntN(3) {
+			case 0:
+				pending = append(pending, now)
+			case 1:
+				written, pending = Under(now, 0), nil
+			}
+		}
+		g := Session{Written: written}.Ended(now + int64(random.IntN(100)))
+		for _, at := range pending {
+			if at < g.From || at > g.To {
+				t.Fatalf("answered at %d, the gap is %d to %d", at, g.From, g.To)
+			}
+		}
+	}
+}
+
+func TestLatestGapFirst(t *testing.T) {
+	a, b := Gap{ID: "a", From: 1}, Gap{ID: "b", From: 2}
+	if a.Compare(b) <= 0 || b.Compare(a) >= 0 || a.Compare(a) != 0 {
+		t.Error("order")
+	}
+}

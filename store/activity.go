@@ -1,0 +1,168 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/activity"
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/store/engine"
+)
+
+// ActivityFilter narrows the records of one approval. Since and Until are Unix seconds,
+// Until not included, and 0 for no bound; Limit is at most 1000, 0 is 50.
+type ActivityFilter struct {
+	Approval     approval.ID
+	Since, Until int64
+	Refused      bool // those that were refused alone
+	Done         bool // those that were not refused alone
+	OldestFirst  bool
+	After        string
+	Limit        int
+}
+
+// Activity lists the records of an approval, newest first unless the filter says otherwise,
+// and gives the cursor of the next page or "". What is kept no longer is not in it.
+func (s *Store) Activity(ctx context.Context, f ActivityFilter) ([]activity.Record, string, error) {
+	defer s.timed("activity", time.Now())
+	limit, order := pageSize(f.Limit), "id DESC"
+	q := query{text: `SELECT ` + activityColumns + ` FROM activity`}
+	q.where("approval = ", f.Approval[:])
+	q.where("id >= ", idAt(s.since(f.Since)))
+	if f.Until > 0 {
+		q.where("id < ", idAt(f.Until))
+	}
+	if f.After != "" {
+		if id, err := hex.DecodeString(f.After); err != nil || len(id) != engine.EventIDLen || hex.EncodeToString(id) != f.After {
+			return nil, "", errCursor
+		}
+		if f.OldestFirst {
+			q.where("id > ", f.After)
+		} else {
+			q.where("id < ", f.After)
+		}
+	}
+	if f.OldestFirst {
+		order = "id"
+	}
+	switch {
+	case f.Refused:
+		q.where("outcome = ", string(activity.Refused))
+	case f.Done:
+		q.where("outcome <> ", string(activity.Refused))
+	}
+	rows, err := s.reader.QueryContext(ctx, q.page(order, limit), q.args...)
+	out, err := engine.ListOf(rows, err, scanRecord)
+	if err != nil {
+		return nil, "", engine.Unavailable("activity", err)
+	}
+	for i := range out {
+		out[i].Approval = f.Approval
+	}
+	if len(out) > limit {
+		return out[:limit], out[limit-1].ID, nil
+	}
+	return out, "", nil
+}
+
+// since is from when on anything is told that was asked for from a time on.
+func (s *Store) since(at int64) int64 {
+	return max(at, activity.FirstDay(s.Now(), s.options.ActivityKeep)*24*3600)
+}
+
+// ActivityTallies gives what is counted of an approval in the hours that begin between two
+// times, the latest first: one for each hour, what and kind.
+func (s *Store) ActivityTallies(ctx context.Context, id approval.ID, since, until int64) ([]activity.Tally, error) {
+	defer s.timed("activity", time.Now())
+	if until == 0 {
+		until = maxTime
+	}
+	rows, err := s.reader.QueryContext(ctx, `
+		SELECT hour, what, kind, SUM(calls), SUM(items), SUM(private), SUM(personal)
+		  FROM activity_tally WHERE approval = $1 AND hour >= $2 AND hour < $3
+		 GROUP BY hour, what, kind ORDER BY hour DESC, what, kind`, id[:], s.since(since), until)
+	out, err := engine.ListOf(rows, err, func(r engine.Scanner, t *activity.Tally) error {
+		t.Approval = id
+		return r.Scan(&t.Hour, &t.What, &t.Kind, &t.Calls, &t.Items, &t.Private, &t.Personal)
+	})
+	return out, engine.Unavailable("activity", err)
+}
+
+// ActivityCount counts the records of an approval between two times, Until not included:
+// those that were refused, and all others.
+func (s *Store) ActivityCount(ctx context.Context, id approval.ID, since, until int64) (changes, refused int, err error) {
+	defer s.timed("activity", time.Now())
+	err = s.reader.QueryRowContext(ctx, `
+		SELECT COUNT(*), COALESCE(SUM(CASE WHEN outcome = $1 THEN 1 ELSE 0 END), 0)
+		  FROM activity WHERE approval = $2 AND id >= $3 AND id < $4`,
+		string(activity.Refused), id[:], idAt(s.since(since)), idAt(until)).Scan(&changes, &refused)
+	return changes - refused, refused, engine.Unavailable("activity", err)
+}
+
+// Recording says from when to when records may be missing, and how far they are written.
+type Recording struct {
+	Gaps     []activity.Gap // the latest first
+	Complete int64          // what was answered before is here, or lies in a gap; 0: nobody records
+}
+
+// ActivityGaps gives the gaps that concern an approval, ended being 0 while it lives, from
+// a time on.
+func (s *Store) ActivityGaps(ctx context.Context, created, ended, since int64) (of Recording, err error) {
+	defer s.timed("activity", time.Now())
+	now := s.Now().Unix()
+	rows, err := s.reader.QueryContext(ctx, `SELECT id, opened_at, written_to, seen_at FROM activity_session`)
+	sessions, err := engine.ListOf(rows, err, scanRecording)
+	if err != nil {
+		return of, engine.Unavailable("activity", err)
+	}
+	rows, err = s.reader.QueryContext(ctx, `SELECT id, from_at, to_at, why FROM activity_gap WHERE to_at = 0 OR to_at >= $1`, s.since(since))
+	gaps, err := engine.ListOf(rows, err, func(r engine.Scanner, g *activity.Gap) error { return r.Scan(&g.ID, &g.From, &g.To, &g.Why) })
+	if err != nil {
+		return of, engine.Unavailable("activity", err)
+	}
+	for _, one := range sessions { // read first: one that ends meanwhile is among the gaps
+		if s.options.URL != "" && one.Seen < now-int64(sessionLife/time.Second) { // nobody has found it out yet
+			gaps = append(gaps, one.Ended(now))
+			continue
+		}
+		if of.Complete == 0 || one.Written < of.Complete {
+			of.Complete = one.Written
+		}
+	}
+	told := map[string]bool{}
+	for _, g := range gaps {
+		if !told[g.ID] && g.Touches(created, ended) {
+			told[g.ID] = true
+			of.Gaps = append(of.Gaps, g.Within(created, ended))
+		}
+	}
+	slices.SortFunc(of.Gaps, activity.Gap.Compare)
+	return of, nil
+}
+
+// KeepsActivity is for how long what calls did is kept; 0 is that it is not.
+func (s *Store) KeepsActivity() time.Duration { return s.options.ActivityKeep }
+
+// EachActivity calls each with the records of an approval that a filter leaves, page by
+// page, until it gives an error.
+func (s *Store) EachActivity(ctx context.Context, f ActivityFilter, each func(activity.Record) error) error {
+	f.Limit = cmp.Or(f.Limit, 1000)
+	for {
+		rows, next, err := s.Activity(ctx, f)
+		if err != nil {
+			return fmt.Errorf("each: %w", err)
+		}
+		for _, r := range rows {
+			if err := each(r); err != nil {
+				return err
+			}
+		}
+		if f.After = next; next == "" {
+			return nil
+		}
+	}
+}

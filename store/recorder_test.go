@@ -1,0 +1,521 @@
+package store
+
+import (
+	arguments "flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grantkeeper/grantkeeper/activity"
+	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/org"
+)
+
+// records begins to record on a node, and ends it with the test.
+func (h house) records(t testing.TB) *Recorder {
+	t.Helper()
+	h.options.ActivityKeep = activity.Keep
+	r, err := h.RecordActivity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// kill has a recorder end as its process would: what waits is gone.
+func (r *Recorder) kill() {
+	r.writing.Lock()
+	r.closed = true
+	r.writing.Unlock()
+	close(r.stop)
+	r.stopped.Wait()
+}
+
+// dead lets the time pass after which a node is taken for dead.
+func (h house) dead() { h.clock.add(sessionLife + 2*time.Second) }
+
+func (h house) recorded(t testing.TB, f ActivityFilter) []activity.Record {
+	t.Helper()
+	var all []activity.Record
+	if err := h.EachActivity(ctx, f, func(r activity.Record) error { all = append(all, r); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func (h house) gaps(t testing.TB, created, ended int64) []activity.Gap {
+	t.Helper()
+	of, err := h.ActivityGaps(ctx, created, ended, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return of.Gaps
+}
+
+func flush(t testing.TB, r *Recorder) {
+	t.Helper()
+	if err := r.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func change(path string) activity.Record {
+	return activity.Record{Way: activity.API, Outcome: activity.Done, Status: 200, Method: "PUT", Path: path}
+}
+
+func TestRecords(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	id := h.live(t, h.unique(1))
+	one := activity.Record{
+		Way: activity.MCP, Outcome: activity.Done, Status: 200, Method: "POST", Path: "/api/v5/mcp", Tool: "move_order",
+		Item: identity.Item{ID: "17", Title: "Büdget", Kind: "order", Did: identity.Closed, Role: "treasurer", Private: true, Personal: true, Detail: "Text"},
+	}
+	r.Begin().Done(id, one)
+	h.clock.add(time.Second)
+	r.Begin().Done(id, change("/api/v5/orders/1?secret=x"), change("/api/v5/orders/2"))
+	r.Begin().Done(id) // did nothing
+	r.Refuse(id, activity.Record{Way: activity.API, Method: "DELETE", Path: "/api/v5/orders/1", Reason: "no_role"})
+	r.Read(id)
+	r.Read(id, identity.Item{Kind: "order", Count: 38, Private: true}, identity.Item{Kind: "note", Count: 2, Personal: true}, identity.Item{ID: "9", Kind: "note", Title: "x"})
+	c := r.Begin()
+	c.Done(id, change("/once"))
+	c.Done(id, change("/twice"))
+	flush(t, r)
+	all := h.recorded(t, ActivityFilter{Approval: id, OldestFirst: true})
+	var paths []string
+	for _, one := range all {
+		paths = append(paths, string(one.Outcome)+" "+one.Path)
+	}
+	if got, want := strings.Join(paths, ", "), "done /api/v5/mcp, done /api/v5/orders/1, done /api/v5/orders/2, refused /api/v5/orders/1, done /once"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	got := all[0]
+	if got.At != 1_800_000_000 || got.Approval != id || got.ID == "" {
+		t.Errorf("%+v", got)
+	}
+	if got.ID, got.At, got.Approval = "", 0, (approval.ID{}); got != one {
+		t.Errorf("%+v, want %+v", got, one)
+	}
+	if got := h.recorded(t, ActivityFilter{Approval: id, Refused: true}); len(got) != 1 || got[0].Reason != "no_role" {
+		t.Errorf("refused: %+v", got)
+	}
+	if got := h.recorded(t, ActivityFilter{Approval: id, Done: true, Limit: 1}); len(got) != 4 || got[0].Path != "/once" {
+		t.Errorf("done, newest first, one by one: %+v", got)
+	}
+	if changes, refused, err := h.ActivityCount(ctx, id, 0, maxTime); changes != 4 || refused != 1 || err != nil {
+		t.Errorf("%d, %d, %v", changes, refused, err)
+	}
+	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
+	hour := activity.Hour(h.Now().Unix())
+	if want := []activity.Tally{
+		{Approval: id, Hour: hour, What: activity.Reads, Calls: 1},
+		{Approval: id, Hour: hour, What: activity.Reads, Kind: "note", Items: 3, Personal: 2},
+		{Approval: id, Hour: hour, What: activity.Reads, Kind: "order", Calls: 1, Items: 38, Private: 38},
+	}; err != nil || !slices.Equal(tallies, want) {
+		t.Errorf("%+v, %v; want %+v", tallies, err, want)
+	}
+	r.Read(id) // counted in all, whenever it is written
+	flush(t, r)
+	flush(t, r)
+	if tallies, _ := h.ActivityTallies(ctx, id, 0, 0); tallies[0].Calls != 2 {
+		t.Errorf("%+v", tallies)
+	}
+	if other := h.recorded(t, ActivityFilter{Approval: h.live(t, h.unique(2))}); len(other) > 0 {
+		t.Errorf("another's: %+v", other)
+	}
+	if _, _, err := h.Activity(ctx, ActivityFilter{Approval: id, After: "x"}); err == nil {
+		t.Error("a cursor that is none is taken")
+	}
+	if f := r.Figures(); f != (RecorderFigures{Recorded: 5, Counted: 3}) {
+		t.Errorf("%+v", f)
+	}
+}
+
+// A recorder that is none keeps nothing, and asks for nothing.
+func TestNoRecorder(t *testing.T) {
+	var r *Recorder
+	r.Begin().Done(approval.ID{}, change("/x"))
+	r.Refuse(approval.ID{}, change("/x"))
+	r.Read(approval.ID{})
+	if r.Flush() != nil || r.Close() != nil || r.Figures() != (RecorderFigures{}) {
+		t.Error("it does something")
+	}
+}
+
+// What a node that ends without a word has not written lies in a gap; one that ends in
+// order leaves none.
+func TestGapsOfNodes(t *testing.T) {
+	all := nodes(t, 2)
+	h, start := all[0], all[0].Now().Unix()
+	id := h.live(t, h.unique(1))
+	lives := func() []activity.Gap { return h.gaps(t, start, 0) }
+	h.clock.add(time.Minute)
+	first := h.records(t)
+	before := lives()
+	if len(before) != 1 || before[0] != (activity.Gap{ID: gapBefore, From: start, To: start + 60, Why: activity.Before}) {
+		t.Errorf("before: %+v", before)
+	}
+	h.clock.add(time.Minute)
+	first.Begin().Done(id, change("/written"))
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.clock.add(time.Hour)
+	second := all[1].records(t)
+	if got := lives(); len(got) != 1 {
+		t.Errorf("after an orderly end: %+v", got)
+	}
+	h.clock.add(time.Second)
+	second.Begin().Done(id, change("/written too"))
+	flush(t, second)
+	h.clock.add(time.Second)
+	killed := h.Now().Unix()
+	second.Begin().Done(id, change("/lost"))
+	second.kill()
+	h.dead()
+	if got := lives(); !embedded() && (len(got) != 2 || got[0].From > killed || got[0].To < killed) {
+		t.Errorf("not found out yet: %+v", got)
+	}
+	h.records(t)
+	got := lives()
+	if len(got) != 2 || got[0].Why != activity.Stopped || got[0].From != killed-1 || got[0].To < killed {
+		t.Errorf("after a kill at %d: %+v", killed, got)
+	}
+	if got := h.gaps(t, start, killed-10); len(got) != 1 {
+		t.Errorf("of an approval that had ended: %+v", got)
+	}
+	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A call that is under way while a node is killed may have done something: the gap begins
+// where it did.
+func TestGapOfWhatIsUnderWay(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	h.clock.add(time.Minute)
+	begun := h.Now().Unix()
+	call := r.Begin()
+	h.clock.add(time.Minute)
+	r.Begin().Done(h.live(t, h.unique(1)), change("/x"))
+	flush(t, r)
+	if of, err := h.ActivityGaps(ctx, begun, 0, 0); err != nil || of.Complete != begun {
+		t.Errorf("complete to %d, %v; want %d", of.Complete, err, begun)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.gaps(t, begun, 0); len(got) != 1 || got[0].From != begun || got[0].To != h.Now().Unix() {
+		t.Errorf("closed over a call: %+v", got)
+	}
+	call.Done(approval.ID{}, change("/late"))
+}
+
+// A node that was taken for dead and lives has lost nothing.
+func TestTakenForDead(t *testing.T) {
+	all := nodes(t, 2)
+	if embedded() {
+		return // which has one node
+	}
+	h := all[0]
+	start := h.Now().Unix()
+	r := h.records(t)
+	id := h.live(t, h.unique(1))
+	flush(t, r)
+	r.Begin().Done(id, change("/waits"))
+	r.writing.Lock() // is paused
+	h.dead()
+	other := all[1].records(t)
+	if got := h.gaps(t, start, 0); len(got) != 2 {
+		t.Errorf("taken for dead: %+v", got)
+	}
+	r.writing.Unlock()
+	flush(t, r)
+	if got := h.gaps(t, start, 0); len(got) != 1 || got[0].Why != activity.Before {
+		t.Errorf("it lives: %+v", got)
+	}
+	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 1 {
+		t.Errorf("%+v", got)
+	}
+	h.dead()
+	r.mu.Lock()
+	r.wrote = time.Now().Add(-time.Minute)
+	r.mu.Unlock()
+	if err := other.store.apart(func(tx *Tx) error { return tx.endRecordings(h.Now().Unix(), true) }); err != nil {
+		t.Fatal(err)
+	}
+	r.Begin().Done(id, change("/first after a pause")) // is written before it is answered
+	r.kill()
+	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 2 {
+		t.Errorf("lost without a mark: %+v", got)
+	}
+}
+
+// Where the session's row is gone the database was set back: what was written since may be
+// missing.
+func TestSetBack(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	opened := h.Now().Unix()
+	h.clock.add(time.Minute)
+	if err := h.apart(func(tx *Tx) error { _, err := tx.Exec(`DELETE FROM activity_session`); return err }); err != nil {
+		t.Fatal(err)
+	}
+	flush(t, r)
+	flush(t, r)
+	got := h.gaps(t, opened+1, 0)
+	if len(got) != 1 || got[0].Why != activity.SetBack || got[0].To != opened+60 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A restore says what it may have taken away.
+func TestRestoredActivity(t *testing.T) {
+	h := furnished(t)
+	h.records(t).Close()
+	h.clock.add(time.Hour)
+	if _, err := h.SettleRestored(ctx, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	now := h.Now().Unix()
+	if got := h.gaps(t, now-1800, 0); len(got) != 1 || got[0].Why != activity.SetBack || got[0].From != now-1800 || got[0].To != now {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOff(t *testing.T) {
+	h := furnished(t)
+	start := h.Now().Unix()
+	if err := h.StopActivity(); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.gaps(t, start, 0); len(got) != 0 {
+		t.Errorf("never on: %+v", got)
+	}
+	h.records(t).Close()
+	h.clock.add(time.Minute)
+	for range 2 {
+		if err := h.StopActivity(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.clock.add(time.Minute)
+	if got := h.gaps(t, start+1, 0); len(got) != 1 || got[0] != (activity.Gap{ID: gapOff, From: start + 60, Why: activity.Off}) {
+		t.Errorf("off: %+v", got)
+	}
+	h.records(t)
+	if got := h.gaps(t, start+1, 0); len(got) != 1 || got[0].From != start+60 || got[0].To != start+120 || got[0].ID == gapOff {
+		t.Errorf("on again: %+v", got)
+	}
+}
+
+// What finds no room is said to be lost; what a day has too much of is counted.
+func TestRecorderIsBounded(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	start := h.Now().Unix()
+	id := h.live(t, h.unique(1))
+	flush(t, r)
+	h.clock.add(time.Minute)
+	r.writing.Lock() // the database hangs
+	r.most = 5
+	for n := range 9 {
+		r.Begin().Done(id, change(fmt.Sprint("/", n)))
+		h.clock.add(time.Second)
+	}
+	r.writing.Unlock()
+	flush(t, r)
+	got := h.gaps(t, start+1, 0)
+	if len(got) != 1 || got[0].Why != activity.Full || got[0].From != start+65 || got[0].To != start+68 {
+		t.Errorf("%+v", got)
+	}
+	if all := h.recorded(t, ActivityFilter{Approval: id}); len(all) != 5 {
+		t.Errorf("%d records", len(all))
+	}
+	if f := r.Figures(); f.Recorded != 5 || f.Lost != 4 || f.Waiting != 0 {
+		t.Errorf("%+v", f)
+	}
+	r.most = 2 * activity.MostRefusals
+	for range activity.MostRefusals + 7 {
+		r.Refuse(id, activity.Record{Path: "/no"})
+	}
+	for n := range activity.MostKinds + 5 {
+		r.Read(id, identity.Item{Kind: fmt.Sprint("kind", n), Count: 2})
+	}
+	flush(t, r)
+	if all := h.recorded(t, ActivityFilter{Approval: id, Refused: true}); len(all) != activity.MostRefusals {
+		t.Errorf("%d refused", len(all))
+	}
+	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
+	if err != nil || len(tallies) > activity.MostKinds+1 {
+		t.Errorf("%d tallies, %v", len(tallies), err)
+	}
+	var refused, items int64
+	for _, one := range tallies {
+		if one.What == activity.Refusal {
+			refused += one.Calls
+		}
+		items += one.Items
+	}
+	if refused != 7 || items != 2*(activity.MostKinds+5) {
+		t.Errorf("refused %d, items %d", refused, items)
+	}
+}
+
+// Days go when their time is over: for who reads at once, and from the database by a sweep.
+func TestActivityIsKeptForAWhile(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	id := h.live(t, h.unique(1))
+	r.Begin().Done(id, change("/old"))
+	r.Read(id)
+	flush(t, r)
+	rows := func() (n int) {
+		t.Helper()
+		if err := h.reader.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM activity) + (SELECT COUNT(*) FROM activity_tally)`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	h.clock.add(activity.Keep)
+	if _, err := h.Sweep(ctx); err != nil || rows() != 2 || len(h.recorded(t, ActivityFilter{Approval: id})) != 1 {
+		t.Errorf("gone too soon: %d rows, %v", rows(), err)
+	}
+	h.clock.add(24 * time.Hour)
+	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
+	if len(h.recorded(t, ActivityFilter{Approval: id})) != 0 || len(tallies) != 0 || err != nil {
+		t.Errorf("still told: %+v, %v", tallies, err)
+	}
+	swept, err := h.Sweep(ctx)
+	if err != nil || swept.Activity != 2 || rows() != 0 {
+		t.Errorf("%+v, %v, %d rows", swept, err, rows())
+	}
+}
+
+// What was done for a person who is removed goes with them.
+func TestActivityOfWhoIsRemoved(t *testing.T) {
+	h := furnished(t)
+	r := h.records(t)
+	id := h.live(t, h.unique(1))
+	tors := h.unique(2)
+	tors.Person = "tor"
+	of := h.live(t, tors)
+	for n := range 3 {
+		r.Begin().Done(id, change(fmt.Sprint("/", n)))
+		r.Begin().Done(of, change("/tor"))
+	}
+	r.Read(id)
+	flush(t, r)
+	d := directory.Directory{People: []directory.Person{{Person: org.Person{ID: "tor", Email: "tor@nordlys.example", Name: "Tor", Active: true}}}}
+	if _, err := h.ImportDirectory(ctx, directory.Import{Directory: d, Prune: map[string]bool{directory.ListPeople: true}}, Act{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	tallies, err := h.ActivityTallies(ctx, id, 0, 0)
+	if got := h.recorded(t, ActivityFilter{Approval: id}); len(got) != 0 || len(tallies) != 0 || err != nil {
+		t.Errorf("%+v, %+v, %v", got, tallies, err)
+	}
+	if got := h.recorded(t, ActivityFilter{Approval: of}); len(got) != 3 {
+		t.Errorf("of another: %+v", got)
+	}
+}
+
+var activityChanges = arguments.Int("activity", 600, "how many changes TestNothingIsLostWithoutAMark makes")
+
+// Through two nodes that are killed at any moment (decision V71): each change that was acknowledged is
+// there once, or lies in a gap; and nothing else is there.
+func TestNothingIsLostWithoutAMark(t *testing.T) {
+	all := nodes(t, 2)
+	h := all[0]
+	h.clock.add(time.Minute)
+	created := h.Now().Unix()
+	id := h.live(t, h.unique(1))
+	h.clock.add(time.Second)
+	random := rand.New(rand.NewPCG(42, 1))
+	var mu sync.Mutex
+	acknowledged := map[string]int64{}
+	live := []*Recorder{all[0].records(t), nil}
+	if !embedded() {
+		live[1] = all[1].records(t)
+	}
+	kills := 0
+	for n := 0; n < *activityChanges; {
+		var some sync.WaitGroup
+		for range 1 + random.IntN(20) {
+			n++
+			r := live[random.IntN(2)]
+			if r == nil {
+				r = live[0]
+			}
+			path := fmt.Sprint("/change/", n)
+			some.Go(func() {
+				c := r.Begin()
+				at := h.Now().Unix()
+				c.Done(id, change(path))
+				mu.Lock()
+				acknowledged[path] = at
+				mu.Unlock()
+			})
+		}
+		some.Wait()
+		switch random.IntN(12) {
+		case 0:
+			h.clock.add(time.Duration(random.IntN(3000)) * time.Millisecond)
+		case 1, 2:
+			flush(t, live[0])
+		case 3:
+			which := random.IntN(2)
+			if live[which] == nil {
+				continue
+			}
+			kills++
+			live[which].kill()
+			if h.dead(); !embedded() {
+				flush(t, live[1-which])
+			}
+			live[which] = all[which].records(t)
+		}
+	}
+	for _, r := range live {
+		flush(t, r)
+	}
+	lost := h.check(t, id, created, acknowledged)
+	t.Logf("%d changes, %d kills: %d lost, each in a gap", len(acknowledged), kills, lost)
+}
+
+// check holds what is recorded against what was acknowledged, and counts what lies in gaps.
+func (h house) check(t *testing.T, id approval.ID, created int64, acknowledged map[string]int64) (lost int) {
+	t.Helper()
+	gaps := h.gaps(t, created, 0)
+	seen := map[string]bool{}
+	for _, r := range h.recorded(t, ActivityFilter{Approval: id}) {
+		if _, made := acknowledged[r.Path]; !made {
+			t.Errorf("invented: %s", r.Path)
+		}
+		if seen[r.Path] {
+			t.Errorf("twice: %s", r.Path)
+		}
+		seen[r.Path] = true
+	}
+	for path, at := range acknowledged {
+		if seen[path] {
+			continue
+		}
+		lost++
+		if !slices.ContainsFunc(gaps, func(g activity.Gap) bool { return g.From <= at && (g.To == 0 || at <= g.To) }) {
+			t.Errorf("%s at %d is missing, and no gap says so: %+v", path, at, gaps)
+		}
+	}
+	return lost
+}
