@@ -14,7 +14,7 @@ var mayBeLax = reviewed{
 		probe/document.go:document.list probe/document.go:document.text
 		journal/chain/verify.go:verifier.locate
 		provider/claims.go:Provider.read provider/claims.go:said.seconds provider/claims.go:said.text
-		mcp/ask.go:withoutProgress mcp/message.go:Message.readListen
+		identity/item.go:ReadItems mcp/ask.go:withoutProgress mcp/message.go:Message.readListen
 		mcp/message.go:readMessages mcp/message.go:str rules/source.go:inJSON`},
 	{"behind a walk of its own over all names, which allows small letters once, in UTF-8, eight levels and nothing behind", `
 		operator/body.go:checkMembers operator/body.go:strict`},
@@ -37,7 +37,7 @@ var mayBeLax = reviewed{
 	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called; rules that are drafted of it are completed by hand", `
 		doctor/mcplist.go:Outside.list doctor/mcplist.go:ServerName cmd/grantkeeper/openapi.go:openAPI.item
 		cmd/grantkeeper/openapi.go:openAPI.operations cmd/grantkeeper/openapi.go:readOpenAPI
-		mcp/ask.go:Tools mcp/tools.go:narrow mcp/tools.go:readAnswers
+		mcp/ask.go:Tools mcp/deeds.go:exchange.itemsIn mcp/tools.go:narrow mcp/tools.go:readAnswers
 		mcp/tools.go:readTool mcp/tools.go:holds mcp/tools.go:rewrite`},
 	{"the sample, a service of its own: behind the proxies, by a walk of its own over all names, or what this server answers it", `
 		sample/body.go:field.set sample/body.go:membersOf sample/directory.go:readDirectory sample/directory.go:source.tell

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
@@ -37,9 +38,12 @@ type Server struct {
 	Checked   func(result Result)            // is told how each check went; nil is nobody
 	Rules     func() *rules.Rules            // of the service behind (decision V20); nil is none
 	Unnamed   *rules.Tally                   // counts what they deny because they do not name it; nil is not counted
+	Activity  *store.Recorder                // keeps what calls do; nil keeps nothing
 	// Tell, unless nil, is told who a request acts for, for the log.
 	Tell    func(w http.ResponseWriter, client string, of approval.ID, fault string)
 	Limited func() // is told of each request over its organization's limit; nil is nobody
+
+	itemsSaid atomic.Int64 // when it was logged last that items cannot be read, in Unix seconds
 
 	standing func(context.Context, approval.ID) (store.Access, error) // nil is Store.Check; tests make it fail
 }

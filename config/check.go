@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/gateway"
@@ -292,6 +293,9 @@ func (c *Checked) checkRetention() error {
 	}
 	if every := c.Journal.AnchorEvery; every != 0 && every < OptionalDuration(time.Minute) {
 		return fault.BadConfig(`write anchor_every = "1h", or "off"`, "journal.anchor_every: %s is less than a minute", every)
+	}
+	if keep := c.Activity.Keep; keep != 0 && Duration(keep) < leastKept || time.Duration(keep) > activity.Keep {
+		return fault.BadConfig(`write keep = "90d", or "off"`, "activity.keep: %s is not within 1d and 90d", keep)
 	}
 	if c.Journal.Retention < leastKept {
 		return fault.BadConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/mcp"
@@ -59,6 +60,7 @@ type Config struct {
 	Session   Session   `toml:"session"`
 	Approvals Approvals `toml:"approvals"`
 	Journal   Journal   `toml:"journal"`
+	Activity  Activity  `toml:"activity"`
 	Mail      Mail      `toml:"mail"`
 	SignIn    SignIn    `toml:"signin"`
 	API       API       `toml:"api"`
@@ -185,6 +187,11 @@ type Journal struct {
 	AnchorEvery OptionalDuration `toml:"anchor_every" env:"JOURNAL_ANCHOR_EVERY" doc:"how often the anchor of its newest block goes to the log and the metrics, where there is a new one; at least 1m, or off"`
 }
 
+// Activity bounds what is kept of the calls that clients make (decision V70).
+type Activity struct {
+	Keep OptionalDuration `toml:"keep" env:"ACTIVITY_KEEP" doc:"how long records of what each app did are kept: at least 1d and at most 90d, or off, which keeps none; alike on all nodes"`
+}
+
 // Mail says how mail is sent to people.
 type Mail struct {
 	URL          string `toml:"url" env:"MAIL_URL" secret:"url" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; with one, people who forgot a password can ask for a link; without one nothing is mailed"`
@@ -240,6 +247,7 @@ func Defaults() Config {
 		Gateway:       Gateway{Listen: "off"},
 		Database:      Database{URL: "sqlite:///var/lib/grantkeeper/grantkeeper.db"},
 		Session:       Session{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
+		Activity:      Activity{Keep: OptionalDuration(activity.Keep)},
 		Journal:       Journal{Retention: Duration(store.JournalRetention), AnchorEvery: OptionalDuration(time.Hour)},
 		SignIn:        SignIn{Passwords: true, Strong: "off", Fresh: Duration(signin.DefaultFresh)},
 		API:           API{RateLimit: Rate{limit.API}},

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -163,6 +164,7 @@ func (s *Server) judge(requestID string, r *http.Request, q question) (decision,
 func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) (decision, *answer) {
 	by := s.API.RulesFor(a)
 	if by == nil {
+		s.note(a, q, rules.Decision{Allowed: true, Rule: -1})
 		return s.allowed(a), nil
 	}
 	if c := q.call(s.API.Resources); !by.Empty() && c.Tool == "" && takenForMCP(s.API.Resources.All(), c.Path) != "" {
@@ -173,6 +175,7 @@ func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) 
 		s.API.Fail(fault, r, err)
 		return decision{}, fault
 	}
+	s.note(a, q, made)
 	told := api.Denied(a, made, s.Base(cmp.Or(q.Host, s.Host)))
 	d := decision{Status: http.StatusForbidden, Error: told.Code, Reason: told.Description}
 	if made.Allowed {
@@ -180,6 +183,20 @@ func (s *Server) held(r *http.Request, a api.Rights, q question, fault *answer) 
 	}
 	d.Ruled = &ruled{made.Allowed, made.Reason, told.Rule, made.Touches, made.Role, made.RoleName, made.Needs, made.Has, told.Edit}
 	return d, nil
+}
+
+// note keeps what was decided about a call.
+func (s *Server) note(a api.Rights, q question, d rules.Decision) {
+	c := q.call(s.API.Resources)
+	record := activity.Record{Way: activity.Gateway, Method: c.Method, Path: c.Path, Tool: c.Tool}
+	switch {
+	case !d.Allowed:
+		s.API.Refused(a, record, string(d.Reason), d.Role)
+	case c.Tool != "":
+		s.API.Passed(a, record, d, c.Reads == rules.Yes, false)
+	default:
+		s.API.Passed(a, record, d, api.Reads(c.Method, d), c.Method == "")
+	}
 }
 
 func (q question) original() original {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -89,10 +90,14 @@ const headerDenied = identity.Prefix + "Denied"
 func (s *Server) ruled(w http.ResponseWriter, r *http.Request, a api.Rights, call identity.Call, host string) bool {
 	path, query, _ := strings.Cut(call.Target, "?")
 	d, err := s.API.Ruled(r.Context(), a, rules.Call{Method: call.Method, Path: path, Query: query, Unread: true})
+	record := activity.Record{Way: activity.Gateway, Method: call.Method, Path: path}
 	switch {
 	case err != nil:
 		s.API.Fail(w, r, err)
-	case !d.Allowed:
+	case d.Allowed:
+		s.API.Passed(a, record, d, api.Reads(call.Method, d), call.Method == "")
+	default:
+		s.API.Refused(a, record, string(d.Reason), d.Role)
 		w.Header().Set(headerDenied, string(d.Reason))
 		s.API.Deny(w, api.Denied(a, d, s.Base(cmp.Or(host, s.Host))))
 	}

@@ -34,6 +34,7 @@ type told struct {
 	rights  api.Rights
 	asked   atomic.Pointer[time.Time]
 	call    identity.Call // what is signed of it, but its target
+	deed    *api.Deed     // for the record of what the client did
 }
 
 // stands asks whether the right still stands (decision B7), and is what the

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/api"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -86,6 +87,7 @@ func (u *Upstream) Handler() http.Handler {
 		if !ok || !u.ruled(lasting, r, path, of) {
 			return
 		}
+		defer of.deed.End()
 		key := u.Key()
 		headers, err := signed(key, u.API, of.rights)
 		if err != nil {
@@ -99,8 +101,13 @@ func (u *Upstream) Handler() http.Handler {
 		defer u.streams.End(open)
 		proxy := &httputil.ReverseProxy{
 			Transport: finals{transport, ctx}, FlushInterval: -1, ErrorLog: quiet, BufferPool: buffers{},
-			Rewrite:      func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
-			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { u.failed(w, r, err) },
+			Rewrite: func(p *httputil.ProxyRequest) { u.rewrite(p, path, base, key, headers, id, of.call) },
+			ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+				if !neverSent(err) {
+					of.deed.Unanswered()
+				}
+				u.failed(w, r, err)
+			},
 		}
 		proxy.ModifyResponse = func(a *http.Response) (err error) {
 			switch err = u.modify(a, base, of); {
@@ -151,11 +158,15 @@ func (u *Upstream) ruled(w http.ResponseWriter, r *http.Request, path string, of
 		c.Body, c.Unread = nil, true
 	}
 	d, err := u.API.Ruled(r.Context(), of.rights, c)
+	record := activity.Record{Way: activity.API, Method: r.Method, Path: path}
 	switch {
 	case err != nil:
 		u.API.Fail(w, r, err)
 	case !d.Allowed:
+		u.API.Refused(of.rights, record, string(d.Reason), d.Role)
 		u.API.Deny(w, api.Denied(of.rights, d, u.Base(r)))
+	default:
+		of.deed = u.API.Deed(of.rights, record, d, api.Reads(r.Method, d))
 	}
 	return err == nil && d.Allowed
 }
@@ -198,6 +209,7 @@ func (f finals) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (u *Upstream) modify(a *http.Response, base string, of *told) error {
+	of.deed.Answered(activity.OutcomeOf(a.StatusCode), a.StatusCode, u.API.Items(a.Header[identity.HeaderItems]...)) // whatever becomes of the answer
 	if err := of.answers(); err != nil {
 		return err
 	}
@@ -230,6 +242,12 @@ func readWhole(a *http.Response) error {
 		io.Closer
 	}{bytes.NewReader(text), a.Body}
 	return err
+}
+
+// neverSent reports whether a request failed before the service had any of it.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 // failed answers for a service that does not: what is wrong is in the log.

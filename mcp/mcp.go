@@ -111,6 +111,7 @@ type exchange struct {
 
 	rights api.Rights // as the service is told
 	asked  time.Time  // whether they stand
+	deeds  []deed     // for the record of what the client did
 	ids    binder
 	in     string // the service's ID of the session; empty without one
 	last   string // the service's ID of the event that was seen last
@@ -232,6 +233,11 @@ func (x *exchange) decided() bool {
 			return true
 		}
 		denied = denied || denials[i] != nil
+	}
+	for i, d := range denials {
+		if d != nil {
+			x.refusedDeed(&x.messages[i], d)
+		}
 	}
 	if !denied {
 		return false

@@ -98,7 +98,10 @@ func (x *exchange) pass() {
 		x.fail(fmt.Errorf("mcp: %w", err))
 		return
 	}
+	x.beginDeeds()
 	a, err := x.s.to.RoundTrip(out)
+	unsent := err != nil && neverSent(err)
+	defer func() { x.endDeeds(!unsent) }()
 	if err == nil {
 		defer a.Body.Close()
 		err = x.give(ctx, a)
@@ -118,6 +121,9 @@ var errBegun = errors.New("the answer has begun")
 // give gives the service's answer. An error means that nothing was given yet, but
 // for errBegun.
 func (x *exchange) give(ctx context.Context, a *http.Response) error {
+	if a.StatusCode < 200 || a.StatusCode >= 300 {
+		x.answeredAll(a.StatusCode)
+	}
 	kind, err := x.kind(a)
 	if err != nil {
 		return err
@@ -200,6 +206,9 @@ func (x *exchange) whole(ctx context.Context, a *http.Response, kind string) err
 	case len(body) > maxAnswer:
 		return errTooLong
 	}
+	if kind == "application/json" { // whatever becomes of the answer
+		x.answered(body, a.StatusCode, a.Header[identity.HeaderItems])
+	}
 	if err := x.stands(ctx); err != nil {
 		return err
 	}
@@ -252,6 +261,9 @@ func (x *exchange) stream(ctx context.Context, a *http.Response) error {
 func (x *exchange) event(ctx context.Context, to *living, v event) error {
 	data := v.data()
 	responds, updates := holds(data)
+	if responds {
+		x.answered(data, http.StatusOK, nil)
+	}
 	if responds || time.Since(x.asked) >= time.Second {
 		err := x.stands(ctx)
 		if responds && !x.listens() && errors.Is(err, api.ErrChanged) {

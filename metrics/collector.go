@@ -43,6 +43,8 @@ var (
 	blocksDesc        = desc("journal_blocks", "Blocks of the journal that are sealed.")
 	sealedDesc        = desc("journal_sealed_timestamp_seconds", "When the newest block was sealed, as Unix time; 0 is never.")
 	anchorDesc        = desc("journal_anchor_info", "The anchor of the journal that this node has told last; always 1.", "anchor")
+	recordsDesc       = desc("activity_records_total", "What calls did: recorded one by one, counted by the hour, or lost for want of room.", "result")
+	recordsWaitDesc   = desc("activity_waiting", "Records of what calls did that are not written yet.")
 	limiterDesc       = desc("rate_limiter_away", "1 while the shared rate limits do not answer, and this node counts by itself.")
 	readyDesc         = desc("ready", "1 when /readyz says 200.")
 )
@@ -59,7 +61,7 @@ type collector struct{ *Metrics }
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		requestsDesc, durationDesc, registrationsDesc, approvalsDesc, endedDesc, activeDesc, clientsDesc, tokensDesc, refusalsDesc,
-		reuseDesc, checksDesc, signInsDesc, limitedDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, blocksDesc, sealedDesc, anchorDesc, limiterDesc, readyDesc,
+		reuseDesc, checksDesc, signInsDesc, limitedDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, blocksDesc, sealedDesc, anchorDesc, limiterDesc, recordsDesc, recordsWaitDesc, readyDesc,
 	} {
 		to <- d
 	}
@@ -138,6 +140,10 @@ func (c collector) collectGauges(to chan<- prometheus.Metric) {
 	bit := map[bool]float64{true: 1}
 	gauge(readyDesc, bit[g.Ready])
 	gauge(limiterDesc, bit[g.LimiterAway])
+	gauge(recordsWaitDesc, float64(g.ActivityWaiting))
+	for result, n := range map[string]int64{"recorded": g.ActivityRecorded, "counted": g.ActivityCounted, "lost": g.ActivityLost} {
+		to <- counter(recordsDesc, uint64(max(n, 0)), result)
+	}
 	if err != nil {
 		return // the rest cannot be known now
 	}

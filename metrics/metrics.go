@@ -50,6 +50,9 @@ type Gauges struct {
 	JournalSealed int64  // when it was sealed, Unix seconds
 	JournalAnchor string // that this process told last; "" is none
 
+	ActivityRecorded, ActivityCounted, ActivityLost int64 // records, calls that are counted, and records that found no room, since the start
+	ActivityWaiting                                 int   // records that are not written yet
+
 	LimiterAway bool // the shared rate limits do not answer
 }
 
@@ -72,7 +75,7 @@ func New(b Build, now func() time.Time) *Metrics {
 	m.refusals = newLabelled([]string{"invalid_grant", "reused"}, []string{"invalid_grant", "over"})
 	m.signIns = newLabelled([]string{"ok"}, []string{"failed"}, []string{"throttled"})
 	m.limited = newLabelled([]string{"authorize"}, []string{"token"}, []string{"register"}, []string{"api"})
-	m.deleted = newLabelled([]string{"client"}, []string{"approval"}, []string{"session"}, []string{"reset"}, []string{"event"})
+	m.deleted = newLabelled([]string{"client"}, []string{"approval"}, []string{"session"}, []string{"reset"}, []string{"event"}, []string{"activity"})
 	m.history.begin(now)
 	return m
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grantkeeper/grantkeeper/identity"
 )
 
 // statuses are what an item can be; a new one is the first.
@@ -116,6 +118,7 @@ func (s *Server) listItems(ctx context.Context, c caller, kind string, f itemFil
 		}
 		p.Items = append(p.Items, now.item(i).itemHead)
 	}
+	touchMany(ctx, p.Items)
 	return p, nil
 }
 
@@ -198,6 +201,7 @@ func (s *Server) readItem(ctx context.Context, c caller, kind, id string) (item,
 	if err != nil {
 		return item{}, err
 	}
+	touch(ctx, identity.Viewed, i)
 	return now.item(i), nil
 }
 
@@ -217,6 +221,7 @@ func (s *Server) addItem(ctx context.Context, c caller, kind string, f itemField
 	if err := cmp.Or(now.mayPut(i.place()), s.items.put(i)); err != nil {
 		return item{}, err
 	}
+	touch(ctx, identity.Created, i)
 	return now.item(i), nil
 }
 
@@ -273,6 +278,7 @@ func (s *Server) changeItem(ctx context.Context, c caller, kind, id string, f it
 	if f == (itemFields{}) {
 		return item{}, errNothingSent
 	}
+	did := identity.Changed
 	out, err := s.items.change(c.Organization, kind, id, func(at Item) (Item, error) {
 		if err := now.mayChange(at, when); err != nil {
 			return at, err
@@ -280,12 +286,16 @@ func (s *Server) changeItem(ctx context.Context, c caller, kind, id string, f it
 		next, err := now.moved(at, f)
 		if next != at {
 			next.ChangedAt = s.o.Now().Unix()
+			if at.Status == statuses[0] && next.Status != at.Status {
+				did = identity.Closed
+			}
 		}
 		return next, err
 	})
 	if err != nil {
 		return item{}, err
 	}
+	touch(ctx, did, out)
 	return now.item(out), nil
 }
 
@@ -314,7 +324,12 @@ func (s *Server) deleteItem(ctx context.Context, c caller, kind, id string, when
 	if err := cmp.Or(now.mayRead(), checkKind(kind), checkID(id)); err != nil {
 		return err
 	}
-	return s.items.remove(c.Organization, kind, id, func(at Item) error { return now.mayChange(at, when) })
+	var was Item
+	err = s.items.remove(c.Organization, kind, id, func(at Item) error { was = at; return now.mayChange(at, when) })
+	if err == nil {
+		touch(ctx, identity.Deleted, was)
+	}
+	return err
 }
 
 // mayChange says why an item that is there may not be changed or deleted. What

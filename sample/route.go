@@ -160,7 +160,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, c caller, to rou
 		s.fail(w, r, &fault{Status: 405, Code: "method_not_allowed", Description: "This path takes " + allow + "."})
 		return
 	}
-	x, err := to.methods[i].answer(s, &call{r, c, ids[0], ids[1]})
+	ctx, touched := gathering(r.Context())
+	x, err := to.methods[i].answer(s, &call{r.WithContext(ctx), c, ids[0], ids[1]})
+	touched.tell(w.Header())
 	if err != nil {
 		s.fail(w, r, err)
 		return

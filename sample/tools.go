@@ -284,6 +284,7 @@ func add[In, Out any](t toolbox, e effect, name, title, description string, ask 
 				return refusal("arguments: " + err.Error()), nil
 			}
 		}
+		ctx, touched := gathering(ctx)
 		out, err := ask(ctx, callerOf(ctx), in)
 		if err != nil {
 			return refusal(t.s.said(ctx, err)), nil
@@ -292,10 +293,10 @@ func add[In, Out any](t toolbox, e effect, name, title, description string, ask 
 		if err != nil {
 			return nil, err
 		}
-		return &sdk.CallToolResult{
+		return touched.meta(&sdk.CallToolResult{
 			Content:           []sdk.Content{&sdk.TextContent{Text: string(body)}},
 			StructuredContent: json.RawMessage(body),
-		}, nil
+		}), nil
 	})
 }
 

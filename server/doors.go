@@ -55,7 +55,8 @@ func (s *Server) public() http.Handler {
 		Limit:   s.limits.Names("api", s.API.RateLimit.Limit),
 		LimitOf: func(organization string) int { return s.present().APILimits[organization] },
 		Rules:   func() *rules.Rules { return s.present().Ruled }, Unnamed: &s.unnamed,
-		Checked: countChecks(s.metrics), Limited: func() { s.metrics.Limited("api") }, Tell: tell,
+		Activity: s.activity,
+		Checked:  countChecks(s.metrics), Limited: func() { s.metrics.Limited("api") }, Tell: tell,
 	}
 	s.calls = calls
 	calls.Connected, calls.Resources = s.Upstream != nil, s.Resources()

@@ -45,7 +45,7 @@ func countChecks(m *metrics.Metrics) func(api.Result) {
 // swept counts what was deleted because its time was over.
 func swept(m *metrics.Metrics) func(store.Swept) {
 	return func(s store.Swept) {
-		for kind, n := range map[string]int{"client": s.Clients, "approval": s.Approvals, "session": s.Sessions, "reset": s.Resets, "event": s.Events} {
+		for kind, n := range map[string]int{"client": s.Clients, "approval": s.Approvals, "session": s.Sessions, "reset": s.Resets, "event": s.Events, "activity": s.Activity} {
 			m.Deleted(kind, n)
 		}
 	}
@@ -64,7 +64,8 @@ func countPages(m *metrics.Metrics) func(endpoint, result string) {
 
 // gauges is how things stand. With an error, only Ready is right.
 func (s *Server) gauges(ctx context.Context) (metrics.Gauges, error) {
-	g := metrics.Gauges{LimiterAway: s.limits.Away()}
+	kept := s.activity.Figures()
+	g := metrics.Gauges{LimiterAway: s.limits.Away(), ActivityRecorded: kept.Recorded, ActivityCounted: kept.Counted, ActivityLost: kept.Lost, ActivityWaiting: kept.Waiting}
 	if err := s.store.Ready(ctx); err != nil {
 		return g, err
 	}

@@ -83,6 +83,7 @@ type Server struct {
 	draining  atomic.Bool
 	page      *consent.Server              // for pages in its look
 	calls     *api.Server                  // whose guard gateways ask
+	activity  *store.Recorder              // nil keeps nothing
 	proxies   map[string]*mcp.Server       // of MCP endpoints, by their path
 	seen      *seenAddresses               // of requests to public
 	unnamed   rules.Tally                  // calls that no rule names
@@ -152,10 +153,16 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	if s.options.Dev != nil {
+		if err := s.record(); err != nil {
+			return err
+		}
 		return s.options.Dev.Fill(ctx, s.store, s.PublicAddr())
 	}
 	if s.Counters != nil {
 		s.limits = limit.Connect(s.Counters, limit.ValkeyOptions{Log: s.log, Nodes: s.store.LiveNodes})
+	}
+	if err := s.record(); err != nil {
+		return err
 	}
 	act := store.Act{Actor: "system", Reason: "configuration"}
 	if err := s.store.SyncPreregistered(ctx, s.Preregistered, act); errors.Is(err, store.ErrUnavailable) {
@@ -170,6 +177,23 @@ func (s *Server) open(ctx context.Context) (err error) {
 	return nil
 }
 
+// record begins to keep what calls do, before anybody is answered; or notes that nothing is.
+func (s *Server) record() (err error) {
+	if s.Activity.Keep > 0 {
+		s.activity, err = s.store.RecordActivity()
+	} else {
+		err = s.store.StopActivity()
+	}
+	if err == nil {
+		return nil
+	}
+	hint := "see that there is room for the database"
+	if why := s.store.WhyNot(err); why != "" {
+		hint = MendDatabase(why)
+	}
+	return fault.CannotOpen(hint, "%v", err)
+}
+
 func (s *Server) openStore(ctx context.Context) (err error) {
 	s.store, err = store.Open(ctx, store.Options{
 		Path: s.Path, URL: s.Postgres, Migrate: s.Database.AutoMigrate, Release: s.version.Version, MaxStaleness: time.Duration(s.Database.MaxStaleness),
@@ -177,7 +201,7 @@ func (s *Server) openStore(ctx context.Context) (err error) {
 		Impersonal:  !s.Service.PersonalItems,
 		SessionIdle: time.Duration(s.Session.Idle), SessionMax: time.Duration(s.Session.Max),
 		MaxDays:        s.Approvals.MaxDays,
-		EndUnusedAfter: time.Duration(s.Approvals.EndUnusedAfter), JournalRetention: time.Duration(s.Journal.Retention),
+		EndUnusedAfter: time.Duration(s.Approvals.EndUnusedAfter), JournalRetention: time.Duration(s.Journal.Retention), ActivityKeep: time.Duration(s.Activity.Keep),
 		Journaled: journaled(s.metrics, s.noticing()), Took: s.metrics.Query, Swept: swept(s.metrics),
 	})
 	if err != nil {
@@ -289,6 +313,9 @@ func (s *Server) release() {
 	s.running.Wait()
 	if s.limits != nil {
 		s.limits.Close()
+	}
+	if err := s.activity.Close(); err != nil {
+		s.log.Warn("what calls did last could not be written: the record will say from when to when it may be missing", "err", err)
 	}
 	s.mail.Close() // before the store, which letters are made from
 	if s.store != nil {

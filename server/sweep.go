@@ -32,6 +32,6 @@ func (s *Server) sweep(ctx context.Context) {
 		s.log.Warn("expired rows cannot be deleted", "err", err)
 	case swept != store.Swept{}:
 		s.log.Info("swept", "clients", swept.Clients, "ended", swept.Ended,
-			"approvals", swept.Approvals, "sessions", swept.Sessions, "resets", swept.Resets, "events", swept.Events)
+			"approvals", swept.Approvals, "sessions", swept.Sessions, "resets", swept.Resets, "events", swept.Events, "activity", swept.Activity)
 	}
 }

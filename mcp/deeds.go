@@ -1,0 +1,120 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+
+	"github.com/grantkeeper/grantkeeper/activity"
+	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/identity"
+	"github.com/grantkeeper/grantkeeper/rules"
+)
+
+// recordOf is what is recorded of a message.
+func (x *exchange) recordOf(m *Message) activity.Record {
+	r := activity.Record{Way: activity.MCP, Method: x.r.Method, Path: x.r.URL.EscapedPath(), Tool: m.Tool}
+	if m.Tool == "" {
+		r.Tool = m.Method
+	}
+	return r
+}
+
+// beginDeeds begins the record of what is passed on: tools that are called, what is read,
+// and what no method of MCP is. Other methods touch nothing of the service.
+func (x *exchange) beginDeeds() {
+	for i := range x.messages {
+		m := &x.messages[i]
+		reads := m.Resource != "" || m.Prompt != ""
+		if m.Tool != "" {
+			_, said := x.s.Tool(x.rights.Organization, m.Tool)
+			reads = m.Reads == Reads || m.Reads == Unknown && said == Reads
+		}
+		if m.notice() || !reads && !m.changes() {
+			continue
+		}
+		if d := x.s.API.Deed(x.rights, x.recordOf(m), rules.Decision{}, reads); d != nil {
+			x.deeds = append(x.deeds, deed{string(m.ID), d})
+		}
+	}
+}
+
+// deed is one of a message, by its ID.
+type deed struct {
+	id string
+	*api.Deed
+}
+
+// refusedDeed keeps that a message was denied.
+func (x *exchange) refusedDeed(m *Message, d *Denial) {
+	x.s.API.Refused(x.rights, x.recordOf(m), d.Reason, d.Role)
+}
+
+// endDeeds ends those that nothing was said of: sent says that the service may have got
+// the request.
+func (x *exchange) endDeeds(sent bool) {
+	for _, d := range x.deeds {
+		if sent {
+			d.Unanswered()
+		}
+		d.End()
+	}
+	x.deeds = nil
+}
+
+// neverSent reports whether a request failed before the service had any of it.
+func neverSent(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// answeredAll keeps what an answer says that is no message.
+func (x *exchange) answeredAll(status int) {
+	for _, d := range x.deeds {
+		d.Answered(activity.OutcomeOf(status), status, nil)
+	}
+}
+
+// answered keeps what a message of the service says of the calls that it answers. header
+// has what the head of the answer says of items, of one call alone.
+func (x *exchange) answered(data []byte, status int, header []string) {
+	if len(x.deeds) == 0 {
+		return
+	}
+	if responds, _ := holds(data); !responds {
+		return
+	}
+	all, _ := readAnswers(data)
+	for i := range all {
+		a := &all[i]
+		if !a.responds() {
+			continue
+		}
+		for _, d := range x.deeds {
+			if d.id == string(a.ID) {
+				d.Answered(outcomeOf(a), status, x.itemsIn(a, header))
+			}
+		}
+	}
+}
+
+// outcomeOf gives what became of a call.
+func outcomeOf(a *answer) activity.Outcome {
+	if a.Result == nil || string(a.Result["isError"]) == "true" {
+		return activity.Failed
+	}
+	return activity.Done
+}
+
+// itemsIn gives the items that were touched, as the result's _meta says, or the head of
+// the answer.
+func (x *exchange) itemsIn(a *answer, header []string) []identity.Item {
+	var meta map[string]json.RawMessage
+	if text := a.Result["_meta"]; text != nil && json.Unmarshal(text, &meta) == nil && meta[identity.MetaItems] != nil {
+		return x.s.API.Items(string(meta[identity.MetaItems]))
+	}
+	if len(x.messages) == 1 {
+		return x.s.API.Items(header...)
+	}
+	return nil
+}
