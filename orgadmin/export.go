@@ -82,7 +82,7 @@ func (s *Server) writeRows(v *page.Visit, o org.Organization, w *csv.Writer, row
 		line := []string{r.ID.String(), r.ClientName, r.Host, fmt.Sprint(r.Preregistered), r.PersonName, r.PersonEmail, string(r.Grant.Kind),
 			lineOf(names.Gives(r.Grant)), stamp(r.CreatedAt), stamp(r.LastUsed), stamp(r.EndsAt), reviewer, stamp(r.ReviewedAt)}
 		for i := range line {
-			line[i] = page.Cell(line[i])
+			line[i] = org.Cell(line[i])
 		}
 		if err := w.Write(line); err != nil {
 			return fmt.Errorf("download: %w", err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/grantkeeper/grantkeeper/page"
+	"github.com/grantkeeper/grantkeeper/org"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
@@ -252,5 +252,5 @@ func csvCell(v any) string {
 		return timeOf(n)
 	}
 	text, _ := v.(string)
-	return page.Cell(text)
+	return org.Cell(text)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/operator"
-	"github.com/grantkeeper/grantkeeper/signin"
+	"github.com/grantkeeper/grantkeeper/server"
 )
 
 func operatorCommand(g *global) *cobra.Command {
@@ -39,7 +39,7 @@ or the content of password_hash_file. The password has 12 characters or more.`,
 			if utf8.RuneCountInString(password) < operator.MinPassword || len(password) > operator.MaxPassword {
 				return fault.WrongUse("take a longer one, of several words", "a password has %d characters or more, and at most %d bytes", operator.MinPassword, operator.MaxPassword)
 			}
-			hash := signin.Hash(password)
+			hash := server.HashPassword(password)
 			if g.json {
 				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]string{"password_hash": hash})
 			}
