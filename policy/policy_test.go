@@ -114,6 +114,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v: %v", kind, err)
 		}
 	}
+	if err := (&Policy{Apps: []App{{Host: "bad.example", Rule: Block, Reason: strings.Repeat("ø", MaxReason)}}}).Check(nil); err != nil {
+		t.Errorf("a reason as long as it may be: %v", err)
+	}
 	for _, p := range []Policy{{Apps: slices.Repeat([]App{block}, MaxApps)}, {Ceiling: grantset.Ceiling{Never: slices.Repeat([]string{"r1"}, MaxNever)}}} {
 		if err := p.Check(nil); errors.Is(err, ErrFull) || errors.Is(err, ErrNever) {
 			t.Errorf("as many as there can be: %v", err)
