@@ -165,6 +165,7 @@ func (s *Server) readRoutes(mux *http.ServeMux) {
 	mux.Handle("GET /v1/clients/{id}", s.answer(s.client))
 	mux.Handle("GET /v1/approvals", s.answer(s.approvals))
 	mux.Handle("GET /v1/approvals/{id}", s.answer(s.approval))
+	mux.Handle("GET /v1/approvals/{id}/activity", s.answer(s.activity))
 	mux.Handle("GET /v1/approvals/{id}/explain", s.answer(s.explain))
 	mux.Handle("GET /v1/ids", s.answer(s.ids))
 	mux.Handle("GET /v1/events", s.answer(s.events))
