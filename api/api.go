@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/rules"
@@ -40,7 +41,10 @@ type Server struct {
 	Unnamed   *rules.Tally                   // counts what they deny because they do not name it; nil is not counted
 	Activity  *store.Recorder                // keeps what calls do; nil keeps nothing
 	// Tell, unless nil, is told who a request acts for, for the log.
-	Tell    func(w http.ResponseWriter, client string, of approval.ID, fault string)
+	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
+	// Seen, unless nil, is told of each step of a client that comes by here. It does
+	// not wait, and of a client that works it is told once.
+	Seen    func(*http.Request, attempt.Observation)
 	Limited func() // is told of each request over its organization's limit; nil is nobody
 
 	itemsSaid atomic.Int64 // when it was logged last that items cannot be read, in Unix seconds
@@ -59,6 +63,7 @@ func (s *Server) Handler() http.Handler {
 		_, guarded := s.Resources.Of(path)
 		switch {
 		case preflight(w, r):
+			s.sawPreflight(r)
 		case guarded:
 			if a, ok := s.admit(w, r, false); ok {
 				s.v5(w, r, a)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -74,16 +75,19 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, legacy bool) (Act
 	}
 	switch {
 	case errors.Is(err, errRefused):
+		s.sawRefused(r, a, result, legacy)
 		s.unauthorized(w, r, legacy, result)
 		return Actor{}, false
 	case err != nil:
 		s.fail(w, r, err)
 		return Actor{}, false
 	case !s.count(w, r, a, 1):
+		s.sawFirst(r, a, attempt.RateLimited)
 		return Actor{}, false
 	}
 	if a.Client != "" {
 		if a.idle {
+			s.sawFirst(r, a, "")
 			s.Store.Used(a.Approval)
 		}
 		if s.Tell != nil {
@@ -204,14 +208,15 @@ func (s *Server) accept(good lifetime, access *store.Access, err error) (Actor, 
 	}
 	now, given := s.Store.Now(), &access.Approval
 	if !given.Accepts(access.Standing, good.generation, good.expires, now) {
+		whose := Actor{refused: &refused{given.Client, given.ID, good.generation}} // and nobody
 		if now.Unix() >= good.expires {
-			return Actor{}, Expired, errRefused
+			return whose, Expired, errRefused
 		}
-		return Actor{}, Revoked, errRefused
+		return whose, Revoked, errRefused
 	}
 	return Actor{
 		Person: given.Person, Organization: given.Organization, Client: given.Client, Approval: given.ID,
-		token: good, idle: access.Idle(now), first: found(access, now),
+		token: good, idle: access.Idle(now), unused: access.Used == 0, first: found(access, now),
 	}, Valid, nil
 }
 

@@ -21,10 +21,12 @@ type Actor struct {
 
 	address, reference string // of the request, for the journal
 
-	token lifetime       // of the access token
-	key   store.APIKeyID // of the API key
-	idle  bool           // its use is to be noted
-	first standing       // as it was found last
+	token   lifetime       // of the access token
+	key     store.APIKeyID // of the API key
+	idle    bool           // its use is to be noted
+	refused *refused       // of whose token was refused; nil for one that was not
+	unused  bool           // it is the first that is known
+	first   standing       // as it was found last
 }
 
 // lifetime is what of an access token says for how long it is good.

@@ -414,7 +414,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// Strangers have a share of their own, and nobody waits.
+// Strangers have a share of their own, and nobody waits (decision O6).
 func TestGathererIsBounded(t *testing.T) {
 	var g Gatherer
 	for i := range 100_000 {
@@ -497,5 +497,22 @@ func TestHeadersAllowed(t *testing.T) {
 		if got := HeadersAllowed(asked, allowed); got != want {
 			t.Errorf("%.40s: %t", asked, got)
 		}
+	}
+}
+
+// What two clients of one machine did at different steps is told apart, and goes where
+// it belongs.
+func TestGathererKeepsStepsApart(t *testing.T) {
+	var g Gatherer
+	machine := Keys{Address: "198.51.100.24"}
+	for i, o := range []Observation{
+		{Step: Challenge, Outcome: Done}, {Step: Metadata, Outcome: Done},
+		{Step: FirstCall, Outcome: Failed, Reason: TokenInQuery}, {Step: Refresh, Outcome: Failed, Reason: ClientUnknown},
+	} {
+		o.At, o.Keys = int64(i), machine
+		g.Observe(o)
+	}
+	if all, _ := g.Take(); len(all) != 3 || len(all[0].Seen) != 2 || all[1].Reached() != FirstCall || all[2].Reached() != Refresh {
+		t.Errorf("%+v", all)
 	}
 }

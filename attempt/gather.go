@@ -76,13 +76,21 @@ func (g *Gatherer) Take() (all []Record, counted map[Reason]int) {
 	counted = g.counted
 	g.held, g.last, g.strangers, g.opening, g.counted = nil, nil, 0, 0, nil
 	g.mu.Unlock()
-	at := map[Keys]int{}
+	type together struct {
+		Keys
+		step Step // apart where no client is known: each may be of another
+	}
+	at := map[together]int{}
 	for _, o := range held {
-		if i, ok := at[o.Keys]; ok {
+		key := together{Keys: o.Keys}
+		if o.Client == "" && o.Step > Metadata {
+			key.step = o.Step
+		}
+		if i, ok := at[key]; ok {
 			all[i] = Merge(all[i], Of(o))
 			continue
 		}
-		at[o.Keys] = len(all)
+		at[key] = len(all)
 		all = append(all, Of(o))
 	}
 	return all, counted

@@ -280,6 +280,9 @@ func (c *Checked) checkSessions() error {
 	return nil
 }
 
+// mostAttempts bounds how many attempts to connect a database keeps.
+const mostAttempts = 1_000_000
+
 // leastKept is the least that a setting may tell the database to keep: what is
 // written in hours was meant in days.
 const leastKept = Duration(24 * time.Hour)
@@ -296,6 +299,12 @@ func (c *Checked) checkRetention() error {
 	}
 	if keep := c.Activity.Keep; keep != 0 && Duration(keep) < leastKept || time.Duration(keep) > activity.Keep {
 		return fault.BadConfig(`write keep = "90d", or "off"`, "activity.keep: %s is not within 1d and 90d", keep)
+	}
+	if keep := time.Duration(c.Attempts.Keep); keep < time.Hour || keep > 30*day {
+		return fault.BadConfig(`write keep = "7d"`, "attempts.keep: %s is not within 1h and 30d", c.Attempts.Keep)
+	}
+	if n := c.Attempts.Max; n < 0 || n > mostAttempts {
+		return fault.BadConfig("write max = 100000, or 0 to keep none", "attempts.max: %d is not within 0 and %d", n, mostAttempts)
 	}
 	if c.Journal.Retention < leastKept {
 		return fault.BadConfig(`write retention = "365d"`, "journal.retention: %s is less than a day", c.Journal.Retention)

@@ -61,6 +61,7 @@ type Config struct {
 	Approvals Approvals `toml:"approvals"`
 	Journal   Journal   `toml:"journal"`
 	Activity  Activity  `toml:"activity"`
+	Attempts  Attempts  `toml:"attempts"`
 	Mail      Mail      `toml:"mail"`
 	SignIn    SignIn    `toml:"signin"`
 	API       API       `toml:"api"`
@@ -192,6 +193,12 @@ type Activity struct {
 	Keep OptionalDuration `toml:"keep" env:"ACTIVITY_KEEP" doc:"how long records of what each app did are kept: at least 1d and at most 90d, or off, which keeps none; alike on all nodes"`
 }
 
+// Attempts bounds what is kept of how clients tried to connect.
+type Attempts struct {
+	Keep Duration `toml:"keep" env:"ATTEMPTS_KEEP" doc:"how long it is kept how a client tried to connect, and why it came no farther; 1h to 30d"`
+	Max  int      `toml:"max" env:"ATTEMPTS_MAX" doc:"how many such attempts are kept, the oldest go first, and those of strangers beyond a fifth of it; up to 1000000, or 0 to keep none"`
+}
+
 // Mail says how mail is sent to people.
 type Mail struct {
 	URL          string `toml:"url" env:"MAIL_URL" secret:"url" doc:"the server that sends mail, such as smtp://user@mail.example.com:587 (STARTTLS) or smtps://mail.example.com; with one, people who forgot a password can ask for a link; without one nothing is mailed"`
@@ -249,6 +256,7 @@ func Defaults() Config {
 		Session:       Session{Idle: Duration(12 * time.Hour), Max: Duration(720 * time.Hour)},
 		Activity:      Activity{Keep: OptionalDuration(activity.Keep)},
 		Journal:       Journal{Retention: Duration(store.JournalRetention), AnchorEvery: OptionalDuration(time.Hour)},
+		Attempts:      Attempts{Keep: Duration(store.AttemptsKeep), Max: store.AttemptsMax},
 		SignIn:        SignIn{Passwords: true, Strong: "off", Fresh: Duration(signin.DefaultFresh)},
 		API:           API{RateLimit: Rate{limit.API}},
 		MCP:           MCP{Wait: Duration(mcp.DefaultWait), MaxBody: mcp.DefaultMaxBody, Streams: mcp.MaxStreams},

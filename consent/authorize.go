@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -34,6 +35,9 @@ func (s *Server) requested(v *page.Visit, show func(client.Client, authorization
 	id, _ := p.client()
 	redirectURI, _ := p.one("redirect_uri")
 	c, err := s.client(v, id, redirectURI)
+	if err != nil {
+		s.sawNoClient(v, id, redirectURI, p, err)
+	}
 	if errors.Is(err, errRedirect) {
 		e := errRedirect
 		e.Sent = p["redirect_uri"].first()
@@ -42,8 +46,12 @@ func (s *Server) requested(v *page.Visit, show func(client.Client, authorization
 		return err
 	}
 	a, wrong := p.authorization(id, redirectURI, v.Base, s.Resources)
+	if wrong == nil {
+		s.sawRequest(v, c, a, p)
+	}
 	switch {
 	case wrong != nil:
+		s.sawFault(v, c, a, p, *wrong)
 		return s.faulty(v, c, a, *wrong)
 	case !v.SignedIn():
 		return s.ToSignIn(v, a.path())
@@ -259,6 +267,7 @@ func (s *Server) approve(v *page.Visit, c client.Client, p question, form url.Va
 		return page.Wrap("approve", err)
 	}
 	s.tell(v, "", approval.ID(handle.ID()))
+	s.sawApproval(v, c, p, choice.Offer.Organization.ID, approval.ID(handle.ID()))
 	return v.See(p.redirect("code", s.Ring.Code(handle, issued)))
 }
 
@@ -293,6 +302,7 @@ func (s *Server) cancel(v *page.Visit, c client.Client, p question) error {
 	case err != nil:
 		return page.Wrap("cancel", err)
 	}
+	s.sawAt(v, c, p, "", attempt.Cancelled)
 	return v.See(p.redirect("error", "access_denied", "error_description", "The person did not approve."))
 }
 
@@ -313,6 +323,7 @@ type actingPage struct {
 // staff are themselves.
 func (s *Server) showActing(v *page.Visit, c client.Client, p question) error {
 	s.refused(v, c.ID, "impersonating")
+	s.sawAt(v, c, p, "", attempt.ActingAs)
 	view := &actingPage{Frame: s.Frame(v, "acting.short"), App: page.NewApp(c, p.RedirectURI), Request: s.sealQuestion(p)}
 	view.Stops = false // the page has its own button
 	view.Instead = s.SealPath(p.path())

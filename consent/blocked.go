@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/page"
@@ -60,14 +61,20 @@ func rulingOf(all []ruling, organization string) ruling {
 // nothing be approved; nil where they do.
 func (s *Server) instead(v *page.Visit, c client.Client, p question, all []ruling, chosen choices, how showing) func() error {
 	if !slices.ContainsFunc(all, func(at ruling) bool { return at.rule != policy.Block }) {
-		return func() error { return s.showBlocked(v, c, p, all, how) }
+		return func() error {
+			s.sawAt(v, c, p, all[0].Organization.ID, attempt.OrganizationBlocks)
+			return s.showBlocked(v, c, p, all, how)
+		}
 	}
 	at := all[0]
 	if len(all) > 1 {
 		at = rulingOf(all, chosen.organization)
 	}
 	if at.rule == policy.Ask && (len(all) == 1 || chosen.sent) {
-		return func() error { return s.showAsking(v, c, p, at, chosen, how) }
+		return func() error {
+			s.sawAt(v, c, p, at.Organization.ID, attempt.OrganizationAsks)
+			return s.showAsking(v, c, p, at, chosen, how)
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -223,6 +224,7 @@ func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen 
 	}
 	open := eligible(offers)
 	if len(open) == 0 {
+		s.sawAt(v, c, p, "", attempt.NoOrganization)
 		return s.showNowhere(v, c, p, offers, how)
 	}
 	ruled, err := s.rulings(v, c, p.RedirectURI, open)
@@ -232,6 +234,7 @@ func (s *Server) showConsent(v *page.Visit, c client.Client, p question, chosen 
 	if other := s.instead(v, c, p, ruled, chosen, how); other != nil {
 		return other()
 	}
+	s.sawAt(v, c, p, chosen.organization, "")
 	chosen.setAll(open)
 	chosen.personal = chosen.personal && !s.NoPersonal
 	if !chosen.sent {

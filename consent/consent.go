@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -69,6 +70,10 @@ type Server struct {
 	// What is empty says nothing.
 	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
 
+	// Seen, unless nil, is told of each step of a client that comes by here. It does
+	// not wait.
+	Seen func(*http.Request, attempt.Observation)
+
 	// Preview, unless nil, asks the service what authorities would give, which
 	// are of one person in one organization; the answer has as many sets. False
 	// is no answer, and comes soon: a page waits for it.
@@ -91,7 +96,7 @@ type Server struct {
 func (s *Server) Handler(others ...map[string]func(*page.Visit) error) http.Handler {
 	s.journaled = limit.NewAddresses(limit.Limit{N: 1, Window: limit.Authorize.Window}, nil)
 	s.previews = s.Limits.Names("preview", previewLimit)
-	s.SignIn.Asks = s.asks
+	s.SignIn.Asks, s.SignIn.Seen = s.asks, s.sawSignIn
 	all := s.SignIn.Pages()
 	maps.Copy(all, s.pages())
 	for pattern, page := range s.ownPages() {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,6 +105,7 @@ func (x *exchange) pass() {
 	defer func() { x.endDeeds(!unsent) }()
 	if err == nil {
 		defer a.Body.Close()
+		x.sawVersion(a.StatusCode)
 		err = x.give(ctx, a)
 	}
 	switch why := context.Cause(ctx); {
@@ -112,6 +114,16 @@ func (x *exchange) pass() {
 		x.fail(why)
 	default:
 		x.fail(err)
+	}
+}
+
+// revisions are those of MCP that there are; a later one is known by its date.
+var revisions = []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+
+// sawVersion tells of an answer that is explained by the version that was asked for.
+func (x *exchange) sawVersion(status int) {
+	if status == http.StatusBadRequest && !slices.Contains(revisions, x.revision) {
+		x.s.API.SawVersion(x.r, api.ActorFrom(x.r.Context()))
 	}
 }
 

@@ -34,6 +34,7 @@ var (
 	reuseDesc         = desc("refresh_reuse_detected_total", "Used refresh tokens that came back and ended their approval.")
 	checksDesc        = desc("token_checks_total", "Credentials that were checked, access tokens and API keys.", "result")
 	signInsDesc       = desc("signins_total", "Tries to sign in.", "result")
+	attemptsDesc      = desc("attempt_failures_total", "Steps of clients that tried to connect and were refused.", "reason")
 	limitedDesc       = desc("rate_limited_total", "Requests over a rate limit.", "endpoint")
 	queryDesc         = desc("db_query_duration_seconds", "How long the database took.", "query")
 	deletedDesc       = desc("gc_deleted_total", "Rows that were deleted because their time was over.", "kind")
@@ -61,7 +62,7 @@ type collector struct{ *Metrics }
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		requestsDesc, durationDesc, registrationsDesc, approvalsDesc, endedDesc, activeDesc, clientsDesc, tokensDesc, refusalsDesc,
-		reuseDesc, checksDesc, signInsDesc, limitedDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, blocksDesc, sealedDesc, anchorDesc, limiterDesc, recordsDesc, recordsWaitDesc, readyDesc,
+		reuseDesc, checksDesc, signInsDesc, limitedDesc, attemptsDesc, queryDesc, deletedDesc, buildDesc, schemaDesc, backupDesc, blocksDesc, sealedDesc, anchorDesc, limiterDesc, recordsDesc, recordsWaitDesc, readyDesc,
 	} {
 		to <- d
 	}
@@ -111,7 +112,7 @@ func (c collector) collectCounters(to chan<- prometheus.Metric) {
 	}{
 		{registrationsDesc, c.registrations, false}, {approvalsDesc, c.approvals, true}, {endedDesc, c.ended, false},
 		{tokensDesc, c.tokens, false}, {refusalsDesc, c.refusals, true}, {signInsDesc, c.signIns, false},
-		{limitedDesc, c.limited, false}, {deletedDesc, c.deleted, false},
+		{limitedDesc, c.limited, false}, {attemptsDesc, c.attempts, false}, {deletedDesc, c.deleted, false},
 	} {
 		of.counts.each(func(a, b string, n uint64) {
 			labels := []string{a, b}

@@ -33,7 +33,7 @@ type Metrics struct {
 
 	checks [len(checkResults)]atomic.Uint64
 
-	registrations, approvals, ended, tokens, refusals, signIns, limited, deleted *labelled
+	registrations, approvals, ended, tokens, refusals, signIns, limited, deleted, attempts *labelled
 
 	history history
 }
@@ -74,6 +74,7 @@ func New(b Build, now func() time.Time) *Metrics {
 	m.tokens = newLabelled([]string{"authorization_code"}, []string{"refresh_token"})
 	m.refusals = newLabelled([]string{"invalid_grant", "reused"}, []string{"invalid_grant", "over"})
 	m.signIns = newLabelled([]string{"ok"}, []string{"failed"}, []string{"throttled"})
+	m.attempts = newLabelled()
 	m.limited = newLabelled([]string{"authorize"}, []string{"token"}, []string{"register"}, []string{"api"})
 	m.deleted = newLabelled([]string{"client"}, []string{"approval"}, []string{"session"}, []string{"reset"}, []string{"event"}, []string{"activity"})
 	m.history.begin(now)
@@ -195,6 +196,9 @@ func (m *Metrics) OAuth(endpoint, result, reason string) {
 		m.registrations.add("refused", "", 1)
 	}
 }
+
+// Attempt counts what was wrong with a step of a client that tried to connect.
+func (m *Metrics) Attempt(reason string) { m.attempts.add(reason, "", 1) }
 
 // Limited counts a request that was over a rate limit.
 func (m *Metrics) Limited(endpoint string) {

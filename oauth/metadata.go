@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 )
 
@@ -123,6 +124,11 @@ func (s *Server) metadata(which int) http.HandlerFunc {
 			}
 			return
 		}
+		what := attempt.OfResource
+		if which == authorizationServer {
+			what = attempt.OfServer
+		}
+		s.sawMetadata(r, what, true)
 		d := s.documentsOf(s.Base(r))[which]
 		h["Content-Type"] = jsonType
 		h["Cache-Control"] = cacheable

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/limit"
@@ -60,6 +61,10 @@ type Server struct {
 	// What is empty says nothing.
 	Tell func(w http.ResponseWriter, client string, of approval.ID, fault string)
 
+	// Seen, unless nil, is told of each step of a client that comes by here. It does
+	// not wait.
+	Seen func(*http.Request, attempt.Observation)
+
 	networks budget       // of registrations under pressure
 	opens    func() error // nil is Store.Opens; tests make it fail
 
@@ -99,6 +104,7 @@ func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, ok := routes[r.URL.Path]
 		if !ok || escapedSlash(r.URL) {
+			s.sawMetadata(r, "", false)
 			nothing(w, r)
 			return
 		}
@@ -132,6 +138,7 @@ type call struct {
 	address   netip.Addr
 	reference string // request ID
 	w         http.ResponseWriter
+	seen      *seen
 }
 
 // act says who makes a change with this call, for the journal.
@@ -153,18 +160,21 @@ func (s *Server) post(b budget, endpoint func(call) (answer, error)) http.Handle
 	return func(w http.ResponseWriter, r *http.Request) {
 		allowEveryOrigin(w.Header())
 		if preflight(w, r, http.MethodPost) {
+			s.sawPreflight(r, stepAt(r.URL.Path))
 			return
 		}
-		c := call{r, s.Address(r), w.Header().Get("X-Request-Id"), w}
+		c := call{r, s.Address(r), w.Header().Get("X-Request-Id"), w, &seen{step: stepAt(r.URL.Path)}}
 		a, err := s.answer(c, b, endpoint)
 		if err != nil {
 			e := s.outward(c, err)
 			s.count(c, e.Code, e.reason)
 			s.tell(c, "", approval.ID{}, e.Code)
+			s.saw(c, e)
 			e.write(w)
 			return
 		}
 		s.count(c, "ok", a.reason)
+		s.saw(c, nil)
 		writeJSON(w, a.status, a.body)
 	}
 }
@@ -195,6 +205,7 @@ func (s *Server) outward(c call, err error) *Error {
 }
 
 func (s *Server) tell(c call, client string, of approval.ID, fault string) {
+	c.seen.know(client, of)
 	if s.Tell != nil {
 		s.Tell(c.w, client, of, fault)
 	}

@@ -30,6 +30,7 @@ func (s *Server) register(c call) (answer, error) {
 		})
 		return answer{}, refuse(http.StatusBadRequest, refused.Code, refused.Description)
 	}
+	c.seen.sawRegistration(m)
 	registered := client.New(m, newClientID(), s.Store.Now())
 	from := store.Origin{Network: limit.Block(c.address), Multiple: s.NetworkLimit.Multiple(c.address)}
 	if err := s.Store.AddClient(c.Context(), registered, from, c.act(registered.ID)); err != nil {

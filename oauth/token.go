@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -71,6 +72,7 @@ func (s *Server) exchange(c call, f *form) (answer, error) {
 		}
 	}
 	if !isVerifier(f.values[codeVerifier]) {
+		c.seen.sawVerifier(f.values[codeVerifier])
 		return answer{}, invalidRequest("code_verifier must be 43 to 128 letters, digits and - . _ ~")
 	}
 	if state == store.ClientDisabled {
@@ -96,6 +98,7 @@ func (s *Server) exchange(c call, f *form) (answer, error) {
 // looked at: it narrows nothing, and clients get stuck when it is refused here
 // (decision A7).
 func (s *Server) refresh(c call, f *form) (answer, error) {
+	c.seen.step = attempt.Refresh
 	state, err := s.clientOf(c, f)
 	if err != nil {
 		return answer{}, err
@@ -120,6 +123,7 @@ func (s *Server) refresh(c call, f *form) (answer, error) {
 	if err := refusal(verdict, err); err != nil {
 		return answer{}, err
 	}
+	c.seen.later = claim.Generation > 1
 	return s.tokens(claim.Handle, generation, now, "refresh_token"), nil
 }
 

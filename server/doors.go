@@ -37,18 +37,19 @@ func (s *Server) public() http.Handler {
 	registrations := s.limits.Addresses("register", limit.Register, s.Networks)
 	networks := s.limits.Blocks("register-network", limit.Register, s.Networks)
 	s.networked = []*limit.Addresses{authorize, tokens, registrations, networks}
+	seen := s.observe(s.address)
 	site := &page.Site{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Nouns: s.Nouns, Branding: s.Brand, Base: base, Address: s.address,
 		Limits: s.limits, Count: countPages(s.metrics), NoPasswords: !s.SignIn.Passwords, NoPersonal: !s.Service.PersonalItems, Mails: s.mail != nil,
 	}
 	s.page = &consent.Server{
 		Site: site, SignIn: s.signIn(site), Preview: s.preview(), MaxDays: s.Approvals.MaxDays,
-		Rules: func() *rules.Rules { return s.present().Ruled }, Tool: s.tool, Resources: s.Resources(), AuthorizeLimit: authorize, Tell: tell,
+		Rules: func() *rules.Rules { return s.present().Ruled }, Tool: s.tool, Resources: s.Resources(), AuthorizeLimit: authorize, Tell: tell, Seen: seen,
 	}
 	clients := &oauth.Server{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Base: base, Address: s.address,
 		OwnHosts: func() []string { return s.present().Hosts.Names() }, TokenLimit: tokens,
-		Resources: s.Resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: s.metrics.OAuth, Tell: tell,
+		Resources: s.Resources(), RegisterLimit: registrations, NetworkLimit: networks, Count: s.metrics.OAuth, Tell: tell, Seen: seen,
 	}
 	calls := &api.Server{
 		Store: s.store, Ring: s.Ring, Log: s.log, Service: s.Service.Name, Base: base, Address: s.address,
@@ -56,7 +57,7 @@ func (s *Server) public() http.Handler {
 		LimitOf: func(organization string) int { return s.present().APILimits[organization] },
 		Rules:   func() *rules.Rules { return s.present().Ruled }, Unnamed: &s.unnamed,
 		Activity: s.activity,
-		Checked:  countChecks(s.metrics), Limited: func() { s.metrics.Limited("api") }, Tell: tell,
+		Checked:  countChecks(s.metrics), Limited: func() { s.metrics.Limited("api") }, Tell: tell, Seen: seen,
 	}
 	s.calls = calls
 	calls.Connected, calls.Resources = s.Upstream != nil, s.Resources()
@@ -251,3 +252,7 @@ func (s *Server) forSample() http.Handler {
 	return &Gate{Next: door.Handler(), Address: limit.Proxies{}.ClientAddr, Log: s.log, JSON: io.Discard,
 		Count: func(string, string, int, time.Duration) {}, Trusts: func(*http.Request) bool { return true }}
 }
+
+// HashPassword gives the PHC string of a password, for the operators of a
+// configuration.
+func HashPassword(password string) string { return signin.Hash(password) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/api"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/fault"
@@ -86,6 +87,7 @@ type Server struct {
 	activity  *store.Recorder              // nil keeps nothing
 	proxies   map[string]*mcp.Server       // of MCP endpoints, by their path
 	seen      *seenAddresses               // of requests to public
+	attempts  attempt.Gatherer             // what doors have seen of clients, and nobody has written
 	unnamed   rules.Tally                  // calls that no rule names
 	requested hourly                       // letters to admins that a request waits
 	anchored  atomic.Pointer[chain.Anchor] // of the journal, as it was told last
@@ -202,6 +204,7 @@ func (s *Server) openStore(ctx context.Context) (err error) {
 		SessionIdle: time.Duration(s.Session.Idle), SessionMax: time.Duration(s.Session.Max),
 		MaxDays:        s.Approvals.MaxDays,
 		EndUnusedAfter: time.Duration(s.Approvals.EndUnusedAfter), JournalRetention: time.Duration(s.Journal.Retention), ActivityKeep: time.Duration(s.Activity.Keep),
+		AttemptsKeep: time.Duration(s.Attempts.Keep), AttemptsMax: s.Attempts.Max,
 		Journaled: journaled(s.metrics, s.noticing()), Took: s.metrics.Query, Swept: swept(s.metrics),
 	})
 	if err != nil {
@@ -222,7 +225,7 @@ func (s *Server) serve(ctx context.Context) {
 		s.answer(s.on.operators, s.operators())
 	}
 	ctx, s.stop = context.WithCancel(ctx)
-	for _, run := range []func(context.Context){s.sweeping, s.sealing, s.metrics.Run, s.watchNodes, s.watchUnnamed} {
+	for _, run := range []func(context.Context){s.sweeping, s.sealing, s.metrics.Run, s.watchNodes, s.watchUnnamed, s.writeAttempts} {
 		s.running.Go(func() { run(ctx) })
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	tries "github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -50,6 +51,7 @@ func (s *Server) toSecond(v *page.Visit, p org.Person, stored, path string) (ask
 	if err != nil || len(factors) == 0 {
 		return false, err
 	}
+	s.saw(v, path, tries.SecondFactor)
 	sum := sha256.Sum256([]byte(stored))
 	step := s.Seal(sealedSecond, secondStep{Person: p.ID, Checked: sum[:], Made: v.Now.Unix(), Return: path})
 	return true, v.See(page.WithQuery("/signin/second", "step", step))

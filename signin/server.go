@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	tries "github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/limit"
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/provider"
@@ -60,6 +61,10 @@ type Server struct {
 	// the page of sign-in then names; nil for none.
 	Asks func(v *page.Visit, path string) *page.App
 
+	// Seen, unless nil, is told what somebody was asked, or typed, who signs in for a
+	// path of this server.
+	Seen func(v *page.Visit, path string, what tries.What)
+
 	failures     *failures
 	wrongFactors *failures
 	hasher       *hasher
@@ -67,6 +72,12 @@ type Server struct {
 	logouts      wrongs           // counts those that were wrong
 	elsewhere    wrongs           // counts sign-ins elsewhere that came back wrong
 	lost         *limit.Addresses // lets through so many events of sign-ins elsewhere
+}
+
+func (s *Server) saw(v *page.Visit, path string, what tries.What) {
+	if s.Seen != nil {
+		s.Seen(v, path, what)
+	}
 }
 
 // Pages gives all pages of signing in, by their patterns. It is called once.

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	tries "github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -83,6 +84,7 @@ func (s *Server) signIn(v *page.Visit) error {
 	}
 	if errors.Is(err, errWrong) {
 		view.Fault, view.Wrong = v.Words.Say("signin.wrong").String(), true
+		s.saw(v, s.ReturnPath(sealed), tries.WrongPassword)
 		return s.showSignIn(v, http.StatusUnprocessableEntity, view)
 	} else if err != nil {
 		return err
