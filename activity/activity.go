@@ -11,7 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/identity"
 )
 
-// How long records are kept unless the configuration says otherwise, and at most: an
+// Keep is how long records are kept unless the configuration says otherwise, and at most: an
 // approval that has ended is listed for as long.
 const Keep = 90 * 24 * time.Hour
 

@@ -414,7 +414,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// Strangers have a share of their own, and nobody waits (decision O6).
+// Strangers have a share of their own, and nobody waits (decision O9).
 func TestGathererIsBounded(t *testing.T) {
 	var g Gatherer
 	for i := range 100_000 {

@@ -39,8 +39,7 @@ func upTo(s Step) (all []Observation) {
 func after(s Step, more ...Observation) []Observation { return append(upTo(s), more...) }
 
 // Known ways to fail, as the doors see them, and the reason that has to be given an
-// hour after the last observation. That the doors see them so is tested with real
-// requests (e2e, TestKnownWaysToFail).
+// hour after the last observation.
 var waysToFail = []struct {
 	name string
 	seen []Observation

@@ -124,8 +124,8 @@ func ChallengeWrong(s string) (how What, n int) {
 }
 
 // RegistrationReason finds the reason in the words with which a registration is
-// refused (RFC 7591 section 3.2.2). Package client has them, and a test of oauth holds
-// the two together.
+// refused (RFC 7591 section 3.2.2). Package client has them, and a test of oauth
+// (TestRegistrationReasons) holds the two together.
 func RegistrationReason(code, description string) Reason {
 	says := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(description, p) })
