@@ -104,7 +104,7 @@ func (d *database) open() *store.Store {
 
 func (d *database) openAt(place func(store.Options) store.Options) *store.Store {
 	d.t.Helper()
-	o := place(store.Options{Ring: d.ring, Now: d.clock.Now, Log: slog.New(slog.NewTextHandler(d, nil)), Journaled: d.told})
+	o := place(store.Options{Ring: d.ring, Now: d.clock.Now, Log: slog.New(slog.NewTextHandler(d, nil)), Journaled: d.told, AttemptsMax: mostAttempts})
 	s, err := store.Open(ctx, o)
 	if err != nil {
 		d.t.Fatal(err)
