@@ -16,11 +16,11 @@ import (
 // awayFor is how long an operator may be away to sign in at a provider.
 const awayFor = time.Hour
 
-// sealedAttempt is the purpose of what the browser carries to a provider and back.
-const sealedAttempt = "console sign-in"
+// sealedJourney is the purpose of what the browser carries to a provider and back.
+const sealedJourney = "console sign-in"
 
-// An attempt is one sign-in at a provider, which the browser carries sealed, as state.
-type attempt struct {
+// A journey is one sign-in at a provider, which the browser carries sealed, as state.
+type journey struct {
 	way    string // ID of the provider
 	to     string // path to go on to
 	secret provider.Secret
@@ -28,13 +28,13 @@ type attempt struct {
 	began  time.Time
 }
 
-func (a attempt) plain() []byte {
+func (a journey) plain() []byte {
 	return []byte(strings.Join([]string{a.way, a.to, base64.RawURLEncoding.EncodeToString(a.secret[:]), a.tag, strconv.FormatInt(a.began.Unix(), 10)}, "\n"))
 }
 
-// openAttempt reads a state that this server sealed.
-func (s *Server) openAttempt(state string) (a attempt, ok bool) {
-	text, _, ok := s.API.Ring.OpenPage(sealedAttempt, state)
+// openJourney reads a state that this server sealed.
+func (s *Server) openJourney(state string) (a journey, ok bool) {
+	text, _, ok := s.API.Ring.OpenPage(sealedJourney, state)
 	part := strings.Split(string(text), "\n")
 	if !ok || len(part) != 5 {
 		return a, false
@@ -44,7 +44,7 @@ func (s *Server) openAttempt(state string) (a attempt, ok bool) {
 	if err != nil || wrong != nil || len(secret) != len(a.secret) {
 		return a, false
 	}
-	return attempt{part[0], part[1], provider.Secret(secret), part[3], time.Unix(began, 0)}, true
+	return journey{part[0], part[1], provider.Secret(secret), part[3], time.Unix(began, 0)}, true
 }
 
 // away are the providers by which an operator can sign in at this request: those of
@@ -65,8 +65,8 @@ func (s *Server) awayBy(v *visit) (*provider.Provider, error) {
 	return nil, errNoPage
 }
 
-// ask is how a provider is asked in an attempt.
-func (s *Server) ask(p *provider.Provider, a attempt) provider.Ask {
+// ask is how a provider is asked on a journey.
+func (s *Server) ask(p *provider.Provider, a journey) provider.Ask {
 	return provider.Ask{RedirectURI: s.API.ConsoleURL() + signInPath + "/callback/" + p.ID, Secret: a.secret}
 }
 
@@ -76,10 +76,10 @@ func (s *Server) goAway(v *visit) error {
 	if err != nil {
 		return err
 	}
-	a := attempt{way: p.ID, to: s.returnPath(v.URL.Query().Get("return")), tag: s.formTag(s.before(v), v.URL.Path), began: v.now}
+	a := journey{way: p.ID, to: s.returnPath(v.URL.Query().Get("return")), tag: s.formTag(s.before(v), v.URL.Path), began: v.now}
 	rand.Read(a.secret[:])
 	ask := s.ask(p, a)
-	ask.State, ask.Another = s.API.Ring.SealPage(sealedAttempt, a.plain()), v.URL.Query().Get("another") != ""
+	ask.State, ask.Another = s.API.Ring.SealPage(sealedJourney, a.plain()), v.URL.Query().Get("another") != ""
 	to, err := p.Begin(v.Context(), ask)
 	if err != nil {
 		return s.notSignedIn(v, p, a, err)
@@ -105,10 +105,10 @@ func (s *Server) comeBack(v *visit) error {
 		return errNoPage // a picture, a script or a frame of another page
 	}
 	q := v.URL.Query()
-	a, ok := s.openAttempt(q.Get("state"))
+	a, ok := s.openJourney(q.Get("state"))
 	before := s.API.Cookie(v.Request, operator.BeforeCookie)
 	if !ok || a.way != p.ID || before == "" || !s.ours(before, signInPath+"/with/"+p.ID, a.tag) || v.now.Sub(a.began) > awayFor {
-		return s.notSignedIn(v, p, attempt{to: "/"}, errBrowser)
+		return s.notSignedIn(v, p, journey{to: "/"}, errBrowser)
 	}
 	if q.Get("error") != "" || q.Get("code") == "" {
 		return s.notSignedIn(v, p, a, errRefused)
@@ -127,9 +127,9 @@ func (s *Server) comeBack(v *visit) error {
 	return v.redirect(s.returnPath(a.to))
 }
 
-// notSignedIn says why, on the page to sign in. What an attempt of this browser came
+// notSignedIn says why, on the page to sign in. What a journey of this browser came
 // to is journaled; any web page can have a browser ask for the address of others.
-func (s *Server) notSignedIn(v *visit, p *provider.Provider, a attempt, why error) error {
+func (s *Server) notSignedIn(v *visit, p *provider.Provider, a journey, why error) error {
 	page, status := signInPage{Return: s.returnPath(a.to), Fault: p.Name + " did not sign you in. Try again."}, http.StatusBadRequest
 	switch {
 	case errors.Is(why, provider.ErrDown):

@@ -40,10 +40,12 @@ var (
 	explainTemplate       = parsePage("explain.html", "parts.html")
 	inspectTemplate       = parsePage("inspect.html")
 	linkTemplate          = parsePage("link.html")
+	attemptsTemplate      = parsePage("attempts.html", "attemptparts.html")
+	attemptTemplate       = parsePage("attempt.html", "attemptparts.html")
 )
 
 func parsePage(files ...string) *template.Template {
-	t := template.New("frame.html").Funcs(template.FuncMap{"number": operator.Number[int], "count": operator.Count, "words": withSpaces})
+	t := template.New("frame.html").Funcs(template.FuncMap{"number": operator.Number[int], "count": operator.Count, "words": withSpaces, "eleven": func(n int) int { return 11 * n }})
 	template.Must(t.AddParseTree("mark", page.Mark()))
 	for _, file := range append([]string{"frame.html"}, files...) {
 		template.Must(t.ParseFS(templateFiles, "templates/"+file))
@@ -80,6 +82,7 @@ type tab struct{ ID, Path, Name string }
 
 var tabs = []tab{
 	{"overview", "/", "Overview"},
+	{"attempts", "/attempts", "Attempts"},
 	{"clients", "/clients", "Clients"},
 	{"approvals", "/approvals", "Approvals"},
 	{"people", "/people", "People"},

@@ -27,6 +27,8 @@ func asks(path string, right operator.Rights, f func(*Server, *visit) (change, e
 func routes() []route {
 	return []route{
 		{"/{$}", operator.Read, (*Server).overview, nil},
+		{"/attempts", operator.Read, (*Server).attemptsPage, nil},
+		{"/attempts/{id}", operator.Read, (*Server).attemptPage, nil},
 		{"/clients", operator.Read, (*Server).clientsPage, nil},
 		{"/clients/{id}", operator.Read, (*Server).clientPage, nil},
 		{"/clients/{id}/disable", operator.Act, (*Server).confirmDisable, (*Server).disableClient},

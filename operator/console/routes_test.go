@@ -18,6 +18,8 @@ import (
 // line here.
 var reviewedRights = map[string]operator.Rights{
 	"GET /{$}":                                             operator.Read,
+	"GET /attempts":                                        operator.Read,
+	"GET /attempts/{id}":                                   operator.Read,
 	"GET /clients":                                         operator.Read,
 	"GET /clients/{id}":                                    operator.Read,
 	"GET /clients/{id}/disable":                            operator.Act,
@@ -133,10 +135,11 @@ func pathOf(pattern, live string, there bool) string {
 // all.
 func TestEveryRouteForEverybody(t *testing.T) {
 	o, live, _ := withNamed(t)
+	one := o.attempt()
 	browsers := map[operator.Rights]*browser{operator.Read: o.signedIn("rita"), operator.Act: o.signedIn("arne"), operator.Administer: o.signedIn("ingrid")}
 	for _, pattern := range slices.Sorted(maps.Keys(patterns())) {
 		method, _, _ := strings.Cut(pattern, " ")
-		needs, path := patterns()[pattern], pathOf(pattern, live, true)
+		needs, path := patterns()[pattern], strings.Replace(pathOf(pattern, live, true), "{id}", one, 1)
 		if p := o.browser().asks(method, path, nil); p.code != 303 || !strings.HasPrefix(p.head.Get("Location"), "/signin") || p.head.Get("WWW-Authenticate") != "" {
 			t.Errorf("%s: nobody gets %d", pattern, p.code)
 		}

@@ -102,7 +102,7 @@ func OnBothEngines(t *testing.T, f func(t *testing.T, place func(*testing.T) sto
 			if err != nil {
 				t.Fatal(err)
 			}
-			return store.Options{URL: at}
+			return store.Options{URL: at, AttemptsKeep: store.AttemptsKeep, AttemptsMax: store.AttemptsMax}
 		})
 	})
 }
@@ -140,7 +140,7 @@ func (s *Site) Serve(handler http.Handler) {
 
 // NewPlace is a new database of SQLite.
 func NewPlace(t testing.TB) store.Options {
-	return store.Options{Path: filepath.Join(t.TempDir(), "grantkeeper.db")}
+	return store.Options{Path: filepath.Join(t.TempDir(), "grantkeeper.db"), AttemptsKeep: store.AttemptsKeep, AttemptsMax: store.AttemptsMax}
 }
 
 // Furnish adds people, organizations, roles and clients.
