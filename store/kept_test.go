@@ -389,7 +389,8 @@ var apart = map[int]string{
 	7:  "the release before gives apps more than an organization's rules leave them, and for longer",
 	8:  "works beside 7, which takes no older ones",
 	9:  "works beside 7, which takes no older ones",
-	10: "the same",
+	10: "works beside 7, which takes no older ones",
+	11: "the release before records nothing of what apps do, and nobody would be told that something is missing",
 }
 
 var comment = regexp.MustCompile(`(?m)--.*$`)
