@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"regexp"
@@ -142,12 +143,13 @@ func TestFigures(t *testing.T) {
 	if v, err := h.Schema(t.Context()); err != nil || v.Version != SchemaVersion {
 		t.Errorf("schema %+v %v", v, err)
 	}
-	h.sql(t, `UPDATE meta SET value = '8' WHERE name = 'schema'`)
-	if v, err := h.Schema(t.Context()); err != nil || v.Version != 8 {
+	const newer = SchemaVersion + 1
+	h.sql(t, fmt.Sprintf(`UPDATE meta SET value = '%d' WHERE name = 'schema'`, newer))
+	if v, err := h.Schema(t.Context()); err != nil || v.Version != newer {
 		t.Errorf("a newer one that this release works on: %+v %v", v, err)
 	}
-	h.sql(t, `UPDATE meta SET value = '8' WHERE name = 'schema_oldest'`)
-	if v, err := h.Schema(t.Context()); !errors.Is(err, ErrSchema) || v.Version != 8 {
+	h.sql(t, fmt.Sprintf(`UPDATE meta SET value = '%d' WHERE name = 'schema_oldest'`, newer))
+	if v, err := h.Schema(t.Context()); !errors.Is(err, ErrSchema) || v.Version != newer {
 		t.Errorf("a newer one: %+v %v", v, err)
 	}
 }
