@@ -169,6 +169,7 @@ func (w workshop) ofApprovals(p *process, password string) {
 	w.json("ended", "", "approval revoke", "--person", "eva", "--yes")
 	w.json("items next", "", "approval revoke", id, "--yes")
 	w.json("kind state", "svo_nothing\n", "token inspect")
+	w.ofAttempts()
 	w.json("ok slowest_ms rounds", "", "drill", "--base-url", p.public, "--email", "eva@verksted.example", "--person-password-file", password, "--rounds", "1")
 	entry := w.json("items next", "", "events list")["items"].([]any)[0].(map[string]any)
 	for _, name := range []string{"id", "at", "kind", "actor"} {
@@ -182,6 +183,20 @@ func (w workshop) ofApprovals(p *process, password string) {
 	w.json("id anchor chain number entries at hash", "", "events anchor")
 	proof := write(w.T, "journal.jsonl", w.text("events export", "--proof"), 0o600)
 	w.json("file ok chain from to entries gone gone_before unsealed restored anchors newest faults more", "", "events verify", proof)
+}
+
+// What was seen of a client is written some seconds later.
+func (w workshop) ofAttempts() {
+	w.Helper()
+	var list []any
+	for until := time.Now().Add(time.Minute); len(list) == 0 && time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		list = w.json("items next", "", "attempts list")["items"].([]any)
+	}
+	if len(list) == 0 {
+		w.Fatal("the client of the demo has made no attempt")
+	}
+	w.json("items next", "", "attempts reasons")
+	w.json("id began client name host person step reached result reason says do who steps seen_before", "", "attempts show", list[0].(map[string]any)["id"].(string))
 }
 
 func (w workshop) ofTheInstallation() {

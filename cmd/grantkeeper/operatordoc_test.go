@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/remote"
@@ -36,7 +37,16 @@ func TestOperatorDocumentCalls(t *testing.T) {
 	if err := c.Do(t.Context(), "GET", "/v1/events", nil, nil, &events); err != nil || len(events.Items) == 0 {
 		t.Fatalf("%+v %v", events, err)
 	}
-	ids := strings.NewReplacer("people/{id}", "people/tor", "organizations/{id}", "organizations/nordlys", "members/{person}", "members/tor",
+	var attempts struct{ Items []struct{ ID string } }
+	for until := time.Now().Add(time.Minute); len(attempts.Items) == 0 && time.Now().Before(until); time.Sleep(100 * time.Millisecond) { // written some seconds later
+		if err := c.Do(t.Context(), "GET", "/v1/attempts", nil, nil, &attempts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(attempts.Items) == 0 {
+		t.Fatal("the client has made no attempt")
+	}
+	ids := strings.NewReplacer("attempts/{id}", "attempts/"+attempts.Items[0].ID, "people/{id}", "people/tor", "organizations/{id}", "organizations/nordlys", "members/{person}", "members/tor",
 		"clients/{id}/delete", "clients/assistant-connector/delete", "clients/{id}", "clients/"+devserver.DevClientID, "approvals/{id}", "approvals/"+id, "events/{id}", "events/"+events.Items[0].ID,
 		"roles/{id}", "roles/nordlys-secretary", "{item}", "nordlys-renew-the-domain")
 	directory := regexp.MustCompile("(?s)```json\n(.*?)```").FindStringSubmatch(doc)[1]
