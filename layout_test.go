@@ -87,7 +87,7 @@ var rooms = map[string]room{
 	"oauth":            {may: below},
 	"page":             {may: below},
 	"page/pagetest":    {may: append([]string{"store/pgtest"}, pages...)},
-	"signin":           {may: pages, tests: []string{"consent"}},
+	"signin":           {may: pages, tests: []string{"consent", "orgadmin"}},
 	"consent":          {may: append([]string{"signin"}, pages...), tests: []string{"orgadmin"}},
 	"orgadmin":         {may: append([]string{"signin"}, pages...), tests: []string{"consent"}},
 	"api":              {may: below},

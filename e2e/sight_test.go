@@ -44,7 +44,7 @@ var metricNames = map[string]string{
 	"tokens_issued_total": "grant_type", "token_refusals_total": "error reason", "refresh_reuse_detected_total": "",
 	"token_checks_total": "result", "signins_total": "result", "rate_limited_total": "endpoint", "db_query_duration_seconds": "query",
 	"gc_deleted_total": "kind", "build_info": "commit go version", "schema_version": "", "last_backup_timestamp_seconds": "", "ready": "", "rate_limiter_away": "",
-	"journal_blocks": "", "journal_sealed_timestamp_seconds": "", "journal_anchor_info": "anchor",
+	"activity_records_total": "result", "activity_waiting": "", "attempt_failures_total": "reason", "journal_blocks": "", "journal_sealed_timestamp_seconds": "", "journal_anchor_info": "anchor",
 }
 
 // What a flow does is counted, under the names that are documented and no

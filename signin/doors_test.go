@@ -5,6 +5,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/consent"
 	"github.com/grantkeeper/grantkeeper/limit"
+	"github.com/grantkeeper/grantkeeper/orgadmin"
 	"github.com/grantkeeper/grantkeeper/page/pagetest"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
@@ -28,6 +29,6 @@ func openSite(t testing.TB, at store.Options, other *pagetest.Clock) *site {
 	t.Helper()
 	s := &site{Site: pagetest.Open(t, at, other)}
 	s.Server = &consent.Server{Site: s.Pages, SignIn: &signin.Server{Site: s.Pages}, AuthorizeLimit: limit.NewAddresses(limit.Authorize, nil)}
-	s.Serve(s.Handler())
+	s.Serve(s.Handler((&orgadmin.Server{Site: s.Pages, SignIn: s.SignIn}).Pages()))
 	return s
 }
