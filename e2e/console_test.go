@@ -45,7 +45,7 @@ const consoleFaults = `(async () => {
 	const said = result.violations.map(v => v.id + ": " + v.nodes.map(n => n.target + " " + n.failureSummary).join(" | "));
 	const root = document.documentElement;
 	if (root.scrollWidth > root.clientWidth) said.push("scrolls sideways, " + root.scrollWidth + " px");
-	for (const e of document.querySelectorAll("bdi:not(.host)")) {
+	for (const e of document.querySelectorAll("bdi:not(.host, .flows)")) {
 		const style = getComputedStyle(e), name = e.textContent;
 		if (style.overflow !== "clip" || style.display === "inline") said.push("marks on it cover what is beside it: " + name);
 		if (e.closest("a") && style.textDecorationLine !== "underline") said.push("no line under a link: " + name);
