@@ -59,7 +59,7 @@ const consoleFaults = `(async () => {
 			const range = document.createRange();
 			range.setStart(text, word.index);
 			range.setEnd(text, word.index + word[0].length);
-			if (new Set([...range.getClientRects()].map(r => r.top)).size > 1) said.push("broken: " + word[0]);
+			if (!word[0].includes("://") && new Set([...range.getClientRects()].map(r => r.top)).size > 1) said.push("broken: " + word[0]); // an address may break
 		}
 	}
 	for (const e of performance.getEntriesByType("resource")) {
