@@ -277,6 +277,8 @@ func (p *Engine) explain(err error) error {
 	return fmt.Errorf("database: %w: %s; %s", ErrDatabase, text, hint)
 }
 
+const throughBouncer = "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
+
 // Mend says what to do about an error of the start. most is how many connections a
 // node opens.
 func Mend(err error, c *pgx.ConnConfig, most int32) string {
@@ -305,8 +307,18 @@ func Mend(err error, c *pgx.ConnConfig, most int32) string {
 		return fmt.Sprintf("its statement_timeout is too short for a start: ALTER ROLE %s SET statement_timeout = 0", c.User)
 	case "57P03":
 		return "the server is starting or stopping: its log says why, such as a full disk"
-	case "26000", "42P05", "08P01":
-		return "behind pgbouncer in transaction mode write ?default_query_exec_mode=exec into database.url"
+	case "26000", "42P05":
+		return throughBouncer
+	case "08P01": // what pgbouncer says of itself, whatever it is
+		switch text := err.Error(); {
+		case strings.Contains(text, "prepared statement"):
+			return throughBouncer
+		case strings.Contains(text, "server_login_retry"), strings.Contains(text, "cannot connect to server"):
+			return "pgbouncer reaches no PostgreSQL: see that it runs, and pgbouncer's log"
+		case strings.Contains(text, "startup parameter"):
+			return "name the parameter in pgbouncer's ignore_startup_parameters, or take it out of database.url"
+		}
+		return "pgbouncer's log, or the server's, says why"
 	}
 	switch {
 	case causeOf(err) == engine.FullDisk:
