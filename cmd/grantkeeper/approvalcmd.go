@@ -16,10 +16,10 @@ import (
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var approvalColumns = []column{
-	idOf("approval", "id"), member("state", "state"), idOf("client", "client_id").sparing(3), member("name", "client_name"),
-	idOf("person", "person"), member("organization", "organization"), member("access", "access"),
-	moment("approved", "created_at").sparing(1), moment("last used", "last_used"), member("reason", "reason").sparing(2),
+var approvalColumns = []terminal.Column{
+	terminal.IDOf("approval", "id"), terminal.Member("state", "state"), terminal.IDOf("client", "client_id").Sparing(3), terminal.Member("name", "client_name"),
+	terminal.IDOf("person", "person"), terminal.Member("organization", "organization"), terminal.Member("access", "access"),
+	terminal.Moment("approved", "created_at").Sparing(1), terminal.Moment("last used", "last_used"), terminal.Member("reason", "reason").Sparing(2),
 }
 
 func approvalCommand(g *global) *cobra.Command {
@@ -55,7 +55,7 @@ func approvalShow(g *global) *cobra.Command {
 		Short:       "Show one approval",
 		Example:     `  grantkeeper approval show 5d1c0f6a3b9e47d28c40f1a2b3c4d5e6`,
 		Annotations: map[string]string{"next": "grantkeeper events list --approval ID"},
-	}, "/v1/approvals/", slices.Concat(approvalColumns, []column{moment("ended", "ended_at")})...)
+	}, "/v1/approvals/", slices.Concat(approvalColumns, []terminal.Column{terminal.Moment("ended", "ended_at")})...)
 }
 
 // which are the approvals that one command revokes.
@@ -146,7 +146,7 @@ func (g *global) revokeMany(c *cobra.Command, o *serverChange, w which) error {
 			if w.dry {
 				verb = "would end"
 			}
-			fmt.Fprintf(out, "%s %s\n", verb, inWords(answer["ended"]))
+			fmt.Fprintf(out, "%s %s\n", verb, terminal.InWords(answer["ended"]))
 		})
 	})
 }

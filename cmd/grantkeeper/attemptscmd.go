@@ -14,9 +14,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var attemptColumns = []column{
-	wordOf("id", "id"), moment("began", "began"), member("client", "name"), member("host", "host").sparing(2), idOf("person", "person").sparing(3),
-	wordOf("reached", "reached"), wordOf("result", "result"), {title: "reason", of: func(o map[string]any) string { s, _ := o["reason"].(string); return s }, as: word},
+var attemptColumns = []terminal.Column{
+	terminal.WordOf("id", "id"), terminal.Moment("began", "began"), terminal.Member("client", "name"), terminal.Member("host", "host").Sparing(2), terminal.IDOf("person", "person").Sparing(3),
+	terminal.WordOf("reached", "reached"), terminal.WordOf("result", "result"), {Title: "reason", Of: func(o map[string]any) string { s, _ := o["reason"].(string); return s }, As: terminal.Word},
 }
 
 func attemptsCommand(g *global) *cobra.Command {
@@ -55,9 +55,9 @@ func attemptsReasons(g *global) *cobra.Command {
 		Example: `  grantkeeper attempts reasons
   grantkeeper attempts reasons --since 7d`,
 		Annotations: map[string]string{"next": "grantkeeper attempts list --reason REASON"},
-	}, "/v1/attempts/reasons", []column{
-		{title: "reason", of: func(o map[string]any) string { s, _ := o["reason"].(string); return s }, as: word},
-		wordOf("result", "result"), wordOf("attempts", "attempts"), wordOf("counted", "counted").sparing(2), wordOf("who", "who"), member("what to do", "do").sparing(1),
+	}, "/v1/attempts/reasons", []terminal.Column{
+		{Title: "reason", Of: func(o map[string]any) string { s, _ := o["reason"].(string); return s }, As: terminal.Word},
+		terminal.WordOf("result", "result"), terminal.WordOf("attempts", "attempts"), terminal.WordOf("counted", "counted").Sparing(2), terminal.WordOf("who", "who"), terminal.Member("what to do", "do").Sparing(1),
 	}, map[string]string{"since": "from a `TIME` on: 24h or 7d ago, or 2026-11-21T09:00:00Z"})
 }
 
@@ -87,7 +87,7 @@ func showAttempt(out io.Writer, answer map[string]any) {
 	for _, s := range steps {
 		step, _ := s.(map[string]any)
 		number, _ := step["step"].(float64)
-		fmt.Fprintf(out, "%2.0f %-13s %s\n", number, text(step, "name"), inWords(step["mark"]))
+		fmt.Fprintf(out, "%2.0f %-13s %s\n", number, text(step, "name"), terminal.InWords(step["mark"]))
 		seen, _ := step["seen"].([]any)
 		for _, s := range seen {
 			one, _ := s.(map[string]any)

@@ -62,7 +62,7 @@ func (g *global) post(c *cobra.Command, o *serverChange, path string, body map[s
 }
 
 // objectList completes a command that lists objects.
-func (g *global) objectList(c *cobra.Command, path string, columns []column, filters map[string]string) *cobra.Command {
+func (g *global) objectList(c *cobra.Command, path string, columns []terminal.Column, filters map[string]string) *cobra.Command {
 	o, query := listFlags(g, c), filterFlags(c, filters)
 	c.Args = named("", 0)
 	c.RunE = func(c *cobra.Command, _ []string) error { return g.list(c, o, path, query(), columns) }
@@ -71,7 +71,7 @@ func (g *global) objectList(c *cobra.Command, path string, columns []column, fil
 
 // objectShow completes a command that shows the object which its argument
 // names.
-func (g *global) objectShow(c *cobra.Command, path string, columns ...column) *cobra.Command {
+func (g *global) objectShow(c *cobra.Command, path string, columns ...terminal.Column) *cobra.Command {
 	o := operatorFlags(g, c)
 	_, argument, _ := strings.Cut(c.Use, " ")
 	c.Args = named(argument, 1)
@@ -81,7 +81,7 @@ func (g *global) objectShow(c *cobra.Command, path string, columns ...column) *c
 			if err != nil {
 				return err
 			}
-			return g.ask(ctx, c, server, http.MethodGet, path+url.PathEscape(id), nil, nil, rows(columns...))
+			return g.ask(ctx, c, server, http.MethodGet, path+url.PathEscape(id), nil, nil, terminal.Rows(columns...))
 		})
 	}
 	return c
@@ -91,7 +91,7 @@ func (g *global) objectShow(c *cobra.Command, path string, columns ...column) *c
 // names, by a path that ends in the command's name. What ends something asks
 // before: question has the object in the place of the first %s, and in the
 // place of a second one how many approvals end.
-func (g *global) objectChange(c *cobra.Command, path, question string, columns ...column) *cobra.Command {
+func (g *global) objectChange(c *cobra.Command, path, question string, columns ...terminal.Column) *cobra.Command {
 	o := serverChangeFlags(g, c, question != "")
 	what, argument, _ := strings.Cut(c.Use, " ")
 	c.Args = named(argument, 1)
@@ -106,7 +106,7 @@ func (g *global) objectChange(c *cobra.Command, path, question string, columns .
 
 // postTo changes the object that an argument names, which has its question as
 // objectChange has it, and prints what it is then.
-func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what string, body map[string]any, question string, columns ...column) error {
+func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what string, body map[string]any, question string, columns ...terminal.Column) error {
 	return g.withServer(c, o.At, func(ctx context.Context, server *remote.Server) error {
 		id, err := server.Whole(ctx, remote.KindOf(path), argument)
 		if err != nil {
@@ -114,7 +114,7 @@ func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what 
 		}
 		ends := strings.Count(question, "%s") == 2
 		if ends {
-			columns = slices.Concat(columns, []column{member("approvals ended", "approvals_ended")})
+			columns = slices.Concat(columns, []terminal.Column{terminal.Member("approvals ended", "approvals_ended")})
 		}
 		if question != "" && !o.yes {
 			values := []any{terminal.Printable(id)}
@@ -129,7 +129,7 @@ func (g *global) postTo(c *cobra.Command, o *serverChange, path, argument, what 
 				return err
 			}
 		}
-		return g.ask(ctx, c, server, http.MethodPost, path+url.PathEscape(id)+"/"+what, nil, o.because(body), rows(columns...))
+		return g.ask(ctx, c, server, http.MethodPost, path+url.PathEscape(id)+"/"+what, nil, o.because(body), terminal.Rows(columns...))
 	})
 }
 
@@ -181,7 +181,7 @@ func listFlags(g *global, c *cobra.Command) *listOptions {
 }
 
 // list prints a page as a table, and on stderr how to go on.
-func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.Values, columns []column) error {
+func (g *global) list(c *cobra.Command, o *listOptions, path string, query url.Values, columns []terminal.Column) error {
 	query.Set("limit", strconv.Itoa(o.limit))
 	if o.after != "" {
 		query.Set("after", o.after)

@@ -13,9 +13,9 @@ import (
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var clientColumns = []column{
-	idOf("client", "client_id"), member("state", "state"), member("name", "client_name"),
-	member("redirect URIs", "redirect_uris"), moment("registered", "issued_at").sparing(1),
+var clientColumns = []terminal.Column{
+	terminal.IDOf("client", "client_id"), terminal.Member("state", "state"), terminal.Member("name", "client_name"),
+	terminal.Member("redirect URIs", "redirect_uris"), terminal.Moment("registered", "issued_at").Sparing(1),
 }
 
 const endsClient = "This ends all approvals of client %s, for good: %s."
@@ -95,9 +95,9 @@ func (g *global) deleteUnapproved(c *cobra.Command, o *serverChange, u unapprove
 			if u.dry {
 				verb = "would delete"
 			}
-			fmt.Fprintf(out, "%s %s\n", verb, inWords(answer["deleted"]))
+			fmt.Fprintf(out, "%s %s\n", verb, terminal.InWords(answer["deleted"]))
 			if networks, _ := answer["networks"].([]any); len(networks) > 0 {
-				g.table(c, networks, []column{member("network", "network"), member("clients", "clients")})
+				g.table(c, networks, []terminal.Column{terminal.Member("network", "network"), terminal.Member("clients", "clients")})
 			}
 		})
 	})
@@ -142,7 +142,7 @@ configuration, and stays when that changes.`,
 			if id == "" || len(uris) == 0 {
 				return fault.WrongUse("see: grantkeeper client add --help", "--id and --redirect-uri are missing")
 			}
-			return g.post(c, o, "/v1/clients", map[string]any{"client_id": id, "client_name": name, "redirect_uris": uris}, rows(clientColumns...))
+			return g.post(c, o, "/v1/clients", map[string]any{"client_id": id, "client_name": name, "redirect_uris": uris}, terminal.Rows(clientColumns...))
 		},
 	}
 	o = serverChangeFlags(g, c, false)

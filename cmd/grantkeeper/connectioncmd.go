@@ -15,23 +15,23 @@ import (
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var requestColumns = []column{
-	idOf("request", "id"), member("state", "state"), member("app", "name"), member("host", "host"), member("person", "person_email"),
-	moment("asked", "asked_at").sparing(1), member("message", "message").sparing(2), member("decided by", "decided_by").sparing(3),
+var requestColumns = []terminal.Column{
+	terminal.IDOf("request", "id"), terminal.Member("state", "state"), terminal.Member("app", "name"), terminal.Member("host", "host"), terminal.Member("person", "person_email"),
+	terminal.Moment("asked", "asked_at").Sparing(1), terminal.Member("message", "message").Sparing(2), terminal.Member("decided by", "decided_by").Sparing(3),
 }
 
-var connectionColumns = []column{
-	idOf("approval", "id"), member("app", "client_name"), member("host", "host").sparing(1), member("person", "person_email"), member("access", "access"),
-	moment("last used", "last_used").sparing(2), moment("ends", "ends_at").sparing(3), moment("reviewed", "reviewed_at").sparing(4),
+var connectionColumns = []terminal.Column{
+	terminal.IDOf("approval", "id"), terminal.Member("app", "client_name"), terminal.Member("host", "host").Sparing(1), terminal.Member("person", "person_email"), terminal.Member("access", "access"),
+	terminal.Moment("last used", "last_used").Sparing(2), terminal.Moment("ends", "ends_at").Sparing(3), terminal.Moment("reviewed", "reviewed_at").Sparing(4),
 }
 
-var decidedColumns = []column{
-	idOf("request", "id"), member("state", "state"), member("app", "name"), member("host", "host"), member("person", "person_email"),
-	member("decided by", "decided_by"), member("reason", "reason"), member("decided with it", "also"),
+var decidedColumns = []terminal.Column{
+	terminal.IDOf("request", "id"), terminal.Member("state", "state"), terminal.Member("app", "name"), terminal.Member("host", "host"), terminal.Member("person", "person_email"),
+	terminal.Member("decided by", "decided_by"), terminal.Member("reason", "reason"), terminal.Member("decided with it", "also"),
 }
 
 // organizationList completes a command that lists what belongs to an organization.
-func (g *global) organizationList(c *cobra.Command, what string, columns []column, filters map[string]string, whole func(context.Context, *remote.Server, string, url.Values) (bool, error)) *cobra.Command {
+func (g *global) organizationList(c *cobra.Command, what string, columns []terminal.Column, filters map[string]string, whole func(context.Context, *remote.Server, string, url.Values) (bool, error)) *cobra.Command {
 	o, query := listFlags(g, c), filterFlags(c, filters)
 	c.Args = named("ID", 1)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -109,7 +109,7 @@ func (g *global) decision(c *cobra.Command, state func() string) *cobra.Command 
 				return err
 			}
 			path := "/v1/organizations/" + url.PathEscape(id) + "/requests/" + url.PathEscape(args[1]) + "/decision"
-			return g.ask(ctx, c, server, http.MethodPost, path, nil, o.because(map[string]any{"state": state()}), rows(decidedColumns...))
+			return g.ask(ctx, c, server, http.MethodPost, path, nil, o.because(map[string]any{"state": state()}), terminal.Rows(decidedColumns...))
 		})
 	}
 	return c
@@ -170,7 +170,7 @@ func (g *global) someConnections(c *cobra.Command, what, question, told string) 
 				}
 			}
 			path := "/v1/organizations/" + url.PathEscape(id) + "/connections/" + what
-			return g.ask(ctx, c, server, http.MethodPost, path, nil, o.because(map[string]any{"ids": ids}), rows(member(told, told)))
+			return g.ask(ctx, c, server, http.MethodPost, path, nil, o.because(map[string]any{"ids": ids}), terminal.Rows(terminal.Member(told, told)))
 		})
 	}
 	return c
@@ -249,7 +249,7 @@ func csvCell(v any) string {
 		if n == 0 {
 			return ""
 		}
-		return timeOf(n)
+		return terminal.TimeOf(n)
 	}
 	text, _ := v.(string)
 	return org.Cell(text)

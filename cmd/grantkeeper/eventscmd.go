@@ -25,10 +25,10 @@ import (
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var eventColumns = []column{
-	moment("time", "at"), wordOf("kind", "kind"), idOf("client", "client"), idOf("person", "person"),
-	member("organization", "organization").sparing(2), idOf("approval", "approval").sparing(1), member("actor", "actor").sparing(3),
-	member("address", "address").sparing(4), member("reason", "reason"), member("detail", "detail"), wordOf("reference", "reference").sparing(5),
+var eventColumns = []terminal.Column{
+	terminal.Moment("time", "at"), terminal.WordOf("kind", "kind"), terminal.IDOf("client", "client"), terminal.IDOf("person", "person"),
+	terminal.Member("organization", "organization").Sparing(2), terminal.IDOf("approval", "approval").Sparing(1), terminal.Member("actor", "actor").Sparing(3),
+	terminal.Member("address", "address").Sparing(4), terminal.Member("reason", "reason"), terminal.Member("detail", "detail"), terminal.WordOf("reference", "reference").Sparing(5),
 }
 
 func eventsCommand(g *global) *cobra.Command {
@@ -215,7 +215,7 @@ func (g *global) writeEvent(out io.Writer, entry json.RawMessage) error {
 	if err := json.Unmarshal(entry, &object); err != nil {
 		return err
 	}
-	line := timeOf(object["at"]) + "  " + inWords(object["kind"])
+	line := terminal.TimeOf(object["at"]) + "  " + terminal.InWords(object["kind"])
 	for _, name := range []string{"client", "person", "organization", "approval", "actor", "address", "reason", "detail", "reference"} {
 		if v, _ := object[name].(string); v != "" {
 			line += "  " + name + "=" + terminal.Printable(v)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/remote"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func gcCommand(g *global) *cobra.Command {
@@ -44,7 +45,7 @@ func showCollected(w io.Writer, o map[string]any) {
 		{"resets", "links to set a password"},
 		{"events", "entries of the journal"},
 	} {
-		fmt.Fprintf(w, "%7s  %s\n", inWords(o[line.name]), line.what)
+		fmt.Fprintf(w, "%7s  %s\n", terminal.InWords(o[line.name]), line.what)
 	}
 	if o["dry_run"] == true {
 		fmt.Fprintln(w, "Nothing was deleted.")

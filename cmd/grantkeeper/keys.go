@@ -71,7 +71,7 @@ func keysListCommand(g *global) *cobra.Command {
 			if g.json {
 				return writeDocument(c.OutOrStdout(), map[string]any{"items": list.Items})
 			}
-			g.table(c, list.Items, []column{member("key", "number"), member("state", "state"), member("approvals", "approvals")})
+			g.table(c, list.Items, []terminal.Column{terminal.Member("key", "number"), terminal.Member("state", "state"), terminal.Member("approvals", "approvals")})
 			return nil
 		},
 	}

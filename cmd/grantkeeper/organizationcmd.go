@@ -4,10 +4,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var organizationColumns = []column{
-	idOf("organization", "id"), member("name", "name"), member("AI integration", "ai_integration"),
+var organizationColumns = []terminal.Column{
+	terminal.IDOf("organization", "id"), terminal.Member("name", "name"), terminal.Member("AI integration", "ai_integration"),
 }
 
 func organizationCommand(g *global) *cobra.Command {

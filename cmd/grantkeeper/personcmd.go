@@ -10,10 +10,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var personColumns = []column{
-	idOf("person", "id"), member("email", "email"), member("name", "name"), member("active", "active"), member("support", "support"),
+var personColumns = []terminal.Column{
+	terminal.IDOf("person", "id"), terminal.Member("email", "email"), terminal.Member("name", "name"), terminal.Member("active", "active"), terminal.Member("support", "support"),
 }
 
 func personCommand(g *global) *cobra.Command {
@@ -61,7 +62,7 @@ func personAdd(g *global) *cobra.Command {
 			if name == "" {
 				return fault.WrongUse(`grantkeeper person add EMAIL --name "Eva Eng"`, "--name is missing")
 			}
-			return g.post(c, o, "/v1/people", map[string]any{"id": id, "email": args[0], "name": name}, rows(personColumns...))
+			return g.post(c, o, "/v1/people", map[string]any{"id": id, "email": args[0], "name": name}, terminal.Rows(personColumns...))
 		},
 	}
 	o = serverChangeFlags(g, c, false)
@@ -111,7 +112,7 @@ mail.url is set, and shown where it is not: whoever has it can set the password.
 				body["mail"] = false
 			}
 			return g.postTo(c, o, "/v1/people/", args[0], "reset-link", body, "",
-				member("person", "id"), member("mailed", "mailed"), member("link", "url"), moment("until", "expires_at"))
+				terminal.Member("person", "id"), terminal.Member("mailed", "mailed"), terminal.Member("link", "url"), terminal.Moment("until", "expires_at"))
 		},
 	}
 	o = serverChangeFlags(g, c, false)

@@ -17,14 +17,14 @@ import (
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
-var policyColumns = []column{
-	member("version", "version"), member("apps that no rule names", "unknown"), member("of these, set up here", "known"), member("widest access", "widest"),
-	member("read only", "read_only"), member("no personal items", "no_personal"), member("roles never given", "never"),
-	member("days at most", "max_days"), member("days until a review", "review_days"), member("changed by", "changed_by"), moment("changed", "changed_at"),
+var policyColumns = []terminal.Column{
+	terminal.Member("version", "version"), terminal.Member("apps that no rule names", "unknown"), terminal.Member("of these, set up here", "known"), terminal.Member("widest access", "widest"),
+	terminal.Member("read only", "read_only"), terminal.Member("no personal items", "no_personal"), terminal.Member("roles never given", "never"),
+	terminal.Member("days at most", "max_days"), terminal.Member("days until a review", "review_days"), terminal.Member("changed by", "changed_by"), terminal.Moment("changed", "changed_at"),
 }
 
-var ruleColumns = []column{
-	member("rule", "rule"), member("host", "host"), member("app", "name"), idOf("person", "person"), member("by", "by").sparing(1), moment("at", "at").sparing(2), member("reason", "reason").sparing(3),
+var ruleColumns = []terminal.Column{
+	terminal.Member("rule", "rule"), terminal.Member("host", "host"), terminal.Member("app", "name"), terminal.IDOf("person", "person"), terminal.Member("by", "by").Sparing(1), terminal.Moment("at", "at").Sparing(2), terminal.Member("reason", "reason").Sparing(3),
 }
 
 func policyCommand(g *global) *cobra.Command {
@@ -66,7 +66,7 @@ func policyShow(g *global) *cobra.Command {
 func (g *global) policyIn(c *cobra.Command) func(io.Writer, map[string]any) {
 	return func(w io.Writer, answer map[string]any) {
 		p, _ := answer["policy"].(map[string]any)
-		rows(policyColumns...)(w, p)
+		terminal.Rows(policyColumns...)(w, p)
 		if apps, _ := p["apps"].([]any); len(apps) > 0 {
 			fmt.Fprintln(w)
 			g.table(c, apps, ruleColumns)
@@ -90,11 +90,11 @@ func effectsInWords(effects []any) (all []string) {
 		what := terminal.Plural(int(n), "connection")
 		switch {
 		case e["host"] != nil:
-			what += " to " + inWords(e["host"]) + ": ended for good, because it is blocked"
+			what += " to " + terminal.InWords(e["host"]) + ": ended for good, because it is blocked"
 		case e["ceiling"] != nil:
-			what += ": less access, by " + inWords(e["ceiling"])
+			what += ": less access, by " + terminal.InWords(e["ceiling"])
 		default:
-			what += ": an end on " + timeOf(e["ends_at"])
+			what += ": an end on " + terminal.TimeOf(e["ends_at"])
 		}
 		all = append(all, what)
 	}

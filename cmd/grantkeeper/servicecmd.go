@@ -187,17 +187,17 @@ func (c behind) through(n rules.Needed) (needs, through string) {
 	return n.Access, through
 }
 
-var toolColumns = []column{
-	{title: "tool", of: func(o map[string]any) string { name, _ := o["tool"].(string); return terminal.ShownName(name) }},
-	wordOf("needs", "needs"), member("through", "through"), member("why", "why").sparing(1),
-	{title: "annotation", as: word, spare: 2, of: func(o map[string]any) string {
+var toolColumns = []terminal.Column{
+	{Title: "tool", Of: func(o map[string]any) string { name, _ := o["tool"].(string); return terminal.ShownName(name) }},
+	terminal.WordOf("needs", "needs"), terminal.Member("through", "through"), terminal.Member("why", "why").Sparing(1),
+	{Title: "annotation", As: terminal.Word, Spare: 2, Of: func(o map[string]any) string {
 		switch o["read_only_hint"] {
 		case true:
 			return "reads"
 		case false:
 			return "changes"
 		}
-		return nothing
+		return terminal.None
 	}},
 }
 
@@ -210,7 +210,7 @@ func (g *global) listTools(c *cobra.Command, by behind, all []doctor.Listed) err
 		servers = append(servers, map[string]any{"path": said.Path, "server": said.Name, "complete": said.Cut == ""})
 		complete = complete && said.Cut == ""
 		if said.Path != config.MCPPath {
-			columns = append([]column{wordOf("path", "path")}, toolColumns...)
+			columns = append([]terminal.Column{terminal.WordOf("path", "path")}, toolColumns...)
 		}
 	}
 	if g.json {

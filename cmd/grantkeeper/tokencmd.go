@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grantkeeper/grantkeeper/remote"
+	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 func tokenCommand(g *global) *cobra.Command {
@@ -35,11 +36,11 @@ prints nothing of it, and uses nothing up: a refresh token stays as good as it w
 				return err
 			}
 			return g.withServer(c, o, func(ctx context.Context, server *remote.Server) error {
-				return g.ask(ctx, c, server, http.MethodPost, "/v1/tokens/inspect", nil, map[string]any{"token": text}, rows(
-					member("kind", "kind"), member("state", "state"), member("why", "why"), moment("expires", "expires_at"),
-					member("approval", "approval"), member("client", "client_id"), member("name", "client_name"),
-					member("person", "person"), member("organization", "organization"),
-					member("reason", "reason"), moment("ended", "ended_at"), member("generation", "generation"), member("current", "current"),
+				return g.ask(ctx, c, server, http.MethodPost, "/v1/tokens/inspect", nil, map[string]any{"token": text}, terminal.Rows(
+					terminal.Member("kind", "kind"), terminal.Member("state", "state"), terminal.Member("why", "why"), terminal.Moment("expires", "expires_at"),
+					terminal.Member("approval", "approval"), terminal.Member("client", "client_id"), terminal.Member("name", "client_name"),
+					terminal.Member("person", "person"), terminal.Member("organization", "organization"),
+					terminal.Member("reason", "reason"), terminal.Moment("ended", "ended_at"), terminal.Member("generation", "generation"), terminal.Member("current", "current"),
 				))
 			})
 		},
