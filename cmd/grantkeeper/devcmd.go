@@ -13,6 +13,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/remote"
+	"github.com/grantkeeper/grantkeeper/server"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -49,7 +50,7 @@ Its operator API has a clock that tests can move, and stop:
 					"\nuse a flag: grantkeeper dev --help; or the server that reads them: grantkeeper serve")
 			}
 			signal.Ignore(syscall.SIGPIPE) // who reads the log may go away
-			tuneMemory(leastHeap, 0)
+			server.TuneMemory(false)
 			o.Signals, o.Ready = signals()
 			o.Doctor = g.forConsole(c, "")
 			return devserver.Run(c.Context(), o, c.ErrOrStderr(), nil)

@@ -73,11 +73,7 @@ func (g *global) serve(c *cobra.Command, baseURLs []string, drain time.Duration)
 	if err != nil {
 		return err
 	}
-	if checked.Postgres == "" {
-		tuneMemory(leastHeap, 0)
-	} else {
-		tuneMemory(sharedHeap, sharedRoom)
-	}
+	server.TuneMemory(checked.Postgres != "")
 	ch, ready := signals()
 	return runServe(c.Context(), serveOptions{
 		checked: checked, file: file, drain: drain, signals: ch, ready: ready, again: hangUp(), read: read, doctor: g.forConsole(c, checked.Operator.PasswordFile),
@@ -112,7 +108,7 @@ func runServe(ctx context.Context, o serveOptions, stderr io.Writer) error {
 		return err
 	}
 	out.Start()
-	forgetStart()
+	server.ForgetStart()
 	return server.Until(ctx, s, options, server.Ending{Signals: o.signals, Again: o.again, Reread: func() { s.Reread(ctx, o.read) }})
 }
 

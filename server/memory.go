@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"os"
@@ -14,27 +14,32 @@ import (
 //
 // On PostgreSQL what is stored lives elsewhere, and what is made for each
 // question to it is the larger part: there the heap may treble, as long as it
-// grows by no more than sharedRoom. With 100,000 people in memory to grow by
+// grows by no more than postgresRoom. With 100,000 people in memory to grow by
 // half took a quarter of the time. To collect the 0.7 GB of a million takes 0.6
 // to 0.8 s of a processor, and half as much again is soon answered.
 const (
-	gcPercent  = 50
-	leastHeap  = 28 << 20  // bytes
-	sharedHeap = 128 << 20 // bytes: leastHeap on PostgreSQL
-	sharedRoom = 1 << 30   // bytes
+	gcPercent    = 50
+	leastHeap    = 28 << 20  // bytes
+	postgresHeap = 128 << 20 // bytes: leastHeap on PostgreSQL
+	postgresRoom = 1 << 30   // bytes
 )
 
-// tuneMemory sets the collector up for a server, unless whoever starts it has
-// said how (GOGC). least is the heap in bytes that is not collected before,
-// room what it may grow by until it is thrice what it was.
-func tuneMemory(least, room uint64) {
+// TuneMemory sets the collector up for a process that is one server, with its rows in
+// PostgreSQL or not, unless whoever starts it has said how (GOGC). A program that does
+// more than serve has its own idea of its memory, and leaves it.
+func TuneMemory(onPostgres bool) {
+	least, room := uint64(leastHeap), uint64(0)
+	if onPostgres {
+		least, room = postgresHeap, postgresRoom
+	}
 	if os.Getenv("GOGC") == "" {
 		afterCollection(least, room)
 	}
 }
 
-// afterCollection sets the percentage by what the last collection has left,
-// and comes back after the next: a finalizer runs once for each.
+// afterCollection sets the percentage by what the last collection has left: least is
+// the heap in bytes that is not collected before, room what it may grow by until it is
+// thrice what it was. It comes back after the next: a finalizer runs once for each.
 func afterCollection(least, room uint64) {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"bufio"
@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forgetStart lets go of the pages of the program itself that were needed to
+// ForgetStart lets go of the pages of the program itself that were needed to
 // start and seldom are again: half of what a server with few approvals holds.
 // Those that are needed come back from the system's cache of the file. Only what
 // cannot be written to is let go: it is the same in the file.
-func forgetStart() {
+func ForgetStart() {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return

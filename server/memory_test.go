@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"runtime"
@@ -18,9 +18,9 @@ func TestPercentFor(t *testing.T) {
 		{0, leastHeap, 0, leastHeap}, {3 * mb, leastHeap, 0, leastHeap}, {4 * mb, leastHeap, 0, leastHeap},
 		{12 * mb, leastHeap, 0, leastHeap}, {16 * mb, leastHeap, 0, leastHeap},
 		{20 * mb, leastHeap, 0, 30 * mb}, {400 * mb, leastHeap, 0, 600 * mb},
-		{0, sharedHeap, sharedRoom, sharedHeap}, {40 * mb, sharedHeap, sharedRoom, sharedHeap},
-		{100 * mb, sharedHeap, sharedRoom, 300 * mb}, {400 * mb, sharedHeap, sharedRoom, 1200 * mb},
-		{1000 * mb, sharedHeap, sharedRoom, 2024 * mb}, {4000 * mb, sharedHeap, sharedRoom, 6000 * mb},
+		{0, postgresHeap, postgresRoom, postgresHeap}, {40 * mb, postgresHeap, postgresRoom, postgresHeap},
+		{100 * mb, postgresHeap, postgresRoom, 300 * mb}, {400 * mb, postgresHeap, postgresRoom, 1200 * mb},
+		{1000 * mb, postgresHeap, postgresRoom, 2024 * mb}, {4000 * mb, postgresHeap, postgresRoom, 6000 * mb},
 	} {
 		p := uint64(percentFor(tt.live, tt.least, tt.room))
 		goal := max(tt.live*(100+p)/100, 4*mb*p/100) // as the runtime reckons
@@ -38,7 +38,7 @@ func TestTuningGoesOn(t *testing.T) {
 		return s[0].Value.Uint64()
 	}
 	t.Setenv("GOGC", "")
-	tuneMemory(leastHeap, 0)
+	TuneMemory(false)
 	kept := make([]byte, 400<<20)
 	for range 100 {
 		if runtime.GC(); percent() == gcPercent {

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"os"
@@ -41,7 +41,7 @@ func resident(t *testing.T) (kib int) {
 func TestForgetStart(t *testing.T) {
 	_, _ = os.ReadFile(os.Args[0]) // in the system's cache
 	before := resident(t)
-	forgetStart()
+	ForgetStart()
 	if after := resident(t); after > before/2 {
 		t.Errorf("%d KiB of files before, %d after", before, after)
 	}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package server
+
+// ForgetStart has nothing to do here.
+func ForgetStart() {}
