@@ -103,8 +103,8 @@ var mayFold = reviewed{
 	{"addresses that the configuration names, or this server wrote", `
 		config/check.go:Checked.CheckDatabase
 		doctor/outside.go:Outside.askHandOff doctor/outside.go:Outside.askPath
-		doctor/outside.go:Outside.probes cmd/grantkeeper/init.go:listenFor
-		cmd/grantkeeper/init.go:serviceNameOf config/mail.go:Checked.checkMail
+		doctor/outside.go:Outside.probes setup/setup.go:listenFor
+		setup/setup.go:serviceNameOf config/mail.go:Checked.checkMail
 		config/reference.go:WithoutPassword config/signin.go:Provider.check
 		server/otlp.go:tracesAddress page/branding.go:leadsOut signin/passkey.go:Server.relying
 		signin/passkey.go:numeric page/visit.go:WithQuery limit/server.go:ParseServer store/sqlite/files.go:FileURL
@@ -139,19 +139,19 @@ var mayFold = reviewed{
 		operator/console/tools.go:Server.inspectToken`},
 	{"words of a page, a document or a log line", `
 		cmd/grantkeeper/backup.go:verifyBackup
-		doctor/doctor.go:check.is terminal/terminal.go:CutTo cmd/grantkeeper/table.go:table.write server/logs.go:serverLog.Write
+		doctor/doctor.go:check.is terminal/terminal.go:CutTo terminal/table.go:Table.Write server/logs.go:serverLog.Write
 		server/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
-		cmd/grantkeeper/openapi.go:openAPIMethods terminal/terminal.go:ShownName cmd/grantkeeper/servicecmd.go:titled
+		rules/openapi.go:openAPIMethods terminal/terminal.go:ShownName cmd/grantkeeper/servicecmd.go:titled
 		cmd/grantkeeper/migrate.go:migratePlanCommand terminal/terminal.go:Printable
 		config/reference.go:WriteReference page/dates.go:Words.alone page/host.go:AppOf
 		page/words.go:initials page/dates.go:ZoneText gateway/events.go:Server.journalRefused
 		operator/console/approvals.go:withSpaces operator/console/clients.go:clientRow.Word
 		operator/console/frame.go:sentence operator/console/frame.go:Server.whoView operator/explain.go:explainer.standingLinks
-		devserver/behind.go:byFlag doctor/rules.go:Examination.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
+		setup/behind.go:byFlag doctor/rules.go:Examination.checkRules rules/decision.go:Suggest rules/decision.go:patternOf 
 		sample/document.go:describe sample/preview.go:shown sample/refusal.go:refusals.answer sample/resources.go:Server.addResources 
 		sample/resources.go:scheme sample/route.go:itemRoutes`},
 	{"what is drafted to be read and completed by an operator, in an order", `
-		cmd/grantkeeper/openapi.go:basePath cmd/grantkeeper/openapi.go:openAPI.item cmd/grantkeeper/openapi.go:openAPI.operations
+		rules/openapi.go:basePath rules/openapi.go:openAPI.item rules/openapi.go:openAPI.operations
 		rules/draft.go:callOf rules/draft.go:pattern.compare`},
 	{"doctor --url looks at another server's documents as clients do, and decides nothing here", `
 		probe/address.go:IsPrivate probe/address.go:onLoopback probe/address.go:parse probe/address.go:shown

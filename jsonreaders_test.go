@@ -35,8 +35,8 @@ var mayBeLax = reviewed{
 		devserver/client.go:devClient.do devserver/tools.go:devClient.callTool doctor/checks.go:asked.ask
 		drill/drill.go:drilled.refresh`},
 	{"what the operator's own service says of itself: a list of tools enforces nothing, and a tool is ruled by its name as it was called; rules that are drafted of it are completed by hand", `
-		doctor/mcplist.go:Outside.list doctor/mcplist.go:ServerName cmd/grantkeeper/openapi.go:openAPI.item
-		cmd/grantkeeper/openapi.go:openAPI.operations cmd/grantkeeper/openapi.go:readOpenAPI
+		doctor/mcplist.go:Outside.list doctor/mcplist.go:ServerName rules/openapi.go:openAPI.item
+		rules/openapi.go:ReadOpenAPI rules/openapi.go:openAPI.operations
 		mcp/ask.go:Tools mcp/deeds.go:exchange.itemsIn mcp/tools.go:narrow mcp/tools.go:readAnswers
 		mcp/tools.go:readTool mcp/tools.go:holds mcp/tools.go:rewrite`},
 	{"the sample, a service of its own: behind the proxies, by a walk of its own over all names, or what this server answers it", `

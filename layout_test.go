@@ -113,10 +113,11 @@ var rooms = map[string]room{
 	"probe/fetch":       {may: []string{"probe"}, libraries: []string{}},
 	"doctor":            {may: append([]string{"gateway", "mcp", "operator", "config", "server", "terminal"}, below...), tests: []string{"signin"}},
 	"remote":            {may: append([]string{"operator", "config", "server", "doctor", "terminal"}, below...)},
-	"devserver":         {may: append([]string{"gateway", "operator", "page", "signin", "sample", "config", "server", "remote", "terminal"}, below...)},
+	"setup":             {may: []string{"config", "fault"}},
+	"devserver":         {may: append([]string{"gateway", "operator", "page", "signin", "sample", "config", "setup", "server", "remote", "terminal"}, below...)},
 	"demo":              {may: append([]string{"mcp", "config", "doctor", "remote", "terminal"}, below...)},
 	"drill":             {may: []string{"config", "demo", "fault", "remote", "terminal"}},
-	"cmd/grantkeeper":   {may: append([]string{"mcp", "operator", "config", "server", "devserver", "demo", "drill", "doctor", "probe", "probe/fetch", "remote", "terminal"}, below...)},
+	"cmd/grantkeeper":   {may: append([]string{"mcp", "operator", "config", "setup", "server", "devserver", "demo", "drill", "doctor", "probe", "probe/fetch", "remote", "terminal"}, below...)},
 }
 
 // tools are folders, at any depth, that may import every room and that no room

@@ -29,6 +29,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/page"
 	"github.com/grantkeeper/grantkeeper/remote"
 	"github.com/grantkeeper/grantkeeper/server"
+	"github.com/grantkeeper/grantkeeper/setup"
 	"github.com/grantkeeper/grantkeeper/signin"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
@@ -42,7 +43,7 @@ type Options struct {
 	Empty                  bool
 	Seed                   string // file to import; "" is none
 	Name                   string // of the service; "" is the default
-	Behind                 Behind
+	Behind                 setup.Behind
 	ReadyFile              string
 	Open, Quiet            bool
 	LogLevel, LogFormat    string
@@ -107,7 +108,7 @@ func Run(ctx context.Context, o Options, stderr io.Writer, said func(Ready)) err
 		cancel()
 	} else {
 		log.Start()
-		if o.Behind.own() {
+		if o.Behind.Own() {
 			go SuggestRules(stop, s.Unnamed(), stderr)
 		}
 		if said != nil {
@@ -247,7 +248,7 @@ func (d *dev) fill(ctx context.Context, s *store.Store, public net.Addr) error {
 	}
 	d.client = newDevClient(public.String(), d.log)
 	d.client.version = d.options.Version
-	d.client.items = !d.options.Empty && !d.options.Behind.own()
+	d.client.items = !d.options.Empty && !d.options.Behind.Own()
 	// Registration would refuse loopback: this one client is added by code,
 	// here and nowhere else (decision R6).
 	own := client.Client{ID: DevClientID, Name: "Grantkeeper's own client", RedirectURIs: d.client.redirectURIs(), Preregistered: true}
@@ -358,7 +359,7 @@ func (o Options) banner(w io.Writer, t Ready, took time.Duration) {
 	fmt.Fprintf(&b, "  Server       %s\n", t.Server)
 	fmt.Fprintf(&b, "  Metadata     %s/.well-known/oauth-authorization-server\n", t.Server)
 	fmt.Fprintf(&b, "  MCP          %s/api/v5/mcp\n", t.Server)
-	o.Behind.banner(&b)
+	o.bannerBehind(&b)
 	if host, port, _ := strings.Cut(strings.TrimPrefix(t.Server, "http://"), ":"); host == "127.0.0.1" {
 		fmt.Fprintf(&b, "  Passkeys     %-32s (they need a name)\n", "http://localhost:"+port)
 	}

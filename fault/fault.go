@@ -93,3 +93,8 @@ func CodeOf(err error) int {
 	}
 	return Failed
 }
+
+// AlreadyThere refuses to write over a file.
+func AlreadyThere(name string) error {
+	return &Error{State, name + " is there already, nothing was written", "choose another name"}
+}

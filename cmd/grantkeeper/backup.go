@@ -1,11 +1,9 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -13,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -82,7 +79,8 @@ it is its owner's alone. The secret keys are not in it: keep them apart from it.
 			if err != nil {
 				return err
 			}
-			made, err := backUp(ctx, server, args[0], packed, change.reason)
+			made := backupResult{File: args[0]}
+			made.TakenAt, made.Bytes, err = server.BackUp(ctx, made.File, packed, change.reason)
 			if ctx.Err() != nil {
 				return interrupted(os.Interrupt)
 			} else if err != nil {
@@ -98,78 +96,6 @@ it is its owner's alone. The secret keys are not in it: keep them apart from it.
 	c.Flags().BoolVar(&packed, "gzip", false, "compress it")
 	at, change = operatorFlags(g, c), changeFlags(c, false)
 	return c
-}
-
-// partPattern names what a backup is written to first. The job in contrib
-// deletes such that a process which was killed has left.
-func partPattern(name string) string { return filepath.Base(name) + ".part-*" }
-
-// backUp has a backup made, writes it to a file that is there whole or not at
-// all, and then tells the server that it is safe.
-func backUp(ctx context.Context, c *remote.Server, name string, packed bool, reason string) (backupResult, error) {
-	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		return backupResult{}, alreadyThere(name)
-	}
-	part, err := os.CreateTemp(filepath.Dir(name), partPattern(name)) // its owner's alone
-	if err != nil {
-		var at *fs.PathError // of a name that nobody chose
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return backupResult{}, fault.CannotOpen("choose a folder that this user may write in", "%s: %v", name, err)
-	}
-	defer os.Remove(part.Name())
-	at, err := readBackup(ctx, c, part, packed)
-	if err = errors.Join(err, part.Close()); err != nil {
-		var known *fault.Error
-		if errors.As(err, &known) {
-			return backupResult{}, known
-		}
-		return backupResult{}, fault.CannotOpen("", "%s: %v", name, err)
-	}
-	info, err := os.Stat(part.Name())
-	if err == nil {
-		err = os.Link(part.Name(), name) // fails where the file has come to be meanwhile
-	}
-	if err != nil {
-		return backupResult{}, fault.CannotOpen("", "%s: %v", name, err)
-	}
-	body := map[string]any{"taken_at": at, "reason": reason}
-	if err := c.Do(ctx, http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {
-		return backupResult{}, err
-	}
-	return backupResult{File: name, Bytes: info.Size(), TakenAt: at}, nil
-}
-
-// readBackup reads the copy to its last byte and onto the disk, and gives its
-// time.
-func readBackup(ctx context.Context, c *remote.Server, to *os.File, packed bool) (at int64, err error) {
-	answer, err := c.Open(ctx, "/v1/backup")
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	at, err = strconv.ParseInt(answer.Header.Get(operator.TakenAt), 10, 64)
-	if err != nil || answer.ContentLength <= 0 {
-		return 0, c.Stranger()
-	}
-	var into io.Writer = to
-	done := func() error { return nil }
-	if packed {
-		z, err := gzip.NewWriterLevel(to, gzip.BestSpeed) // a large database is mostly random IDs anyway
-		if err != nil {
-			return 0, err
-		}
-		into, done = z, z.Close
-	}
-	n, err := io.Copy(into, answer.Body)
-	if err == nil && n != answer.ContentLength {
-		err = io.ErrUnexpectedEOF
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, fault.CannotOpen("", "%s broke off its answer", c.Base)
-	}
-	return at, errors.Join(err, done(), to.Sync())
 }
 
 func backupVerifyCommand(g *global) *cobra.Command {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/remote"
 )
 
 // Everything in contrib that names a command, a flag or a variable of ours
@@ -68,7 +69,7 @@ func TestBackupJobDeletesLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	killed, err := os.CreateTemp(dir, partPattern("today.db.gz"))
+	killed, err := os.CreateTemp(dir, remote.PartPattern("today.db.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

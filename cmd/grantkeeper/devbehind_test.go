@@ -17,6 +17,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/devserver"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/setup"
 )
 
 // dev stands before a service of one's own as serve does: it makes the key, runs no
@@ -35,7 +36,7 @@ func TestDevBefore(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(map[string]string{"for": who.Person})
 	}))
 	defer service.Close()
-	dev := startDev(t, devserver.Options{Behind: devserver.Behind{Upstream: service.URL, KeyFile: keyFile}})
+	dev := startDev(t, devserver.Options{Behind: setup.Behind{Upstream: service.URL, KeyFile: keyFile}})
 	if info, err := os.Stat(keyFile); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key's file: %v %v", info, err)
 	}
@@ -73,17 +74,17 @@ func TestDevBeforeNothing(t *testing.T) {
 	dir := t.TempDir()
 	key, bad := filepath.Join(dir, "gk.key"), write(t, "rules.toml", "[[rules]]\ntool = \"a\"\ntouches = \"everything\"\n", 0o600)
 	for _, tt := range []struct {
-		behind devserver.Behind
+		behind setup.Behind
 		want   string
 	}{
-		{devserver.Behind{Upstream: "http://127.0.0.1:9000"}, "there is no --key-file"},
-		{devserver.Behind{MCP: "http://127.0.0.1:9000/mcp"}, "there is no --key-file"},
-		{devserver.Behind{KeyFile: key}, "none is named"},
-		{devserver.Behind{Upstream: "http://127.0.0.1:9000/", KeyFile: filepath.Join(dir, "a")}, "--upstream: "},
-		{devserver.Behind{MCP: "127.0.0.1:9000", KeyFile: filepath.Join(dir, "b")}, "--mcp: "},
-		{devserver.Behind{MCP: "http://127.0.0.1:9000/mcp", KeyFile: write(t, "short", "short\n", 0o600)}, "--key-file: "},
-		{devserver.Behind{Upstream: "http://127.0.0.1:9000", KeyFile: key, Rules: filepath.Join(dir, "none.toml")}, "rules"},
-		{devserver.Behind{Upstream: "http://127.0.0.1:9000", KeyFile: key, Rules: bad}, "rules"},
+		{setup.Behind{Upstream: "http://127.0.0.1:9000"}, "there is no --key-file"},
+		{setup.Behind{MCP: "http://127.0.0.1:9000/mcp"}, "there is no --key-file"},
+		{setup.Behind{KeyFile: key}, "none is named"},
+		{setup.Behind{Upstream: "http://127.0.0.1:9000/", KeyFile: filepath.Join(dir, "a")}, "--upstream: "},
+		{setup.Behind{MCP: "127.0.0.1:9000", KeyFile: filepath.Join(dir, "b")}, "--mcp: "},
+		{setup.Behind{MCP: "http://127.0.0.1:9000/mcp", KeyFile: write(t, "short", "short\n", 0o600)}, "--key-file: "},
+		{setup.Behind{Upstream: "http://127.0.0.1:9000", KeyFile: key, Rules: filepath.Join(dir, "none.toml")}, "rules"},
+		{setup.Behind{Upstream: "http://127.0.0.1:9000", KeyFile: key, Rules: bad}, "rules"},
 	} {
 		c := config.Checked{Config: config.Defaults()}
 		if got, code := refused(t, tt.behind.Check(&c)); code != 2 && code != 3 || !strings.Contains(got, tt.want) {

@@ -352,7 +352,7 @@ func export(ctx context.Context, out io.Writer, server *remote.Server, query url
 // whole. One that is there already is not written over.
 func exportFile(name string, write func(io.Writer) (int, error)) (int, error) {
 	if _, err := os.Lstat(name); err == nil {
-		return 0, alreadyThere(name)
+		return 0, fault.AlreadyThere(name)
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -135,7 +136,9 @@ func addKey(ctx context.Context, c config.Checked, server *remote.Server, reason
 			newest = max(newest, k.Number)
 		}
 		newest++
-		return append(keys, config.NumberedKey{Number: newest, Secret: [32]byte(random(32))})
+		key := config.NumberedKey{Number: newest}
+		rand.Read(key.Secret[:])
+		return append(keys, key)
 	})
 	if err != nil || server == nil {
 		return newest, err

@@ -66,11 +66,6 @@ func runOn(stdin io.Reader, args []string, stdout, stderr io.Writer) int {
 // everyMistake has all of them printed: by the command that is asked for them.
 type everyMistake struct{ fault.Several }
 
-// alreadyThere refuses to write over a file.
-func alreadyThere(name string) error {
-	return &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "choose another name"}
-}
-
 func rootCommand(stderr io.Writer) *cobra.Command {
 	g := &global{stderr: stderr}
 	root := &cobra.Command{

@@ -11,6 +11,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/config"
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/server"
+	"github.com/grantkeeper/grantkeeper/setup"
 	"github.com/grantkeeper/grantkeeper/store"
 )
 
@@ -19,8 +20,7 @@ import (
 func migrating(t *testing.T) (dir string, run func(args ...string) (stdout, stderr string, code int)) {
 	t.Helper()
 	dir = t.TempDir()
-	var out strings.Builder
-	if err := runInit(initOptions{dir: dir, baseURL: "http://127.0.0.1:1"}, &out); err != nil {
+	if _, err := (&setup.Options{Dir: dir, BaseURL: "http://127.0.0.1:1"}).Write(); err != nil {
 		t.Fatal(err)
 	}
 	configFile := filepath.Join(dir, "grantkeeper.toml")

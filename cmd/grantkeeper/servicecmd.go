@@ -255,7 +255,7 @@ func (g *global) draftCalls(c *cobra.Command, by *rules.Rules, name string) erro
 		return fault.CannotOpen("", "--openapi: %v", err)
 	}
 	defer in.Close()
-	text, err := io.ReadAll(io.LimitReader(in, doctor.MostListed+1))
+	text, err := io.ReadAll(io.LimitReader(in, rules.MaxOpenAPI+1))
 	if err != nil {
 		return fault.CannotOpen("", "--openapi: %v", err)
 	}
@@ -267,7 +267,7 @@ func (g *global) draftCalls(c *cobra.Command, by *rules.Rules, name string) erro
 }
 
 func draftAPI(by *rules.Rules, text []byte) (*draft, error) {
-	all, left, err := readOpenAPI(text)
+	all, left, err := rules.ReadOpenAPI(text)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func draftAPI(by *rules.Rules, text []byte) (*draft, error) {
 		d.add(titled(one.Title, terminal.ShownName(one.Method)+" "+terminal.ShownName(one.Path))+": "+does, one.Rule, one.Why)
 	}
 	for _, one := range left {
-		d.add(one, "", "it is described elsewhere")
+		d.add(terminal.ShownName(one), "", "it is described elsewhere")
 	}
 	return d, nil
 }

@@ -1,4 +1,4 @@
-package main
+package rules
 
 import (
 	"encoding/json"
@@ -8,10 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/grantkeeper/grantkeeper/doctor"
-	"github.com/grantkeeper/grantkeeper/rules"
-	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
 // openAPI is what rules need of a document of OpenAPI 3.
@@ -30,13 +26,16 @@ type openAPIServer struct {
 // openAPIMethods are those that a path item has by name, in small letters.
 var openAPIMethods = strings.Fields("get put post delete options head patch trace query")
 
-// readOpenAPI gives the operations of a document, and the paths that it describes in
-// another.
-func readOpenAPI(text []byte) (all []rules.Operation, left []string, err error) {
+// MaxOpenAPI bounds a document, in bytes.
+const MaxOpenAPI = 16 << 20
+
+// ReadOpenAPI gives the operations of a document of OpenAPI 3 in JSON, and the paths that
+// it describes in another, as they are written.
+func ReadOpenAPI(text []byte) (all []Operation, left []string, err error) {
 	var doc openAPI
 	switch {
-	case len(text) > doctor.MostListed:
-		return nil, nil, fmt.Errorf("it has more than %d MiB", doctor.MostListed>>20)
+	case len(text) > MaxOpenAPI:
+		return nil, nil, fmt.Errorf("it has more than %d MiB", MaxOpenAPI>>20)
 	case json.Unmarshal(text, &doc) != nil:
 		return nil, nil, errors.New("it is no JSON, or its members are of other types")
 	case !strings.HasPrefix(doc.Version, "3."):
@@ -48,7 +47,7 @@ func readOpenAPI(text []byte) (all []rules.Operation, left []string, err error) 
 		}
 		item, ok := doc.item(doc.Paths[path])
 		if !ok {
-			left = append(left, terminal.ShownName(path))
+			left = append(left, path)
 			continue
 		}
 		all = append(all, doc.operations(path, item)...)
@@ -75,7 +74,7 @@ func (d *openAPI) item(text json.RawMessage) (item map[string]json.RawMessage, o
 }
 
 // operations are those of one path.
-func (d *openAPI) operations(path string, item map[string]json.RawMessage) (all []rules.Operation) {
+func (d *openAPI) operations(path string, item map[string]json.RawMessage) (all []Operation) {
 	methods := map[string]json.RawMessage{}
 	_ = json.Unmarshal(item["additionalOperations"], &methods)
 	for _, name := range openAPIMethods {
@@ -94,7 +93,7 @@ func (d *openAPI) operations(path string, item map[string]json.RawMessage) (all 
 		if title == "" {
 			title = says.OperationID
 		}
-		all = append(all, rules.Operation{Method: method, Path: basePath(says.Servers, d.Servers) + path, Title: title})
+		all = append(all, Operation{Method: method, Path: basePath(says.Servers, d.Servers) + path, Title: title})
 	}
 	return all
 }

@@ -1,0 +1,89 @@
+package remote
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/grantkeeper/grantkeeper/fault"
+	"github.com/grantkeeper/grantkeeper/operator"
+)
+
+// PartPattern names what a backup is written to first. The job in contrib
+// deletes such that a process which was killed has left.
+func PartPattern(name string) string { return filepath.Base(name) + ".part-*" }
+
+// BackUp has a backup made, writes it to a file that is there whole or not at
+// all, and then tells the server that it is safe. It gives the time of the copy, in Unix
+// seconds, and the bytes of the file.
+func (c *Server) BackUp(ctx context.Context, name string, packed bool, reason string) (at, size int64, err error) {
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, fault.AlreadyThere(name)
+	}
+	part, err := os.CreateTemp(filepath.Dir(name), PartPattern(name)) // its owner's alone
+	if err != nil {
+		var at *fs.PathError // of a name that nobody chose
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return 0, 0, fault.CannotOpen("choose a folder that this user may write in", "%s: %v", name, err)
+	}
+	defer os.Remove(part.Name())
+	at, err = c.readBackup(ctx, part, packed)
+	if err = errors.Join(err, part.Close()); err != nil {
+		var known *fault.Error
+		if errors.As(err, &known) {
+			return 0, 0, known
+		}
+		return 0, 0, fault.CannotOpen("", "%s: %v", name, err)
+	}
+	info, err := os.Stat(part.Name())
+	if err == nil {
+		err = os.Link(part.Name(), name) // fails where the file has come to be meanwhile
+	}
+	if err != nil {
+		return 0, 0, fault.CannotOpen("", "%s: %v", name, err)
+	}
+	body := map[string]any{"taken_at": at, "reason": reason}
+	if err := c.Do(ctx, http.MethodPost, "/v1/backup", nil, body, &struct{}{}); err != nil {
+		return 0, 0, err
+	}
+	return at, info.Size(), nil
+}
+
+// readBackup reads the copy to its last byte and onto the disk, and gives its
+// time.
+func (c *Server) readBackup(ctx context.Context, to *os.File, packed bool) (at int64, err error) {
+	answer, err := c.Open(ctx, "/v1/backup")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	at, err = strconv.ParseInt(answer.Header.Get(operator.TakenAt), 10, 64)
+	if err != nil || answer.ContentLength <= 0 {
+		return 0, c.Stranger()
+	}
+	var into io.Writer = to
+	done := func() error { return nil }
+	if packed {
+		z, err := gzip.NewWriterLevel(to, gzip.BestSpeed) // a large database is mostly random IDs anyway
+		if err != nil {
+			return 0, err
+		}
+		into, done = z, z.Close
+	}
+	n, err := io.Copy(into, answer.Body)
+	if err == nil && n != answer.ContentLength {
+		err = io.ErrUnexpectedEOF
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return 0, fault.CannotOpen("", "%s broke off its answer", c.Base)
+	}
+	return at, errors.Join(err, done(), to.Sync())
+}

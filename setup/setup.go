@@ -1,0 +1,254 @@
+// Package setup writes what an installation begins with: a configuration, a secret key
+// and the operators' password, and what the flags of init and dev say of a service behind.
+package setup
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grantkeeper/grantkeeper/config"
+	"github.com/grantkeeper/grantkeeper/fault"
+)
+
+// Options are the flags of init.
+type Options struct {
+	Dir, Config, BaseURL, Name string // Config is "" for grantkeeper.toml in Dir
+	Database, DatabaseURLFile  string // where the rows are, or the file that says it
+	Behind                     Behind
+	Force                      bool // writes over a configuration and a password
+}
+
+// configText is the file that init writes: what must be decided, and what
+// often is.
+const configText = `# Grantkeeper. Unknown settings are errors.
+base_urls = [%q]
+secret_key_file = %q
+
+[service]
+name = %q # people read it on every page
+%s
+[http]
+listen = %q
+# Who terminates TLS before this, and may say who the client is:
+# trusted_proxies = ["127.0.0.1/32"]
+
+[operator]
+listen = "127.0.0.1:8081"
+password_file = %q
+
+[database]
+%s = %q
+
+%s# [[clients]]                     # preregistered, public, PKCE only
+# id = "assistant-connector"
+# name = "Assistant Connector"
+# redirect_uris = ["https://assistant.example/callback"]
+%s`
+
+// Write writes the files, or none that is there already. The fields that were left open
+// are chosen.
+func (o *Options) Write() (w Written, err error) {
+	if o.BaseURL == "" {
+		return w, fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url is missing")
+	}
+	hosts, err := config.ParseHosts([]string{o.BaseURL})
+	if err != nil {
+		return w, fault.WrongUse("grantkeeper init --base-url https://app.example.com", "--base-url: %v", err)
+	}
+	name := cmp.Or(o.Name, serviceNameOf(hosts.List()[0]))
+	if err := config.CheckServiceName(name); err != nil {
+		return w, fault.WrongUse("grantkeeper init --name Example", "--name: %v", err)
+	}
+	dir, file, err := o.settle()
+	if err != nil {
+		return w, err
+	}
+	behind, err := o.Behind.settings()
+	if err != nil {
+		return w, err
+	}
+	databaseKey, database := o.databaseSetting()
+	key, password := filepath.Join(dir, "secret.key"), filepath.Join(dir, "operator.password")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
+	}
+	_, err = os.Lstat(key)
+	keep := o.Force && err == nil
+	for _, name := range []string{file, key, password} {
+		if _, err := os.Lstat(name); !o.Force && !errors.Is(err, fs.ErrNotExist) {
+			return w, &fault.Error{Code: fault.State, What: name + " is there already, nothing was written", Hint: "move it away, or choose --dir"}
+		}
+	}
+	for _, f := range []struct {
+		name string
+		mode os.FileMode
+		text string
+	}{
+		{key, 0o600, base64.StdEncoding.EncodeToString(random(32)) + "\n"},
+		{password, 0o600, base64.RawURLEncoding.EncodeToString(random(18)) + "\n"},
+		{file, 0o644, fmt.Sprintf(configText, hosts.List()[0], key, name, behind.Service, listenFor(hosts.List()[0]), password, databaseKey, database, behind.Upstreams, behind.Rules)},
+	} {
+		if f.name == key && keep {
+			continue
+		}
+		if o.Force {
+			os.Remove(f.name) // what cannot be removed cannot be written
+		}
+		if err := config.WriteNew(f.name, f.mode, []byte(f.text)); err != nil {
+			return w, fault.CannotOpen("run it as a user who may, or choose --dir", "%v", err)
+		}
+	}
+	if behind.Service != "" {
+		if err := makeKey(o.Behind.KeyFile); err != nil {
+			return w, err
+		}
+	}
+	return Written{file, key, password, o.Database, keep}, nil
+}
+
+// OneDatabase refuses two flags that say where the database is; data is one of them.
+func (o *Options) OneDatabase(data string) error {
+	var said []string
+	for _, flag := range [][2]string{{"--data", data}, {"--database", o.Database}, {"--database-url-file", o.DatabaseURLFile}} {
+		if flag[1] != "" {
+			said = append(said, flag[0])
+		}
+	}
+	if len(said) > 1 {
+		return fault.WrongUse("name one of them", "both %s say where the database is", strings.Join(said, " and "))
+	}
+	return nil
+}
+
+// databaseSetting is the line of the file that says where the rows are.
+func (o *Options) databaseSetting() (key, value string) {
+	if o.DatabaseURLFile != "" {
+		return "url_file", o.DatabaseURLFile
+	}
+	return "url", o.Database
+}
+
+// serviceNameOf makes a name of a base URL's host: Example of app.example.com.
+func serviceNameOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return base // it was parsed before
+	}
+	host := u.Hostname()
+	labels := strings.Split(host, ".")
+	if len(labels) > 2 && slices.Contains([]string{"app", "apps", "www", "api", "auth", "login", "id", "my", "portal"}, labels[0]) {
+		labels = labels[1:]
+	}
+	first := labels[0]
+	if len(labels) < 2 || strings.HasPrefix(first, "xn--") || strings.Trim(first, "abcdefghijklmnopqrstuvwxyz-") != "" {
+		return host // an address, or nothing that reads as a name
+	}
+	return strings.ToUpper(first[:1]) + first[1:]
+}
+
+// listenFor is where serve listens: behind a proxy that does TLS, or, of a base
+// URL over http, which is for this machine alone, at its own address.
+func listenFor(base string) string {
+	u, err := url.Parse(base)
+	if err != nil || u.Scheme != "http" {
+		return "127.0.0.1:8080"
+	}
+	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "80"))
+}
+
+// settle says where things go, the database too if that was left open.
+func (o *Options) settle() (dir, file string, err error) {
+	if dir, err = filepath.Abs(o.Dir); err != nil {
+		return "", "", fault.CannotOpen("", "%v", err)
+	}
+	checked, flag := config.Checked{}, "--database"
+	switch {
+	case o.DatabaseURLFile != "":
+		flag = "--database-url-file"
+		if o.DatabaseURLFile, err = filepath.Abs(o.DatabaseURLFile); err != nil {
+			return "", "", fault.CannotOpen("", "%v", err)
+		}
+		checked.Database.URLFile = o.DatabaseURLFile
+	case o.Database == "":
+		o.Database = config.Defaults().Database.URL
+		if o.Dir != filepath.Dir(config.DefaultFile) {
+			o.Database = "sqlite://" + filepath.ToSlash(filepath.Join(dir, "grantkeeper.db"))
+		}
+	}
+	if o.DatabaseURLFile == "" {
+		checked.Database.URL = o.Database
+	}
+	var bad *fault.Error
+	if errors.As(checked.CheckDatabase(), &bad) {
+		what := strings.TrimPrefix(strings.TrimPrefix(bad.What, "database.url: "), "database.url_file: ")
+		return "", "", fault.WrongUse(bad.Hint, "%s: %s", flag, what)
+	}
+	if o.DatabaseURLFile == "" && config.WithoutPassword(o.Database) != o.Database {
+		return "", "", fault.WrongUse("write the URL into a file that its owner alone may read, and name it: --database-url-file", "--database: it has a password, which others would see")
+	}
+	o.Database = config.WithoutPassword(checked.Database.URL) // to be shown
+	if o.Config == "" {
+		return dir, filepath.Join(dir, "grantkeeper.toml"), nil
+	}
+	if file, err = filepath.Abs(o.Config); err != nil {
+		return "", "", fault.CannotOpen("", "%v", err)
+	}
+	return dir, file, nil
+}
+
+// Written is what Write has written, and where.
+type Written struct {
+	Config       string `json:"config"`
+	SecretKey    string `json:"secret_key_file"`
+	PasswordFile string `json:"password_file"`
+	Database     string `json:"database"` // its URL, without a password
+	KeyKept      bool   `json:"key_kept"` // it was there
+}
+
+// String says what is where, and the commands to go on with as they are typed.
+func (w Written) String() string {
+	with := " -c " + w.Config
+	if w.Config == config.DefaultFile {
+		with = ""
+	}
+	was := ""
+	if w.KeyKept {
+		was = " (it was there)"
+	}
+	widest := max(len(w.Config), len(w.SecretKey), len(w.PasswordFile))
+	made := "The database " + strings.TrimPrefix(w.Database, "sqlite://") + " is made at the first start."
+	if !strings.HasPrefix(w.Database, "sqlite:") {
+		made = "The tables in " + w.Database + " are made at the first start; the database has to be there."
+	}
+	return fmt.Sprintf(writtenText, widest, w.Config, widest, w.SecretKey, was, widest, w.PasswordFile, made, with, with, with, with)
+}
+
+const writtenText = `Written:
+  %-*s   the configuration
+  %-*s   seals tokens: keep it, and keep it apart from backups of the database%s
+  %-*s   the operators' password
+
+%s
+
+Next:
+  grantkeeper config check%s
+  grantkeeper serve%s
+  grantkeeper directory import directory.json%s   # people and organizations: docs/operator-api.md
+  grantkeeper doctor%s
+`
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b)
+	return b
+}
