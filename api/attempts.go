@@ -29,7 +29,7 @@ func keysOf(a Actor) attempt.Keys {
 
 // refused is whose token it was that was refused.
 type refused struct {
-	client     string
+	client     string // "" where the approval has ended
 	approval   approval.ID
 	generation int64
 }

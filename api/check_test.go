@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/approval"
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/store"
 	"github.com/grantkeeper/grantkeeper/token"
 )
@@ -67,6 +68,29 @@ func TestCheckFails(t *testing.T) {
 	}
 }
 
+// A token whose approval is gone still says of which it was: the call belongs to
+// that attempt to connect, and not to one of its address alone.
+func TestEndedNamesItsApproval(t *testing.T) {
+	ring, err := token.NewRing("sv", 1, token.NewKey(1, [32]byte{1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := token.Handle{1}
+	var told []attempt.Observation
+	s := &Server{
+		Ring: ring, Base: func(*http.Request) string { return "https://app.svalinn.example" }, Seen: func(_ *http.Request, o attempt.Observation) { told = append(told, o) },
+		standing: func(context.Context, approval.ID) (store.Access, error) { return store.Access{}, store.ErrNotFound },
+	}
+	r := httptest.NewRequest("GET", "/api/v5/me", nil)
+	r.Header.Set("Authorization", "Bearer "+ring.Access(handle, 3, 1<<40))
+	w := httptest.NewRecorder()
+	s.Guard(http.NotFoundHandler()).ServeHTTP(w, r)
+	want := attempt.Observation{Step: attempt.FirstCall, Outcome: attempt.Failed, Reason: attempt.ApprovalEnded, Status: 401, Keys: attempt.Keys{Approval: approval.ID(handle.ID()).String()}}
+	if w.Code != 401 || len(told) != 1 || told[0] != want {
+		t.Errorf("%d, %+v", w.Code, told)
+	}
+}
+
 // What the store says of an approval is judged at the moment of the request:
 // that a fact has ended is enough, whether or not its row is marked.
 func TestStandingIsJudged(t *testing.T) {
@@ -102,11 +126,14 @@ func TestStandingIsJudged(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &Server{Store: db, Ring: ring, standing: func(_ context.Context, id approval.ID) (store.Access, error) {
-				return store.Access{Approval: approval.Approval{ID: id, State: c.state}, Standing: c.standing}, nil
+				return store.Access{Approval: approval.Approval{ID: id, Client: "client-1", State: c.state}, Standing: c.standing}, nil
 			}}
 			a, got, err := s.checkToken(t.Context(), ring.Access(handle, c.generation, c.expires))
 			if got != c.want || (err == nil) != (c.want == Valid) || err != nil && !errors.Is(err, errRefused) {
 				t.Errorf("got %s, %v; want %s", got, err, c.want)
+			}
+			if whose := (refused{"client-1", handle.ID(), c.generation}); (a.refused != nil) == (c.want == Valid) || a.refused != nil && *a.refused != whose {
+				t.Errorf("refused %+v", a.refused)
 			}
 			// Asked again, with the same answer: as of the token too.
 			stands := c.want == Valid

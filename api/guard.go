@@ -188,14 +188,17 @@ func (s *Server) checkToken(ctx context.Context, text string) (Actor, Result, er
 		}
 		return Actor{}, Unknown, errRefused
 	}
-	good := lifetime{claim.Generation, claim.Time}
-	access, err := s.access(ctx, claim.Handle.ID())
-	a, result, refused := s.accept(good, &access, err)
+	good, id := lifetime{claim.Generation, claim.Time}, approval.ID(claim.Handle.ID())
+	access, err := s.access(ctx, id)
+	a, result, err := s.accept(good, &access, err)
 	if access.Remembered && result != Valid { // the token may be younger than what is remembered
-		access, err = s.accessNow(ctx, claim.Handle.ID())
-		return s.accept(good, &access, err)
+		access, err = s.accessNow(ctx, id)
+		a, result, err = s.accept(good, &access, err)
 	}
-	return a, result, refused
+	if err == errRefused {
+		a.refused = &refused{access.Approval.Client, id, good.generation} // the token says which, also of one that has ended
+	}
+	return a, result, err
 }
 
 // accept takes an access token, if the approval as it was found accepts it. err
@@ -208,11 +211,10 @@ func (s *Server) accept(good lifetime, access *store.Access, err error) (Actor, 
 	}
 	now, given := s.Store.Now(), &access.Approval
 	if !given.Accepts(access.Standing, good.generation, good.expires, now) {
-		whose := Actor{refused: &refused{given.Client, given.ID, good.generation}} // and nobody
 		if now.Unix() >= good.expires {
-			return whose, Expired, errRefused
+			return Actor{}, Expired, errRefused
 		}
-		return whose, Revoked, errRefused
+		return Actor{}, Revoked, errRefused
 	}
 	return Actor{
 		Person: given.Person, Organization: given.Organization, Client: given.Client, Approval: given.ID,

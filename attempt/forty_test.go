@@ -101,6 +101,8 @@ var waysToFail = []struct {
 	{"expired and never refreshed", after(FirstCall, pause(1900), failed(FirstCall, AccessExpired)), AccessExpired, FirstCall},
 	{"the approval was revoked", after(FirstCall, pause(60), failed(FirstCall, ApprovalEnded)), ApprovalEnded, FirstCall},
 	{"refreshes race", after(Refresh, failed(Refresh, RefreshRace)), RefreshRace, Refresh},
+	{"refreshes race, and both go on", after(Refresh, failed(Refresh, RefreshRace), failed(FirstCall, ApprovalEnded), failed(Refresh, ApprovalEnded)), RefreshRace, Refresh},
+	{"the code twice, and a call", after(Token, failed(Token, CodeReused), failed(FirstCall, ApprovalEnded)), CodeReused, Token},
 	{"a refresh token was stolen", after(Refresh, pause(5000), failed(Refresh, RefreshReused)), RefreshReused, Refresh},
 	{"a refresh token of another server", after(FirstCall, failed(Refresh, RefreshUnknown)), RefreshUnknown, Refresh},
 	{"the server was down", after(Code, failed(Token, ServerUnavailable)), ServerUnavailable, Token},

@@ -186,7 +186,7 @@ func (t *Timeline) mark(s Stage) Mark {
 func outlook(r Record) (Outlook, Step) {
 	for i := len(r.Seen) - 1; i >= 0; i-- {
 		o := r.Seen[i]
-		if o.Outcome != Failed || mended(o, r.Seen, i) {
+		if o.Outcome != Failed || mended(o, r.Seen, i) || o.Reason == ApprovalEnded && slices.ContainsFunc(r.Seen[:i], ends) {
 			continue
 		}
 		c := CauseOf(o.Reason)
@@ -201,6 +201,12 @@ func outlook(r Record) (Outlook, Step) {
 	why, at := standing(r)
 	c := CauseOf(why)
 	return Outlook{Result: Open, Due: r.Last() + c.Wait.Milliseconds(), Later: c.Result, Why: why}, at
+}
+
+// ends reports whether what was seen ends an approval: what fails for that afterwards
+// is no reason of its own.
+func ends(o Observation) bool {
+	return o.Reason == CodeReused || o.Reason == RefreshRace || o.Reason == RefreshReused
 }
 
 // mended reports whether a failure was followed by a success at its step or a later
