@@ -25,7 +25,7 @@ type adminHead struct {
 	On           bool
 	By           string       // who turned it on; empty: the service
 	Since        *page.Moment // when; nil: not known
-	Tab          string       // connections, requests or rules
+	Tab          string       // connections, requests, rules or attempts
 	Waiting      int          // apps that somebody asks for
 	Mails        bool         // people are told by email
 	Told         []told

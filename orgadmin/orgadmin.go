@@ -1,5 +1,5 @@
 // Package orgadmin is the door for an organization's admins: which apps members have
-// connected, what members ask for, and the rules for apps. Who is signed in signin
+// connected, and tried to, what members ask for, and the rules for apps. Who is signed in signin
 // knows; consent serves the pages, with its own.
 package orgadmin
 
@@ -24,6 +24,7 @@ var (
 	endConnectionTemplate  = page.Parse(templates, "endconnection.html")
 	endConnectionsTemplate = page.Parse(templates, "endconnections.html", "aihead.html")
 	markTemplate           = page.Parse(templates, "markconnections.html")
+	attemptsTemplate       = page.Parse(templates, "attempts.html", "aihead.html")
 	requestsTemplate       = page.Parse(templates, "requests.html", "aihead.html")
 	declineTemplate        = page.Parse(templates, "decline.html")
 	rulesTemplate          = page.Parse(templates, "rules.html", "aihead.html")
@@ -67,6 +68,7 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
 		"GET " + atIntegration:                 s.integration,
 		"GET " + atIntegration + "/{approval}": s.connectionPage,
+		"GET " + atIntegration + "/attempts":   s.attempts,
 		"GET " + atIntegration + "/requests":   s.requests,
 		"GET " + atIntegration + "/rules":      s.rulesPage,
 	}

@@ -43,7 +43,7 @@ func scanAttempt(row engine.Scanner, r *attempt.Record) error {
 // the other. Nothing is lost by doing it late, but what it gives an error of.
 func (s *Store) AddAttempts(ctx context.Context, all []attempt.Record, counted map[attempt.Reason]int) error {
 	defer s.timed("attempts", time.Now())
-	if s.options.AttemptsMax == 0 {
+	if !s.KeepsAttempts() {
 		return nil
 	}
 	for begun := false; !begun || len(all) > 0; begun = true {
@@ -71,6 +71,9 @@ func (s *Store) AddAttempts(ctx context.Context, all []attempt.Record, counted m
 	}
 	return nil
 }
+
+// KeepsAttempts reports whether any are kept.
+func (s *Store) KeepsAttempts() bool { return s.options.AttemptsMax > 0 }
 
 // judgeReuse tells a race of a client with itself from what looks like theft, as the
 // journal has judged it.
@@ -245,13 +248,15 @@ func (tx *Tx) sweepAttempts(now time.Time) (int, error) {
 
 // AttemptFilter narrows Attempts; empty fields match all. Times are Unix seconds.
 type AttemptFilter struct {
-	Find                                   string // a part of a name, a host, or a whole client ID, approval's ID or address
-	Client, Host, Person, Approval, Member string // Member is an organization: whose person chose it, or chose none and is its member
-	Result                                 attempt.Result
-	Reason                                 attempt.Reason
-	Since                                  int64
-	After                                  string
-	Limit                                  int
+	Find                           string // a part of a name, a host, or a whole client ID, approval's ID or address
+	App                            string // a part of a name, or a host, and nothing else: for those who are not to know the rest
+	Client, Host, Person, Approval string
+	Organization                   string // that the person chose, or the client is blocked in
+	Result                         attempt.Result
+	Reason                         attempt.Reason
+	Since                          int64
+	After                          string
+	Limit                          int
 }
 
 // Attempts lists attempts, newest first, and gives the cursor of the next page or "".
@@ -287,11 +292,7 @@ func (f AttemptFilter) narrow(q *query, now int64) {
 	q.equal("host", f.Host)
 	q.equal("person", f.Person)
 	q.equal("approval", f.Approval)
-	if f.Member != "" {
-		q.args = append(q.args, f.Member)
-		q.conditions = append(q.conditions, fmt.Sprintf(`(organization = $%[1]d
-			OR organization = '' AND person IN (SELECT person FROM membership WHERE organization = $%[1]d AND present = 1))`, len(q.args)))
-	}
+	q.equal("organization", f.Organization)
 	if f.Result != "" {
 		q.args = append(q.args, now, string(f.Result))
 		q.conditions = append(q.conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_result ELSE result END = $%d`, len(q.args)-1, len(q.args)))
@@ -300,11 +301,18 @@ func (f AttemptFilter) narrow(q *query, now int64) {
 		q.args = append(q.args, now, string(f.Reason))
 		q.conditions = append(q.conditions, fmt.Sprintf(`CASE WHEN due > 0 AND due <= $%d THEN later_reason ELSE reason END = $%d`, len(q.args)-1, len(q.args)))
 	}
-	if f.Find != "" {
-		key := cmp.Or(client.NameKey(f.Find), "/") // no key has a slash, nor a character that LIKE knows
-		q.args = append(q.args, f.Find, "%"+key+"%")
-		q.conditions = append(q.conditions, fmt.Sprintf(`(CAST($%d AS TEXT) IN (id, client, approval, address, host, name) OR name_key LIKE $%d)`, len(q.args)-1, len(q.args)))
+	q.find(f.Find, `(CAST($%d AS TEXT) IN (id, client, approval, address, host, name) OR name_key LIKE $%d)`)
+	q.find(f.App, `(CAST($%d AS TEXT) IN (host, name) OR name_key LIKE $%d)`)
+}
+
+// find adds a condition of a text and of the key of a part of a name; "" is none.
+func (q *query) find(text, condition string) {
+	if text == "" {
+		return
 	}
+	key := cmp.Or(client.NameKey(text), "/") // no key has a slash, nor a character that LIKE knows
+	q.args = append(q.args, text, "%"+key+"%")
+	q.conditions = append(q.conditions, fmt.Sprintf(condition, len(q.args)-1, len(q.args)))
 }
 
 // A ReasonCount is how many attempts have a reason.

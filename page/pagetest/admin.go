@@ -2,11 +2,13 @@ package pagetest
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strings"
 
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/attempt"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
 	"github.com/grantkeeper/grantkeeper/policy"
@@ -17,6 +19,7 @@ import (
 const (
 	NordlysRequests    = NordlysSettings + "/requests"
 	NordlysRules       = NordlysSettings + "/rules"
+	NordlysAttempts    = NordlysSettings + "/attempts"
 	NordlysConnections = NordlysSettings + "/connections"
 )
 
@@ -124,6 +127,10 @@ func (s *Site) AdminPages(visit func(name string, flow bool, p *Shown)) {
 	visit("allowed", false, allowed.Follow().Want(200))
 	visit("decided by another", false, Pressed(requests, NordlysRequests, "decision", "person").Follow().Want(200))
 	visit("requests, none waiting", false, ada.Get(NordlysRequests).Want(200))
+	visit("attempts, none", false, ada.Get(NordlysAttempts).Want(200))
+	s.Tried()
+	visit("attempts", false, ada.Get(NordlysAttempts).Want(200).Says("<b>Evil</b>"))
+	visit("attempts, nothing found", false, ada.Get(NordlysAttempts+"?find=x").Want(200))
 	rules := ada.Get(NordlysRules).Want(200)
 	visit("rules", false, rules)
 	found := Pressed(rules, NordlysRules, "action", "find", "role", "people")
@@ -145,4 +152,33 @@ func (s *Site) AdminPages(visit func(name string, flow bool, p *Shown)) {
 	csrf := url.Values{"csrf": {eve.Get("/").Fill("/signout").Get("csrf")}}
 	visit("not an admin any more", true, eve.Post(NordlysConnections, csrf).Want(403))
 	s.Do(s.Store.RemoveMember(ctx, "nordlys", "eve", store.Act{Actor: "system"}))
+}
+
+// Tried puts attempts of Tor and of a person from elsewhere to connect to Nordlys there,
+// one of each kind of reason, with names that others wrote, and one that is Fjell's.
+func (s *Site) Tried() {
+	s.T.Helper()
+	var all []attempt.Record
+	at := s.Store.Now().UnixMilli()
+	add := func(k attempt.Keys, step attempt.Step, how attempt.Outcome, why attempt.Reason) {
+		at++
+		k.Walk, k.Address = fmt.Sprint("walk", at), "203.0.113.77"
+		all = append(all, attempt.Of(attempt.Observation{At: at, Step: step, Outcome: how, Reason: why, Status: 400, Keys: k}))
+	}
+	ledger := attempt.Keys{Client: "ledgerlens", Name: "Ledger Lens", Host: "app.ledgerlens.example", Person: "tor", Organization: "nordlys"}
+	for _, why := range []attempt.Reason{attempt.OrganizationBlocks, attempt.OrganizationAsks, attempt.Cancelled} {
+		add(ledger, attempt.Consent, attempt.Failed, why)
+	}
+	for _, why := range []attempt.Reason{attempt.PKCEMismatch, attempt.RateLimited, attempt.ServerFault, attempt.CodeReused} {
+		add(ledger, attempt.Token, attempt.Failed, why)
+	}
+	add(ledger, attempt.FirstCall, attempt.Failed, attempt.ApprovalEnded)
+	add(ledger, attempt.FirstCall, attempt.Done, "")
+	evil := attempt.Keys{Client: "gone", Name: "<b>Evil</b>\u202e" + strings.Repeat("W", 60), Host: "evil.example", Person: "ola", Organization: "nordlys"}
+	add(evil, attempt.Consent, attempt.Waiting, "")
+	evil.Name, evil.Host, evil.Organization = "Of Fjell", "fjell.example", "fjell"
+	add(evil, attempt.Token, attempt.Failed, attempt.PKCEMismatch)
+	evil.Name, evil.Host, evil.Organization, evil.Person = "Of nobody", "nobody.example", "", "tor"
+	add(evil, attempt.SignIn, attempt.Waiting, "")
+	s.Do(s.Store.AddAttempts(context.Background(), all, nil))
 }
