@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
@@ -67,6 +68,33 @@ func (s *Store) Activity(ctx context.Context, f ActivityFilter) ([]activity.Reco
 		return out[:limit], out[limit-1].ID, nil
 	}
 	return out, "", nil
+}
+
+// ActivityAt is the time of a cursor that Activity gave, in Unix seconds; 0 of what is none.
+func ActivityAt(cursor string) int64 {
+	id, err := hex.DecodeString(cursor)
+	if err != nil || len(id) != engine.EventIDLen {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(id)>>16) / 1000
+}
+
+// ActivityLatest gives what was said last of items of an organization, by their IDs,
+// whichever client touched them: the record of each, as far as one is kept.
+func (s *Store) ActivityLatest(ctx context.Context, organization string, items []string) (out []activity.Record, err error) {
+	defer s.timed("activity", time.Now())
+	for _, item := range items {
+		rows, err := s.reader.QueryContext(ctx, `
+			SELECT `+ofActivity+` FROM activity c JOIN approval a ON a.id = c.approval
+			 WHERE c.item = $1 AND c.item <> '' AND c.outcome = $2 AND a.organization = $3 ORDER BY c.id DESC LIMIT 1`,
+			item, string(activity.Done), organization)
+		some, err := engine.ListOf(rows, err, scanRecord)
+		if err != nil {
+			return nil, engine.Unavailable("activity", err)
+		}
+		out = append(out, some...)
+	}
+	return out, nil
 }
 
 // since is from when on anything is told that was asked for from a time on.

@@ -11,6 +11,7 @@ import (
 
 const (
 	activityColumns = `id, day, at, way, outcome, status, method, path, tool, reason, item, title, kind, did, role, private, personal, detail`
+	ofActivity      = `c.id, c.day, c.at, c.way, c.outcome, c.status, c.method, c.path, c.tool, c.reason, c.item, c.title, c.kind, c.did, c.role, c.private, c.personal, c.detail`
 	tallyColumns    = `approval, hour, what, kind, session, calls, items, private, personal`
 )
 

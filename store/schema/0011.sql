@@ -24,6 +24,7 @@ CREATE TABLE activity (
 	PRIMARY KEY (approval, id)
 );
 CREATE INDEX activity_day ON activity (day);
+CREATE INDEX activity_item ON activity (item, id) WHERE item <> ''; -- what was said last of one
 
 -- Calls that are counted, by the hour. Each session has its own rows and writes what it
 -- has counted in all, so that nothing is counted twice.
