@@ -46,6 +46,8 @@ type shownApproval struct {
 	Ends      *page.Moment // nil: there is no end date
 	Less      limits
 	Edit      string // path of the page that changes it; empty before the app has connected
+	Did       string // path of what it did; empty where that is not known
+	id        approval.ID
 }
 
 type endedApproval struct {
@@ -56,6 +58,7 @@ type endedApproval struct {
 	Reason approval.Reason
 	Looks  string // what a refresh token that came back looked like, as store.Reuse has it
 	Note   string // what an admin wrote who ended it; not ours
+	Did    string // path of what it did; empty where that is not known
 	id     approval.ID
 	at     int64 // Unix seconds
 }
@@ -87,6 +90,7 @@ func (s *Server) apps(v *page.Visit) error {
 		return page.Wrap("rules for apps", err)
 	}
 	view.list(v, o, rows, lookup)
+	s.findDid(view, o)
 	if err := s.explainReuse(v, view.Ended); err != nil {
 		return err
 	}
@@ -96,6 +100,25 @@ func (s *Server) apps(v *page.Visit) error {
 	view.Revoked = justRevoked(rows, v.R.URL.Query().Get("revoked"), revokes(v))
 	view.Changed = s.justEdited(v, rows)
 	return s.Show(v, http.StatusOK, appsTemplate, view)
+}
+
+// findDid leads to what each app did, where that is recorded.
+func (s *Server) findDid(view *appsPage, o org.Organization) {
+	if s.Store.KeepsActivity() == 0 {
+		return
+	}
+	for i := range view.Apps {
+		for n := range view.Apps[i].Approvals {
+			if one := &view.Apps[i].Approvals[n]; one.id != (approval.ID{}) {
+				one.Did = didPath(o.ID, one.id)
+			}
+		}
+	}
+	for i := range view.Ended {
+		if one := &view.Ended[i]; one.Reason != approval.NeverConnected {
+			one.Did = didPath(o.ID, one.id)
+		}
+	}
 }
 
 // explainReuse finds what each refresh token that came back looked like.
@@ -159,8 +182,11 @@ func (view *appsPage) list(v *page.Visit, o org.Organization, rows []store.Appro
 		if r.EndsAt > 0 {
 			one.Ends = new(page.On(r.EndsAt, v.Now))
 		}
-		if r.Phase == approval.Live && !v.Acting() {
-			one.Edit = editPath(o.ID, r.ID)
+		if r.Phase == approval.Live {
+			one.id = r.ID
+			if !v.Acting() {
+				one.Edit = editPath(o.ID, r.ID)
+			}
 		}
 		if days := page.DaysSince(max(r.LastUsed, r.CreatedAt), v.Now); days > unusedDays {
 			one.Unused = days

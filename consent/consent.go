@@ -134,6 +134,7 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 		"GET " + atApps: s.apps,
 		"GET " + atApps + "/clients/{client}/revoke":  s.revokePage,
 		"POST " + atApps + "/clients/{client}/revoke": s.revoke,
+		"GET " + atApps + "/{approval}/activity":      s.did,
 	}
 }
 
@@ -143,10 +144,11 @@ func (s *Server) ownPages() map[string]func(*page.Visit) error {
 		"POST /oauth/authorize/preview": s.preview,
 		"GET " + atAsked:                s.asked,
 
-		"GET " + atApps + "/{approval}/edit":  s.editPage,
-		"POST " + atApps + "/{approval}/edit": s.edit,
-		"GET " + atOrganization + "/leave":    s.leavePage,
-		"POST " + atOrganization + "/leave":   s.leave,
+		"GET " + atApps + "/{approval}/edit":           s.editPage,
+		"POST " + atApps + "/{approval}/edit":          s.edit,
+		"GET " + atApps + "/{approval}/activity.jsonl": s.didLines,
+		"GET " + atOrganization + "/leave":             s.leavePage,
+		"POST " + atOrganization + "/leave":            s.leave,
 	}
 }
 

@@ -58,9 +58,9 @@ type editing struct {
 	offers []grantset.Offer // of the approval's organization alone: it stays
 }
 
-// editing finds the person's own approval. Another person's, one elsewhere and
-// one that was not connected yet do not exist here.
-func (s *Server) editing(v *page.Visit) (editing, error) {
+// ownApproval finds the person's own approval. Another person's, one elsewhere and one
+// that was not connected yet do not exist here.
+func (s *Server) ownApproval(v *page.Visit) (editing, error) {
 	o, m, err := s.Membership(v)
 	if err != nil {
 		return editing{}, err
@@ -78,12 +78,21 @@ func (s *Server) editing(v *page.Visit) (editing, error) {
 	case r.Person != v.Person.ID || r.Organization != o.ID || r.Phase == approval.CodeIssued:
 		return editing{}, page.ErrNoPage
 	}
+	return editing{row: r, org: o, member: m}, nil
+}
+
+// editing is that, with what its person may give now.
+func (s *Server) editing(v *page.Visit) (editing, error) {
+	e, err := s.ownApproval(v)
+	if err != nil {
+		return editing{}, err
+	}
 	offers, err := s.offers(v)
 	if err != nil {
 		return editing{}, err
 	}
-	offers = slices.DeleteFunc(offers, func(at grantset.Offer) bool { return at.Organization.ID != o.ID })
-	return editing{r, o, m, offers}, nil
+	e.offers = slices.DeleteFunc(offers, func(at grantset.Offer) bool { return at.Organization.ID != e.org.ID })
+	return e, nil
 }
 
 // editPage is GET .../{approval}/edit.

@@ -27,6 +27,7 @@ type connectionPage struct {
 	ID           string
 	Post, Back   string // paths: of the revocation, and of the table
 	Path         string // of the pages that it belongs to
+	Did          string // path of what it did; empty where that is not known
 	Told         []told
 }
 
@@ -80,6 +81,9 @@ func (s *Server) connectionPage(v *page.Visit) error {
 		return err
 	}
 	view.Slim, view.Packed, view.Title = false, true, v.Words.Say("connection.title").String()
+	if s.Store.KeepsActivity() > 0 {
+		view.Did = didPath(r.Organization, r.ID)
+	}
 	view.Access = names.Gives(r.Grant)
 	view.Access.Personal = false // it is theirs alone
 	return s.Show(v, http.StatusOK, connectionTemplate, view)

@@ -66,11 +66,12 @@ const atIntegration = "/organizations/{organization}/settings/ai-integration"
 // pages are those that support staff see too while they act as somebody.
 func (s *Server) pages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
-		"GET " + atIntegration:                 s.integration,
-		"GET " + atIntegration + "/{approval}": s.connectionPage,
-		"GET " + atIntegration + "/attempts":   s.attempts,
-		"GET " + atIntegration + "/requests":   s.requests,
-		"GET " + atIntegration + "/rules":      s.rulesPage,
+		"GET " + atIntegration:                          s.integration,
+		"GET " + atIntegration + "/{approval}":          s.connectionPage,
+		"GET " + atIntegration + "/attempts":            s.attempts,
+		"GET " + atIntegration + "/requests":            s.requests,
+		"GET " + atIntegration + "/rules":               s.rulesPage,
+		"GET " + atIntegration + "/{approval}/activity": s.did,
 	}
 }
 

@@ -22,10 +22,12 @@ type Moment struct {
 type style int
 
 const (
-	day     style = iota // 21 November 2026
-	dayTime              // the day, in a word when it is today's, and the time
-	since                // how long ago it was today, else the day
-	use                  // how many days ago, or today and the time
+	day        style = iota // 21 November 2026
+	dayTime                 // the day, in a word when it is today's, and the time
+	since                   // how long ago it was today, else the day
+	use                     // how many days ago, or today and the time
+	clockAlone              // 09:41, under the heading of a day
+	exact                   // the day and the time
 )
 
 // On gives a day, such as 21 November 2026.
@@ -39,6 +41,9 @@ func Ago(unix int64, now time.Time) Moment { return momentOf(unix, now, since) }
 
 // Used gives the time of an app's last use.
 func Used(unix int64, now time.Time) Moment { return momentOf(unix, now, use) }
+
+func clockAt(unix int64, now time.Time) Moment { return momentOf(unix, now, clockAlone) }
+func exactAt(unix int64, now time.Time) Moment { return momentOf(unix, now, exact) }
 
 // Day gives the moment's day.
 func (m Moment) Day() Moment { return Moment{m.time, m.now, day} }
@@ -58,6 +63,10 @@ func (m Moment) Machine() string {
 func (w *Words) moment(m Moment) string {
 	clock, passed := plain(m.time.Format("15:04")), m.now.Sub(m.time)
 	switch days := int(passed / (24 * time.Hour)); {
+	case m.style == clockAlone:
+		return string(clock)
+	case m.style == exact:
+		return w.Say("date.exact", "day", plain(w.day(m.time)), "time", clock).String()
 	case m.style == day || m.style == since && !sameDay(m.time, m.now):
 		return w.day(m.time)
 	case m.style == since && passed < time.Minute:

@@ -104,6 +104,7 @@ var (
 
 	refusedTemplate = Parse(templates, "refused.html")
 	guestTemplate   = Parse(templates, "page.html")
+	doingsTemplate  = Parse(templates, "doings.html")
 )
 
 // Parse gives a page in this frame, of embedded files in a folder templates.

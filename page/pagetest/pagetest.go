@@ -25,6 +25,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
+	"github.com/grantkeeper/grantkeeper/activity"
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/identity"
@@ -102,7 +103,7 @@ func OnBothEngines(t *testing.T, f func(t *testing.T, place func(*testing.T) sto
 			if err != nil {
 				t.Fatal(err)
 			}
-			return store.Options{URL: at, AttemptsKeep: store.AttemptsKeep, AttemptsMax: store.AttemptsMax}
+			return store.Options{URL: at, AttemptsKeep: store.AttemptsKeep, AttemptsMax: store.AttemptsMax, ActivityKeep: activity.Keep}
 		})
 	})
 }
@@ -140,7 +141,7 @@ func (s *Site) Serve(handler http.Handler) {
 
 // NewPlace is a new database of SQLite.
 func NewPlace(t testing.TB) store.Options {
-	return store.Options{Path: filepath.Join(t.TempDir(), "grantkeeper.db"), AttemptsKeep: store.AttemptsKeep, AttemptsMax: store.AttemptsMax}
+	return store.Options{Path: filepath.Join(t.TempDir(), "grantkeeper.db"), AttemptsKeep: store.AttemptsKeep, AttemptsMax: store.AttemptsMax, ActivityKeep: activity.Keep}
 }
 
 // Furnish adds people, organizations, roles and clients.
