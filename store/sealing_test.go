@@ -257,22 +257,23 @@ func TestSealedAndRetention(t *testing.T) {
 // Sealing while others write, sweep and export: each entry is in one block.
 func TestSealBesideOthers(t *testing.T) {
 	ctx, h := context.Background(), furnished(t)
-	stop, anchors := make(chan struct{}), []chain.Anchor{}
+	// So many writes a round: on a machine where verifying is slow, writers that go on for as
+	// long as it takes write ever more that is to be verified.
+	const writes = 12
+	turns, anchors := make(chan struct{}, writes), []chain.Anchor{}
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			for i := 0; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for range turns {
 				h.journaled(t, 7)
 				h.clock.add(3 * time.Second)
 			}
 		})
 	}
 	for range rounds(25) {
+		for range writes {
+			turns <- struct{}{}
+		}
 		a := h.seal(t).Newest
 		if a.Number > 0 && (len(anchors) == 0 || anchors[len(anchors)-1] != a) {
 			anchors = append(anchors, a)
@@ -284,7 +285,7 @@ func TestSealBesideOthers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	close(stop)
+	close(turns)
 	all.Wait()
 	h.clock.add(time.Minute)
 	h.seal(t)
