@@ -33,10 +33,10 @@ var foldingSQL = regexp.MustCompile(`\b(?:LOWER|UPPER|TRIM|I?LIKE|NOCASE|CITEXT)
 var mayFold = reviewed{
 	// Who is meant, and where an answer goes.
 	{"an email finds its person by org.EmailKey, which lowers A-Z alone (decision S3)", `
-		signin/failures.go:attemptKeys signin/forgot.go:Server.forgotTooOften store/directory.go:Store.Password
-		store/directory.go:Store.Person store/identity.go:Store.Vouched facts/facts.go:EmailKey
+		signin/failures.go:attemptKeys signin/forgot.go:Server.forgotTooOften store/accounts/password.go:Accounts.Password
+		store/engine/handle.go:Handle.Person store/accounts/identity.go:Accounts.Vouched facts/facts.go:EmailKey
 		operator/session.go:Server.SignIn operator/named.go:Named.bound operator/session.go:Server.FromElsewhere
-		store/password.go:Store.SignIn store/schema/rekeyed.go:Migration.Rekeyed`},
+		store/accounts/password.go:Accounts.SignIn store/schema/rekeyed.go:Migration.Rekeyed`},
 	{"what somebody typed or a list brought is refused when nothing of it is seen, and kept as it was", `
 		config/check.go:CheckServiceName config/signin.go:plainName
 		page/branding.go:Branding.Check org/text.go:CheckName
@@ -120,8 +120,8 @@ var mayFold = reviewed{
 	{"a drawing is refused more often by it", `page/branding.go:checkDrawing`},
 	{"names of rows that are ours, costs of passwords (which have no letters of two cases), SQL and IDs of our own", `
 		store/engine/approval.go:Tx.moved store/postgres/journal.go:insertArrays store/sqlite/statement.go:insertEvents
-		store/keys.go:Store.Keys store/schema/migration.go:Migration.ChangesRows store/password.go:Tx.forgetCosts
-		store/password.go:Tx.sweepCosts store/postgres/preflight.go:Engine.explain store/engine/keyrows.go:Tx.KeysKnown
+		store/keys.go:Store.Keys store/schema/migration.go:Migration.ChangesRows store/accounts/password.go:forgetCosts
+		store/accounts/password.go:SweepCosts store/postgres/preflight.go:Engine.explain store/engine/keyrows.go:Tx.KeysKnown
 		`},
 
 	// What people see.

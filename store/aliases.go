@@ -1,6 +1,9 @@
 package store
 
-import "github.com/grantkeeper/grantkeeper/directory"
+import (
+	"github.com/grantkeeper/grantkeeper/directory"
+	"github.com/grantkeeper/grantkeeper/store/accounts"
+)
 
 // What the doors hand in and get back of directories, by their names here.
 type (
@@ -20,4 +23,33 @@ type (
 	Picture         = directory.Picture
 	MemberRow       = directory.MemberRow
 	RoleRow         = directory.RoleRow
+)
+
+// What signin and the operators' console hand in and get back of accounts, by their names
+// here.
+type (
+	Session         = accounts.Session
+	SessionInfo     = accounts.SessionInfo
+	Acting          = accounts.Acting
+	Entry           = accounts.Entry
+	Farewell        = accounts.Farewell
+	Factor          = accounts.Factor
+	FactorUse       = accounts.FactorUse
+	OperatorSession = accounts.OperatorSession
+	PasswordChange  = accounts.PasswordChange
+	SignIn          = accounts.SignIn
+)
+
+// Bounds and kinds of accounts, by their names here.
+const (
+	ActingLifetime      = accounts.ActingLifetime
+	OperatorSessionMax  = accounts.OperatorSessionMax
+	OperatorSessionIdle = accounts.OperatorSessionIdle
+	ResetLifetime       = accounts.ResetLifetime
+	AskedLifetime       = accounts.AskedLifetime
+	MaxFactors          = accounts.MaxFactors
+	MaxPasswordCosts    = accounts.MaxPasswordCosts
+	FactorOneTime       = accounts.FactorOneTime
+	FactorPasskey       = accounts.FactorPasskey
+	FactorRecovery      = accounts.FactorRecovery
 )

@@ -68,7 +68,7 @@ func (s *Store) ReplaceAPIKeys(ctx context.Context, keys []directory.APIKey, act
 				return err
 			}
 		}
-		return tx.changed("", "", fmt.Sprintf("api_keys: %d replaced", len(put)), act)
+		return tx.Changed("", "", fmt.Sprintf("api_keys: %d replaced", len(put)), act)
 	})
 }
 

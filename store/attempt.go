@@ -367,7 +367,7 @@ func (s *Store) AttemptReasons(ctx context.Context, since int64) (out []ReasonCo
 func (s *Store) Attempt(ctx context.Context, id string) (r attempt.Record, err error) {
 	defer s.timed("attempts", time.Now())
 	err = scanAttempt(s.reader.QueryRowContext(ctx, selectAttempt+` WHERE id = $1`, id), &r)
-	return r, lookup("attempt", err)
+	return r, engine.Lookup("attempt", err)
 }
 
 // AttemptsLike gives the newest attempts of the same app, or of the same machine where

@@ -76,7 +76,7 @@ func (s *Store) Client(ctx context.Context, id string) (client.Client, error) {
 		err = sql.ErrNoRows
 	}
 	if err != nil {
-		return client.Client{}, lookup("client", err)
+		return client.Client{}, engine.Lookup("client", err)
 	}
 	return c, nil
 }

@@ -18,45 +18,7 @@ import (
 
 // Person finds somebody by ID or by email, in any case of A-Z.
 func (s *Store) Person(ctx context.Context, idOrEmail string) (org.Person, error) {
-	if err := s.fresh(ctx); err != nil {
-		return org.Person{}, err
-	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.People.Get(idOrEmail)
-	if at == nil {
-		at = s.memory.ByEmail.Get(org.EmailKey(idOrEmail))
-	}
-	if at == nil {
-		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
-	}
-	return at.Person, nil
-}
-
-// Password gives a person with the PHC string of their password, which is
-// empty when none is set. The email alone finds them: attempts are counted
-// under it, and by an ID an account could be tried twice as often.
-func (s *Store) Password(ctx context.Context, email string) (org.Person, string, error) {
-	defer s.timed("password", time.Now())
-	if err := s.fresh(ctx); err != nil {
-		return org.Person{}, "", err
-	}
-	s.memory.RLock()
-	at := s.memory.ByEmail.Get(org.EmailKey(email))
-	var p org.Person
-	if at != nil {
-		p = at.Person
-	}
-	s.memory.RUnlock()
-	if at == nil {
-		return org.Person{}, "", fmt.Errorf("person: %w", ErrNotFound)
-	}
-	var hash string
-	err := s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, p.ID).Scan(&hash)
-	if err != nil {
-		return org.Person{}, "", engine.Unavailable("password", err)
-	}
-	return p, hash, nil
+	return s.db.Person(ctx, idOrEmail)
 }
 
 // PeopleFilter narrows People; empty fields match all. Query is a part of name

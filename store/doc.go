@@ -75,8 +75,9 @@
 //   - clients: client.go, clientend.go, preregister.go
 //   - an organization's say about apps: policy.go, with policyrows.go and effects.go;
 //     enddate.go, request.go, connections.go
-//   - who is signed in: session.go, acting.go, identity.go, factor.go, reset.go;
-//     operatorsession.go, operators by name
+//   - who is signed in, in accounts: accounts/session.go, accounts/acting.go,
+//     accounts/identity.go, accounts/password.go, accounts/factor.go, accounts/reset.go;
+//     accounts/operatorsession.go, operators by name
 //   - lists: query.go, approvalrow.go; listing.go, with listingways.go,
 //     listingmemory.go and listingpending.go; console.go, figures.go
 //   - attempts to connect: attempt.go keeps what doors have seen, as package attempt reads it

@@ -168,7 +168,7 @@ func (s *Store) edge(ctx context.Context, f EventFilter, way query) (id string, 
 func (s *Store) Event(ctx context.Context, id string) (e Event, err error) {
 	defer s.timed("events", time.Now())
 	err = scanEvent(s.reader.QueryRowContext(ctx, selectEvent+` WHERE id = $1`, id), &e)
-	return e, lookup("event", err)
+	return e, engine.Lookup("event", err)
 }
 
 const selectEvent = `SELECT ` + engine.JournalColumns + ` FROM journal`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
+	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
@@ -94,7 +95,7 @@ func (tx *Tx) carryOut(p *directory.Plan, act Act) error {
 func (tx *Tx) tellImport(p *directory.Plan, act Act) error {
 	var entries []Event
 	for _, e := range p.Ends {
-		entries = append(entries, directoryChanged(e.Person, e.Organization, e.What, act))
+		entries = append(entries, engine.Changed(e.Person, e.Organization, e.What, act))
 	}
 	if err := tx.Journal(entries...); err != nil {
 		return err
@@ -109,11 +110,11 @@ func (tx *Tx) tellImport(p *directory.Plan, act Act) error {
 	case text == "":
 		return nil
 	case p.About == nil:
-		return tx.changed("", "", text, act)
+		return tx.Changed("", "", text, act)
 	case len(p.Ends) > 0:
 		return nil
 	}
-	return tx.changed(p.About.Person, p.About.Organization, p.About.What+": "+text, act)
+	return tx.Changed(p.About.Person, p.About.Organization, p.About.What+": "+text, act)
 }
 
 func each[T any](list []T, put func(T) error) error {
@@ -129,7 +130,7 @@ func each[T any](list []T, put func(T) error) error {
 func (tx *Tx) plan(i directory.Import) (*directory.Plan, error) {
 	p, err := directory.PlanImport(i, &tx.Memory.Facts, tx)
 	if err == nil {
-		err = tx.checkCosts(p.Directory.People)
+		err = accounts.CheckCosts(tx.Tx, p.Directory.People)
 	}
 	return p, err
 }

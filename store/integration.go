@@ -6,6 +6,7 @@ import (
 
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Switched says who switched an organization's AI integration, and when.
@@ -19,7 +20,7 @@ type Switched struct {
 func (s *Store) Switched(ctx context.Context, organizationID string) (out Switched, err error) {
 	err = s.reader.QueryRowContext(ctx,
 		`SELECT actor, switched_at FROM integration WHERE organization = $1`, organizationID).Scan(&out.Actor, &out.At)
-	return out, lookup("integration", err)
+	return out, engine.Lookup("integration", err)
 }
 
 // switched records who switches AI integration, if it changes.
@@ -92,7 +93,7 @@ func (s *Store) switchIntegration(ctx context.Context, organizationID string, on
 		if err := tx.putOrganization(o); err != nil {
 			return err
 		}
-		return tx.changed("", o.ID, detail, act)
+		return tx.Changed("", o.ID, detail, act)
 	})
 	if err == nil && !on {
 		s.writeEndsSoon(ctx)

@@ -55,12 +55,3 @@ func (s *Store) Record(e Event) {
 		s.log.Warn("the journal's queue is full; an entry is lost", "kind", string(e.Kind))
 	}
 }
-
-// changed journals a change of the directory.
-func (tx *Tx) changed(person, organization, detail string, act Act) error {
-	return tx.Journal(directoryChanged(person, organization, detail, act))
-}
-
-func directoryChanged(person, organization, detail string, act Act) Event {
-	return Event{Kind: journal.DirectoryChanged, Person: person, Organization: organization, Detail: detail}.By(act)
-}

@@ -66,7 +66,7 @@ func (s *Store) setMember(_ context.Context, organizationID, personID string, ne
 		if err := tx.putMember(key, to.admin, to.present); err != nil {
 			return err
 		}
-		return tx.changed(personID, organizationID, to.detail, act)
+		return tx.Changed(personID, organizationID, to.detail, act)
 	})
 }
 
@@ -119,7 +119,7 @@ func (s *Store) SetFiller(_ context.Context, roleID, personID string, on bool, a
 		if on {
 			detail = "role " + roleID + " given"
 		}
-		return tx.changed(personID, r.Organization, detail, act)
+		return tx.Changed(personID, r.Organization, detail, act)
 	})
 }
 

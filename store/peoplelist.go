@@ -92,7 +92,7 @@ type WaysIn struct {
 func (s *Store) WaysIn(ctx context.Context, personID string) (w WaysIn, err error) {
 	var hash string
 	if err := s.reader.QueryRowContext(ctx, `SELECT password FROM person WHERE id = $1`, personID).Scan(&hash); err != nil {
-		return w, lookup("password", err)
+		return w, engine.Lookup("password", err)
 	}
 	w.Password = hash != ""
 	w.Issuers, err = engine.Column[string](s.reader.QueryContext(ctx, `SELECT issuer FROM subject WHERE person = $1 ORDER BY issuer`, personID))

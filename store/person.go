@@ -3,14 +3,13 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/grantkeeper/grantkeeper/directory"
 	"github.com/grantkeeper/grantkeeper/facts"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
@@ -33,11 +32,11 @@ func (s *Store) AddPerson(_ context.Context, p org.Person, hash string, act Act)
 			return err
 		}
 		if hash != "" {
-			if err := tx.putPassword(p.ID, hash, ""); err != nil {
+			if err := accounts.PutPassword(tx.Tx, p.ID, hash, ""); err != nil {
 				return err
 			}
 		}
-		return tx.changed(p.ID, "", "person added", act)
+		return tx.Changed(p.ID, "", "person added", act)
 	})
 	return p, err
 }
@@ -56,7 +55,7 @@ func (s *Store) Provision(_ context.Context, p org.Person, act Act) error {
 		if err := tx.putPerson(p); err != nil {
 			return err
 		}
-		return tx.changed(p.ID, "", "person provisioned", act)
+		return tx.Changed(p.ID, "", "person provisioned", act)
 	})
 }
 
@@ -78,7 +77,7 @@ func (s *Store) SetActive(ctx context.Context, personID string, on bool, act Act
 		if err := tx.putPerson(p); err != nil {
 			return err
 		}
-		return tx.changed(p.ID, "", detail, act)
+		return tx.Changed(p.ID, "", detail, act)
 	})
 	if err == nil && !on {
 		s.writeEndsSoon(ctx)
@@ -112,45 +111,9 @@ func (tx *Tx) putPerson(p org.Person) error {
 	return err
 }
 
-// SetPassword sets the PHC string of a person's password and ends the
-// person's other sessions; approvals stay.
-func (s *Store) SetPassword(_ context.Context, personID, hash string, act Act) error {
-	return s.change(func(tx *Tx) error {
-		if tx.Memory.People.Get(personID) == nil {
-			return fmt.Errorf("person: %w", ErrNotFound)
-		}
-		if err := tx.putPassword(personID, hash, ""); err != nil {
-			return err
-		}
-		return tx.changed(personID, "", "password set", act)
-	})
-}
-
 func (tx *Tx) putDirectoryPerson(p directory.Person) error {
 	if err := tx.putPerson(p.Person); err != nil || p.PasswordHash == "" {
 		return err
 	}
-	return tx.putPassword(p.ID, p.PasswordHash, "")
-}
-
-// putPassword sets a password. Reset links end, and so do sessions that began
-// with another password, but the one of this value; "" spares none.
-func (tx *Tx) putPassword(personID, hash, spared string) error {
-	n, err := tx.Exec(`UPDATE person SET password = $1 WHERE id = $2 AND password <> $1`, hash, personID)
-	if err != nil || n == 0 {
-		return err
-	}
-	if err := tx.knowCosts(hash); err != nil {
-		return err
-	}
-	if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
-		return err
-	}
-	found, err := tx.sessionsOf(personID)
-	if err != nil {
-		return err
-	}
-	own := sha256.Sum256([]byte(spared))
-	found = slices.DeleteFunc(found, func(r hashedSession) bool { return spared != "" && string(r.hash) == string(own[:]) })
-	return tx.endSessions(found, "the password was changed")
+	return accounts.PutPassword(tx.Tx, p.ID, p.PasswordHash, "")
 }

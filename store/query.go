@@ -178,11 +178,3 @@ func idsOf[T any](list []T, id func(T) any) []any {
 
 // anys gives a list as parameters.
 func anys[T any](list []T) []any { return idsOf(list, func(one T) any { return one }) }
-
-// lookup says what the error of one row means: ErrNotFound that it is not there.
-func lookup(what string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%s: %w", what, ErrNotFound)
-	}
-	return engine.Unavailable(what, err)
-}

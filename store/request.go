@@ -161,7 +161,7 @@ func (tx *Tx) appOf(clientID, redirectURI string) (app askedFor, err error) {
 		return app, fmt.Errorf("client: %w", ErrNotFound)
 	}
 	app.preregistered = c.Preregistered
-	return app, lookup("client", tx.QueryRow(`SELECT name FROM client WHERE id = $1`, clientID).Scan(&app.name))
+	return app, engine.Lookup("client", tx.QueryRow(`SELECT name FROM client WHERE id = $1`, clientID).Scan(&app.name))
 }
 
 // asked gives the request for the host that is open, or the last one for the app that
@@ -412,7 +412,7 @@ func (s *Store) oneRequest(ctx context.Context, text string, args ...any) (r Req
 		return r, err
 	}
 	if err := scanRequest(s.reader.QueryRowContext(ctx, text, args...), &r); err != nil {
-		return Request{}, lookup("request", err)
+		return Request{}, engine.Lookup("request", err)
 	}
 	all := []Request{r}
 	s.memory.RLock()

@@ -156,10 +156,10 @@ func TestActingRefused(t *testing.T) {
 		"by nobody of the staff": {asAda("tor-1", "x"), ErrNotAllowed},
 		"by no session":          {asAda("nowhere", "x"), ErrNotFound},
 		"by one who acts":        {asAda("nils-3", "x"), ErrNotAllowed},
-		"as staff":               {Acting{"nils-1", "x", "siri", "nordlys"}, ErrNotAllowed},
-		"as no member there":     {Acting{"nils-1", "x", "tor", "fjell"}, ErrNotFound},
-		"as nobody":              {Acting{"nils-1", "x", "nobody", "nordlys"}, ErrNotFound},
-		"as oneself":             {Acting{"nils-1", "x", "nils", "nordlys"}, ErrNotFound},
+		"as staff":               {Acting{Session: "nils-1", Next: "x", Person: "siri", Organization: "nordlys"}, ErrNotAllowed},
+		"as no member there":     {Acting{Session: "nils-1", Next: "x", Person: "tor", Organization: "fjell"}, ErrNotFound},
+		"as nobody":              {Acting{Session: "nils-1", Next: "x", Person: "nobody", Organization: "nordlys"}, ErrNotFound},
+		"as oneself":             {Acting{Session: "nils-1", Next: "x", Person: "nils", Organization: "nordlys"}, ErrNotFound},
 	} {
 		if err := h.StartActing(ctx, c.a, byNils); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", name, err, c.want)

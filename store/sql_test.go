@@ -67,10 +67,11 @@ func textFaults(t *testing.T, name, source string) (statements int, faults []str
 			switch n := n.(type) {
 			case *ast.CallExpr:
 				at, is := runs[called(n)]
-				if len(n.Args) > 1 && isContext(n.Args[0]) {
+				behind := len(n.Args) > 1 && isContext(n.Args[0])
+				if behind {
 					at = 1
 				}
-				if _, method := n.Fun.(*ast.SelectorExpr); is && method && at < len(n.Args) && !(n.Ellipsis.IsValid() && at == len(n.Args)-1) { // a prepared one takes values alone
+				if _, method := n.Fun.(*ast.SelectorExpr); is && (method || behind) && at < len(n.Args) && !(n.Ellipsis.IsValid() && at == len(n.Args)-1) { // a prepared one takes values alone
 					statements++
 					if !constant(n.Args[at], local, passes) {
 						fault(n, "the text of a statement is not made of constants")

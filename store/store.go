@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/grantkeeper/grantkeeper/store/accounts"
 	"github.com/grantkeeper/grantkeeper/store/engine"
 	"github.com/grantkeeper/grantkeeper/store/postgres"
 	"github.com/grantkeeper/grantkeeper/store/sqlite"
@@ -16,6 +17,9 @@ import (
 
 // Store is safe for concurrent use.
 type Store struct {
+	*accounts.Accounts
+
+	db      engine.Handle
 	env     *engine.Env
 	options *Options // the environment's, as log and memory
 	log     *slog.Logger
@@ -43,7 +47,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{env: e, options: &e.Options, log: e.Log, memory: e.Memory, engine: engine, reader: engine.Reader()}, nil
+	db := e.Handle(engine)
+	return &Store{Accounts: accounts.On(db), db: db, env: e, options: &e.Options, log: e.Log, memory: e.Memory, engine: engine, reader: engine.Reader()}, nil
 }
 
 // openEngine opens the one that the options name.

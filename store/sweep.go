@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/grantkeeper/grantkeeper/store/accounts"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // Sweep does what time brings: nothing depends on when it runs, for expiry is
@@ -49,13 +52,13 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 		{&out.Clients, (*Tx).sweepClients},
 		{&out.Clients, (*Tx).sweepDeleted},
 		{&out.Approvals, (*Tx).sweepApprovals},
-		{&out.Sessions, (*Tx).sweepActing},
-		{&out.Sessions, (*Tx).sweepSessions},
-		{&out.Sessions, (*Tx).sweepOperatorSessions},
-		{&out.Resets, (*Tx).sweepResets},
-		{&uncounted, (*Tx).sweepSpent},
+		{&out.Sessions, sweepOf(accounts.SweepActing)},
+		{&out.Sessions, sweepOf(accounts.SweepSessions)},
+		{&out.Sessions, sweepOf(accounts.SweepOperatorSessions)},
+		{&out.Resets, sweepOf(accounts.SweepResets)},
+		{&uncounted, sweepOf(accounts.SweepSpent)},
 		{&uncounted, (*Tx).sweepDirectoryEvents},
-		{&uncounted, (*Tx).sweepCosts},
+		{&uncounted, sweepOf(accounts.SweepCosts)},
 		{&uncounted, (*Tx).sweepRequests},
 		{&uncounted, (*Tx).tellEnds},
 		{&uncounted, (*Tx).sweepAttempts},
@@ -80,20 +83,17 @@ func (s *Store) sweepRows(ctx context.Context, out *Swept) error {
 	return nil
 }
 
+// sweepOf is for a sweep of another room.
+func sweepOf(run func(*engine.Tx, time.Time) (int, error)) func(*Tx, time.Time) (int, error) {
+	return func(tx *Tx, now time.Time) (int, error) { return run(tx.Tx, now) }
+}
+
 // sweepApprovals deletes what has been listed as ended for long enough.
 func (tx *Tx) sweepApprovals(now time.Time) (int, error) {
 	n, err := tx.Exec(`
 		DELETE FROM approval WHERE id IN (
 			SELECT id FROM approval WHERE ended_at > 0 AND ended_at <= $1 ORDER BY ended_at, id LIMIT 500)`,
 		now.Add(-EndedRetention).Unix())
-	return int(n), err
-}
-
-func (tx *Tx) sweepSessions(now time.Time) (int, error) {
-	n, err := tx.Exec(`
-		DELETE FROM session WHERE hash IN (
-			SELECT hash FROM session WHERE seen_at <= $1 OR created_at <= $2 LIMIT 500)`,
-		now.Add(-tx.Env.Options.SessionIdle).Unix(), now.Add(-tx.Env.Options.SessionMax).Unix())
 	return int(n), err
 }
 

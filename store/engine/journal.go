@@ -100,3 +100,13 @@ func (e Event) By(a Act) Event {
 	}
 	return e
 }
+
+// Changed is the entry of a change of the directory.
+func Changed(person, organization, detail string, act Act) Event {
+	return Event{Kind: journal.DirectoryChanged, Person: person, Organization: organization, Detail: detail}.By(act)
+}
+
+// Changed journals a change of the directory.
+func (tx *Tx) Changed(person, organization, detail string, act Act) error {
+	return tx.Journal(Changed(person, organization, detail, act))
+}

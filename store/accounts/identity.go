@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/journal"
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // An Entry is a session that begins.
@@ -36,20 +37,20 @@ type Entry struct {
 // password is another one by now; ErrConflict: the subject is somebody else's,
 // or the person is another subject of the same issuer; ErrAnswered: Once, or
 // the factor, was used.
-func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
-	return s.change(func(tx *Tx) error {
+func (s *Accounts) Enter(_ context.Context, e Entry, act engine.Act) error {
+	return s.db.Change(func(tx *engine.Tx) error {
 		for _, step := range []func() error{
-			func() error { return tx.spend(e.Once, e.OnceUntil) },
+			func() error { return spend(tx, e.Once, e.OnceUntil) },
 			func() error {
 				if e.Password == "" {
 					return nil
 				}
-				return tx.stillPassword(e.Person, e.Password)
+				return stillPassword(tx, e.Person, e.Password)
 			},
-			func() error { return tx.use(e.Factor) },
-			func() error { return tx.insertSession(e, act) },
-			func() error { return tx.bind(e) },
-			func() error { return tx.replaceSession(e) },
+			func() error { return use(tx, e.Factor) },
+			func() error { return insertSession(tx, e, act) },
+			func() error { return bind(tx, e) },
+			func() error { return replaceSession(tx, e) },
 		} {
 			if err := step(); err != nil {
 				return err
@@ -59,12 +60,12 @@ func (s *Store) Enter(_ context.Context, e Entry, act Act) error {
 		if e.By != "" {
 			kind = journal.ImpersonationStarted
 		}
-		return tx.Journal(Event{Kind: kind, Person: e.Person, Detail: e.Method}.By(act))
+		return tx.Journal(engine.Event{Kind: kind, Person: e.Person, Detail: e.Method}.By(act))
 	})
 }
 
 // replaceSession ends the session that an entry takes the place of.
-func (tx *Tx) replaceSession(e Entry) error {
+func replaceSession(tx *engine.Tx, e Entry) error {
 	if e.Ends == "" {
 		return nil
 	}
@@ -75,7 +76,7 @@ func (tx *Tx) replaceSession(e Entry) error {
 
 // bind makes the subject the person's. Neither is ever another's at the same
 // issuer: an email that changed hands leads nobody into an account.
-func (tx *Tx) bind(e Entry) error {
+func bind(tx *engine.Tx, e Entry) error {
 	if !e.Bind && (e.By == "" || e.Proof.Issuer == "") {
 		return nil
 	}
@@ -86,7 +87,7 @@ func (tx *Tx) bind(e Entry) error {
 			e.Proof.Issuer, e.Person, e.Proof.Subject).Scan(&other); err != nil || other == 0 {
 			return err
 		}
-		return fmt.Errorf("subject: %w", ErrConflict)
+		return fmt.Errorf("subject: %w", engine.ErrConflict)
 	}
 	n, err := tx.Exec(`
 		INSERT INTO subject (issuer, subject, person, created_at) VALUES ($1, $2, $3, $4)
@@ -100,58 +101,59 @@ func (tx *Tx) bind(e Entry) error {
 		return err
 	}
 	if person != e.Person {
-		return fmt.Errorf("subject: %w", ErrConflict)
+		return fmt.Errorf("subject: %w", engine.ErrConflict)
 	}
 	return nil
 }
 
 // spend gives ErrAnswered for what was spent before.
-func (tx *Tx) spend(what string, until time.Time) error {
+func spend(tx *engine.Tx, what string, until time.Time) error {
 	if what == "" {
 		return nil
 	}
 	hash := sha256.Sum256([]byte(what))
 	n, err := tx.Exec(`INSERT INTO spent (hash, ends_at) VALUES ($1, $2) ON CONFLICT (hash) DO NOTHING`, hash[:], until.Unix())
 	if err == nil && n == 0 {
-		return fmt.Errorf("used before: %w", ErrAnswered)
+		return fmt.Errorf("used before: %w", engine.ErrAnswered)
 	}
 	return err
 }
 
-func (tx *Tx) sweepSpent(now time.Time) (int, error) {
+// SweepSpent forgets what need not be remembered any more.
+func SweepSpent(tx *engine.Tx, now time.Time) (int, error) {
 	n, err := tx.Exec(`
 		DELETE FROM spent WHERE hash IN (SELECT hash FROM spent WHERE ends_at < $1 LIMIT 500)`, now.Unix())
 	return int(n), err
 }
 
 // Proof gives what a session that stands has proved.
-func (s *Store) Proof(ctx context.Context, value string) (p identity.Proof, err error) {
+func (s *Accounts) Proof(ctx context.Context, value string) (p identity.Proof, err error) {
 	hash := sha256.Sum256([]byte(value))
-	err = s.reader.QueryRowContext(ctx,
+	err = s.db.Reader.QueryRowContext(ctx,
 		`SELECT proved_at, factor_at, issuer, subject, sid FROM session WHERE hash = $1`, hash[:]).
 		Scan(&p.ProvedAt, &p.FactorAt, &p.Issuer, &p.Subject, &p.SID)
 	if err != nil {
-		return identity.Proof{}, lookup("session", err)
+		return identity.Proof{}, engine.Lookup("session", err)
 	}
 	return p, nil
 }
 
 // Subject finds who a subject of an issuer is here, active or not.
-func (s *Store) Subject(ctx context.Context, issuer, subject string) (org.Person, error) {
+func (s *Accounts) Subject(ctx context.Context, issuer, subject string) (org.Person, error) {
 	var id string
-	err := s.reader.QueryRowContext(ctx, `SELECT person FROM subject WHERE issuer = $1 AND subject = $2`, issuer, subject).Scan(&id)
+	err := s.db.Reader.QueryRowContext(ctx, `SELECT person FROM subject WHERE issuer = $1 AND subject = $2`, issuer, subject).Scan(&id)
 	if err != nil {
-		return org.Person{}, lookup("subject", err)
+		return org.Person{}, engine.Lookup("subject", err)
 	}
-	return s.Person(ctx, id)
+	return s.db.Person(ctx, id)
 }
 
 // Vouched finds somebody by the email that another server vouches for, as
 // org.VouchedEmail compares it. What an ID is, no email is.
-func (s *Store) Vouched(ctx context.Context, email string) (org.Person, error) {
-	p, err := s.Person(ctx, email)
+func (s *Accounts) Vouched(ctx context.Context, email string) (org.Person, error) {
+	p, err := s.db.Person(ctx, email)
 	if err == nil && (!strings.Contains(email, "@") || !org.VouchedEmail(p.Email, email)) {
-		return org.Person{}, fmt.Errorf("person: %w", ErrNotFound)
+		return org.Person{}, fmt.Errorf("person: %w", engine.ErrNotFound)
 	}
 	return p, err
 }
@@ -165,22 +167,22 @@ type Farewell struct {
 
 // EndSessionsAt ends the sessions that began with a provider's word, and counts
 // them. ErrAnswered: it was said before.
-func (s *Store) EndSessionsAt(_ context.Context, f Farewell, act Act) (ended int, err error) {
-	err = s.change(func(tx *Tx) error {
-		if err := tx.spend(f.Once, f.OnceUntil); err != nil {
+func (s *Accounts) EndSessionsAt(_ context.Context, f Farewell, act engine.Act) (ended int, err error) {
+	err = s.db.Change(func(tx *engine.Tx) error {
+		if err := spend(tx, f.Once, f.OnceUntil); err != nil {
 			return err
 		}
-		found, err := tx.sessionList(`
+		found, err := sessionList(tx, `
 			SELECT hash, person, acting_as, acting_in FROM session
 			 WHERE issuer = $1 AND issuer <> '' AND (subject = $2 OR $2 = '') AND (sid = $3 OR $3 = '')
 			   AND ($2 <> '' OR $3 <> '')`, f.Issuer, f.Subject, f.SID)
 		if ended = len(found); err != nil || ended == 0 {
 			return err
 		}
-		if err := tx.endSessions(found, "signed out where they signed in"); err != nil {
+		if err := endSessions(tx, found, "signed out where they signed in"); err != nil {
 			return err
 		}
-		return tx.Journal(Event{Kind: journal.SignedOut, Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.By(act))
+		return tx.Journal(engine.Event{Kind: journal.SignedOut, Detail: fmt.Sprintf("%d sessions", ended), Person: found[0].person}.By(act))
 	})
 	return ended, err
 }

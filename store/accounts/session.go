@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -32,20 +32,20 @@ type Session struct {
 const seenGrain = 60 // seconds
 
 // stillPassword gives ErrNotFound when a password is not what it was.
-func (tx *Tx) stillPassword(personID, checked string) error {
+func stillPassword(tx *engine.Tx, personID, checked string) error {
 	var hash string
 	err := tx.QueryRow(`SELECT password FROM person WHERE id = $1`, personID).Scan(&hash)
 	if errors.Is(err, sql.ErrNoRows) || err == nil && hash != checked {
-		return fmt.Errorf("password: %w", ErrNotFound)
+		return fmt.Errorf("password: %w", engine.ErrNotFound)
 	}
 	return err
 }
 
 // insertSession is the one way to a session, with what it has proved.
-func (tx *Tx) insertSession(e Entry, act Act) error {
+func insertSession(tx *engine.Tx, e Entry, act engine.Act) error {
 	at := tx.Memory.People.Get(e.Person)
 	if at == nil || !at.Active {
-		return fmt.Errorf("person: %w", ErrNotFound)
+		return fmt.Errorf("person: %w", engine.ErrNotFound)
 	}
 	hash, now, p := sha256.Sum256([]byte(e.Value)), tx.Env.Now().Unix(), e.Proof
 	_, err := tx.Exec(`
@@ -60,11 +60,11 @@ func (tx *Tx) insertSession(e Entry, act Act) error {
 
 // renameSession gives a person's session a new value; all else of it stays, and
 // with it what it has proved. ErrNotAllowed: it has ended.
-func (tx *Tx) renameSession(value, next, personID string) error {
+func renameSession(tx *engine.Tx, value, next, personID string) error {
 	old, hash := sha256.Sum256([]byte(value)), sha256.Sum256([]byte(next))
 	n, err := tx.Exec(`UPDATE session SET hash = $1 WHERE hash = $2 AND person = $3`, hash[:], old[:], personID)
 	if err == nil && n == 0 {
-		err = fmt.Errorf("session that has ended: %w", ErrNotAllowed)
+		err = fmt.Errorf("session that has ended: %w", engine.ErrNotAllowed)
 	}
 	return err
 }
@@ -86,7 +86,7 @@ const selectSession = `
 func scanSession(row engine.Scanner) (r sessionRow, err error) {
 	err = row.Scan(&r.person, &r.epoch, &r.createdAt, &r.seenAt, &r.actingAs, &r.actingEpoch, &r.actingIn, &r.actingSince, &r.actedBy)
 	if errors.Is(err, sql.ErrNoRows) {
-		return r, fmt.Errorf("session: %w", ErrNotFound)
+		return r, fmt.Errorf("session: %w", engine.ErrNotFound)
 	}
 	return r, err
 }
@@ -94,24 +94,24 @@ func scanSession(row engine.Scanner) (r sessionRow, err error) {
 // Session gives a session that stands. ErrNotFound: there is none, it was idle
 // or lasted too long, the person was deactivated since (decision S2), or it
 // acted as somebody and may not any more (decision P9).
-func (s *Store) Session(ctx context.Context, value string) (Session, error) {
-	defer s.timed("session", time.Now())
+func (s *Accounts) Session(ctx context.Context, value string) (Session, error) {
+	defer s.db.Timed("session", time.Now())
 	hash := sha256.Sum256([]byte(value))
-	r, err := scanSession(s.reader.QueryRowContext(ctx, selectSession, hash[:]))
-	if errors.Is(err, ErrNotFound) {
+	r, err := scanSession(s.db.Reader.QueryRowContext(ctx, selectSession, hash[:]))
+	if errors.Is(err, engine.ErrNotFound) {
 		return Session{}, err
 	} else if err != nil {
 		return Session{}, engine.Unavailable("session", err)
 	}
-	if err := s.fresh(ctx); err != nil { // after the row, so that the facts are no older
+	if err := s.db.Fresh(ctx); err != nil { // after the row, so that the facts are no older
 		return Session{}, err
 	}
-	now := s.Now().Unix()
+	now := s.db.Now().Unix()
 	if !s.stands(r, now) {
-		return Session{}, fmt.Errorf("session: %w", ErrNotFound)
+		return Session{}, fmt.Errorf("session: %w", engine.ErrNotFound)
 	}
 	if now-r.seenAt >= seenGrain {
-		s.later(func(tx *Tx) error {
+		s.db.Later(func(tx *engine.Tx) error {
 			_, err := tx.Exec(`UPDATE session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
 			return err
 		}, nil)
@@ -123,8 +123,8 @@ func (s *Store) Session(ctx context.Context, value string) (Session, error) {
 	return out, nil
 }
 
-func (s *Store) stands(r sessionRow, now int64) bool {
-	m := s.memory
+func (s *Accounts) stands(r sessionRow, now int64) bool {
+	m := s.db.Memory
 	m.RLock()
 	defer m.RUnlock()
 	at := m.People.Get(r.person)
@@ -141,14 +141,14 @@ func (s *Store) stands(r sessionRow, now int64) bool {
 }
 
 // lasts reports whether a session was neither idle nor is too old.
-func (s *Store) lasts(r sessionRow, now int64) bool {
-	return now-r.seenAt < int64(s.options.SessionIdle.Seconds()) && now-r.createdAt < int64(s.options.SessionMax.Seconds())
+func (s *Accounts) lasts(r sessionRow, now int64) bool {
+	return now-r.seenAt < int64(s.db.Options.SessionIdle.Seconds()) && now-r.createdAt < int64(s.db.Options.SessionMax.Seconds())
 }
 
 // EndSession ends a session; one that is not there is fine.
-func (s *Store) EndSession(_ context.Context, value string) error {
+func (s *Accounts) EndSession(_ context.Context, value string) error {
 	hash := sha256.Sum256([]byte(value))
-	return s.change(func(tx *Tx) error {
+	return s.db.Change(func(tx *engine.Tx) error {
 		_, err := tx.Exec(`DELETE FROM session WHERE hash = $1`, hash[:])
 		return err
 	})
@@ -165,9 +165,9 @@ type SessionInfo struct {
 
 // Sessions lists the sessions of a person that stand, the newest first.
 // current is the value of the one that asks.
-func (s *Store) Sessions(ctx context.Context, personID, current string) ([]SessionInfo, error) {
-	defer s.timed("session", time.Now())
-	rows, err := s.reader.QueryContext(ctx, `
+func (s *Accounts) Sessions(ctx context.Context, personID, current string) ([]SessionInfo, error) {
+	defer s.db.Timed("session", time.Now())
+	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT hash, address, browser, system, created_at, seen_at, person_epoch FROM session
 		 WHERE person = $1 ORDER BY created_at DESC, hash LIMIT 1000`, personID)
 	there, err := engine.ListOf(rows, err, func(rows engine.Scanner, r *hashedSession) error {
@@ -177,11 +177,11 @@ func (s *Store) Sessions(ctx context.Context, personID, current string) ([]Sessi
 	if err != nil {
 		return nil, engine.Unavailable("sessions", err)
 	}
-	if err := s.fresh(ctx); err != nil { // after the rows, so that the facts are no older
+	if err := s.db.Fresh(ctx); err != nil { // after the rows, so that the facts are no older
 		return nil, err
 	}
 	var out []SessionInfo
-	now, own := s.Now().Unix(), sha256.Sum256([]byte(current))
+	now, own := s.db.Now().Unix(), sha256.Sum256([]byte(current))
 	for _, r := range there {
 		if s.stands(r.sessionRow, now) {
 			out = append(out, SessionInfo{sessionID(r.hash), r.address, r.browser, r.system, r.createdAt, r.seenAt, string(r.hash) == string(own[:])})
@@ -197,10 +197,10 @@ func sessionID(hash []byte) string {
 }
 
 // EndSessions ends the sessions of a person that end chooses, and counts them.
-func (s *Store) EndSessions(_ context.Context, personID string, end func(SessionInfo) bool, current string, act Act) (ended int, err error) {
+func (s *Accounts) EndSessions(_ context.Context, personID string, end func(SessionInfo) bool, current string, act engine.Act) (ended int, err error) {
 	own := sha256.Sum256([]byte(current))
-	err = s.change(func(tx *Tx) error {
-		found, err := tx.sessionsOf(personID)
+	err = s.db.Change(func(tx *engine.Tx) error {
+		found, err := sessionsOf(tx, personID)
 		if err != nil {
 			return err
 		}
@@ -210,10 +210,10 @@ func (s *Store) EndSessions(_ context.Context, personID string, end func(Session
 		if ended = len(found); ended == 0 {
 			return nil
 		}
-		if err := tx.endSessions(found, "its session was ended"); err != nil {
+		if err := endSessions(tx, found, "its session was ended"); err != nil {
 			return err
 		}
-		return tx.changed(personID, "", fmt.Sprintf("%d sessions ended", ended), act)
+		return tx.Changed(personID, "", fmt.Sprintf("%d sessions ended", ended), act)
 	})
 	return ended, err
 }
@@ -223,11 +223,11 @@ type hashedSession struct {
 	sessionRow
 }
 
-func (tx *Tx) sessionsOf(personID string) ([]hashedSession, error) {
-	return tx.sessionList(`SELECT hash, person, acting_as, acting_in FROM session WHERE person = $1`, personID)
+func sessionsOf(tx *engine.Tx, personID string) ([]hashedSession, error) {
+	return sessionList(tx, `SELECT hash, person, acting_as, acting_in FROM session WHERE person = $1`, personID)
 }
 
-func (tx *Tx) sessionList(text string, args ...any) ([]hashedSession, error) {
+func sessionList(tx *engine.Tx, text string, args ...any) ([]hashedSession, error) {
 	rows, err := tx.Query(text, args...)
 	return engine.ListOf(rows, err, func(rows engine.Scanner, r *hashedSession) error {
 		return rows.Scan(&r.hash, &r.person, &r.actingAs, &r.actingIn)
@@ -236,7 +236,7 @@ func (tx *Tx) sessionList(text string, args ...any) ([]hashedSession, error) {
 
 // endSessions deletes sessions; impersonations that end with them are
 // journaled.
-func (tx *Tx) endSessions(found []hashedSession, why string) error {
+func endSessions(tx *engine.Tx, found []hashedSession, why string) error {
 	for _, r := range found {
 		if _, err := tx.Exec(`DELETE FROM session WHERE hash = $1`, r.hash); err != nil {
 			return err
@@ -248,4 +248,13 @@ func (tx *Tx) endSessions(found []hashedSession, why string) error {
 		}
 	}
 	return nil
+}
+
+// SweepSessions deletes those that were idle or lasted too long.
+func SweepSessions(tx *engine.Tx, now time.Time) (int, error) {
+	n, err := tx.Exec(`
+		DELETE FROM session WHERE hash IN (
+			SELECT hash FROM session WHERE seen_at <= $1 OR created_at <= $2 LIMIT 500)`,
+		now.Add(-tx.Env.Options.SessionIdle).Unix(), now.Add(-tx.Env.Options.SessionMax).Unix())
+	return int(n), err
 }

@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -29,36 +29,36 @@ type OperatorSession struct {
 
 // BeginOperatorSession stores a session under the hash of its value, and journals
 // the sign-in.
-func (s *Store) BeginOperatorSession(_ context.Context, value string, o OperatorSession, act Act) error {
-	hash, now := sha256.Sum256([]byte(value)), s.Now().Unix()
-	return s.change(func(tx *Tx) error {
+func (s *Accounts) BeginOperatorSession(_ context.Context, value string, o OperatorSession, act engine.Act) error {
+	hash, now := sha256.Sum256([]byte(value)), s.db.Now().Unix()
+	return s.db.Change(func(tx *engine.Tx) error {
 		_, err := tx.Exec(`
 			INSERT INTO operator_session (hash, operator, way, bound, created_at, seen_at, address)
 			VALUES ($1, $2, $3, $4, $5, $6, $7)`, hash[:], o.Operator, o.Way, o.Bound, now, now, act.Address)
 		if err != nil {
 			return err
 		}
-		return tx.Journal(Event{Kind: journal.OperatorSignedIn, Detail: o.Way}.By(act))
+		return tx.Journal(engine.Event{Kind: journal.OperatorSignedIn, Detail: o.Way}.By(act))
 	})
 }
 
 // OperatorSession gives a session that is neither idle nor too old; ErrNotFound for
 // any other value.
-func (s *Store) OperatorSession(ctx context.Context, value string) (o OperatorSession, err error) {
-	defer s.timed("session", time.Now())
-	hash, now := sha256.Sum256([]byte(value)), s.Now().Unix()
-	err = s.reader.QueryRowContext(ctx, `SELECT operator, way, bound, created_at, seen_at FROM operator_session WHERE hash = $1`, hash[:]).
+func (s *Accounts) OperatorSession(ctx context.Context, value string) (o OperatorSession, err error) {
+	defer s.db.Timed("session", time.Now())
+	hash, now := sha256.Sum256([]byte(value)), s.db.Now().Unix()
+	err = s.db.Reader.QueryRowContext(ctx, `SELECT operator, way, bound, created_at, seen_at FROM operator_session WHERE hash = $1`, hash[:]).
 		Scan(&o.Operator, &o.Way, &o.Bound, &o.CreatedAt, &o.SeenAt)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return OperatorSession{}, fmt.Errorf("operator session: %w", ErrNotFound)
+		return OperatorSession{}, fmt.Errorf("operator session: %w", engine.ErrNotFound)
 	case err != nil:
 		return OperatorSession{}, engine.Unavailable("operator session", err)
 	case now-o.SeenAt >= int64(OperatorSessionIdle.Seconds()), now-o.CreatedAt >= int64(OperatorSessionMax.Seconds()):
-		return OperatorSession{}, fmt.Errorf("operator session: %w", ErrNotFound)
+		return OperatorSession{}, fmt.Errorf("operator session: %w", engine.ErrNotFound)
 	}
 	if now-o.SeenAt >= seenGrain {
-		s.later(func(tx *Tx) error {
+		s.db.Later(func(tx *engine.Tx) error {
 			_, err := tx.Exec(`UPDATE operator_session SET seen_at = $1 WHERE hash = $2`, now, hash[:])
 			return err
 		}, nil)
@@ -68,18 +68,19 @@ func (s *Store) OperatorSession(ctx context.Context, value string) (o OperatorSe
 
 // EndOperatorSession deletes a session and journals that; one that is not there is
 // fine, and no entry.
-func (s *Store) EndOperatorSession(_ context.Context, value string, act Act) error {
+func (s *Accounts) EndOperatorSession(_ context.Context, value string, act engine.Act) error {
 	hash := sha256.Sum256([]byte(value))
-	return s.change(func(tx *Tx) error {
+	return s.db.Change(func(tx *engine.Tx) error {
 		n, err := tx.Exec(`DELETE FROM operator_session WHERE hash = $1`, hash[:])
 		if err != nil || n == 0 {
 			return err
 		}
-		return tx.Journal(Event{Kind: journal.OperatorSignedOut}.By(act))
+		return tx.Journal(engine.Event{Kind: journal.OperatorSignedOut}.By(act))
 	})
 }
 
-func (tx *Tx) sweepOperatorSessions(now time.Time) (int, error) {
+// SweepOperatorSessions deletes those that were idle or lasted too long.
+func SweepOperatorSessions(tx *engine.Tx, now time.Time) (int, error) {
 	n, err := tx.Exec(`
 		DELETE FROM operator_session WHERE hash IN (
 			SELECT hash FROM operator_session WHERE seen_at <= $1 OR created_at <= $2 LIMIT 500)`,

@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/org"
+	"github.com/grantkeeper/grantkeeper/store/engine"
 )
 
 // How long a link to set a new password may be used, once: one that an operator
@@ -22,15 +23,15 @@ const (
 // secret, of which only the hash is stored. An earlier link of the person is
 // worth nothing from then on. It gives when the link ends, in Unix seconds.
 // ErrNotAllowed: the person is deactivated.
-func (s *Store) AddReset(_ context.Context, value, personID string, lifetime time.Duration, act Act) (ends int64, err error) {
+func (s *Accounts) AddReset(_ context.Context, value, personID string, lifetime time.Duration, act engine.Act) (ends int64, err error) {
 	hash := sha256.Sum256([]byte(value))
-	err = s.change(func(tx *Tx) error {
+	err = s.db.Change(func(tx *engine.Tx) error {
 		at := tx.Memory.People.Get(personID)
 		switch {
 		case at == nil:
-			return fmt.Errorf("person: %w", ErrNotFound)
+			return fmt.Errorf("person: %w", engine.ErrNotFound)
 		case !at.Active:
-			return fmt.Errorf("deactivated person: %w", ErrNotAllowed)
+			return fmt.Errorf("deactivated person: %w", engine.ErrNotAllowed)
 		}
 		ends = tx.Env.Now().Add(lifetime).Unix()
 		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, personID); err != nil {
@@ -41,7 +42,7 @@ func (s *Store) AddReset(_ context.Context, value, personID string, lifetime tim
 			hash[:], personID, at.Epoch, ends); err != nil {
 			return err
 		}
-		return tx.changed(personID, "", "password reset link made", act)
+		return tx.Changed(personID, "", "password reset link made", act)
 	})
 	return ends, err
 }
@@ -50,50 +51,50 @@ const selectReset = `SELECT person, person_epoch, ends_at FROM reset WHERE hash 
 
 // ResetOf gives whose password a link sets. ErrNotFound: it is unknown, used,
 // or over, or the person was deactivated since.
-func (s *Store) ResetOf(ctx context.Context, value string) (org.Person, error) {
+func (s *Accounts) ResetOf(ctx context.Context, value string) (org.Person, error) {
 	hash := sha256.Sum256([]byte(value))
 	var id string
 	var epoch, ends int64
-	err := s.reader.QueryRowContext(ctx, selectReset, hash[:]).Scan(&id, &epoch, &ends)
+	err := s.db.Reader.QueryRowContext(ctx, selectReset, hash[:]).Scan(&id, &epoch, &ends)
 	if err != nil {
-		return org.Person{}, lookup("reset link", err)
+		return org.Person{}, engine.Lookup("reset link", err)
 	}
-	if err := s.fresh(ctx); err != nil { // after the row, so that the facts are no older
+	if err := s.db.Fresh(ctx); err != nil { // after the row, so that the facts are no older
 		return org.Person{}, err
 	}
-	s.memory.RLock()
-	defer s.memory.RUnlock()
-	at := s.memory.People.Get(id)
-	if at == nil || !at.Active || at.Epoch != epoch || s.Now().Unix() >= ends {
-		return org.Person{}, fmt.Errorf("reset link: %w", ErrNotFound)
+	s.db.Memory.RLock()
+	defer s.db.Memory.RUnlock()
+	at := s.db.Memory.People.Get(id)
+	if at == nil || !at.Active || at.Epoch != epoch || s.db.Now().Unix() >= ends {
+		return org.Person{}, fmt.Errorf("reset link: %w", engine.ErrNotFound)
 	}
 	return at.Person, nil
 }
 
 // Reset sets a password by a link, which is used up, and ends the person's
 // sessions; approvals stay. Errors are those of ResetOf.
-func (s *Store) Reset(_ context.Context, value, passwordHash string, act Act) error {
+func (s *Accounts) Reset(_ context.Context, value, passwordHash string, act engine.Act) error {
 	hash := sha256.Sum256([]byte(value))
-	return s.change(func(tx *Tx) error {
+	return s.db.Change(func(tx *engine.Tx) error {
 		var id string
 		var epoch, ends int64
 		err := tx.QueryRow(selectReset, hash[:]).Scan(&id, &epoch, &ends)
 		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("reset link: %w", ErrNotFound)
+			return fmt.Errorf("reset link: %w", engine.ErrNotFound)
 		} else if err != nil {
 			return err
 		}
 		at := tx.Memory.People.Get(id)
 		if at == nil || !at.Active || at.Epoch != epoch || tx.Env.Now().Unix() >= ends {
-			return fmt.Errorf("reset link: %w", ErrNotFound)
+			return fmt.Errorf("reset link: %w", engine.ErrNotFound)
 		}
 		if _, err := tx.Exec(`DELETE FROM reset WHERE person = $1`, id); err != nil {
 			return err
 		}
-		if err := tx.putPassword(id, passwordHash, ""); err != nil {
+		if err := PutPassword(tx, id, passwordHash, ""); err != nil {
 			return err
 		}
-		return tx.changed(id, "", "password set by a reset link", act)
+		return tx.Changed(id, "", "password set by a reset link", act)
 	})
 }
 
@@ -108,25 +109,26 @@ type PasswordChange struct {
 // one that asks, which goes on under a new value with what it has proved;
 // approvals stay. ErrNotFound: the password is another one by now, or the
 // person was deactivated; ErrNotAllowed: the session has ended.
-func (s *Store) ChangePassword(_ context.Context, c PasswordChange, act Act) error {
-	return s.change(func(tx *Tx) error {
-		if err := tx.stillPassword(c.Person, c.Checked); err != nil {
+func (s *Accounts) ChangePassword(_ context.Context, c PasswordChange, act engine.Act) error {
+	return s.db.Change(func(tx *engine.Tx) error {
+		if err := stillPassword(tx, c.Person, c.Checked); err != nil {
 			return err
 		}
 		if at := tx.Memory.People.Get(c.Person); at == nil || !at.Active {
-			return fmt.Errorf("person: %w", ErrNotFound)
+			return fmt.Errorf("person: %w", engine.ErrNotFound)
 		}
-		if err := tx.renameSession(c.Session, c.Next, c.Person); err != nil {
+		if err := renameSession(tx, c.Session, c.Next, c.Person); err != nil {
 			return err
 		}
-		if err := tx.putPassword(c.Person, c.Hash, c.Next); err != nil {
+		if err := PutPassword(tx, c.Person, c.Hash, c.Next); err != nil {
 			return err
 		}
-		return tx.changed(c.Person, "", "password changed", act)
+		return tx.Changed(c.Person, "", "password changed", act)
 	})
 }
 
-func (tx *Tx) sweepResets(now time.Time) (int, error) {
+// SweepResets deletes the links whose time is over.
+func SweepResets(tx *engine.Tx, now time.Time) (int, error) {
 	n, err := tx.Exec(`DELETE FROM reset WHERE ends_at <= $1`, now.Unix())
 	return int(n), err
 }

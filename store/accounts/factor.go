@@ -1,4 +1,4 @@
-package store
+package accounts
 
 import (
 	"context"
@@ -32,8 +32,8 @@ type Factor struct {
 const MaxFactors = 20
 
 // Factors lists a person's, the oldest first.
-func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
-	rows, err := s.reader.QueryContext(ctx, `
+func (s *Accounts) Factors(ctx context.Context, person string) ([]Factor, error) {
+	rows, err := s.db.Reader.QueryContext(ctx, `
 		SELECT id, person, kind, name, secret, counter, created_at, used_at FROM factor
 		 WHERE person = $1 ORDER BY created_at, id`, person)
 	out, err := engine.ListOf(rows, err, func(r engine.Scanner, f *Factor) error {
@@ -47,11 +47,11 @@ func (s *Store) Factors(ctx context.Context, person string) ([]Factor, error) {
 // the person that a password began have proved nothing from then on, because
 // they have not shown the new factor. ErrConflict: one is there already, or
 // there are too many.
-func (s *Store) AddFactors(_ context.Context, person, session string, factors []Factor, act Act) error {
-	return s.change(func(tx *Tx) error {
+func (s *Accounts) AddFactors(_ context.Context, person, session string, factors []Factor, act engine.Act) error {
+	return s.db.Change(func(tx *engine.Tx) error {
 		at := tx.Memory.People.Get(person)
 		if at == nil || !at.Active {
-			return fmt.Errorf("person: %w", ErrNotFound)
+			return fmt.Errorf("person: %w", engine.ErrNotFound)
 		}
 		for i, f := range factors {
 			if f.Kind == FactorRecovery && (i == 0 || factors[i-1].Kind != FactorRecovery) {
@@ -72,23 +72,23 @@ func (s *Store) AddFactors(_ context.Context, person, session string, factors []
 			return err
 		}
 		if count > MaxFactors {
-			return fmt.Errorf("too many factors: %w", ErrConflict)
+			return fmt.Errorf("too many factors: %w", engine.ErrConflict)
 		}
 		hash := sha256.Sum256([]byte(session))
 		if _, err := tx.Exec(`UPDATE session SET proved_at = 0 WHERE person = $1 AND hash <> $2 AND issuer = ''`, person, hash[:]); err != nil {
 			return err
 		}
-		return tx.changed(person, "", "second factor added: "+factors[0].Kind, act)
+		return tx.Changed(person, "", "second factor added: "+factors[0].Kind, act)
 	})
 }
 
 // RemoveFactor removes one. With the last one that is not a recovery code go
 // those too. ErrNotFound: the person has none with this ID.
-func (s *Store) RemoveFactor(_ context.Context, person, id string, act Act) error {
-	return s.change(func(tx *Tx) error {
+func (s *Accounts) RemoveFactor(_ context.Context, person, id string, act engine.Act) error {
+	return s.db.Change(func(tx *engine.Tx) error {
 		n, err := tx.Exec(`DELETE FROM factor WHERE person = $1 AND id = $2 AND kind <> $3`, person, id, FactorRecovery)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("factor: %w", ErrNotFound)
+			err = fmt.Errorf("factor: %w", engine.ErrNotFound)
 		}
 		if err != nil {
 			return err
@@ -98,31 +98,31 @@ func (s *Store) RemoveFactor(_ context.Context, person, id string, act Act) erro
 			   AND NOT EXISTS (SELECT 1 FROM factor f WHERE f.person = $1 AND f.kind <> $2)`, person, FactorRecovery); err != nil {
 			return err
 		}
-		return tx.changed(person, "", "second factor removed", act)
+		return tx.Changed(person, "", "second factor removed", act)
 	})
 }
 
 // ResetSignIn forgets a person's factors and who they are at providers, and
 // ends their sessions: for somebody who has lost what they sign in with.
-func (s *Store) ResetSignIn(_ context.Context, idOrEmail string, act Act) (org.Person, error) {
-	p, err := s.Person(context.Background(), idOrEmail)
+func (s *Accounts) ResetSignIn(_ context.Context, idOrEmail string, act engine.Act) (org.Person, error) {
+	p, err := s.db.Person(context.Background(), idOrEmail)
 	if err != nil {
 		return org.Person{}, err
 	}
-	return p, s.change(func(tx *Tx) error {
+	return p, s.db.Change(func(tx *engine.Tx) error {
 		for _, text := range []string{`DELETE FROM factor WHERE person = $1`, `DELETE FROM wrong_factor WHERE person = $1`, `DELETE FROM subject WHERE person = $1`} {
 			if _, err := tx.Exec(text, p.ID); err != nil {
 				return err
 			}
 		}
-		found, err := tx.sessionsOf(p.ID)
+		found, err := sessionsOf(tx, p.ID)
 		if err != nil {
 			return err
 		}
-		if err := tx.endSessions(found, "the sign-in was reset"); err != nil {
+		if err := endSessions(tx, found, "the sign-in was reset"); err != nil {
 			return err
 		}
-		return tx.changed(p.ID, "", "sign-in reset", act)
+		return tx.Changed(p.ID, "", "sign-in reset", act)
 	})
 }
 
@@ -136,8 +136,8 @@ type FactorUse struct {
 // TryFactor counts an attempt at a second factor of a person before it is made,
 // and gives how many, with this one, were not right since the last that was: so
 // attempts at once, on any node, count as many as they are.
-func (s *Store) TryFactor(_ context.Context, person string) (inARow int, err error) {
-	err = s.change(func(tx *Tx) error {
+func (s *Accounts) TryFactor(_ context.Context, person string) (inARow int, err error) {
+	err = s.db.Change(func(tx *engine.Tx) error {
 		if _, err := tx.Exec(`
 			INSERT INTO wrong_factor (person, number) VALUES ($1, 1)
 			ON CONFLICT (person) DO UPDATE SET number = wrong_factor.number + 1`, person); err != nil {
@@ -151,8 +151,8 @@ func (s *Store) TryFactor(_ context.Context, person string) (inARow int, err err
 // WrongFactors gives how many second factors of a person were not right since the
 // last that was, and when the latest came, in Unix seconds. There are none where
 // the journal no longer knows when: that was long ago.
-func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last int64, err error) {
-	err = s.reader.QueryRowContext(ctx, `
+func (s *Accounts) WrongFactors(ctx context.Context, person string) (n int, last int64, err error) {
+	err = s.db.Reader.QueryRowContext(ctx, `
 		SELECT w.number, j.at
 		  FROM wrong_factor w
 		  JOIN journal j ON j.person = w.person
@@ -166,15 +166,15 @@ func (s *Store) WrongFactors(ctx context.Context, person string) (n int, last in
 }
 
 // UntryFactor takes an attempt back that was never made.
-func (s *Store) UntryFactor(_ context.Context, person string) error {
-	return s.change(func(tx *Tx) error {
+func (s *Accounts) UntryFactor(_ context.Context, person string) error {
+	return s.db.Change(func(tx *engine.Tx) error {
 		_, err := tx.Exec(`UPDATE wrong_factor SET number = number - 1 WHERE person = $1 AND number > 0`, person)
 		return err
 	})
 }
 
 // use makes a factor count. ErrAnswered: it has, meanwhile.
-func (tx *Tx) use(f FactorUse) error {
+func use(tx *engine.Tx, f FactorUse) error {
 	var n int64
 	var err error
 	switch {
@@ -189,7 +189,7 @@ func (tx *Tx) use(f FactorUse) error {
 			f.Counter, f.Secret, tx.Env.Now().Unix(), f.ID, f.Person, f.Factor.Counter)
 	}
 	if err == nil && n == 0 {
-		return fmt.Errorf("factor: %w", ErrAnswered)
+		return fmt.Errorf("factor: %w", engine.ErrAnswered)
 	}
 	if err == nil {
 		_, err = tx.Exec(`DELETE FROM wrong_factor WHERE person = $1`, f.Person)
