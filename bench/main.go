@@ -104,6 +104,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
 	f.StringVar(&o.buffers, "buffers", "4GB", "PostgreSQL's own memory, shared_buffers, for -scale")
 	f.StringVar(&o.binary, "server", "", "measure this binary instead of the one that is built here: two of them in turn compare two releases")
+	settings := f.String("settings", "", "file of settings that the scenarios are measured with, such as [activity] with keep = \"off\": with and without it in turn, it costs what is between")
 	f.StringVar(&o.json, "json", "", "file for the result as JSON; - prints it instead of the table")
 	f.StringVar(&o.folder, "dir", os.TempDir(), "folder for the data: on a disk, not in memory")
 	if err := f.Parse(args); err != nil {
@@ -111,6 +112,13 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	}
 	if err := o.choose(*chosen); err != nil {
 		return o, err
+	}
+	if *settings != "" {
+		text, err := os.ReadFile(*settings)
+		if err != nil {
+			return o, fmt.Errorf("-settings: %w", err)
+		}
+		o.settings = "\n" + string(text)
 	}
 	if *scale != "" {
 		var err error

@@ -22,6 +22,7 @@ type bench struct {
 	progress    func(format string, args ...any)
 	postgres    *postgres // nil: SQLite
 	buffers     string    // of PostgreSQL, for -scale
+	settings    string    // TOML behind the configuration that a scenario is measured with
 }
 
 // likely is how many requests a second a scenario that uses each approval once is
@@ -131,7 +132,7 @@ func (b *bench) compare(ctx context.Context, sc scenario, bare string) (c compar
 			return c, err
 		}
 	}
-	srv, err := startServerOn(ctx, b.binary, folder, database, sc.within, further)
+	srv, err := startServerOn(ctx, b.binary, folder, database, sc.within, further+b.settings)
 	if err != nil {
 		return c, err
 	}
