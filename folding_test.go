@@ -141,7 +141,7 @@ var mayFold = reviewed{
 		cmd/grantkeeper/backup.go:verifyBackup
 		doctor/doctor.go:check.is terminal/terminal.go:CutTo terminal/table.go:Table.Write server/logs.go:serverLog.Write
 		server/mail.go:mailer.message cmd/grantkeeper/main.go:usageTemplate
-		rules/openapi.go:openAPIMethods terminal/terminal.go:ShownName cmd/grantkeeper/servicecmd.go:titled
+		rules/openapi.go:openAPIMethods terminal/terminal.go:ShownName setup/draft.go:Titled
 		cmd/grantkeeper/migrate.go:migratePlanCommand terminal/terminal.go:Printable
 		config/reference.go:WriteReference page/dates.go:Words.alone page/host.go:AppOf
 		page/words.go:initials page/dates.go:ZoneText gateway/events.go:Server.journalRefused

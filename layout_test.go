@@ -114,7 +114,7 @@ var rooms = map[string]room{
 	"probe/fetch":       {may: []string{"probe"}, libraries: []string{}},
 	"doctor":            {may: append([]string{"gateway", "mcp", "operator", "config", "server", "terminal"}, below...), tests: []string{"signin"}},
 	"remote":            {may: append([]string{"operator", "config", "server", "doctor", "terminal"}, below...)},
-	"setup":             {may: []string{"config", "fault"}},
+	"setup":             {may: []string{"config", "fault", "rules", "terminal"}},
 	"devserver":         {may: append([]string{"gateway", "operator", "page", "signin", "sample", "config", "setup", "server", "remote", "terminal"}, below...)},
 	"demo":              {may: append([]string{"mcp", "config", "doctor", "remote", "terminal"}, below...)},
 	"drill":             {may: []string{"config", "demo", "fault", "remote", "terminal"}},

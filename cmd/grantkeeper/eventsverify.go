@@ -72,7 +72,7 @@ The exit code is 0 without faults, 1 with one, 4 when a file cannot be read.`,
 				return fault.CannotOpen("", "%v", err)
 			}
 			if g.json {
-				err = writeDocument(c.OutOrStdout(), newVerified(args[0], len(anchors), r))
+				err = writeDocument(c.OutOrStdout(), verified{args[0], len(r.Faults) == 0, r, verifiedAnchors{len(anchors), r.AgreedCount, r.Earlier, r.Agreed}})
 			} else {
 				err = writeVerified(c.OutOrStdout(), len(anchors), r)
 			}
@@ -133,47 +133,17 @@ func anchorsIn(name string) (all []chain.Anchor, err error) {
 
 // verified is what events verify says with --json.
 type verified struct {
-	File       string          `json:"file"`
-	OK         bool            `json:"ok"`
-	Chain      string          `json:"chain"`
-	From       int64           `json:"from"` // block; 0 is none
-	To         int64           `json:"to"`
-	Entries    int64           `json:"entries"`
-	Gone       int64           `json:"gone"`
-	GoneBefore int64           `json:"gone_before"` // Unix seconds; 0 where nothing is gone
-	Unsealed   int64           `json:"unsealed"`
-	Restored   int64           `json:"restored"` // Unix seconds; 0 is never
-	Anchors    verifiedAnchors `json:"anchors"`
-	Newest     string          `json:"newest"` // anchor of the last block
-	Faults     []verifiedFault `json:"faults"`
-	More       int64           `json:"more"` // faults that are not named
+	File string `json:"file"`
+	OK   bool   `json:"ok"`
+	*chain.Report
+	Anchors verifiedAnchors `json:"anchors"`
 }
 
 type verifiedAnchors struct {
-	Given   int    `json:"given"`
-	Agree   int    `json:"agree"`
-	Earlier int    `json:"earlier"` // of blocks before the file
-	Newest  string `json:"newest"`  // that agrees
-}
-
-type verifiedFault struct {
-	Kind  string `json:"kind"`
-	Line  int64  `json:"line"`
-	Block int64  `json:"block"` // 0 is none
-	Entry string `json:"entry"`
-	Why   string `json:"why"`
-}
-
-func newVerified(file string, given int, r *chain.Report) verified {
-	v := verified{
-		File: file, OK: len(r.Faults) == 0, Chain: r.Chain, From: r.From, To: r.To, Entries: r.Entries, Gone: r.Gone, GoneBefore: r.GoneBefore,
-		Unsealed: r.Unsealed, Restored: r.Restored, Newest: r.Newest.String(), Faults: []verifiedFault{}, More: r.More,
-		Anchors: verifiedAnchors{given, r.AgreedCount, r.Earlier, r.Agreed.String()},
-	}
-	for _, f := range r.Faults {
-		v.Faults = append(v.Faults, verifiedFault{string(f.Kind), f.Line, f.Block, f.Entry, f.Why})
-	}
-	return v
+	Given   int          `json:"given"`
+	Agree   int          `json:"agree"`
+	Earlier int          `json:"earlier"` // of blocks before the file
+	Newest  chain.Anchor `json:"newest"`  // that agrees
 }
 
 // writeVerified says it to people.

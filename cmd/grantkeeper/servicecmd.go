@@ -15,6 +15,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/mcp"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/setup"
 	"github.com/grantkeeper/grantkeeper/terminal"
 )
 
@@ -222,17 +223,17 @@ func (g *global) listTools(c *cobra.Command, by behind, all []doctor.Listed) err
 
 // draftTools writes rules for the tools that none names.
 func (g *global) draftTools(c *cobra.Command, by *rules.Rules, all []doctor.Listed) error {
-	d := draft{room: rules.MaxRules - by.Len()}
+	d := setup.NewDraft(rules.MaxRules - by.Len())
 	for _, said := range all {
 		for _, t := range said.Tools {
-			d.tool(by, config.RuledAt(said.Path), t)
+			draftTool(d, by, config.RuledAt(said.Path), t)
 		}
 	}
-	return g.tellDraft(c, &d)
+	return g.tellDraft(c, d)
 }
 
-// tool drafts a rule for a tool that none names at its endpoint.
-func (d *draft) tool(by *rules.Rules, at string, t mcp.Tool) {
+// draftTool drafts a rule for a tool that none names at its endpoint.
+func draftTool(d *setup.Draft, by *rules.Rules, at string, t mcp.Tool) {
 	if by.Needed(rules.Call{At: at, Tool: t.Name, Reads: t.Reads}).Rule >= 0 {
 		return
 	}
@@ -245,7 +246,7 @@ func (d *draft) tool(by *rules.Rules, at string, t mcp.Tool) {
 	if !ok {
 		why = "no rule names it alone: its name has a *, or is too long"
 	}
-	d.add(titled(t.Title, terminal.ShownName(t.Name))+": its annotation "+claim, rule, why)
+	d.Add(setup.Titled(t.Title, terminal.ShownName(t.Name))+": its annotation "+claim, rule, why)
 }
 
 // draftCalls writes rules for the calls of an API.
@@ -259,70 +260,22 @@ func (g *global) draftCalls(c *cobra.Command, by *rules.Rules, name string) erro
 	if err != nil {
 		return fault.CannotOpen("", "--openapi: %v", err)
 	}
-	d, err := draftAPI(by, text)
+	d, err := setup.DraftAPI(by, text)
 	if err != nil {
 		return fault.WrongUse("name a file of OpenAPI 3 in JSON", "--openapi: %s: %v", name, err)
 	}
 	return g.tellDraft(c, d)
 }
 
-func draftAPI(by *rules.Rules, text []byte) (*draft, error) {
-	all, left, err := rules.ReadOpenAPI(text)
-	if err != nil {
-		return nil, err
-	}
-	d := &draft{room: rules.MaxRules}
-	for _, one := range by.DraftCalls(all) {
-		does := "changes"
-		if one.Method == "GET" || one.Method == "HEAD" {
-			does = "reads"
-		}
-		d.add(titled(one.Title, terminal.ShownName(one.Method)+" "+terminal.ShownName(one.Path))+": "+does, one.Rule, one.Why)
-	}
-	for _, one := range left {
-		d.add(terminal.ShownName(one), "", "it is described elsewhere")
-	}
-	return d, nil
-}
-
-// titled begins a comment: by a title for people, or else by the name.
-func titled(title, name string) string {
-	if title = terminal.CutTo(strings.TrimSpace(terminal.Printable(title)), terminal.MostShown); title != "" {
-		return title + " (" + name + ")"
-	}
-	return name
-}
-
-// A draft is text for a configuration. Nothing in it is a rule but what is meant.
-type draft struct {
-	text        strings.Builder
-	rules, room int
-	left        int
-}
-
-// add writes a rule below a comment, or a comment why there is none.
-func (d *draft) add(about, rule, why string) {
-	if rule != "" && d.rules >= d.room {
-		rule, why = "", fmt.Sprintf("there are at most %d rules: make prefixes of some", rules.MaxRules)
-	}
-	if rule == "" {
-		d.left++
-		fmt.Fprintf(&d.text, "# %s\n# has no rule here: %s\n\n", terminal.Printable(about), terminal.Printable(why))
-		return
-	}
-	d.rules++
-	fmt.Fprintf(&d.text, "# %s\n%s\n", terminal.Printable(about), rule)
-}
-
-func (g *global) tellDraft(c *cobra.Command, d *draft) error {
+func (g *global) tellDraft(c *cobra.Command, d *setup.Draft) error {
 	if g.json {
-		return writeDocument(c.OutOrStdout(), map[string]any{"rules": d.text.String(), "drafted": d.rules, "left": d.left})
+		return writeDocument(c.OutOrStdout(), map[string]any{"rules": d.String(), "drafted": d.Rules, "left": d.Left})
 	}
-	told := terminal.Plural(d.rules, "rule") + " to complete, each of which allows nothing yet; no file was changed"
-	if d.rules+d.left == 0 {
+	told := terminal.Plural(d.Rules, "rule") + " to complete, each of which allows nothing yet; no file was changed"
+	if d.Rules+d.Left == 0 {
 		told = "rules name all of it already"
 	}
 	g.say(c, told)
-	_, err := io.WriteString(c.OutOrStdout(), d.text.String())
+	_, err := io.WriteString(c.OutOrStdout(), d.String())
 	return err
 }

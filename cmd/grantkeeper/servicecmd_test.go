@@ -22,6 +22,7 @@ import (
 	"github.com/grantkeeper/grantkeeper/fault"
 	"github.com/grantkeeper/grantkeeper/identity"
 	"github.com/grantkeeper/grantkeeper/rules"
+	"github.com/grantkeeper/grantkeeper/setup"
 )
 
 // A toolServer is an MCP server with a session, which takes what is signed alone.
@@ -468,18 +469,18 @@ func FuzzOpenAPI(f *testing.F) {
 	f.Add([]byte(bakeryAPI))
 	f.Add([]byte(`{"openapi":"3.0.0","servers":[{"url":"\u2028%2f"}],"paths":{"/\u0000\n\r":{"get":{"summary":"\u0085\r[[rules]]"}},"/{\"}":{"post":{}},"/\\":{"$ref":7}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		d, err := draftAPI(new(rules.Rules), text)
+		d, err := setup.DraftAPI(new(rules.Rules), text)
 		if err != nil {
 			return
 		}
 		var file struct {
 			Rules []config.Rule `toml:"rules"`
 		}
-		if err := toml.NewDecoder(strings.NewReader(d.text.String())).DisallowUnknownFields().Decode(&file); err != nil {
-			t.Fatalf("%q: %v\n%s", text, err, &d.text)
+		if err := toml.NewDecoder(strings.NewReader(d.String())).DisallowUnknownFields().Decode(&file); err != nil {
+			t.Fatalf("%q: %v\n%s", text, err, d)
 		}
-		if made, err := config.CompileRules(file.Rules, "", nil); err != nil || made.Len() != d.rules || len(made.Unreachable()) > 0 {
-			t.Fatalf("%q: %v\n%s", text, err, &d.text)
+		if made, err := config.CompileRules(file.Rules, "", nil); err != nil || made.Len() != d.Rules || len(made.Unreachable()) > 0 {
+			t.Fatalf("%q: %v\n%s", text, err, d)
 		}
 	})
 }

@@ -109,6 +109,17 @@ func (a Anchor) String() string {
 	return fmt.Sprintf("%s%s:%d:%d:%s:%s", AnchorPrefix, a.Chain, a.Number, a.Total, time.Unix(a.At, 0).UTC().Format(anchorTime), a.Sum)
 }
 
+// MarshalText writes what String does.
+func (a Anchor) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote: of no text the zero anchor.
+func (a *Anchor) UnmarshalText(text []byte) (err error) {
+	if *a = (Anchor{}); len(text) > 0 {
+		*a, err = ParseAnchor(string(text))
+	}
+	return err
+}
+
 // ParseAnchor reads what String wrote, and nothing else.
 func ParseAnchor(text string) (a Anchor, err error) {
 	rest, is := strings.CutPrefix(text, AnchorPrefix)

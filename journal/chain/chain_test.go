@@ -252,6 +252,13 @@ func blockLines(b chain.Block, entries []chain.Entry) []string {
 func TestAnchors(t *testing.T) {
 	t.Parallel()
 	j, anew := sealed(0, 3, 2, 2), sealed(0, 3, 3, 2)
+	for _, a := range append(j.anchors(), chain.Anchor{}) {
+		got := j.anchors()[0]
+		text, err := a.MarshalText()
+		if err != nil || got.UnmarshalText(text) != nil || got != a {
+			t.Errorf("%+v as text: %s, %+v, %v", a, text, got, err)
+		}
+	}
 	r := verified(t, anew.export(0))
 	if len(r.Faults) > 0 {
 		t.Errorf("a file agrees with itself: %+v", r.Faults)

@@ -37,11 +37,11 @@ const (
 
 // A Fault is one thing that is wrong.
 type Fault struct {
-	Kind  Kind
-	Line  int64  // where it was noticed, from 1 on
-	Block int64  // 0 is none
-	Entry string // ID; "" is none
-	Why   string
+	Kind  Kind   `json:"kind"`
+	Line  int64  `json:"line"`  // where it was noticed, from 1 on
+	Block int64  `json:"block"` // 0 is none
+	Entry string `json:"entry"` // ID; "" is none
+	Why   string `json:"why"`
 }
 
 // MaxFaults is how many faults a report names.
@@ -53,19 +53,20 @@ const MaxLine = 1 << 20
 // A Report is what Verify found. What is no fault and yet worth knowing stands beside
 // the faults.
 type Report struct {
-	Chain       string
-	From, To    int64 // blocks of the file, 0 where there is none
-	Entries     int64 // that are in a block and are there
-	Gone        int64 // that retention has removed, as the file says
-	GoneBefore  int64 // removed are at most those from before this, Unix seconds
-	Unsealed    int64 // that no block proves
-	Newest      Anchor
-	Agreed      Anchor // the newest anchor that was given and agrees; zero: none
-	AgreedCount int
-	Earlier     int   // anchors of blocks before the first of the file, which it cannot be held against
-	Restored    int64 // when a backup was put back last, as an entry says; 0: never
-	Faults      []Fault
-	More        int64 // faults beyond MaxFaults
+	Chain       string  `json:"chain"`
+	From        int64   `json:"from"` // block of the file, 0 where there is none
+	To          int64   `json:"to"`
+	Entries     int64   `json:"entries"`     // that are in a block and are there
+	Gone        int64   `json:"gone"`        // that retention has removed, as the file says
+	GoneBefore  int64   `json:"gone_before"` // removed are at most those from before this, Unix seconds
+	Unsealed    int64   `json:"unsealed"`    // that no block proves
+	Newest      Anchor  `json:"newest"`
+	Agreed      Anchor  `json:"-"` // the newest anchor that was given and agrees; zero: none
+	AgreedCount int     `json:"-"`
+	Earlier     int     `json:"-"`        // anchors of blocks before the first of the file, which it cannot be held against
+	Restored    int64   `json:"restored"` // when a backup was put back last, as an entry says; 0: never
+	Faults      []Fault `json:"faults"`
+	More        int64   `json:"more"` // faults beyond MaxFaults
 }
 
 // restored is the kind of entry that says that a backup was put back.
@@ -75,7 +76,7 @@ const restored = "restored"
 // where it has to say where a misplaced entry belongs. Memory is bounded by a block, the
 // anchors and MaxFaults. The error is one of reading; all else is in the report.
 func Verify(open func() (io.ReadCloser, error), anchors []Anchor) (*Report, error) {
-	v := &verifier{report: &Report{}, anchors: map[int64][]Anchor{}, sum: sha256.New(), strays: map[string]stray{}}
+	v := &verifier{report: &Report{Faults: []Fault{}}, anchors: map[int64][]Anchor{}, sum: sha256.New(), strays: map[string]stray{}}
 	for _, a := range anchors {
 		if !slices.Contains(v.anchors[a.Number], a) {
 			v.anchors[a.Number] = append(v.anchors[a.Number], a)
