@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -219,6 +220,45 @@ func TestDecideRequests(t *testing.T) {
 		t.Errorf("rules %+v", p)
 	}
 	ada.Get(pagetest.NordlysRequests + "/" + one.ID + "/decline").Follow().Want(200).Says("Ada Lindqvist was first and approved “Svalinn Sync”")
+}
+
+// Of two admins who decide differently at the same moment one is told that it is done, and the
+// other who was first and with what; both from the page that they had.
+func TestDecidedDifferently(t *testing.T) {
+	s := newSite(t)
+	s.WithRules(policy.Policy{Unknown: policy.Ask})
+	s.Do(s.Store.SetAdmin(context.Background(), "nordlys", "tor", true, store.Act{}))
+	ada, tor := s.SignedIn("ada"), s.SignedIn("tor")
+	for round := range 10 {
+		id := fmt.Sprint("app", round)
+		s.Register(client.Client{ID: id, Name: id, RedirectURIs: []string{"https://app." + id + ".example/cb"}})
+		r, before := s.Asks("tor", id, ""), len(s.RulesNow().Apps)
+		yes, no := ada.Get(pagetest.NordlysRequests).Want(200), tor.Get(pagetest.NordlysRequests+"/"+r.ID+"/decline").Want(200)
+		var allows, declines *pagetest.Shown
+		var wg sync.WaitGroup
+		both := [2]func(){
+			func() { allows = pagetest.Pressed(yes, pagetest.NordlysRequests, "decision", "allow") },
+			func() { declines = no.Press(pagetest.NordlysRequests, "decision", "decline", "reason", "We have one.") },
+		}
+		if wg.Go(both[round%2]); round < 2 { // each is first once
+			wg.Wait()
+		}
+		wg.Go(both[1-round%2])
+		wg.Wait()
+		now, err := s.Store.Request(t.Context(), "nordlys", r.ID)
+		s.Do(err)
+		rules := len(s.RulesNow().Apps) - before
+		switch {
+		case now.State == store.RequestAllowed && now.DecidedBy == "person:ada" && now.Reason == "" && rules == 1:
+			allows.Follow().Want(200).Says("Everybody in Nordlys Cooperative may now connect “" + id + "”.")
+			declines.Follow().Want(200).Says("Ada Lindqvist was first and approved “" + id + "” today at 10:00. Nothing of yours was saved.")
+		case now.State == store.RequestDeclined && now.DecidedBy == "person:tor" && now.Reason == "We have one." && rules == 0:
+			declines.Follow().Want(200).Says("“" + id + "” is declined.")
+			allows.Follow().Want(200).Says("Tor Haugen was first and declined “" + id + "” today at 10:00. Nothing of yours was saved.")
+		default:
+			t.Errorf("half of each: %+v, %d rules", now, rules)
+		}
+	}
 }
 
 // What keeps an app from being allowed is said as it is: a block of its address, or that
