@@ -3,6 +3,7 @@ package orgadmin
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/grantkeeper/grantkeeper/approval"
 	"github.com/grantkeeper/grantkeeper/org"
@@ -104,16 +105,13 @@ func (s *Server) endConnectionPage(v *page.Visit) error {
 
 // endConnection is POST .../ai-integration/{approval}/revoke (decision P8).
 // Done twice, it is no error.
-func (s *Server) endConnection(v *page.Visit) error {
-	if _, err := s.Changing(v); err != nil {
-		return err
-	}
+func (s *Server) endConnection(v *page.Visit, _ org.Organization, _ url.Values) error {
 	view, r, err := s.connection(v)
 	if err != nil {
 		return err
 	}
 	switch err := s.Store.EndAsAdmin(v.R.Context(), r.Organization, v.Person.ID, r.ID, s.Act(v)); {
-	case errors.Is(err, store.ErrNotAllowed), errors.Is(err, store.ErrNotFound): // since it was asked
+	case errors.Is(err, store.ErrNotFound): // since it was asked
 		return page.ErrNoPage
 	case err != nil:
 		return page.Wrap("revoke", err)

@@ -52,7 +52,7 @@ func (s *Server) adminHead(v *page.Visit, o org.Organization, tab, title string)
 	return h, err
 }
 
-// An offPage is what admins see where AI integration is off.
+// A switchPage is what admins see where AI integration is off.
 type switchPage struct {
 	adminHead
 	Default policy.Rule // for apps without a rule, when it is turned on
@@ -104,53 +104,43 @@ func (s *Server) administered(v *page.Visit) (org.Organization, error) {
 	return o, err
 }
 
-// Of what an admin sends after it has been asked for: the right is gone, or AI
-// integration is off.
-var (
-	errLostRight = page.Refusal{Status: http.StatusForbidden, Why: "noadmin", Titled: "refused.short"}
-	errOff       = errors.New("AI integration is off")
-)
+// errLostRight answers what an admin sends after the right is gone.
+var errLostRight = page.Refusal{Status: http.StatusForbidden, Why: "noadmin", Titled: "refused.short"}
 
-// administers reads a form of an admin, and gives the organization of the path. A
-// member who is no admin is told so, since it may have been one when the page was
-// shown; to everybody else the page does not exist.
-func (s *Server) administers(v *page.Visit, bytes int64, fields int) (org.Organization, url.Values, error) {
-	form, err := page.Posted(v, bytes, fields)
-	switch {
-	case err != nil:
-		return org.Organization{}, nil, err
-	case !v.SignedIn():
-		return org.Organization{}, nil, page.ErrSignIn
-	case !s.Ours(v, form):
-		return org.Organization{}, nil, page.ErrStale
-	}
-	o, m, err := s.Membership(v)
-	switch {
-	case err != nil:
-		return org.Organization{}, nil, err
-	case !m.Admin:
-		return org.Organization{}, nil, errLostRight
-	case !o.AIIntegration:
-		return o, nil, errOff
-	}
-	return o, form, nil
-}
+// A change answers what an admin of an organization sends.
+type change func(*page.Visit, org.Organization, url.Values) error
 
-// asAdmin makes a page of what an admin sends: a form of at most so many bytes and fields.
-func (s *Server) asAdmin(bytes int64, fields int, does func(*page.Visit, org.Organization, url.Values) error) func(*page.Visit) error {
+// byAdmin makes a page of what an admin sends: a form of at most so many bytes and fields
+// (decision P21). A member who is no admin is told so, since it may have been one when the
+// page was shown; to everybody else the page does not exist.
+func (s *Server) byAdmin(bytes int64, fields int, does change) func(*page.Visit) error {
 	return func(v *page.Visit) error {
-		o, form, err := s.administers(v, bytes, fields)
+		form, err := s.ChangingUpTo(v, bytes, fields)
+		if err != nil {
+			return err
+		}
+		o, m, err := s.Membership(v)
+		if err == nil && !m.Admin {
+			err = errLostRight
+		}
 		if err == nil {
 			err = does(v, o, form)
 		}
-		switch {
-		case errors.Is(err, errOff):
-			return s.done(v, o, page.IntegrationPath(o.ID), "off")
-		case errors.Is(err, store.ErrNotAllowed): // since it was asked
+		if errors.Is(err, store.ErrNotAllowed) { // since it was asked
 			return errLostRight
 		}
 		return err
 	}
+}
+
+// whileOn is byAdmin where nothing is to be done once AI integration is off.
+func (s *Server) whileOn(bytes int64, fields int, does change) func(*page.Visit) error {
+	return s.byAdmin(bytes, fields, func(v *page.Visit, o org.Organization, form url.Values) error {
+		if !o.AIIntegration {
+			return s.done(v, o, page.IntegrationPath(o.ID), "off")
+		}
+		return does(v, o, form)
+	})
 }
 
 // done leads to where a note says what was done.
@@ -265,59 +255,44 @@ func (s *Server) offPage(v *page.Visit) error {
 
 // turn is POST .../ai-integration/on and off (decision P7). Done twice, it is
 // no error.
-func (s *Server) turn(on bool) func(*page.Visit) error {
-	return func(v *page.Visit) error {
-		form, err := s.Changing(v)
-		if err != nil {
-			return err
-		}
-		o, err := s.administered(v)
-		if err != nil {
-			return err
-		}
-		if rule := page.One(form, "default"); on && rule != "" && !o.AIIntegration {
-			if err := s.setDefault(v, o, policy.Rule(rule)); err != nil {
+func (s *Server) turn(on bool) change {
+	return func(v *page.Visit, o org.Organization, form url.Values) error {
+		if rule := policy.Rule(page.One(form, "default")); on && rule != "" && !o.AIIntegration {
+			if !slices.Contains(policy.Rules, rule) {
+				return page.ErrBadForm
+			}
+			// Before AI integration is on.
+			if _, err := s.changeRules(v, o, func(p *policy.Policy) bool { p.Unknown = rule; return true }); err != nil {
 				return err
 			}
 		}
-		switch err := s.Store.SwitchIntegration(v.R.Context(), o.ID, v.Person.ID, on, s.Act(v)); {
-		case errors.Is(err, store.ErrNotAllowed): // since it was asked
-			return page.ErrNoPage
-		case err != nil:
+		if err := s.Store.SwitchIntegration(v.R.Context(), o.ID, v.Person.ID, on, s.Act(v)); err != nil {
 			return page.Wrap("AI integration", err)
 		}
 		return v.See(page.IntegrationPath(o.ID))
 	}
 }
 
-// setDefault makes a rule the one for apps that have none, before AI integration is on.
-func (s *Server) setDefault(v *page.Visit, o org.Organization, rule policy.Rule) error {
-	if !slices.Contains(policy.Rules, rule) {
-		return page.ErrBadForm
+// changeRules saves what a change makes of the rules that hold now, whoever else saves some
+// at the same time. It reports whether the change is in them: not where change says no.
+func (s *Server) changeRules(v *page.Visit, o org.Organization, change func(*policy.Policy) bool) (is bool, err error) {
+	for range 3 {
+		var was, p policy.Policy
+		if was, err = s.rulesOf(v, o); err != nil {
+			return false, err
+		}
+		if p = was; !change(&p) {
+			return false, nil
+		}
+		if policy.Same(&was, &p) {
+			return true, nil
+		}
+		_, _, err = s.Store.SetPolicy(v.R.Context(), store.Rules{Organization: o.ID, Admin: v.Person.ID, Seen: was.Version, Policy: p}, s.Act(v))
+		if !errors.Is(err, store.ErrChanged) {
+			break
+		}
 	}
-	for range 3 { // somebody may save rules at the same time
-		now, err := s.Store.Policy(v.R.Context(), o.ID)
-		if err != nil {
-			return page.Wrap("rules", err)
-		}
-		var p policy.Policy
-		if now != nil {
-			p = *now
-		}
-		if ruleOr(p.Unknown) == rule {
-			return nil
-		}
-		p.Unknown = rule
-		_, _, err = s.Store.SetPolicy(v.R.Context(), store.Rules{Organization: o.ID, Admin: v.Person.ID, Seen: p.Version, Policy: p}, s.Act(v))
-		switch {
-		case errors.Is(err, store.ErrChanged):
-			continue
-		case errors.Is(err, store.ErrNotAllowed):
-			return page.ErrNoPage
-		}
-		return page.Wrap("rules", err)
-	}
-	return page.Wrap("rules", store.ErrChanged)
+	return err == nil, page.Wrap("rules", err)
 }
 
 // ruleOr is a rule, where none is that of no rules.

@@ -79,16 +79,16 @@ func (s *Server) pages() map[string]func(*page.Visit) error {
 func (s *Server) ownPages() map[string]func(*page.Visit) error {
 	return map[string]func(*page.Visit) error{
 		"GET " + atIntegration + "/connections.csv":            s.export,
-		"POST " + atIntegration + "/connections":               s.asAdmin(page.ChoiceBytes, page.ChoiceFields, s.bulk),
-		"POST " + atIntegration + "/requests":                  s.asAdmin(page.OtherBytes, page.OtherFields, s.decideRequest),
+		"POST " + atIntegration + "/connections":               s.whileOn(page.ChoiceBytes, page.ChoiceFields, s.bulk),
+		"POST " + atIntegration + "/requests":                  s.whileOn(page.OtherBytes, page.OtherFields, s.decideRequest),
 		"GET " + atIntegration + "/requests/{request}/decline": s.declinePage,
-		"POST " + atIntegration + "/rules":                     s.asAdmin(page.ChoiceBytes, page.ChoiceFields, s.rulesForm),
+		"POST " + atIntegration + "/rules":                     s.whileOn(page.ChoiceBytes, page.ChoiceFields, s.rulesForm),
 
 		"GET " + atIntegration + "/off":                s.offPage,
-		"POST " + atIntegration + "/off":               s.turn(false),
-		"POST " + atIntegration + "/on":                s.turn(true),
+		"POST " + atIntegration + "/off":               s.byAdmin(page.OtherBytes, page.OtherFields, s.turn(false)),
+		"POST " + atIntegration + "/on":                s.byAdmin(page.OtherBytes, page.OtherFields, s.turn(true)),
 		"GET " + atIntegration + "/{approval}/revoke":  s.endConnectionPage,
-		"POST " + atIntegration + "/{approval}/revoke": s.endConnection,
+		"POST " + atIntegration + "/{approval}/revoke": s.byAdmin(page.OtherBytes, page.OtherFields, s.endConnection),
 	}
 }
 

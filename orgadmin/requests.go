@@ -127,7 +127,7 @@ func (s *Server) decided(v *page.Visit, o org.Organization) (out []decidedReques
 	return out, nil
 }
 
-// decide is POST .../ai-integration/requests.
+// decideRequest is POST .../ai-integration/requests.
 func (s *Server) decideRequest(v *page.Visit, o org.Organization, form url.Values) error {
 	states := map[string]store.RequestState{"allow": store.RequestAllowed, "person": store.RequestAllowedPerson, "decline": store.RequestDeclined}
 	decision := page.One(form, "decision")
@@ -227,47 +227,34 @@ func (s *Server) undo(v *page.Visit, o org.Organization, sealed string) error {
 	if err != nil {
 		return page.Wrap("request", err)
 	}
-	for range 3 { // somebody may save rules at the same time
-		now, err := s.Store.Policy(v.R.Context(), o.ID)
-		if err != nil {
-			return page.Wrap("rules", err)
-		}
-		p, ok := without(now, r, s.isKnown(v, r))
-		if !ok {
-			return s.done(v, o, back, "notundone:"+id)
-		}
-		_, _, err = s.Store.SetPolicy(v.R.Context(), store.Rules{Organization: o.ID, Admin: v.Person.ID, Seen: p.Version, Policy: p}, s.Act(v))
-		if errors.Is(err, store.ErrChanged) {
-			continue
-		} else if err != nil {
-			return page.Wrap("undo", err)
-		}
-		return s.done(v, o, back, "undone:"+id)
+	is, err := s.changeRules(v, o, func(p *policy.Policy) bool { return takeBack(p, r, s.isKnown(v, r)) })
+	switch {
+	case err != nil:
+		return err
+	case !is:
+		return s.done(v, o, back, "notundone:"+id)
 	}
-	return page.Wrap("undo", store.ErrChanged)
+	return s.done(v, o, back, "undone:"+id)
 }
 
-// without gives rules without the one that came of a request; false where it is not
+// takeBack takes the rule out of others that came of a request; false where it is not
 // there as it was made.
-func without(p *policy.Policy, r store.Request, known bool) (policy.Policy, bool) {
-	if p == nil {
-		return policy.Policy{}, false
-	}
-	out, key := *p, client.NameKey(r.Name)
+func takeBack(p *policy.Policy, r store.Request, known bool) bool {
+	key := client.NameKey(r.Name)
 	i := slices.IndexFunc(p.Apps, func(a policy.App) bool {
 		return a.Host == r.Host && client.NameKey(a.Name) == key && (a.Person == "") == (r.State == store.RequestAllowed) &&
 			(a.Person == "" || a.Person == r.Person) && a.Rule == policy.Allow && a.By == r.DecidedBy && a.At == r.DecidedAt
 	})
 	if i < 0 {
-		return out, false
+		return false
 	}
 	was := p.Apps[i]
-	out.Apps = slices.Delete(slices.Clone(p.Apps), i, i+1)
-	if rule, _ := out.Decide(r.Host, r.Name, r.Person, known); rule == policy.Allow {
+	p.Apps = slices.Delete(slices.Clone(p.Apps), i, i+1)
+	if rule, _ := p.Decide(r.Host, r.Name, r.Person, known); rule == policy.Allow {
 		was.Rule, was.Reason = policy.Ask, ""
-		out.Apps = append(out.Apps, was)
+		p.Apps = append(p.Apps, was)
 	}
-	return out, true
+	return true
 }
 
 // isKnown reports whether the operator set up the client of a request. One that is gone

@@ -283,7 +283,12 @@ func (s *Site) Own(v *Visit, token string) bool {
 // Changing checks that a form which changes something was shown to this
 // session, and reads it.
 func (s *Site) Changing(v *Visit) (url.Values, error) {
-	form, err := Posted(v, OtherBytes, OtherFields)
+	return s.ChangingUpTo(v, OtherBytes, OtherFields)
+}
+
+// ChangingUpTo is Changing of a form of at most so many bytes and fields.
+func (s *Site) ChangingUpTo(v *Visit, bytes int64, fields int) (url.Values, error) {
+	form, err := Posted(v, bytes, fields)
 	switch {
 	case err != nil:
 		return nil, err
