@@ -47,7 +47,7 @@ var mayFold = reviewed{
 		config/hosts.go:Hosts.Base
 		config/hosts.go:Hosts.devBase config/hosts.go:ParseBase
 		config/hosts.go:parseOperatorHosts config/signin.go:elsewhere operator/session.go:hostAsked
-		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf`},
+		page/host.go:HostOf gateway/upstream.go:Upstream.modify client/host.go:HostOf orgadmin/rulespage.go:hostTyped`},
 	{"a record is kept to be read, without what does not show and what may be a secret: it decides nothing", `
 		activity/clean.go:cleanItem activity/clean.go:hasToken activity/clean.go:visible`},
 	{"an address is one in each of its spellings (decision L2)", `

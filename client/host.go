@@ -2,10 +2,12 @@ package client
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"net/url"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // HostOf is the host of a redirect URI, as an organization's rules name it: in
@@ -26,11 +28,19 @@ func HostOf(redirectURI string) string {
 // CheckRuleHost says why a rule cannot name a host: it is not one that a redirect
 // URI may have, or not in the form of HostOf, in which all of them are compared.
 func CheckRuleHost(host string) error {
+	for _, r := range host {
+		if r >= utf8.RuneSelf {
+			return errors.New("only ASCII is allowed: write it in A-labels, which begin with xn--")
+		}
+	}
+	if name, _, hasPort := splitPort(host); hasPort || strings.Contains(name, "/") {
+		return errors.New("it is a host alone, with neither a scheme, nor a port, nor a path")
+	}
 	if err := checkHost(host, nil); err != nil {
 		return err
 	}
-	if HostOf("https://"+host+"/") != host {
-		return errors.New("the host is not in lower case, or an address in its longer form")
+	if form := HostOf("https://" + host + "/"); form != host {
+		return fmt.Errorf("write it as %s", form)
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package client
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestHostOf(t *testing.T) {
 	for uri, want := range map[string]string{
@@ -11,12 +14,15 @@ func TestHostOf(t *testing.T) {
 			t.Errorf("%s: %q, want %q", uri, got, want)
 		}
 	}
-	for host, good := range map[string]bool{
-		"app.example": true, "xn--bcher-kva.example": true, "8.8.8.8": true, "[2606:4700::1111]": true, "App.example": false, "[2606:4700:0::1111]": false,
-		"app.example:8443": false, "app.example.": false, "b\u00fccher.example": false, "localhost": false, "": false, "app.example/x": false, "a@app.example": false,
+	for host, why := range map[string]string{
+		"app.example": "", "xn--bcher-kva.example": "", "8.8.8.8": "", "[2606:4700::1111]": "",
+		"App.example": "write it as app.example", "XN--BCHER-KVA.example": "write it as xn--bcher-kva.example", "[2606:4700:0::1111]": "write it as [2606:4700::1111]",
+		"app.example:8443": "a host alone", "[2606:4700::1111]:443": "a host alone", "https://app.example": "a host alone", "app.example/x": "a host alone",
+		"app.example.": "must not end with a dot", "b\u00fccher.example": "in A-labels", "app\u3002example": "in A-labels", "\uff41pp.example": "in A-labels",
+		"xn--a.example": "not an A-label", "localhost": "loopback", "": "empty label", "a@app.example": "letters, digits", "2606:4700::1111": "a host alone",
 	} {
-		if err := CheckRuleHost(host); (err == nil) != good {
-			t.Errorf("%q: %v", host, err)
+		if err := CheckRuleHost(host); (err == nil) != (why == "") || err != nil && !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v, want %q", host, err, why)
 		}
 	}
 }

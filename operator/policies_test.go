@@ -65,10 +65,12 @@ func TestPolicyThatCannotBe(t *testing.T) {
 		`{"policy":null}`:              "policy: ",
 		`{"policy":{},"version":1}`:    "unknown member",
 		`{"policy":{"unknwon":"ask"}}`: "unknown member",
-		`{"policy":{"unknown":"ask","unknown":"allow"}}`:            "comes twice",
-		`{"policy":{"max_days":3651}}`:                              "access lasts at most 1 to 3650 days",
-		`{"policy":{"never":["none"]}}`:                             "no role",
-		`{"policy":{"apps":[{"host":"A.example","rule":"block"}]}}`: "cannot be an app's",
+		`{"policy":{"unknown":"ask","unknown":"allow"}}`:                                                                    "comes twice",
+		`{"policy":{"max_days":3651}}`:                                                                                      "access lasts at most 1 to 3650 days",
+		`{"policy":{"never":["none"]}}`:                                                                                     "no role",
+		`{"policy":{"apps":[{"host":"A.example","rule":"block"}]}}`:                                                         "cannot be an app's: write it as a.example",
+		`{"policy":{"apps":[{"host":"a.example:443","rule":"block"}]}}`:                                                     "neither a scheme, nor a port, nor a path",
+		`{"policy":{"apps":[{"host":"\u00e6.example","rule":"block"}]}}`:                                                    "in A-labels",
 		`{"policy":{"apps":[{"host":"a.example","rule":"block"},{"host":"b.a.example","name":"B","rule":"ask"}]}}`:          "never holds",
 		`{"policy":{},"reason":"` + strings.Repeat("x", 1001) + `"}`:                                                        "more than 1000 characters",
 		`{"policy":{"apps":[{"host":"a.example","name":"A","rule":"ask"},{"host":"a.example","name":"a","rule":"allow"}]}}`: "two rules",
@@ -224,5 +226,34 @@ func TestConnections(t *testing.T) {
 	}
 	if got := o.ids(list); !slices.Equal(got, []string{ada}) {
 		t.Errorf("left: %v", got)
+	}
+}
+
+// The rules and requests of an app whose client is gone are what they were.
+func TestPolicyOfAClientThatIsGone(t *testing.T) {
+	o := newOffice(t)
+	id := o.live("c", "tor", grantset.Set{Kind: grantset.Everything})
+	o.want(200, "PUT", rulesOf, `{"policy":{"unknown":"ask","apps":[{"host":"b.example","name":"B","rule":"block"}]}}`)
+	tor := o.asked("c", "tor")
+	if err := o.Store.DeleteClient(t.Context(), "c", store.Act{Actor: "operator"}); err != nil {
+		t.Fatal(err)
+	}
+	if a := o.want(200, "GET", "/v1/approvals/"+id, ""); a["state"] != "ended" {
+		t.Errorf("%v", a)
+	}
+	if got := o.ids("/v1/organizations/nordlys/connections"); len(got) != 0 {
+		t.Errorf("connections %v", got)
+	}
+	list := "/v1/organizations/nordlys/requests"
+	if got := o.want(200, "GET", list, "")["items"].([]any)[0].(map[string]any); got["id"] != tor || got["client_id"] != "c" || got["host"] != "a.example" {
+		t.Errorf("%v", got)
+	}
+	o.want(200, "POST", list+"/"+tor+"/decision", `{"state":"allowed"}`)
+	got := fmt.Sprint(o.want(200, "GET", rulesOf, ""))
+	if !strings.Contains(got, "host:a.example") || !strings.Contains(got, "host:b.example") {
+		t.Errorf("rules %s", got)
+	}
+	if exported := fmt.Sprint(o.want(200, "GET", "/v1/directory", "")); !strings.Contains(exported, "host:a.example") || !strings.Contains(exported, "host:b.example") {
+		t.Errorf("directory %s", exported)
 	}
 }

@@ -318,6 +318,52 @@ func TestDecideForOneWhoLeft(t *testing.T) {
 	}
 }
 
+// Rules and requests are of an address and a name: an app whose client was deleted, or forgotten
+// because nobody had approved it, is shown, decided and undone as before, and rules are for the
+// next client that is called so there.
+func TestAppsWhoseClientIsGone(t *testing.T) {
+	for name, goes := range map[string]func(*site){
+		"deleted": func(s *site) {
+			for _, id := range []string{"ledgerlens", "sync"} {
+				s.Do(s.Store.DeleteClient(t.Context(), id, store.Act{Actor: "operator"}))
+			}
+		},
+		"forgotten": func(s *site) { s.Pass(15 * 24 * time.Hour) },
+	} {
+		s := newSite(t)
+		s.Unlisted()
+		s.WithRules(policy.Policy{Unknown: policy.Ask, Apps: []policy.App{{Host: "app.sync.example", Name: "Svalinn Sync", Rule: policy.Ask, Reason: "Which data?"}}})
+		s.Asks("tor", "ledgerlens", "Figures.")
+		s.Asks("tor", "sync", "")
+		goes(s)
+		_, err := s.Store.Sweep(t.Context())
+		s.Do(err)
+		if c, err := s.Store.Client(t.Context(), "ledgerlens"); err == nil {
+			t.Fatalf("%s: %+v is there", name, c)
+		}
+		ada := s.SignedIn("ada")
+		open := ada.Get(pagetest.NordlysRequests).Want(200).Says("2 requests are waiting", "Ledger Lens", "app.ledgerlens.example", "Figures.", "This name looks like Svalinn's own")
+		ada.Get(pagetest.NordlysSettings).Want(200).Says("Ledger Lens")
+		ada.Get(pagetest.NordlysRules).Want(200).Says("Svalinn Sync", "app.sync.example", "“Which data?”")
+		done := pagetest.Pressed(open, pagetest.NordlysRequests, "decision", "allow").Follow().Want(200).Says("Everybody in Nordlys Cooperative may now connect “Ledger Lens”.")
+		p := s.RulesNow()
+		if rule, _ := p.Decide("app.ledgerlens.example", "ledger lens", "ola", false); rule != policy.Allow {
+			t.Errorf("%s: the next client is under %s", name, rule)
+		}
+		pagetest.Pressed(done, pagetest.NordlysRequests, "decision", "undo").Follow().Want(200).Says("The rule that allowed “Ledger Lens” is removed.")
+		check := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "rule:0", "block").Want(200).Says("Save these rules?")
+		check.Press(pagetest.NordlysRules, "action", "save").Follow().Want(200).Says("The rules are saved.")
+		d, err := s.Store.ExportDirectory(t.Context())
+		s.Do(err)
+		if apps := d.Rules["nordlys"].Apps; len(apps) != 1 || apps[0].Rule != policy.Block || apps[0].Name != "Svalinn Sync" {
+			t.Errorf("%s: exported %+v", name, apps)
+		}
+		if rows := strings.Count(ada.Get(pagetest.NordlysConnections+".csv").Want(200).Body, "\n"); rows != 1 {
+			t.Errorf("%s: %d rows are exported", name, rows)
+		}
+	}
+}
+
 // Where an app would be allowed without the rule, Undo has members ask for it, as before.
 func TestUndoNeverAllows(t *testing.T) {
 	s := newSite(t)
@@ -360,6 +406,38 @@ func TestSaveRules(t *testing.T) {
 		}
 	}
 	pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "check", "new", "a.example").Want(200).Says("What you had written is in the form now.")
+}
+
+// However an admin types a host it is one rule, which a client meets by the spelling of its
+// redirect URI.
+func TestOneSpellingOfAHost(t *testing.T) {
+	s := newSite(t)
+	id := s.SignedIn("tor").Connect()
+	ada := s.SignedIn("ada")
+	for want, typed := range map[string][]string{
+		"xn--bcher-kva.example": {"b\u00fccher.example", "xn--bcher-kva.example", "XN--BCHER-KVA.Example", "B\u00dcCHER.example.", "bu\u0308cher.example", "https://b\u00fccher.example:8443/a?b", "b\u00fccher\u3002example", "b%C3%BCcher.example"},
+		"connect.quill.example": {"Connect.Quill.EXAMPLE", "connect.quill.example.", "connect.quill.example:443", "http://connect.quill.example:80/cb", "\uff43onnect.quill.example"},
+		"a--b.c---d.example":    {"a--b.c---d.example", "A--B.C---D.EXAMPLE:1"},
+		"[2606:4700::1111]":     {"[2606:4700:0::1111]", "https://[2606:4700::1111]:8443/", "[2606:4700:0:0:0:0:0:1111]:443"},
+	} {
+		form := ada.Get(pagetest.NordlysRules).Want(200)
+		for i, text := range typed {
+			added := pagetest.Pressed(form, pagetest.NordlysRules, "action", "add", "new", text, "newname", "")
+			if i == 0 {
+				form = added.Want(200).Says("1 app has a rule of its own", want)
+				continue
+			}
+			added.Want(422).Says("This app is in the list already.")
+		}
+	}
+	for _, text := range []string{"b\u00fccher", "x\u0301.\u200b.example", "a b.example", "\u202eexample.com", "xn--a.example", "-.example", "..", "[::1", "https:///x", "user@\u00fc.local"} {
+		pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "add", "new", text, "newname", "").Want(422)
+	}
+	blocks := pagetest.Pressed(ada.Get(pagetest.NordlysRules), pagetest.NordlysRules, "action", "add", "new", "Quill.Example.", "newname", "").Want(200)
+	pagetest.Pressed(blocks, pagetest.NordlysRules, "action", "check").Want(200).Says("1 connection ends at once.").Press(pagetest.NordlysRules, "action", "save").Want(303)
+	if p := s.RulesNow(); len(p.Apps) != 1 || p.Apps[0].Host != "quill.example" || s.Lives(id) {
+		t.Errorf("%+v, lives %v", p.Apps, s.Lives(id))
+	}
 }
 
 // Of two admins the second sees what the first has changed, and loses nothing.

@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
 
 	"github.com/grantkeeper/grantkeeper/client"
 	"github.com/grantkeeper/grantkeeper/grantset"
@@ -196,14 +199,10 @@ func byRole(a, b neverRole) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Circle, b.Circle), cmp.Compare(a.ID, b.ID))
 }
 
-// addApp adds a rule for what was typed, which may be a whole address: with a name one
-// that allows, without a name one that blocks.
+// addApp adds a rule for what was typed: with a name one that allows, without a name one
+// that blocks.
 func (st *rulesState) addApp(v *page.Visit, text, name string) {
-	address := text
-	if !strings.Contains(text, "://") {
-		address = "https://" + text
-	}
-	app := policy.App{Host: client.HostOf(address), Name: name, Rule: policy.Allow}
+	app := policy.App{Host: hostTyped(text), Name: name, Rule: policy.Allow}
 	if name == "" {
 		app.Rule = policy.Block
 	}
@@ -221,6 +220,28 @@ func (st *rulesState) addApp(v *page.Visit, text, name string) {
 		return
 	}
 	st.new, st.newName, st.status = text, name, http.StatusUnprocessableEntity
+}
+
+// hostTyped gives the host of what was typed as rules name it, in the letters of any
+// language, with a dot at its end or as part of an address; "" where there is none.
+func hostTyped(text string) string {
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	host := u.Hostname()
+	if strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) { // of others the profile refuses some that exist
+		if host, err = idna.Lookup.ToASCII(host); err != nil {
+			return ""
+		}
+	}
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return client.HostOf("https://" + strings.TrimSuffix(host, ".") + "/")
 }
 
 // showRules answers with the form, which is kept as it was sent.

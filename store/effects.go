@@ -123,24 +123,3 @@ func (s *Store) signed(r Rules) (old, to *policy.Policy, err error) {
 	p := r.Policy
 	return at.Policy, &p, tx.sign(&p, at, Act{})
 }
-
-// RuleConnections counts the connections that each rule for an app is about, in the
-// order of the rules as they stand.
-func (s *Store) RuleConnections(ctx context.Context, organization string) ([]int, error) {
-	p, err := s.Policy(ctx, organization)
-	if err != nil || p == nil || len(p.Apps) == 0 {
-		return nil, err
-	}
-	defer s.timed("connections", time.Now())
-	now, out := s.Now(), make([]int, len(p.Apps))
-	rows, err := s.reader.QueryContext(ctx, standingRows, organization)
-	err = eachConnection(rows, err, func(c *Connection) {
-		_, app := p.Decide(c.Host, c.ClientName, c.Person, c.Preregistered)
-		s.memory.RLock()
-		defer s.memory.RUnlock()
-		if app != nil && c.At(s.memory.Standing(c.Approval), now).Phase == approval.Live {
-			out[slices.IndexFunc(p.Apps, func(a policy.App) bool { return a == *app })]++
-		}
-	})
-	return out, engine.Unavailable("connections", err)
-}

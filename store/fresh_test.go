@@ -16,7 +16,7 @@ import (
 var notAsked = []string{
 	"Check", "Under", "Used", "clientState", "Pressed", "stands", "cacheFilterOf", "pendingPlaces", "writeEnds", "EachCached", "NewestChunks", "Figures",
 	"access", "move", "Version", "names", "Stamp", "AwaitCommit", "APIKey", "LastUse",
-	"peopleFound", "signed", "RuleConnections", // behind who asks
+	"peopleFound", "signed", // behind who asks
 }
 
 // On PostgreSQL memory is a replica: whoever answers out of it calls fresh
