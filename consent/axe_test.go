@@ -272,6 +272,15 @@ func (b *tab) look(address string, wholly bool) (problems []string, err error) {
 	if err := chromedp.Do(b.ctx, chromedp.Navigate(address)); err != nil {
 		return nil, err
 	}
+	if err := b.as(views[2]); err != nil {
+		return nil, err
+	}
+	said, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](clipped))
+	if err != nil {
+		return nil, err
+	} else if said != "" {
+		problems = append(problems, said)
+	}
 	if !wholly {
 		if err := b.as(views[4]); err != nil {
 			return nil, err
@@ -435,6 +444,28 @@ const axeRun = `(async () => {
 		if (!e.name.startsWith(location.origin + "/")) said.push("fetches " + e.name);
 	}
 	return JSON.stringify(said);
+})()`
+
+// clipped tells of controls that are not whole on the page, and of selects of which some
+// choice that can be made is cut off: not where a select has the whole line, in a language
+// of longer words than English.
+const clipped = `(() => {
+	const said = [], edge = document.documentElement.clientWidth;
+	for (const e of document.querySelectorAll("main :is(select, button, input, textarea)")) {
+		const r = e.getBoundingClientRect();
+		if (!r.width || e.matches(".unseen, .unseen *")) continue;
+		if (r.left < 0 || r.right > edge || e.localName === "button" && e.scrollWidth > e.clientWidth) said.push("cut off: " + (e.name || e.id || e.textContent));
+		if (e.localName !== "select") continue;
+		const whole = e.cloneNode(true);
+		whole.querySelectorAll("option:disabled").forEach(o => o.remove());
+		Object.assign(whole.style, {position: "absolute", inlineSize: "max-content", minInlineSize: "0", maxInlineSize: "none"});
+		e.after(whole);
+		const needs = whole.getBoundingClientRect().width;
+		whole.remove();
+		const line = document.documentElement.lang === "en" ? Infinity : e.closest(".set, .filter, .inline").getBoundingClientRect().width;
+		if (needs > r.width + 1 && r.width + 1 < line) said.push("cut off at " + edge + " px: select " + e.name + " has " + r.width + " of " + needs + " px");
+	}
+	return said.join("\n");
 })()`
 
 // spacedOut sets the text spacing of WCAG 2.2 section 1.4.12 at the width that

@@ -81,7 +81,7 @@ func TestEndsBound(t *testing.T) {
 	s.rulesFor("nordlys", "person:ada", policy.Policy{MaxDays: 14})
 	tor := s.SignedIn("tor")
 	p := tor.Get(pagetest.Authorize()).Says("Nordlys Cooperative lets access last at most 14 days. Then you approve again.", "until 5 December 2026")
-	wantEnds(t, p, "-Until I end it (not in \u2068Nordlys Cooperative\u2069)", "1 day (22 November 2026)", "7 days (28 November 2026)", "*14 days (5 December 2026), the most",
+	wantEnds(t, p, "-Until I end it (not in \u2068Nordlys Cooperative\u2069)", "1 day (22 November 2026)", "7 days (28 November 2026)", "*14 days (5 December 2026), max.",
 		"-30 days (\u2068Nordlys Cooperative\u2069 allows at most 14)")
 	for _, value := range []string{"", "30"} {
 		p := p.Press("/oauth/authorize", "grant", "everything", "ends", value, "decision", "approve").Want(422).Says("Nordlys Cooperative lets access last at most 14 days. Choose how long.")
@@ -96,11 +96,11 @@ func TestEndsBound(t *testing.T) {
 	}
 	s.MaxDays = 7
 	wantEnds(t, tor.Get(pagetest.Authorize()).Says("Svalinn lets access last at most 7 days."), "-Until I end it (not in \u2068Svalinn\u2069)", "1 day (22 November 2026)",
-		"*7 days (28 November 2026), the most", "-30 days (\u2068Svalinn\u2069 allows at most 7)")
+		"*7 days (28 November 2026), max.", "-30 days (\u2068Svalinn\u2069 allows at most 7)")
 	s.MaxDays = 400
 	s.rulesFor("nordlys", "person:ada", policy.Policy{})
 	wantEnds(t, tor.Get(pagetest.Authorize()), "-Until I end it (not in \u2068Svalinn\u2069)", "1 day (22 November 2026)", "7 days (28 November 2026)",
-		"30 days (21 December 2026)", "*400 days (26 December 2027), the most")
+		"30 days (21 December 2026)", "*400 days (26 December 2027), max.")
 }
 
 // Where organizations allow different things, the one that is chosen counts.
@@ -109,7 +109,7 @@ func TestEndsAmongSeveral(t *testing.T) {
 	s.rulesFor("fjell", "person:ada", policy.Policy{MaxDays: 1})
 	ada := s.SignedIn("ada")
 	s.rulesFor("nordlys", "person:ada", policy.Policy{Unknown: policy.Block, MaxDays: 3}) // where nothing can be approved counts for nothing
-	wantEnds(t, ada.Get(pagetest.Authorize()), "-Until I end it (not in \u2068Fjell Foundation\u2069)", "*1 day (22 November 2026), the most",
+	wantEnds(t, ada.Get(pagetest.Authorize()), "-Until I end it (not in \u2068Fjell Foundation\u2069)", "*1 day (22 November 2026), max.",
 		"-7 days (\u2068Fjell Foundation\u2069 allows at most 1)", "-30 days (\u2068Fjell Foundation\u2069 allows at most 1)")
 	s.rulesFor("nordlys", "person:ada", policy.Policy{})
 	p := ada.Get(pagetest.Authorize()).Says("Fjell Foundation lets access last at most 1 day.")
