@@ -268,23 +268,26 @@ func (s *Server) noticing() func(store.Event) {
 		return nil
 	}
 	return func(e store.Event) {
-		if e.Kind == journal.RefreshReused || e.Kind == journal.CodeReused {
-			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.reuseNotice(ctx, e) }})
+		post := func(kind string, notice func(context.Context, store.Event) (mail.Address, string, string, error)) {
+			s.mail.post(letter{kind: kind, make: func(ctx context.Context) (mail.Address, string, string, error) { return notice(ctx, e) }})
 		}
-		if e.Kind == journal.RequestAllowed || e.Kind == journal.RequestDeclined {
-			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.decidedNotice(ctx, e) }})
-		}
-		if e.Kind == journal.RequestMade && s.requested.first(e.Organization, s.store.Now()) {
-			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.requestNotice(ctx, e) }})
-		}
-		if e.Kind == journal.ReviewDue {
-			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.reviewNotice(ctx, e) }})
-		}
-		if e.Kind == journal.EndsSoon {
-			s.mail.post(letter{kind: string(e.Kind), make: func(ctx context.Context) (mail.Address, string, string, error) { return s.endsNotice(ctx, e) }})
-		}
-		if e.Kind == journal.SignInFailed && e.Reason == journal.SecondFactorRepeated {
-			s.mail.post(letter{kind: e.Reason, make: func(ctx context.Context) (mail.Address, string, string, error) { return s.factorsNotice(ctx, e) }})
+		switch kind := string(e.Kind); e.Kind {
+		case journal.RefreshReused, journal.CodeReused:
+			post(kind, s.reuseNotice)
+		case journal.RequestAllowed, journal.RequestDeclined:
+			post(kind, s.decidedNotice)
+		case journal.RequestMade:
+			if s.requested.first(e.Organization, s.store.Now()) {
+				post(kind, s.requestNotice)
+			}
+		case journal.ReviewDue:
+			post(kind, s.reviewNotice)
+		case journal.EndsSoon:
+			post(kind, s.endsNotice)
+		case journal.SignInFailed:
+			if e.Reason == journal.SecondFactorRepeated {
+				post(e.Reason, s.factorsNotice)
+			}
 		}
 	}
 }

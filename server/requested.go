@@ -58,8 +58,10 @@ func (s *Server) reviewNotice(ctx context.Context, e store.Event) (mail.Address,
 	})
 }
 
-// toAdmins posts a letter to each admin of an organization but the person whom the entry
-// is about; the letter that this would be is nobody's. where is a page of theirs.
+// toAdmins posts a letter to each admin of an organization who is active, up to
+// adminsMailed, but not to the person whom the entry is about. It gives none itself, and
+// errNobody. where is the page of the admins that the letter leads to, below that of AI
+// integration.
 func (s *Server) toAdmins(ctx context.Context, e store.Event, where string, write func(organization, at string) (page.Letter, error)) (to mail.Address, subject, text string, err error) {
 	admins, err := s.store.Admins(ctx, e.Organization, adminsMailed)
 	if err != nil {
@@ -74,7 +76,7 @@ func (s *Server) toAdmins(ctx context.Context, e store.Event, where string, writ
 		return to, "", "", err
 	}
 	for _, p := range admins {
-		if p.ID != e.Person && p.Active {
+		if p.ID != e.Person {
 			s.mail.post(letter{kind: string(e.Kind), make: adminLetter(p, l)})
 		}
 	}
