@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,7 @@ type house struct {
 	service *httptest.Server
 	log     *lines
 	nonces  byte
+	later   atomic.Int64 // nanoseconds that the clock is ahead
 }
 
 // newHouse takes the service, and what a test sets before the proxy answers.
@@ -84,7 +86,8 @@ func newHouseOn(t testing.TB, database string, service http.Handler, change ...f
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := store.Options{URL: database, Ring: ring}
+	h := &house{t: t, ring: ring, log: &lines{}}
+	o := store.Options{URL: database, Ring: ring, Now: func() time.Time { return time.Now().Add(time.Duration(h.later.Load())) }}
 	if database == "" {
 		o.Path = filepath.Join(t.TempDir(), "grantkeeper.db")
 	}
@@ -93,7 +96,7 @@ func newHouseOn(t testing.TB, database string, service http.Handler, change ...f
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	h := &house{t: t, store: s, ring: ring, log: &lines{}}
+	h.store = s
 	h.fill()
 	h.service = httptest.NewServer(service)
 	h.api = &api.Server{
