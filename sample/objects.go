@@ -90,18 +90,30 @@ func (s *Server) whoAmI(ctx context.Context, c caller) (me, error) {
 		return me{
 			Person:       named{c.Person, now.dir.people[c.Person].Name},
 			Organization: now.dir.Organization, Client: c.Client,
-			Grant: grant{Kind: c.Grant, Words: now.words(roles), PersonalItems: c.Personal, Administers: now.administers()},
+			Grant: grant{Kind: c.Grant, Words: now.words(roles), PersonalItems: c.Personal || c.PersonalReads, Administers: now.administers()},
 			Roles: roles,
 		}, nil
 	})
 }
 
-// words says the grant set as the person reads it where they approve.
+// words says the grant set as the person reads it where they approve, and what of the
+// organization's ceilings the headers tell.
 func (r rights) words(filled []role) string {
+	said := r.given(filled)
+	if r.ReadOnly {
+		said += "; the organization lets apps read only"
+	}
+	if len(r.Never) > 0 {
+		said += "; it lets no app act through some roles"
+	}
+	return said
+}
+
+func (r rights) given(filled []role) string {
 	switch {
 	case r.Grant == "everything":
 		return "Everything I can access"
-	case r.Grant == "organization" && r.administers():
+	case r.Grant == "organization" && r.reachesAsAdmin(""):
 		return "Everything in this organization"
 	case r.Grant == "organization":
 		return "Everything in this organization, as far as the person, who is not an admin now, may reach"
@@ -113,7 +125,7 @@ func (r rights) words(filled []role) string {
 		}
 	}
 	said := "Only selected roles: " + cmp.Or(strings.Join(given, ", "), "none now")
-	if r.Personal {
+	if r.Personal || r.PersonalReads {
 		said += "; and personal items"
 	}
 	return said

@@ -89,11 +89,11 @@ func (r rights) mayReadItem(p place) bool {
 	case r.mayRead() != nil:
 		return false
 	case p.personal():
-		return p.person == r.Person && r.Personal
+		return p.person == r.Person && (r.Personal || r.PersonalReads)
 	case !there:
 		return false
 	}
-	return !p.private || r.administers() || r.inCircle(in.Circle)
+	return !p.private || r.reachesAsAdmin(p.role) || r.inCircle(in.Circle)
 }
 
 // mayChangeItem reports whether an item may be made, changed or deleted.
@@ -105,7 +105,7 @@ func (r rights) mayChangeItem(p place) bool {
 	case p.personal():
 		return p.person == r.Person && r.Personal
 	}
-	return there && (r.administers() || r.acts(p.role) == "change")
+	return there && (r.reachesAsAdmin(p.role) && !r.ReadOnly || r.acts(p.role) == "change")
 }
 
 // mayAdminister says why the organization may not be changed.
@@ -139,6 +139,8 @@ func (r rights) mayPut(p place) error {
 		return forbidden("Personal items are not part of this approval.")
 	case !r.fills(p.role) && !r.dir.people[r.Person].Admin:
 		return forbidden(fmt.Sprintf("The person does not fill %s.", role))
+	case slices.Contains(r.Never, p.role):
+		return forbidden(fmt.Sprintf("The organization lets no app act through %s.", role))
 	case r.acts(p.role) == "read":
 		return forbidden(fmt.Sprintf("%s is read-only in this approval.", role))
 	case !r.fills(p.role):
@@ -155,7 +157,15 @@ func (r rights) mayChangeSome() bool {
 
 // administers is what the headers say, as long as the directory says so too: that
 // may be newer, and a change of it is bound to it.
-func (r rights) administers() bool { return r.Admin && r.dir.people[r.Person].Admin }
+func (r rights) administers() bool {
+	return (r.Admin || r.AdminWithin && !r.ReadOnly) && r.dir.people[r.Person].Admin
+}
+
+// reachesAsAdmin reports whether an admin's rights reach the items of a role, to read
+// at least.
+func (r rights) reachesAsAdmin(role string) bool {
+	return (r.Admin || r.AdminWithin && !slices.Contains(r.Never, role)) && r.dir.people[r.Person].Admin
+}
 
 // circle gives a circle of the organization.
 func (r rights) circle(id string) (circle, error) {
