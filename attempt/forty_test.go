@@ -169,6 +169,18 @@ func TestOpenUntilItIsTime(t *testing.T) {
 	if s := read.Stages[Consent-1]; s.Mark != MarkOpen {
 		t.Errorf("consent is %s", s.Mark)
 	}
+	for at, want := range map[int64]Outlook{29: {Result: Open}, 30: {Result: LeftOff, Reason: Left}} {
+		now := ReadAt(r, r.Last()+at*60_000)
+		mark := map[Result]Mark{Open: MarkOpen, LeftOff: MarkFailed}[now.Result]
+		if now.Outlook != want || now.Stages[Consent-1].Mark != mark || now.Stopped != Consent || now.Stages[SignIn-1].Mark != MarkDone {
+			t.Errorf("read after %d minutes: %+v", at, now)
+		}
+	}
+	for _, s := range read.Stages {
+		if s.Mark.Words() == "" {
+			t.Errorf("%s is said by no word", s.Mark)
+		}
+	}
 	r = seen(upTo(Code)...)
 	if result, _ := Read(r).At(r.Last() + 5*60_000 - 1); result != Open {
 		t.Error("a code that can still be exchanged has failed")

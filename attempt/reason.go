@@ -15,6 +15,11 @@ const (
 	LeftOff Result = "left"   // the person did not approve: nothing has to be mended
 )
 
+var resultWords = map[Result]string{Open: "Going on", Worked: "Worked", Broken: "Failed", LeftOff: "Left"}
+
+// Words says it to people.
+func (r Result) Words() string { return resultWords[r] }
+
 // Who can do something about it.
 type Who string
 

@@ -111,6 +111,13 @@ const (
 	MarkNot    Mark = "not_reached" // not reached
 )
 
+var markWords = map[Mark]string{
+	MarkDone: "Done", MarkFailed: "Failed", MarkOpen: "Waiting for the person", MarkUnseen: "Not seen", MarkNot: "Not reached",
+}
+
+// Words says it to people.
+func (m Mark) Words() string { return markWords[m] }
+
 // A Stage is one step of a timeline.
 type Stage struct {
 	Step Step
@@ -162,10 +169,23 @@ func Read(r Record) Timeline {
 	}
 	t.ByAddress = t.Reached > Metadata && len(t.Stages[0].Seen)+len(t.Stages[1].Seen) > 0
 	t.Outlook, t.Stopped = outlook(r)
+	t.markStopped()
+	return t
+}
+
+// ReadAt is Read as it stands at a time, Unix milliseconds: nothing of it is due.
+func ReadAt(r Record, now int64) Timeline {
+	t := Read(r)
+	t.Result, t.Reason = t.At(now)
+	t.Due, t.Later, t.Why = 0, "", ""
+	t.markStopped()
+	return t
+}
+
+func (t *Timeline) markStopped() {
 	if t.Result == Broken || t.Result == LeftOff {
 		t.Stages[t.Stopped-1].Mark = MarkFailed
 	}
-	return t
 }
 
 func (t *Timeline) mark(s Stage) Mark {

@@ -1,8 +1,8 @@
 package operator
 
 import (
+	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/grantkeeper/grantkeeper/attempt"
@@ -12,66 +12,97 @@ import (
 // attemptResults are what the list can be asked for.
 var attemptResults = []string{string(attempt.Open), string(attempt.Worked), string(attempt.Broken), string(attempt.LeftOff)}
 
-// An attemptObject is one attempt to connect in a list. Times are Unix seconds.
-type attemptObject struct {
-	ID           string `json:"id"`
-	Began        int64  `json:"began"`
-	Last         int64  `json:"last"` // observation
-	Client       string `json:"client"`
-	Name         string `json:"name"` // the client's, as it came
-	Host         string `json:"host"`
-	Person       string `json:"person"`
-	Organization string `json:"organization"`
-	Approval     string `json:"approval"`
-	Address      string `json:"address"` // of the client's machine
-	Step         int    `json:"step"`    // reached, 1 to 10
-	Reached      string `json:"reached"` // its name
-	Result       string `json:"result"`
-	Reason       string `json:"reason"`
+// An Attempt is one attempt to connect in a list. Times are Unix seconds; others wrote
+// the names.
+type Attempt struct {
+	ID           string         `json:"id"`
+	Began        int64          `json:"began"`
+	Last         int64          `json:"last"` // observation
+	Client       string         `json:"client"`
+	Name         string         `json:"name"` // the client's, as it came
+	Host         string         `json:"host"`
+	Person       string         `json:"person"`
+	Organization string         `json:"organization"`
+	Approval     string         `json:"approval"`
+	Address      string         `json:"address"` // of the client's machine
+	Step         int            `json:"step"`    // reached, 1 to 10
+	Reached      string         `json:"reached"` // its name
+	Result       attempt.Result `json:"result"`
+	Reason       attempt.Reason `json:"reason"`
+
+	Marks []attempt.Mark `json:"-"` // of all steps
 }
 
-func newAttempt(r attempt.Record, now time.Time) attemptObject {
-	t := attempt.Read(r)
-	result, reason := t.At(now.UnixMilli())
-	return attemptObject{
+// NewAttempt reads what is kept of one, as it stands now.
+func NewAttempt(r attempt.Record, now time.Time) Attempt {
+	return newAttempt(r, attempt.ReadAt(r, now.UnixMilli()))
+}
+
+func newAttempt(r attempt.Record, t attempt.Timeline) Attempt {
+	a := Attempt{
 		ID: r.ID, Began: r.Began() / 1000, Last: r.Last() / 1000, Client: r.Client, Name: r.Name, Host: r.Host,
 		Person: r.Person, Organization: r.Organization, Approval: r.Approval, Address: r.Address,
-		Step: int(t.Reached), Reached: t.Reached.String(), Result: string(result), Reason: string(reason),
+		Step: int(t.Reached), Reached: t.Reached.String(), Result: t.Result, Reason: t.Reason,
+	}
+	for _, stage := range t.Stages {
+		a.Marks = append(a.Marks, stage.Mark)
+	}
+	return a
+}
+
+// A WholeAttempt is one attempt with its steps.
+type WholeAttempt struct {
+	Attempt
+	Says      string        `json:"says"` // what has happened; "" where nothing is wrong
+	Do        string        `json:"do"`   // about it
+	Who       attempt.Who   `json:"who"`  // can do it
+	ByAddress bool          `json:"joined_by_address"`
+	Steps     []AttemptStep `json:"steps"`
+	Others    []SeenBefore  `json:"seen_before"`
+
+	Stopped int `json:"-"` // step at which it stopped; 0 where it did not
+}
+
+// An AttemptStep is one of the ten.
+type AttemptStep struct {
+	Step int           `json:"step"`
+	Name string        `json:"name"`
+	Mark attempt.Mark  `json:"mark"`
+	Seen []Observation `json:"seen"`
+}
+
+// An Observation is what a door has seen.
+type Observation struct {
+	At     int64          `json:"at"` // Unix milliseconds
+	Status int            `json:"status"`
+	Reason attempt.Reason `json:"reason"`
+	Says   string         `json:"says"`
+	Agent  attempt.Agent  `json:"agent"`
+	Times  int            `json:"times"`
+
+	after int64 // the first one of the attempt, milliseconds
+}
+
+// After says how long after the first observation it was made; "" at once.
+func (o Observation) After() string {
+	switch ms := o.after; {
+	case ms <= 0:
+		return ""
+	case ms < 1000:
+		return "+" + Number(ms) + " ms"
+	case ms < 120_000:
+		return "+" + Number(ms/1000) + " s"
+	default:
+		return "+" + Number(ms/60_000) + " min"
 	}
 }
 
-// A readAttempt is one attempt with its steps.
-type readAttempt struct {
-	attemptObject
-	Says      string       `json:"says"` // what has happened; "" where nothing is wrong
-	Do        string       `json:"do"`   // about it
-	Who       string       `json:"who"`  // can do it
-	ByAddress bool         `json:"joined_by_address"`
-	Steps     []stepObject `json:"steps"`
-	Others    []seenBefore `json:"seen_before"`
-}
-
-type stepObject struct {
-	Step int           `json:"step"`
-	Name string        `json:"name"`
-	Mark string        `json:"mark"`
-	Seen []observation `json:"seen"`
-}
-
-type observation struct {
-	At     int64  `json:"at"` // Unix milliseconds
-	Status int    `json:"status"`
-	Reason string `json:"reason"`
-	Says   string `json:"says"`
-	Agent  string `json:"agent"`
-	Times  int    `json:"times"`
-}
-
-type seenBefore struct {
-	Pattern string `json:"pattern"`
-	Others  int    `json:"others"`
-	Says    string `json:"says"`
-	Do      string `json:"do"`
+// SeenBefore is what an attempt has in common with others of the same app.
+type SeenBefore struct {
+	Pattern attempt.Pattern `json:"pattern"`
+	Others  int             `json:"others"`
+	Says    string          `json:"says"`
+	Do      string          `json:"do"`
 }
 
 // AttemptFilter reads the parameters by which both the API and the console filter
@@ -107,7 +138,7 @@ func (s *Server) attempts(c Call) (any, error) {
 		return nil, err
 	}
 	rows, next, err := s.Store.Attempts(c.Context(), of)
-	return newListPage(rows, next, func(r attempt.Record) attemptObject { return newAttempt(r, now) }), f.CursorError(err)
+	return newListPage(rows, next, func(r attempt.Record) Attempt { return NewAttempt(r, now) }), f.CursorError(err)
 }
 
 func (s *Server) attempt(c Call) (any, error) {
@@ -117,41 +148,38 @@ func (s *Server) attempt(c Call) (any, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	found, err := s.SeenBefore(c, r)
-	if err != nil {
-		return nil, err
-	}
-	now, t := s.Store.Now(), attempt.Read(r)
-	o := readAttempt{attemptObject: newAttempt(r, now), ByAddress: t.ByAddress, Steps: []stepObject{}, Others: []seenBefore{}}
-	if o.Reason != "" {
-		why := attempt.CauseOf(attempt.Reason(o.Reason))
-		o.Says, o.Do, o.Who = why.Says, why.Do, string(why.Who)
-	}
-	for _, stage := range t.Stages {
-		step := stepObject{Step: int(stage.Step), Name: stage.Step.String(), Mark: string(stage.Mark), Seen: []observation{}}
-		for _, one := range stage.Seen {
-			step.Seen = append(step.Seen, observation{one.At, one.Status, string(one.Reason), one.Says(), string(one.Agent), 1 + one.Again})
-		}
-		o.Steps = append(o.Steps, step)
-	}
-	for _, one := range found {
-		words := attempt.PatternWords[one.Pattern]
-		o.Others = append(o.Others, seenBefore{string(one.Pattern), one.Others, words.Says, words.Do})
-	}
-	return o, nil
+	return ReadAttempt(c.Context(), s.Store, r)
 }
 
-// SeenBefore finds what an attempt has in common with others of the same app.
-func (s *Server) SeenBefore(c Call, r attempt.Record) ([]attempt.Sighting, error) {
-	others, err := s.Store.AttemptsLike(c.Context(), r)
+// ReadAttempt reads an attempt as it stands now, and what it has in common with others.
+func ReadAttempt(ctx context.Context, s *store.Store, r attempt.Record) (WholeAttempt, error) {
+	others, err := s.AttemptsLike(ctx, r)
 	if err != nil {
-		return nil, err
+		return WholeAttempt{}, err
 	}
-	var all []attempt.Summary
+	var like []attempt.Summary
 	for _, o := range others {
-		all = append(all, attempt.Summed(o))
+		like = append(like, attempt.Summed(o))
 	}
-	return attempt.Recognise(attempt.Summed(r), slices.Clip(all), s.Store.Now().UnixMilli()), nil
+	now := s.Now().UnixMilli()
+	t := attempt.ReadAt(r, now)
+	w := WholeAttempt{Attempt: newAttempt(r, t), ByAddress: t.ByAddress, Steps: []AttemptStep{}, Others: []SeenBefore{}}
+	if w.Reason != "" {
+		why := attempt.CauseOf(w.Reason)
+		w.Says, w.Do, w.Who, w.Stopped = why.Says, why.Do, why.Who, int(t.Stopped)
+	}
+	for _, stage := range t.Stages {
+		step := AttemptStep{Step: int(stage.Step), Name: stage.Step.String(), Mark: stage.Mark, Seen: []Observation{}}
+		for _, o := range stage.Seen {
+			step.Seen = append(step.Seen, Observation{o.At, o.Status, o.Reason, o.Says(), o.Agent, 1 + o.Again, o.At - r.Began()})
+		}
+		w.Steps = append(w.Steps, step)
+	}
+	for _, one := range attempt.Recognise(attempt.Summed(r), like, now) {
+		words := attempt.PatternWords[one.Pattern]
+		w.Others = append(w.Others, SeenBefore{one.Pattern, one.Others, words.Says, words.Do})
+	}
+	return w, nil
 }
 
 // A reasonObject is how many attempts have a reason.

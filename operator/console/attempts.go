@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/url"
 	"slices"
@@ -13,44 +14,28 @@ import (
 
 // An attemptRow is an attempt to connect in a list. Others wrote all names.
 type attemptRow struct {
-	ID, Path     string
-	Name, Host   string // of the client; Host is the address of its machine before it has one
+	operator.Attempt
+	Path         string
+	Where        string // host of the client, or the address of its machine before it has one
 	Began        moment
 	Person       string
 	PersonPath   string
 	Organization string
-	Reached      string
-	Step         int
-	Marks        []attempt.Mark // of all steps
-	Result       attempt.Result
-	Word, Tone   string // of the result
-	Reason       attempt.Reason
+	Tone         string // of the result
 }
 
-// attemptWords are what has become of an attempt, in words and with their tone.
-var attemptWords = map[attempt.Result][2]string{
-	attempt.Worked: {"Worked", "ok"}, attempt.Broken: {"Failed", "bad"}, attempt.LeftOff: {"Left", "care"}, attempt.Open: {"Going on", ""},
-}
+var attemptTones = map[attempt.Result]string{attempt.Worked: "ok", attempt.Broken: "bad", attempt.LeftOff: "care"}
 
 func attemptPath(id string) string { return "/attempts/" + url.PathEscape(id) }
 
-func (n *nameCache) attempt(r attempt.Record) attemptRow {
-	t := attempt.Read(r)
+func (n *nameCache) attempt(a operator.Attempt) attemptRow {
 	row := attemptRow{
-		ID: r.ID, Path: attemptPath(r.ID), Name: r.Name, Host: r.Host, Began: atSecond(r.Began()/1000, n.v.now),
-		Person: n.person(r.Person), Organization: n.organization(r.Organization), Reached: t.Reached.String(), Step: int(t.Reached),
+		Attempt: a, Path: attemptPath(a.ID), Where: cmp.Or(a.Host, a.Address), Began: atSecond(a.Began, n.v.now),
+		Person: n.person(a.Person), Organization: n.organization(a.Organization), Tone: attemptTones[a.Result],
 	}
-	if row.Host == "" {
-		row.Host = r.Address
+	if a.Person != "" {
+		row.PersonPath = personPath(a.Person)
 	}
-	if r.Person != "" {
-		row.PersonPath = personPath(r.Person)
-	}
-	for _, stage := range t.Stages {
-		row.Marks = append(row.Marks, stage.Mark)
-	}
-	row.Result, row.Reason = t.At(n.v.now.UnixMilli())
-	row.Word, row.Tone = attemptWords[row.Result][0], attemptWords[row.Result][1]
 	return row
 }
 
@@ -111,7 +96,7 @@ func (s *Server) attemptsPage(v *visit) error {
 	}
 	names := s.newNameCache(v)
 	for _, r := range rows {
-		p.Rows = append(p.Rows, names.attempt(r))
+		p.Rows = append(p.Rows, names.attempt(operator.NewAttempt(r, v.now)))
 	}
 	p.frame, p.Next = s.frame(v, "attempts", "Attempts"), v.link("/attempts", next)
 	return s.render(v.w, 200, attemptsTemplate, &p)
@@ -146,49 +131,13 @@ func (s *Server) countReasons(v *visit, since int64, p *attemptsPage) error {
 	return nil
 }
 
-// A stepView is one of the ten steps.
-type stepView struct {
-	Number int
-	Name   string
-	Mark   attempt.Mark
-	Word   string // of the mark
-	Seen   []seenView
-	Why    *attempt.Cause // where the attempt came no farther; nil elsewhere
-}
-
-// A seenView is one observation.
-type seenView struct {
-	After  string // the first of the attempt
-	Status int
-	Says   string
-	Agent  attempt.Agent
-	Times  int
-}
-
-var markWords = map[attempt.Mark]string{
-	attempt.MarkDone: "Done", attempt.MarkFailed: "Failed", attempt.MarkOpen: "Waiting for the person",
-	attempt.MarkUnseen: "Not seen", attempt.MarkNot: "Not reached",
-}
-
 // An attemptPage shows one attempt.
 type attemptPage struct {
 	frame
+	Whole      operator.WholeAttempt
 	One        attemptRow
-	Client     string // ID
 	ClientPath string // "" for one that is gone
-	Approval   string
-	Address    string
 	Done       int
-	ByAddress  bool
-	Steps      []stepView
-	Why        *attempt.Cause // of the whole; nil where nothing is wrong
-	Others     []otherView
-}
-
-// An otherView is what an attempt has in common with others of the same app.
-type otherView struct {
-	Says, Do string
-	Others   int
 }
 
 func (s *Server) attemptPage(v *visit) error {
@@ -196,51 +145,21 @@ func (s *Server) attemptPage(v *visit) error {
 	if err != nil {
 		return orNotFound(err, "attempt")
 	}
-	found, err := s.API.SeenBefore(v.Call, r)
-	if err != nil {
+	p := attemptPage{}
+	if p.Whole, err = operator.ReadAttempt(v.Context(), s.API.Store, r); err != nil {
 		return err
 	}
-	t := attempt.Read(r)
-	p := attemptPage{One: s.newNameCache(v).attempt(r), Client: r.Client, Approval: r.Approval, Address: r.Address, ByAddress: t.ByAddress}
+	p.One = s.newNameCache(v).attempt(p.Whole.Attempt)
 	if _, err := s.API.Store.Client(v.Context(), r.Client); err == nil {
 		p.ClientPath = "/clients/" + url.PathEscape(r.Client)
 	} else if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if p.One.Reason != "" {
-		why := attempt.CauseOf(p.One.Reason)
-		p.Why = &why
-	}
-	for _, stage := range t.Stages {
-		step := stepView{Number: int(stage.Step), Name: stage.Step.String(), Mark: stage.Mark, Word: markWords[stage.Mark]}
-		for _, o := range stage.Seen {
-			step.Seen = append(step.Seen, seenView{sinceFirst(o.At - r.Began()), o.Status, o.Says(), o.Agent, 1 + o.Again})
-		}
-		if stage.Mark == attempt.MarkDone {
+	for _, mark := range p.One.Marks {
+		if mark == attempt.MarkDone {
 			p.Done++
 		}
-		if p.Why != nil && stage.Step == t.Stopped {
-			step.Why, p.Why = p.Why, nil
-		}
-		p.Steps = append(p.Steps, step)
-	}
-	for _, one := range found {
-		words := attempt.PatternWords[one.Pattern]
-		p.Others = append(p.Others, otherView{words.Says, words.Do, one.Others})
 	}
 	p.frame = s.frame(v, "attempts", "Attempt")
 	return s.render(v.w, 200, attemptTemplate, &p)
-}
-
-// sinceFirst says how long after the first observation another was made.
-func sinceFirst(ms int64) string {
-	switch {
-	case ms <= 0:
-		return ""
-	case ms < 1000:
-		return "+" + operator.Number(ms) + " ms"
-	case ms < 120_000:
-		return "+" + operator.Number(ms/1000) + " s"
-	}
-	return "+" + operator.Number(ms/60_000) + " min"
 }
