@@ -130,7 +130,7 @@ var mayFold = reviewed{
 	{"IDs that begin alike are looked for, and compared byte for byte when they are there", `store/ids.go:Store.idsBeginning store/ids.go:Store.idsLike`},
 	{"lists in the order of the alphabet", `page/access.go:Access.sort grantset/offer.go:byName store/directory.go:Store.Offers`},
 	{"what was typed into a search or as a reason, without the spaces around it", `
-		consent/asking.go:readMessage
+		consent/asking.go:readMessage devserver/watch.go:devClient.watch
 		page/doings.go:Doings.filter orgadmin/attempts.go:Server.attempts orgadmin/connections.go:filterOf orgadmin/connections.go:Server.endPicked orgadmin/requests.go:Server.decideRequest
 		orgadmin/rulespage.go:Server.editLists orgadmin/rulespage.go:Server.saveRules signin/support.go:Server.actAs
 		signin/support.go:Server.supportPage operator/console/clients.go:Server.clientsPage

@@ -168,6 +168,7 @@ type devPage struct {
 	Flow  *flow
 	Fault string
 	Can   map[string]bool // which buttons there are
+	Watch *watched        // another client, in place of a walk
 }
 
 func (d *devClient) get(w http.ResponseWriter, r *http.Request) {
@@ -184,6 +185,8 @@ func (d *devClient) get(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		d.show(w, r, d.page(f))
+	case q.Has("watch"):
+		d.watch(w, r, q)
 	default:
 		d.show(w, r, devPage{})
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/grantkeeper/grantkeeper/demo"
 	"github.com/grantkeeper/grantkeeper/devserver"
@@ -629,6 +631,74 @@ func TestDevClientTakesNothingFromStrangers(t *testing.T) {
 		t.Errorf("another name: %v %v", a, err)
 	}
 	a.Body.Close()
+}
+
+// Who writes a client watches it: its latest attempt step by step, what to do where it
+// stops, and the ones before. What others wrote stays text.
+func TestDevWatchesAClient(t *testing.T) {
+	dev := startDev(t, devserver.Options{})
+	w := newWalk(t, dev.Server)
+	w.get(dev.Server + "/dev/client")
+	for _, want := range []string{`name="watch"`, "Watch a client of yours"} {
+		if !strings.Contains(w.page, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	w.get(dev.Server + "/dev/client?watch=nobody.example.com")
+	if !strings.Contains(w.page, "Nothing was seen of it so far.") || !strings.Contains(w.page, "Be the client myself") {
+		t.Errorf("of nobody: %s", w.page)
+	}
+	register := func(name, uri string) string {
+		t.Helper()
+		body, err := json.Marshal(map[string]any{"client_name": name, "redirect_uris": []string{uri}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := http.Post(dev.Server+"/oauth/register", "application/json", bytes.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		var registered struct {
+			ID string `json:"client_id"`
+		}
+		if err := json.NewDecoder(a.Body).Decode(&registered); err != nil {
+			t.Fatal(err)
+		}
+		return registered.ID
+	}
+	id := register(`"Mine" & co`, "https://mine.example.com/cb")
+	for _, redirect := range []string{"https://mine.example.com/cb/", "https://mine.example.com/CB"} {
+		w.get(dev.Server + "/oauth/authorize?" + url.Values{"client_id": {id}, "redirect_uri": {redirect}, "response_type": {"code"}}.Encode())
+	}
+	register("", "com.example.mine:/cb")
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(w.page, "redirect_uri_mismatch") && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		w.get(dev.Server + "/dev/client?watch=mine.example.com")
+	}
+	for _, want := range []string{"Failed at step 4", "\"Mine\" & co", "3. Registration", "It registered, with 1 redirect URI.", "Capitals are the difference.", "Reason: <code>redirect_uri_mismatch</code>",
+		"What to do (client):", "10. Refresh", "Not reached", `href="/dev/client?watch=mine.example.com">Try again`, "Be the client myself"} {
+		if !strings.Contains(w.page, want) {
+			t.Errorf("no %q on\n%s", want, w.page)
+		}
+	}
+	w.get(dev.Server + "/dev/client?watch=127.0.0.1")
+	if !strings.Contains(w.page, "redirect_uri_scheme") || !strings.Contains(w.page, "Other attempts") {
+		t.Errorf("by address: %s", w.page)
+	}
+	w.get(dev.Server + "/dev/client?watch=" + id)
+	w.get(dev.Server + "/dev/client?watch=127.0.0.1&attempt=none")
+	if !strings.Contains(w.page, "There is no such attempt.") {
+		t.Errorf("none: %s", w.page)
+	}
+	a, err := http.Get(dev.Server + "/dev/client?watch=" + url.QueryEscape(`"><script>x`) + "&attempt=%00")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	if text, err := io.ReadAll(a.Body); err != nil || a.StatusCode != 400 || !strings.Contains(string(text), "&lt;script&gt;x") || strings.Contains(string(text), "<script>x") {
+		t.Errorf("what was looked for: %v %d %s", err, a.StatusCode, text)
+	}
+	w.get(dev.Server + "/dev/client?watch=" + strings.Repeat("x", 5000))
 }
 
 // The sign-in page of dev says whom to sign in as, and its pages lead to the client;
