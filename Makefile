@@ -6,7 +6,7 @@ export PATH := $(PATH):/usr/local/go/bin
 
 FUZZTIME ?= 30s
 
-.PHONY: test lint setup build release bench bench-postgres bench-scale timing signin faults seeds fuzz screenshots dev clean
+.PHONY: test lint setup build release bench bench-postgres bench-scale flood timing signin faults seeds fuzz screenshots dev clean
 
 # Everything, with the race detector, browser tests included, the longest first so
 # that they run beside the others; fails when a test was skipped.
@@ -60,6 +60,10 @@ bench-postgres:
 SIZES ?= 10000,1000000,10000000
 bench-scale:
 	$(BENCH) -scale $(SIZES) $(ARGS)
+
+# What a million attempts to connect by strangers leave in memory and in the database.
+flood:
+	$(BENCH) -flood 1000000 $(ARGS)
 
 # What the duration of refusals could tell: wrong tokens, failed sign-ins.
 timing:

@@ -173,7 +173,7 @@ func TestOptions(t *testing.T) {
 	for _, bad := range []string{
 		"-scale 10000 -postgres", "-scale 10", "-scale many", "-scenarios verify-bounded",
 		"-scenarios nothing", "-scenarios ,", "x", "-connections 0", "-duration 0s", "-warmup 0s", "-duration 1h",
-		"-repetitions 0", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-cut -growth", "-unknown",
+		"-repetitions 0", "-stock -1", "-live 0", "-approvals -1", "-approvals 1 -growth", "-cut -growth", "-flood -1", "-flood 1 -growth", "-flood 1 -postgres", "-unknown",
 	} {
 		if _, err := readOptions(strings.Fields(bad), io.Discard); err == nil {
 			t.Errorf("%q is taken", bad)

@@ -28,6 +28,7 @@ type options struct {
 	growth, cut bool
 	timing      bool
 	lists       int  // approvals; 0: not this
+	strangers   int  // attempts to connect; 0: not this
 	removed     int  // members that an import removes; 0: not this
 	shared      bool // PostgreSQL
 	scales      []int
@@ -55,6 +56,7 @@ type result struct {
 	Lists       []listing    `json:"lists,omitempty"`
 	Removals    []removal    `json:"removals,omitempty"`
 	Cuts        []cut        `json:"cuts,omitempty"`
+	Floods      []flood      `json:"floods,omitempty"`
 }
 
 func main() {
@@ -99,6 +101,7 @@ func readOptions(args []string, stderr io.Writer) (options, error) {
 	f.BoolVar(&o.timing, "timing", false, "measure instead what the duration of refusals could tell")
 	f.IntVar(&o.lists, "lists", 0, "measure instead the operators' lists over this many approvals, with every combination of filters")
 	f.IntVar(&o.removed, "import", 0, "measure instead an import that removes this many members, and refreshes beside it")
+	f.IntVar(&o.strangers, "flood", 0, "measure instead what this many attempts to connect, by strangers, leave in memory and in the database")
 	f.BoolVar(&o.cut, "cut", false, "measure instead how soon a stream ends when its approval does; with -postgres, at a second node too")
 	f.BoolVar(&o.shared, "postgres", false, "measure on PostgreSQL, which is started for it, and beside pgbench")
 	scale := f.String("scale", "", "measure instead on PostgreSQL, with each of these numbers of approvals")
@@ -155,7 +158,7 @@ func (o *options) choose(names string) error {
 
 func (o options) checkNumbers(arguments int) error {
 	instead := 0
-	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.cut, o.lists > 0, o.removed > 0, o.scales != nil} {
+	for _, is := range []bool{o.approvals > 0, o.growth, o.timing, o.cut, o.lists > 0, o.removed > 0, o.strangers > 0, o.scales != nil} {
 		if is {
 			instead++
 		}
@@ -168,11 +171,11 @@ func (o options) checkNumbers(arguments int) error {
 		{o.connections < 1 || o.connections > 10_000, "-connections: from 1 to 10000"},
 		{o.lasts <= 0 || o.warmup <= 0 || o.lasts > 10*time.Minute || o.warmup > 10*time.Minute, "-duration, -warmup: more than nothing, and at most 10m"},
 		{o.repetitions < 1 || o.repetitions > 100, "-repetitions: from 1 to 100"},
-		{o.live < 1 || o.stock < 0 || o.approvals < 0 || o.lists < 0 || o.removed < 0, "-stock, -approvals, -lists, -import: not below 0; -live: at least 1"},
+		{o.live < 1 || o.stock < 0 || o.approvals < 0 || o.lists < 0 || o.removed < 0 || o.strangers < 0, "-stock, -approvals, -flood, -lists, -import: not below 0; -live: at least 1"},
 		{o.removed > mostRemoved, fmt.Sprintf("-import: at most %d", mostRemoved)},
-		{o.shared && (o.approvals > 0 || o.timing), "-postgres: with scenarios, -growth, -lists, -import and -cut alone"},
+		{o.shared && (o.approvals > 0 || o.timing || o.strangers > 0), "-postgres: with scenarios, -growth, -lists, -import and -cut alone"},
 		{o.shared && o.scales != nil, "-scale: without -postgres, it is on PostgreSQL"},
-		{instead > 1, "one of -approvals, -cut, -growth, -import, -lists, -scale and -timing"},
+		{instead > 1, "one of -approvals, -cut, -flood, -growth, -import, -lists, -scale and -timing"},
 	} {
 		if c.wrong {
 			return errors.New(c.why)
@@ -258,6 +261,10 @@ func (o options) measure(ctx context.Context, r *result) (wrong int, err error) 
 		r.Lists, err = b.listings(ctx, o.lists)
 	case o.removed > 0:
 		r.Removals, err = b.removals(ctx, o.removed)
+	case o.strangers > 0:
+		r.Repetitions, r.Floods = 1, make([]flood, 1)
+		r.Floods[0], err = b.flood(ctx, o.strangers)
+		wrong += r.Floods[0].Errors
 	case o.cut:
 		r.Connections, r.Repetitions = streamsCut, 1
 		r.Cuts, err = b.cuts(ctx)
@@ -324,6 +331,7 @@ func (o options) print(stdout io.Writer, r result) error {
 	printScale(stdout, r.Scale)
 	printRows(stdout, r.Removals)
 	printRows(stdout, r.Cuts)
+	printRows(stdout, r.Floods)
 	printTimings(stdout, r.Timings)
 	printListings(stdout, r.Lists)
 	if r.Growth != nil {
