@@ -36,6 +36,9 @@ func (s *Server) saw(c call, e *Error) {
 		return
 	}
 	o := attempt.Observation{Step: c.seen.step, Outcome: attempt.Done, What: c.seen.what, N: c.seen.n, Status: http.StatusOK, Keys: c.seen.Keys}
+	if o.Step == attempt.Registration {
+		o.Status = http.StatusCreated
+	}
 	if e != nil {
 		o.Outcome, o.Reason, o.Status = attempt.Failed, reasonOf(c.seen.step, e), e.Status
 		if o.Reason == attempt.RateLimited {
