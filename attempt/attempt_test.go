@@ -306,6 +306,8 @@ func TestJoin(t *testing.T) {
 		{"a registration after the challenge of its address", registration, []Record{with(Keys{Address: here}, upTo(Metadata)...)}, 0},
 		{"of another address", registration, []Record{with(Keys{Address: there}, upTo(Metadata)...)}, -1},
 		{"eleven minutes later", later(registration, 660), []Record{with(Keys{Address: here}, upTo(Metadata)...)}, -1},
+		{"ten minutes later", later(registration, 600), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
+		{"one second more", later(registration, 601), []Record{with(Keys{Address: here}, ok(Challenge))}, -1},
 		{"time that went back", registration, []Record{later(with(Keys{Address: here}, upTo(Metadata)...), 300)}, 0},
 		{"another client of one address", registration, []Record{with(Keys{Client: "d", Address: here}, upTo(Registration)...)}, -1},
 		{"a challenge and then the documents", with(Keys{Address: here}, ok(Metadata)), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
@@ -321,6 +323,7 @@ func TestJoin(t *testing.T) {
 		{"not into somebody's walk", with(Keys{Client: "c"}, failed(Authorize, PKCEMissing)), []Record{with(Keys{Client: "c", Walk: "w", Person: "p"}, upTo(SignIn)...)}, -1},
 
 		{"an approval", later(with(Keys{Client: "c", Approval: "a"}, failed(Refresh, ApprovalEnded)), 500_000), []Record{with(Keys{Client: "c", Approval: "b"}, upTo(Token)...), with(Keys{Client: "c", Approval: "a"}, upTo(Token)...)}, 1},
+		{"an approval, the first of two", with(Keys{Client: "c", Approval: "a"}, failed(Refresh, ApprovalEnded)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Token)...), with(Keys{Client: "c", Approval: "b"}, upTo(Token)...)}, 0},
 		{"an approval nobody knows of", with(Keys{Client: "c", Approval: "a"}, failed(Refresh, ApprovalEnded)), []Record{with(Keys{Client: "c", Approval: "b"}, upTo(Token)...)}, -1},
 		{"made in a walk", with(Keys{Client: "c", Walk: "w", Approval: "a", Person: "p"}, ok(Code)), []Record{with(Keys{Client: "c", Walk: "w"}, upTo(Consent)...)}, 0},
 		{"an exchange that cannot be read", with(Keys{Client: "c", Address: there}, failed(Token, TokenParameter)), []Record{with(Keys{Client: "c", Approval: "a"}, upTo(Code)...)}, 0},
@@ -371,7 +374,12 @@ func TestMergeKeepsKeys(t *testing.T) {
 	a.ID = "kept"
 	b := with(Keys{Client: "c", Approval: "a", Person: "p", Organization: "o", Address: "2"}, ok(Code))
 	want := Keys{Client: "c", Name: "Ledger", Host: "h", Address: "2", Walk: "w", Approval: "a", Person: "p", Organization: "o"}
-	if m := Merge(a, b); m.Keys != want || m.ID != "kept" || m.Seen[0].Keys != (Keys{}) && m.Seen[0].Client != "" {
+	m := Merge(a, b)
+	if m.Keys != want || m.ID != "kept" || m.Seen[0].Keys != (Keys{}) {
+		t.Errorf("%+v", m)
+	}
+	// Another client has sent its code.
+	if m = Merge(m, with(Keys{Client: "d", Name: "Evil", Host: "e", Approval: "a"}, failed(Token, CodeOtherClient))); m.Keys != want || Read(m).Reason != CodeOtherClient {
 		t.Errorf("%+v", m)
 	}
 }

@@ -49,15 +49,14 @@ func (r Record) Reached() (s Step) {
 }
 
 // Merge puts two records of one attempt together, whatever the order in which they
-// came: b's keys where it has some. It holds no more than MaxSeen observations.
+// came: b's keys where it has some, but a's client, for another one may have sent its
+// code. It holds no more than MaxSeen observations.
 func Merge(a, b Record) Record {
-	m := Record{ID: cmp.Or(a.ID, b.ID), Keys: a.Keys}
-	for _, k := range []struct{ to, from *string }{
-		{&m.Client, &b.Client}, {&m.Name, &b.Name}, {&m.Host, &b.Host}, {&m.Approval, &b.Approval}, {&m.Walk, &b.Walk},
-		{&m.Person, &b.Person}, {&m.Organization, &b.Organization}, {&m.Address, &b.Address},
-	} {
-		*k.to = cmp.Or(*k.from, *k.to)
-	}
+	m := Record{ID: cmp.Or(a.ID, b.ID), Keys: Keys{
+		Client: cmp.Or(a.Client, b.Client), Name: cmp.Or(a.Name, b.Name), Host: cmp.Or(a.Host, b.Host),
+		Approval: cmp.Or(b.Approval, a.Approval), Walk: cmp.Or(b.Walk, a.Walk), Person: cmp.Or(b.Person, a.Person),
+		Organization: cmp.Or(b.Organization, a.Organization), Address: cmp.Or(b.Address, a.Address),
+	}}
 	m.Seen = slices.Concat(a.Seen, b.Seen)
 	slices.SortStableFunc(m.Seen, func(x, y Observation) int { return cmp.Compare(x.At, y.At) })
 	m.Seen = bounded(collapsed(m.Seen))
