@@ -312,6 +312,7 @@ func TestJoin(t *testing.T) {
 		{"another client of one address", registration, []Record{with(Keys{Client: "d", Address: here}, upTo(Registration)...)}, -1},
 		{"a challenge and then the documents", with(Keys{Address: here}, ok(Metadata)), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
 		{"no address and no host", with(Keys{}, failed(Authorize, ClientUnknown)), []Record{with(Keys{Address: here}, ok(Challenge)), with(Keys{}, failed(Authorize, ClientUnknown))}, 1},
+		{"no address, and a later one with an address", with(Keys{}, failed(Authorize, ClientUnknown)), []Record{with(Keys{}, failed(Authorize, ClientUnknown)), with(Keys{Address: here}, ok(Challenge))}, 0},
 		{"an unknown client of a host", with(Keys{Host: "a.example"}, failed(Authorize, ClientUnknown)), []Record{with(Keys{Host: "b.example"}, failed(Authorize, ClientUnknown)), with(Keys{Host: "a.example"}, failed(Authorize, ClientUnknown))}, 1},
 
 		{"the first walk after a registration", later(with(Keys{Client: "c", Walk: "w"}, ok(Authorize)), 86400), []Record{registration}, 0},
@@ -357,6 +358,9 @@ func TestPrelude(t *testing.T) {
 		"after it began":                {walk, []Record{later(challenge, 120)}, -1},
 		"too long before":               {later(walk, 700), []Record{challenge}, -1},
 		"a registration that failed":    {walk, []Record{with(Keys{Address: here}, after(Metadata, failed(Registration, RedirectScheme))...)}, -1},
+		"at the same time":              {with(Keys{Client: "c", Address: here}, ok(Authorize)), []Record{with(Keys{Address: here}, ok(Challenge))}, 0},
+		"no client is known":            {later(with(Keys{Address: here}, failed(Token, TokenBody)), 60), []Record{challenge}, -1},
+		"it has read the documents":     {later(with(Keys{Client: "c", Address: here}, ok(Metadata), ok(Registration)), 60), []Record{challenge}, -1},
 		"it has one":                    {with(Keys{Client: "c", Address: here}, upTo(Token)...), []Record{challenge}, -1},
 		"nobody knows from where it is": {with(Keys{Client: "c"}, ok(Token)), []Record{with(Keys{}, upTo(Metadata)...)}, -1},
 	} {
